@@ -1,3 +1,7 @@
-import { DurableObject } from "cloudflare:workers";
-export class CounterObject extends DurableObject { hi() { return 1; } }
-export default { fetch() { return new Response("hi"); } };
+import config from "../weir.config.ts";
+import { weir } from "./index.ts";
+
+export { CounterObject } from "./index.ts";
+
+// What wrangler deploys: weir.config.ts in front of the origin that wrangler.toml routes to.
+export default weir(config);

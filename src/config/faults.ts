@@ -1,0 +1,65 @@
+import type * as v from "valibot";
+import { nearestName } from "./fields.ts";
+
+/** One thing that is wrong with a configuration. */
+export interface Fault {
+  /** Where, as in `rules[0].limits[1].window`; empty for the configuration as a whole. */
+  readonly path: string;
+  /** What was given, and what is allowed. */
+  readonly message: string;
+}
+
+/** The faults behind a schema's issues: at most one for each place, in the order of the places. */
+export function faultsOf(issues: readonly v.BaseIssue<unknown>[]): Fault[] {
+  const faults = new Map<string, Fault>();
+  const meant = new Set(issues.map(meantPath));
+  for (const issue of issues) {
+    const path = pathOf(keysOf(issue));
+    const missing = issue.input === undefined;
+    // The misspelt field is the fault; that the one it stands for is missing would say it twice.
+    if (faults.has(path) || (missing && meant.has(path))) continue;
+    faults.set(path, { path, message: messageOf(issue) });
+  }
+  return [...faults.values()];
+}
+
+function messageOf(issue: v.BaseIssue<unknown>): string {
+  if (issue.type === "never") {
+    const meant = nearestNameOf(issue);
+    return `unknown field${meant ? `; did you mean "${meant}"?` : ""}; allowed: ${issue.message}`;
+  }
+  if (issue.input === undefined) return `missing; allowed: ${issue.message}`;
+  return `got ${preview(issue.input)}; allowed: ${issue.message}`;
+}
+
+/** Where the field would be that an unknown one was probably meant to be. */
+function meantPath(issue: v.BaseIssue<unknown>): string | undefined {
+  const meant = issue.type === "never" ? nearestNameOf(issue) : undefined;
+  return meant && pathOf([...keysOf(issue).slice(0, -1), meant]);
+}
+
+function nearestNameOf(issue: v.BaseIssue<unknown>): string | undefined {
+  const given = keysOf(issue).at(-1);
+  return typeof given === "string" ? nearestName(given, issue.message.split(", ")) : undefined;
+}
+
+function keysOf(issue: v.BaseIssue<unknown>): unknown[] {
+  return issue.path?.map(({ key }) => key) ?? [];
+}
+
+function pathOf(keys: readonly unknown[]): string {
+  return keys
+    .map((key) => {
+      if (/^\d+$/.test(String(key))) return `[${key}]`;
+      return /^[A-Za-z_]\w*$/.test(String(key)) ? `.${key}` : `[${JSON.stringify(key)}]`;
+    })
+    .join("")
+    .replace(/^\./, "");
+}
+
+const PREVIEW_LENGTH = 80;
+
+function preview(input: unknown): string {
+  const text = typeof input === "bigint" ? `${input}n` : (JSON.stringify(input) ?? String(input));
+  return text.length > PREVIEW_LENGTH ? `${text.slice(0, PREVIEW_LENGTH)}…` : text;
+}

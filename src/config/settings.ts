@@ -1,0 +1,99 @@
+import { ORIGIN_URL, parseOriginUrl } from "./origin.ts";
+import type { Config } from "./schema.ts";
+
+/** A Worker's bindings, as its handler gets them: nothing in them is known to be right. */
+export type Env = Readonly<Record<string, unknown>>;
+
+/** The binding of the `CounterObject` namespace, in wrangler.toml. */
+export const COUNTERS_BINDING = "COUNTERS";
+
+/** Something that cannot work as it is configured, and what to do about it. */
+export interface Misconfigured {
+  readonly kind: "misconfigured";
+  readonly fault: string;
+}
+
+export type StoreSettings =
+  | { readonly kind: "upstash"; readonly url: string; readonly token: string }
+  | { readonly kind: "durable-object"; readonly namespace: DurableObjectNamespace }
+  | { readonly kind: "memory" }
+  | Misconfigured;
+
+export type OriginSettings =
+  /** The zone's own: the request goes on to where it would have gone without a Worker. */
+  | { readonly kind: "pass-through" }
+  | { readonly kind: "url"; readonly base: string }
+  | { readonly kind: "binding"; readonly service: Fetcher }
+  | Misconfigured;
+
+/** What a configuration and a Worker's bindings come to. */
+export interface Settings {
+  readonly store: StoreSettings;
+  readonly origin: OriginSettings;
+}
+
+/**
+ * Reads the bindings once. A fault does not throw, since that would take the site down with the
+ * limiter: it becomes a setting that decides nothing, and the rules' `onError` applies.
+ */
+export function readSettings(config: Config, env: Env): Settings {
+  return { store: readStore(config, env), origin: readOrigin(config, env) };
+}
+
+function readStore({ store }: Config, env: Env): StoreSettings {
+  const url = text(env, "UPSTASH_REDIS_REST_URL");
+  switch (store ?? (url ? "upstash" : "durable-object")) {
+    case "upstash":
+      return readUpstash(url, text(env, "UPSTASH_REDIS_REST_TOKEN"));
+    case "memory":
+      return { kind: "memory" };
+    case "durable-object": {
+      const namespace = env[COUNTERS_BINDING];
+      if (isObject(namespace) && "getByName" in namespace) {
+        return { kind: "durable-object", namespace: namespace as DurableObjectNamespace };
+      }
+      return misconfigured(
+        `no Durable Object namespace is bound as ${COUNTERS_BINDING}: add it to wrangler.toml, or set UPSTASH_REDIS_REST_URL`,
+      );
+    }
+  }
+}
+
+function readUpstash(url: string | undefined, token: string | undefined): StoreSettings {
+  if (!url) return misconfigured("UPSTASH_REDIS_REST_URL is not set");
+  const base = parseOriginUrl(url);
+  if (!base) return misconfigured("UPSTASH_REDIS_REST_URL is not an http or https URL");
+  if (!token) return misconfigured("UPSTASH_REDIS_REST_TOKEN is not set");
+  if (!/^[\x21-\x7e]+$/.test(token)) {
+    return misconfigured("UPSTASH_REDIS_REST_TOKEN has white space or other odd characters in it");
+  }
+  return { kind: "upstash", url: base, token };
+}
+
+function readOrigin({ origin }: Config, env: Env): OriginSettings {
+  if (origin?.binding) {
+    const service = env[origin.binding];
+    if (isObject(service) && "fetch" in service) {
+      return { kind: "binding", service: service as Fetcher };
+    }
+    return misconfigured(`no service is bound as ${origin.binding}: add it to wrangler.toml`);
+  }
+  const url = text(env, "ORIGIN_URL") ?? origin?.url;
+  if (!url) return { kind: "pass-through" };
+  const base = parseOriginUrl(url);
+  return base ? { kind: "url", base } : misconfigured(`ORIGIN_URL is not ${ORIGIN_URL}`);
+}
+
+/** A var or secret; an empty one is as good as none. */
+function text(env: Env, name: string): string | undefined {
+  const value = env[name];
+  return typeof value === "string" && value.trim() !== "" ? value.trim() : undefined;
+}
+
+function isObject(value: unknown): value is object {
+  return (typeof value === "object" || typeof value === "function") && value !== null;
+}
+
+function misconfigured(fault: string): Misconfigured {
+  return { kind: "misconfigured", fault };
+}

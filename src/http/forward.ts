@@ -1,0 +1,54 @@
+import type { OriginSettings } from "../config/settings.ts";
+import { badGatewayResponse } from "./responses.ts";
+
+/** Sends a request on and gives back what comes. Never rejects. */
+export type Forward = (request: Request) => Promise<Response>;
+
+/**
+ * Forwards by the platform's own `fetch`, given the request itself, so that streams, WebSockets,
+ * compressed bodies, redirects and repeated header fields come through as they are.
+ */
+export function createForward(origin: OriginSettings): Forward {
+  const send = sender(origin);
+  return async function forward(request) {
+    try {
+      return await send(request);
+    } catch {
+      // Not the error's text: it may name addresses that a client should not see.
+      return badGatewayResponse(request, "The origin could not be reached.");
+    }
+  };
+}
+
+function sender(origin: OriginSettings): Forward {
+  switch (origin.kind) {
+    case "pass-through":
+      return passThrough;
+    case "url":
+      return (request) => fetch(new Request(origin.base + afterHost(request.url), request));
+    case "binding":
+      return (request) => origin.service.fetch(request);
+    case "misconfigured":
+      return async (request) => badGatewayResponse(request, "The origin is not configured.");
+  }
+}
+
+/** On a route, Cloudflare takes this fetch to the zone's origin, not to this Worker again. */
+async function passThrough(request: Request): Promise<Response> {
+  if (isLoopback(new URL(request.url).hostname)) {
+    // Under wrangler dev there is no zone: the request would come back here, again and again.
+    const detail = "There is no origin here. Set ORIGIN_URL, or start with npm run dev.";
+    return badGatewayResponse(request, detail);
+  }
+  return await fetch(request);
+}
+
+function isLoopback(hostname: string): boolean {
+  return /^(localhost|127(\.\d+){3}|\[::1\]|0\.0\.0\.0)$/.test(hostname);
+}
+
+/** Path and query just as they were sent. */
+function afterHost(url: string): string {
+  const path = url.indexOf("/", url.indexOf("//") + 2);
+  return path === -1 ? "/" : url.slice(path);
+}

@@ -1,0 +1,73 @@
+import { formatDuration } from "../config/duration.ts";
+import type { DenialResponse } from "../config/response.ts";
+import type { Decision, Quota } from "../limiter/decision.ts";
+import { allowOrigin } from "./cors.ts";
+import { appendQuotaFields, type FieldStyle, toSeconds } from "./fields.ts";
+import { BAD_GATEWAY, problemResponse, QUOTA_EXCEEDED, REDUCED_CAPACITY } from "./problem.ts";
+
+/** When to ask again during an outage, in seconds: nobody knows, so soon, but not at once. */
+const OUTAGE_RETRY_SECONDS = 5;
+
+type Limited = Extract<Decision, { outcome: "limited" }>;
+
+/** 429: over the limit. The rule that denied may give it another form. */
+export function limitedResponse(
+  request: Request,
+  { quotas, retryAfterMs, rule }: Limited,
+  style: FieldStyle,
+): Response {
+  const seconds = toSeconds(retryAfterMs);
+  const violated = quotas.filter((quota) => quota.violated);
+  const { status = 429, body, headers: own = {} } = rule.response ?? {};
+  const response =
+    body === undefined
+      ? problemResponse(
+          {
+            ...QUOTA_EXCEEDED,
+            status,
+            detail: `${violated.map(describe).join("; ")}. Try again in ${seconds} s.`,
+            "violated-policies": violated.map(({ policy }) => policy),
+          },
+          own,
+        )
+      : customResponse(status, body, own);
+  response.headers.set("Retry-After", String(seconds));
+  appendQuotaFields(response.headers, quotas, style);
+  return finish(request, response);
+}
+
+function describe({ policy, limit, windowMs }: Quota): string {
+  return `The quota "${policy}" of ${limit} per ${formatDuration(windowMs / 1000)} is used up`;
+}
+
+function customResponse(
+  status: number,
+  body: NonNullable<DenialResponse["body"]>,
+  headers: Record<string, string>,
+): Response {
+  const isText = typeof body === "string";
+  const response = new Response(isText ? body : JSON.stringify(body), { status, headers });
+  if (!new Headers(headers).has("content-type")) {
+    response.headers.set("Content-Type", isText ? "text/plain; charset=utf-8" : "application/json");
+  }
+  response.headers.set("Cache-Control", "no-store");
+  return response;
+}
+
+/** 503: it could not be decided, and a rule that matched wants no undecided request to pass. */
+export function undecidedResponse(request: Request): Response {
+  const detail = "The rate limiter could not decide about this request. Try again shortly.";
+  const response = problemResponse({ ...REDUCED_CAPACITY, status: 503, detail });
+  response.headers.set("Retry-After", String(OUTAGE_RETRY_SECONDS));
+  return finish(request, response);
+}
+
+/** 502: the request was within its limits, but the origin could not be asked. */
+export function badGatewayResponse(request: Request, detail: string): Response {
+  return finish(request, problemResponse({ ...BAD_GATEWAY, status: 502, detail }));
+}
+
+function finish(request: Request, response: Response): Response {
+  allowOrigin(request, response.headers);
+  return request.method === "HEAD" ? new Response(null, response) : response;
+}

@@ -1,0 +1,43 @@
+import type { Rule } from "../config/rule.ts";
+import type { StoreFailure } from "../stores/store-error.ts";
+
+/** One policy of one client, after a decision. */
+export interface Quota {
+  /** The policy's name in the RateLimit fields: the rule's, or `search/1m`. */
+  readonly policy: string;
+  /** Quota of a window. */
+  readonly limit: number;
+  readonly windowMs: number;
+  /** What is left of it in the current window, never below 0. */
+  readonly remaining: number;
+  /** Milliseconds until the current window ends, more than 0. */
+  readonly resetMs: number;
+  /** When that is, in milliseconds since the Unix epoch, by the clock that decided. */
+  readonly resetAt: number;
+  /** Whether this quota had no room for the request. */
+  readonly violated: boolean;
+}
+
+/** What became of a request. Only a decided one has figures. */
+export type Decision =
+  | { readonly outcome: "allowed"; readonly quotas: readonly Quota[]; readonly shadow: Shadow }
+  | {
+      readonly outcome: "limited";
+      readonly quotas: readonly Quota[];
+      readonly shadow: Shadow;
+      /** Until the last of the violated windows ends, in milliseconds. */
+      readonly retryAfterMs: number;
+      /** The first rule, in the order of the rules, that had no room. */
+      readonly rule: Rule;
+    }
+  | {
+      readonly outcome: "undecided";
+      readonly cause: StoreFailure;
+      /** What the store said of it, for an operator. Holds no key and no secret. */
+      readonly detail: string;
+      /** Whether every rule that matched lets undecided requests pass. */
+      readonly open: boolean;
+    };
+
+/** The quotas of rules in shadow mode that would have denied the request. */
+export type Shadow = readonly Quota[];

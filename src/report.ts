@@ -1,0 +1,31 @@
+import type { Decision, Shadow } from "./limiter/decision.ts";
+
+// What operators see in `wrangler tail`: lines of JSON, without keys, addresses or secrets.
+
+/** Outages are told at most this often by an isolate, in milliseconds. */
+const OUTAGE_INTERVAL_MS = 10_000;
+
+let lastOutageAt = Number.NEGATIVE_INFINITY;
+
+/** Says that the store could not decide, and why. */
+export function reportUndecided(decision: Extract<Decision, { outcome: "undecided" }>): void {
+  const now = Date.now();
+  if (now - lastOutageAt < OUTAGE_INTERVAL_MS) return;
+  lastOutageAt = now;
+  const { cause, detail, open } = decision;
+  log("error", { event: "undecided", cause, detail, requests: open ? "pass" : "503" });
+}
+
+/** Says which policies of rules in shadow mode would have denied a request. */
+export function reportShadow(shadow: Shadow): void {
+  for (const { policy } of shadow) log("log", { event: "shadow-denied", policy });
+}
+
+/** Says what of the bindings cannot work. */
+export function reportMisconfigured(fault: string): void {
+  log("error", { event: "misconfigured", fault });
+}
+
+function log(level: "log" | "error", entry: Record<string, unknown>): void {
+  console[level](JSON.stringify({ weir: entry.event, ...entry, event: undefined }));
+}

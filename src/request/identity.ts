@@ -1,0 +1,101 @@
+import type { KeyExpression, KeyPart } from "../config/key-expression.ts";
+import type { CanonicalRequest } from "./canonical-request.ts";
+import { clientAddress } from "./client-address.ts";
+
+/** The parameters of the path by which a rule matched. */
+type Params = Readonly<Record<string, string>>;
+
+/** Bytes of SHA-256 that are kept: 128 bits, at which two clients meet by chance never. */
+const IDENTITY_BYTES = 16;
+
+/**
+ * Who is counted, as a short text that shows nothing of them.
+ *
+ * Each element of the key becomes what it is called and what it holds, both with their lengths in
+ * front, so that no value can pass for two or for one of another kind; SHA-256 of that bounds its
+ * length and keeps addresses and API keys out of the store.
+ *
+ * @returns 22 characters of base64url
+ */
+export async function identityOf(
+  key: KeyExpression,
+  request: CanonicalRequest,
+  params: Params,
+  ipv6Prefix: number,
+): Promise<string> {
+  let text = "";
+  for (const alternatives of key) {
+    const [name, value] = firstPresent(alternatives, request, params, ipv6Prefix);
+    text += `${name.length}:${name}${value.length}:${value}`;
+  }
+  const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text));
+  return base64url(new Uint8Array(digest, 0, IDENTITY_BYTES));
+}
+
+/** The client's address stands in where none of the alternatives is there. */
+function firstPresent(
+  alternatives: readonly KeyPart[],
+  request: CanonicalRequest,
+  params: Params,
+  ipv6Prefix: number,
+): [name: string, value: string] {
+  for (const part of alternatives) {
+    if (part.kind === "ip") break;
+    const value = read(part, request, params);
+    if (value) return ["name" in part ? `${part.kind}:${part.name}` : part.kind, value];
+  }
+  return ["ip", clientAddress(request.headers, ipv6Prefix)];
+}
+
+/** What a part of a key holds in this request: undefined or empty when it is absent. */
+function read(
+  part: Exclude<KeyPart, { kind: "ip" }>,
+  request: CanonicalRequest,
+  params: Params,
+): string | null | undefined {
+  const { cf } = request;
+  switch (part.kind) {
+    case "header":
+      return request.headers.get(part.name);
+    case "cookie":
+      return only(cookiesNamed(part.name, request.headers.get("cookie") ?? ""));
+    case "query":
+      return only(request.query.getAll(part.name));
+    case "param":
+      return params[part.name];
+    case "host":
+      return request.host;
+    case "path":
+      return request.path;
+    case "method":
+      return request.method;
+    case "country":
+      return cf?.country;
+    case "asn":
+      return cf?.asn?.toString();
+    case "ja4":
+      return (cf?.botManagement as { ja4?: string } | undefined)?.ja4;
+    case "global":
+      return "global";
+  }
+}
+
+/** Two values for one name leave open which of them the origin takes, so they count as none. */
+function only(values: string[]): string | undefined {
+  return values.length === 1 ? values[0] : undefined;
+}
+
+function cookiesNamed(name: string, header: string): string[] {
+  return header
+    .split(";")
+    .map((pair) => pair.trim())
+    .filter((pair) => pair.startsWith(`${name}=`))
+    .map((pair) => pair.slice(name.length + 1));
+}
+
+function base64url(bytes: Uint8Array): string {
+  return btoa(String.fromCharCode(...bytes))
+    .replaceAll("+", "-")
+    .replaceAll("/", "_")
+    .replace(/=+$/, "");
+}

@@ -1,0 +1,148 @@
+import { waitUntil } from "cloudflare:workers";
+import type { Counter, Tally } from "../engine/fixed-window.ts";
+import type { CounterObject, HoldVerdict, TimedVerdict } from "./counter-object.ts";
+import type { Store } from "./store.ts";
+import { StoreError } from "./store-error.ts";
+
+export interface DurableObjectOptions {
+  readonly namespace: DurableObjectNamespace<CounterObject>;
+  /** Tells the objects of one Weir from those of another in the same namespace. */
+  readonly prefix: string;
+  /** How long an object may wait for other decisions to be settled, in milliseconds. */
+  readonly timeoutMs: number;
+}
+
+type Group = readonly Counter[];
+
+/** The counters of a group that live in one object, and where they stand in the group. */
+interface Part {
+  readonly identity: string;
+  readonly counters: Counter[];
+  readonly positions: number[];
+}
+
+interface Answer {
+  readonly part: Part;
+  readonly verdict: HoldVerdict;
+}
+
+/**
+ * Counters in Durable Objects, one object for each identity.
+ *
+ * Rules with the same key share an object, so most decisions are one call. A group with counters
+ * in several objects is decided in two steps: each object but the last charges on condition and
+ * holds that open; the last one decides; then what is held is kept or given back. Every decision
+ * goes through its objects in the same order, so that no two wait for each other, and an object
+ * lets those who find no room wait for its open holds, so that nobody is denied for quota that is
+ * then given back.
+ */
+export function durableObjectStore({ namespace, prefix, timeoutMs }: DurableObjectOptions): Store {
+  const objectOf = (identity: string) => namespace.getByName(`${prefix}:${identity}`);
+
+  async function decideInOne(identity: string, groups: Group[], now?: number) {
+    const verdicts: TimedVerdict[] = await objectOf(identity).decide(groups, now, timeoutMs);
+    return verdicts;
+  }
+
+  async function decideAcross(parts: Part[], now?: number): Promise<TimedVerdict> {
+    const answers: Answer[] = [];
+    try {
+      for (const part of parts) {
+        const verdict = await (part === parts.at(-1) ? decidePart : holdPart)(part, now);
+        answers.push({ part, verdict });
+        if (!verdict.admitted) break;
+      }
+    } catch (error) {
+      waitUntil(settle(answers, false));
+      throw error;
+    }
+    const admitted = answers.every(({ verdict }) => verdict.admitted);
+    if (admitted) {
+      waitUntil(settle(answers, true));
+      return assemble(answers, true);
+    }
+    await settle(answers, false);
+    const others = parts.slice(answers.length).map((part) => lookAt(part, now));
+    return assemble([...answers, ...(await Promise.all(others))], false);
+  }
+
+  async function holdPart({ identity, counters }: Part, now?: number): Promise<HoldVerdict> {
+    return await objectOf(identity).hold(counters, now, timeoutMs);
+  }
+
+  async function decidePart({ identity, counters }: Part, now?: number): Promise<HoldVerdict> {
+    const [verdict] = await decideInOne(identity, [counters], now);
+    return verdict as TimedVerdict;
+  }
+
+  /** What a part that was not asked stands at: a decision that costs nothing. */
+  async function lookAt(part: Part, now?: number): Promise<Answer> {
+    const counters = part.counters.map((counter) => ({ ...counter, cost: 0 }));
+    return { part, verdict: await decidePart({ ...part, counters }, now) };
+  }
+
+  /** A hold that cannot be settled stays charged, which errs on the side of the limit. */
+  function settle(answers: Answer[], keep: boolean): Promise<unknown> {
+    const held = answers.filter(({ verdict }) => verdict.hold !== undefined);
+    return Promise.allSettled(
+      held.map(({ part, verdict }) => objectOf(part.identity).settle(verdict.hold as number, keep)),
+    );
+  }
+
+  return {
+    async decide(groups, now) {
+      const verdicts: TimedVerdict[] = [];
+      const inOne = new Map<string, number[]>();
+      const calls: Promise<unknown>[] = [];
+      for (const [index, group] of groups.entries()) {
+        const parts = partsOf(group);
+        const [{ identity }] = parts as [Part];
+        if (parts.length === 1) inOne.set(identity, [...(inOne.get(identity) ?? []), index]);
+        else calls.push(decideAcross(parts, now).then((verdict) => (verdicts[index] = verdict)));
+      }
+      for (const [identity, indices] of inOne) {
+        const own = indices.map((index) => groups[index] as Group);
+        calls.push(
+          decideInOne(identity, own, now).then((answers) => {
+            for (const [at, index] of indices.entries()) {
+              verdicts[index] = answers[at] as TimedVerdict;
+            }
+          }),
+        );
+      }
+      await Promise.all(calls).catch(() => {
+        throw new StoreError("unreachable", "a Durable Object did not answer");
+      });
+      return { now: (verdicts[0] as TimedVerdict).now, groups: verdicts };
+    },
+  };
+}
+
+/** A group's counters by the object they live in, in the order in which objects are asked. */
+function partsOf(group: Group): Part[] {
+  const parts = new Map<string, Part>();
+  for (const [position, counter] of group.entries()) {
+    const { identity } = counter;
+    const part = parts.get(identity) ?? { identity, counters: [], positions: [] };
+    parts.set(identity, part);
+    part.counters.push(counter);
+    part.positions.push(position);
+  }
+  return [...parts.values()].sort((a, b) => (a.identity < b.identity ? -1 : 1));
+}
+
+function assemble(answers: readonly Answer[], admitted: boolean): TimedVerdict {
+  const tallies: Tally[] = [];
+  for (const { part, verdict } of answers) {
+    // What was held and given back is no longer part of the count.
+    const returned = !admitted && verdict.hold !== undefined;
+    for (const [index, tally] of verdict.tallies.entries()) {
+      const { cost } = part.counters[index] as Counter;
+      tallies[part.positions[index] as number] = returned
+        ? { ...tally, count: tally.count - cost }
+        : tally;
+    }
+  }
+  const [first] = answers as [Answer];
+  return { admitted, tallies, now: first.verdict.now };
+}

@@ -1,0 +1,67 @@
+import { type Counter, hasRoom, storedKey } from "../engine/fixed-window.ts";
+
+/** A conditional charge whose fate is still open. */
+export interface Hold {
+  readonly counters: readonly Counter[];
+  /** The time by which it was charged, in milliseconds since the Unix epoch. */
+  readonly now: number;
+}
+
+interface OpenHold extends Hold {
+  readonly settled: Promise<void>;
+  readonly settle: () => void;
+  readonly timer: ReturnType<typeof setTimeout>;
+}
+
+/** After this long a hold is forgotten: whoever opened it is gone, and its charge stays. */
+const FORGET_AFTER_MS = 10_000;
+
+/** The open holds of one Durable Object. They live in memory: what they charged is in storage. */
+export class Holds {
+  readonly #open = new Map<number, OpenHold>();
+  #lastId = 0;
+
+  open(counters: readonly Counter[], now: number): number {
+    const id = ++this.#lastId;
+    const { promise: settled, resolve: settle } = Promise.withResolvers<void>();
+    const timer = setTimeout(() => this.close(id), FORGET_AFTER_MS);
+    this.#open.set(id, { counters, now, settled, settle, timer });
+    return id;
+  }
+
+  /** Ends a hold and wakes who waits for it. Undefined when it is not open any more. */
+  close(id: number): Hold | undefined {
+    const hold = this.#open.get(id);
+    if (!hold) return undefined;
+    this.#open.delete(id);
+    clearTimeout(hold.timer);
+    hold.settle();
+    return hold;
+  }
+
+  /**
+   * For counters that have no room: a promise of the next hold's end, if the open ones could make
+   * room for all of them by being given back; otherwise undefined, and waiting is in vain.
+   */
+  hope(counters: readonly Counter[], counts: readonly number[], now: number) {
+    const relevant = new Set<OpenHold>();
+    for (const [index, counter] of counters.entries()) {
+      const count = counts[index] as number;
+      if (hasRoom(counter, count)) continue;
+      const key = storedKey(counter, now);
+      let held = 0;
+      for (const hold of this.#open.values()) {
+        const cost = costOn(key, hold);
+        if (cost > 0) relevant.add(hold);
+        held += cost;
+      }
+      if (!hasRoom(counter, count - held)) return undefined;
+    }
+    return Promise.race([...relevant].map(({ settled }) => settled));
+  }
+}
+
+function costOn(key: string, { counters, now }: Hold): number {
+  const held = counters.find((counter) => storedKey(counter, now) === key);
+  return held?.cost ?? 0;
+}

@@ -1,0 +1,112 @@
+import { errors, Redis } from "@upstash/redis/cloudflare";
+import { type Counter, type GroupVerdict, storedKey } from "../engine/fixed-window.ts";
+import { type Clock, fixedWindowScript } from "./fixed-window-script.ts";
+import type { Store, Verdict } from "./store.ts";
+import { StoreError } from "./store-error.ts";
+
+export interface UpstashOptions {
+  /** The database's REST endpoint: UPSTASH_REDIS_REST_URL. */
+  readonly url: string;
+  /** UPSTASH_REDIS_REST_TOKEN. */
+  readonly token: string;
+  readonly clock: Clock;
+  /** After this long a call is given up, in milliseconds. */
+  readonly timeoutMs: number;
+}
+
+/**
+ * Counters in Upstash Redis: one call of one script per decision.
+ *
+ * EVALSHA, and EVAL when Redis answers NOSCRIPT, which it does before it has done anything. No
+ * other failure is tried again: the first call may have been charged.
+ */
+export function upstashStore({ url, token, clock, timeoutMs }: UpstashOptions): Store {
+  const script = fixedWindowScript(clock);
+  let digest: string | undefined;
+  const redis = new Redis({
+    url,
+    token,
+    // The client's own defaults: five retries over 4.3 s, batching across requests, base64.
+    retry: { retries: 0 },
+    enableAutoPipelining: false,
+    enableTelemetry: false,
+    readYourWrites: false,
+    responseEncoding: false,
+    signal: () => AbortSignal.timeout(timeoutMs),
+  });
+
+  async function run(keys: string[], args: number[]): Promise<unknown> {
+    digest ??= await sha1(script);
+    try {
+      return await redis.evalsha(digest, keys, args);
+    } catch (error) {
+      // The client's error goes on to quote the command, so only its beginning can be trusted.
+      if (!(error instanceof errors.UpstashError) || !error.message.startsWith("NOSCRIPT")) {
+        throw error;
+      }
+      return await redis.eval(script, keys, args);
+    }
+  }
+
+  return {
+    async decide(groups, now = Date.now()) {
+      const keys = groups.flat().map((counter) => keyOf(counter, clock, now));
+      const args = [clock === "edge" ? now : 0, ...groups.flatMap(argsOf)];
+      const reply = await run(keys, args).catch(rethrow);
+      return readReply(reply, groups);
+    },
+  };
+}
+
+function keyOf(counter: Counter, clock: Clock, now: number): string {
+  return clock === "edge" ? storedKey(counter, now) : counter.key;
+}
+
+function argsOf(counters: readonly Counter[]): number[] {
+  return [
+    counters.length,
+    ...counters.flatMap(({ limit, cost, windowMs, offsetMs }) => [limit, cost, windowMs, offsetMs]),
+  ];
+}
+
+/** Reads the script's reply, trusting nothing in it. */
+function readReply(reply: unknown, groups: readonly (readonly Counter[])[]): Verdict {
+  const expected = 1 + groups.length + 2 * groups.flat().length;
+  if (!Array.isArray(reply) || reply.length !== expected || !reply.every(isCount)) {
+    throw new StoreError("nonsense", "the script's reply is not the integers asked for");
+  }
+  const [now, ...rest] = reply as [number, ...number[]];
+  const next = () => rest.shift() as number;
+  return {
+    now,
+    groups: groups.map((counters): GroupVerdict => {
+      const admitted = next() === 1;
+      return { admitted, tallies: counters.map(() => ({ count: next(), resetMs: next() })) };
+    }),
+  };
+}
+
+function isCount(value: unknown): value is number {
+  return Number.isSafeInteger(value) && (value as number) >= 0;
+}
+
+function rethrow(error: unknown): never {
+  if (error instanceof errors.UpstashJSONParseError) {
+    throw new StoreError("nonsense", "the answer is not JSON");
+  }
+  if (error instanceof errors.UpstashError) throw new StoreError("refused", refusal(error));
+  if (error instanceof DOMException && /^(Timeout|Abort)Error$/.test(error.name)) {
+    throw new StoreError("late", "no answer in time");
+  }
+  throw new StoreError("unreachable", "no connection");
+}
+
+/** What Redis said, as in `WRONGPASS invalid password`, without the command that follows it. */
+function refusal({ message }: Error): string {
+  return message.replace(/, command was:.*$/s, "").slice(0, 200);
+}
+
+async function sha1(text: string): Promise<string> {
+  const digest = await crypto.subtle.digest("SHA-1", new TextEncoder().encode(text));
+  return Array.from(new Uint8Array(digest), (byte) => byte.toString(16).padStart(2, "0")).join("");
+}

@@ -1,0 +1,23 @@
+import { defineConfig } from "weir/config";
+
+export default defineConfig({
+  rules: [
+    {
+      name: "login",
+      match: { methods: ["POST"], paths: ["/login", "/password-reset"] },
+      key: "ip",
+      limit: 5,
+      window: "1m",
+      onError: "closed",
+    },
+    {
+      name: "search",
+      match: { paths: ["/search"] },
+      key: "header:x-api-key | ip",
+      limits: [
+        { limit: 33, window: "1m" },
+        { limit: 2000, window: "1h" },
+      ],
+    },
+  ],
+});
