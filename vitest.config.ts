@@ -3,12 +3,16 @@ import { defineConfig } from "vitest/config";
 
 export default defineConfig({
   test: {
+    // One Redis for the whole run; both projects reach it by inject("redis").
+    globalSetup: ["dev/vitest-redis.ts"],
     projects: [
       {
+        extends: true,
         plugins: [cloudflareTest({ wrangler: { configPath: "./wrangler.toml" } })],
         test: { name: "workerd", include: ["test/workerd/**/*.test.ts"] },
       },
       {
+        extends: true,
         test: { name: "node", environment: "node", include: ["test/node/**/*.test.ts"] },
       },
     ],

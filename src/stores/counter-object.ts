@@ -16,7 +16,7 @@ export interface TimedVerdict extends GroupVerdict {
 
 /** What `hold` answers: with an id to settle it by when it was admitted. */
 export interface HoldVerdict extends TimedVerdict {
-  readonly hold?: number;
+  readonly hold?: string;
 }
 
 /**
@@ -72,7 +72,7 @@ export class CounterObject extends DurableObject<unknown> {
   }
 
   /** Keeps what a hold has charged, or gives it back. Settling twice does nothing. */
-  settle(hold: number, keep: boolean): void {
+  settle(hold: string, keep: boolean): void {
     const held = this.#holds.close(hold);
     if (!held || keep) return;
     for (const counter of held.counters) {

@@ -85,7 +85,7 @@ export function durableObjectStore({ namespace, prefix, timeoutMs }: DurableObje
   function settle(answers: Answer[], keep: boolean): Promise<unknown> {
     const held = answers.filter(({ verdict }) => verdict.hold !== undefined);
     return Promise.allSettled(
-      held.map(({ part, verdict }) => objectOf(part.identity).settle(verdict.hold as number, keep)),
+      held.map(({ part, verdict }) => objectOf(part.identity).settle(verdict.hold as string, keep)),
     );
   }
 

@@ -18,11 +18,11 @@ const FORGET_AFTER_MS = 10_000;
 
 /** The open holds of one Durable Object. They live in memory: what they charged is in storage. */
 export class Holds {
-  readonly #open = new Map<number, OpenHold>();
-  #lastId = 0;
+  readonly #open = new Map<string, OpenHold>();
 
-  open(counters: readonly Counter[], now: number): number {
-    const id = ++this.#lastId;
+  open(counters: readonly Counter[], now: number): string {
+    // Not a number in sequence: after a restart it would name somebody else's hold.
+    const id = crypto.randomUUID();
     const { promise: settled, resolve: settle } = Promise.withResolvers<void>();
     const timer = setTimeout(() => this.close(id), FORGET_AFTER_MS);
     this.#open.set(id, { counters, now, settled, settle, timer });
@@ -30,7 +30,7 @@ export class Holds {
   }
 
   /** Ends a hold and wakes who waits for it. Undefined when it is not open any more. */
-  close(id: number): Hold | undefined {
+  close(id: string): Hold | undefined {
     const hold = this.#open.get(id);
     if (!hold) return undefined;
     this.#open.delete(id);

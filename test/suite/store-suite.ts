@@ -1,0 +1,198 @@
+import { describe, expect, it } from "vitest";
+import type { Counter } from "../../src/engine/fixed-window.ts";
+import type { Store } from "../../src/stores/store.ts";
+import { counter } from "./counters.ts";
+
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+
+/** The next full hour: not past, since a store may clear away what is past. */
+const NOW = Math.ceil(Date.now() / HOUR) * HOUR;
+
+/**
+ * What every store must do, whatever it is made of. The caller's clock is passed in.
+ *
+ * @example storeSuite("memory", () => memoryStore());
+ */
+export function storeSuite(name: string, createStore: () => Store): void {
+  describe(`a store: ${name}`, () => {
+    const store = createStore();
+
+    async function decide(counters: readonly Counter[], now = NOW) {
+      const { groups } = await store.decide([counters], now);
+      return groups[0] as (typeof groups)[number];
+    }
+
+    /** How many of `attempts` requests, one after the other, are admitted. */
+    async function admitted(counters: readonly Counter[], attempts: number, now = NOW) {
+      let count = 0;
+      for (let attempt = 0; attempt < attempts; attempt++) {
+        if ((await decide(counters, now)).admitted) count++;
+      }
+      return count;
+    }
+
+    /** The quota used, by a decision that costs nothing. */
+    async function used(counters: readonly Counter[], now = NOW) {
+      const { tallies } = await decide(
+        counters.map((each) => ({ ...each, cost: 0 })),
+        now,
+      );
+      return tallies.map(({ count }) => count);
+    }
+
+    it("admits up to the limit and denies the next", async () => {
+      const login = counter({ limit: 5 });
+      const verdicts = [];
+      for (let request = 1; request <= 6; request++) verdicts.push(await decide([login]));
+      expect(verdicts.map(({ admitted, tallies }) => [admitted, tallies[0]?.count])).toEqual([
+        [true, 1],
+        [true, 2],
+        [true, 3],
+        [true, 4],
+        [true, 5],
+        [false, 5],
+      ]);
+    });
+
+    it("counts each client alone", async () => {
+      expect(await admitted([counter()], 9)).toBe(5);
+      expect(await admitted([counter()], 9)).toBe(5);
+    });
+
+    it("says when the window ends, to the millisecond", async () => {
+      const login = counter();
+      for (const [past, left] of [
+        [0, 60_000],
+        [1, 59_999],
+        [59_999, 1],
+        [60_000, 60_000],
+      ] as const) {
+        const { tallies } = await decide([login], NOW + past);
+        expect(tallies[0]?.resetMs, `${past} ms past the minute`).toBe(left);
+      }
+    });
+
+    it("starts anew in the next window", async () => {
+      const login = counter();
+      expect(await admitted([login], 9, NOW + 59_999)).toBe(5);
+      expect(await admitted([login], 9, NOW + 60_000)).toBe(5);
+    });
+
+    it("admits ten around a minute's edge: five at 00:58 and five at 01:02", async () => {
+      const login = counter({ limit: 5 });
+      expect(await admitted([login], 5, NOW + 58_000)).toBe(5);
+      expect(await admitted([login], 5, NOW + 62_000)).toBe(5);
+    });
+
+    it("begins windows where the offset says", async () => {
+      const start = NOW + 17 * MINUTE;
+      const daily = counter({ limit: 1, windowMs: DAY, offsetMs: start % DAY });
+      expect(await admitted([daily], 2, start - 1)).toBe(1);
+      expect(await admitted([daily], 2, start)).toBe(1);
+      expect((await decide([daily], start)).tallies[0]?.resetMs).toBe(DAY);
+    });
+
+    it("keeps the count of a window when the clock goes back into it", async () => {
+      const login = counter();
+      await admitted([login], 5, NOW + 59_000);
+      await decide([login], NOW + 60_500);
+      expect(await admitted([login], 3, NOW + 59_500)).toBe(0);
+    });
+
+    it("charges no counter when one of three has no room", async () => {
+      const identity = crypto.randomUUID();
+      const minute = counter({ identity, limit: 33 });
+      const hour = counter({ identity, limit: 2000, windowMs: HOUR });
+      const full = counter({ identity, limit: 1 });
+      await decide([minute, hour, full]);
+      const before = await used([minute, hour, full]);
+      const verdict = await decide([minute, hour, full]);
+      expect(verdict.admitted).toBe(false);
+      expect(verdict.tallies.map(({ count }) => count)).toEqual([1, 1, 1]);
+      expect(await used([minute, hour, full])).toEqual(before);
+    });
+
+    it.each([0, 1, 2])(
+      "charges no counter of several clients when number %i is full",
+      async (at) => {
+        const counters = [counter(), counter(), counter()].sort((a, b) =>
+          a.identity < b.identity ? -1 : 1,
+        );
+        await admitted([counters[at] as Counter], 5);
+        const verdict = await decide(counters);
+        const counts = [0, 0, 0].with(at, 5);
+        expect(verdict.admitted).toBe(false);
+        expect(verdict.tallies.map(({ count }) => count)).toEqual(counts);
+        expect(await used(counters)).toEqual(counts);
+      },
+    );
+
+    it("decides groups apart from each other in one call", async () => {
+      const live = counter({ limit: 2 });
+      const trial = counter({ limit: 1, identity: live.identity });
+      const [other, closed] = [counter(), counter({ limit: 0 })];
+      const verdicts = [];
+      for (let request = 1; request <= 3; request++) {
+        const { groups } = await store.decide([[live], [trial], [other, closed]], NOW);
+        verdicts.push(groups.map((group) => group.admitted));
+      }
+      expect(verdicts).toEqual([
+        [true, true, false],
+        [true, false, false],
+        [false, false, false],
+      ]);
+      expect(await used([live, trial, other])).toEqual([2, 1, 0]);
+    });
+
+    it("leaves room for a cost of 1 when a cost of 5 was denied", async () => {
+      const quota = counter({ limit: 5 });
+      await decide([quota]);
+      expect((await decide([{ ...quota, cost: 5 }])).admitted).toBe(false);
+      expect((await decide([{ ...quota, cost: 4 }])).admitted).toBe(true);
+      expect(await used([quota])).toEqual([5]);
+    });
+
+    it("admits nothing with a limit of 0, nor a cost above the limit", async () => {
+      expect(await admitted([counter({ limit: 0 })], 2)).toBe(0);
+      expect(await admitted([counter({ limit: 4, cost: 5 })], 2)).toBe(0);
+    });
+
+    it("follows a limit that is raised or lowered within the window", async () => {
+      const quota = counter({ limit: 5 });
+      await admitted([quota], 5);
+      expect(await admitted([{ ...quota, limit: 7 }], 5)).toBe(2);
+      expect(await admitted([{ ...quota, limit: 3 }], 1)).toBe(0);
+      expect(await used([quota])).toEqual([7]);
+    });
+
+    it("counts to the largest limit without losing one", async () => {
+      const limit = 999_999_999_999_999;
+      const quota = counter({ limit });
+      expect((await decide([{ ...quota, cost: limit - 1 }])).tallies[0]?.count).toBe(limit - 1);
+      expect((await decide([quota])).tallies[0]?.count).toBe(limit);
+      expect((await decide([quota])).admitted).toBe(false);
+    });
+
+    it("admits exactly the limit of many concurrent requests", async () => {
+      const quota = counter({ limit: 20 });
+      const verdicts = await Promise.all(Array.from({ length: 60 }, () => decide([quota])));
+      expect(verdicts.filter((verdict) => verdict.admitted)).toHaveLength(20);
+    });
+
+    it("is exact under concurrency when clients share one of two counters", async () => {
+      const shared = counter({ limit: 10 });
+      const clients = Array.from({ length: 8 }, () => counter({ limit: 3 }));
+      const verdicts = await Promise.all(
+        Array.from({ length: 40 }, (_, index) =>
+          decide([clients[index % clients.length] as Counter, shared]),
+        ),
+      );
+      expect(verdicts.filter((verdict) => verdict.admitted)).toHaveLength(10);
+      expect(await used([shared])).toEqual([10]);
+      const charged = await Promise.all(clients.map((client) => used([client])));
+      expect(charged.flat().reduce((sum, count) => sum + count)).toBe(10);
+    });
+  });
+}

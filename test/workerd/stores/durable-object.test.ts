@@ -1,0 +1,166 @@
+import {
+  abortAllDurableObjects,
+  evictDurableObject,
+  reset,
+  runDurableObjectAlarm,
+  runInDurableObject,
+} from "cloudflare:test";
+import { env } from "cloudflare:workers";
+import { afterEach, describe, expect, it, vi } from "vitest";
+import type { Counter } from "../../../src/engine/fixed-window.ts";
+import type { CounterObject } from "../../../src/stores/counter-object.ts";
+import { durableObjectStore } from "../../../src/stores/durable-object.ts";
+import { counter } from "../../suite/counters.ts";
+import { storeSuite } from "../../suite/store-suite.ts";
+
+const store = durableObjectStore({ namespace: env.COUNTERS, prefix: "test", timeoutMs: 10_000 });
+
+storeSuite("Durable Objects", () => store);
+
+function objectOf({ identity }: Counter) {
+  return env.COUNTERS.getByName(`test:${identity}`);
+}
+
+describe("a counter object", () => {
+  afterEach(async () => {
+    vi.useRealTimers();
+    await reset();
+  });
+
+  function rowsOf(stub: DurableObjectStub<CounterObject>) {
+    return runInDurableObject(stub, (_, { storage }) =>
+      storage.sql.exec("SELECT key, window, count, expires_at FROM counters").toArray(),
+    );
+  }
+
+  it("keeps counting after eviction", async () => {
+    const login = counter({ limit: 3 });
+    await store.decide([[login]]);
+    await store.decide([[login]]);
+    await evictDurableObject(objectOf(login));
+    expect((await store.decide([[login]])).groups[0]?.tallies[0]?.count).toBe(3);
+    expect((await store.decide([[login]])).groups[0]?.admitted).toBe(false);
+  });
+
+  it("decides by its own clock, which is also what the verdict says", async () => {
+    vi.useFakeTimers({ toFake: ["Date"], now: 1_700_000_100_000 });
+    const verdict = await store.decide([[counter()]]);
+    expect(verdict.now).toBe(1_700_000_100_000);
+    expect(verdict.groups[0]?.tallies[0]?.resetMs).toBe(60_000);
+  });
+
+  it("stores a row for each open window, to be kept until a second past its end", async () => {
+    const now = Math.ceil(Date.now() / 60_000) * 60_000;
+    const minute = counter({ key: "weir:login:1m:someone" });
+    await store.decide([[minute]], now);
+    await store.decide([[minute]], now + 30_000);
+    expect(await rowsOf(objectOf(minute))).toEqual([
+      { key: minute.key, window: now / 60_000, count: 2, expires_at: now + 61_000 },
+    ]);
+  });
+
+  it("writes nothing for a denied request", async () => {
+    const [first, second] = [counter({ limit: 0 }), counter()];
+    await store.decide([[first, { ...second, identity: first.identity }]]);
+    expect(await rowsOf(objectOf(first))).toEqual([]);
+  });
+
+  it("drops a counter's ended windows when it opens the next", async () => {
+    const now = Math.ceil(Date.now() / 60_000) * 60_000;
+    const minute = counter();
+    for (let window = 0; window < 5; window++) {
+      await store.decide([[minute]], now + window * 60_000 + 5_000);
+    }
+    expect((await rowsOf(objectOf(minute))).map(({ window }) => window)).toEqual([
+      now / 60_000 + 4,
+    ]);
+  });
+
+  it("empties itself by alarm when all windows have ended", async () => {
+    const minute = counter();
+    const hour = counter({ identity: minute.identity, windowMs: 3_600_000 });
+    await store.decide([[minute, hour]]);
+    const stub = objectOf(minute);
+    const alarmAt = () => runInDurableObject(stub, (_, { storage }) => storage.getAlarm());
+
+    vi.useFakeTimers({ toFake: ["Date"], now: (await alarmAt()) as number });
+    expect(await runDurableObjectAlarm(stub)).toBe(true);
+    expect((await rowsOf(stub)).map(({ key }) => key)).toEqual([hour.key]);
+
+    vi.setSystemTime((await alarmAt()) as number);
+    expect(await runDurableObjectAlarm(stub)).toBe(true);
+    const tables = await runInDurableObject(stub, (_, { storage }) =>
+      storage.sql.exec("SELECT name FROM sqlite_master WHERE name = 'counters'").toArray(),
+    );
+    expect(tables).toEqual([]);
+    expect(await alarmAt()).toBeNull();
+  });
+
+  it("counts again after it has emptied itself", async () => {
+    const minute = counter();
+    const { now, groups } = await store.decide([[minute]]);
+    const endsAt = now + (groups[0]?.tallies[0]?.resetMs as number);
+    vi.useFakeTimers({ toFake: ["Date"], now: endsAt + 1000 });
+    expect(await runDurableObjectAlarm(objectOf(minute))).toBe(true);
+    expect((await store.decide([[minute]])).groups[0]?.tallies[0]?.count).toBe(1);
+    expect(await rowsOf(objectOf(minute))).toHaveLength(1);
+  });
+});
+
+describe("a hold", () => {
+  const patience = 10_000;
+  const now = Math.ceil(Date.now() / 60_000) * 60_000;
+  const open = async (quota: Counter) => {
+    const object = objectOf(quota);
+    const { hold } = await object.hold([quota], now, patience);
+    return { object, hold: hold as string };
+  };
+
+  it("lets another decision wait, and admits it when the quota is given back", async () => {
+    const quota = counter({ limit: 1 });
+    const { object, hold } = await open(quota);
+    const other = object.decide([[quota]], now, patience);
+    await object.settle(hold, false);
+    expect((await other)[0]).toMatchObject({ admitted: true, tallies: [{ count: 1 }] });
+  });
+
+  it("lets another decision wait, and denies it when the quota is kept", async () => {
+    const quota = counter({ limit: 1 });
+    const { object, hold } = await open(quota);
+    const other = object.decide([[quota]], now, patience);
+    await object.settle(hold, true);
+    expect((await other)[0]).toMatchObject({ admitted: false, tallies: [{ count: 1 }] });
+  });
+
+  it("is not waited for when giving it back would not make room", async () => {
+    const quota = counter({ limit: 2 });
+    const { object } = await open(quota);
+    const [verdict] = await object.decide([[{ ...quota, cost: 3 }]], now, patience);
+    expect(verdict).toMatchObject({ admitted: false, tallies: [{ count: 1 }] });
+  });
+
+  it("is not waited for longer than the one who asks has patience", async () => {
+    const quota = counter({ limit: 1 });
+    const { object } = await open(quota);
+    expect((await object.decide([[quota]], now, 5))[0]).toMatchObject({ admitted: false });
+  });
+
+  it("gives back once, however often it is settled", async () => {
+    const quota = counter({ limit: 2 });
+    const { object, hold } = await open(quota);
+    await object.decide([[quota]], now, patience);
+    await object.settle(hold, false);
+    await object.settle(hold, false);
+    const [look] = await object.decide([[{ ...quota, cost: 0 }]], now, patience);
+    expect(look?.tallies[0]?.count).toBe(1);
+  });
+
+  it("stays charged when the object breaks down before it is settled", async () => {
+    const quota = counter({ limit: 1 });
+    const { hold } = await open(quota);
+    await abortAllDurableObjects();
+    const object = objectOf(quota);
+    await object.settle(hold, false);
+    expect((await object.decide([[quota]], now, patience))[0]).toMatchObject({ admitted: false });
+  });
+});
