@@ -26,12 +26,13 @@ export function upstashStore({ url, token, clock, timeoutMs }: UpstashOptions): 
   const redis = new Redis({
     url,
     token,
-    // The client's own defaults: five retries over 4.3 s, batching across requests, base64.
+    // The client's own defaults: five retries over 4.3 s, batching across requests, base64, guessing types.
     retry: { retries: 0 },
     enableAutoPipelining: false,
     enableTelemetry: false,
     readYourWrites: false,
     responseEncoding: false,
+    automaticDeserialization: false,
     signal: () => AbortSignal.timeout(timeoutMs),
   });
 
@@ -71,24 +72,32 @@ function argsOf(counters: readonly Counter[]): number[] {
 
 /** Reads the script's reply, trusting nothing in it. */
 function readReply(reply: unknown, groups: readonly (readonly Counter[])[]): Verdict {
-  const expected = 1 + groups.length + 2 * groups.flat().length;
-  if (!Array.isArray(reply) || reply.length !== expected || !reply.every(isCount)) {
-    throw new StoreError("nonsense", "the script's reply is not the integers asked for");
-  }
-  const [now, ...rest] = reply as [number, ...number[]];
-  const next = () => rest.shift() as number;
-  return {
-    now,
-    groups: groups.map((counters): GroupVerdict => {
-      const admitted = next() === 1;
-      return { admitted, tallies: counters.map(() => ({ count: next(), resetMs: next() })) };
-    }),
+  const integers = Array.isArray(reply) ? [...reply] : [];
+  const next = (min: number, max: number): number => {
+    const value: unknown = integers.shift();
+    if (!Number.isSafeInteger(value)) throw nonsense();
+    if ((value as number) < min || (value as number) > max) throw nonsense();
+    return value as number;
   };
+  const now = next(0, Number.MAX_SAFE_INTEGER);
+  const verdicts = groups.map((counters): GroupVerdict => {
+    const admitted = next(0, 1) === 1;
+    const tallies = counters.map(({ windowMs }) => ({
+      count: next(0, Number.MAX_SAFE_INTEGER),
+      resetMs: next(1, windowMs),
+    }));
+    return { admitted, tallies };
+  });
+  if (integers.length > 0) throw nonsense();
+  return { now, groups: verdicts };
 }
 
-function isCount(value: unknown): value is number {
-  return Number.isSafeInteger(value) && (value as number) >= 0;
+function nonsense(): StoreError {
+  return new StoreError("nonsense", "the script's reply is not the integers asked for");
 }
+
+/** How the client complains of an answer with neither a result nor an error. */
+const NO_RESULT = "Request did not return a result";
 
 function rethrow(error: unknown): never {
   if (error instanceof errors.UpstashJSONParseError) {
@@ -98,6 +107,7 @@ function rethrow(error: unknown): never {
   if (error instanceof DOMException && /^(Timeout|Abort)Error$/.test(error.name)) {
     throw new StoreError("late", "no answer in time");
   }
+  if (error instanceof TypeError && error.message === NO_RESULT) throw nonsense();
   throw new StoreError("unreachable", "no connection");
 }
 

@@ -1,0 +1,162 @@
+import { Redis } from "ioredis";
+import { afterAll, beforeEach, describe, expect, it } from "vitest";
+import { startRedis } from "../../../dev/redis.ts";
+import { startUpstashRest } from "../../../dev/upstash-rest.ts";
+import type { Counter } from "../../../src/engine/fixed-window.ts";
+import type { Clock } from "../../../src/stores/fixed-window-script.ts";
+import { upstashStore } from "../../../src/stores/upstash.ts";
+import { counter } from "../../suite/counters.ts";
+
+// What the script does to Redis, seen from Redis: on a server of its own, for its figures to be
+// those of this file alone.
+const server = await startRedis({ requireServer: Boolean(process.env.CI) });
+const rest = await startUpstashRest({ redis: server });
+const redis = new Redis(server.port, server.host);
+
+afterAll(async () => {
+  redis.disconnect();
+  await rest.stop();
+  await server.stop();
+});
+
+beforeEach(async () => {
+  await redis.flushall();
+  await redis.script("FLUSH");
+});
+
+function storeWith(clock: Clock) {
+  return upstashStore({ url: rest.url, token: rest.token, clock, timeoutMs: 10_000 });
+}
+
+/** Runs a decision and counts the commands that Redis ran for it, as INFO commandstats has them. */
+async function commandsOf(run: () => Promise<unknown>): Promise<Record<string, number>> {
+  await redis.config("RESETSTAT");
+  await run();
+  const stats = await redis.info("commandstats");
+  const calls = [...stats.matchAll(/cmdstat_(\w+(?:\|\w+)?):calls=(\d+)/g)].map(
+    ([, name, count]) => [name as string, Number(count)] as const,
+  );
+  return Object.fromEntries(calls.filter(([name]) => !/^(info|config\|resetstat)$/.test(name)));
+}
+
+describe.runIf(server.kind === "redis-server")("Redis commands per decision", () => {
+  const opened = { evalsha: 1, bitfield: 1, pexpire: 1 };
+  const within = { evalsha: 1, bitfield: 1 };
+
+  it.each([
+    { clock: "edge", time: {} },
+    { clock: "redis", time: { time: 1 } },
+  ] as const)("are one more for a window's first, by the clock $clock", async ({ clock, time }) => {
+    const store = storeWith(clock);
+    const quota = counter({ limit: 3, windowMs: 3_600_000 });
+    await store.decide([[counter()]]);
+    expect(await commandsOf(() => store.decide([[quota]]))).toEqual({ ...opened, ...time });
+    expect(await commandsOf(() => store.decide([[quota]]))).toEqual({ ...within, ...time });
+    expect(await commandsOf(() => store.decide([[quota]]))).toEqual({ ...within, ...time });
+    // Denied: it looked and charged nothing, at the same price.
+    expect(await commandsOf(() => store.decide([[quota]]))).toEqual({ ...within, ...time });
+  });
+
+  it("are one for each further counter", async () => {
+    const store = storeWith("edge");
+    const counters = [counter(), counter(), counter()];
+    await store.decide([counters]);
+    expect(await commandsOf(() => store.decide([counters]))).toEqual({ evalsha: 1, bitfield: 3 });
+  });
+
+  it("are one more where a denied request's charge of another counter is taken back", async () => {
+    const store = storeWith("edge");
+    const [room, full] = [counter(), counter({ limit: 1 })];
+    await store.decide([[room, full]]);
+    expect(await commandsOf(() => store.decide([[room, full]]))).toEqual({
+      evalsha: 1,
+      bitfield: 3,
+    });
+  });
+});
+
+describe.each(["redis", "edge"] as const)("the script by the clock %s", (clock) => {
+  const store = storeWith(clock);
+
+  it("decides two rules with three windows in one REST call", async () => {
+    const counters = [counter(), counter(), counter({ windowMs: 3_600_000 })];
+    await store.decide([counters]);
+    const before = rest.calls();
+    await store.decide([counters]);
+    expect(rest.calls() - before).toBe(1);
+  });
+
+  it("moves no counter when one of three denies", async () => {
+    const counters = [counter(), counter({ windowMs: 3_600_000 }), counter({ limit: 1 })];
+    await store.decide([counters]);
+    const before = await snapshot();
+    const { groups } = await store.decide([counters]);
+    expect(groups[0]?.admitted).toBe(false);
+    expect(await snapshot()).toEqual(before);
+  });
+
+  it("leaves no key behind for what it denied", async () => {
+    await store.decide([[counter(), counter({ limit: 0 })]]);
+    await store.decide([[counter(), counter({ limit: 2, cost: 3 })]]);
+    expect(await redis.keys("*")).toEqual([]);
+  });
+
+  it("lets every key expire a second after its window, and later requests do not move that", async () => {
+    const counters = [1000, 60_000, 52 * 604_800_000].map((windowMs) => counter({ windowMs }));
+    const { groups } = await store.decide([counters]);
+    for (const [index, { key }] of counters.entries()) {
+      const [stored] = await redis.keys(`${key}:*`);
+      const expiresAt = await redis.pexpiretime(stored as string);
+      const ttl = await redis.pttl(stored as string);
+      const rest = groups[0]?.tallies[index]?.resetMs as number;
+      expect(ttl).toBeGreaterThan(0);
+      expect(ttl).toBeLessThanOrEqual(rest + 1000);
+      await store.decide([[counters[index] as Counter]]);
+      expect(await redis.pexpiretime(stored as string)).toBe(expiresAt);
+    }
+  });
+
+  it("keeps counting when Redis has forgotten its scripts, and asks twice only then", async () => {
+    const quota = counter({ limit: 2, windowMs: 3_600_000 });
+    const before = rest.calls();
+    await store.decide([[quota]]);
+    await store.decide([[quota]]);
+    expect(rest.calls() - before).toBe(3);
+    await redis.script("FLUSH");
+    const { groups } = await store.decide([[quota]]);
+    expect(groups[0]).toMatchObject({ admitted: false, tallies: [{ count: 2 }] });
+  });
+});
+
+describe("a stored key", () => {
+  it("is the counter's, and the number of the window: 28333335 for 1700000100", async () => {
+    const alice = counter({ key: "weir:search:1m:alice" });
+    await storeWith("edge").decide([[alice]], 1_700_000_100_000);
+    expect(await redis.keys("*")).toEqual(["weir:search:1m:alice:28333335"]);
+  });
+
+  it("holds the count as an unsigned 53-bit field", async () => {
+    const alice = counter({ key: "weir:search:1m:alice", cost: 3 });
+    await storeWith("edge").decide([[alice]], 1_700_000_100_000);
+    const key = "weir:search:1m:alice:28333335";
+    expect(await redis.call("BITFIELD", key, "GET", "u53", "0")).toEqual([3]);
+  });
+
+  it("has its window from Redis's own clock, unless the edge's is asked for", async () => {
+    const alice = counter({ key: "weir:search:1m:alice" });
+    const { now } = await storeWith("redis").decide([[alice]], 1_700_000_100_000);
+    const [seconds] = await redis.time();
+    expect(Math.abs(now / 1000 - Number(seconds))).toBeLessThan(60);
+    expect(await redis.keys("*")).toEqual([`weir:search:1m:alice:${Math.floor(now / 60_000)}`]);
+  });
+});
+
+/** Every key with its value and the moment it expires. */
+async function snapshot(): Promise<Record<string, string>> {
+  const keys = (await redis.keys("*")).sort();
+  const entries = keys.map(async (key) => {
+    const value = (await redis.getBuffer(key))?.toString("hex");
+    return [key, `${value} until ${await redis.pexpiretime(key)}`];
+  });
+  return Object.fromEntries(await Promise.all(entries));
+}
