@@ -62,7 +62,7 @@ function read(
     case "query":
       return only(request.query.getAll(part.name));
     case "param":
-      return params[part.name];
+      return Object.hasOwn(params, part.name) ? params[part.name] : undefined;
     case "host":
       return request.host;
     case "path":

@@ -1,0 +1,88 @@
+import { describe, expect, it } from "vitest";
+import { canonicalPath } from "../../../src/request/canonical-path.ts";
+
+/** As a request's path arrives: through the URL parser that workerd has. */
+function canonical(path: string, caseSensitive = false) {
+  return canonicalPath(new URL(`http://host${path}`).pathname, caseSensitive);
+}
+
+describe("a canonical path", () => {
+  it.each([
+    ["/login", "/login"],
+    ["/login/", "/login"],
+    ["/LOGIN", "/login"],
+    ["/%6c%6F%67in", "/login"],
+    ["/a/../login", "/login"],
+    ["/a/%2e%2E/login", "/login"],
+    ["/./login", "/login"],
+    ["/login/.", "/login"],
+    ["\\login", "/login"],
+    ["/lo\tgin", "/login"],
+    ["/", "/"],
+    ["", "/"],
+    ["/.well-known/x", "/.well-known/x"],
+    ["/caf%C3%A9", "/café"],
+    ["/a%20b", "/a b"],
+    ["/login?x=/../y", "/login"],
+  ])("that every origin reads alike: %s is %s", (path, expected) => {
+    expect(canonical(path)).toEqual({ path: expected, plain: true });
+  });
+
+  it.each([
+    ["//login", "/login"],
+    ["/x//login", "/x/login"],
+    ["/login;x=1", "/login"],
+    ["/login;x=1/;y", "/login"],
+    ["/login%3Bx=1", "/login"],
+    ["/login%00", "/login"],
+    ["/login%00.jpg", "/login"],
+    ["/login%2f", "/login"],
+    ["/%2Flogin", "/login"],
+    ["/health%2f..%2flogin", "/login"],
+    ["/health%5c..%5clogin", "/login"],
+    ["/%256cogin", "/login"],
+    ["/%25256cogin", "/login"],
+    ["/%252525252525256cogin", "/login"],
+    ["/%%36%63ogin", "/login"],
+    ["/a/%252e%252e/login", "/login"],
+    ["/login%20", "/login"],
+    ["/login%0a", "/login"],
+    ["/..%2f..%2flogin", "/login"],
+  ])("that some origins read otherwise: %s is %s", (path, expected) => {
+    expect(canonical(path)).toEqual({ path: expected, plain: false });
+  });
+
+  it.each([
+    ["/%ff/login", "/%ff/login"],
+    ["/%C0%AFlogin", "/%c0%aflogin"],
+    ["/%zz", "/%zz"],
+    ["/%", "/%"],
+    ["/%e2%82/%6c", "/%e2%82/l"],
+    ["/%6c%ff", "/l%ff"],
+  ])("keeps escapes that spell no text: %s is %s", (path, expected) => {
+    expect(canonical(path).path).toBe(expected);
+  });
+
+  it("keeps its case when paths are matched by case", () => {
+    expect(canonical("/Login/%41", true)).toEqual({ path: "/Login/A", plain: true });
+  });
+
+  it("is the same when it is made canonical again", () => {
+    for (const path of ["//A/%2e./b;c/", "/%252525", "/a%2f%2fb", "/x%00y", "/%25"]) {
+      const { path: once } = canonicalPath(path, false);
+      expect(canonicalPath(once, false).path).toBe(once);
+    }
+  });
+
+  it.each([
+    `/${"%25".repeat(5000)}`,
+    `/${"%".repeat(15_000)}`,
+    `/${"../".repeat(5000)}`,
+    `/${";".repeat(15_000)}`,
+    `/${"%ff".repeat(5000)}`,
+    `/${"%2525".repeat(3000)}`,
+    `/${"/".repeat(15_000)}`,
+  ])("is found for 15 KB of attack without a throw", (path) => {
+    expect(canonicalPath(path, false).path).toMatch(/^\//);
+  });
+});

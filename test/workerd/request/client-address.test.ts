@@ -1,0 +1,58 @@
+import { describe, expect, it } from "vitest";
+import { clientAddress } from "../../../src/request/client-address.ts";
+
+function client(address: string, prefix = 64, headers: Record<string, string> = {}) {
+  return clientAddress(new Headers({ "cf-connecting-ip": address, ...headers }), prefix);
+}
+
+describe("a client's address", () => {
+  it.each([
+    ["an IPv4 address", "203.0.113.7", "203.0.113.7"],
+    ["that address mapped into IPv6", "::ffff:203.0.113.7", "203.0.113.7"],
+    ["the same in hexadecimal", "::ffff:cb00:7107", "203.0.113.7"],
+    ["the same written out", "0:0:0:0:0:FFFF:CB00:7107", "203.0.113.7"],
+    ["that address behind NAT64", "64:ff9b::203.0.113.7", "203.0.113.7"],
+    ["that address through 6to4", "2002:cb00:7107::1", "203.0.113.7"],
+    ["an IPv6 address", "2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"],
+    ["its neighbour in the /64", "2001:db8:1:2:ffff::1", "2001:db8:1:2::/64"],
+    ["the same in another spelling", "2001:0DB8:0001:0002:0:0:0:0", "2001:db8:1:2::/64"],
+    ["another /64", "2001:db8:1:3::1", "2001:db8:1:3::/64"],
+  ])("is found for %s", (_, address, expected) => {
+    expect(client(address)).toBe(expected);
+  });
+
+  it.each([
+    [128, "2001:db8:1:2:3:4:5:6/128"],
+    [64, "2001:db8:1:2::/64"],
+    [60, "2001:db8:1::/60"],
+    [56, "2001:db8:1::/56"],
+    [49, "2001:db8:1::/49"],
+    [48, "2001:db8:1::/48"],
+    [1, "::/1"],
+  ])("is cut to a prefix of %i bits", (prefix, expected) => {
+    expect(client("2001:db8:1:2:3:4:5:6", prefix)).toBe(expected);
+  });
+
+  it.each(["x-forwarded-for", "x-real-ip", "true-client-ip", "forwarded", "x-client-ip"])(
+    "is not what %s claims",
+    (header) => {
+      expect(client("203.0.113.7", 64, { [header]: "198.51.100.1" })).toBe("203.0.113.7");
+      expect(clientAddress(new Headers({ [header]: "198.51.100.1" }), 64)).toBe("unknown");
+    },
+  );
+
+  it.each(["", "nonsense", "203.0.113", "203.0.113.300", "0x7f.1", "1.2.3.4, 5.6.7.8", "::g"])(
+    "is unknown, one client for all, for %j",
+    (address) => {
+      expect(client(address)).toBe("unknown");
+    },
+  );
+
+  it("is the zone for Workers of other zones, who all share one address", () => {
+    const from = (zone: string) => client("2a06:98c0:3600::103", 64, { "cf-worker": zone });
+    expect(from("a.example")).toBe("worker:a.example");
+    expect(from("B.example")).toBe("worker:b.example");
+    expect(client("2a06:98c0:3600:0::103")).toBe("2a06:98c0:3600::/64");
+    expect(client("203.0.113.7", 64, { "cf-worker": "a.example" })).toBe("203.0.113.7");
+  });
+});

@@ -1,0 +1,146 @@
+import { describe, expect, it } from "vitest";
+import { parseAlternatives } from "../../../src/config/key-expression.ts";
+import { canonicalRequest } from "../../../src/request/canonical-request.ts";
+import { identityOf } from "../../../src/request/identity.ts";
+
+interface Sent {
+  readonly url?: string;
+  readonly method?: string;
+  readonly headers?: Record<string, string>;
+  readonly params?: Record<string, string>;
+  readonly cf?: IncomingRequestCfProperties | object;
+}
+
+function identity(key: string | string[], sent: Sent = {}) {
+  const { url = "https://api.example.com/", method = "GET", headers = {}, params = {}, cf } = sent;
+  const request = new Request(url, {
+    method,
+    headers: { "cf-connecting-ip": "203.0.113.7", ...headers },
+    ...(cf && { cf: cf as IncomingRequestCfProperties }),
+  });
+  const expression = [key].flat().map((text) => parseAlternatives(text) ?? []);
+  return identityOf(expression, canonicalRequest(request, false), params, 64);
+}
+
+describe("an identity", () => {
+  it("is 22 characters of base64url that show nothing of the client", async () => {
+    const text = await identity("header:x-api-key", { headers: { "x-api-key": "secret" } });
+    expect(text).toMatch(/^[A-Za-z0-9_-]{22}$/);
+    expect(await identity("ip")).toMatch(/^[A-Za-z0-9_-]{22}$/);
+  });
+
+  it.each<[string, string | string[], Sent, Sent]>([
+    ["host", "host", { url: "https://a.example/" }, { url: "https://b.example/" }],
+    ["path", "path", { url: "https://x/a" }, { url: "https://x/b" }],
+    ["method", "method", { method: "GET" }, { method: "POST" }],
+    ["query", "query:q", { url: "https://x/?q=1" }, { url: "https://x/?q=2" }],
+    ["header", "header:h", { headers: { h: "1" } }, { headers: { h: "2" } }],
+    ["cookie", "cookie:c", { headers: { cookie: "c=1" } }, { headers: { cookie: "c=2" } }],
+    ["param", "param:id", { params: { id: "1" } }, { params: { id: "2" } }],
+    ["country", "country", { cf: { country: "DE" } }, { cf: { country: "FR" } }],
+    ["asn", "asn", { cf: { asn: 1 } }, { cf: { asn: 2 } }],
+    [
+      "ja4",
+      "ja4",
+      { cf: { botManagement: { ja4: "a" } } },
+      { cf: { botManagement: { ja4: "b" } } },
+    ],
+    [
+      "ip",
+      "ip",
+      { headers: { "cf-connecting-ip": "203.0.113.1" } },
+      { headers: { "cf-connecting-ip": "203.0.113.2" } },
+    ],
+  ])("by %s tells clients apart by that", async (_, key, one, other) => {
+    expect(await identity(key, one)).toBe(await identity(key, one));
+    expect(await identity(key, one)).not.toBe(await identity(key, other));
+  });
+
+  it("by global is one for all", async () => {
+    const other = { headers: { "cf-connecting-ip": "203.0.113.9" }, url: "https://x/y" };
+    expect(await identity("global")).toBe(await identity("global", other));
+  });
+
+  it.each<[string, Sent, Sent]>([
+    ["host", { url: "https://API.example.com./" }, { url: "https://api.example.com:8443/" }],
+    ["path", { url: "https://x//A/%62/" }, { url: "https://x/a/b" }],
+    ["method", { method: "HEAD" }, { method: "GET" }],
+    ["header:h", { headers: { H: " v " } }, { headers: { h: "v" } }],
+  ])("by %s is one for two ways to write the same", async (key, one, other) => {
+    expect(await identity(key, one)).toBe(await identity(key, other));
+  });
+
+  it("takes the first alternative that the request carries", async () => {
+    const key = "header:x-api-key | cookie:sid | ip";
+    const cookie = { headers: { cookie: "a=b; sid=s" } };
+    const both = { headers: { cookie: "a=b; sid=s", "x-api-key": "k" } };
+    expect(await identity(key, both)).toBe(await identity("header:x-api-key", both));
+    expect(await identity(key, cookie)).toBe(await identity("cookie:sid", cookie));
+    expect(await identity(key)).toBe(await identity("ip"));
+  });
+
+  it.each<[string, Sent]>([
+    ["header:x-api-key", {}],
+    ["header:x-api-key", { headers: { "x-api-key": "" } }],
+    ["cookie:sid", { headers: { cookie: "sid=" } }],
+    ["cookie:sid", { headers: { cookie: "xsid=1; sid2=2; sid" } }],
+    ["cookie:sid", { headers: { cookie: "sid=real; sid=decoy" } }],
+    ["query:key", { url: "https://x/?key=" }],
+    ["query:key", { url: "https://x/?key=real&key=decoy" }],
+    ["param:id", {}],
+    ["param:__proto__", {}],
+    ["country", {}],
+    ["asn", {}],
+    ["ja4", { cf: { botManagement: {} } }],
+  ])("by %s is the client's address when that is absent, empty or twofold", async (key, sent) => {
+    expect(await identity(key, sent)).toBe(await identity("ip"));
+  });
+
+  it("puts the address in the place of what is missing from a list", async () => {
+    const key = ["header:x-api-key", "path"];
+    const from = (ip: string) => identity(key, { headers: { "cf-connecting-ip": ip } });
+    expect(await from("203.0.113.1")).not.toBe(await from("203.0.113.2"));
+  });
+
+  it.each<[string, string[], Sent, Sent]>([
+    [
+      "a delimiter in a value",
+      ["header:user", "header:role"],
+      { headers: { user: "a_role_b", role: "c" } },
+      { headers: { user: "a", role: "b_role_c" } },
+    ],
+    [
+      "an empty boundary",
+      ["header:user", "header:role"],
+      { headers: { user: "ab", role: "c" } },
+      { headers: { user: "a", role: "bc" } },
+    ],
+    [
+      "a length in a value",
+      ["header:user", "header:role"],
+      { headers: { user: "11:header:role1:x", role: "y" } },
+      { headers: { user: "1", role: "1:header:role1:xy" } },
+    ],
+  ])("is not fooled by %s", async (_, key, one, other) => {
+    expect(await identity(key, one)).not.toBe(await identity(key, other));
+  });
+
+  it("never takes a value of one kind for the same value of another", async () => {
+    const value = "203.0.113.7";
+    const ids = await Promise.all([
+      identity("ip"),
+      identity("header:a", { headers: { a: value } }),
+      identity("header:b", { headers: { b: value } }),
+      identity("cookie:a", { headers: { cookie: `a=${value}` } }),
+      identity("query:a", { url: `https://x/?a=${value}` }),
+      identity("param:a", { params: { a: value } }),
+      identity("host", { url: `https://${value}/` }),
+    ]);
+    expect(new Set(ids).size).toBe(ids.length);
+  });
+
+  it("is short, however long the value", async () => {
+    const long = await identity("header:h", { headers: { h: "x".repeat(100_000) } });
+    expect(long).toHaveLength(22);
+  });
+});

@@ -1,0 +1,179 @@
+import { describe, expect, it } from "vitest";
+import { type ConfigInput, defineConfig } from "../../../src/config/index.ts";
+import { canonicalRequest } from "../../../src/request/canonical-request.ts";
+import { createMatcher } from "../../../src/request/matcher.ts";
+
+type MatchInput = NonNullable<ConfigInput["rules"][number]["match"]>;
+
+/** Rules named r0, r1, … with the given conditions, and which of them a request falls under. */
+function matching(conditions: MatchInput[], caseSensitivePaths = false) {
+  const { rules } = defineConfig({
+    rules: conditions.map((match, index) => ({ name: `r${index}`, match, limit: 1, window: 1 })),
+  });
+  const match = createMatcher(rules, caseSensitivePaths);
+  return (method: string, url: string, headers: Record<string, string> = {}) => {
+    const target = url.startsWith("/") ? `https://api.example.com${url}` : url;
+    const request = canonicalRequest(new Request(target, { method, headers }), caseSensitivePaths);
+    return match(request).map(({ rule, params }) => ({ name: rule.name, params: { ...params } }));
+  };
+}
+
+/** Whether a request falls under one rule. */
+function matches(match: MatchInput, method: string, url: string, headers = {}) {
+  return matching([match])(method, url, headers).length === 1;
+}
+
+describe("a rule's paths", () => {
+  it.each([
+    ["/users/:id", "/users/7", true],
+    ["/users/:id", "/users", false],
+    ["/users/:id", "/users/7/posts", false],
+    ["/users/:id?", "/users", true],
+    ["/users/:id{[0-9]+}", "/users/7", true],
+    ["/users/:id{[0-9]+}", "/users/me", false],
+    ["/users/:id{[A-Z]+}", "/users/ME", true],
+    ["/v1/*", "/v1/a/b", true],
+    ["/v1/*", "/v1", true],
+    ["/v1/*", "/v2", false],
+    ["/*", "/", true],
+    ["*", "/x", true],
+    ["/a/*/c", "/a/b/c", true],
+    ["/Login/", "/login", true],
+    ["/login", "/LOGIN/", true],
+    ["/caf%C3%A9", "/café", true],
+    ["/a//b", "/a/b", true],
+    ["/", "/", true],
+    ["/", "/x", false],
+  ])("%s, asked for %s: %s", (path, url, expected) => {
+    if (path === "*") return expect(matches({}, "GET", url)).toBe(expected);
+    expect(matches({ paths: [path] }, "GET", url)).toBe(expected);
+  });
+
+  it.each([
+    "//login",
+    "/login/",
+    "/LOGIN",
+    "/%6cogin",
+    "/x/../login",
+    "/x/%2e%2e/login",
+    "/login;x=1",
+    "/login%00",
+    "/login%2f",
+    "/./login",
+    "/%256cogin",
+    "/x%2f..%2flogin",
+  ])("are not got around by %s", (url) => {
+    expect(matches({ paths: ["/login"] }, "GET", url)).toBe(true);
+  });
+
+  it("are matched by case when the configuration says so", () => {
+    const match = matching([{ paths: ["/Login"] }], true);
+    expect(match("GET", "/Login")).toHaveLength(1);
+    expect(match("GET", "/login")).toHaveLength(0);
+  });
+
+  it("give their parameters in the path's canonical form", () => {
+    const match = matching([{ paths: ["/orgs/:org/users/:userId"] }]);
+    expect(match("GET", "/orgs/ACME/users/%4A%6F")).toEqual([
+      { name: "r0", params: { org: "acme", userId: "jo" } },
+    ]);
+  });
+
+  it("give parameters to a path that looks like the route itself", () => {
+    const match = matching([{ paths: ["/users/:id"] }]);
+    expect(match("GET", "/users/:id")).toEqual([{ name: "r0", params: { id: ":id" } }]);
+  });
+});
+
+describe("a rule's hosts", () => {
+  it.each([
+    ["api.example.com", "https://api.example.com/", true],
+    ["api.example.com", "https://API.EXAMPLE.COM/", true],
+    ["api.example.com", "https://api.example.com./", true],
+    ["api.example.com", "https://api.example.com:8443/", true],
+    ["api.example.com", "https://example.com/", false],
+    ["*.example.com", "https://a.b.example.com/", true],
+    ["*.example.com", "https://example.com/", false],
+    ["*.example.com", "https://myexample.com/", false],
+    ["bücher.example", "https://xn--bcher-kva.example/", true],
+  ])("%s, asked for %s: %s", (host, url, expected) => {
+    expect(matches({ hosts: [host] }, "GET", url)).toBe(expected);
+  });
+});
+
+describe("a rule's methods", () => {
+  const preflight = { origin: "https://app.example", "access-control-request-method": "POST" };
+
+  it.each<[string[] | undefined, string, Record<string, string>, boolean]>([
+    [["POST"], "POST", {}, true],
+    [["post"], "POST", {}, true],
+    [["POST"], "GET", {}, false],
+    [["GET"], "HEAD", {}, true],
+    [["HEAD"], "HEAD", {}, true],
+    [["HEAD"], "GET", {}, false],
+    [["OPTIONS"], "OPTIONS", preflight, true],
+    [["POST"], "OPTIONS", preflight, false],
+    [undefined, "OPTIONS", preflight, false],
+    [undefined, "OPTIONS", {}, true],
+    [undefined, "PURGE", {}, true],
+    [["PATCH"], "patch", {}, true],
+  ])("%j, asked with %s %j: %s", (methods, method, headers, expected) => {
+    expect(matches(methods ? { methods } : {}, method, "/", headers)).toBe(expected);
+  });
+});
+
+describe("an exception", () => {
+  it("takes requests out of its rule, when all it names holds", () => {
+    const match = matching([
+      { paths: ["/api/*"], except: { paths: ["/api/health"], methods: ["GET"] } },
+    ]);
+    expect(match("GET", "/api/health")).toHaveLength(0);
+    expect(match("POST", "/api/health")).toHaveLength(1);
+    expect(match("GET", "/api/users")).toHaveLength(1);
+  });
+
+  it("can be for a host", () => {
+    const match = matching([{ except: { hosts: ["internal.example.com"] } }]);
+    expect(match("GET", "https://internal.example.com/")).toHaveLength(0);
+    expect(match("GET", "https://api.example.com/")).toHaveLength(1);
+  });
+
+  it.each(["/HEALTH", "/health/", "/%68ealth"])("holds for %s, which all read alike", (url) => {
+    expect(matches({ except: { paths: ["/health"] } }, "GET", url)).toBe(false);
+  });
+
+  it.each(["/login%2f..%2fhealth", "/health;login", "//health", "/%2568ealth", "/health%00login"])(
+    "does not hold for %s, which an origin may read otherwise",
+    (url) => {
+      expect(matches({ except: { paths: ["/health"] } }, "GET", url)).toBe(true);
+    },
+  );
+});
+
+describe("several rules", () => {
+  it("are found in their order, each once, with and without paths", () => {
+    const match = matching([
+      { paths: ["/api/*"] },
+      {},
+      { paths: ["/other"] },
+      { paths: ["/api/users", "/api/:kind", "/*"] },
+      { methods: ["GET"] },
+    ]);
+    expect(match("GET", "/api/users").map(({ name }) => name)).toEqual(["r0", "r1", "r3", "r4"]);
+  });
+
+  it("need all of a rule's conditions to hold", () => {
+    const rule = { hosts: ["api.example.com"], methods: ["POST"], paths: ["/login"] };
+    expect(matches(rule, "POST", "/login")).toBe(true);
+    expect(matches(rule, "GET", "/login")).toBe(false);
+    expect(matches(rule, "POST", "/logout")).toBe(false);
+    expect(matches(rule, "POST", "https://www.example.com/login")).toBe(false);
+  });
+
+  it("may be thousands", () => {
+    const match = matching(
+      Array.from({ length: 10_000 }, (_, i) => ({ paths: [`/v1/r${i}/:id`] })),
+    );
+    expect(match("GET", "/v1/r9876/x").map(({ name }) => name)).toEqual(["r9876"]);
+  });
+});

@@ -1,0 +1,102 @@
+import { env } from "cloudflare:workers";
+import { describe, expect, it } from "vitest";
+import { type ConfigInput, defineConfig } from "../../src/config/index.ts";
+import { readSettings } from "../../src/config/settings.ts";
+
+const upstash = {
+  UPSTASH_REDIS_REST_URL: "https://a.upstash.io",
+  UPSTASH_REDIS_REST_TOKEN: "token",
+};
+const objects = { COUNTERS: env.COUNTERS };
+
+function settings(options: Omit<ConfigInput, "rules">, bindings: Record<string, unknown>) {
+  return readSettings(defineConfig({ rules: [], ...options }), bindings);
+}
+
+describe("the store", () => {
+  it("is Upstash when its URL is set", () => {
+    expect(settings({}, { ...upstash, ...objects }).store).toEqual({
+      kind: "upstash",
+      url: "https://a.upstash.io",
+      token: "token",
+    });
+  });
+
+  it.each([undefined, "", "  "])("is the Durable Object when that URL is %j", (url) => {
+    const { store } = settings({}, { ...objects, UPSTASH_REDIS_REST_URL: url });
+    expect(store).toEqual({ kind: "durable-object", namespace: env.COUNTERS });
+  });
+
+  it("is what the configuration says, whatever is set", () => {
+    expect(settings({ store: "memory" }, { ...upstash }).store).toEqual({ kind: "memory" });
+    expect(settings({ store: "durable-object" }, { ...upstash, ...objects }).store.kind).toBe(
+      "durable-object",
+    );
+  });
+
+  it.each<[string, Omit<ConfigInput, "rules">, Record<string, unknown>]>([
+    ["UPSTASH_REDIS_REST_URL is not set", { store: "upstash" }, objects],
+    ["UPSTASH_REDIS_REST_TOKEN is not set", {}, { UPSTASH_REDIS_REST_URL: "https://a" }],
+    ["UPSTASH_REDIS_REST_URL is not", {}, { ...upstash, UPSTASH_REDIS_REST_URL: "redis://a" }],
+    ["UPSTASH_REDIS_REST_TOKEN has", {}, { ...upstash, UPSTASH_REDIS_REST_TOKEN: "a\nb" }],
+    ["bound as COUNTERS", {}, {}],
+    ["bound as COUNTERS", {}, { COUNTERS: "text" }],
+  ])("is misconfigured: %s", (fault, options, bindings) => {
+    const { store } = settings(options, bindings);
+    expect(store).toMatchObject({ kind: "misconfigured", fault: expect.stringContaining(fault) });
+    expect(JSON.stringify(store)).not.toMatch(/redis:\/\/a|a\\nb/);
+  });
+});
+
+describe("the origin", () => {
+  const url = (text: string) => settings({}, { ORIGIN_URL: text }).origin;
+
+  it("is the zone's own when nothing says otherwise", () => {
+    expect(settings({}, {}).origin).toEqual({ kind: "pass-through" });
+    expect(url("")).toEqual({ kind: "pass-through" });
+  });
+
+  it.each([
+    ["https://origin.example.com", "https://origin.example.com"],
+    ["https://origin.example.com/", "https://origin.example.com"],
+    ["http://Origin.example.com:8080/base/", "http://origin.example.com:8080/base"],
+  ])("is ORIGIN_URL %s", (text, base) => {
+    expect(url(text)).toEqual({ kind: "url", base });
+  });
+
+  it("is ORIGIN_URL in place of the configuration's url", () => {
+    const origin = { url: "https://live.example.com" };
+    expect(settings({ origin }, {}).origin).toMatchObject({ base: "https://live.example.com" });
+    expect(settings({ origin }, { ORIGIN_URL: "http://localhost:3000" }).origin).toMatchObject({
+      base: "http://localhost:3000",
+    });
+  });
+
+  it("is a service binding", () => {
+    const service = { fetch: async () => new Response() };
+    expect(settings({ origin: { binding: "API" } }, { API: service }).origin).toEqual({
+      kind: "binding",
+      service,
+    });
+  });
+
+  it.each([
+    ["origin.example.com", {}],
+    ["ftp://origin.example.com", {}],
+    ["https://user:secret@origin.example.com", {}],
+    ["https://origin.example.com/?a=b", {}],
+  ])("is misconfigured by ORIGIN_URL %s", (text) => {
+    expect(url(text)).toMatchObject({
+      kind: "misconfigured",
+      fault: expect.stringMatching(/^ORIGIN_URL is not an absolute http or https URL/),
+    });
+    expect(JSON.stringify(url(text))).not.toContain("secret");
+  });
+
+  it("is misconfigured by a binding that is not there", () => {
+    expect(settings({ origin: { binding: "API" } }, {}).origin).toMatchObject({
+      kind: "misconfigured",
+      fault: "no service is bound as API: add it to wrangler.toml",
+    });
+  });
+});
