@@ -13,19 +13,19 @@ export function reportUndecided(decision: Extract<Decision, { outcome: "undecide
   if (now - lastOutageAt < OUTAGE_INTERVAL_MS) return;
   lastOutageAt = now;
   const { cause, detail, open } = decision;
-  log("error", { event: "undecided", cause, detail, requests: open ? "pass" : "503" });
+  log("error", "undecided", { cause, detail, requests: open ? "pass" : "503" });
 }
 
 /** Says which policies of rules in shadow mode would have denied a request. */
 export function reportShadow(shadow: Shadow): void {
-  for (const { policy } of shadow) log("log", { event: "shadow-denied", policy });
+  for (const { policy } of shadow) log("log", "shadow-denied", { policy });
 }
 
 /** Says what of the bindings cannot work. */
 export function reportMisconfigured(fault: string): void {
-  log("error", { event: "misconfigured", fault });
+  log("error", "misconfigured", { fault });
 }
 
-function log(level: "log" | "error", entry: Record<string, unknown>): void {
-  console[level](JSON.stringify({ weir: entry.event, ...entry, event: undefined }));
+function log(level: "log" | "error", event: string, fields: Record<string, unknown>): void {
+  console[level](JSON.stringify({ weir: event, ...fields }));
 }

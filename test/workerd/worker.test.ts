@@ -1,0 +1,134 @@
+import { createExecutionContext } from "cloudflare:test";
+import { exports } from "cloudflare:workers";
+import { afterEach, describe, expect, it, vi } from "vitest";
+import { type ConfigInput, defineConfig } from "../../src/config/index.ts";
+import { weir } from "../../src/index.ts";
+
+afterEach(() => {
+  vi.restoreAllMocks();
+  vi.useRealTimers();
+});
+
+/** The zone's origin, which a Worker on a route reaches by fetch. */
+function mockOrigin(respond: (request: Request) => Response | Promise<Response>) {
+  return vi
+    .spyOn(globalThis, "fetch")
+    .mockImplementation(async (input, init) => respond(new Request(input, init)));
+}
+
+/** A Worker of one's own, with its request and bindings. */
+function send(
+  config: Omit<ConfigInput, "rules"> & Partial<Pick<ConfigInput, "rules">>,
+  request: Request | string,
+  env: Record<string, unknown> = {},
+) {
+  const rules = [{ name: "all", limit: 5, window: "1h" }];
+  const worker = weir(defineConfig({ store: "memory", rules, ...config }));
+  return worker.fetch(new Request(request) as never, env, createExecutionContext());
+}
+
+describe("the deployed Worker", () => {
+  const login = (ip: string) =>
+    exports.default.fetch("https://api.example.com/login", {
+      method: "POST",
+      headers: { "cf-connecting-ip": ip },
+    });
+
+  it("passes five logins a minute on to the zone's origin and answers the sixth itself", async () => {
+    // The beginning of a minute, for the six not to stand in two windows.
+    vi.useFakeTimers({ toFake: ["Date"], now: Math.ceil(Date.now() / 60_000) * 60_000 });
+    const origin = mockOrigin(() => new Response("welcome"));
+    const statuses = [];
+    for (let attempt = 1; attempt <= 6; attempt++)
+      statuses.push((await login("203.0.113.1")).status);
+    expect(statuses).toEqual([200, 200, 200, 200, 200, 429]);
+    expect(origin).toHaveBeenCalledTimes(5);
+    expect((await login("203.0.113.2")).status).toBe(200);
+  });
+
+  it("lets a request that no rule is about through as it is", async () => {
+    mockOrigin(() => new Response("hello", { headers: { "x-origin": "yes" } }));
+    const response = await exports.default.fetch("https://api.example.com/about");
+    expect(Object.fromEntries(response.headers)).toEqual({
+      "content-type": "text/plain;charset=UTF-8",
+      "x-origin": "yes",
+    });
+  });
+});
+
+describe("a Worker without an origin", () => {
+  it.each(["localhost:8787", "127.0.0.1:8787", "[::1]:8787"])(
+    "says so rather than call itself for ever, at %s",
+    async (host) => {
+      const fetch = mockOrigin(() => new Response());
+      const response = await send({}, `http://${host}/`);
+      expect(response.status).toBe(502);
+      expect(await response.json()).toMatchObject({
+        detail: "There is no origin here. Set ORIGIN_URL, or start with npm run dev.",
+      });
+      expect(fetch).not.toHaveBeenCalled();
+    },
+  );
+
+  it("answers 502 when ORIGIN_URL is no URL, and tells the operator", async () => {
+    const log = vi.spyOn(console, "error").mockReturnValue();
+    const response = await send({}, "https://x.example/", { ORIGIN_URL: "origin.example.com" });
+    expect(response.status).toBe(502);
+    expect(log.mock.calls.map(([line]) => JSON.parse(line))).toEqual([
+      { weir: "misconfigured", fault: expect.stringContaining("ORIGIN_URL is not an absolute") },
+    ]);
+  });
+});
+
+describe("a Worker whose store is misconfigured", () => {
+  const rules = (onError: "open" | "closed") => [
+    { name: "all", limit: 5, window: "1h", onError } as const,
+  ];
+
+  it.each([
+    ["open", 200],
+    ["closed", 503],
+  ] as const)("treats requests as undecided: %s is %i", async (onError, status) => {
+    vi.spyOn(console, "error").mockReturnValue();
+    mockOrigin(() => new Response());
+    const config = { store: "upstash", rules: rules(onError) } as const;
+    expect((await send(config, "https://x.example/")).status).toBe(status);
+  });
+});
+
+describe("what operators see", () => {
+  it("is a line for each policy in shadow mode that would have denied", async () => {
+    const log = vi.spyOn(console, "log").mockReturnValue();
+    mockOrigin(() => new Response());
+    const rules = [{ name: "trial", limit: 0, window: "1h", mode: "shadow" } as const];
+    const request = new Request("https://x.example/", {
+      headers: { "cf-connecting-ip": "203.0.113.7" },
+    });
+    const response = await send({ rules }, request);
+    expect(response.status).toBe(200);
+    expect([...response.headers.keys()].filter((name) => /ratelimit/.test(name))).toEqual([]);
+    expect(log.mock.calls).toEqual([['{"weir":"shadow-denied","policy":"trial"}']]);
+  });
+
+  it("is one line in ten seconds of an outage", async () => {
+    const log = vi.spyOn(console, "error").mockReturnValue();
+    mockOrigin(() => Promise.reject(new TypeError("refused")));
+    vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 3_600_000 });
+    const env = {
+      UPSTASH_REDIS_REST_URL: "https://secret-name.upstash.io",
+      UPSTASH_REDIS_REST_TOKEN: "secret-token",
+    };
+    const rules = [{ name: "all", limit: 5, window: "1h", onError: "closed" } as const];
+    const outage = () => send({ store: "upstash", rules }, "https://x.example/", env);
+    await outage();
+    await outage();
+    vi.advanceTimersByTime(9_999);
+    await outage();
+    expect(log.mock.calls).toEqual([
+      ['{"weir":"undecided","cause":"unreachable","detail":"no connection","requests":"503"}'],
+    ]);
+    vi.advanceTimersByTime(1);
+    await outage();
+    expect(log).toHaveBeenCalledTimes(2);
+  });
+});
