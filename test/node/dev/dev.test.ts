@@ -1,0 +1,78 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { createServer } from "node:net";
+import { fileURLToPath } from "node:url";
+import { afterEach, expect, it } from "vitest";
+import { listen } from "../../../dev/loopback.ts";
+import { refuses } from "./refuses.ts";
+
+const PROGRAM = fileURLToPath(new URL("../../../dev/dev.ts", import.meta.url));
+const START_TIMEOUT_MS = 30_000;
+
+const running: ChildProcess[] = [];
+
+afterEach(() => {
+  for (const child of running.splice(0)) child.kill("SIGTERM");
+});
+
+/** Runs the command behind `npm run dev`, and collects all that it prints. */
+function runDev(...args: string[]) {
+  const { PORT, ORIGIN_URL, ...env } = process.env;
+  const child = spawn(process.execPath, [PROGRAM, ...args], {
+    env,
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  running.push(child);
+  const ended = once(child, "close");
+  let output = "";
+  const printed = new Promise<string>((resolve) => {
+    for (const stream of [child.stdout, child.stderr]) {
+      stream.setEncoding("utf8").on("data", (text: string) => {
+        output += text;
+        if (output.includes("Ctrl-C ends it")) resolve(output);
+      });
+    }
+    ended.then(() => resolve(output));
+  });
+  return { child, printed, ended: ended.then(([code]) => ({ code, output })) };
+}
+
+it.each([
+  { args: [], store: /counting in: a Durable Object/, addresses: 2 },
+  { args: ["--redis"], store: /counting in: (js-)?redis-server \d/, addresses: 4 },
+])(
+  "runs the Worker in front of the demo origin, with $args, and leaves nothing behind",
+  async ({ args, store, addresses }) => {
+    const { child, printed, ended } = runDev(...args);
+    const text = await printed;
+    expect(text).toMatch(store);
+
+    const url = /Weir answers at (\S+)/.exec(text)?.[1];
+    const response = await fetch(`${url}/some/path`);
+    expect(await response.json()).toMatchObject({ path: "/some/path" });
+
+    const block = text.slice(text.indexOf("Weir answers at"), text.indexOf("curl"));
+    const ports = new Set(
+      [...block.matchAll(/127\.0\.0\.1:(\d+)/g)].map(([, port]) => Number(port)),
+    );
+    expect(ports.size).toBe(addresses);
+    for (const port of ports) expect(await refuses({ host: "127.0.0.1", port })).toBe(false);
+
+    child.kill("SIGINT");
+    expect(await ended).toMatchObject({ code: 0 });
+    for (const port of ports) expect(await refuses({ host: "127.0.0.1", port })).toBe(true);
+  },
+  START_TIMEOUT_MS,
+);
+
+it("exits with 1 and says why when the port is in use", async () => {
+  const { port, stop } = await listen(createServer());
+  const { code, output } = await runDev("--port", `${port}`).ended;
+  expect({ code, output }).toMatchObject({ code: 1, output: expect.stringContaining("in use") });
+  await stop();
+});
+
+it("exits with 1 and says what is allowed when an option is wrong", async () => {
+  const { code, output } = await runDev("--port", "eighty").ended;
+  expect({ code, output }).toMatchObject({ code: 1, output: expect.stringContaining("Allowed:") });
+});

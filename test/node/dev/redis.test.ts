@@ -1,0 +1,148 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { chmod, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { delimiter, join } from "node:path";
+import { Redis } from "ioredis";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { type LocalRedis, startRedis } from "../../../dev/redis.ts";
+import { hasRedisServer, redises } from "./redises.ts";
+import { refuses } from "./refuses.ts";
+
+const started: { stop(): Promise<void> }[] = [];
+
+function own<T extends { stop(): Promise<void> }>(redis: T): T {
+  started.push(redis);
+  return redis;
+}
+
+afterEach(async () => {
+  vi.unstubAllEnvs();
+  await Promise.all(started.splice(0).map((redis) => redis.stop()));
+});
+
+async function ask(
+  redis: Pick<LocalRedis, "host" | "port">,
+  name: string,
+  ...args: string[]
+): Promise<unknown> {
+  const client = new Redis({ host: redis.host, port: redis.port });
+  try {
+    return await client.call(name, ...args);
+  } finally {
+    client.disconnect();
+  }
+}
+
+describe.each(redises)("$name", ({ start }) => {
+  it("answers as soon as it has started, empty", async () => {
+    const redis = own(await start());
+    expect(await ask(redis, "PING")).toBe("PONG");
+    expect(await ask(redis, "DBSIZE")).toBe(0);
+    expect(redis.version).toMatch(/^\d+\.\d+\.\d+/);
+  });
+
+  it("runs beside another one", async () => {
+    const [first, second] = await Promise.all([start().then(own), start().then(own)]);
+    await ask(first, "SET", "key", "first");
+    expect(await ask(second, "GET", "key")).toBeNull();
+  });
+
+  it("is gone once it has stopped", async () => {
+    const redis = await start();
+    expect(await refuses(redis)).toBe(false);
+    await redis.stop();
+    expect(await refuses(redis)).toBe(true);
+  });
+});
+
+describe.runIf(hasRedisServer)("startRedis, with redis-server on PATH", () => {
+  it("takes it, and says so", async () => {
+    const redis = own(await startRedis());
+    expect(redis.kind).toBe("redis-server");
+    expect(await ask(redis, "INFO", "server")).toContain(`process_id:${redis.pid}`);
+  });
+
+  it("listens on loopback alone, and writes nothing to disk", async () => {
+    const redis = own(await startRedis());
+    expect(await ask(redis, "CONFIG", "GET", "bind")).toEqual(["bind", "127.0.0.1"]);
+    expect(await ask(redis, "CONFIG", "GET", "save")).toEqual(["save", ""]);
+    expect(await ask(redis, "CONFIG", "GET", "appendonly")).toEqual(["appendonly", "no"]);
+  });
+
+  it.each(["SIGINT", "SIGTERM", "SIGHUP"] as const)(
+    "does not outlive its parent that gets %s, and leaves it to die of it",
+    async (signal) => {
+      const parent = await startParent("setInterval(() => {}, 1000);");
+      parent.process.kill(signal);
+      expect(await once(parent.process, "exit")).toEqual([null, signal]);
+      await vi.waitUntil(() => refuses(parent.redis));
+    },
+  );
+
+  it.each([
+    ["exits", "process.exit(3);"],
+    ["throws", "throw new Error();"],
+  ])("does not outlive its parent that %s", async (_, ending) => {
+    const parent = await startParent(ending);
+    await once(parent.process, "exit");
+    await vi.waitUntil(() => refuses(parent.redis));
+  });
+});
+
+describe("startRedis, without redis-server on PATH", () => {
+  beforeEach(() => {
+    vi.stubEnv("PATH", "");
+  });
+
+  it("takes js-redis-server, and says so", async () => {
+    expect(own(await startRedis())).toMatchObject({ kind: "js-redis-server", version: "0.3.0" });
+  });
+
+  it("says what to install when the server is required", async () => {
+    await expect(startRedis({ requireServer: true })).rejects.toThrow(
+      "apt-get install redis-server",
+    );
+  });
+});
+
+describe.skipIf(process.platform === "win32")("startRedis, with a redis-server that fails", () => {
+  it("shows what redis-server printed", async () => {
+    await using path = await fakeRedisServer("echo 'Fatal: wrong moon phase'; exit 1");
+    vi.stubEnv("PATH", path.name);
+    await expect(startRedis()).rejects.toThrow("wrong moon phase");
+  });
+
+  it.runIf(hasRedisServer)("takes another port when it lost the first one", async () => {
+    await using path = await fakeRedisServer(
+      `if mkdir "$(dirname "$0")/tried"; then echo 'bind: Address already in use'; exit 1; fi`,
+      `PATH="\${PATH#*${delimiter}}" exec redis-server "$@"`,
+    );
+    vi.stubEnv("PATH", `${path.name}${delimiter}${process.env.PATH}`);
+    expect(await ask(own(await startRedis()), "PING")).toBe("PONG");
+  });
+});
+
+/** Starts a Node process that starts a Redis, tells where, and then does what `then` says. */
+async function startParent(then: string) {
+  const module = JSON.stringify(new URL("../../../dev/redis.ts", import.meta.url).href);
+  const code = `
+    const { startRedis } = await import(${module});
+    const { host, port } = await startRedis({ requireServer: true });
+    process.stdout.write(JSON.stringify({ host, port }), () => { ${then} });
+  `;
+  const parent = spawn(process.execPath, ["--input-type=module", "--eval", code], {
+    stdio: ["ignore", "pipe", "ignore"],
+  });
+  const [line] = await once(parent.stdout.setEncoding("utf8"), "data");
+  return { process: parent, redis: JSON.parse(line) as LocalRedis };
+}
+
+/** A folder for PATH with a shell script in place of redis-server. */
+async function fakeRedisServer(...lines: string[]) {
+  const name = await mkdtemp(join(tmpdir(), "weir-path-"));
+  const program = join(name, "redis-server");
+  await writeFile(program, ["#!/bin/sh", ...lines, ""].join("\n"));
+  await chmod(program, 0o755);
+  return { name, [Symbol.asyncDispose]: () => rm(name, { recursive: true }) };
+}

@@ -1,0 +1,15 @@
+import { once } from "node:events";
+import { connect } from "node:net";
+
+/** Whether nobody listens there. */
+export async function refuses({ host, port }: { host: string; port: number }): Promise<boolean> {
+  const socket = connect(port, host);
+  try {
+    await once(socket, "connect");
+    return false;
+  } catch {
+    return true;
+  } finally {
+    socket.destroy();
+  }
+}
