@@ -5,7 +5,7 @@ import { type Config, type ConfigInput, ConfigSchema } from "./schema.ts";
 /** Thrown for a configuration with faults. Its message names them all, one on a line. */
 export class ConfigError extends Error {
   override readonly name = "ConfigError";
-  /** Every fault, in the order in which they stand in the configuration. */
+  /** Every fault, at most one for a place. */
   readonly faults: readonly Fault[];
 
   constructor(faults: readonly Fault[]) {
@@ -16,8 +16,8 @@ export class ConfigError extends Error {
   }
 }
 
-/** The configurations that `defineConfig` made, so that others can be told from them. */
-const defined = new WeakSet<object>();
+/** Marks what `defineConfig` made, this one's or that of another copy of Weir. */
+const DEFINED = Symbol.for("weir.config");
 
 /**
  * Checks a configuration and fills in its defaults.
@@ -32,11 +32,10 @@ const defined = new WeakSet<object>();
 export function defineConfig(input: ConfigInput): Config {
   const result = v.safeParse(ConfigSchema, input);
   if (!result.success) throw new ConfigError(faultsOf(result.issues));
-  defined.add(result.output);
-  return result.output;
+  return Object.defineProperty(result.output, DEFINED, { value: true });
 }
 
 /** Whether a value came out of `defineConfig`. */
 export function isConfig(value: unknown): value is Config {
-  return typeof value === "object" && value !== null && defined.has(value);
+  return typeof value === "object" && value !== null && DEFINED in value;
 }

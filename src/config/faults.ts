@@ -29,7 +29,9 @@ function messageOf(issue: v.BaseIssue<unknown>): string {
     return `unknown field${meant ? `; did you mean "${meant}"?` : ""}; allowed: ${issue.message}`;
   }
   if (issue.input === undefined) return `missing; allowed: ${issue.message}`;
-  return `got ${preview(issue.input)}; allowed: ${issue.message}`;
+  const meant = nearestWordOf(issue);
+  const hint = meant ? `; did you mean "${meant}"?` : "";
+  return `got ${preview(issue.input)}${hint}; allowed: ${issue.message}`;
 }
 
 /** Where the field would be that an unknown one was probably meant to be. */
@@ -41,6 +43,13 @@ function meantPath(issue: v.BaseIssue<unknown>): string | undefined {
 function nearestNameOf(issue: v.BaseIssue<unknown>): string | undefined {
   const given = keysOf(issue).at(-1);
   return typeof given === "string" ? nearestName(given, issue.message.split(", ")) : undefined;
+}
+
+/** For one of a few words: the one that was probably meant. */
+function nearestWordOf({ type, input, expected }: v.BaseIssue<unknown>): string | undefined {
+  if (type !== "picklist" || typeof input !== "string") return undefined;
+  const words = [...(expected ?? "").matchAll(/"([^"]+)"/g)].map(([, word]) => word as string);
+  return nearestName(input, words);
 }
 
 function keysOf(issue: v.BaseIssue<unknown>): unknown[] {
@@ -60,6 +69,17 @@ function pathOf(keys: readonly unknown[]): string {
 const PREVIEW_LENGTH = 80;
 
 function preview(input: unknown): string {
-  const text = typeof input === "bigint" ? `${input}n` : (JSON.stringify(input) ?? String(input));
+  const text = (toJson(input) ?? String(input)).replace(/\s+/g, " ");
   return text.length > PREVIEW_LENGTH ? `${text.slice(0, PREVIEW_LENGTH)}…` : text;
+}
+
+/** JSON where there is such a thing: not for NaN, a bigint, a function, a symbol, what is circular. */
+function toJson(input: unknown): string | undefined {
+  if (typeof input === "number") return String(input);
+  if (typeof input === "bigint") return `${input}n`;
+  try {
+    return JSON.stringify(input);
+  } catch {
+    return Array.isArray(input) ? "a list" : "an object";
+  }
 }

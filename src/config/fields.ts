@@ -6,16 +6,31 @@ import * as v from "valibot";
 /**
  * An object schema that reports every field it does not know, each at its own path, where
  * valibot's own strict object stops at the first.
+ *
+ * @param example how the object looks, for who gave something else
  */
-export function fields<const Entries extends v.ObjectEntries>(entries: Entries) {
+export function fields<const Entries extends v.ObjectEntries>(entries: Entries, example?: string) {
   const names = Object.keys(entries).join(", ");
-  const schema = v.objectWithRest(entries, v.never(names), (issue) => {
-    const missing = issue.path?.at(-1)?.key;
-    const entry = typeof missing === "string" ? entries[missing] : undefined;
-    return entry ? String(messageOf(entry)) : `an object with ${names}`;
-  });
+  const allowed = example ?? `an object with ${names}`;
+  const schema = v.pipe(
+    // To valibot a list is an object too; and these fields it would pass over in silence.
+    v.custom<Record<string, unknown>>(isRecord, allowed),
+    v.check((object) => !UNSAFE_FIELDS.some((field) => Object.hasOwn(object, field)), allowed),
+    v.objectWithRest(entries, v.never(names), (issue) => {
+      const missing = issue.path?.at(-1)?.key;
+      const entry = typeof missing === "string" ? entries[missing] : undefined;
+      return entry ? String(messageOf(entry)) : allowed;
+    }),
+  );
   // An object that admits no rest is a strict one, which its type should say.
   return schema as unknown as v.StrictObjectSchema<Entries, undefined>;
+}
+
+const UNSAFE_FIELDS = ["__proto__", "constructor", "prototype"];
+
+/** Neither null nor a list, both of which typeof calls objects. */
+export function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 function messageOf(schema: object): unknown {

@@ -1,3 +1,4 @@
+import { splitRoutingPath } from "hono/utils/url";
 import * as v from "valibot";
 import { fields, listOf, parsed } from "./fields.ts";
 
@@ -21,7 +22,7 @@ export const MatchSchema = fields({
     v.pipe(
       fields(conditions),
       // Without a condition it would hold for every request and switch its rule off.
-      v.check((except) => Object.keys(except).length > 0, AT_LEAST_ONE),
+      v.check((except) => Object.values(except).some((list) => list !== undefined), AT_LEAST_ONE),
     ),
   ),
 });
@@ -32,37 +33,46 @@ export type Conditions = Omit<Match, "except">;
 /** Lower-cased and in ASCII, as a URL's host name comes out of its parser. */
 function parseHost(text: string): string | undefined {
   const [, wildcard = "", name = ""] = /^(\*\.)?([^*\s/:?#@\\]+)$/.exec(text) ?? [];
-  const url = URL.parse(`http://${name}`);
-  return url?.hostname && name !== "" ? wildcard + url.hostname.replace(/\.$/, "") : undefined;
+  const host = URL.parse(`http://${name}`)?.hostname.replace(/\.$/, "");
+  return host ? wildcard + host : undefined;
 }
 
-/** RFC 9110 token. Upper-cased, because requests are matched so. */
+/** Upper-cased, because requests are matched so. */
 function parseMethod(text: string): string | undefined {
-  return /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/.test(text) ? text.toUpperCase() : undefined;
+  return /^[A-Za-z][A-Za-z0-9-]*$/.test(text) ? text.toUpperCase() : undefined;
 }
 
-const SEGMENT = /^(\*|:\w+(\{.+\})?\??|[^:*?{}][^*?{}]*)?$/;
+/** Nothing, `*`, a parameter with or without a pattern, or a text that is none of these. */
+const SEGMENT = /^(\*|:\w+(\{.+\})?\??|(?!\.{1,2}$)[^:*?{}][^*?{}]*)?$/;
 
 function parseRoute(text: string): string | undefined {
-  if (!text.startsWith("/") || /[\s#\\]/.test(text.replace(/\{[^}]*\}/g, ""))) return undefined;
+  if (!text.startsWith("/") || /[\s#\\]/.test(text.replace(/\{.*\}/g, ""))) return undefined;
   const segments = splitRoute(text);
+  // Braces that are not closed, or hold both braces and slashes, Hono divides where it should not.
+  if (`/${segments.join("/")}` !== text) return undefined;
   const optional = segments.findIndex((segment) => segment.endsWith("?"));
-  if (!segments.every((segment) => SEGMENT.test(segment))) return undefined;
   if (optional !== -1 && optional !== segments.length - 1) return undefined;
-  return segments.every(compiles) ? text : undefined;
+  return segments.every((segment) => SEGMENT.test(segment) && compiles(segment)) ? text : undefined;
 }
 
-/** The segments of a route; a slash within a parameter's `{pattern}` divides nothing. */
+/** The segments of a route, as Hono divides it: not at a slash within a parameter's `{pattern}`. */
 export function splitRoute(route: string): string[] {
-  return route.slice(1).match(/(?:\{[^}]*\}|[^/{])+|(?<=\/|^)(?=\/|$)/g) ?? [];
+  return splitRoutingPath(route);
 }
 
+/** Whether a parameter's pattern is one regular expression in one pair of braces. */
 function compiles(segment: string): boolean {
   const pattern = /\{(.+)\}/.exec(segment)?.[1];
+  if (pattern === undefined) return true;
   try {
-    new RegExp(pattern ?? "");
-    return true;
+    new RegExp(pattern);
   } catch {
     return false;
   }
+  let depth = 0;
+  for (const character of pattern) {
+    if (character === "{") depth++;
+    if (character === "}" && --depth < 0) return false;
+  }
+  return depth === 0;
 }

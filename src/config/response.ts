@@ -1,5 +1,5 @@
 import * as v from "valibot";
-import { fields, integer } from "./fields.ts";
+import { fields, integer, isRecord } from "./fields.ts";
 
 /** RFC 9110 token: a field's name. */
 const FIELD_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
@@ -7,30 +7,47 @@ const FIELD_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 const FIELD_VALUE = /^[\t\x20-\x7e]*$/;
 /** Fields that Weir or the transport sets: a denial must not be cached, and says when to retry. */
 const RESERVED =
-  /^(retry-after|cache-control|ratelimit.*|x-ratelimit-.*|content-length|transfer-encoding|connection|access-control-.*|vary)$/i;
+  /^(retry-after|cache-control|vary|ratelimit.*|x-ratelimit-.*|access-control-.*|content-length|transfer-encoding|connection)$/i;
 
-const HEADERS =
-  "an object of header names and ASCII values, without line breaks and without what Weir sets itself (Retry-After, Cache-Control, Vary, RateLimit-*, X-RateLimit-*, Access-Control-*) or the transport does (Content-Length, Transfer-Encoding, Connection)";
+const HEADERS = "an object of header names and values";
+const NAME = "the name of a header: letters, digits and -";
+const UNRESERVED =
+  "any header but those that are set anyway: Retry-After, Cache-Control, Vary, RateLimit-*, X-RateLimit-*, Access-Control-*, Content-Length, Transfer-Encoding, Connection";
+const VALUE = "a text of ASCII without line breaks";
+const BODY = "a text, or an object that can be written as JSON";
 
 /** How a denial looks, where it is to differ from 429 with problem+json. */
 export const ResponseSchema = fields({
   status: v.optional(integer(400, 599)),
   body: v.optional(
     v.union(
-      [v.string(), v.record(v.string(), v.unknown())],
-      "a text, or an object to be sent as JSON",
+      [v.string(), v.custom<Record<string, unknown>>((body) => isRecord(body) && isJson(body))],
+      BODY,
     ),
   ),
   headers: v.optional(
-    v.record(
-      v.pipe(
-        v.string(HEADERS),
-        v.check((name) => FIELD_NAME.test(name) && !RESERVED.test(name), HEADERS),
+    v.pipe(
+      v.custom<Record<string, string>>(isRecord, HEADERS),
+      v.record(
+        v.pipe(v.string(), v.regex(FIELD_NAME, NAME), v.check(isUnreserved, UNRESERVED)),
+        v.pipe(v.string(VALUE), v.regex(FIELD_VALUE, VALUE)),
+        HEADERS,
       ),
-      v.pipe(v.string(HEADERS), v.regex(FIELD_VALUE, HEADERS)),
-      HEADERS,
     ),
   ),
 });
+
+function isUnreserved(name: string): boolean {
+  return !RESERVED.test(name);
+}
+
+/** Not so a bigint, nor an object that holds itself. */
+function isJson(value: unknown): boolean {
+  try {
+    return JSON.stringify(value) !== undefined;
+  } catch {
+    return false;
+  }
+}
 
 export type DenialResponse = v.InferOutput<typeof ResponseSchema>;

@@ -1,6 +1,6 @@
 import * as v from "valibot";
 import { formatDuration, MAX_WINDOW_SECONDS, parseDuration } from "./duration.ts";
-import { fields, integer, listOf, oneOf, parsed } from "./fields.ts";
+import { fields, integer, isRecord, listOf, oneOf, parsed } from "./fields.ts";
 import { ALLOWED_KEYS, type KeyExpression, parseAlternatives } from "./key-expression.ts";
 import { MatchSchema, splitRoute } from "./match.ts";
 import { ResponseSchema } from "./response.ts";
@@ -36,10 +36,25 @@ const Limits = v.pipe(
   v.maxLength(MAX_WINDOWS, `at most ${MAX_WINDOWS} of { limit, window }`),
   v.rawCheck(({ dataset, addIssue }) => {
     if (!dataset.typed) return;
-    const seen = new Set<number>();
-    for (const { window } of dataset.value) {
-      if (seen.has(window)) addIssue({ message: "each window once" });
-      seen.add(window);
+    const seen = new Map<number, number>();
+    for (const [index, quota] of dataset.value.entries()) {
+      const first = seen.get(quota.window);
+      if (first === undefined) {
+        seen.set(quota.window, index);
+        continue;
+      }
+      const item = {
+        type: "array",
+        origin: "value",
+        input: dataset.value,
+        key: index,
+        value: quota,
+      } as const;
+      addIssue({
+        path: [item, pathTo(quota, "window")],
+        input: formatDuration(quota.window),
+        message: `a window of its own; this one is that of limits[${first}]`,
+      });
     }
   }),
 );
@@ -47,9 +62,24 @@ const Limits = v.pipe(
 const Key = v.pipe(
   v.union([v.string(), v.array(v.string())], KEY),
   v.rawTransform<string | string[], KeyExpression>(({ dataset, addIssue, NEVER }) => {
-    const elements = [dataset.value].flat().map(parseAlternatives);
+    const { value } = dataset;
+    const elements = [value].flat().map(parseAlternatives);
     if (elements.length > 0 && elements.every((element) => element !== undefined)) return elements;
-    addIssue({ message: KEY });
+    for (const [index, element] of elements.entries()) {
+      if (element !== undefined) continue;
+      if (typeof value === "string") addIssue({ message: KEY });
+      else {
+        const item = {
+          type: "array",
+          origin: "value",
+          input: value,
+          key: index,
+          value: value[index],
+        } as const;
+        addIssue({ path: [item], input: value[index], message: KEY });
+      }
+    }
+    if (elements.length === 0) addIssue({ message: KEY });
     return NEVER;
   }),
 );
@@ -72,7 +102,10 @@ function parseStart(text: string): number | undefined {
   if (text === "epoch") return 0;
   const iso = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,3})?)?(Z|[+-]\d\d:\d\d)$/.test(text);
   const ms = iso ? Date.parse(text) : Number.NaN;
-  return Number.isNaN(ms) ? undefined : ms;
+  // Date.parse takes 30 February for 2 March.
+  const day = text.slice(0, 10);
+  if (Number.isNaN(ms) || !new Date(day).toISOString().startsWith(day)) return undefined;
+  return ms;
 }
 
 type RuleFields = v.InferOutput<typeof RuleFields>;
@@ -106,13 +139,13 @@ function floorMod(value: number, divisor: number): number {
 /** A rule has either `limits`, or `limit` and `window`. Checked on what is there, typed or not. */
 const oneWayToLimit = v.rawCheck<RuleFields>(({ dataset, addIssue }) => {
   const rule: unknown = dataset.value;
-  if (typeof rule !== "object" || rule === null) return;
-  const given = ["limit", "window", "limits"].filter((field) => field in rule);
+  if (!isRecord(rule)) return;
+  const given = ["limit", "window", "limits"].filter((field) => rule[field] !== undefined);
   const wrong = given.includes("limits")
     ? given.filter((field) => field !== "limits")
     : ["limit", "window"].filter((field) => !given.includes(field)).slice(0, 1);
   for (const field of wrong) {
-    const item = pathTo(rule as Record<string, unknown>, field);
+    const item = pathTo(rule, field);
     addIssue({ path: [item], input: item.value, message: LIMITS });
   }
 });
@@ -127,7 +160,9 @@ const paramsExist = v.rawCheck<RuleFields>(({ dataset, addIssue }) => {
     const named = new RegExp(`^:${part.name}(?!\\w)`);
     if (routes.some((segment) => named.test(segment))) continue;
     const path: [v.ObjectPathItem] = [pathTo(dataset.value, "key")];
-    addIssue({ path, input: `param:${part.name}`, message: `a parameter of match.paths` });
+    const names = routes.flatMap((segment) => /^:(\w+)/.exec(segment)?.[1] ?? []);
+    const message = `a parameter of match.paths, which has ${names.join(", ") || "none"}`;
+    addIssue({ path, input: `param:${part.name}`, message });
   }
 });
 

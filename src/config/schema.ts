@@ -5,7 +5,7 @@ import { RuleSchema } from "./rule.ts";
 
 export const MAX_RULES = 10_000;
 
-const RULES = `a list of at most ${MAX_RULES} rules`;
+const RULES = `a list of rules, at most ${MAX_RULES}`;
 const PREFIX = "1 to 64 of A-Z, a-z, 0-9, -, _ and .";
 
 const Rules = v.pipe(
@@ -28,7 +28,7 @@ const Rules = v.pipe(
           { type: "object", origin: "value", input: rule, key: "name", value: name },
         ],
         input: name,
-        message: `a name of its own: rules[${first}] has this one`,
+        message: `a name of its own; this one is that of rules[${first}]`,
       });
     }
   }),

@@ -1,0 +1,70 @@
+import type { Command } from "commander";
+import { type LoadedConfig, loadConfig } from "./load-config.ts";
+import { ruleTable } from "./rule-table.ts";
+
+interface CheckOptions {
+  readonly config: string;
+  readonly json?: true;
+}
+
+/**
+ * `check`: says whether a configuration is good, and ends with 0 if so and with 1 if not. Everything
+ * that is wrong is printed at once. A good one is shown as Weir reads it, since a rule can be valid
+ * and still not be the one that was meant.
+ */
+export function addCheckCommand(program: Command): void {
+  program
+    .command("check")
+    .description("Checks the rules: prints every fault at once, or the rules as Weir reads them.")
+    .option("--config <file>", "a .ts, .js, .mjs or .json file", "weir.config.ts")
+    .option("--json", "print JSON")
+    .action(async ({ config: file, json }: CheckOptions) => {
+      const loaded = await loadConfig(file);
+      if (json) console.log(JSON.stringify(toJson(file, loaded), null, 2));
+      else printText(file, loaded);
+      process.exitCode = loaded.kind === "valid" ? 0 : 1;
+    });
+}
+
+function toJson(file: string, loaded: LoadedConfig): object {
+  switch (loaded.kind) {
+    case "valid":
+      return { ok: true, config: file, rules: loaded.config.rules };
+    case "faulty":
+      return { ok: false, config: file, faults: loaded.faults };
+    case "unreadable":
+      return { ok: false, config: file, error: loaded.error };
+    default:
+      return loaded satisfies never;
+  }
+}
+
+function printText(file: string, loaded: LoadedConfig): void {
+  switch (loaded.kind) {
+    case "valid": {
+      const { rules } = loaded.config;
+      if (rules.length === 0) {
+        console.log(`${file} is ok: no rules, so every request passes.`);
+        return;
+      }
+      console.log(`${file} is ok: ${counted(rules.length, "rule")}.\n\n${ruleTable(rules)}`);
+      return;
+    }
+    case "faulty": {
+      const lines = loaded.faults.map(
+        ({ path, message }) => `  ${path || "the configuration"}: ${message}`,
+      );
+      console.error(`${file} has ${counted(lines.length, "fault")}:\n${lines.join("\n")}`);
+      return;
+    }
+    case "unreadable":
+      console.error(`${file} cannot be read.\n${loaded.error}`);
+      return;
+    default:
+      loaded satisfies never;
+  }
+}
+
+function counted(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? "" : "s"}`;
+}

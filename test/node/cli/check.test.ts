@@ -1,0 +1,160 @@
+import { describe, expect, test } from "vitest";
+import { check, runWeir, WEIR_CONFIG } from "./run-weir.ts";
+
+const GOOD = {
+  rules: [
+    {
+      name: "login",
+      match: { methods: ["post"], paths: ["/login", "/password-reset"] },
+      limit: 5,
+      window: 60,
+      onError: "closed",
+    },
+    {
+      name: "search",
+      match: {
+        hosts: ["api.example.com"],
+        paths: ["/a", "/b", "/c", "/d", "/e"],
+        except: { methods: ["OPTIONS"] },
+      },
+      key: ["header:x-api-key | ip", "path"],
+      limits: [
+        { limit: 33, window: "1m" },
+        { limit: 2000, window: "1d" },
+      ],
+      start: "2026-01-01T09:00:00-08:00",
+      mode: "shadow",
+    },
+    { name: "all", limit: 0, window: "90s" },
+  ],
+};
+
+const FIVE_FAULTS = {
+  rules: [{ name: "Log in", key: "jwt:sub", limit: -1, window: "1x", capacity: 5 }],
+};
+const FAULTY_PATHS = ["name", "key", "limit", "window", "capacity"].map(
+  (field) => `rules[0].${field}`,
+);
+
+describe("check, of a good configuration", () => {
+  test("shows the rules as Weir reads them and ends with 0", async () => {
+    const { code, stdout, stderr } = await check("rules.json", GOOD);
+    const [headline, gap, ...table] = stdout.trimEnd().split("\n");
+    expect([headline, gap]).toEqual(["rules.json is ok: 3 rules.", ""]);
+    const [login, search, all] = GOOD.rules.map(({ name }) => name);
+    expect(table.map((line) => line.split(/ {2,}/))).toEqual([
+      ["RULE", "COUNTED BY", "QUOTA", "REQUESTS", "ON ERROR", "MODE"],
+      [login, "ip", "5 per 1m", "POST /login /password-reset", "closed", "enforce"],
+      [
+        search,
+        "header:x-api-key | ip, path",
+        "33 per 1m, 2000 per 1d (offset 17h)",
+        "api.example.com /a /b /c and 2 more, except OPTIONS",
+        "open",
+        "shadow",
+      ],
+      [all, "ip", "0 per 90s", "every request", "open", "enforce"],
+    ]);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+  });
+
+  test("lines its columns up", async () => {
+    const { stdout } = await check("rules.json", GOOD);
+    const [, , ...table] = stdout.trimEnd().split("\n");
+    const starts = table.map((line) => line.search(/(MODE|enforce|shadow)$/));
+    expect(new Set(starts).size).toBe(1);
+  });
+
+  test("says so when it has no rules", async () => {
+    const { code, stdout } = await check("rules.json", { rules: [] });
+    expect(stdout).toBe("rules.json is ok: no rules, so every request passes.\n");
+    expect(code).toBe(0);
+  });
+
+  test("with --json prints the rules, every default filled in", async () => {
+    const { code, stdout, stderr } = await check("rules.json", GOOD, "--json");
+    expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+    expect(JSON.parse(stdout)).toEqual({
+      ok: true,
+      config: "rules.json",
+      rules: [
+        expect.objectContaining({ name: "login", key: [[{ kind: "ip" }]], mode: "enforce" }),
+        expect.objectContaining({ name: "search", mode: "shadow" }),
+        expect.objectContaining({
+          name: "all",
+          windows: [{ policy: "all", limit: 0, windowMs: 90_000, offsetMs: 0 }],
+        }),
+      ],
+    });
+  });
+
+  test.for([
+    [
+      "weir.ts",
+      `import { defineConfig } from "${WEIR_CONFIG}";\nexport default defineConfig(GOOD satisfies object);`,
+    ],
+    [
+      "weir.mjs",
+      `import { defineConfig } from "${WEIR_CONFIG}";\nexport default defineConfig(GOOD);`,
+    ],
+    ["plain.mjs", "export default GOOD;"],
+    ["plain.js", "module.exports = GOOD;"],
+  ] as const)("takes it from %s", async ([file, module]) => {
+    const { code, stdout } = await check(file, module.replace("GOOD", JSON.stringify(GOOD)));
+    expect(stdout).toContain(`${file} is ok: 3 rules.`);
+    expect(code).toBe(0);
+  });
+
+  test("is the project's own, and needs no option: weir.config.ts where it runs", async () => {
+    const { code, stdout, stderr } = await runWeir(["check"]);
+    expect(stdout).toMatch(/^weir\.config\.ts is ok: /);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+  });
+
+  test("is all written out before it ends, however much there is", async () => {
+    const rules = Array.from({ length: 3000 }, (_, index) => ({
+      ...GOOD.rules[0],
+      name: `r${index}`,
+    }));
+    const { stdout } = await check("rules.json", { rules }, "--json");
+    expect(JSON.parse(stdout).rules).toHaveLength(3000);
+  });
+});
+
+describe("check, of a configuration with five faults", () => {
+  const MODULE = `import { defineConfig } from "${WEIR_CONFIG}";\nexport default defineConfig(${JSON.stringify(FIVE_FAULTS)});`;
+  /** As another copy of Weir would throw it: a class that this one does not know. */
+  const FOREIGN = `throw Object.assign(new Error(), { name: "ConfigError", faults: [${FAULTY_PATHS.map(
+    (path) => `{ path: "${path}", message: "allowed: something else" }`,
+  )}] });`;
+
+  test.for([
+    ["rules.json", JSON.stringify(FIVE_FAULTS)],
+    ["weir.ts", MODULE],
+    ["weir.mjs", MODULE],
+    ["plain.mjs", `export default ${JSON.stringify(FIVE_FAULTS)};`],
+    ["foreign.mjs", FOREIGN],
+  ] as const)("in %s, prints each on its own line and ends with 1", async ([file, content]) => {
+    const { code, stdout, stderr } = await check(file, content);
+    const [headline, ...lines] = stderr.trimEnd().split("\n");
+    expect(headline).toBe(`${file} has 5 faults:`);
+    expect(lines.map((line) => line.split(": ")[0]?.trim())).toEqual(FAULTY_PATHS);
+    for (const line of lines) expect(line).toContain("allowed: ");
+    expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
+  });
+
+  test("with --json prints them as data and ends with 1", async () => {
+    const { code, stdout, stderr } = await check("rules.json", FIVE_FAULTS, "--json");
+    expect(JSON.parse(stdout)).toEqual({
+      ok: false,
+      config: "rules.json",
+      faults: FAULTY_PATHS.map((path) => ({ path, message: expect.stringContaining("allowed: ") })),
+    });
+    expect({ code, stderr }).toEqual({ code: 1, stderr: "" });
+  });
+
+  test("names the configuration where the fault is the whole of it", async () => {
+    const { stderr } = await check("rules.json", 5);
+    expect(stderr).toContain("rules.json has 1 fault:\n  the configuration: got 5; allowed: ");
+  });
+});

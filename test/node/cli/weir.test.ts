@@ -1,0 +1,33 @@
+import { describe, expect, test } from "vitest";
+import { runWeir } from "./run-weir.ts";
+
+describe("the command line", () => {
+  test.for([
+    ["--help", ["--help"], ["Usage: npm run weir --", "check"]],
+    [
+      "check --help",
+      ["check", "--help"],
+      ["check [options]", "--config <file>", "weir.config.ts", "--json"],
+    ],
+  ] as const)("explains itself: %s", async ([, args, says]) => {
+    const { code, stdout, stderr } = await runWeir(args);
+    for (const words of says) expect(stdout).toContain(words);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+  });
+
+  test.for([
+    ["no command", [], "Usage: npm run weir --"],
+    ["a command that there is not", ["chek"], "unknown command 'chek'\n(Did you mean check?)"],
+    [
+      "an option that there is not",
+      ["check", "--jsn"],
+      "unknown option '--jsn'\n(Did you mean --json?)",
+    ],
+    ["an option without its value", ["check", "--config"], "argument missing"],
+    ["more than is asked for", ["check", "rules.json"], "too many arguments"],
+  ] as const)("ends with 1 at %s", async ([, args, message]) => {
+    const { code, stdout, stderr } = await runWeir(args);
+    expect(stderr).toContain(message);
+    expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
+  });
+});

@@ -1,0 +1,88 @@
+import { describe, expect, test } from "vitest";
+import { definedRule, faultsOf, withRule } from "./fixtures.ts";
+
+const MINUTE_MS = 60_000;
+const DAY_MS = 86_400_000;
+
+describe("a window", () => {
+  test.for<[string | number, number]>([
+    ["1s", 1000],
+    ["10s", 10_000],
+    ["90s", 90_000],
+    ["1m", MINUTE_MS],
+    ["15m", 15 * MINUTE_MS],
+    ["1h", 60 * MINUTE_MS],
+    ["1d", DAY_MS],
+    ["1w", 7 * DAY_MS],
+    ["52w", 364 * DAY_MS],
+    [1, 1000],
+    [60, MINUTE_MS],
+    [31_449_600, 364 * DAY_MS],
+  ])("of %o takes %i ms", ([window, windowMs]) => {
+    expect(definedRule({ window }).windows).toMatchObject([{ windowMs }]);
+  });
+});
+
+test.for([0, 1, 999_999_999_999_999])("a limit may be %i", (limit) => {
+  expect(definedRule({ limit }).windows).toMatchObject([{ limit }]);
+});
+
+describe("a policy is named", () => {
+  test.for<[string, (string | number)[], string[]]>([
+    ["by its rule alone when there is one window", ["1m"], ["api"]],
+    ["by rule and window when there are several", ["1m", "1h"], ["api/1m", "api/1h"]],
+    [
+      "in the largest unit that divides a window",
+      [90, 120, 604_800],
+      ["api/90s", "api/2m", "api/1w"],
+    ],
+    [
+      "apart for each of as many as 8 windows",
+      [1, 2, 3, 4, 5, 6, 7, 8],
+      [1, 2, 3, 4, 5, 6, 7, 8].map((seconds) => `api/${seconds}s`),
+    ],
+  ])("%s", ([, windows, policies]) => {
+    const limits = windows.map((window) => ({ limit: 1, window }));
+    const { windows: defined } = definedRule({ limits });
+    expect(defined.map(({ policy }) => policy)).toEqual(policies);
+  });
+});
+
+describe("a window's offset is its start modulo its length", () => {
+  test.for<[string, string, number]>([
+    ["epoch", "1d", 0],
+    ["1970-01-01T00:00:00Z", "1d", 0],
+    ["2026-01-01T09:00:00Z", "1d", 9 * 60 * MINUTE_MS],
+    ["2026-01-01T09:00:00-08:00", "1d", 17 * 60 * MINUTE_MS],
+    ["2026-01-01T09:00:00+05:30", "1d", 3.5 * 60 * MINUTE_MS],
+    ["2026-01-01T00:00:00+08:00", "1d", 16 * 60 * MINUTE_MS],
+    ["2026-01-01T09:00Z", "1d", 9 * 60 * MINUTE_MS],
+    ["2026-01-01T09:00:30.250Z", "1m", 30_250],
+    ["2026-01-01T09:00:00Z", "1m", 0],
+    // The epoch was a Thursday; 5 January 2026 was a Monday.
+    ["2026-01-05T00:00:00Z", "1w", 4 * DAY_MS],
+    ["1969-12-31T23:59:50Z", "1m", 50_000],
+    ["1969-12-31T23:00:00Z", "1d", 23 * 60 * MINUTE_MS],
+    ["1969-12-31T00:00:00Z", "1d", 0],
+  ])("%s, %s → %i ms", ([start, window, offsetMs]) => {
+    expect(definedRule({ start, window }).windows).toMatchObject([{ offsetMs }]);
+  });
+
+  test("and each window of a rule has its own", () => {
+    const limits = [
+      { limit: 1, window: "1h" },
+      { limit: 2, window: "1d" },
+    ];
+    const start = "2026-01-01T09:30:00Z";
+    const { windows } = definedRule({ limits, start });
+    expect(windows.map(({ offsetMs }) => offsetMs)).toEqual([30 * MINUTE_MS, 9.5 * 60 * MINUTE_MS]);
+  });
+});
+
+test.for<[string, object, number]>([
+  ["limit and window beside limits", { limits: [{ limit: 9, window: 60 }], limit: undefined }, 9],
+  ["limits beside limit and window", { limit: 5, window: "1m", limits: undefined }, 5],
+])("takes a field that is undefined as one that is not there: %s", ([, fields, limit]) => {
+  expect(faultsOf(withRule(fields))).toEqual([]);
+  expect(definedRule(fields).windows).toMatchObject([{ limit }]);
+});

@@ -1,0 +1,138 @@
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
+import { describe, expect, test } from "vitest";
+import { ConfigError, type ConfigInput, defineConfig } from "weir/config";
+import { isConfig } from "../../../src/config/define.ts";
+import { faultsOf, rule } from "./fixtures.ts";
+
+const EXAMPLE: ConfigInput = {
+  rules: [
+    {
+      name: "login",
+      match: { methods: ["POST"], paths: ["/login", "/password-reset"] },
+      key: "ip",
+      limit: 5,
+      window: "1m",
+      onError: "closed",
+    },
+    {
+      name: "search",
+      match: { paths: ["/search"] },
+      key: "header:x-api-key | ip",
+      limits: [
+        { limit: 33, window: "1m" },
+        { limit: 2000, window: "1h" },
+      ],
+    },
+  ],
+};
+
+describe("a good configuration", () => {
+  test("comes back with its rules read and every default filled in", () => {
+    expect(defineConfig(EXAMPLE)).toEqual({
+      rules: [
+        {
+          name: "login",
+          match: { methods: ["POST"], paths: ["/login", "/password-reset"] },
+          key: [[{ kind: "ip" }]],
+          windows: [{ policy: "login", limit: 5, windowMs: 60_000, offsetMs: 0 }],
+          mode: "enforce",
+          onError: "closed",
+        },
+        {
+          name: "search",
+          match: { paths: ["/search"] },
+          key: [[{ kind: "header", name: "x-api-key" }, { kind: "ip" }]],
+          windows: [
+            { policy: "search/1m", limit: 33, windowMs: 60_000, offsetMs: 0 },
+            { policy: "search/1h", limit: 2000, windowMs: 3_600_000, offsetMs: 0 },
+          ],
+          mode: "enforce",
+          onError: "open",
+        },
+      ],
+      clock: "redis",
+      prefix: "weir",
+      timeoutMs: 1000,
+      headers: "draft-11",
+      ipv6Prefix: 64,
+      caseSensitivePaths: false,
+    });
+  });
+
+  test("is plain data: one that went through JSON is read alike", () => {
+    expect(defineConfig(JSON.parse(JSON.stringify(EXAMPLE)))).toEqual(defineConfig(EXAMPLE));
+  });
+
+  test("is left as it was", () => {
+    const given = structuredClone(EXAMPLE);
+    defineConfig(given);
+    expect(given).toEqual(EXAMPLE);
+  });
+
+  test("may have no rules", () => {
+    expect(defineConfig({ rules: [] }).rules).toEqual([]);
+  });
+
+  test("may have 10000 rules", () => {
+    const rules = Array.from({ length: 10_000 }, (_, index) => rule({ name: `r${index}` }));
+    expect(faultsOf({ rules })).toEqual([]);
+  });
+
+  test("is told from one that was not checked", () => {
+    expect(isConfig(defineConfig(EXAMPLE))).toBe(true);
+    expect([EXAMPLE, { ...defineConfig(EXAMPLE) }, null, undefined, 5].some(isConfig)).toBe(false);
+  });
+});
+
+describe("a configuration with faults", () => {
+  const FIVE_FAULTS = {
+    rules: [
+      { name: "Log in", key: "ip", limit: 5, window: "1m" },
+      { name: "search", key: "jwt:sub", limit: -1, window: "1x" },
+      { name: "export", limt: 5, window: "1h" },
+    ],
+  };
+  const FIVE = [
+    ["rules[0].name", 'got "Log in"; allowed: 1 to 64 of a-z, 0-9, - and _'],
+    ["rules[1].key", 'got "jwt:sub"; allowed: ip, host, path'],
+    ["rules[1].limit", "got -1; allowed: a whole number from 0 to 999999999999999"],
+    ["rules[1].window", 'got "1x"; allowed: "10s", "1m", "1h", "1d", "1w"'],
+    ["rules[2].limt", 'unknown field; did you mean "limit"?; allowed: name, match, key, limit'],
+  ] as const;
+
+  test("of which there are five gives five messages, each with its path and what is allowed", () => {
+    expect(faultsOf(FIVE_FAULTS)).toEqual(
+      FIVE.map(([path, start]) => ({ path, message: expect.stringContaining(start) })),
+    );
+  });
+
+  test("is refused once, by one error whose message names every fault on its own line", () => {
+    expect.assertions(4 + FIVE.length);
+    try {
+      defineConfig(FIVE_FAULTS as unknown as ConfigInput);
+    } catch (error) {
+      expect(error).toBeInstanceOf(ConfigError);
+      const { name, message } = error as ConfigError;
+      const [headline, ...lines] = message.split("\n");
+      expect(name).toBe("ConfigError");
+      expect(headline).toBe("Weir's configuration has 5 faults:");
+      expect(lines).toHaveLength(FIVE.length);
+      for (const [index, [path, start]] of FIVE.entries()) {
+        expect(lines[index]).toContain(`  ${path}: ${start}`);
+      }
+    }
+  });
+
+  test("counts one fault as one", () => {
+    expect(() => defineConfig({ rules: [], timeoutMs: 0 })).toThrow(
+      "Weir's configuration has 1 fault:\n  timeoutMs: got 0; allowed: a whole number from 1 to 30000",
+    );
+  });
+});
+
+test("weir/config loads in Node itself, by the package's own name", async () => {
+  const program = 'import { defineConfig } from "weir/config"; console.log(typeof defineConfig);';
+  const run = promisify(execFile)(process.execPath, ["--input-type=module", "--eval", program]);
+  expect((await run).stdout).toBe("function\n");
+});

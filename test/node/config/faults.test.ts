@@ -1,0 +1,67 @@
+import { describe, expect, test } from "vitest";
+import { faultsOf, rule, withRule } from "./fixtures.ts";
+
+describe("tells faults apart", () => {
+  test("by naming the first rule of a name at every later one", () => {
+    const rules = ["a", "b", "a", "a"].map((name) => rule({ name }));
+    const message = 'got "a"; allowed: a name of its own; this one is that of rules[0]';
+    expect(faultsOf({ rules })).toEqual([
+      { path: "rules[2].name", message },
+      { path: "rules[3].name", message },
+    ]);
+  });
+
+  test("by reporting every unknown field at its own path", () => {
+    const faults = faultsOf({ ...withRule({ ban: 1, cost: 2 }), bogus: 1, "a b": 2 });
+    expect(faults.map(({ path }) => path)).toEqual([
+      "rules[0].ban",
+      "rules[0].cost",
+      "bogus",
+      '["a b"]',
+    ]);
+  });
+
+  test("without saying that the field a misspelt one stands for is missing", () => {
+    expect(faultsOf({ rules: [{ nam: "api", limt: 5, widow: "1m" }] })).toMatchObject([
+      { path: "rules[0].nam", message: expect.stringContaining('did you mean "name"?') },
+      { path: "rules[0].limt", message: expect.stringContaining('did you mean "limit"?') },
+      { path: "rules[0].widow", message: expect.stringContaining('did you mean "window"?') },
+    ]);
+  });
+
+  test("by finding those between rules beside those within one", () => {
+    const rules = [rule({ limit: -1 }), rule({ key: "param:id" })];
+    const paths = faultsOf({ rules, clock: "local" }).map(({ path }) => path);
+    expect(paths.sort()).toEqual(["clock", "rules[0].limit", "rules[1].key", "rules[1].name"]);
+  });
+});
+
+describe("shows what was given", () => {
+  const got = (limit: unknown) => faultsOf(withRule({ limit }))[0]?.message;
+
+  test("cut short when it is long", () => {
+    expect(got("x".repeat(10_000))?.length).toBeLessThan(200);
+  });
+
+  test.for<[string, unknown]>([
+    ["a function of several lines", new Function("return 1;\n// and a comment\n")],
+    ["a text", "a\nb"],
+    ["a symbol", Symbol("a\nb")],
+  ])("on one line: %s", ([, limit]) => {
+    expect(got(limit)).not.toContain("\n");
+  });
+
+  test.for<[string, unknown]>([
+    ["a list with a bigint", [1n]],
+    ["a circular list", circular()],
+    ["a list of objects without a prototype", [Object.create(null)]],
+  ])("even when JSON cannot: %s", ([, limit]) => {
+    expect(got(limit)).toContain("allowed: a whole number");
+  });
+});
+
+function circular(): unknown[] {
+  const list: unknown[] = [];
+  list.push(list);
+  return list;
+}

@@ -1,0 +1,59 @@
+import { describe, expect, test } from "vitest";
+import { faultsOf, type Refused, refuses, withRule } from "./fixtures.ts";
+
+describe("refuses limits", () => {
+  const quota = { limit: 5, window: "1m" };
+  const limits = (fault: string, value: unknown, path: string, ...says: string[]): Refused => [
+    fault,
+    withRule({ limits: value }),
+    `rules[0].limits${path}`,
+    ...says,
+  ];
+  const rule = (fault: string, fields: object, path: string, says: string): Refused => [
+    fault,
+    { rules: [{ name: "api", ...fields }] },
+    `rules[0].${path}`,
+    says,
+    "allowed: either limits, or limit and window",
+  ];
+  refuses([
+    limits("that are null", null, "", "allowed: a list of { limit, window }"),
+    limits("that are one quota, not a list", quota, "", "allowed: a list of { limit, window }"),
+    limits("that are none", [], "", "got []; allowed: a list of { limit, window }"),
+    limits("of a number", [5], "[0]", "got 5; allowed: an object with limit, window"),
+    limits("without a window", [quota, { limit: 5 }], "[1].window", 'missing; allowed: "10s"'),
+    limits("without a limit", [{ window: 5 }], "[0].limit", "missing; allowed: a whole number"),
+    limits(
+      "with a misspelt field",
+      [{ limit: 5, widow: "1m" }],
+      "[0].widow",
+      'did you mean "window"?',
+    ),
+    limits("with a field not known", [{ ...quota, cost: 1 }], "[0].cost", "allowed: limit, window"),
+    limits(
+      "with the same window twice",
+      [quota, { limit: 9, window: 60 }],
+      "[1].window",
+      'got "1m"',
+      "that of limits[0]",
+    ),
+    limits(
+      "with 9 windows",
+      Array.from({ length: 9 }, (_, index) => ({ limit: 1, window: index + 1 })),
+      "",
+      "allowed: at most 8 of { limit, window }",
+    ),
+    rule("that are not there at all", {}, "limit", "missing"),
+    rule("of a limit alone", { limit: 5 }, "window", "missing"),
+    rule("of a window alone", { window: "1m" }, "limit", "missing"),
+    rule("of a limit that is undefined", { ...quota, limit: undefined }, "limit", "missing"),
+    rule("of a window that is undefined", { ...quota, window: undefined }, "window", "missing"),
+    rule("beside a limit", { limits: [quota], limit: 5 }, "limit", "got 5"),
+    rule("beside a window", { limits: [quota], window: 60 }, "window", "got 60"),
+  ]);
+
+  test("beside both limit and window, at each of the two", () => {
+    const faults = faultsOf(withRule({ limits: [quota], ...quota }));
+    expect(faults.map(({ path }) => path)).toEqual(["rules[0].limit", "rules[0].window"]);
+  });
+});

@@ -1,0 +1,87 @@
+import { describe } from "vitest";
+import { type Refused, refuses, withRule } from "./fixtures.ts";
+
+const RULE_FIELDS =
+  "allowed: name, match, key, limit, window, limits, start, mode, onError, response";
+/** Words of other limiters: a rule that has one and gets it ignored limits less than it says. */
+const NOT_BUILT = ["capacity", "shards", "lease", "ban", "tiers", "exempt", "cost", "count"];
+const LONG = "a".repeat(65);
+
+describe("refuses a rule's field", () => {
+  const field = (name: string, value: unknown, ...says: string[]): Refused => [
+    `${name}: ${typeof value === "number" ? value : JSON.stringify(value)}`,
+    withRule({ [name]: value }),
+    `rules[0].${name}`,
+    ...says,
+  ];
+  refuses([
+    ...[...NOT_BUILT, "retryJitter", "maxReserved"].map((name) =>
+      field(name, 1, `unknown field; ${RULE_FIELDS}`),
+    ),
+    field("onerror", "open", 'unknown field; did you mean "onError"?', RULE_FIELDS),
+    field("paths", ["/a"], "unknown field"),
+    ...["", "Login", "_a", "-a", "log in", "a/b", "é", LONG, 5, null].map((value) =>
+      field("name", value, "allowed: 1 to 64 of a-z, 0-9, - and _, the first a letter or digit"),
+    ),
+    ...[-1, 1.5, "5", 1e15, true, null].map((value) =>
+      field("limit", value, `got ${JSON.stringify(value)}`, "from 0 to 999999999999999"),
+    ),
+    field("limit", Number.NaN, "got NaN", "allowed: a whole number"),
+    field("limit", Number.POSITIVE_INFINITY, "got Infinity", "allowed: a whole number"),
+    ...[
+      "",
+      "1x",
+      "1M",
+      "1.5m",
+      "1 m",
+      " 1m",
+      "1m30s",
+      "500ms",
+      "60",
+      "0s",
+      "53w",
+      0,
+      -1,
+      1.5,
+      31_449_601,
+      null,
+      true,
+    ].map((value) =>
+      field(
+        "window",
+        value,
+        `got ${JSON.stringify(value)}; allowed: "10s", "1m", "1h", "1d", "1w"`,
+        "whole seconds",
+        "52 weeks",
+      ),
+    ),
+    ...[
+      "spread",
+      "",
+      "2026-01-01",
+      "2026-01-01T09:00:00",
+      "2026-13-01T00:00:00Z",
+      "2026-02-30T00:00:00Z",
+      "2026-01-01T09:00:00+24:00",
+      "1767225600",
+      0,
+      null,
+    ].map((value) =>
+      field("start", value, 'allowed: "epoch", or a time with its zone, such as "2026-'),
+    ),
+    ...["dry-run", "Shadow", null].map((value) =>
+      field("mode", value, 'allowed: "enforce", "shadow"'),
+    ),
+    field("mode", "Shadow", 'got "Shadow"; did you mean "shadow"?'),
+    field("onError", "close", 'got "close"; did you mean "closed"?'),
+    ...["constructor", "__proto__", "prototype"].map(
+      (name): Refused => [
+        `a field called ${name}`,
+        { rules: [JSON.parse(`{"name":"api","limit":5,"window":"1m","${name}":{}}`)] },
+        "rules[0]",
+        "allowed: an object with name, match",
+      ],
+    ),
+    ...["local", "fail", true].map((value) => field("onError", value, 'allowed: "open", "closed"')),
+  ]);
+});
