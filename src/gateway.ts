@@ -52,6 +52,8 @@ export function createGateway(config: Config, settings: Settings): Gateway {
 /** The origin's response with the quotas added; itself where there is nothing to add. */
 function withQuotas(response: Response, quotas: readonly Quota[], config: Config): Response {
   if (quotas.length === 0 || config.headers === "none") return response;
+  // An origin may use any status of three digits, but a Response cannot be made with all of them.
+  if (response.status > 599) return response;
   // Headers of a fetched response cannot be changed; a copy's can, and its body is the same stream.
   const copy = new Response(response.body, response);
   appendQuotaFields(copy.headers, quotas, config.headers);

@@ -27,7 +27,7 @@ function sender(origin: OriginSettings): Forward {
     case "url":
       return (request) => fetch(new Request(origin.base + afterHost(request.url), request));
     case "binding":
-      return (request) => origin.service.fetch(request);
+      return (request) => origin.service.fetch(asRead(request));
     case "misconfigured":
       return async (request) => badGatewayResponse(request, "The origin is not configured.");
   }
@@ -40,7 +40,15 @@ async function passThrough(request: Request): Promise<Response> {
     const detail = "There is no origin here. Set ORIGIN_URL, or start with npm run dev.";
     return badGatewayResponse(request, detail);
   }
-  return await fetch(request);
+  return await fetch(asRead(request));
+}
+
+/**
+ * The request with its URL as Weir read it. Sent on untouched, it would go out as it came in, with
+ * its dot segments and backslashes: a path that no rule has been asked about.
+ */
+function asRead(request: Request): Request {
+  return new Request(request.url, request);
 }
 
 function isLoopback(hostname: string): boolean {

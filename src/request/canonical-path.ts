@@ -1,12 +1,17 @@
-/** A path as rules see it. The origin always gets the one that the client sent. */
+/** A path as rules see it. */
 export interface CanonicalPath {
+  /** The canonical form, which paths are counted by. */
   readonly path: string;
   /**
-   * Whether every origin would read the path so. `/a%2fb`, `//a`, `/a;b` or `/%2561` are read in
-   * one way by some and otherwise by others: rules still match the canonical form, but `except`
-   * does not hold for them, or it would be a way around its rule.
+   * Whether every origin reads the path so. `/a%2f..%2fb`, `//a`, `/a;b` and `/%2561` are divided,
+   * decoded and resolved in different orders by different servers.
    */
   readonly plain: boolean;
+  /**
+   * The canonical form and, where the path is not plain, what else it may be to an origin. A rule
+   * that is about any of them is about the request.
+   */
+  readonly readings: readonly string[];
 }
 
 /** How often escapes are undone. Origins decode once, careless ones twice. */
@@ -26,17 +31,20 @@ const NEEDS_WORK = /[%;\\\s]|\/[./]/;
 export function canonicalPath(pathname: string, caseSensitive: boolean): CanonicalPath {
   const fold = (text: string) => (caseSensitive ? text : text.toLowerCase());
   if (!NEEDS_WORK.test(pathname)) {
-    return { path: withoutTrailingSlash(fold(pathname)), plain: true };
+    const path = withoutTrailingSlash(fold(pathname));
+    return { path, plain: true, readings: [path] };
   }
   const once = decode(pathname);
-  let decoded = once;
-  for (let round = 1; round < DECODE_ROUNDS; round++) decoded = decode(decoded);
-  const path = resolve(fold(decoded));
+  const decoded = fold(decodeAll(once));
+  const path = join(resolve(segmentsOf(decoded)));
   const plain =
     !pathname.includes("%25") &&
-    slashes(once) === slashes(pathname) &&
+    pathname.split("/").length === once.split("/").length &&
     withoutTrailingSlash(fold(once)) === path;
-  return { path, plain };
+  if (plain) return { path, plain, readings: [path] };
+  const unresolved = join(segmentsOf(decoded));
+  const undivided = join(pathname.split("/").map((segment) => asOne(fold(decodeAll(segment)))));
+  return { path, plain, readings: [...new Set([path, unresolved, undivided])] };
 }
 
 /** Undoes one level of escapes, of `%25` however many: their nesting is what would take long. */
@@ -53,22 +61,41 @@ function decode(text: string): string {
   });
 }
 
-function resolve(decoded: string): string {
+function decodeAll(text: string): string {
+  let decoded = text;
+  for (let round = 0; round < DECODE_ROUNDS; round++) decoded = decode(decoded);
+  return decoded;
+}
+
+/** A decoded path's segments: up to a NUL, divided by either slash, without what some ignore. */
+function segmentsOf(decoded: string): string[] {
   const [readable = ""] = decoded.split("\0", 1);
-  const segments: string[] = [];
-  for (const raw of readable.split(/[/\\]/)) {
-    const segment = raw.replace(/;.*$/s, "").trimEnd();
-    if (segment === "" || segment === ".") continue;
-    if (segment === "..") segments.pop();
-    else segments.push(segment);
+  return readable.split(/[/\\]/).map(withoutParameters);
+}
+
+/** A decoded segment that an origin has divided off before it decoded: slashes do not divide it. */
+function asOne(decoded: string): string {
+  const [readable = ""] = decoded.split("\0", 1);
+  return withoutParameters(readable).replace(/[/\\]/g, "%2f");
+}
+
+function withoutParameters(segment: string): string {
+  return segment.replace(/;.*$/s, "").trimEnd();
+}
+
+function resolve(segments: readonly string[]): string[] {
+  const resolved: string[] = [];
+  for (const segment of segments) {
+    if (segment === "..") resolved.pop();
+    else if (segment !== "" && segment !== ".") resolved.push(segment);
   }
-  return `/${segments.join("/")}`;
+  return resolved;
+}
+
+function join(segments: readonly string[]): string {
+  return `/${segments.filter((segment) => segment !== "").join("/")}`;
 }
 
 function withoutTrailingSlash(path: string): string {
   return path.length > 1 && path.endsWith("/") ? path.slice(0, -1) : path;
-}
-
-function slashes(text: string): number {
-  return text.split("/").length;
 }

@@ -40,12 +40,14 @@ export function createMatcher(rules: readonly Rule[], caseSensitivePaths: boolea
   }
 
   return function matchRules(request) {
-    const [found] = router.match("ALL", request.path) as [[Target, Record<string, string>][]];
     const selected = new Map<number, Record<string, string>>();
     const excepted = new Set<number>();
-    for (const [{ index, excepts }, params] of found) {
-      if (excepts) excepted.add(index);
-      else if (!selected.has(index)) selected.set(index, params);
+    for (const path of request.readings) {
+      const [found] = router.match("ALL", path) as [[Target, Record<string, string>][]];
+      for (const [{ index, excepts }, params] of found) {
+        if (excepts) excepted.add(index);
+        else if (!selected.has(index)) selected.set(index, params);
+      }
     }
     for (const index of pathless) selected.set(index, NO_PARAMS);
 
@@ -67,11 +69,9 @@ function selects({ match }: Rule, request: CanonicalRequest): boolean {
 }
 
 function isExcepted(except: Conditions, request: CanonicalRequest, onPath: boolean): boolean {
-  return (
-    hostHolds(except, request) &&
-    methodHolds(except, request) &&
-    (!except.paths || (onPath && request.plain))
-  );
+  // To the origin a path that is not plain may be another: excepting it would be a way around.
+  const pathHolds = !except.paths || (onPath && request.plain);
+  return pathHolds && hostHolds(except, request) && methodHolds(except, request);
 }
 
 function hostHolds({ hosts }: Conditions, { host }: CanonicalRequest): boolean {

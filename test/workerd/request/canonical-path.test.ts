@@ -25,7 +25,7 @@ describe("a canonical path", () => {
     ["/a%20b", "/a b"],
     ["/login?x=/../y", "/login"],
   ])("that every origin reads alike: %s is %s", (path, expected) => {
-    expect(canonical(path)).toEqual({ path: expected, plain: true });
+    expect(canonical(path)).toEqual({ path: expected, plain: true, readings: [expected] });
   });
 
   it.each([
@@ -49,7 +49,22 @@ describe("a canonical path", () => {
     ["/login%0a", "/login"],
     ["/..%2f..%2flogin", "/login"],
   ])("that some origins read otherwise: %s is %s", (path, expected) => {
-    expect(canonical(path)).toEqual({ path: expected, plain: false });
+    expect(canonical(path)).toMatchObject({ path: expected, plain: false });
+  });
+
+  it.each([
+    ["//login", ["/login"]],
+    ["/login;x=1", ["/login"]],
+    ["/login%00.jpg", ["/login"]],
+    ["/%256cogin", ["/login"]],
+    ["/api%2f..%2fx", ["/x", "/api/../x", "/api%2f..%2fx"]],
+    ["/api/%2e%2e%2fx", ["/x", "/api/../x", "/api/..%2fx"]],
+    ["/api%5c..%5cx", ["/x", "/api/../x", "/api%2f..%2fx"]],
+    ["/a%2fb", ["/a/b", "/a%2fb"]],
+    ["/a%252fb;c", ["/a/b", "/a%2fb"]],
+    ["/a/%252e%252e/b", ["/b", "/a/../b"]],
+  ])("comes in every reading that an origin may have: %s is %j", (path, expected) => {
+    expect(canonical(path).readings).toEqual(expected);
   });
 
   it.each([
@@ -64,7 +79,11 @@ describe("a canonical path", () => {
   });
 
   it("keeps its case when paths are matched by case", () => {
-    expect(canonical("/Login/%41", true)).toEqual({ path: "/Login/A", plain: true });
+    expect(canonical("/Login/%41", true)).toEqual({
+      path: "/Login/A",
+      plain: true,
+      readings: ["/Login/A"],
+    });
   });
 
   it("is the same when it is made canonical again", () => {

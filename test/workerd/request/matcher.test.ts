@@ -66,6 +66,16 @@ describe("a rule's paths", () => {
     expect(matches({ paths: ["/login"] }, "GET", url)).toBe(true);
   });
 
+  it.each([
+    ["/files/:name", "/files/a%2f..%2f..%2fx"],
+    ["/files/:name", "/files/a%2fb"],
+    ["/api/*", "/api%2f..%2fx"],
+    ["/api/*", "/api/%2e%2e%2fx"],
+    ["/x", "/api%2f..%2fx"],
+  ])("%s are matched in each reading that an origin may have of %s", (path, url) => {
+    expect(matches({ paths: [path] }, "GET", url)).toBe(true);
+  });
+
   it("are matched by case when the configuration says so", () => {
     const match = matching([{ paths: ["/Login"] }], true);
     expect(match("GET", "/Login")).toHaveLength(1);
