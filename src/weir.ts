@@ -15,13 +15,20 @@ import { reportMisconfigured } from "./report.ts";
  */
 export function weir(config: Config): { fetch: ExportedHandlerFetchHandler<Env> } {
   let gateway: Gateway | undefined;
+  const handle = (request: Request, env: Env) => {
+    gateway ??= prepare(config, env);
+    return gateway(request);
+  };
 
   const app = new Hono<{ Bindings: Env }>();
-  app.all("*", (context) => {
-    gateway ??= prepare(config, context.env);
-    return gateway(context.req.raw);
-  });
-  return { fetch: (request, env, ctx) => app.fetch(request, env, ctx) };
+  app.all("*", ({ req, env }) => handle(req.raw, env));
+
+  return {
+    fetch(request, env, ctx) {
+      // Hono answers HEAD with a copy of the response, which fails for an origin's odder statuses.
+      return request.method === "HEAD" ? handle(request, env) : app.fetch(request, env, ctx);
+    },
+  };
 }
 
 /** The bindings of an isolate never change, so its first request's serve them all. */

@@ -51,10 +51,14 @@ export function upstashStore({ url, token, clock, timeoutMs }: UpstashOptions): 
 
   return {
     async decide(groups, now = Date.now()) {
-      const keys = groups.flat().map((counter) => keyOf(counter, clock, now));
+      const counters = groups.flat();
+      const keys = counters.map((counter) => keyOf(counter, clock, now));
       const args = [clock === "edge" ? now : 0, ...groups.flatMap(argsOf)];
-      const reply = await run(keys, args).catch(rethrow);
-      return readReply(reply, groups);
+      try {
+        return readReply(await run(keys, args), groups);
+      } catch (error) {
+        throw failureOf(error, counters);
+      }
     },
   };
 }
@@ -96,24 +100,32 @@ function nonsense(): StoreError {
   return new StoreError("nonsense", "the script's reply is not the integers asked for");
 }
 
-/** How the client complains of an answer with neither a result nor an error. */
-const NO_RESULT = "Request did not return a result";
-
-function rethrow(error: unknown): never {
+/** The failure that a call's error stands for. */
+function failureOf(error: unknown, counters: readonly Counter[]): StoreError {
+  if (error instanceof StoreError) return error;
   if (error instanceof errors.UpstashJSONParseError) {
-    throw new StoreError("nonsense", "the answer is not JSON");
+    return new StoreError("nonsense", "the answer is not JSON");
   }
-  if (error instanceof errors.UpstashError) throw new StoreError("refused", refusal(error));
+  if (error instanceof errors.UpstashError) {
+    return new StoreError("refused", refusal(error, counters));
+  }
   if (error instanceof DOMException && /^(Timeout|Abort)Error$/.test(error.name)) {
-    throw new StoreError("late", "no answer in time");
+    return new StoreError("late", "no answer in time");
   }
-  if (error instanceof TypeError && error.message === NO_RESULT) throw nonsense();
-  throw new StoreError("unreachable", "no connection");
+  // The client stumbles over JSON that has neither a result nor an error; a connection that is
+  // refused or breaks is a plain Error in workerd.
+  return error instanceof TypeError ? nonsense() : new StoreError("unreachable", "no connection");
 }
 
-/** What Redis said, as in `WRONGPASS invalid password`, without the command that follows it. */
-function refusal({ message }: Error): string {
-  return message.replace(/, command was:.*$/s, "").slice(0, 200);
+/**
+ * What Redis said, as in `WRONGPASS invalid password`: without the command, which the client adds,
+ * and without identities, for Redis may quote the command too.
+ */
+function refusal({ message }: Error, counters: readonly Counter[]): string {
+  const said = message.replace(/, command was:.*$/s, "");
+  return counters
+    .reduce((text, { identity }) => text.replaceAll(identity, "…"), said)
+    .slice(0, 200);
 }
 
 async function sha1(text: string): Promise<string> {

@@ -112,7 +112,7 @@ describe("what operators see", () => {
 
   it("is one line in ten seconds of an outage", async () => {
     const log = vi.spyOn(console, "error").mockReturnValue();
-    mockOrigin(() => Promise.reject(new TypeError("refused")));
+    mockOrigin(() => Promise.reject(Error("Network connection lost.")));
     vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 3_600_000 });
     const env = {
       UPSTASH_REDIS_REST_URL: "https://secret-name.upstash.io",

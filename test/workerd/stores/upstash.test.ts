@@ -14,7 +14,7 @@ describe("the Upstash store", () => {
     vi.restoreAllMocks();
   });
 
-  const login = counter({ key: "weir:login:1m:someone", limit: 5 });
+  const login = counter({ key: "weir:login:1m:someone", identity: "someone", limit: 5 });
 
   /** A store whose calls are answered by `answers` in turn, and how often it was called. */
   function storeAnsweredBy(...answers: (() => Response | Promise<Response>)[]) {
@@ -31,14 +31,15 @@ describe("the Upstash store", () => {
   const refusal = (error: string) => json({ error }, 400);
 
   it.each([
-    ["a refused connection", () => Promise.reject(new TypeError("refused")), "unreachable"],
+    ["a broken connection", () => Promise.reject(Error("Network connection lost.")), "unreachable"],
     ["a wrong token", json({ error: "WRONGPASS invalid or missing auth token" }, 401), "refused"],
     ["a quota reached", refusal("ERR max requests limit exceeded. Limit: 10000"), "refused"],
     ["a failed script", refusal("ERR user_script:12: out of memory"), "refused"],
     ["a server error", json({ error: "internal" }, 500), "refused"],
     ["HTML", () => new Response("<h1>503</h1>", { status: 503 }), "nonsense"],
     ["text that is not JSON", () => new Response("OK"), "nonsense"],
-    ["null", json({ result: null }), "nonsense"],
+    ["null", json(null), "nonsense"],
+    ["a result of null", json({ result: null }), "nonsense"],
     ["too few integers", json({ result: [1_700_000_100_000, 1, 1] }), "nonsense"],
     ["too many integers", json({ result: [1_700_000_100_000, 1, 1, 60_000, 7] }), "nonsense"],
     ["texts for integers", json({ result: ["1700000100000", "1", "1", "60000"] }), "nonsense"],
@@ -84,10 +85,13 @@ describe("the Upstash store", () => {
   });
 
   it("tells what Redis said, without the command and its keys", async () => {
-    const { store } = storeAnsweredBy(refusal("ERR max requests limit exceeded. Limit: 10000"));
+    const quoting = `ERR unknown command 'EVALSHA', with args beginning with: '${login.key}'`;
+    const { store } = storeAnsweredBy(refusal(quoting));
     const error = await store.decide([[login]]).catch((thrown: Error) => thrown);
-    expect((error as Error).message).toBe("ERR max requests limit exceeded. Limit: 10000");
-    expect(String((error as Error).stack)).not.toContain(login.key);
+    expect((error as Error).message).toBe(
+      "ERR unknown command 'EVALSHA', with args beginning with: 'weir:login:1m:…'",
+    );
+    expect(String((error as Error).stack)).not.toContain(login.identity);
   });
 
   it("declares its keys to Upstash only where it knows them all: by the edge's clock", async () => {
