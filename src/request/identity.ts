@@ -85,9 +85,10 @@ function only(values: string[]): string | undefined {
   return values.length === 1 ? values[0] : undefined;
 }
 
+/** Several Cookie fields arrive as one, joined by commas, which no cookie may have in it (RFC 6265). */
 function cookiesNamed(name: string, header: string): string[] {
   return header
-    .split(";")
+    .split(/[;,]/)
     .map((pair) => pair.trim())
     .filter((pair) => pair.startsWith(`${name}=`))
     .map((pair) => pair.slice(name.length + 1));

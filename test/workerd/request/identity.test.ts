@@ -96,6 +96,16 @@ describe("an identity", () => {
     expect(await identity(key, sent)).toBe(await identity("ip"));
   });
 
+  it("by a cookie is the same whatever other Cookie fields come with it", async () => {
+    const headers = new Headers([
+      ["cookie", "sid=real"],
+      ["cookie", "junk=1"],
+    ]);
+    const twofold = { headers: Object.fromEntries(headers) };
+    const alone = { headers: { cookie: "sid=real" } };
+    expect(await identity("cookie:sid", twofold)).toBe(await identity("cookie:sid", alone));
+  });
+
   it("puts the address in the place of what is missing from a list", async () => {
     const key = ["header:x-api-key", "path"];
     const from = (ip: string) => identity(key, { headers: { "cf-connecting-ip": ip } });

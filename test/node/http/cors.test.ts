@@ -1,0 +1,90 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { ConfigInput } from "../../../src/config/index.ts";
+import { send } from "../support/client.ts";
+import { type Origin, startOrigin } from "../support/origin.ts";
+import { limitsOf } from "../support/quota-fields.ts";
+import { type RunningWorker, startWorker } from "../support/worker.ts";
+
+const RULES: ConfigInput["rules"] = [
+  { name: "none", match: { paths: ["/none"] }, limit: 0, window: "1h" },
+  { name: "any", match: { paths: ["/any"] }, limit: 1, window: "1h" },
+  { name: "options", match: { methods: ["OPTIONS"], paths: ["/named"] }, limit: 1, window: "1h" },
+  { name: "cors", match: { paths: ["/cors"] }, limit: 1, window: "1h" },
+];
+const PREFLIGHT = { Origin: "https://page.example", "Access-Control-Request-Method": "GET" };
+
+let origin: Origin;
+let worker: RunningWorker;
+
+beforeAll(async () => {
+  origin = await startOrigin();
+  worker = await startWorker({ config: { rules: RULES }, vars: { ORIGIN_URL: origin.url } });
+});
+
+afterAll(async () => {
+  await worker.stop();
+  await origin.stop();
+});
+
+function preflight(path: string) {
+  return send(worker.url, path, { method: "OPTIONS", headers: PREFLIGHT });
+}
+
+describe("a page on another origin", () => {
+  it.each(["https://page.example", "http://localhost:3000", "null"])(
+    "may read a denial from %s",
+    async (page) => {
+      const { status, headers } = await send(worker.url, "/none", { headers: { Origin: page } });
+      expect(status).toBe(429);
+      expect(headers).toMatchObject({
+        "access-control-allow-origin": page,
+        "access-control-allow-credentials": "true",
+        vary: "Origin",
+      });
+      const exposed = `${headers["access-control-expose-headers"]}`.toLowerCase().split(", ");
+      expect(exposed).toEqual(
+        expect.arrayContaining(["retry-after", "ratelimit", "ratelimit-policy"]),
+      );
+    },
+  );
+
+  it.each<Record<string, string>>([{}, { Origin: "" }, { Origin: 'https://page.example", "x' }])(
+    "is not what sends %o",
+    async (headers) => {
+      const answer = await send(worker.url, "/none", { headers });
+      expect(answer.status).toBe(429);
+      const names = Object.keys(answer.headers);
+      expect(names.filter((name) => name.startsWith("access-control"))).toEqual([]);
+    },
+  );
+
+  it("gets an allowed response as the origin made it", async () => {
+    const cors = { "access-control-allow-origin": "https://only.example", vary: "Accept" };
+    origin.on("/cors", (_, response) => response.writeHead(200, cors).end());
+    const page = { Origin: PREFLIGHT.Origin };
+    const { headers } = await send(worker.url, "/cors", { headers: page });
+    expect(headers).toMatchObject(cors);
+    expect(limitsOf(headers)).toMatchObject([{ name: "cors", r: 0 }]);
+    expect(headers).not.toHaveProperty("access-control-expose-headers");
+  });
+});
+
+describe("a preflight", () => {
+  it("is not counted", async () => {
+    for (const attempt of ["first", "second"]) {
+      const { status, headers } = await preflight("/any");
+      expect({ attempt, status }).toEqual({ attempt, status: 200 });
+      expect(limitsOf(headers)).toEqual([]);
+    }
+    const { status, headers } = await send(worker.url, "/any");
+    expect(status).toBe(200);
+    expect(limitsOf(headers)).toMatchObject([{ name: "any", r: 0 }]);
+  });
+
+  it("is counted by a rule that names OPTIONS", async () => {
+    expect(limitsOf((await preflight("/named")).headers)).toMatchObject([{ r: 0 }]);
+    const { status, headers } = await preflight("/named");
+    expect(status).toBe(429);
+    expect(headers).toMatchObject({ "access-control-allow-origin": PREFLIGHT.Origin });
+  });
+});

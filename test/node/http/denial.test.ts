@@ -1,0 +1,189 @@
+import { once } from "node:events";
+import type { IncomingMessage } from "node:http";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { ConfigInput } from "../../../src/config/index.ts";
+import { type Answer, type Outgoing, open, send } from "../support/client.ts";
+import { type Origin, startOrigin } from "../support/origin.ts";
+import { limitsOf } from "../support/quota-fields.ts";
+import { HANDSHAKE } from "../support/websocket.ts";
+import { type RunningWorker, startWorker } from "../support/worker.ts";
+
+const HOUR = 3600;
+const DAY = 86_400;
+const QUOTA_EXCEEDED = {
+  type: "https://iana.org/assignments/http-problem-types#quota-exceeded",
+  title: "Request cannot be satisfied as assigned quota has been exceeded",
+};
+
+type RuleInput = ConfigInput["rules"][number];
+
+/** A rule by which every request for a path is one too many. */
+function nothingAt(path: string, rule: Partial<RuleInput> = {}): RuleInput {
+  return { name: path.slice(1), match: { paths: [path] }, limit: 0, window: "1h", ...rule };
+}
+
+const RULES: RuleInput[] = [
+  nothingAt("/day", { window: "1d" }),
+  nothingAt("/hour"),
+  { ...nothingAt("/also"), match: { paths: ["/hour"] }, window: "1d", mode: "shadow" },
+  {
+    name: "some",
+    match: { paths: ["/some"] },
+    limits: [
+      { limit: 1, window: "1h" },
+      { limit: 9, window: "1d" },
+    ],
+  },
+  {
+    name: "all",
+    match: { paths: ["/all"] },
+    limits: [
+      { limit: 0, window: "1h" },
+      { limit: 0, window: "1d" },
+    ],
+  },
+  { name: "get", match: { methods: ["GET"], paths: ["/get"] }, limit: 1, window: "1h" },
+  { name: "any", match: { paths: ["/any"] }, limit: 1, window: "1h" },
+  nothingAt("/status", { response: { status: 503 } }),
+  nothingAt("/fields", {
+    response: { headers: { "X-Reason": "quota", "Content-Type": "text/plain" } },
+  }),
+  nothingAt("/text", { response: { body: "Slow down." } }),
+  nothingAt("/empty", { response: { status: 403, body: "" } }),
+  nothingAt("/json", { response: { status: 420, body: { error: { code: "slow" } } } }),
+  nothingAt("/html", {
+    response: { body: "<p>Slow down.", headers: { "content-type": "text/html" } },
+  }),
+];
+
+let origin: Origin;
+let worker: RunningWorker;
+let clients = 0;
+
+beforeAll(async () => {
+  origin = await startOrigin();
+  worker = await startWorker({ config: { rules: RULES }, vars: { ORIGIN_URL: origin.url } });
+});
+
+afterAll(async () => {
+  await worker.stop();
+  await origin.stop();
+});
+
+/** Requests of one client that nobody has seen before. */
+function newClient() {
+  const address = `203.0.113.${++clients}`;
+  return ({ path, headers, method = "GET" }: Outgoing & { path: string }) =>
+    send(worker.url, path, { method, headers: { "CF-Connecting-IP": address, ...headers } });
+}
+
+function jsonOf({ body }: Answer): unknown {
+  return JSON.parse(body.toString());
+}
+
+describe("a denial", () => {
+  it("is a problem of the registered type, is not stored, and does not reach the origin", async () => {
+    const before = origin.received.length;
+    const answer = await newClient()({ path: "/hour" });
+    expect(answer).toMatchObject({
+      status: 429,
+      headers: { "content-type": "application/problem+json", "cache-control": "no-store" },
+    });
+    const seconds = answer.headers["retry-after"];
+    expect(jsonOf(answer)).toEqual({
+      ...QUOTA_EXCEEDED,
+      status: 429,
+      detail: `The quota "hour" of 0 per 1h is used up. Try again in ${seconds} s.`,
+      "violated-policies": ["hour"],
+    });
+    expect(origin.received).toHaveLength(before);
+  });
+
+  it.each([
+    ["/hour", HOUR, ["hour"]],
+    ["/day", DAY, ["day"]],
+    ["/some", HOUR, ["some/1h"]],
+    ["/all", DAY, ["all/1h", "all/1d"]],
+  ])("of %s asks to wait until every violated window has ended", async (path, length, violated) => {
+    const get = newClient();
+    if (path === "/some") expect((await get({ path })).status).toBe(200);
+    const before = Date.now() / 1000;
+    const answer = await get({ path });
+    const after = Date.now() / 1000;
+    const end = (Math.floor(before / length) + 1) * length;
+    expect(answer.headers["retry-after"]).toMatch(/^[1-9]\d*$/);
+    expect(Number(answer.headers["retry-after"])).toBeGreaterThanOrEqual(end - after);
+    expect(Number(answer.headers["retry-after"])).toBeLessThan(end - before + 1);
+    expect(jsonOf(answer)).toMatchObject({ "violated-policies": violated });
+  });
+
+  it("to HEAD has the same fields and no body", async () => {
+    const client = newClient();
+    const head = await client({ path: "/hour", method: "HEAD" });
+    const get = await client({ path: "/hour" });
+    expect(head.status).toBe(429);
+    expect(head.body).toHaveLength(0);
+    expect(Object.keys(head.headers)).toEqual(
+      expect.arrayContaining(Object.keys(get.headers).filter((name) => name !== "content-length")),
+    );
+  });
+
+  it("does not wait for a body", async () => {
+    const headers = { "Content-Length": "1000000" };
+    const sending = open(worker.url, "/hour", { method: "PUT", headers });
+    sending.flushHeaders();
+    const [response] = (await once(sending, "response")) as [IncomingMessage];
+    expect(response.statusCode).toBe(429);
+    sending.destroy();
+  });
+
+  it("takes the place of a WebSocket", async () => {
+    const { status, body } = await newClient()({ path: "/hour", headers: HANDSHAKE });
+    expect(status).toBe(429);
+    expect(JSON.parse(body.toString())).toMatchObject(QUOTA_EXCEEDED);
+  });
+});
+
+describe("a denial of another form", () => {
+  const problem = (status: number, policy: string) =>
+    expect.objectContaining({ ...QUOTA_EXCEEDED, status, "violated-policies": [policy] });
+
+  it.each<[string, number, string, body: unknown]>([
+    ["/status", 503, "application/problem+json", problem(503, "status")],
+    ["/fields", 429, "application/problem+json", problem(429, "fields")],
+    ["/text", 429, "text/plain; charset=utf-8", "Slow down."],
+    ["/empty", 403, "text/plain; charset=utf-8", ""],
+    ["/json", 420, "application/json", { error: { code: "slow" } }],
+    ["/html", 429, "text/html", "<p>Slow down."],
+  ])("is for %s what the rule says, and says when to retry", async (path, status, type, body) => {
+    const answer = await newClient()({ path });
+    expect(answer.status).toBe(status);
+    expect(answer.headers).toMatchObject({
+      "content-type": type,
+      "cache-control": "no-store",
+      "retry-after": expect.stringMatching(/^[1-9]\d*$/),
+    });
+    expect(answer.headers["x-reason"]).toBe(path === "/fields" ? "quota" : undefined);
+    expect(limitsOf(answer.headers)).toMatchObject([{ name: path.slice(1), r: 0 }]);
+    expect(type.endsWith("json") ? jsonOf(answer) : `${answer.body}`).toEqual(body);
+  });
+});
+
+describe("a rule's methods", () => {
+  it.each([
+    ["/get", "HEAD", "GET"],
+    ["/any", "OPTIONS", "DELETE"],
+  ])("of %s count %s and %s alike", async (path, first, second) => {
+    const client = newClient();
+    expect((await client({ path, method: first })).status).toBe(200);
+    expect((await client({ path, method: second })).status).toBe(429);
+  });
+
+  it("do not count what they leave out", async () => {
+    const client = newClient();
+    const statuses = ["POST", "POST", "GET", "GET"].map((method) =>
+      client({ path: "/get", method }).then(({ status }) => status),
+    );
+    expect((await Promise.all(statuses)).toSorted()).toEqual([200, 200, 200, 429]);
+  });
+});

@@ -1,0 +1,196 @@
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
+import { startRedis } from "../../../dev/redis.ts";
+import { startUpstashRest } from "../../../dev/upstash-rest.ts";
+import type { ConfigInput } from "../../../src/config/index.ts";
+import { send } from "../support/client.ts";
+import { closedPort, type Handler, type Origin, startOrigin } from "../support/origin.ts";
+import { type RunningWorker, startWorker } from "../support/worker.ts";
+
+const TIMEOUT_MS = 250;
+/** What a request may take beyond the deadline, on a machine that has other things to do. */
+const MARGIN_MS = 1000;
+const TOKEN = "token-that-nobody-may-see";
+const CLIENT = "203.0.113.77";
+
+const open = { limit: 100, window: "1h" } as const;
+const closed = { ...open, onError: "closed" } as const;
+const RULES: ConfigInput["rules"] = [
+  { name: "open", match: { paths: ["/open", "/both"] }, ...open },
+  { name: "closed", match: { paths: ["/closed", "/both"] }, ...closed },
+  { name: "trial", match: { paths: ["/trial", "/open"] }, ...closed, mode: "shadow" },
+];
+
+let origin: Origin;
+let store: Origin;
+let worker: RunningWorker;
+
+beforeAll(async () => {
+  origin = await startOrigin();
+  store = await startOrigin();
+});
+
+afterAll(async () => {
+  await origin.stop();
+  await store.stop();
+});
+
+/** Starts the Worker over a store, for one test. */
+async function startWith(url: string, token = TOKEN, config: Partial<ConfigInput> = {}) {
+  worker = await startWorker({
+    config: { rules: RULES, timeoutMs: TIMEOUT_MS, ...config },
+    vars: {
+      ORIGIN_URL: origin.url,
+      UPSTASH_REDIS_REST_URL: url,
+      UPSTASH_REDIS_REST_TOKEN: token,
+    },
+  });
+  onTestFinished(worker.stop);
+}
+
+function sendTo(path: string) {
+  return send(worker.url, path, { headers: { "CF-Connecting-IP": CLIENT } });
+}
+
+/** Sends one request to each path at once, and checks all that is promised of an undecided one. */
+async function expectUndecided() {
+  const sentAt = performance.now();
+  const paths = ["/open", "/closed", "/both", "/trial"];
+  const answers = await Promise.all(paths.map(sendTo));
+  expect(performance.now() - sentAt).toBeLessThan(TIMEOUT_MS + MARGIN_MS);
+
+  expect(answers.map(({ status }) => status)).toEqual([200, 503, 503, 200]);
+  for (const { status, headers, body } of answers) {
+    // There are no figures, so none are given.
+    const names = Object.keys(headers).filter((name) => name.includes("ratelimit"));
+    expect(names).toEqual([]);
+    if (status === 200) continue;
+    expect(headers).toMatchObject({
+      "content-type": "application/problem+json",
+      "cache-control": "no-store",
+      "retry-after": expect.stringMatching(/^[1-9]\d*$/),
+    });
+    expect(JSON.parse(body.toString())).toEqual({
+      type: "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity",
+      title: "Request cannot be satisfied due to temporary server capacity constraints",
+      status: 503,
+      detail: expect.any(String),
+    });
+  }
+}
+
+/** Waits for the one line that is logged of an outage. */
+async function logged(): Promise<string> {
+  await vi.waitFor(() => expect(worker.logs()).toHaveLength(1));
+  return worker.logs().join();
+}
+
+function reply(status: number, body: unknown, type = "application/json"): Handler {
+  const text = typeof body === "string" ? body : JSON.stringify(body);
+  return (_, response) => response.writeHead(status, { "Content-Type": type }).end(text);
+}
+
+/** Redis's own words for a command that it does not have, which quote the arguments. */
+const unknownCommand: Handler = async (_, response) => {
+  const [name, ...args] = JSON.parse(`${await store.received.at(-1)?.body}`) as string[];
+  const quoted = args.map((arg) => `'${arg}' `).join("");
+  const error = `ERR unknown command '${name}', with args beginning with: ${quoted}`;
+  response.writeHead(400).end(JSON.stringify({ error }));
+};
+
+describe("a store", () => {
+  it.each<{ does: string; cause: string; handler: Handler; asked?: number }>([
+    { does: "never answers", cause: "late", handler: () => {} },
+    { does: "never ends its answer", cause: "late", handler: (_, to) => to.write('{"result":[') },
+    { does: "closes the connection", cause: "unreachable", handler: (_, to) => to.destroy() },
+    { does: "answers 500", cause: "refused", handler: reply(500, { error: "ERR internal" }) },
+    { does: "answers 500 and nothing", cause: "nonsense", handler: reply(500, "") },
+    { does: "answers 503 in HTML", cause: "nonsense", handler: reply(503, "<h1>", "text/html") },
+    { does: "answers 401", cause: "refused", handler: reply(401, { error: "WRONGPASS no" }) },
+    { does: "quotes the command", cause: "refused", handler: unknownCommand },
+    {
+      does: "knows no script",
+      cause: "refused",
+      handler: reply(400, { error: "NOSCRIPT No matching script." }),
+      asked: 2,
+    },
+    { does: "does not speak JSON", cause: "nonsense", handler: reply(200, "PONG", "text/plain") },
+    { does: "answers null", cause: "nonsense", handler: reply(200, null) },
+    { does: "answers without a result", cause: "nonsense", handler: reply(200, {}) },
+    { does: "answers with no result", cause: "nonsense", handler: reply(200, { result: null }) },
+    { does: "answers too little", cause: "nonsense", handler: reply(200, { result: [1, 1] }) },
+    {
+      does: "counts below zero",
+      cause: "nonsense",
+      handler: reply(200, { result: [1, 1, -1, 1] }),
+    },
+  ])(
+    "that $does leaves requests undecided, is asked once, and is logged without secrets",
+    async ({ cause, handler, asked = 1 }) => {
+      store.on("/", handler);
+      await startWith(store.url);
+      const before = store.received.length;
+      await expectUndecided();
+      const requests = store.received.slice(before);
+      expect(requests).toHaveLength(4 * asked);
+      const line = await logged();
+      expect(line).toContain(`"cause":"${cause}"`);
+      const bodies = await Promise.all(requests.map(({ body }) => body));
+      const keys = bodies.flatMap((body) => keysOf(body.toString()));
+      for (const secret of [TOKEN, CLIENT, ...keys]) expect(line).not.toContain(secret);
+    },
+  );
+
+  it.each<[string, () => Promise<Parameters<typeof startWith>>, cause: string]>([
+    ["behind a closed port", async () => [`http://${await closedPort()}`], "unreachable"],
+    ["without a token", async () => [store.url, ""], "misconfigured"],
+    ["with a token that is none", async () => [store.url, `${TOKEN} twice`], "misconfigured"],
+    ["without a URL", async () => ["", TOKEN, { store: "upstash" }], "misconfigured"],
+    ["at what is no URL", async () => ["example.upstash.io"], "misconfigured"],
+  ])("%s leaves requests undecided, and is not asked", async (_how, options, cause) => {
+    const before = store.received.length;
+    await startWith(...(await options()));
+    await expectUndecided();
+    expect(store.received).toHaveLength(before);
+    await vi.waitFor(() => expect(worker.logs().join("\n")).toContain(`"cause":"${cause}"`));
+    expect(worker.logs().join("\n")).not.toContain(TOKEN);
+  });
+
+  it("that was away is counted in again, from the first request on", async () => {
+    const first = await startRedisOverRest();
+    await startWith(first.url, first.token, { timeoutMs: 10_000 });
+    const remaining = async () => (await sendTo("/closed")).headers.ratelimit;
+    expect(await remaining()).toContain("r=99");
+    expect(await remaining()).toContain("r=98");
+
+    await first.stopRedis();
+    await expectUndecided();
+    await first.stop();
+    await expectUndecided();
+
+    // It comes back empty: it knows neither counts nor the script.
+    await startRedisOverRest({ token: first.token, port: Number(new URL(first.url).port) });
+    expect(await remaining()).toContain("r=99");
+    expect(await remaining()).toContain("r=98");
+  });
+});
+
+async function startRedisOverRest(options: { token?: string; port?: number } = {}) {
+  const redis = await startRedis();
+  onTestFinished(redis.stop);
+  const rest = await startUpstashRest({ redis, ...options });
+  const stop = once(rest.stop);
+  onTestFinished(stop);
+  return { url: rest.url, token: rest.token, stop, stopRedis: redis.stop };
+}
+
+/** Does it the first time only. */
+function once(action: () => Promise<void>): () => Promise<void> {
+  let done: Promise<void> | undefined;
+  return () => (done ??= action());
+}
+
+/** The keys of a script call: `["evalsha", digest, count, key…, argument…]`. */
+function keysOf(call: string): string[] {
+  const [, , count, ...rest] = JSON.parse(call) as [string, string, number, ...string[]];
+  return rest.slice(0, count);
+}

@@ -1,0 +1,191 @@
+import type { IncomingHttpHeaders } from "node:http";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import type { ConfigInput } from "../../../src/config/index.ts";
+import { send } from "../support/client.ts";
+import { type Origin, startOrigin } from "../support/origin.ts";
+import { limitsOf, policiesOf } from "../support/quota-fields.ts";
+import { type RunningWorker, startWorker } from "../support/worker.ts";
+
+const DAY = 86_400;
+const HOUR = 3600;
+
+const RULES: ConfigInput["rules"] = [
+  { name: "site", match: { except: { paths: ["/tried", "/free"] } }, limit: 10, window: "1d" },
+  {
+    name: "search",
+    match: { paths: ["/search"] },
+    limits: [
+      { limit: 33, window: "1m" },
+      { limit: 2000, window: "1h" },
+    ],
+  },
+  { name: "none", match: { paths: ["/none"] }, limit: 0, window: "1h" },
+  { name: "trial", match: { paths: ["/tried", "/search"] }, limit: 0, window: 1, mode: "shadow" },
+];
+
+/** What an origin says of limits of its own. */
+const ORIGINS_OWN = {
+  "ratelimit-policy": '"origin";q=7;w=1',
+  ratelimit: '"origin";r=5;t=1',
+  "x-ratelimit-limit": "7",
+  "x-ratelimit-remaining": "5",
+  "x-ratelimit-reset": "1",
+};
+
+let origin: Origin;
+let worker: RunningWorker;
+let clients = 0;
+
+beforeAll(async () => {
+  origin = await startOrigin();
+  origin.on("/own", (_, response) => response.writeHead(200, ORIGINS_OWN).end());
+});
+
+afterAll(async () => {
+  await origin.stop();
+});
+
+async function startWith(headers: ConfigInput["headers"]): Promise<void> {
+  const config = { rules: RULES, ...(headers && { headers }) };
+  worker = await startWorker({ config, vars: { ORIGIN_URL: origin.url } });
+}
+
+/** Requests of one client that nobody has seen before. */
+function newClient() {
+  const headers = { "CF-Connecting-IP": `203.0.113.${++clients}` };
+  return (path: string) => send(worker.url, path, { headers });
+}
+
+describe("the fields of an answer", () => {
+  beforeAll(() => startWith(undefined));
+  afterAll(() => worker.stop());
+
+  it("name each policy with its quota and window, and what is left of it until when", async () => {
+    const get = newClient();
+    for (const remaining of [9, 8]) {
+      const before = Date.now() / 1000;
+      const { status, headers } = await get("/a");
+      expect(status).toBe(200);
+      expect(policiesOf(headers)).toEqual([{ name: "site", q: 10, w: DAY }]);
+      expect(limitsOf(headers)).toEqual([{ name: "site", r: remaining, t: expect.any(Number) }]);
+      const t = Number(limitsOf(headers)[0]?.t);
+      const end = endOfWindow(before, DAY);
+      expect(t).toBeGreaterThanOrEqual(end - Date.now() / 1000);
+      expect(t).toBeLessThan(end - before + 1);
+    }
+  });
+
+  it("name the windows of one rule apart, behind the rules before it", async () => {
+    const { headers } = await newClient()("/search");
+    expect(policiesOf(headers)).toEqual([
+      { name: "site", q: 10, w: DAY },
+      { name: "search/1m", q: 33, w: 60 },
+      { name: "search/1h", q: 2000, w: HOUR },
+    ]);
+    expect(limitsOf(headers)).toMatchObject([
+      { name: "site", r: 9 },
+      { name: "search/1m", r: 32 },
+      { name: "search/1h", r: 1999 },
+    ]);
+  });
+
+  it("stand behind those of the origin", async () => {
+    const { headers } = await newClient()("/own");
+    expect(policiesOf(headers)).toMatchObject([{ name: "origin", q: 7, w: 1 }, { name: "site" }]);
+    expect(limitsOf(headers)).toMatchObject([{ name: "origin", r: 5, t: 1 }, { name: "site" }]);
+  });
+
+  it("tell of every quota when one of them denies, none of which is charged", async () => {
+    const get = newClient();
+    for (const attempt of ["first", "second"]) {
+      const { status, headers } = await get("/none");
+      expect({ attempt, status }).toEqual({ attempt, status: 429 });
+      expect(policiesOf(headers)).toMatchObject([
+        { name: "site", q: 10 },
+        { name: "none", q: 0 },
+      ]);
+      expect(limitsOf(headers)).toMatchObject([
+        { name: "site", r: 10 },
+        { name: "none", r: 0 },
+      ]);
+    }
+  });
+
+  it.each(["/tried", "/free"])("are the origin's own alone for %s", async (path) => {
+    const { status, headers } = await newClient()(path);
+    expect(status).toBe(200);
+    expect(namesOf(headers)).toEqual([]);
+  });
+
+  it("say nothing of a rule in shadow mode, which only the log does", async () => {
+    const logged = worker.logs().length;
+    await newClient()("/tried");
+    await vi.waitFor(() => expect(worker.logs()).toHaveLength(logged + 1));
+    expect(worker.logs().at(-1)).toMatch(/^log: .*"policy":"trial"/);
+  });
+});
+
+describe.each([
+  { style: "draft-11", draft: true, legacy: false },
+  { style: "legacy", draft: false, legacy: true },
+  { style: "both", draft: true, legacy: true },
+  { style: "none", draft: false, legacy: false },
+] as const)("headers: $style", ({ style, draft, legacy }) => {
+  beforeAll(() => startWith(style));
+  afterAll(() => worker.stop());
+
+  const ours = [
+    ...(draft ? ["ratelimit", "ratelimit-policy"] : []),
+    ...(legacy ? ["x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset"] : []),
+  ];
+
+  it.each([
+    ["/a", 200],
+    ["/none", 429],
+  ])(`gives %s ${ours.length} fields`, async (path, expected) => {
+    const { status, headers } = await newClient()(path);
+    expect({ status, names: namesOf(headers) }).toEqual({ status: expected, names: ours });
+    expect("retry-after" in headers).toBe(expected === 429);
+  });
+
+  it("leaves the origin's own fields as they are", async () => {
+    const { headers } = await newClient()("/own");
+    expect(headers).toMatchObject({
+      ...ORIGINS_OWN,
+      "ratelimit-policy": expect.stringMatching(/^"origin";q=7;w=1(, "site";q=10;w=86400)?$/),
+      ratelimit: expect.stringMatching(/^"origin";r=5;t=1(, "site";r=9;t=\d+)?$/),
+    });
+    expect(policiesOf(headers)).toHaveLength(draft ? 2 : 1);
+    expect(limitsOf(headers)).toHaveLength(draft ? 2 : 1);
+  });
+});
+
+describe.each(["legacy", "both"] as const)("X-RateLimit fields of headers: %s", (style) => {
+  beforeAll(() => startWith(style));
+  afterAll(() => worker.stop());
+
+  it.each([
+    ["/search", 10, 9, DAY],
+    ["/none", 0, 0, HOUR],
+  ])("tell for %s of the quota that runs out first", async (path, limit, remaining, length) => {
+    const reset = endOfWindow(Date.now() / 1000, length);
+    const { headers } = await newClient()(path);
+    expect(headers).toMatchObject({
+      "x-ratelimit-limit": `${limit}`,
+      "x-ratelimit-remaining": `${remaining}`,
+      "x-ratelimit-reset": `${reset}`,
+    });
+  });
+});
+
+/** Which of the fields about quotas there are. */
+function namesOf(headers: IncomingHttpHeaders): string[] {
+  return Object.keys(headers)
+    .filter((name) => /^(x-)?ratelimit/.test(name))
+    .sort();
+}
+
+/** When the window ends that a moment falls into: both in epoch seconds. */
+function endOfWindow(now: number, length: number): number {
+  return (Math.floor(now / length) + 1) * length;
+}

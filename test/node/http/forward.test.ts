@@ -1,0 +1,142 @@
+import { createHash, randomBytes } from "node:crypto";
+import { once } from "node:events";
+import type { IncomingMessage } from "node:http";
+import { buffer } from "node:stream/consumers";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import type { ConfigInput } from "../../../src/config/index.ts";
+import { open, send } from "../support/client.ts";
+import { type Origin, type Received, startOrigin } from "../support/origin.ts";
+import { HOST, WAYS } from "../support/ways.ts";
+import { type RunningWorker, startWorker } from "../support/worker.ts";
+
+const CONFIG: ConfigInput = {
+  rules: [
+    { name: "all", limit: 1_000_000, window: "1h" },
+    { name: "mark", match: { paths: ["/mark"] }, limit: 0, window: "1h", mode: "shadow" },
+  ],
+};
+
+let origin: Origin;
+let worker: RunningWorker;
+
+beforeAll(async () => {
+  origin = await startOrigin();
+});
+
+afterAll(async () => {
+  await origin.stop();
+});
+
+function lastReceived(): Received {
+  return origin.received.at(-1) as Received;
+}
+
+describe.each(WAYS)("a request through $way", ({ options, host }) => {
+  beforeAll(async () => {
+    worker = await startWorker(options(origin, CONFIG));
+  });
+
+  afterAll(async () => {
+    await worker.stop();
+  });
+
+  it.each([
+    "/",
+    "/?",
+    "/a%2Fb//c?x=%20&y",
+    "//a//",
+    "/%e4%E4/%zz/%",
+    "/%2561/%00/%0a",
+    "/a;b=c;d/e.f",
+    "/a'(b)!*~@:$,+=&[]|c",
+    "/a?b=/../c/./d//e?f=g&h=%2F+%20&i[]=1&b=2;j",
+    "/.well-known/x/...",
+  ])("arrives at %s as it was sent", async (target) => {
+    expect((await send(worker.url, target, { headers: { Host: HOST } })).status).toBe(200);
+    expect(lastReceived().url).toBe(target);
+  });
+
+  it.each([
+    ["/a%2Fb//c/../d?x=%20&y", "/a%2Fb//d?x=%20&y"],
+    ["/a/./b", "/a/b"],
+    ["/a/%2e%2E/b", "/b"],
+    ["/a\\b", "/a/b"],
+    ["/a^b", "/a%5Eb"],
+    ["/a?b#c", "/a?b"],
+    ["http://elsewhere.example/a?b", "/a?b"],
+  ])("to %s arrives at %s, as any Worker reads it", async (target, arriving) => {
+    expect((await send(worker.url, target, { headers: { Host: HOST } })).status).toBe(200);
+    expect(lastReceived().url).toBe(arriving);
+  });
+
+  it.each(["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "HEAD", "PROPFIND", "PURGE"])(
+    "keeps the method %s",
+    async (method) => {
+      const { status } = await send(worker.url, "/method", { method, headers: { Host: HOST } });
+      expect(status).toBe(200);
+      expect(lastReceived().method).toBe(method);
+    },
+  );
+
+  it("keeps its fields", async () => {
+    const fields = {
+      "accept-encoding": "br;q=1, zstd",
+      authorization: "Basic eDp5",
+      cookie: "a=b; c=d",
+      "if-none-match": '"x"',
+      origin: "https://page.example",
+      range: "bytes=0-1",
+      "x-forwarded-for": "198.51.100.1",
+      "x-empty": "",
+    };
+    await send(worker.url, "/fields", { headers: { Host: HOST, ...fields } });
+    expect(lastReceived().headers).toMatchObject({ ...fields, host: host(origin) });
+  });
+
+  it.each(["content-length", "transfer-encoding"])("keeps a large body, by %s", async (framing) => {
+    const body = randomBytes(4 * 1024 * 1024);
+    const framed = framing === "content-length" ? `${body.length}` : "chunked";
+    const headers = { Host: HOST, [framing]: framed };
+    expect((await send(worker.url, "/upload", { method: "PUT", headers, body })).status).toBe(200);
+    expect(digest(await lastReceived().body)).toBe(digest(body));
+    expect(lastReceived().headers[framing]).toBe(framed);
+  });
+
+  it("reaches the origin while its body is still being sent", async () => {
+    const firstChunk = Promise.withResolvers<string>();
+    origin.on("/chat", (incoming, response) => {
+      incoming.once("data", (chunk: Buffer) => firstChunk.resolve(chunk.toString()));
+      incoming.once("end", () => response.end("all there"));
+    });
+    const sending = open(worker.url, "/chat", { method: "POST", headers: { Host: HOST } });
+    sending.write("first");
+    // Only when the origin has the first chunk is there a second one.
+    expect(await firstChunk.promise).toBe("first");
+    sending.end(", second");
+    const [response] = (await once(sending, "response")) as [IncomingMessage];
+    expect((await buffer(response)).toString()).toBe("all there");
+    expect((await lastReceived().body).toString()).toBe("first, second");
+  });
+
+  it("may be given up midway without an error", async () => {
+    const begun = Promise.withResolvers<void>();
+    origin.on("/given-up", (incoming) => {
+      incoming.once("data", () => begun.resolve());
+    });
+    const headers = { Host: HOST, "Content-Length": "1000000" };
+    const sending = open(worker.url, "/given-up", { method: "POST", headers });
+    sending.on("error", () => {}).write("the beginning");
+    await begun.promise;
+    sending.destroy();
+    await expect(lastReceived().body).rejects.toThrow("aborted");
+
+    // What was logged of it would stand before the mark.
+    expect((await send(worker.url, "/mark", { headers: { Host: HOST } })).status).toBe(200);
+    await vi.waitFor(() => expect(worker.logs()).toHaveLength(1));
+    expect(worker.logs()).toEqual([expect.stringContaining('"policy":"mark"')]);
+  });
+});
+
+function digest(data: Buffer): string {
+  return createHash("sha256").update(data).digest("hex");
+}

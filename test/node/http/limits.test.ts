@@ -1,0 +1,136 @@
+import { randomUUID } from "node:crypto";
+import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
+import type {} from "../../../dev/provided-redis.ts";
+import type { ConfigInput } from "../../../src/config/index.ts";
+import { type Answer, send } from "../support/client.ts";
+import { type Origin, startOrigin } from "../support/origin.ts";
+import { limitsOf } from "../support/quota-fields.ts";
+import { type RunningWorker, startWorker } from "../support/worker.ts";
+
+const RULES: ConfigInput["rules"] = [
+  {
+    name: "login",
+    match: { methods: ["POST"], paths: ["/login"] },
+    limit: 5,
+    window: "1h",
+    onError: "closed",
+  },
+  { name: "rush", match: { paths: ["/rush"] }, limit: 100, window: "1h" },
+  { name: "client", match: { paths: ["/shared"] }, limit: 10, window: "1h" },
+  { name: "everyone", match: { paths: ["/shared"] }, key: "global", limit: 50, window: "1h" },
+  { name: "short", match: { paths: ["/short"] }, limit: 2, window: "1s" },
+];
+
+const redis = inject("redis");
+const REDIS_VARS = {
+  UPSTASH_REDIS_REST_URL: redis.restUrl,
+  UPSTASH_REDIS_REST_TOKEN: redis.restToken,
+};
+
+let origin: Origin;
+let worker: RunningWorker;
+
+beforeAll(async () => {
+  origin = await startOrigin();
+});
+
+afterAll(async () => {
+  await origin.stop();
+});
+
+function sendFrom(client: string, path: string, method = "GET"): Promise<Answer> {
+  return send(worker.url, path, { method, headers: { "CF-Connecting-IP": client } });
+}
+
+describe.each<{ store: string; vars?: Record<string, string>; config?: Partial<ConfigInput> }>([
+  { store: "Durable Objects" },
+  { store: "Redis, by Redis's clock", vars: REDIS_VARS },
+  { store: "Redis, by the edge's clock", vars: REDIS_VARS, config: { clock: "edge" } },
+  { store: "memory", config: { store: "memory" } },
+])("limits counted in $store", ({ vars, config }) => {
+  beforeAll(async () => {
+    worker = await startWorker({
+      // Long enough for all that comes at once to be decided, and counters of this run's own.
+      config: { rules: RULES, timeoutMs: 10_000, prefix: `http-${randomUUID()}`, ...config },
+      vars: { ORIGIN_URL: origin.url, ...vars },
+    });
+  });
+
+  afterAll(async () => {
+    await worker.stop();
+  });
+
+  it("let five requests to /login pass, and deny the sixth to that client alone", async () => {
+    const before = origin.received.length;
+    const statuses: number[] = [];
+    for (let attempt = 1; attempt <= 6; attempt++) {
+      statuses.push((await sendFrom("203.0.113.1", "/login", "POST")).status);
+    }
+    expect(statuses).toEqual([200, 200, 200, 200, 200, 429]);
+    expect(origin.received).toHaveLength(before + 5);
+    expect((await sendFrom("203.0.113.2", "/login", "POST")).status).toBe(200);
+    expect((await sendFrom("203.0.113.1", "/login", "GET")).status).toBe(200);
+  });
+
+  it("admit exactly as many as there is quota of 400 requests at once", async () => {
+    const before = origin.received.length;
+    const answers = await Promise.all(times(400, () => sendFrom("203.0.113.1", "/rush")));
+    expect(tally(answers)).toEqual({ 200: 100, 429: 300 });
+    expect(origin.received).toHaveLength(before + 100);
+    // Each of those admitted was told another rest: nobody was counted twice, or not at all.
+    const rests = answers.filter(({ status }) => status === 200).map(restOf("rush"));
+    expect(rests.toSorted((a, b) => a - b)).toEqual(times(100, (index) => index));
+  }, 20_000);
+
+  it("hold for each client and for all together, of 200 requests at once", async () => {
+    const clients = times(8, (index) => `203.0.113.${100 + index}`);
+    const answers = await Promise.all(
+      times(25, () => clients)
+        .flat()
+        .map(async (client) => ({ client, ...(await sendFrom(client, "/shared")) })),
+    );
+    expect(tally(answers)).toEqual({ 200: 50, 429: 150 });
+    for (const client of clients) {
+      const admitted = answers.filter((each) => each.client === client && each.status === 200);
+      expect(admitted.length).toBeLessThanOrEqual(10);
+      // Who was denied by the limit for all has lost nothing of his own quota.
+      const { status, headers } = await sendFrom(client, "/shared");
+      expect(status).toBe(429);
+      expect(restOf("client")({ headers })).toBe(10 - admitted.length);
+    }
+  }, 20_000);
+
+  it("let a client pass again when its window has ended, as Retry-After said", async () => {
+    let last = await sendTimed();
+    for (let sent = 1; last.status === 200 && sent < 100; sent++) last = await sendTimed();
+    expect(last).toMatchObject({ status: 429, headers: { "retry-after": "1" } });
+    const promisedAt = last.answeredAt + 1000;
+    while (last.status === 429) {
+      expect(last.sentAt).toBeLessThan(promisedAt);
+      last = await sendTimed();
+    }
+    expect(last.status).toBe(200);
+    expect(restOf("short")(last)).toBe(1);
+  });
+});
+
+async function sendTimed() {
+  const sentAt = Date.now();
+  const answer = await sendFrom("203.0.113.1", "/short");
+  return { ...answer, sentAt, answeredAt: Date.now() };
+}
+
+function restOf(policy: string) {
+  return ({ headers }: Pick<Answer, "headers">): number =>
+    Number(limitsOf(headers).find(({ name }) => name === policy)?.r);
+}
+
+function tally(answers: readonly Answer[]): Record<number, number> {
+  const counts: Record<number, number> = {};
+  for (const { status } of answers) counts[status] = (counts[status] ?? 0) + 1;
+  return counts;
+}
+
+function times<T>(count: number, make: (index: number) => T): T[] {
+  return Array.from({ length: count }, (_, index) => make(index));
+}

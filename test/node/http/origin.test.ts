@@ -1,0 +1,138 @@
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import type { ConfigInput } from "../../../src/config/index.ts";
+import { type Outgoing, send } from "../support/client.ts";
+import { closedPort, type Origin, startOrigin } from "../support/origin.ts";
+import { HOST, WAYS } from "../support/ways.ts";
+import { startWorker, type WorkerOptions } from "../support/worker.ts";
+
+const CONFIG: ConfigInput = {
+  rules: [{ name: "most", match: { except: { paths: ["/free"] } }, limit: 9, window: "1h" }],
+};
+
+let origin: Origin;
+
+beforeAll(async () => {
+  origin = await startOrigin();
+});
+
+afterAll(async () => {
+  await origin.stop();
+});
+
+/** Starts a Worker for one test, whose clients ask for one host. */
+async function startFor(options: WorkerOptions, host = HOST) {
+  const worker = await startWorker(options);
+  onTestFinished(worker.stop);
+  return (path: string, outgoing: Outgoing = {}) =>
+    send(worker.url, path, { ...outgoing, headers: { Host: host } });
+}
+
+describe("an ORIGIN_URL", () => {
+  it.each([
+    ["", "/", "/"],
+    ["/", "/a?b", "/a?b"],
+    ["/base", "/", "/base/"],
+    ["/base", "//a?b", "/base//a?b"],
+    ["/base/", "/a?b", "/base/a?b"],
+    ["/base/%2F//", "/a", "/base/%2F/a"],
+  ])("that ends in %o sends %s on to %s", async (base, target, arriving) => {
+    const vars = { ORIGIN_URL: origin.url + base };
+    const sendTo = await startFor({ config: CONFIG, vars });
+    expect((await sendTo(target)).status).toBe(200);
+    expect(origin.received.at(-1)?.url).toBe(arriving);
+  });
+
+  it("wins over the url of the configuration", async () => {
+    const config = { ...CONFIG, origin: { url: "http://elsewhere.example" } };
+    const sendTo = await startFor({ config, vars: { ORIGIN_URL: origin.url } });
+    expect((await sendTo("/")).status).toBe(200);
+  });
+
+  it("is not needed where the configuration has a url", async () => {
+    const config = { ...CONFIG, origin: { url: `${origin.url}/configured` } };
+    const sendTo = await startFor({ config });
+    expect((await sendTo("/a")).status).toBe(200);
+    expect(origin.received.at(-1)?.url).toBe("/configured/a");
+  });
+});
+
+describe("a service binding", () => {
+  it("takes requests to another Worker, its URL as the client wrote it", async () => {
+    const script = `export default {
+      async fetch(request) {
+        return Response.json([request.method, request.url, await request.text()]);
+      },
+    }`;
+    const sendTo = await startFor({
+      config: { ...CONFIG, origin: { binding: "SHOP" } },
+      services: { SHOP: { script } },
+    });
+    const answer = await sendTo("/a%2Fb?c", { method: "POST", body: "body" });
+    expect(JSON.parse(answer.body.toString())).toEqual(["POST", `http://${HOST}/a%2Fb?c`, "body"]);
+    expect(answer.headers["ratelimit-policy"]).toBe('"most";q=9;w=3600');
+  });
+});
+
+describe("an origin that cannot be had", () => {
+  const bound = { ...CONFIG, origin: { binding: "SHOP" } };
+  const throws = "export default { fetch() { throw new Error('secret-detail') } }";
+  const unreachable = "The origin could not be reached.";
+  const unconfigured = "The origin is not configured.";
+
+  it.each<[string, () => Promise<WorkerOptions>, detail: string, host?: string]>([
+    [
+      "behind a closed port",
+      async () => ({ config: CONFIG, vars: { ORIGIN_URL: `http://${await closedPort()}` } }),
+      unreachable,
+    ],
+    [
+      "behind a closed port of a service",
+      async () => ({ config: bound, services: { SHOP: { address: await closedPort() } } }),
+      unreachable,
+    ],
+    [
+      "behind a closed port of the zone",
+      async () => ({ config: CONFIG, zone: await closedPort() }),
+      unreachable,
+    ],
+    [
+      "because its Worker throws",
+      async () => ({ config: bound, services: { SHOP: { script: throws } } }),
+      unreachable,
+    ],
+    ["because its binding is missing", async () => ({ config: bound }), unconfigured],
+    [
+      "because ORIGIN_URL is no URL",
+      async () => ({ config: CONFIG, vars: { ORIGIN_URL: "shop.example" } }),
+      unconfigured,
+    ],
+    [
+      "because there is no zone on this machine",
+      async () => ({ config: CONFIG }),
+      "There is no origin here. Set ORIGIN_URL, or start with npm run dev.",
+      "localhost:8787",
+    ],
+  ])("%s is a 502 of few words", async (_why, options, detail, host) => {
+    const sendTo = await startFor(await options(), host);
+    for (const path of ["/limited", "/free"]) {
+      const answer = await sendTo(path);
+      expect(answer).toMatchObject({
+        status: 502,
+        headers: { "content-type": "application/problem+json", "cache-control": "no-store" },
+      });
+      const problem = { type: "about:blank", title: "Bad Gateway", status: 502, detail };
+      expect(JSON.parse(answer.body.toString())).toEqual(problem);
+    }
+  });
+});
+
+describe.each(WAYS)("a rule's exception through $way", ({ options }) => {
+  it("lets nothing through in a form that an origin may read in another way", async () => {
+    const rule = { name: "none", match: { except: { paths: ["/free"] } }, limit: 0 };
+    const sendTo = await startFor(options(origin, { rules: [{ ...rule, window: "1h" }] }));
+    for (const target of ["/limited/%2e%2e/free", "/limited\\..\\free", "/limited/..%2ffree"]) {
+      expect((await sendTo(target)).status).toBeOneOf([200, 429]);
+      expect(origin.received.map(({ url }) => url)).not.toContain(target);
+    }
+  });
+});

@@ -1,0 +1,59 @@
+import { createHash } from "node:crypto";
+import type { UpgradeHandler } from "./origin.ts";
+
+// As much of RFC 6455 as it takes to send some frames and to get them back.
+
+export const TEXT = 1;
+export const BINARY = 2;
+export const CLOSE = 8;
+
+export type Frame = { opcode: number; payload: Buffer };
+
+/** What a client asks with. */
+export const HANDSHAKE = {
+  Connection: "Upgrade",
+  Upgrade: "websocket",
+  "Sec-WebSocket-Version": "13",
+  "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
+};
+
+/** Accepts a WebSocket and sends every frame back, a closing one included. */
+export const echoFrames: UpgradeHandler = (request, socket) => {
+  const accept = acceptKey(request.headers["sec-websocket-key"] ?? "");
+  socket.write(
+    `HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: ${accept}\r\n\r\n`,
+  );
+  let pending = Buffer.alloc(0);
+  socket.on("data", (data: Buffer) => {
+    pending = Buffer.concat([pending, data]);
+    for (let read = readMasked(pending); read; read = readMasked(pending)) {
+      pending = pending.subarray(read.length);
+      socket.write(writeFrame(read.frame));
+      if (read.frame.opcode === CLOSE) socket.end();
+    }
+  });
+};
+
+/** What a server proves with that it has read the client's key. */
+export function acceptKey(key: string): string {
+  return createHash("sha1").update(`${key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`).digest("base64");
+}
+
+/** A whole message of at most 125 bytes. What a client sends is masked. */
+export function writeFrame({ opcode, payload }: Frame, mask?: Buffer): Buffer {
+  const head = Buffer.from([0x80 | opcode, (mask ? 0x80 : 0) | payload.length]);
+  return Buffer.concat(mask ? [head, mask, masked(payload, mask)] : [head, payload]);
+}
+
+/** The first frame of a client, once it is there as a whole. */
+function readMasked(data: Buffer): { frame: Frame; length: number } | undefined {
+  const [head = 0, size = 0] = data;
+  const length = 6 + (size & 0x7f);
+  if (data.length < 6 || data.length < length) return undefined;
+  const payload = masked(data.subarray(6, length), data.subarray(2, 6));
+  return { frame: { opcode: head & 0xf, payload }, length };
+}
+
+function masked(payload: Buffer, mask: Buffer): Buffer {
+  return Buffer.from(payload.map((byte, index) => byte ^ mask.readUInt8(index % 4)));
+}
