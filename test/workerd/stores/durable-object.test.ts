@@ -77,13 +77,15 @@ describe("a counter object", () => {
   });
 
   it("empties itself by alarm when all windows have ended", async () => {
+    // The beginning of an hour, for the minute to end before it.
+    vi.useFakeTimers({ toFake: ["Date"], now: Math.ceil(Date.now() / 3_600_000) * 3_600_000 });
     const minute = counter();
     const hour = counter({ identity: minute.identity, windowMs: 3_600_000 });
     await store.decide([[minute, hour]]);
     const stub = objectOf(minute);
     const alarmAt = () => runInDurableObject(stub, (_, { storage }) => storage.getAlarm());
 
-    vi.useFakeTimers({ toFake: ["Date"], now: (await alarmAt()) as number });
+    vi.setSystemTime((await alarmAt()) as number);
     expect(await runDurableObjectAlarm(stub)).toBe(true);
     expect((await rowsOf(stub)).map(({ key }) => key)).toEqual([hour.key]);
 
