@@ -3,8 +3,8 @@ import type { Settings } from "./config/settings.ts";
 import { appendQuotaFields } from "./http/fields.ts";
 import { createForward } from "./http/forward.ts";
 import { limitedResponse, undecidedResponse } from "./http/responses.ts";
-import type { Quota } from "./limiter/decision.ts";
-import { createLimiter, type Subject } from "./limiter/limiter.ts";
+import type { Decision, Quota } from "./limiter/decision.ts";
+import { createLimiter, type Subject, undecided } from "./limiter/limiter.ts";
 import { reportShadow, reportUndecided } from "./report.ts";
 import { canonicalRequest } from "./request/canonical-request.ts";
 import { identityOf } from "./request/identity.ts";
@@ -23,17 +23,23 @@ export function createGateway(config: Config, settings: Settings): Gateway {
   const decide = createLimiter(config, createStore(settings.store, config));
   const forward = createForward(settings.origin);
 
-  return async function handle(request) {
+  /** Undefined when no rule is about the request. */
+  async function decideOn(request: Request): Promise<Decision | undefined> {
     const canonical = canonicalRequest(request, config.caseSensitivePaths);
     const matches = matchRules(canonical);
-    if (matches.length === 0) return forward(request);
-
+    if (matches.length === 0) return undefined;
     const toSubject = async ({ rule, params }: Match): Promise<Subject> => {
       return { rule, identity: await identityOf(rule.key, canonical, params, config.ipv6Prefix) };
     };
-    const decision = await decide(await Promise.all(matches.map(toSubject)));
+    return decide(await Promise.all(matches.map(toSubject)));
+  }
 
-    switch (decision.outcome) {
+  return async function handle(request) {
+    // What cannot even be matched might fall under any rule.
+    const decision = await decideOn(request).catch((error) => undecided(error, config.rules));
+    switch (decision?.outcome) {
+      case undefined:
+        return forward(request);
       case "allowed":
         reportShadow(decision.shadow);
         return withQuotas(await forward(request), decision.quotas, config);

@@ -1,4 +1,4 @@
-import type { Decision, Shadow } from "./limiter/decision.ts";
+import type { Shadow, Undecided } from "./limiter/decision.ts";
 
 // What operators see in `wrangler tail`: lines of JSON, without keys, addresses or secrets.
 
@@ -8,11 +8,10 @@ const OUTAGE_INTERVAL_MS = 10_000;
 let lastOutageAt = Number.NEGATIVE_INFINITY;
 
 /** Says that the store could not decide, and why. */
-export function reportUndecided(decision: Extract<Decision, { outcome: "undecided" }>): void {
+export function reportUndecided({ cause, detail, open }: Undecided): void {
   const now = Date.now();
   if (now - lastOutageAt < OUTAGE_INTERVAL_MS) return;
   lastOutageAt = now;
-  const { cause, detail, open } = decision;
   log("error", "undecided", { cause, detail, requests: open ? "pass" : "503" });
 }
 

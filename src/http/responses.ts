@@ -1,14 +1,12 @@
 import { formatDuration } from "../config/duration.ts";
 import type { DenialResponse } from "../config/response.ts";
-import type { Decision, Quota } from "../limiter/decision.ts";
+import type { Limited, Quota } from "../limiter/decision.ts";
 import { allowOrigin } from "./cors.ts";
 import { appendQuotaFields, type FieldStyle, toSeconds } from "./fields.ts";
 import { BAD_GATEWAY, problemResponse, QUOTA_EXCEEDED, REDUCED_CAPACITY } from "./problem.ts";
 
 /** When to ask again during an outage, in seconds: nobody knows, so soon, but not at once. */
 const OUTAGE_RETRY_SECONDS = 5;
-
-type Limited = Extract<Decision, { outcome: "limited" }>;
 
 /** 429: over the limit. The rule that denied may give it another form. */
 export function limitedResponse(

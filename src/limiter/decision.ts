@@ -19,25 +19,33 @@ export interface Quota {
 }
 
 /** What became of a request. Only a decided one has figures. */
-export type Decision =
-  | { readonly outcome: "allowed"; readonly quotas: readonly Quota[]; readonly shadow: Shadow }
-  | {
-      readonly outcome: "limited";
-      readonly quotas: readonly Quota[];
-      readonly shadow: Shadow;
-      /** Until the last of the violated windows ends, in milliseconds. */
-      readonly retryAfterMs: number;
-      /** The first rule, in the order of the rules, that had no room. */
-      readonly rule: Rule;
-    }
-  | {
-      readonly outcome: "undecided";
-      readonly cause: StoreFailure;
-      /** What the store said of it, for an operator. Holds no key and no secret. */
-      readonly detail: string;
-      /** Whether every rule that matched lets undecided requests pass. */
-      readonly open: boolean;
-    };
+export type Decision = Allowed | Limited | Undecided;
+
+export interface Allowed {
+  readonly outcome: "allowed";
+  readonly quotas: readonly Quota[];
+  readonly shadow: Shadow;
+}
+
+export interface Limited {
+  readonly outcome: "limited";
+  readonly quotas: readonly Quota[];
+  readonly shadow: Shadow;
+  /** Until the last of the violated windows ends, in milliseconds. */
+  readonly retryAfterMs: number;
+  /** The first rule, in the order of the rules, that had no room. */
+  readonly rule: Rule;
+}
+
+export interface Undecided {
+  readonly outcome: "undecided";
+  /** Why: the store's failure, or a fault of Weir's own. */
+  readonly cause: StoreFailure | "internal";
+  /** What is known of it, for an operator. Holds no key and no secret. */
+  readonly detail: string;
+  /** Whether every rule that matched lets undecided requests pass. */
+  readonly open: boolean;
+}
 
 /** The quotas of rules in shadow mode that would have denied the request. */
 export type Shadow = readonly Quota[];

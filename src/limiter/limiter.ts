@@ -5,7 +5,7 @@ import { type Counter, type GroupVerdict, hasRoom } from "../engine/fixed-window
 import type { Store, Verdict } from "../stores/store.ts";
 import { StoreError } from "../stores/store-error.ts";
 import { withDeadline } from "./deadline.ts";
-import type { Decision, Quota } from "./decision.ts";
+import type { Decision, Quota, Undecided } from "./decision.ts";
 
 /** A rule that a request falls under, and who is counted by it. */
 export interface Subject {
@@ -39,7 +39,10 @@ export function createLimiter(config: Config, store: Store): Limiter {
       const now = config.clock === "edge" ? Date.now() : undefined;
       verdict = await withDeadline(store.decide(groups, now), config.timeoutMs);
     } catch (error) {
-      return undecided(error, enforced);
+      return undecided(
+        error,
+        subjects.map(({ rule }) => rule),
+      );
     }
     const verdicts = [...verdict.groups];
     const liveVerdict = live.length > 0 ? verdicts.shift() : undefined;
@@ -82,10 +85,17 @@ function isViolated({ violated }: Quota): boolean {
   return violated;
 }
 
-function undecided(error: unknown, enforced: readonly Subject[]): Decision {
-  // A fault of Weir's own is one more way of not having decided; it must not become a 500.
-  const { failure, message } =
-    error instanceof StoreError ? error : new StoreError("nonsense", String(error));
-  const open = enforced.every(({ rule }) => rule.onError === "open");
-  return { outcome: "undecided", cause: failure, detail: message, open };
+/**
+ * What comes of an error. One of Weir's own is one more way of not having decided, and must not
+ * become a 500; only its kind is told, since nobody knows what its message holds.
+ *
+ * @param rules those that the request falls under: it passes when all that are enforced are open
+ */
+export function undecided(error: unknown, rules: readonly Rule[]): Undecided {
+  const open = rules.every(({ mode, onError }) => mode === "shadow" || onError === "open");
+  if (error instanceof StoreError) {
+    return { outcome: "undecided", cause: error.failure, detail: error.message, open };
+  }
+  const detail = error instanceof Error ? error.name : typeof error;
+  return { outcome: "undecided", cause: "internal", detail, open };
 }

@@ -9,6 +9,13 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
+let hours = 0;
+
+/** Makes it an hour later than any test before: an isolate remembers when it told of an outage. */
+function anHourLater() {
+  vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + ++hours * 3_600_000 });
+}
+
 /** The zone's origin, which a Worker on a route reaches by fetch. */
 function mockOrigin(respond: (request: Request) => Response | Promise<Response>) {
   return vi
@@ -96,6 +103,22 @@ describe("a Worker whose store is misconfigured", () => {
   });
 });
 
+describe("a request that cannot be read", () => {
+  it.each([
+    ["open", 502],
+    ["closed", 503],
+  ] as const)("is undecided by every rule: %s is %i, never 500", async (onError, status) => {
+    const log = vi.spyOn(console, "error").mockReturnValue();
+    anHourLater();
+    const rules = [{ name: "all", match: { paths: ["/x"] }, limit: 5, window: "1h", onError }];
+    const worker = weir(defineConfig({ store: "memory", rules: rules as ConfigInput["rules"] }));
+    const request = { url: "*", method: "HEAD", headers: new Headers() } as never;
+    const response = await worker.fetch(request, {}, createExecutionContext());
+    expect(response.status).toBe(status);
+    expect(log.mock.calls[0]?.[0]).toContain('"cause":"internal","detail":"TypeError"');
+  });
+});
+
 describe("what operators see", () => {
   it("is a line for each policy in shadow mode that would have denied", async () => {
     const log = vi.spyOn(console, "log").mockReturnValue();
@@ -113,7 +136,7 @@ describe("what operators see", () => {
   it("is one line in ten seconds of an outage", async () => {
     const log = vi.spyOn(console, "error").mockReturnValue();
     mockOrigin(() => Promise.reject(Error("Network connection lost.")));
-    vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 3_600_000 });
+    anHourLater();
     const env = {
       UPSTASH_REDIS_REST_URL: "https://secret-name.upstash.io",
       UPSTASH_REDIS_REST_TOKEN: "secret-token",

@@ -169,7 +169,7 @@ describe("a decision that cannot be made", () => {
 
   it.each([new Error("bug"), "text", null, undefined])("is no throw: %o", async (thrown) => {
     const decide = limiterOf([closed], failing(thrown));
-    expect(await decide()).toMatchObject({ outcome: "undecided", open: false });
+    expect(await decide()).toMatchObject({ outcome: "undecided", cause: "internal", open: false });
   });
 });
 

@@ -1,0 +1,47 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { describe, expect, it } from "vitest";
+
+/** The folders of src/, in the order in which a request passes through them. */
+const ORDER = ["config", "request", "engine", "stores", "limiter", "http", "."];
+
+const files = readdirSync("src", { recursive: true, encoding: "utf8" })
+  .filter((path) => path.endsWith(".ts"))
+  .map((path) => join("src", path))
+  .sort();
+const importsOf = new Map(
+  files.map((file) => {
+    const source = readFileSync(file, "utf8");
+    const specifiers = [...source.matchAll(/from "(\.{1,2}\/[^"]+)"/g)].map(([, path]) => path);
+    return [file, specifiers.map((path) => join(dirname(file), path as string))] as const;
+  }),
+);
+
+function rankOf(file: string): number {
+  const [folder = "."] = file.split("/").slice(1, -1);
+  return ORDER.indexOf(folder);
+}
+
+describe("a file in src/", () => {
+  it.each(files)("%s imports only from its own folder and those before it", (file) => {
+    expect(rankOf(file)).not.toBe(-1);
+    const later = importsOf.get(file)?.filter((path) => rankOf(path) > rankOf(file));
+    expect(later).toEqual([]);
+  });
+
+  it.each(files)("%s is part of no cycle, types included", (file) => {
+    const reached = new Set<string>();
+    const queue = [...(importsOf.get(file) ?? [])];
+    for (const next of queue) {
+      if (reached.has(next)) continue;
+      reached.add(next);
+      queue.push(...(importsOf.get(next) ?? []));
+    }
+    expect(reached).not.toContain(file);
+  });
+
+  it.each(files)("%s has its line on the map", (file) => {
+    const map = readFileSync("ARCHITECTURE.md", "utf8");
+    expect(map).toContain(`\`${file.split("/").at(-1)}\``);
+  });
+});
