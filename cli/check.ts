@@ -1,4 +1,5 @@
 import type { Command } from "commander";
+import ipaddr from "ipaddr.js";
 import { type LoadedConfig, loadConfig } from "./load-config.ts";
 import { ruleTable } from "./rule-table.ts";
 
@@ -20,7 +21,7 @@ export function addCheckCommand(program: Command): void {
     .option("--json", "print JSON")
     .action(async ({ config: file, json }: CheckOptions) => {
       const loaded = await loadConfig(file);
-      if (json) console.log(JSON.stringify(toJson(file, loaded), null, 2));
+      if (json) console.log(JSON.stringify(toJson(file, loaded), writable, 2));
       else printText(file, loaded);
       process.exitCode = loaded.kind === "valid" ? 0 : 1;
     });
@@ -37,6 +38,13 @@ function toJson(file: string, loaded: LoadedConfig): object {
     default:
       return loaded satisfies never;
   }
+}
+
+/** JSON knows neither Maps, which it would write as empty objects, nor addresses. */
+function writable(_key: string, value: unknown): unknown {
+  if (value instanceof Map) return Object.fromEntries(value);
+  if (value instanceof ipaddr.IPv4 || value instanceof ipaddr.IPv6) return value.toString();
+  return value;
 }
 
 function printText(file: string, loaded: LoadedConfig): void {

@@ -3,14 +3,14 @@ import type { KeyExpression } from "../src/config/key-expression.ts";
 import type { Conditions, Match } from "../src/config/match.ts";
 import type { Rule, Window } from "../src/config/rule.ts";
 
-const HEADINGS = ["RULE", "COUNTED BY", "QUOTA", "REQUESTS", "ON ERROR", "MODE"];
+const HEADINGS = ["RULE", "COUNTED BY", "QUOTA", "REQUESTS", "ON ERROR", "MODE", "ALSO"];
 
 /** Items of one list that are written out: a row should stay readable with fifty paths in a rule. */
 const LISTED = 3;
 
 /** Shows rules one to a line, in columns: what is counted, by whom, and what happens then. */
 export function ruleTable(rules: readonly Rule[]): string {
-  const rows = [HEADINGS, ...rules.map(cellsOf)];
+  const rows = withoutEmptyLast([HEADINGS, ...rules.map(cellsOf)]);
   const widths = HEADINGS.map((_, column) =>
     Math.max(...rows.map((cells) => cells[column]?.length ?? 0)),
   );
@@ -20,7 +20,14 @@ export function ruleTable(rules: readonly Rule[]): string {
     .join("\n");
 }
 
-function cellsOf({ name, key, windows, match, onError, mode }: Rule): string[] {
+/** The last column is for what few rules have, so most tables need none. */
+function withoutEmptyLast([headings = [], ...rows]: string[][]): string[][] {
+  const isUsed = rows.some((cells) => cells.at(-1) !== "");
+  return [headings, ...rows].map((cells) => (isUsed ? cells : cells.slice(0, -1)));
+}
+
+function cellsOf(rule: Rule): string[] {
+  const { name, key, windows, match, onError, mode } = rule;
   return [
     name,
     formatKey(key),
@@ -28,7 +35,34 @@ function cellsOf({ name, key, windows, match, onError, mode }: Rule): string[] {
     formatMatch(match),
     onError,
     mode,
+    formatRest(rule),
   ];
+}
+
+/** What few rules have, in the order of a request; nothing for a rule that has none of it. */
+function formatRest(rule: Rule): string {
+  const { exempt, tiers, spread, shards, cost, countStatus, banMs, retryJitterMs } = rule;
+  const exemptions = exempt && [
+    ...exempt.networks.map(([address, bits]) => `${address}/${bits}`),
+    ...exempt.headers.map(({ name }) => name),
+  ];
+  return [
+    exemptions && `not ${shortened(exemptions).join(" ")}`,
+    tiers && `${formatKey(tiers.by)}: ${shortened([...tiers.windows].map(formatTier)).join("; ")}`,
+    spread && "windows spread",
+    shards > 1 && `${shards} shards`,
+    typeof cost === "object" && `costs header:${cost.header}`,
+    typeof cost === "number" && cost !== 1 && `costs ${cost}`,
+    countStatus && `counts ${shortened(countStatus.map(String)).join(" ")}`,
+    banMs !== undefined && `ban ${formatDuration(banMs / 1000)}`,
+    retryJitterMs > 0 && `jitter ${formatDuration(retryJitterMs / 1000)}`,
+  ]
+    .filter(Boolean)
+    .join("; ");
+}
+
+function formatTier([name, windows]: [string, readonly Window[]]): string {
+  return `${name} ${windows.map(formatQuota).join(", ")}`;
 }
 
 /** As in a configuration: "a | b" for the first one present, a comma between what counts together. */
@@ -42,9 +76,14 @@ function formatKey(key: KeyExpression): string {
     .join(", ");
 }
 
-function formatQuota({ limit, windowMs, offsetMs }: Window): string {
+function formatQuota({ limit, capacity, maxReserved, windowMs, offsetMs }: Window): string {
   const quota = `${limit} per ${formatDuration(windowMs / 1000)}`;
-  return offsetMs === 0 ? quota : `${quota} (offset ${formatDuration(offsetMs / 1000)})`;
+  const details = [
+    capacity !== limit && `up to ${capacity}`,
+    maxReserved > 0 && `${maxReserved} ahead`,
+    offsetMs > 0 && `offset ${formatDuration(offsetMs / 1000)}`,
+  ].filter(Boolean);
+  return details.length === 0 ? quota : `${quota} (${details.join(", ")})`;
 }
 
 function formatMatch({ except, ...conditions }: Match): string {

@@ -1,48 +1,71 @@
 import type { Config } from "./config/schema.ts";
 import type { Settings } from "./config/settings.ts";
 import { appendQuotaFields } from "./http/fields.ts";
-import { createForward } from "./http/forward.ts";
+import { createForward, type Forward } from "./http/forward.ts";
 import { limitedResponse, undecidedResponse } from "./http/responses.ts";
-import type { Decision, Quota } from "./limiter/decision.ts";
-import { createLimiter, type Subject, undecided } from "./limiter/limiter.ts";
+import { chargesLater } from "./limiter/counters.ts";
+import type { Allowed, Quota } from "./limiter/decision.ts";
+import { createLimiter, undecided } from "./limiter/limiter.ts";
 import { reportShadow, reportUndecided } from "./report.ts";
 import { canonicalRequest } from "./request/canonical-request.ts";
-import { identityOf } from "./request/identity.ts";
-import { createMatcher, type Match } from "./request/matcher.ts";
+import type { CustomKeys } from "./request/custom-key.ts";
+import { createMatcher } from "./request/matcher.ts";
+import { createIdentifier, type Subject } from "./request/subject.ts";
 import { createStore } from "./stores/create-store.ts";
 
-export type Gateway = (request: Request) => Promise<Response>;
+/**
+ * Answers a request: with the origin's response, or with one of its own.
+ *
+ * @param forward how to get the origin's response, where it is not the configured origin's
+ */
+export type Gateway = (request: Request, forward?: Forward) => Promise<Response>;
 
 /**
  * The whole path of a request: match → key → decide → forward or answer.
  *
  * Made once for an isolate. What it keeps between requests are plain values.
+ *
+ * @param keys what `custom:NAME` keys are
  */
-export function createGateway(config: Config, settings: Settings): Gateway {
+export function createGateway(config: Config, settings: Settings, keys: CustomKeys = {}): Gateway {
   const matchRules = createMatcher(config.rules, config.caseSensitivePaths);
-  const decide = createLimiter(config, createStore(settings.store, config));
-  const forward = createForward(settings.origin);
+  const identify = createIdentifier(config, settings, keys);
+  const limiter = createLimiter(config, createStore(settings.store, config));
+  const forwardToOrigin = createForward(settings.origin);
 
-  /** Undefined when no rule is about the request. */
-  async function decideOn(request: Request): Promise<Decision | undefined> {
+  /** The rules that a request falls under, and who is counted by each. */
+  async function subjectsOf(request: Request): Promise<Subject[]> {
     const canonical = canonicalRequest(request, config.caseSensitivePaths);
     const matches = matchRules(canonical);
-    if (matches.length === 0) return undefined;
-    const toSubject = async ({ rule, params }: Match): Promise<Subject> => {
-      return { rule, identity: await identityOf(rule.key, canonical, params, config.ipv6Prefix) };
-    };
-    return decide(await Promise.all(matches.map(toSubject)));
+    return matches.length === 0 ? [] : identify(canonical, request, matches);
   }
 
-  return async function handle(request) {
-    // What cannot even be matched might fall under any rule.
-    const decision = await decideOn(request).catch((error) => undecided(error, config.rules));
-    switch (decision?.outcome) {
-      case undefined:
-        return forward(request);
-      case "allowed":
+  /** What is left when a response has told what it cost. The response is there: no failure is its. */
+  async function settle(subjects: Subject[], { quotas }: Allowed, response: Response) {
+    if (!subjects.some(({ rule }) => chargesLater(rule))) return quotas;
+    try {
+      const charged = await limiter.settle(subjects, response);
+      return quotas.map((quota) => charged.find(({ policy }) => policy === quota.policy) ?? quota);
+    } catch (error) {
+      reportUndecided(undecided(error, []));
+      return quotas;
+    }
+  }
+
+  return async function handle(request, forward = forwardToOrigin) {
+    const subjects = await subjectsOf(request).catch((error: unknown) => {
+      // What cannot even be matched might fall under any rule.
+      return undecided(error, config.rules);
+    });
+    if (Array.isArray(subjects) && subjects.length === 0) return forward(request);
+    const decision = Array.isArray(subjects) ? await limiter.decide(subjects) : subjects;
+    switch (decision.outcome) {
+      case "allowed": {
         reportShadow(decision.shadow);
-        return withQuotas(await forward(request), decision.quotas, config);
+        const response = await forward(request);
+        const quotas = await settle(subjects as Subject[], decision, response);
+        return withQuotas(response, quotas, config);
+      }
       case "limited":
         reportShadow(decision.shadow);
         return limitedResponse(request, decision, config.headers);

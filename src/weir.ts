@@ -1,8 +1,14 @@
 import { Hono } from "hono/tiny";
 import type { Config } from "./config/schema.ts";
-import { type Env, readSettings } from "./config/settings.ts";
+import { type Env, readSettings, type Settings } from "./config/settings.ts";
 import { createGateway, type Gateway } from "./gateway.ts";
 import { reportMisconfigured } from "./report.ts";
+import { type CustomKeys, customKeyFaults } from "./request/custom-key.ts";
+
+export interface WeirOptions {
+  /** The functions behind the rules' keys `custom:NAME`, by their names. */
+  readonly keys?: CustomKeys;
+}
 
 /**
  * A Worker's handler that limits what it forwards.
@@ -13,10 +19,13 @@ import { reportMisconfigured } from "./report.ts";
  *
  * @param config what `defineConfig` made
  */
-export function weir(config: Config): { fetch: ExportedHandlerFetchHandler<Env> } {
+export function weir(
+  config: Config,
+  { keys = {} }: WeirOptions = {},
+): { fetch: ExportedHandlerFetchHandler<Env> } {
   let gateway: Gateway | undefined;
   const handle = (request: Request, env: Env) => {
-    gateway ??= prepare(config, env);
+    gateway ??= prepareGateway(config, env, keys);
     return gateway(request);
   };
 
@@ -31,11 +40,17 @@ export function weir(config: Config): { fetch: ExportedHandlerFetchHandler<Env> 
   };
 }
 
-/** The bindings of an isolate never change, so its first request's serve them all. */
-function prepare(config: Config, env: Env): Gateway {
+/** A gateway for an isolate, whose bindings never change. Tells the operator what cannot work. */
+export function prepareGateway(config: Config, env: Env, keys: CustomKeys): Gateway {
   const settings = readSettings(config, env);
-  for (const setting of Object.values(settings)) {
-    if (setting.kind === "misconfigured") reportMisconfigured(setting.fault);
-  }
-  return createGateway(config, settings);
+  const faults = [...faultsOf(settings), ...customKeyFaults(config, keys)];
+  for (const fault of faults) reportMisconfigured(fault);
+  return createGateway(config, settings, keys);
+}
+
+function faultsOf({ store, origin, faults }: Settings): string[] {
+  const broken = [store, origin].flatMap((setting) =>
+    setting.kind === "misconfigured" ? setting.fault : [],
+  );
+  return [...broken, ...faults];
 }

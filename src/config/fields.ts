@@ -71,6 +71,22 @@ export function listOf<const Item extends v.GenericSchema>(item: Item, allowed: 
   return v.pipe(v.array(item, allowed), v.minLength(1, allowed));
 }
 
+/**
+ * An object whose fields are named by the user, kept as a Map: in one `__proto__` and `constructor`
+ * are names like any other. One or more.
+ */
+export function mapOf<
+  const Name extends v.GenericSchema<string, string>,
+  const Item extends v.GenericSchema,
+>(name: Name, item: Item, allowed: string) {
+  return v.pipe(
+    v.custom<Readonly<Record<string, v.InferInput<Item>>>>(isRecord, allowed),
+    v.transform((object) => new Map(Object.entries(object))),
+    v.map(name, item, allowed),
+    v.minSize(1, allowed),
+  );
+}
+
 /** The allowed name that a misspelt one was probably meant to be: at most two edits away. */
 export function nearestName(given: string, allowed: readonly string[]): string | undefined {
   const [nearest] = allowed

@@ -1,9 +1,12 @@
 /** Kinds of key that need no name. */
 const PLAIN = ["ip", "host", "path", "method", "country", "asn", "ja4", "global"] as const;
 /** Kinds of key that name what they read, as in `header:x-api-key`. */
-const NAMED = ["header", "cookie", "query", "param"] as const;
+const NAMED = ["header", "cookie", "query", "param", "jwt", "custom"] as const;
 
-/** One thing to count by. `name` is what a header, cookie, query or path parameter is called. */
+/**
+ * One thing to count by. `name` is what a header, cookie, query or path parameter is called, a claim
+ * of a token, or a function that `weir()` is given.
+ */
 export type KeyPart =
   | { readonly kind: (typeof PLAIN)[number] }
   | { readonly kind: (typeof NAMED)[number]; readonly name: string };
@@ -14,10 +17,18 @@ export type KeyPart =
  */
 export type KeyExpression = readonly (readonly KeyPart[])[];
 
-export const ALLOWED_KEYS = `${PLAIN.join(", ")}, ${NAMED.map((kind) => `${kind}:NAME`).join(", ")}`;
+export const ALLOWED_KEYS = [
+  ...PLAIN,
+  ...NAMED.map((kind) => (kind === "jwt" ? "jwt:CLAIM" : `${kind}:NAME`)),
+].join(", ");
 
 /** RFC 9110's token, which names headers and cookies, less the `|` that divides alternatives. */
 const TOKEN = /^[!#$%&'*+.^_`~0-9A-Za-z-]+$/;
+
+/** @returns a header's name in lower case, or undefined when no header is called that */
+export function parseHeaderName(text: string): string | undefined {
+  return TOKEN.test(text) ? text.toLowerCase() : undefined;
+}
 
 /**
  * Reads one element of a key: `"ip"`, or alternatives as in `"header:x-api-key | ip"`.
@@ -37,11 +48,16 @@ function parsePart(text: string): KeyPart | undefined {
   const name = text.slice(colon + 1);
   if (!kind || name === "") return undefined;
   switch (kind) {
-    case "header":
-      return TOKEN.test(name) ? { kind, name: name.toLowerCase() } : undefined;
+    case "header": {
+      const header = parseHeaderName(name);
+      return header ? { kind, name: header } : undefined;
+    }
     case "cookie":
       return TOKEN.test(name) ? { kind, name } : undefined;
+    case "jwt":
+      return /^[\w.-]+$/.test(name) ? { kind, name } : undefined;
     case "param":
+    case "custom":
       return /^\w+$/.test(name) ? { kind, name } : undefined;
     case "query":
       return { kind, name };

@@ -1,63 +1,31 @@
 import * as v from "valibot";
-import { formatDuration, MAX_WINDOW_SECONDS, parseDuration } from "./duration.ts";
-import { fields, integer, isRecord, listOf, oneOf, parsed } from "./fields.ts";
+import { CostSchema, CountSchema } from "./charge.ts";
+import { ExemptSchema } from "./exempt.ts";
+import { fields, integer, oneOf, parsed } from "./fields.ts";
 import { ALLOWED_KEYS, type KeyExpression, parseAlternatives } from "./key-expression.ts";
 import { MatchSchema, splitRoute } from "./match.ts";
+import {
+  Duration,
+  extrasFitLimit,
+  oneWayToLimit,
+  pathTo,
+  pathToItem,
+  type Quotas,
+  quotaFields,
+  type Window,
+  windowsOf,
+} from "./quota.ts";
 import { ResponseSchema } from "./response.ts";
+import { TiersSchema } from "./tiers.ts";
 
-/**
- * The largest quota: RFC 9651 gives an Integer 15 digits, and the RateLimit fields carry quotas
- * as such.
- */
-export const MAX_LIMIT = 999_999_999_999_999;
-/** Windows that one rule may have. Each is a counter of its own, paid for in every decision. */
-export const MAX_WINDOWS = 8;
+export type { Window } from "./quota.ts";
+
+/** Counters that one quota may be spread over. */
+const MAX_SHARDS = 100;
 
 const NAME = "1 to 64 of a-z, 0-9, - and _, the first a letter or digit";
-const WINDOW = `"10s", "1m", "1h", "1d", "1w" or a number of whole seconds, at most 52 weeks (${MAX_WINDOW_SECONDS})`;
-const START = '"epoch", or a time with its zone, such as "2026-01-01T09:00:00-08:00"';
-const LIMITS = "either limits, or limit and window";
+const START = '"epoch", or a time with its zone, such as "2026-01-01T09:00:00-08:00", or "spread"';
 const KEY = `${ALLOWED_KEYS}; "a | b" for the first one present; a list for all of them together`;
-
-const Limit = integer(0, MAX_LIMIT);
-
-const Window = v.pipe(
-  v.union([v.string(), v.number()], WINDOW),
-  v.rawTransform<string | number, number>(({ dataset, addIssue, NEVER }) => {
-    const seconds = parseDuration(dataset.value);
-    if (seconds !== undefined) return seconds;
-    addIssue({ message: WINDOW });
-    return NEVER;
-  }),
-);
-
-const Limits = v.pipe(
-  listOf(fields({ limit: Limit, window: Window }), "a list of { limit, window }"),
-  v.maxLength(MAX_WINDOWS, `at most ${MAX_WINDOWS} of { limit, window }`),
-  v.rawCheck(({ dataset, addIssue }) => {
-    if (!dataset.typed) return;
-    const seen = new Map<number, number>();
-    for (const [index, quota] of dataset.value.entries()) {
-      const first = seen.get(quota.window);
-      if (first === undefined) {
-        seen.set(quota.window, index);
-        continue;
-      }
-      const item = {
-        type: "array",
-        origin: "value",
-        input: dataset.value,
-        key: index,
-        value: quota,
-      } as const;
-      addIssue({
-        path: [item, pathTo(quota, "window")],
-        input: formatDuration(quota.window),
-        message: `a window of its own; this one is that of limits[${first}]`,
-      });
-    }
-  }),
-);
 
 const Key = v.pipe(
   v.union([v.string(), v.array(v.string())], KEY),
@@ -68,116 +36,120 @@ const Key = v.pipe(
     for (const [index, element] of elements.entries()) {
       if (element !== undefined) continue;
       if (typeof value === "string") addIssue({ message: KEY });
-      else {
-        const item = {
-          type: "array",
-          origin: "value",
-          input: value,
-          key: index,
-          value: value[index],
-        } as const;
-        addIssue({ path: [item], input: value[index], message: KEY });
-      }
+      else addIssue({ path: [pathToItem(value, index)], input: value[index], message: KEY });
     }
     if (elements.length === 0) addIssue({ message: KEY });
     return NEVER;
   }),
 );
 
+/** Where windows begin: for all clients at one time, or for each at one drawn from its key. */
+type Start = { readonly spread: boolean; readonly startMs: number };
+
 const RuleFields = fields({
   name: parsed((text) => (/^[a-z0-9][a-z0-9_-]{0,63}$/.test(text) ? text : undefined), NAME),
   match: v.optional(MatchSchema, {}),
   key: v.optional(Key, "ip"),
-  limit: v.optional(Limit),
-  window: v.optional(Window),
-  limits: v.optional(Limits),
+  ...quotaFields,
   start: v.optional(parsed(parseStart, START), "epoch"),
+  shards: v.optional(integer(1, MAX_SHARDS), 1),
+  cost: v.optional(CostSchema, 1),
+  count: v.optional(CountSchema, "request"),
+  tiers: v.optional(TiersSchema),
+  exempt: v.optional(ExemptSchema),
+  ban: v.optional(Duration),
   mode: v.optional(oneOf("enforce", "shadow"), "enforce"),
   onError: v.optional(oneOf("open", "closed"), "open"),
+  retryJitter: v.optional(Duration),
   response: v.optional(ResponseSchema),
 });
 
-/** Milliseconds since the Unix epoch at which some window begins. */
-function parseStart(text: string): number | undefined {
-  if (text === "epoch") return 0;
+function parseStart(text: string): Start | undefined {
+  if (text === "spread") return { spread: true, startMs: 0 };
+  if (text === "epoch") return { spread: false, startMs: 0 };
   const iso = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,3})?)?(Z|[+-]\d\d:\d\d)$/.test(text);
-  const ms = iso ? Date.parse(text) : Number.NaN;
+  const startMs = iso ? Date.parse(text) : Number.NaN;
   // Date.parse takes 30 February for 2 March.
   const day = text.slice(0, 10);
-  if (Number.isNaN(ms) || !new Date(day).toISOString().startsWith(day)) return undefined;
-  return ms;
+  if (Number.isNaN(startMs) || !new Date(day).toISOString().startsWith(day)) return undefined;
+  return { spread: false, startMs };
 }
 
 type RuleFields = v.InferOutput<typeof RuleFields>;
 
-/** One quota of a rule. */
-export interface Window {
-  /** What the policy is called in the RateLimit fields: the rule's name, or `search/1m`. */
-  readonly policy: string;
-  /** Requests per window. */
-  readonly limit: number;
-  readonly windowMs: number;
-  /** How long after the Unix epoch a window begins, less whole windows: 0 ≤ offsetMs < windowMs. */
-  readonly offsetMs: number;
-}
-
-function windowsOf({ name, limit, window, limits, start }: RuleFields): Window[] {
-  const quotas = limits ?? [{ limit: limit as number, window: window as number }];
-  return quotas.map(({ limit, window }) => ({
-    policy: quotas.length === 1 ? name : `${name}/${formatDuration(window)}`,
-    limit,
-    windowMs: window * 1000,
-    offsetMs: floorMod(start, window * 1000),
-  }));
-}
-
-/** The remainder that is never negative, for starts before 1970. */
-function floorMod(value: number, divisor: number): number {
-  return ((value % divisor) + divisor) % divisor;
-}
-
-/** A rule has either `limits`, or `limit` and `window`. Checked on what is there, typed or not. */
-const oneWayToLimit = v.rawCheck<RuleFields>(({ dataset, addIssue }) => {
-  const rule: unknown = dataset.value;
-  if (!isRecord(rule)) return;
-  const given = ["limit", "window", "limits"].filter((field) => rule[field] !== undefined);
-  const wrong = given.includes("limits")
-    ? given.filter((field) => field !== "limits")
-    : ["limit", "window"].filter((field) => !given.includes(field)).slice(0, 1);
-  for (const field of wrong) {
-    const item = pathTo(rule, field);
-    addIssue({ path: [item], input: item.value, message: LIMITS });
-  }
-});
-
 /** `param:id` needs a path with `:id` in it, or it would count every request by IP unnoticed. */
 const paramsExist = v.rawCheck<RuleFields>(({ dataset, addIssue }) => {
   if (!dataset.typed) return;
-  const { key, match } = dataset.value;
+  const { key, tiers, match } = dataset.value;
   const routes = (match.paths ?? []).flatMap(splitRoute);
-  for (const part of key.flat()) {
-    if (part.kind !== "param") continue;
-    const named = new RegExp(`^:${part.name}(?!\\w)`);
-    if (routes.some((segment) => named.test(segment))) continue;
-    const path: [v.ObjectPathItem] = [pathTo(dataset.value, "key")];
-    const names = routes.flatMap((segment) => /^:(\w+)/.exec(segment)?.[1] ?? []);
-    const message = `a parameter of match.paths, which has ${names.join(", ") || "none"}`;
-    addIssue({ path, input: `param:${part.name}`, message });
-  }
+  const require = (expression: KeyExpression, path: [v.ObjectPathItem, ...v.ObjectPathItem[]]) => {
+    for (const part of expression.flat()) {
+      if (part.kind !== "param") continue;
+      const named = new RegExp(`^:${part.name}(?!\\w)`);
+      if (routes.some((segment) => named.test(segment))) continue;
+      const names = routes.flatMap((segment) => /^:(\w+)/.exec(segment)?.[1] ?? []);
+      const message = `a parameter of match.paths, which has ${names.join(", ") || "none"}`;
+      addIssue({ path, input: `param:${part.name}`, message });
+    }
+  };
+  require(key, [pathTo(dataset.value, "key")]);
+  if (tiers) require(tiers.by, [pathTo(dataset.value, "tiers"), pathTo({ ...tiers }, "by")]);
 });
 
-function pathTo(input: Record<string, unknown>, key: string): v.ObjectPathItem {
-  return { type: "object", origin: "value", input, key, value: input[key] };
-}
+/** A shard of nothing would deny whoever is sent to it. */
+const shardsFitLimits = v.rawCheck<RuleFields>(({ dataset, addIssue }) => {
+  if (!dataset.typed || dataset.value.shards === 1) return;
+  const { shards, tiers } = dataset.value;
+  const limited: Quotas[] = [dataset.value, ...(tiers?.limits.values() ?? [])];
+  const smallest = Math.min(
+    ...limited.flatMap(({ limit, limits }) => limits?.map((quota) => quota.limit) ?? limit ?? []),
+  );
+  if (shards <= smallest) return;
+  addIssue({
+    path: [pathTo(dataset.value, "shards")],
+    input: shards,
+    message: `no more than the smallest limit, which is ${smallest}: each shard has a part of it`,
+  });
+});
 
 export const RuleSchema = v.pipe(
   RuleFields,
-  oneWayToLimit,
+  oneWayToLimit(),
+  extrasFitLimit(),
   paramsExist,
-  v.transform(({ limit, window, limits, start, ...rule }) => ({
-    ...rule,
-    windows: windowsOf({ ...rule, limit, window, limits, start }),
-  })),
+  shardsFitLimits,
+  v.transform((rule) => {
+    const { name, match, key, mode, onError, response, shards, cost, exempt } = rule;
+    const { spread, startMs } = rule.start;
+    return {
+      name,
+      match,
+      key,
+      /** What every client has that is in none of the tiers. */
+      windows: windowsOf(name, rule, startMs),
+      /** Windows begin for each client at a time drawn from its identity; `offsetMs` is 0. */
+      spread,
+      /** Counters that the quota of one client is spread over. */
+      shards,
+      cost,
+      /** Only responses with one of these statuses are charged; undefined: every request. */
+      countStatus: rule.count,
+      tiers: rule.tiers && {
+        by: rule.tiers.by,
+        windows: new Map<string, Window[]>(
+          [...rule.tiers.limits].map(([tier, quotas]) => [tier, windowsOf(name, quotas, startMs)]),
+        ),
+      },
+      exempt,
+      /** How long a client stays denied that was over; undefined: until its window ends. */
+      banMs: rule.ban && rule.ban * 1000,
+      mode,
+      onError,
+      /** Retry-After is put off by up to this, so that not all who were denied return at once. */
+      retryJitterMs: (rule.retryJitter ?? 0) * 1000,
+      ...(response && { response }),
+    };
+  }),
 );
 
 /** A rule as Weir works with it: everything valid, every default filled in. */

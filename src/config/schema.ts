@@ -1,6 +1,8 @@
 import * as v from "valibot";
-import { fields, integer, oneOf, parsed } from "./fields.ts";
+import { fields, integer, isRecord, oneOf, parsed } from "./fields.ts";
+import { JwtSchema } from "./jwt.ts";
 import { OriginSchema } from "./origin.ts";
+import { pathTo, pathToItem } from "./quota.ts";
 import { RuleSchema } from "./rule.ts";
 
 export const MAX_RULES = 10_000;
@@ -23,10 +25,7 @@ const Rules = v.pipe(
         continue;
       }
       addIssue({
-        path: [
-          { type: "array", origin: "value", input: dataset.value, key: index, value: rule },
-          { type: "object", origin: "value", input: rule, key: "name", value: name },
-        ],
+        path: [pathToItem(dataset.value, index), pathTo({ name }, "name")],
         input: name,
         message: `a name of its own; this one is that of rules[${first}]`,
       });
@@ -34,8 +33,7 @@ const Rules = v.pipe(
   }),
 );
 
-/** The one source of the configuration's types, defaults and messages. */
-export const ConfigSchema = fields({
+const ConfigFields = fields({
   rules: Rules,
   origin: v.optional(OriginSchema),
   store: v.optional(oneOf("upstash", "durable-object", "memory")),
@@ -48,7 +46,39 @@ export const ConfigSchema = fields({
   headers: v.optional(oneOf("draft-11", "legacy", "both", "none"), "draft-11"),
   ipv6Prefix: v.optional(integer(1, 128), 64),
   caseSensitivePaths: v.optional(v.boolean("true or false"), false),
+  jwt: v.optional(JwtSchema),
 });
+
+/**
+ * A claim counts only when its token has been verified, so keys that read one need `jwt`. Checked on
+ * what is there, typed or not: a fault in one rule is not to hide another's.
+ */
+const claimsVerifiable = v.rawCheck<v.InferOutput<typeof ConfigFields>>(({ dataset, addIssue }) => {
+  const config: unknown = dataset.value;
+  if (!isRecord(config) || config.jwt !== undefined || !Array.isArray(config.rules)) return;
+  const { rules } = config;
+  const message = "a claim only beside jwt, at the top level, which says how tokens are verified";
+  for (const [index, rule] of rules.entries()) {
+    if (!isRecord(rule)) continue;
+    const at = [pathTo(config, "rules"), pathToItem(rules, index)] as const;
+    const claim = claimIn(rule.key);
+    if (claim) addIssue({ path: [...at, pathTo(rule, "key")], input: claim, message });
+    if (!isRecord(rule.tiers)) continue;
+    const path = [...at, pathTo(rule, "tiers"), pathTo(rule.tiers, "by")] as const;
+    const tierClaim = claimIn(rule.tiers.by);
+    if (tierClaim) addIssue({ path: [...path], input: tierClaim, message });
+  }
+});
+
+/** The first `jwt:CLAIM` of a key expression, as it was written. */
+function claimIn(key: unknown): string | undefined {
+  if (!Array.isArray(key)) return undefined;
+  const claim = key.flat().find((part) => isRecord(part) && part.kind === "jwt");
+  return claim && `jwt:${claim.name}`;
+}
+
+/** The one source of the configuration's types, defaults and messages. */
+export const ConfigSchema = v.pipe(ConfigFields, claimsVerifiable);
 
 /** What one writes in weir.config.ts. */
 export type ConfigInput = v.InferInput<typeof ConfigSchema>;

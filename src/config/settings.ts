@@ -30,6 +30,10 @@ export type OriginSettings =
 export interface Settings {
   readonly store: StoreSettings;
   readonly origin: OriginSettings;
+  /** What the secrets hold that the configuration names, by their names; those that are set. */
+  readonly secrets: ReadonlyMap<string, string>;
+  /** What is wrong beside store and origin, and what comes of it. Holds no secret. */
+  readonly faults: readonly string[];
 }
 
 /**
@@ -37,7 +41,29 @@ export interface Settings {
  * limiter: it becomes a setting that decides nothing, and the rules' `onError` applies.
  */
 export function readSettings(config: Config, env: Env): Settings {
-  return { store: readStore(config, env), origin: readOrigin(config, env) };
+  const names = secretsNamed(config);
+  const secrets = new Map<string, string>();
+  for (const name of names.keys()) {
+    const value = text(env, name);
+    if (value) secrets.set(name, value);
+  }
+  const faults = [...names]
+    .filter(([name]) => !secrets.has(name))
+    .map(([name, consequence]) => `${name} is not set: ${consequence}`);
+  return { store: readStore(config, env), origin: readOrigin(config, env), secrets, faults };
+}
+
+/** The secrets that a configuration names, each with what comes of it when it is not set. */
+function secretsNamed({ rules, jwt }: Config): Map<string, string> {
+  const names = new Map<string, string>();
+  for (const { name, exempt } of rules) {
+    for (const { value } of exempt?.headers ?? []) {
+      if (typeof value === "string" || names.has(value.secret)) continue;
+      names.set(value.secret, `nobody is exempt by it from the rule ${name}`);
+    }
+  }
+  if (jwt?.kind === "secret") names.set(jwt.secret, "no token is verified, and no claim counts");
+  return names;
 }
 
 function readStore({ store }: Config, env: Env): StoreSettings {

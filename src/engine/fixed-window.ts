@@ -1,4 +1,4 @@
-// The fixed-window counter. No clock, no I/O, no `this`: `now` is always passed in.
+// The fixed-window counter. No clock, no I/O, no `this`: `now` and the stored state are passed in.
 // The Lua script in stores/fixed-window-script.ts is its twin; one suite holds both to one result.
 //
 // Policy: a request is admitted if and only if every counter has room for its cost. Then every
@@ -10,13 +10,26 @@ export interface Counter {
   readonly key: string;
   /** The part of the key that says who is counted. */
   readonly identity: string;
-  /** Quota of a window. */
+  /** Quota that every window grants. */
   readonly limit: number;
   readonly windowMs: number;
   /** Where windows begin: whole windows after this many milliseconds past the Unix epoch. */
   readonly offsetMs: number;
   /** Quota that this request takes. */
   readonly cost: number;
+  /**
+   * What may be used at most, this request included: the limit; more where unused quota rolls
+   * over, and more still where this request may reserve quota of windows to come.
+   */
+  readonly ceiling: number;
+  /** Whether what is used stays used until later windows' grants make up for it. */
+  readonly rollsOver?: boolean;
+  /** Only room is asked for: admitted or not, this counter is not charged. */
+  readonly checkOnly?: boolean;
+  /** Who finds no room is denied for this long, in milliseconds. */
+  readonly banMs?: number;
+  /** Another counter for the same: the one of the two with more room is asked. */
+  readonly or?: Counter;
 }
 
 /** What a decision left of a counter. */
@@ -25,6 +38,8 @@ export interface Tally {
   readonly count: number;
   /** Milliseconds until the current window ends, more than 0. */
   readonly resetMs: number;
+  /** Milliseconds that the client stays banned; 0 when it is not. */
+  readonly banMs: number;
 }
 
 /** Counters that are charged all together or not at all, and what became of them. */
@@ -34,8 +49,26 @@ export interface GroupVerdict {
   readonly tallies: readonly Tally[];
 }
 
+/** What is stored under a key, until it expires. */
+export interface Row {
+  /** The number of the window in which it was written. */
+  readonly window: number;
+  readonly count: number;
+  /** Milliseconds since the Unix epoch. */
+  readonly expiresAt: number;
+}
+
+/** Finds what is stored under a key and has not expired. */
+export type Read = (key: string) => Row | undefined;
+
+/** Rows to be stored, by their keys; without a row, what is there is to be removed. */
+export type Writes = ReadonlyMap<string, Row | undefined>;
+
 /** How long after its window's end a counter is kept, for clocks that disagree a little. */
 export const EXPIRY_GRACE_MS = 1000;
+
+/** The largest count: 2^53 - 1, the last integer that neither JavaScript nor Lua rounds. */
+export const MAX_COUNT = Number.MAX_SAFE_INTEGER;
 
 /** The window that a moment falls into: W = ⌊(now − offset) / length⌋, until (W + 1)·length + offset. */
 export function windowAt(
@@ -46,30 +79,132 @@ export function windowAt(
   return { index, endsAt: (index + 1) * windowMs + offsetMs };
 }
 
-/** What a counter is stored as in one window: `prefix:rule:window:identity:W`. */
+/** What a counter is stored as: `prefix:rule:window:identity:W`, without W when it rolls over. */
 export function storedKey(counter: Counter, now: number): string {
-  return `${counter.key}:${windowAt(now, counter).index}`;
+  return counter.rollsOver ? counter.key : `${counter.key}:${windowAt(now, counter).index}`;
 }
 
-export function hasRoom({ limit, cost }: Counter, count: number): boolean {
-  return count + cost <= limit;
+/** What a counter's ban is stored as. */
+export function banKey({ key }: Counter): string {
+  return `${key}:ban`;
+}
+
+export function hasRoom({ ceiling, cost }: Counter, count: number): boolean {
+  return count + cost <= ceiling;
+}
+
+/**
+ * When there will be room for a cost: at the end of the window, or of as many windows as it takes
+ * to make up for what is used.
+ *
+ * @param capacity what may be used without reserving
+ * @returns milliseconds; 0 when there is room now
+ */
+export function roomAfterMs(counter: Counter, { count, resetMs }: Tally, capacity: number): number {
+  const missing = count + counter.cost - capacity;
+  if (missing <= 0) return 0;
+  const windows = counter.rollsOver && counter.limit > 0 ? Math.ceil(missing / counter.limit) : 1;
+  return resetMs + Math.max(0, windows - 1) * counter.windowMs;
 }
 
 /**
  * Decides a group of counters.
  *
- * @param counts the quota used of each, in the window that `now` falls into
  * @param now milliseconds since the Unix epoch
+ * @returns the verdict, and what is to be stored for it
  */
 export function decideGroup(
   counters: readonly Counter[],
-  counts: readonly number[],
   now: number,
-): GroupVerdict {
-  const admitted = counters.every((counter, index) => hasRoom(counter, counts[index] as number));
-  const tallies = counters.map((counter, index) => ({
-    count: (counts[index] as number) + (admitted ? counter.cost : 0),
-    resetMs: windowAt(now, counter).endsAt - now,
-  }));
-  return { admitted, tallies };
+  read: Read,
+): { verdict: GroupVerdict; writes: Writes } {
+  const asked = counters.map((counter) => roomier(counter, now, read));
+  const admitted = asked.every(
+    ({ counter, count, banMs }) => banMs === 0 && hasRoom(counter, count),
+  );
+  const writes = new Map<string, Row | undefined>();
+  const tallies = asked.map(({ counter, count, window, banMs }): Tally => {
+    const charge = admitted && !counter.checkOnly ? counter.cost : 0;
+    if (charge > 0) writes.set(storedKey(counter, now), rowOf(counter, count + charge, window));
+    let ban = banMs;
+    if (ban === 0 && counter.banMs && !hasRoom(counter, count)) {
+      ban = counter.banMs;
+      writes.set(banKey(counter), { window: 0, count: 1, expiresAt: now + ban });
+    }
+    const resetMs = windowAt(now, counter).endsAt - now;
+    return { count: count + charge, resetMs, banMs: ban };
+  });
+  return { verdict: { admitted, tallies }, writes };
+}
+
+/**
+ * Adds costs without asking for room, or takes them off when they are negative: what a response
+ * turned out to cost, and refunds. A count stays from 0 to {@link MAX_COUNT}.
+ */
+export function adjustGroup(
+  counters: readonly Counter[],
+  now: number,
+  read: Read,
+): { tallies: Tally[]; writes: Writes } {
+  const writes = new Map<string, Row | undefined>();
+  const tallies = counters.map((counter): Tally => {
+    const { count: before, window, banMs } = stateOf(counter, now, read);
+    const count = Math.min(MAX_COUNT, Math.max(0, before + counter.cost));
+    if (count !== before) writes.set(storedKey(counter, now), rowOf(counter, count, window));
+    return { count, resetMs: windowAt(now, counter).endsAt - now, banMs };
+  });
+  return { tallies, writes };
+}
+
+/** What makes clients new to their counters: nothing used, and no ban. */
+export function resetGroup(counters: readonly Counter[], now: number): Writes {
+  return new Map(
+    counters.flatMap((counter) => [
+      [storedKey(counter, now), undefined],
+      [banKey(counter), undefined],
+    ]),
+  );
+}
+
+/** Where a counter stands. */
+interface State {
+  /** The quota used: in this window, or in earlier ones whose successors have not made up for it. */
+  readonly count: number;
+  /** The window that this is as of: never one before that of the last charge. */
+  readonly window: number;
+  readonly banMs: number;
+}
+
+function stateOf(counter: Counter, now: number, read: Read): State {
+  const { index } = windowAt(now, counter);
+  const ban = counter.banMs ? read(banKey(counter)) : undefined;
+  const banMs = ban ? ban.expiresAt - now : 0;
+  const row = read(storedKey(counter, now));
+  if (!row) return { count: 0, window: index, banMs };
+  // A clock that goes back must not let a window grant its quota twice.
+  const window = Math.max(index, row.window);
+  const granted = counter.rollsOver ? (window - row.window) * counter.limit : 0;
+  return { count: Math.max(0, row.count - granted), window, banMs };
+}
+
+function roomier(counter: Counter, now: number, read: Read): State & { counter: Counter } {
+  const state = stateOf(counter, now, read);
+  if (counter.or) {
+    const other = stateOf(counter.or, now, read);
+    if (counter.or.ceiling - other.count > counter.ceiling - state.count) {
+      return { ...other, counter: counter.or };
+    }
+  }
+  return { ...state, counter };
+}
+
+/**
+ * Kept until its window has ended; one that rolls over until later windows have made up for all of
+ * it, from when on it is as good as new.
+ */
+function rowOf(counter: Counter, count: number, window: number): Row {
+  const { limit, windowMs, offsetMs, rollsOver } = counter;
+  const windows = rollsOver && limit > 0 ? Math.max(1, Math.ceil(count / limit)) : 1;
+  const expiresAt = (window + windows) * windowMs + offsetMs + EXPIRY_GRACE_MS;
+  return { window, count, expiresAt: Math.min(expiresAt, MAX_COUNT) };
 }

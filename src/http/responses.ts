@@ -14,7 +14,7 @@ export function limitedResponse(
   { quotas, retryAfterMs, rule }: Limited,
   style: FieldStyle,
 ): Response {
-  const seconds = toSeconds(retryAfterMs);
+  const seconds = toSeconds(retryAfterMs + Math.random() * rule.retryJitterMs);
   const violated = quotas.filter((quota) => quota.violated);
   const { status = 429, body, headers: own = {} } = rule.response ?? {};
   const response =

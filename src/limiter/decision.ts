@@ -8,7 +8,7 @@ export interface Quota {
   /** Quota of a window. */
   readonly limit: number;
   readonly windowMs: number;
-  /** What is left of it in the current window, never below 0. */
+  /** What is left to be used in the current window, what rolled over included; never below 0. */
   readonly remaining: number;
   /** Milliseconds until the current window ends, more than 0. */
   readonly resetMs: number;
@@ -16,6 +16,10 @@ export interface Quota {
   readonly resetAt: number;
   /** Whether this quota had no room for the request. */
   readonly violated: boolean;
+  /** Milliseconds until there will be room for such a request, where there was none. */
+  readonly retryAfterMs: number;
+  /** Milliseconds until windows to come have granted what was reserved of them; 0 when nothing was. */
+  readonly honouredAfterMs: number;
 }
 
 /** What became of a request. Only a decided one has figures. */
@@ -25,13 +29,15 @@ export interface Allowed {
   readonly outcome: "allowed";
   readonly quotas: readonly Quota[];
   readonly shadow: Shadow;
+  /** Milliseconds until all that was reserved is honoured; 0 when nothing was. */
+  readonly honouredAfterMs: number;
 }
 
 export interface Limited {
   readonly outcome: "limited";
   readonly quotas: readonly Quota[];
   readonly shadow: Shadow;
-  /** Until the last of the violated windows ends, in milliseconds. */
+  /** Until every quota that had no room has some again, in milliseconds. */
   readonly retryAfterMs: number;
   /** The first rule, in the order of the rules, that had no room. */
   readonly rule: Rule;

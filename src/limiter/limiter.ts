@@ -1,82 +1,140 @@
-import { formatDuration } from "../config/duration.ts";
-import type { Rule, Window } from "../config/rule.ts";
+import type { Rule } from "../config/rule.ts";
 import type { Config } from "../config/schema.ts";
-import { type Counter, type GroupVerdict, hasRoom } from "../engine/fixed-window.ts";
+import { type GroupVerdict, hasRoom, roomAfterMs, type Tally } from "../engine/fixed-window.ts";
+import type { Subject } from "../request/subject.ts";
 import type { Store, Verdict } from "../stores/store.ts";
 import { StoreError } from "../stores/store-error.ts";
+import { type Ask, allEntriesOf, chargesLater, type Entry, entriesOf } from "./counters.ts";
 import { withDeadline } from "./deadline.ts";
 import type { Decision, Quota, Undecided } from "./decision.ts";
 
-/** A rule that a request falls under, and who is counted by it. */
-export interface Subject {
-  readonly rule: Rule;
-  readonly identity: string;
+/** What an origin's response says about what a request cost. */
+export interface Outcome {
+  readonly status: number;
+  readonly headers: Headers;
 }
 
-export type Limiter = (subjects: readonly Subject[]) => Promise<Decision>;
+export interface Limiter {
+  /** Decides: all rules that a request falls under, in a single call of the store. Never rejects. */
+  decide(subjects: readonly Subject[], ask?: Ask): Promise<Decision>;
 
-/** A counter and the policy that it counts for. */
-interface Entry {
-  readonly rule: Rule;
-  readonly window: Window;
-  readonly counter: Counter;
+  /**
+   * Charges the rules that wait for the response to tell what it cost.
+   *
+   * @returns their quotas as they stand then; none where nothing was charged
+   * @throws {StoreError}
+   */
+  settle(subjects: readonly Subject[], outcome: Outcome): Promise<Quota[]>;
+
+  /**
+   * Gives quota back.
+   *
+   * @throws {StoreError}
+   */
+  refund(subject: Subject, cost: number): Promise<Quota[]>;
+
+  /**
+   * Makes a client new to a rule: nothing used, and no ban.
+   *
+   * @throws {StoreError}
+   */
+  reset(subject: Subject): Promise<void>;
 }
 
-/** Decides requests: all rules that one falls under in a single call of the store. */
 export function createLimiter(config: Config, store: Store): Limiter {
-  return async function decide(subjects) {
-    // What is enforced stands or falls together; each rule in shadow mode is on its own.
-    const enforced = subjects.filter(({ rule }) => rule.mode === "enforce");
-    const shadows = subjects.filter(({ rule }) => rule.mode === "shadow");
-    const live = enforced.flatMap((subject) => entriesOf(subject, config.prefix));
-    const trial = shadows.map((subject) => entriesOf(subject, config.prefix));
-    const groups = (live.length > 0 ? [live, ...trial] : trial).map((entries) =>
-      entries.map(({ counter }) => counter),
-    );
+  const { prefix, timeoutMs } = config;
+  const time = () => (config.clock === "edge" ? Date.now() : undefined);
 
-    let verdict: Verdict;
-    try {
-      const now = config.clock === "edge" ? Date.now() : undefined;
-      verdict = await withDeadline(store.decide(groups, now), config.timeoutMs);
-    } catch (error) {
-      return undecided(
-        error,
-        subjects.map(({ rule }) => rule),
+  async function adjust(entries: readonly Entry[]): Promise<Quota[]> {
+    const counters = entries.map(({ counter }) => counter);
+    const now = time();
+    const tallies = await withDeadline(store.adjust(counters, now), timeoutMs);
+    return quotasOf(entries, { admitted: true, tallies }, now ?? Date.now());
+  }
+
+  return {
+    async decide(subjects, ask) {
+      // What is enforced stands or falls together; each rule in shadow mode is on its own.
+      const enforced = subjects.filter(({ rule }) => rule.mode === "enforce");
+      const shadows = subjects.filter(({ rule }) => rule.mode === "shadow");
+      const live = enforced.flatMap((subject) => entriesOf(subject, prefix, ask));
+      const trial = shadows.map((subject) => entriesOf(subject, prefix, ask));
+      const groups = (live.length > 0 ? [live, ...trial] : trial).map((entries) =>
+        entries.map(({ counter }) => counter),
       );
-    }
-    const verdicts = [...verdict.groups];
-    const liveVerdict = live.length > 0 ? verdicts.shift() : undefined;
-    const shadow = trial.flatMap((entries, index) =>
-      quotasOf(entries, verdicts[index] as GroupVerdict, verdict.now).filter(isViolated),
-    );
-    if (!liveVerdict) return { outcome: "allowed", quotas: [], shadow };
-    const quotas = quotasOf(live, liveVerdict, verdict.now);
-    if (liveVerdict.admitted) return { outcome: "allowed", quotas, shadow };
-    const retryAfterMs = Math.max(...quotas.filter(isViolated).map(({ resetMs }) => resetMs));
-    const { rule } = live[quotas.findIndex(isViolated)] as Entry;
-    return { outcome: "limited", quotas, shadow, retryAfterMs, rule };
+
+      let verdict: Verdict;
+      try {
+        verdict = await withDeadline(store.decide(groups, time()), timeoutMs);
+      } catch (error) {
+        return undecided(
+          error,
+          subjects.map(({ rule }) => rule),
+        );
+      }
+      const verdicts = [...verdict.groups];
+      const liveVerdict = live.length > 0 ? verdicts.shift() : undefined;
+      const shadow = trial.flatMap((entries, index) =>
+        quotasOf(entries, verdicts[index] as GroupVerdict, verdict.now).filter(isViolated),
+      );
+      if (!liveVerdict) return { outcome: "allowed", quotas: [], shadow, honouredAfterMs: 0 };
+      const quotas = quotasOf(live, liveVerdict, verdict.now);
+      if (liveVerdict.admitted) {
+        const honouredAfterMs = Math.max(...quotas.map((quota) => quota.honouredAfterMs));
+        return { outcome: "allowed", quotas, shadow, honouredAfterMs };
+      }
+      const retryAfterMs = Math.max(
+        ...quotas.filter(isViolated).map((quota) => quota.retryAfterMs),
+      );
+      const { rule } = live[quotas.findIndex(isViolated)] as Entry;
+      return { outcome: "limited", quotas, shadow, retryAfterMs, rule };
+    },
+
+    async settle(subjects, outcome) {
+      const entries = subjects
+        .filter(({ rule }) => chargesLater(rule))
+        .map((subject) => ({ subject, cost: costOf(subject.rule, outcome) }))
+        .filter(({ cost }) => cost > 0)
+        .flatMap(({ subject, cost }) => entriesOf(subject, prefix, { cost }));
+      if (entries.length === 0) return [];
+      const quotas = await adjust(entries);
+      return quotas.filter((_, index) => (entries[index] as Entry).rule.mode === "enforce");
+    },
+
+    refund(subject, cost) {
+      return adjust(entriesOf(subject, prefix, { cost: -cost }));
+    },
+
+    async reset(subject) {
+      const counters = allEntriesOf(subject, prefix).map(({ counter }) => counter);
+      await withDeadline(store.reset(counters, time()), timeoutMs);
+    },
   };
 }
 
-function entriesOf({ rule, identity }: Subject, prefix: string): Entry[] {
-  return rule.windows.map((window) => {
-    const { limit, windowMs, offsetMs } = window;
-    const key = `${prefix}:${rule.name}:${formatDuration(windowMs / 1000)}:${identity}`;
-    return { rule, window, counter: { key, identity, limit, windowMs, offsetMs, cost: 1 } };
-  });
+/** What a request cost by its response: 1 where a header is to say and does not. */
+function costOf({ cost, countStatus }: Rule, { status, headers }: Outcome): number {
+  if (countStatus && !countStatus.includes(status)) return 0;
+  if (typeof cost === "number") return cost;
+  const told = headers.get(cost.header)?.trim() ?? "";
+  return /^\d{1,15}$/.test(told) ? Number(told) : 1;
 }
 
 function quotasOf(entries: readonly Entry[], verdict: GroupVerdict, now: number): Quota[] {
-  return entries.map(({ window: { policy, limit, windowMs }, counter }, index) => {
-    const { count, resetMs } = verdict.tallies[index] as GroupVerdict["tallies"][number];
+  return entries.map(({ window, capacity, counter }, index) => {
+    const { policy, limit, windowMs } = window;
+    const tally = verdict.tallies[index] as Tally;
+    const { count, resetMs, banMs } = tally;
     return {
       policy,
       limit,
       windowMs,
-      remaining: Math.max(0, limit - count),
+      remaining: banMs > 0 ? 0 : Math.max(0, capacity - count),
       resetMs,
       resetAt: now + resetMs,
-      violated: !verdict.admitted && !hasRoom(counter, count),
+      violated: !verdict.admitted && (banMs > 0 || !hasRoom(counter, count)),
+      retryAfterMs: Math.max(banMs, roomAfterMs(counter, tally, capacity)),
+      honouredAfterMs: roomAfterMs({ ...counter, cost: 0 }, tally, capacity),
     };
   });
 }

@@ -1,4 +1,5 @@
 import ipaddr from "ipaddr.js";
+import { type Address, parseAddress, undisguised } from "../config/network.ts";
 
 /**
  * The address that Cloudflare gives to requests which Workers of other zones make. It stands for
@@ -7,38 +8,49 @@ import ipaddr from "ipaddr.js";
  */
 const WORKERS_ADDRESS = "2a06:98c0:3600::103";
 
+/** Who sent a request, as far as Cloudflare knows. */
+export type Client =
+  | { readonly kind: "address"; readonly address: Address }
+  /** A Worker of another zone, all of which share one address. */
+  | { readonly kind: "worker"; readonly zone: string }
+  /** The request did not come through Cloudflare. */
+  | { readonly kind: "unknown" };
+
 /**
  * Who the client is, by CF-Connecting-IP alone: every other header that claims an address can be
- * forged. An IPv4 address in any of its IPv6 disguises is that IPv4 address; any other IPv6
- * address is its network, because one client has a whole one to choose from.
- *
- * @param ipv6Prefix bits of an IPv6 address that tell clients apart
- * @returns `203.0.113.7`, `2001:db8::/64`, `worker:ZONE`, or `unknown`, one client for all, where
- *   the request did not come through Cloudflare
+ * forged. An IPv4 address in any of its IPv6 disguises is that IPv4 address.
  */
-export function clientAddress(headers: Headers, ipv6Prefix: number): string {
-  const text = headers.get("cf-connecting-ip")?.trim();
-  if (!text) return "unknown";
-  if (ipaddr.IPv4.isValidFourPartDecimal(text)) return text;
-  if (!ipaddr.IPv6.isValid(text)) return "unknown";
-  const address = ipaddr.IPv6.parse(text);
+export function clientOf(headers: Headers): Client {
+  const written = parseAddress(headers.get("cf-connecting-ip")?.trim() ?? "");
+  if (!written) return { kind: "unknown" };
   const zone = headers.get("cf-worker");
-  if (zone && address.toString() === WORKERS_ADDRESS) return `worker:${zone.toLowerCase()}`;
-  const bytes = address.toByteArray();
-  const embedded = embeddedIPv4(address, bytes);
-  return embedded ? embedded.join(".") : `${network(bytes, ipv6Prefix)}/${ipv6Prefix}`;
+  if (zone && written.toString() === WORKERS_ADDRESS) {
+    return { kind: "worker", zone: zone.toLowerCase() };
+  }
+  return { kind: "address", address: undisguised(written) };
 }
 
-/** The IPv4 address within a mapped (RFC 4291), NAT64 (RFC 6052) or 6to4 (RFC 3056) address. */
-function embeddedIPv4(address: ipaddr.IPv6, bytes: number[]): number[] | undefined {
-  switch (address.range()) {
-    case "ipv4Mapped":
-    case "rfc6052":
-      return bytes.slice(12);
-    case "6to4":
-      return bytes.slice(2, 6);
+/**
+ * A client as it is counted: an IPv6 address is its network, because one client has a whole one to
+ * choose from.
+ *
+ * @param ipv6Prefix bits of an IPv6 address that tell clients apart
+ * @returns `203.0.113.7`, `2001:db8::/64`, `worker:ZONE`, or `unknown`, one client for all
+ */
+export function clientAddress(headers: Headers, ipv6Prefix: number): string {
+  const client = clientOf(headers);
+  switch (client.kind) {
+    case "unknown":
+      return "unknown";
+    case "worker":
+      return `worker:${client.zone}`;
+    case "address": {
+      const { address } = client;
+      if (address.kind() === "ipv4") return address.toString();
+      return `${network(address.toByteArray(), ipv6Prefix)}/${ipv6Prefix}`;
+    }
     default:
-      return undefined;
+      return client satisfies never;
   }
 }
 

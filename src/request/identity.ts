@@ -1,9 +1,20 @@
 import type { KeyExpression, KeyPart } from "../config/key-expression.ts";
 import type { CanonicalRequest } from "./canonical-request.ts";
 import { clientAddress } from "./client-address.ts";
+import { type Claims, claimOf } from "./token.ts";
 
-/** The parameters of the path by which a rule matched. */
-type Params = Readonly<Record<string, string>>;
+/** Where keys find what they read. */
+export interface KeyContext {
+  readonly request: CanonicalRequest;
+  /** The parameters of the path by which a rule matched. */
+  readonly params: Readonly<Record<string, string>>;
+  /** Bits of an IPv6 address that tell clients apart. */
+  readonly ipv6Prefix: number;
+  /** The claims of the request's token, if it could be verified. */
+  readonly claims: () => Promise<Claims | undefined>;
+  /** What the function behind `custom:NAME` says. */
+  readonly custom: (name: string) => Promise<string | null | undefined>;
+}
 
 /** Bytes of SHA-256 that are kept: 128 bits, at which two clients meet by chance never. */
 const IDENTITY_BYTES = 16;
@@ -17,42 +28,57 @@ const IDENTITY_BYTES = 16;
  *
  * @returns 22 characters of base64url
  */
-export async function identityOf(
-  key: KeyExpression,
-  request: CanonicalRequest,
-  params: Params,
-  ipv6Prefix: number,
-): Promise<string> {
+export async function identityOf(key: KeyExpression, context: KeyContext): Promise<string> {
   let text = "";
   for (const alternatives of key) {
-    const [name, value] = firstPresent(alternatives, request, params, ipv6Prefix);
+    // The client's address stands in where none of the alternatives is there.
+    const present = (await firstPresent(alternatives, context)) ?? addressOf(context);
+    const { name, value } = present;
     text += `${name.length}:${name}${value.length}:${value}`;
   }
   const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text));
   return base64url(new Uint8Array(digest, 0, IDENTITY_BYTES));
 }
 
-/** The client's address stands in where none of the alternatives is there. */
-function firstPresent(
+/**
+ * What the first alternative that is present holds, for keys of a single element.
+ *
+ * @returns undefined when none is: unlike in an identity, no address stands in
+ */
+export async function keyValue(
+  [alternatives = []]: KeyExpression,
+  context: KeyContext,
+): Promise<string | undefined> {
+  return (await firstPresent(alternatives, context))?.value;
+}
+
+/** What a part of a key is called, such as `header:x-api-key`, and what it holds. */
+interface Present {
+  readonly name: string;
+  readonly value: string;
+}
+
+async function firstPresent(
   alternatives: readonly KeyPart[],
-  request: CanonicalRequest,
-  params: Params,
-  ipv6Prefix: number,
-): [name: string, value: string] {
+  context: KeyContext,
+): Promise<Present | undefined> {
   for (const part of alternatives) {
-    if (part.kind === "ip") break;
-    const value = read(part, request, params);
-    if (value) return ["name" in part ? `${part.kind}:${part.name}` : part.kind, value];
+    if (part.kind === "ip") return addressOf(context);
+    const value = await read(part, context);
+    if (value) return { name: "name" in part ? `${part.kind}:${part.name}` : part.kind, value };
   }
-  return ["ip", clientAddress(request.headers, ipv6Prefix)];
+  return undefined;
+}
+
+function addressOf({ request, ipv6Prefix }: KeyContext): Present {
+  return { name: "ip", value: clientAddress(request.headers, ipv6Prefix) };
 }
 
 /** What a part of a key holds in this request: undefined or empty when it is absent. */
-function read(
+async function read(
   part: Exclude<KeyPart, { kind: "ip" }>,
-  request: CanonicalRequest,
-  params: Params,
-): string | null | undefined {
+  { request, params, claims, custom }: KeyContext,
+): Promise<string | null | undefined> {
   const { cf } = request;
   switch (part.kind) {
     case "header":
@@ -77,6 +103,10 @@ function read(
       return (cf?.botManagement as { ja4?: string } | undefined)?.ja4;
     case "global":
       return "global";
+    case "jwt":
+      return claimOf(await claims(), part.name);
+    case "custom":
+      return custom(part.name);
   }
 }
 

@@ -19,11 +19,11 @@ export function createStore(settings: StoreSettings, config: Config): Store {
     }
     case "memory":
       return memoryStore();
-    case "misconfigured":
-      return {
-        async decide() {
-          throw new StoreError("misconfigured", settings.fault);
-        },
+    case "misconfigured": {
+      const fail = async () => {
+        throw new StoreError("misconfigured", settings.fault);
       };
+      return { decide: fail, adjust: fail, reset: fail };
+    }
   }
 }

@@ -75,9 +75,9 @@ export function durableObjectStore({ namespace, prefix, timeoutMs }: DurableObje
     return verdict as TimedVerdict;
   }
 
-  /** What a part that was not asked stands at: a decision that costs nothing. */
+  /** What a part that was not asked stands at: a decision that charges nothing. */
   async function lookAt(part: Part, now?: number): Promise<Answer> {
-    const counters = part.counters.map((counter) => ({ ...counter, cost: 0 }));
+    const counters = part.counters.map((counter) => ({ ...counter, checkOnly: true }));
     return { part, verdict: await decidePart({ ...part, counters }, now) };
   }
 
@@ -89,33 +89,84 @@ export function durableObjectStore({ namespace, prefix, timeoutMs }: DurableObje
     );
   }
 
+  /**
+   * Where a counter has another to choose instead, the one of the two with more room. They live in
+   * different objects, so both are looked at first; the one that is chosen then decides by itself.
+   */
+  async function choose(counter: Counter, now?: number): Promise<Counter> {
+    const { or, ...own } = counter;
+    if (!or) return counter;
+    const both = [own, or];
+    const rooms = await Promise.all(
+      both.map(async (each) => {
+        const { verdict } = await lookAt(partOf({ ...each, cost: 0 }), now);
+        return each.ceiling - (verdict.tallies[0] as Tally).count;
+      }),
+    );
+    return (rooms[1] as number) > (rooms[0] as number) ? or : own;
+  }
+
+  async function decideGroups(groups: readonly Group[], now?: number): Promise<TimedVerdict[]> {
+    const verdicts: TimedVerdict[] = [];
+    const inOne = new Map<string, number[]>();
+    const calls: Promise<unknown>[] = [];
+    for (const [index, group] of groups.entries()) {
+      const parts = partsOf(group);
+      const [{ identity }] = parts as [Part];
+      if (parts.length === 1) inOne.set(identity, [...(inOne.get(identity) ?? []), index]);
+      else calls.push(decideAcross(parts, now).then((verdict) => (verdicts[index] = verdict)));
+    }
+    for (const [identity, indices] of inOne) {
+      const own = indices.map((index) => groups[index] as Group);
+      calls.push(
+        decideInOne(identity, own, now).then((answers) => {
+          for (const [at, index] of indices.entries()) {
+            verdicts[index] = answers[at] as TimedVerdict;
+          }
+        }),
+      );
+    }
+    await Promise.all(calls);
+    return verdicts;
+  }
+
   return {
     async decide(groups, now) {
-      const verdicts: TimedVerdict[] = [];
-      const inOne = new Map<string, number[]>();
-      const calls: Promise<unknown>[] = [];
-      for (const [index, group] of groups.entries()) {
-        const parts = partsOf(group);
-        const [{ identity }] = parts as [Part];
-        if (parts.length === 1) inOne.set(identity, [...(inOne.get(identity) ?? []), index]);
-        else calls.push(decideAcross(parts, now).then((verdict) => (verdicts[index] = verdict)));
-      }
-      for (const [identity, indices] of inOne) {
-        const own = indices.map((index) => groups[index] as Group);
-        calls.push(
-          decideInOne(identity, own, now).then((answers) => {
-            for (const [at, index] of indices.entries()) {
-              verdicts[index] = answers[at] as TimedVerdict;
-            }
-          }),
-        );
-      }
-      await Promise.all(calls).catch(() => {
-        throw new StoreError("unreachable", "a Durable Object did not answer");
-      });
+      const verdicts = await Promise.all(
+        groups.map((group) => Promise.all(group.map((counter) => choose(counter, now)))),
+      )
+        .then((chosen) => decideGroups(chosen, now))
+        .catch(unreachable);
       return { now: (verdicts[0] as TimedVerdict).now, groups: verdicts };
     },
+
+    async adjust(counters, now) {
+      const tallies: Tally[] = [];
+      const calls = partsOf(counters).map(async (part) => {
+        const adjusted: Tally[] = await objectOf(part.identity).adjust(part.counters, now);
+        for (const [at, tally] of adjusted.entries()) {
+          tallies[part.positions[at] as number] = tally;
+        }
+      });
+      await Promise.all(calls).catch(unreachable);
+      return tallies;
+    },
+
+    async reset(counters, now) {
+      const calls = partsOf(counters).map((part) =>
+        objectOf(part.identity).reset(part.counters, now),
+      );
+      await Promise.all(calls).catch(unreachable);
+    },
   };
+}
+
+function unreachable(): never {
+  throw new StoreError("unreachable", "a Durable Object did not answer");
+}
+
+function partOf(counter: Counter): Part {
+  return { identity: counter.identity, counters: [counter], positions: [0] };
 }
 
 /** A group's counters by the object they live in, in the order in which objects are asked. */
@@ -137,10 +188,9 @@ function assemble(answers: readonly Answer[], admitted: boolean): TimedVerdict {
     // What was held and given back is no longer part of the count.
     const returned = !admitted && verdict.hold !== undefined;
     for (const [index, tally] of verdict.tallies.entries()) {
-      const { cost } = part.counters[index] as Counter;
-      tallies[part.positions[index] as number] = returned
-        ? { ...tally, count: tally.count - cost }
-        : tally;
+      const { cost, checkOnly } = part.counters[index] as Counter;
+      tallies[part.positions[index] as number] =
+        returned && !checkOnly ? { ...tally, count: tally.count - cost } : tally;
     }
   }
   const [first] = answers as [Answer];

@@ -1,4 +1,4 @@
-import { type Counter, hasRoom, storedKey } from "../engine/fixed-window.ts";
+import { type Counter, hasRoom, storedKey, type Tally } from "../engine/fixed-window.ts";
 
 /** A conditional charge whose fate is still open. */
 export interface Hold {
@@ -40,13 +40,16 @@ export class Holds {
   }
 
   /**
-   * For counters that have no room: a promise of the next hold's end, if the open ones could make
-   * room for all of them by being given back; otherwise undefined, and waiting is in vain.
+   * For counters of which some have no room: a promise of the next hold's end, if the open ones
+   * could make room for all by being given back; otherwise undefined, and waiting is in vain.
    */
-  hope(counters: readonly Counter[], counts: readonly number[], now: number) {
+  hope(counters: readonly Counter[], tallies: readonly Tally[], now: number) {
+    if (this.#open.size === 0) return undefined;
     const relevant = new Set<OpenHold>();
     for (const [index, counter] of counters.entries()) {
-      const count = counts[index] as number;
+      const { count, banMs } = tallies[index] as Tally;
+      // One that is banned by this very decision may be spared by a hold that is given back.
+      if (banMs > 0 && banMs !== counter.banMs) return undefined;
       if (hasRoom(counter, count)) continue;
       const key = storedKey(counter, now);
       let held = 0;
@@ -62,6 +65,6 @@ export class Holds {
 }
 
 function costOn(key: string, { counters, now }: Hold): number {
-  const held = counters.find((counter) => storedKey(counter, now) === key);
+  const held = counters.find((counter) => !counter.checkOnly && storedKey(counter, now) === key);
   return held?.cost ?? 0;
 }

@@ -1,4 +1,4 @@
-import type { Counter, GroupVerdict } from "../engine/fixed-window.ts";
+import type { Counter, GroupVerdict, Tally } from "../engine/fixed-window.ts";
 
 /** What a store answers: a verdict for each group, and the time by which it decided. */
 export interface Verdict {
@@ -12,16 +12,25 @@ export interface Verdict {
  *
  * - **Atomic.** A group is charged as a whole or not at all, and no two decisions see a counter
  *   between. Groups are independent of each other: a rule in shadow mode is one of its own.
- * - **Exact.** A window never admits more than its limit, under any concurrency.
- * - **Its own clock**, unless `now` is given.
- * - **Over the limit is no error.** A store throws a `StoreError` only when it cannot decide; what
- *   it was asked may then have been charged or not, so nobody asks again.
+ * - **Exact.** A decision never takes a counter above its ceiling, under any concurrency.
+ * - **Its own clock**, unless `now` is given: milliseconds since the Unix epoch, where the caller's
+ *   clock is to place the windows.
+ * - **Over the limit is no error.** A store throws a `StoreError` only when it cannot do what it
+ *   was asked; that may then have been done or not, so nobody asks again.
  * - Keys arrive hashed: a store may keep and show them.
  */
 export interface Store {
-  /**
-   * @param groups at least one, of at least one counter each; a key stands only once among them
-   * @param now milliseconds since the Unix epoch, where the caller's clock is to place the windows
-   */
+  /** @param groups at least one, of at least one counter each; a key stands only once among them */
   decide(groups: readonly (readonly Counter[])[], now?: number): Promise<Verdict>;
+
+  /**
+   * Adds each counter's cost without asking for room, or takes a negative one off: what a response
+   * turned out to cost, and refunds. A count stays from 0 to 2^53 − 1.
+   *
+   * @returns what was left of each counter
+   */
+  adjust(counters: readonly Counter[], now?: number): Promise<readonly Tally[]>;
+
+  /** Makes clients new to these counters: nothing used in the current window, and no ban. */
+  reset(counters: readonly Counter[], now?: number): Promise<void>;
 }

@@ -1,7 +1,8 @@
 import { errors, Redis } from "@upstash/redis/cloudflare";
-import { type Counter, type GroupVerdict, storedKey } from "../engine/fixed-window.ts";
-import { type Clock, fixedWindowScript } from "./fixed-window-script.ts";
-import type { Store, Verdict } from "./store.ts";
+import { banKey, type Counter, storedKey } from "../engine/fixed-window.ts";
+import { adjustScript, type Clock, decideScript, resetScript } from "./fixed-window-script.ts";
+import { readTallies, readVerdict } from "./script-reply.ts";
+import type { Store } from "./store.ts";
 import { StoreError } from "./store-error.ts";
 
 export interface UpstashOptions {
@@ -21,12 +22,11 @@ export interface UpstashOptions {
  * other failure is tried again: the first call may have been charged.
  */
 export function upstashStore({ url, token, clock, timeoutMs }: UpstashOptions): Store {
-  const script = fixedWindowScript(clock);
-  let digest: string | undefined;
   const redis = new Redis({
     url,
     token,
-    // The client's own defaults: five retries over 4.3 s, batching across requests, base64, guessing types.
+    // The client's own defaults: five retries over 4.3 s, batching across requests, base64,
+    // guessing types.
     retry: { retries: 0 },
     enableAutoPipelining: false,
     enableTelemetry: false,
@@ -36,68 +36,71 @@ export function upstashStore({ url, token, clock, timeoutMs }: UpstashOptions): 
     signal: () => AbortSignal.timeout(timeoutMs),
   });
 
-  async function run(keys: string[], args: number[]): Promise<unknown> {
-    digest ??= await sha1(script);
-    try {
-      return await redis.evalsha(digest, keys, args);
-    } catch (error) {
-      // The client's error goes on to quote the command, so only its beginning can be trusted.
-      if (!(error instanceof errors.UpstashError) || !error.message.startsWith("NOSCRIPT")) {
-        throw error;
-      }
-      return await redis.eval(script, keys, args);
-    }
-  }
+  /** Runs a script over counters and reads its reply; `args` is what it takes behind the time. */
+  function runner(script: string) {
+    let digest: string | undefined;
 
-  return {
-    async decide(groups, now = Date.now()) {
-      const counters = groups.flat();
-      const keys = counters.map((counter) => keyOf(counter, clock, now));
-      const args = [clock === "edge" ? now : 0, ...groups.flatMap(argsOf)];
+    async function call(keys: string[], args: number[]): Promise<unknown> {
+      digest ??= await sha1(script);
       try {
-        return readReply(await run(keys, args), groups);
+        return await redis.evalsha(digest, keys, args);
+      } catch (error) {
+        // The client's error goes on to quote the command, so only its beginning can be trusted.
+        if (!(error instanceof errors.UpstashError) || !error.message.startsWith("NOSCRIPT")) {
+          throw error;
+        }
+        return await redis.eval(script, keys, args);
+      }
+    }
+
+    return async function run<Result>(
+      counters: readonly Counter[],
+      now: number,
+      args: number[],
+      read: (reply: unknown) => Result,
+    ): Promise<Result> {
+      const keys = counters.flatMap((counter) => keysOf(counter, clock, now));
+      try {
+        return read(await call(keys, [clock === "edge" ? now : 0, ...args]));
       } catch (error) {
         throw failureOf(error, counters);
       }
+    };
+  }
+
+  const decide = runner(decideScript(clock));
+  const adjust = runner(adjustScript(clock));
+  const reset = runner(resetScript(clock));
+
+  return {
+    decide(groups, now = Date.now()) {
+      const args = groups.flatMap((group) => [group.length, ...group.flatMap(argsOf)]);
+      return decide(groups.flat(), now, args, (reply) => readVerdict(reply, groups));
+    },
+    adjust(counters, now = Date.now()) {
+      return adjust(counters, now, counters.flatMap(argsOf), (reply) =>
+        readTallies(reply, counters),
+      );
+    },
+    reset(counters, now = Date.now()) {
+      return reset(counters, now, counters.flatMap(argsOf), () => undefined);
     },
   };
 }
 
-function keyOf(counter: Counter, clock: Clock, now: number): string {
-  return clock === "edge" ? storedKey(counter, now) : counter.key;
+function keysOf(counter: Counter, clock: Clock, now: number): string[] {
+  const keyOf = (each: Counter) => (clock === "edge" ? storedKey(each, now) : each.key);
+  const keys = [keyOf(counter)];
+  if (counter.banMs) keys.push(banKey(counter));
+  if (counter.or) keys.push(keyOf(counter.or));
+  return keys;
 }
 
-function argsOf(counters: readonly Counter[]): number[] {
-  return [
-    counters.length,
-    ...counters.flatMap(({ limit, cost, windowMs, offsetMs }) => [limit, cost, windowMs, offsetMs]),
-  ];
-}
-
-/** Reads the script's reply, trusting nothing in it. */
-function readReply(reply: unknown, groups: readonly (readonly Counter[])[]): Verdict {
-  const integers = Array.isArray(reply) ? [...reply] : [];
-  const next = (min: number, max: number): number => {
-    const value: unknown = integers.shift();
-    if (!Number.isSafeInteger(value)) throw nonsense();
-    if ((value as number) < min || (value as number) > max) throw nonsense();
-    return value as number;
-  };
-  const now = next(0, Number.MAX_SAFE_INTEGER);
-  const verdicts = groups.map((counters): GroupVerdict => {
-    const admitted = next(0, 1) === 1;
-    const tallies = counters.map(({ windowMs }) => ({
-      count: next(0, Number.MAX_SAFE_INTEGER),
-      resetMs: next(1, windowMs),
-    }));
-    return { admitted, tallies };
-  });
-  if (integers.length > 0) throw nonsense();
-  return { now, groups: verdicts };
-}
-
-function nonsense(): StoreError {
-  return new StoreError("nonsense", "the script's reply is not the integers asked for");
+function argsOf(counter: Counter): number[] {
+  const { limit, windowMs, offsetMs, cost, ceiling, rollsOver, checkOnly, banMs = 0, or } = counter;
+  const flags = [Number(rollsOver ?? false), Number(checkOnly ?? false)];
+  const other = or ? [1, or.limit, or.ceiling] : [0];
+  return [limit, windowMs, offsetMs, cost, ceiling, ...flags, banMs, ...other];
 }
 
 /** The failure that a call's error stands for. */
@@ -114,7 +117,9 @@ function failureOf(error: unknown, counters: readonly Counter[]): StoreError {
   }
   // The client stumbles over JSON that has neither a result nor an error; a connection that is
   // refused or breaks is a plain Error in workerd.
-  return error instanceof TypeError ? nonsense() : new StoreError("unreachable", "no connection");
+  return error instanceof TypeError
+    ? new StoreError("nonsense", "the answer has neither a result nor an error")
+    : new StoreError("unreachable", "no connection");
 }
 
 /**

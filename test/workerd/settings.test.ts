@@ -48,6 +48,46 @@ describe("the store", () => {
   });
 });
 
+describe("the secrets", () => {
+  const exempt = (secret: string) => ({ headers: { "x-internal": { secret } } });
+  const rule = (name: string, secret: string) => ({
+    name,
+    limit: 1,
+    window: 1,
+    exempt: exempt(secret),
+  });
+  const config = defineConfig({
+    rules: [rule("a", "INTERNAL"), rule("b", "INTERNAL"), rule("c", "PROBE")],
+    jwt: { secret: "JWT" },
+  });
+
+  it("are those that the configuration names, and no others", () => {
+    const bindings = { INTERNAL: "i", PROBE: "p\n", JWT: "j", OTHER: "o" };
+    const { secrets, faults } = readSettings(config, bindings);
+    expect([...secrets]).toEqual([
+      ["INTERNAL", "i"],
+      ["PROBE", "p"],
+      ["JWT", "j"],
+    ]);
+    expect(faults).toEqual([]);
+  });
+
+  it("are faults when they are not set, each told once", () => {
+    const { secrets, faults } = readSettings(config, { PROBE: " ", JWT: 5 });
+    expect(secrets.size).toBe(0);
+    expect(faults).toEqual([
+      "INTERNAL is not set: nobody is exempt by it from the rule a",
+      "PROBE is not set: nobody is exempt by it from the rule c",
+      "JWT is not set: no token is verified, and no claim counts",
+    ]);
+  });
+
+  it("are none where none is named", () => {
+    const options = { jwt: { jwks: "https://issuer.example.com/jwks.json" } };
+    expect(settings(options, { JWT: "j" })).toMatchObject({ secrets: new Map(), faults: [] });
+  });
+});
+
 describe("the origin", () => {
   const url = (text: string) => settings({}, { ORIGIN_URL: text }).origin;
 

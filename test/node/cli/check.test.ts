@@ -30,9 +30,9 @@ const GOOD = {
 };
 
 const FIVE_FAULTS = {
-  rules: [{ name: "Log in", key: "jwt:sub", limit: -1, window: "1x", capacity: 5 }],
+  rules: [{ name: "Log in", key: "user", limit: -1, window: "1x", lease: 5 }],
 };
-const FAULTY_PATHS = ["name", "key", "limit", "window", "capacity"].map(
+const FAULTY_PATHS = ["name", "key", "limit", "window", "lease"].map(
   (field) => `rules[0].${field}`,
 );
 
@@ -65,6 +65,50 @@ describe("check, of a good configuration", () => {
     expect(new Set(starts).size).toBe(1);
   });
 
+  test("shows what few rules have in a column of its own", async () => {
+    const everything = {
+      name: "llm",
+      limit: 500,
+      window: "1m",
+      capacity: 900,
+      maxReserved: 5,
+      start: "spread",
+      shards: 4,
+      cost: "header:x-tokens",
+      count: { status: [200, 201] },
+      tiers: { by: "header:plan", limits: { pro: { limit: 5000, window: "1m" } } },
+      exempt: { ips: ["10.0.0.0/8"], headers: { "x-internal": { secret: "INTERNAL" } } },
+      ban: 900,
+      retryJitter: "10s",
+    };
+    const { stdout } = await check("rules.json", { rules: [everything, GOOD.rules[2]] });
+    const [, , headings, llm, all] = stdout.trimEnd().split("\n");
+    expect(headings).toMatch(/ ALSO$/);
+    expect(llm).toContain(" 500 per 1m (up to 900, 5 ahead) ");
+    expect(llm).toMatch(
+      / not 10\.0\.0\.0\/8 x-internal; header:plan: pro 5000 per 1m; windows spread; 4 shards; costs header:x-tokens; counts 200 201; ban 15m; jitter 10s$/,
+    );
+    expect(all).toMatch(/ enforce$/);
+  });
+
+  test("with --json prints tiers by their names and exempt networks", async () => {
+    const tiers = { by: "header:plan", limits: { pro: { limit: 50, window: "1m" } } };
+    const exempt = { ips: ["10.0.0.0/8", "::1"] };
+    const rules = [{ ...GOOD.rules[2], tiers, exempt }];
+    const { stdout } = await check("rules.json", { rules }, "--json");
+    expect(JSON.parse(stdout).rules).toMatchObject([
+      {
+        tiers: { windows: { pro: [{ limit: 50 }] } },
+        exempt: {
+          networks: [
+            ["10.0.0.0", 8],
+            ["::1", 128],
+          ],
+        },
+      },
+    ]);
+  });
+
   test("says so when it has no rules", async () => {
     const { code, stdout } = await check("rules.json", { rules: [] });
     expect(stdout).toBe("rules.json is ok: no rules, so every request passes.\n");
@@ -82,7 +126,16 @@ describe("check, of a good configuration", () => {
         expect.objectContaining({ name: "search", mode: "shadow" }),
         expect.objectContaining({
           name: "all",
-          windows: [{ policy: "all", limit: 0, windowMs: 90_000, offsetMs: 0 }],
+          windows: [
+            {
+              policy: "all",
+              limit: 0,
+              capacity: 0,
+              maxReserved: 0,
+              windowMs: 90_000,
+              offsetMs: 0,
+            },
+          ],
         }),
       ],
     });

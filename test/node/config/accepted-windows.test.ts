@@ -64,6 +64,7 @@ describe("a window's offset is its start modulo its length", () => {
     ["1969-12-31T23:59:50Z", "1m", 50_000],
     ["1969-12-31T23:00:00Z", "1d", 23 * 60 * MINUTE_MS],
     ["1969-12-31T00:00:00Z", "1d", 0],
+    ["spread", "1d", 0],
   ])("%s, %s → %i ms", ([start, window, offsetMs]) => {
     expect(definedRule({ start, window }).windows).toMatchObject([{ offsetMs }]);
   });

@@ -12,6 +12,7 @@ describe("a key", () => {
     ["query:user id", [[{ kind: "query", name: "user id" }]]],
     ["query:a:b", [[{ kind: "query", name: "a:b" }]]],
     ["param:id", [[{ kind: "param", name: "id" }]]],
+    ["custom:tenant_id", [[{ kind: "custom", name: "tenant_id" }]]],
     [
       "header:a | cookie:b | ip",
       [[{ kind: "header", name: "a" }, { kind: "cookie", name: "b" }, { kind: "ip" }]],

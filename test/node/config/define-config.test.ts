@@ -27,6 +27,20 @@ const EXAMPLE: ConfigInput = {
   ],
 };
 
+const ONE_MINUTE = { maxReserved: 0, windowMs: 60_000, offsetMs: 0 };
+const ONE_HOUR = { ...ONE_MINUTE, windowMs: 3_600_000 };
+/** What a rule does that says nothing of it. */
+const DEFAULTS = {
+  spread: false,
+  shards: 1,
+  cost: 1,
+  countStatus: undefined,
+  tiers: undefined,
+  exempt: undefined,
+  banMs: undefined,
+  retryJitterMs: 0,
+};
+
 describe("a good configuration", () => {
   test("comes back with its rules read and every default filled in", () => {
     expect(defineConfig(EXAMPLE)).toEqual({
@@ -35,7 +49,8 @@ describe("a good configuration", () => {
           name: "login",
           match: { methods: ["POST"], paths: ["/login", "/password-reset"] },
           key: [[{ kind: "ip" }]],
-          windows: [{ policy: "login", limit: 5, windowMs: 60_000, offsetMs: 0 }],
+          windows: [{ policy: "login", limit: 5, capacity: 5, ...ONE_MINUTE }],
+          ...DEFAULTS,
           mode: "enforce",
           onError: "closed",
         },
@@ -44,9 +59,10 @@ describe("a good configuration", () => {
           match: { paths: ["/search"] },
           key: [[{ kind: "header", name: "x-api-key" }, { kind: "ip" }]],
           windows: [
-            { policy: "search/1m", limit: 33, windowMs: 60_000, offsetMs: 0 },
-            { policy: "search/1h", limit: 2000, windowMs: 3_600_000, offsetMs: 0 },
+            { policy: "search/1m", limit: 33, capacity: 33, ...ONE_MINUTE },
+            { policy: "search/1h", limit: 2000, capacity: 2000, ...ONE_HOUR },
           ],
+          ...DEFAULTS,
           mode: "enforce",
           onError: "open",
         },
@@ -89,13 +105,13 @@ describe("a configuration with faults", () => {
   const FIVE_FAULTS = {
     rules: [
       { name: "Log in", key: "ip", limit: 5, window: "1m" },
-      { name: "search", key: "jwt:sub", limit: -1, window: "1x" },
+      { name: "search", key: "user:sub", limit: -1, window: "1x" },
       { name: "export", limt: 5, window: "1h" },
     ],
   };
   const FIVE = [
     ["rules[0].name", 'got "Log in"; allowed: 1 to 64 of a-z, 0-9, - and _'],
-    ["rules[1].key", 'got "jwt:sub"; allowed: ip, host, path'],
+    ["rules[1].key", 'got "user:sub"; allowed: ip, host, path'],
     ["rules[1].limit", "got -1; allowed: a whole number from 0 to 999999999999999"],
     ["rules[1].window", 'got "1x"; allowed: "10s", "1m", "1h", "1d", "1w"'],
     ["rules[2].limt", 'unknown field; did you mean "limit"?; allowed: name, match, key, limit'],

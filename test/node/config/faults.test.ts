@@ -12,10 +12,10 @@ describe("tells faults apart", () => {
   });
 
   test("by reporting every unknown field at its own path", () => {
-    const faults = faultsOf({ ...withRule({ ban: 1, cost: 2 }), bogus: 1, "a b": 2 });
+    const faults = faultsOf({ ...withRule({ lease: 1, burst: 2 }), bogus: 1, "a b": 2 });
     expect(faults.map(({ path }) => path)).toEqual([
-      "rules[0].ban",
-      "rules[0].cost",
+      "rules[0].lease",
+      "rules[0].burst",
       "bogus",
       '["a b"]',
     ]);

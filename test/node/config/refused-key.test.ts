@@ -1,5 +1,5 @@
-import { describe } from "vitest";
-import { type Refused, refuses, withRule } from "./fixtures.ts";
+import { describe, expect, test } from "vitest";
+import { faultsOf, type Refused, refuses, rule, withRule } from "./fixtures.ts";
 
 describe("refuses a key", () => {
   const key = (value: unknown, ...says: string[]): Refused => [
@@ -13,8 +13,11 @@ describe("refuses a key", () => {
       "",
       "IP",
       "user",
-      "jwt:sub",
-      "custom:x",
+      "jwt:",
+      "jwt:a b",
+      "jwt:a/b",
+      "custom",
+      "custom:a-b",
       "ip |",
       "| ip",
       "header",
@@ -34,16 +37,16 @@ describe("refuses a key", () => {
       key(
         value,
         `got ${JSON.stringify(value)}`,
-        "allowed: ip, host, path, method, country, asn, ja4, global, header:NAME, cookie:NAME, query:NAME, param:NAME",
+        "allowed: ip, host, path, method, country, asn, ja4, global, header:NAME, cookie:NAME, query:NAME, param:NAME, jwt:CLAIM, custom:NAME",
         '"a | b" for the first one present',
         "a list for all of them together",
       ),
     ),
     [
       "one of a list",
-      withRule({ key: ["ip", "jwt:sub"] }),
+      withRule({ key: ["ip", "user:sub"] }),
       "rules[0].key[1]",
-      'got "jwt:sub"; allowed: ip, host',
+      'got "user:sub"; allowed: ip, host',
     ],
     key("param:name", 'got "param:name"; allowed: a parameter of match.paths, which has id'),
     key("param:i", "allowed: a parameter of match.paths, which has id"),
@@ -55,4 +58,26 @@ describe("refuses a key", () => {
       "allowed: a parameter of match.paths, which has none",
     ],
   ]);
+});
+
+describe("refuses a claim without jwt to verify it", () => {
+  const says = "allowed: a claim only beside jwt, at the top level";
+  const tiers = { by: "header:plan | jwt:plan", limits: { pro: { limit: 9, window: 60 } } };
+  refuses([
+    ["as a key", withRule({ key: "jwt:sub" }), "rules[0].key", `got "jwt:sub"; ${says}`],
+    ["as an alternative", withRule({ key: "ip | jwt:sub" }), "rules[0].key", says],
+    ["in a list", withRule({ key: ["ip", "jwt:sub"] }), "rules[0].key", says],
+    ["of tiers", withRule({ tiers }), "rules[0].tiers.by", `got "jwt:plan"; ${says}`],
+  ]);
+
+  test("beside faults of other rules and of its own", () => {
+    const rules = [rule({ name: "a", key: "jwt:sub", limit: -1 }), rule({ name: "b", window: 0 })];
+    const paths = faultsOf({ rules }).map(({ path }) => path);
+    expect(paths.sort()).toEqual(["rules[0].key", "rules[0].limit", "rules[1].window"]);
+  });
+
+  test("but not where jwt is itself at fault", () => {
+    const config = { ...withRule({ key: "jwt:sub" }), jwt: { secret: "a-b" } };
+    expect(faultsOf(config).map(({ path }) => path)).toEqual(["jwt.secret"]);
+  });
 });

@@ -50,6 +50,8 @@ describe("refuses limits", () => {
     rule("of a window that is undefined", { ...quota, window: undefined }, "window", "missing"),
     rule("beside a limit", { limits: [quota], limit: 5 }, "limit", "got 5"),
     rule("beside a window", { limits: [quota], window: 60 }, "window", "got 60"),
+    rule("beside a capacity", { limits: [quota], capacity: 9 }, "capacity", "got 9"),
+    rule("beside maxReserved", { limits: [quota], maxReserved: 0 }, "maxReserved", "got 0"),
   ]);
 
   test("beside both limit and window, at each of the two", () => {

@@ -57,21 +57,45 @@ describe.runIf(server.kind === "redis-server")("Redis commands per decision", ()
     expect(await commandsOf(() => store.decide([[quota]]))).toEqual({ ...within, ...time });
   });
 
-  it("are one for each further counter", async () => {
+  // What each feature adds, by the edge's clock and in a window that is open: docs/cost.md.
+  const rolling = { ceiling: 8, rollsOver: true };
+  const full = { limit: 1 };
+  it.each<[string, Partial<Counter>[], Record<string, number>]>([
+    ["three counters", [{}, {}, {}], { bitfield: 3 }],
+    ["a counter that rolls over", [rolling], { get: 1, set: 1 }],
+    ["one that is only checked", [{ checkOnly: true }], { bitfield_ro: 1 }],
+    ["one that costs nothing", [{ cost: 0 }], { bitfield_ro: 1 }],
+    ["one with a ban", [{ banMs: 60_000 }], { pttl: 1, bitfield: 1 }],
+    ["two shards to choose from", [{ or: counter() }], { bitfield_ro: 2, bitfield: 1 }],
+    ["a denial by the second of two", [{}, full], { bitfield: 3 }],
+    ["a denial by one that rolls over", [{ limit: 1, rollsOver: true }], { get: 1 }],
+  ])("for %s", async (_, fields, expected) => {
     const store = storeWith("edge");
-    const counters = [counter(), counter(), counter()];
-    await store.decide([counters]);
-    expect(await commandsOf(() => store.decide([counters]))).toEqual({ evalsha: 1, bitfield: 3 });
+    const counters = fields.map((each) => counter({ windowMs: 3_600_000, ...each }));
+    // Twice, for both of two shards to have been opened.
+    await store.decide([counters.map((each) => ({ ...each, checkOnly: false }))]);
+    await store.decide([counters.map((each) => ({ ...each, checkOnly: false }))]);
+    expect(await commandsOf(() => store.decide([counters]))).toEqual({ evalsha: 1, ...expected });
   });
 
-  it("are one more where a denied request's charge of another counter is taken back", async () => {
+  it("for who goes over the limit and is banned, and for who is banned already", async () => {
     const store = storeWith("edge");
-    const [room, full] = [counter(), counter({ limit: 1 })];
-    await store.decide([[room, full]]);
-    expect(await commandsOf(() => store.decide([[room, full]]))).toEqual({
-      evalsha: 1,
-      bitfield: 3,
-    });
+    const banned = counter({ limit: 1, banMs: 60_000, windowMs: 3_600_000 });
+    await store.decide([[banned]]);
+    const over = { evalsha: 1, pttl: 1, bitfield: 1, set: 1 };
+    expect(await commandsOf(() => store.decide([[banned]]))).toEqual(over);
+    const already = { evalsha: 1, pttl: 1, bitfield_ro: 1 };
+    expect(await commandsOf(() => store.decide([[banned]]))).toEqual(already);
+  });
+
+  it("for an adjustment, and for a reset", async () => {
+    const store = storeWith("edge");
+    const quota = counter({ windowMs: 3_600_000, cost: 2 });
+    await store.adjust([quota]);
+    await store.reset([quota]);
+    expect(await commandsOf(() => store.adjust([quota]))).toEqual(opened);
+    expect(await commandsOf(() => store.adjust([quota]))).toEqual(within);
+    expect(await commandsOf(() => store.reset([quota]))).toEqual({ evalsha: 1, del: 1 });
   });
 });
 
@@ -114,6 +138,16 @@ describe.each(["redis", "edge"] as const)("the script by the clock %s", (clock) 
       await store.decide([[counters[index] as Counter]]);
       expect(await redis.pexpiretime(stored as string)).toBe(expiresAt);
     }
+  });
+
+  it("keeps what rolls over until later windows have granted all that is used of it", async () => {
+    const windowMs = 3_600_000;
+    const hourly = counter({ limit: 10, ceiling: 40, cost: 25, rollsOver: true, windowMs });
+    const { groups } = await store.decide([[hourly]]);
+    const reset = groups[0]?.tallies[0]?.resetMs as number;
+    const ttl = await redis.pttl(hourly.key);
+    expect(ttl).toBeLessThanOrEqual(reset + 2 * windowMs + 1000);
+    expect(ttl).toBeGreaterThan(reset + 2 * windowMs);
   });
 
   it("keeps counting when Redis has forgotten its scripts, and asks twice only then", async () => {

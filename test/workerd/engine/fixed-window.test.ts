@@ -1,5 +1,10 @@
 import { describe, expect, it } from "vitest";
-import { decideGroup, storedKey, windowAt } from "../../../src/engine/fixed-window.ts";
+import {
+  type Counter,
+  decideGroup,
+  storedKey,
+  windowAt,
+} from "../../../src/engine/fixed-window.ts";
 import { memoryStore } from "../../../src/stores/memory.ts";
 import { counter } from "../../suite/counters.ts";
 
@@ -34,25 +39,39 @@ describe("a window", () => {
 });
 
 describe("a group", () => {
+  /** Decides with so much of each counter used. */
+  function decide(counters: Counter[], counts: number[], now: number) {
+    const rows = new Map(
+      counters.map((counter, index) => [
+        storedKey(counter, now),
+        { window: windowAt(now, counter).index, count: counts[index] as number, expiresAt: 1e15 },
+      ]),
+    );
+    const { verdict, writes } = decideGroup(counters, now, (key) => rows.get(key));
+    return { ...verdict, written: [...writes.values()].map((row) => row?.count) };
+  }
+
   it("is admitted when each of its counters has room, and charged for all", () => {
     const counters = [counter({ limit: 5 }), counter({ limit: 9, cost: 3 })];
-    expect(decideGroup(counters, [4, 6], 0)).toEqual({
+    expect(decide(counters, [4, 6], 0)).toEqual({
       admitted: true,
       tallies: [
-        { count: 5, resetMs: MINUTE },
-        { count: 9, resetMs: MINUTE },
+        { count: 5, resetMs: MINUTE, banMs: 0 },
+        { count: 9, resetMs: MINUTE, banMs: 0 },
       ],
+      written: [5, 9],
     });
   });
 
   it("is denied when one has none, and charged for nothing", () => {
     const counters = [counter({ limit: 5 }), counter({ limit: 9, cost: 3 })];
-    expect(decideGroup(counters, [4, 7], 59_999)).toEqual({
+    expect(decide(counters, [4, 7], 59_999)).toEqual({
       admitted: false,
       tallies: [
-        { count: 4, resetMs: 1 },
-        { count: 7, resetMs: 1 },
+        { count: 4, resetMs: 1, banMs: 0 },
+        { count: 7, resetMs: 1, banMs: 0 },
       ],
+      written: [],
     });
   });
 });

@@ -1,5 +1,5 @@
 import { describe, expect, it, vi } from "vitest";
-import { type ConfigInput, defineConfig } from "../../../src/config/index.ts";
+import { type Config, type ConfigInput, defineConfig } from "../../../src/config/index.ts";
 import { createLimiter } from "../../../src/limiter/limiter.ts";
 import { memoryStore } from "../../../src/stores/memory.ts";
 import type { Store } from "../../../src/stores/store.ts";
@@ -14,18 +14,30 @@ function limiterOf(
   options: Omit<ConfigInput, "rules"> = {},
 ) {
   const config = defineConfig({ ...options, rules });
-  const decide = createLimiter(config, store);
-  return (...identities: string[]) =>
-    decide(config.rules.map((rule, index) => ({ rule, identity: identities[index] ?? "someone" })));
+  const limiter = createLimiter(config, store);
+  return (...identities: string[]) => limiter.decide(subjectsOf(config, identities));
+}
+
+function subjectsOf({ rules }: Config, identities: string[] = []) {
+  return rules.map((rule, index) => {
+    return { rule, windows: rule.windows, identity: identities[index] ?? "someone" };
+  });
 }
 
 /** A memory store whose own clock stands still. */
 function atTime(now: number): Store {
   const store = memoryStore();
-  return { decide: (groups, given) => store.decide(groups, given ?? now) };
+  return {
+    decide: (groups, given) => store.decide(groups, given ?? now),
+    adjust: (counters, given) => store.adjust(counters, given ?? now),
+    reset: (counters, given) => store.reset(counters, given ?? now),
+  };
 }
 
-const failing = (error: unknown): Store => ({ decide: () => Promise.reject(error) });
+function failing(error: unknown): Store {
+  const fail = () => Promise.reject(error);
+  return { decide: fail, adjust: fail, reset: fail };
+}
 
 describe("a decision", () => {
   it("says of every policy what is left of it and until when", async () => {
@@ -42,6 +54,7 @@ describe("a decision", () => {
     expect(await decide()).toEqual({
       outcome: "allowed",
       shadow: [],
+      honouredAfterMs: 0,
       quotas: [
         quota("login", 5, 60_000, 4, 60_000),
         quota("search/1m", 33, 60_000, 32, 60_000),
@@ -118,7 +131,7 @@ describe("a rule in shadow mode", () => {
 
   it("never denies, and says when it would have", async () => {
     const decide = limiterOf([trial]);
-    expect(await decide()).toEqual({ outcome: "allowed", quotas: [], shadow: [] });
+    expect(await decide()).toMatchObject({ outcome: "allowed", quotas: [], shadow: [] });
     expect(await decide()).toMatchObject({
       outcome: "allowed",
       quotas: [],
@@ -163,7 +176,11 @@ describe("a decision that cannot be made", () => {
   });
 
   it("is given up at the deadline", async () => {
-    const decide = limiterOf([closed], { decide: () => new Promise(() => {}) }, { timeoutMs: 1 });
+    const decide = limiterOf(
+      [closed],
+      { ...failing(undefined), decide: () => new Promise(() => {}) },
+      { timeoutMs: 1 },
+    );
     expect(await decide()).toMatchObject({ outcome: "undecided", cause: "late", open: false });
   });
 
@@ -180,5 +197,7 @@ function quota(
   remaining: number,
   resetMs: number,
 ) {
-  return { policy, limit, windowMs, remaining, resetMs, resetAt: NOW + resetMs, violated: false };
+  const resetAt = NOW + resetMs;
+  const never = { violated: false, honouredAfterMs: 0 };
+  return { policy, limit, windowMs, remaining, resetMs, resetAt, retryAfterMs: 0, ...never };
 }

@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { parseAlternatives } from "../../../src/config/key-expression.ts";
 import { canonicalRequest } from "../../../src/request/canonical-request.ts";
-import { identityOf } from "../../../src/request/identity.ts";
+import { identityOf, type KeyContext, keyValue } from "../../../src/request/identity.ts";
+import type { Claims } from "../../../src/request/token.ts";
 
 interface Sent {
   readonly url?: string;
@@ -9,17 +10,33 @@ interface Sent {
   readonly headers?: Record<string, string>;
   readonly params?: Record<string, string>;
   readonly cf?: IncomingRequestCfProperties | object;
+  readonly claims?: Claims;
+  readonly custom?: Record<string, string>;
 }
 
 function identity(key: string | string[], sent: Sent = {}) {
+  const expression = [key].flat().map((text) => parseAlternatives(text) ?? []);
+  return identityOf(expression, contextOf(sent));
+}
+
+function value(key: string, sent: Sent = {}) {
+  return keyValue([parseAlternatives(key) ?? []], contextOf(sent));
+}
+
+function contextOf(sent: Sent): KeyContext {
   const { url = "https://api.example.com/", method = "GET", headers = {}, params = {}, cf } = sent;
   const request = new Request(url, {
     method,
     headers: { "cf-connecting-ip": "203.0.113.7", ...headers },
     ...(cf && { cf: cf as IncomingRequestCfProperties }),
   });
-  const expression = [key].flat().map((text) => parseAlternatives(text) ?? []);
-  return identityOf(expression, canonicalRequest(request, false), params, 64);
+  return {
+    request: canonicalRequest(request, false),
+    params,
+    ipv6Prefix: 64,
+    claims: async () => sent.claims,
+    custom: async (name) => sent.custom?.[name],
+  };
 }
 
 describe("an identity", () => {
@@ -37,6 +54,9 @@ describe("an identity", () => {
     ["header", "header:h", { headers: { h: "1" } }, { headers: { h: "2" } }],
     ["cookie", "cookie:c", { headers: { cookie: "c=1" } }, { headers: { cookie: "c=2" } }],
     ["param", "param:id", { params: { id: "1" } }, { params: { id: "2" } }],
+    ["jwt", "jwt:sub", { claims: { sub: "1" } }, { claims: { sub: "2" } }],
+    ["a jwt's number", "jwt:id", { claims: { id: 1 } }, { claims: { id: 2 } }],
+    ["custom", "custom:tenant", { custom: { tenant: "1" } }, { custom: { tenant: "2" } }],
     ["country", "country", { cf: { country: "DE" } }, { cf: { country: "FR" } }],
     ["asn", "asn", { cf: { asn: 1 } }, { cf: { asn: 2 } }],
     [
@@ -89,6 +109,17 @@ describe("an identity", () => {
     ["query:key", { url: "https://x/?key=real&key=decoy" }],
     ["param:id", {}],
     ["param:__proto__", {}],
+    ["jwt:sub", {}],
+    ["jwt:sub", { claims: {} }],
+    ["jwt:sub", { claims: { sub: "" } }],
+    ["jwt:sub", { claims: { sub: { id: 1 } } }],
+    ["jwt:sub", { claims: { sub: ["a"] } }],
+    ["jwt:sub", { claims: { sub: true } }],
+    ["jwt:sub.id", { claims: { sub: { id: "1" } } }],
+    ["jwt:__proto__", { claims: {} }],
+    ["jwt:constructor", { claims: {} }],
+    ["custom:tenant", {}],
+    ["custom:tenant", { custom: { tenant: "" } }],
     ["country", {}],
     ["asn", {}],
     ["ja4", { cf: { botManagement: {} } }],
@@ -145,6 +176,8 @@ describe("an identity", () => {
       identity("query:a", { url: `https://x/?a=${value}` }),
       identity("param:a", { params: { a: value } }),
       identity("host", { url: `https://${value}/` }),
+      identity("jwt:a", { claims: { a: value } }),
+      identity("custom:a", { custom: { a: value } }),
     ]);
     expect(new Set(ids).size).toBe(ids.length);
   });
@@ -152,5 +185,19 @@ describe("an identity", () => {
   it("is short, however long the value", async () => {
     const long = await identity("header:h", { headers: { h: "x".repeat(100_000) } });
     expect(long).toHaveLength(22);
+  });
+});
+
+describe("a key's value", () => {
+  it.each<[string, Sent, string | undefined]>([
+    ["header:plan", { headers: { plan: "pro" } }, "pro"],
+    ["jwt:plan | header:plan", { headers: { plan: "pro" }, claims: { plan: "max" } }, "max"],
+    ["jwt:plan | header:plan", { headers: { plan: "pro" } }, "pro"],
+    ["custom:plan", { custom: { plan: "pro" } }, "pro"],
+    ["ip", {}, "203.0.113.7"],
+    ["header:plan", {}, undefined],
+    ["header:plan | jwt:plan", { headers: { plan: "" } }, undefined],
+  ])("of %s with %j is %j: no address stands in", async (key, sent, expected) => {
+    expect(await value(key, sent)).toBe(expected);
   });
 });

@@ -5,8 +5,10 @@ import { storeSuite } from "../../suite/store-suite.ts";
 
 const { restUrl: url, restToken: token } = inject("redis");
 
-storeSuite("Upstash Redis, the edge's clock", () =>
-  upstashStore({ url, token, clock: "edge", timeoutMs: 10_000 }),
+storeSuite(
+  "Upstash Redis, the edge's clock",
+  () => upstashStore({ url, token, clock: "edge", timeoutMs: 10_000 }),
+  { expiresByItself: true },
 );
 
 describe("the Upstash store", () => {
@@ -40,14 +42,18 @@ describe("the Upstash store", () => {
     ["text that is not JSON", () => new Response("OK"), "nonsense"],
     ["null", json(null), "nonsense"],
     ["a result of null", json({ result: null }), "nonsense"],
-    ["too few integers", json({ result: [1_700_000_100_000, 1, 1] }), "nonsense"],
-    ["too many integers", json({ result: [1_700_000_100_000, 1, 1, 60_000, 7] }), "nonsense"],
-    ["texts for integers", json({ result: ["1700000100000", "1", "1", "60000"] }), "nonsense"],
-    ["a negative count", json({ result: [1_700_000_100_000, 1, -1, 60_000] }), "nonsense"],
-    ["a fraction", json({ result: [1_700_000_100_000, 1, 1.5, 60_000] }), "nonsense"],
-    ["a verdict of neither 0 nor 1", json({ result: [1_700_000_100_000, 2, 1, 1] }), "nonsense"],
-    ["a window that has ended", json({ result: [1_700_000_100_000, 1, 1, 0] }), "nonsense"],
-    ["a window longer than asked", json({ result: [1_700_000_100_000, 1, 1, 60_001] }), "nonsense"],
+    ["too few integers", json({ result: [1_700_000_100_000, 1, 1, 60_000] }), "nonsense"],
+    ["too many integers", json({ result: [1_700_000_100_000, 1, 1, 60_000, 0, 7] }), "nonsense"],
+    ["texts for integers", json({ result: ["1700000100000", "1", "1", "60000", "0"] }), "nonsense"],
+    ["a negative count", json({ result: [1_700_000_100_000, 1, -1, 60_000, 0] }), "nonsense"],
+    ["a fraction", json({ result: [1_700_000_100_000, 1, 1.5, 60_000, 0] }), "nonsense"],
+    ["a verdict of neither 0 nor 1", json({ result: [1_700_000_100_000, 2, 1, 1, 0] }), "nonsense"],
+    ["a window that has ended", json({ result: [1_700_000_100_000, 1, 1, 0, 0] }), "nonsense"],
+    [
+      "a window longer than asked",
+      json({ result: [1_700_000_100_000, 1, 1, 60_001, 0] }),
+      "nonsense",
+    ],
     ["an empty object", json({}), "nonsense"],
   ])("answers %s with a failure, and asks only once", async (_, answer, failure) => {
     const { store, fetch } = storeAnsweredBy(answer);

@@ -1,0 +1,103 @@
+import { formatDuration } from "../config/duration.ts";
+import type { Rule, Window } from "../config/rule.ts";
+import type { Counter } from "../engine/fixed-window.ts";
+import type { Subject } from "../request/subject.ts";
+
+/** What is asked of a rule's counters, where it is not just a request. */
+export interface Ask {
+  /** Quota to take; by default the rule's cost. Negative, where it is given back. */
+  readonly cost?: number;
+  /** Whether quota of windows to come may be taken, as far as the rule allows. */
+  readonly reserve?: boolean;
+  /** Ask for room, take nothing. */
+  readonly checkOnly?: boolean;
+}
+
+/** A counter, and what it counts for. */
+export interface Entry {
+  readonly rule: Rule;
+  readonly window: Window;
+  /** What the counter may hold without reserving: its share of the capacity, if it is a shard. */
+  readonly capacity: number;
+  readonly counter: Counter;
+}
+
+/** One counter for each window of the rule that a request falls under. */
+export function entriesOf(subject: Subject, prefix: string, ask: Ask = {}): Entry[] {
+  const { rule, windows } = subject;
+  return windows.map((window): Entry => {
+    const [shard, other] = rule.shards > 1 ? twoOf(rule.shards) : [undefined, undefined];
+    const entry = entryOf(subject, window, prefix, ask, shard);
+    if (other === undefined) return entry;
+    const { counter: or } = entryOf(subject, window, prefix, ask, other);
+    return { ...entry, counter: { ...entry.counter, or } };
+  });
+}
+
+/** All counters of a rule's client: of every shard, where there are several. */
+export function allEntriesOf(subject: Subject, prefix: string): Entry[] {
+  const { rule, windows } = subject;
+  const shards = rule.shards > 1 ? Array.from({ length: rule.shards }, (_, i) => i) : [undefined];
+  return windows.flatMap((window) =>
+    shards.map((shard) => entryOf(subject, window, prefix, { cost: 0 }, shard)),
+  );
+}
+
+function entryOf(
+  { rule, identity }: Subject,
+  window: Window,
+  prefix: string,
+  ask: Ask,
+  shard: number | undefined,
+): Entry {
+  const who = shard === undefined ? identity : `${identity}#${shard}`;
+  const share = (quota: number) =>
+    shard === undefined ? quota : shareOf(quota, rule.shards, shard);
+  const { windowMs } = window;
+  const [limit, capacity] = [share(window.limit), share(window.capacity)];
+  const reservable = ask.reserve ? share(window.maxReserved) : 0;
+  const rollsOver = window.capacity > window.limit || window.maxReserved > 0;
+  const counter = {
+    key: `${prefix}:${rule.name}:${formatDuration(windowMs / 1000)}:${who}`,
+    identity: who,
+    limit,
+    windowMs,
+    offsetMs: rule.spread ? spreadOf(identity, windowMs) : window.offsetMs,
+    cost: ask.cost ?? (typeof rule.cost === "number" ? rule.cost : 1),
+    ceiling: capacity + reservable,
+    ...(rollsOver && { rollsOver }),
+    ...((ask.checkOnly || chargesLater(rule)) && { checkOnly: true }),
+    ...(rule.banMs !== undefined && { banMs: rule.banMs }),
+  };
+  return { rule, window, capacity, counter };
+}
+
+/** Whether what a request costs is only known from its response. */
+export function chargesLater({ cost, countStatus }: Rule): boolean {
+  return countStatus !== undefined || typeof cost !== "number";
+}
+
+/** A shard's part of a quota: the parts differ by one at most, and add up to the whole. */
+export function shareOf(quota: number, shards: number, shard: number): number {
+  return Math.floor(quota / shards) + (shard < quota % shards ? 1 : 0);
+}
+
+/** Two different shards at random: with the roomier of two, all fill up nearly alike. */
+function twoOf(shards: number): [number, number] {
+  const one = Math.floor(Math.random() * shards);
+  const step = 1 + Math.floor(Math.random() * (shards - 1));
+  return [one, (one + step) % shards];
+}
+
+/** Digits of an identity that the offset is drawn from: 48 bits, evenly spread as a hash is. */
+const SPREAD_DIGITS = 8;
+const BASE64URL = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+
+/** Where a client's windows begin, so that not all of them begin at once: always the same for it. */
+function spreadOf(identity: string, windowMs: number): number {
+  let number = 0;
+  for (const digit of identity.slice(0, SPREAD_DIGITS)) {
+    number = number * 64 + Math.max(0, BASE64URL.indexOf(digit));
+  }
+  return number % windowMs;
+}

@@ -1,0 +1,51 @@
+import { type Counter, type GroupVerdict, MAX_COUNT, type Tally } from "../engine/fixed-window.ts";
+import type { Verdict } from "./store.ts";
+import { StoreError } from "./store-error.ts";
+
+// Reads what the scripts reply, trusting nothing in it.
+
+/** @throws {StoreError} ("nonsense") unless the reply is just the integers that were asked for */
+export function readVerdict(reply: unknown, groups: readonly (readonly Counter[])[]): Verdict {
+  const next = integersOf(reply);
+  const now = next(0, MAX_COUNT);
+  const verdicts = groups.map((counters): GroupVerdict => {
+    const admitted = next(0, 1) === 1;
+    return { admitted, tallies: counters.map((counter) => tallyOf(counter, next)) };
+  });
+  next.end();
+  return { now, groups: verdicts };
+}
+
+/** @throws {StoreError} ("nonsense") unless the reply is just the integers that were asked for */
+export function readTallies(reply: unknown, counters: readonly Counter[]): Tally[] {
+  const next = integersOf(reply);
+  const tallies = counters.map((counter) => tallyOf(counter, next));
+  next.end();
+  return tallies;
+}
+
+type Integers = ((min: number, max: number) => number) & { end(): void };
+
+function tallyOf({ windowMs, banMs = 0 }: Counter, next: Integers): Tally {
+  return { count: next(0, MAX_COUNT), resetMs: next(1, windowMs), banMs: next(0, banMs) };
+}
+
+function integersOf(reply: unknown): Integers {
+  const values: readonly unknown[] = Array.isArray(reply) ? reply : [];
+  let at = 0;
+  const next = (min: number, max: number): number => {
+    const value = values[at++];
+    if (!Number.isSafeInteger(value) || (value as number) < min || (value as number) > max) {
+      throw nonsense();
+    }
+    return value as number;
+  };
+  const end = () => {
+    if (at !== values.length) throw nonsense();
+  };
+  return Object.assign(next, { end });
+}
+
+function nonsense(): StoreError {
+  return new StoreError("nonsense", "the script's reply is not the integers asked for");
+}

@@ -1,0 +1,159 @@
+import { describe, expect, test } from "vitest";
+import { type ConfigInput, defineConfig } from "weir/config";
+import { definedRule, withRule } from "./fixtures.ts";
+
+const MAX = 999_999_999_999_999;
+
+describe("a quota's extras", () => {
+  test.for<[string, object, object[]]>([
+    ["default to no rollover and no reservations", {}, [{ capacity: 5, maxReserved: 0 }]],
+    ["stand beside a limit", { capacity: 9, maxReserved: 3 }, [{ capacity: 9, maxReserved: 3 }]],
+    ["may be the limit itself", { capacity: 5, maxReserved: 0 }, [{ capacity: 5 }]],
+    ["may be the largest", { capacity: MAX, maxReserved: MAX }, [{ capacity: MAX }]],
+    ["may be none of nothing", { limit: 0, maxReserved: 0 }, [{ capacity: 0, maxReserved: 0 }]],
+    [
+      "stand in each of limits",
+      {
+        limits: [
+          { limit: 5, window: 60, capacity: 7 },
+          { limit: 9, window: "1h", maxReserved: 4 },
+        ],
+      },
+      [
+        { policy: "api/1m", capacity: 7, maxReserved: 0 },
+        { policy: "api/1h", capacity: 9, maxReserved: 4 },
+      ],
+    ],
+  ])("%s", ([, fields, windows]) => {
+    expect(definedRule(fields).windows).toMatchObject(windows);
+  });
+});
+
+test.for<[Partial<ConfigInput["rules"][number]>, object]>([
+  [{ start: "spread" }, { spread: true }],
+  [{ start: "2026-01-01T09:00:00Z" }, { spread: false }],
+  [{ shards: 5 }, { shards: 5 }],
+  [{ shards: 100, limit: 100 }, { shards: 100 }],
+  [{ shards: 1, limit: 0 }, { shards: 1 }],
+  [{ cost: 0 }, { cost: 0 }],
+  [{ cost: MAX }, { cost: MAX }],
+  [{ cost: "header:X-Tokens-Used" }, { cost: { header: "x-tokens-used" } }],
+  [{ count: "request" }, { countStatus: undefined }],
+  [{ count: { status: [401, 403] } }, { countStatus: [401, 403] }],
+  [{ count: { status: [100, 599] } }, { countStatus: [100, 599] }],
+  [{ ban: "15m" }, { banMs: 900_000 }],
+  [{ ban: 1 }, { banMs: 1000 }],
+  [{ retryJitter: "10s" }, { retryJitterMs: 10_000 }],
+])("a rule with %o has %o", ([fields, expected]) => {
+  expect(definedRule(fields)).toMatchObject(expected);
+});
+
+describe("tiers", () => {
+  const pro = { limit: 50, window: "1m" };
+
+  test("are read as a rule's own quotas are, and named alike", () => {
+    const limits = {
+      pro: { ...pro, capacity: 80, maxReserved: 2 },
+      "Max-1.0_x": {
+        limits: [
+          { limit: 90, window: "1m" },
+          { limit: 900, window: "1h" },
+        ],
+      },
+    };
+    const start = "2026-01-01T00:30:00Z";
+    const { tiers, windows } = definedRule({ start, tiers: { by: "header:Plan | ip", limits } });
+    expect(tiers?.by).toEqual([[{ kind: "header", name: "plan" }, { kind: "ip" }]]);
+    const minute = { windowMs: 60_000, offsetMs: 0, maxReserved: 0 };
+    expect(tiers?.windows).toEqual(
+      new Map([
+        ["pro", [{ ...minute, policy: "api", limit: 50, capacity: 80, maxReserved: 2 }]],
+        [
+          "Max-1.0_x",
+          [
+            { ...minute, policy: "api/1m", limit: 90, capacity: 90 },
+            {
+              policy: "api/1h",
+              limit: 900,
+              capacity: 900,
+              maxReserved: 0,
+              windowMs: 3_600_000,
+              offsetMs: 1_800_000,
+            },
+          ],
+        ],
+      ]),
+    );
+    expect(windows).toMatchObject([{ policy: "api", limit: 5 }]);
+  });
+
+  test.for(["__proto__", "constructor", "prototype", "toString"])("may be called %s", (name) => {
+    const limits = JSON.parse(`{ "${name}": { "limit": 7, "window": 60 } }`);
+    const { tiers } = definedRule({ tiers: { by: "header:plan", limits } });
+    expect([...(tiers?.windows ?? [])]).toMatchObject([[name, [{ limit: 7 }]]]);
+  });
+
+  test("may be by a parameter of the rule's path", () => {
+    const tiers = { by: "param:plan", limits: { pro } };
+    expect(definedRule({ tiers, match: { paths: ["/:plan/*"] } }).tiers?.windows.size).toBe(1);
+  });
+});
+
+describe("exempt", () => {
+  test("keeps networks parsed, and headers by their lower-case names", () => {
+    const ips = ["198.51.100.0/24", "192.0.2.1", "2001:db8::/32", "::1"];
+    const headers = { "X-Probe": "up and running", "X-Internal": { secret: "INTERNAL" } };
+    const { exempt } = definedRule({ exempt: { ips, headers } });
+    expect(exempt?.networks.map(([address, bits]) => `${address}/${bits}`)).toEqual([
+      "198.51.100.0/24",
+      "192.0.2.1/32",
+      "2001:db8::/32",
+      "::1/128",
+    ]);
+    expect(exempt?.headers).toEqual([
+      { name: "x-probe", value: "up and running" },
+      { name: "x-internal", value: { secret: "INTERNAL" } },
+    ]);
+  });
+
+  test("may be of one kind alone", () => {
+    expect(definedRule({ exempt: { ips: ["::/0"] } }).exempt?.headers).toEqual([]);
+    expect(definedRule({ exempt: { headers: { a: "b" } } }).exempt?.networks).toEqual([]);
+  });
+});
+
+describe("jwt", () => {
+  const defined = (jwt: object) =>
+    defineConfig({ ...withRule({ key: "jwt:sub | ip" }), jwt } as ConfigInput).jwt;
+  const url = "https://issuer.example.com/.well-known/jwks.json";
+
+  test.for<[NonNullable<ConfigInput["jwt"]>, object]>([
+    [{ secret: "JWT" }, { kind: "secret", secret: "JWT", alg: "HS256", header: "authorization" }],
+    [
+      { secret: "JWT", alg: "HS512", header: "X-Token", issuer: "me", audience: "api" },
+      {
+        kind: "secret",
+        secret: "JWT",
+        alg: "HS512",
+        header: "x-token",
+        issuer: "me",
+        audience: "api",
+      },
+    ],
+    [{ jwks: url }, { kind: "jwks", url, algs: ["RS256"], header: "authorization" }],
+    [
+      { jwks: url, algs: ["ES256", "EdDSA"] },
+      { kind: "jwks", url, algs: ["ES256", "EdDSA"], header: "authorization" },
+    ],
+  ])("%o is read as %o", ([jwt, expected]) => {
+    expect(defined(jwt)).toEqual(expected);
+  });
+
+  test("lets claims be keys, of rules and of tiers", () => {
+    const tiers = { by: "jwt:plan", limits: { pro: { limit: 9, window: 60 } } };
+    const config = { ...withRule({ key: ["jwt:org.id", "jwt:sub"], tiers }), jwt: { jwks: url } };
+    const [rule] = defineConfig(config as ConfigInput).rules;
+    expect(rule?.key).toEqual([[{ kind: "jwt", name: "org.id" }], [{ kind: "jwt", name: "sub" }]]);
+    expect(rule?.tiers?.by).toEqual([[{ kind: "jwt", name: "plan" }]]);
+  });
+});

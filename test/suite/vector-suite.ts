@@ -1,0 +1,135 @@
+import { describe, expect, it } from "vitest";
+import { type Counter, roomAfterMs, type Tally } from "../../src/engine/fixed-window.ts";
+import type { Store } from "../../src/stores/store.ts";
+import { counter } from "./counters.ts";
+import { type Outcome, type Step, VECTORS, type Vector, type VectorCounter } from "./vectors.ts";
+
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+
+/** Real time that a vector may take at most, where a ban goes on while it runs. */
+const PATIENCE_MS = 10_000;
+
+/**
+ * Holds a store to the numbers in vectors.ts.
+ *
+ * @param options.expiresByItself the store's keys expire by a clock of its own: bans are counted
+ *   down by that clock, and those vectors in which one ends are replaced by a ban that really ends
+ */
+export function vectorSuite(
+  name: string,
+  createStore: () => Store,
+  { expiresByItself = false } = {},
+): void {
+  describe(`the vectors: ${name}`, () => {
+    const store = createStore();
+    const vectors = VECTORS.filter(({ endsBan }) => !(endsBan && expiresByItself));
+
+    it.each(vectors)("$name", async (vector) => {
+      const base = baseOf(vector);
+      const key = counter();
+      for (const [index, step] of vector.steps.entries()) {
+        const now = base + step.at;
+        const [asked, capacity] = counterOf(key, { ...vector.counter, ...step }, step, base);
+        const outcome = await run(store, step, asked, capacity, now);
+        if (expiresByItself && step.expect?.banMs) {
+          expectBan(outcome, step.expect, `step ${index}`);
+        } else {
+          expect(outcome, `step ${index}`).toEqual(step.expect && complete(step.expect));
+        }
+      }
+    });
+
+    it.runIf(expiresByItself)("a ban ends by the clock of the store", async () => {
+      const banned = counter({ limit: 1, banMs: 100 });
+      const admittedAt = async (now: number) =>
+        (await store.decide([[banned]], now)).groups[0]?.admitted;
+      const now = Math.ceil(Date.now() / HOUR) * HOUR;
+      expect(await admittedAt(now)).toBe(true);
+      const before = Date.now();
+      expect(await admittedAt(now)).toBe(false);
+      // In the next window there is room, but for the ban.
+      await expect.poll(() => admittedAt(now + MINUTE), { interval: 5 }).toBe(true);
+      expect(Date.now() - before).toBeGreaterThanOrEqual(100);
+    });
+  });
+}
+
+/** The next start of a window: not past, since a store may clear away what is past. */
+function baseOf({ counter: { windowMs = MINUTE } }: Vector): number {
+  const hour = Math.ceil(Date.now() / HOUR) * HOUR;
+  return Math.ceil(hour / windowMs) * windowMs;
+}
+
+function counterOf(
+  { key, identity }: Counter,
+  { limit, capacity = limit, ...rule }: VectorCounter,
+  { cost = 1, reserve = 0 }: Step,
+  base: number,
+): [Counter, capacity: number] {
+  const { windowMs = MINUTE, offsetMs = 0, zeroAt, rollsOver, banMs } = rule;
+  const asked = {
+    key,
+    identity,
+    limit,
+    windowMs,
+    offsetMs: zeroAt === undefined ? offsetMs : base + zeroAt,
+    cost,
+    ceiling: capacity + reserve,
+    ...(rollsOver && { rollsOver }),
+    ...(banMs && { banMs }),
+  };
+  return [asked, capacity];
+}
+
+async function run(
+  store: Store,
+  { op = "decide" }: Step,
+  asked: Counter,
+  capacity: number,
+  now: number,
+): Promise<Outcome | undefined> {
+  if (op === "reset") {
+    await store.reset([asked], now);
+    return undefined;
+  }
+  if (op === "adjust") {
+    const [tally] = await store.adjust([asked], now);
+    return outcomeOf(tally as Tally, capacity);
+  }
+  const verdict = await store.decide([[asked]], now);
+  expect(verdict.now, "the time decided by").toBe(now);
+  const [group] = verdict.groups;
+  const [tally] = group?.tallies as [Tally];
+  const { banMs, count } = tally;
+  const outcome = { admitted: group?.admitted as boolean, ...outcomeOf(tally, capacity) };
+  if (!outcome.admitted) {
+    return { ...outcome, retryMs: Math.max(banMs, roomAfterMs(asked, tally, capacity)) };
+  }
+  return count > capacity
+    ? { ...outcome, honouredMs: roomAfterMs({ ...asked, cost: 0 }, tally, capacity) }
+    : outcome;
+}
+
+function outcomeOf({ count, resetMs, banMs }: Tally, capacity: number) {
+  return { value: capacity - count, resetMs, banMs };
+}
+
+/** With what a vector leaves out. */
+function complete({ banMs = 0, ...outcome }: Outcome): Outcome {
+  return outcome.admitted === false
+    ? { retryMs: outcome.resetMs, ...outcome, banMs }
+    : { ...outcome, banMs };
+}
+
+/** While the vector's time may stand still, a ban's goes on; otherwise the outcome is the same. */
+function expectBan(outcome: Outcome | undefined, expected: Outcome, step: string): void {
+  const { banMs: left = 0, retryMs, ...rest } = outcome as Outcome;
+  const { banMs, retryMs: _, ...others } = complete(expected) as Outcome & { banMs: number };
+  expect(rest, step).toEqual(others);
+  expect(left, step).toBeGreaterThan(banMs - PATIENCE_MS);
+  expect(left, step).toBeLessThanOrEqual(banMs + PATIENCE_MS);
+  if (outcome?.admitted === false) {
+    expect(retryMs, step).toBe(Math.max(left, rest.resetMs));
+  }
+}

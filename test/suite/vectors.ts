@@ -1,0 +1,562 @@
+// What fixed windows come to, as data: every store gives these numbers.
+//
+// Times are milliseconds from a base in the future, which is the start of a window when the
+// counter has no offset. What is left is `value` = capacity − quota used, as in
+//   value = min(value + limit · windows elapsed, capacity) − cost
+// and below zero once it is reserved, or charged without asking.
+
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+const YEAR = 52 * 7 * DAY;
+const MAX = Number.MAX_SAFE_INTEGER;
+
+/** A counter, as a rule describes it. */
+export interface VectorCounter {
+  readonly limit: number;
+  /** What may be used without reserving. By default the limit. */
+  readonly capacity?: number;
+  /** By default a minute. */
+  readonly windowMs?: number;
+  /** Where windows begin after those without an offset. */
+  readonly offsetMs?: number;
+  /** Where the window with the number 0 begins; those before have negative numbers. */
+  readonly zeroAt?: number;
+  readonly rollsOver?: boolean;
+  readonly banMs?: number;
+}
+
+/** What a decision or an adjustment leaves. */
+export interface Outcome {
+  /** Only decisions are admitted or not. */
+  readonly admitted?: boolean;
+  readonly value: number;
+  readonly resetMs: number;
+  /** When a denied cost finds room; by default at the window's end. */
+  readonly retryMs?: number;
+  /** When later windows have made up for what an admitted cost reserved; by default it reserved nothing. */
+  readonly honouredMs?: number;
+  /** How long the client stays banned; by default it is not. */
+  readonly banMs?: number;
+}
+
+/** Something done to the counter, whose rule may have changed meanwhile. */
+export interface Step extends Partial<VectorCounter> {
+  readonly at: number;
+  /** By default "decide". A reset leaves nothing to tell. */
+  readonly op?: "decide" | "adjust" | "reset";
+  /** By default 1. */
+  readonly cost?: number;
+  /** How far below zero this request may take the value; by default not at all. */
+  readonly reserve?: number;
+  readonly expect?: Outcome;
+}
+
+export interface Vector {
+  readonly name: string;
+  readonly counter: VectorCounter;
+  readonly steps: readonly Step[];
+  /** A ban ends in it, which time passed in cannot bring about where keys expire by themselves. */
+  readonly endsBan?: true;
+}
+
+const yes = (value: number, resetMs: number, rest?: Partial<Outcome>): Outcome => ({
+  admitted: true,
+  value,
+  resetMs,
+  ...rest,
+});
+
+const no = (value: number, resetMs: number, rest?: Partial<Outcome>): Outcome => ({
+  admitted: false,
+  value,
+  resetMs,
+  ...rest,
+});
+
+const plain: Vector[] = [
+  {
+    name: "a plain counter admits its limit, denies the next and starts anew",
+    counter: { limit: 2 },
+    steps: [
+      { at: 0, expect: yes(1, MINUTE) },
+      { at: 30_000, expect: yes(0, 30_000) },
+      { at: 59_999, expect: no(0, 1) },
+      { at: 60_000, expect: yes(1, MINUTE) },
+    ],
+  },
+  {
+    name: "a plain counter grants no more for windows in which nothing was used",
+    counter: { limit: 3 },
+    steps: [
+      { at: 0, cost: 2, expect: yes(1, MINUTE) },
+      { at: 10 * MINUTE, cost: 3, expect: yes(0, MINUTE) },
+      { at: 10 * MINUTE + 1, expect: no(0, 59_999) },
+    ],
+  },
+  {
+    name: "a denied cost of 5 leaves room for a cost of 1",
+    counter: { limit: 5 },
+    steps: [
+      { at: 0, expect: yes(4, MINUTE) },
+      { at: 1, cost: 5, expect: no(4, 59_999) },
+      { at: 2, cost: 1, expect: yes(3, 59_998) },
+    ],
+  },
+  {
+    name: "a cost of 0 is admitted when all is used, and takes nothing",
+    counter: { limit: 1 },
+    steps: [
+      { at: 0, cost: 0, expect: yes(1, MINUTE) },
+      { at: 0, expect: yes(0, MINUTE) },
+      { at: 0, cost: 0, expect: yes(0, MINUTE) },
+    ],
+  },
+  {
+    name: "a cost of 0 is denied while more than the limit is used",
+    counter: { limit: 2 },
+    steps: [
+      { at: 0, op: "adjust", cost: 3, expect: { value: -1, resetMs: MINUTE } },
+      { at: 0, cost: 0, expect: no(-1, MINUTE) },
+      { at: MINUTE, cost: 0, expect: yes(2, MINUTE) },
+    ],
+  },
+  {
+    name: "a cost above the limit is always denied",
+    counter: { limit: 4 },
+    steps: [
+      { at: 0, cost: 5, expect: no(4, MINUTE) },
+      { at: MINUTE, cost: 5, expect: no(4, MINUTE) },
+      { at: MINUTE, cost: 4, expect: yes(0, MINUTE) },
+    ],
+  },
+  {
+    name: "a limit of 0 admits only what costs nothing",
+    counter: { limit: 0 },
+    steps: [
+      { at: 0, expect: no(0, MINUTE) },
+      { at: 0, cost: 0, expect: yes(0, MINUTE) },
+      { at: MINUTE, expect: no(0, MINUTE) },
+    ],
+  },
+];
+
+const windows: Vector[] = [
+  {
+    name: "a window of a second",
+    counter: { limit: 1, windowMs: SECOND },
+    steps: [
+      { at: 0, expect: yes(0, 1000) },
+      { at: 999, expect: no(0, 1) },
+      { at: 1000, expect: yes(0, 1000) },
+    ],
+  },
+  {
+    name: "a window of 52 weeks",
+    counter: { limit: 1, windowMs: YEAR },
+    steps: [
+      { at: 1, expect: yes(0, 31_449_599_999) },
+      { at: YEAR - 1, expect: no(0, 1) },
+      { at: YEAR, expect: yes(0, 31_449_600_000) },
+    ],
+  },
+  {
+    name: "a day that begins at 17:00",
+    counter: { limit: 1, windowMs: DAY, offsetMs: 17 * HOUR },
+    steps: [
+      { at: 16 * HOUR, expect: yes(0, HOUR) },
+      { at: 17 * HOUR - 1, expect: no(0, 1) },
+      { at: 17 * HOUR, expect: yes(0, DAY) },
+    ],
+  },
+  {
+    name: "windows with negative numbers",
+    counter: { limit: 2, zeroAt: 2 * MINUTE },
+    steps: [
+      { at: 0, expect: yes(1, MINUTE) },
+      { at: 59_999, cost: 2, expect: no(1, 1) },
+      { at: 60_000, cost: 2, expect: yes(0, MINUTE) },
+      { at: 120_000, cost: 2, expect: yes(0, MINUTE) },
+    ],
+  },
+  {
+    name: "windows that roll over from negative numbers to 0",
+    counter: { limit: 2, capacity: 4, zeroAt: 2 * MINUTE, rollsOver: true },
+    steps: [
+      { at: 0, cost: 4, expect: yes(0, MINUTE) },
+      { at: 60_000, cost: 1, expect: yes(1, MINUTE) },
+      { at: 120_000, cost: 3, expect: yes(0, MINUTE) },
+    ],
+  },
+  {
+    name: "an offset with windows that roll over",
+    counter: { limit: 10, capacity: 15, offsetMs: 20_000, rollsOver: true },
+    steps: [
+      { at: 19_999, cost: 15, expect: yes(0, 1) },
+      { at: 20_000, cost: 5, expect: yes(5, MINUTE) },
+      { at: 80_000, cost: 15, expect: yes(0, MINUTE) },
+    ],
+  },
+];
+
+const rollover: Vector[] = [
+  {
+    name: "100 an hour up to 150: what is left is added to, and capped",
+    counter: { limit: 100, capacity: 150, windowMs: HOUR, rollsOver: true },
+    steps: [
+      { at: 0, cost: 80, expect: yes(70, HOUR) },
+      { at: HOUR, cost: 0, expect: yes(150, HOUR) },
+      { at: 1.5 * HOUR, cost: 30, expect: yes(120, 0.5 * HOUR) },
+      { at: 2 * HOUR, cost: 0, expect: yes(150, HOUR) },
+    ],
+  },
+  {
+    name: "1 a second up to 3: three at once, and the fourth in a second",
+    counter: { limit: 1, capacity: 3, windowMs: SECOND, rollsOver: true },
+    steps: [
+      { at: 0, cost: 4, expect: no(3, 1000) },
+      { at: 0, cost: 3, expect: yes(0, 1000) },
+      { at: 0, expect: no(0, 1000) },
+    ],
+  },
+  {
+    name: "10 a minute: the wait for 10 more is that for the next window",
+    counter: { limit: 10, rollsOver: true },
+    steps: [
+      { at: 0, cost: 5, expect: yes(5, MINUTE) },
+      { at: MINUTE, cost: 6, expect: yes(4, MINUTE) },
+      { at: MINUTE, cost: 10, expect: no(4, MINUTE) },
+    ],
+  },
+  {
+    name: "the wait is for as many windows as make up for a cost",
+    counter: { limit: 10, capacity: 40, rollsOver: true },
+    steps: [
+      { at: 0, cost: 40, expect: yes(0, MINUTE) },
+      { at: 15_000, cost: 10, expect: no(0, 45_000, { retryMs: 45_000 }) },
+      { at: 15_000, cost: 11, expect: no(0, 45_000, { retryMs: 105_000 }) },
+      { at: 15_000, cost: 40, expect: no(0, 45_000, { retryMs: 225_000 }) },
+      { at: 240_000, cost: 40, expect: yes(0, MINUTE) },
+    ],
+  },
+  {
+    name: "windows in which nothing was used grant each their limit, and no more than the capacity",
+    counter: { limit: 3, capacity: 10, rollsOver: true },
+    steps: [
+      { at: 0, cost: 10, expect: yes(0, MINUTE) },
+      { at: 2 * MINUTE, cost: 1, expect: yes(5, MINUTE) },
+      { at: 3 * MINUTE, cost: 8, expect: yes(0, MINUTE) },
+      { at: 99 * MINUTE, cost: 0, expect: yes(10, MINUTE) },
+    ],
+  },
+];
+
+const reservations: Vector[] = [
+  {
+    name: "10 a minute: a reservation is honoured when later windows have made up for it",
+    counter: { limit: 10, rollsOver: true },
+    steps: [
+      { at: 0, cost: 5, reserve: 100, expect: yes(5, MINUTE) },
+      { at: MINUTE, cost: 16, reserve: 100, expect: yes(-6, MINUTE, { honouredMs: MINUTE }) },
+      { at: 90_000, cost: 5, reserve: 100, expect: yes(-11, 30_000, { honouredMs: 90_000 }) },
+    ],
+  },
+  {
+    name: "1 a second, one below zero: the next has to wait for two seconds",
+    counter: { limit: 1, windowMs: SECOND, rollsOver: true },
+    steps: [
+      { at: 0, cost: 2, reserve: 1, expect: yes(-1, 1000, { honouredMs: 1000 }) },
+      { at: 0, expect: no(-1, 1000, { retryMs: 2000 }) },
+      { at: 0, reserve: 1, expect: no(-1, 1000, { retryMs: 2000 }) },
+    ],
+  },
+  {
+    name: "1 a second, at most two ahead: a cost of 4 is more than there can be",
+    counter: { limit: 1, windowMs: SECOND, rollsOver: true },
+    steps: [
+      { at: 0, cost: 4, reserve: 2, expect: no(1, 1000, { retryMs: 3000 }) },
+      { at: 0, cost: 3, reserve: 2, expect: yes(-2, 1000, { honouredMs: 2000 }) },
+    ],
+  },
+  {
+    name: "a reservation is made as far ahead as allowed, and paid back window by window",
+    counter: { limit: 10, capacity: 12, rollsOver: true },
+    steps: [
+      { at: 0, cost: 22, reserve: 15, expect: yes(-10, MINUTE, { honouredMs: MINUTE }) },
+      { at: 20_000, cost: 5, reserve: 15, expect: yes(-15, 40_000, { honouredMs: 100_000 }) },
+      { at: 20_000, cost: 1, reserve: 15, expect: no(-15, 40_000, { retryMs: 100_000 }) },
+      { at: MINUTE, cost: 1, expect: no(-5, MINUTE, { retryMs: MINUTE }) },
+      { at: 2 * MINUTE, cost: 5, expect: yes(0, MINUTE) },
+      { at: 4 * MINUTE, cost: 12, expect: yes(0, MINUTE) },
+    ],
+  },
+];
+
+const clocks: Vector[] = [
+  {
+    name: "a clock that goes back into a window finds what was used of it",
+    counter: { limit: 2 },
+    steps: [
+      { at: 59_900, cost: 2, expect: yes(0, 100) },
+      { at: 60_100, expect: yes(1, 59_900) },
+      { at: 59_950, expect: no(0, 50) },
+      { at: 60_200, expect: yes(0, 59_800) },
+    ],
+  },
+  {
+    name: "a clock that goes back is not granted a window twice",
+    counter: { limit: 1, capacity: 2, rollsOver: true },
+    steps: [
+      { at: 59_900, cost: 2, expect: yes(0, 100) },
+      { at: 60_100, expect: yes(0, 59_900) },
+      { at: 59_950, cost: 0, expect: yes(0, 50) },
+      { at: 60_200, expect: no(0, 59_800) },
+      { at: 120_000, expect: yes(0, MINUTE) },
+    ],
+  },
+  {
+    name: "an adjustment by a clock that has gone back counts as of the latest window",
+    counter: { limit: 1, capacity: 2, rollsOver: true },
+    steps: [
+      { at: 60_100, cost: 2, expect: yes(0, 59_900) },
+      { at: 59_950, op: "adjust", cost: -1, expect: { value: 1, resetMs: 50 } },
+      { at: 60_200, cost: 1, expect: yes(0, 59_800) },
+      { at: 60_200, cost: 1, expect: no(0, 59_800) },
+    ],
+  },
+  {
+    name: "what changes nothing does not move a clock's window on",
+    counter: { limit: 10, capacity: 20, rollsOver: true },
+    steps: [
+      { at: 59_900, cost: 15, expect: yes(5, 100) },
+      { at: 60_100, op: "adjust", cost: 0, expect: { value: 15, resetMs: 59_900 } },
+      { at: 60_100, cost: 0, expect: yes(15, 59_900) },
+      { at: 59_950, cost: 0, expect: yes(5, 50) },
+    ],
+  },
+];
+
+const largest: Vector[] = [
+  {
+    name: "a limit of 2^53 - 1 is used to the last",
+    counter: { limit: MAX },
+    steps: [
+      { at: 0, cost: MAX - 1, expect: yes(1, MINUTE) },
+      { at: 0, cost: 1, expect: yes(0, MINUTE) },
+      { at: 0, cost: 1, expect: no(0, MINUTE) },
+      { at: 0, cost: MAX, expect: no(0, MINUTE) },
+    ],
+  },
+  {
+    name: "a count of 2^53 - 1 stays what it is when a small limit denies",
+    counter: { limit: 5 },
+    steps: [
+      { at: 0, op: "adjust", cost: MAX, expect: { value: 5 - MAX, resetMs: MINUTE } },
+      { at: 0, expect: no(5 - MAX, MINUTE) },
+      { at: 0, cost: 0, expect: no(5 - MAX, MINUTE) },
+    ],
+  },
+  {
+    name: "a count between a limit and 2^53 - 1 stays what it is when the limit denies",
+    counter: { limit: MAX - 10 },
+    steps: [
+      { at: 0, op: "adjust", cost: MAX - 5, expect: { value: -5, resetMs: MINUTE } },
+      { at: 0, expect: no(-5, MINUTE) },
+      { at: 0, op: "adjust", cost: -6, expect: { value: 1, resetMs: MINUTE } },
+      { at: 0, expect: yes(0, MINUTE) },
+    ],
+  },
+  {
+    name: "counts stand still at 2^53 - 1 and at 0",
+    counter: { limit: 5 },
+    steps: [
+      { at: 0, op: "adjust", cost: MAX, expect: { value: 5 - MAX, resetMs: MINUTE } },
+      { at: 0, op: "adjust", cost: 1, expect: { value: 5 - MAX, resetMs: MINUTE } },
+      { at: 0, op: "adjust", cost: -MAX, expect: { value: 5, resetMs: MINUTE } },
+      { at: 0, op: "adjust", cost: -1, expect: { value: 5, resetMs: MINUTE } },
+    ],
+  },
+  {
+    name: "2^52 a window roll over to 2^53 - 1",
+    counter: { limit: 2 ** 52, capacity: MAX, rollsOver: true },
+    steps: [
+      { at: 0, cost: MAX, expect: yes(0, MINUTE) },
+      { at: 0, cost: MAX, expect: no(0, MINUTE, { retryMs: 2 * MINUTE }) },
+      { at: MINUTE, cost: 2 ** 52, expect: yes(0, MINUTE) },
+      { at: 3 * MINUTE, cost: 0, expect: yes(MAX, MINUTE) },
+    ],
+  },
+];
+
+const adjustments: Vector[] = [
+  {
+    name: "a refund gives back what was used, and never more than the limit",
+    counter: { limit: 5 },
+    steps: [
+      { at: 0, cost: 4, expect: yes(1, MINUTE) },
+      { at: 0, op: "adjust", cost: -3, expect: { value: 4, resetMs: MINUTE } },
+      { at: 0, op: "adjust", cost: -3, expect: { value: 5, resetMs: MINUTE } },
+      { at: 0, cost: 5, expect: yes(0, MINUTE) },
+      { at: 0, expect: no(0, MINUTE) },
+    ],
+  },
+  {
+    name: "a refund before anything was used gives nothing",
+    counter: { limit: 5, capacity: 8, rollsOver: true },
+    steps: [
+      { at: 0, op: "adjust", cost: -3, expect: { value: 8, resetMs: MINUTE } },
+      { at: 0, cost: 8, expect: yes(0, MINUTE) },
+      { at: 0, expect: no(0, MINUTE) },
+    ],
+  },
+  {
+    name: "a refund of a reservation brings its room forward",
+    counter: { limit: 10, rollsOver: true },
+    steps: [
+      { at: 0, cost: 30, reserve: 20, expect: yes(-20, MINUTE, { honouredMs: 2 * MINUTE }) },
+      { at: 0, op: "adjust", cost: -25, expect: { value: 5, resetMs: MINUTE } },
+      { at: 0, cost: 5, expect: yes(0, MINUTE) },
+    ],
+  },
+  {
+    name: "a charge above the limit is made up for at the window's end by a plain counter",
+    counter: { limit: 5 },
+    steps: [
+      { at: 0, op: "adjust", cost: 17, expect: { value: -12, resetMs: MINUTE } },
+      { at: 0, expect: no(-12, MINUTE) },
+      { at: MINUTE, cost: 5, expect: yes(0, MINUTE) },
+    ],
+  },
+  {
+    name: "a charge above the capacity is made up for by as many windows as it takes",
+    counter: { limit: 5, capacity: 6, rollsOver: true },
+    steps: [
+      { at: 0, op: "adjust", cost: 17, expect: { value: -11, resetMs: MINUTE } },
+      { at: 0, expect: no(-11, MINUTE, { retryMs: 3 * MINUTE }) },
+      { at: 2 * MINUTE, expect: no(-1, MINUTE) },
+      { at: 3 * MINUTE, expect: yes(3, MINUTE) },
+    ],
+  },
+];
+
+const changedRules: Vector[] = [
+  {
+    name: "a limit raised within the window adds to what is left, and lowered takes from it",
+    counter: { limit: 5 },
+    steps: [
+      { at: 0, cost: 5, expect: yes(0, MINUTE) },
+      { at: 0, limit: 7, expect: yes(1, MINUTE) },
+      { at: 0, limit: 3, expect: no(-3, MINUTE) },
+      { at: 0, limit: 7, expect: yes(0, MINUTE) },
+      { at: MINUTE, limit: 3, expect: yes(2, MINUTE) },
+    ],
+  },
+  {
+    name: "a limit lowered below what rolled over is made up for at the new rate",
+    counter: { limit: 5, capacity: 10, rollsOver: true },
+    steps: [
+      { at: 0, cost: 8, expect: yes(2, MINUTE) },
+      { at: 0, limit: 2, capacity: 4, expect: no(-4, MINUTE, { retryMs: 3 * MINUTE }) },
+      { at: MINUTE, limit: 2, capacity: 4, expect: no(-2, MINUTE, { retryMs: 2 * MINUTE }) },
+      { at: MINUTE, limit: 9, capacity: 10, expect: yes(9, MINUTE) },
+    ],
+  },
+  {
+    name: "a ban stands as long as it was made for when the rule's is shortened",
+    counter: { limit: 0, banMs: HOUR },
+    steps: [
+      { at: 0, expect: no(0, MINUTE, { banMs: HOUR, retryMs: HOUR }) },
+      { at: 0, banMs: MINUTE, expect: no(0, MINUTE, { banMs: HOUR, retryMs: HOUR }) },
+    ],
+  },
+];
+
+const resets: Vector[] = [
+  {
+    name: "a reset gives a plain counter all of its limit",
+    counter: { limit: 3 },
+    steps: [
+      { at: 0, cost: 3, expect: yes(0, MINUTE) },
+      { at: 1, op: "reset" },
+      { at: 2, cost: 3, expect: yes(0, 59_998) },
+    ],
+  },
+  {
+    name: "a reset forgets what was reserved",
+    counter: { limit: 3, capacity: 6, rollsOver: true },
+    steps: [
+      { at: 0, cost: 16, reserve: 10, expect: yes(-10, MINUTE, { honouredMs: 4 * MINUTE }) },
+      { at: 1, op: "reset" },
+      { at: 2, cost: 6, expect: yes(0, 59_998) },
+    ],
+  },
+  {
+    name: "a reset lifts a ban",
+    counter: { limit: 1, banMs: HOUR },
+    steps: [
+      { at: 0, expect: yes(0, MINUTE) },
+      { at: 0, expect: no(0, MINUTE, { banMs: HOUR, retryMs: HOUR }) },
+      { at: 0, op: "reset" },
+      { at: 0, expect: yes(0, MINUTE) },
+    ],
+  },
+];
+
+const bans: Vector[] = [
+  {
+    name: "a ban outlasts windows, and ends to the millisecond",
+    counter: { limit: 2, windowMs: 10_000, banMs: 50_000 },
+    endsBan: true,
+    steps: [
+      { at: 9000, cost: 2, expect: yes(0, 1000) },
+      { at: 9000, expect: no(0, 1000, { banMs: 50_000, retryMs: 50_000 }) },
+      { at: 20_000, expect: no(2, 10_000, { banMs: 39_000, retryMs: 39_000 }) },
+      { at: 58_999, expect: no(2, 1001, { banMs: 1, retryMs: 1001 }) },
+      { at: 59_000, expect: yes(1, 1000) },
+    ],
+  },
+  {
+    name: "a ban that ends within a window that is used up is followed by another",
+    counter: { limit: 1, banMs: 10_000 },
+    endsBan: true,
+    steps: [
+      { at: 0, expect: yes(0, MINUTE) },
+      { at: 1000, expect: no(0, 59_000, { banMs: 10_000 }) },
+      { at: 10_999, expect: no(0, 49_001, { banMs: 1 }) },
+      { at: 11_000, expect: no(0, 49_000, { banMs: 10_000 }) },
+    ],
+  },
+  {
+    name: "a ban is not made longer by asking, and denies what costs nothing",
+    counter: { limit: 1, banMs: HOUR },
+    steps: [
+      { at: 0, cost: 2, expect: no(1, MINUTE, { banMs: HOUR, retryMs: HOUR }) },
+      { at: 1000, cost: 1, expect: no(1, 59_000, { banMs: 3_599_000, retryMs: 3_599_000 }) },
+      { at: 2000, cost: 0, expect: no(1, 58_000, { banMs: 3_598_000, retryMs: 3_598_000 }) },
+    ],
+  },
+  {
+    name: "a refund does not lift a ban",
+    counter: { limit: 2, banMs: HOUR },
+    steps: [
+      { at: 0, cost: 2, expect: yes(0, MINUTE) },
+      { at: 0, expect: no(0, MINUTE, { banMs: HOUR, retryMs: HOUR }) },
+      { at: 0, op: "adjust", cost: -2, expect: { value: 2, resetMs: MINUTE, banMs: HOUR } },
+      { at: 0, expect: no(2, MINUTE, { banMs: HOUR, retryMs: HOUR }) },
+    ],
+  },
+];
+
+export const VECTORS: readonly Vector[] = [
+  ...plain,
+  ...windows,
+  ...rollover,
+  ...reservations,
+  ...clocks,
+  ...largest,
+  ...adjustments,
+  ...changedRules,
+  ...resets,
+  ...bans,
+];

@@ -1,0 +1,135 @@
+import { createExecutionContext } from "cloudflare:test";
+import { afterEach, describe, expect, it, vi } from "vitest";
+import { type ConfigInput, defineConfig } from "../../src/config/index.ts";
+import { weir } from "../../src/index.ts";
+
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+type RuleInput = Omit<ConfigInput["rules"][number], "name">;
+
+/** A Worker with one rule, in memory, and what it answers to requests one after the other. */
+function worker(
+  rule: RuleInput,
+  origin: (request: Request) => Response,
+  keys: NonNullable<Parameters<typeof weir>[1]>["keys"] = {},
+) {
+  vi.spyOn(globalThis, "fetch").mockImplementation(async (input, init) => {
+    return origin(new Request(input, init));
+  });
+  const rules = [{ name: "api", ...rule }];
+  const { fetch } = weir(defineConfig({ store: "memory", rules }), { keys });
+  return (headers: Record<string, string> = {}, path = "/") =>
+    fetch(
+      new Request(`https://api.example.com${path}`, { headers }) as never,
+      { INTERNAL: "let-me-pass" },
+      createExecutionContext(),
+    );
+}
+
+const ok = () => new Response();
+
+async function statusesOf(responses: (Response | Promise<Response>)[]) {
+  return (await Promise.all(responses)).map(({ status }) => status);
+}
+
+describe("a rule that counts failures", () => {
+  const rule = { limit: 2, window: "1h", count: { status: [401] } } as const;
+
+  it("charges what failed, says so in the same response, and denies the next", async () => {
+    let status = 200;
+    const send = worker(rule, () => new Response(null, { status }));
+    const left = async () => (await send()).headers.get("ratelimit");
+    expect(await left()).toMatch(/^"api";r=2;t=\d+$/);
+    status = 401;
+    expect(await left()).toMatch(/^"api";r=1;t=\d+$/);
+    expect(await left()).toMatch(/^"api";r=0;t=\d+$/);
+    expect((await send()).status).toBe(429);
+  });
+});
+
+describe("a rule whose cost the origin tells", () => {
+  it("charges that, and denies when nothing is left", async () => {
+    const rule = { limit: 100, window: "1h", cost: "header:x-cost" } as const;
+    const send = worker(rule, () => new Response(null, { headers: { "x-cost": "60" } }));
+    const response = await send();
+    expect(response.headers.get("ratelimit")).toMatch(/^"api";r=40;/);
+    expect(response.headers.get("x-cost")).toBe("60");
+    expect((await send()).headers.get("ratelimit")).toMatch(/^"api";r=0;/);
+    expect((await send()).status).toBe(429);
+  });
+});
+
+describe("a rule with exemptions", () => {
+  const rule = {
+    limit: 1,
+    window: "1h",
+    exempt: { ips: ["198.51.100.0/24"], headers: { "x-internal": { secret: "INTERNAL" } } },
+  };
+
+  it("neither counts nor limits who is exempt", async () => {
+    const send = worker(rule, ok);
+    for (const headers of [
+      { "cf-connecting-ip": "198.51.100.9" },
+      { "cf-connecting-ip": "203.0.113.7", "x-internal": "let-me-pass" },
+    ]) {
+      expect(await statusesOf([send(headers), send(headers), send(headers)])).toEqual([
+        200, 200, 200,
+      ]);
+      expect((await send(headers)).headers.has("ratelimit")).toBe(false);
+    }
+    const other = { "cf-connecting-ip": "203.0.113.7", "x-internal": "let-me-guess" };
+    expect((await send(other)).status).toBe(200);
+    expect((await send(other)).status).toBe(429);
+  });
+});
+
+describe("a rule with tiers", () => {
+  it("gives a client its tier's limit, under the same name", async () => {
+    const rule = {
+      key: "header:x-api-key",
+      limit: 1,
+      window: "1h",
+      tiers: { by: "header:x-plan", limits: { pro: { limit: 3, window: "1h" } } },
+    };
+    const send = worker(rule, ok);
+    const free = { "x-api-key": "a", "x-plan": "free" };
+    const pro = { "x-api-key": "b", "x-plan": "pro" };
+    expect((await send(free)).headers.get("ratelimit-policy")).toBe('"api";q=1;w=3600');
+    expect((await send(free)).status).toBe(429);
+    expect((await send(pro)).headers.get("ratelimit-policy")).toBe('"api";q=3;w=3600');
+    expect((await send(pro)).status).toBe(200);
+  });
+});
+
+describe("a rule with a key of one's own", () => {
+  it("counts by what the function says, and by address where it says nothing", async () => {
+    const keys = { tenant: (request: Request) => new URL(request.url).pathname.split("/")[1] };
+    const send = worker({ key: "custom:tenant", limit: 1, window: "1h" }, ok, keys);
+    expect((await send({}, "/a/1")).status).toBe(200);
+    expect((await send({}, "/a/2")).status).toBe(429);
+    expect((await send({}, "/b/1")).status).toBe(200);
+    expect((await send({ "cf-connecting-ip": "203.0.113.1" })).status).toBe(200);
+    expect((await send({ "cf-connecting-ip": "203.0.113.2" })).status).toBe(200);
+    expect((await send({ "cf-connecting-ip": "203.0.113.2" })).status).toBe(429);
+  });
+});
+
+describe("a rule with jitter", () => {
+  it("puts Retry-After off by up to that, and never before the window's end", async () => {
+    const send = worker({ limit: 0, window: "1h", retryJitter: "10m" }, ok);
+    for (const [random, least] of [
+      [0, 0],
+      [0.5, 300],
+      [0.999, 599],
+    ] as const) {
+      vi.spyOn(Math, "random").mockReturnValue(random);
+      const response = await send();
+      const reset = Number(/t=(\d+)/.exec(response.headers.get("ratelimit") ?? "")?.[1]);
+      const later = Number(response.headers.get("retry-after")) - reset;
+      expect(later).toBeGreaterThanOrEqual(least);
+      expect(later).toBeLessThanOrEqual(least + 1);
+    }
+  });
+});

@@ -1,0 +1,181 @@
+import { describe, expect, it, vi } from "vitest";
+import { type Config, type ConfigInput, defineConfig } from "../../../src/config/index.ts";
+import { type Ask, shareOf } from "../../../src/limiter/counters.ts";
+import { createLimiter } from "../../../src/limiter/limiter.ts";
+import type { Subject } from "../../../src/request/subject.ts";
+import { memoryStore } from "../../../src/stores/memory.ts";
+
+/** 2023-11-14T22:15:00Z, the beginning of a minute and of no hour. */
+const NOW = 1_700_000_100_000;
+
+function subjectsOf({ rules }: Config, identity: string): Subject[] {
+  return rules.map((rule) => ({ rule, windows: rule.windows, identity }));
+}
+
+describe("a limiter of one rule", () => {
+  /** One rule's limiter at a time that can be moved, and its only client. */
+  function limiterFor(rule: Omit<ConfigInput["rules"][number], "name">, identity = "A".repeat(22)) {
+    const config = defineConfig({ rules: [{ name: "api", ...rule }] });
+    const clock = { now: NOW };
+    const memory = memoryStore();
+    const limiter = createLimiter(config, {
+      decide: (groups) => memory.decide(groups, clock.now),
+      adjust: (counters) => memory.adjust(counters, clock.now),
+      reset: (counters) => memory.reset(counters, clock.now),
+    });
+    const subjects = subjectsOf(config, identity);
+    const admitted = async (attempts: number, ask?: Ask) => {
+      let count = 0;
+      for (let attempt = 0; attempt < attempts; attempt++) {
+        if ((await limiter.decide(subjects, ask)).outcome === "allowed") count++;
+      }
+      return count;
+    };
+    const remaining = async () => {
+      const decision = await limiter.decide(subjects, { cost: 0, checkOnly: true });
+      return decision.outcome === "undecided" ? undefined : decision.quotas[0]?.remaining;
+    };
+    const subject = subjects[0] as Subject;
+    return { limiter, subject, subjects, clock, admitted, remaining };
+  }
+
+  const response = (status: number, headers: Record<string, string> = {}) => {
+    return { status, headers: new Headers(headers) };
+  };
+
+  it("takes its cost, or the one that is asked", async () => {
+    const { admitted, remaining } = limiterFor({ limit: 10, window: "1m", cost: 3 });
+    expect(await admitted(1)).toBe(1);
+    expect(await remaining()).toBe(7);
+    expect(await admitted(1, { cost: 8 })).toBe(0);
+    expect(await admitted(1, { cost: 7 })).toBe(1);
+    expect(await remaining()).toBe(0);
+  });
+
+  it("adds a window's grant to what is left, up to the capacity", async () => {
+    const { admitted, remaining, clock } = limiterFor({ limit: 100, window: "1m", capacity: 150 });
+    expect(await remaining()).toBe(150);
+    await admitted(1, { cost: 80 });
+    expect(await remaining()).toBe(70);
+    clock.now += 60_000;
+    expect(await remaining()).toBe(150);
+  });
+
+  it("says when a reservation is honoured, and when there is room without one", async () => {
+    const { limiter, subjects } = limiterFor({ limit: 10, window: "1m", maxReserved: 25 });
+    const ask = { cost: 15, reserve: true };
+    expect(await limiter.decide(subjects, ask)).toMatchObject({
+      outcome: "allowed",
+      honouredAfterMs: 60_000,
+      quotas: [{ remaining: 0 }],
+    });
+    expect(await limiter.decide(subjects, ask)).toMatchObject({
+      outcome: "allowed",
+      honouredAfterMs: 120_000,
+    });
+    expect(await limiter.decide(subjects, ask)).toMatchObject({ outcome: "limited" });
+    expect(await limiter.decide(subjects)).toMatchObject({
+      outcome: "limited",
+      retryAfterMs: 180_000,
+    });
+  });
+
+  it("splits a limit over its shards without loss", async () => {
+    const { admitted } = limiterFor({ limit: 103, window: "1m", shards: 10 });
+    const count = await admitted(2000);
+    expect(count).toBe(103);
+    for (const [quota, shards] of [
+      [103, 10],
+      [7, 7],
+      [999_999_999_999_999, 100],
+    ] as const) {
+      const shares = Array.from({ length: shards }, (_, shard) => shareOf(quota, shards, shard));
+      expect(shares.reduce((sum, share) => sum + share)).toBe(quota);
+      expect(Math.max(...shares) - Math.min(...shares)).toBeLessThanOrEqual(1);
+    }
+  });
+
+  it("looks at two shards in the one call", async () => {
+    const store = memoryStore();
+    const asked = vi.spyOn(store, "decide");
+    const config = defineConfig({
+      rules: [{ name: "llm", limit: 1000, window: "1m", shards: 10 }],
+    });
+    await createLimiter(config, store).decide(subjectsOf(config, "all"));
+    const groups = asked.mock.calls.flatMap(([each]) => each.flat());
+    expect(groups).toHaveLength(1);
+    expect(groups[0]?.key).toMatch(/^weir:llm:1m:all#\d$/);
+    expect(groups[0]?.or?.key).toMatch(/^weir:llm:1m:all#\d$/);
+    expect(groups[0]?.or?.key).not.toBe(groups[0]?.key);
+  });
+
+  it("begins windows at a time of each client's own when they are spread", async () => {
+    const rule = { limit: 1, window: "1h", start: "spread" } as const;
+    const resetOf = async (identity: string) => {
+      const { limiter, subjects } = limiterFor(rule, identity);
+      const decision = await limiter.decide(subjects);
+      return decision.outcome === "allowed" ? decision.quotas[0]?.resetMs : undefined;
+    };
+    const identities = Array.from({ length: 50 }, (_, index) => `${index}AbCdEfGhIjKl`);
+    const resets = await Promise.all(identities.map(resetOf));
+    expect(new Set(resets).size).toBeGreaterThan(45);
+    expect(await Promise.all(identities.map(resetOf))).toEqual(resets);
+  });
+
+  it("keeps who went over out for as long as the ban lasts", async () => {
+    const { limiter, subjects, clock, admitted } = limiterFor({
+      limit: 2,
+      window: "1m",
+      ban: "10m",
+    });
+    expect(await admitted(3)).toBe(2);
+    clock.now += 599_999;
+    expect(await limiter.decide(subjects)).toMatchObject({
+      outcome: "limited",
+      retryAfterMs: 1,
+    });
+    clock.now += 1;
+    expect(await admitted(3)).toBe(2);
+  });
+
+  it("charges only responses with the statuses that it counts", async () => {
+    const rule = { limit: 2, window: "1m", count: { status: [401, 403] } };
+    const { limiter, subjects, admitted, remaining } = limiterFor(rule);
+    expect(await admitted(9)).toBe(9);
+    expect(await limiter.settle(subjects, response(200))).toEqual([]);
+    expect(await remaining()).toBe(2);
+    expect(await limiter.settle(subjects, response(401))).toMatchObject([{ remaining: 1 }]);
+    await limiter.settle(subjects, response(403));
+    expect(await admitted(1)).toBe(0);
+  });
+
+  it.each([
+    [{ "x-cost": "7" }, 3],
+    [{ "x-cost": "0" }, 10],
+    [{ "x-cost": "99" }, 0],
+    [{}, 9],
+    [{ "x-cost": "-5" }, 9],
+    [{ "x-cost": "1.5" }, 9],
+    [{ "x-cost": "lots" }, 9],
+  ])("charges what the response says it cost: %j leaves %i of 10", async (headers, left) => {
+    const rule = { limit: 10, window: "1m", cost: "header:x-cost" };
+    const { limiter, subjects, admitted, remaining } = limiterFor(rule);
+    expect(await admitted(1)).toBe(1);
+    await limiter.settle(subjects, response(200, headers));
+    expect(await remaining()).toBe(left);
+  });
+
+  it("refunds up to the limit, and resets at once, on every shard", async () => {
+    const { limiter, subject, admitted, remaining } = limiterFor({ limit: 10, window: "1m" });
+    await admitted(4);
+    await limiter.refund(subject, 3);
+    expect(await remaining()).toBe(9);
+    await limiter.refund(subject, 30);
+    expect(await remaining()).toBe(10);
+
+    const sharded = limiterFor({ limit: 10, window: "1m", shards: 5 });
+    expect(await sharded.admitted(200)).toBe(10);
+    await sharded.limiter.reset(sharded.subject);
+    expect(await sharded.admitted(200)).toBe(10);
+  });
+});

@@ -1,0 +1,95 @@
+import { describe, expect, it, vi } from "vitest";
+import { defineConfig } from "../../../src/config/index.ts";
+import { type CustomKeys, customKeyFaults } from "../../../src/request/custom-key.ts";
+import { identifying, identifyingBy } from "./requests.ts";
+
+const by = (key: string | string[], keys: CustomKeys) => identifyingBy(key, {}, { keys });
+
+describe("a custom key", () => {
+  it.each<[string, CustomKeys[string]]>([
+    ["from a function", (request) => request.headers.get("tenant")],
+    ["from one that takes its time", async (request) => request.headers.get("tenant")],
+  ])("counts by what it says: %s", async (_, tenant) => {
+    const identity = by("custom:tenant", { tenant });
+    expect(await identity({ tenant: "a" })).toBe(await identity({ tenant: "a" }));
+    expect(await identity({ tenant: "a" })).not.toBe(await identity({ tenant: "b" }));
+    const ip = { "cf-connecting-ip": "192.0.2.1" };
+    expect(await identity({ tenant: "a", ...ip })).toBe(await identity({ tenant: "a" }));
+  });
+
+  it.each<[string, unknown]>([
+    ["undefined", () => undefined],
+    ["null", () => null],
+    ["an empty text", () => ""],
+    ["a number", () => 5],
+    ["an object", () => ({ toString: () => "a" })],
+    [
+      "a throw",
+      () => {
+        throw new Error("no");
+      },
+    ],
+    ["a rejection", () => Promise.reject(new Error("no"))],
+    ["no function", "text"],
+  ])("is absent for %s: the next alternative counts, then the address", async (_, tenant) => {
+    const keys = { tenant } as CustomKeys;
+    const sent = { "x-api-key": "k" };
+    expect(await by("custom:tenant | header:x-api-key", keys)(sent)).toBe(
+      await by("header:x-api-key", {})(sent),
+    );
+    expect(await by("custom:tenant", keys)(sent)).toBe(await by("ip", {})(sent));
+  });
+
+  it.each(["tenant", "constructor", "toString", "__proto__"])(
+    "is absent when there is no function %s",
+    async (name) => {
+      expect(await by(`custom:${name}`, {})()).toBe(await by("ip", {})());
+    },
+  );
+
+  it("is asked once for a request, however many rules it is in", async () => {
+    const tenant = vi.fn(() => "a");
+    const rules = [
+      { key: "custom:tenant" },
+      { key: ["custom:tenant", "path"] },
+      { tiers: { by: "custom:tenant", limits: { a: { limit: 1, window: 1 } } } },
+    ];
+    const subjects = identifying(rules, {}, { keys: { tenant } });
+    expect(await subjects()).toHaveLength(3);
+    expect(tenant).toHaveBeenCalledTimes(1);
+    await subjects();
+    expect(tenant).toHaveBeenCalledTimes(2);
+  });
+
+  it("is a fault without its function, named once", () => {
+    const limits = { a: { limit: 1, window: 1 } };
+    const quota = { limit: 1, window: 1 };
+    const config = defineConfig({
+      rules: [
+        { name: "a", key: "custom:tenant | ip", ...quota },
+        { name: "b", key: ["path", "custom:tenant"], ...quota },
+        { name: "c", tiers: { by: "custom:plan", limits }, ...quota },
+        { name: "d", key: "custom:toString", ...quota },
+      ],
+    });
+    expect(customKeyFaults(config, { plan: () => "a" })).toEqual([
+      "no function is given for the key custom:tenant: weir(config, { keys })",
+      "no function is given for the key custom:toString: weir(config, { keys })",
+    ]);
+  });
+});
+
+describe("one key in several rules", () => {
+  it("is one client in each, but for parameters of their paths", async () => {
+    const rules = [
+      { key: "param:id", match: { paths: ["/users/:id/*"] } },
+      { key: "param:id", match: { paths: ["/users/:other/:id"] } },
+      { key: "header:h" },
+      { key: "header:h" },
+    ];
+    const subjects = await identifying(rules)({ h: "v" }, "https://api.example.com/users/1/2");
+    const [user, item, one, other] = subjects.map(({ identity }) => identity);
+    expect(user).not.toBe(item);
+    expect(one).toBe(other);
+  });
+});
