@@ -1,3 +1,18 @@
 // weir: for a Worker of one's own. What is not here is not kept from one release to the next.
+export { RateLimitError } from "./limit-error.ts";
+export type { Quota } from "./limiter/decision.ts";
+export { type RateLimitOptions, rateLimit } from "./middleware.ts";
+export type { CustomKey, CustomKeys } from "./request/custom-key.ts";
+export type { GivenKey } from "./request/given-identity.ts";
+export {
+  type CheckOptions,
+  type ClientOptions,
+  type LimitDenied,
+  type LimitGranted,
+  type LimitOptions,
+  type LimitResult,
+  type LimitUndecided,
+  WeirService,
+} from "./service.ts";
 export { CounterObject } from "./stores/counter-object.ts";
-export { weir } from "./weir.ts";
+export { type WeirOptions, weir } from "./weir.ts";

@@ -1,7 +1,12 @@
 import config from "../weir.config.ts";
-import { weir } from "./index.ts";
+import { WeirService, weir } from "./index.ts";
 
 export { CounterObject } from "./index.ts";
 
 // What wrangler deploys: weir.config.ts in front of the origin that wrangler.toml routes to.
 export default weir(config);
+
+/** The same rules for other Workers of the account, by service binding with this entrypoint. */
+export class Limits extends WeirService {
+  override readonly config = config;
+}

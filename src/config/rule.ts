@@ -99,7 +99,15 @@ const paramsExist = v.rawCheck<RuleFields>(({ dataset, addIssue }) => {
 /** A shard of nothing would deny whoever is sent to it. */
 const shardsFitLimits = v.rawCheck<RuleFields>(({ dataset, addIssue }) => {
   if (!dataset.typed || dataset.value.shards === 1) return;
-  const { shards, tiers } = dataset.value;
+  const { shards, tiers, ban } = dataset.value;
+  if (ban !== undefined) {
+    const path: [v.ObjectPathItem] = [pathTo(dataset.value, "ban")];
+    addIssue({
+      path,
+      input: ban,
+      message: "no ban beside shards, which do not know of each other",
+    });
+  }
   const limited: Quotas[] = [dataset.value, ...(tiers?.limits.values() ?? [])];
   const smallest = Math.min(
     ...limited.flatMap(({ limit, limits }) => limits?.map((quota) => quota.limit) ?? limit ?? []),

@@ -28,7 +28,12 @@ export interface Counter {
   readonly checkOnly?: boolean;
   /** Who finds no room is denied for this long, in milliseconds. */
   readonly banMs?: number;
-  /** Another counter for the same: the one of the two with more room is asked. */
+  /** Bans hold, but asking brings none about. */
+  readonly neverBans?: boolean;
+  /**
+   * Another counter for the same, with a ceiling no higher: the one of the two with more room is
+   * asked. What is said of it is said as if it were this one, with as much room.
+   */
   readonly or?: Counter;
 }
 
@@ -123,23 +128,24 @@ export function decideGroup(
     ({ counter, count, banMs }) => banMs === 0 && hasRoom(counter, count),
   );
   const writes = new Map<string, Row | undefined>();
-  const tallies = asked.map(({ counter, count, window, banMs }): Tally => {
+  const tallies = asked.map(({ counter, count, window, banMs, shift }): Tally => {
     const charge = admitted && !counter.checkOnly ? counter.cost : 0;
     if (charge > 0) writes.set(storedKey(counter, now), rowOf(counter, count + charge, window));
     let ban = banMs;
-    if (ban === 0 && counter.banMs && !hasRoom(counter, count)) {
+    if (ban === 0 && counter.banMs && !counter.neverBans && !hasRoom(counter, count)) {
       ban = counter.banMs;
       writes.set(banKey(counter), { window: 0, count: 1, expiresAt: now + ban });
     }
     const resetMs = windowAt(now, counter).endsAt - now;
-    return { count: count + charge, resetMs, banMs: ban };
+    return { count: count + charge + shift, resetMs, banMs: ban };
   });
   return { verdict: { admitted, tallies }, writes };
 }
 
 /**
  * Adds costs without asking for room, or takes them off when they are negative: what a response
- * turned out to cost, and refunds. A count stays from 0 to {@link MAX_COUNT}.
+ * turned out to cost, and refunds. A count stays from 0 to {@link MAX_COUNT}. Of two counters to
+ * choose from, the one with more room is charged, and the other one is given back to.
  */
 export function adjustGroup(
   counters: readonly Counter[],
@@ -147,11 +153,11 @@ export function adjustGroup(
   read: Read,
 ): { tallies: Tally[]; writes: Writes } {
   const writes = new Map<string, Row | undefined>();
-  const tallies = counters.map((counter): Tally => {
-    const { count: before, window, banMs } = stateOf(counter, now, read);
+  const tallies = counters.map((asked): Tally => {
+    const { counter, count: before, window, banMs, shift } = roomier(asked, now, read);
     const count = Math.min(MAX_COUNT, Math.max(0, before + counter.cost));
     if (count !== before) writes.set(storedKey(counter, now), rowOf(counter, count, window));
-    return { count, resetMs: windowAt(now, counter).endsAt - now, banMs };
+    return { count: count + shift, resetMs: windowAt(now, counter).endsAt - now, banMs };
   });
   return { tallies, writes };
 }
@@ -187,15 +193,23 @@ function stateOf(counter: Counter, now: number, read: Read): State {
   return { count: Math.max(0, row.count - granted), window, banMs };
 }
 
-function roomier(counter: Counter, now: number, read: Read): State & { counter: Counter } {
+interface Chosen extends State {
+  readonly counter: Counter;
+  /** What its count is to be raised by, to be that of the counter that was asked. */
+  readonly shift: number;
+}
+
+function roomier(counter: Counter, now: number, read: Read): Chosen {
   const state = stateOf(counter, now, read);
-  if (counter.or) {
-    const other = stateOf(counter.or, now, read);
-    if (counter.or.ceiling - other.count > counter.ceiling - state.count) {
-      return { ...other, counter: counter.or };
+  const { or } = counter;
+  if (or) {
+    const other = stateOf(or, now, read);
+    const hasMore = or.ceiling - other.count > counter.ceiling - state.count;
+    if (hasMore === counter.cost >= 0) {
+      return { ...other, counter: or, shift: counter.ceiling - or.ceiling };
     }
   }
-  return { ...state, counter };
+  return { ...state, counter, shift: 0 };
 }
 
 /**

@@ -29,6 +29,7 @@ export function entriesOf(subject: Subject, prefix: string, ask: Ask = {}): Entr
     const [shard, other] = rule.shards > 1 ? twoOf(rule.shards) : [undefined, undefined];
     const entry = entryOf(subject, window, prefix, ask, shard);
     if (other === undefined) return entry;
+    // The lower of two shards has the larger part, or one as large.
     const { counter: or } = entryOf(subject, window, prefix, ask, other);
     return { ...entry, counter: { ...entry.counter, or } };
   });
@@ -68,6 +69,7 @@ function entryOf(
     ...(rollsOver && { rollsOver }),
     ...((ask.checkOnly || chargesLater(rule)) && { checkOnly: true }),
     ...(rule.banMs !== undefined && { banMs: rule.banMs }),
+    ...(ask.checkOnly && { neverBans: true }),
   };
   return { rule, window, capacity, counter };
 }
@@ -85,8 +87,8 @@ export function shareOf(quota: number, shards: number, shard: number): number {
 /** Two different shards at random: with the roomier of two, all fill up nearly alike. */
 function twoOf(shards: number): [number, number] {
   const one = Math.floor(Math.random() * shards);
-  const step = 1 + Math.floor(Math.random() * (shards - 1));
-  return [one, (one + step) % shards];
+  const other = (one + 1 + Math.floor(Math.random() * (shards - 1))) % shards;
+  return one < other ? [one, other] : [other, one];
 }
 
 /** Digits of an identity that the offset is drawn from: 48 bits, evenly spread as a hash is. */

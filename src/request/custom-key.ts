@@ -32,7 +32,7 @@ export function customKeyFaults({ rules }: Config, keys: CustomKeys): string[] {
   const names = new Set(parts.flatMap((part) => (part.kind === "custom" ? part.name : [])));
   return [...names]
     .filter((name) => !ownKey(keys, name))
-    .map((name) => `no function is given for the key custom:${name}: weir(config, { keys })`);
+    .map((name) => `no function is given for the key custom:${name}: pass it in { keys }`);
 }
 
 /** Not what every object inherits, such as `constructor`. */

@@ -16,26 +16,38 @@ export interface KeyContext {
   readonly custom: (name: string) => Promise<string | null | undefined>;
 }
 
+/** What a part of a key is called, such as `header:x-api-key`, and what it holds. */
+export interface Present {
+  readonly name: string;
+  readonly value: string;
+}
+
 /** Bytes of SHA-256 that are kept: 128 bits, at which two clients meet by chance never. */
 const IDENTITY_BYTES = 16;
 
+/** Who is counted, as a short text that shows nothing of them: see {@link hashOf}. */
+export async function identityOf(key: KeyExpression, context: KeyContext): Promise<string> {
+  const parts: Present[] = [];
+  for (const alternatives of key) {
+    // The client's address stands in where none of the alternatives is there.
+    parts.push((await firstPresent(alternatives, context)) ?? addressOf(context));
+  }
+  return hashOf(parts);
+}
+
 /**
- * Who is counted, as a short text that shows nothing of them.
+ * Makes an identity of what a key holds.
  *
- * Each element of the key becomes what it is called and what it holds, both with their lengths in
- * front, so that no value can pass for two or for one of another kind; SHA-256 of that bounds its
- * length and keeps addresses and API keys out of the store.
+ * Each part becomes what it is called and what it holds, both with their lengths in front, so that
+ * no value can pass for two or for one of another kind; SHA-256 of that bounds its length and keeps
+ * addresses and API keys out of the store.
  *
  * @returns 22 characters of base64url
  */
-export async function identityOf(key: KeyExpression, context: KeyContext): Promise<string> {
-  let text = "";
-  for (const alternatives of key) {
-    // The client's address stands in where none of the alternatives is there.
-    const present = (await firstPresent(alternatives, context)) ?? addressOf(context);
-    const { name, value } = present;
-    text += `${name.length}:${name}${value.length}:${value}`;
-  }
+export async function hashOf(parts: readonly Present[]): Promise<string> {
+  const text = parts
+    .map(({ name, value }) => `${name.length}:${name}${value.length}:${value}`)
+    .join("");
   const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text));
   return base64url(new Uint8Array(digest, 0, IDENTITY_BYTES));
 }
@@ -50,12 +62,6 @@ export async function keyValue(
   context: KeyContext,
 ): Promise<string | undefined> {
   return (await firstPresent(alternatives, context))?.value;
-}
-
-/** What a part of a key is called, such as `header:x-api-key`, and what it holds. */
-interface Present {
-  readonly name: string;
-  readonly value: string;
 }
 
 async function firstPresent(

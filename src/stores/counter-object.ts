@@ -1,10 +1,11 @@
 import { DurableObject } from "cloudflare:workers";
 import {
   adjustGroup,
+  banKey,
   type Counter,
   decideGroup,
   type GroupVerdict,
-  type Row,
+  type Read,
   resetGroup,
   type Tally,
 } from "../engine/fixed-window.ts";
@@ -108,8 +109,11 @@ export class CounterObject extends DurableObject<unknown> {
     while (true) {
       // From here to the write nothing is awaited, so no other call comes between.
       const now = givenNow ?? Date.now();
-      const { verdict, writes } = decideGroup(counters, now, this.#reader(now));
-      const hope = verdict.admitted ? undefined : this.#holds.hope(counters, verdict.tallies, now);
+      const read = this.#reader(now);
+      const { verdict, writes } = decideGroup(counters, now, read);
+      // A hold that is given back spares a client the ban of this decision, but ends none.
+      const hopeless = verdict.admitted || counters.some((each) => isBanned(each, read));
+      const hope = hopeless ? undefined : this.#holds.hope(counters, verdict.tallies, now);
       const patience = patienceEnds - Date.now();
       if (!hope || patience <= 0) {
         this.#rows.write(writes, now);
@@ -119,7 +123,11 @@ export class CounterObject extends DurableObject<unknown> {
     }
   }
 
-  #reader(now: number): (key: string) => Row | undefined {
+  #reader(now: number): Read {
     return (key) => this.#rows.read(key, now);
   }
+}
+
+function isBanned(counter: Counter, read: Read): boolean {
+  return counter.banMs !== undefined && read(banKey(counter)) !== undefined;
 }

@@ -90,20 +90,19 @@ export function durableObjectStore({ namespace, prefix, timeoutMs }: DurableObje
   }
 
   /**
-   * Where a counter has another to choose instead, the one of the two with more room. They live in
-   * different objects, so both are looked at first; the one that is chosen then decides by itself.
+   * Where a counter has another to choose instead, the one of the two with more room, or with less
+   * of it for what is given back. They live in different objects, so both are looked at first; the
+   * one that is chosen then decides by itself.
    */
   async function choose(counter: Counter, now?: number): Promise<Counter> {
     const { or, ...own } = counter;
     if (!or) return counter;
-    const both = [own, or];
-    const rooms = await Promise.all(
-      both.map(async (each) => {
-        const { verdict } = await lookAt(partOf({ ...each, cost: 0 }), now);
-        return each.ceiling - (verdict.tallies[0] as Tally).count;
-      }),
-    );
-    return (rooms[1] as number) > (rooms[0] as number) ? or : own;
+    const roomOf = async (each: Counter) => {
+      const { verdict } = await lookAt(partOf({ ...each, cost: 0 }), now);
+      return each.ceiling - (verdict.tallies[0] as Tally).count;
+    };
+    const [room, otherRoom] = await Promise.all([roomOf(own), roomOf(or)]);
+    return otherRoom > room === counter.cost >= 0 ? or : own;
   }
 
   async function decideGroups(groups: readonly Group[], now?: number): Promise<TimedVerdict[]> {
@@ -132,37 +131,63 @@ export function durableObjectStore({ namespace, prefix, timeoutMs }: DurableObje
 
   return {
     async decide(groups, now) {
-      const verdicts = await Promise.all(
-        groups.map((group) => Promise.all(group.map((counter) => choose(counter, now)))),
-      )
-        .then((chosen) => decideGroups(chosen, now))
-        .catch(unreachable);
-      return { now: (verdicts[0] as TimedVerdict).now, groups: verdicts };
+      try {
+        const chosen = await Promise.all(
+          groups.map((group) => Promise.all(group.map((counter) => choose(counter, now)))),
+        );
+        const verdicts = await decideGroups(chosen, now);
+        return {
+          now: (verdicts[0] as TimedVerdict).now,
+          groups: verdicts.map(({ admitted, tallies }, index) => {
+            const [asked, taken] = [groups[index] as Group, chosen[index] as Group];
+            return { admitted, tallies: asIfOf(asked, taken, tallies) };
+          }),
+        };
+      } catch {
+        throw unreachable();
+      }
     },
 
     async adjust(counters, now) {
       const tallies: Tally[] = [];
-      const calls = partsOf(counters).map(async (part) => {
-        const adjusted: Tally[] = await objectOf(part.identity).adjust(part.counters, now);
-        for (const [at, tally] of adjusted.entries()) {
-          tallies[part.positions[at] as number] = tally;
-        }
-      });
-      await Promise.all(calls).catch(unreachable);
-      return tallies;
+      try {
+        const chosen = await Promise.all(counters.map((counter) => choose(counter, now)));
+        await Promise.all(
+          partsOf(chosen).map(async (part) => {
+            const adjusted: Tally[] = await objectOf(part.identity).adjust(part.counters, now);
+            for (const [at, tally] of adjusted.entries()) {
+              tallies[part.positions[at] as number] = tally;
+            }
+          }),
+        );
+        return asIfOf(counters, chosen, tallies);
+      } catch {
+        throw unreachable();
+      }
     },
 
     async reset(counters, now) {
-      const calls = partsOf(counters).map((part) =>
-        objectOf(part.identity).reset(part.counters, now),
-      );
-      await Promise.all(calls).catch(unreachable);
+      try {
+        await Promise.all(
+          partsOf(counters).map((part) => objectOf(part.identity).reset(part.counters, now)),
+        );
+      } catch {
+        throw unreachable();
+      }
     },
   };
 }
 
-function unreachable(): never {
-  throw new StoreError("unreachable", "a Durable Object did not answer");
+function unreachable(): StoreError {
+  return new StoreError("unreachable", "a Durable Object did not answer");
+}
+
+/** Says of counters that were chosen instead what would be said of those that were asked. */
+function asIfOf(asked: Group, chosen: Group, tallies: readonly Tally[]): Tally[] {
+  return tallies.map((tally, index) => {
+    const shift = (asked[index] as Counter).ceiling - (chosen[index] as Counter).ceiling;
+    return { ...tally, count: tally.count + shift };
+  });
 }
 
 function partOf(counter: Counter): Part {

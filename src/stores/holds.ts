@@ -47,9 +47,7 @@ export class Holds {
     if (this.#open.size === 0) return undefined;
     const relevant = new Set<OpenHold>();
     for (const [index, counter] of counters.entries()) {
-      const { count, banMs } = tallies[index] as Tally;
-      // One that is banned by this very decision may be spared by a hold that is given back.
-      if (banMs > 0 && banMs !== counter.banMs) return undefined;
+      const { count } = tallies[index] as Tally;
       if (hasRoom(counter, count)) continue;
       const key = storedKey(counter, now);
       let held = 0;

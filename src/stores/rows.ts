@@ -1,5 +1,7 @@
 import type { Row, Writes } from "../engine/fixed-window.ts";
 
+const YEAR_MS = 365 * 86_400_000;
+
 /**
  * The rows of one Durable Object, in its SQLite. The table is made when it is first needed, so
  * that an object that was never charged, or has been emptied, stores nothing.
@@ -39,7 +41,7 @@ export class Rows {
     const [{ latest }] = this.#query("SELECT max(expires_at) AS latest FROM rows") as [
       { latest: number | null },
     ];
-    if (latest !== null) return this.#ringAt(latest);
+    if (latest !== null) return this.#ringAt(latest, now);
     this.#hasTable = false;
     await this.#storage.deleteAll();
   }
@@ -56,13 +58,16 @@ export class Rows {
     // A window's first charge is when its predecessors are cleared away.
     this.#query("DELETE FROM rows WHERE expires_at <= ?", now);
     this.#query("INSERT INTO rows VALUES (?, ?, ?, ?)", key, window, count, expiresAt);
-    if (this.#alarmAt === undefined) this.#ringAt(expiresAt);
+    if (this.#alarmAt === undefined) this.#ringAt(expiresAt, now);
   }
 
-  /** The alarm looks itself for when to ring next, so it is set only when it is not. */
-  #ringAt(time: number): void {
-    this.#alarmAt = time;
-    this.#storage.setAlarm(time);
+  /**
+   * Sets the alarm, which looks itself for when to ring next. No alarm can be set for centuries
+   * ahead, as reservations can be made: that one rings early, and is set again.
+   */
+  #ringAt(time: number, now: number): void {
+    this.#alarmAt = Math.min(time, now + YEAR_MS);
+    this.#storage.setAlarm(this.#alarmAt);
   }
 
   #query(sql: string, ...bindings: SqlStorageValue[]): Record<string, SqlStorageValue>[] {

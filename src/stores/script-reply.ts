@@ -26,8 +26,10 @@ export function readTallies(reply: unknown, counters: readonly Counter[]): Tally
 
 type Integers = ((min: number, max: number) => number) & { end(): void };
 
-function tallyOf({ windowMs, banMs = 0 }: Counter, next: Integers): Tally {
-  return { count: next(0, MAX_COUNT), resetMs: next(1, windowMs), banMs: next(0, banMs) };
+function tallyOf({ windowMs, banMs }: Counter, next: Integers): Tally {
+  // A ban lasts for what it was made for, whatever the rule says by now.
+  const longestBan = banMs ? MAX_COUNT : 0;
+  return { count: next(0, MAX_COUNT), resetMs: next(1, windowMs), banMs: next(0, longestBan) };
 }
 
 function integersOf(reply: unknown): Integers {

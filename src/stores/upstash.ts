@@ -97,10 +97,11 @@ function keysOf(counter: Counter, clock: Clock, now: number): string[] {
 }
 
 function argsOf(counter: Counter): number[] {
-  const { limit, windowMs, offsetMs, cost, ceiling, rollsOver, checkOnly, banMs = 0, or } = counter;
-  const flags = [Number(rollsOver ?? false), Number(checkOnly ?? false)];
+  const { limit, windowMs, offsetMs, cost, ceiling, banMs = 0, or } = counter;
+  const flag = (set = false) => Number(set);
+  const flags = [flag(counter.rollsOver), flag(counter.checkOnly), banMs, flag(counter.neverBans)];
   const other = or ? [1, or.limit, or.ceiling] : [0];
-  return [limit, windowMs, offsetMs, cost, ceiling, ...flags, banMs, ...other];
+  return [limit, windowMs, offsetMs, cost, ceiling, ...flags, ...other];
 }
 
 /** The failure that a call's error stands for. */

@@ -256,6 +256,14 @@ export function storeSuite(
         expect(tally?.banMs).toBeLessThanOrEqual(clockIsOurs ? 49_000 : 50_000);
       });
 
+      it("is not brought about by a look, but seen by it", async () => {
+        const login = banned({ limit: 0 });
+        const look = { ...login, checkOnly: true, neverBans: true };
+        expect((await decide([look])).tallies[0]?.banMs).toBe(0);
+        await decide([login]);
+        expect((await decide([look])).tallies[0]?.banMs).toBeGreaterThan(49_000);
+      });
+
       it("does not fall on who asks within the limit, nor on another", async () => {
         const login = banned();
         await admitted([login], 2);
@@ -266,11 +274,32 @@ export function storeSuite(
 
     describe("a counter with another to choose instead", () => {
       it("takes the one with more room, until neither has any", async () => {
-        const [one, other] = [counter({ limit: 2 }), counter({ limit: 3 })];
+        const [one, other] = [counter({ limit: 3 }), counter({ limit: 2 })];
         const either = { ...one, or: other };
         expect(await admitted([either], 9)).toBe(5);
-        expect(await used([one])).toEqual([2]);
-        expect(await used([other])).toEqual([3]);
+        expect(await used([one])).toEqual([3]);
+        expect(await used([other])).toEqual([2]);
+      });
+
+      it("is told of as if it had been asked itself", async () => {
+        const either = { ...counter({ limit: 3, cost: 2 }), or: counter({ limit: 2, cost: 2 }) };
+        const tallies = [];
+        for (let request = 1; request <= 3; request++) tallies.push(await decide([either]));
+        expect(tallies.map(({ admitted, tallies: [tally] }) => [admitted, tally?.count])).toEqual([
+          [true, 2],
+          [true, 3],
+          [false, 2],
+        ]);
+      });
+
+      it("is charged where there is more room, and given back to where there is less", async () => {
+        const [one, other] = [counter({ limit: 9 }), counter({ limit: 9 })];
+        await store.adjust([{ ...one, cost: 5 }], NOW);
+        const either = (cost: number) => ({ ...one, or: { ...other, cost }, cost });
+        await store.adjust([either(2)], NOW);
+        expect(await used([one, other])).toEqual([5, 2]);
+        await store.adjust([either(-4)], NOW);
+        expect(await used([one, other])).toEqual([1, 2]);
       });
     });
 

@@ -72,6 +72,7 @@ describe("refuses, within a rule,", () => {
       "the smallest limit, which is 1",
     ),
     within({ limit: 0, shards: 2 }, "shards", "the smallest limit, which is 0"),
+    within({ shards: 2, ban: "1h" }, "ban", "allowed: no ban beside shards"),
     within({ count: { status: [] } }, "count.status", "allowed: a list of HTTP statuses"),
     within({ count: { status: 401 } }, "count.status", "allowed: a list of HTTP statuses"),
     within({ count: { status: [600] } }, "count.status[0]", "a whole number from 100 to 599"),

@@ -169,11 +169,11 @@ describe("a stored key", () => {
     expect(await redis.keys("*")).toEqual(["weir:search:1m:alice:28333335"]);
   });
 
-  it("holds the count as an unsigned 53-bit field", async () => {
+  it("holds the count as an unsigned 63-bit field", async () => {
     const alice = counter({ key: "weir:search:1m:alice", cost: 3 });
     await storeWith("edge").decide([[alice]], 1_700_000_100_000);
     const key = "weir:search:1m:alice:28333335";
-    expect(await redis.call("BITFIELD", key, "GET", "u53", "0")).toEqual([3]);
+    expect(await redis.call("BITFIELD", key, "GET", "u63", "0")).toEqual([3]);
   });
 
   it("has its window from Redis's own clock, unless the edge's is asked for", async () => {

@@ -73,8 +73,8 @@ describe("a custom key", () => {
       ],
     });
     expect(customKeyFaults(config, { plan: () => "a" })).toEqual([
-      "no function is given for the key custom:tenant: weir(config, { keys })",
-      "no function is given for the key custom:toString: weir(config, { keys })",
+      "no function is given for the key custom:tenant: pass it in { keys }",
+      "no function is given for the key custom:toString: pass it in { keys }",
     ]);
   });
 });

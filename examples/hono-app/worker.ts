@@ -1,0 +1,15 @@
+import { Hono } from "hono";
+import { rateLimit } from "weir";
+import config from "./weir.config.ts";
+
+export { CounterObject } from "weir";
+
+const app = new Hono();
+
+// Here the app says where a rule holds. `app.use(rateLimit(config))` leaves that to each rule's match.
+app.use("/api/*", rateLimit(config, { rule: "api" }));
+app.get("/api/items", (c) => c.json(["a weir", "a mill"]));
+
+app.post("/sign-up", rateLimit(config, { rule: "sign-up" }), (c) => c.text("Welcome", 201));
+
+export default app;

@@ -1,0 +1,44 @@
+import { RateLimitError, WeirService } from "weir";
+import config from "./weir.config.ts";
+
+export { CounterObject } from "weir";
+
+export class Limits extends WeirService {
+  readonly config = config;
+}
+
+interface Env {
+  LIMITS: Service<Limits>;
+}
+
+/** Tokens that an answer may have. */
+const MAX_ANSWER = 2000;
+
+export default {
+  async fetch(request, { LIMITS }) {
+    const prompt = await request.text();
+    // About four characters to a token.
+    const reserved = Math.ceil(prompt.length / 4) + MAX_ANSWER;
+    try {
+      await LIMITS.limit("tokens", { cost: reserved, throws: true });
+      const { answer, used } = await askModel(prompt);
+      // What was reserved and not used is for others.
+      await LIMITS.limit("tokens", { cost: Math.min(0, used - reserved) });
+      return new Response(answer);
+    } catch (error) {
+      const limited = RateLimitError.from(error);
+      if (!limited) throw error;
+      const seconds = Math.ceil(limited.retryAfter / 1000);
+      return new Response("Too many questions at once.", {
+        status: 429,
+        headers: { "Retry-After": String(seconds) },
+      });
+    }
+  },
+} satisfies ExportedHandler<Env>;
+
+/** Stands for the call of a model, which tells how many tokens it took. */
+async function askModel(prompt: string): Promise<{ answer: string; used: number }> {
+  const answer = `You said: ${prompt}`;
+  return { answer, used: Math.ceil((prompt.length + answer.length) / 4) };
+}

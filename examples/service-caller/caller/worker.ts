@@ -1,0 +1,24 @@
+import type { Limits } from "../limits/worker.ts";
+
+interface Env {
+  LIMITS: Service<Limits>;
+}
+
+export default {
+  async fetch(request, { LIMITS }) {
+    const { searchParams } = new URL(request.url);
+    const key = searchParams.get("account");
+    if (!key) return new Response("Whose report?", { status: 400 });
+
+    const { ok, retryAfter } = await LIMITS.limit("reports", { key });
+    if (ok) return new Response("The report.");
+    if (retryAfter === undefined) return new Response("Try again shortly.", { status: 503 });
+
+    // No room now. A place in the next window, if there is one, is as good for a report.
+    const reserved = await LIMITS.limit("reports", { key, reserve: true });
+    const seconds = Math.ceil((reserved.retryAfter ?? retryAfter) / 1000);
+    return reserved.ok
+      ? new Response(`The report follows in ${seconds} s.`, { status: 202 })
+      : new Response(null, { status: 429, headers: { "Retry-After": String(seconds) } });
+  },
+} satisfies ExportedHandler<Env>;

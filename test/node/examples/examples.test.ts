@@ -1,0 +1,126 @@
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { type Answer, type Outgoing, send } from "../support/client.ts";
+import { type Origin, startOrigin } from "../support/origin.ts";
+import { limitsOf, policiesOf } from "../support/quota-fields.ts";
+import { runExample } from "./run-example.ts";
+
+// Each bundles and starts programs of its own, on a machine that may be busy with other tests.
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
+
+let origin: Origin;
+
+beforeAll(async () => {
+  origin = await startOrigin();
+});
+
+afterAll(async () => {
+  await origin.stop();
+});
+
+const inFrontOfOrigin = (folder: string) => runExample([folder], { ORIGIN_URL: origin.url });
+
+/** Sends requests one after another, each from an address of its own unless told otherwise. */
+async function sendInTurn(
+  url: URL,
+  path: string,
+  count: number,
+  outgoing: (index: number) => Outgoing = () => ({}),
+): Promise<Answer[]> {
+  const answers: Answer[] = [];
+  for (let index = 0; index < count; index++) {
+    const { headers, ...rest } = outgoing(index);
+    const client = { "CF-Connecting-IP": `203.0.113.${index}` };
+    answers.push(await send(url, path, { ...rest, headers: { ...client, ...headers } }));
+  }
+  return answers;
+}
+
+const statusesOf = (answers: Answer[]) => answers.map(({ status }) => status);
+
+describe("examples/own-worker", () => {
+  it("counts a client's known operations apart, and all others together", async () => {
+    await using worker = await inFrontOfOrigin("own-worker");
+    const rests = [];
+    for (const operationName of ["Search", "Search", "Checkout", "Made", "Up"]) {
+      const [answer] = await sendInTurn(worker.url, "/graphql", 1, () => ({
+        method: "POST",
+        body: JSON.stringify({ operationName }),
+      }));
+      rests.push(answer && limitsOf(answer.headers)[0]?.r);
+    }
+    expect(rests).toEqual([19, 18, 19, 19, 18]);
+    // The function has read a clone: the origin gets the body whole.
+    expect(String(await origin.received.at(-1)?.body)).toBe('{"operationName":"Up"}');
+  });
+});
+
+describe("examples/hono-app", () => {
+  it("holds a rule where the app says, and no other there", async () => {
+    await using app = await runExample(["hono-app"]);
+    const post = () => ({ method: "POST", headers: { "CF-Connecting-IP": "203.0.113.1" } });
+    const signUps = await sendInTurn(app.url, "/sign-up", 4, post);
+    expect(statusesOf(signUps)).toEqual([201, 201, 201, 429]);
+    expect(signUps[3]?.headers["content-type"]).toBe("application/problem+json");
+    const [items] = await sendInTurn(app.url, "/api/items", 1);
+    expect(items && policiesOf(items.headers)).toEqual([{ name: "api", q: 100, w: 60 }]);
+    expect(String(items?.body)).toBe('["a weir","a mill"]');
+  });
+});
+
+describe("examples/service-caller", () => {
+  it("asks another Worker, reserves when there is no room, and is denied then", async () => {
+    await using caller = await runExample(["service-caller/caller", "service-caller/limits"]);
+    const reports = await sendInTurn(caller.url, "/?account=acme", 16);
+    expect(statusesOf(reports)).toEqual([...Array(10).fill(200), ...Array(5).fill(202), 429]);
+    expect(Number(reports[15]?.headers["retry-after"])).toBeGreaterThan(0);
+    expect(statusesOf(await sendInTurn(caller.url, "/?account=other", 1))).toEqual([200]);
+  });
+});
+
+describe("examples/signup-limit", () => {
+  it("admits 100 an hour, whoever they come from", async () => {
+    await using worker = await inFrontOfOrigin("signup-limit");
+    const answers = await sendInTurn(worker.url, "/sign-up", 101, () => ({ method: "POST" }));
+    expect(statusesOf(answers)).toEqual([...Array(100).fill(200), 429]);
+  });
+});
+
+describe("examples/daily-quota", () => {
+  it("begins anew at midnight UTC", async () => {
+    await using worker = await inFrontOfOrigin("daily-quota");
+    const before = Date.now();
+    const [answer] = await sendInTurn(worker.url, "/api/x", 1);
+    expect(answer && policiesOf(answer.headers)).toEqual([{ name: "daily", q: 1000, w: 86_400 }]);
+    const untilMidnight = (now: number) => Math.ceil((86_400_000 - (now % 86_400_000)) / 1000);
+    const reset = Number(answer && limitsOf(answer.headers)[0]?.t);
+    expect([untilMidnight(before), untilMidnight(Date.now())]).toContain(reset);
+  });
+});
+
+describe("examples/llm-shards", () => {
+  it.each([
+    ["as errors are now", undefined],
+    ["as they were before their fields came with them", "2025-06-01"],
+  ])("takes from ten shards, and throws over the binding, %s", async (_, date) => {
+    await using worker = await runExample(["llm-shards"], {}, date);
+    const prompt = (tokens: number) => () => ({ method: "POST", body: "x".repeat(4 * tokens) });
+    // 80,000 tokens each, so that a shard has room for one: ten in a minute, and this may take two.
+    const answers = await sendInTurn(worker.url, "/", 30, prompt(78_000));
+    expect(String(answers[0]?.body)).toMatch(/^You said: x+$/);
+    const admitted = statusesOf(answers).filter((status) => status === 200).length;
+    expect(admitted).toBeGreaterThanOrEqual(5);
+    expect(admitted).toBeLessThanOrEqual(20);
+    const denied = answers.find(({ status }) => status === 429);
+    expect(Number(denied?.headers["retry-after"])).toBeGreaterThan(0);
+    expect(Number(denied?.headers["retry-after"])).toBeLessThanOrEqual(60);
+  });
+});
+
+describe("examples/hourly-rollover", () => {
+  it("lets a client use three hours' worth at once, and no more", async () => {
+    await using worker = await inFrontOfOrigin("hourly-rollover");
+    const post = () => ({ method: "POST", headers: { "CF-Connecting-IP": "203.0.113.1" } });
+    const answers = await sendInTurn(worker.url, "/exports", 31, post);
+    expect(statusesOf(answers)).toEqual([...Array(30).fill(200), 429]);
+  });
+});

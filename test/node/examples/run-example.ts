@@ -1,0 +1,99 @@
+import { join } from "node:path";
+import { build } from "esbuild";
+import { Miniflare, type MiniflareOptions } from "miniflare";
+import { unstable_readConfig } from "wrangler";
+
+const EXAMPLES = join(import.meta.dirname, "../../../examples");
+
+type Worker = MiniflareOptions["workers"][number];
+type Bindings = NonNullable<Worker["config"]["env"]>;
+
+export type RunningExample = AsyncDisposable & {
+  /** Where the first of the Workers answers. */
+  url: URL;
+};
+
+/**
+ * Runs an example's Workers in workerd, by what their wrangler.toml say.
+ *
+ * @param folders where in examples/ they are; the first one is asked
+ * @param vars of the first one, in place of its own
+ * @param compatibilityDate of all of them, in place of their own
+ */
+export async function runExample(
+  folders: [string, ...string[]],
+  vars: Record<string, string> = {},
+  compatibilityDate?: string,
+): Promise<RunningExample> {
+  const workers = await Promise.all(
+    folders.map((folder, index) => workerIn(folder, index === 0 ? vars : {}, compatibilityDate)),
+  );
+  const [first] = workers as [Worker];
+  const asked = { ...first, dev: { unsafeDirectSockets: [{}], stripCfConnectingIp: false } };
+  const runtime = new Miniflare({ workers: [asked, ...workers.slice(1)] });
+  const stop = () => runtime.dispose();
+  try {
+    return {
+      url: await runtime.unsafeGetDirectURL(first.config.name),
+      [Symbol.asyncDispose]: stop,
+    };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+async function workerIn(
+  folder: string,
+  vars: Record<string, string>,
+  compatibilityDate?: string,
+): Promise<Worker> {
+  const path = join(EXAMPLES, folder);
+  const wrangler = unstable_readConfig({ config: join(path, "wrangler.toml") });
+  const name = wrangler.name as string;
+  const env: Bindings = {};
+  for (const [key, value] of Object.entries({ ...wrangler.vars, ...vars })) {
+    env[key] = { type: "text", value: String(value) };
+  }
+  const exports: NonNullable<Worker["config"]["exports"]> = {};
+  for (const { name: binding, class_name } of wrangler.durable_objects.bindings) {
+    env[binding] = { type: "durable-object", worker: name, exportName: class_name };
+    exports[class_name] = { type: "durable-object", storage: "sqlite" };
+  }
+  for (const { binding, service, entrypoint } of wrangler.services ?? []) {
+    env[binding] = {
+      type: "worker",
+      worker: service,
+      ...(entrypoint && { exportName: entrypoint }),
+    };
+  }
+  return {
+    config: {
+      name,
+      compatibilityDate: compatibilityDate ?? (wrangler.compatibility_date as string),
+      compatibilityFlags: wrangler.compatibility_flags,
+      env,
+      exports,
+      manifest: {
+        mainModule: "main.mjs",
+        modules: {
+          "main.mjs": { type: "esm", contents: await bundle(join(path, "worker.ts")) },
+        },
+      },
+    },
+  };
+}
+
+/** The example as it stands: "weir" is found by its name, as in a project that has installed it. */
+async function bundle(entry: string): Promise<string> {
+  const { outputFiles } = await build({
+    entryPoints: [entry],
+    bundle: true,
+    write: false,
+    format: "esm",
+    target: "es2024",
+    conditions: ["workerd", "worker", "browser"],
+    external: ["cloudflare:*"],
+  });
+  return outputFiles.map(({ text }) => text).join("");
+}

@@ -1,0 +1,175 @@
+import { execFile } from "node:child_process";
+import {
+  chmod,
+  cp,
+  mkdir,
+  mkdtemp,
+  readdir,
+  readFile,
+  rm,
+  symlink,
+  writeFile,
+} from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { delimiter, dirname, join } from "node:path";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+
+const ROOT = join(import.meta.dirname, "../../..");
+const MODULES = join(ROOT, "node_modules");
+
+/** What is packed, copied so that packing changes nothing under the tests that run beside this one. */
+const COPIED = ["src", "cli", "docs", "scripts", "package.json", "tsconfig.json"].concat([
+  "README.md",
+  "CHANGELOG.md",
+  "LICENSE",
+]);
+
+const CONFIG = `
+  import { type Config, defineConfig } from "weir/config";
+  const config: Config = defineConfig({
+    rules: [{ name: "login", match: { paths: ["/login"] }, limit: 5, window: "1m" }],
+  });
+  export default config;
+`;
+
+const WORKER = `
+  import { Hono } from "hono";
+  import { rateLimit, weir, WeirService } from "weir";
+  import config from "./weir.config.ts";
+  export { CounterObject } from "weir";
+  export class Limits extends WeirService {
+    readonly config = config;
+  }
+  export const app = new Hono().use(rateLimit(config, { rule: "login" }));
+  export default weir(config);
+`;
+
+const WRANGLER = `
+  name = "installed"
+  main = "worker.ts"
+  compatibility_date = "2026-11-01"
+  durable_objects.bindings = [{ name = "COUNTERS", class_name = "CounterObject" }]
+  migrations = [{ tag = "v1", new_sqlite_classes = ["CounterObject"] }]
+`;
+
+const TSCONFIG = {
+  compilerOptions: {
+    strict: true,
+    noEmit: true,
+    module: "nodenext",
+    target: "es2024",
+    lib: ["es2024"],
+    types: ["@cloudflare/workers-types"],
+    allowImportingTsExtensions: true,
+  },
+};
+
+// Each bundles and starts programs of its own, on a machine that may be busy with other tests.
+vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
+
+let folder: string;
+/** A project that has the package installed. */
+let project: string;
+/** The package's files, by their paths in it. */
+let files: string[];
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "weir-pack-"));
+  const copy = join(folder, "copy");
+  for (const name of COPIED) await cp(join(ROOT, name), join(copy, name), { recursive: true });
+  await symlink(MODULES, join(copy, "node_modules"));
+  await run("npm", ["pack", "--pack-destination", folder], copy);
+  expect(await readFile(join(copy, "package.json"))).toEqual(
+    await readFile(join(ROOT, "package.json")),
+  );
+
+  project = join(folder, "project");
+  const installed = join(project, "node_modules/weir");
+  await mkdir(installed, { recursive: true });
+  const [tarball] = (await readdir(folder)).filter((name) => name.endsWith(".tgz"));
+  await run("tar", ["-xzf", join(folder, tarball as string), "--strip-components=1"], installed);
+  files = await readdir(installed, { recursive: true });
+
+  const manifest = JSON.parse(await readFile(join(installed, "package.json"), "utf8"));
+  const needed = [
+    ...Object.keys(manifest.dependencies),
+    ...Object.keys(manifest.peerDependencies ?? {}),
+  ];
+  for (const name of [...needed, "@cloudflare/workers-types"]) {
+    const link = join(project, "node_modules", name);
+    await mkdir(dirname(link), { recursive: true });
+    await symlink(join(MODULES, name), link);
+  }
+  // As npm links it.
+  const command = join(project, "node_modules/.bin/weir");
+  await mkdir(dirname(command));
+  await symlink(join(installed, manifest.bin.weir), command);
+  await chmod(command, 0o755);
+
+  await writeFile(join(project, "package.json"), '{ "type": "module" }');
+  await writeFile(join(project, "weir.config.ts"), CONFIG);
+  await writeFile(join(project, "worker.ts"), WORKER);
+  await writeFile(join(project, "wrangler.toml"), WRANGLER);
+  await writeFile(join(project, "tsconfig.json"), JSON.stringify(TSCONFIG));
+});
+
+afterAll(async () => {
+  await rm(folder, { recursive: true, force: true });
+});
+
+describe("the package that npm packs", () => {
+  it("holds JavaScript, its types and the documentation, and neither tests nor sources", () => {
+    expect(files).toEqual(expect.arrayContaining(["README.md", "LICENSE", "CHANGELOG.md"]));
+    expect(files).toContain("dist/package/src/index.js");
+    expect(files).toContain("dist/package/src/index.d.ts");
+    expect(files.filter((path) => /(^|\/)(test|dev|scripts|examples)(\/|$)/.test(path))).toEqual(
+      [],
+    );
+    expect(files.filter((path) => /(?<!\.d)\.ts$/.test(path))).toEqual([]);
+  });
+
+  it("gives Node the configuration", async () => {
+    const script = `
+      import { ConfigError, defineConfig } from "weir/config";
+      try {
+        defineConfig({ rules: [{ name: "login", limt: 5, window: "1m" }] });
+      } catch (error) {
+        console.log(error instanceof ConfigError, error.message);
+      }
+    `;
+    const output = await run("node", ["--input-type=module", "-e", script], project);
+    expect(output).toContain("true Weir's configuration has");
+  });
+
+  it("brings its types", async () => {
+    await run("tsc", ["-p", "."], project);
+    const mistyped = CONFIG.replace('"1m"', "{}");
+    await writeFile(join(project, "mistyped.ts"), mistyped);
+    await expect(run("tsc", ["-p", "."], project)).rejects.toThrow("mistyped.ts");
+    await rm(join(project, "mistyped.ts"));
+  });
+
+  it("has a command that checks the project's rules", async () => {
+    const output = await run(join(project, "node_modules/.bin/weir"), ["check"], project);
+    expect(output).toContain("weir.config.ts is ok: 1 rule.");
+  });
+
+  it("is bundled by wrangler into a Worker", async () => {
+    const args = ["deploy", "--dry-run", "--outdir", "out"];
+    expect(await run("wrangler", args, project)).toContain("env.COUNTERS (CounterObject)");
+    expect(await readdir(join(project, "out"))).toContain("worker.js");
+  });
+});
+
+/** Runs a command, the repository's own before others, and gives what it prints. */
+async function run(command: string, args: string[], cwd: string): Promise<string> {
+  const PATH = [join(MODULES, ".bin"), process.env.PATH].join(delimiter);
+  const log = { WRANGLER_LOG_PATH: join(folder, "logs"), WRANGLER_SEND_METRICS: "false" };
+  const env = { ...process.env, ...log, PATH };
+  const running = promisify(execFile)(command, args, { cwd, env });
+  const { stdout } = await running.catch((error) => {
+    throw new Error(`${error.message}\n${error.stdout}`);
+  });
+  return stdout;
+}

@@ -1,0 +1,136 @@
+import { Hono } from "hono";
+import { afterEach, describe, expect, it, vi } from "vitest";
+import { type ConfigInput, defineConfig } from "../../src/config/index.ts";
+import { type RateLimitOptions, rateLimit } from "../../src/index.ts";
+
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+const FIVE = { name: "five", limit: 5, window: "1h" } as const;
+
+function appWith(
+  rules: ConfigInput["rules"],
+  options: RateLimitOptions = {},
+  config: Omit<ConfigInput, "rules"> = {},
+) {
+  const app = new Hono();
+  app.use(rateLimit(defineConfig({ store: "memory", ...config, rules }), options));
+  app.get("/search", (c) => c.text("found"));
+  app.post("/login", (c) => c.text("no", c.req.header("x-right") ? 200 : 401));
+  app.get("/cost", (c) => c.text("worked", 200, { "x-cost": "3" }));
+  app.get("/own", (c) => {
+    c.header("RateLimit", '"app";r=9;t=1');
+    c.header("Set-Cookie", "a=1", { append: true });
+    c.header("Set-Cookie", "b=2", { append: true });
+    return c.text("own", 201);
+  });
+  app.get("/fault", () => {
+    throw new Error("a fault of the app's");
+  });
+  app.onError((_, c) => c.text("sorry", 500));
+  return app;
+}
+
+describe("rateLimit", () => {
+  it("lets the app answer within the limit, and adds the fields", async () => {
+    const app = appWith([FIVE]);
+    const response = await app.request("/search");
+    expect(response.status).toBe(200);
+    expect(await response.text()).toBe("found");
+    expect(response.headers.get("content-type")).toBe("text/plain;charset=UTF-8");
+    expect(response.headers.get("ratelimit-policy")).toBe('"five";q=5;w=3600');
+    expect(response.headers.get("ratelimit")).toMatch(/^"five";r=4;t=\d+$/);
+  });
+
+  it("answers itself over the limit, as the gateway does, and asks nothing of the app", async () => {
+    const app = appWith([{ ...FIVE, limit: 0 }]);
+    const handled = vi.fn();
+    app.get("/handled", handled);
+    const response = await app.request("/handled", { headers: { origin: "https://page.example" } });
+    expect(response.status).toBe(429);
+    expect(response.headers.get("content-type")).toBe("application/problem+json");
+    expect(Number(response.headers.get("retry-after"))).toBeGreaterThan(0);
+    expect(response.headers.get("access-control-allow-origin")).toBe("https://page.example");
+    expect(await response.json()).toMatchObject({ "violated-policies": ["five"] });
+    expect(handled).not.toHaveBeenCalled();
+  });
+
+  it("decides every rule that the request matches, and no other", async () => {
+    const app = appWith([
+      { ...FIVE, match: { paths: ["/search"] } },
+      { ...FIVE, name: "posts", match: { methods: ["POST"] } },
+    ]);
+    expect((await app.request("/search")).headers.get("ratelimit")).toMatch(/^"five";r=4;t=\d+$/);
+    expect((await app.request("/own")).headers.get("ratelimit-policy")).toBeNull();
+  });
+
+  it("decides one rule alone where it stands, whatever that matches", async () => {
+    const rules = [FIVE, { ...FIVE, name: "elsewhere", match: { paths: ["/elsewhere"] } }];
+    const response = await appWith(rules, { rule: "elsewhere" }).request("/search");
+    expect(response.headers.get("ratelimit-policy")).toBe('"elsewhere";q=5;w=3600');
+  });
+
+  it("keeps what the app says for itself, its own RateLimit and repeated fields among it", async () => {
+    const response = await appWith([FIVE]).request("/own");
+    expect(response.status).toBe(201);
+    expect(response.headers.get("ratelimit")).toMatch(/^"app";r=9;t=1, "five";r=4;t=\d+$/);
+    expect(response.headers.getSetCookie()).toEqual(["a=1", "b=2"]);
+  });
+
+  it("adds the fields to what the app's onError and notFound answer", async () => {
+    const app = appWith([FIVE]);
+    for (const [path, status] of [
+      ["/fault", 500],
+      ["/nowhere", 404],
+    ] as const) {
+      const response = await app.request(path);
+      expect(response.status).toBe(status);
+      expect(response.headers.get("ratelimit-policy")).toBe('"five";q=5;w=3600');
+    }
+  });
+
+  it("charges only the responses that the rule counts", async () => {
+    const app = appWith([{ ...FIVE, limit: 2, count: { status: [401] } }]);
+    const login = async (right: boolean) =>
+      (await app.request("/login", { method: "POST", headers: right ? { "x-right": "1" } : {} }))
+        .status;
+    const statuses = [];
+    for (const right of [true, true, true, false, false, true]) statuses.push(await login(right));
+    expect(statuses).toEqual([200, 200, 200, 401, 401, 429]);
+  });
+
+  it("charges what the response says that it cost", async () => {
+    const response = await appWith([{ ...FIVE, cost: "header:x-cost" }]).request("/cost");
+    expect(response.headers.get("ratelimit")).toMatch(/^"five";r=2;t=\d+$/);
+  });
+
+  it("counts by the app's own functions", async () => {
+    const keys = { plan: (request: Request) => request.headers.get("x-plan") };
+    const app = appWith([{ ...FIVE, key: "custom:plan", limit: 1 }], { keys });
+    const statuses = [];
+    for (const plan of ["a", "b", "a"]) {
+      statuses.push((await app.request("/search", { headers: { "x-plan": plan } })).status);
+    }
+    expect(statuses).toEqual([200, 200, 429]);
+  });
+
+  it.each([
+    ["open", 200],
+    ["closed", 503],
+  ] as const)("treats what is undecided as the rule says: %s is %i", async (onError, status) => {
+    vi.spyOn(console, "error").mockReturnValue();
+    const response = await appWith([{ ...FIVE, onError }], {}, { store: "upstash" }).request(
+      "/search",
+    );
+    expect(response.status).toBe(status);
+    expect(response.headers.get("ratelimit")).toBeNull();
+  });
+
+  it("refuses a rule that there is not, and one that reads the path of its match", () => {
+    const rule = (name: string) => () => appWith([FIVE, users], { rule: name });
+    const users = { ...FIVE, name: "users", key: "param:id", match: { paths: ["/users/:id"] } };
+    expect(rule("fife")).toThrow('no rule "fife" for rateLimit. There are: five, users.');
+    expect(rule("users")).toThrow("reads a parameter of the paths in its match");
+  });
+});

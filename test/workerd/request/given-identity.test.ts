@@ -1,0 +1,94 @@
+import { describe, expect, it } from "vitest";
+import { defineConfig } from "../../../src/config/index.ts";
+import { canonicalRequest } from "../../../src/request/canonical-request.ts";
+import { type GivenKey, givenIdentity } from "../../../src/request/given-identity.ts";
+import { identityOf } from "../../../src/request/identity.ts";
+import { createMatcher } from "../../../src/request/matcher.ts";
+
+function configWith(key: string | string[]) {
+  return defineConfig({
+    jwt: { secret: "JWT_SECRET" },
+    rules: [{ name: "r", key, match: { paths: ["/users/:id"] }, limit: 5, window: "1m" }],
+  });
+}
+
+function given(key: string | string[], values: GivenKey | undefined) {
+  const config = configWith(key);
+  return givenIdentity(config.rules[0] as (typeof config.rules)[number], values, config);
+}
+
+/** Who the gateway counts a request by. */
+function counted(key: string | string[]): Promise<string> {
+  const config = configWith(key);
+  const cf = { country: "NL", asn: 13335, botManagement: { ja4: "t13d" } };
+  const request = new Request("https://Api.Example.com./Users/Ann?tenant=acme", {
+    method: "HEAD",
+    headers: {
+      "cf-connecting-ip": "2001:db8:0:0:1::1",
+      "x-api-key": " abc ",
+      cookie: "sid=s1; other=o",
+    },
+    cf: cf as never,
+  });
+  const canonical = canonicalRequest(request, false);
+  const [match] = createMatcher(config.rules, false)(canonical);
+  return identityOf(config.rules[0]?.key ?? [], {
+    request: canonical,
+    params: match?.params ?? {},
+    ipv6Prefix: config.ipv6Prefix,
+    claims: async () => ({ sub: "user-1" }),
+    custom: async () => "gold",
+  });
+}
+
+describe("a given key", () => {
+  it.each<[string | string[], GivenKey]>([
+    ["ip", "2001:db8::1:0:0:1"],
+    ["ip", "2001:db8:0:0:9::9"],
+    ["header:x-api-key", "abc"],
+    ["header:x-api-key", " abc "],
+    ["header:x-api-key | ip", "abc"],
+    ["header:X-API-Key", "abc"],
+    ["cookie:sid", "s1"],
+    ["query:tenant", "acme"],
+    ["param:id", "Ann"],
+    ["jwt:sub", "user-1"],
+    ["custom:plan", "gold"],
+    ["host", "API.example.com."],
+    ["path", "/users//ann/"],
+    ["method", "head"],
+    ["country", "NL"],
+    ["asn", "13335"],
+    ["ja4", "t13d"],
+    ["global", "global"],
+    [
+      ["query:tenant", "header:x-api-key | ip"],
+      ["acme", "abc"],
+    ],
+  ])("for %j is the client that the gateway counts", async (key, values) => {
+    expect(await given(key, values)).toBe(await counted(key));
+  });
+
+  it("left out is one counter for all, that of a rule for everyone", async () => {
+    expect(await given("header:x-api-key", undefined)).toBe(await counted("global"));
+  });
+
+  it("of two values is not one of another division", async () => {
+    const key = ["query:a", "query:b"];
+    expect(await given(key, ["x1", "y"])).not.toBe(await given(key, ["x", "1y"]));
+  });
+
+  it.each<[string | string[], unknown, string]>([
+    ["ip", "user-1", 'The key for the rule "r" needs an IP address as ip.'],
+    [
+      "header:x-api-key",
+      "",
+      'The key for the rule "r" needs a text that is not empty as header:x-api-key.',
+    ],
+    ["global", null, 'The key for the rule "r" is a text, for global.'],
+    [["query:a", "ip"], "x", 'The key for the rule "r" is a list of 2 texts, for query:a, ip.'],
+    [["query:a", "ip"], ["x", 4], 'The key for the rule "r" needs an IP address as ip.'],
+  ])("for %j that is %j is refused", async (key, values, message) => {
+    await expect(given(key, values as GivenKey)).rejects.toThrow(new TypeError(message));
+  });
+});

@@ -1,0 +1,135 @@
+import { expect, it } from "vitest";
+import { defineConfig } from "../../../src/config/index.ts";
+import { figuresOf, HOUR, onEveryStore } from "./on-every-store.ts";
+
+// The table of docs/fixed-window.md: what happens at the edges of what can be asked.
+
+const WEEK = 7 * 24 * HOUR;
+const LARGEST = 999_999_999_999_999;
+
+onEveryStore("a boundary case", (open) => {
+  const quota = { name: "quota", key: "global", limit: 5, window: "1m" };
+
+  it("cost 0 is admitted within the limit and at it, and charges nothing", async () => {
+    const system = open([quota]);
+    expect(await system.left(0)).toEqual([5]);
+    expect(await system.take(0, 5)).toEqual([0]);
+    expect(await system.left(0)).toEqual([0]);
+    expect(await open([{ ...quota, limit: 0 }]).left(0)).toEqual([0]);
+  });
+
+  it("a cost above the limit is denied whatever is left, and charges nothing", async () => {
+    const system = open([{ ...quota, cost: 6 }]);
+    const denied = await system.decide(18);
+    expect(denied).toMatchObject({ outcome: "limited", retryAfterMs: 42_000 });
+    expect(await system.take(18, 5)).toEqual([0]);
+  });
+
+  it("a cost above a shard's part is denied, though the limit is not used", async () => {
+    const system = open([{ ...quota, limit: 10, shards: 5 }]);
+    expect(await system.take(0, 3)).toBe("denied");
+    expect(await system.take(0, 2)).toEqual([0]);
+  });
+
+  it("a denied cost of 5 leaves room for a cost of 1", async () => {
+    const system = open([quota]);
+    await system.take(0, 1);
+    expect(await system.take(0, 5)).toBe("denied");
+    expect(await system.take(0, 1)).toEqual([3]);
+  });
+
+  it("a limit of 0 denies every request, in every window", async () => {
+    const system = open([{ ...quota, limit: 0 }]);
+    expect(await system.decide(0)).toMatchObject({ outcome: "limited", retryAfterMs: 60_000 });
+    expect(await system.decide(60)).toMatchObject({ outcome: "limited" });
+  });
+
+  it("a window of 1 s ends with each second", async () => {
+    const system = open([{ ...quota, window: "1s" }]);
+    expect(await system.admitted(7, 6)).toBe(5);
+    expect(await system.decide(7.999)).toMatchObject({ outcome: "limited", retryAfterMs: 1 });
+    expect(await system.admitted(8, 6)).toBe(5);
+  });
+
+  it("a window of 52 weeks ends with its 364 days", async () => {
+    const system = open([{ ...quota, window: "52w" }]);
+    const { resetMs } = figuresOf(await system.decide(0));
+    expect(resetMs).toBeLessThanOrEqual(52 * WEEK * 1000);
+    const lastSecond = resetMs / 1000 - 1;
+    expect(await system.left(lastSecond)).toEqual([4]);
+    expect(await system.left(lastSecond + 1)).toEqual([5]);
+  });
+
+  it("a clock that goes back into a window finds what was used in it", async () => {
+    const system = open([quota]);
+    await system.take(59, 5);
+    await system.take(60.5, 2);
+    expect(await system.take(59.9, 1)).toBe("denied");
+    expect(await system.left(60.5)).toEqual([3]);
+  });
+
+  it("a clock that goes back grants nothing twice where quota rolls over", async () => {
+    const system = open([{ ...quota, capacity: 8 }]);
+    expect(await system.take(0, 8)).toEqual([0]);
+    expect(await system.take(60, 5)).toEqual([0]);
+    expect(await system.take(59, 1)).toBe("denied");
+    expect(await system.take(60, 1)).toBe("denied");
+    expect(await system.left(120)).toEqual([5]);
+  });
+
+  it("the largest limit is counted to without losing one", async () => {
+    const system = open([{ ...quota, limit: LARGEST }]);
+    expect(await system.take(0, LARGEST - 1)).toEqual([1]);
+    expect(await system.take(0, 1)).toEqual([0]);
+    expect(await system.take(0, 1)).toBe("denied");
+  });
+
+  it("what rolls over is counted to the largest as exactly", async () => {
+    const system = open([{ ...quota, limit: LARGEST - 1, capacity: LARGEST, maxReserved: 1 }]);
+    expect(await system.take(0, LARGEST)).toEqual([0]);
+    expect(await system.take(0, 1)).toBe("denied");
+    expect(await system.take(0, 1, {}, { reserve: true })).toEqual([0]);
+    expect(await system.left(60)).toEqual([LARGEST - 2]);
+  });
+
+  it("one rule of 10,000 counts as if it were alone", async () => {
+    const rules = Array.from({ length: 10_000 }, (_, index) => {
+      return { ...quota, name: `r${index}`, match: { paths: [`/${index}`] } };
+    });
+    const system = open(rules);
+    expect(await system.admitted(0, 6, { path: "/9999" })).toBe(5);
+    expect(await system.left(0, { path: "/0" })).toEqual([5]);
+  });
+
+  it("a rule with eight windows is within all of them or charged to none", async () => {
+    const lengths = ["1s", "10s", "1m", "10m", "1h", "1d", "1w", "52w"];
+    const limits = lengths.map((window, index) => ({ limit: 9 - index, window }));
+    const system = open([{ name: "eight", key: "global", limits }]);
+    expect(await system.admitted(0, 5)).toBe(2);
+    expect(await system.left(0)).toEqual([7, 6, 5, 4, 3, 2, 1, 0]);
+  });
+});
+
+it.each<[string, object, RegExp]>([
+  ["a capacity below the limit", { limit: 100, window: "1h", capacity: 99 }, /capacity/],
+  ["a capacity beside a limit of 0", { limit: 0, window: "1h", capacity: 9 }, /capacity/],
+  ["a reservation beside a limit of 0", { limit: 0, window: "1h", maxReserved: 9 }, /maxReserved/],
+  ["a window below a second", { limit: 5, window: 0 }, /window/],
+  ["a window above 52 weeks", { limit: 5, window: "53w" }, /window/],
+  ["a limit above the largest", { limit: LARGEST + 1, window: "1m" }, /limit/],
+  ["more shards than the limit", { limit: 5, window: "1m", shards: 6 }, /shards/],
+  [
+    "nine windows",
+    { limits: Array.from({ length: 9 }, (_, index) => ({ limit: 5, window: index + 1 })) },
+    /limits/,
+  ],
+])("refuses %s", (_, fields, place) => {
+  expect(() => defineConfig({ rules: [{ name: "quota", ...fields }] })).toThrow(place);
+});
+
+it("refuses 10,001 rules", () => {
+  const rules = Array.from({ length: 10_001 }, (_, index) => {
+    return { name: `r${index}`, limit: 5, window: "1m" };
+  });
+  expect(() => defineConfig({ rules })).toThrow(/rules/);
+});

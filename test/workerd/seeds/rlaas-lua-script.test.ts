@@ -1,0 +1,90 @@
+import { runInDurableObject } from "cloudflare:test";
+import { env } from "cloudflare:workers";
+import { describe, expect, inject, it } from "vitest";
+import { defineConfig } from "../../../src/config/index.ts";
+import { entriesOf } from "../../../src/limiter/counters.ts";
+import { durableObjectStore } from "../../../src/stores/durable-object.ts";
+import { upstashStore } from "../../../src/stores/upstash.ts";
+import { figuresOf, MIDNIGHT, onEveryStore } from "./on-every-store.ts";
+import { storedAs } from "./stored-as.ts";
+
+// RLAAS, `fixed-window-algo`: window-size 60, max-requests 5, in a Lua script by Redis's clock.
+
+const rule = { name: "rate_limit", key: "custom:user", limit: 5, window: 60 };
+const alice = { user: "alice" };
+
+onEveryStore("RLAAS's window-size of 60 and max-requests of 5", (open) => {
+  it("allows the fifth request and denies the sixth", async () => {
+    const system = open([rule]);
+    const counts = [];
+    for (let request = 1; request <= 6; request++) {
+      const { remaining, violated } = figuresOf(await system.decide(7, alice));
+      counts.push([5 - remaining, !violated]);
+    }
+    expect(counts).toEqual([
+      [1, true],
+      [2, true],
+      [3, true],
+      [4, true],
+      [5, true],
+      [5, false],
+    ]);
+  });
+
+  it("says, allowed or denied, in how many seconds the window ends", async () => {
+    const system = open([{ ...rule, limit: 1 }]);
+    expect(figuresOf(await system.decide(7, alice))).toMatchObject({ resetMs: 53_000 });
+    expect(figuresOf(await system.decide(59, alice))).toMatchObject({ resetMs: 1000 });
+  });
+
+  it("lets ten pass within two seconds: five at second 59 and five at second 61", async () => {
+    const system = open([rule]);
+    expect(await system.admitted(59, 6, alice)).toBe(5);
+    expect(await system.admitted(61, 6, alice)).toBe(5);
+  });
+});
+
+describe("RLAAS's key", () => {
+  it("is prefix, rate_limit, user and window 28333335 at Unix time 1700000100", () => {
+    const [stored] = storedAs({ prefix: "rlaas", rules: [rule] }, "alice", 1_700_000_100);
+    expect(stored?.key).toBe("rlaas:rate_limit:1m:alice:28333335");
+  });
+
+  // RLAAS keeps a key for 60 s from its first request; Weir until a second past the window's end.
+  const prefix = `rlaas-${crypto.randomUUID()}`;
+  const config = defineConfig({ prefix, rules: [rule] });
+  const [{ counter }] = config.rules.flatMap((each) =>
+    entriesOf({ rule: each, windows: each.windows, identity: "alice" }, prefix),
+  ) as [ReturnType<typeof entriesOf>[number]];
+  const stored = `${counter.key}:${MIDNIGHT / 60_000}`;
+
+  it("is a string in Redis, whose expiry the second request does not move", async () => {
+    const { restUrl: url, restToken: token } = inject("redis");
+    const redis = async (...command: string[]) => {
+      const headers = { authorization: `Bearer ${token}` };
+      const response = await fetch(url, { method: "POST", headers, body: JSON.stringify(command) });
+      return ((await response.json()) as { result: unknown }).result;
+    };
+    const store = upstashStore({ url, token, clock: "edge", timeoutMs: 10_000 });
+
+    await store.decide([[counter]], MIDNIGHT + 20_000);
+    expect(await redis("TYPE", stored)).toBe("string");
+    const before = Number(await redis("PTTL", stored));
+    expect(before).toBeGreaterThan(30_000);
+    expect(before).toBeLessThanOrEqual(41_000);
+    await store.decide([[counter]], MIDNIGHT + 59_000);
+    const after = Number(await redis("PTTL", stored));
+    expect(after).toBeGreaterThan(30_000);
+    expect(after).toBeLessThanOrEqual(before);
+  });
+
+  it("is a row in a Durable Object, to be kept until the same moment", async () => {
+    const store = durableObjectStore({ namespace: env.COUNTERS, prefix, timeoutMs: 10_000 });
+    await store.decide([[counter]], MIDNIGHT + 20_000);
+    await store.decide([[counter]], MIDNIGHT + 59_000);
+    const rows = await runInDurableObject(env.COUNTERS.getByName(`${prefix}:alice`), (_, state) =>
+      state.storage.sql.exec("SELECT key, count, expires_at FROM rows").toArray(),
+    );
+    expect(rows).toEqual([{ key: stored, count: 2, expires_at: MIDNIGHT + 61_000 }]);
+  });
+});

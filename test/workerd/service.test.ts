@@ -1,0 +1,265 @@
+import { createExecutionContext } from "cloudflare:test";
+import { afterEach, describe, expect, it, vi } from "vitest";
+import { type ConfigInput, defineConfig } from "../../src/config/index.ts";
+import { type LimitOptions, RateLimitError, WeirService, weir } from "../../src/index.ts";
+
+afterEach(() => {
+  vi.restoreAllMocks();
+  vi.useRealTimers();
+});
+
+function serviceOf(
+  rules: ConfigInput["rules"],
+  options: Omit<ConfigInput, "rules"> = {},
+  env = {},
+) {
+  const config = defineConfig({ store: "memory", ...options, rules });
+  class Limits extends WeirService {
+    readonly config = config;
+  }
+  return new Limits(createExecutionContext(), env);
+}
+
+const FIVE = { name: "five", limit: 5, window: "1h" } as const;
+
+describe("limit", () => {
+  it("takes quota until there is none, and says when there will be", async () => {
+    vi.useFakeTimers({ toFake: ["Date"], now: 1_700_000_100_000 });
+    const service = serviceOf([{ ...FIVE, limit: 1, window: "1m" }]);
+    expect(await service.limit("five")).toMatchObject({
+      ok: true,
+      quotas: [{ policy: "five", limit: 1, remaining: 0, resetMs: 60_000 }],
+    });
+    expect(await service.limit("five")).toMatchObject({
+      ok: false,
+      retryAfter: 60_000,
+      quotas: [{ policy: "five", remaining: 0, violated: true }],
+    });
+  });
+
+  it("counts each key by itself, and all who give none together", async () => {
+    const service = serviceOf([{ ...FIVE, key: "header:x-api-key", limit: 1 }]);
+    const oks = [];
+    for (const key of ["a", "b", "a", undefined, undefined]) {
+      oks.push((await service.limit("five", key === undefined ? {} : { key })).ok);
+    }
+    expect(oks).toEqual([true, true, false, true, false]);
+  });
+
+  it("leaves room for a cost of 1 after it has denied one of 5", async () => {
+    const service = serviceOf([FIVE]);
+    await service.limit("five");
+    expect(await service.limit("five", { cost: 5 })).toMatchObject({ ok: false });
+    expect(await service.limit("five", { cost: 1 })).toMatchObject({ ok: true });
+  });
+
+  it("costs what the rule says when the call does not", async () => {
+    const service = serviceOf([{ ...FIVE, cost: 2 }]);
+    expect(await service.limit("five")).toMatchObject({ quotas: [{ remaining: 3 }] });
+  });
+
+  it("charges at once what a response would have to tell", async () => {
+    const service = serviceOf([
+      { ...FIVE, name: "failures", count: { status: [401] } },
+      { ...FIVE, name: "told", cost: "header:x-cost" },
+    ]);
+    for (const rule of ["failures", "told"]) {
+      await service.limit(rule);
+      expect(await service.getValue(rule)).toMatchObject([{ remaining: 4 }]);
+    }
+  });
+
+  it("gives back what was taken, and never more than the limit", async () => {
+    const service = serviceOf([FIVE]);
+    await service.limit("five", { cost: 4 });
+    expect(await service.limit("five", { cost: -2 })).toMatchObject({
+      ok: true,
+      quotas: [{ remaining: 3 }],
+    });
+    expect(await service.limit("five", { cost: -100 })).toMatchObject({
+      quotas: [{ remaining: 5 }],
+    });
+  });
+
+  it("reserves quota of windows to come, and says when it is honoured", async () => {
+    vi.useFakeTimers({ toFake: ["Date"], now: 1_700_000_100_000 });
+    const service = serviceOf([{ ...FIVE, window: "1m", maxReserved: 5 }]);
+    expect(await service.limit("five", { cost: 7 })).toMatchObject({ ok: false });
+    expect(await service.limit("five", { cost: 7, reserve: true })).toMatchObject({
+      ok: true,
+      retryAfter: 60_000,
+      quotas: [{ remaining: 0 }],
+    });
+    expect(await service.limit("five", { cost: 4, reserve: true })).toMatchObject({ ok: false });
+  });
+
+  it("throws when it is asked to, by a type that says which rule and for how long", async () => {
+    vi.useFakeTimers({ toFake: ["Date"], now: 1_700_000_100_000 });
+    const service = serviceOf([{ ...FIVE, limit: 0, window: "1m" }]);
+    const error = await service.limit("five", { throws: true }).catch((thrown) => thrown);
+    expect(error).toBeInstanceOf(RateLimitError);
+    expect(error).toMatchObject({ rule: "five", retryAfter: 60_000 });
+  });
+
+  it("holds a client to its tier, and one of no tier to the rule's own limits", async () => {
+    const tiers = { by: "header:x-plan", limits: { pro: { limit: 50, window: "1h" } } };
+    const service = serviceOf([{ ...FIVE, tiers }]);
+    const limitOf = async (tier?: string) =>
+      (await service.getValue("five", tier === undefined ? {} : { tier }))[0]?.limit;
+    expect(await limitOf()).toBe(5);
+    expect(await limitOf("pro")).toBe(50);
+    expect(await limitOf("free")).toBe(5);
+  });
+
+  it("never denies by a rule in shadow mode, and shows nothing of it", async () => {
+    const log = vi.spyOn(console, "log").mockReturnValue();
+    const service = serviceOf([{ ...FIVE, limit: 0, mode: "shadow" }]);
+    expect(await service.limit("five", { throws: true })).toEqual({ ok: true, quotas: [] });
+    expect(log.mock.calls).toEqual([['{"weir":"shadow-denied","policy":"five"}']]);
+  });
+});
+
+describe("check", () => {
+  it("tells whether there is room, and takes nothing", async () => {
+    const service = serviceOf([FIVE]);
+    for (let asked = 0; asked < 3; asked++) {
+      expect(await service.check("five", { cost: 5 })).toMatchObject({ ok: true });
+    }
+    expect(await service.check("five", { cost: 6 })).toMatchObject({ ok: false });
+    await expect(service.check("five", { cost: 6, throws: true })).rejects.toThrow(RateLimitError);
+    expect(await service.getValue("five")).toMatchObject([{ remaining: 5 }]);
+  });
+});
+
+describe("getValue", () => {
+  it("tells what is left in every window, of a client that is over too", async () => {
+    const limits = [
+      { limit: 2, window: "1m" },
+      { limit: 5, window: "1h" },
+    ];
+    vi.useFakeTimers({ toFake: ["Date"], now: 1_700_000_100_000 });
+    vi.spyOn(console, "log").mockReturnValue();
+    const service = serviceOf([{ name: "search", limits, mode: "shadow" }]);
+    await service.limit("search", { cost: 2 });
+    await service.limit("search");
+    expect(await service.getValue("search")).toMatchObject([
+      { policy: "search/1m", limit: 2, remaining: 0, resetMs: 60_000 },
+      { policy: "search/1h", limit: 5, remaining: 3 },
+    ]);
+  });
+});
+
+describe("reset", () => {
+  it("makes one client new, and leaves others as they are", async () => {
+    const service = serviceOf([{ ...FIVE, key: "query:user", limit: 1 }]);
+    for (const key of ["ann", "bob"]) await service.limit("five", { key });
+    await service.reset("five", { key: "ann" });
+    expect(await service.limit("five", { key: "ann" })).toMatchObject({ ok: true });
+    expect(await service.limit("five", { key: "bob" })).toMatchObject({ ok: false });
+  });
+
+  it("ends a ban", async () => {
+    const service = serviceOf([{ ...FIVE, limit: 1, ban: "1d" }]);
+    await service.limit("five");
+    expect(await service.limit("five")).toMatchObject({ ok: false });
+    await service.reset("five");
+    expect(await service.limit("five")).toMatchObject({ ok: true });
+  });
+
+  it("reaches every tier", async () => {
+    const tiers = { by: "header:x-plan", limits: { pro: { limit: 50, window: "1d" } } };
+    const service = serviceOf([{ ...FIVE, tiers }]);
+    await service.limit("five", { tier: "pro", cost: 50 });
+    await service.reset("five");
+    expect(await service.getValue("five", { tier: "pro" })).toMatchObject([{ remaining: 50 }]);
+  });
+});
+
+describe("a call that there is no answer to", () => {
+  it.each<[string, LimitOptions | undefined, string]>([
+    ["fife", {}, 'There is no rule "fife". There are: five, ten.'],
+    ["five", { cost: 1.5 }, "A cost is a whole number from -999999999999999 to 999999999999999"],
+    ["five", { cost: Number.NaN }, "not NaN."],
+    ["five", { cost: Infinity }, "not Infinity."],
+    ["five", { cost: 1e15 }, "not 1000000000000000."],
+    ["five", { cost: "1" as never }, "A cost is a whole number"],
+  ])("is refused: %s, %j", async (rule, options, message) => {
+    const service = serviceOf([FIVE, { ...FIVE, name: "ten" }]);
+    await expect(service.limit(rule, options)).rejects.toThrow(message);
+    await expect(service.limit(rule, options)).rejects.toThrow(RangeError);
+  });
+
+  it("is refused when it checks for a cost below 0", async () => {
+    await expect(serviceOf([FIVE]).check("five", { cost: -1 })).rejects.toThrow(RangeError);
+  });
+});
+
+describe("a service whose store cannot decide", () => {
+  const rules = (onError: "open" | "closed") => [{ ...FIVE, onError }];
+  const broken = { store: "upstash" } as const;
+
+  it.each(["open", "closed"] as const)("answers as a rule that is %s says", async (onError) => {
+    vi.spyOn(console, "error").mockReturnValue();
+    const service = serviceOf(rules(onError), broken);
+    const answer = { ok: onError === "open", undecided: "misconfigured" };
+    expect(await service.limit("five")).toEqual(answer);
+    expect(await service.check("five")).toEqual(answer);
+    expect(await service.limit("five", { cost: -1 })).toEqual({ ...answer, ok: true });
+  });
+
+  it("throws when it is asked to and the rule is closed, but not as if over the limit", async () => {
+    vi.spyOn(console, "error").mockReturnValue();
+    const asked = serviceOf(rules("closed"), broken).limit("five", { throws: true });
+    const error = await asked.catch((thrown) => thrown);
+    expect(error.message).toBe('The rule "five" could not be decided: misconfigured.');
+    expect(RateLimitError.from(error)).toBeUndefined();
+    expect(await serviceOf(rules("open"), broken).limit("five", { throws: true })).toMatchObject({
+      ok: true,
+    });
+  });
+
+  it("has no figures, and resets nothing unsaid", async () => {
+    vi.spyOn(console, "error").mockReturnValue();
+    const service = serviceOf(rules("open"), broken);
+    await expect(service.getValue("five")).rejects.toThrow("could not be read: misconfigured");
+    await expect(service.reset("five")).rejects.toThrow("UPSTASH_REDIS_REST_URL is not set");
+  });
+});
+
+describe("a service beside a gateway", () => {
+  it("counts the same client in the same counter", async () => {
+    vi.spyOn(globalThis, "fetch").mockImplementation(async () => new Response());
+    const { env } = await import("cloudflare:workers");
+    const rules = [
+      { ...FIVE, name: "shared", key: "header:x-api-key | ip" },
+      { ...FIVE, name: "client" },
+    ];
+    const options = { store: "durable-object", prefix: crypto.randomUUID() } as const;
+    const headers = { "x-api-key": "abc", "cf-connecting-ip": "2001:db8::1" };
+    await weir(defineConfig({ ...options, rules })).fetch(
+      new Request("https://x.example/", { headers }) as never,
+      env as never,
+      createExecutionContext(),
+    );
+    const service = serviceOf(rules, options, env);
+    expect(await service.getValue("shared", { key: "abc" })).toMatchObject([{ remaining: 4 }]);
+    // Another address of the same network.
+    expect(await service.getValue("client", { key: "2001:db8::2" })).toMatchObject([
+      { remaining: 4 },
+    ]);
+  });
+});
+
+describe("RateLimitError.from", () => {
+  it.each([
+    ["the error itself", new RateLimitError("five", 1500)],
+    ["what RPC makes of it", Object.assign(new Error(new RateLimitError("five", 1500).message))],
+    ["what RPC makes of it on older dates", new Error(`${new RateLimitError("five", 1499.2)}`)],
+  ])("reads %s", (_, error) => {
+    expect(RateLimitError.from(error)).toMatchObject({ rule: "five", retryAfter: 1500 });
+  });
+
+  it.each([new Error("other"), "text", undefined])("passes over %o", (error) => {
+    expect(RateLimitError.from(error)).toBeUndefined();
+  });
+});
