@@ -9,7 +9,7 @@ export default defineConfig({
       {
         extends: true,
         plugins: [cloudflareTest({ wrangler: { configPath: "./wrangler.toml" } })],
-        test: { name: "workerd", include: ["test/workerd/**/*.test.ts"] },
+        test: { name: "workerd", include: ["test/{workerd,seeds}/**/*.test.ts"] },
       },
       {
         extends: true,

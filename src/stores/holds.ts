@@ -58,6 +58,7 @@ export class Holds {
       }
       if (!hasRoom(counter, count - held)) return undefined;
     }
+    if (relevant.size === 0) return undefined;
     return Promise.race([...relevant].map(({ settled }) => settled));
   }
 }

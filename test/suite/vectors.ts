@@ -438,6 +438,17 @@ const adjustments: Vector[] = [
       { at: 3 * MINUTE, expect: yes(3, MINUTE) },
     ],
   },
+  {
+    name: "a charge that takes centuries to be made up for",
+    counter: { limit: 1, windowMs: YEAR, rollsOver: true },
+    steps: [
+      { at: 0, op: "adjust", cost: 1000, expect: { value: -999, resetMs: YEAR } },
+      { at: 0, expect: no(-999, YEAR, { retryMs: 1000 * YEAR }) },
+      { at: YEAR, cost: 0, expect: no(-998, YEAR, { retryMs: 998 * YEAR }) },
+      { at: YEAR, op: "adjust", cost: -999, expect: { value: 1, resetMs: YEAR } },
+      { at: YEAR, expect: yes(0, YEAR) },
+    ],
+  },
 ];
 
 const changedRules: Vector[] = [
@@ -512,7 +523,7 @@ const bans: Vector[] = [
       { at: 9000, cost: 2, expect: yes(0, 1000) },
       { at: 9000, expect: no(0, 1000, { banMs: 50_000, retryMs: 50_000 }) },
       { at: 20_000, expect: no(2, 10_000, { banMs: 39_000, retryMs: 39_000 }) },
-      { at: 58_999, expect: no(2, 1001, { banMs: 1, retryMs: 1001 }) },
+      { at: 58_999, expect: no(2, 1001, { banMs: 1, retryMs: 1 }) },
       { at: 59_000, expect: yes(1, 1000) },
     ],
   },

@@ -1,4 +1,64 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { type Counter, roomAfterMs, type Tally } from "../../../src/engine/fixed-window.ts";
+import { counter } from "../../suite/counters.ts";
 import { engineStore } from "../../suite/engine-store.ts";
+import { modelSuite } from "../../suite/model-suite.ts";
 import { vectorSuite } from "../../suite/vector-suite.ts";
 
 vectorSuite("the engine", engineStore);
+modelSuite("the engine", engineStore, { runs: 5000, back: [1, 999, 20_000, 100_000], bans: true });
+
+const MINUTE = 60_000;
+
+/** A balance of quota and the start of the window that it is as of, as Convex's limiter keeps them. */
+interface Balance {
+  readonly value: number;
+  readonly ts: number;
+}
+
+/** What Convex documents of its fixed windows: quota left, where ours has quota used. */
+function withdraw({ value, ts }: Balance, rate: number, max: number, count: number, now: number) {
+  const elapsed = Math.floor((now - ts) / MINUTE);
+  const left = Math.min(value + rate * elapsed, max) - count;
+  const start = ts + elapsed * MINUTE;
+  const retryMs = left < 0 ? start + MINUTE * Math.ceil(-left / rate) - now : 0;
+  return { value: left, ts: start, retryMs };
+}
+
+describe("a counter that rolls over", () => {
+  const requests = fc.array(
+    fc.record({ passMs: fc.nat({ max: 4 * MINUTE }), cost: fc.nat({ max: 30 }) }),
+    { minLength: 1, maxLength: 20 },
+  );
+
+  it("agrees with Convex's arithmetic on what is admitted, what is left and when to retry", async () => {
+    const quotas = fc.record({
+      rate: fc.integer({ min: 1, max: 10 }),
+      more: fc.nat({ max: 20 }),
+      maxReserved: fc.nat({ max: 40 }),
+    });
+    const property = fc.asyncProperty(quotas, requests, async (quota, sequence) => {
+      const { rate, more, maxReserved } = quota;
+      const capacity = rate + more;
+      const rolling = counter({ limit: rate, ceiling: capacity + maxReserved, rollsOver: true });
+      const store = engineStore();
+      let now = 0;
+      let balance: Balance = { value: capacity, ts: 0 };
+      for (const { passMs, cost } of sequence) {
+        now += passMs;
+        const asked: Counter = { ...rolling, cost };
+        const { value, ts, retryMs } = withdraw(balance, rate, capacity, cost, now);
+        const admitted = value >= -maxReserved;
+        if (admitted) balance = { value, ts };
+        const { groups } = await store.decide([[asked]], now);
+        const tally = groups[0]?.tallies[0] as Tally;
+        const missing = admitted ? { ...asked, cost: 0 } : asked;
+        expect(groups[0]?.admitted).toBe(admitted);
+        expect(roomAfterMs(missing, tally, capacity)).toBe(retryMs);
+        if (admitted) expect(capacity - tally.count).toBe(value);
+      }
+    });
+    await fc.assert(property, { seed: 20_260_101, numRuns: 2000 });
+  });
+});

@@ -1,6 +1,6 @@
-import { type ConfigInput, defineConfig } from "../../../src/config/index.ts";
-import { decideGroup, storedKey } from "../../../src/engine/fixed-window.ts";
-import { entriesOf } from "../../../src/limiter/counters.ts";
+import { type ConfigInput, defineConfig } from "../../src/config/index.ts";
+import { decideGroup, storedKey } from "../../src/engine/fixed-window.ts";
+import { entriesOf } from "../../src/limiter/counters.ts";
 
 /**
  * What a request of `identity` is stored as: the key, and when it expires. By the engine alone, so

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { defineConfig } from "../../../src/config/index.ts";
+import { defineConfig } from "../../src/config/index.ts";
 import { figuresOf, HOUR, onEveryStore } from "./on-every-store.ts";
 
 // The table of docs/fixed-window.md: what happens at the edges of what can be asked.

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
-import { limitedResponse } from "../../../src/http/responses.ts";
-import type { Limited } from "../../../src/limiter/decision.ts";
+import { limitedResponse } from "../../src/http/responses.ts";
+import type { Limited } from "../../src/limiter/decision.ts";
 import { onEveryStore } from "./on-every-store.ts";
 
 // The remedies of docs/fixed-window.md for the burst at a window's edge, each by its rule.

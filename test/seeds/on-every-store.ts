@@ -1,15 +1,15 @@
 import { env } from "cloudflare:workers";
 import { describe, inject } from "vitest";
-import { type ConfigInput, defineConfig } from "../../../src/config/index.ts";
-import type { Ask } from "../../../src/limiter/counters.ts";
-import type { Decision, Quota } from "../../../src/limiter/decision.ts";
-import { createLimiter } from "../../../src/limiter/limiter.ts";
-import type { CustomKeys } from "../../../src/request/custom-key.ts";
-import { durableObjectStore } from "../../../src/stores/durable-object.ts";
-import { memoryStore } from "../../../src/stores/memory.ts";
-import type { Store } from "../../../src/stores/store.ts";
-import { upstashStore } from "../../../src/stores/upstash.ts";
-import { identifying, type Sent } from "../request/requests.ts";
+import { type ConfigInput, defineConfig } from "../../src/config/index.ts";
+import type { Ask } from "../../src/limiter/counters.ts";
+import type { Decision, Quota } from "../../src/limiter/decision.ts";
+import { createLimiter } from "../../src/limiter/limiter.ts";
+import type { CustomKeys } from "../../src/request/custom-key.ts";
+import { durableObjectStore } from "../../src/stores/durable-object.ts";
+import { memoryStore } from "../../src/stores/memory.ts";
+import type { Store } from "../../src/stores/store.ts";
+import { upstashStore } from "../../src/stores/upstash.ts";
+import { identifying, type Sent } from "../workerd/request/requests.ts";
 
 export const MINUTE = 60;
 export const HOUR = 60 * MINUTE;

@@ -1,0 +1,81 @@
+import { randomUUID } from "node:crypto";
+import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
+import type {} from "../../dev/provided-redis.ts";
+import type { ConfigInput } from "../../src/config/index.ts";
+import { send } from "./support/client.ts";
+import { type Origin, startOrigin } from "./support/origin.ts";
+import { type RunningWorker, startWorker } from "./support/worker.ts";
+
+// Windows so long that none ends while requests are under way.
+const RULES: ConfigInput["rules"] = [
+  { name: "plain", match: { paths: ["/plain"] }, limit: 100, window: "52w" },
+  { name: "rolling", match: { paths: ["/rolling"] }, limit: 60, capacity: 100, window: "52w" },
+  { name: "sharded", match: { paths: ["/sharded"] }, limit: 100, window: "52w", shards: 4 },
+];
+
+const WORKERS = 3;
+const REQUESTS = 300;
+
+const { restUrl, restToken } = inject("redis");
+
+let origin: Origin;
+
+beforeAll(async () => {
+  origin = await startOrigin();
+});
+
+afterAll(async () => {
+  await origin.stop();
+});
+
+describe.each(["redis", "edge"] as const)(
+  "three Workers that count in one Redis, by the clock %s",
+  (clock) => {
+    let workers: RunningWorker[];
+
+    beforeAll(async () => {
+      // Long enough for all that comes at once to be decided, and counters of this run's own.
+      const config = { rules: RULES, clock, timeoutMs: 10_000, prefix: `several-${randomUUID()}` };
+      const vars = {
+        ORIGIN_URL: origin.url,
+        UPSTASH_REDIS_REST_URL: restUrl,
+        UPSTASH_REDIS_REST_TOKEN: restToken,
+      };
+      workers = await Promise.all(
+        Array.from({ length: WORKERS }, () => startWorker({ config, vars })),
+      );
+    });
+
+    afterAll(async () => {
+      await Promise.all(workers.map((worker) => worker.stop()));
+    });
+
+    /** How many of the requests that one client sends to all Workers at once get which status. */
+    async function rush(path: string): Promise<Record<number, number>> {
+      const statuses = await Promise.all(
+        Array.from({ length: REQUESTS }, async (_, index) => {
+          const { url } = workers[index % WORKERS] as RunningWorker;
+          return (await send(url, path, { headers: { "CF-Connecting-IP": "203.0.113.1" } })).status;
+        }),
+      );
+      const counts: Record<number, number> = {};
+      for (const status of statuses) counts[status] = (counts[status] ?? 0) + 1;
+      return counts;
+    }
+
+    it("admit exactly the limit of 300 requests at once", async () => {
+      expect(await rush("/plain")).toEqual({ 200: 100, 429: 200 });
+    }, 20_000);
+
+    it("admit exactly the capacity where quota rolls over", async () => {
+      expect(await rush("/rolling")).toEqual({ 200: 100, 429: 200 });
+    }, 20_000);
+
+    it("admit no more than the limit where it is spread over shards, and nearly all of it", async () => {
+      const { 200: admitted = 0, 429: denied = 0 } = await rush("/sharded");
+      expect(admitted + denied).toBe(REQUESTS);
+      expect(admitted).toBeLessThanOrEqual(100);
+      expect(admitted).toBeGreaterThanOrEqual(90);
+    }, 20_000);
+  },
+);
