@@ -1,6 +1,8 @@
 import { errors, Redis } from "@upstash/redis/cloudflare";
 import { banKey, type Counter, storedKey } from "../engine/fixed-window.ts";
-import { adjustScript, type Clock, decideScript, resetScript } from "./fixed-window-script.ts";
+import { adjustScript, resetScript } from "./adjust-script.ts";
+import { decideScript } from "./decide-script.ts";
+import type { Clock } from "./fixed-window-script.ts";
 import { readTallies, readVerdict } from "./script-reply.ts";
 import type { Store } from "./store.ts";
 import { StoreError } from "./store-error.ts";
