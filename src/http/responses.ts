@@ -34,8 +34,9 @@ export function limitedResponse(
   return finish(request, response);
 }
 
-function describe({ policy, limit, windowMs }: Quota): string {
-  return `The quota "${policy}" of ${limit} per ${formatDuration(windowMs / 1000)} is used up`;
+function describe({ policy, limit, windowMs, remaining }: Quota): string {
+  const state = remaining === 0 ? "is used up" : `has only ${remaining} left`;
+  return `The quota "${policy}" of ${limit} per ${formatDuration(windowMs / 1000)} ${state}`;
 }
 
 function customResponse(

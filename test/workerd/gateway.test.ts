@@ -61,6 +61,16 @@ describe("a rule whose cost the origin tells", () => {
   });
 });
 
+describe("a request that costs more than is left", () => {
+  it("is told so", async () => {
+    const send = worker({ limit: 10, window: "1h", cost: 6 }, ok);
+    expect((await send()).status).toBe(200);
+    expect(await (await send()).json()).toMatchObject({
+      detail: expect.stringMatching(/^The quota "api" of 10 per 1h has only 4 left\. Try again in/),
+    });
+  });
+});
+
 describe("a rule with exemptions", () => {
   const rule = {
     limit: 1,
