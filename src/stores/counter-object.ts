@@ -94,6 +94,7 @@ export class CounterObject extends DurableObject<unknown> {
   reset(counters: readonly Counter[], givenNow: number | undefined): void {
     const now = givenNow ?? Date.now();
     this.#rows.write(resetGroup(counters, now), now);
+    this.#holds.drop(counters, now);
   }
 
   override alarm(): Promise<void> {

@@ -39,6 +39,14 @@ export class Holds {
     return hold;
   }
 
+  /** Ends the holds on a counter that is reset: what they have charged is gone already. */
+  drop(counters: readonly Counter[], now: number): void {
+    const keys = new Set(counters.map((counter) => storedKey(counter, now)));
+    for (const [id, hold] of this.#open) {
+      if (hold.counters.some((counter) => keys.has(storedKey(counter, hold.now)))) this.close(id);
+    }
+  }
+
   /**
    * For counters of which some have no room: a promise of the next hold's end, if the open ones
    * could make room for all by being given back; otherwise undefined, and waiting is in vain.

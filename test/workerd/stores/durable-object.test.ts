@@ -152,6 +152,16 @@ describe("a hold", () => {
     expect((await object.decide([[quota]], now, 5))[0]).toMatchObject({ admitted: false });
   });
 
+  it("gives nothing back of what a reset has already removed", async () => {
+    const quota = counter({ limit: 2 });
+    const { object, hold } = await open(quota);
+    await object.reset([quota], now);
+    await object.decide([[quota]], now, patience);
+    await object.settle(hold, false);
+    const [look] = await object.decide([[{ ...quota, cost: 0 }]], now, patience);
+    expect(look?.tallies[0]?.count).toBe(1);
+  });
+
   it("gives back once, however often it is settled", async () => {
     const quota = counter({ limit: 2 });
     const { object, hold } = await open(quota);
