@@ -1,0 +1,39 @@
+import type { Counter } from "../../src/engine/fixed-window.ts";
+import type { Store } from "../../src/stores/store.ts";
+
+export const MINUTE = 60_000;
+export const HOUR = 60 * MINUTE;
+export const DAY = 24 * HOUR;
+
+/** The next full hour: not past, since a store may clear away what is past. */
+export const NOW = Math.ceil(Date.now() / HOUR) * HOUR;
+
+export type Driver = ReturnType<typeof driverOf>;
+
+/** What a suite does to a store: one group at a time, at a time that is passed in. */
+export function driverOf(store: Store, { expiresByItself }: { expiresByItself: boolean }) {
+  async function decide(counters: readonly Counter[], now = NOW) {
+    const { groups } = await store.decide([counters], now);
+    return groups[0] as (typeof groups)[number];
+  }
+
+  /** How many of `attempts` requests, one after the other, are admitted. */
+  async function admitted(counters: readonly Counter[], attempts: number, now = NOW) {
+    let count = 0;
+    for (let attempt = 0; attempt < attempts; attempt++) {
+      if ((await decide(counters, now)).admitted) count++;
+    }
+    return count;
+  }
+
+  /** The quota used, by a decision that costs nothing. */
+  async function used(counters: readonly Counter[], now = NOW) {
+    const { tallies } = await decide(
+      counters.map((each) => ({ ...each, cost: 0 })),
+      now,
+    );
+    return tallies.map(({ count }) => count);
+  }
+
+  return { store, decide, admitted, used, clockIsOurs: !expiresByItself };
+}

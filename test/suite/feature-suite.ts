@@ -1,0 +1,195 @@
+import { describe, expect, it } from "vitest";
+import type { Counter } from "../../src/engine/fixed-window.ts";
+import { counter } from "./counters.ts";
+import { type Driver, HOUR, NOW } from "./driver.ts";
+
+/** What counters can do beside counting: the part of the store suite that is about these. */
+export function describeFeatures({ store, decide, admitted, used, clockIsOurs }: Driver): void {
+  describe("a counter that rolls over", () => {
+    const rolling = (fields: Partial<Counter> = {}) =>
+      counter({ limit: 100, ceiling: 150, windowMs: HOUR, rollsOver: true, ...fields });
+
+    it("adds a window's grant to what is left, up to its capacity", async () => {
+      const hourly = rolling();
+      const left = async (now: number) => 150 - ((await used([hourly], now))[0] as number);
+      await decide([{ ...hourly, cost: 80 }]);
+      expect(await left(NOW)).toBe(70);
+      expect(await left(NOW + HOUR)).toBe(150);
+      await decide([{ ...hourly, cost: 30 }], NOW + 1.5 * HOUR);
+      expect(await left(NOW + 1.5 * HOUR)).toBe(120);
+      expect(await left(NOW + 2 * HOUR)).toBe(150);
+    });
+
+    it("may use all of its capacity in one window, and then what each next one grants", async () => {
+      const hourly = rolling({ cost: 50 });
+      expect(await admitted([hourly], 9)).toBe(3);
+      expect(await admitted([hourly], 9, NOW + HOUR)).toBe(2);
+      expect(await admitted([hourly], 9, NOW + 3 * HOUR)).toBe(3);
+    });
+
+    it("may be taken into later windows' grants by a reservation", async () => {
+      const hourly = rolling({ limit: 10, ceiling: 10, cost: 5 });
+      const reserving = { ...hourly, ceiling: 25 };
+      expect(await admitted([hourly], 3)).toBe(2);
+      expect(await admitted([reserving], 9)).toBe(3);
+      expect(await used([hourly])).toEqual([25]);
+      expect(await admitted([hourly], 1, NOW + HOUR)).toBe(0);
+      expect(await used([hourly], NOW + HOUR)).toEqual([15]);
+      expect(await admitted([hourly], 1, NOW + 2 * HOUR)).toBe(1);
+    });
+
+    it("grants a window once, when the clock goes back and forth", async () => {
+      const hourly = rolling({ cost: 50 });
+      await admitted([hourly], 3, NOW + HOUR);
+      expect(await admitted([hourly], 1, NOW + 0.5 * HOUR)).toBe(0);
+      await store.adjust([{ ...hourly, cost: -50 }], NOW + 0.5 * HOUR);
+      expect(await admitted([hourly], 9, NOW + 0.5 * HOUR)).toBe(1);
+      expect(await admitted([hourly], 9, NOW + HOUR)).toBe(0);
+    });
+
+    it("charges none of a group when another counter has no room", async () => {
+      const hourly = rolling();
+      await decide([hourly, counter({ limit: 0, identity: hourly.identity })]);
+      expect(await used([hourly])).toEqual([0]);
+    });
+  });
+
+  describe("a ban", () => {
+    const banned = (fields: Partial<Counter> = {}) =>
+      counter({ limit: 2, windowMs: 10_000, banMs: 50_000, ...fields });
+
+    it("outlasts the window of who went over, by no more than it says", async () => {
+      const login = banned();
+      expect(await admitted([login], 2, NOW + 9_000)).toBe(2);
+      const verdict = await decide([login], NOW + 9_000);
+      expect(verdict).toMatchObject({ admitted: false, tallies: [{ banMs: 50_000 }] });
+      if (clockIsOurs) {
+        expect(await admitted([login], 1, NOW + 58_999)).toBe(0);
+        expect(await admitted([login], 1, NOW + 59_000)).toBe(1);
+      } else {
+        expect(await admitted([login], 1, NOW + 20_000)).toBe(0);
+      }
+    });
+
+    it("is not made longer by asking again", async () => {
+      const login = banned({ limit: 0 });
+      await decide([login]);
+      const [tally] = (await decide([login], NOW + 1000)).tallies;
+      expect(tally?.banMs).toBeLessThanOrEqual(clockIsOurs ? 49_000 : 50_000);
+    });
+
+    it("is not brought about by a look, but seen by it", async () => {
+      const login = banned({ limit: 0 });
+      const look = { ...login, checkOnly: true, neverBans: true };
+      expect((await decide([look])).tallies[0]?.banMs).toBe(0);
+      await decide([login]);
+      expect((await decide([look])).tallies[0]?.banMs).toBeGreaterThan(49_000);
+    });
+
+    it("does not fall on who asks within the limit, nor on another", async () => {
+      const login = banned();
+      await admitted([login], 2);
+      expect((await decide([banned()])).tallies[0]?.banMs).toBe(0);
+      expect(await admitted([login], 1, NOW + 10_000)).toBe(1);
+    });
+  });
+
+  describe("a counter with another to choose instead", () => {
+    it("takes the one with more room, until neither has any", async () => {
+      const [one, other] = [counter({ limit: 3 }), counter({ limit: 2 })];
+      const either = { ...one, or: other };
+      expect(await admitted([either], 9)).toBe(5);
+      expect(await used([one])).toEqual([3]);
+      expect(await used([other])).toEqual([2]);
+    });
+
+    it("is told of as if it had been asked itself", async () => {
+      const either = { ...counter({ limit: 3, cost: 2 }), or: counter({ limit: 2, cost: 2 }) };
+      const tallies = [];
+      for (let request = 1; request <= 3; request++) tallies.push(await decide([either]));
+      expect(tallies.map(({ admitted, tallies: [tally] }) => [admitted, tally?.count])).toEqual([
+        [true, 2],
+        [true, 3],
+        [false, 2],
+      ]);
+    });
+
+    it("is charged where there is more room, and given back to where there is less", async () => {
+      const [one, other] = [counter({ limit: 9 }), counter({ limit: 9 })];
+      await store.adjust([{ ...one, cost: 5 }], NOW);
+      const either = (cost: number) => ({ ...one, or: { ...other, cost }, cost });
+      await store.adjust([either(2)], NOW);
+      expect(await used([one, other])).toEqual([5, 2]);
+      await store.adjust([either(-4)], NOW);
+      expect(await used([one, other])).toEqual([1, 2]);
+    });
+  });
+
+  describe("a counter that is only checked", () => {
+    it("is asked for room, and never charged", async () => {
+      const [login, api] = [counter({ limit: 1 }), counter({ limit: 9 })];
+      const checked = { ...login, checkOnly: true };
+      expect(await admitted([checked, api], 3)).toBe(3);
+      expect(await used([login, api])).toEqual([0, 3]);
+      await decide([login]);
+      expect(await admitted([checked, api], 3)).toBe(0);
+      expect(await used([login, api])).toEqual([1, 3]);
+    });
+  });
+
+  describe("an adjustment", () => {
+    const adjust = async (quota: Counter, cost: number) => {
+      const [tally] = await store.adjust([{ ...quota, cost }], NOW);
+      return tally?.count;
+    };
+
+    it("charges what something turned out to cost, also above the limit", async () => {
+      const quota = counter({ limit: 5 });
+      expect(await adjust(quota, 3)).toBe(3);
+      expect(await adjust(quota, 4)).toBe(7);
+      expect((await decide([quota])).admitted).toBe(false);
+    });
+
+    it("refunds, and never lifts the quota above the limit", async () => {
+      const quota = counter({ limit: 5 });
+      await admitted([quota], 5);
+      expect(await adjust(quota, -2)).toBe(3);
+      expect(await admitted([quota], 9)).toBe(2);
+      expect(await adjust(quota, -99)).toBe(0);
+      expect(await admitted([quota], 9)).toBe(5);
+    });
+
+    it("reaches several clients' counters, and says what each stands at", async () => {
+      const counters = [counter({ cost: 1 }), counter({ cost: 2 }), counter({ cost: 3 })];
+      const tallies = await store.adjust(counters, NOW);
+      expect(tallies.map(({ count }) => count)).toEqual([1, 2, 3]);
+      expect(await used(counters)).toEqual([1, 2, 3]);
+    });
+
+    it("stays from 0 to 2^53 - 1", async () => {
+      const quota = counter();
+      expect(await adjust(quota, Number.MAX_SAFE_INTEGER)).toBe(Number.MAX_SAFE_INTEGER);
+      expect(await adjust(quota, 1)).toBe(Number.MAX_SAFE_INTEGER);
+      expect(await adjust(quota, -Number.MAX_SAFE_INTEGER)).toBe(0);
+    });
+  });
+
+  describe("a reset", () => {
+    it("frees a client at once, of bans and of what it reserved too", async () => {
+      const login = counter({ limit: 1, banMs: 60_000 });
+      const hourly = counter({ limit: 1, ceiling: 9, windowMs: HOUR, rollsOver: true, cost: 9 });
+      await decide([hourly]);
+      await admitted([login], 3);
+      expect(await admitted([login, hourly], 1)).toBe(0);
+      await store.reset([login, hourly], NOW);
+      expect(await admitted([login, hourly], 3)).toBe(1);
+    });
+
+    it("leaves other clients as they are", async () => {
+      const [one, other] = [counter(), counter()];
+      await admitted([one, other], 5);
+      await store.reset([one], NOW);
+      expect(await used([one, other])).toEqual([0, 5]);
+    });
+  });
+}
