@@ -4,7 +4,7 @@ import { appendQuotaFields } from "./http/fields.ts";
 import { createForward, type Forward } from "./http/forward.ts";
 import { limitedResponse, undecidedResponse } from "./http/responses.ts";
 import { chargesLater } from "./limiter/counters.ts";
-import type { Allowed, Quota } from "./limiter/decision.ts";
+import type { Allowed, Decision, Quota } from "./limiter/decision.ts";
 import { createLimiter, undecided } from "./limiter/limiter.ts";
 import { reportShadow, reportUndecided } from "./report.ts";
 import { canonicalRequest } from "./request/canonical-request.ts";
@@ -33,11 +33,18 @@ export function createGateway(config: Config, settings: Settings, keys: CustomKe
   const limiter = createLimiter(config, createStore(settings.store, config));
   const forwardToOrigin = createForward(settings.origin);
 
-  /** The rules that a request falls under, and who is counted by each. */
-  async function subjectsOf(request: Request): Promise<Subject[]> {
-    const canonical = canonicalRequest(request, config.caseSensitivePaths);
-    const matches = matchRules(canonical);
-    return matches.length === 0 ? [] : identify(canonical, request, matches);
+  /** Without a decision no rule is about the request. Never rejects. */
+  async function decideOn(request: Request): Promise<{ subjects: Subject[]; decision?: Decision }> {
+    try {
+      const canonical = canonicalRequest(request, config.caseSensitivePaths);
+      const matches = matchRules(canonical);
+      const subjects = matches.length === 0 ? [] : await identify(canonical, request, matches);
+      if (subjects.length === 0) return { subjects };
+      return { subjects, decision: await limiter.decide(subjects) };
+    } catch (error) {
+      // What cannot even be matched might fall under any rule.
+      return { subjects: [], decision: undecided(error, config.rules) };
+    }
   }
 
   /** What is left when a response has told what it cost. The response is there: no failure is its. */
@@ -53,17 +60,14 @@ export function createGateway(config: Config, settings: Settings, keys: CustomKe
   }
 
   return async function handle(request, forward = forwardToOrigin) {
-    const subjects = await subjectsOf(request).catch((error: unknown) => {
-      // What cannot even be matched might fall under any rule.
-      return undecided(error, config.rules);
-    });
-    if (Array.isArray(subjects) && subjects.length === 0) return forward(request);
-    const decision = Array.isArray(subjects) ? await limiter.decide(subjects) : subjects;
-    switch (decision.outcome) {
+    const { subjects, decision } = await decideOn(request);
+    switch (decision?.outcome) {
+      case undefined:
+        return forward(request);
       case "allowed": {
         reportShadow(decision.shadow);
         const response = await forward(request);
-        const quotas = await settle(subjects as Subject[], decision, response);
+        const quotas = await settle(subjects, decision, response);
         return withQuotas(response, quotas, config);
       }
       case "limited":

@@ -5,8 +5,8 @@ import { badGatewayResponse } from "./responses.ts";
 export type Forward = (request: Request) => Promise<Response>;
 
 /**
- * Forwards by the platform's own `fetch`, given the request itself, so that streams, WebSockets,
- * compressed bodies, redirects and repeated header fields come through as they are.
+ * Forwards by the platform's own `fetch`, with all that the request is but its URL, so that streams,
+ * WebSockets, compressed bodies, redirects and repeated header fields come through as they are.
  */
 export function createForward(origin: OriginSettings): Forward {
   const send = sender(origin);
@@ -55,7 +55,7 @@ function isLoopback(hostname: string): boolean {
   return /^(localhost|127(\.\d+){3}|\[::1\]|0\.0\.0\.0)$/.test(hostname);
 }
 
-/** Path and query just as they were sent. */
+/** Path and query, not taken apart and put together again. */
 function afterHost(url: string): string {
   const path = url.indexOf("/", url.indexOf("//") + 2);
   return path === -1 ? "/" : url.slice(path);

@@ -63,31 +63,15 @@ export function createLimiter(config: Config, store: Store): Limiter {
         entries.map(({ counter }) => counter),
       );
 
-      let verdict: Verdict;
       try {
-        verdict = await withDeadline(store.decide(groups, time()), timeoutMs);
+        const verdict = await withDeadline(store.decide(groups, time()), timeoutMs);
+        return decisionOf(verdict, live, trial);
       } catch (error) {
         return undecided(
           error,
           subjects.map(({ rule }) => rule),
         );
       }
-      const verdicts = [...verdict.groups];
-      const liveVerdict = live.length > 0 ? verdicts.shift() : undefined;
-      const shadow = trial.flatMap((entries, index) =>
-        quotasOf(entries, verdicts[index] as GroupVerdict, verdict.now).filter(isViolated),
-      );
-      if (!liveVerdict) return { outcome: "allowed", quotas: [], shadow, honouredAfterMs: 0 };
-      const quotas = quotasOf(live, liveVerdict, verdict.now);
-      if (liveVerdict.admitted) {
-        const honouredAfterMs = Math.max(...quotas.map((quota) => quota.honouredAfterMs));
-        return { outcome: "allowed", quotas, shadow, honouredAfterMs };
-      }
-      const retryAfterMs = Math.max(
-        ...quotas.filter(isViolated).map((quota) => quota.retryAfterMs),
-      );
-      const { rule } = live[quotas.findIndex(isViolated)] as Entry;
-      return { outcome: "limited", quotas, shadow, retryAfterMs, rule };
     },
 
     async settle(subjects, outcome) {
@@ -110,6 +94,34 @@ export function createLimiter(config: Config, store: Store): Limiter {
       await withDeadline(store.reset(counters, time()), timeoutMs);
     },
   };
+}
+
+/**
+ * What a verdict means. Its first group is what is enforced, if anything is; the others are the
+ * rules in shadow mode.
+ *
+ * @throws {StoreError} ("nonsense") for a denial by nobody
+ */
+function decisionOf(
+  { groups, now }: Verdict,
+  live: readonly Entry[],
+  trial: readonly (readonly Entry[])[],
+): Decision {
+  const verdicts = [...groups];
+  const liveVerdict = live.length > 0 ? verdicts.shift() : undefined;
+  const shadow = trial.flatMap((entries, index) =>
+    quotasOf(entries, verdicts[index] as GroupVerdict, now).filter(isViolated),
+  );
+  if (!liveVerdict) return { outcome: "allowed", quotas: [], shadow, honouredAfterMs: 0 };
+  const quotas = quotasOf(live, liveVerdict, now);
+  if (liveVerdict.admitted) {
+    const honouredAfterMs = Math.max(...quotas.map((quota) => quota.honouredAfterMs));
+    return { outcome: "allowed", quotas, shadow, honouredAfterMs };
+  }
+  const denier = live[quotas.findIndex(isViolated)];
+  if (!denier) throw new StoreError("nonsense", "a denial, though every counter has room");
+  const retryAfterMs = Math.max(...quotas.filter(isViolated).map((quota) => quota.retryAfterMs));
+  return { outcome: "limited", quotas, shadow, retryAfterMs, rule: denier.rule };
 }
 
 /** What a request cost by its response: 1 where a header is to say and does not. */

@@ -121,13 +121,25 @@ function only(values: string[]): string | undefined {
   return values.length === 1 ? values[0] : undefined;
 }
 
-/** Several Cookie fields arrive as one, joined by commas, which no cookie may have in it (RFC 6265). */
+/**
+ * Several Cookie fields arrive as one, joined by commas, which no cookie may have in it (RFC 6265).
+ * Quotes and escapes are undone, as origins do: else one session could be written in many ways.
+ */
 function cookiesNamed(name: string, header: string): string[] {
   return header
     .split(/[;,]/)
     .map((pair) => pair.trim())
     .filter((pair) => pair.startsWith(`${name}=`))
-    .map((pair) => pair.slice(name.length + 1));
+    .map((pair) => unescaped(pair.slice(name.length + 1).replace(/^"(.*)"$/, "$1")));
+}
+
+function unescaped(value: string): string {
+  try {
+    return decodeURIComponent(value);
+  } catch {
+    // Not an escaped text, so it stands for itself.
+    return value;
+  }
 }
 
 function base64url(bytes: Uint8Array): string {

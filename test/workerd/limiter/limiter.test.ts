@@ -175,6 +175,13 @@ describe("a decision that cannot be made", () => {
     });
   });
 
+  it("is nonsense when a store denies though every counter has room", async () => {
+    const tallies = [{ count: 1, resetMs: 60_000, banMs: 0 }];
+    const verdict = { now: NOW, groups: [{ admitted: false, tallies }] };
+    const decide = limiterOf([closed], { ...failing(undefined), decide: async () => verdict });
+    expect(await decide()).toMatchObject({ outcome: "undecided", cause: "nonsense", open: false });
+  });
+
   it("is given up at the deadline", async () => {
     const decide = limiterOf(
       [closed],

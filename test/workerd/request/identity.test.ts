@@ -127,6 +127,14 @@ describe("an identity", () => {
     expect(await identity(key, sent)).toBe(await identity("ip"));
   });
 
+  it.each(['sid="a b"', "sid=a%20b", "sid=%61%20b", "x=1;sid=a b ;y=2"])(
+    "by a cookie is the same however it is written: %s",
+    async (cookie) => {
+      const plain = await identity("cookie:sid", { headers: { cookie: "sid=a b" } });
+      expect(await identity("cookie:sid", { headers: { cookie } })).toBe(plain);
+    },
+  );
+
   it("by a cookie is the same whatever other Cookie fields come with it", async () => {
     const headers = new Headers([
       ["cookie", "sid=real"],

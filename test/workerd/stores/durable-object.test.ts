@@ -114,6 +114,42 @@ describe("a counter object", () => {
   });
 });
 
+describe("calls of objects", () => {
+  /** The methods that a decision calls, of whichever objects. */
+  async function callsOf(...counters: Counter[]): Promise<string[]> {
+    const calls: string[] = [];
+    const namespace = {
+      getByName(name: string) {
+        const stub = env.COUNTERS.getByName(name);
+        const spied =
+          (method: "decide" | "hold" | "settle") =>
+          (...args: never[]) => {
+            calls.push(method);
+            return (stub[method] as (...args: never[]) => Promise<unknown>)(...args);
+          };
+        return { decide: spied("decide"), hold: spied("hold"), settle: spied("settle") };
+      },
+    } as unknown as DurableObjectNamespace<CounterObject>;
+    await durableObjectStore({ namespace, prefix: "test", timeoutMs: 10_000 }).decide([counters]);
+    return calls;
+  }
+
+  it("are one for rules with one key, admitted or denied", async () => {
+    const { identity } = counter();
+    expect(await callsOf(counter({ identity }), counter({ identity }))).toEqual(["decide"]);
+    expect(await callsOf(counter({ identity, limit: 0 }))).toEqual(["decide"]);
+  });
+
+  it("are two and a settlement for rules with two keys", async () => {
+    expect(await callsOf(counter(), counter())).toEqual(["hold", "decide", "settle"]);
+  });
+
+  it("are three for one of two shards", async () => {
+    const calls = await callsOf({ ...counter(), or: counter() });
+    expect(calls).toEqual(["decide", "decide", "decide"]);
+  });
+});
+
 describe("a hold", () => {
   const patience = 10_000;
   const now = Math.ceil(Date.now() / 60_000) * 60_000;
