@@ -60,6 +60,7 @@ const RuleFields = fields({
   ban: v.optional(Duration),
   mode: v.optional(oneOf("enforce", "shadow"), "enforce"),
   onError: v.optional(oneOf("open", "closed"), "open"),
+  lease: v.optional(v.union([v.literal("auto"), v.literal(false)], '"auto", false'), "auto"),
   retryJitter: v.optional(Duration),
   response: v.optional(ResponseSchema),
 });
@@ -153,6 +154,8 @@ export const RuleSchema = v.pipe(
       banMs: rule.ban && rule.ban * 1000,
       mode,
       onError,
+      /** Whether an isolate may take quota in blocks and decide by itself. */
+      lease: rule.lease === "auto",
       /** Retry-After is put off by up to this, so that not all who were denied return at once. */
       retryJitterMs: (rule.retryJitter ?? 0) * 1000,
       ...(response && { response }),

@@ -26,6 +26,13 @@ export interface Counter {
   readonly rollsOver?: boolean;
   /** Only room is asked for: admitted or not, this counter is not charged. */
   readonly checkOnly?: boolean;
+  /**
+   * Quota that may be charged in place of the cost where there is plenty, so that the caller can
+   * decide requests to come by itself. See {@link chargeOf}.
+   */
+  readonly block?: number;
+  /** Whether a caller may take blocks of this quota. To a store it means nothing. */
+  readonly leasable?: boolean;
   /** Who finds no room is denied for this long, in milliseconds. */
   readonly banMs?: number;
   /** Bans hold, but asking brings none about. */
@@ -45,6 +52,16 @@ export interface Tally {
   readonly resetMs: number;
   /** Milliseconds that the client stays banned; 0 when it is not. */
   readonly banMs: number;
+  /** What was charged, where a block was asked for: the cost at least; 0 when denied. */
+  readonly charged?: number;
+}
+
+/** Quota that was charged in a window and is not going to be used. */
+export interface Unused {
+  readonly counter: Counter;
+  readonly quota: number;
+  /** The number of the window: past its end there is nothing to give back to. */
+  readonly window: number;
 }
 
 /** Counters that are charged all together or not at all, and what became of them. */
@@ -72,6 +89,12 @@ export type Writes = ReadonlyMap<string, Row | undefined>;
 /** How long after its window's end a counter is kept, for clocks that disagree a little. */
 export const EXPIRY_GRACE_MS = 1000;
 
+/**
+ * A block is at most the room divided by this. So blocks shrink as quota runs out, the last requests
+ * are charged one at a time, and no caller can sit on more than an eighth of what is left.
+ */
+export const BLOCK_SHARE = 8;
+
 /** The largest count: 2^53 - 1, the last integer that neither JavaScript nor Lua rounds. */
 export const MAX_COUNT = Number.MAX_SAFE_INTEGER;
 
@@ -96,6 +119,13 @@ export function banKey({ key }: Counter): string {
 
 export function hasRoom({ ceiling, cost }: Counter, count: number): boolean {
   return count + cost <= ceiling;
+}
+
+/** What an admitted counter is charged: as much of the block as there may be, its cost at least. */
+export function chargeOf(counter: Counter, count: number): number {
+  const { cost, ceiling, checkOnly, block = 0 } = counter;
+  if (checkOnly || cost === 0) return 0;
+  return Math.max(cost, Math.min(block, Math.floor((ceiling - count) / BLOCK_SHARE)));
 }
 
 /**
@@ -129,7 +159,7 @@ export function decideGroup(
   );
   const writes = new Map<string, Row | undefined>();
   const tallies = asked.map(({ counter, count, window, banMs, shift }): Tally => {
-    const charge = admitted && !counter.checkOnly ? counter.cost : 0;
+    const charge = admitted ? chargeOf(counter, count) : 0;
     if (charge > 0) writes.set(storedKey(counter, now), rowOf(counter, count + charge, window));
     let ban = banMs;
     if (ban === 0 && counter.banMs && !counter.neverBans && !hasRoom(counter, count)) {
@@ -137,7 +167,8 @@ export function decideGroup(
       writes.set(banKey(counter), { window: 0, count: 1, expiresAt: now + ban });
     }
     const resetMs = windowAt(now, counter).endsAt - now;
-    return { count: count + charge + shift, resetMs, banMs: ban };
+    const charged = counter.block === undefined ? {} : { charged: charge };
+    return { count: count + charge + shift, resetMs, banMs: ban, ...charged };
   });
   return { verdict: { admitted, tallies }, writes };
 }
@@ -160,6 +191,19 @@ export function adjustGroup(
     return { count: count + shift, resetMs: windowAt(now, counter).endsAt - now, banMs };
   });
   return { tallies, writes };
+}
+
+/** Takes off what will not be used, where its window lasts and there is as much to take off. */
+export function giveBack(unused: readonly Unused[], now: number, read: Read): Writes {
+  const writes = new Map<string, Row | undefined>();
+  for (const { counter, quota, window } of unused) {
+    if (windowAt(now, counter).index !== window) continue;
+    const key = storedKey(counter, now);
+    const row = read(key);
+    if (!row || row.count < quota) continue;
+    writes.set(key, row.count === quota ? undefined : { ...row, count: row.count - quota });
+  }
+  return writes;
 }
 
 /** What makes clients new to their counters: nothing used, and no ban. */

@@ -66,12 +66,22 @@ function entryOf(
     offsetMs: rule.spread ? spreadOf(identity, windowMs) : window.offsetMs,
     cost: ask.cost ?? (typeof rule.cost === "number" ? rule.cost : 1),
     ceiling: capacity + reservable,
+    ...(isLeasable(rule, rollsOver) && { leasable: true }),
     ...(rollsOver && { rollsOver }),
     ...((ask.checkOnly || chargesLater(rule)) && { checkOnly: true }),
     ...(rule.banMs !== undefined && { banMs: rule.banMs }),
     ...(ask.checkOnly && { neverBans: true }),
   };
   return { rule, window, capacity, counter };
+}
+
+/**
+ * Whether isolates may take quota in blocks. Not where a ban is to hold everywhere at once, nor where
+ * quota outlives its window, nor where it is spread already.
+ */
+function isLeasable(rule: Rule, rollsOver: boolean): boolean {
+  const { lease, banMs, shards } = rule;
+  return lease && banMs === undefined && !rollsOver && shards === 1 && !chargesLater(rule);
 }
 
 /** Whether what a request costs is only known from its response. */

@@ -1,11 +1,10 @@
 import type { Rule } from "../config/rule.ts";
 import type { Config } from "../config/schema.ts";
-import { type GroupVerdict, hasRoom, roomAfterMs, type Tally } from "../engine/fixed-window.ts";
+import { hasRoom, roomAfterMs } from "../engine/fixed-window.ts";
 import type { Subject } from "../request/subject.ts";
-import type { Store, Verdict } from "../stores/store.ts";
+import type { GroupAnswer, Store, Verdict } from "../stores/store.ts";
 import { StoreError } from "../stores/store-error.ts";
 import { type Ask, allEntriesOf, chargesLater, type Entry, entriesOf } from "./counters.ts";
-import { withDeadline } from "./deadline.ts";
 import type { Decision, Quota, Undecided } from "./decision.ts";
 
 /** What an origin's response says about what a request cost. */
@@ -42,13 +41,13 @@ export interface Limiter {
 }
 
 export function createLimiter(config: Config, store: Store): Limiter {
-  const { prefix, timeoutMs } = config;
+  const { prefix } = config;
   const time = () => (config.clock === "edge" ? Date.now() : undefined);
 
   async function adjust(entries: readonly Entry[]): Promise<Quota[]> {
     const counters = entries.map(({ counter }) => counter);
     const now = time();
-    const tallies = await withDeadline(store.adjust(counters, now), timeoutMs);
+    const tallies = await store.adjust(counters, now);
     return quotasOf(entries, { admitted: true, tallies }, now ?? Date.now());
   }
 
@@ -64,7 +63,7 @@ export function createLimiter(config: Config, store: Store): Limiter {
       );
 
       try {
-        const verdict = await withDeadline(store.decide(groups, time()), timeoutMs);
+        const verdict = await store.decide(groups, time());
         return decisionOf(verdict, live, trial);
       } catch (error) {
         return undecided(
@@ -91,7 +90,7 @@ export function createLimiter(config: Config, store: Store): Limiter {
 
     async reset(subject) {
       const counters = allEntriesOf(subject, prefix).map(({ counter }) => counter);
-      await withDeadline(store.reset(counters, time()), timeoutMs);
+      await store.reset(counters, time());
     },
   };
 }
@@ -110,7 +109,7 @@ function decisionOf(
   const verdicts = [...groups];
   const liveVerdict = live.length > 0 ? verdicts.shift() : undefined;
   const shadow = trial.flatMap((entries, index) =>
-    quotasOf(entries, verdicts[index] as GroupVerdict, now).filter(isViolated),
+    quotasOf(entries, verdicts[index] as GroupAnswer, now).filter(isViolated),
   );
   if (!liveVerdict) return { outcome: "allowed", quotas: [], shadow, honouredAfterMs: 0 };
   const quotas = quotasOf(live, liveVerdict, now);
@@ -118,9 +117,10 @@ function decisionOf(
     const honouredAfterMs = Math.max(...quotas.map((quota) => quota.honouredAfterMs));
     return { outcome: "allowed", quotas, shadow, honouredAfterMs };
   }
-  const denier = live[quotas.findIndex(isViolated)];
+  const violated = quotas.filter(isViolated);
+  const denier = live.find(({ window }) => window.policy === violated[0]?.policy);
   if (!denier) throw new StoreError("nonsense", "a denial, though every counter has room");
-  const retryAfterMs = Math.max(...quotas.filter(isViolated).map((quota) => quota.retryAfterMs));
+  const retryAfterMs = Math.max(...violated.map((quota) => quota.retryAfterMs));
   return { outcome: "limited", quotas, shadow, retryAfterMs, rule: denier.rule };
 }
 
@@ -132,10 +132,16 @@ function costOf({ cost, countStatus }: Rule, { status, headers }: Outcome): numb
   return /^\d{1,15}$/.test(told) ? Number(told) : 1;
 }
 
-function quotasOf(entries: readonly Entry[], verdict: GroupVerdict, now: number): Quota[] {
-  return entries.map(({ window, capacity, counter }, index) => {
+/** What is known of each policy. */
+function quotasOf(
+  entries: readonly Entry[],
+  { admitted, tallies }: GroupAnswer,
+  now: number,
+): Quota[] {
+  return entries.flatMap(({ window, capacity, counter }, index): Quota | never[] => {
     const { policy, limit, windowMs } = window;
-    const tally = verdict.tallies[index] as Tally;
+    const tally = tallies[index];
+    if (!tally) return [];
     const { count, resetMs, banMs } = tally;
     return {
       policy,
@@ -144,7 +150,7 @@ function quotasOf(entries: readonly Entry[], verdict: GroupVerdict, now: number)
       remaining: banMs > 0 ? 0 : Math.max(0, capacity - count),
       resetMs,
       resetAt: now + resetMs,
-      violated: !verdict.admitted && (banMs > 0 || !hasRoom(counter, count)),
+      violated: !admitted && (banMs > 0 || !hasRoom(counter, count)),
       retryAfterMs: Math.max(banMs, roomAfterMs(counter, tally, capacity)),
       honouredAfterMs: roomAfterMs({ ...counter, cost: 0 }, tally, capacity),
     };

@@ -5,9 +5,11 @@ import {
   type Counter,
   decideGroup,
   type GroupVerdict,
+  giveBack,
   type Read,
   resetGroup,
   type Tally,
+  type Unused,
 } from "../engine/fixed-window.ts";
 import { Holds } from "./holds.ts";
 import { Rows } from "./rows.ts";
@@ -44,12 +46,15 @@ export class CounterObject extends DurableObject<unknown> {
    *
    * @param now the time to decide by, or undefined for this object's own
    * @param patienceMs how long to wait, at most, for a hold that may yet make room
+   * @param unused given back before anything is decided
    */
   async decide(
     groups: readonly (readonly Counter[])[],
     now: number | undefined,
     patienceMs: number,
+    unused: readonly Unused[] = [],
   ): Promise<TimedVerdict[]> {
+    if (unused.length > 0) this.giveBack(unused, now);
     const verdicts: TimedVerdict[] = [];
     for (const counters of groups) verdicts.push(await this.#take(counters, now, patienceMs));
     return verdicts;
@@ -80,6 +85,12 @@ export class CounterObject extends DurableObject<unknown> {
       charged.map((counter) => ({ ...counter, cost: -counter.cost })),
       held.now,
     );
+  }
+
+  /** Takes off what will not be used, where its window lasts. */
+  giveBack(unused: readonly Unused[], givenNow: number | undefined): void {
+    const now = givenNow ?? Date.now();
+    this.#rows.write(giveBack(unused, now, this.#reader(now)), now);
   }
 
   /** Adds costs without asking for room, or takes negative ones off. */

@@ -1,9 +1,11 @@
 import { type Clock, fixedWindowScript } from "./fixed-window-script.ts";
 
 /**
- * Decides. ARGV: for each group the number of its counters, and these.
+ * Gives back what will not be used, then decides. ARGV: the numbers of groups and of counters to
+ * give back to; each of the latter with the quota and its window's number; then for each group the
+ * number of its counters, and these. KEYS are in the same order.
  * Reply: the time in ms; then for each group 1 (admitted) or 0, and for each of its counters the
- * count, the ms until its window ends, and the ms that its ban lasts.
+ * count, the ms until its window ends, the ms that its ban lasts, and what was charged.
  */
 export function decideScript(clock: Clock): string {
   return fixedWindowScript(
@@ -17,71 +19,110 @@ local function roomAbove(number)
   return string.format('%.0f%09.0f', high, low)
 end
 
+-- Charges an amount unless the count would then exceed \`top\`; and the count after it.
+local function charge(c, amount, top)
+  local steps = redis.call('BITFIELD', c.key, 'OVERFLOW', 'FAIL',
+    'INCRBY', 'u63', 0, roomAbove(top - amount), 'INCRBY', 'u63', 0, '-' .. roomAbove(top),
+    'GET', 'u63', 0)
+  return steps[1] and true or false, steps[3]
+end
+
+local function shareOf(room)
+  return math.floor(room / SHARE)
+end
+
+-- Whether there was room; the count after it; what was charged; how to charge later, or to undo.
 local function take(c)
   if c.checkOnly or c.cost == 0 or c.cost > c.ceiling then
     -- Nothing to charge: BITFIELD would create the key all the same.
     local count = used(c)
-    return count + c.cost <= c.ceiling, count
+    return count + c.cost <= c.ceiling, count, 0
   end
   if c.rolls then
     local count, window = used(c)
     if count + c.cost > c.ceiling then
-      return false, count
+      return false, count, 0
     end
-    return true, count + c.cost, function() keepRolling(c, count + c.cost, window) end
+    local amount = math.max(c.cost, math.min(c.block, shareOf(c.ceiling - count)))
+    return true, count + amount, amount, function() keepRolling(c, count + amount, window) end
   end
-  local steps = redis.call('BITFIELD', c.key, 'OVERFLOW', 'FAIL',
-    'INCRBY', 'u63', 0, roomAbove(c.ceiling - c.cost), 'INCRBY', 'u63', 0, '-' .. roomAbove(c.ceiling),
-    'GET', 'u63', 0)
-  local count = steps[3]
-  if not steps[1] then
-    return false, count
+  -- No more than an unused counter would give: then one that is asked for more has been created.
+  local amount = math.max(c.cost, math.min(c.block, shareOf(c.ceiling)))
+  local top = c.ceiling
+  if amount > c.cost then
+    top = top - (SHARE - 1) * amount
   end
-  if count == c.cost then
+  local admitted, count = charge(c, amount, top)
+  if not admitted and amount > c.cost and count + c.cost <= c.ceiling then
+    amount = math.max(c.cost, shareOf(c.ceiling - count))
+    admitted, count = charge(c, amount, c.ceiling)
+  end
+  if not admitted then
+    return false, count, 0
+  end
+  if count == amount then
     redis.call('PEXPIRE', c.key, int(c.left + GRACE))
   end
-  return true, count, nil, function()
-    if count == c.cost then
+  return true, count, amount, nil, function()
+    if count == amount then
       redis.call('DEL', c.key)
     else
-      redis.call('BITFIELD', c.key, 'INCRBY', 'u63', 0, int(-c.cost))
+      redis.call('BITFIELD', c.key, 'INCRBY', 'u63', 0, int(-amount))
     end
   end
 end
 
+-- Takes off what will not be used, if there is as much.
+local function giveBack(c, quota)
+  local steps = redis.call('BITFIELD', c.key, 'OVERFLOW', 'FAIL',
+    'INCRBY', 'u63', 0, int(-quota), 'GET', 'u63', 0)
+  if steps[2] == 0 then
+    redis.call('DEL', c.key)
+  end
+end
+
+local groups = arg()
+for _ = 1, arg() do
+  local c = readCounter()
+  local quota, window = arg(), arg()
+  if window == c.window then
+    giveBack(c, quota)
+  end
+end
+
 local reply = { now }
-while nextKey <= #KEYS do
+for _ = 1, groups do
   local verdict = #reply + 1
   reply[verdict] = 1
   local keeps, returns, bans = {}, {}, {}
   for _ = 1, arg() do
     local c = readCounter()
-    local ban, count, shift = banLeft(c), 0, 0
+    local ban, count, shift, charged = banLeft(c), 0, 0, 0
     local at = #reply + 1
     if ban > 0 then
       reply[verdict] = 0
       count = used(c)
     else
-      local admitted, keep, giveBack, chosen
+      local admitted, keep, undo, chosen
       chosen, shift = roomier(c)
-      admitted, count, keep, giveBack = take(chosen)
+      admitted, count, charged, keep, undo = take(chosen)
       if not admitted then
         reply[verdict] = 0
         if c.ban > 0 and not c.neverBans then
           ban = c.ban
           bans[#bans + 1] = c
         end
-      elseif keep then
+      elseif charged > 0 then
         keeps[#keeps + 1] = keep
-        returns[#returns + 1] = function() reply[at] = reply[at] - c.cost end
-      elseif giveBack then
         returns[#returns + 1] = function()
-          giveBack()
-          reply[at] = reply[at] - c.cost
+          if undo then
+            undo()
+          end
+          reply[at], reply[at + 3] = reply[at] - charged, 0
         end
       end
     end
-    reply[at], reply[at + 1], reply[at + 2] = count + shift, c.left, ban
+    reply[at], reply[at + 1], reply[at + 2], reply[at + 3] = count + shift, c.left, ban, charged
   end
   for _, finish in ipairs(reply[verdict] == 1 and keeps or returns) do
     finish()

@@ -1,5 +1,5 @@
 import { waitUntil } from "cloudflare:workers";
-import type { Counter, Tally } from "../engine/fixed-window.ts";
+import type { Counter, Tally, Unused } from "../engine/fixed-window.ts";
 import type { CounterObject, HoldVerdict, TimedVerdict } from "./counter-object.ts";
 import type { Store } from "./store.ts";
 import { StoreError } from "./store-error.ts";
@@ -21,6 +21,11 @@ interface Part {
   readonly positions: number[];
 }
 
+/** A verdict of several objects: what it says of one may include open holds on another. */
+interface AcrossVerdict extends TimedVerdict {
+  readonly isUnsettled?: boolean;
+}
+
 interface Answer {
   readonly part: Part;
   readonly verdict: HoldVerdict;
@@ -39,12 +44,16 @@ interface Answer {
 export function durableObjectStore({ namespace, prefix, timeoutMs }: DurableObjectOptions): Store {
   const objectOf = (identity: string) => namespace.getByName(`${prefix}:${identity}`);
 
-  async function decideInOne(identity: string, groups: Group[], now?: number) {
-    const verdicts: TimedVerdict[] = await objectOf(identity).decide(groups, now, timeoutMs);
-    return verdicts;
+  async function decideInOne(
+    identity: string,
+    groups: Group[],
+    now?: number,
+    unused: Unused[] = [],
+  ): Promise<TimedVerdict[]> {
+    return await objectOf(identity).decide(groups, now, timeoutMs, unused);
   }
 
-  async function decideAcross(parts: Part[], now?: number): Promise<TimedVerdict> {
+  async function decideAcross(parts: Part[], now?: number): Promise<AcrossVerdict> {
     const answers: Answer[] = [];
     try {
       for (const part of parts) {
@@ -66,8 +75,10 @@ export function durableObjectStore({ namespace, prefix, timeoutMs }: DurableObje
     return assemble([...answers, ...(await Promise.all(others))], false);
   }
 
+  /** What is held may have to be given back, so it is no more than the cost. */
   async function holdPart({ identity, counters }: Part, now?: number): Promise<HoldVerdict> {
-    return await objectOf(identity).hold(counters, now, timeoutMs);
+    const costs = counters.map(({ block, ...counter }) => counter);
+    return await objectOf(identity).hold(costs, now, timeoutMs);
   }
 
   async function decidePart({ identity, counters }: Part, now?: number): Promise<HoldVerdict> {
@@ -105,8 +116,19 @@ export function durableObjectStore({ namespace, prefix, timeoutMs }: DurableObje
     return otherRoom > room === counter.cost >= 0 ? or : own;
   }
 
-  async function decideGroups(groups: readonly Group[], now?: number): Promise<TimedVerdict[]> {
-    const verdicts: TimedVerdict[] = [];
+  /** Quota that is not given back stays charged, which errs on the side of the limit. */
+  function giveBack(unused: readonly Unused[], now?: number): Promise<unknown> {
+    return Promise.allSettled(
+      unused.map((each) => objectOf(each.counter.identity).giveBack([each], now)),
+    );
+  }
+
+  async function decideGroups(
+    groups: readonly Group[],
+    now: number | undefined,
+    unused: readonly Unused[],
+  ): Promise<AcrossVerdict[]> {
+    const verdicts: AcrossVerdict[] = [];
     const inOne = new Map<string, number[]>();
     const calls: Promise<unknown>[] = [];
     for (const [index, group] of groups.entries()) {
@@ -115,10 +137,13 @@ export function durableObjectStore({ namespace, prefix, timeoutMs }: DurableObje
       if (parts.length === 1) inOne.set(identity, [...(inOne.get(identity) ?? []), index]);
       else calls.push(decideAcross(parts, now).then((verdict) => (verdicts[index] = verdict)));
     }
+    const toOthers = unused.filter(({ counter }) => !inOne.has(counter.identity));
+    if (toOthers.length > 0) waitUntil(giveBack(toOthers, now));
     for (const [identity, indices] of inOne) {
       const own = indices.map((index) => groups[index] as Group);
+      const back = unused.filter(({ counter }) => counter.identity === identity);
       calls.push(
-        decideInOne(identity, own, now).then((answers) => {
+        decideInOne(identity, own, now, back).then((answers) => {
           for (const [at, index] of indices.entries()) {
             verdicts[index] = answers[at] as TimedVerdict;
           }
@@ -130,17 +155,17 @@ export function durableObjectStore({ namespace, prefix, timeoutMs }: DurableObje
   }
 
   return {
-    async decide(groups, now) {
+    async decide(groups, now, unused = []) {
       try {
         const chosen = await Promise.all(
           groups.map((group) => Promise.all(group.map((counter) => choose(counter, now)))),
         );
-        const verdicts = await decideGroups(chosen, now);
+        const verdicts = await decideGroups(chosen, now, unused);
         return {
-          now: (verdicts[0] as TimedVerdict).now,
-          groups: verdicts.map(({ admitted, tallies }, index) => {
+          now: verdicts[0]?.now ?? now ?? Date.now(),
+          groups: verdicts.map(({ now: _, ...verdict }, index) => {
             const [asked, taken] = [groups[index] as Group, chosen[index] as Group];
-            return { admitted, tallies: asIfOf(asked, taken, tallies) };
+            return { ...verdict, tallies: asIfOf(asked, taken, verdict.tallies) };
           }),
         };
       } catch {
@@ -207,7 +232,7 @@ function partsOf(group: Group): Part[] {
   return [...parts.values()].sort((a, b) => (a.identity < b.identity ? -1 : 1));
 }
 
-function assemble(answers: readonly Answer[], admitted: boolean): TimedVerdict {
+function assemble(answers: readonly Answer[], admitted: boolean): AcrossVerdict {
   const tallies: Tally[] = [];
   for (const { part, verdict } of answers) {
     // What was held and given back is no longer part of the count.
@@ -219,5 +244,5 @@ function assemble(answers: readonly Answer[], admitted: boolean): TimedVerdict {
     }
   }
   const [first] = answers as [Answer];
-  return { admitted, tallies, now: first.verdict.now };
+  return { admitted, tallies, now: first.verdict.now, ...(!admitted && { isUnsettled: true }) };
 }

@@ -1,4 +1,4 @@
-import { EXPIRY_GRACE_MS, MAX_COUNT } from "../engine/fixed-window.ts";
+import { BLOCK_SHARE, EXPIRY_GRACE_MS, MAX_COUNT } from "../engine/fixed-window.ts";
 
 /**
  * Whose clock places the windows: `redis`, one clock for the world, at the price of one command
@@ -14,10 +14,10 @@ export type Clock = "redis" | "edge";
  *         counter to choose instead, where there are such. Clock `edge`: as they are stored, so
  *         that every key the script touches is declared. Clock `redis`: without their windows,
  *         because only TIME tells these.
- *   ARGV  the edge's time in ms, or 0; then what each script says of itself. A counter is ten
+ *   ARGV  the edge's time in ms, or 0; then what each script says of itself. A counter is eleven
  *         integers: limit, window in ms, offset in ms, cost, ceiling, 1 if it rolls over, 1 if it
- *         is only checked, ban in ms, 1 if it never bans, 1 if there is one to choose instead; that
- *         one is two more, limit and ceiling.
+ *         is only checked, block, ban in ms, 1 if it never bans, 1 if there is one to choose
+ *         instead; that one is two more, limit and ceiling.
  *   Reply integers only.
  *
  * A counter is an unsigned 63-bit field, because BITFIELD can ask and charge in one command, and
@@ -60,7 +60,8 @@ return reply
 
 const PRELUDE = `
 local MAX = ${MAX_COUNT}
-local GRACE = ${EXPIRY_GRACE_MS}`;
+local GRACE = ${EXPIRY_GRACE_MS}
+local SHARE = ${BLOCK_SHARE}`;
 
 const NOW: Record<Clock, string> = {
   redis: `local time = redis.call('TIME')
@@ -70,7 +71,8 @@ local now = time[1] * 1000 + math.floor(time[2] / 1000)`,
 
 const COUNTERS = `local function readCounter()
   local c = { limit = arg(), length = arg(), offset = arg(), cost = arg(), ceiling = arg() }
-  c.rolls, c.checkOnly, c.ban, c.neverBans = arg() == 1, arg() == 1, arg(), arg() == 1
+  c.rolls, c.checkOnly, c.block = arg() == 1, arg() == 1, arg()
+  c.ban, c.neverBans = arg(), arg() == 1
   local hasOther = arg() == 1
   c.window = math.floor((now - c.offset) / c.length)
   c.left = (c.window + 1) * c.length + c.offset - now
@@ -81,7 +83,7 @@ const COUNTERS = `local function readCounter()
   end
   if hasOther then
     c.other = { limit = arg(), ceiling = arg(), key = key(suffix), length = c.length, cost = c.cost,
-      rolls = c.rolls, checkOnly = c.checkOnly, window = c.window, left = c.left }
+      rolls = c.rolls, checkOnly = c.checkOnly, block = c.block, window = c.window, left = c.left }
   end
   return c
 end

@@ -1,6 +1,7 @@
 import {
   adjustGroup,
   decideGroup,
+  giveBack,
   type Row,
   resetGroup,
   type Writes,
@@ -45,7 +46,8 @@ export function memoryStore(maxCounters = MAX_COUNTERS): Store {
   }
 
   return {
-    async decide(groups, now = Date.now()) {
+    async decide(groups, now = Date.now(), unused = []) {
+      write(giveBack(unused, now, reader(now)), now);
       const verdicts = groups.map((counters) => {
         const { verdict, writes } = decideGroup(counters, now, reader(now));
         write(writes, now);

@@ -10,7 +10,7 @@ export function readVerdict(reply: unknown, groups: readonly (readonly Counter[]
   const now = next(0, MAX_COUNT);
   const verdicts = groups.map((counters): GroupVerdict => {
     const admitted = next(0, 1) === 1;
-    return { admitted, tallies: counters.map((counter) => tallyOf(counter, next)) };
+    return { admitted, tallies: counters.map((counter) => decidedTally(counter, admitted, next)) };
   });
   next.end();
   return { now, groups: verdicts };
@@ -25,6 +25,15 @@ export function readTallies(reply: unknown, counters: readonly Counter[]): Tally
 }
 
 type Integers = ((min: number, max: number) => number) & { end(): void };
+
+/** A tally, and behind it what was charged. */
+function decidedTally(counter: Counter, admitted: boolean, next: Integers): Tally {
+  const { cost, block, checkOnly } = counter;
+  const tally = tallyOf(counter, next);
+  const isCharged = admitted && !checkOnly;
+  const charged = isCharged ? next(cost, Math.max(cost, block ?? 0)) : next(0, 0);
+  return block === undefined ? tally : { ...tally, charged };
+}
 
 function tallyOf({ windowMs, banMs }: Counter, next: Integers): Tally {
   // A ban lasts for what it was made for, whatever the rule says by now.

@@ -1,10 +1,18 @@
-import type { Counter, GroupVerdict, Tally } from "../engine/fixed-window.ts";
+import type { Counter, GroupVerdict, Tally, Unused } from "../engine/fixed-window.ts";
 
 /** What a store answers: a verdict for each group, and the time by which it decided. */
 export interface Verdict {
   /** Milliseconds since the Unix epoch, by the clock that placed the windows. */
   readonly now: number;
-  readonly groups: readonly GroupVerdict[];
+  readonly groups: readonly GroupAnswer[];
+}
+
+/** A verdict; of a denial that is told from memory, only as much as is known. */
+export interface GroupAnswer extends Omit<GroupVerdict, "tallies"> {
+  /** Of a denial: others are being decided, and counts that have room may yet turn out to be less. */
+  readonly isUnsettled?: boolean;
+  /** One for each counter, in their order. Of one at least that had no room, if any had none. */
+  readonly tallies: readonly (Tally | undefined)[];
 }
 
 /**
@@ -20,8 +28,16 @@ export interface Verdict {
  * - Keys arrive hashed: a store may keep and show them.
  */
 export interface Store {
-  /** @param groups at least one, of at least one counter each; a key stands only once among them */
-  decide(groups: readonly (readonly Counter[])[], now?: number): Promise<Verdict>;
+  /**
+   * @param groups of at least one counter each; a key stands only once among them
+   * @param unused given back before anything is decided. Its loss is not told: quota that nobody
+   * uses is no request too many
+   */
+  decide(
+    groups: readonly (readonly Counter[])[],
+    now?: number,
+    unused?: readonly Unused[],
+  ): Promise<Verdict>;
 
   /**
    * Adds each counter's cost without asking for room, or takes a negative one off: what a response

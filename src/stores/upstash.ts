@@ -1,8 +1,8 @@
-import { errors, Redis } from "@upstash/redis/cloudflare";
 import { banKey, type Counter, storedKey } from "../engine/fixed-window.ts";
 import { adjustScript, resetScript } from "./adjust-script.ts";
 import { decideScript } from "./decide-script.ts";
 import type { Clock } from "./fixed-window-script.ts";
+import { errors, redisClient } from "./redis-client.ts";
 import { readTallies, readVerdict } from "./script-reply.ts";
 import type { Store } from "./store.ts";
 import { StoreError } from "./store-error.ts";
@@ -24,19 +24,7 @@ export interface UpstashOptions {
  * other failure is tried again: the first call may have been charged.
  */
 export function upstashStore({ url, token, clock, timeoutMs }: UpstashOptions): Store {
-  const redis = new Redis({
-    url,
-    token,
-    // The client's own defaults: five retries over 4.3 s, batching across requests, base64,
-    // guessing types.
-    retry: { retries: 0 },
-    enableAutoPipelining: false,
-    enableTelemetry: false,
-    readYourWrites: false,
-    responseEncoding: false,
-    automaticDeserialization: false,
-    signal: () => AbortSignal.timeout(timeoutMs),
-  });
+  const redis = redisClient({ url, token, timeoutMs });
 
   /** Runs a script over counters and reads its reply; `args` is what it takes behind the time. */
   function runner(script: string) {
@@ -75,9 +63,15 @@ export function upstashStore({ url, token, clock, timeoutMs }: UpstashOptions): 
   const reset = runner(resetScript(clock));
 
   return {
-    decide(groups, now = Date.now()) {
-      const args = groups.flatMap((group) => [group.length, ...group.flatMap(argsOf)]);
-      return decide(groups.flat(), now, args, (reply) => readVerdict(reply, groups));
+    decide(groups, now = Date.now(), unused = []) {
+      const counters = [...unused.map(({ counter }) => counter), ...groups.flat()];
+      const args = [
+        groups.length,
+        unused.length,
+        ...unused.flatMap(({ counter, quota, window }) => [...argsOf(counter), quota, window]),
+        ...groups.flatMap((group) => [group.length, ...group.flatMap(argsOf)]),
+      ];
+      return decide(counters, now, args, (reply) => readVerdict(reply, groups));
     },
     adjust(counters, now = Date.now()) {
       return adjust(counters, now, counters.flatMap(argsOf), (reply) =>
@@ -99,11 +93,12 @@ function keysOf(counter: Counter, clock: Clock, now: number): string[] {
 }
 
 function argsOf(counter: Counter): number[] {
-  const { limit, windowMs, offsetMs, cost, ceiling, banMs = 0, or } = counter;
+  const { limit, windowMs, offsetMs, cost, ceiling, block = 0, banMs = 0, or } = counter;
   const flag = (set = false) => Number(set);
-  const flags = [flag(counter.rollsOver), flag(counter.checkOnly), banMs, flag(counter.neverBans)];
+  const kind = [flag(counter.rollsOver), flag(counter.checkOnly), block];
+  const ban = [banMs, flag(counter.neverBans)];
   const other = or ? [1, or.limit, or.ceiling] : [0];
-  return [limit, windowMs, offsetMs, cost, ceiling, ...flags, ...other];
+  return [limit, windowMs, offsetMs, cost, ceiling, ...kind, ...ban, ...other];
 }
 
 /** The failure that a call's error stands for. */

@@ -1,4 +1,4 @@
-import type { Counter } from "../../src/engine/fixed-window.ts";
+import type { Counter, GroupVerdict } from "../../src/engine/fixed-window.ts";
 import type { Store } from "../../src/stores/store.ts";
 
 export const MINUTE = 60_000;
@@ -14,7 +14,7 @@ export type Driver = ReturnType<typeof driverOf>;
 export function driverOf(store: Store, { expiresByItself }: { expiresByItself: boolean }) {
   async function decide(counters: readonly Counter[], now = NOW) {
     const { groups } = await store.decide([counters], now);
-    return groups[0] as (typeof groups)[number];
+    return groups[0] as GroupVerdict;
   }
 
   /** How many of `attempts` requests, one after the other, are admitted. */

@@ -1,6 +1,7 @@
 import {
   adjustGroup,
   decideGroup,
+  giveBack,
   type Row,
   resetGroup,
   type Writes,
@@ -18,7 +19,8 @@ export function engineStore(): Store {
     for (const [key, row] of writes) row ? rows.set(key, row) : rows.delete(key);
   };
   return {
-    async decide(groups, now = Date.now()) {
+    async decide(groups, now = Date.now(), unused = []) {
+      write(giveBack(unused, now, at(now)));
       const verdicts = groups.map((counters) => {
         const { verdict, writes } = decideGroup(counters, now, at(now));
         write(writes);

@@ -53,6 +53,7 @@ describe("a good configuration", () => {
           ...DEFAULTS,
           mode: "enforce",
           onError: "closed",
+          lease: true,
         },
         {
           name: "search",
@@ -65,6 +66,7 @@ describe("a good configuration", () => {
           ...DEFAULTS,
           mode: "enforce",
           onError: "open",
+          lease: true,
         },
       ],
       clock: "redis",

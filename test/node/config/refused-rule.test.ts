@@ -2,9 +2,9 @@ import { describe } from "vitest";
 import { type Refused, refuses, withRule } from "./fixtures.ts";
 
 const RULE_FIELDS =
-  "allowed: name, match, key, limit, window, limits, capacity, maxReserved, start, shards, cost, count, tiers, exempt, ban, mode, onError, retryJitter, response";
+  "allowed: name, match, key, limit, window, limits, capacity, maxReserved, start, shards, cost, count, tiers, exempt, ban, mode, onError, lease, retryJitter, response";
 /** Words of other limiters: a rule that has one and gets it ignored limits less than it says. */
-const NOT_BUILT = ["lease", "burst", "points", "skip", "blockDuration"];
+const NOT_BUILT = ["tokens", "burst", "points", "skip", "blockDuration"];
 const LONG = "a".repeat(65);
 
 describe("refuses a rule's field", () => {

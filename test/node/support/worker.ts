@@ -141,6 +141,8 @@ async function bundle(contents: string): Promise<string> {
     target: "es2024",
     conditions: ["workerd", "worker", "browser"],
     external: ["cloudflare:*"],
+    alias: unstable_readConfig({ config: join(ROOT, "wrangler.toml") }).alias ?? {},
+    absWorkingDir: ROOT,
   });
   return outputFiles.map(({ text }) => text).join("");
 }

@@ -182,15 +182,6 @@ describe("a decision that cannot be made", () => {
     expect(await decide()).toMatchObject({ outcome: "undecided", cause: "nonsense", open: false });
   });
 
-  it("is given up at the deadline", async () => {
-    const decide = limiterOf(
-      [closed],
-      { ...failing(undefined), decide: () => new Promise(() => {}) },
-      { timeoutMs: 1 },
-    );
-    expect(await decide()).toMatchObject({ outcome: "undecided", cause: "late", open: false });
-  });
-
   it.each([new Error("bug"), "text", null, undefined])("is no throw: %o", async (thrown) => {
     const decide = limiterOf([closed], failing(thrown));
     expect(await decide()).toMatchObject({ outcome: "undecided", cause: "internal", open: false });

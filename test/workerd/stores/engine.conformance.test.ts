@@ -7,7 +7,12 @@ import { modelSuite } from "../../suite/model-suite.ts";
 import { vectorSuite } from "../../suite/vector-suite.ts";
 
 vectorSuite("the engine", engineStore);
-modelSuite("the engine", engineStore, { runs: 5000, back: [1, 999, 20_000, 100_000], bans: true });
+modelSuite("the engine", engineStore, {
+  runs: 5000,
+  back: [1, 999, 20_000, 100_000],
+  blocks: true,
+  bans: true,
+});
 
 const MINUTE = 60_000;
 

@@ -5,4 +5,9 @@ import { vectorSuite } from "../../suite/vector-suite.ts";
 const createStore = () => memoryStore();
 
 vectorSuite("memory", createStore);
-modelSuite("memory", createStore, { runs: 5000, back: [1, 999, 20_000, 100_000], bans: true });
+modelSuite("memory", createStore, {
+  runs: 5000,
+  back: [1, 999, 20_000, 100_000],
+  blocks: true,
+  bans: true,
+});

@@ -1,0 +1,42 @@
+import { readFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { gzipSync } from "node:zlib";
+import type { Metafile } from "esbuild";
+
+/** What a part of the bundle takes in it: a package, a folder of src/, a file beside them. */
+export interface Part {
+  readonly name: string;
+  /** Minified, before gzip. What gzip makes of a part depends on all the others. */
+  readonly bytes: number;
+}
+
+type Outputs = Pick<Metafile, "outputs">;
+
+/** The gzip size of what is uploaded, in bytes, counted as wrangler counts it. */
+export async function gzipSize(root: string, meta: Outputs): Promise<number> {
+  const uploaded = Object.keys(meta.outputs).filter((path) => !path.endsWith(".map"));
+  return gzipSync(
+    Buffer.concat(await Promise.all(uploaded.map((path) => readFile(join(root, path))))),
+  ).byteLength;
+}
+
+/** What the bundle is made of, the biggest part first. */
+export function partsOf({ outputs }: Outputs): Part[] {
+  const bytes = new Map<string, number>();
+  for (const { inputs } of Object.values(outputs)) {
+    for (const [path, { bytesInOutput }] of Object.entries(inputs)) {
+      bytes.set(partOf(path), (bytes.get(partOf(path)) ?? 0) + bytesInOutput);
+    }
+  }
+  return [...bytes]
+    .map(([name, total]) => ({ name, bytes: total }))
+    .sort((one, other) => other.bytes - one.bytes);
+}
+
+/** @param path such as `node_modules/@upstash/redis/cloudflare.mjs` or `src/http/cors.ts` */
+function partOf(path: string): string {
+  const [, inPackages] = path.match(/.*node_modules\/((?:@[^/]+\/)?[^/]+)/) ?? [];
+  if (inPackages) return inPackages;
+  const folder = dirname(path);
+  return folder === "." ? path : folder;
+}

@@ -1,0 +1,151 @@
+import { type Counter, hasRoom, type Tally } from "../engine/fixed-window.ts";
+import { type Hot, HotMap } from "./hot-map.ts";
+import { type Call, holds, type Known, knownOf, tallyOf } from "./known.ts";
+import type { GroupAnswer, Store } from "./store.ts";
+
+/** Counters remembered at most: about 2 MB. */
+const MAX_COUNTERS = 8192;
+
+/**
+ * How long a denial is remembered at most, in milliseconds: a refund, or a reset by an operator, is
+ * seen by every isolate after this long.
+ */
+export const MAX_AGE_MS = 10_000;
+
+/** What is known of a group's counters. Not all need be, for one without room denies them all. */
+type Denial = readonly (Known | undefined)[];
+
+/**
+ * A denial is told from memory though not all of its counters are known, and so not all are told of,
+ * where a counter without room is asked for this often; see {@link Hot}. Else whoever finds a second
+ * key to vary, such as the path beside the address, would cost a call with each denied request.
+ */
+const PARTIAL_HEAT = 500;
+
+interface Remembered extends Hot {
+  known: Known;
+  /** By this isolate's clock. */
+  learntAt: number;
+}
+
+/**
+ * A store that answers from memory where there is no room for sure.
+ *
+ * It remembers of denied counters how much of them is used and until when, rather than that they were
+ * denied: a smaller cost that still fits is asked about, as is everything when the limit has been
+ * raised. A count only falls by refunds, by what others give back, and by a reset, so that a denial
+ * from memory is at most {@link MAX_AGE_MS} out of date.
+ *
+ * Remembers plain values, by whole keys, at most `maxCounters` of them.
+ */
+export function denialCache(store: Store, maxCounters = MAX_COUNTERS): Store {
+  const remembered = new HotMap<Remembered>(maxCounters);
+
+  function recall(key: string, now: number): Known | undefined {
+    const entry = remembered.peek(key);
+    if (!entry) return undefined;
+    const { known, learntAt } = entry;
+    if (holds(known, now) && learntAt <= now && now < learntAt + MAX_AGE_MS) return known;
+    remembered.delete(key);
+    return undefined;
+  }
+
+  /** What is known of a group's counters, if it cannot but be denied. */
+  function denialOf(group: readonly Counter[], now: number): Denial | undefined {
+    if (remembered.size === 0) return undefined;
+    let [isDenied, heat] = [false, 0];
+    const denial: (Known | undefined)[] = [];
+    for (const counter of group) {
+      // Whoever asks at no cost wants to know how things are.
+      if (counter.cost === 0) return undefined;
+      const known = counter.or ? undefined : recall(counter.key, now);
+      const stands = known ? standing(counter, tallyOf(known, now + known.ahead)) : undefined;
+      // The first to find no room brings a ban about, which only the store can do.
+      const mayBan = counter.banMs !== undefined && !counter.neverBans;
+      if (mayBan && (!stands || stands === "full")) return undefined;
+      denial.push(known);
+      if (stands !== "full" && stands !== "banned") continue;
+      isDenied = true;
+      heat = Math.max(heat, remembered.use(counter.key, now)?.heat ?? 0);
+    }
+    return isDenied && (heat >= PARTIAL_HEAT || denial.every(Boolean)) ? denial : undefined;
+  }
+
+  /**
+   * Remembers a denied group's counters: those that have no room, and for the sake of the fields the
+   * others. What is remembered already is brought up to date.
+   */
+  function learn(group: readonly Counter[], answer: GroupAnswer, call: Call): void {
+    const full = new Set<string>();
+    for (const [index, counter] of group.entries()) {
+      const tally = answer.tallies[index];
+      const isFull = !answer.admitted && tally && standing(counter, tally) !== "roomy";
+      if (isFull) full.add(counter.identity);
+    }
+    const learntAt = call.isGiven ? call.decidedAt : call.answeredAt;
+    for (const [index, counter] of group.entries()) {
+      const { key, identity, cost, or } = counter;
+      const tally = answer.tallies[index];
+      if (cost === 0 || or || !tally) continue;
+      const entry = remembered.peek(key);
+      const isWorthIt = full.has(identity) || (full.size > 0 && !answer.isUnsettled);
+      if (!entry && !isWorthIt) continue;
+      const known = knownOf(counter, tally, call);
+      if (entry) Object.assign(entry, { known, learntAt });
+      else remembered.add(key, { known, learntAt, heat: 1, heatedAt: learntAt });
+    }
+  }
+
+  return {
+    async decide(groups, now, unused = []) {
+      const time = now ?? Date.now();
+      const denials = groups.map((group) => denialOf(group, time));
+      const rest = groups.filter((_, index) => !denials[index]);
+      if (rest.length === 0 && unused.length === 0) {
+        const ahead = denials.flat().find((known) => known)?.ahead ?? 0;
+        return { now: time + ahead, groups: denials.map((each) => told(each, time + ahead)) };
+      }
+
+      const sentAt = Date.now();
+      const verdict = await store.decide(rest, now, unused);
+      const isGiven = now !== undefined;
+      const call = { sentAt, answeredAt: Date.now(), decidedAt: verdict.now, isGiven };
+      for (const [index, group] of rest.entries()) {
+        learn(group, verdict.groups[index] as GroupAnswer, call);
+      }
+      const asked = verdict.groups.values();
+      return {
+        now: verdict.now,
+        groups: denials.map((denial) =>
+          denial ? told(denial, verdict.now) : (asked.next().value as GroupAnswer),
+        ),
+      };
+    },
+
+    async adjust(counters, now) {
+      const tallies = await store.adjust(counters, now);
+      for (const { key } of counters) remembered.delete(key);
+      return tallies;
+    },
+
+    async reset(counters, now) {
+      for (const { key } of counters) remembered.delete(key);
+      await store.reset(counters, now);
+      // Once more, for what was learnt meanwhile.
+      for (const { key } of counters) remembered.delete(key);
+    },
+  };
+}
+
+/** How a counter stands, to who asks for its cost. */
+function standing(counter: Counter, { count, banMs }: Tally): "roomy" | "full" | "banned" {
+  if (banMs > 0) return "banned";
+  return hasRoom(counter, count) ? "roomy" : "full";
+}
+
+function told(denial: Denial = [], storeNow: number): GroupAnswer {
+  return {
+    admitted: false,
+    tallies: denial.map((known) => known && tallyOf(known, storeNow)),
+  };
+}

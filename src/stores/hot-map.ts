@@ -1,0 +1,98 @@
+/** How often something was asked for of late. */
+export interface Hot {
+  /** Requests, each weighing less the longer it is past; see {@link heatAt}. */
+  heat: number;
+  /** When that was, in milliseconds: the last request. */
+  heatedAt: number;
+}
+
+/** After this long, in milliseconds, a request weighs 1/e of what it did. */
+export const HEAT_MS = 10_000;
+
+/** Entries looked at for one that may be evicted. */
+const EXAMINED = 8;
+
+/** Of newcomers that find only entries hotter than themselves, one in so many gets in. */
+const LUCKY = 8;
+
+/** The heat of something by now: about the requests of the last {@link HEAT_MS}. */
+export function heatAt({ heat, heatedAt }: Hot, now: number): number {
+  const past = Math.max(0, now - heatedAt);
+  return past === 0 ? heat : heat * Math.exp(-past / HEAT_MS);
+}
+
+/**
+ * A map of at most `max` entries that keeps what is asked for often.
+ *
+ * In order of use, so the least recent come first. But recency is cheap to come by: whoever sends a
+ * new key with each request could flush a map that evicts by it alone. So a newcomer takes the place
+ * of an entry that has cooled below its own single request, and those that have not are passed over.
+ * To drive out a client one has to send more than it does, for each of the places. Where all are
+ * hotter, a newcomer is let in now and then, in place of the coldest, so that a client that goes on asking makes it.
+ */
+export class HotMap<Value extends Hot> {
+  readonly #entries = new Map<string, Value>();
+  readonly #max: number;
+  readonly #onEvict: (value: Value, now: number) => void;
+  #refused = 0;
+
+  constructor(max: number, onEvict: (value: Value, now: number) => void = () => {}) {
+    this.#max = max;
+    this.#onEvict = onEvict;
+  }
+
+  get size(): number {
+    return this.#entries.size;
+  }
+
+  peek(key: string): Value | undefined {
+    return this.#entries.get(key);
+  }
+
+  /** Finds an entry and notes that it is in use. */
+  use(key: string, now: number): Value | undefined {
+    const value = this.#entries.get(key);
+    if (!value) return undefined;
+    value.heat = heatAt(value, now) + 1;
+    value.heatedAt = now;
+    this.#entries.delete(key);
+    this.#entries.set(key, value);
+    return value;
+  }
+
+  /** Puts in what is not there. @returns whether there was a place */
+  add(key: string, value: Value): boolean {
+    if (this.#entries.size >= this.#max && !this.#makePlace(value)) return false;
+    this.#entries.set(key, value);
+    return true;
+  }
+
+  delete(key: string): void {
+    this.#entries.delete(key);
+  }
+
+  /** The entry that was used least recently, but for those that an eviction has passed over. */
+  oldest(): readonly [string, Value] | undefined {
+    return this.#entries.entries().next().value;
+  }
+
+  #makePlace(newcomer: Value): boolean {
+    const now = newcomer.heatedAt;
+    let coldest: { key: string; value: Value; heat: number } | undefined;
+    let left = Math.min(EXAMINED, this.#entries.size);
+    for (const [key, value] of this.#entries) {
+      if (left-- === 0) break;
+      const heat = heatAt(value, now);
+      if (!coldest || heat < coldest.heat) coldest = { key, value, heat };
+      if (heat < newcomer.heat) break;
+      // Passed over: to the end, where the next newcomer does not look again.
+      this.#entries.delete(key);
+      this.#entries.set(key, value);
+    }
+    if (!coldest) return false;
+    if (coldest.heat >= newcomer.heat && ++this.#refused % LUCKY !== 0) return false;
+    this.#entries.delete(coldest.key);
+    this.#onEvict(coldest.value, now);
+    return true;
+  }
+}

@@ -1,0 +1,145 @@
+import { type Counter, type Tally, type Unused, windowAt } from "../engine/fixed-window.ts";
+import { HEAT_MS, type Hot, HotMap } from "./hot-map.ts";
+import { type Call, holds, type Known, knownOf } from "./known.ts";
+
+/** A lease that nobody has used for this long, in milliseconds, is given back. */
+export const IDLE_MS = 5000;
+
+/** Leases given back with one call at most, and how many may wait for one. */
+const MAX_UNUSED_PER_CALL = 8;
+const MAX_UNUSED = 64;
+
+/** Quota of one counter that is charged to it already, to be used by this isolate alone. */
+export interface Lease extends Hot {
+  /** As it was when the quota was bought. */
+  counter: Counter;
+  /** What is left, good for the window of `known`. */
+  quota: number;
+  known: Known | undefined;
+  /** Until when a block may be under way, by this isolate's clock; 0 when none is. */
+  askingUntil: number;
+  /** How long the last call took, in milliseconds. */
+  roundTripMs: number;
+}
+
+/**
+ * The leases of an isolate: plain values, at most `max` of them.
+ *
+ * A lease is quota that has been charged. Losing one, or forgetting it, denies somebody who had room,
+ * and never admits one too many; so whatever is in doubt is dropped.
+ */
+export class LeaseBook {
+  readonly #leases: HotMap<Lease>;
+  /** To be given back with the next call. */
+  #unused: Unused[] = [];
+
+  constructor(max: number) {
+    this.#leases = new HotMap(max, (lease, now) => this.#giveUp(lease, now));
+  }
+
+  /** The lease that a counter falls under; undefined when there is none, nor a place for one. */
+  find(counter: Counter, now: number): Lease | undefined {
+    const { key, cost, ceiling, checkOnly, leasable } = counter;
+    if (!leasable) return undefined;
+    const isUse = cost > 0 && !checkOnly;
+    const lease = isUse ? this.#leases.use(key, now) : this.#leases.peek(key);
+    if (!lease) return isUse ? this.#open(counter, now) : undefined;
+    if (lease.counter.ceiling !== ceiling) {
+      // Bought for another tier's limit. Only the store can tell whether it is within this one.
+      this.#giveUp(lease, now);
+      lease.counter = counter;
+    }
+    return lease;
+  }
+
+  /** Takes in what a store has told of a counter, and quota that it has charged for later. */
+  learn(lease: Lease, counter: Counter, tally: Tally, call: Call, quota: number): void {
+    const known = knownOf(counter, tally, call);
+    const window = lease.known?.window ?? known.window;
+    // An answer that was overtaken by the next window's.
+    if (known.window < window) return;
+    if (known.window > window) lease.quota = 0;
+    lease.known = known;
+    lease.quota += quota;
+    lease.roundTripMs = Math.max(0, call.answeredAt - call.sentAt);
+  }
+
+  /** What is to be given back with a call that is about to be made. */
+  takeUnused(now: number): Unused[] {
+    this.#dropIdle(now);
+    return this.#unused.splice(0, MAX_UNUSED_PER_CALL);
+  }
+
+  /** Empties the leases of counters that are about to be adjusted: what is to be given back first. */
+  empty(counters: readonly Counter[], now: number): Unused[] {
+    return counters.flatMap(({ key }): Unused[] => {
+      const lease = this.#leases.peek(key);
+      const unused = lease && unusedOf(lease, now);
+      if (!lease || !unused) return [];
+      lease.quota = 0;
+      return [unused];
+    });
+  }
+
+  /** Forgets counters that are reset: what was charged to them is gone. */
+  forget(counters: readonly Counter[]): void {
+    const keys = new Set(counters.map(({ key }) => key));
+    for (const key of keys) this.#leases.delete(key);
+    this.#unused = this.#unused.filter(({ counter }) => !keys.has(counter.key));
+  }
+
+  #open(counter: Counter, now: number): Lease | undefined {
+    const lease: Lease = {
+      counter,
+      quota: 0,
+      known: undefined,
+      askingUntil: 0,
+      roundTripMs: 0,
+      heat: 1,
+      heatedAt: now,
+    };
+    return this.#leases.add(counter.key, lease) ? lease : undefined;
+  }
+
+  /** Looks at the two leases that come first: over many calls, at all. */
+  #dropIdle(now: number): void {
+    for (let looks = 0; looks < 2; looks++) {
+      const [key, lease] = this.#leases.oldest() ?? [];
+      if (!key || !lease || now - lease.heatedAt < IDLE_MS || lease.askingUntil > now) return;
+      this.#leases.delete(key);
+      this.#giveUp(lease, now);
+    }
+  }
+
+  #giveUp(lease: Lease, now: number): void {
+    const unused = unusedOf(lease, now);
+    lease.quota = 0;
+    if (unused && this.#unused.length < MAX_UNUSED) this.#unused.push(unused);
+  }
+}
+
+/** What a lease is good for by now. */
+export function quotaOf({ quota, known }: Lease, now: number): number {
+  return known && holds(known, now) ? quota : 0;
+}
+
+/**
+ * The block to ask for: what is going to be used here in the rest of the window, as it seems, at
+ * most that of {@link HEAT_MS}. 0 for none.
+ */
+export function blockOf(
+  { heat, known, askingUntil }: Lease,
+  counter: Counter,
+  now: number,
+): number {
+  // Another is under way; or a clock has gone back behind what is known, which is for later.
+  if (askingUntil > now || (known && now < known.from)) return 0;
+  const leftMs = windowAt(now, counter).endsAt - now;
+  return Math.floor(heat * Math.min(1, leftMs / HEAT_MS)) * counter.cost;
+}
+
+function unusedOf(lease: Lease, now: number): Unused | undefined {
+  const quota = quotaOf(lease, now);
+  if (quota === 0 || !lease.known) return undefined;
+  return { counter: lease.counter, quota, window: lease.known.window };
+}

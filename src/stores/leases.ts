@@ -1,0 +1,243 @@
+import {
+  type Counter,
+  hasRoom,
+  type Tally,
+  type Unused,
+  windowAt,
+} from "../engine/fixed-window.ts";
+import { HEAT_MS } from "./hot-map.ts";
+import { type Known, tallyOf } from "./known.ts";
+import { blockOf, type Lease, LeaseBook, quotaOf } from "./lease-book.ts";
+import type { GroupAnswer, Store, Verdict } from "./store.ts";
+
+/** Leases held at most: about 2 MB. */
+const MAX_LEASES = 4096;
+
+/** A fresh block is fetched while this many round trips' worth of requests is left of the old one. */
+const ROUND_TRIPS_AHEAD = 3;
+
+export interface LeaseOptions {
+  /** After this long a block that was asked for is taken for lost, in milliseconds. */
+  readonly timeoutMs: number;
+  /** Keeps a task alive that no response waits for. */
+  readonly background: (task: Promise<unknown>) => void;
+  readonly maxLeases?: number;
+}
+
+/** How one counter of a group is to be decided. */
+interface Part {
+  readonly counter: Counter;
+  readonly lease?: Lease | undefined;
+  /** What was taken from the lease. */
+  readonly taken?: { readonly quota: number; readonly window: number };
+  /** What is asked of the store; undefined where the lease is enough. */
+  readonly asked?: Counter;
+  /** Whether all that is asked is for later, and nothing of it for a request. */
+  readonly isAhead?: boolean;
+}
+
+/** What became of a group: the answer is about what was asked of it. */
+interface Result {
+  readonly parts: readonly Part[];
+  readonly answer: GroupAnswer;
+}
+
+/** The verdict on a group that leases are enough for. */
+const ALL_HERE: GroupAnswer = { admitted: true, tallies: [] };
+
+/**
+ * A store that takes quota of busy counters in blocks and decides by itself until they are used up.
+ *
+ * All of a block is charged when it is taken, so whatever isolates do, and however many there are, no
+ * window admits one request too many. What a lease costs is quota that lies unused where it is not
+ * needed: at most the unspent blocks of isolates that went quiet, until they give them back.
+ *
+ * - A block is as large as the counter's demand here in the last ten seconds, and at most an eighth
+ *   of the room (`BLOCK_SHARE`): a client's first request is charged alone, and so is its last.
+ * - A fresh one is fetched in the background before the old one is used up, so that a busy client
+ *   never waits.
+ * - What has not been used for five seconds is given back with the next call.
+ * - A group is all or nothing, as ever. Counters with quota here are not asked about; if one of the
+ *   others has no room, what was taken is put back.
+ *
+ * To who asks it is exact: a count is what the store says, less what lies here.
+ */
+export function leases(
+  store: Store,
+  { timeoutMs, background, maxLeases = MAX_LEASES }: LeaseOptions,
+): Store {
+  const book = new LeaseBook(maxLeases);
+
+  function partOf(counter: Counter, now: number): Part {
+    const lease = book.find(counter, now);
+    if (!lease || counter.cost === 0) return { counter, lease, asked: counter };
+    const quota = Math.min(quotaOf(lease, now), counter.cost);
+    const cost = counter.cost - quota;
+    if (counter.checkOnly) {
+      return { counter, lease, ...(cost > 0 && { asked: { ...counter, cost } }) };
+    }
+    const taken = { quota, window: lease.known?.window ?? 0 };
+    lease.quota -= quota;
+    if (cost === 0) return { counter, lease, taken };
+    const block = blockOf(lease, counter, now);
+    if (block <= cost) return { counter, lease, taken, asked: { ...counter, cost } };
+    lease.askingUntil = now + timeoutMs;
+    return { counter, lease, taken, asked: { ...counter, cost, block } };
+  }
+
+  async function ask(
+    groups: readonly (readonly Part[])[],
+    now: number | undefined,
+    unused: readonly Unused[],
+  ): Promise<Verdict> {
+    const asking = groups.map((parts) => parts.flatMap(({ asked }) => asked ?? []));
+    const sentAt = Date.now();
+    let verdict: Verdict;
+    try {
+      verdict = await store.decide(asking, now, unused);
+    } finally {
+      for (const { lease, asked } of groups.flat()) {
+        if (lease && asked?.block !== undefined) lease.askingUntil = 0;
+      }
+    }
+    const isGiven = now !== undefined;
+    const call = { sentAt, answeredAt: Date.now(), decidedAt: verdict.now, isGiven };
+    for (const [index, { admitted, tallies }] of verdict.groups.entries()) {
+      const answers = tallies.values();
+      for (const { lease, asked, isAhead = false } of groups[index] as readonly Part[]) {
+        if (!asked) continue;
+        const tally = answers.next().value;
+        if (!lease || !tally) continue;
+        const left = admitted ? leftOf(asked, tally, isAhead) : 0;
+        book.learn(lease, asked, tally, call, left);
+      }
+    }
+    return verdict;
+  }
+
+  async function decideOnce(
+    groups: readonly (readonly Counter[])[],
+    now: number | undefined,
+    unused: readonly Unused[],
+  ): Promise<{ storeNow: number; results: Result[] }> {
+    const time = now ?? Date.now();
+    const plans = groups.map((group) => group.map((counter) => partOf(counter, time)));
+    const open = plans.filter(isOpen);
+    let verdict: Verdict | undefined;
+    if (open.length > 0 || unused.length > 0) {
+      try {
+        verdict = await ask(open, now, [...unused, ...book.takeUnused(time)]);
+      } catch (error) {
+        for (const part of plans.flat()) putBack(part);
+        throw error;
+      }
+    }
+    const answers = verdict?.groups.values();
+    const results = plans.map((parts): Result => {
+      const answer = isOpen(parts) ? (answers?.next().value as GroupAnswer) : ALL_HERE;
+      if (!answer.admitted) for (const part of parts) putBack(part);
+      return { parts, answer };
+    });
+    const ahead = plans[0]?.[0]?.lease?.known?.ahead ?? 0;
+    return { storeNow: verdict?.now ?? time + ahead, results };
+  }
+
+  /** Fetches blocks for leases that are about to be used up, where requests come as fast as that. */
+  function refill(parts: readonly Part[], now: number | undefined, time: number): void {
+    const groups: Part[][] = [];
+    for (const { lease, counter } of parts) {
+      if (!lease || counter.checkOnly || counter.cost === 0) continue;
+      const expected = (lease.heat / HEAT_MS) * lease.roundTripMs * ROUND_TRIPS_AHEAD;
+      if (expected < 1 || lease.quota >= expected * counter.cost) continue;
+      const block = blockOf(lease, counter, time);
+      if (block <= counter.cost) continue;
+      lease.askingUntil = time + timeoutMs;
+      groups.push([{ counter, lease, asked: { ...counter, block }, isAhead: true }]);
+    }
+    if (groups.length === 0) return;
+    // Nobody waits for it, and a failure is told by the next decision that needs the store.
+    background(ask(groups, now, book.takeUnused(time)).catch(() => {}));
+  }
+
+  return {
+    async decide(groups, now, unused = []) {
+      const { storeNow, results } = await decideOnce(groups, now, unused);
+      const time = now ?? Date.now();
+      const luckier = results.filter((result) => hasCome(result, time));
+      if (luckier.length > 0) {
+        const again = luckier.map(({ parts }) => parts.map(({ counter }) => counter));
+        const second = await decideOnce(again, now, []);
+        for (const [index, result] of luckier.entries()) {
+          results[results.indexOf(result)] = second.results[index] as Result;
+        }
+      }
+      for (const { parts, answer } of results) if (answer.admitted) refill(parts, now, time);
+      return { now: storeNow, groups: results.map((result) => assemble(result, storeNow)) };
+    },
+
+    async adjust(counters, now) {
+      // What is adjusted is to be what was used, so quota that lies here goes back first.
+      const unused = book.empty(counters, now ?? Date.now());
+      if (unused.length > 0) await store.decide([], now, unused);
+      return store.adjust(counters, now);
+    },
+
+    async reset(counters, now) {
+      book.forget(counters);
+      await store.reset(counters, now);
+    },
+  };
+}
+
+function isOpen(parts: readonly Part[]): boolean {
+  return parts.some(({ asked }) => asked);
+}
+
+/** Puts back what was taken, if its window is still that of the lease. */
+function putBack({ counter, lease, taken }: Part): void {
+  if (!lease || !taken || lease.known?.window !== taken.window) return;
+  if (lease.counter.ceiling === counter.ceiling) lease.quota += taken.quota;
+}
+
+/** What is left for later of what an admitted counter was charged. */
+function leftOf({ cost, checkOnly }: Counter, { charged = cost }: Tally, isAhead: boolean): number {
+  if (checkOnly) return 0;
+  return isAhead ? charged : charged - cost;
+}
+
+/** The parts of a group, each with what the store has said of it, if it was asked. */
+function answered({ parts, answer }: Result): { part: Part; tally: Tally | undefined }[] {
+  const tallies = answer.tallies.values();
+  return parts.map((part) => ({ part, tally: part.asked && tallies.next().value }));
+}
+
+/**
+ * Whether a group was denied for nothing but quota that lies here by now: another request's block
+ * has come in meanwhile, with the last of the quota in it.
+ */
+function hasCome(result: Result, now: number): boolean {
+  if (result.answer.admitted) return false;
+  const full = answered(result).filter(({ part, tally }) => tally && isFull(part, tally));
+  return full.every(({ part: { lease, counter } }) => {
+    return lease !== undefined && quotaOf(lease, now) >= counter.cost;
+  });
+}
+
+function isFull({ asked }: Part, { count, banMs }: Tally): boolean {
+  return asked !== undefined && (banMs > 0 || !hasRoom(asked, count));
+}
+
+/** What is said of a group, where what lies here does not count as used. */
+function assemble(result: Result, storeNow: number): GroupAnswer {
+  const { admitted } = result.answer;
+  const tallies = answered(result).map(({ part, tally }): Tally | undefined => {
+    const { counter, lease, asked } = part;
+    if (asked && !tally) return undefined;
+    const { charged, ...told } = tally ?? tallyOf(lease?.known as Known, storeNow);
+    // What came in after the denial does not undo it.
+    if (!admitted && tally && isFull(part, tally)) return told;
+    const isCurrent = lease?.known?.window === windowAt(storeNow, counter).index;
+    return { ...told, count: Math.max(0, told.count - (lease && isCurrent ? lease.quota : 0)) };
+  });
+  return { admitted, tallies };
+}

@@ -1,0 +1,20 @@
+import type { Counter } from "../../src/engine/fixed-window.ts";
+import type { Store } from "../../src/stores/store.ts";
+
+/** A store that is asked as if all rules could be leased that may be: see limiter/counters.ts. */
+export function leasable(store: Store): Store {
+  const mark = (counter: Counter): Counter => {
+    const { rollsOver, banMs, or } = counter;
+    return rollsOver || banMs !== undefined || or ? counter : { ...counter, leasable: true };
+  };
+  return {
+    decide: (groups, now, unused) =>
+      store.decide(
+        groups.map((group) => group.map(mark)),
+        now,
+        unused,
+      ),
+    adjust: (counters, now) => store.adjust(counters.map(mark), now),
+    reset: (counters, now) => store.reset(counters.map(mark), now),
+  };
+}
