@@ -56,8 +56,8 @@ export class LeaseBook {
   learn(lease: Lease, counter: Counter, tally: Tally, call: Call, quota: number): void {
     const known = knownOf(counter, tally, call);
     const window = lease.known?.window ?? known.window;
-    // An answer that was overtaken by the next window's.
-    if (known.window < window) return;
+    // An answer that was overtaken by the next window's, or bought for another limit.
+    if (known.window < window || counter.ceiling !== lease.counter.ceiling) return;
     if (known.window > window) lease.quota = 0;
     lease.known = known;
     lease.quota += quota;

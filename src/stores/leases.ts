@@ -5,6 +5,7 @@ import {
   type Unused,
   windowAt,
 } from "../engine/fixed-window.ts";
+import { withDeadline } from "./deadline.ts";
 import { HEAT_MS } from "./hot-map.ts";
 import { type Known, tallyOf } from "./known.ts";
 import { blockOf, type Lease, LeaseBook, quotaOf } from "./lease-book.ts";
@@ -89,12 +90,14 @@ export function leases(
     groups: readonly (readonly Part[])[],
     now: number | undefined,
     unused: readonly Unused[],
+    timeLeftMs = timeoutMs,
   ): Promise<Verdict> {
     const asking = groups.map((parts) => parts.flatMap(({ asked }) => asked ?? []));
     const sentAt = Date.now();
     let verdict: Verdict;
     try {
-      verdict = await store.decide(asking, now, unused);
+      const inTime = timeLeftMs < timeoutMs ? withDeadline(store, timeLeftMs) : store;
+      verdict = await inTime.decide(asking, now, unused);
     } finally {
       for (const { lease, asked } of groups.flat()) {
         if (lease && asked?.block !== undefined) lease.askingUntil = 0;
@@ -119,6 +122,7 @@ export function leases(
     groups: readonly (readonly Counter[])[],
     now: number | undefined,
     unused: readonly Unused[],
+    timeLeftMs?: number,
   ): Promise<{ storeNow: number; results: Result[] }> {
     const time = now ?? Date.now();
     const plans = groups.map((group) => group.map((counter) => partOf(counter, time)));
@@ -126,7 +130,7 @@ export function leases(
     let verdict: Verdict | undefined;
     if (open.length > 0 || unused.length > 0) {
       try {
-        verdict = await ask(open, now, [...unused, ...book.takeUnused(time)]);
+        verdict = await ask(open, now, [...unused, ...book.takeUnused(time)], timeLeftMs);
       } catch (error) {
         for (const part of plans.flat()) putBack(part);
         throw error;
@@ -161,14 +165,17 @@ export function leases(
 
   return {
     async decide(groups, now, unused = []) {
+      const startedAt = Date.now();
       const { storeNow, results } = await decideOnce(groups, now, unused);
       const time = now ?? Date.now();
       const luckier = results.filter((result) => hasCome(result, time));
-      if (luckier.length > 0) {
+      const timeLeftMs = timeoutMs - (Date.now() - startedAt);
+      if (luckier.length > 0 && timeLeftMs > 0) {
         const again = luckier.map(({ parts }) => parts.map(({ counter }) => counter));
-        const second = await decideOnce(again, now, []);
+        // Where this fails, the denial stands that there was before.
+        const second = await decideOnce(again, now, [], timeLeftMs).catch(() => undefined);
         for (const [index, result] of luckier.entries()) {
-          results[results.indexOf(result)] = second.results[index] as Result;
+          results[results.indexOf(result)] = second?.results[index] ?? result;
         }
       }
       for (const { parts, answer } of results) if (answer.admitted) refill(parts, now, time);
@@ -218,9 +225,9 @@ function answered({ parts, answer }: Result): { part: Part; tally: Tally | undef
 function hasCome(result: Result, now: number): boolean {
   if (result.answer.admitted) return false;
   const full = answered(result).filter(({ part, tally }) => tally && isFull(part, tally));
-  return full.every(({ part: { lease, counter } }) => {
-    return lease !== undefined && quotaOf(lease, now) >= counter.cost;
-  });
+  const isHere = ({ part: { lease, counter } }: (typeof full)[number]) =>
+    lease !== undefined && quotaOf(lease, now) >= counter.cost;
+  return full.length > 0 && full.every(isHere);
 }
 
 function isFull({ asked }: Part, { count, banMs }: Tally): boolean {
