@@ -59,7 +59,7 @@ function entryOf(
   const reservable = ask.reserve ? share(window.maxReserved) : 0;
   const rollsOver = window.capacity > window.limit || window.maxReserved > 0;
   const counter = {
-    key: `${prefix}:${rule.name}:${formatDuration(windowMs / 1000)}:${who}`,
+    key: `${prefix}:${rule.name}:${labelOf(windowMs)}:${who}`,
     identity: who,
     limit,
     windowMs,
@@ -73,6 +73,17 @@ function entryOf(
     ...(ask.checkOnly && { neverBans: true }),
   };
   return { rule, window, capacity, counter };
+}
+
+const labels = new Map<number, string>();
+
+/** A window's length as keys have it, which is written out once, not per request. */
+function labelOf(windowMs: number): string {
+  const known = labels.get(windowMs);
+  if (known !== undefined) return known;
+  const label = formatDuration(windowMs / 1000);
+  labels.set(windowMs, label);
+  return label;
 }
 
 /**

@@ -1,6 +1,7 @@
 import type { KeyExpression, KeyPart } from "../config/key-expression.ts";
 import type { CanonicalRequest } from "./canonical-request.ts";
 import { clientAddress } from "./client-address.ts";
+import { Recent } from "./recent.ts";
 import { type Claims, claimOf } from "./token.ts";
 
 /** Where keys find what they read. */
@@ -25,6 +26,11 @@ export interface Present {
 /** Bytes of SHA-256 that are kept: 128 bits, at which two clients meet by chance never. */
 const IDENTITY_BYTES = 16;
 
+/** Hashes that are remembered, and of which texts: hashing costs more than all else about a key. */
+const hashes = new Recent<string>(2048);
+const LONGEST_REMEMBERED = 128;
+const encoder = new TextEncoder();
+
 /** Who is counted, as a short text that shows nothing of them: see {@link hashOf}. */
 export async function identityOf(key: KeyExpression, context: KeyContext): Promise<string> {
   const parts: Present[] = [];
@@ -48,8 +54,12 @@ export async function hashOf(parts: readonly Present[]): Promise<string> {
   const text = parts
     .map(({ name, value }) => `${name.length}:${name}${value.length}:${value}`)
     .join("");
-  const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text));
-  return base64url(new Uint8Array(digest, 0, IDENTITY_BYTES));
+  const known = hashes.get(text);
+  if (known !== undefined) return known;
+  const digest = await crypto.subtle.digest("SHA-256", encoder.encode(text));
+  const hash = base64url(new Uint8Array(digest, 0, IDENTITY_BYTES));
+  if (text.length <= LONGEST_REMEMBERED) hashes.set(text, hash);
+  return hash;
 }
 
 /**

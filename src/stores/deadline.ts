@@ -6,21 +6,21 @@ import { StoreError } from "./store-error.ts";
  * may still be charged.
  */
 export function withDeadline(store: Store, timeoutMs: number): Store {
-  async function inTime<Result>(answer: Promise<Result>): Promise<Result> {
+  async function inTime<Result>(call: () => Promise<Result>): Promise<Result> {
     const { promise: late, reject } = Promise.withResolvers<never>();
     const timer = setTimeout(() => {
       reject(new StoreError("late", `no decision within ${timeoutMs} ms`));
     }, timeoutMs);
     try {
-      return await Promise.race([answer, late]);
+      return await Promise.race([call(), late]);
     } finally {
       clearTimeout(timer);
     }
   }
 
   return {
-    decide: (groups, now, unused) => inTime(store.decide(groups, now, unused)),
-    adjust: (counters, now) => inTime(store.adjust(counters, now)),
-    reset: (counters, now) => inTime(store.reset(counters, now)),
+    decide: (groups, now, unused) => inTime(() => store.decide(groups, now, unused)),
+    adjust: (counters, now) => inTime(() => store.adjust(counters, now)),
+    reset: (counters, now) => inTime(() => store.reset(counters, now)),
   };
 }

@@ -3,8 +3,8 @@ import { type Hot, HotMap } from "./hot-map.ts";
 import { type Call, holds, type Known, knownOf, tallyOf } from "./known.ts";
 import type { GroupAnswer, Store } from "./store.ts";
 
-/** Counters remembered at most: about 2 MB. */
-const MAX_COUNTERS = 8192;
+/** Counters remembered at most: less than 2 MB. */
+const MAX_COUNTERS = 4096;
 
 /**
  * How long a denial is remembered at most, in milliseconds: a refund, or a reset by an operator, is
@@ -106,6 +106,8 @@ export function denialCache(store: Store, maxCounters = MAX_COUNTERS): Store {
         return { now: time + ahead, groups: denials.map((each) => told(each, time + ahead)) };
       }
 
+      // What is given back may make room.
+      for (const { counter } of unused) remembered.delete(counter.key);
       const sentAt = Date.now();
       const verdict = await store.decide(rest, now, unused);
       const isGiven = now !== undefined;
@@ -146,6 +148,7 @@ function standing(counter: Counter, { count, banMs }: Tally): "roomy" | "full" |
 function told(denial: Denial = [], storeNow: number): GroupAnswer {
   return {
     admitted: false,
+    isRemembered: true,
     tallies: denial.map((known) => known && tallyOf(known, storeNow)),
   };
 }

@@ -1,8 +1,10 @@
-import { type Counter, type Tally, windowAt } from "../engine/fixed-window.ts";
+import type { Counter, Tally } from "../engine/fixed-window.ts";
 
 /** What a store has told of a counter, and between which times of this isolate's clock it holds. */
 export interface Known {
   readonly count: number;
+  /** When the store decided, by its clock. */
+  readonly decidedAt: number;
   /** The window's number. */
   readonly window: number;
   /** Its end, by the store's clock: every answer about one window gives one and the same. */
@@ -36,13 +38,16 @@ export interface Call {
 export function knownOf(counter: Counter, tally: Tally, call: Call): Known {
   const { sentAt, answeredAt, decidedAt, isGiven } = call;
   const { count, resetMs, banMs } = tally;
-  const endsAt = decidedAt + resetMs;
+  const { windowMs, offsetMs } = counter;
+  // Where counters live in several places, the time is that of one and the rest that of another,
+  // which may be on the other side of a window's edge.
+  const window = Math.round((decidedAt + resetMs - offsetMs) / windowMs) - 1;
+  const endsAt = (window + 1) * windowMs + offsetMs;
   const bannedUntil = banMs > 0 ? decidedAt + banMs : 0;
-  const { index: window } = windowAt(decidedAt, counter);
   // Whose clock is ours holds for the whole of its window, and to the millisecond.
-  const [from, until] = isGiven ? [endsAt - counter.windowMs, endsAt] : [sentAt, sentAt + resetMs];
+  const [from, until] = isGiven ? [endsAt - windowMs, endsAt] : [sentAt, sentAt + resetMs];
   const ahead = isGiven ? 0 : decidedAt - answeredAt;
-  return { count, window, endsAt, bannedUntil, from, until, ahead };
+  return { count, decidedAt, window, endsAt, bannedUntil, from, until, ahead };
 }
 
 export function holds({ from, until }: Known, now: number): boolean {

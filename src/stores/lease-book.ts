@@ -1,4 +1,10 @@
-import { type Counter, type Tally, type Unused, windowAt } from "../engine/fixed-window.ts";
+import {
+  BLOCK_SHARE,
+  type Counter,
+  type Tally,
+  type Unused,
+  windowAt,
+} from "../engine/fixed-window.ts";
 import { HEAT_MS, type Hot, HotMap } from "./hot-map.ts";
 import { type Call, holds, type Known, knownOf } from "./known.ts";
 
@@ -9,6 +15,9 @@ export const IDLE_MS = 5000;
 const MAX_UNUSED_PER_CALL = 8;
 const MAX_UNUSED = 64;
 
+/** A fresh block is fetched while this many round trips' worth of requests is left of the old one. */
+const ROUND_TRIPS_AHEAD = 3;
+
 /** Quota of one counter that is charged to it already, to be used by this isolate alone. */
 export interface Lease extends Hot {
   /** As it was when the quota was bought. */
@@ -18,8 +27,12 @@ export interface Lease extends Hot {
   known: Known | undefined;
   /** Until when a block may be under way, by this isolate's clock; 0 when none is. */
   askingUntil: number;
+  /** Quota that a request takes, on the average of late. */
+  meanCost: number;
   /** How long the last call took, in milliseconds. */
   roundTripMs: number;
+  /** When it was opened, by this isolate's clock. */
+  readonly openedAt: number;
 }
 
 /**
@@ -37,6 +50,12 @@ export class LeaseBook {
     this.#leases = new HotMap(max, (lease, now) => this.#giveUp(lease, now));
   }
 
+  /** The lease that was bought for a counter, without noting a use. */
+  peek({ key, ceiling, leasable }: Counter): Lease | undefined {
+    const lease = leasable ? this.#leases.peek(key) : undefined;
+    return lease?.counter.ceiling === ceiling ? lease : undefined;
+  }
+
   /** The lease that a counter falls under; undefined when there is none, nor a place for one. */
   find(counter: Counter, now: number): Lease | undefined {
     const { key, cost, ceiling, checkOnly, leasable } = counter;
@@ -44,6 +63,7 @@ export class LeaseBook {
     const isUse = cost > 0 && !checkOnly;
     const lease = isUse ? this.#leases.use(key, now) : this.#leases.peek(key);
     if (!lease) return isUse ? this.#open(counter, now) : undefined;
+    if (isUse) lease.meanCost += (cost - lease.meanCost) / lease.heat;
     if (lease.counter.ceiling !== ceiling) {
       // Bought for another tier's limit. Only the store can tell whether it is within this one.
       this.#giveUp(lease, now);
@@ -59,9 +79,9 @@ export class LeaseBook {
     // An answer that was overtaken by the next window's, or bought for another limit.
     if (known.window < window || counter.ceiling !== lease.counter.ceiling) return;
     if (known.window > window) lease.quota = 0;
-    lease.known = known;
+    if (!lease.known || isLater(known, lease.known)) lease.known = known;
     lease.quota += quota;
-    lease.roundTripMs = Math.max(0, call.answeredAt - call.sentAt);
+    lease.roundTripMs = Math.max(0, call.answeredAt - call.sentAt) || lease.roundTripMs;
   }
 
   /** What is to be given back with a call that is about to be made. */
@@ -74,10 +94,11 @@ export class LeaseBook {
   empty(counters: readonly Counter[], now: number): Unused[] {
     return counters.flatMap(({ key }): Unused[] => {
       const lease = this.#leases.peek(key);
-      const unused = lease && unusedOf(lease, now);
-      if (!lease || !unused) return [];
+      if (!lease) return [];
+      const unused = unusedOf(lease, now);
       lease.quota = 0;
-      return [unused];
+      lease.known = undefined;
+      return unused ? [unused] : [];
     });
   }
 
@@ -94,7 +115,9 @@ export class LeaseBook {
       quota: 0,
       known: undefined,
       askingUntil: 0,
+      meanCost: counter.cost,
       roundTripMs: 0,
+      openedAt: now,
       heat: 1,
       heatedAt: now,
     };
@@ -105,7 +128,7 @@ export class LeaseBook {
   #dropIdle(now: number): void {
     for (let looks = 0; looks < 2; looks++) {
       const [key, lease] = this.#leases.oldest() ?? [];
-      if (!key || !lease || now - lease.heatedAt < IDLE_MS || lease.askingUntil > now) return;
+      if (!key || !lease || !isIdle(lease, now)) return;
       this.#leases.delete(key);
       this.#giveUp(lease, now);
     }
@@ -118,24 +141,47 @@ export class LeaseBook {
   }
 }
 
+/** Whether a lease is about to be given back. */
+export function isIdle({ heatedAt, askingUntil }: Lease, now: number): boolean {
+  return now - heatedAt >= IDLE_MS && askingUntil <= now;
+}
+
 /** What a lease is good for by now. */
 export function quotaOf({ quota, known }: Lease, now: number): number {
   return known && holds(known, now) ? quota : 0;
 }
 
 /**
- * The block to ask for: what is going to be used here in the rest of the window, as it seems, at
- * most that of {@link HEAT_MS}. 0 for none.
+ * The block to ask for: what is going to be used here in {@link HEAT_MS}, or in what is left of the
+ * window, if it goes on like this; but at most twice what there was so far, the first request not
+ * counted. More where requests come faster than a block can be fetched, so that it lasts for some
+ * round trips. 0 for none.
  */
-export function blockOf(
-  { heat, known, askingUntil }: Lease,
-  counter: Counter,
-  now: number,
-): number {
+export function blockOf(lease: Lease, counter: Counter, now: number): number {
+  const { heat, meanCost, known, askingUntil, openedAt } = lease;
   // Another is under way; or a clock has gone back behind what is known, which is for later.
   if (askingUntil > now || (known && now < known.from)) return 0;
   const leftMs = windowAt(now, counter).endsAt - now;
-  return Math.floor(heat * Math.min(1, leftMs / HEAT_MS)) * counter.cost;
+  const grown = heat / (1 - Math.exp(-(now - openedAt) / HEAT_MS));
+  const usual = Math.min(grown, 2 * (heat - 1)) * Math.min(1, leftMs / HEAT_MS);
+  const fast = Math.min(2 * requestsAhead(lease, now), 4 * (heat - 4));
+  const used = known && holds(known, now) ? known.count : 0;
+  const share = Math.floor((counter.ceiling - used) / BLOCK_SHARE);
+  return Math.min(share, Math.round(Math.round(Math.max(usual, fast)) * meanCost));
+}
+
+/** Requests that are going to come, at the present rate, while a block is fetched and a little longer. */
+export function requestsAhead({ heat, openedAt, roundTripMs }: Lease, now: number): number {
+  // Of a lease that is younger, all of the heat is of its own time.
+  const ageMs = Math.min(HEAT_MS, Math.max(now - openedAt, roundTripMs, 1));
+  return (heat / ageMs) * roundTripMs * ROUND_TRIPS_AHEAD;
+}
+
+/** Whether of two answers about one counter the first was given later: they may come in any order. */
+function isLater(one: Known, other: Known): boolean {
+  if (one.window !== other.window) return one.window > other.window;
+  if (one.decidedAt !== other.decidedAt) return one.decidedAt > other.decidedAt;
+  return one.count >= other.count;
 }
 
 function unusedOf(lease: Lease, now: number): Unused | undefined {

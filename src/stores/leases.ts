@@ -6,16 +6,12 @@ import {
   windowAt,
 } from "../engine/fixed-window.ts";
 import { withDeadline } from "./deadline.ts";
-import { HEAT_MS } from "./hot-map.ts";
 import { type Known, tallyOf } from "./known.ts";
-import { blockOf, type Lease, LeaseBook, quotaOf } from "./lease-book.ts";
+import { blockOf, isIdle, type Lease, LeaseBook, quotaOf, requestsAhead } from "./lease-book.ts";
 import type { GroupAnswer, Store, Verdict } from "./store.ts";
 
 /** Leases held at most: about 2 MB. */
 const MAX_LEASES = 4096;
-
-/** A fresh block is fetched while this many round trips' worth of requests is left of the old one. */
-const ROUND_TRIPS_AHEAD = 3;
 
 export interface LeaseOptions {
   /** After this long a block that was asked for is taken for lost, in milliseconds. */
@@ -53,8 +49,8 @@ const ALL_HERE: GroupAnswer = { admitted: true, tallies: [] };
  * window admits one request too many. What a lease costs is quota that lies unused where it is not
  * needed: at most the unspent blocks of isolates that went quiet, until they give them back.
  *
- * - A block is as large as the counter's demand here in the last ten seconds, and at most an eighth
- *   of the room (`BLOCK_SHARE`): a client's first request is charged alone, and so is its last.
+ * - A block is as large as the counter's demand here suggests ({@link blockOf}), and at most an eighth
+ *   of the room: a client's first request is charged alone, and so are its last.
  * - A fresh one is fetched in the background before the old one is used up, so that a busy client
  *   never waits.
  * - What has not been used for five seconds is given back with the next call.
@@ -72,7 +68,9 @@ export function leases(
   function partOf(counter: Counter, now: number): Part {
     const lease = book.find(counter, now);
     if (!lease || counter.cost === 0) return { counter, lease, asked: counter };
-    const quota = Math.min(quotaOf(lease, now), counter.cost);
+    // A look at what is about to be given back would see it twice.
+    const available = counter.checkOnly && isIdle(lease, now) ? 0 : quotaOf(lease, now);
+    const quota = Math.min(available, counter.cost);
     const cost = counter.cost - quota;
     if (counter.checkOnly) {
       return { counter, lease, ...(cost > 0 && { asked: { ...counter, cost } }) };
@@ -93,19 +91,24 @@ export function leases(
     timeLeftMs = timeoutMs,
   ): Promise<Verdict> {
     const asking = groups.map((parts) => parts.flatMap(({ asked }) => asked ?? []));
+    const blocks = groups.flat().flatMap(({ lease, asked }) => {
+      return lease && asked?.block !== undefined ? [{ lease, until: lease.askingUntil }] : [];
+    });
     const sentAt = Date.now();
     let verdict: Verdict;
     try {
       const inTime = timeLeftMs < timeoutMs ? withDeadline(store, timeLeftMs) : store;
       verdict = await inTime.decide(asking, now, unused);
     } finally {
-      for (const { lease, asked } of groups.flat()) {
-        if (lease && asked?.block !== undefined) lease.askingUntil = 0;
+      // Unless it was taken for lost meanwhile, and another is under way.
+      for (const { lease, until } of blocks) {
+        if (lease.askingUntil === until) lease.askingUntil = 0;
       }
     }
     const isGiven = now !== undefined;
     const call = { sentAt, answeredAt: Date.now(), decidedAt: verdict.now, isGiven };
-    for (const [index, { admitted, tallies }] of verdict.groups.entries()) {
+    for (const [index, { admitted, tallies, isRemembered }] of verdict.groups.entries()) {
+      if (isRemembered) continue;
       const answers = tallies.values();
       for (const { lease, asked, isAhead = false } of groups[index] as readonly Part[]) {
         if (!asked) continue;
@@ -151,7 +154,7 @@ export function leases(
     const groups: Part[][] = [];
     for (const { lease, counter } of parts) {
       if (!lease || counter.checkOnly || counter.cost === 0) continue;
-      const expected = (lease.heat / HEAT_MS) * lease.roundTripMs * ROUND_TRIPS_AHEAD;
+      const expected = requestsAhead(lease, time);
       if (expected < 1 || lease.quota >= expected * counter.cost) continue;
       const block = blockOf(lease, counter, time);
       if (block <= counter.cost) continue;
@@ -163,8 +166,34 @@ export function leases(
     background(ask(groups, now, book.takeUnused(time)).catch(() => {}));
   }
 
+  /** Admits a single group by what lies here, as nearly all requests of busy clients are. */
+  function admitHere(group: readonly Counter[], now: number | undefined): Verdict | undefined {
+    const time = now ?? Date.now();
+    const leases: Lease[] = [];
+    for (const counter of group) {
+      const lease = counter.checkOnly ? undefined : book.peek(counter);
+      if (!lease || counter.cost === 0 || quotaOf(lease, time) < counter.cost) return undefined;
+      leases.push(lease);
+    }
+    const [first] = leases;
+    const storeNow = time + (first?.known?.ahead ?? 0);
+    const parts = group.map((counter, index): Part => {
+      const lease = leases[index] as Lease;
+      book.find(counter, time);
+      lease.quota -= counter.cost;
+      return { counter, lease };
+    });
+    refill(parts, now, time);
+    return { now: storeNow, groups: [assemble({ parts, answer: ALL_HERE }, storeNow)] };
+  }
+
   return {
     async decide(groups, now, unused = []) {
+      const [group] = groups;
+      if (group && groups.length === 1 && unused.length === 0) {
+        const verdict = admitHere(group, now);
+        if (verdict) return verdict;
+      }
       const startedAt = Date.now();
       const { storeNow, results } = await decideOnce(groups, now, unused);
       const time = now ?? Date.now();
@@ -192,6 +221,8 @@ export function leases(
     async reset(counters, now) {
       book.forget(counters);
       await store.reset(counters, now);
+      // Once more, for what was charged before and came meanwhile.
+      book.forget(counters);
     },
   };
 }
@@ -226,7 +257,7 @@ function hasCome(result: Result, now: number): boolean {
   if (result.answer.admitted) return false;
   const full = answered(result).filter(({ part, tally }) => tally && isFull(part, tally));
   const isHere = ({ part: { lease, counter } }: (typeof full)[number]) =>
-    lease !== undefined && quotaOf(lease, now) >= counter.cost;
+    lease !== undefined && counter.cost > 0 && quotaOf(lease, now) >= counter.cost;
   return full.length > 0 && full.every(isHere);
 }
 
@@ -241,10 +272,11 @@ function assemble(result: Result, storeNow: number): GroupAnswer {
     const { counter, lease, asked } = part;
     if (asked && !tally) return undefined;
     const { charged, ...told } = tally ?? tallyOf(lease?.known as Known, storeNow);
-    // What came in after the denial does not undo it.
-    if (!admitted && tally && isFull(part, tally)) return told;
     const isCurrent = lease?.known?.window === windowAt(storeNow, counter).index;
-    return { ...told, count: Math.max(0, told.count - (lease && isCurrent ? lease.quota : 0)) };
+    const count = Math.max(0, told.count - (lease && isCurrent ? lease.quota : 0));
+    // What came in after the denial does not undo it.
+    const isDenied = !admitted && tally !== undefined && isFull(part, tally);
+    return isDenied && hasRoom(counter, count) ? told : { ...told, count };
   });
   return { admitted, tallies };
 }

@@ -44,6 +44,18 @@ test.for<[Partial<ConfigInput["rules"][number]>, object]>([
   [{ ban: "15m" }, { banMs: 900_000 }],
   [{ ban: 1 }, { banMs: 1000 }],
   [{ retryJitter: "10s" }, { retryJitterMs: 10_000 }],
+  [{}, { lease: true }],
+  [{ lease: "auto" }, { lease: true }],
+  [{ lease: false }, { lease: false }],
+  // Where it has no effect it may stand all the same.
+  [
+    { lease: "auto", ban: "1m" },
+    { lease: true, banMs: 60_000 },
+  ],
+  [
+    { lease: "auto", shards: 2 },
+    { lease: true, shards: 2 },
+  ],
 ])("a rule with %o has %o", ([fields, expected]) => {
   expect(definedRule(fields)).toMatchObject(expected);
 });

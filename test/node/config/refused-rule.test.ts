@@ -70,6 +70,10 @@ describe("refuses a rule's field", () => {
     ...["dry-run", "Shadow", null].map((value) =>
       field("mode", value, 'allowed: "enforce", "shadow"'),
     ),
+    ...[true, "false", "Auto", "off", 0, 8, null, {}].map((value) =>
+      field("lease", value, `got ${JSON.stringify(value)}`, 'allowed: "auto", false'),
+    ),
+    field("leases", false, 'unknown field; did you mean "lease"?', RULE_FIELDS),
     field("mode", "Shadow", 'got "Shadow"; did you mean "shadow"?'),
     field("onError", "close", 'got "close"; did you mean "closed"?'),
     ...["constructor", "__proto__", "prototype"].map(

@@ -1,0 +1,112 @@
+import { mkdir, writeFile } from "node:fs/promises";
+import { dirname } from "node:path";
+import { BarChart } from "echarts/charts";
+import { GridComponent, TitleComponent } from "echarts/components";
+import * as echarts from "echarts/core";
+import { SVGRenderer } from "echarts/renderers";
+import { mainDistance, type Results, summaryOf, type WorkloadResult } from "../results.ts";
+import { FLOOR, type Subject } from "../subjects.ts";
+import type { Summary } from "../summary.ts";
+import { figure } from "./format.ts";
+
+echarts.use([BarChart, GridComponent, TitleComponent, SVGRenderer]);
+
+const WIDTH = 1000;
+const LEFT = 260;
+const PANEL_GAP = 60;
+const TOP = 70;
+const ROW_HEIGHT = 24;
+const COLORS = { weir: "#1f6feb", peer: "#8c959f", floor: "#d0d7de" };
+
+/** A column of bars: one figure of every subject. */
+type Panel = { title: string; result: WorkloadResult; value: (summary: Summary) => number };
+
+/** Writes a picture of what a request waits and of what a million cost, or nothing without both. */
+export async function writeChart(file: string, results: Results): Promise<boolean> {
+  const svg = renderChart(results);
+  if (svg === undefined) return false;
+  await mkdir(dirname(file), { recursive: true });
+  await writeFile(file, `${svg}\n`);
+  return true;
+}
+
+export function renderChart({ workloads, options, machine, date }: Results): string | undefined {
+  const distanceMs = mainDistance(options.distances);
+  const [hot, zipf] = ["hot", "zipf-1k"].map((name) =>
+    workloads.find((each) => each.workload.name === name && each.distanceMs === distanceMs),
+  );
+  if (!hot || !zipf) return undefined;
+  const panels: Panel[] = [
+    { title: "One hot key: p50, ms", result: hot, value: ({ latency }) => latency.p50 },
+    { title: "1,000 keys: p50, ms", result: zipf, value: ({ latency }) => latency.p50 },
+    { title: "1,000 keys: $ per million", result: zipf, value: (each) => each.dollarsPerMillion },
+  ];
+  // Bars grow upwards on this axis: the last one is on top.
+  const subjects = hot.subjects.map(({ subject }) => subject).reverse();
+  const height = TOP + subjects.length * ROW_HEIGHT + 24;
+  const panelWidth = (WIDTH - LEFT - PANEL_GAP * panels.length) / panels.length;
+
+  const chart = echarts.init(null, null, { renderer: "svg", ssr: true, width: WIDTH, height });
+  chart.setOption({
+    animation: false,
+    backgroundColor: "#ffffff",
+    title: [
+      ...panels.map(({ title }, index) => ({
+        text: title,
+        left: LEFT + index * (panelWidth + PANEL_GAP),
+        top: 20,
+        textStyle: { fontSize: 14, color: "#1f2328" },
+      })),
+      {
+        text: `Redis ${distanceMs} ms away, ${machine.cores} cores of ${machine.cpu}, ${date.slice(0, 10)}`,
+        left: LEFT,
+        top: height - 26,
+        textStyle: { fontSize: 11, fontWeight: "normal", color: "#656d76" },
+      },
+    ],
+    grid: panels.map((_, index) => ({
+      left: LEFT + index * (panelWidth + PANEL_GAP),
+      width: panelWidth,
+      top: TOP - 20,
+      height: subjects.length * ROW_HEIGHT,
+    })),
+    xAxis: panels.map((_, gridIndex) => ({ gridIndex, type: "value", show: false })),
+    yAxis: panels.map((_, gridIndex) => ({
+      gridIndex,
+      type: "category",
+      data: subjects.map(({ title }) => title.replaceAll("`", "")),
+      axisLabel: { show: gridIndex === 0, color: "#1f2328", width: LEFT, overflow: "none" },
+      axisLine: { show: false },
+      axisTick: { show: false },
+    })),
+    series: panels.map((panel, index) => ({
+      type: "bar",
+      xAxisIndex: index,
+      yAxisIndex: index,
+      barWidth: ROW_HEIGHT * 0.6,
+      data: subjects.map((subject) => bar(panel, subject)),
+    })),
+  });
+  const svg = chart.renderToSVGString();
+  chart.dispose();
+  return asPicture(svg);
+}
+
+/** With a title for those who have it read to them, and without styles for a pointer above it. */
+function asPicture(svg: string): string {
+  const title = "Latency and cost of Weir and of other limiters, beside forwarding alone";
+  return svg
+    .replace(/^<svg [^>]*>/, (tag) => `${tag}\n<title>${title}</title>`)
+    .replace(/<style[^>]*>.*?<\/style>\n?/s, "");
+}
+
+function bar({ result, value }: Panel, subject: Subject): object {
+  const summary = summaryOf(result, subject.name);
+  const height = summary ? value(summary) : 0;
+  const color = subject.name === FLOOR ? COLORS.floor : subject.isWeir ? COLORS.weir : COLORS.peer;
+  return {
+    value: height,
+    itemStyle: { color },
+    label: { show: true, position: "right", formatter: figure(height, 2), color: "#1f2328" },
+  };
+}

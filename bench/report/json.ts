@@ -1,0 +1,49 @@
+import { mkdir, writeFile } from "node:fs/promises";
+import { dirname } from "node:path";
+import { type Results, summaryOf } from "../results.ts";
+import type { Target } from "../targets.ts";
+
+/** Writes all figures, those of every round among them, and makes the folder if it is missing. */
+export async function writeJson(file: string, results: Results, targets: Target[]): Promise<void> {
+  await mkdir(dirname(file), { recursive: true });
+  await writeFile(file, `${JSON.stringify(toJson(results, targets), undefined, 2)}\n`);
+}
+
+/** No lists of plain values, which the formatter would set on one line: the file passes `check`. */
+export function toJson(results: Results, targets: readonly Target[]): object {
+  const { date, machine, versions, options, decisionCpu, manyRules } = results;
+  return {
+    date,
+    machine,
+    versions,
+    options: { ...options, distances: options.distances.join(",") },
+    workloads: results.workloads.map((result) => ({
+      workload: result.workload.name,
+      title: result.workload.title,
+      limit: result.workload.limit,
+      distanceMs: result.distanceMs,
+      requests: result.requests,
+      subjects: result.subjects.map(({ subject, rounds }) => ({
+        subject: subject.name,
+        title: subject.title,
+        median: summaryOf(result, subject.name),
+        rounds,
+      })),
+    })),
+    isolates: results.isolates.map(({ subject, admitted, failed }) => ({
+      subject: subject.name,
+      fewest: Math.min(...admitted),
+      most: Math.max(...admitted),
+      failed,
+      runs: admitted.map((count) => ({ admitted: count })),
+    })),
+    flood: results.flood.map(({ subject, rounds }) => ({ subject: subject.name, rounds })),
+    cpu: { decisionFromMemory: decisionCpu, rules: manyRules },
+    targets: targets.map(({ name, wanted, measured, met }) => ({
+      name,
+      wanted,
+      measured: measured ?? null,
+      met: met ?? null,
+    })),
+  };
+}

@@ -1,0 +1,68 @@
+import type { FloodResult, FloodRound } from "../flood.ts";
+import { ISOLATES, ISOLATES_LIMIT, type IsolatesResult } from "../isolates.ts";
+import { median } from "../median.ts";
+import type { Results } from "../results.ts";
+import type { Target } from "../targets.ts";
+import { figure, NONE, table } from "./format.ts";
+
+export function isolatesTable(results: readonly IsolatesResult[]): string {
+  const head = ["", "runs", "fewest admitted", "most admitted", "over", "failed"];
+  const rows = results.map(({ subject, admitted, failed }) => {
+    const over = admitted.reduce((sum, count) => sum + Math.max(0, count - ISOLATES_LIMIT), 0);
+    const extremes = [Math.min(...admitted), Math.max(...admitted)];
+    const counts = [admitted.length, ...extremes, over, failed];
+    return [subject.title, ...counts.map((count) => figure(count, 0))];
+  });
+  const title = `### one key on ${ISOLATES} isolates, limit ${figure(ISOLATES_LIMIT, 0)}, five times as much offered`;
+  return [title, table(head, rows)].join("\n\n");
+}
+
+export function floodTable(results: readonly FloodResult[]): string {
+  const head = [
+    "",
+    "p50 before",
+    "p50 during",
+    "ratio",
+    "p99 before",
+    "p99 during",
+    "REST calls",
+    "failed",
+  ];
+  const rows = results.map(({ subject, rounds }) => {
+    const middle = (decimals: number, value: (round: FloodRound) => number) =>
+      figure(median(rounds.map(value)), decimals);
+    const failed = rounds.reduce((sum, { admissions }) => sum + admissions.failed, 0);
+    return [
+      subject.title,
+      middle(2, ({ before }) => before.p50),
+      middle(2, ({ during }) => during.p50),
+      middle(2, ({ before, during }) => during.p50 / before.p50),
+      middle(2, ({ before }) => before.p99),
+      middle(2, ({ during }) => during.p99),
+      middle(3, ({ restCallsPerRequest }) => restCallsPerRequest),
+      figure(failed, 0),
+    ];
+  });
+  const title = "### a paying client beside a flood of random keys, ms";
+  return [title, table(head, rows)].join("\n\n");
+}
+
+export function cpuTable({ decisionCpu, manyRules }: Results): string {
+  const rows = [
+    ["a decision from memory, with its response fields", figure(decisionCpu?.microseconds, 1)],
+    ["REST calls for each of these decisions", figure(decisionCpu?.restCallsPerDecision, 4)],
+    ["a forwarded request with 2 rules", figure(manyRules?.few, 0)],
+    ["a forwarded request with 200 rules", figure(manyRules?.many, 0)],
+    ["200 rules by 2 rules", figure(manyRules?.ratio, 2)],
+  ];
+  return ["### CPU time of Weir, µs", table(["", ""], rows)].join("\n\n");
+}
+
+export function targetsTable(targets: readonly Target[]): string {
+  const rows = targets.map(({ name, wanted, measured, met }) => {
+    const verdict = met === undefined ? "not measured" : met ? "met" : "not met";
+    const decimals = measured !== undefined && measured >= 100 ? 0 : 3;
+    return [name, wanted, measured === undefined ? NONE : figure(measured, decimals), verdict];
+  });
+  return ["### Targets", table(["", "wanted", "measured", ""], rows)].join("\n\n");
+}

@@ -1,0 +1,62 @@
+import { summaryOf, type WorkloadResult } from "../results.ts";
+import { FLOOR } from "../subjects.ts";
+import type { Summary } from "../summary.ts";
+import { figure, NONE, table } from "./format.ts";
+
+const HEAD = [
+  "",
+  "p50 ms",
+  "× floor",
+  "added p50",
+  "added p95",
+  "added p99",
+  "requests/s",
+  "CPU µs",
+  "added CPU",
+  "REST calls",
+  "commands",
+  "$ per million",
+  "over",
+  "under",
+];
+
+/** All subjects on one workload; CPU, calls and commands are for each request. */
+export function workloadTable(result: WorkloadResult): string {
+  const { workload, distanceMs, requests, subjects } = result;
+  const rows: string[][] = [];
+  const failures: string[] = [];
+  for (const { subject } of subjects) {
+    const summary = summaryOf(result, subject.name);
+    if (!summary) continue;
+    rows.push([subject.title, ...cells(summary, subject.name === FLOOR)]);
+    if (summary.failed > 0) failures.push(`${subject.title}: ${summary.failed} requests failed.`);
+  }
+  const title = `### ${workload.title}`;
+  const setup = `${figure(requests, 0)} requests in each round, Redis ${distanceMs} ms away.`;
+  return [title, setup, table(HEAD, rows), ...failures].join("\n\n");
+}
+
+function cells(summary: Summary, isFloor: boolean): string[] {
+  const { latency, added, ratio, requestsPerSecond, cpuPerRequest, addedCpu } = summary;
+  const { restCallsPerRequest, commandsPerRequest, dollarsPerMillion, over, under } = summary;
+  const absolute = [
+    figure(latency.p50, 2),
+    figure(ratio, 2),
+    figure(added.p50, 2),
+    figure(added.p95, 2),
+    figure(added.p99, 2),
+    figure(requestsPerSecond, 0),
+    figure(cpuPerRequest, 0),
+    figure(addedCpu, 0),
+  ];
+  // The floor limits nothing: neither does it pay, nor does it admit too much.
+  if (isFloor) return [...absolute, ...Array.from({ length: 5 }, () => NONE)];
+  return [
+    ...absolute,
+    figure(restCallsPerRequest, 3),
+    figure(commandsPerRequest, 3),
+    figure(dollarsPerMillion, 2),
+    figure(over, 0),
+    figure(under, 0),
+  ];
+}

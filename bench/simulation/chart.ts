@@ -1,0 +1,97 @@
+import { mkdir, writeFile } from "node:fs/promises";
+import { dirname } from "node:path";
+import { LineChart } from "echarts/charts";
+import { GridComponent, LegendComponent, TitleComponent } from "echarts/components";
+import * as echarts from "echarts/core";
+import { SVGRenderer } from "echarts/renderers";
+import type { Summary } from "./summary.ts";
+
+echarts.use([LineChart, GridComponent, LegendComponent, TitleComponent, SVGRenderer]);
+
+const [WIDTH, HEIGHT] = [1000, 360];
+const [LEFT, TOP, GAP, BOTTOM] = [60, 90, 90, 60];
+const PANEL_WIDTH = (WIDTH - 2 * LEFT - GAP) / 2;
+/** By demand: half of the limit, all of it, five times as much. */
+const COLORS = ["#54aeff", "#1f6feb", "#0a3069"];
+const TEXT = { color: "#1f2328", fontSize: 14 };
+
+const PANELS = [
+  { title: "Calls of the store per request", value: (each: Summary) => each.callsPerRequest },
+  { title: "Denied of what the limit allowed, %", value: (each: Summary) => 100 * each.missed },
+];
+
+/** Writes a picture of what more isolates cost: calls, and requests that are denied too many. */
+export async function writeChart(file: string, summaries: readonly Summary[]): Promise<void> {
+  await mkdir(dirname(file), { recursive: true });
+  await writeFile(file, `${renderChart(summaries)}\n`);
+}
+
+/** @param summaries of which those of the group "isolates" are drawn */
+export function renderChart(summaries: readonly Summary[]): string {
+  const drawn = summaries.filter(({ group }) => group === "isolates");
+  const demands = [...new Set(drawn.map(({ demand }) => demand))];
+  const { limit = 0, roundTripMs = 0 } = drawn[0] ?? {};
+  const grids = PANELS.map((_, index) => ({
+    left: LEFT + index * (PANEL_WIDTH + GAP),
+    width: PANEL_WIDTH,
+    top: TOP,
+    height: HEIGHT - TOP - BOTTOM,
+  }));
+
+  const size = { width: WIDTH, height: HEIGHT };
+  const chart = echarts.init(null, null, { renderer: "svg", ssr: true, ...size });
+  chart.setOption({
+    animation: false,
+    backgroundColor: "#ffffff",
+    color: COLORS,
+    title: [
+      ...PANELS.map(({ title }, index) => ({
+        text: title,
+        left: grids[index]?.left,
+        top: 16,
+        textStyle: TEXT,
+      })),
+      {
+        text: `One key with a limit of ${limit.toLocaleString("en-US")} a minute, whose requests come to any isolate; store ${roundTripMs} ms away`,
+        left: LEFT,
+        top: HEIGHT - 24,
+        textStyle: { ...TEXT, fontSize: 11, color: "#656d76", fontWeight: "normal" },
+      },
+    ],
+    legend: { top: 44, left: LEFT, itemGap: 30, data: demands.map(nameOf) },
+    grid: grids,
+    xAxis: PANELS.map((_, gridIndex) => ({
+      gridIndex,
+      type: "log",
+      name: "isolates",
+      nameLocation: "middle",
+      nameGap: 24,
+    })),
+    yAxis: PANELS.map((_, gridIndex) => ({ gridIndex, type: "value", min: 0 })),
+    series: PANELS.flatMap(({ value }, index) =>
+      demands.map((demand) => ({
+        name: nameOf(demand),
+        type: "line",
+        xAxisIndex: index,
+        yAxisIndex: index,
+        data: drawn
+          .filter((each) => each.demand === demand)
+          .map((each) => [each.isolates, value(each)]),
+      })),
+    ),
+  });
+  const svg = chart.renderToSVGString();
+  chart.dispose();
+  return picture(svg, PANELS.map(({ title }) => title).join("; "));
+}
+
+/** With a title for who cannot see it, and without styles, which are all for a mouse. */
+function picture(svg: string, title: string): string {
+  return svg
+    .replace(/<style.*?<\/style>\s*/s, "")
+    .replace(/<svg [^>]*>/, (begin) => `${begin}\n<title>${title}</title>`);
+}
+
+function nameOf(demand: string): string {
+  return `offered: ${demand === "all" ? "" : `${demand} `}the limit`;
+}

@@ -1,0 +1,54 @@
+import type { Actor } from "./virtual-time.ts";
+
+/** Something that is going to happen. */
+export interface Event {
+  /** Milliseconds since the Unix epoch, with fractions. */
+  readonly at: number;
+  /** Events of one moment happen in the order in which they were planned. */
+  readonly order: number;
+  /** To whom it happens. */
+  readonly actor: Actor;
+  /** Undefined once it has been cancelled. */
+  task: (() => void) | undefined;
+}
+
+/** What is going to happen, the next event first: a binary heap. */
+export class EventQueue {
+  readonly #heap: Event[] = [];
+
+  push(event: Event): void {
+    const heap = this.#heap;
+    let place = heap.length;
+    while (place > 0) {
+      const parent = (place - 1) >> 1;
+      if (isBefore(heap[parent] as Event, event)) break;
+      heap[place] = heap[parent] as Event;
+      place = parent;
+    }
+    heap[place] = event;
+  }
+
+  pop(): Event | undefined {
+    const heap = this.#heap;
+    const first = heap[0];
+    const last = heap.pop();
+    if (heap.length === 0 || !last) return first;
+    let place = 0;
+    for (;;) {
+      let child = 2 * place + 1;
+      if (child >= heap.length) break;
+      if (child + 1 < heap.length && isBefore(heap[child + 1] as Event, heap[child] as Event)) {
+        child++;
+      }
+      if (isBefore(last, heap[child] as Event)) break;
+      heap[place] = heap[child] as Event;
+      place = child;
+    }
+    heap[place] = last;
+    return first;
+  }
+}
+
+function isBefore(one: Event, other: Event): boolean {
+  return one.at < other.at || (one.at === other.at && one.order < other.order);
+}

@@ -1,0 +1,77 @@
+import type { Store } from "../../src/stores/store.ts";
+import { Isolate } from "./isolate.ts";
+import type { Random } from "./random.ts";
+import type { Scenario } from "./scenario.ts";
+import { type VirtualTime, WORLD } from "./virtual-time.ts";
+
+type FleetOptions = Pick<Scenario, "isolates" | "routing" | "deathsPerMinute" | "skewMs">;
+
+const MINUTE_MS = 60_000;
+
+/** All isolates, and which of them a request comes to. */
+export class Fleet {
+  readonly #time: VirtualTime;
+  readonly #random: Random;
+  readonly #options: FleetOptions;
+  readonly #connect: (isolate: Isolate) => Store;
+  readonly #isolates: Isolate[];
+  /** Where each client's requests come to, as of when. */
+  readonly #homes = new Map<number, { place: number; seenAt: number }>();
+  /** Requests that waited for a decision when their isolate died. */
+  lost = 0;
+
+  constructor(
+    time: VirtualTime,
+    random: Random,
+    options: FleetOptions,
+    connect: (isolate: Isolate) => Store,
+  ) {
+    this.#time = time;
+    this.#random = random;
+    this.#options = options;
+    this.#connect = connect;
+    this.#isolates = Array.from({ length: options.isolates }, () => this.#start());
+  }
+
+  isolateFor(client: number): Isolate {
+    const { isolates, routing } = this.#options;
+    const place = this.#random.chance(routing.strays)
+      ? this.#random.below(isolates)
+      : this.#homeOf(client);
+    return this.#isolates[place] as Isolate;
+  }
+
+  /** Lets isolates die, until then. */
+  dieUntil(endsAt: number): void {
+    const { isolates, deathsPerMinute } = this.#options;
+    if (deathsPerMinute === 0) return;
+    const nextAt =
+      this.#time.now + this.#random.exponential(MINUTE_MS / (isolates * deathsPerMinute));
+    if (nextAt >= endsAt) return;
+    this.#time.at(nextAt, WORLD, () => {
+      const place = this.#random.below(isolates);
+      const isolate = this.#isolates[place] as Isolate;
+      isolate.die(nextAt);
+      this.lost += isolate.waiting;
+      this.#isolates[place] = this.#start();
+      this.dieUntil(endsAt);
+    });
+  }
+
+  #start(): Isolate {
+    const skewMs = (2 * this.#random.uniform() - 1) * this.#options.skewMs;
+    return new Isolate(skewMs, this.#connect);
+  }
+
+  /** A client that moves does so at any moment; where to is decided when it is next seen. */
+  #homeOf(client: number): number {
+    const { isolates, routing } = this.#options;
+    const { now } = this.#time;
+    const home = this.#homes.get(client);
+    const minutes = home ? (now - home.seenAt) / MINUTE_MS : Number.POSITIVE_INFINITY;
+    const hasMoved = !home || this.#random.chance(1 - Math.exp(-routing.movesPerMinute * minutes));
+    const place = home && !hasMoved ? home.place : this.#random.below(isolates);
+    this.#homes.set(client, { place, seenAt: now });
+    return place;
+  }
+}

@@ -1,0 +1,39 @@
+import { Hono } from "hono/tiny";
+import { defineConfig } from "../../src/config/index.ts";
+import { rateLimit } from "../../src/index.ts";
+import { bindings, CLIENT_HEADER, LIMITED_PATH } from "./bindings.ts";
+
+/**
+ * Decides many times within one request, without an origin, so that the CPU time of it all is that
+ * of decisions. The same app without a limiter is what is to be taken off.
+ */
+const bare = new Hono();
+bare.all("*", (c) => c.text("ok"));
+
+const limited = new Hono();
+limited.use(rateLimit(defineConfig(JSON.parse(bindings.CONFIG))));
+limited.all("*", (c) => c.text("ok"));
+
+/** A loop that has to ask Redis each time would take minutes. */
+const LONGEST_MS = 5000;
+
+export default {
+  async fetch(request, env, ctx) {
+    const { pathname, searchParams } = new URL(request.url);
+    const app = pathname === LIMITED_PATH ? limited : bare;
+    const wanted = Number(searchParams.get("decisions"));
+    const headers = { [CLIENT_HEADER]: "203.0.113.1" };
+    const startedAt = Date.now();
+    let decisions = 0;
+    while (decisions < wanted && Date.now() - startedAt < LONGEST_MS) {
+      const response = await app.fetch(
+        new Request(`http://weir${LIMITED_PATH}`, { headers }),
+        env,
+        ctx,
+      );
+      if (!response.ok) return response;
+      decisions += 1;
+    }
+    return Response.json({ decisions });
+  },
+} satisfies ExportedHandler;

@@ -1,0 +1,32 @@
+import { Redis } from "@upstash/redis/cloudflare";
+import { Hono, type MiddlewareHandler } from "hono";
+import { RedisStore, rateLimiter } from "hono-rate-limiter";
+import { bindings, CLIENT_HEADER, LIMITED_PATH } from "./bindings.ts";
+import { forward } from "./forward.ts";
+
+/**
+ * `hono-rate-limiter` with its RedisStore over `@upstash/redis`, as its documentation has it, but
+ * made with the first request: the store loads its scripts when it is made, which a Worker may not
+ * do outside of a request.
+ *
+ * https://honohub.dev/docs/rate-limiter/stores/redis
+ */
+let limiter: MiddlewareHandler | undefined;
+
+function createLimiter(): MiddlewareHandler {
+  return rateLimiter({
+    windowMs: Number(bindings.WINDOW_SECONDS) * 1000,
+    limit: Number(bindings.LIMIT),
+    keyGenerator: (c) => c.req.header(CLIENT_HEADER) ?? "",
+    store: new RedisStore({ client: Redis.fromEnv(bindings) }),
+  });
+}
+
+const app = new Hono();
+app.use(LIMITED_PATH, (c, next) => {
+  limiter ??= createLimiter();
+  return limiter(c, next);
+});
+app.all("*", ({ req }) => forward(req.raw));
+
+export default app;

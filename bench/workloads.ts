@@ -1,0 +1,54 @@
+import { clientAddress, LIMITED_PATH, type Outgoing } from "./clients.ts";
+import { zipf } from "./zipf.ts";
+
+/** Who sends how much, as fast as 16 connections take it. */
+export type Workload = {
+  name: string;
+  title: string;
+  /** Requests that each client has in a window. */
+  limit: number;
+  /** How many requests are sent, in a whole run and in a quick one. */
+  count: { full: number; quick: number };
+  /** The index of the client of each request; a round's own. */
+  clients(count: number, round: number): number[];
+};
+
+const ZIPF_EXPONENT = 1.1;
+
+export const WORKLOADS: readonly Workload[] = [
+  {
+    name: "hot",
+    title: "one hot key under its limit",
+    limit: 10_000,
+    count: { full: 3000, quick: 300 },
+    clients: (count) => Array.from({ length: count }, () => 0),
+  },
+  {
+    name: "zipf-1k",
+    title: "1,000 keys, Zipf 1.1, limit 50",
+    limit: 50,
+    count: { full: 3000, quick: 500 },
+    clients: (count, seed) => zipf({ keys: 1000, exponent: ZIPF_EXPONENT, count, seed }),
+  },
+  {
+    name: "zipf-100k",
+    title: "100,000 keys, Zipf 1.1, limit 50",
+    limit: 50,
+    count: { full: 1500, quick: 300 },
+    clients: (count, seed) => zipf({ keys: 100_000, exponent: ZIPF_EXPONENT, count, seed }),
+  },
+  {
+    name: "abuser",
+    title: "one abuser, limit 100",
+    limit: 100,
+    count: { full: 3000, quick: 500 },
+    clients: (count) => Array.from({ length: count }, () => 0),
+  },
+];
+
+/** The requests of one round. */
+export function requestsOf(workload: Workload, count: number, round: number): Outgoing[] {
+  return workload
+    .clients(count, round)
+    .map((index) => ({ client: clientAddress(round, index), path: LIMITED_PATH }));
+}

@@ -1,0 +1,34 @@
+/**
+ * Remembers results of late, by the text that they were worked out from: `max` of them at most, of
+ * which the less recent half is forgotten at a time. A flood of new texts costs what it would cost
+ * without.
+ */
+export class Recent<Result> {
+  readonly #half: number;
+  #young = new Map<string, Result>();
+  #old = new Map<string, Result>();
+
+  constructor(max: number) {
+    this.#half = max / 2;
+  }
+
+  get size(): number {
+    return this.#young.size + this.#old.size;
+  }
+
+  get(text: string): Result | undefined {
+    const young = this.#young.get(text);
+    if (young !== undefined) return young;
+    const old = this.#old.get(text);
+    if (old !== undefined) this.set(text, old);
+    return old;
+  }
+
+  set(text: string, result: Result): void {
+    if (this.#young.size >= this.#half) {
+      this.#old = this.#young;
+      this.#young = new Map();
+    }
+    this.#young.set(text, result);
+  }
+}

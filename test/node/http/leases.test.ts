@@ -1,0 +1,169 @@
+import { randomUUID } from "node:crypto";
+import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
+import type {} from "../../../dev/provided-redis.ts";
+import { startUpstashRest, type UpstashRest } from "../../../dev/upstash-rest.ts";
+import type { ConfigInput } from "../../../src/config/index.ts";
+import { type Answer, send } from "../support/client.ts";
+import { type Origin, startOrigin } from "../support/origin.ts";
+import { limitsOf, policiesOf } from "../support/quota-fields.ts";
+import { type RunningWorker, startWorker } from "../support/worker.ts";
+
+// A window that does not end while the tests run: the day begins twelve hours from now.
+const start = new Date(Date.now() - 12 * 3_600_000).toISOString();
+const day = { window: "1d", start } as const;
+const RULES: ConfigInput["rules"] = [
+  { name: "hot", match: { paths: ["/hot"] }, limit: 100_000, ...day },
+  { name: "falling", match: { paths: ["/falling"] }, limit: 60, ...day },
+  { name: "rush", match: { paths: ["/rush"] }, limit: 100, ...day },
+  { name: "asked", match: { paths: ["/asked"] }, limit: 1000, ...day, lease: false },
+  { name: "login", match: { paths: ["/login"] }, limit: 2, ...day },
+  { name: "strict", match: { paths: ["/strict"] }, limit: 2, ...day, lease: false },
+  { name: "client", match: { paths: ["/both"] }, limit: 3, ...day },
+  { name: "everyone", match: { paths: ["/both"] }, key: "global", limit: 1000, ...day },
+  { name: "trial", match: { paths: ["/both"] }, limit: 500, ...day, mode: "shadow" },
+];
+
+const redis = inject("redis");
+let origin: Origin;
+let rest: UpstashRest;
+let worker: RunningWorker;
+
+beforeAll(async () => {
+  origin = await startOrigin();
+  rest = await startUpstashRest({ redis });
+});
+
+afterAll(async () => {
+  await rest.stop();
+  await origin.stop();
+});
+
+function sendTo(path: string, client = "203.0.113.1"): Promise<Answer> {
+  return send(worker.url, path, { headers: { "CF-Connecting-IP": client } });
+}
+
+/** The answers to requests one after the other, and the calls over REST that they took. */
+async function sendSome(count: number, path: string, client?: string) {
+  const before = rest.calls();
+  const answers: Answer[] = [];
+  for (let sent = 0; sent < count; sent++) answers.push(await sendTo(path, client));
+  return { answers, calls: rest.calls() - before };
+}
+
+function restOf(policy: string) {
+  return ({ headers }: Pick<Answer, "headers">): number =>
+    Number(limitsOf(headers).find(({ name }) => name === policy)?.r);
+}
+
+/** Falls by one each: `from`, `from` - 1, … */
+function countdown(from: number, count: number): number[] {
+  return Array.from({ length: count }, (_, index) => from - index);
+}
+
+describe.each(["redis", "edge"] as const)("over Redis, by the clock %s", (clock) => {
+  beforeAll(async () => {
+    const config = { rules: RULES, clock, timeoutMs: 10_000, prefix: `leases-${randomUUID()}` };
+    worker = await startWorker({
+      config,
+      vars: {
+        ORIGIN_URL: origin.url,
+        UPSTASH_REDIS_REST_URL: rest.url,
+        UPSTASH_REDIS_REST_TOKEN: rest.token,
+      },
+    });
+    // Redis knows the script from here on.
+    await sendTo("/hot", "203.0.113.99");
+  });
+
+  afterAll(async () => {
+    await worker.stop();
+  });
+
+  it("a busy client takes far fewer calls than requests", async () => {
+    const { answers, calls } = await sendSome(300, "/hot");
+    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
+    expect(calls).toBeLessThan(60);
+    expect(calls).toBeGreaterThan(1);
+  });
+
+  it("clients that come once take one call each", async () => {
+    let calls = 0;
+    for (let host = 1; host <= 9; host++) {
+      calls += (await sendSome(1, "/hot", `198.51.100.${host}`)).calls;
+    }
+    expect(calls).toBe(9);
+  });
+
+  it("r falls by one with each request of a client, down to 0", async () => {
+    const { answers } = await sendSome(61, "/falling");
+    expect(answers.map(({ status }) => status)).toEqual([...Array(60).fill(200), 429]);
+    expect(answers.map(restOf("falling"))).toEqual([...countdown(59, 60), 0]);
+    for (const { headers } of answers) {
+      expect(policiesOf(headers)).toEqual([{ name: "falling", q: 60, w: 86_400 }]);
+      const [limit] = limitsOf(headers);
+      expect(limit?.t).toBeGreaterThan(3600);
+      expect(limit?.t).toBeLessThanOrEqual(86_400);
+    }
+  });
+
+  it("exactly the limit is admitted of 400 requests at once", async () => {
+    const before = origin.received.length;
+    const answers = await Promise.all(Array.from({ length: 400 }, () => sendTo("/rush")));
+    const { answers: late } = await sendSome(20, "/rush");
+    const passed = [...answers, ...late].filter(({ status }) => status === 200);
+    expect(passed).toHaveLength(100);
+    expect(origin.received).toHaveLength(before + 100);
+    for (const each of passed) {
+      expect(restOf("rush")(each)).toBeGreaterThanOrEqual(0);
+      expect(restOf("rush")(each)).toBeLessThan(100);
+    }
+    for (const { status, headers } of answers) {
+      if (status === 429) expect(headers["retry-after"]).toMatch(/^[1-9]\d*$/);
+    }
+  }, 20_000);
+
+  it("a rule with lease: false asks every time, and its figures are the store's", async () => {
+    const { answers, calls } = await sendSome(30, "/asked");
+    expect(calls).toBe(30);
+    expect(answers.map(restOf("asked"))).toEqual(countdown(999, 30));
+  });
+
+  it.each([
+    { path: "/login", policy: "login" },
+    { path: "/strict", policy: "strict" },
+  ])("a denial of $path from memory has all that the store's has", async ({ path, policy }) => {
+    const { answers, calls } = await sendSome(3, path);
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 429]);
+    expect(calls).toBe(3);
+    const more = await sendSome(9, path);
+    expect(more.calls).toBe(0);
+    const first = answers[2] as Answer;
+    for (const { status, headers, body } of more.answers) {
+      expect(status).toBe(429);
+      expect(Object.keys(headers).sort()).toEqual(Object.keys(first.headers).sort());
+      expect(headers["retry-after"]).toMatch(/^\d+$/);
+      const wait = Number(headers["retry-after"]);
+      expect(Math.abs(wait - Number(first.headers["retry-after"]))).toBeLessThan(60);
+      expect(limitsOf(headers)).toEqual([{ name: policy, r: 0, t: wait }]);
+      expect(policiesOf(headers)).toEqual(policiesOf(first.headers));
+      expect(JSON.parse(body.toString())).toEqual(JSON.parse(first.body.toString()));
+    }
+  });
+
+  it("one client's denial from memory charges nobody else, and tells of every policy", async () => {
+    const client = "203.0.113.7";
+    const { answers } = await sendSome(4, "/both", client);
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 429]);
+    const more = await sendSome(9, "/both", client);
+    for (const { status, headers } of more.answers) {
+      expect(status).toBe(429);
+      expect(limitsOf(headers)).toMatchObject([
+        { name: "client", r: 0 },
+        { name: "everyone", r: 997 },
+      ]);
+    }
+    const { answers: others } = await sendSome(3, "/both", "203.0.113.8");
+    expect(others.map(restOf("everyone"))).toEqual([996, 995, 994]);
+    expect(others.map(restOf("client"))).toEqual([2, 1, 0]);
+  });
+});

@@ -1,0 +1,105 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { withDeadline } from "../../../src/stores/deadline.ts";
+import { memoryStore } from "../../../src/stores/memory.ts";
+import type { Store } from "../../../src/stores/store.ts";
+import { StoreError } from "../../../src/stores/store-error.ts";
+import { counter } from "../../suite/counters.ts";
+import { storeSuite } from "../../suite/store-suite.ts";
+
+storeSuite("with a deadline", () => withDeadline(memoryStore(), 1000));
+
+const calls: [string, (store: Store) => Promise<unknown>][] = [
+  ["a decision", (store) => store.decide([[counter()]])],
+  ["an adjustment", (store) => store.adjust([counter()])],
+  ["a reset", (store) => store.reset([counter()])],
+];
+
+/** A store that answers nothing until it is told to. */
+function silent() {
+  const { promise, resolve, reject } = Promise.withResolvers<never>();
+  const answer = () => promise;
+  return { store: { decide: answer, adjust: answer, reset: answer }, resolve, reject };
+}
+
+describe.each(calls)("with a deadline, %s", (_, call) => {
+  beforeEach(() => {
+    vi.useFakeTimers();
+  });
+
+  afterEach(() => {
+    vi.useRealTimers();
+  });
+
+  it("is late when there is no answer by the deadline, and not before", async () => {
+    const { store } = silent();
+    const settled = vi.fn();
+    const outcome = call(withDeadline(store, 250)).catch((error) => error);
+    outcome.then(settled);
+    await vi.advanceTimersByTimeAsync(249);
+    expect(settled).not.toHaveBeenCalled();
+    await vi.advanceTimersByTimeAsync(1);
+    const error = await outcome;
+    expect(error).toBeInstanceOf(StoreError);
+    expect(error).toMatchObject({ failure: "late", message: "no decision within 250 ms" });
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  it("is answered as by the store, a millisecond before it would be late", async () => {
+    const { store, resolve } = silent();
+    const outcome = call(withDeadline(store, 250));
+    await vi.advanceTimersByTimeAsync(249);
+    resolve("the answer" as never);
+    expect(await outcome).toBe("the answer");
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  it("fails as the store does", async () => {
+    const { store, reject } = silent();
+    const outcome = call(withDeadline(store, 250));
+    const failure = new StoreError("refused", "no");
+    reject(failure);
+    await expect(outcome).rejects.toBe(failure);
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  it("stays late when the store answers or fails afterwards", async () => {
+    for (const end of ["resolve", "reject"] as const) {
+      const { store, ...ends } = silent();
+      const outcome = call(withDeadline(store, 250)).catch((error) => error);
+      await vi.advanceTimersByTimeAsync(250);
+      ends[end](new Error("too late") as never);
+      expect(await outcome).toMatchObject({ failure: "late" });
+    }
+  });
+
+  it("has a deadline of its own", async () => {
+    const { store } = silent();
+    const limited = withDeadline(store, 250);
+    const [first, second] = [vi.fn(), vi.fn()];
+    call(limited).catch(first);
+    await vi.advanceTimersByTimeAsync(100);
+    call(limited).catch(second);
+    await vi.advanceTimersByTimeAsync(150);
+    expect([first.mock.calls.length, second.mock.calls.length]).toEqual([1, 0]);
+    await vi.advanceTimersByTimeAsync(100);
+    expect(second).toHaveBeenCalledTimes(1);
+  });
+});
+
+describe("a store with a deadline", () => {
+  it("is asked for exactly what it was", async () => {
+    const memory = memoryStore();
+    const asked = vi.spyOn(memory, "decide");
+    const adjusted = vi.spyOn(memory, "adjust");
+    const emptied = vi.spyOn(memory, "reset");
+    const limited = withDeadline(memory, 1000);
+    const quota = counter();
+    const unused = [{ counter: quota, quota: 1, window: 5 }];
+    await limited.decide([[quota]], 7, unused);
+    await limited.adjust([quota], 8);
+    await limited.reset([quota], 9);
+    expect(asked).toHaveBeenCalledExactlyOnceWith([[quota]], 7, unused);
+    expect(adjusted).toHaveBeenCalledExactlyOnceWith([quota], 8);
+    expect(emptied).toHaveBeenCalledExactlyOnceWith([quota], 9);
+  });
+});
