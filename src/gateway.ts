@@ -6,7 +6,7 @@ import { limitedResponse, undecidedResponse } from "./http/responses.ts";
 import { chargesLater } from "./limiter/counters.ts";
 import type { Allowed, Decision, Quota } from "./limiter/decision.ts";
 import { createLimiter, undecided } from "./limiter/limiter.ts";
-import { reportShadow, reportUndecided } from "./report.ts";
+import { COUNTED_HERE, reportBreaker, reportShadow, reportUndecided } from "./report.ts";
 import { canonicalRequest } from "./request/canonical-request.ts";
 import type { CustomKeys } from "./request/custom-key.ts";
 import { createMatcher } from "./request/matcher.ts";
@@ -30,7 +30,11 @@ export type Gateway = (request: Request, forward?: Forward) => Promise<Response>
 export function createGateway(config: Config, settings: Settings, keys: CustomKeys = {}): Gateway {
   const matchRules = createMatcher(config.rules, config.caseSensitivePaths);
   const identify = createIdentifier(config, settings, keys);
-  const limiter = createLimiter(config, createStore(settings.store, config));
+  const limiter = createLimiter(
+    config,
+    createStore(settings.store, { ...config, onBreaker: reportBreaker }),
+    settings.floor,
+  );
   const forwardToOrigin = createForward(settings.origin);
 
   /** Without a decision no rule is about the request. Never rejects. */
@@ -66,12 +70,14 @@ export function createGateway(config: Config, settings: Settings, keys: CustomKe
         return forward(request);
       case "allowed": {
         reportShadow(decision.shadow);
+        if (decision.local) reportUndecided(decision.local, COUNTED_HERE);
         const response = await forward(request);
         const quotas = await settle(subjects, decision, response);
         return withQuotas(response, quotas, config);
       }
       case "limited":
         reportShadow(decision.shadow);
+        if (decision.local) reportUndecided(decision.local, COUNTED_HERE);
         return limitedResponse(request, decision, config.headers);
       case "undecided":
         reportUndecided(decision);

@@ -1,18 +1,30 @@
 import type { Shadow, Undecided } from "./limiter/decision.ts";
+import type { BreakerState } from "./stores/breaker.ts";
 
 // What operators see in `wrangler tail`: lines of JSON, without keys, addresses or secrets.
 
 /** Outages are told at most this often by an isolate, in milliseconds. */
 const OUTAGE_INTERVAL_MS = 10_000;
 
+/** What becomes of undecided requests with `onError: "local"`. */
+export const COUNTED_HERE = "counted here";
+
 let lastOutageAt = Number.NEGATIVE_INFINITY;
 
-/** Says that the store could not decide, and why. */
-export function reportUndecided({ cause, detail, open }: Undecided): void {
+/** Says that the store could not decide, why, and what became of the requests. */
+export function reportUndecided(
+  { cause, detail, open }: Undecided,
+  requests = open ? "pass" : "503",
+): void {
   const now = Date.now();
   if (now - lastOutageAt < OUTAGE_INTERVAL_MS) return;
   lastOutageAt = now;
-  log("error", "undecided", { cause, detail, requests: open ? "pass" : "503" });
+  log("error", "undecided", { cause, detail, requests });
+}
+
+/** Says that the store is left alone from now on, or asked again. */
+export function reportBreaker(state: BreakerState): void {
+  log(state === "open" ? "error" : "log", "breaker", { state });
 }
 
 /** Says which policies of rules in shadow mode would have denied a request. */

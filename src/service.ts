@@ -6,7 +6,13 @@ import { type Env, readSettings } from "./config/settings.ts";
 import { RateLimitError } from "./limit-error.ts";
 import type { Decision, Quota, Undecided } from "./limiter/decision.ts";
 import { createLimiter, type Limiter, undecided } from "./limiter/limiter.ts";
-import { reportMisconfigured, reportShadow, reportUndecided } from "./report.ts";
+import {
+  COUNTED_HERE,
+  reportBreaker,
+  reportMisconfigured,
+  reportShadow,
+  reportUndecided,
+} from "./report.ts";
 import { type GivenKey, givenIdentity } from "./request/given-identity.ts";
 import type { Subject } from "./request/subject.ts";
 import { createStore } from "./stores/create-store.ts";
@@ -61,7 +67,7 @@ export interface LimitDenied {
 
 /** The store could not decide, so the rule's `onError` did. There are no figures to tell. */
 export interface LimitUndecided {
-  /** True for a rule that is `open`, false for one that is `closed`. */
+  /** True for a rule that is `open`, false for one that is `closed`; of one that is `local`, either. */
   ok: boolean;
   /** Why; see `{"weir":"undecided"}` in the log for more. */
   undecided: Undecided["cause"];
@@ -151,9 +157,13 @@ const limiters = new WeakMap<Config, Limiter>();
 function limiterFor(config: Config, env: Env): Limiter {
   const known = limiters.get(config);
   if (known) return known;
-  const { store } = readSettings(config, env);
+  const { store, floor } = readSettings(config, env);
   if (store.kind === "misconfigured") reportMisconfigured(store.fault);
-  const limiter = createLimiter(config, createStore(store, config));
+  const limiter = createLimiter(
+    config,
+    createStore(store, { ...config, onBreaker: reportBreaker }),
+    floor,
+  );
   limiters.set(config, limiter);
   return limiter;
 }
@@ -215,6 +225,13 @@ async function giveBack(limiter: Limiter, subject: Subject, cost: number): Promi
 }
 
 function answer(decision: Decision, rule: string, throws: boolean): LimitResult {
+  if (decision.outcome !== "undecided" && decision.local) {
+    const { outcome, local } = decision;
+    reportUndecided(local, COUNTED_HERE);
+    if (throws && decision.outcome === "limited")
+      throw new RateLimitError(rule, decision.retryAfterMs);
+    return { ok: outcome === "allowed", undecided: local.cause };
+  }
   switch (decision.outcome) {
     case "allowed": {
       const { shadow, honouredAfterMs } = decision;

@@ -43,6 +43,12 @@ const Key = v.pipe(
   }),
 );
 
+const SHARE = "a number above 0, at most 1";
+const LocalShare = v.pipe(v.number(SHARE), v.gtValue(0, SHARE), v.maxValue(1, SHARE));
+
+/** One isolate seldom sees more than a part of a client's requests. */
+const DEFAULT_LOCAL_SHARE = 0.25;
+
 /** Where windows begin: for all clients at one time, or for each at one drawn from its key. */
 type Start = { readonly spread: boolean; readonly startMs: number };
 
@@ -59,7 +65,8 @@ const RuleFields = fields({
   exempt: v.optional(ExemptSchema),
   ban: v.optional(Duration),
   mode: v.optional(oneOf("enforce", "shadow"), "enforce"),
-  onError: v.optional(oneOf("open", "closed"), "open"),
+  onError: v.optional(oneOf("open", "closed", "local"), "open"),
+  localShare: v.optional(LocalShare),
   lease: v.optional(v.union([v.literal("auto"), v.literal(false)], '"auto", false'), "auto"),
   retryJitter: v.optional(Duration),
   response: v.optional(ResponseSchema),
@@ -121,12 +128,22 @@ const shardsFitLimits = v.rawCheck<RuleFields>(({ dataset, addIssue }) => {
   });
 });
 
+/** It says nothing of a rule that is never counted in an isolate. */
+const localShareIsUsed = v.rawCheck<RuleFields>(({ dataset, addIssue }) => {
+  if (!dataset.typed) return;
+  const { localShare, onError } = dataset.value;
+  if (localShare === undefined || onError === "local") return;
+  const path: [v.ObjectPathItem] = [pathTo(dataset.value, "localShare")];
+  addIssue({ path, input: localShare, message: 'only beside onError: "local"' });
+});
+
 export const RuleSchema = v.pipe(
   RuleFields,
   oneWayToLimit(),
   extrasFitLimit(),
   paramsExist,
   shardsFitLimits,
+  localShareIsUsed,
   v.transform((rule) => {
     const { name, match, key, mode, onError, response, shards, cost, exempt } = rule;
     const { spread, startMs } = rule.start;
@@ -154,6 +171,8 @@ export const RuleSchema = v.pipe(
       banMs: rule.ban && rule.ban * 1000,
       mode,
       onError,
+      /** The part of each limit that one isolate admits by itself, with `onError: "local"`. */
+      localShare: rule.localShare ?? DEFAULT_LOCAL_SHARE,
       /** Whether an isolate may take quota in blocks and decide by itself. */
       lease: rule.lease === "auto",
       /** Retry-After is put off by up to this, so that not all who were denied return at once. */

@@ -1,5 +1,6 @@
 import * as v from "valibot";
 import { fields, integer, isRecord, oneOf, parsed } from "./fields.ts";
+import { FloorSchema } from "./floor.ts";
 import { JwtSchema } from "./jwt.ts";
 import { OriginSchema } from "./origin.ts";
 import { pathTo, pathToItem } from "./quota.ts";
@@ -47,6 +48,7 @@ const ConfigFields = fields({
   ipv6Prefix: v.optional(integer(1, 128), 64),
   caseSensitivePaths: v.optional(v.boolean("true or false"), false),
   jwt: v.optional(JwtSchema),
+  floor: v.optional(FloorSchema),
 });
 
 /**

@@ -30,6 +30,8 @@ export type OriginSettings =
 export interface Settings {
   readonly store: StoreSettings;
   readonly origin: OriginSettings;
+  /** Cloudflare's own limiter, if the configuration names it and it is there. */
+  readonly floor?: RateLimit;
   /** What the secrets hold that the configuration names, by their names; those that are set. */
   readonly secrets: ReadonlyMap<string, string>;
   /** What is wrong beside store and origin, and what comes of it. Holds no secret. */
@@ -50,7 +52,19 @@ export function readSettings(config: Config, env: Env): Settings {
   const faults = [...names]
     .filter(([name]) => !secrets.has(name))
     .map(([name, consequence]) => `${name} is not set: ${consequence}`);
-  return { store: readStore(config, env), origin: readOrigin(config, env), secrets, faults };
+  const floor = readFloor(config, env);
+  if (config.floor && !floor) faults.push(noFloor(config.floor.binding));
+  const [store, origin] = [readStore(config, env), readOrigin(config, env)];
+  return { store, origin, secrets, faults, ...(floor && { floor }) };
+}
+
+function readFloor({ floor }: Config, env: Env): RateLimit | undefined {
+  const binding = floor && env[floor.binding];
+  return isObject(binding) && "limit" in binding ? (binding as RateLimit) : undefined;
+}
+
+function noFloor(binding: string): string {
+  return `no rate limiter is bound as ${binding}: without the store, isolates count alone; add it to wrangler.toml`;
 }
 
 /** The secrets that a configuration names, each with what comes of it when it is not set. */

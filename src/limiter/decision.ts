@@ -31,6 +31,8 @@ export interface Allowed {
   readonly shadow: Shadow;
   /** Milliseconds until all that was reserved is honoured; 0 when nothing was. */
   readonly honouredAfterMs: number;
+  /** Why this isolate decided alone (`onError: "local"`), if it did. Then there are no quotas. */
+  readonly local?: Undecided;
 }
 
 export interface Limited {
@@ -41,6 +43,8 @@ export interface Limited {
   readonly retryAfterMs: number;
   /** The first rule, in the order of the rules, that had no room. */
   readonly rule: Rule;
+  /** Why this isolate decided alone (`onError: "local"`), if it did. */
+  readonly local?: Undecided;
 }
 
 export interface Undecided {

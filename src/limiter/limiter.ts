@@ -1,11 +1,12 @@
 import type { Rule } from "../config/rule.ts";
 import type { Config } from "../config/schema.ts";
-import { hasRoom, roomAfterMs } from "../engine/fixed-window.ts";
 import type { Subject } from "../request/subject.ts";
 import type { GroupAnswer, Store, Verdict } from "../stores/store.ts";
 import { StoreError } from "../stores/store-error.ts";
 import { type Ask, allEntriesOf, chargesLater, type Entry, entriesOf } from "./counters.ts";
 import type { Decision, Quota, Undecided } from "./decision.ts";
+import { createFallback, type Floor } from "./fallback.ts";
+import { isViolated, quotasOf } from "./quotas.ts";
 
 /** What an origin's response says about what a request cost. */
 export interface Outcome {
@@ -40,8 +41,10 @@ export interface Limiter {
   reset(subject: Subject): Promise<void>;
 }
 
-export function createLimiter(config: Config, store: Store): Limiter {
+/** @param floor what `onError: "local"` asks beside its own counters */
+export function createLimiter(config: Config, store: Store, floor?: Floor): Limiter {
   const { prefix } = config;
+  const fallback = createFallback(config, floor);
   const time = () => (config.clock === "edge" ? Date.now() : undefined);
 
   async function adjust(entries: readonly Entry[]): Promise<Quota[]> {
@@ -66,10 +69,9 @@ export function createLimiter(config: Config, store: Store): Limiter {
         const verdict = await store.decide(groups, time());
         return decisionOf(verdict, live, trial);
       } catch (error) {
-        return undecided(
-          error,
-          subjects.map(({ rule }) => rule),
-        );
+        const rules = subjects.map(({ rule }) => rule);
+        const failure = undecided(error, rules);
+        return fallback.covers(rules) ? fallback.decide(subjects, failure, ask) : failure;
       }
     },
 
@@ -80,7 +82,10 @@ export function createLimiter(config: Config, store: Store): Limiter {
         .filter(({ cost }) => cost > 0)
         .flatMap(({ subject, cost }) => entriesOf(subject, prefix, { cost }));
       if (entries.length === 0) return [];
-      const quotas = await adjust(entries);
+      const quotas = await adjust(entries).catch(async (error) => {
+        await fallback.charge(entries);
+        throw error;
+      });
       return quotas.filter((_, index) => (entries[index] as Entry).rule.mode === "enforce");
     },
 
@@ -130,35 +135,6 @@ function costOf({ cost, countStatus }: Rule, { status, headers }: Outcome): numb
   if (typeof cost === "number") return cost;
   const told = headers.get(cost.header)?.trim() ?? "";
   return /^\d{1,15}$/.test(told) ? Number(told) : 1;
-}
-
-/** What is known of each policy. */
-function quotasOf(
-  entries: readonly Entry[],
-  { admitted, tallies }: GroupAnswer,
-  now: number,
-): Quota[] {
-  return entries.flatMap(({ window, capacity, counter }, index): Quota | never[] => {
-    const { policy, limit, windowMs } = window;
-    const tally = tallies[index];
-    if (!tally) return [];
-    const { count, resetMs, banMs } = tally;
-    return {
-      policy,
-      limit,
-      windowMs,
-      remaining: banMs > 0 ? 0 : Math.max(0, capacity - count),
-      resetMs,
-      resetAt: now + resetMs,
-      violated: !admitted && (banMs > 0 || !hasRoom(counter, count)),
-      retryAfterMs: Math.max(banMs, roomAfterMs(counter, tally, capacity)),
-      honouredAfterMs: roomAfterMs({ ...counter, cost: 0 }, tally, capacity),
-    };
-  });
-}
-
-function isViolated({ violated }: Quota): boolean {
-  return violated;
 }
 
 /**

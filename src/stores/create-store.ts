@@ -1,6 +1,7 @@
 import { waitUntil } from "cloudflare:workers";
 import type { Config } from "../config/schema.ts";
 import type { StoreSettings } from "../config/settings.ts";
+import { type BreakerState, withBreaker } from "./breaker.ts";
 import type { CounterObject } from "./counter-object.ts";
 import { withDeadline } from "./deadline.ts";
 import { denialCache } from "./denial-cache.ts";
@@ -11,17 +12,22 @@ import type { Store } from "./store.ts";
 import { StoreError } from "./store-error.ts";
 import { upstashStore } from "./upstash.ts";
 
+export interface StoreOptions extends Pick<Config, "clock" | "prefix" | "timeoutMs"> {
+  /** Is told when the store is no longer asked, and when it is again. */
+  readonly onBreaker?: (state: BreakerState) => void;
+}
+
 /** The store that the settings ask for; one that cannot be had decides nothing. */
-export function createStore(settings: StoreSettings, config: Config): Store {
-  const { clock, prefix, timeoutMs } = config;
+export function createStore(settings: StoreSettings, options: StoreOptions): Store {
+  const { clock, prefix, timeoutMs } = options;
   switch (settings.kind) {
     case "upstash": {
       const { url, token } = settings;
-      return atEdge(upstashStore({ url, token, clock, timeoutMs }), timeoutMs);
+      return atEdge(upstashStore({ url, token, clock, timeoutMs }), options);
     }
     case "durable-object": {
       const namespace = settings.namespace as DurableObjectNamespace<CounterObject>;
-      return atEdge(durableObjectStore({ namespace, prefix, timeoutMs }), timeoutMs);
+      return atEdge(durableObjectStore({ namespace, prefix, timeoutMs }), options);
     }
     case "memory":
       return memoryStore();
@@ -34,7 +40,14 @@ export function createStore(settings: StoreSettings, config: Config): Store {
   }
 }
 
-/** A store that is far away: asked no more often than needed, and not waited for too long. */
-function atEdge(store: Store, timeoutMs: number): Store {
-  return leases(denialCache(withDeadline(store, timeoutMs)), { timeoutMs, background: waitUntil });
+/**
+ * A store that is far away: asked no more often than needed, not waited for too long, and left alone
+ * while it is down.
+ */
+function atEdge(store: Store, { timeoutMs, onBreaker }: StoreOptions): Store {
+  const reliable = withBreaker(withDeadline(store, timeoutMs), {
+    timeoutMs,
+    ...(onBreaker && { onChange: onBreaker }),
+  });
+  return leases(denialCache(reliable), { timeoutMs, background: waitUntil });
 }

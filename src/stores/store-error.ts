@@ -6,6 +6,7 @@
  * - `refused`: it answered with an error (a wrong token, a quota reached, a failed script)
  * - `nonsense`: it answered with something else than was asked for
  * - `full`: it has no room for one more counter
+ * - `resting`: it was not asked, for it has failed a few times in a row
  * - `misconfigured`: it could not be set up
  */
 export type StoreFailure =
@@ -14,6 +15,7 @@ export type StoreFailure =
   | "refused"
   | "nonsense"
   | "full"
+  | "resting"
   | "misconfigured";
 
 /** Thrown by a store that could not decide. Its message holds no key and no secret. */

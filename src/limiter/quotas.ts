@@ -1,0 +1,33 @@
+import { hasRoom, roomAfterMs } from "../engine/fixed-window.ts";
+import type { GroupAnswer } from "../stores/store.ts";
+import type { Entry } from "./counters.ts";
+import type { Quota } from "./decision.ts";
+
+/** What is known of each policy. */
+export function quotasOf(
+  entries: readonly Entry[],
+  { admitted, tallies }: GroupAnswer,
+  now: number,
+): Quota[] {
+  return entries.flatMap(({ window, capacity, counter }, index): Quota | never[] => {
+    const { policy, limit, windowMs } = window;
+    const tally = tallies[index];
+    if (!tally) return [];
+    const { count, resetMs, banMs } = tally;
+    return {
+      policy,
+      limit,
+      windowMs,
+      remaining: banMs > 0 ? 0 : Math.max(0, capacity - count),
+      resetMs,
+      resetAt: now + resetMs,
+      violated: !admitted && (banMs > 0 || !hasRoom(counter, count)),
+      retryAfterMs: Math.max(banMs, roomAfterMs(counter, tally, capacity)),
+      honouredAfterMs: roomAfterMs({ ...counter, cost: 0 }, tally, capacity),
+    };
+  });
+}
+
+export function isViolated({ violated }: Quota): boolean {
+  return violated;
+}

@@ -1,0 +1,65 @@
+import type { Store } from "./store.ts";
+import { StoreError } from "./store-error.ts";
+
+/** Failures in a row after which a store is no longer asked. */
+export const FAILURES_TO_OPEN = 5;
+
+/** How long it is left alone then, and between probes, in milliseconds. */
+export const REST_MS = 1000;
+
+/** Whether a store is asked (`closed`), or left alone but for a probe now and then (`open`). */
+export type BreakerState = "closed" | "open";
+
+export interface BreakerOptions {
+  /** A probe that has not ended after this long is taken for lost, in milliseconds. */
+  readonly timeoutMs: number;
+  /** Is told of each change. */
+  readonly onChange?: (state: BreakerState) => void;
+  readonly clock?: () => number;
+}
+
+/**
+ * A circuit breaker: a store that failed a few times in a row is not asked for a while, so that an
+ * outage delays no more than those few requests, and does not keep a struggling store from recovering.
+ *
+ * While it is open, calls fail at once with `resting`. After {@link REST_MS} one call goes through as a
+ * probe, one at a time: its success closes the breaker, its failure lets the store rest again. It is
+ * about one isolate: what it keeps are three numbers, and a request never waits for another's probe.
+ */
+export function withBreaker(
+  store: Store,
+  { timeoutMs, onChange = () => {}, clock = Date.now }: BreakerOptions,
+): Store {
+  let failures = 0;
+  /** While open: when the next probe may go. A clock that goes back only makes it come later. */
+  let probeAt = 0;
+
+  async function through<Result>(call: () => Promise<Result>): Promise<Result> {
+    const isOpen = failures >= FAILURES_TO_OPEN;
+    if (isOpen) {
+      const now = clock();
+      if (now < probeAt && probeAt - now <= timeoutMs + REST_MS) {
+        throw new StoreError("resting", `not asked, after ${failures} failures in a row`);
+      }
+      // Until this one has ended, or is taken for lost, nobody else probes.
+      probeAt = now + timeoutMs;
+    }
+    try {
+      const result = await call();
+      if (failures >= FAILURES_TO_OPEN) onChange("closed");
+      failures = 0;
+      return result;
+    } catch (error) {
+      failures += 1;
+      if (failures >= FAILURES_TO_OPEN) probeAt = clock() + REST_MS;
+      if (failures === FAILURES_TO_OPEN) onChange("open");
+      throw error;
+    }
+  }
+
+  return {
+    decide: (groups, now, unused) => through(() => store.decide(groups, now, unused)),
+    adjust: (counters, now) => through(() => store.adjust(counters, now)),
+    reset: (counters, now) => through(() => store.reset(counters, now)),
+  };
+}
