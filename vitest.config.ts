@@ -13,7 +13,11 @@ export default defineConfig({
       },
       {
         extends: true,
-        test: { name: "node", environment: "node", include: ["test/node/**/*.test.ts"] },
+        test: {
+          name: "node",
+          environment: "node",
+          include: ["test/{node,chaos,evasion}/**/*.test.ts"],
+        },
       },
     ],
   },

@@ -2,16 +2,20 @@ import type { Command } from "commander";
 import ipaddr from "ipaddr.js";
 import { type LoadedConfig, loadConfig } from "./load-config.ts";
 import { ruleTable } from "./rule-table.ts";
+import { warningsOf } from "./warnings/all.ts";
+import type { Warning } from "./warnings/warning.ts";
 
 interface CheckOptions {
   readonly config: string;
   readonly json?: true;
+  readonly strict?: true;
 }
 
 /**
  * `check`: says whether a configuration is good, and ends with 0 if so and with 1 if not. Everything
  * that is wrong is printed at once. A good one is shown as Weir reads it, since a rule can be valid
- * and still not be the one that was meant.
+ * and still not be the one that was meant; beside it, the ways around it that are left. Those fail
+ * nothing unless that is asked for: a deploy is not to wait for them.
  */
 export function addCheckCommand(program: Command): void {
   program
@@ -19,18 +23,21 @@ export function addCheckCommand(program: Command): void {
     .description("Checks the rules: prints every fault at once, or the rules as Weir reads them.")
     .option("--config <file>", "a .ts, .js, .mjs or .json file", "weir.config.ts")
     .option("--json", "print JSON")
-    .action(async ({ config: file, json }: CheckOptions) => {
+    .option("--strict", "end with 1 also when there are warnings")
+    .action(async ({ config: file, json, strict }: CheckOptions) => {
       const loaded = await loadConfig(file);
-      if (json) console.log(JSON.stringify(toJson(file, loaded), writable, 2));
-      else printText(file, loaded);
-      process.exitCode = loaded.kind === "valid" ? 0 : 1;
+      const warnings = loaded.kind === "valid" ? await warningsOf(loaded.config, file) : [];
+      if (json) console.log(JSON.stringify(toJson(file, loaded, warnings), writable, 2));
+      else printText(file, loaded, warnings);
+      const isGood = loaded.kind === "valid" && !(strict && warnings.length > 0);
+      process.exitCode = isGood ? 0 : 1;
     });
 }
 
-function toJson(file: string, loaded: LoadedConfig): object {
+function toJson(file: string, loaded: LoadedConfig, warnings: readonly Warning[]): object {
   switch (loaded.kind) {
     case "valid":
-      return { ok: true, config: file, rules: loaded.config.rules };
+      return { ok: true, config: file, rules: loaded.config.rules, warnings };
     case "faulty":
       return { ok: false, config: file, faults: loaded.faults };
     case "unreadable":
@@ -47,7 +54,7 @@ function writable(_key: string, value: unknown): unknown {
   return value;
 }
 
-function printText(file: string, loaded: LoadedConfig): void {
+function printText(file: string, loaded: LoadedConfig, warnings: readonly Warning[]): void {
   switch (loaded.kind) {
     case "valid": {
       const { rules } = loaded.config;
@@ -56,6 +63,7 @@ function printText(file: string, loaded: LoadedConfig): void {
         return;
       }
       console.log(`${file} is ok: ${counted(rules.length, "rule")}.\n\n${ruleTable(rules)}`);
+      if (warnings.length > 0) console.log(`\n${warningList(warnings)}`);
       return;
     }
     case "faulty": {
@@ -71,6 +79,14 @@ function printText(file: string, loaded: LoadedConfig): void {
     default:
       loaded satisfies never;
   }
+}
+
+function warningList(warnings: readonly Warning[]): string {
+  const lines = warnings.map(
+    ({ code, where, what, advice }) => `  ${code} (${where}): ${what}. ${advice}.`,
+  );
+  const headline = `${counted(warnings.length, "warning")}, explained in docs/security.md:`;
+  return [headline, ...lines].join("\n");
 }
 
 function counted(count: number, noun: string): string {

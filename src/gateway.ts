@@ -2,12 +2,12 @@ import type { Config } from "./config/schema.ts";
 import type { Settings } from "./config/settings.ts";
 import { appendQuotaFields } from "./http/fields.ts";
 import { createForward, type Forward } from "./http/forward.ts";
-import { limitedResponse, undecidedResponse } from "./http/responses.ts";
+import { badRequestResponse, limitedResponse, undecidedResponse } from "./http/responses.ts";
 import { chargesLater } from "./limiter/counters.ts";
 import type { Allowed, Decision, Quota } from "./limiter/decision.ts";
 import { createLimiter, undecided } from "./limiter/limiter.ts";
 import { COUNTED_HERE, reportBreaker, reportShadow, reportUndecided } from "./report.ts";
-import { canonicalRequest } from "./request/canonical-request.ts";
+import { canonicalRequest, isReadable } from "./request/canonical-request.ts";
 import type { CustomKeys } from "./request/custom-key.ts";
 import { createMatcher } from "./request/matcher.ts";
 import { createIdentifier, type Subject } from "./request/subject.ts";
@@ -52,10 +52,17 @@ export function createGateway(config: Config, settings: Settings, keys: CustomKe
   }
 
   /** What is left when a response has told what it cost. The response is there: no failure is its. */
-  async function settle(subjects: Subject[], { quotas }: Allowed, response: Response) {
+  async function settle(
+    subjects: Subject[],
+    { quotas, local }: Allowed,
+    response: Response,
+    decidedInMs: number,
+  ) {
     if (!subjects.some(({ rule }) => chargesLater(rule))) return quotas;
     try {
-      const charged = await limiter.settle(subjects, response);
+      const timeLeftMs = Math.max(0, config.timeoutMs - decidedInMs);
+      const after = { here: local !== undefined, timeLeftMs };
+      const charged = await limiter.settle(subjects, response, after);
       return quotas.map((quota) => charged.find(({ policy }) => policy === quota.policy) ?? quota);
     } catch (error) {
       reportUndecided(undecided(error, []));
@@ -64,7 +71,10 @@ export function createGateway(config: Config, settings: Settings, keys: CustomKe
   }
 
   return async function handle(request, forward = forwardToOrigin) {
+    if (!isReadable(request)) return badRequestResponse(request);
+    const startedAt = Date.now();
     const { subjects, decision } = await decideOn(request);
+    const decidedInMs = Date.now() - startedAt;
     switch (decision?.outcome) {
       case undefined:
         return forward(request);
@@ -72,7 +82,7 @@ export function createGateway(config: Config, settings: Settings, keys: CustomKe
         reportShadow(decision.shadow);
         if (decision.local) reportUndecided(decision.local, COUNTED_HERE);
         const response = await forward(request);
-        const quotas = await settle(subjects, decision, response);
+        const quotas = await settle(subjects, decision, response, decidedInMs);
         return withQuotas(response, quotas, config);
       }
       case "limited":

@@ -134,8 +134,12 @@ export abstract class WeirService extends WorkerEntrypoint<Env> {
     const { subject, limiter } = await find(this.config, this.env, rule, options);
     const shown = { ...subject, rule: { ...subject.rule, mode: "enforce" } } as const;
     const decision = await limiter.decide([shown], { cost: 0, checkOnly: true });
-    if (decision.outcome !== "undecided") return [...decision.quotas];
-    throw new Error(`The rule "${rule}" could not be read: ${decision.cause}, ${decision.detail}.`);
+    // What this isolate counts by itself is not what the client has used.
+    const failure = decision.outcome === "undecided" ? decision : decision.local;
+    if (failure) {
+      throw new Error(`The rule "${rule}" could not be read: ${failure.cause}, ${failure.detail}.`);
+    }
+    return "quotas" in decision ? [...decision.quotas] : [];
   }
 
   /**

@@ -42,8 +42,8 @@ function parseMethod(text: string): string | undefined {
   return /^[A-Za-z][A-Za-z0-9-]*$/.test(text) ? text.toUpperCase() : undefined;
 }
 
-/** Nothing, `*`, a parameter with or without a pattern, or a text that is none of these. */
-const SEGMENT = /^(\*|:\w+(\{.+\})?\??|(?!\.{1,2}$)[^:*?{}][^*?{}]*)?$/;
+/** Nothing, `*`, a parameter (not `__proto__`, which Hono's objects do not keep) with or without a pattern, or a text that is none of these. */
+const SEGMENT = /^(\*|:(?!__proto__\b)\w+(\{.+\})?\??|(?!\.{1,2}$)[^:*?{}][^*?{}]*)?$/;
 
 function parseRoute(text: string): string | undefined {
   if (!text.startsWith("/") || /[\s#\\]/.test(text.replace(/\{.*\}/g, ""))) return undefined;

@@ -17,15 +17,23 @@ export function parseAddress(text: string): Address | undefined {
   return ipaddr.IPv6.isValid(text) ? ipaddr.IPv6.parse(text) : undefined;
 }
 
-/** The IPv4 address within a mapped (RFC 4291), NAT64 (RFC 6052) or 6to4 (RFC 3056) address. */
+/**
+ * The IPv4 address within a mapped (RFC 4291), translated (RFC 2765), NAT64 (RFC 6052, RFC 8215),
+ * 6to4 (RFC 3056) or Teredo (RFC 4380) address. RFC 8215's network is each user's own to divide, so
+ * it is taken as in its most usual use, with the IPv4 address at the end.
+ */
 export function undisguised(address: Address): Address {
   const bytes = address.toByteArray();
   switch (address.range()) {
     case "ipv4Mapped":
+    case "rfc6145":
     case "rfc6052":
       return new ipaddr.IPv4(bytes.slice(12));
     case "6to4":
       return new ipaddr.IPv4(bytes.slice(2, 6));
+    case "teredo":
+      // Written with every bit turned, so that no careless router translates it.
+      return new ipaddr.IPv4(bytes.slice(12).map((byte) => byte ^ 0xff));
     default:
       return address;
   }

@@ -5,14 +5,17 @@ import { fields, integer, isRecord } from "./fields.ts";
 const FIELD_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 /** RFC 9110 field value in ASCII: a control character could end the field and begin another. */
 const FIELD_VALUE = /^[\t\x20-\x7e]*$/;
-/** Fields that Weir or the transport sets: a denial must not be cached, and says when to retry. */
+/**
+ * Fields that Weir or the transport sets, and those that would make a cache keep a denial: it must
+ * not be cached, and says when to retry.
+ */
 const RESERVED =
-  /^(retry-after|cache-control|vary|ratelimit.*|x-ratelimit-.*|access-control-.*|content-length|transfer-encoding|connection)$/i;
+  /^(retry-after|.*cache-control|surrogate-control|expires|vary|ratelimit.*|x-ratelimit-.*|access-control-.*|content-length|transfer-encoding|connection)$/i;
 
 const HEADERS = "an object of header names and values";
 const NAME = "the name of a header: letters, digits and -";
 const UNRESERVED =
-  "any header but those that are set anyway: Retry-After, Cache-Control, Vary, RateLimit-*, X-RateLimit-*, Access-Control-*, Content-Length, Transfer-Encoding, Connection";
+  "any header but those that are set anyway: Retry-After, Cache-Control and its like, Surrogate-Control, Expires, Vary, RateLimit-*, X-RateLimit-*, Access-Control-*, Content-Length, Transfer-Encoding, Connection";
 const VALUE = "a text of ASCII without line breaks";
 const BODY = "a text, or an object that can be written as JSON";
 

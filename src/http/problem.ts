@@ -21,7 +21,9 @@ export const REDUCED_CAPACITY = {
   title: "Request cannot be satisfied due to temporary server capacity constraints",
 };
 
-/** RFC 9457: nothing beyond what the status says. */
+/** RFC 9457: nothing beyond what the status says, as in the next one. */
+export const BAD_REQUEST = { type: "about:blank", title: "Bad Request" };
+
 export const BAD_GATEWAY = { type: "about:blank", title: "Bad Gateway" };
 
 /** A response of Weir's own: problem+json, never stored (RFC 6585 demands it of a 429). */

@@ -3,7 +3,13 @@ import type { DenialResponse } from "../config/response.ts";
 import type { Limited, Quota } from "../limiter/decision.ts";
 import { allowOrigin } from "./cors.ts";
 import { appendQuotaFields, type FieldStyle, toSeconds } from "./fields.ts";
-import { BAD_GATEWAY, problemResponse, QUOTA_EXCEEDED, REDUCED_CAPACITY } from "./problem.ts";
+import {
+  BAD_GATEWAY,
+  BAD_REQUEST,
+  problemResponse,
+  QUOTA_EXCEEDED,
+  REDUCED_CAPACITY,
+} from "./problem.ts";
 
 /** When to ask again during an outage, in seconds: nobody knows, so soon, but not at once. */
 const OUTAGE_RETRY_SECONDS = 5;
@@ -59,6 +65,12 @@ export function undecidedResponse(request: Request): Response {
   const response = problemResponse({ ...REDUCED_CAPACITY, status: 503, detail });
   response.headers.set("Retry-After", String(OUTAGE_RETRY_SECONDS));
   return finish(request, response);
+}
+
+/** 400: nobody can say which rules it is about, so it goes nowhere. */
+export function badRequestResponse(request: Request): Response {
+  const detail = "The request does not say which host and path it is for.";
+  return finish(request, problemResponse({ ...BAD_REQUEST, status: 400, detail }));
 }
 
 /** 502: the request was within its limits, but the origin could not be asked. */

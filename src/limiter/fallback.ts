@@ -1,17 +1,19 @@
 import type { Rule } from "../config/rule.ts";
 import type { Config } from "../config/schema.ts";
+import type { Counter } from "../engine/fixed-window.ts";
 import type { Subject } from "../request/subject.ts";
 import { memoryStore } from "../stores/memory.ts";
 import { StoreError } from "../stores/store-error.ts";
 import { type Ask, type Entry, entriesOf } from "./counters.ts";
 import type { Allowed, Limited, Undecided } from "./decision.ts";
+import { FLOOR_PERIOD_MS, type Floor, floorGuard } from "./floor.ts";
 import { quotasOf } from "./quotas.ts";
 
-/** Cloudflare's native limiter: one for each of its locations, and only roughly right. */
-export type Floor = Pick<RateLimit, "limit">;
-
-/** The longest period that Cloudflare's limiter has, in milliseconds: when to ask again at last. */
-const FLOOR_PERIOD_MS = 60_000;
+/** What a response turned out to cost, by one rule. */
+export interface Charge {
+  readonly subject: Subject;
+  readonly cost: number;
+}
 
 /** What stands in for the store where rules say `onError: "local"`. */
 export interface Fallback {
@@ -25,8 +27,8 @@ export interface Fallback {
     ask?: Ask,
   ): Promise<Allowed | Limited | Undecided>;
 
-  /** Charges what a response turned out to cost. */
-  charge(entries: readonly Entry[]): Promise<void>;
+  /** Charges what a response turned out to cost, as far as there is a place for it. Never rejects. */
+  charge(charges: readonly Charge[]): Promise<void>;
 }
 
 /**
@@ -38,16 +40,7 @@ export interface Fallback {
  */
 export function createFallback({ prefix }: Pick<Config, "prefix">, floor?: Floor): Fallback {
   const store = memoryStore();
-
-  async function hasFloor({ rule, identity }: Subject): Promise<boolean> {
-    if (!floor) return true;
-    try {
-      return (await floor.limit({ key: `${rule.name}:${identity}` })).success;
-    } catch {
-      // The isolate's own count stands for itself.
-      return true;
-    }
-  }
+  const isWithinFloor = floorGuard(floor);
 
   return {
     covers(rules) {
@@ -70,16 +63,18 @@ export function createFallback({ prefix }: Pick<Config, "prefix">, floor?: Floor
           const retryAfterMs = Math.max(...quotas.map((quota) => quota.retryAfterMs));
           return limited(denier.rule, quotas, retryAfterMs, failure);
         }
-        const isWithin = await Promise.all(local.map(hasFloor));
-        const index = isWithin.indexOf(false);
-        const below = local[index];
-        if (below) {
-          const violated = quotas.map((quota, at) =>
-            entries[at]?.rule === below.rule ? { ...quota, violated: true, remaining: 0 } : quota,
-          );
-          return limited(below.rule, violated, FLOOR_PERIOD_MS, failure);
-        }
-        return { outcome: "allowed", quotas: [], shadow: [], honouredAfterMs: 0, local: failure };
+        // Who only asks takes nothing, of the floor either.
+        if (ask?.checkOnly) return allowed(failure);
+        const isWithin = await Promise.all(local.map(isWithinFloor));
+        const below = local[isWithin.indexOf(false)];
+        if (!below) return allowed(failure);
+        await store.adjust(entries.filter(isCharged).map(takenOff), now);
+        const violated = quotas.map((quota, at) =>
+          entries[at]?.rule.name === below.rule.name
+            ? { ...quota, violated: true, remaining: 0 }
+            : quota,
+        );
+        return limited(below.rule, violated, FLOOR_PERIOD_MS, failure);
       } catch (error) {
         // Full, at worst: then it is decided as strictly as can be.
         const cause = error instanceof StoreError ? error.failure : "internal";
@@ -87,12 +82,20 @@ export function createFallback({ prefix }: Pick<Config, "prefix">, floor?: Floor
       }
     },
 
-    async charge(entries) {
-      const local = entries.filter(({ rule }) => rule.onError === "local");
-      const counters = local.map((entry) => localEntry(entry).counter);
-      if (counters.length > 0) await store.adjust(counters, Date.now());
+    async charge(charges) {
+      const counters = charges
+        .filter(({ subject }) => isLocal(subject))
+        .flatMap(({ subject, cost }) => localEntriesOf(subject, prefix, { cost }))
+        .map(({ counter }) => counter);
+      if (counters.length === 0) return;
+      // Full: then the next decision finds no place for it either, and is strict.
+      await store.adjust(counters, Date.now()).catch(() => {});
     },
   };
+}
+
+function allowed(local: Undecided): Allowed {
+  return { outcome: "allowed", quotas: [], shadow: [], honouredAfterMs: 0, local };
 }
 
 function limited(
@@ -114,11 +117,20 @@ function localEntriesOf(subject: Subject, prefix: string, ask?: Ask): Entry[] {
   );
 }
 
+function isCharged({ counter }: Entry): boolean {
+  return !counter.checkOnly;
+}
+
+/** What takes off again what an entry has charged. */
+function takenOff({ counter }: Entry): Counter {
+  return { ...counter, cost: -counter.cost };
+}
+
 /** The same counter with a share of its limit: nothing rolls over, and nothing is reserved. */
 function localEntry({ counter, window, rule }: Entry): Entry {
   const { key, identity, windowMs, offsetMs, cost, checkOnly, banMs, neverBans } = counter;
   // Of the smallest limits there is still one, and room for whatever had room in the whole.
-  const share = Math.max(Math.ceil(window.limit * rule.localShare), Math.min(cost, window.limit));
+  const share = Math.max(shareOf(window.limit, rule.localShare), Math.min(cost, window.limit));
   return {
     rule,
     window,
@@ -136,4 +148,9 @@ function localEntry({ counter, window, rule }: Entry): Entry {
       ...(neverBans && { neverBans }),
     },
   };
+}
+
+/** A part of a limit, rounded up; but not for what floating point adds: 100 × 0.07 is 7. */
+function shareOf(limit: number, part: number): number {
+  return Math.ceil(Number((limit * part).toPrecision(15)));
 }

@@ -1,17 +1,27 @@
 import type { Rule } from "../config/rule.ts";
 import type { Config } from "../config/schema.ts";
 import type { Subject } from "../request/subject.ts";
+import { withDeadline } from "../stores/deadline.ts";
 import type { GroupAnswer, Store, Verdict } from "../stores/store.ts";
 import { StoreError } from "../stores/store-error.ts";
 import { type Ask, allEntriesOf, chargesLater, type Entry, entriesOf } from "./counters.ts";
 import type { Decision, Quota, Undecided } from "./decision.ts";
-import { createFallback, type Floor } from "./fallback.ts";
+import { createFallback } from "./fallback.ts";
+import type { Floor } from "./floor.ts";
 import { isViolated, quotasOf } from "./quotas.ts";
 
 /** What an origin's response says about what a request cost. */
 export interface Outcome {
   readonly status: number;
   readonly headers: Headers;
+}
+
+/** How a request was decided that is now to be charged. */
+export interface Decided {
+  /** Whether this isolate decided alone: then it charges alone too. */
+  readonly here: boolean;
+  /** What is left of the deadline, in milliseconds. */
+  readonly timeLeftMs: number;
 }
 
 export interface Limiter {
@@ -21,10 +31,11 @@ export interface Limiter {
   /**
    * Charges the rules that wait for the response to tell what it cost.
    *
+   * @param after how the request was decided: what that took is taken off the deadline
    * @returns their quotas as they stand then; none where nothing was charged
    * @throws {StoreError}
    */
-  settle(subjects: readonly Subject[], outcome: Outcome): Promise<Quota[]>;
+  settle(subjects: readonly Subject[], outcome: Outcome, after?: Decided): Promise<Quota[]>;
 
   /**
    * Gives quota back.
@@ -43,14 +54,14 @@ export interface Limiter {
 
 /** @param floor what `onError: "local"` asks beside its own counters */
 export function createLimiter(config: Config, store: Store, floor?: Floor): Limiter {
-  const { prefix } = config;
+  const { prefix, timeoutMs } = config;
   const fallback = createFallback(config, floor);
   const time = () => (config.clock === "edge" ? Date.now() : undefined);
 
-  async function adjust(entries: readonly Entry[]): Promise<Quota[]> {
+  async function adjust(entries: readonly Entry[], asked = store): Promise<Quota[]> {
     const counters = entries.map(({ counter }) => counter);
     const now = time();
-    const tallies = await store.adjust(counters, now);
+    const tallies = await asked.adjust(counters, now);
     return quotasOf(entries, { admitted: true, tallies }, now ?? Date.now());
   }
 
@@ -75,18 +86,24 @@ export function createLimiter(config: Config, store: Store, floor?: Floor): Limi
       }
     },
 
-    async settle(subjects, outcome) {
-      const entries = subjects
+    async settle(subjects, outcome, { here, timeLeftMs } = { here: false, timeLeftMs: timeoutMs }) {
+      const charges = subjects
         .filter(({ rule }) => chargesLater(rule))
         .map((subject) => ({ subject, cost: costOf(subject.rule, outcome) }))
-        .filter(({ cost }) => cost > 0)
-        .flatMap(({ subject, cost }) => entriesOf(subject, prefix, { cost }));
-      if (entries.length === 0) return [];
-      const quotas = await adjust(entries).catch(async (error) => {
-        await fallback.charge(entries);
+        .filter(({ cost }) => cost > 0);
+      if (charges.length === 0) return [];
+      if (here) {
+        await fallback.charge(charges);
+        return [];
+      }
+      const entries = charges.flatMap(({ subject, cost }) => entriesOf(subject, prefix, { cost }));
+      try {
+        const quotas = await adjust(entries, withDeadline(store, timeLeftMs));
+        return quotas.filter((_, index) => (entries[index] as Entry).rule.mode === "enforce");
+      } catch (error) {
+        await fallback.charge(charges);
         throw error;
-      });
-      return quotas.filter((_, index) => (entries[index] as Entry).rule.mode === "enforce");
+      }
     },
 
     refund(subject, cost) {

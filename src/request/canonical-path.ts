@@ -1,3 +1,6 @@
+import { mostResolved, undivided, waysToDivide } from "./path-readings.ts";
+import { foldCase, foldText, isAscii, undoCareless, withoutBrokenBytes } from "./text-forms.ts";
+
 /** A path as rules see it. */
 export interface CanonicalPath {
   /** The canonical form, which paths are counted by. */
@@ -18,82 +21,113 @@ export interface CanonicalPath {
 const DECODE_ROUNDS = 3;
 
 /** A path without any of this is canonical but for case and a trailing slash. */
-const NEEDS_WORK = /[%;\\\s]|\/[./]/;
+const NEEDS_WORK = /[%;\\]|[^!-~]|\/[./]/;
 
 /**
  * Writes a URL's path in the one form that rules are matched against and paths are counted by:
  * escapes undone (nested ones too), `\` as `/`, cut at a NUL, `;parameters` and white space at a
- * segment's end removed, `.`, `..` and empty segments resolved, no trailing slash, lower case
- * unless `caseSensitive`. Bytes that are not UTF-8 stay escaped. Takes time linear in its length.
+ * segment's end removed, `.`, `..` and empty segments resolved, no trailing slash, compatible
+ * characters as one, lower case unless `caseSensitive`. Of what origins read in two ways, this is
+ * the way of those that take most for the same, so that what is counted by it has one counter;
+ * the others are among the readings. Bytes that are not UTF-8 stay escaped. Takes time linear in
+ * its length.
  *
  * @param pathname as the WHATWG URL parser gives it
  */
 export function canonicalPath(pathname: string, caseSensitive: boolean): CanonicalPath {
-  const fold = (text: string) => (caseSensitive ? text : text.toLowerCase());
   if (!NEEDS_WORK.test(pathname)) {
-    const path = withoutTrailingSlash(fold(pathname));
+    const path = withoutTrailingSlash(caseSensitive ? pathname : pathname.toLowerCase());
     return { path, plain: true, readings: [path] };
   }
+  const fold = (text: string) => foldText(text, caseSensitive);
   const once = decode(pathname);
-  const decoded = fold(decodeAll(once));
-  const path = join(resolve(segmentsOf(decoded)));
+  const decoded = decodeAll(once);
+  const strict = fold(decoded);
+  const careless = fold(decodeCarelessly(once)).replace(/[?#].*$/s, "");
+  const path = mostResolved(careless);
+  const readings = new Set([path]);
+  // Compatible forms of slashes and dots are folded before a path is divided, or after.
+  for (const text of new Set([careless, strict, decoded])) {
+    for (const reading of waysToDivide(text, fold)) readings.add(reading);
+  }
+  // Some decode a single time, some take parameters off before; what is escaped still is no route's.
+  for (const text of new Set([pathname, pathname.replace(/;[^/]*/g, "")].map(decodeOnce))) {
+    for (const reading of waysToDivide(text, fold)) {
+      if (!reading.includes("%")) readings.add(reading);
+    }
+  }
+  // Where decoding has divided or cut, an origin that divides first sees something else.
+  if (/[\0?#]/.test(strict) || slashesIn(strict) !== slashesIn(pathname)) {
+    readings.add(undivided(pathname, (segment) => fold(decodeAll(segment))));
+  }
+  const whole = withoutBrokenBytes(careless);
+  if (whole !== careless) readings.add(mostResolved(whole));
   const plain =
+    readings.size === 1 &&
     !pathname.includes("%25") &&
-    pathname.split("/").length === once.split("/").length &&
-    withoutTrailingSlash(fold(once)) === path;
-  if (plain) return { path, plain, readings: [path] };
-  const unresolved = join(segmentsOf(decoded));
-  const undivided = join(pathname.split("/").map((segment) => asOne(fold(decodeAll(segment)))));
-  return { path, plain, readings: [...new Set([path, unresolved, undivided])] };
+    slashesIn(pathname) === slashesIn(once) &&
+    // Case alone makes an ASCII letter of `ı`, and few origins take it for one.
+    isAscii(path) === isAscii(once) &&
+    withoutTrailingSlash(caseSensitive ? once : foldCase(once)) === path;
+  return { path, plain, readings: [...readings] };
 }
 
 /** Undoes one level of escapes, of `%25` however many: their nesting is what would take long. */
 function decode(text: string): string {
   if (!text.includes("%")) return text;
-  return text.replace(/(?:%(?:25)*[0-9a-f]{2})+/gi, (escapes) => {
-    const unnested = escapes.replace(/%(?:25)+(?=[0-9a-f]{2})/gi, "%");
-    try {
-      return decodeURIComponent(unnested);
-    } catch {
-      // Not UTF-8 as a whole: the ASCII among it is all that can be read.
-      return unnested.toUpperCase().replace(/%[0-7][0-9A-F]/g, decodeURIComponent);
-    }
-  });
+  return text.replace(/(?:%(?:25)*[0-9a-f]{2})+/gi, (escapes) =>
+    unescaped(escapes.replace(/%(?:25)+(?=[0-9a-f]{2})/gi, "%")),
+  );
 }
 
+/** Undoes one level of escapes, as a server does that knows of no other. */
+function decodeOnce(text: string): string {
+  return text.includes("%") ? text.replace(/(?:%[0-9a-f]{2})+/gi, unescaped) : text;
+}
+
+function unescaped(escapes: string): string {
+  // Asked first, since thousands of exceptions would take long.
+  if (UTF8.test(escapes)) return decodeURIComponent(escapes);
+  // Not UTF-8 as a whole: the ASCII among it is all that can be read.
+  return escapes.toUpperCase().replace(/%[0-7][0-9A-F]/g, decodeURIComponent);
+}
+
+/** Escapes of what decodeURIComponent takes for UTF-8 (RFC 3629, 4). */
+const UTF8 = new RegExp(
+  `^(?:${[
+    "%[0-7].",
+    "%(?:C[2-9A-F]|D.)<>",
+    "%E0%[AB].<>",
+    "%(?:E[1-9ABCEF]<>|ED%[89].)<>",
+    "%F0%[9AB].<><>",
+    "%(?:F[1-3]<>|F4%8.)<><>",
+  ]
+    .join("|")
+    .replaceAll("<>", "%[89AB].")})+$`,
+  "i",
+);
+
 function decodeAll(text: string): string {
+  return inRounds(text, decode);
+}
+
+/** In each round too what comes out of careless decoders, which may be an escape again. */
+function decodeCarelessly(text: string): string {
+  return inRounds(text, (coded) => foldText(undoCareless(decode(coded)), true));
+}
+
+function inRounds(text: string, decodeOnce: (coded: string) => string): string {
   let decoded = text;
-  for (let round = 0; round < DECODE_ROUNDS; round++) decoded = decode(decoded);
+  for (let round = 0; round < DECODE_ROUNDS; round++) {
+    const next = decodeOnce(decoded);
+    if (next === decoded) break;
+    decoded = next;
+  }
   return decoded;
 }
 
-/** A decoded path's segments: up to a NUL, divided by either slash, without what some ignore. */
-function segmentsOf(decoded: string): string[] {
-  const [readable = ""] = decoded.split("\0", 1);
-  return readable.split(/[/\\]/).map(withoutParameters);
-}
-
-/** A decoded segment that an origin has divided off before it decoded: slashes do not divide it. */
-function asOne(decoded: string): string {
-  const [readable = ""] = decoded.split("\0", 1);
-  return withoutParameters(readable).replace(/[/\\]/g, "%2f");
-}
-
-function withoutParameters(segment: string): string {
-  return segment.replace(/;.*$/s, "").trimEnd();
-}
-
-function resolve(segments: readonly string[]): string[] {
-  const resolved: string[] = [];
-  for (const segment of segments) {
-    if (segment === "..") resolved.pop();
-    else if (segment !== "" && segment !== ".") resolved.push(segment);
-  }
-  return resolved;
-}
-
-function join(segments: readonly string[]): string {
-  return `/${segments.filter((segment) => segment !== "").join("/")}`;
+function slashesIn(text: string): number {
+  return text.split(/[/\\]/).length;
 }
 
 function withoutTrailingSlash(path: string): string {

@@ -11,7 +11,7 @@ const WORKERS_ADDRESS = "2a06:98c0:3600::103";
 /** Who sent a request, as far as Cloudflare knows. */
 export type Client =
   | { readonly kind: "address"; readonly address: Address }
-  /** A Worker of another zone, all of which share one address. */
+  /** A Worker of another zone, all of which share one address; `zone` is empty when it is not told. */
   | { readonly kind: "worker"; readonly zone: string }
   /** The request did not come through Cloudflare. */
   | { readonly kind: "unknown" };
@@ -23,9 +23,8 @@ export type Client =
 export function clientOf(headers: Headers): Client {
   const written = parseAddress(headers.get("cf-connecting-ip")?.trim() ?? "");
   if (!written) return { kind: "unknown" };
-  const zone = headers.get("cf-worker");
-  if (zone && written.toString() === WORKERS_ADDRESS) {
-    return { kind: "worker", zone: zone.toLowerCase() };
+  if (written.toString() === WORKERS_ADDRESS) {
+    return { kind: "worker", zone: zoneOf(headers.get("cf-worker")) };
   }
   return { kind: "address", address: undisguised(written) };
 }
@@ -52,6 +51,12 @@ export function clientAddress(headers: Headers, ipv6Prefix: number): string {
     default:
       return client satisfies never;
   }
+}
+
+/** Two fields, as a Worker may try that sends one itself, leave open which is Cloudflare's. */
+function zoneOf(field: string | null): string {
+  const zone = field?.trim().toLowerCase().replace(/\.+$/, "") ?? "";
+  return /^[\w.-]*$/.test(zone) ? zone : "";
 }
 
 function network(bytes: number[], prefix: number): string {

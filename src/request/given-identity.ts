@@ -3,8 +3,10 @@ import { parseAddress } from "../config/network.ts";
 import type { Rule } from "../config/rule.ts";
 import type { Config } from "../config/schema.ts";
 import { canonicalPath } from "./canonical-path.ts";
+import { bareValue, headerValue } from "./carried.ts";
 import { clientAddress } from "./client-address.ts";
 import { hashOf, type Present } from "./identity.ts";
+import { foldText } from "./text-forms.ts";
 
 /** Who is counted, as a program says it: a text, or one for each element of the rule's key. */
 export type GivenKey = string | readonly string[];
@@ -57,14 +59,16 @@ function asCounted(
       return address && clientAddress(new Headers({ "cf-connecting-ip": address }), ipv6Prefix);
     }
     case "header":
-      // What `Headers` takes off a value's ends.
-      return value.replace(/^[\t\n\r ]+|[\t\n\r ]+$/g, "");
+      return headerValue(part.name, value);
+    case "cookie":
+    case "query":
+      return bareValue(value);
     case "path":
       return canonicalPath(value, caseSensitivePaths).path;
     case "param":
-      return caseSensitivePaths ? value : value.toLowerCase();
+      return foldText(value, caseSensitivePaths);
     case "host":
-      return value.toLowerCase().replace(/\.$/, "");
+      return value.toLowerCase().replace(/\.+$/, "");
     case "method": {
       const method = value.toUpperCase();
       return method === "HEAD" ? "GET" : method;

@@ -1,5 +1,6 @@
 import type { KeyExpression, KeyPart } from "../config/key-expression.ts";
 import type { CanonicalRequest } from "./canonical-request.ts";
+import { cookieNamed, headerNamed, queryNamed } from "./carried.ts";
 import { clientAddress } from "./client-address.ts";
 import { Recent } from "./recent.ts";
 import { type Claims, claimOf } from "./token.ts";
@@ -7,7 +8,9 @@ import { type Claims, claimOf } from "./token.ts";
 /** Where keys find what they read. */
 export interface KeyContext {
   readonly request: CanonicalRequest;
-  /** The parameters of the path by which a rule matched. */
+  /** The reading of the path by which a rule matched. */
+  readonly path: string;
+  /** The parameters of that path. */
   readonly params: Readonly<Record<string, string>>;
   /** Bits of an IPv6 address that tell clients apart. */
   readonly ipv6Prefix: number;
@@ -93,22 +96,22 @@ function addressOf({ request, ipv6Prefix }: KeyContext): Present {
 /** What a part of a key holds in this request: undefined or empty when it is absent. */
 async function read(
   part: Exclude<KeyPart, { kind: "ip" }>,
-  { request, params, claims, custom }: KeyContext,
+  { request, path, params, claims, custom }: KeyContext,
 ): Promise<string | null | undefined> {
   const { cf } = request;
   switch (part.kind) {
     case "header":
-      return request.headers.get(part.name);
+      return headerNamed(request.headers, part.name);
     case "cookie":
-      return only(cookiesNamed(part.name, request.headers.get("cookie") ?? ""));
+      return cookieNamed(request.headers, part.name);
     case "query":
-      return only(request.query.getAll(part.name));
+      return queryNamed(request.query, part.name);
     case "param":
       return Object.hasOwn(params, part.name) ? params[part.name] : undefined;
     case "host":
       return request.host;
     case "path":
-      return request.path;
+      return path;
     case "method":
       return request.method;
     case "country":
@@ -123,32 +126,6 @@ async function read(
       return claimOf(await claims(), part.name);
     case "custom":
       return custom(part.name);
-  }
-}
-
-/** Two values for one name leave open which of them the origin takes, so they count as none. */
-function only(values: string[]): string | undefined {
-  return values.length === 1 ? values[0] : undefined;
-}
-
-/**
- * Several Cookie fields arrive as one, joined by commas, which no cookie may have in it (RFC 6265).
- * Quotes and escapes are undone, as origins do: else one session could be written in many ways.
- */
-function cookiesNamed(name: string, header: string): string[] {
-  return header
-    .split(/[;,]/)
-    .map((pair) => pair.trim())
-    .filter((pair) => pair.startsWith(`${name}=`))
-    .map((pair) => unescaped(pair.slice(name.length + 1).replace(/^"(.*)"$/, "$1")));
-}
-
-function unescaped(value: string): string {
-  try {
-    return decodeURIComponent(value);
-  } catch {
-    // Not an escaped text, so it stands for itself.
-    return value;
   }
 }
 

@@ -4,9 +4,11 @@ import type { Rule } from "../config/rule.ts";
 import { canonicalPath } from "./canonical-path.ts";
 import type { CanonicalRequest } from "./canonical-request.ts";
 
-/** A rule that a request falls under, with the parameters of the path by which it does. */
+/** A rule that a request falls under, and the reading of its path by which it does. */
 export interface Match {
   readonly rule: Rule;
+  readonly path: string;
+  /** The parameters of that path. */
   readonly params: Readonly<Record<string, string>>;
 }
 
@@ -40,24 +42,24 @@ export function createMatcher(rules: readonly Rule[], caseSensitivePaths: boolea
   }
 
   return function matchRules(request) {
-    const selected = new Map<number, Record<string, string>>();
+    const selected = new Map<number, Omit<Match, "rule">>();
     const excepted = new Set<number>();
     for (const path of request.readings) {
       const [found] = router.match("ALL", path) as [[Target, Record<string, string>][]];
       for (const [{ index, excepts }, params] of found) {
         if (excepts) excepted.add(index);
-        else if (!selected.has(index)) selected.set(index, params);
+        else if (!selected.has(index)) selected.set(index, { path, params });
       }
     }
-    for (const index of pathless) selected.set(index, NO_PARAMS);
+    for (const index of pathless) selected.set(index, { path: request.path, params: NO_PARAMS });
 
     const matches: Match[] = [];
-    for (const [index, params] of [...selected].sort(([a], [b]) => a - b)) {
+    for (const [index, by] of [...selected].sort(([a], [b]) => a - b)) {
       const rule = rules[index] as Rule;
       if (!selects(rule, request)) continue;
       if (rule.match.except && isExcepted(rule.match.except, request, excepted.has(index)))
         continue;
-      matches.push({ rule, params });
+      matches.push({ rule, ...by });
     }
     return matches;
   };

@@ -53,10 +53,10 @@ export function createIdentifier(
     };
 
     const subjects = await Promise.all(
-      matches.map(async ({ rule, params }): Promise<Subject[]> => {
+      matches.map(async ({ rule, path, params }): Promise<Subject[]> => {
         if (rule.exempt && (await isExempt(rule.exempt, canonical, secrets))) return [];
-        const context = { ...shared, params };
-        const identity = await identities(textOfKey(rule.key, params, texts), () =>
+        const context = { ...shared, path, params };
+        const identity = await identities(textOfKey(rule.key, context, texts), () =>
           identityOf(rule.key, context),
         );
         return [{ rule, windows: await windowsFor(rule, context), identity }];
@@ -74,13 +74,13 @@ async function windowsFor(rule: Rule, context: KeyContext): Promise<readonly Win
 }
 
 /**
- * Two keys with one text have one identity. Parameters of the path differ from rule to rule.
+ * Two keys with one text have one identity. The path and its parameters differ from rule to rule.
  *
  * @param texts those of keys that were asked for before: a key is written out once, not per request
  */
 function textOfKey(
   key: KeyExpression,
-  params: Match["params"],
+  { path, params }: Pick<Match, "path" | "params">,
   texts: WeakMap<KeyExpression, string>,
 ): string {
   let text = texts.get(key);
@@ -88,8 +88,10 @@ function textOfKey(
     text = JSON.stringify(key);
     texts.set(key, text);
   }
-  const readsParams = key.some((parts) => parts.some(({ kind }) => kind === "param"));
-  return readsParams ? text + JSON.stringify(params) : text;
+  const readsPath = key.some((parts) =>
+    parts.some(({ kind }) => kind === "param" || kind === "path"),
+  );
+  return readsPath ? text + JSON.stringify([path, params]) : text;
 }
 
 /** Starts what a text stands for once, whoever asks. For one request, never for two. */

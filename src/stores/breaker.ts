@@ -24,23 +24,28 @@ export interface BreakerOptions {
  *
  * While it is open, calls fail at once with `resting`. After {@link REST_MS} one call goes through as a
  * probe, one at a time: its success closes the breaker, its failure lets the store rest again. It is
- * about one isolate: what it keeps are three numbers, and a request never waits for another's probe.
+ * about one isolate: what it keeps are plain values, and a request never waits for another's probe.
  */
 export function withBreaker(
   store: Store,
   { timeoutMs, onChange = () => {}, clock = Date.now }: BreakerOptions,
 ): Store {
   let failures = 0;
+  /** What the last failure was, for operators. */
+  let last = "internal";
   /** While open: when the next probe may go. A clock that goes back only makes it come later. */
   let probeAt = 0;
+  let probes = 0;
 
   async function through<Result>(call: () => Promise<Result>): Promise<Result> {
-    const isOpen = failures >= FAILURES_TO_OPEN;
-    if (isOpen) {
+    let probe: number | undefined;
+    if (failures >= FAILURES_TO_OPEN) {
       const now = clock();
       if (now < probeAt && probeAt - now <= timeoutMs + REST_MS) {
-        throw new StoreError("resting", `not asked, after ${failures} failures in a row`);
+        const row = `${failures} failures in a row, the last one: ${last}`;
+        throw new StoreError("resting", `not asked, after ${row}`);
       }
+      probe = ++probes;
       // Until this one has ended, or is taken for lost, nobody else probes.
       probeAt = now + timeoutMs;
     }
@@ -51,7 +56,9 @@ export function withBreaker(
       return result;
     } catch (error) {
       failures += 1;
-      if (failures >= FAILURES_TO_OPEN) probeAt = clock() + REST_MS;
+      last = error instanceof StoreError ? error.failure : "internal";
+      // Calls that were under way when it opened, and lost probes, say nothing of the one under way.
+      if (failures === FAILURES_TO_OPEN || probe === probes) probeAt = clock() + REST_MS;
       if (failures === FAILURES_TO_OPEN) onChange("open");
       throw error;
     }

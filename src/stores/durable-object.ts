@@ -168,8 +168,8 @@ export function durableObjectStore({ namespace, prefix, timeoutMs }: DurableObje
             return { ...verdict, tallies: asIfOf(asked, taken, verdict.tallies) };
           }),
         };
-      } catch {
-        throw unreachable();
+      } catch (error) {
+        throw failureOf(error);
       }
     },
 
@@ -186,8 +186,8 @@ export function durableObjectStore({ namespace, prefix, timeoutMs }: DurableObje
           }),
         );
         return asIfOf(counters, chosen, tallies);
-      } catch {
-        throw unreachable();
+      } catch (error) {
+        throw failureOf(error);
       }
     },
 
@@ -196,15 +196,19 @@ export function durableObjectStore({ namespace, prefix, timeoutMs }: DurableObje
         await Promise.all(
           partsOf(counters).map((part) => objectOf(part.identity).reset(part.counters, now)),
         );
-      } catch {
-        throw unreachable();
+      } catch (error) {
+        throw failureOf(error);
       }
     },
   };
 }
 
-function unreachable(): StoreError {
-  return new StoreError("unreachable", "a Durable Object did not answer");
+/** The failure that an object's error stands for. Its message may say anything, so it is not told. */
+function failureOf(error: unknown): StoreError {
+  const isOverloaded = (error as { overloaded?: unknown } | undefined)?.overloaded === true;
+  return isOverloaded
+    ? new StoreError("refused", "a Durable Object is overloaded")
+    : new StoreError("unreachable", "a Durable Object did not answer");
 }
 
 /** Says of counters that were chosen instead what would be said of those that were asked. */

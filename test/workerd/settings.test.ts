@@ -140,3 +140,19 @@ describe("the origin", () => {
     });
   });
 });
+
+describe("the floor", () => {
+  const floor = { binding: "FLOOR" };
+  const limiter = { limit: async () => ({ success: true }) };
+
+  it("is the limiter that is bound, if the configuration names it", () => {
+    expect(settings({ floor }, { FLOOR: limiter })).toMatchObject({ floor: limiter, faults: [] });
+    expect(settings({}, { FLOOR: limiter }).floor).toBeUndefined();
+  });
+
+  it.each([undefined, "text", {}])("that is bound as %j is none, and is told", (FLOOR) => {
+    const { floor: found, faults } = settings({ floor }, { FLOOR });
+    expect(found).toBeUndefined();
+    expect(faults).toEqual([expect.stringContaining("no rate limiter is bound as FLOOR")]);
+  });
+});

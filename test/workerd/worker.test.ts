@@ -105,17 +105,25 @@ describe("a Worker whose store is misconfigured", () => {
 
 describe("a request that cannot be read", () => {
   it.each([
-    ["open", 502],
-    ["closed", 503],
-  ] as const)("is undecided by every rule: %s is %i, never 500", async (onError, status) => {
-    const log = vi.spyOn(console, "error").mockReturnValue();
-    anHourLater();
-    const rules = [{ name: "all", match: { paths: ["/x"] }, limit: 5, window: "1h", onError }];
-    const worker = weir(defineConfig({ store: "memory", rules: rules as ConfigInput["rules"] }));
-    const request = { url: "*", method: "HEAD", headers: new Headers() } as never;
-    const response = await worker.fetch(request, {}, createExecutionContext());
-    expect(response.status).toBe(status);
-    expect(log.mock.calls[0]?.[0]).toContain('"cause":"internal","detail":"TypeError"');
+    "*",
+    "http://api.example.com#/x",
+    "http://api.example.com?/x",
+    "http://api.example.com\\x/x",
+    "http://user@api.example.com/x",
+    "http://a.example, b.example/x",
+    "http://api.example.com:99999/x",
+    "http://[::1/x",
+  ])("is refused, whatever its rules say of outages: %s", async (url) => {
+    const origin = vi.spyOn(globalThis, "fetch");
+    for (const onError of ["open", "closed"] as const) {
+      const match = { paths: ["/x"] };
+      const rules = [{ name: "all", match, limit: 5, window: "1h", onError }];
+      const worker = weir(defineConfig({ store: "memory", rules }));
+      const request = { url, method: "HEAD", headers: new Headers() } as never;
+      const response = await worker.fetch(request, {}, createExecutionContext());
+      expect(response.status).toBe(400);
+    }
+    expect(origin).not.toHaveBeenCalled();
   });
 });
 

@@ -138,6 +138,7 @@ describe("check, of a good configuration", () => {
           ],
         }),
       ],
+      warnings: [],
     });
   });
 
@@ -162,7 +163,7 @@ describe("check, of a good configuration", () => {
     const { code, stdout, stderr } = await runWeir(["check"]);
     expect(stdout).toMatch(/^weir\.config\.ts is ok: /);
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
-  });
+  }, 30_000);
 
   test("is all written out before it ends, however much there is", async () => {
     const rules = Array.from({ length: 3000 }, (_, index) => ({

@@ -56,6 +56,9 @@ test.for<[Partial<ConfigInput["rules"][number]>, object]>([
     { lease: "auto", shards: 2 },
     { lease: true, shards: 2 },
   ],
+  [{ onError: "local" }, { onError: "local", localShare: 0.25 }],
+  [{ onError: "local", localShare: 1 }, { localShare: 1 }],
+  [{ onError: "local", localShare: 0.001 }, { localShare: 0.001 }],
 ])("a rule with %o has %o", ([fields, expected]) => {
   expect(definedRule(fields)).toMatchObject(expected);
 });

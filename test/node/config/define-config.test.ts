@@ -53,6 +53,7 @@ describe("a good configuration", () => {
           ...DEFAULTS,
           mode: "enforce",
           onError: "closed",
+          localShare: 0.25,
           lease: true,
         },
         {
@@ -66,6 +67,7 @@ describe("a good configuration", () => {
           ...DEFAULTS,
           mode: "enforce",
           onError: "open",
+          localShare: 0.25,
           lease: true,
         },
       ],

@@ -39,6 +39,9 @@ describe("refuses a response", () => {
     ...[
       "Retry-After",
       "cache-control",
+      "CDN-Cache-Control",
+      "Cloudflare-CDN-Cache-Control",
+      "Surrogate-Control",
       "RateLimit-Policy",
       "x-ratelimit-limit",
       "content-length",

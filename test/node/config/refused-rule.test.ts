@@ -2,7 +2,7 @@ import { describe } from "vitest";
 import { type Refused, refuses, withRule } from "./fixtures.ts";
 
 const RULE_FIELDS =
-  "allowed: name, match, key, limit, window, limits, capacity, maxReserved, start, shards, cost, count, tiers, exempt, ban, mode, onError, lease, retryJitter, response";
+  "allowed: name, match, key, limit, window, limits, capacity, maxReserved, start, shards, cost, count, tiers, exempt, ban, mode, onError, localShare, lease, retryJitter, response";
 /** Words of other limiters: a rule that has one and gets it ignored limits less than it says. */
 const NOT_BUILT = ["tokens", "burst", "points", "skip", "blockDuration"];
 const LONG = "a".repeat(65);
@@ -84,6 +84,24 @@ describe("refuses a rule's field", () => {
         "allowed: an object with name, match",
       ],
     ),
-    ...["local", "fail", true].map((value) => field("onError", value, 'allowed: "open", "closed"')),
+    ...["Local", "fail", true].map((value) =>
+      field("onError", value, 'allowed: "open", "closed", "local"'),
+    ),
+    ...[0, -0.5, 1.01, "0.5", "25%", null, true].map(
+      (value): Refused => [
+        `localShare: ${JSON.stringify(value)}`,
+        withRule({ onError: "local", localShare: value }),
+        "rules[0].localShare",
+        "allowed: a number above 0, at most 1",
+      ],
+    ),
+    ...[{}, { onError: "open" }, { onError: "closed" }].map(
+      (fields): Refused => [
+        `localShare beside ${JSON.stringify(fields)}`,
+        withRule({ localShare: 0.5, ...fields }),
+        "rules[0].localShare",
+        'allowed: only beside onError: "local"',
+      ],
+    ),
   ]);
 });

@@ -51,6 +51,7 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
 
 type Worker = MiniflareOptions["workers"][number];
 type Bindings = NonNullable<Worker["config"]["env"]>;
+/** Modules' sources by their names; `main.mjs` is the one that is run. */
 type Modules = Record<string, string>;
 
 async function workersOf({
@@ -96,7 +97,8 @@ function external(address: string): Bindings[string] {
   return { type: "external", address, http: {} };
 }
 
-function workerConfig(name: string, modules: Modules): Worker["config"] {
+/** What wrangler.toml says of the runtime, for a Worker made of these modules. */
+export function workerConfig(name: string, modules: Modules): Worker["config"] {
   const { compatibility_date, compatibility_flags } = unstable_readConfig({
     config: join(ROOT, "wrangler.toml"),
   });
@@ -124,7 +126,7 @@ function mainModule(config: ConfigInput): string {
 let bundled: Promise<string> | undefined;
 
 /** The source in one module, the same for every configuration. */
-function weirModule(): Promise<string> {
+export function weirModule(): Promise<string> {
   bundled ??= bundle(`
     export { CounterObject, weir } from "./src/index.ts";
     export { defineConfig } from "./src/config/index.ts";

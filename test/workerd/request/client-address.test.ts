@@ -12,7 +12,11 @@ describe("a client's address", () => {
     ["the same in hexadecimal", "::ffff:cb00:7107", "203.0.113.7"],
     ["the same written out", "0:0:0:0:0:FFFF:CB00:7107", "203.0.113.7"],
     ["that address behind NAT64", "64:ff9b::203.0.113.7", "203.0.113.7"],
+    ["the same with the prefix for local use", "64:ff9b:1::203.0.113.7", "203.0.113.7"],
+    ["that address translated", "::ffff:0:203.0.113.7", "203.0.113.7"],
     ["that address through 6to4", "2002:cb00:7107::1", "203.0.113.7"],
+    ["that address through Teredo", "2001:0:4136:e378:8000:63bf:34ff:8ef8", "203.0.113.7"],
+    ["the same by another server", "2001:0:5ef5:79fd:0:1234:34ff:8ef8", "203.0.113.7"],
     ["an IPv6 address", "2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"],
     ["its neighbour in the /64", "2001:db8:1:2:ffff::1", "2001:db8:1:2::/64"],
     ["the same in another spelling", "2001:0DB8:0001:0002:0:0:0:0", "2001:db8:1:2::/64"],
@@ -52,7 +56,15 @@ describe("a client's address", () => {
     const from = (zone: string) => client("2a06:98c0:3600::103", 64, { "cf-worker": zone });
     expect(from("a.example")).toBe("worker:a.example");
     expect(from("B.example")).toBe("worker:b.example");
-    expect(client("2a06:98c0:3600:0::103")).toBe("2a06:98c0:3600::/64");
+    expect(from("b.example.")).toBe("worker:b.example");
     expect(client("203.0.113.7", 64, { "cf-worker": "a.example" })).toBe("203.0.113.7");
   });
+
+  it.each([undefined, "", "a.example, b.example", "a b", "a/b"])(
+    "is one Worker for all whose zone cannot be told: %j",
+    (zone) => {
+      const sent = zone === undefined ? {} : { "cf-worker": zone };
+      expect(client("2a06:98c0:3600:0::103", 64, sent)).toBe("worker:");
+    },
+  );
 });

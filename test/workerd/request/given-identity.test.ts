@@ -26,6 +26,7 @@ function counted(key: string | string[]): Promise<string> {
     headers: {
       "cf-connecting-ip": "2001:db8:0:0:1::1",
       "x-api-key": " abc ",
+      authorization: "bEARER   t",
       cookie: "sid=s1; other=o",
     },
     cf: cf as never,
@@ -34,6 +35,7 @@ function counted(key: string | string[]): Promise<string> {
   const [match] = createMatcher(config.rules, false)(canonical);
   return identityOf(config.rules[0]?.key ?? [], {
     request: canonical,
+    path: match?.path ?? canonical.path,
     params: match?.params ?? {},
     ipv6Prefix: config.ipv6Prefix,
     claims: async () => ({ sub: "user-1" }),
@@ -47,6 +49,9 @@ describe("a given key", () => {
     ["ip", "2001:db8:0:0:9::9"],
     ["header:x-api-key", "abc"],
     ["header:x-api-key", " abc "],
+    ["header:authorization", "Bearer t"],
+    ["header:authorization", "bearer  t"],
+    ["cookie:sid", " s1 "],
     ["header:x-api-key | ip", "abc"],
     ["header:X-API-Key", "abc"],
     ["cookie:sid", "s1"],

@@ -30,8 +30,10 @@ function contextOf(sent: Sent): KeyContext {
     headers: { "cf-connecting-ip": "203.0.113.7", ...headers },
     ...(cf && { cf: cf as IncomingRequestCfProperties }),
   });
+  const canonical = canonicalRequest(request, false);
   return {
-    request: canonicalRequest(request, false),
+    request: canonical,
+    path: canonical.path,
     params,
     ipv6Prefix: 64,
     claims: async () => sent.claims,

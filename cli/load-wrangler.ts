@@ -1,0 +1,72 @@
+import { existsSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
+import type { Warning } from "./warnings/warning.ts";
+
+/** A route or a custom domain of the Worker. */
+export interface Route {
+  readonly pattern: string;
+  readonly customDomain: boolean;
+}
+
+/** What wrangler's configuration says of where and how the Worker runs: once for each environment. */
+export interface Deployment {
+  /** Where a field stands, to people. */
+  readonly place: (field: string) => string;
+  readonly routes: readonly Route[];
+  /** Undefined: nothing is said of it. */
+  readonly workersDev: boolean | undefined;
+  readonly previewUrls: boolean | undefined;
+  readonly cache: boolean;
+  readonly compatibilityFlags: readonly string[];
+}
+
+/** In the order in which wrangler looks for them. */
+const NAMES = ["wrangler.json", "wrangler.jsonc", "wrangler.toml"];
+
+/**
+ * Reads wrangler's configuration as wrangler does, if there is one beside a file.
+ *
+ * @returns the deployments that it describes; a warning when it cannot be read
+ */
+export async function loadDeployments(file: string): Promise<Deployment[] | Warning> {
+  const path = NAMES.map((name) => join(dirname(file), name)).find(existsSync);
+  if (path === undefined) return [];
+  try {
+    // Loaded only where it is needed: it takes longer than all the rest.
+    const { unstable_readConfig } = await import("wrangler");
+    const read = (env?: string) =>
+      unstable_readConfig({ config: path, ...(env && { env }) }, { hideWarnings: true });
+    const top = read();
+    const environments = top.definedEnvironments ?? [];
+    return [undefined, ...environments].map((env) => {
+      const config = env === undefined ? top : read(env);
+      const where = env === undefined ? basename(path) : `${basename(path)}, env.${env}`;
+      return {
+        place: (field) => `${where}: ${field}`,
+        routes: [...(config.routes ?? []), ...(config.route ? [config.route] : [])].map(toRoute),
+        workersDev: config.workers_dev,
+        previewUrls: config.preview_urls,
+        cache: config.cache?.enabled === true,
+        compatibilityFlags: config.compatibility_flags,
+      };
+    });
+  } catch (error) {
+    return {
+      code: "wrangler-unread",
+      where: basename(path),
+      what: `It could not be read, so nothing in it has been looked at: ${firstLine(error)}`,
+      advice: "Correct it, or run npm install if wrangler is not there",
+    };
+  }
+}
+
+function toRoute(route: string | { pattern: string; custom_domain?: boolean }): Route {
+  return typeof route === "string"
+    ? { pattern: route, customDomain: false }
+    : { pattern: route.pattern, customDomain: route.custom_domain === true };
+}
+
+function firstLine(error: unknown): string {
+  const message = error instanceof Error ? error.message : String(error);
+  return message.split("\n").slice(0, 2).join(" ").trim();
+}

@@ -1,0 +1,36 @@
+import type { Config } from "../../src/config/schema.ts";
+import type { Deployment } from "../load-wrangler.ts";
+import { routeWarnings } from "./routes.ts";
+import type { Warning } from "./warning.ts";
+
+/** What in wrangler's configuration leaves a way around the rules. */
+export function deploymentWarnings(config: Config, deployment: Deployment): Warning[] {
+  const { place, workersDev, previewUrls, cache, compatibilityFlags } = deployment;
+  const warnings: (Warning | false)[] = [
+    workersDev === true && {
+      code: "workers-dev",
+      where: place("workers_dev"),
+      what: "Weir also answers on workers.dev, where neither the zone's firewall nor rules with hosts hold",
+      advice: "Set workers_dev = false",
+    },
+    previewUrls === true && {
+      code: "preview-urls",
+      where: place("preview_urls"),
+      what: "Every version ever uploaded answers on a URL of its own, with the rules of its time",
+      advice: "Set preview_urls = false",
+    },
+    cache && {
+      code: "workers-cache",
+      where: place("cache.enabled"),
+      what: "The cache answers before Weir runs, and may keep what it answers",
+      advice: "Leave it off",
+    },
+    compatibilityFlags.includes("global_fetch_strictly_public") && {
+      code: "strictly-public-fetch",
+      where: place("compatibility_flags"),
+      what: "On a route, what Weir forwards goes to the front of the zone again, not to its origin",
+      advice: "Remove global_fetch_strictly_public",
+    },
+  ];
+  return [...warnings.filter((warning) => warning !== false), ...routeWarnings(config, deployment)];
+}

@@ -1,0 +1,65 @@
+import fc from "fast-check";
+import type { Effort, Outcome, Target } from "./target.ts";
+
+/** A case that takes longer is a finding, in milliseconds: somebody may send many of them. */
+export const SLOW_MS = 50;
+
+/** How often a case has to be slow: once, it may be this machine that was busy, or was tidying up. */
+const SLOW_TIMES = 3;
+
+/** Of a finding, this many characters are shown. */
+const SHOWN = 2000;
+
+/** A target that is one arbitrary and what has to hold of it. */
+export function property<Value>(
+  name: string,
+  about: string,
+  arbitrary: fc.Arbitrary<Value>,
+  holds: (value: Value) => void,
+): Target {
+  const test = fc.property(arbitrary, holds);
+  return { name, about, check: async (effort) => outcomeOf(await run(test, effort)) };
+}
+
+/** The same of something that answers later. */
+export function asyncProperty<Value>(
+  name: string,
+  about: string,
+  arbitrary: fc.Arbitrary<Value>,
+  holds: (value: Value) => Promise<void>,
+): Target {
+  const test = fc.asyncProperty(arbitrary, holds);
+  return { name, about, check: async (effort) => outcomeOf(await run(test, effort)) };
+}
+
+/**
+ * What an action comes to.
+ *
+ * @throws when it takes long, and again when it is tried anew
+ */
+export function inTime<Result>(act: () => Result): Result {
+  let result: Result;
+  let least = Number.POSITIVE_INFINITY;
+  for (let times = 0; times < SLOW_TIMES; times++) {
+    const start = performance.now();
+    result = act();
+    least = Math.min(least, performance.now() - start);
+    if (least <= SLOW_MS) return result;
+  }
+  throw new Error(`takes ${Math.round(least)} ms`);
+}
+
+type Details = fc.RunDetails<unknown>;
+
+/** Runs a property, whichever of fast-check's two kinds it is. */
+export async function run(test: fc.IRawProperty<never>, { cases, seed }: Effort): Promise<Details> {
+  return (await fc.check(test as fc.IProperty<never>, { numRuns: cases, seed })) as Details;
+}
+
+export function outcomeOf({ failed, numRuns, counterexample, errorInstance }: Details): Outcome {
+  if (!failed) return { cases: numRuns };
+  const [smallest] = (counterexample ?? []) as unknown[];
+  const what = errorInstance instanceof Error ? errorInstance.message : String(errorInstance);
+  const cut = (text: string) => (text.length > SHOWN ? `${text.slice(0, SHOWN)}…` : text);
+  return { cases: numRuns, finding: { smallest: cut(fc.stringify(smallest)), what: cut(what) } };
+}

@@ -1,0 +1,77 @@
+import fc from "fast-check";
+import type { Counter } from "../../src/engine/fixed-window.ts";
+import { readTallies, readVerdict } from "../../src/stores/script-reply.ts";
+import { StoreError } from "../../src/stores/store-error.ts";
+import { property } from "../property.ts";
+
+const WINDOW_MS = 60_000;
+
+const counter: fc.Arbitrary<Counter> = fc
+  .tuple(fc.nat(9), fc.nat(99), fc.option(fc.nat(9)), fc.boolean(), fc.boolean())
+  .map(([cost, limit, block, bans, checkOnly]) => ({
+    key: "fuzz:rule:1m:a",
+    identity: "a",
+    limit,
+    ceiling: limit,
+    windowMs: WINDOW_MS,
+    offsetMs: 0,
+    cost,
+    ...(block !== null && { block }),
+    ...(bans && { banMs: WINDOW_MS }),
+    ...(checkOnly && { checkOnly }),
+  }));
+
+/** Integers at the edges of what may stand in a reply, so that some replies are good. */
+const figure = fc.oneof(
+  { weight: 6, arbitrary: fc.nat(2) },
+  { weight: 3, arbitrary: fc.constantFrom(WINDOW_MS, WINDOW_MS + 1, 2 ** 53 - 1, 2 ** 53, -1) },
+  { weight: 1, arbitrary: fc.oneof(fc.double(), fc.jsonValue({ maxDepth: 1 })) },
+);
+
+const scenario = fc.record({
+  groups: fc.array(fc.array(counter, { minLength: 1, maxLength: 3 }), {
+    minLength: 1,
+    maxLength: 2,
+  }),
+  reply: fc.oneof(
+    { weight: 9, arbitrary: fc.array(figure, { maxLength: 30 }) },
+    { weight: 1, arbitrary: fc.jsonValue({ maxDepth: 2 }) },
+  ),
+  /** Whether the list is cut to as long as it has to be. */
+  fits: fc.boolean(),
+});
+
+/** What the scripts might reply, or whoever answers in their place. */
+export const replyTarget = property(
+  "reply",
+  "what a store answers is read as just the integers asked for, or refused",
+  scenario,
+  ({ groups, reply, fits }) => {
+    const counters = groups.flat();
+    const wanted = 1 + groups.length + 4 * counters.length;
+    const verdictReply = fits && Array.isArray(reply) ? filled(reply, wanted) : reply;
+    const verdict = orRefused(() => readVerdict(verdictReply, groups));
+    for (const { tallies } of verdict?.groups ?? []) tallies.forEach(refuseNonsense);
+    const talliesReply = fits && Array.isArray(reply) ? filled(reply, 3 * counters.length) : reply;
+    orRefused(() => readTallies(talliesReply, counters))?.forEach(refuseNonsense);
+  },
+);
+
+function filled(values: readonly unknown[], length: number): unknown[] {
+  return Array.from({ length }, (_, index) => values[index] ?? 1);
+}
+
+function orRefused<Result>(read: () => Result): Result | undefined {
+  try {
+    return read();
+  } catch (error) {
+    if (error instanceof StoreError && error.failure === "nonsense") return undefined;
+    throw error;
+  }
+}
+
+function refuseNonsense(tally: object): void {
+  for (const [name, value] of Object.entries(tally)) {
+    if (!Number.isSafeInteger(value) || value < 0) throw new Error(`${name} is ${value}`);
+  }
+}

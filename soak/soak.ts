@@ -1,0 +1,29 @@
+import { mkdir, writeFile } from "node:fs/promises";
+import { dirname } from "node:path";
+import { CommanderError } from "commander";
+import { parseOptions } from "./options.ts";
+import { textOf } from "./report.ts";
+import { soak } from "./run.ts";
+
+const interrupted = new AbortController();
+// The first Ctrl-C ends the run after its round, with a report; the second one ends it at once.
+process.once("SIGINT", () => {
+  console.error("Ending after this round. Once more to end now, without a report.");
+  interrupted.abort();
+});
+
+try {
+  const options = parseOptions(process.argv.slice(2));
+  const report = await soak(options, (line) => console.error(line), interrupted.signal);
+  await mkdir(dirname(options.json), { recursive: true });
+  await writeFile(options.json, `${JSON.stringify(report, null, 2)}\n`);
+  console.log(`${textOf(report)}\n\nThe figures are in ${options.json}.`);
+  process.exitCode = report.kept ? 0 : 1;
+} catch (error) {
+  // Commander has said what is wrong already.
+  if (error instanceof CommanderError) process.exitCode = error.exitCode === 0 ? 0 : 2;
+  else {
+    console.error(error instanceof Error ? error.message : error);
+    process.exitCode = 2;
+  }
+}

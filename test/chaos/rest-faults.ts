@@ -1,0 +1,122 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { FaultyRest, RestFault } from "../../dev/faulty-rest.ts";
+import type { Fault } from "./support/fault.ts";
+
+/** What is between Redis and Weir, where REST faults happen. */
+export type RestStage = {
+  rest: FaultyRest;
+  /** Where a redirect leads to: another server, which notes what it is sent. */
+  elsewhere: string;
+};
+
+const DRIP_MS = 40;
+const MEBIBYTE = 1024 * 1024;
+
+function json(status: number, body: unknown): RestFault {
+  return {
+    answer: (_, response) =>
+      response
+        .writeHead(status, { "content-type": "application/json" })
+        .end(typeof body === "string" ? body : JSON.stringify(body)),
+  };
+}
+
+function raw(write: (socket: NonNullable<ServerResponse["socket"]>) => void): RestFault {
+  return { answer: (_, { socket }) => socket && write(socket) };
+}
+
+/** Sends a text byte by byte, for as long as somebody listens. */
+function drip(head: string, next: () => string): RestFault {
+  return raw((socket) => {
+    socket.write(head);
+    const timer = setInterval(() => socket.write(next()), DRIP_MS);
+    socket.on("close", () => clearInterval(timer)).on("error", () => {});
+  });
+}
+
+/** Spaces are JSON: only its size is wrong with this body. */
+function padded(mebibytes: number): RestFault {
+  return {
+    answer(_, response) {
+      response.on("error", () => {}).write('{"result":[');
+      let left = mebibytes;
+      const fill = () => {
+        while (left-- > 0) if (!response.write(" ".repeat(MEBIBYTE))) return;
+        response.end("]}");
+      };
+      response.on("drain", fill);
+      fill();
+    },
+  };
+}
+
+function redirect(status: number, to: (stage: RestStage) => string) {
+  return (stage: RestStage): RestFault => ({
+    answer: (_: IncomingMessage, response) =>
+      response.writeHead(status, { location: to(stage) }).end(),
+  });
+}
+
+const QUOTA = "ERR max requests limit exceeded. Limit: 500000, Usage: 500000.";
+const HEAD = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n";
+const REPLY = '{"result":[1700000100000,1,1,60000,0,0]}';
+
+/** What can be wrong with the way to Redis, or with the server there. */
+const FAULTS: [does: string, cause: string, fault: RestFault | ((s: RestStage) => RestFault)][] = [
+  ["refuses connections", "unreachable", { isClosed: true }],
+  ["resets connections", "unreachable", raw((socket) => socket.resetAndDestroy())],
+  ["never answers", "late", { answer: () => {} }],
+  ["sends header fields byte by byte", "late", drip(`${HEAD}X-Slow: `, () => "a")],
+  [
+    "sends its body byte by byte",
+    "late",
+    drip(`${HEAD}Content-Length: 9999\r\n\r\n{"result":[`, () => " "),
+  ],
+  ["answers 500", "refused", json(500, { error: "ERR internal" })],
+  [
+    "answers 503 in HTML",
+    "nonsense",
+    { answer: (_, to) => to.writeHead(503, { "content-type": "text/html" }).end("<h1>503</h1>") },
+  ],
+  ["answers 401", "refused", json(401, { error: "WRONGPASS invalid or missing auth token" })],
+  ["answers 429", "refused", json(429, { error: "ERR too many requests" })],
+  ["has its quota used up", "refused", json(400, { error: QUOTA })],
+  ["does not speak JSON", "nonsense", json(200, "PONG")],
+  ["answers null", "nonsense", json(200, null)],
+  ["answers in another shape", "nonsense", json(200, { result: { admitted: true } })],
+  ["answers with too few integers", "nonsense", json(200, { result: [1_700_000_100_000, 1] })],
+  [
+    "counts below zero",
+    "nonsense",
+    json(200, { result: [1_700_000_100_000, 1, -1, 60_000, 0, 0] }),
+  ],
+  ["never knows the script", "refused", json(400, { error: "NOSCRIPT No matching script." })],
+  [
+    "breaks off its body",
+    "unreachable",
+    raw((socket) => socket.end(`${HEAD}Content-Length: 4000\r\n\r\n${REPLY.slice(0, 20)}`)),
+  ],
+  [
+    "promises more than it sends",
+    "late",
+    raw((socket) => socket.write(`${HEAD}Content-Length: 4000\r\n\r\n${REPLY}`)),
+  ],
+  [
+    "sends more than it promises",
+    "nonsense",
+    raw((socket) => socket.write(`${HEAD}Content-Length: 20\r\n\r\n${REPLY}`)),
+  ],
+  ["does not speak HTTP", "unreachable", raw((socket) => socket.write("-ERR unknown command\r\n"))],
+  ["sends 8 MiB", "nonsense", padded(8)],
+  ["sends without end", "late", padded(Number.POSITIVE_INFINITY)],
+  ["redirects elsewhere", "nonsense", redirect(302, ({ elsewhere }) => elsewhere)],
+  ["redirects with the body", "nonsense", redirect(307, ({ elsewhere }) => elsewhere)],
+  ["redirects in a circle", "nonsense", redirect(307, ({ rest }) => rest.url)],
+];
+
+export const REST_FAULTS: readonly Fault<RestStage>[] = FAULTS.map(([does, cause, fault]) => ({
+  does,
+  cause,
+  begin: (stage) => stage.rest.inject(typeof fault === "function" ? fault(stage) : fault),
+  end: ({ rest }) => rest.inject(),
+}));

@@ -1,0 +1,95 @@
+import { type FaultyRest, startFaultyRest } from "../../dev/faulty-rest.ts";
+import { type Origin, startOrigin } from "../node/support/origin.ts";
+import { OBJECT_FAULTS, type ObjectStage } from "./object-faults.ts";
+import { REDIS_FAULTS, type RedisStage } from "./redis-faults.ts";
+import { REST_FAULTS, type RestStage } from "./rest-faults.ts";
+import type { Fault } from "./support/fault.ts";
+import { type Isolates, startIsolates } from "./support/isolates.ts";
+import { type OwnRedis, startOwnRedis } from "./support/own-redis.ts";
+import { CONFIG } from "./support/rules.ts";
+import { type Observed, observe } from "./support/scenario.ts";
+
+/** All that can go wrong on a stage, and how to see what comes of it. */
+export type Chaos = {
+  faults: readonly Fault<never>[];
+  /** Brings the fault of that place in the list about, before an isolate of its own. */
+  watch(index: number): Promise<Observed>;
+  /** Requests that came where a redirect leads to, if there is such a place: their header fields. */
+  elsewhere(): readonly Record<string, unknown>[];
+  stop(): Promise<void>;
+};
+
+/** Faults of the REST server and of the way there, over a Redis that works. */
+export async function restChaos(redis: { host: string; port: number }): Promise<Chaos> {
+  const rest = await startFaultyRest(redis);
+  const elsewhere = await startOrigin();
+  const stage: RestStage = { rest, elsewhere: elsewhere.url };
+  const chaos = await over(rest, REST_FAULTS, stage, [elsewhere.stop, rest.stop]);
+  return { ...chaos, elsewhere: () => elsewhere.received.map(({ headers }) => headers) };
+}
+
+/** Faults of Redis itself. @returns undefined when PATH has no redis-server */
+export async function redisChaos(): Promise<Chaos | undefined> {
+  const redis: OwnRedis | undefined = await startOwnRedis();
+  if (!redis) return undefined;
+  const rest = await startFaultyRest(redis);
+  const stage: RedisStage = { rest, redis };
+  return await over(rest, REDIS_FAULTS, stage, [rest.stop, redis.stop]);
+}
+
+/** Faults of Durable Objects. */
+export async function objectChaos(): Promise<Chaos> {
+  const { origin, isolates } = await start(OBJECT_FAULTS.length, {});
+  return chaosOf(
+    OBJECT_FAULTS,
+    isolates,
+    origin,
+    [],
+    (url): ObjectStage => ({
+      async misbehave(how) {
+        await fetch(new URL(`/chaos/${encodeURIComponent(how)}`, url));
+      },
+    }),
+  );
+}
+
+async function over<Stage>(
+  rest: FaultyRest,
+  faults: readonly Fault<Stage>[],
+  stage: Stage,
+  ends: (() => Promise<void>)[],
+): Promise<Chaos> {
+  const { origin, isolates } = await start(faults.length, {
+    UPSTASH_REDIS_REST_URL: rest.url,
+    UPSTASH_REDIS_REST_TOKEN: rest.token,
+  });
+  return chaosOf(faults, isolates, origin, ends, () => stage);
+}
+
+async function start(count: number, vars: Record<string, string>) {
+  const origin = await startOrigin();
+  const all = { ORIGIN_URL: origin.url, ...vars };
+  return { origin, isolates: await startIsolates({ count, config: CONFIG, vars: all }) };
+}
+
+function chaosOf<Stage>(
+  faults: readonly Fault<Stage>[],
+  { urls, logs, stop }: Isolates,
+  origin: Origin,
+  ends: (() => Promise<void>)[],
+  stageOf: (url: URL) => Stage,
+): Chaos {
+  return {
+    faults: faults as readonly Fault<never>[],
+    watch(index) {
+      const url = urls[index] as URL;
+      return observe({ stage: stageOf(url), url, logs }, faults[index] as Fault<Stage>);
+    },
+    elsewhere: () => [],
+    async stop() {
+      await stop();
+      await origin.stop();
+      for (const end of ends) await end();
+    },
+  };
+}

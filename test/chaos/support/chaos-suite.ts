@@ -1,0 +1,97 @@
+import { readFileSync } from "node:fs";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import type { Chaos } from "../stages.ts";
+import { DOCUMENT, promiseOf } from "./chart.ts";
+import type { Fault } from "./fault.ts";
+import { LIMIT, LOCAL_SHARE, TIMEOUT_MS } from "./rules.ts";
+import type { Observed, Seen } from "./scenario.ts";
+import { rowOf } from "./verdict.ts";
+
+/** What a request may take beyond what is promised, on a machine that has other things to do. */
+const MARGIN_MS = 1000;
+const RECOVERY_MS = 10_000;
+
+const document = readFileSync(DOCUMENT, "utf8");
+
+/** One test for each fault: the policy for all of them. @returns the chaos, once it has begun */
+export function chaosSuite(
+  faults: readonly Pick<Fault<never>, "does" | "cause">[],
+  start: () => Promise<Chaos | undefined>,
+): () => Chaos {
+  let chaos: Chaos | undefined;
+
+  beforeAll(async () => {
+    chaos = await start();
+  }, 60_000);
+
+  afterAll(() => chaos?.stop());
+
+  it.each(faults.map(({ does, cause }, index) => ({ does, cause, index })))(
+    "that $does: requests are treated as the rules say, in time, and counted again after it",
+    async ({ does, cause, index }) => {
+      const observed = await (chaos as Chaos).watch(index);
+      expect(observed.before.every(isAllowed)).toBe(true);
+      if (cause === undefined) expectDecided(observed);
+      else expectUndecided(observed, cause);
+      expectExact(observed);
+      expect(document.split("\n")).toContainEqual(
+        expect.stringContaining(promiseOf(rowOf({ does }, observed))),
+      );
+    },
+    30_000,
+  );
+
+  return () => chaos as Chaos;
+}
+
+function isAllowed({ status, isDecided }: Seen): boolean {
+  return status === 200 && isDecided;
+}
+
+function expectDecided({ atFirst, then, log }: Observed): void {
+  expect(Object.values(atFirst).every(isAllowed)).toBe(true);
+  const answers = Object.values(then).flat();
+  expect(answers.every(({ isDecided }) => isDecided)).toBe(true);
+  expect(answers.filter(({ status }) => status === 200)).toHaveLength(3 * LIMIT);
+  expect(log).toEqual([]);
+}
+
+function expectUndecided({ atFirst, then, addedMs, log }: Observed, cause: string): void {
+  const answers = [...Object.values(atFirst), ...Object.values(then).flat()];
+  expect(answers.some(({ isDecided, status }) => isDecided && status !== 429)).toBe(false);
+
+  const statuses = Object.fromEntries(
+    Object.entries(atFirst).map(([path, { status }]) => [path, status]),
+  );
+  expect(statuses).toEqual({
+    open: 200,
+    closed: 503,
+    local: 200,
+    closedOverLocal: 503,
+    localOverOpen: 200,
+  });
+  expect(new Set(then.open.map(({ status }) => status))).toEqual(new Set([200]));
+  expect(new Set(then.closed.map(({ status }) => status))).toEqual(new Set([503]));
+  const passed = then.local.filter(({ status }) => status === 200);
+  expect(passed).toHaveLength(LOCAL_SHARE);
+  expect(then.local.slice(LOCAL_SHARE).every(({ status }) => status === 429)).toBe(true);
+
+  for (const { ms } of Object.values(atFirst)) expect(ms).toBeLessThan(TIMEOUT_MS + MARGIN_MS);
+  expect(addedMs).toBeLessThan(50);
+
+  const lines = log.map((line) => JSON.parse(line.slice(line.indexOf("{"))));
+  expect(lines.filter(({ weir }) => weir === "undecided")).toEqual([
+    { weir: "undecided", cause, detail: expect.any(String), requests: expect.any(String) },
+  ]);
+  const states = lines.filter(({ weir }) => weir === "breaker").map(({ state }) => state);
+  expect(states).toEqual(["open", "closed"]);
+  expect(lines).toHaveLength(3);
+  expect(log.join("\n")).not.toMatch(/token-that|198\.18\.|203\.0\.|weir:\w+:1h:[\w-]{8}/);
+}
+
+/** Whatever it was: the store is counted in again, and admits as many as it should. */
+function expectExact({ recoveredMs, admittedAfter, sentAfter }: Observed): void {
+  expect(recoveredMs).toBeLessThan(RECOVERY_MS);
+  expect(sentAfter).toBe(LIMIT * 1.5);
+  expect(admittedAfter).toBe(LIMIT);
+}

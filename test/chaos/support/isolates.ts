@@ -1,0 +1,109 @@
+import { Miniflare, type MiniflareOptions } from "miniflare";
+import type { ConfigInput } from "../../../src/config/index.ts";
+import { weirModule, workerConfig } from "../../node/support/worker.ts";
+
+type Worker = MiniflareOptions["workers"][number];
+
+export type IsolatesOptions = {
+  /** How many of them. */
+  count: number;
+  config: ConfigInput;
+  /** Vars and secrets, the same for all. */
+  vars: Record<string, string>;
+};
+
+export type Isolates = {
+  urls: readonly URL[];
+  /** What all of them have logged so far, each line behind its level. */
+  logs(): readonly string[];
+  stop(): Promise<void>;
+};
+
+/**
+ * Runs the same Worker many times in one workerd, each time with a memory of its own: as good as new
+ * for each fault, and much sooner there than so many processes.
+ *
+ * Its Durable Objects can be made to fail: `GET /chaos/throw` names what they do from then on.
+ */
+export async function startIsolates({ count, config, vars }: IsolatesOptions): Promise<Isolates> {
+  const logs: string[] = [];
+  const weir = await weirModule();
+  const names = Array.from({ length: count }, (_, index) => `isolate-${index}`);
+  const runtime = new Miniflare({
+    workers: names.map((name) => workerOf(name, weir, config, vars)),
+    handleStructuredLogs: ({ level, message }) => logs.push(`${level}: ${message}`),
+  });
+  try {
+    const urls: URL[] = [];
+    for (const name of names) urls.push(await runtime.unsafeGetDirectURL(name));
+    return { urls, logs: () => [...logs], stop: () => runtime.dispose() };
+  } catch (error) {
+    await runtime.dispose();
+    throw error;
+  }
+}
+
+function workerOf(
+  name: string,
+  weir: string,
+  config: ConfigInput,
+  vars: Record<string, string>,
+): Worker {
+  const counters = { worker: name, exportName: "CounterObject" };
+  return {
+    config: {
+      ...workerConfig(name, { "main.mjs": mainModule(config), "weir.mjs": weir }),
+      env: {
+        COUNTERS: { type: "durable-object", ...counters },
+        ...Object.fromEntries(
+          Object.entries(vars).map(([key, value]) => [key, { type: "text", value }]),
+        ),
+      },
+      exports: { CounterObject: { type: "durable-object", storage: "sqlite" } },
+    },
+    dev: { unsafeDirectSockets: [{}], stripCfConnectingIp: false },
+  };
+}
+
+/** The objects live in the Worker's own isolate, so a plain variable tells them what to do. */
+function mainModule(config: ConfigInput): string {
+  return `
+    import { CounterObject as Counters, defineConfig, weir } from "./weir.mjs";
+
+    const handler = weir(defineConfig(${JSON.stringify(config)}));
+    let fault = "none";
+
+    const FAULTS = {
+      none: (call) => call(),
+      throw: () => { throw new Error("broken; cf-connecting-ip: 203.0.113.7"); },
+      hang: () => scheduler.wait(60_000),
+      null: () => null,
+      shape: () => [{ admitted: true }],
+      "after it has counted": async (call) => { await call(); throw new Error("broken"); },
+      abort: (call, ctx) => ctx.abort("restarted"),
+      block: (call, ctx) => ctx.blockConcurrencyWhile(() => scheduler.wait(20_000)),
+      storage: (call, ctx) => { ctx.storage.sql.exec("SELECT * FROM nothing"); },
+    };
+
+    export class CounterObject extends Counters {
+      #ctx;
+      constructor(ctx, env) {
+        if (fault === "constructor") throw new Error("broken");
+        super(ctx, env);
+        this.#ctx = ctx;
+      }
+      decide(...given) {
+        return (FAULTS[fault] ?? FAULTS.none)(() => super.decide(...given), this.#ctx);
+      }
+    }
+
+    export default {
+      fetch(request, env, ctx) {
+        const [, name] = /\\/chaos\\/(.+)$/.exec(decodeURI(request.url)) ?? [];
+        if (!name) return handler.fetch(request, env, ctx);
+        fault = name;
+        return new Response();
+      },
+    };
+  `;
+}

@@ -1,0 +1,40 @@
+/**
+ * Brings all faults about, prints what came of them, and with `--write` puts that into
+ * docs/failure.md: `node test/chaos/table.ts --write`. Takes about two minutes.
+ */
+import { readFile, writeFile } from "node:fs/promises";
+import { startRedis } from "../../dev/redis.ts";
+import { type Chaos, objectChaos, redisChaos, restChaos } from "./stages.ts";
+import { chartOf, DOCUMENT, withChart } from "./support/chart.ts";
+import { type Row, rowOf } from "./support/verdict.ts";
+
+async function rowsOf(chaos: Chaos): Promise<Row[]> {
+  const rows: Row[] = [];
+  try {
+    for (const [index, fault] of chaos.faults.entries()) {
+      const row = rowOf(fault, await chaos.watch(index));
+      console.error(row);
+      rows.push(row);
+    }
+  } finally {
+    await chaos.stop();
+  }
+  return rows;
+}
+
+const redis = await startRedis({ requireServer: true });
+try {
+  const own = await redisChaos();
+  const charts = [
+    chartOf("Upstash, and the way there", await rowsOf(await restChaos(redis))),
+    chartOf("Redis itself", own ? await rowsOf(own) : []),
+    chartOf("Durable Objects", await rowsOf(await objectChaos())),
+  ];
+  const chart = charts.join("\n\n");
+  console.log(chart);
+  if (process.argv.includes("--write")) {
+    await writeFile(DOCUMENT, withChart(await readFile(DOCUMENT, "utf8"), chart));
+  }
+} finally {
+  await redis.stop();
+}

@@ -1,0 +1,54 @@
+import { describe, expect, it } from "vitest";
+import { denialCache } from "../../src/stores/denial-cache.ts";
+import { HotMap } from "../../src/stores/hot-map.ts";
+import { leases } from "../../src/stores/leases.ts";
+import { memoryStore } from "../../src/stores/memory.ts";
+import { counter } from "../suite/counters.ts";
+import { driverOf, NOW } from "../suite/driver.ts";
+import { leasable } from "../suite/leasable.ts";
+
+/** What an isolate remembers is this little here, so that a flood of keys is soon one. */
+const REMEMBERED = 64;
+const KEYS = 5000;
+const STEP_MS = 5;
+
+/** What stands in front of Redis in an isolate, with a store behind it that is always right. */
+function edge() {
+  const caches = denialCache(memoryStore(), REMEMBERED);
+  const options = { timeoutMs: 1000, background: () => {}, maxLeases: REMEMBERED };
+  return driverOf(leasable(leases(caches, options)), { expiresByItself: false });
+}
+
+describe("a flood of random keys", () => {
+  it("frees nobody who is over the limit", async () => {
+    const { admitted } = edge();
+    const client = counter({ limit: 5 });
+    expect(await admitted([client], 9)).toBe(5);
+    for (let key = 0; key < KEYS; key++) await admitted([counter()], 1, NOW + key);
+    expect(await admitted([client], 20, NOW + KEYS)).toBe(0);
+  });
+
+  it("makes no client's limit larger, while that client goes on", async () => {
+    const { admitted } = edge();
+    const client = counter({ limit: 100 });
+    let passed = 0;
+    for (let time = 0; time < 500; time++) {
+      passed += await admitted([client], 1, NOW + time * STEP_MS);
+      for (let key = 0; key < 10; key++)
+        await admitted([counter({ limit: 0 })], 1, NOW + time * STEP_MS);
+    }
+    expect(passed).toBe(100);
+  });
+
+  it("does not make a map grow, nor drive out what is in use", () => {
+    const map = new HotMap<{ heat: number; heatedAt: number }>(REMEMBERED);
+    map.add("client", { heat: 1, heatedAt: NOW });
+    for (let key = 0; key < KEYS; key++) {
+      const now = NOW + key * STEP_MS;
+      if (key % 10 === 0) map.use("client", now);
+      map.add(`random ${key}`, { heat: 1, heatedAt: now });
+    }
+    expect(map.size).toBe(REMEMBERED);
+    expect(map.peek("client")).toBeDefined();
+  });
+});

@@ -1,0 +1,68 @@
+import { createServer } from "node:http";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { type Listening, listen } from "../../dev/loopback.ts";
+import type { ConfigInput } from "../../src/config/index.ts";
+import { type RunningWorker, startWorker } from "../node/support/worker.ts";
+import { sendRaw, startTarget } from "./target.ts";
+import { head } from "./vector.ts";
+
+const TRIES = 20;
+
+const RULES: ConfigInput["rules"] = [
+  { name: "closed", match: { paths: ["/closed"] }, limit: 5, window: "52w", onError: "closed" },
+  { name: "open", match: { paths: ["/open"] }, limit: 5, window: "52w" },
+  {
+    name: "local",
+    match: { paths: ["/local"] },
+    limit: 5,
+    window: "52w",
+    onError: "local",
+    localShare: 1,
+  },
+];
+
+let target: Awaited<ReturnType<typeof startTarget>>;
+let silent: Listening;
+let worker: RunningWorker;
+
+beforeAll(async () => {
+  target = await startTarget();
+  // A Redis that is kept so busy that it never answers in time.
+  silent = await listen(createServer(() => {}));
+  worker = await startWorker({
+    config: { rules: RULES, timeoutMs: 50 },
+    vars: {
+      ORIGIN_URL: `http://${target.host}:${target.port}`,
+      UPSTASH_REDIS_REST_URL: `http://${silent.host}:${silent.port}`,
+      UPSTASH_REDIS_REST_TOKEN: "token",
+    },
+  });
+});
+
+afterAll(async () => {
+  await worker.stop();
+  await silent.stop();
+  await target.stop();
+});
+
+/** How many of many requests of one client pass. */
+async function passed(path: string): Promise<number> {
+  const answers = await Promise.all(
+    Array.from({ length: TRIES }, () => sendRaw(worker.url, { lines: head(path) })),
+  );
+  return answers.filter(({ status }) => status === 200).length;
+}
+
+describe("who slows the store down", () => {
+  it("gets nothing past a rule that is closed", async () => {
+    expect(await passed("/closed")).toBe(0);
+  });
+
+  it("gets no more than the limit past a rule that counts by itself then", async () => {
+    expect(await passed("/local")).toBeLessThanOrEqual(5);
+  });
+
+  it("gets all past a rule that is open, as it says", async () => {
+    expect(await passed("/open")).toBe(TRIES);
+  });
+});

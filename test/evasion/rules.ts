@@ -1,0 +1,55 @@
+import type { ConfigInput } from "../../src/config/index.ts";
+
+/** More than all vectors together, so that none is denied: what they use up shows who was counted. */
+export const LIMIT = 1_000_000;
+/** What the tier `gold` has. */
+export const GOLD = 2_000_000;
+
+const quota = { limit: LIMIT, window: "52w", lease: false } as const;
+
+/** The rules that the vectors are sent at. */
+export const RULES: ConfigInput["rules"] = [
+  { name: "all", key: "global", ...quota },
+  { name: "ip", match: { paths: ["/ip"] }, ...quota },
+  { name: "exempt", match: { paths: ["/ip"] }, exempt: { ips: ["198.51.100.0/24"] }, ...quota },
+  { name: "login", match: { paths: ["/login"] }, ...quota },
+  { name: "path", match: { paths: ["/login"] }, key: "path", ...quota },
+  {
+    name: "api",
+    match: { paths: ["/api/*"], except: { paths: ["/api/health"] } },
+    ...quota,
+  },
+  { name: "file", match: { paths: ["/files/:name"] }, key: "param:name", ...quota },
+  { name: "user", match: { paths: ["/users/:id{[0-9]+}"] }, key: "param:id", ...quota },
+  { name: "cafe", match: { paths: ["/café"] }, ...quota },
+  { name: "write", match: { methods: ["POST"], paths: ["/method"] }, ...quota },
+  { name: "read", match: { methods: ["GET"], paths: ["/method"] }, ...quota },
+  { name: "head", match: { methods: ["HEAD"], paths: ["/method"] }, ...quota },
+  { name: "options", match: { methods: ["OPTIONS"], paths: ["/method"] }, ...quota },
+  { name: "host", match: { hosts: ["api.example.com"], paths: ["/host"] }, ...quota },
+  { name: "below", match: { hosts: ["*.wild.example"], paths: ["/host"] }, ...quota },
+  { name: "by-host", match: { paths: ["/host"] }, key: "host", ...quota },
+  { name: "header", match: { paths: ["/header"] }, key: "header:x-api-key", ...quota },
+  { name: "bearer", match: { paths: ["/bearer"] }, key: "header:authorization", ...quota },
+  { name: "agent", match: { paths: ["/agent"] }, key: "header:user-agent", ...quota },
+  { name: "cookie", match: { paths: ["/cookie"] }, key: "cookie:sid", ...quota },
+  { name: "query", match: { paths: ["/query"] }, key: "query:api_key", ...quota },
+  { name: "pair", match: { paths: ["/pair"] }, key: ["header:user", "header:role"], ...quota },
+  { name: "first", match: { paths: ["/pair"] }, key: "header:user | header:role", ...quota },
+  { name: "token", match: { paths: ["/token"] }, key: "jwt:sub", ...quota },
+  {
+    name: "tier",
+    match: { paths: ["/tier"] },
+    tiers: { by: "header:x-plan", limits: { gold: { limit: GOLD, window: "52w" } } },
+    ...quota,
+  },
+  {
+    name: "secret",
+    match: { paths: ["/secret"] },
+    exempt: { headers: { "x-internal": { secret: "INTERNAL" } } },
+    ...quota,
+  },
+  { name: "hidden", match: { paths: ["/login"] }, mode: "shadow", ...quota },
+];
+
+export const SECRETS = { JWT_SECRET: "a secret of 32 bytes or of more!", INTERNAL: "let-me-pass" };

@@ -1,0 +1,56 @@
+import { GOLD } from "../rules.ts";
+import { head, type Vector, type VectorClass } from "../vector.ts";
+
+function tier(name: string, fields: string[], quota?: number): Vector {
+  return {
+    name: `tier: ${name}`,
+    lines: head("/tier", ...fields),
+    counted: { tier: "client" },
+    ...(quota && { quotas: { tier: quota } }),
+  };
+}
+
+function exempt(name: string, counted: boolean, ...fields: string[]): Vector {
+  return {
+    name: `exempt: ${name}`,
+    lines: head("/secret", ...fields),
+    counted: counted ? { secret: "client" } : {},
+  };
+}
+
+export const choices: VectorClass = {
+  about: "Tiers and exemptions: names that every object has, secrets that are nearly right",
+  vectors: [
+    tier("none", []),
+    tier("gold", ["X-Plan: gold"], GOLD),
+    ...["Gold", "__proto__", "constructor", "toString", "size", "get", "gold, gold", ""].map(
+      (name) => tier(JSON.stringify(name), [`X-Plan: ${name}`]),
+    ),
+    tier("two fields", ["X-Plan: gold", "X-Plan: gold"]),
+    exempt("nothing", true),
+    exempt("the secret", false, "X-Internal: let-me-pass"),
+    exempt("a part of it", true, "X-Internal: let-me"),
+    exempt("with more behind it", true, "X-Internal: let-me-passx"),
+    exempt("in capitals", true, "X-Internal: LET-ME-PASS"),
+    exempt("empty", true, "X-Internal:"),
+    exempt("twice", true, "X-Internal: let-me-pass", "X-Internal: let-me-pass"),
+    exempt("a guess and the secret", true, "X-Internal: guess, let-me-pass"),
+    exempt("its name", true, "X-Internal: INTERNAL"),
+    exempt("another field", true, "Internal: let-me-pass"),
+    {
+      name: "exempt: an address that is forged",
+      lines: head("/ip", "X-Forwarded-For: 198.51.100.1"),
+      counted: { ip: "v4", exempt: "v4" },
+    },
+    {
+      name: "exempt: an address that is exempt from one rule",
+      lines: [
+        "GET /ip HTTP/1.1",
+        "Host: x",
+        "CF-Connecting-IP: ::ffff:198.51.100.9",
+        "Connection: close",
+      ],
+      counted: { ip: "exempt" },
+    },
+  ],
+};

@@ -1,0 +1,192 @@
+import { createHmac, createSign, generateKeyPairSync, type KeyObject } from "node:crypto";
+import { SECRETS } from "../rules.ts";
+import { head, type Vector, type VectorClass } from "../vector.ts";
+
+// Tokens are made when this loads: RSA keys have no place in a repository.
+
+const KEYS = generateKeyPairSync("rsa", { modulusLength: 2048 });
+const OTHERS = generateKeyPairSync("rsa", { modulusLength: 2048 });
+const PEM = KEYS.publicKey.export({ type: "spki", format: "pem" }).toString();
+const JWK = KEYS.publicKey.export({ format: "jwk" });
+
+/** What the issuer publishes. A shared secret, which it should not, is nobody's key. */
+export const JWKS = {
+  keys: [
+    { ...JWK, kid: "one", alg: "RS256", use: "sig" },
+    { kty: "oct", kid: "shared", k: Buffer.from("shared").toString("base64url") },
+  ],
+};
+
+const claims = { sub: "alice" };
+
+function encoded(header: object | string, payload: object | string): string {
+  return [header, payload]
+    .map((part) =>
+      Buffer.from(typeof part === "string" ? part : JSON.stringify(part)).toString("base64url"),
+    )
+    .join(".");
+}
+
+function hs(
+  header: object | string,
+  payload: object | string,
+  secret: string,
+  hash = "sha256",
+): string {
+  const text = encoded(header, payload);
+  return `${text}.${createHmac(hash, secret).update(text).digest("base64url")}`;
+}
+
+function rs(header: object, payload: object, key: KeyObject = KEYS.privateKey): string {
+  const text = encoded(header, payload);
+  return `${text}.${createSign("RSA-SHA256").update(text).sign(key).toString("base64url")}`;
+}
+
+function token(name: string, client: string, text: string, scheme = "Bearer "): Vector {
+  return {
+    name,
+    lines: head("/token", `Authorization: ${scheme}${text}`),
+    counted: { token: client },
+  };
+}
+
+/** A token that is not good names nobody: its bearer is counted by address, never as somebody new. */
+const ADDRESS = "by address";
+
+const { JWT_SECRET } = SECRETS;
+const HS256 = { alg: "HS256", typ: "JWT" };
+const good = hs(HS256, claims, JWT_SECRET);
+const [goodHead, goodClaims, goodMac] = good.split(".") as [string, string, string];
+
+/** For a Worker whose tokens are signed with a secret. */
+export const sharedTokens: VectorClass = {
+  about: "Tokens signed with a secret: forged, expired, unsigned, huge",
+  vectors: [
+    token("good", "alice", good),
+    token("good, with another case of Bearer", "alice", good, "bearer   "),
+    token(
+      "good, with claims beside",
+      "alice",
+      hs(HS256, { ...claims, plan: "x", iat: 1 }, JWT_SECRET),
+    ),
+    token("another subject", "bob", hs(HS256, { sub: "bob" }, JWT_SECRET)),
+    token(
+      "a subject that is the address",
+      "address as text",
+      hs(HS256, { sub: "203.0.113.7" }, JWT_SECRET),
+    ),
+    token("a subject called __proto__", "__proto__", hs(HS256, { sub: "__proto__" }, JWT_SECRET)),
+    { ...token("none", ADDRESS, ""), lines: head("/token") },
+    token("alg none", ADDRESS, `${encoded({ alg: "none" }, claims)}.`),
+    token("alg None", ADDRESS, `${encoded({ alg: "None" }, claims)}.`),
+    token("alg none with a signature", ADDRESS, hs({ alg: "none" }, claims, JWT_SECRET)),
+    token("no alg", ADDRESS, hs({ typ: "JWT" }, claims, JWT_SECRET)),
+    token("two algs", ADDRESS, hs('{"alg":"HS256","alg":"none"}', claims, "")),
+    token("another alg", ADDRESS, hs({ alg: "HS512" }, claims, JWT_SECRET, "sha512")),
+    token("another secret", ADDRESS, hs(HS256, claims, "guess")),
+    token("an empty secret", ADDRESS, hs(HS256, claims, "")),
+    token("the secret's name", ADDRESS, hs(HS256, claims, "JWT_SECRET")),
+    token("expired", ADDRESS, hs(HS256, { ...claims, exp: 1 }, JWT_SECRET)),
+    token("expired as a text", ADDRESS, hs(HS256, { ...claims, exp: "1" }, JWT_SECRET)),
+    token("not yet in force", ADDRESS, hs(HS256, { ...claims, nbf: 99_999_999_999 }, JWT_SECRET)),
+    token("without a signature", ADDRESS, `${goodHead}.${goodClaims}.`),
+    token("without a third part", ADDRESS, `${goodHead}.${goodClaims}`),
+    token("with a fourth part", ADDRESS, `${good}.x`),
+    token(
+      "other claims under the signature",
+      ADDRESS,
+      `${encoded(HS256, { sub: "eve" })}.${goodMac}`,
+    ),
+    token("of an odd type", ADDRESS, hs({ ...HS256, typ: "dpop+jwt" }, claims, JWT_SECRET)),
+    token("a subject that is no text", ADDRESS, hs(HS256, { sub: { toString: "x" } }, JWT_SECRET)),
+    token("a subject that is empty", ADDRESS, hs(HS256, { sub: "" }, JWT_SECRET)),
+    token(
+      "a subject that is inherited",
+      ADDRESS,
+      hs(HS256, '{"__proto__":{"sub":"eve"}}', JWT_SECRET),
+    ),
+    token("claims that are a list", ADDRESS, hs(HS256, "[]", JWT_SECRET)),
+    token("claims that are null", ADDRESS, hs(HS256, "null", JWT_SECRET)),
+    token("claims that are no JSON", ADDRESS, hs(HS256, "{", JWT_SECRET)),
+    token("nonsense", ADDRESS, "a.b.c"),
+    token("dots", ADDRESS, ".".repeat(1000)),
+    token("odd bytes", ADDRESS, "\xff.\xff.\xff"),
+    token("good, without Bearer", ADDRESS, good, ""),
+    token("good, as Basic", ADDRESS, good, "Basic "),
+    token("two good ones", ADDRESS, `${good}, Bearer ${good}`),
+    {
+      name: "in two fields",
+      lines: head("/token", `Authorization: Bearer ${good}`, "Authorization: Bearer 1"),
+      counted: { token: ADDRESS },
+    },
+    token(
+      "good, but of 100 KB",
+      ADDRESS,
+      hs(HS256, { ...claims, junk: "a".repeat(75_000) }, JWT_SECRET),
+    ),
+  ],
+};
+
+const RS256 = { alg: "RS256", typ: "JWT", kid: "one" };
+
+/** For a Worker whose tokens are signed by an issuer that publishes its keys. */
+export const issuedTokens: VectorClass = {
+  about: "Tokens signed by an issuer: with the public key as a secret, and what `kid` can be",
+  vectors: [
+    token("good", "alice", rs(RS256, claims)),
+    token("of a longer life", "alice", rs(RS256, { ...claims, exp: 99_999_999_999 })),
+    token("HS256 with the public key's PEM", ADDRESS, hs({ ...RS256, alg: "HS256" }, claims, PEM)),
+    token(
+      "the same without its last line",
+      ADDRESS,
+      hs({ ...RS256, alg: "HS256" }, claims, PEM.trim()),
+    ),
+    token(
+      "HS256 with the public key's JWK",
+      ADDRESS,
+      hs({ ...RS256, alg: "HS256" }, claims, JSON.stringify(JWK)),
+    ),
+    token("HS256 with the modulus", ADDRESS, hs({ ...RS256, alg: "HS256" }, claims, String(JWK.n))),
+    token("an HMAC that says RS256", ADDRESS, hs(RS256, claims, PEM)),
+    token(
+      "HS256 with a secret that is published",
+      ADDRESS,
+      hs({ alg: "HS256", kid: "shared" }, claims, "shared"),
+    ),
+    token(
+      "RS256 by a secret that is published",
+      ADDRESS,
+      hs({ alg: "RS256", kid: "shared" }, claims, "shared"),
+    ),
+    token("another's key", ADDRESS, rs(RS256, claims, OTHERS.privateKey)),
+    token("alg none", ADDRESS, `${encoded({ ...RS256, alg: "none" }, claims)}.`),
+    token("PS256", ADDRESS, rs({ ...RS256, alg: "PS256" }, claims)),
+    token(
+      "a key of its own in its header",
+      ADDRESS,
+      rs({ ...RS256, jwk: OTHERS.publicKey.export({ format: "jwk" }) }, claims, OTHERS.privateKey),
+    ),
+    token(
+      "keys of its own by jku",
+      ADDRESS,
+      rs(
+        { ...RS256, kid: "two", jku: "https://evil.example/jwks.json" },
+        claims,
+        OTHERS.privateKey,
+      ),
+    ),
+    ...["", "two", "ONE", "../one", "/dev/null", "one' OR '1'='1", "__proto__", "constructor"].map(
+      (kid) =>
+        token(
+          `kid ${JSON.stringify(kid)}`,
+          ADDRESS,
+          rs({ ...RS256, kid }, claims, OTHERS.privateKey),
+        ),
+    ),
+    ...[null, 0, ["one"], { toString: "one" }].map((kid) =>
+      token(`kid ${JSON.stringify(kid)}`, ADDRESS, rs({ ...RS256, kid }, claims)),
+    ),
+    token("no kid", ADDRESS, rs({ alg: "RS256" }, claims)),
+    token("expired", ADDRESS, rs(RS256, { ...claims, exp: 1 })),
+  ],
+};

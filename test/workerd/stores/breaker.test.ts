@@ -1,0 +1,245 @@
+import { describe, expect, it } from "vitest";
+import { FAILURES_TO_OPEN, REST_MS, withBreaker } from "../../../src/stores/breaker.ts";
+import { memoryStore } from "../../../src/stores/memory.ts";
+import type { Store } from "../../../src/stores/store.ts";
+import { StoreError } from "../../../src/stores/store-error.ts";
+import { counter } from "../../suite/counters.ts";
+
+const TIMEOUT_MS = 300;
+const NOW = 1_700_000_100_000;
+const COUNTER = counter();
+
+/** A breaker over a store that does as it is told, at a time that is told too. */
+function breaker() {
+  const state = { now: NOW, fails: false, calls: 0, changes: [] as string[] };
+  const pending: PromiseWithResolvers<void>[] = [];
+  let hangs = false;
+  const memory = memoryStore();
+
+  async function call<Result>(result: Promise<Result>): Promise<Result> {
+    state.calls += 1;
+    if (hangs) {
+      const waiting = Promise.withResolvers<void>();
+      pending.push(waiting);
+      await waiting.promise;
+    }
+    if (state.fails) throw new StoreError("unreachable", "no connection");
+    return result;
+  }
+
+  const inner: Store = {
+    decide: (...given) => call(memory.decide(...given)),
+    adjust: (...given) => call(memory.adjust(...given)),
+    reset: (...given) => call(memory.reset(...given)),
+  };
+  const store = withBreaker(inner, {
+    timeoutMs: TIMEOUT_MS,
+    onChange: (change) => state.changes.push(change),
+    clock: () => state.now,
+  });
+  const outcome = (answer: Promise<unknown>) =>
+    answer.then(
+      () => "done",
+      (error: StoreError) => error.failure,
+    );
+  const decide = () => outcome(store.decide([[COUNTER]], NOW));
+  return {
+    state,
+    store,
+    decide,
+    outcome,
+    /** Begins a call that does not end before it is told to. */
+    begin() {
+      hangs = true;
+      const answer = decide();
+      hangs = false;
+      const waiting = pending.at(-1) as PromiseWithResolvers<void>;
+      return { succeed: () => end(waiting.resolve), fail: () => end(refuse) };
+      function refuse() {
+        waiting.reject(new StoreError("late", "no decision in time"));
+      }
+      async function end(how: () => void) {
+        how();
+        return answer;
+      }
+    },
+    async open() {
+      state.fails = true;
+      for (let failure = 0; failure < FAILURES_TO_OPEN; failure++) await decide();
+    },
+  };
+}
+
+describe("a breaker that is closed", () => {
+  it("opens after five failures in a row, and then fails at once", async () => {
+    const { state, decide } = breaker();
+    state.fails = true;
+    for (let failure = 1; failure <= 5; failure++) expect(await decide()).toBe("unreachable");
+    expect(state.changes).toEqual(["open"]);
+    expect(await decide()).toBe("resting");
+    expect(state.calls).toBe(5);
+  });
+
+  it("stays closed after four failures, a success and four more", async () => {
+    const { state, decide } = breaker();
+    for (const fails of [true, true, true, true, false, true, true, true, true]) {
+      state.fails = fails;
+      expect(await decide()).toBe(fails ? "unreachable" : "done");
+    }
+    expect(state.calls).toBe(9);
+    expect(state.changes).toEqual([]);
+  });
+
+  it("opens once, though many calls fail at the same time", async () => {
+    const { state, begin } = breaker();
+    const calls = Array.from({ length: 20 }, begin);
+    for (const call of calls) expect(await call.fail()).toBe("late");
+    expect(state.changes).toEqual(["open"]);
+  });
+
+  it("counts adjustments and resets as it does decisions", async () => {
+    const { state, store, decide, outcome } = breaker();
+    state.fails = true;
+    for (const call of [
+      () => store.adjust([COUNTER], NOW),
+      () => store.reset([COUNTER], NOW),
+      () => store.adjust([COUNTER], NOW),
+      () => store.decide([[COUNTER]], NOW),
+      () => store.reset([COUNTER], NOW),
+    ]) {
+      expect(await outcome(call())).toBe("unreachable");
+    }
+    expect(await outcome(store.adjust([COUNTER], NOW))).toBe("resting");
+    expect(await outcome(store.reset([COUNTER], NOW))).toBe("resting");
+    expect(await decide()).toBe("resting");
+    expect(state.calls).toBe(5);
+  });
+});
+
+describe("a breaker that is open", () => {
+  it("rests for a second, lets one call through, and closes when that succeeds", async () => {
+    const { state, decide, open } = breaker();
+    await open();
+    state.fails = false;
+    state.now += REST_MS - 1;
+    expect(await decide()).toBe("resting");
+    state.now += 1;
+    expect(await decide()).toBe("done");
+    expect(await decide()).toBe("done");
+    expect(state.changes).toEqual(["open", "closed"]);
+  });
+
+  it("probes with one call at a time, and nobody waits for it", async () => {
+    const { state, begin, decide, open } = breaker();
+    await open();
+    state.fails = false;
+    state.now += REST_MS;
+    const probe = begin();
+    state.now += TIMEOUT_MS - 1;
+    expect(await decide()).toBe("resting");
+    expect(await probe.succeed()).toBe("done");
+    expect(await decide()).toBe("done");
+  });
+
+  it("rests again after a probe that failed, and says so to nobody", async () => {
+    const { state, decide, open } = breaker();
+    await open();
+    state.now += REST_MS;
+    expect(await decide()).toBe("unreachable");
+    state.now += REST_MS - 1;
+    expect(await decide()).toBe("resting");
+    state.now += 1;
+    state.fails = false;
+    expect(await decide()).toBe("done");
+    expect(state.changes).toEqual(["open", "closed"]);
+  });
+
+  it("takes a probe that never ends for lost, and sends another", async () => {
+    const { state, begin, decide, open } = breaker();
+    await open();
+    state.fails = false;
+    state.now += REST_MS;
+    begin();
+    state.now += TIMEOUT_MS - 1;
+    expect(await decide()).toBe("resting");
+    state.now += 1;
+    expect(await decide()).toBe("done");
+    expect(state.changes).toEqual(["open", "closed"]);
+  });
+
+  it("lets no second probe go because of a call that was under way before", async () => {
+    const { state, begin, decide, open } = breaker();
+    const [early, late] = [begin(), begin()];
+    await open();
+    state.now += REST_MS;
+    await early.fail();
+    const probe = begin();
+    await late.fail();
+    state.now += TIMEOUT_MS - 1;
+    expect(await decide()).toBe("resting");
+    state.fails = false;
+    expect(await probe.succeed()).toBe("done");
+  });
+
+  it("is closed by a call that was under way before, if that succeeds", async () => {
+    const { state, begin, decide, open } = breaker();
+    const early = begin();
+    await open();
+    state.fails = false;
+    expect(await early.succeed()).toBe("done");
+    expect(await decide()).toBe("done");
+    expect(state.changes).toEqual(["open", "closed"]);
+  });
+
+  it.each([
+    ["a second", 1000],
+    ["an hour", 3_600_000],
+    ["ten years", 315_360_000_000],
+  ])("neither closes nor rests for ever when the clock goes back by %s", async (_, backMs) => {
+    const { state, decide, open } = breaker();
+    await open();
+    const opened = state.now;
+    state.now -= backMs;
+    const outcomes: string[] = [];
+    // No later than a rest and a lost probe after it, by a clock that goes on from there.
+    while (outcomes.at(-1) !== "unreachable" && state.now - (opened - backMs) <= 10_000) {
+      outcomes.push(await decide());
+      state.now += 100;
+    }
+    expect(outcomes.at(-1)).toBe("unreachable");
+    expect(outcomes.length).toBeLessThanOrEqual((backMs <= 1000 ? 2 * REST_MS : 100) / 100 + 2);
+    expect(state.changes).toEqual(["open"]);
+    expect(await decide()).toBe("resting");
+  });
+
+  it("probes at once when the clock has leapt ahead, and one call only", async () => {
+    const { state, begin, decide, open } = breaker();
+    await open();
+    state.now += 315_360_000_000;
+    const probe = begin();
+    expect(await decide()).toBe("resting");
+    expect(await probe.fail()).toBe("late");
+    expect(await decide()).toBe("resting");
+  });
+
+  it("says what the last failure was, for an operator", async () => {
+    const { store, open } = breaker();
+    await open();
+    await expect(store.decide([[COUNTER]], NOW)).rejects.toMatchObject({
+      failure: "resting",
+      message: "not asked, after 5 failures in a row, the last one: unreachable",
+    });
+  });
+});
+
+it("A breaker opens as often as the store goes away", async () => {
+  const { state, decide, open } = breaker();
+  for (let outage = 1; outage <= 3; outage++) {
+    await open();
+    expect(await decide()).toBe("resting");
+    state.fails = false;
+    state.now += REST_MS;
+    expect(await decide()).toBe("done");
+  }
+  expect(state.changes).toEqual(["open", "closed", "open", "closed", "open", "closed"]);
+});
