@@ -19,7 +19,10 @@ export function parseOptions(args: readonly string[], all: readonly Target[]): F
   const width = Math.max(...all.map(({ name }) => name.length));
   const list = all.map(({ name, about }) => `  ${name.padEnd(width)}  ${about}`).join("\n");
   const { target, cases, seed } = new Command("npm run fuzz --")
-    .description("Holds Weir against arbitrary input. Exits with 1 when something did not hold.")
+    .description(
+      "Holds Weir against arbitrary input, a few minutes for each target. Needs redis-server. " +
+        "Exits with 1 when something did not hold, and shows the smallest case.",
+    )
     .option("--target <names>", "which, with a comma between several (default: all)", names(all))
     .option("--cases <n>", "how many of each", wholeNumber(1, MAX), CASES)
     .option("--seed <n>", "for the same cases again (default: another one each time)", seedOf)

@@ -18,7 +18,7 @@ export function property<Value>(
   holds: (value: Value) => void,
 ): Target {
   const test = fc.property(arbitrary, holds);
-  return { name, about, check: async (effort) => outcomeOf(await run(test, effort)) };
+  return { name, about, check: (effort) => run(test, effort) };
 }
 
 /** The same of something that answers later. */
@@ -29,7 +29,7 @@ export function asyncProperty<Value>(
   holds: (value: Value) => Promise<void>,
 ): Target {
   const test = fc.asyncProperty(arbitrary, holds);
-  return { name, about, check: async (effort) => outcomeOf(await run(test, effort)) };
+  return { name, about, check: (effort) => run(test, effort) };
 }
 
 /**
@@ -49,16 +49,16 @@ export function inTime<Result>(act: () => Result): Result {
   throw new Error(`takes ${Math.round(least)} ms`);
 }
 
-type Details = fc.RunDetails<unknown>;
-
 /** Runs a property, whichever of fast-check's two kinds it is. */
-export async function run(test: fc.IRawProperty<never>, { cases, seed }: Effort): Promise<Details> {
-  return (await fc.check(test as fc.IProperty<never>, { numRuns: cases, seed })) as Details;
-}
-
-export function outcomeOf({ failed, numRuns, counterexample, errorInstance }: Details): Outcome {
+export async function run<Value>(
+  test: fc.IProperty<[Value]> | fc.IAsyncProperty<[Value]>,
+  { cases, seed }: Effort,
+): Promise<Outcome> {
+  const asAsync = test as fc.IAsyncProperty<[Value]>;
+  const details = await fc.check(asAsync, { numRuns: cases, seed });
+  const { failed, numRuns, counterexample, errorInstance } = details;
   if (!failed) return { cases: numRuns };
-  const [smallest] = (counterexample ?? []) as unknown[];
+  const [smallest] = counterexample ?? [];
   const what = errorInstance instanceof Error ? errorInstance.message : String(errorInstance);
   const cut = (text: string) => (text.length > SHOWN ? `${text.slice(0, SHOWN)}…` : text);
   return { cases: numRuns, finding: { smallest: cut(fc.stringify(smallest)), what: cut(what) } };

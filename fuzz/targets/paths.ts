@@ -98,7 +98,7 @@ function routeFor(read: () => string, caseSensitive: boolean): string | undefine
     const { path: written, readings } = canonicalPath(`/${segment}`, caseSensitive);
     // A segment that is none, or two, to some origins: who writes a rule means something else.
     if (segment === "." || segment === ".." || readings.length > 1) return undefined;
-    if (written.lastIndexOf("/") > 0 || written === "/") return undefined;
+    if (/^\/$|.\/|%/.test(written)) return undefined;
     segments.push(written.slice(1));
   }
   return `/${segments.join("/")}`;

@@ -70,8 +70,8 @@ function orRefused<Result>(read: () => Result): Result | undefined {
   }
 }
 
-function refuseNonsense(tally: object): void {
-  for (const [name, value] of Object.entries(tally)) {
+function refuseNonsense(tally: object | undefined): void {
+  for (const [name, value] of Object.entries(tally ?? {})) {
     if (!Number.isSafeInteger(value) || value < 0) throw new Error(`${name} is ${value}`);
   }
 }

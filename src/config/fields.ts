@@ -28,9 +28,14 @@ export function fields<const Entries extends v.ObjectEntries>(entries: Entries, 
 
 const UNSAFE_FIELDS = ["__proto__", "constructor", "prototype"];
 
-/** Neither null nor a list, both of which typeof calls objects. */
+/**
+ * An object as one writes it in braces, from whatever realm: not null nor a list, which typeof calls
+ * objects too, and not a Map or a Date, whose content would be passed over in silence.
+ */
 export function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
+  if (typeof value !== "object" || value === null) return false;
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype === null || Object.getPrototypeOf(prototype) === null;
 }
 
 function messageOf(schema: object): unknown {

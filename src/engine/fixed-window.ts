@@ -168,7 +168,8 @@ export function decideGroup(
     }
     const resetMs = windowAt(now, counter).endsAt - now;
     const charged = counter.block === undefined ? {} : { charged: charge };
-    return { count: count + charge + shift, resetMs, banMs: ban, ...charged };
+    const told = Math.min(MAX_COUNT, count + charge + shift);
+    return { count: told, resetMs, banMs: ban, ...charged };
   });
   return { verdict: { admitted, tallies }, writes };
 }
@@ -188,7 +189,8 @@ export function adjustGroup(
     const { counter, count: before, window, banMs, shift } = roomier(asked, now, read);
     const count = Math.min(MAX_COUNT, Math.max(0, before + counter.cost));
     if (count !== before) writes.set(storedKey(counter, now), rowOf(counter, count, window));
-    return { count: count + shift, resetMs: windowAt(now, counter).endsAt - now, banMs };
+    const told = Math.min(MAX_COUNT, count + shift);
+    return { count: told, resetMs: windowAt(now, counter).endsAt - now, banMs };
   });
   return { tallies, writes };
 }

@@ -1,5 +1,8 @@
-/** An origin as browsers write it: RFC 6454's serialization, or `null`. */
-const ORIGIN = /^(null|[a-z][a-z0-9+.-]*:\/\/[^\s"<>\\]{1,255})$/i;
+/**
+ * An origin as browsers write it: RFC 6454's serialization, which is ASCII, or `null`. Of anything else
+ * in a field that it is given, workerd tells in its log.
+ */
+const ORIGIN = /^(null|[a-z][a-z0-9+.-]*:\/\/[!#-;=?-[\]-~]{1,255})$/i;
 
 /**
  * Lets a page on another origin read a response of Weir's own. A browser otherwise shows it a

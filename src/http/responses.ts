@@ -14,13 +14,20 @@ import {
 /** When to ask again during an outage, in seconds: nobody knows, so soon, but not at once. */
 const OUTAGE_RETRY_SECONDS = 5;
 
+/**
+ * The longest Retry-After, in seconds: all the digits that an integer in a field may have. Reservations
+ * of a tiny limit can reach further, and JavaScript would write that as 3.1e+22.
+ */
+const MAX_RETRY_SECONDS = 999_999_999_999_999;
+
 /** 429: over the limit. The rule that denied may give it another form. */
 export function limitedResponse(
   request: Request,
   { quotas, retryAfterMs, rule }: Limited,
   style: FieldStyle,
 ): Response {
-  const seconds = toSeconds(retryAfterMs + Math.random() * rule.retryJitterMs);
+  const wanted = toSeconds(retryAfterMs + Math.random() * rule.retryJitterMs);
+  const seconds = Math.min(MAX_RETRY_SECONDS, wanted);
   const violated = quotas.filter((quota) => quota.violated);
   const { status = 429, body, headers: own = {} } = rule.response ?? {};
   const response =

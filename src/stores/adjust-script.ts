@@ -31,7 +31,7 @@ while nextKey <= #KEYS do
       redis.call('PEXPIRE', c.key, int(c.left + GRACE))
     end
   end
-  reply[#reply + 1] = count + shift
+  reply[#reply + 1] = math.min(MAX, count + shift)
   reply[#reply + 1] = c.left
   reply[#reply + 1] = banLeft(asked)
 end

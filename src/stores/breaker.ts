@@ -1,3 +1,4 @@
+import type { Counter } from "../engine/fixed-window.ts";
 import type { Store } from "./store.ts";
 import { StoreError } from "./store-error.ts";
 
@@ -13,6 +14,11 @@ export type BreakerState = "closed" | "open";
 export interface BreakerOptions {
   /** A probe that has not ended after this long is taken for lost, in milliseconds. */
   readonly timeoutMs: number;
+  /**
+   * How many clients' calls must be among the failures. Where each client has a place of its own, one
+   * of them alone can bring its place down, and is not to take the others with it. Default: 1.
+   */
+  readonly clients?: number;
   /** Is told of each change. */
   readonly onChange?: (state: BreakerState) => void;
   readonly clock?: () => number;
@@ -28,18 +34,24 @@ export interface BreakerOptions {
  */
 export function withBreaker(
   store: Store,
-  { timeoutMs, onChange = () => {}, clock = Date.now }: BreakerOptions,
+  { timeoutMs, clients = 1, onChange = () => {}, clock = Date.now }: BreakerOptions,
 ): Store {
   let failures = 0;
+  /** Who was asked about in these failures: no more of them than are needed. */
+  const failedFor = new Set<string>();
+  let isOpen = false;
   /** What the last failure was, for operators. */
   let last = "internal";
   /** While open: when the next probe may go. A clock that goes back only makes it come later. */
   let probeAt = 0;
   let probes = 0;
 
-  async function through<Result>(call: () => Promise<Result>): Promise<Result> {
+  async function through<Result>(
+    counter: Counter | undefined,
+    call: () => Promise<Result>,
+  ): Promise<Result> {
     let probe: number | undefined;
-    if (failures >= FAILURES_TO_OPEN) {
+    if (isOpen) {
       const now = clock();
       if (now < probeAt && probeAt - now <= timeoutMs + REST_MS) {
         const row = `${failures} failures in a row, the last one: ${last}`;
@@ -51,22 +63,30 @@ export function withBreaker(
     }
     try {
       const result = await call();
-      if (failures >= FAILURES_TO_OPEN) onChange("closed");
+      if (isOpen) onChange("closed");
+      isOpen = false;
       failures = 0;
+      failedFor.clear();
       return result;
     } catch (error) {
       failures += 1;
+      if (failedFor.size < clients) failedFor.add(counter?.identity ?? "");
+      const opens = !isOpen && failures >= FAILURES_TO_OPEN && failedFor.size >= clients;
       last = error instanceof StoreError ? error.failure : "internal";
       // Calls that were under way when it opened, and lost probes, say nothing of the one under way.
-      if (failures === FAILURES_TO_OPEN || probe === probes) probeAt = clock() + REST_MS;
-      if (failures === FAILURES_TO_OPEN) onChange("open");
+      if (opens || (isOpen && probe === probes)) probeAt = clock() + REST_MS;
+      if (opens) {
+        isOpen = true;
+        onChange("open");
+      }
       throw error;
     }
   }
 
   return {
-    decide: (groups, now, unused) => through(() => store.decide(groups, now, unused)),
-    adjust: (counters, now) => through(() => store.adjust(counters, now)),
-    reset: (counters, now) => through(() => store.reset(counters, now)),
+    decide: (groups, now, unused) =>
+      through(groups[0]?.[0], () => store.decide(groups, now, unused)),
+    adjust: (counters, now) => through(counters[0], () => store.adjust(counters, now)),
+    reset: (counters, now) => through(counters[0], () => store.reset(counters, now)),
   };
 }

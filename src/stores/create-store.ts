@@ -23,11 +23,11 @@ export function createStore(settings: StoreSettings, options: StoreOptions): Sto
   switch (settings.kind) {
     case "upstash": {
       const { url, token } = settings;
-      return atEdge(upstashStore({ url, token, clock, timeoutMs }), options);
+      return atEdge(upstashStore({ url, token, clock, timeoutMs }), options, 1);
     }
     case "durable-object": {
       const namespace = settings.namespace as DurableObjectNamespace<CounterObject>;
-      return atEdge(durableObjectStore({ namespace, prefix, timeoutMs }), options);
+      return atEdge(durableObjectStore({ namespace, prefix, timeoutMs }), options, OBJECTS_TO_FAIL);
     }
     case "memory":
       return memoryStore();
@@ -40,13 +40,17 @@ export function createStore(settings: StoreSettings, options: StoreOptions): Sto
   }
 }
 
+/** Durable Objects fail one by one: this many must, for the platform to be down. */
+const OBJECTS_TO_FAIL = 3;
+
 /**
  * A store that is far away: asked no more often than needed, not waited for too long, and left alone
  * while it is down.
  */
-function atEdge(store: Store, { timeoutMs, onBreaker }: StoreOptions): Store {
+function atEdge(store: Store, { timeoutMs, onBreaker }: StoreOptions, clients: number): Store {
   const reliable = withBreaker(withDeadline(store, timeoutMs), {
     timeoutMs,
+    clients,
     ...(onBreaker && { onChange: onBreaker }),
   });
   return leases(denialCache(reliable), { timeoutMs, background: waitUntil });

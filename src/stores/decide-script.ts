@@ -72,10 +72,10 @@ local function take(c)
   end
 end
 
--- Takes off what will not be used, if there is as much.
+-- Takes off what will not be used, if there is as much. Of 0, -quota would be written as -0.
 local function giveBack(c, quota)
   local steps = redis.call('BITFIELD', c.key, 'OVERFLOW', 'FAIL',
-    'INCRBY', 'u63', 0, int(-quota), 'GET', 'u63', 0)
+    'INCRBY', 'u63', 0, int(0 - quota), 'GET', 'u63', 0)
   if steps[2] == 0 then
     redis.call('DEL', c.key)
   end
@@ -122,7 +122,8 @@ for _ = 1, groups do
         end
       end
     end
-    reply[at], reply[at + 1], reply[at + 2], reply[at + 3] = count + shift, c.left, ban, charged
+    reply[at], reply[at + 1], reply[at + 2], reply[at + 3] =
+      math.min(MAX, count + shift), c.left, ban, charged
   end
   for _, finish in ipairs(reply[verdict] == 1 and keeps or returns) do
     finish()

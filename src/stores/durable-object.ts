@@ -1,5 +1,5 @@
 import { waitUntil } from "cloudflare:workers";
-import type { Counter, Tally, Unused } from "../engine/fixed-window.ts";
+import { type Counter, MAX_COUNT, type Tally, type Unused } from "../engine/fixed-window.ts";
 import type { CounterObject, HoldVerdict, TimedVerdict } from "./counter-object.ts";
 import type { Store } from "./store.ts";
 import { StoreError } from "./store-error.ts";
@@ -215,7 +215,7 @@ function failureOf(error: unknown): StoreError {
 function asIfOf(asked: Group, chosen: Group, tallies: readonly Tally[]): Tally[] {
   return tallies.map((tally, index) => {
     const shift = (asked[index] as Counter).ceiling - (chosen[index] as Counter).ceiling;
-    return { ...tally, count: tally.count + shift };
+    return { ...tally, count: Math.min(MAX_COUNT, tally.count + shift) };
   });
 }
 

@@ -53,7 +53,7 @@ export function upstashStore({ url, token, clock, timeoutMs }: UpstashOptions): 
       try {
         return read(await call(keys, [clock === "edge" ? now : 0, ...args]));
       } catch (error) {
-        throw failureOf(error, counters);
+        throw failureOf(error, [token, ...counters.map(({ identity }) => identity)]);
       }
     };
   }
@@ -101,14 +101,18 @@ function argsOf(counter: Counter): number[] {
   return [limit, windowMs, offsetMs, cost, ceiling, ...kind, ...ban, ...other];
 }
 
-/** The failure that a call's error stands for. */
-function failureOf(error: unknown, counters: readonly Counter[]): StoreError {
+/**
+ * The failure that a call's error stands for.
+ *
+ * @param hidden what is not to be told of it
+ */
+function failureOf(error: unknown, hidden: readonly string[]): StoreError {
   if (error instanceof StoreError) return error;
   if (error instanceof errors.UpstashJSONParseError) {
     return new StoreError("nonsense", "the answer is not JSON");
   }
   if (error instanceof errors.UpstashError) {
-    return new StoreError("refused", refusal(error, counters));
+    return new StoreError("refused", refusal(error, hidden));
   }
   if (error instanceof DOMException && /^(Timeout|Abort)Error$/.test(error.name)) {
     return new StoreError("late", "no answer in time");
@@ -122,13 +126,11 @@ function failureOf(error: unknown, counters: readonly Counter[]): StoreError {
 
 /**
  * What Redis said, as in `WRONGPASS invalid password`: without the command, which the client adds,
- * and without identities, for Redis may quote the command too.
+ * and without token and identities, for Redis, or what is before it, may quote what it was sent.
  */
-function refusal({ message }: Error, counters: readonly Counter[]): string {
+function refusal({ message }: Error, hidden: readonly string[]): string {
   const said = message.replace(/, command was:.*$/s, "");
-  return counters
-    .reduce((text, { identity }) => text.replaceAll(identity, "…"), said)
-    .slice(0, 200);
+  return hidden.reduce((text, secret) => text.replaceAll(secret, "…"), said).slice(0, 200);
 }
 
 async function sha1(text: string): Promise<string> {

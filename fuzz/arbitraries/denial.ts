@@ -1,0 +1,87 @@
+import fc from "fast-check";
+import { MAX_WINDOW_SECONDS } from "../../src/config/duration.ts";
+import { type ConfigInput, defineConfig } from "../../src/config/index.ts";
+import { MAX_LIMIT } from "../../src/config/quota.ts";
+import type { Rule } from "../../src/config/rule.ts";
+import { type Counter, MAX_COUNT, type Tally } from "../../src/engine/fixed-window.ts";
+import { entriesOf } from "../../src/limiter/counters.ts";
+import type { Limited, Quota } from "../../src/limiter/decision.ts";
+import { isViolated, quotasOf } from "../../src/limiter/quotas.ts";
+
+/** From the smallest to the largest, both of them often. */
+const upTo = (max: number, min = 0) =>
+  fc.oneof(fc.integer({ min, max: Math.min(max, min + 9) }), fc.integer({ min, max }));
+
+const quota = fc
+  .record({
+    limit: upTo(MAX_LIMIT),
+    window: upTo(MAX_WINDOW_SECONDS, 1),
+    more: upTo(MAX_LIMIT),
+    maxReserved: upTo(MAX_LIMIT),
+    rolls: fc.boolean(),
+  })
+  .map(({ limit, window, more, maxReserved, rolls }) =>
+    rolls && limit > 0
+      ? { limit, window, capacity: Math.min(MAX_LIMIT, limit + more), maxReserved }
+      : { limit, window },
+  );
+
+const VISIBLE = fc.stringMatching(/^[\t -~]{0,20}$/);
+
+const rule: fc.Arbitrary<ConfigInput["rules"][number]> = fc.record(
+  {
+    name: fc.stringMatching(/^[a-z0-9][a-z0-9_-]{0,63}$/),
+    limits: fc.uniqueArray(quota, {
+      minLength: 1,
+      maxLength: 8,
+      size: "small",
+      selector: ({ window }) => window,
+    }),
+    cost: upTo(MAX_LIMIT),
+    ban: upTo(MAX_WINDOW_SECONDS, 1),
+    retryJitter: upTo(MAX_WINDOW_SECONDS, 1),
+    response: fc.record(
+      {
+        status: fc.integer({ min: 400, max: 599 }),
+        body: fc.oneof(fc.string(), fc.constant({ a: "\r\n" })),
+        headers: VISIBLE.map((value) => ({ "X-Why": value })),
+      },
+      { requiredKeys: [] },
+    ),
+  },
+  { requiredKeys: ["name", "limits"] },
+);
+
+const tally = fc.record({
+  count: upTo(MAX_COUNT),
+  reset: fc.double({ min: 0, max: 1, noNaN: true }),
+  banMs: upTo(MAX_COUNT),
+});
+
+export interface Denial {
+  readonly limited: Limited;
+  readonly quotas: readonly Quota[];
+}
+
+/** What any rule that is allowed can come to, whatever its counters stand at. */
+export const denial: fc.Arbitrary<Denial> = fc
+  .tuple(rule, fc.array(tally, { minLength: 8, maxLength: 8 }), upTo(MAX_COUNT))
+  .map(([input, tallies, now]) => {
+    const [rule] = defineConfig({ rules: [input] }).rules as [Rule];
+    const entries = entriesOf({ rule, windows: rule.windows, identity: "a" }, "weir");
+    const told = entries.map(({ counter }, index) => tallyOf(counter, tallies[index] as never));
+    const quotas = quotasOf(entries, { admitted: false, tallies: told }, now);
+    const retryAfterMs = Math.max(
+      1,
+      ...quotas.filter(isViolated).map((quota) => quota.retryAfterMs),
+    );
+    return { quotas, limited: { outcome: "limited", quotas, shadow: [], retryAfterMs, rule } };
+  });
+
+/** A tally such as script-reply.ts lets pass. */
+function tallyOf(
+  { windowMs, banMs: bans }: Counter,
+  { count, reset, banMs }: { count: number; reset: number; banMs: number },
+): Tally {
+  return { count, resetMs: 1 + Math.floor(reset * (windowMs - 1)), banMs: bans ? banMs : 0 };
+}

@@ -1,0 +1,26 @@
+import fc from "fast-check";
+import { limitedResponse } from "../../src/http/responses.ts";
+import { denial } from "../arbitraries/denial.ts";
+import { asyncProperty } from "../property.ts";
+
+const REQUEST = { method: "GET", headers: new Headers() } as Request;
+
+/** The body of a 429 that no rule has given another form. */
+export const problemTarget = asyncProperty(
+  "problem",
+  "a denial's body is problem+json that names the policies without room, and no others",
+  fc.record({ denial }),
+  async ({ denial: { limited, quotas } }) => {
+    const { response: _, ...rule } = limited.rule;
+    const response = limitedResponse(REQUEST, { ...limited, rule }, "none");
+    const problem = JSON.parse(await response.text());
+    const violated = quotas.filter((quota) => quota.violated).map(({ policy }) => policy);
+    if (JSON.stringify(problem["violated-policies"]) !== JSON.stringify(violated)) {
+      throw new Error(`names ${problem["violated-policies"]}, but it is ${violated}`);
+    }
+    const seconds = response.headers.get("retry-after");
+    if (!problem.detail.endsWith(` Try again in ${seconds} s.`)) throw new Error(problem.detail);
+    const { status, type, title } = problem;
+    if (status !== 429 || !URL.canParse(type) || !title) throw new Error(JSON.stringify(problem));
+  },
+);

@@ -1,0 +1,38 @@
+import fc from "fast-check";
+import { expect, it } from "vitest";
+import { inTime, property } from "../../../fuzz/property.ts";
+
+const EFFORT = { cases: 1000, seed: 1 };
+
+function smallerThan(limit: number) {
+  return property("small", "is small", fc.nat(999), (value) => {
+    if (value >= limit) throw new Error(`${value} is too much`);
+  });
+}
+
+it("tells the smallest case that fails, and what is wrong with it", async () => {
+  const { finding } = await smallerThan(10).check(EFFORT);
+  expect(finding).toEqual({ smallest: "10", what: "10 is too much" });
+});
+
+it("finds nothing where everything holds, and says how much was tried", async () => {
+  expect(await smallerThan(1000).check(EFFORT)).toEqual({ cases: 1000 });
+});
+
+it("takes what is slow again and again for a finding", () => {
+  const wait = (ms: number) => {
+    const end = performance.now() + ms;
+    while (performance.now() < end);
+  };
+  expect(() => inTime(() => wait(60))).toThrow(/^takes 6\d ms$/);
+});
+
+it("forgives what was slow once", () => {
+  const times = [60, 0];
+  const act = () => {
+    const end = performance.now() + (times.shift() ?? 0);
+    while (performance.now() < end);
+    return "done";
+  };
+  expect(inTime(act)).toBe("done");
+});
