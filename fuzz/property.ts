@@ -4,8 +4,8 @@ import type { Effort, Outcome, Target } from "./target.ts";
 /** A case that takes longer is a finding, in milliseconds: somebody may send many of them. */
 export const SLOW_MS = 50;
 
-/** How often a case has to be slow: once, it may be this machine that was busy, or was tidying up. */
-const SLOW_TIMES = 3;
+/** How often a case has to be slow: now and then it is this machine that is busy, or tidying up. */
+const SLOW_TIMES = 5;
 
 /** Of a finding, this many characters are shown. */
 const SHOWN = 2000;

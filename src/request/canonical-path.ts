@@ -47,11 +47,13 @@ export function canonicalPath(pathname: string, caseSensitive: boolean): Canonic
   const path = mostResolved(careless);
   const readings = new Set([path]);
   // Compatible forms of slashes and dots are folded before a path is divided, or after.
-  for (const text of new Set([careless, strict, decoded])) {
+  const texts = new Set([careless, strict, decoded]);
+  for (const text of texts) {
     for (const reading of waysToDivide(text, fold)) readings.add(reading);
   }
   // Some decode a single time, some take parameters off before; what is escaped still is no route's.
-  for (const text of new Set([pathname, pathname.replace(/;[^/]*/g, "")].map(decodeOnce))) {
+  for (const text of [pathname, pathname.replace(/;[^/]*/g, "")].map(decodeOnce)) {
+    if (texts.has(text)) continue;
     for (const reading of waysToDivide(text, fold)) {
       if (!reading.includes("%")) readings.add(reading);
     }

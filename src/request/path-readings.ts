@@ -13,7 +13,7 @@ export function waysToDivide(decoded: string, fold: (text: string) => string): s
   const text = readable(decoded);
   const dividers = text.includes("\\") ? [/[/\\]/, "/"] : ["/"];
   return dividers.flatMap((divider) => {
-    const segments = text.split(divider);
+    const segments = text.split(divider).filter(Boolean);
     const bare = segments.map((segment) => asOne(fold(segment)));
     const late = resolve(segments).map((segment) => asOne(fold(segment)));
     return [join(resolve(bare)), join(bare), join(late)];
@@ -22,21 +22,25 @@ export function waysToDivide(decoded: string, fold: (text: string) => string): s
 
 /** A decoded path by the reading that takes most for the same. */
 export function mostResolved(decoded: string): string {
-  return join(resolve(readable(decoded).split(/[/\\]/).map(withoutParameters)));
+  const segments = readable(decoded).split(/[/\\]/).filter(Boolean);
+  return join(resolve(segments.map(withoutParameters)));
 }
 
 /** A path whose segments are decoded one by one. */
 export function undivided(pathname: string, decode: (segment: string) => string): string {
-  return join(pathname.split("/").map((segment) => asOne(readable(decode(segment)))));
+  const segments = pathname.split("/").filter(Boolean);
+  return join(segments.map((segment) => asOne(readable(decode(segment)))));
 }
 
 /** A segment that an origin has divided off before: what is a slash in it does not divide it. */
 function asOne(segment: string): string {
-  return withoutParameters(segment).replace(/[/\\]/g, "%2f");
+  const bare = withoutParameters(segment);
+  return /[/\\]/.test(bare) ? bare.replace(/[/\\]/g, "%2f") : bare;
 }
 
 function withoutParameters(segment: string): string {
-  return segment.replace(/;.*$/s, "").trimEnd();
+  const end = segment.indexOf(";");
+  return (end === -1 ? segment : segment.slice(0, end)).trimEnd();
 }
 
 function resolve(segments: readonly string[]): string[] {

@@ -23,6 +23,8 @@ describe("refuses a configuration that is not one", () => {
     ],
     ["a rule that is null", { rules: [null] }, "rules[0]", "got null", A_RULE],
     ["a rule that is a number", { rules: [rule(), 5] }, "rules[1]", "got 5", A_RULE],
+    ["a rule that is a Map", { rules: [new Map([["name", "a"]])] }, "rules[0]", "got {}", A_RULE],
+    ["match: a Date", { rules: [rule({ match: new Date(0) })] }, "rules[0].match", 'got "1970'],
     ["a rule that is a list", { rules: [[]] }, "rules[0]", "got []", A_RULE],
     ["a rule that is undefined", { rules: [undefined] }, "rules[0]", "missing", A_RULE],
   ]);

@@ -130,6 +130,31 @@ describe("what Weir keeps and tells shows nobody's address, key or secret", () =
       await rm(kept, { recursive: true, force: true });
     }
   }, 60_000);
+
+  it("and is looked for in earnest: a rule that is named like a secret is found everywhere", async () => {
+    const rest = await startFaultyRest(inject("redis"));
+    const prefix = `privacy-${randomUUID()}`;
+    const name = MARKERS["a cookie"];
+    const rules: ConfigInput["rules"] = (["enforce", "shadow"] as const).map((mode, index) => ({
+      name: `${name}${index}`,
+      limit: 3,
+      window: "52w",
+      mode,
+    }));
+    const stage = await startStage({ config: configOf({ prefix, rules }), vars: varsFor(rest) });
+    const { told } = await talk(stage, 1);
+    const logs = stage.logs();
+    await Promise.all([stage.stop(), rest.stop()]);
+    const stored = await storedInRedis(prefix);
+    const leaks = leaksIn({ "the log": logs, responses: told, Redis: stored.content }, MARKERS);
+    expect(leaks.filter(({ form }) => form === "plain")).toEqual(
+      ["the log", "responses", "Redis"].map((where) => ({
+        what: "a cookie",
+        form: "plain",
+        where,
+      })),
+    );
+  }, 60_000);
 });
 
 function varsFor(rest: FaultyRest): Record<string, string> {

@@ -96,6 +96,25 @@ describe("a canonical path", () => {
   });
 
   it.each([
+    // A parameter that is taken off before an escaped slash, or one of another alphabet, divides.
+    ["/login;%EF%BC%8Fx/%2f", "/login"],
+    ["/login%2f%3b%EF%BC%BCx", "/login"],
+    ["/a%2flogin;%5cx", "/a/login"],
+    // What is nothing to some is a segment to others, and it is that which the dots take off.
+    ["/login/%20%2f..", "/login"],
+    ["/login/;x%2f..", "/login"],
+    ["/login/%EF%BB%BF%2f..", "/login"],
+    ["/login/%252f%2f..", "/login"],
+    ["/login%5cx%2f..", "/"],
+  ])(
+    "is also as an origin reads it that does less, or does it in another order: %s",
+    (path, read) => {
+      expect(canonical(path)).toMatchObject({ plain: false });
+      expect(canonical(path).readings).toContain(read);
+    },
+  );
+
+  it.each([
     ["/%ff/login", "/%ff/login"],
     ["/%zz", "/%zz"],
     ["/%", "/%"],
@@ -114,7 +133,10 @@ describe("a canonical path", () => {
   });
 
   it("is the same when it is made canonical again", () => {
-    for (const path of ["//A/%2e./b;c/", "/%252525", "/a%2f%2fb", "/x%00y", "/%25"]) {
+    for (const path of [
+      ...["//A/%2e./b;c/", "/%252525", "/a%2f%2fb", "/x%00y", "/%25"],
+      ...["/%C4%B1%CC%81", "/%C4%B0%CC%81"],
+    ]) {
       const { path: once } = canonicalPath(path, false);
       expect(canonicalPath(once, false).path).toBe(once);
     }

@@ -8,4 +8,4 @@ const createStore = () => denialCache(memoryStore());
 
 storeSuite("denial cache", createStore);
 vectorSuite("denial cache", createStore);
-modelSuite("denial cache", createStore, { runs: 5000, bans: true });
+modelSuite("denial cache", createStore, { runs: 2000, bans: true });

@@ -12,8 +12,8 @@ const withDenials = () => leasable(leases(denialCache(memoryStore()), options));
 
 storeSuite("leases", createStore);
 vectorSuite("leases", createStore);
-modelSuite("leases", createStore, { runs: 5000, bans: true });
+modelSuite("leases", createStore, { runs: 3000, bans: true });
 
 storeSuite("leases and denials", withDenials);
 vectorSuite("leases and denials", withDenials);
-modelSuite("leases and denials", withDenials, { runs: 5000, bans: true });
+modelSuite("leases and denials", withDenials, { runs: 2000, bans: true });
