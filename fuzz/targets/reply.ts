@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import type { Counter } from "../../src/engine/fixed-window.ts";
+import { type Counter, MAX_COUNT, type Tally } from "../../src/engine/fixed-window.ts";
 import { readTallies, readVerdict } from "../../src/stores/script-reply.ts";
 import { StoreError } from "../../src/stores/store-error.ts";
 import { property } from "../property.ts";
@@ -51,9 +51,12 @@ export const replyTarget = property(
     const wanted = 1 + groups.length + 4 * counters.length;
     const verdictReply = fits && Array.isArray(reply) ? filled(reply, wanted) : reply;
     const verdict = orRefused(() => readVerdict(verdictReply, groups));
-    for (const { tallies } of verdict?.groups ?? []) tallies.forEach(refuseNonsense);
+    for (const [index, { tallies }] of (verdict?.groups ?? []).entries()) {
+      for (const [at, tally] of tallies.entries()) refuseNonsense(tally, groups[index]?.[at]);
+    }
     const talliesReply = fits && Array.isArray(reply) ? filled(reply, 3 * counters.length) : reply;
-    orRefused(() => readTallies(talliesReply, counters))?.forEach(refuseNonsense);
+    const tallies = orRefused(() => readTallies(talliesReply, counters)) ?? [];
+    for (const [at, tally] of tallies.entries()) refuseNonsense(tally, counters[at]);
   },
 );
 
@@ -70,8 +73,19 @@ function orRefused<Result>(read: () => Result): Result | undefined {
   }
 }
 
-function refuseNonsense(tally: object | undefined): void {
-  for (const [name, value] of Object.entries(tally ?? {})) {
-    if (!Number.isSafeInteger(value) || value < 0) throw new Error(`${name} is ${value}`);
+/** What cannot be of a counter, whatever it has been through. */
+function refuseNonsense(tally: Tally | undefined, counter: Counter | undefined): void {
+  if (!tally || !counter) throw new Error("there is none of a counter");
+  const { cost, block, windowMs, banMs } = counter;
+  const bounds: Record<keyof Tally, readonly [min: number, max: number]> = {
+    count: [0, MAX_COUNT],
+    resetMs: [1, windowMs],
+    banMs: [0, banMs === undefined ? 0 : MAX_COUNT],
+    charged: [0, Math.max(cost, block ?? 0)],
+  };
+  for (const [name, value] of Object.entries(tally) as [keyof Tally, number][]) {
+    const [min, max] = bounds[name];
+    const fits = Number.isSafeInteger(value) && value >= min && value <= max;
+    if (!fits) throw new Error(`${name} is ${value}`);
   }
 }
