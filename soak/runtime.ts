@@ -1,7 +1,8 @@
 import { Miniflare, type MiniflareOptions } from "miniflare";
+import { childrenNamed } from "../bench/process-cpu.ts";
 import type { ConfigInput } from "../src/config/index.ts";
 import { weirModule, workerConfig } from "../test/node/support/worker.ts";
-import { childrenNamed, residentBytes } from "./process-memory.ts";
+import { residentBytes } from "./process-memory.ts";
 
 type Worker = MiniflareOptions["workers"][number];
 

@@ -75,11 +75,14 @@ export class LeaseBook {
   /** Takes in what a store has told of a counter, and quota that it has charged for later. */
   learn(lease: Lease, counter: Counter, tally: Tally, call: Call, quota: number): void {
     const known = knownOf(counter, tally, call);
-    const window = lease.known?.window ?? known.window;
-    // An answer that was overtaken by the next window's, or bought for another limit.
-    if (known.window < window || counter.ceiling !== lease.counter.ceiling) return;
-    if (known.window > window) lease.quota = 0;
-    if (!lease.known || isLater(known, lease.known)) lease.known = known;
+    // Bought for another limit, or an answer that was overtaken by the next window's.
+    if (counter.ceiling !== lease.counter.ceiling || isOvertaken(known, lease.known, call)) return;
+    if (known.window !== lease.known?.window) {
+      lease.quota = 0;
+      lease.known = known;
+    } else if (isLater(known, lease.known)) {
+      lease.known = known;
+    }
     lease.quota += quota;
     lease.roundTripMs = Math.max(0, call.answeredAt - call.sentAt) || lease.roundTripMs;
   }
@@ -177,9 +180,17 @@ export function requestsAhead({ heat, openedAt, roundTripMs }: Lease, now: numbe
   return (heat / ageMs) * roundTripMs * ROUND_TRIPS_AHEAD;
 }
 
-/** Whether of two answers about one counter the first was given later: they may come in any order. */
+/**
+ * Whether an answer is about a window before the one that is known, and not because the store's clock
+ * has been put back: past its end by our clock, the store knows better which window it is.
+ */
+function isOvertaken(answer: Known, known: Known | undefined, call: Call): boolean {
+  if (!known || answer.window >= known.window) return false;
+  return (call.isGiven ? call.decidedAt : call.answeredAt) < known.until;
+}
+
+/** Whether of two answers about one window the first was given later: they may come in any order. */
 function isLater(one: Known, other: Known): boolean {
-  if (one.window !== other.window) return one.window > other.window;
   if (one.decidedAt !== other.decidedAt) return one.decidedAt > other.decidedAt;
   return one.count >= other.count;
 }

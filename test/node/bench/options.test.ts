@@ -1,21 +1,8 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { describe, expect, it } from "vitest";
 import { parseOptions } from "../../../bench/options.ts";
+import { capturePrinted } from "../support/printed.ts";
 
-let printed = "";
-
-beforeEach(() => {
-  printed = "";
-  const print = (text: string | Uint8Array) => {
-    printed += text;
-    return true;
-  };
-  vi.spyOn(process.stderr, "write").mockImplementation(print);
-  vi.spyOn(process.stdout, "write").mockImplementation(print);
-});
-
-afterEach(() => {
-  vi.restoreAllMocks();
-});
+const printed = capturePrinted();
 
 const namesOf = (args: string[]) => parseOptions(args).subjects.map(({ name }) => name);
 
@@ -59,11 +46,11 @@ describe("npm run bench", () => {
     [["now"], "too many arguments"],
   ])("refuses %j and says what is allowed", (args, message) => {
     expect(() => parseOptions(args)).toThrow(expect.objectContaining({ exitCode: 1 }));
-    expect(printed).toContain(message);
+    expect(printed()).toContain(message);
   });
 
   it("explains itself", () => {
     expect(() => parseOptions(["--help"])).toThrow(expect.objectContaining({ exitCode: 0 }));
-    expect(printed).toContain("--distance");
+    expect(printed()).toContain("--distance");
   });
 });

@@ -1,22 +1,9 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { describe, expect, it } from "vitest";
 import { parseOptions } from "../../../bench/simulation/options.ts";
 import { allScenarios } from "../../../bench/simulation/scenarios/all.ts";
+import { capturePrinted } from "../support/printed.ts";
 
-let printed = "";
-
-beforeEach(() => {
-  printed = "";
-  const print = (text: string | Uint8Array) => {
-    printed += text;
-    return true;
-  };
-  vi.spyOn(process.stderr, "write").mockImplementation(print);
-  vi.spyOn(process.stdout, "write").mockImplementation(print);
-});
-
-afterEach(() => {
-  vi.restoreAllMocks();
-});
+const printed = capturePrinted();
 
 describe("npm run simulate", () => {
   it("simulates everything, and may then replace what was published", () => {
@@ -42,12 +29,12 @@ describe("npm run simulate", () => {
     [["now"], "too many arguments"],
   ])("refuses %j and says what is allowed", (args, message) => {
     expect(() => parseOptions(args)).toThrow(expect.objectContaining({ exitCode: 1 }));
-    expect(printed).toContain(message);
+    expect(printed()).toContain(message);
   });
 
   it("explains itself", () => {
     expect(() => parseOptions(["--help"])).toThrow(expect.objectContaining({ exitCode: 0 }));
-    expect(printed).toContain("--log");
+    expect(printed()).toContain("--log");
   });
 
   it("has a name for each scenario, by which threads are told which to run", () => {

@@ -1,6 +1,7 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { describe, expect, it } from "vitest";
 import { parseOptions } from "../../../fuzz/options.ts";
 import type { Target } from "../../../fuzz/target.ts";
+import { capturePrinted } from "../support/printed.ts";
 
 const TARGETS: Target[] = ["config", "paths"].map((name) => ({
   name,
@@ -8,21 +9,7 @@ const TARGETS: Target[] = ["config", "paths"].map((name) => ({
   check: async () => ({ cases: 0 }),
 }));
 
-let printed = "";
-
-beforeEach(() => {
-  printed = "";
-  const print = (text: string | Uint8Array) => {
-    printed += text;
-    return true;
-  };
-  vi.spyOn(process.stderr, "write").mockImplementation(print);
-  vi.spyOn(process.stdout, "write").mockImplementation(print);
-});
-
-afterEach(() => {
-  vi.restoreAllMocks();
-});
+const printed = capturePrinted();
 
 describe("npm run fuzz", () => {
   it("tries a million cases of each target, other ones each time", () => {
@@ -45,13 +32,13 @@ describe("npm run fuzz", () => {
     [["now"], "too many arguments"],
   ])("refuses %j and says what is allowed", (args, message) => {
     expect(() => parseOptions(args, TARGETS)).toThrow(expect.objectContaining({ exitCode: 1 }));
-    expect(printed).toContain(message);
+    expect(printed()).toContain(message);
   });
 
   it("explains itself, target by target", () => {
     expect(() => parseOptions(["--help"], TARGETS)).toThrow(
       expect.objectContaining({ exitCode: 0 }),
     );
-    expect(printed).toContain("paths   what holds of paths");
+    expect(printed()).toContain("paths   what holds of paths");
   });
 });
