@@ -6,7 +6,13 @@ import { ISOLATES_LIMIT } from "./isolates.ts";
 import { type BenchOptions, parseOptions } from "./options.ts";
 import { writeChart } from "./report/chart.ts";
 import { writeJson } from "./report/json.ts";
-import { cpuTable, floodTable, isolatesTable, targetsTable } from "./report/other-tables.ts";
+import {
+  addedCpuTable,
+  cpuTable,
+  floodTable,
+  isolatesTable,
+  targetsTable,
+} from "./report/other-tables.ts";
 import { workloadTable } from "./report/workload-table.ts";
 import { type Results, weirsExcess } from "./results.ts";
 import { run } from "./run.ts";
@@ -54,8 +60,10 @@ async function report(results: Results, options: BenchOptions): Promise<number> 
   const tables = results.workloads.map(workloadTable);
   if (results.isolates.length > 0) tables.push(isolatesTable(results.isolates));
   if (results.flood.length > 0) tables.push(floodTable(results.flood));
+  if (results.addedCpu) tables.push(addedCpuTable(results.addedCpu));
   if (options.parts.includes("cpu")) tables.push(cpuTable(results));
-  tables.push(targetsTable(targets));
+  const reached = targets.filter(({ measured }) => measured !== undefined);
+  tables.push(targetsTable(options.isWhole ? targets : reached));
   if (options.quick) tables.push("A quick run shows that the bench works, and little else.");
   console.log(`\n${tables.join("\n\n")}\n`);
 

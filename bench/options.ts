@@ -3,7 +3,7 @@ import { FLOOR, SUBJECTS, type Subject } from "./subjects.ts";
 import { WORKLOADS } from "./workloads.ts";
 
 /** What is measured beside the plain workloads. */
-export const EXPERIMENTS = ["isolates", "flood", "cpu"] as const;
+export const EXPERIMENTS = ["isolates", "flood", "added-cpu", "cpu"] as const;
 const PARTS = [...WORKLOADS.map(({ name }) => name), ...EXPERIMENTS];
 const DEFAULT_DISTANCE_MS = 20;
 const MAX_DISTANCE_MS = 900;

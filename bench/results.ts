@@ -1,3 +1,4 @@
+import type { AddedCpu } from "./added-cpu.ts";
 import type { DecisionCpu } from "./decision-cpu.ts";
 import type { FloodResult } from "./flood.ts";
 import type { IsolatesResult } from "./isolates.ts";
@@ -25,6 +26,7 @@ export type Results = {
   workloads: WorkloadResult[];
   isolates: IsolatesResult[];
   flood: FloodResult[];
+  addedCpu?: AddedCpu | undefined;
   decisionCpu?: DecisionCpu | undefined;
   manyRules?: ManyRules | undefined;
 };

@@ -1,5 +1,6 @@
 import { closedLoop } from "./closed-loop.ts";
 import { type Measurement, measure } from "./measure.ts";
+import { turn } from "./paired.ts";
 import type { Runtime } from "./runtime.ts";
 import type { Stage } from "./stage.ts";
 import type { Subject } from "./subjects.ts";
@@ -41,7 +42,7 @@ export async function runWorkload(
     for (let round = 1; round <= effort.rounds; round++) {
       const requests = requestsOf(workload, workload.count[effort.count], round);
       // Each round another subject begins, so that none is always the one after the same other.
-      for (const { subject, runtime, rounds } of rotated(started, (round - 1) * 2)) {
+      for (const { subject, runtime, rounds } of turn(started, (round - 1) * 2)) {
         await untilWindowHasRoom(subject.windowMs, ROUND_MS);
         const { limit } = workload;
         const options = { stage, runtime, billing: subject.billing, limit, distanceMs };
@@ -63,9 +64,4 @@ export async function warmUp(
   // One alone, for what a limiter prepares once and lets all others wait for.
   for (const url of urls) await closedLoop([url], requestsOf(workload, 1, 0));
   await closedLoop(urls, requestsOf(workload, count, 0));
-}
-
-function rotated<Item>(items: readonly Item[], by: number): Item[] {
-  const first = by % items.length;
-  return [...items.slice(first), ...items.slice(0, first)];
 }

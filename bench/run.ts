@@ -1,3 +1,4 @@
+import { type AddedCpuOptions, measureAddedCpu } from "./added-cpu.ts";
 import { CONNECTIONS } from "./closed-loop.ts";
 import { measureDecisionCpu } from "./decision-cpu.ts";
 import { runFlood } from "./flood.ts";
@@ -16,6 +17,7 @@ type Extent = {
   /** Runs on eight isolates: Weir's target is set for 20, and for others fewer tell as much. */
   isolates: { weir: number; others: number };
   flood: { rounds: number; seconds: number };
+  addedCpu: AddedCpuOptions;
   decisions: { rounds: number; decisions: number };
 };
 
@@ -23,6 +25,7 @@ const FULL: Extent = {
   effort: { rounds: 3, warmUp: 600, count: "full" },
   isolates: { weir: 20, others: 2 },
   flood: { rounds: 4, seconds: 2 },
+  addedCpu: { rounds: 8, requests: 4000, warmUp: 6000 },
   decisions: { rounds: 5, decisions: 20_000 },
 };
 
@@ -30,6 +33,7 @@ const QUICK: Extent = {
   effort: { rounds: 1, warmUp: 50, count: "quick" },
   isolates: { weir: 1, others: 0 },
   flood: { rounds: 1, seconds: 2 },
+  addedCpu: { rounds: 1, requests: 400, warmUp: 200 },
   decisions: { rounds: 1, decisions: 3000 },
 };
 
@@ -47,7 +51,7 @@ export async function run(
   progress: (text: string) => void,
 ): Promise<Results> {
   const { quick, distances, subjects, parts } = options;
-  const { effort, isolates, flood, decisions } = quick ? QUICK : FULL;
+  const { effort, isolates, flood, addedCpu, decisions } = quick ? QUICK : FULL;
   const distance = mainDistance(distances);
   const results: Results = {
     date: new Date().toISOString(),
@@ -79,6 +83,10 @@ export async function run(
     progress("a flood of random keys");
     const flooded = subjects.filter(({ name }) => FLOODED.includes(name));
     results.flood = await runFlood(stage, flooded, distance, flood);
+  }
+  if (parts.includes("added-cpu")) {
+    progress("CPU time that Weir adds to a request");
+    results.addedCpu = await measureAddedCpu(stage, distance, addedCpu);
   }
   if (parts.includes("cpu")) {
     progress("CPU time of Weir");

@@ -15,7 +15,6 @@ export type Summary = {
   requestsPerSecond: number;
   /** Microseconds of the workerd process; undefined where they cannot be read. */
   cpuPerRequest: number | undefined;
-  addedCpu: number | undefined;
   restCallsPerRequest: number;
   commandsPerRequest: number;
   objectCallsPerRequest: number;
@@ -38,7 +37,7 @@ export function summarize(rounds: readonly Measurement[], floor: readonly Measur
     p95: value("p95"),
     p99: value("p99"),
   });
-  const hasCpu = [...rounds, ...floor].every(({ cpuPerRequest }) => cpuPerRequest !== undefined);
+  const hasCpu = rounds.every(({ cpuPerRequest }) => cpuPerRequest !== undefined);
   const cpu = ({ cpuPerRequest = 0 }: Measurement) => cpuPerRequest;
 
   return {
@@ -49,7 +48,6 @@ export function summarize(rounds: readonly Measurement[], floor: readonly Measur
     ratio: beside((round, base) => round.latency.p50 / base.latency.p50),
     requestsPerSecond: of((round) => round.requestsPerSecond),
     cpuPerRequest: hasCpu ? of(cpu) : undefined,
-    addedCpu: hasCpu ? beside((round, base) => cpu(round) - cpu(base)) : undefined,
     restCallsPerRequest: of((round) => round.restCallsPerRequest),
     commandsPerRequest: of((round) => round.commandsPerRequest),
     objectCallsPerRequest: of((round) => round.objectCallsPerRequest),

@@ -53,6 +53,8 @@ export function targetsOf(results: Results): Target[] {
       isolates && Math.min(...isolates),
     ),
     atMost("flood: paying client's p50 by that before", 1.1, floodRatio(results)),
+    atMost("CPU added to forwarding, µs", 60, results.addedCpu?.overForward.median),
+    atMost("CPU added to forwarding with two fields, µs", 25, results.addedCpu?.overFields.median),
     atMost("CPU of a decision from memory, µs", 20, results.decisionCpu?.microseconds),
     atMost("200 rules: CPU by that of 2 rules", 1.5, results.manyRules?.ratio),
   ];

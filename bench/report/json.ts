@@ -11,7 +11,7 @@ export async function writeJson(file: string, results: Results, targets: Target[
 
 /** No lists of plain values, which the formatter would set on one line: the file passes `check`. */
 export function toJson(results: Results, targets: readonly Target[]): object {
-  const { date, machine, versions, options, decisionCpu, manyRules } = results;
+  const { date, machine, versions, options, addedCpu, decisionCpu, manyRules } = results;
   return {
     date,
     machine,
@@ -38,7 +38,7 @@ export function toJson(results: Results, targets: readonly Target[]): object {
       runs: admitted.map((count) => ({ admitted: count })),
     })),
     flood: results.flood.map(({ subject, rounds }) => ({ subject: subject.name, rounds })),
-    cpu: { decisionFromMemory: decisionCpu, rules: manyRules },
+    cpu: { added: addedCpu, decisionFromMemory: decisionCpu, rules: manyRules },
     targets: targets.map(({ name, wanted, measured, met }) => ({
       name,
       wanted,

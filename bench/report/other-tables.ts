@@ -1,6 +1,8 @@
+import type { AddedCpu } from "../added-cpu.ts";
 import type { FloodResult, FloodRound } from "../flood.ts";
 import { ISOLATES, ISOLATES_LIMIT, type IsolatesResult } from "../isolates.ts";
 import { median } from "../median.ts";
+import type { Spread } from "../paired.ts";
 import type { Results } from "../results.ts";
 import type { Target } from "../targets.ts";
 import { figure, NONE, table } from "./format.ts";
@@ -45,6 +47,24 @@ export function floodTable(results: readonly FloodResult[]): string {
   });
   const title = "### a paying client beside a flood of random keys, ms";
   return [title, table(head, rows)].join("\n\n");
+}
+
+export function addedCpuTable(cpu: AddedCpu): string {
+  const row = (title: string, { median, least, most }: Spread) => [
+    title,
+    ...[median, least, most].map((value) => figure(value, 1)),
+  ];
+  const rows = [
+    row("forward only", cpu.forward),
+    row("forward and add two fixed fields", cpu.fields),
+    row("Weir, decided from memory", cpu.weir),
+    row("Weir over forward only", cpu.overForward),
+    row("Weir over forward and two fixed fields", cpu.overFields),
+  ];
+  const setup = `${cpu.rounds.length} rounds of ${figure(cpu.requests, 0)} requests of one client for each Worker, in turns.`;
+  const calls = `REST calls for each of Weir's requests: ${figure(cpu.restCallsPerRequest, 4)}.`;
+  const head = ["", "median", "least", "most"];
+  return ["### CPU time of a request, µs", setup, table(head, rows), calls].join("\n\n");
 }
 
 export function cpuTable({ decisionCpu, manyRules }: Results): string {

@@ -12,7 +12,6 @@ const HEAD = [
   "added p99",
   "requests/s",
   "CPU µs",
-  "added CPU",
   "REST calls",
   "commands",
   "$ per million",
@@ -37,7 +36,7 @@ export function workloadTable(result: WorkloadResult): string {
 }
 
 function cells(summary: Summary, isFloor: boolean): string[] {
-  const { latency, added, ratio, requestsPerSecond, cpuPerRequest, addedCpu } = summary;
+  const { latency, added, ratio, requestsPerSecond, cpuPerRequest } = summary;
   const { restCallsPerRequest, commandsPerRequest, dollarsPerMillion, over, under } = summary;
   const absolute = [
     figure(latency.p50, 2),
@@ -47,7 +46,6 @@ function cells(summary: Summary, isFloor: boolean): string[] {
     figure(added.p99, 2),
     figure(requestsPerSecond, 0),
     figure(cpuPerRequest, 0),
-    figure(addedCpu, 0),
   ];
   // The floor limits nothing: neither does it pay, nor does it admit too much.
   if (isFloor) return [...absolute, ...Array.from({ length: 5 }, () => NONE)];

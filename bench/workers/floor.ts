@@ -1,8 +1,4 @@
-import { Hono } from "hono/tiny";
 import { forward } from "./forward.ts";
 
-/** The floor: a Hono Worker that forwards and limits nothing. */
-const app = new Hono();
-app.all("*", ({ req }) => forward(req.raw));
-
-export default app;
+/** The floor: a Worker that forwards and limits nothing. No framework, which would be a cost of its own. */
+export default { fetch: (request) => forward(request) } satisfies ExportedHandler;
