@@ -53,7 +53,7 @@ export function upstashStore({ url, token, clock, timeoutMs }: UpstashOptions): 
       try {
         return read(await call(keys, [clock === "edge" ? now : 0, ...args]));
       } catch (error) {
-        throw failureOf(error, [token, ...counters.map(({ identity }) => identity)]);
+        throw failureOf(error, [token, ...counters.flatMap(identitiesOf)]);
       }
     };
   }
@@ -90,6 +90,12 @@ function keysOf(counter: Counter, clock: Clock, now: number): string[] {
   if (counter.banMs) keys.push(banKey(counter));
   if (counter.or) keys.push(keyOf(counter.or));
   return keys;
+}
+
+/** A shard's identity is the client's with `#` and a number behind it: first whole, then without. */
+function identitiesOf({ identity, or }: Counter): string[] {
+  const shards = or ? [identity, or.identity] : [identity];
+  return [...shards, identity.replace(/#\d+$/, "")];
 }
 
 function argsOf(counter: Counter): number[] {

@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, inject, it, vi } from "vitest";
+import type { Counter } from "../../../src/engine/fixed-window.ts";
 import { upstashStore } from "../../../src/stores/upstash.ts";
 import { counter } from "../../suite/counters.ts";
 import { storeSuite } from "../../suite/store-suite.ts";
@@ -98,6 +99,15 @@ describe("the Upstash store", () => {
       "ERR unknown command 'EVALSHA', with args beginning with: 'weir:login:1m:…'",
     );
     expect(String((error as Error).stack)).not.toContain(login.identity);
+  });
+
+  it("tells nothing of either shard's identity, nor of the client's without a shard", async () => {
+    const [one, or] = ["#1", "#2"].map((shard) =>
+      counter({ key: `weir:llm:1m:someone${shard}`, identity: `someone${shard}` }),
+    ) as [Counter, Counter];
+    const { store } = storeAnsweredBy(refusal(`ERR no way: '${one.key}' '${or.key}' 'someone'`));
+    const error = await store.decide([[{ ...one, or }]]).catch((thrown: Error) => thrown);
+    expect((error as Error).message).toBe("ERR no way: 'weir:llm:1m:…' 'weir:llm:1m:…' '…'");
   });
 
   it("declares its keys to Upstash only where it knows them all: by the edge's clock", async () => {
