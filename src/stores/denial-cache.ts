@@ -50,6 +50,18 @@ export function denialCache(store: Store, maxCounters = MAX_COUNTERS): Store {
     return undefined;
   }
 
+  /**
+   * What is known of a counter. Of two shards to choose from both must be known; the answer is then
+   * about the one with more room, as a store's is.
+   */
+  function recallChoice({ key, ceiling, or }: Counter, now: number): Known | undefined {
+    const known = recall(key, now);
+    const other = known && or && recall(or.key, now);
+    if (!or || !other) return or ? undefined : known;
+    const otherCount = other.count + ceiling - or.ceiling;
+    return otherCount < known.count ? { ...other, count: otherCount } : known;
+  }
+
   /** What is known of a group's counters, if it cannot but be denied. */
   function denialOf(group: readonly Counter[], now: number): Denial | undefined {
     if (remembered.size === 0) return undefined;
@@ -58,7 +70,7 @@ export function denialCache(store: Store, maxCounters = MAX_COUNTERS): Store {
     for (const counter of group) {
       // Whoever asks at no cost wants to know how things are.
       if (counter.cost === 0) return undefined;
-      const known = counter.or ? undefined : recall(counter.key, now);
+      const known = recallChoice(counter, now);
       const stands = known ? standing(counter, tallyOf(known, now + known.ahead)) : undefined;
       // The first to find no room brings a ban about, which only the store can do.
       const mayBan = counter.banMs !== undefined && !counter.neverBans;
@@ -66,7 +78,9 @@ export function denialCache(store: Store, maxCounters = MAX_COUNTERS): Store {
       denial.push(known);
       if (stands !== "full" && stands !== "banned") continue;
       isDenied = true;
-      heat = Math.max(heat, remembered.use(counter.key, now)?.heat ?? 0);
+      for (const key of keysOf(counter)) {
+        heat = Math.max(heat, remembered.use(key, now)?.heat ?? 0);
+      }
     }
     return isDenied && (heat >= PARTIAL_HEAT || denial.every(Boolean)) ? denial : undefined;
   }
@@ -84,16 +98,32 @@ export function denialCache(store: Store, maxCounters = MAX_COUNTERS): Store {
     }
     const learntAt = call.isGiven ? call.decidedAt : call.answeredAt;
     for (const [index, counter] of group.entries()) {
-      const { key, identity, cost, or } = counter;
+      const { identity, cost, or } = counter;
       const tally = answer.tallies[index];
-      if (cost === 0 || or || !tally) continue;
-      const entry = remembered.peek(key);
+      if (cost === 0 || !tally) continue;
+      if (or) {
+        // The answer is about the shard with more room. So it says nothing of the other one, unless
+        // it has none: then each has used as much at least, by its own ceiling.
+        if (answer.admitted || standing(counter, tally) !== "full") continue;
+        const count = Math.max(0, tally.count - counter.ceiling + or.ceiling);
+        remember(counter, knownOf(counter, tally, call), learntAt, true);
+        remember(or, knownOf(or, { ...tally, count }, call), learntAt, true);
+        continue;
+      }
       const isWorthIt = full.has(identity) || (full.size > 0 && !answer.isUnsettled);
-      if (!entry && !isWorthIt) continue;
-      const known = knownOf(counter, tally, call);
-      if (entry) Object.assign(entry, { known, learntAt });
-      else remembered.add(key, { known, learntAt, heat: 1, heatedAt: learntAt });
+      remember(counter, knownOf(counter, tally, call), learntAt, isWorthIt);
     }
+  }
+
+  /** @param isWorthIt whether a counter that is not remembered yet gets an entry */
+  function remember({ key }: Counter, known: Known, learntAt: number, isWorthIt: boolean): void {
+    const entry = remembered.peek(key);
+    if (entry) Object.assign(entry, { known, learntAt });
+    else if (isWorthIt) remembered.add(key, { known, learntAt, heat: 1, heatedAt: learntAt });
+  }
+
+  function forget(counters: readonly Counter[]): void {
+    for (const key of counters.flatMap(keysOf)) remembered.delete(key);
   }
 
   return {
@@ -126,17 +156,21 @@ export function denialCache(store: Store, maxCounters = MAX_COUNTERS): Store {
 
     async adjust(counters, now) {
       const tallies = await store.adjust(counters, now);
-      for (const { key } of counters) remembered.delete(key);
+      forget(counters);
       return tallies;
     },
 
     async reset(counters, now) {
-      for (const { key } of counters) remembered.delete(key);
+      forget(counters);
       await store.reset(counters, now);
       // Once more, for what was learnt meanwhile.
-      for (const { key } of counters) remembered.delete(key);
+      forget(counters);
     },
   };
+}
+
+function keysOf({ key, or }: Counter): string[] {
+  return or ? [key, or.key] : [key];
 }
 
 /** How a counter stands, to who asks for its cost. */

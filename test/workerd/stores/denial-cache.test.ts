@@ -300,6 +300,85 @@ describe("a refund or a reset", () => {
   });
 });
 
+describe("a denial by shards", () => {
+  /** Ten shards of one client, and each of their pairs in turn. */
+  function shardsOf(limit: number) {
+    const shards = Array.from({ length: 10 }, (_, index) =>
+      counter({ limit, key: `shard#${index}` }),
+    );
+    const pairs = shards.flatMap((one, at) => shards.slice(at + 1).map((or) => ({ ...one, or })));
+    return { shards, pairs };
+  }
+
+  it("is answered from memory for every pair, once each shard is known to be full", async () => {
+    const { ask, fill, callsOf } = setUp();
+    const { shards, pairs } = shardsOf(3);
+    for (const shard of shards) await fill(shard);
+    for (const pair of pairs) expect(await ask(pair)).toMatchObject({ admitted: false });
+    const calls = await callsOf(async () => {
+      for (const pair of pairs) {
+        expect(await ask(pair)).toEqual({
+          admitted: false,
+          isRemembered: true,
+          tallies: [{ count: 3, resetMs: 60_000, banMs: 0 }],
+        });
+      }
+    });
+    expect(calls).toBe(0);
+  });
+
+  it("is asked about while one of the two has room, or is not known", async () => {
+    const { ask, fill } = setUp();
+    const [full, other, roomy] = [counter({ limit: 2 }), counter({ limit: 2 }), counter()];
+    await fill(full);
+    await fill(other);
+    expect(await ask({ ...full, or: other })).toMatchObject({ admitted: false });
+    expect(await ask({ ...roomy, or: full })).toMatchObject({ admitted: true });
+    expect(await ask({ ...full, or: { ...roomy, limit: 2, ceiling: 2 } })).toMatchObject({
+      admitted: true,
+    });
+  });
+
+  it("tells of the roomier of the two, as a store does", async () => {
+    const { ask, behind, adjustElsewhere } = setUp();
+    const [one, two, three] = [5, 4, 4].map((limit) => counter({ limit, cost: 3 })) as Triple;
+    await adjustElsewhere([{ ...one, cost: 4 }]);
+    await adjustElsewhere([{ ...two, cost: 2 }]);
+    await adjustElsewhere([{ ...three, cost: 4 }]);
+    await ask({ ...one, or: two });
+    await ask({ ...one, or: three });
+    for (const pair of [
+      { ...one, or: two },
+      { ...one, or: three },
+      { ...two, or: three },
+    ]) {
+      const [truth] = (await behind.decide([[pair]])).groups;
+      const answer = await ask(pair);
+      expect(answer.admitted).toBe(false);
+      expect(answer.isRemembered).toBe(true);
+      // What is remembered of a shard is the least that it has used.
+      expect(answer.tallies[0]?.count).toBeLessThanOrEqual(truth?.tallies[0]?.count as number);
+    }
+    expect((await ask({ ...one, or: { ...two, cost: 2 }, cost: 2 })).admitted).toBe(true);
+  });
+
+  it("is asked about again after a refund to the pair, and after a reset", async () => {
+    const { store, ask, fill } = setUp();
+    const [one, other] = [counter({ limit: 2 }), counter({ limit: 2 })];
+    const pair = { ...one, or: other };
+    await fill(one);
+    await fill(other);
+    expect((await ask(pair)).admitted).toBe(false);
+    await store.adjust([{ ...pair, cost: -1, or: { ...other, cost: -1 } }]);
+    expect((await ask(pair)).admitted).toBe(true);
+    expect((await ask(pair)).admitted).toBe(false);
+    await store.reset([one, other]);
+    expect((await ask(pair)).admitted).toBe(true);
+  });
+});
+
+type Triple = [Counter, Counter, Counter];
+
 describe("a ban", () => {
   const banned = (fields: Partial<Counter> = {}) =>
     counter({ limit: 1, windowMs: 10_000, banMs: 50_000, ...fields });
@@ -423,11 +502,11 @@ describe("of several counters", () => {
     expect(await ask(api, full)).toMatchObject({ tallies: [{ count: 2 }, { count: 0 }] });
   });
 
-  it("one with another to choose instead is never told of from memory", async () => {
+  it("one with another to choose instead, which has room, is not told of from memory", async () => {
     const { ask, callsOf } = setUp();
     const [one, other, full] = [
       counter({ limit: 0 }),
-      counter({ limit: 0 }),
+      counter({ limit: 20 }),
       counter({ limit: 0 }),
     ];
     for (let request = 0; request < 9; request++) {
