@@ -4,6 +4,7 @@ import type { Rule, Window } from "./config/rule.ts";
 import type { Config } from "./config/schema.ts";
 import { type Env, readSettings } from "./config/settings.ts";
 import { RateLimitError } from "./limit-error.ts";
+import { rollsOver } from "./limiter/counters.ts";
 import type { Decision, Quota, Undecided } from "./limiter/decision.ts";
 import { createLimiter, type Limiter, undecided } from "./limiter/limiter.ts";
 import {
@@ -199,8 +200,9 @@ function chargedAtOnce(rule: Rule): Rule {
 
 function allWindowsOf({ windows, tiers }: Rule): Window[] {
   const all = [...windows, ...(tiers ? [...tiers.windows.values()].flat() : [])];
-  // A tier's window of the same length is the same counter.
-  return [...new Map(all.map((window) => [window.windowMs, window])).values()];
+  // A tier's window of the same length is the same counter, unless only one of them rolls over.
+  const keyOf = (window: Window) => `${window.windowMs} ${rollsOver(window)}`;
+  return [...new Map(all.map((window) => [keyOf(window), window])).values()];
 }
 
 function asking({ cost, reserve }: CheckOptions) {

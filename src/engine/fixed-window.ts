@@ -138,7 +138,9 @@ export function chargeOf(counter: Counter, count: number): number {
 export function roomAfterMs(counter: Counter, { count, resetMs }: Tally, capacity: number): number {
   const missing = count + counter.cost - capacity;
   if (missing <= 0) return 0;
-  const windows = counter.rollsOver && counter.limit > 0 ? Math.ceil(missing / counter.limit) : 1;
+  // Of two to choose from, the one that is asked then may be the one that is granted less.
+  const grant = Math.min(counter.limit, counter.or?.limit ?? counter.limit);
+  const windows = counter.rollsOver && grant > 0 ? Math.ceil(missing / grant) : 1;
   return resetMs + Math.max(0, windows - 1) * counter.windowMs;
 }
 

@@ -22,11 +22,38 @@ export interface Entry {
   readonly counter: Counter;
 }
 
-/** One counter for each window of the rule that a request falls under. */
-export function entriesOf(subject: Subject, prefix: string, ask: Ask = {}): Entry[] {
-  const { rule, windows } = subject;
-  return windows.map((window): Entry => {
-    const [shard, other] = rule.shards > 1 ? twoOf(rule.shards) : [undefined, undefined];
+type Shards = readonly [number, number];
+
+/** The shards that a request was last decided by: what its response cost is charged to them. */
+const decidedBy = new WeakMap<Subject, Shards>();
+
+/**
+ * One counter for each window of the rule that a request falls under. Of several shards, it is
+ * counted by two for all of its windows.
+ */
+export function entriesOf(subject: Subject, prefix: string, ask?: Ask): Entry[] {
+  const { shards } = subject.rule;
+  const two = shards > 1 ? twoOf(shards) : undefined;
+  if (two) decidedBy.set(subject, two);
+  return entriesIn(two, subject, prefix, ask);
+}
+
+/**
+ * The counters of a request that has been decided. Other shards than those that had room for it may
+ * have none.
+ */
+export function decidedEntriesOf(subject: Subject, prefix: string, ask?: Ask): Entry[] {
+  const two = decidedBy.get(subject);
+  return two ? entriesIn(two, subject, prefix, ask) : entriesOf(subject, prefix, ask);
+}
+
+function entriesIn(
+  [shard, other]: Shards | readonly [] = [],
+  subject: Subject,
+  prefix: string,
+  ask: Ask = {},
+): Entry[] {
+  return subject.windows.map((window): Entry => {
     const entry = entryOf(subject, window, prefix, ask, shard);
     if (other === undefined) return entry;
     // The lower of two shards has the larger part, or one as large.
@@ -57,7 +84,7 @@ function entryOf(
   const { windowMs } = window;
   const [limit, capacity] = [share(window.limit), share(window.capacity)];
   const reservable = ask.reserve ? share(window.maxReserved) : 0;
-  const rollsOver = window.capacity > window.limit || window.maxReserved > 0;
+  const rolls = rollsOver(window);
   const counter = {
     key: `${prefix}:${rule.name}:${labelOf(windowMs)}:${who}`,
     identity: who,
@@ -66,8 +93,8 @@ function entryOf(
     offsetMs: rule.spread ? spreadOf(identity, windowMs) : window.offsetMs,
     cost: ask.cost ?? (typeof rule.cost === "number" ? rule.cost : 1),
     ceiling: capacity + reservable,
-    ...(isLeasable(rule, rollsOver) && { leasable: true }),
-    ...(rollsOver && { rollsOver }),
+    ...(isLeasable(rule, rolls) && { leasable: true }),
+    ...(rolls && { rollsOver: true }),
     ...((ask.checkOnly || chargesLater(rule)) && { checkOnly: true }),
     ...(rule.banMs !== undefined && { banMs: rule.banMs }),
     ...(ask.checkOnly && { neverBans: true }),
@@ -90,9 +117,14 @@ function labelOf(windowMs: number): string {
  * Whether isolates may take quota in blocks. Not where a ban is to hold everywhere at once, nor where
  * quota outlives its window, nor where it is spread already.
  */
-function isLeasable(rule: Rule, rollsOver: boolean): boolean {
+function isLeasable(rule: Rule, rolls: boolean): boolean {
   const { lease, banMs, shards } = rule;
-  return lease && banMs === undefined && !rollsOver && shards === 1 && !chargesLater(rule);
+  return lease && banMs === undefined && !rolls && shards === 1 && !chargesLater(rule);
+}
+
+/** Whether a counter outlives its window, with what is used of it. */
+export function rollsOver({ limit, capacity, maxReserved }: Window): boolean {
+  return capacity > limit || maxReserved > 0;
 }
 
 /** Whether what a request costs is only known from its response. */
@@ -106,7 +138,7 @@ export function shareOf(quota: number, shards: number, shard: number): number {
 }
 
 /** Two different shards at random: with the roomier of two, all fill up nearly alike. */
-function twoOf(shards: number): [number, number] {
+function twoOf(shards: number): Shards {
   const one = Math.floor(Math.random() * shards);
   const other = (one + 1 + Math.floor(Math.random() * (shards - 1))) % shards;
   return one < other ? [one, other] : [other, one];

@@ -4,7 +4,14 @@ import type { Subject } from "../request/subject.ts";
 import { withDeadline } from "../stores/deadline.ts";
 import type { GroupAnswer, Store, Verdict } from "../stores/store.ts";
 import { StoreError } from "../stores/store-error.ts";
-import { type Ask, allEntriesOf, chargesLater, type Entry, entriesOf } from "./counters.ts";
+import {
+  type Ask,
+  allEntriesOf,
+  chargesLater,
+  decidedEntriesOf,
+  type Entry,
+  entriesOf,
+} from "./counters.ts";
 import type { Decision, Quota, Undecided } from "./decision.ts";
 import { createFallback } from "./fallback.ts";
 import type { Floor } from "./floor.ts";
@@ -96,7 +103,9 @@ export function createLimiter(config: Config, store: Store, floor?: Floor): Limi
         await fallback.charge(charges);
         return [];
       }
-      const entries = charges.flatMap(({ subject, cost }) => entriesOf(subject, prefix, { cost }));
+      const entries = charges.flatMap(({ subject, cost }) =>
+        decidedEntriesOf(subject, prefix, { cost }),
+      );
       try {
         const quotas = await adjust(entries, withDeadline(store, timeLeftMs));
         return quotas.filter((_, index) => (entries[index] as Entry).rule.mode === "enforce");

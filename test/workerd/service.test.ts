@@ -175,6 +175,21 @@ describe("reset", () => {
   });
 });
 
+describe("a reset of a rule with tiers", () => {
+  it("reaches the plain counter where a tier of the same window rolls over", async () => {
+    const tiers = {
+      by: "header:x-plan",
+      limits: { pro: { limit: 50, window: "1h", capacity: 80 }, team: { limit: 9, window: "1h" } },
+    };
+    const service = serviceOf([{ ...FIVE, tiers }]);
+    await service.limit("five", { cost: 5 });
+    await service.limit("five", { tier: "pro", cost: 70 });
+    await service.reset("five");
+    expect(await service.getValue("five")).toMatchObject([{ remaining: 5 }]);
+    expect(await service.getValue("five", { tier: "pro" })).toMatchObject([{ remaining: 80 }]);
+  });
+});
+
 describe("a call that there is no answer to", () => {
   it.each<[string, LimitOptions | undefined, string]>([
     ["fife", {}, 'There is no rule "fife". There are: five, ten.'],

@@ -1,9 +1,12 @@
 import { describe, expect, it, vi } from "vitest";
 import { type Config, type ConfigInput, defineConfig } from "../../../src/config/index.ts";
+import type { Counter } from "../../../src/engine/fixed-window.ts";
 import { type Ask, shareOf } from "../../../src/limiter/counters.ts";
 import { createLimiter } from "../../../src/limiter/limiter.ts";
 import type { Subject } from "../../../src/request/subject.ts";
 import { memoryStore } from "../../../src/stores/memory.ts";
+
+type Pair = [Counter, Counter];
 
 /** 2023-11-14T22:15:00Z, the beginning of a minute and of no hour. */
 const NOW = 1_700_000_100_000;
@@ -107,6 +110,54 @@ describe("a limiter of one rule", () => {
     expect(groups[0]?.key).toMatch(/^weir:llm:1m:all#\d$/);
     expect(groups[0]?.or?.key).toMatch(/^weir:llm:1m:all#\d$/);
     expect(groups[0]?.or?.key).not.toBe(groups[0]?.key);
+  });
+
+  it.each([
+    ["a count of statuses", { count: { status: [200] } }],
+    ["a cost from a header", { cost: "header:x-cost" }],
+  ])(
+    "never exceeds the limit by requests one after the other, with %s and shards",
+    async (_, by) => {
+      const rule = { limit: 100, window: "1m", shards: 10, ...by };
+      const { limiter, subject } = limiterFor(rule);
+      let passed = 0;
+      for (let request = 0; request < 400; request++) {
+        const subjects = [{ ...subject }];
+        if ((await limiter.decide(subjects)).outcome !== "allowed") continue;
+        passed++;
+        await limiter.settle(subjects, response(200));
+      }
+      expect(passed).toBeLessThanOrEqual(100);
+      expect(passed).toBeGreaterThan(90);
+    },
+  );
+
+  it("counts all windows of one request in the same two shards", async () => {
+    const store = memoryStore();
+    const asked = vi.spyOn(store, "decide");
+    const limits = [
+      { limit: 100, window: "1m" },
+      { limit: 1000, window: "1h" },
+    ];
+    const config = defineConfig({ rules: [{ name: "llm", limits, shards: 50 }] });
+    await createLimiter(config, store).decide(subjectsOf(config, "all"));
+    const [minute, hour] = asked.mock.calls.flatMap(([groups]) => groups.flat()) as Pair;
+    expect([hour.identity, hour.or?.identity]).toEqual([minute.identity, minute.or?.identity]);
+  });
+
+  it("never has shards that roll over promise room earlier than there is", async () => {
+    const rule = { limit: 7, window: "1m", capacity: 14, maxReserved: 21, shards: 2 };
+    const { limiter, subjects, admitted, clock } = limiterFor(rule);
+    // Shard 0 grants 4 a minute, shard 1 only 3. Debts of 10 and 9 are left of what is reserved.
+    expect(await admitted(99, { reserve: true })).toBe(35);
+    for (const cost of [1, 2, 3, 4, 5, 6]) {
+      clock.now = NOW;
+      const denied = await limiter.decide(subjects, { cost });
+      if (denied.outcome !== "limited") throw new Error("it should be denied");
+      clock.now = NOW + denied.retryAfterMs;
+      const then = await limiter.decide(subjects, { cost, checkOnly: true });
+      expect(then.outcome, `a cost of ${cost}`).toBe("allowed");
+    }
   });
 
   it("begins windows at a time of each client's own when they are spread", async () => {
