@@ -8,7 +8,8 @@ export function adjustScript(clock: Clock): string {
   return fixedWindowScript(
     clock,
     `local reply = {}
-while nextKey <= #KEYS do
+
+local function adjust()
   local asked = readCounter()
   local c, shift = roomier(asked)
   local count
@@ -16,24 +17,44 @@ while nextKey <= #KEYS do
     local before, window = used(c)
     count = math.min(MAX, math.max(0, before + c.cost))
     if count ~= before then
-      keepRolling(c, count, window)
+      finishes[#finishes + 1] = function() keepRolling(c, count, window) end
     end
   else
     -- At 0 and at 2^53 - 1 a count stands still.
-    count = redis.call('BITFIELD', c.key, 'OVERFLOW', 'SAT', 'INCRBY', 'u63', 0, int(c.cost))[1]
-    if count > MAX then
-      count = MAX
-      redis.call('BITFIELD', c.key, 'SET', 'u63', 0, int(MAX))
+    local steps = redis.call('BITFIELD', c.key, 'GET', 'u63', 0, 'OVERFLOW', 'SAT',
+      'INCRBY', 'u63', 0, int(c.cost))
+    local before = steps[1]
+    count = math.min(MAX, steps[2])
+    undos[#undos + 1] = function()
+      if before == 0 then
+        redis.call('DEL', c.key)
+      else
+        redis.call('BITFIELD', c.key, 'SET', 'u63', 0, int(before))
+      end
     end
-    if count == 0 then
-      redis.call('DEL', c.key)
-    elseif count == c.cost then
-      redis.call('PEXPIRE', c.key, int(c.left + GRACE))
+    finishes[#finishes + 1] = function()
+      if steps[2] > MAX then
+        redis.call('BITFIELD', c.key, 'SET', 'u63', 0, int(MAX))
+      end
+      if count == 0 then
+        redis.call('DEL', c.key)
+      elseif before == 0 then
+        redis.call('PEXPIRE', c.key, int(c.left + GRACE))
+      end
     end
   end
   reply[#reply + 1] = math.min(MAX, count + shift)
   reply[#reply + 1] = c.left
   reply[#reply + 1] = banLeft(asked)
+end
+
+local failure = attempt(function()
+  while nextKey <= #KEYS do
+    adjust()
+  end
+end)
+if failure then
+  return failure
 end
 `,
   );

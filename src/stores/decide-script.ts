@@ -31,7 +31,7 @@ local function shareOf(room)
   return math.floor(room / SHARE)
 end
 
--- Whether there was room; the count after it; what was charged; how to charge later, or to undo.
+-- Whether there was room; the count after it; what was charged; how to charge, where that is later.
 local function take(c)
   if c.checkOnly or c.cost == 0 or c.cost > c.ceiling then
     -- Nothing to charge: BITFIELD would create the key all the same.
@@ -60,16 +60,17 @@ local function take(c)
   if not admitted then
     return false, count, 0
   end
-  if count == amount then
-    redis.call('PEXPIRE', c.key, int(c.left + GRACE))
-  end
-  return true, count, amount, nil, function()
+  undos[#undos + 1] = function()
     if count == amount then
       redis.call('DEL', c.key)
     else
       redis.call('BITFIELD', c.key, 'INCRBY', 'u63', 0, int(-amount))
     end
   end
+  if count == amount then
+    redis.call('PEXPIRE', c.key, int(c.left + GRACE))
+  end
+  return true, count, amount
 end
 
 -- Takes off what will not be used, if there is as much. Of 0, -quota would be written as -0.
@@ -91,10 +92,11 @@ for _ = 1, arg() do
 end
 
 local reply = { now }
-for _ = 1, groups do
-  local verdict = #reply + 1
+
+local function decideGroup()
+  local verdict, mark = #reply + 1, #undos
   reply[verdict] = 1
-  local keeps, returns, bans = {}, {}, {}
+  local keeps, charges, bans = {}, {}, {}
   for _ = 1, arg() do
     local c = readCounter()
     local ban, count, shift, charged = banLeft(c), 0, 0, 0
@@ -103,9 +105,9 @@ for _ = 1, groups do
       reply[verdict] = 0
       count = used(c)
     else
-      local admitted, keep, undo, chosen
+      local admitted, keep, chosen
       chosen, shift = roomier(c)
-      admitted, count, charged, keep, undo = take(chosen)
+      admitted, count, charged, keep = take(chosen)
       if not admitted then
         reply[verdict] = 0
         if c.ban > 0 and not c.neverBans then
@@ -114,23 +116,36 @@ for _ = 1, groups do
         end
       elseif charged > 0 then
         keeps[#keeps + 1] = keep
-        returns[#returns + 1] = function()
-          if undo then
-            undo()
-          end
-          reply[at], reply[at + 3] = reply[at] - charged, 0
-        end
+        charges[#charges + 1] = { at = at, charged = charged }
       end
     end
     reply[at], reply[at + 1], reply[at + 2], reply[at + 3] =
       math.min(MAX, count + shift), c.left, ban, charged
   end
-  for _, finish in ipairs(reply[verdict] == 1 and keeps or returns) do
-    finish()
+  if reply[verdict] == 1 then
+    for _, keep in ipairs(keeps) do
+      finishes[#finishes + 1] = keep
+    end
+  else
+    undoTo(mark)
+    for _, each in ipairs(charges) do
+      reply[each.at], reply[each.at + 3] = reply[each.at] - each.charged, 0
+    end
   end
   for _, c in ipairs(bans) do
-    redis.call('SET', c.banKey, 1, 'PX', int(c.ban))
+    finishes[#finishes + 1] = function()
+      redis.call('SET', c.banKey, 1, 'PX', int(c.ban))
+    end
   end
+end
+
+local failure = attempt(function()
+  for _ = 1, groups do
+    decideGroup()
+  end
+end)
+if failure then
+  return failure
 end
 `,
   );

@@ -125,6 +125,30 @@ local function keepRolling(c, count, window)
   redis.call('SET', c.key, int(window) .. ':' .. int(count), 'PX', int(math.min(left, MAX)))
 end
 
+-- What takes back each charge made so far, and what remains to be written once nothing can fail.
+local undos, finishes = {}, {}
+
+local function undoTo(mark)
+  for at = #undos, mark + 1, -1 do
+    undos[at]()
+    undos[at] = nil
+  end
+end
+
+-- Runs all of a script's work. A command fails on a key that holds another type, and Redis keeps
+-- what a script wrote before that; so it is undone here. Costs no command unless something fails.
+local function attempt(work)
+  local done, failure = pcall(work)
+  if not done then
+    undoTo(0)
+    -- A table since Redis 7, a text before.
+    return type(failure) == 'table' and failure or redis.error_reply(tostring(failure))
+  end
+  for _, finish in ipairs(finishes) do
+    finish()
+  end
+end
+
 local function banLeft(c)
   if c.ban == 0 then
     return 0

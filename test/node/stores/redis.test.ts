@@ -162,6 +162,78 @@ describe.each(["redis", "edge"] as const)("the script by the clock %s", (clock) 
   });
 });
 
+describe.each(["redis", "edge"] as const)("a key of another type, by the clock %s", (clock) => {
+  const store = storeWith(clock);
+  const hour = 3_600_000;
+  const plain = (fields: Partial<Counter> = {}) => counter({ windowMs: hour, ...fields });
+  const rolling = (fields: Partial<Counter> = {}) =>
+    plain({ limit: 5, ceiling: 20, rollsOver: true, ...fields });
+
+  /** Puts a list where the counter's key is going to be. */
+  async function occupy({ key, rollsOver }: Counter): Promise<void> {
+    const window = Math.floor(Date.now() / hour);
+    await redis.rpush(rollsOver ? key : `${key}:${window}`, "something else");
+    if (!rollsOver) await redis.rpush(`${key}:${window + 1}`, "something else");
+  }
+
+  const kinds = { plain, rolling };
+  const cases = (["plain", "rolling"] as const).flatMap((first) =>
+    (["plain", "rolling"] as const).flatMap((second) =>
+      [false, true].map((isOpen) => ({ first, second, isOpen })),
+    ),
+  );
+
+  it.each(cases)(
+    "leaves nothing charged: $first, then $second of another type; opened: $isOpen",
+    async ({ first, second, isOpen }) => {
+      const [charged, foreign] = [kinds[first]({ cost: 2 }), kinds[second]()];
+      if (isOpen) await store.decide([[charged]]);
+      await occupy(foreign);
+      const before = await snapshot();
+      const refused = { failure: "refused", message: expect.stringContaining("WRONGTYPE") };
+      await expect(store.decide([[charged, foreign]])).rejects.toMatchObject(refused);
+      expect(await snapshot(), "one group").toEqual(before);
+      await expect(store.decide([[charged], [foreign]])).rejects.toMatchObject(refused);
+      expect(await snapshot(), "two groups").toEqual(before);
+      for (const cost of [3, -1, -9]) {
+        const adjusted = [charged, foreign].map((each) => ({ ...each, cost }));
+        await expect(store.adjust(adjusted)).rejects.toMatchObject(refused);
+        expect(await snapshot(), `an adjustment by ${cost}`).toEqual(before);
+      }
+    },
+  );
+
+  it("leaves nothing charged, nor a client banned, where another group was denied", async () => {
+    const [charged, full, foreign] = [plain(), plain({ limit: 0, banMs: 60_000 }), plain()];
+    await occupy(foreign);
+    const before = await snapshot();
+    await expect(store.decide([[charged], [plain(), full], [foreign]])).rejects.toThrow();
+    expect(await snapshot()).toEqual(before);
+  });
+
+  it("leaves a block uncharged, and one of two shards", async () => {
+    const [block, shard, foreign] = [
+      plain({ limit: 800, block: 50 }),
+      plain({ or: plain() }),
+      plain(),
+    ];
+    await occupy(foreign);
+    const before = await snapshot();
+    await expect(store.decide([[block, shard, foreign]])).rejects.toThrow();
+    expect(await snapshot()).toEqual(before);
+  });
+
+  it("leaves nothing charged where what is given back is of another type", async () => {
+    const [charged, foreign] = [plain(), plain()];
+    await occupy(foreign);
+    const before = await snapshot();
+    const window = Math.floor(Date.now() / hour);
+    const unused = [{ counter: foreign, quota: 1, window }];
+    await expect(store.decide([[charged]], undefined, unused)).rejects.toThrow();
+    expect(await snapshot()).toEqual(before);
+  });
+});
+
 describe("a stored key", () => {
   it("is the counter's, and the number of the window: 28333335 for 1700000100", async () => {
     const alice = counter({ key: "weir:search:1m:alice" });
@@ -189,7 +261,8 @@ describe("a stored key", () => {
 async function snapshot(): Promise<Record<string, string>> {
   const keys = (await redis.keys("*")).sort();
   const entries = keys.map(async (key) => {
-    const value = (await redis.getBuffer(key))?.toString("hex");
+    const isText = (await redis.type(key)) === "string";
+    const value = isText ? (await redis.getBuffer(key))?.toString("hex") : "a list";
     return [key, `${value} until ${await redis.pexpiretime(key)}`];
   });
   return Object.fromEntries(await Promise.all(entries));
