@@ -56,17 +56,20 @@ async function talk(
   return { told: told.join("\n"), statuses };
 }
 
-/** All keys that begin so, what they hold, and that once more as Redis would write it to disk. */
+/**
+ * All keys with a prefix, and what they hold. DUMP would give a value of any type in one command, but
+ * js-redis-server has none: Weir stores strings alone, and another type fails here.
+ */
 async function storedInRedis(prefix: string): Promise<{ keys: number; content: Buffer }> {
   const { host, port } = inject("redis");
   const redis = new Redis({ host, port });
   try {
-    const keys = await redis.keys(`${prefix}:*`);
-    const values = await Promise.all(
-      keys.flatMap((key) => [redis.getBuffer(key), redis.callBuffer("DUMP", key)]),
-    );
-    const parts = [...keys, ...values].map((part) => Buffer.from((part as Buffer | null) ?? ""));
-    return { keys: keys.length, content: Buffer.concat(parts) };
+    const keys = await redis.keysBuffer(`${prefix}:*`);
+    const types = await Promise.all(keys.map((key) => redis.type(key)));
+    expect([...new Set(types)]).toEqual(["string"]);
+    const values = await Promise.all(keys.map((key) => redis.getBuffer(key)));
+    const content = [...keys, ...values].map((part) => part ?? Buffer.alloc(0));
+    return { keys: keys.length, content: Buffer.concat(content) };
   } finally {
     redis.disconnect();
   }
