@@ -1,16 +1,14 @@
 import type { TestProject } from "vitest/node";
 import type {} from "./provided-redis.ts";
-import { startRedis } from "./redis.ts";
+import { startTestRedis } from "./test-redis.ts";
 import { startUpstashRest } from "./upstash-rest.ts";
 
 /**
  * A `globalSetup` of Vitest: one Redis and one REST server over it for the whole run, which tests
  * reach by `inject("redis")`. Tests share it, so each takes keys of its own.
- *
- * With `CI` set the stand-in for Redis is refused: there, what is claimed of Redis is shown on it.
  */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
-  const redis = await startRedis({ requireServer: Boolean(process.env.CI) }).catch((error) => {
+  const redis = await startTestRedis().catch((error) => {
     // Vitest 5.0 fails at printing what a global setup throws, and would hide the reason.
     console.error(error.message);
     throw error;

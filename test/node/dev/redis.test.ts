@@ -6,6 +6,7 @@ import { delimiter, join } from "node:path";
 import { Redis } from "ioredis";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { type LocalRedis, startRedis } from "../../../dev/redis.ts";
+import { startTestRedis } from "../../../dev/test-redis.ts";
 import { hasRedisServer, redises } from "./redises.ts";
 import { refuses } from "./refuses.ts";
 
@@ -76,7 +77,7 @@ describe.runIf(hasRedisServer)("startRedis, with redis-server on PATH", () => {
       const parent = await startParent("setInterval(() => {}, 1000);");
       parent.process.kill(signal);
       expect(await once(parent.process, "exit")).toEqual([null, signal]);
-      await vi.waitUntil(() => refuses(parent.redis));
+      await vi.waitUntil(() => refuses(parent.redis), 10_000);
     },
   );
 
@@ -86,7 +87,7 @@ describe.runIf(hasRedisServer)("startRedis, with redis-server on PATH", () => {
   ])("does not outlive its parent that %s", async (_, ending) => {
     const parent = await startParent(ending);
     await once(parent.process, "exit");
-    await vi.waitUntil(() => refuses(parent.redis));
+    await vi.waitUntil(() => refuses(parent.redis), 10_000);
   });
 });
 
@@ -104,6 +105,33 @@ describe("startRedis, without redis-server on PATH", () => {
       "apt-get install redis-server",
     );
   });
+});
+
+describe("startTestRedis, without redis-server on PATH", () => {
+  beforeEach(() => {
+    vi.stubEnv("PATH", "");
+    vi.stubEnv("WEIR_TEST_REDIS", undefined);
+  });
+
+  it("takes js-redis-server, also where CI is set", async () => {
+    vi.stubEnv("CI", "1");
+    expect(own(await startTestRedis()).kind).toBe("js-redis-server");
+  });
+
+  it("says what to install when WEIR_TEST_REDIS demands the server", async () => {
+    vi.stubEnv("WEIR_TEST_REDIS", "redis-server");
+    await expect(startTestRedis()).rejects.toThrow("apt-get install redis-server");
+  });
+
+  it("says what WEIR_TEST_REDIS may be when it is something else", async () => {
+    vi.stubEnv("WEIR_TEST_REDIS", "valkey");
+    await expect(startTestRedis()).rejects.toThrow("Allowed: redis-server, js-redis-server");
+  });
+});
+
+it("startTestRedis takes js-redis-server beside a redis-server when WEIR_TEST_REDIS says so", async () => {
+  vi.stubEnv("WEIR_TEST_REDIS", "js-redis-server");
+  expect(own(await startTestRedis()).kind).toBe("js-redis-server");
 });
 
 describe.skipIf(process.platform === "win32")("startRedis, with a redis-server that fails", () => {

@@ -1,6 +1,6 @@
 import { Redis } from "ioredis";
 import { afterAll, beforeEach, describe, expect, it } from "vitest";
-import { startRedis } from "../../../dev/redis.ts";
+import { startTestRedis } from "../../../dev/test-redis.ts";
 import { startUpstashRest } from "../../../dev/upstash-rest.ts";
 import { type Counter, windowAt } from "../../../src/engine/fixed-window.ts";
 import { denialCache } from "../../../src/stores/denial-cache.ts";
@@ -11,7 +11,7 @@ import { counter as anyCounter } from "../../suite/counters.ts";
 
 // What blocks do to Redis, seen from Redis: on a server of its own, for its figures to be those of
 // this file alone.
-const server = await startRedis({ requireServer: Boolean(process.env.CI) });
+const server = await startTestRedis();
 const rest = await startUpstashRest({ redis: server });
 const redis = new Redis(server.port, server.host);
 
