@@ -5,6 +5,10 @@ export default defineConfig({
   test: {
     // One Redis for the whole run; both projects reach it by inject("redis").
     globalSetup: ["dev/vitest-redis.ts"],
+    // Many tests start programs, on a machine that may be busy with other tests: what is promised to
+    // be quick is measured by the test that says so.
+    testTimeout: 30_000,
+    hookTimeout: 60_000,
     projects: [
       {
         extends: true,

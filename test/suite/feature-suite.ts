@@ -83,7 +83,9 @@ export function describeFeatures({ store, decide, admitted, used, clockIsOurs }:
       const look = { ...login, checkOnly: true, neverBans: true };
       expect((await decide([look])).tallies[0]?.banMs).toBe(0);
       await decide([login]);
-      expect((await decide([look])).tallies[0]?.banMs).toBeGreaterThan(49_000);
+      // Less a second at most, or ten where the ban goes on by the store's own clock.
+      const least = clockIsOurs ? 49_000 : 40_000;
+      expect((await decide([look])).tallies[0]?.banMs).toBeGreaterThan(least);
     });
 
     it("does not fall on who asks within the limit, nor on another", async () => {

@@ -86,7 +86,7 @@ function expectUndecided({ atFirst, then, addedMs, log }: Observed, cause: strin
   const states = lines.filter(({ weir }) => weir === "breaker").map(({ state }) => state);
   expect(states).toEqual(["open", "closed"]);
   expect(lines).toHaveLength(3);
-  expect(log.join("\n")).not.toMatch(/token-that|198\.18\.|203\.0\.|weir:\w+:1h:[\w-]{8}/);
+  expect(log.join("\n")).not.toMatch(/token-that|198\.18\.|203\.0\.|weir:\w+:52w:[\w-]{8}/);
 }
 
 /** Whatever it was: the store is counted in again, and admits as many as it should. */

@@ -339,7 +339,8 @@ describe("the REST API", () => {
     expect(await call(rest, "/", ["PING"])).toEqual(gone);
 
     const second = await startJsRedis({ port: first.port });
-    await vi.waitFor(async () => expect((await call(rest, "/", ["PING"])).status).toBe(200));
+    const statusOfPing = async () => (await call(rest, "/", ["PING"])).status;
+    await vi.waitFor(async () => expect(await statusOfPing()).toBe(200), 10_000);
     await rest.stop();
     await second.stop();
   });
@@ -349,7 +350,7 @@ describe("the REST API", () => {
     const rest = await startUpstashRest({ redis });
     // Waits for an entry that nobody adds.
     const pending = call(rest, "/", ["XREAD", "BLOCK", 0, "STREAMS", "stream", "$"]);
-    await vi.waitUntil(() => rest.calls() === 1);
+    await vi.waitUntil(() => rest.calls() === 1, 10_000);
     await redis.stop();
     expect((await pending).status).toBe(503);
     await rest.stop();

@@ -6,6 +6,7 @@ import { type Answer, type Outgoing, open, send } from "../support/client.ts";
 import { type Origin, startOrigin } from "../support/origin.ts";
 import { limitsOf } from "../support/quota-fields.ts";
 import { HANDSHAKE } from "../support/websocket.ts";
+import { awayFromWindowEdge } from "../support/window-edge.ts";
 import { type RunningWorker, startWorker } from "../support/worker.ts";
 
 const HOUR = 3600;
@@ -61,6 +62,7 @@ let worker: RunningWorker;
 let clients = 0;
 
 beforeAll(async () => {
+  await awayFromWindowEdge(HOUR * 1000);
   origin = await startOrigin();
   worker = await startWorker({ config: { rules: RULES }, vars: { ORIGIN_URL: origin.url } });
 });

@@ -132,7 +132,7 @@ describe.each(WAYS)("a request through $way", ({ options, host }) => {
 
     // What was logged of it would stand before the mark.
     expect((await send(worker.url, "/mark", { headers: { Host: HOST } })).status).toBe(200);
-    await vi.waitFor(() => expect(worker.logs()).toHaveLength(1));
+    await vi.waitFor(() => expect(worker.logs()).toHaveLength(1), 10_000);
     expect(worker.logs()).toEqual([expect.stringContaining('"policy":"mark"')]);
   });
 });

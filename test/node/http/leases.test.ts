@@ -62,7 +62,7 @@ function countdown(from: number, count: number): number[] {
 
 describe.each(["redis", "edge"] as const)("over Redis, by the clock %s", (clock) => {
   beforeAll(async () => {
-    const config = { rules: RULES, clock, timeoutMs: 10_000, prefix: `leases-${randomUUID()}` };
+    const config = { rules: RULES, clock, prefix: `leases-${randomUUID()}` };
     worker = await startWorker({
       config,
       vars: {
@@ -138,6 +138,7 @@ describe.each(["redis", "edge"] as const)("over Redis, by the clock %s", (clock)
     const more = await sendSome(9, path);
     expect(more.calls).toBe(0);
     const first = answers[2] as Answer;
+    const problem = JSON.parse(first.body.toString());
     for (const { status, headers, body } of more.answers) {
       expect(status).toBe(429);
       expect(Object.keys(headers).sort()).toEqual(Object.keys(first.headers).sort());
@@ -146,7 +147,9 @@ describe.each(["redis", "edge"] as const)("over Redis, by the clock %s", (clock)
       expect(Math.abs(wait - Number(first.headers["retry-after"]))).toBeLessThan(60);
       expect(limitsOf(headers)).toEqual([{ name: policy, r: 0, t: wait }]);
       expect(policiesOf(headers)).toEqual(policiesOf(first.headers));
-      expect(JSON.parse(body.toString())).toEqual(JSON.parse(first.body.toString()));
+      // The seconds count down while the requests are sent, in the body as in Retry-After.
+      const detail = problem.detail.replace(/\d+ s\.$/, `${wait} s.`);
+      expect(JSON.parse(body.toString())).toEqual({ ...problem, detail });
     }
   });
 

@@ -1,6 +1,6 @@
 import { Miniflare } from "miniflare";
 import type { ConfigInput } from "../../../src/config/index.ts";
-import { weirModule, workerConfig } from "../support/worker.ts";
+import { TIMEOUT_MS, weirModule, workerConfig } from "../support/worker.ts";
 import { MARKERS } from "./clients.ts";
 
 export interface Stage {
@@ -59,7 +59,7 @@ function mainModule(config: ConfigInput): string {
   return `
     import { CounterObject, defineConfig, weir } from "./weir.mjs";
     const tenant = (request) => request.headers.get("x-tenant");
-    export default weir(defineConfig(${JSON.stringify(config)}), { keys: { tenant } });
+    export default weir(defineConfig(${JSON.stringify({ timeoutMs: TIMEOUT_MS, ...config })}), { keys: { tenant } });
     export { CounterObject };
   `;
 }

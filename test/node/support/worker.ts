@@ -6,6 +6,12 @@ import type { ConfigInput } from "../../../src/config/index.ts";
 
 const ROOT = join(import.meta.dirname, "../../..");
 
+/**
+ * The deadline of decisions, if a test does not say otherwise: long enough for a busy machine, where
+ * the default of a second leaves requests undecided.
+ */
+export const TIMEOUT_MS = 10_000;
+
 /** What a service is: another Worker, by its source, or a server, by its host and port. */
 export type Service = { script: string } | { address: string };
 
@@ -118,7 +124,7 @@ export function workerConfig(name: string, modules: Modules): Worker["config"] {
 function mainModule(config: ConfigInput): string {
   return `
     import { CounterObject, defineConfig, weir } from "./weir.mjs";
-    export default weir(defineConfig(${JSON.stringify(config)}));
+    export default weir(defineConfig(${JSON.stringify({ timeoutMs: TIMEOUT_MS, ...config })}));
     export { CounterObject };
   `;
 }
