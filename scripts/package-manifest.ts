@@ -15,6 +15,8 @@ const KEPT = "dist/package.json.kept";
 interface Manifest {
   readonly exports: Readonly<Record<string, string>>;
   readonly bin: Readonly<Record<string, string>>;
+  /** Node, for development: not for projects that install the package. */
+  readonly optionalDependencies: Readonly<Record<string, string>>;
 }
 
 /** Puts the package's manifest in place of the repository's. */
@@ -31,7 +33,7 @@ export async function restoreManifest(root: string): Promise<void> {
   if (existsSync(join(root, KEPT))) await rename(join(root, KEPT), join(root, "package.json"));
 }
 
-function packaged(manifest: Manifest): object {
+function packaged({ optionalDependencies: _, ...manifest }: Manifest): object {
   const exported = Object.entries(manifest.exports).map(([name, source]) => [
     name,
     { types: built(source, ".d.ts"), default: built(source, ".js") },

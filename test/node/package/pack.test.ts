@@ -73,6 +73,7 @@ let folder: string;
 let project: string;
 /** The package's files, by their paths in it. */
 let files: string[];
+let manifest: Record<"dependencies" | "peerDependencies" | "bin", Record<string, string>>;
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "weir-pack-"));
@@ -91,11 +92,8 @@ beforeAll(async () => {
   await run("tar", ["-xzf", join(folder, tarball as string), "--strip-components=1"], installed);
   files = await readdir(installed, { recursive: true });
 
-  const manifest = JSON.parse(await readFile(join(installed, "package.json"), "utf8"));
-  const needed = [
-    ...Object.keys(manifest.dependencies),
-    ...Object.keys(manifest.peerDependencies ?? {}),
-  ];
+  manifest = JSON.parse(await readFile(join(installed, "package.json"), "utf8"));
+  const needed = [...Object.keys(manifest.dependencies), ...Object.keys(manifest.peerDependencies)];
   for (const name of [...needed, "@cloudflare/workers-types"]) {
     const link = join(project, "node_modules", name);
     await mkdir(dirname(link), { recursive: true });
@@ -104,7 +102,7 @@ beforeAll(async () => {
   // As npm links it.
   const command = join(project, "node_modules/.bin/weir");
   await mkdir(dirname(command));
-  await symlink(join(installed, manifest.bin.weir), command);
+  await symlink(join(installed, manifest.bin.weir as string), command);
   await chmod(command, 0o755);
 
   await writeFile(join(project, "package.json"), '{ "type": "module" }');
@@ -127,6 +125,11 @@ describe("the package that npm packs", () => {
       [],
     );
     expect(files.filter((path) => /(?<!\.d)\.ts$/.test(path))).toEqual([]);
+  });
+
+  it("brings with it what it needs to run, and not the Node that develops it", () => {
+    expect(Object.keys(manifest.dependencies)).toContain("valibot");
+    expect(manifest).not.toHaveProperty("optionalDependencies");
   });
 
   it("gives Node the configuration", async () => {
