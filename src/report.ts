@@ -1,5 +1,5 @@
 import type { Shadow, Undecided } from "./limiter/decision.ts";
-import type { BreakerState } from "./stores/breaker.ts";
+import type { BreakerScope, BreakerState } from "./stores/breaker.ts";
 
 // What operators see in `wrangler tail`: lines of JSON, without keys, addresses or secrets.
 
@@ -22,9 +22,10 @@ export function reportUndecided(
   log("error", "undecided", { cause, detail, requests });
 }
 
-/** Says that the store is left alone from now on, or asked again. */
-export function reportBreaker(state: BreakerState): void {
-  log(state === "open" ? "error" : "log", "breaker", { state });
+/** Logs that the store, or one object of it, is left alone from now on, or called again. */
+export function reportBreaker(state: BreakerState, scope: BreakerScope): void {
+  const isObject = scope === "object";
+  log(state === "open" ? "error" : "log", "breaker", { state, ...(isObject && { scope }) });
 }
 
 /** Says which policies of rules in shadow mode would have denied a request. */

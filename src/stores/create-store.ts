@@ -1,7 +1,7 @@
 import { waitUntil } from "cloudflare:workers";
 import type { Config } from "../config/schema.ts";
 import type { StoreSettings } from "../config/settings.ts";
-import { type BreakerState, withBreaker } from "./breaker.ts";
+import { type BreakerScope, type BreakerState, withBreaker } from "./breaker.ts";
 import type { CounterObject } from "./counter-object.ts";
 import { withDeadline } from "./deadline.ts";
 import { denialCache } from "./denial-cache.ts";
@@ -13,8 +13,8 @@ import { StoreError } from "./store-error.ts";
 import { upstashStore } from "./upstash.ts";
 
 export interface StoreOptions extends Pick<Config, "clock" | "prefix" | "timeoutMs"> {
-  /** Is told when the store is no longer asked, and when it is again. */
-  readonly onBreaker?: (state: BreakerState) => void;
+  /** Called when the store, or an object of it, is no longer called, and when it is again. */
+  readonly onBreaker?: (state: BreakerState, scope: BreakerScope) => void;
 }
 
 /** The store that the settings ask for; one that cannot be had decides nothing. */
@@ -44,11 +44,12 @@ export function createStore(settings: StoreSettings, options: StoreOptions): Sto
 const OBJECTS_TO_FAIL = 3;
 
 /**
- * A store that is far away: asked no more often than needed, not waited for too long, and left alone
- * while it is down.
+ * A store that is far away: called no more often than needed, not waited for too long, left alone
+ * while it is down, and called to the end though a client hangs up.
  */
 function atEdge(store: Store, { timeoutMs, onBreaker }: StoreOptions, clients: number): Store {
-  const reliable = withBreaker(withDeadline(store, timeoutMs), {
+  const inTime = withDeadline(store, timeoutMs);
+  const reliable = withBreaker(inTime, {
     timeoutMs,
     clients,
     ...(onBreaker && { onChange: onBreaker }),

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { FAILURES_TO_OPEN } from "../../../src/stores/breaker.ts";
+import { FAILURES_TO_OPEN } from "../../../src/stores/circuit.ts";
 import { type Answer, send } from "../../node/support/client.ts";
 import type { Fault } from "./fault.ts";
 import { LIMIT, PATHS } from "./rules.ts";

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { FAILURES_TO_OPEN, REST_MS, withBreaker } from "../../../src/stores/breaker.ts";
+import { withBreaker } from "../../../src/stores/breaker.ts";
+import { FAILURES_TO_OPEN, REST_MS } from "../../../src/stores/circuit.ts";
 import { memoryStore } from "../../../src/stores/memory.ts";
 import type { Store } from "../../../src/stores/store.ts";
 import { StoreError } from "../../../src/stores/store-error.ts";

@@ -1,0 +1,157 @@
+import { describe, expect, it } from "vitest";
+import { withBreaker } from "../../../src/stores/breaker.ts";
+import { REST_MS } from "../../../src/stores/circuit.ts";
+import { memoryStore } from "../../../src/stores/memory.ts";
+import type { Store } from "../../../src/stores/store.ts";
+import { StoreError } from "../../../src/stores/store-error.ts";
+import { counter } from "../../suite/counters.ts";
+
+const NOW = 1_700_000_100_000;
+
+/** A breaker over objects, of which those named in `broken` fail whatever they are asked. */
+function overObjects() {
+  const state = { now: NOW, calls: 0, broken: new Set<string>(), changes: [] as string[] };
+  const memory = memoryStore();
+  const inner: Store = {
+    ...memory,
+    async decide(groups, ...rest) {
+      state.calls += 1;
+      if (groups.flat().some(({ identity }) => state.broken.has(identity))) {
+        throw new StoreError("unreachable", "a Durable Object did not answer");
+      }
+      return memory.decide(groups, ...rest);
+    },
+  };
+  const store = withBreaker(inner, {
+    timeoutMs: 300,
+    clients: 3,
+    onChange: (change, scope) => state.changes.push(`${scope} ${change}`),
+    clock: () => state.now,
+  });
+  /** A decision about the objects of these identities, in their order. */
+  function decide(...identities: string[]): Promise<string> {
+    const group = identities.map((identity) => counter({ identity, limit: 1e6 }));
+    return store.decide([group], NOW).then(
+      () => "done",
+      (error: StoreError) => error.failure,
+    );
+  }
+  return { state, store, decide };
+}
+
+describe("a breaker over objects", () => {
+  it("opens for all when five calls in a row have failed for three clients", async () => {
+    const { state, decide } = overObjects();
+    state.broken = new Set(["a", "b", "c"]);
+    for (const client of ["a", "a", "b", "b"]) expect(await decide(client)).toBe("unreachable");
+    expect(state.changes).toEqual([]);
+    expect(await decide("c")).toBe("unreachable");
+    expect(state.changes).toEqual(["store open"]);
+    expect(await decide("d")).toBe("resting");
+    state.now += REST_MS;
+    expect(await decide("d")).toBe("done");
+    expect(state.changes).toEqual(["store open", "store closed"]);
+  });
+
+  it.each(["before", "after"])(
+    "leaves a broken object alone that stands %s each client's own, and no other",
+    async (place) => {
+      const { state, decide } = overObjects();
+      state.broken.add("global");
+      const both = (client: string) =>
+        place === "before" ? decide("global", client) : decide(client, "global");
+      // A client may be blamed for the first failure; the object that all share, for the others.
+      for (let call = 1; call <= 6; call++) await both(`client-${call}`);
+      expect(await both("somebody")).toBe("resting");
+      expect(state.changes).toEqual(["object open"]);
+      for (let call = 1; call <= 6; call++) expect(await decide(`client-${call}`)).toBe("done");
+      expect(await decide("somebody")).toBe("done");
+      const { calls } = state;
+      expect(await both("somebody else")).toBe("resting");
+      expect(state.calls).toBe(calls);
+      state.broken.clear();
+      state.now += REST_MS;
+      expect(await both("somebody")).toBe("done");
+      expect(state.changes).toEqual(["object open", "object closed"]);
+    },
+  );
+
+  it("leaves the only object alone that a rule with the key global has", async () => {
+    const { state, decide } = overObjects();
+    state.broken.add("global");
+    for (let call = 1; call <= 5; call++) expect(await decide("global")).toBe("unreachable");
+    expect(await decide("global")).toBe("resting");
+    expect(state.calls).toBe(5);
+  });
+
+  it("takes the shards of one client for one", async () => {
+    const { state, decide } = overObjects();
+    state.broken = new Set(["a#0", "a#1", "a#2", "a#3"]);
+    for (const shard of [0, 1, 2, 3, 0, 1]) await decide(`a#${shard}`);
+    expect(state.changes).toEqual(["object open"]);
+    expect(await decide("a#2")).toBe("resting");
+    expect(await decide("b")).toBe("done");
+  });
+
+  it("lets one client's failures in a row rest that client alone", async () => {
+    const { state, decide } = overObjects();
+    state.broken.add("a");
+    for (let call = 1; call <= 9; call++) await decide("a");
+    expect(state.calls).toBe(5);
+    expect(await decide("b")).toBe("done");
+    expect(await decide("a")).toBe("resting");
+    state.now += REST_MS;
+    expect(await decide("a")).toBe("unreachable");
+    expect(await decide("a")).toBe("resting");
+    expect(state.changes).toEqual(["object open"]);
+  });
+
+  it("forgets the failures of an object that succeeds", async () => {
+    const { state, decide } = overObjects();
+    for (let round = 1; round <= 3; round++) {
+      state.broken.add("a");
+      for (let call = 1; call <= 4; call++) expect(await decide("a")).toBe("unreachable");
+      state.broken.clear();
+      expect(await decide("a")).toBe("done");
+    }
+    expect(state.changes).toEqual([]);
+  });
+
+  it("rests a broken object that is shared, though its clients' own calls succeed between", async () => {
+    const { state, decide } = overObjects();
+    state.broken.add("global");
+    for (let call = 1; call <= 20; call++) {
+      await decide("a", "global");
+      await decide("a");
+    }
+    expect(await decide("b", "global")).toBe("resting");
+    expect(await decide("a")).toBe("done");
+    expect(state.changes).toEqual(["object open"]);
+  });
+
+  it("keeps count of a shared object through a flood of clients whose own objects fail", async () => {
+    const { state, decide } = overObjects();
+    state.broken.add("global");
+    for (let client = 0; client < 4; client++) await decide(`c${client}`, "global");
+    await decide("well");
+    for (let client = 0; client < 2000; client++) {
+      state.broken.add(`f${client}`);
+      await decide(`f${client}`);
+      // Nobody's success but theirs: what is counted is failures in a row of one object.
+      await decide("well");
+      if (client % 200 === 0) await decide(`d${client}`, "global");
+    }
+    expect(await decide("z", "global")).toBe("resting");
+    expect(await decide("well")).toBe("done");
+  });
+
+  it("learns nothing from a call that only gives back, which nobody waits for", async () => {
+    const { state, store, decide } = overObjects();
+    state.broken = new Set(["a", "b", "c"]);
+    for (const client of ["a", "a", "b", "b"]) await decide(client);
+    await store.decide([], NOW, [{ counter: counter(), quota: 1, window: 1 }]);
+    await decide("c");
+    expect(state.changes).toEqual(["store open"]);
+    await expect(store.decide([], NOW, [])).rejects.toMatchObject({ failure: "resting" });
+  });
+});

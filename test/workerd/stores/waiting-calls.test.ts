@@ -1,0 +1,156 @@
+import { afterEach, describe, expect, it, vi } from "vitest";
+import { withBreaker } from "../../../src/stores/breaker.ts";
+import { withDeadline } from "../../../src/stores/deadline.ts";
+import type { Store, Verdict } from "../../../src/stores/store.ts";
+import type { StoreError } from "../../../src/stores/store-error.ts";
+import { MAX_STALLED } from "../../../src/stores/waiting-calls.ts";
+import { counter } from "../../suite/counters.ts";
+
+const TIMEOUT_MS = 1000;
+const VERDICT: Verdict = { now: 0, groups: [] };
+
+/** A breaker over a store that answers when told to, by a clock of the test's own. */
+function stage({ clients = 1 } = {}) {
+  vi.useFakeTimers();
+  const pending: ((verdict: Verdict) => void)[] = [];
+  const inner: Store = {
+    decide: () => new Promise((resolve) => pending.push(resolve)),
+    adjust: async () => [],
+    reset: async () => {},
+  };
+  const changes: string[] = [];
+  const store = withBreaker(withDeadline(inner, TIMEOUT_MS), {
+    timeoutMs: TIMEOUT_MS,
+    clients,
+    onChange: (change, scope) => changes.push(`${scope} ${change}`),
+  });
+  const startedAt = Date.now();
+  /** A call, and what became of it when. */
+  function send(identity: string = crypto.randomUUID()) {
+    const call = { outcome: "waits", ms: Number.NaN };
+    const note = (outcome: string) => {
+      call.outcome = outcome;
+      call.ms = Date.now() - startedAt;
+    };
+    store.decide([[counter({ identity })]]).then(
+      () => note("done"),
+      (error: StoreError) => note(error.failure),
+    );
+    return call;
+  }
+  return {
+    changes,
+    pending,
+    send,
+    wait: (ms: number) => vi.advanceTimersByTimeAsync(ms),
+    answer: async (at: number) => {
+      pending[at]?.(VERDICT);
+      await vi.advanceTimersByTimeAsync(0);
+    },
+  };
+}
+
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+describe("calls that wait for a store", () => {
+  it("wait no longer than sixteen of them, when two hundred at once get no answer", async () => {
+    const at = stage();
+    const first = at.send();
+    await at.answer(0);
+    expect(first.outcome).toBe("done");
+    const calls = Array.from({ length: 200 }, () => at.send());
+    await at.wait(TIMEOUT_MS / 2);
+    const after = calls.filter(({ outcome }) => outcome === "waits");
+    expect(after).toHaveLength(MAX_STALLED);
+    const late = at.send();
+    await at.wait(0);
+    expect(late.outcome).toBe("resting");
+    await at.wait(TIMEOUT_MS / 2);
+    expect(after.every(({ outcome }) => outcome === "late")).toBe(true);
+    expect(at.changes).toEqual(["store open"]);
+  });
+
+  it("fail at once when the breaker opens, though they were sent a moment before", async () => {
+    const at = stage();
+    for (let call = 0; call < 5; call++) at.send();
+    await at.wait(TIMEOUT_MS - 1);
+    const late = at.send();
+    await at.wait(TIMEOUT_MS / 10);
+    expect(late).toMatchObject({ outcome: "resting" });
+    expect(late.ms).toBeLessThanOrEqual(TIMEOUT_MS * 1.1);
+  });
+
+  it("close the breaker all the same, when the store answers those who went", async () => {
+    const at = stage();
+    for (let call = 0; call < 6; call++) at.send();
+    await at.wait(TIMEOUT_MS - 1);
+    const late = at.send();
+    await at.wait(TIMEOUT_MS / 10);
+    expect(late.outcome).toBe("resting");
+    await at.answer(6);
+    expect(at.changes).toEqual(["store open", "store closed"]);
+  });
+
+  it.each([
+    ["a burst that is answered one by one", 30],
+    ["a burst whose first answer takes seven tenths of the deadline", 700],
+  ])("are all answered: %s", async (_, everyMs) => {
+    const at = stage();
+    const calls = Array.from({ length: 200 }, () => at.send());
+    await at.wait(everyMs);
+    for (let call = 0; call < 200; call++) await at.answer(call);
+    expect(calls.every(({ outcome }) => outcome === "done")).toBe(true);
+  });
+
+  it("are all answered by a store that is slow as ever", async () => {
+    const at = stage();
+    at.send();
+    await at.wait(650);
+    await at.answer(0);
+    const calls = Array.from({ length: 100 }, () => at.send());
+    await at.wait(690);
+    for (let call = 1; call <= 100; call++) await at.answer(call);
+    expect(calls.every(({ outcome }) => outcome === "done")).toBe(true);
+  });
+
+  it("are not taken for stalled while some are answered", async () => {
+    const at = stage();
+    at.send();
+    await at.answer(0);
+    const stuck = Array.from({ length: 40 }, () => at.send());
+    const others = [];
+    for (let round = 0; round < 9; round++) {
+      others.push(at.send());
+      await at.wait(100);
+      await at.answer(at.pending.length - 1);
+    }
+    expect(others.every(({ outcome }) => outcome === "done")).toBe(true);
+    expect(stuck.every(({ outcome }) => outcome === "waits")).toBe(true);
+  });
+
+  it("do not count for ever when their requests ended without a word", async () => {
+    const at = stage();
+    const hung = withBreaker(
+      { decide: () => new Promise(() => {}), adjust: async () => [], reset: async () => {} },
+      { timeoutMs: TIMEOUT_MS },
+    );
+    for (let call = 0; call < 40; call++) hung.decide([[counter()]]).catch(() => {});
+    await at.wait(2 * TIMEOUT_MS + 1);
+    const outcome = hung.decide([[counter()]]).catch((error: StoreError) => error.failure);
+    await at.wait(TIMEOUT_MS);
+    expect(await Promise.race([outcome, "waits"])).toBe("waits");
+  });
+
+  it("of one client do not make those of others fail, where each has an object", async () => {
+    const at = stage({ clients: 3 });
+    at.send("well");
+    await at.answer(0);
+    for (let call = 0; call < 100; call++) at.send("slow");
+    await at.wait(TIMEOUT_MS * 0.7);
+    const [same, other] = [at.send("slow"), at.send("other")];
+    await at.wait(0);
+    expect([same.outcome, other.outcome]).toEqual(["resting", "waits"]);
+  });
+});
