@@ -1,3 +1,4 @@
+import { waitUntil } from "cloudflare:workers";
 import type { Config } from "./config/schema.ts";
 import type { Settings } from "./config/settings.ts";
 import { appendQuotaFields } from "./http/fields.ts";
@@ -58,7 +59,6 @@ export function createGateway(config: Config, settings: Settings, keys: CustomKe
     response: Response,
     decidedInMs: number,
   ) {
-    if (!subjects.some(({ rule }) => chargesLater(rule))) return quotas;
     try {
       const timeLeftMs = Math.max(0, config.timeoutMs - decidedInMs);
       const after = { here: local !== undefined, timeLeftMs };
@@ -68,6 +68,19 @@ export function createGateway(config: Config, settings: Settings, keys: CustomKe
       reportUndecided(undecided(error, []));
       return quotas;
     }
+  }
+
+  /** To the origin, whose response tells what the request cost, and charges that. */
+  async function forwardAndSettle(
+    request: Request,
+    forward: Forward,
+    subjects: Subject[],
+    decision: Allowed,
+    decidedInMs: number,
+  ): Promise<Response> {
+    const response = await forward(request);
+    const quotas = await settle(subjects, decision, response, decidedInMs);
+    return withQuotas(response, quotas, config);
   }
 
   return async function handle(request, forward = forwardToOrigin) {
@@ -81,9 +94,13 @@ export function createGateway(config: Config, settings: Settings, keys: CustomKe
       case "allowed": {
         reportShadow(decision.shadow);
         if (decision.local) reportUndecided(decision.local, COUNTED_HERE);
-        const response = await forward(request);
-        const quotas = await settle(subjects, decision, response, decidedInMs);
-        return withQuotas(response, quotas, config);
+        if (!subjects.some(({ rule }) => chargesLater(rule))) {
+          return withQuotas(await forward(request), decision.quotas, config);
+        }
+        const answer = forwardAndSettle(request, forward, subjects, decision, decidedInMs);
+        // A client that hangs up before the answer must not get the origin's work for nothing.
+        waitUntil(answer.catch(() => {}));
+        return await answer;
       }
       case "limited":
         reportShadow(decision.shadow);

@@ -6,6 +6,7 @@ import type { CounterObject } from "./counter-object.ts";
 import { withDeadline } from "./deadline.ts";
 import { denialCache } from "./denial-cache.ts";
 import { durableObjectStore } from "./durable-object.ts";
+import { withKeepAlive } from "./kept-alive.ts";
 import { leases } from "./leases.ts";
 import { memoryStore } from "./memory.ts";
 import type { Store } from "./store.ts";
@@ -48,7 +49,7 @@ const OBJECTS_TO_FAIL = 3;
  * while it is down, and called to the end though a client hangs up.
  */
 function atEdge(store: Store, { timeoutMs, onBreaker }: StoreOptions, clients: number): Store {
-  const inTime = withDeadline(store, timeoutMs);
+  const inTime = withKeepAlive(withDeadline(store, timeoutMs), waitUntil);
   const reliable = withBreaker(inTime, {
     timeoutMs,
     clients,

@@ -77,6 +77,7 @@ function mainModule(config: ConfigInput): string {
       none: (call) => call(),
       throw: () => { throw new Error("broken; cf-connecting-ip: 203.0.113.7"); },
       hang: () => scheduler.wait(60_000),
+      slow: async (call) => { await scheduler.wait(60); return call(); },
       null: () => null,
       shape: () => [{ admitted: true }],
       "after it has counted": async (call) => { await call(); throw new Error("broken"); },

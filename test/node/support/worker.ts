@@ -24,6 +24,8 @@ export type WorkerOptions = {
   services?: Record<string, Service>;
   /** Host and port of what answers every `fetch`, as a zone's own origin does behind a route. */
   zone?: string;
+  /** Another main module than `weir(config)`; it finds the package and Hono in "./weir.mjs". */
+  main?: string;
 };
 
 export type RunningWorker = {
@@ -65,6 +67,7 @@ async function workersOf({
   vars = {},
   services = {},
   zone,
+  main = mainModule(config),
 }: WorkerOptions): Promise<Worker[]> {
   const counters = { worker: "weir", exportName: "CounterObject" };
   const env: Bindings = { COUNTERS: { type: "durable-object", ...counters } };
@@ -84,7 +87,7 @@ async function workersOf({
   }
   const weir: Worker = {
     config: {
-      ...workerConfig("weir", { "main.mjs": mainModule(config), "weir.mjs": await weirModule() }),
+      ...workerConfig("weir", { "main.mjs": main, "weir.mjs": await weirModule() }),
       env,
       exports: { CounterObject: { type: "durable-object", storage: "sqlite" } },
     },
@@ -134,7 +137,8 @@ let bundled: Promise<string> | undefined;
 /** The source in one module, the same for every configuration. */
 export function weirModule(): Promise<string> {
   bundled ??= bundle(`
-    export { CounterObject, weir } from "./src/index.ts";
+    export { CounterObject, rateLimit, WeirService, weir } from "./src/index.ts";
+    export { Hono } from "hono";
     export { defineConfig } from "./src/config/index.ts";
   `);
   return bundled;

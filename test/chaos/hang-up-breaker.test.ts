@@ -1,0 +1,120 @@
+import { randomUUID } from "node:crypto";
+import { setTimeout as delay } from "node:timers/promises";
+import { afterAll, beforeAll, describe, expect, inject, it, vi } from "vitest";
+import { type FaultyRest, startFaultyRest } from "../../dev/faulty-rest.ts";
+import type {} from "../../dev/provided-redis.ts";
+import type { ConfigInput } from "../../src/config/index.ts";
+import { FAILURES_TO_OPEN, REST_MS } from "../../src/stores/circuit.ts";
+import { send } from "../node/support/client.ts";
+import { hangUp } from "../node/support/hang-up.ts";
+import { type Origin, startOrigin } from "../node/support/origin.ts";
+import { type Isolates, startIsolates } from "./support/isolates.ts";
+
+const TIMEOUT_MS = 1500;
+const LIMIT = 8;
+const LOGINS = 60;
+const ATTACKERS = 6;
+/** How long a call takes once the store is well: longer than an attacker stays. */
+const SLOW_MS = 60;
+const STAYS_MS = 15;
+const PAUSE_MS = 10;
+
+const RULES: ConfigInput["rules"] = [
+  { name: "login", match: { paths: ["/login"] }, limit: LIMIT, window: "52w" },
+  {
+    name: "strict",
+    match: { paths: ["/strict"] },
+    limit: 100_000,
+    window: "52w",
+    lease: false,
+    onError: "closed",
+  },
+];
+
+let origin: Origin;
+let rest: FaultyRest;
+let clients = 0;
+
+beforeAll(async () => {
+  origin = await startOrigin();
+  rest = await startFaultyRest(inject("redis"));
+});
+
+afterAll(async () => {
+  await rest.stop();
+  await origin.stop();
+});
+
+const newClient = () => {
+  clients += 1;
+  return { "CF-Connecting-IP": `198.51.${clients >> 8}.${clients & 255}` };
+};
+
+/** What a store does: nothing well, or what it should, slowly. */
+const MOODS = {
+  upstash: {
+    fail: () => rest.inject({ answer: (_, response) => response.writeHead(500).end("{}") }),
+    recover: () =>
+      rest.inject({ answer: (_request, _response, pass) => setTimeout(pass, SLOW_MS) }),
+  },
+  "durable-object": {
+    fail: (url: URL) => fetch(new URL("/chaos/throw", url)),
+    recover: (url: URL) => fetch(new URL("/chaos/slow", url)),
+  },
+} as const;
+
+describe.each(["upstash", "durable-object"] as const)("an open breaker over %s", (store) => {
+  let isolates: Isolates;
+  let url: URL;
+
+  beforeAll(async () => {
+    const vars = { UPSTASH_REDIS_REST_URL: rest.url, UPSTASH_REDIS_REST_TOKEN: rest.token };
+    isolates = await startIsolates({
+      count: 1,
+      config: { store, rules: RULES, timeoutMs: TIMEOUT_MS, prefix: randomUUID() },
+      vars: { ORIGIN_URL: origin.url, ...(store === "upstash" && vars) },
+    });
+    url = isolates.urls[0] as URL;
+  });
+
+  afterAll(() => isolates.stop());
+
+  it("closes though clients take every probe and hang up", async () => {
+    const see = async (path: string, headers: Record<string, string>) =>
+      await send(url, path, { headers });
+    await see("/strict", newClient());
+    await MOODS[store].fail(url);
+    for (let call = 0; call < FAILURES_TO_OPEN + 3; call++) await see("/strict", newClient());
+    await vi.waitFor(() => expect(isolates.logs().join()).toContain('"state":"open"'));
+
+    let isOver = false;
+    const attack = Array.from({ length: ATTACKERS }, async () => {
+      // A client of its own each: a new Durable Object for every cut would be a load of another kind.
+      const cut = { path: "/strict", headers: newClient() };
+      while (!isOver) {
+        await hangUp(url, cut, { way: "reset", when: STAYS_MS });
+        await delay(PAUSE_MS);
+      }
+    });
+    await MOODS[store].recover(url);
+    try {
+      // A rest, and the probe that is begun after it.
+      await delay(REST_MS + TIMEOUT_MS);
+      const honest = newClient();
+      const answers = [];
+      for (let login = 0; login < LOGINS; login++) answers.push(see("/login", honest));
+      const statuses = (await Promise.all(answers)).map(({ status }) => status);
+      expect(statuses.filter((status) => status === 200)).toHaveLength(LIMIT);
+      expect(statuses.filter((status) => status === 429)).toHaveLength(LOGINS - LIMIT);
+      expect((await see("/strict", newClient())).status).toBe(200);
+    } finally {
+      isOver = true;
+      await Promise.all(attack);
+    }
+    const states = isolates.logs().filter((line) => line.includes('"weir":"breaker"'));
+    expect(states.map((line) => line.slice(line.indexOf("{")))).toEqual([
+      '{"weir":"breaker","state":"open"}',
+      '{"weir":"breaker","state":"closed"}',
+    ]);
+  }, 20_000);
+});
