@@ -1,6 +1,7 @@
 import type { Command } from "commander";
 import ipaddr from "ipaddr.js";
 import { type LoadedConfig, loadConfig } from "./load-config.ts";
+import { withoutSecrets } from "./redaction.ts";
 import { ruleTable } from "./rule-table.ts";
 import { warningsOf } from "./warnings/all.ts";
 import type { Warning } from "./warnings/warning.ts";
@@ -37,7 +38,7 @@ export function addCheckCommand(program: Command): void {
 function toJson(file: string, loaded: LoadedConfig, warnings: readonly Warning[]): object {
   switch (loaded.kind) {
     case "valid":
-      return { ok: true, config: file, rules: loaded.config.rules, warnings };
+      return { ok: true, config: file, rules: loaded.config.rules.map(withoutSecrets), warnings };
     case "faulty":
       return { ok: false, config: file, faults: loaded.faults };
     case "unreadable":

@@ -4,7 +4,7 @@ import { pathToFileURL } from "node:url";
 import { type ConfigError, defineConfig, isConfig } from "../src/config/define.ts";
 import type { Fault } from "../src/config/faults.ts";
 import type { Config, ConfigInput } from "../src/config/schema.ts";
-import { explainLoadError } from "./load-error.ts";
+import { explainLoadError, parseJson } from "./load-error.ts";
 
 /** What came of reading a configuration's file. */
 export type LoadedConfig =
@@ -53,7 +53,7 @@ async function obstacleTo(file: string): Promise<string | undefined> {
 }
 
 async function read(path: string): Promise<object> {
-  if (extname(path) === ".json") return { default: JSON.parse(await readFile(path, "utf8")) };
+  if (extname(path) === ".json") return { default: parseJson(await readFile(path, "utf8")) };
   return import(pathToFileURL(path).href);
 }
 

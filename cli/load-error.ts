@@ -23,13 +23,42 @@ export function explainLoadError(error: unknown, file: string): string {
 }
 
 /**
- * The stack, with the lines of source that Node may put above it, down to the frames of whoever
- * loaded the file: they would hide the one line that matters.
+ * Parses JSON. Where that fails, the error names the line in place of V8's excerpt of the text: there
+ * may be a secret in it.
+ *
+ * @throws {SyntaxError}
+ */
+export function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    const [excerpted, excerpt] =
+      /, (?:\.\.\.)?"(.*?)"(?:\.\.\.)?(?= is not valid JSON$)/s.exec((error as Error).message) ??
+      [];
+    if (excerpted === undefined || excerpt === undefined) throw error;
+    const line = text.slice(0, text.indexOf(excerpt) + excerpt.length / 2).split("\n").length;
+    const message = (error as Error).message.replace(excerpted, () => "");
+    const located = new SyntaxError(`${message} (line ${line})`);
+    // Without frames: those of this file say nothing about the one that was read.
+    located.stack = String(located);
+    throw located;
+  }
+}
+
+/**
+ * The stack down to the frames of whoever loaded the file, which would hide the one line that matters.
+ * Of what Node puts above the message, the place is kept and the lines of source are not: there may be
+ * a secret in them.
  */
 function traceOf({ name, message, stack = `${name}: ${message}` }: Error): string {
   const lines = stack.split("\n");
   const end = lines.findIndex((line) => /^ {4}at /.test(line) && !line.includes("file://"));
-  return lines.slice(0, end === -1 ? undefined : end).join("\n");
+  const shown = lines.slice(0, end === -1 ? undefined : end);
+  const begin = shown.findLastIndex((line) => line.startsWith(name));
+  const place = shown
+    .slice(0, Math.max(0, begin))
+    .filter((line) => /^(file:\/\/|\/|[A-Z]:).*:\d+$/.test(line));
+  return [...place, ...shown.slice(Math.max(0, begin))].join("\n");
 }
 
 /** A syntax error in a module of plain JavaScript comes without its place. */

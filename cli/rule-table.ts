@@ -2,6 +2,7 @@ import { formatDuration } from "../src/config/duration.ts";
 import type { KeyExpression } from "../src/config/key-expression.ts";
 import type { Conditions, Match } from "../src/config/match.ts";
 import type { Rule, Window } from "../src/config/rule.ts";
+import { shownTiers } from "./redaction.ts";
 
 const HEADINGS = ["RULE", "COUNTED BY", "QUOTA", "REQUESTS", "ON ERROR", "MODE", "ALSO"];
 
@@ -48,7 +49,8 @@ function formatRest(rule: Rule): string {
   ];
   return [
     exemptions && `not ${shortened(exemptions).join(" ")}`,
-    tiers && `${formatKey(tiers.by)}: ${shortened([...tiers.windows].map(formatTier)).join("; ")}`,
+    tiers &&
+      `${formatKey(tiers.by)}: ${shortened([...shownTiers(tiers)].map(formatTier)).join("; ")}`,
     spread && "windows spread",
     shards > 1 && `${shards} shards`,
     typeof cost === "object" && `costs header:${cost.header}`,

@@ -14,11 +14,12 @@ export function faultsOf(issues: readonly v.BaseIssue<unknown>[]): Fault[] {
   const faults = new Map<string, Fault>();
   const meant = new Set(issues.map(meantPath));
   for (const issue of issues) {
-    const path = pathOf(keysOf(issue));
+    const keys = keysOf(issue);
+    const place = pathOf(keys);
     const missing = issue.input === undefined;
     // The misspelt field is the fault; that the one it stands for is missing would say it twice.
-    if (faults.has(path) || (missing && meant.has(path))) continue;
-    faults.set(path, { path, message: messageOf(issue) });
+    if (faults.has(place) || (missing && meant.has(place))) continue;
+    faults.set(place, { path: pathOf(withoutValues(keys)), message: messageOf(issue) });
   }
   return [...faults.values()];
 }
@@ -31,7 +32,29 @@ function messageOf(issue: v.BaseIssue<unknown>): string {
   if (issue.input === undefined) return `missing; allowed: ${issue.message}`;
   const meant = nearestWordOf(issue);
   const hint = meant ? `; did you mean "${meant}"?` : "";
-  return `got ${preview(issue.input)}${hint}; allowed: ${issue.message}`;
+  const given = isSecret(keysOf(issue)) ? kindOf(issue.input) : preview(issue.input);
+  return `got ${given}${hint}; allowed: ${issue.message}`;
+}
+
+/** Where a secret may stand, also by mistake: faults are printed, and logged by the Worker. */
+function isSecret(keys: readonly unknown[]): boolean {
+  const at = keys.indexOf("exempt");
+  return keys.at(-1) === "secret" || (at !== -1 && keys[at + 1] !== "ips");
+}
+
+/** A whole field in place of a header's name is a secret, too. */
+function withoutValues(keys: readonly unknown[]): unknown[] {
+  return keys.map((key) =>
+    isSecret(keys) && typeof key === "string" ? key.replace(/(?<=[:=]).*/s, "…") : key,
+  );
+}
+
+function kindOf(input: unknown): string {
+  if (typeof input === "string") return input === "" ? '""' : "a text that is not shown here";
+  if (typeof input !== "object" || input === null) return preview(input);
+  const entries = Object.keys(input).length;
+  if (entries === 0) return preview(input);
+  return Array.isArray(input) ? "a list" : "an object";
 }
 
 /** Where the field would be that an unknown one was probably meant to be. */
@@ -73,12 +96,18 @@ function preview(input: unknown): string {
   return text.length > PREVIEW_LENGTH ? `${text.slice(0, PREVIEW_LENGTH)}…` : text;
 }
 
+/** Without what a secret may be in. */
+function shown(key: string, value: unknown): unknown {
+  if (key === "exempt" || key === "secret") return "…";
+  return typeof value === "string" ? value.replace(/(?<=\/\/).*@/s, "…@") : value;
+}
+
 /** JSON where there is such a thing: not for NaN, a bigint, a function, a symbol, what is circular. */
 function toJson(input: unknown): string | undefined {
   if (typeof input === "number") return String(input);
   if (typeof input === "bigint") return `${input}n`;
   try {
-    return JSON.stringify(input);
+    return JSON.stringify(input, shown);
   } catch {
     return Array.isArray(input) ? "a list" : "an object";
   }

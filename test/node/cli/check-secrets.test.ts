@@ -1,0 +1,88 @@
+import { describe, expect, test } from "vitest";
+import { check } from "./run-weir.ts";
+
+/** What a rule exempts by, a token's key, an origin's password: none of it belongs in a build's log. */
+const SECRET = "s3cret-5e2c91d47bb0";
+
+const QUOTA = { limit: 5, window: "1m" } as const;
+const exempting = (exempt: unknown) => ({ rules: [{ name: "api", ...QUOTA, exempt }] });
+const withHeaders = (headers: unknown) => exempting({ headers });
+
+/** Everything that `check` prints of a file, as text and as JSON. */
+async function printed(file: string, content: unknown): Promise<string> {
+  const runs = [await check(file, content), await check(file, content, "--json")];
+  return runs.map(({ stdout, stderr }) => stdout + stderr).join("\n");
+}
+
+describe("check shows no secret", () => {
+  test("of a good configuration, but where it stands", async () => {
+    const headers = { "x-internal": SECRET, "x-partner": { secret: "PARTNER" } };
+    const text = await printed("rules.json", withHeaders(headers));
+    expect(text).toContain("not x-internal x-partner");
+    expect(text).toContain('"name": "x-internal"');
+    expect(text).toContain('"secret": "PARTNER"');
+    expect(text).toContain("exempt-by-text");
+    expect(text).not.toContain(SECRET);
+  });
+
+  test.for(["header:x-api-key", "header:authorization", "cookie:session", "query:token"])(
+    "of tiers by %s, whose names are what clients send",
+    async (by) => {
+      const tiers = { by, limits: { [SECRET]: { limit: 900, window: "1m" } } };
+      const text = await printed("rules.json", { rules: [{ name: "api", ...QUOTA, tiers }] });
+      expect(text).toContain(`${by}: (tier 1) 900 per 1m`);
+      expect(text).toContain('"(tier 1)"');
+      expect(text).not.toContain(SECRET);
+    },
+  );
+
+  test.for<[string, unknown]>([
+    ["a space behind it", withHeaders({ a: `${SECRET} ` })],
+    ["a line break in it", withHeaders({ a: `${SECRET}\nb` })],
+    ["letters that are not ASCII", withHeaders({ a: `${SECRET}é` })],
+    ["a list around it", withHeaders({ a: [SECRET] })],
+    ["a field that is unknown", withHeaders({ a: { text: SECRET } })],
+    ["the secret in place of its name", withHeaders({ a: { secret: SECRET } })],
+    ["headers as a text", withHeaders(`a: ${SECRET}`)],
+    ["headers as a list", withHeaders([`a: ${SECRET}`])],
+    ["a whole field as a name", withHeaders({ [`a: ${SECRET}`]: "" })],
+    ["exempt as a text", exempting(SECRET)],
+    ["exempt as a list", exempting([{ a: SECRET }])],
+    ["rules that are no list", { rules: { first: exempting({ a: SECRET }).rules[0] } }],
+    ["a rule in a list", { rules: [[exempting({ a: SECRET }).rules[0]]] }],
+    ["a list of configurations", [withHeaders({ a: SECRET })]],
+    ["the key of tokens in place of its name", { rules: [], jwt: { secret: SECRET } }],
+    ["a list of keys of tokens", { rules: [], jwt: [{ secret: SECRET }] }],
+    ["an origin with a password", { rules: [], origin: { url: `https://u:${SECRET}@a.example` } }],
+    ["an origin as a text", { rules: [], origin: `https://u:${SECRET}@a.example` }],
+    ["keys behind a password", { rules: [], jwt: { jwks: `https://${SECRET}@a.example/jwks` } }],
+  ])("of a faulty configuration: %s", async ([, config]) => {
+    const text = await printed("rules.json", config);
+    expect(text).toContain("allowed: ");
+    expect(text).not.toContain(SECRET);
+  });
+
+  test("of two faulty names, each of which is told", async () => {
+    const { stdout } = await check("a.json", withHeaders({ "a: b": "c", "a: d": "e" }), "--json");
+    expect(JSON.parse(stdout).faults).toMatchObject([
+      { path: 'rules[0].exempt.headers["a:…"]' },
+      { path: 'rules[0].exempt.headers["a:…"]' },
+    ]);
+  });
+
+  const LINE = `  "x-internal": ${SECRET}`;
+  test.for<[file: string, content: string, place: string]>([
+    ["a.json", `{ "rules": [],\n${LINE} }`, "(line 2)"],
+    ["a.json", `{ "rules": [],\n  "x-internal": "${SECRET}\n" }`, "(line 2 "],
+    ["a.json", SECRET, "(line 1)"],
+    ["a.ts", `export default {\n${LINE}" };`, "a.ts:2"],
+    ["a.ts", `export default {\n  "x-internal": "${SECRET} };`, "a.ts:"],
+    ["a.ts", `enum A { "x-internal" = "${SECRET}" }`, "a.ts:1"],
+    ["a.mjs", `export default {\n  "x-internal": "${SECRET} };`, "node --check a.mjs"],
+  ])("of a file that cannot be read, but where to look: %s %s", async ([file, content, place]) => {
+    const text = await printed(file, content);
+    expect(text).toContain("SyntaxError");
+    expect(text).toContain(place);
+    expect(text).not.toContain(SECRET.slice(0, 8));
+  });
+});
