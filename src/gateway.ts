@@ -21,6 +21,14 @@ import { createStore } from "./stores/create-store.ts";
  */
 export type Gateway = (request: Request, forward?: Forward) => Promise<Response>;
 
+interface Decided {
+  readonly subjects: Subject[];
+  /** None where no rule applies to the request. */
+  readonly decision?: Decision;
+  /** What the store took, in milliseconds: it is taken off the deadline of a later charge. */
+  readonly tookMs: number;
+}
+
 /**
  * The whole path of a request: match → key → decide → forward or answer.
  *
@@ -39,16 +47,19 @@ export function createGateway(config: Config, settings: Settings, keys: CustomKe
   const forwardToOrigin = createForward(settings.origin);
 
   /** Without a decision no rule is about the request. Never rejects. */
-  async function decideOn(request: Request): Promise<{ subjects: Subject[]; decision?: Decision }> {
+  async function decideOn(request: Request): Promise<Decided> {
+    const startedAt = Date.now();
     try {
       const canonical = canonicalRequest(request, config.caseSensitivePaths);
       const matches = matchRules(canonical);
       const subjects = matches.length === 0 ? [] : await identify(canonical, request, matches);
-      if (subjects.length === 0) return { subjects };
-      return { subjects, decision: await limiter.decide(subjects) };
+      if (subjects.length === 0) return { subjects, tookMs: 0 };
+      const identifiedAt = Date.now();
+      const decision = await limiter.decide(subjects, undefined, identifiedAt - startedAt);
+      return { subjects, decision, tookMs: Date.now() - identifiedAt };
     } catch (error) {
       // What cannot even be matched might fall under any rule.
-      return { subjects: [], decision: undecided(error, config.rules) };
+      return { subjects: [], decision: undecided(error, config.rules), tookMs: 0 };
     }
   }
 
@@ -85,9 +96,7 @@ export function createGateway(config: Config, settings: Settings, keys: CustomKe
 
   return async function handle(request, forward = forwardToOrigin) {
     if (!isReadable(request)) return badRequestResponse(request);
-    const startedAt = Date.now();
-    const { subjects, decision } = await decideOn(request);
-    const decidedInMs = Date.now() - startedAt;
+    const { subjects, decision, tookMs } = await decideOn(request);
     switch (decision?.outcome) {
       case undefined:
         return forward(request);
@@ -97,7 +106,7 @@ export function createGateway(config: Config, settings: Settings, keys: CustomKe
         if (!subjects.some(({ rule }) => chargesLater(rule))) {
           return withQuotas(await forward(request), decision.quotas, config);
         }
-        const answer = forwardAndSettle(request, forward, subjects, decision, decidedInMs);
+        const answer = forwardAndSettle(request, forward, subjects, decision, tookMs);
         // A client that hangs up before the answer must not get the origin's work for nothing.
         waitUntil(answer.catch(() => {}));
         return await answer;

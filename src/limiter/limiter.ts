@@ -32,8 +32,12 @@ export interface Decided {
 }
 
 export interface Limiter {
-  /** Decides: all rules that a request falls under, in a single call of the store. Never rejects. */
-  decide(subjects: readonly Subject[], ask?: Ask): Promise<Decision>;
+  /**
+   * Decides: all rules that a request falls under, in a single call of the store. Never rejects.
+   *
+   * @param spentMs what it has taken so far to learn who is counted: it is taken off the deadline
+   */
+  decide(subjects: readonly Subject[], ask?: Ask, spentMs?: number): Promise<Decision>;
 
   /**
    * Charges the rules that wait for the response to tell what it cost.
@@ -59,11 +63,16 @@ export interface Limiter {
   reset(subject: Subject): Promise<void>;
 }
 
+/** The part of the deadline that a request's keys must have taken for it to be taken off. */
+const NOTICEABLE = 0.05;
+
 /** @param floor what `onError: "local"` asks beside its own counters */
 export function createLimiter(config: Config, store: Store, floor?: Floor): Limiter {
   const { prefix, timeoutMs } = config;
   const fallback = createFallback(config, floor);
   const time = () => (config.clock === "edge" ? Date.now() : undefined);
+  /** What is left of the deadline for the store; half of it at least. */
+  const left = (spentMs: number) => Math.max(timeoutMs / 2, timeoutMs - spentMs);
 
   async function adjust(entries: readonly Entry[], asked = store): Promise<Quota[]> {
     const counters = entries.map(({ counter }) => counter);
@@ -73,7 +82,7 @@ export function createLimiter(config: Config, store: Store, floor?: Floor): Limi
   }
 
   return {
-    async decide(subjects, ask) {
+    async decide(subjects, ask, spentMs = 0) {
       // What is enforced stands or falls together; each rule in shadow mode is on its own.
       const enforced = subjects.filter(({ rule }) => rule.mode === "enforce");
       const shadows = subjects.filter(({ rule }) => rule.mode === "shadow");
@@ -84,7 +93,9 @@ export function createLimiter(config: Config, store: Store, floor?: Floor): Limi
       );
 
       try {
-        const verdict = await store.decide(groups, time());
+        const inTime =
+          spentMs > timeoutMs * NOTICEABLE ? withDeadline(store, left(spentMs)) : store;
+        const verdict = await inTime.decide(groups, time());
         return decisionOf(verdict, live, trial);
       } catch (error) {
         const rules = subjects.map(({ rule }) => rule);

@@ -1,14 +1,18 @@
+import { waitUntil } from "cloudflare:workers";
 import type { HonoJsonWebKey } from "hono/utils/jwt/jws";
 
-/** How long fetched keys serve without being asked for again. */
+/** How long fetched keys serve without being fetched again. */
 const FRESH_MS = 10 * 60_000;
-/** How long they serve when they cannot be fetched again: an outage is not to unname everybody. */
+/** How long they serve while they cannot be fetched: an issuer's outage must not make tokens invalid. */
 const STALE_MS = 60 * 60_000;
-/** Between two fetches for keys that are not there: whoever sends a token chooses the name of its key. */
+/** Cool-down between fetches for an unknown key. Clients choose its name, so random ones must not each cause a fetch. */
 const REFETCH_MS = 60_000;
-/** How long nothing is asked of an issuer that has just failed. */
+/** Cool-down after a failed fetch. */
 const BACKOFF_MS = 10_000;
+/** A fetch is given up after this long; what it was for does not wait that long. */
 const TIMEOUT_MS = 2000;
+/** How often a request looks whether another one's fetch has ended. */
+const LOOK_MS = 10;
 const MAX_BYTES = 256 * 1024;
 
 /**
@@ -18,37 +22,74 @@ const MAX_BYTES = 256 * 1024;
 export type KeySource = (kid: string) => Promise<readonly HonoJsonWebKey[]>;
 
 /**
- * Keeps an issuer's keys for an isolate. What it keeps are plain values: a request that waits for
- * the promise of another would hang with it, so on a cold start each that needs the keys fetches
- * them. Once they are there, one request at a time does, and the others go on with what there is.
+ * Keeps an issuer's keys for an isolate, and fetches them by one request at a time.
+ *
+ * The fetch runs to its end though that request's client hangs up, and its mark expires, so no client can
+ * keep keys from being learnt. Others go on with the keys that there are. Those whose key is not among
+ * them wait, but not for the promise of another request, with which they would hang: they look at plain
+ * values now and then.
+ *
+ * @param maxWaitMs how long a request waits for a fetch, its own or another's; then its key is unknown
  */
-export function createKeySource(url: string): KeySource {
+export function createKeySource(url: string, maxWaitMs: number): KeySource {
   let keys: readonly HonoJsonWebKey[] = [];
   let fetchedAt = Number.NEGATIVE_INFINITY;
-  let askedAt = Number.NEGATIVE_INFINITY;
   let failedAt = Number.NEGATIVE_INFINITY;
+  /** Until when a fetch may be under way; 0 when none is. */
+  let fetchingUntil = 0;
+
+  function has(kid: string, now: number): boolean {
+    return sinceThen(fetchedAt, now) < STALE_MS && keys.some((key) => key.kid === kid);
+  }
+
+  function isFetching(now: number): boolean {
+    return now < fetchingUntil && fetchingUntil - now <= TIMEOUT_MS;
+  }
 
   function isDue(kid: string, now: number): boolean {
-    if (now - failedAt < BACKOFF_MS) return false;
-    const age = now - fetchedAt;
-    if (age >= STALE_MS) return true;
-    const known = age < FRESH_MS && keys.some((key) => key.kid === kid);
-    return !known && now - askedAt >= REFETCH_MS;
+    if (isFetching(now) || sinceThen(failedAt, now) < BACKOFF_MS) return false;
+    const ageMs = sinceThen(fetchedAt, now);
+    return ageMs >= (has(kid, now) ? FRESH_MS : REFETCH_MS);
+  }
+
+  async function refresh(now: number): Promise<void> {
+    const until = now + TIMEOUT_MS;
+    fetchingUntil = until;
+    try {
+      keys = await fetchKeys(url);
+      fetchedAt = Date.now();
+    } catch {
+      failedAt = Date.now();
+    } finally {
+      if (fetchingUntil === until) fetchingUntil = 0;
+    }
   }
 
   return async function keysFor(kid) {
     const now = Date.now();
     if (isDue(kid, now)) {
-      askedAt = now;
-      try {
-        keys = await fetchKeys(url);
-        fetchedAt = Date.now();
-      } catch {
-        failedAt = Date.now();
-      }
+      const refreshed = refresh(now);
+      waitUntil(refreshed);
+      await atMost(maxWaitMs, refreshed);
+    } else if (!has(kid, now)) {
+      // Counted, for a clock may stand still.
+      let looks = Math.ceil(maxWaitMs / LOOK_MS);
+      while (isFetching(Date.now()) && looks-- > 0) await scheduler.wait(LOOK_MS);
     }
-    return Date.now() - fetchedAt < STALE_MS ? keys : [];
+    return Math.abs(Date.now() - fetchedAt) < STALE_MS ? keys : [];
   };
+}
+
+async function atMost(ms: number, task: Promise<unknown>): Promise<void> {
+  const { promise: over, resolve } = Promise.withResolvers<void>();
+  const timer = setTimeout(resolve, ms);
+  await Promise.race([task, over]);
+  clearTimeout(timer);
+}
+
+/** Milliseconds since a time; a time to come is one by a clock that has been put back, and long past. */
+function sinceThen(then: number, now: number): number {
+  return now < then ? Number.POSITIVE_INFINITY : now - then;
 }
 
 /** @throws for anything but a JWK set (RFC 7517) of bounded size within the time */

@@ -34,12 +34,12 @@ export type Identifier = (
  * @param keys the functions behind the keys `custom:NAME`
  */
 export function createIdentifier(
-  { jwt, ipv6Prefix }: Pick<Config, "jwt" | "ipv6Prefix">,
+  { jwt, ipv6Prefix, timeoutMs }: Pick<Config, "jwt" | "ipv6Prefix" | "timeoutMs">,
   { secrets }: Pick<Settings, "secrets">,
   keys: CustomKeys = {},
 ): Identifier {
   const texts = new WeakMap<KeyExpression, string>();
-  const readClaims = jwt ? createClaimsReader(jwt, secrets) : async () => undefined;
+  const readClaims = jwt ? createClaimsReader(jwt, secrets, timeoutMs) : async () => undefined;
 
   return async function identify(canonical, original, matches) {
     const tokens = remembering<Claims | undefined>();

@@ -20,8 +20,9 @@ const MAX_LENGTH = 16 * 1024;
 export function createClaimsReader(
   jwt: JwtConfig,
   secrets: ReadonlyMap<string, string>,
+  timeoutMs: number,
 ): ClaimsReader {
-  const verified = jwt.kind === "secret" ? withSecret(jwt, secrets) : withJwks(jwt);
+  const verified = jwt.kind === "secret" ? withSecret(jwt, secrets) : withJwks(jwt, timeoutMs);
   return async function readClaims(headers) {
     const token = tokenIn(headers, jwt.header);
     if (!token) return undefined;
@@ -61,8 +62,9 @@ function importSecret(secret: string, alg: string): Promise<CryptoKey> {
   ]);
 }
 
-function withJwks(jwt: JwtConfig & { kind: "jwks" }) {
-  const keysFor = createKeySource(jwt.url);
+function withJwks(jwt: JwtConfig & { kind: "jwks" }, timeoutMs: number) {
+  // The other half of the deadline is the store's, so that a slow issuer leaves no request undecided.
+  const keysFor = createKeySource(jwt.url, timeoutMs / 2);
   return async function verified(token: string) {
     const { alg, kid, typ } = decode(token).header;
     // Checked before the keys are asked for, which a token that cannot be good is not worth.

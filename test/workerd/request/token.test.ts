@@ -361,16 +361,59 @@ describe("a token signed with an issuer's key", () => {
     expect(await isNamed(first.token)).toBe(false);
   });
 
-  it("is waited for by each request on its own", async () => {
+  it("is fetched for once at a time, by whichever request comes first", async () => {
+    const answer = Promise.withResolvers<Response>();
+    const fetched = vi.spyOn(globalThis, "fetch").mockReturnValue(answer.promise);
+    const isNamed = naming();
+    const requests = Array.from({ length: 20 }, () => isNamed(first.token));
+    await scheduler.wait(30);
+    answer.resolve(Response.json({ keys: [first.publicKey] }));
+    expect(await Promise.all(requests)).toEqual(Array(20).fill(true));
+    expect(fetched).toHaveBeenCalledTimes(1);
+  });
+
+  it("is waited for no longer than half of the deadline; then the address counts", async () => {
     const { promise: never } = Promise.withResolvers<Response>();
-    vi.spyOn(globalThis, "fetch")
-      .mockReturnValueOnce(never)
-      .mockImplementation(async () => Response.json({ keys: [first.publicKey] }));
-    const named = identifyingBy("jwt:sub", { jwt: JWKS });
-    const hanging = named(bearer(first.token));
+    const fetched = vi.spyOn(globalThis, "fetch").mockReturnValue(never);
+    const named = identifyingBy("jwt:sub", { jwt: JWKS, timeoutMs: 100 });
     const address = await identifyingBy("ip")(bearer(first.token));
+    const both = [named(bearer(first.token)), named(bearer(first.token))];
+    expect(await Promise.all(both)).toEqual([address, address]);
+    expect(fetched).toHaveBeenCalledTimes(1);
+  });
+
+  it("is fetched for again when a fetch was lost, two seconds later", async () => {
+    const { promise: never } = Promise.withResolvers<Response>();
+    const fetched = vi.spyOn(globalThis, "fetch").mockReturnValue(never);
+    const named = identifyingBy("jwt:sub", { jwt: JWKS, timeoutMs: 20 });
+    const address = await named(bearer(first.token));
+    vi.setSystemTime(NOW_S * 1000 + 1999);
+    await named(bearer(first.token));
+    expect(fetched).toHaveBeenCalledTimes(1);
+    publishing(first.publicKey);
+    vi.setSystemTime(NOW_S * 1000 + 2000);
     expect(await named(bearer(first.token))).not.toBe(address);
-    expect(await Promise.race([hanging, "still waiting"])).toBe("still waiting");
+  });
+
+  it("of the old set is known while a fetch for another key hangs", async () => {
+    publishing(first.publicKey);
+    const named = identifyingBy("jwt:sub", { jwt: JWKS, timeoutMs: 100 });
+    const identity = await named(bearer(first.token));
+    const { promise: never } = Promise.withResolvers<Response>();
+    vi.spyOn(globalThis, "fetch").mockReturnValue(never);
+    vi.setSystemTime(NOW_S * 1000 + MINUTE_MS);
+    const rotated = named(bearer(second.token));
+    expect(await named(bearer(first.token))).toBe(identity);
+    expect(await rotated).toBe(await identifyingBy("ip")(bearer(second.token)));
+  });
+
+  it("is learnt though the clock is put back by an hour", async () => {
+    publishing(first.publicKey);
+    const isNamed = naming();
+    expect(await isNamed(first.token)).toBe(true);
+    publishing(first.publicKey, second.publicKey);
+    vi.setSystemTime(NOW_S * 1000 - 3_600_000);
+    expect(await isNamed(second.token)).toBe(true);
   });
 
   async function pem(key: JsonWebKey): Promise<string> {

@@ -1,0 +1,106 @@
+import { generateKeyPairSync, sign } from "node:crypto";
+import { afterAll, beforeAll, expect, it, vi } from "vitest";
+import type { ConfigInput } from "../../../src/config/index.ts";
+import { send } from "../support/client.ts";
+import { hangUp } from "../support/hang-up.ts";
+import { type Origin, startOrigin } from "../support/origin.ts";
+import { limitsOf } from "../support/quota-fields.ts";
+import { type RunningWorker, startWorker } from "../support/worker.ts";
+
+/** How long the issuer takes: longer than the clients that hang up stay. */
+const ISSUER_MS = 60;
+const LIMIT = 1000;
+
+/** The issuer, and the origin: whatever the Worker fetches, it fetches here. */
+let zone: Origin;
+let worker: RunningWorker;
+const [old, rotated] = [issued("old"), issued("rotated")];
+let published = [old.jwk];
+
+const CONFIG: ConfigInput = {
+  jwt: { jwks: "https://issuer.example/jwks.json" },
+  rules: [{ name: "user", key: "jwt:sub", limit: LIMIT, window: "52w", lease: false }],
+};
+
+/** Weir by a clock that can be put forward: a minute is long for a test. */
+const MAIN = `
+  import { CounterObject, defineConfig, weir } from "./weir.mjs";
+  const { fetch } = weir(defineConfig(${JSON.stringify(CONFIG)}));
+  const now = Date.now;
+  let aheadMs = 0;
+  Date.now = () => now() + aheadMs;
+  export default {
+    fetch(request, env, ctx) {
+      if (!request.url.endsWith("/a-minute-later")) return fetch(request, env, ctx);
+      aheadMs += 60_000;
+      return new Response();
+    },
+  };
+  export { CounterObject };
+`;
+
+beforeAll(async () => {
+  zone = await startOrigin();
+  zone.on("/jwks.json", (_, response) => {
+    setTimeout(() => response.end(JSON.stringify({ keys: published })), ISSUER_MS);
+  });
+  worker = await startWorker({ config: CONFIG, main: MAIN, zone: zone.address });
+});
+
+afterAll(async () => {
+  await worker.stop();
+  await zone.stop();
+});
+
+const fetches = () => zone.received.filter(({ url }) => url === "/jwks.json").length;
+
+function issued(kid: string) {
+  const { publicKey, privateKey } = generateKeyPairSync("rsa", { modulusLength: 2048 });
+  const part = (value: unknown) => Buffer.from(JSON.stringify(value)).toString("base64url");
+  const text = `${part({ alg: "RS256", kid, typ: "JWT" })}.${part({ sub: kid })}`;
+  const signature = sign("sha256", Buffer.from(text), privateKey).toString("base64url");
+  return { jwk: { ...publicKey.export({ format: "jwk" }), kid }, token: `${text}.${signature}` };
+}
+
+let clients = 0;
+
+/** Each from an address of its own, so that what is left tells whether the token counted. */
+function from({ token }: { token: string }): Record<string, string> {
+  clients += 1;
+  return {
+    Host: "shop.example",
+    Authorization: `Bearer ${token}`,
+    "CF-Connecting-IP": `198.51.100.${clients}`,
+  };
+}
+
+async function left(key: { token: string }): Promise<number> {
+  const { headers } = await send(worker.url, "/", { headers: from(key) });
+  return Number(limitsOf(headers)[0]?.r);
+}
+
+it("An issuer's keys are learnt though each client that causes a fetch hangs up", async () => {
+  for (let cut = 0; cut < 5; cut++) {
+    await hangUp(worker.url, { path: "/", headers: from(old) }, { way: "reset", when: 10 });
+  }
+  const first = await left(old);
+  expect(await left(old)).toBe(first - 1);
+  expect(fetches()).toBe(1);
+});
+
+it("A rotated key is learnt after a minute, though clients hang up on every fetch for it", async () => {
+  await left(old);
+  const before = fetches();
+  published = [rotated.jwk];
+  const cut = () =>
+    hangUp(worker.url, { path: "/", headers: from(rotated) }, { way: "reset", when: 10 });
+  await cut();
+  expect(fetches()).toBe(before);
+  await send(worker.url, "/a-minute-later");
+  for (let times = 0; times < 5; times++) await cut();
+  await vi.waitFor(async () => {
+    const first = await left(rotated);
+    expect(first - (await left(rotated))).toBe(1);
+  }, 5000);
+  expect(fetches()).toBe(before + 1);
+});
