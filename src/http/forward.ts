@@ -5,8 +5,9 @@ import { badGatewayResponse } from "./responses.ts";
 export type Forward = (request: Request) => Promise<Response>;
 
 /**
- * Forwards by the platform's own `fetch`, with all that the request is but its URL, so that streams,
- * WebSockets, compressed bodies, redirects and repeated header fields come through as they are.
+ * Forwards by the platform's own `fetch`, with all that the request is but its URL and the fields that
+ * name another one, so that streams, WebSockets, compressed bodies, redirects and repeated header
+ * fields come through as they are.
  */
 export function createForward(origin: OriginSettings): Forward {
   const send = sender(origin);
@@ -25,9 +26,9 @@ function sender(origin: OriginSettings): Forward {
     case "pass-through":
       return passThrough;
     case "url":
-      return (request) => fetch(new Request(origin.base + afterHost(request.url), request));
+      return toBase(origin.base);
     case "binding":
-      return (request) => origin.service.fetch(asRead(request));
+      return (request) => origin.service.fetch(asRead(request, request.url));
     case "misconfigured":
       return async (request) => badGatewayResponse(request, "The origin is not configured.");
   }
@@ -40,15 +41,45 @@ async function passThrough(request: Request): Promise<Response> {
     const detail = "There is no origin here. Set ORIGIN_URL, or start with npm run dev.";
     return badGatewayResponse(request, detail);
   }
-  return await fetch(asRead(request));
+  return await fetch(asRead(request, request.url));
+}
+
+function toBase(base: string): Forward {
+  // Behind a host alone, dot segments resolve to the path that rules were asked about. Behind a path
+  // they would leave it, so there they are resolved before.
+  const hasPath = new URL(base).pathname !== "/";
+  return (request) => {
+    const url = hasPath ? new URL(request.url).href : request.url;
+    return fetch(asRead(request, base + afterHost(url)));
+  };
 }
 
 /**
- * The request with its URL as Weir read it. Sent on untouched, it would go out as it came in, with
- * its dot segments and backslashes: a path that no rule has been asked about.
+ * By these fields IIS, Symfony and others choose another path than the URL's, which no rule has been
+ * asked about. No client has a use for them. Servers that hand fields on as variables, as CGI does, take
+ * `_` for `-`.
  */
-function asRead(request: Request): Request {
-  return new Request(request.url, request);
+const PATH_OVERRIDES = [
+  "x-original-url",
+  "x_original_url",
+  "x-original_url",
+  "x_original-url",
+  "x-rewrite-url",
+  "x_rewrite_url",
+  "x-rewrite_url",
+  "x_rewrite-url",
+];
+
+/**
+ * The request as Weir read it, for a URL. Sent on untouched, it would go out as it came in, with its
+ * dot segments and backslashes: a path that no rule has been asked about.
+ */
+function asRead(request: Request, url: string): Request {
+  const read = new Request(url, request);
+  // Looked for in the fields that have been read already: those of the new request would be made for it.
+  const { headers } = request;
+  for (const name of PATH_OVERRIDES) if (headers.has(name)) read.headers.delete(name);
+  return read;
 }
 
 function isLoopback(hostname: string): boolean {

@@ -1,12 +1,14 @@
 import { createHash, randomBytes } from "node:crypto";
 import { once } from "node:events";
 import type { IncomingMessage } from "node:http";
+import type { Duplex } from "node:stream";
 import { buffer } from "node:stream/consumers";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import type { ConfigInput } from "../../../src/config/index.ts";
 import { open, send } from "../support/client.ts";
 import { type Origin, type Received, startOrigin } from "../support/origin.ts";
 import { HOST, WAYS } from "../support/ways.ts";
+import { echoFrames, HANDSHAKE, TEXT, writeFrame } from "../support/websocket.ts";
 import { type RunningWorker, startWorker } from "../support/worker.ts";
 
 const CONFIG: ConfigInput = {
@@ -18,9 +20,15 @@ const CONFIG: ConfigInput = {
 
 let origin: Origin;
 let worker: RunningWorker;
+/** The names of the fields of each attempt to switch protocols. */
+const upgrades: string[][] = [];
 
 beforeAll(async () => {
   origin = await startOrigin();
+  origin.onUpgrade((incoming, socket) => {
+    upgrades.push(Object.keys(incoming.headers));
+    echoFrames(incoming, socket);
+  });
 });
 
 afterAll(async () => {
@@ -77,6 +85,39 @@ describe.each(WAYS)("a request through $way", ({ options, host }) => {
       expect(lastReceived().method).toBe(method);
     },
   );
+
+  it.each([
+    "X-Original-URL",
+    "x-rewrite-url",
+    "X_Original_URL",
+    "X_REWRITE_URL",
+    "X-Original_Url",
+    "X_Rewrite-URL",
+  ])("leaves out %s, by which some servers choose another path", async (name) => {
+    const fields = { [name]: "/login", "x-original-host": "kept", "x-original-uri": "kept" };
+    const body = randomBytes(100_000);
+    const headers = { Host: HOST, ...fields };
+    const answer = await send(worker.url, "/free?a", { method: "POST", headers, body });
+    expect(answer.status).toBe(200);
+    const { url, headers: arrived, body: arriving } = lastReceived();
+    expect(url).toBe("/free?a");
+    expect(Object.keys(arrived)).not.toContain(name.toLowerCase());
+    expect(arrived).toMatchObject({ "x-original-host": "kept", "x-original-uri": "kept" });
+    expect(digest(await arriving)).toBe(digest(body));
+  });
+
+  it("is a WebSocket still, without them", async () => {
+    const headers = { Host: HOST, ...HANDSHAKE, "X-Original-URL": "/login" };
+    const sending = open(worker.url, "/socket", { headers }).end();
+    const [response, socket] = (await once(sending, "upgrade")) as [IncomingMessage, Duplex];
+    expect(response.statusCode).toBe(101);
+    expect(upgrades.at(-1)).toContain("sec-websocket-key");
+    expect(upgrades.at(-1)).not.toContain("x-original-url");
+    socket.write(writeFrame({ opcode: TEXT, payload: Buffer.from("hello") }, Buffer.alloc(4)));
+    const [echoed] = (await once(socket, "data")) as [Buffer];
+    expect(String(echoed)).toContain("hello");
+    socket.destroy();
+  });
 
   it("keeps its fields", async () => {
     const fields = {

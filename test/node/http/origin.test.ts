@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import type { ConfigInput } from "../../../src/config/index.ts";
-import { type Outgoing, send } from "../support/client.ts";
+import { type Answer, type Outgoing, send } from "../support/client.ts";
 import { closedPort, type Origin, startOrigin } from "../support/origin.ts";
 import { HOST, WAYS } from "../support/ways.ts";
 import { startWorker, type WorkerOptions } from "../support/worker.ts";
@@ -28,6 +28,25 @@ async function startFor(options: WorkerOptions, host = HOST) {
 }
 
 describe("an ORIGIN_URL", () => {
+  /** Workers before a base path: by the var, and by the configuration. */
+  let basedSenders: ((target: string) => Promise<Answer>)[];
+  const stops: (() => Promise<void>)[] = [];
+
+  beforeAll(async () => {
+    const url = `${origin.url}/base`;
+    const rules = [{ name: "most", limit: 1_000_000, window: "1h" } as const];
+    const workers = await Promise.all([
+      startWorker({ config: { rules }, vars: { ORIGIN_URL: url } }),
+      startWorker({ config: { rules, origin: { url } } }),
+    ]);
+    stops.push(...workers.map(({ stop }) => stop));
+    basedSenders = workers.map(
+      (worker) => (target) => send(worker.url, target, { headers: { Host: HOST } }),
+    );
+  });
+
+  afterAll(() => Promise.all(stops.map((stop) => stop())));
+
   it.each([
     ["", "/", "/"],
     ["/", "/a?b", "/a?b"],
@@ -40,6 +59,48 @@ describe("an ORIGIN_URL", () => {
     const sendTo = await startFor({ config: CONFIG, vars });
     expect((await sendTo(target)).status).toBe(200);
     expect(origin.received.at(-1)?.url).toBe(arriving);
+  });
+
+  // The path that rules were asked about, below the base; what is still escaped is for the origin.
+  it.each([
+    ["/../x", "/x"],
+    ["/../../../x", "/x"],
+    ["/a/../../x?y", "/x?y"],
+    ["/..", "/"],
+    ["/../", "/"],
+    ["/.", "/"],
+    ["/./", "/"],
+    ["/%2e%2e/x", "/x"],
+    ["/%2E./x", "/x"],
+    ["/.%2e/%2e%2E/x", "/x"],
+    ["/..\\x", "/x"],
+    ["/\\..\\..\\x", "/x"],
+    ["/a\\..\\..\\x", "/x"],
+    ["//../x", "/x"],
+    ["///../../x", "/x"],
+    ["/..//x", "//x"],
+    ["/../base/x", "/base/x"],
+    ["/../bases", "/bases"],
+    ["//elsewhere.example/x", "//elsewhere.example/x"],
+    ["http://elsewhere.example/../x", "/x"],
+    ["/..;/x", "/..;/x"],
+    ["/..;a=b/x", "/..;a=b/x"],
+    ["/%2e%2e%2fx", "/%2e%2e%2fx"],
+    ["/..%2fx", "/..%2fx"],
+    ["/..%5cx", "/..%5cx"],
+    ["/%252e%252e/x", "/%252e%252e/x"],
+    ["/...", "/..."],
+    ["/x?/../y", "/x?/../y"],
+    ["/?", "/?"],
+    ["/x#/../y", "/x"],
+    ["/x?y#/../z", "/x?y"],
+  ])("with a base path is not left by %s", async (target, arriving) => {
+    const before = origin.received.length;
+    for (const send of basedSenders) {
+      expect((await send(target)).status).toBe(200);
+      expect(origin.received.at(-1)?.url).toBe(`/base${arriving}`);
+    }
+    expect(origin.received).toHaveLength(before + basedSenders.length);
   });
 
   it("wins over the url of the configuration", async () => {
