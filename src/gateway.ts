@@ -8,7 +8,7 @@ import { chargesLater } from "./limiter/counters.ts";
 import type { Allowed, Decision, Quota } from "./limiter/decision.ts";
 import { createLimiter, undecided } from "./limiter/limiter.ts";
 import { COUNTED_HERE, reportBreaker, reportShadow, reportUndecided } from "./report.ts";
-import { canonicalRequest, isReadable } from "./request/canonical-request.ts";
+import { canonicalRequest } from "./request/canonical-request.ts";
 import type { CustomKeys } from "./request/custom-key.ts";
 import { createMatcher } from "./request/matcher.ts";
 import { createIdentifier, type Subject } from "./request/subject.ts";
@@ -46,11 +46,15 @@ export function createGateway(config: Config, settings: Settings, keys: CustomKe
   );
   const forwardToOrigin = createForward(settings.origin);
 
-  /** Without a decision no rule is about the request. Never rejects. */
-  async function decideOn(request: Request): Promise<Decided> {
+  /**
+   * Without a decision no rule matches the request; without a result it does not say which host and
+   * path it is for. Never rejects.
+   */
+  async function decideOn(request: Request): Promise<Decided | undefined> {
     const startedAt = Date.now();
     try {
       const canonical = canonicalRequest(request, config.caseSensitivePaths);
+      if (!canonical) return undefined;
       const matches = matchRules(canonical);
       const subjects = matches.length === 0 ? [] : await identify(canonical, request, matches);
       if (subjects.length === 0) return { subjects, tookMs: 0 };
@@ -95,8 +99,9 @@ export function createGateway(config: Config, settings: Settings, keys: CustomKe
   }
 
   return async function handle(request, forward = forwardToOrigin) {
-    if (!isReadable(request)) return badRequestResponse(request);
-    const { subjects, decision, tookMs } = await decideOn(request);
+    const decided = await decideOn(request);
+    if (!decided) return badRequestResponse(request);
+    const { subjects, decision, tookMs } = decided;
     switch (decision?.outcome) {
       case undefined:
         return forward(request);

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { ConfigError, type ConfigInput, defineConfig } from "../../src/config/index.ts";
 import type { Config } from "../../src/config/schema.ts";
-import { canonicalRequest } from "../../src/request/canonical-request.ts";
+import { type CanonicalRequest, canonicalRequest } from "../../src/request/canonical-request.ts";
 import { createMatcher } from "../../src/request/matcher.ts";
 import { config } from "../arbitraries/config.ts";
 import { mutated, mutation } from "../arbitraries/mutation.ts";
@@ -26,7 +26,7 @@ const INHERITED = Object.getOwnPropertyNames(Object.prototype).sort().join();
 const REQUEST = canonicalRequest(
   { url: "https://api.example.com/users/7", method: "GET", headers: new Headers() } as Request,
   false,
-);
+) as CanonicalRequest;
 
 /** A weir.config.ts with anything in it. */
 export const configTarget = property(

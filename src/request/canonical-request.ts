@@ -1,4 +1,5 @@
 import { type CanonicalPath, canonicalPath } from "./canonical-path.ts";
+import { Recent } from "./recent.ts";
 
 /** What rules and keys see of a request. One thing that can be written in two ways is one here. */
 export interface CanonicalRequest extends CanonicalPath {
@@ -23,27 +24,91 @@ export interface ClientFacts {
   readonly botManagement?: unknown;
 }
 
-export function canonicalRequest(request: Request, caseSensitivePaths: boolean): CanonicalRequest {
-  const url = new URL(request.url);
-  const sentMethod = request.method.toUpperCase();
-  return {
-    ...canonicalPath(url.pathname, caseSensitivePaths),
-    method: sentMethod === "HEAD" ? "GET" : sentMethod,
-    sentMethod,
-    preflight: isPreflight(sentMethod, request.headers),
-    host: url.hostname.replace(/\.+$/, ""),
-    query: parametersOf(url),
-    headers: request.headers,
-    cf: "cf" in request ? (request.cf as ClientFacts | undefined) : undefined,
-  };
+/** What a URL says of host and path: all that it says to most rules. */
+interface Place extends CanonicalPath {
+  readonly host: string;
 }
 
 /**
- * Whether a request says which host and path it is for. `Host: api.example.com#` would make all of
- * its path a fragment, to be matched as `/`; of two Host fields no URL can be made.
+ * The places of short URLs, by what stands before the query: parsing a URL and bringing its path into
+ * canonical form takes longer than to decide from memory. At most 512 each, about half a megabyte, and
+ * only of plain paths, which have one reading. A flood of new URLs costs what it would cost without.
  */
-export function isReadable({ url }: Request): boolean {
-  return /^https?:\/\/[^/?#\\@\s]+\//i.test(url) && URL.canParse(url);
+const REMEMBERED = 512;
+const LONGEST_REMEMBERED = 256;
+const places = new Recent<Place>(REMEMBERED);
+const caseSensitivePlaces = new Recent<Place>(REMEMBERED);
+
+/** @returns undefined for a request that does not say which host and path it is for */
+export function canonicalRequest(
+  request: Request,
+  caseSensitivePaths: boolean,
+): CanonicalRequest | undefined {
+  const place = placeOf(request.url, caseSensitivePaths);
+  return place && new ReadRequest(request, place);
+}
+
+function placeOf(url: string, caseSensitivePaths: boolean): Place | undefined {
+  // The query is neither part of the place, nor is a URL less of a URL for it.
+  const queryAt = url.indexOf("?");
+  const text = queryAt === -1 ? url : url.slice(0, queryAt);
+  // A slice keeps the whole text in memory, so it is that which has to be short.
+  const isShort = url.length <= LONGEST_REMEMBERED;
+  const recent = caseSensitivePaths ? caseSensitivePlaces : places;
+  const known = isShort ? recent.get(text) : undefined;
+  if (known) return known;
+  const parsed = parse(url);
+  if (!parsed) return undefined;
+  const host = parsed.hostname.replace(/\.+$/, "");
+  const place = { ...canonicalPath(parsed.pathname, caseSensitivePaths), host };
+  if (isShort && place.plain) recent.set(text, place);
+  return place;
+}
+
+/**
+ * `Host: api.example.com#` would make all of the path a fragment, to be matched as `/`; of two Host
+ * fields no URL can be made.
+ */
+function parse(url: string): URL | undefined {
+  return /^https?:\/\/[^/?#\\@\s]+\//i.test(url) ? (URL.parse(url) ?? undefined) : undefined;
+}
+
+/**
+ * A request, read as far as nearly every rule needs it. The runtime makes the query and Cloudflare's
+ * facts anew each time that they are read, so only keys that name them do that.
+ */
+class ReadRequest implements CanonicalRequest {
+  readonly path: string;
+  readonly plain: boolean;
+  readonly readings: readonly string[];
+  readonly method: string;
+  readonly sentMethod: string;
+  readonly preflight: boolean;
+  readonly host: string;
+  readonly headers: Headers;
+  readonly #request: Request;
+  #query: URLSearchParams | undefined;
+
+  constructor(request: Request, { path, plain, readings, host }: Place) {
+    this.path = path;
+    this.plain = plain;
+    this.readings = readings;
+    this.host = host;
+    this.sentMethod = request.method.toUpperCase();
+    this.method = this.sentMethod === "HEAD" ? "GET" : this.sentMethod;
+    this.headers = request.headers;
+    this.preflight = isPreflight(this.sentMethod, this.headers);
+    this.#request = request;
+  }
+
+  get query(): URLSearchParams {
+    this.#query ??= parametersOf(new URL(this.#request.url));
+    return this.#query;
+  }
+
+  get cf(): ClientFacts | undefined {
+    return "cf" in this.#request ? (this.#request.cf as ClientFacts | undefined) : undefined;
+  }
 }
 
 /** Some servers still divide parameters at `;` as well. */

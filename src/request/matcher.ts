@@ -3,6 +3,7 @@ import { type Conditions, splitRoute } from "../config/match.ts";
 import type { Rule } from "../config/rule.ts";
 import { canonicalPath } from "./canonical-path.ts";
 import type { CanonicalRequest } from "./canonical-request.ts";
+import { Recent } from "./recent.ts";
 
 /** A rule that a request falls under, and the reading of its path by which it does. */
 export interface Match {
@@ -20,7 +21,22 @@ interface Target {
   readonly excepts: boolean;
 }
 
+/** What the routes say of a path, before hosts and methods are looked at. */
+interface Routed {
+  /** The rules by their indices, in their order, and the reading by which each is selected. */
+  readonly selected: readonly (readonly [index: number, by: Omit<Match, "rule">])[];
+  readonly excepted: ReadonlySet<number>;
+}
+
 const NO_PARAMS = Object.freeze({});
+
+/**
+ * Paths whose routes are remembered, and how long one may be and how many rules it may select: at most
+ * about 1 MB. A flood of new paths costs what it would cost without.
+ */
+const REMEMBERED_PATHS = 512;
+const LONGEST_REMEMBERED = 256;
+const MOST_REMEMBERED = 16;
 
 /**
  * Prepares rules for matching. All paths stand in one of Hono's tries, so that a request costs
@@ -41,20 +57,37 @@ export function createMatcher(rules: readonly Rule[], caseSensitivePaths: boolea
     }
   }
 
-  return function matchRules(request) {
+  function routed({ path: canonical, readings }: CanonicalRequest): Routed {
     const selected = new Map<number, Omit<Match, "rule">>();
     const excepted = new Set<number>();
-    for (const path of request.readings) {
+    for (const path of readings) {
       const [found] = router.match("ALL", path) as [[Target, Record<string, string>][]];
       for (const [{ index, excepts }, params] of found) {
         if (excepts) excepted.add(index);
         else if (!selected.has(index)) selected.set(index, { path, params });
       }
     }
-    for (const index of pathless) selected.set(index, { path: request.path, params: NO_PARAMS });
+    for (const index of pathless) selected.set(index, { path: canonical, params: NO_PARAMS });
+    return { selected: [...selected].sort(([a], [b]) => a - b), excepted };
+  }
 
+  const recent = new Recent<Routed>(REMEMBERED_PATHS);
+
+  /** Only for plain paths, which have a single reading, is the path alone enough to remember by. */
+  function recall(request: CanonicalRequest): Routed {
+    const { path, plain } = request;
+    const known = plain ? recent.get(path) : undefined;
+    if (known) return known;
+    const found = routed(request);
+    const isSmall = path.length <= LONGEST_REMEMBERED && found.selected.length <= MOST_REMEMBERED;
+    if (plain && isSmall) recent.set(path, found);
+    return found;
+  }
+
+  return function matchRules(request) {
+    const { selected, excepted } = recall(request);
     const matches: Match[] = [];
-    for (const [index, by] of [...selected].sort(([a], [b]) => a - b)) {
+    for (const [index, by] of selected) {
       const rule = rules[index] as Rule;
       if (!selects(rule, request)) continue;
       if (rule.match.except && isExcepted(rule.match.except, request, excepted.has(index)))

@@ -107,7 +107,7 @@ const REFUSED: [string, number][] = [
   ["http:///login", 400],
   ["http://[::1/login", 400],
   ["file:///login", 400],
-  ["*", 404],
+  ["*", 400],
   [`/${"a/".repeat(60_000)}`, 414],
 ];
 

@@ -52,6 +52,18 @@ describe("a client's address", () => {
     },
   );
 
+  it("is the same after more addresses than are remembered", () => {
+    for (let time = 0; time < 2; time++) {
+      for (let number = 0; number < 3000; number++) {
+        const ipv4 = `10.1.${number >> 8}.${number & 255}`;
+        expect(client(ipv4)).toBe(ipv4);
+        expect(client(`2001:db8:${number.toString(16)}::1`, 48)).toBe(
+          number === 0 ? "2001:db8::/48" : `2001:db8:${number.toString(16)}::/48`,
+        );
+      }
+    }
+  });
+
   it("is the zone for Workers of other zones, who all share one address", () => {
     const from = (zone: string) => client("2a06:98c0:3600::103", 64, { "cf-worker": zone });
     expect(from("a.example")).toBe("worker:a.example");

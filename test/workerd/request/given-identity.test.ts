@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { defineConfig } from "../../../src/config/index.ts";
-import { canonicalRequest } from "../../../src/request/canonical-request.ts";
+import { type CanonicalRequest, canonicalRequest } from "../../../src/request/canonical-request.ts";
 import { type GivenKey, givenIdentity } from "../../../src/request/given-identity.ts";
 import { identityOf } from "../../../src/request/identity.ts";
 import { createMatcher } from "../../../src/request/matcher.ts";
@@ -31,7 +31,7 @@ function counted(key: string | string[]): Promise<string> {
     },
     cf: cf as never,
   });
-  const canonical = canonicalRequest(request, false);
+  const canonical = canonicalRequest(request, false) as CanonicalRequest;
   const [match] = createMatcher(config.rules, false)(canonical);
   return identityOf(config.rules[0]?.key ?? [], {
     request: canonical,

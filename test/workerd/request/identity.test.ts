@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { parseAlternatives } from "../../../src/config/key-expression.ts";
-import { canonicalRequest } from "../../../src/request/canonical-request.ts";
+import { type CanonicalRequest, canonicalRequest } from "../../../src/request/canonical-request.ts";
 import { identityOf, type KeyContext, keyValue } from "../../../src/request/identity.ts";
 import type { Claims } from "../../../src/request/token.ts";
 
@@ -30,7 +30,7 @@ function contextOf(sent: Sent): KeyContext {
     headers: { "cf-connecting-ip": "203.0.113.7", ...headers },
     ...(cf && { cf: cf as IncomingRequestCfProperties }),
   });
-  const canonical = canonicalRequest(request, false);
+  const canonical = canonicalRequest(request, false) as CanonicalRequest;
   return {
     request: canonical,
     path: canonical.path,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { type ConfigInput, defineConfig } from "../../../src/config/index.ts";
-import { canonicalRequest } from "../../../src/request/canonical-request.ts";
+import { type CanonicalRequest, canonicalRequest } from "../../../src/request/canonical-request.ts";
 import { createMatcher } from "../../../src/request/matcher.ts";
 
 type MatchInput = NonNullable<ConfigInput["rules"][number]["match"]>;
@@ -13,7 +13,10 @@ function matching(conditions: MatchInput[], caseSensitivePaths = false) {
   const match = createMatcher(rules, caseSensitivePaths);
   return (method: string, url: string, headers: Record<string, string> = {}) => {
     const target = url.startsWith("/") ? `https://api.example.com${url}` : url;
-    const request = canonicalRequest(new Request(target, { method, headers }), caseSensitivePaths);
+    const request = canonicalRequest(
+      new Request(target, { method, headers }),
+      caseSensitivePaths,
+    ) as CanonicalRequest;
     return match(request).map(({ rule, params }) => ({ name: rule.name, params: { ...params } }));
   };
 }
@@ -185,5 +188,44 @@ describe("several rules", () => {
       Array.from({ length: 10_000 }, (_, i) => ({ paths: [`/v1/r${i}/:id`] })),
     );
     expect(match("GET", "/v1/r9876/x").map(({ name }) => name)).toEqual(["r9876"]);
+  });
+});
+
+describe("a path that was matched before", () => {
+  const rules: MatchInput[] = [
+    { paths: ["/users/:id"], methods: ["GET"] },
+    { paths: ["/users/*"], hosts: ["a.example.com"], except: { paths: ["/users/me"] } },
+    {},
+  ];
+
+  it("matches by its own host, method and parameters", () => {
+    const match = matching(rules);
+    const names = (method: string, url: string) => match(method, url).map(({ name }) => name);
+    for (let time = 0; time < 3; time++) {
+      expect(names("GET", "https://a.example.com/users/7")).toEqual(["r0", "r1", "r2"]);
+      expect(names("POST", "https://a.example.com/users/7")).toEqual(["r1", "r2"]);
+      expect(names("POST", "https://b.example.com/users/7")).toEqual(["r2"]);
+      expect(names("GET", "https://a.example.com/users/me")).toEqual(["r0", "r2"]);
+      // Not plain, so that excepting it would be a way around; its canonical form was remembered.
+      expect(names("GET", "https://a.example.com/users//me")).toEqual(["r0", "r1", "r2"]);
+      expect(match("GET", "/users/8")[0]?.params).toEqual({ id: "8" });
+    }
+  });
+
+  it("matches as before after more new paths than are remembered", () => {
+    const match = matching(rules);
+    expect(match("GET", "/users/first")).toHaveLength(2);
+    for (let number = 0; number < 2000; number++) {
+      expect(match("GET", `/users/${number}`)[0]?.params).toEqual({ id: `${number}` });
+    }
+    expect(match("GET", "/users/first")[0]?.params).toEqual({ id: "first" });
+  });
+
+  it("is not that of another configuration", () => {
+    const [one, other] = [matching([{ paths: ["/A"] }], true), matching([{ paths: ["/a"] }])];
+    for (let time = 0; time < 2; time++) {
+      expect([one("GET", "/a").length, one("GET", "/A").length]).toEqual([0, 1]);
+      expect([other("GET", "/a").length, other("GET", "/A").length]).toEqual([1, 1]);
+    }
   });
 });

@@ -1,6 +1,6 @@
 import { type ConfigInput, defineConfig } from "../../../src/config/index.ts";
 import { readSettings } from "../../../src/config/settings.ts";
-import { canonicalRequest } from "../../../src/request/canonical-request.ts";
+import { type CanonicalRequest, canonicalRequest } from "../../../src/request/canonical-request.ts";
 import type { CustomKeys } from "../../../src/request/custom-key.ts";
 import { createMatcher } from "../../../src/request/matcher.ts";
 import { createIdentifier, type Subject } from "../../../src/request/subject.ts";
@@ -32,7 +32,7 @@ export function identifying(
   return function subjects(sent: Sent = {}, url = "https://api.example.com/"): Promise<Subject[]> {
     const headers = { "cf-connecting-ip": "203.0.113.7", ...sent };
     const request = new Request(url, { headers });
-    const canonical = canonicalRequest(request, config.caseSensitivePaths);
+    const canonical = canonicalRequest(request, config.caseSensitivePaths) as CanonicalRequest;
     return identify(canonical, request, matchRules(canonical));
   };
 }

@@ -1,0 +1,57 @@
+import { describe, expect, it } from "vitest";
+import { canonicalRequest } from "../../../src/request/canonical-request.ts";
+
+function read(url: string, caseSensitivePaths = false) {
+  const request = { url, method: "GET", headers: new Headers() } as Request;
+  return canonicalRequest(request, caseSensitivePaths);
+}
+
+describe("a request's host and path", () => {
+  it("are the same the second time that a URL comes", () => {
+    for (let time = 0; time < 3; time++) {
+      expect(read("https://API.example.com.:8443/A/b/")).toMatchObject({
+        host: "api.example.com",
+        path: "/a/b",
+        plain: true,
+      });
+      expect(read("https://other.example.com/A/b/")?.host).toBe("other.example.com");
+      expect(read("https://api.example.com/a//b")).toMatchObject({ path: "/a/b", plain: false });
+    }
+  });
+
+  it("have the case that the configuration wants, whichever came first", () => {
+    for (let time = 0; time < 2; time++) {
+      expect(read("https://api.example.com/Case", true)?.path).toBe("/Case");
+      expect(read("https://api.example.com/Case", false)?.path).toBe("/case");
+    }
+  });
+
+  it("do not depend on the query, which is each request's own", () => {
+    for (const query of ["?a=1", "?a=2", "", "?a=3#?a=4", "?a=5/../x", `?a=${"6".repeat(500)}`]) {
+      const request = read(`https://api.example.com/q${query}`);
+      expect(request).toMatchObject({ host: "api.example.com", path: "/q" });
+      expect(request?.query.get("a") ?? "").toBe(/a=([^&#]+)/.exec(query)?.[1] ?? "");
+      // Read twice, it is parsed once.
+      expect(request?.query).toBe(request?.query);
+    }
+  });
+
+  it.each(["https://api.example.com#/a?b", "https://a?b@api.example.com/a", "https://a, b/", "/a"])(
+    "are not read from %s, before or after a URL like it",
+    (url) => {
+      for (let time = 0; time < 2; time++) {
+        expect(read(url)).toBeUndefined();
+        expect(read(`https://api.example.com/a${url}`)?.host).toBe("api.example.com");
+      }
+    },
+  );
+
+  it("are right after more URLs than are remembered", () => {
+    for (let time = 0; time < 2; time++) {
+      for (let number = 0; number < 2000; number++) {
+        const url = `https://h${number}.example.com/p${number}?q=${number}`;
+        expect(read(url)).toMatchObject({ host: `h${number}.example.com`, path: `/p${number}` });
+      }
+    }
+  });
+});
