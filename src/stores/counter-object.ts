@@ -11,7 +11,7 @@ import {
   type Tally,
   type Unused,
 } from "../engine/fixed-window.ts";
-import { Holds } from "./holds.ts";
+import { type Charge, Holds } from "./holds.ts";
 import { Rows } from "./rows.ts";
 
 /** A group's verdict, and the time by which it was decided. */
@@ -27,8 +27,8 @@ export interface HoldVerdict extends TimedVerdict {
 /**
  * All counters of one identity, in SQLite: what was counted outlives eviction and restart.
  *
- * A row is one counter in one window, as a key in Redis is. Windows that have ended are removed
- * when the next one begins; an alarm after the last one's end empties the object.
+ * A row is one counter in one window, as a key in Redis is. Rows of windows that have ended are removed
+ * when the next one begins, or by an alarm, which empties the object when none is left.
  */
 export class CounterObject extends DurableObject<unknown> {
   readonly #holds = new Holds();
@@ -45,46 +45,59 @@ export class CounterObject extends DurableObject<unknown> {
    * Decides groups whose counters all live here.
    *
    * @param now the time to decide by, or undefined for this object's own
-   * @param patienceMs how long to wait, at most, for a hold that may yet make room
+   * @param patienceMs how long to wait, at most and for all groups, for a hold that may yet make room
    * @param unused given back before anything is decided
+   * @param id names the charge, so that `settle` can give it back: of a group that other objects have
+   * charged already
    */
   async decide(
     groups: readonly (readonly Counter[])[],
     now: number | undefined,
     patienceMs: number,
     unused: readonly Unused[] = [],
+    id?: string,
   ): Promise<TimedVerdict[]> {
     if (unused.length > 0) this.giveBack(unused, now);
+    const patienceEnds = Date.now() + patienceMs;
     const verdicts: TimedVerdict[] = [];
-    for (const counters of groups) verdicts.push(await this.#take(counters, now, patienceMs));
+    for (const counters of groups) {
+      const patience = verdicts.length === 0 ? patienceMs : patienceEnds - Date.now();
+      const verdict = await this.#take(counters, now, patience, id, (charges, at) => {
+        if (id !== undefined) this.#holds.addFinal(id, charges, at);
+      });
+      verdicts.push(verdict);
+    }
     return verdicts;
   }
 
   /**
    * Charges a group on condition. Until `settle` is called, others who find no room wait to see
    * whether it will be given back. A hold that nobody settles stays charged: a limit is kept,
-   * whatever happens to the one who asked.
+   * whatever happens to the Worker that asked.
+   *
+   * @param id what to settle it by: the caller's, so that it can give back what it never heard of
    */
   async hold(
     counters: readonly Counter[],
     now: number | undefined,
     patienceMs: number,
+    id: string = crypto.randomUUID(),
   ): Promise<HoldVerdict> {
-    const verdict = await this.#take(counters, now, patienceMs);
-    return verdict.admitted
-      ? { ...verdict, hold: this.#holds.open(counters, verdict.now) }
-      : verdict;
+    const verdict = await this.#take(counters, now, patienceMs, id, (charges, at) => {
+      this.#holds.open(id, charges, at);
+    });
+    return verdict.admitted ? { ...verdict, hold: id } : verdict;
   }
 
-  /** Keeps what a hold has charged, or gives it back. Settling twice does nothing. */
-  settle(hold: string, keep: boolean): void {
-    const held = this.#holds.close(hold);
-    if (!held || keep) return;
-    const charged = held.counters.filter(({ checkOnly }) => !checkOnly);
-    this.adjust(
-      charged.map((counter) => ({ ...counter, cost: -counter.cost })),
-      held.now,
-    );
+  /**
+   * Keeps what a decision has charged here, or gives it back. Settling twice does nothing; a charge
+   * that was given back before it came is not made.
+   */
+  settle(id: string, keep: boolean): void {
+    const held = this.#holds.settle(id, keep);
+    if (!held) return;
+    const returned = held.charges.map(({ counter, quota }) => ({ ...counter, cost: -quota }));
+    this.adjust(returned, held.now);
   }
 
   /** Takes off what will not be used, where its window lasts. */
@@ -112,32 +125,59 @@ export class CounterObject extends DurableObject<unknown> {
     return this.#rows.clean(Date.now());
   }
 
+  /** @param charged is called with what was charged before any other call can come between */
   async #take(
     counters: readonly Counter[],
     givenNow: number | undefined,
     patienceMs: number,
+    id: string | undefined,
+    charged: (charges: readonly Charge[], now: number) => void,
   ): Promise<TimedVerdict> {
-    const patienceEnds = Date.now() + patienceMs;
-    while (true) {
-      // From here to the write nothing is awaited, so no other call comes between.
-      const now = givenNow ?? Date.now();
-      const read = this.#reader(now);
-      const { verdict, writes } = decideGroup(counters, now, read);
-      // A hold that is given back spares a client the ban of this decision, but ends none.
-      const hopeless = verdict.admitted || counters.some((each) => isBanned(each, read));
-      const hope = hopeless ? undefined : this.#holds.hope(counters, verdict.tallies, now);
-      const patience = patienceEnds - Date.now();
-      if (!hope || patience <= 0) {
-        this.#rows.write(writes, now);
-        return { ...verdict, now };
+    const waiting = this.#holds.waiter(patienceMs);
+    try {
+      while (true) {
+        // From here to the write nothing is awaited, so no other call comes between.
+        const now = givenNow ?? Date.now();
+        const read = this.#reader(now);
+        const { verdict, writes } = decideGroup(counters, now, read);
+        if (this.#holds.isGivenUp(id)) return { ...verdict, admitted: false, now };
+        // A ban holds, whatever is given back.
+        const isFinal = verdict.admitted || counters.some((each) => isBanned(each, read));
+        const lacksWithin = (maxAgeMs: number) =>
+          isFinal ? undefined : this.#holds.lacksOf(counters, verdict.tallies, now, maxAgeMs);
+        const lacks = waiting.isOver ? undefined : lacksWithin(patienceMs);
+        if (!lacks) {
+          // A client is not banned for quota that may yet be given back.
+          if (lacksWithin(Number.POSITIVE_INFINITY)) return { ...unbanned(verdict), now };
+          this.#rows.write(writes, now);
+          if (verdict.admitted) charged(chargesOf(counters, verdict), now);
+          return { ...verdict, now };
+        }
+        // Less may be enough for another call than for this one.
+        if (counters.some(({ cost }) => cost > 1) || counters.length > 1) waiting.passOn();
+        await waiting.next(lacks);
       }
-      await Promise.race([hope, scheduler.wait(patience)]);
+    } finally {
+      waiting.end();
     }
   }
 
   #reader(now: number): Read {
     return (key) => this.#rows.read(key, now);
   }
+}
+
+function chargesOf(counters: readonly Counter[], { tallies }: GroupVerdict): Charge[] {
+  return counters.flatMap((counter, index) => {
+    const { cost, checkOnly } = counter;
+    const quota = checkOnly ? 0 : (tallies[index]?.charged ?? cost);
+    return quota > 0 ? [{ counter, quota }] : [];
+  });
+}
+
+/** A denial that brings no ban about. */
+function unbanned({ admitted, tallies }: GroupVerdict): GroupVerdict {
+  return { admitted, tallies: tallies.map((tally) => ({ ...tally, banMs: 0 })) };
 }
 
 function isBanned(counter: Counter, read: Read): boolean {

@@ -90,6 +90,7 @@ export function denialCache(store: Store, maxCounters = MAX_COUNTERS): Store {
    * others. What is remembered already is brought up to date.
    */
   function learn(group: readonly Counter[], answer: GroupAnswer, call: Call): void {
+    if (answer.isRemembered) return;
     const full = new Set<string>();
     for (const [index, counter] of group.entries()) {
       const tally = answer.tallies[index];

@@ -1,122 +1,52 @@
 import { waitUntil } from "cloudflare:workers";
 import { type Counter, MAX_COUNT, type Tally, type Unused } from "../engine/fixed-window.ts";
-import type { CounterObject, HoldVerdict, TimedVerdict } from "./counter-object.ts";
-import type { Store } from "./store.ts";
+import type { CounterObject } from "./counter-object.ts";
+import { ShardChoice, ShardUse } from "./shard-choice.ts";
+import type { GroupAnswer, Store } from "./store.ts";
 import { StoreError } from "./store-error.ts";
+import {
+  type Deadline,
+  decideAcross,
+  type GroupDecision,
+  type Part,
+  patienceWithin,
+} from "./two-phase.ts";
 
 export interface DurableObjectOptions {
   readonly namespace: DurableObjectNamespace<CounterObject>;
   /** Tells the objects of one Weir from those of another in the same namespace. */
   readonly prefix: string;
-  /** How long an object may wait for other decisions to be settled, in milliseconds. */
+  /** The deadline of a decision, in milliseconds. */
   readonly timeoutMs: number;
+  /** Keeps a task alive that no response waits for. */
+  readonly background?: (task: Promise<unknown>) => void;
 }
 
 type Group = readonly Counter[];
-
-/** The counters of a group that live in one object, and where they stand in the group. */
-interface Part {
-  readonly identity: string;
-  readonly counters: Counter[];
-  readonly positions: number[];
-}
-
-/** A verdict of several objects: what it says of one may include open holds on another. */
-interface AcrossVerdict extends TimedVerdict {
-  readonly isUnsettled?: boolean;
-}
-
-interface Answer {
-  readonly part: Part;
-  readonly verdict: HoldVerdict;
-}
 
 /**
  * Counters in Durable Objects, one object for each identity.
  *
  * Rules with the same key share an object, so most decisions are one call. A group with counters
- * in several objects is decided in two steps: each object but the last charges on condition and
- * holds that open; the last one decides; then what is held is kept or given back. Every decision
- * goes through its objects in the same order, so that no two wait for each other, and an object
- * lets those who find no room wait for its open holds, so that nobody is denied for quota that is
- * then given back.
+ * in several objects is decided in two steps, see two-phase.ts. Of two shards the one that was last
+ * seen with more room is asked first, see shard-choice.ts.
  */
-export function durableObjectStore({ namespace, prefix, timeoutMs }: DurableObjectOptions): Store {
+export function durableObjectStore({
+  namespace,
+  prefix,
+  timeoutMs,
+  background = waitUntil,
+}: DurableObjectOptions): Store {
   const objectOf = (identity: string) => namespace.getByName(`${prefix}:${identity}`);
+  const use = new ShardUse();
 
-  async function decideInOne(
-    identity: string,
-    groups: Group[],
-    now?: number,
-    unused: Unused[] = [],
-  ): Promise<TimedVerdict[]> {
-    return await objectOf(identity).decide(groups, now, timeoutMs, unused);
+  /** A decision's, from now on. A clock that steps back must not make it longer. */
+  function startDeadline(): Deadline {
+    const startedAt = Date.now();
+    return { timeLeftMs: () => Math.min(timeoutMs, timeoutMs - (Date.now() - startedAt)) };
   }
 
-  async function decideAcross(parts: Part[], now?: number): Promise<AcrossVerdict> {
-    const answers: Answer[] = [];
-    try {
-      for (const part of parts) {
-        const verdict = await (part === parts.at(-1) ? decidePart : holdPart)(part, now);
-        answers.push({ part, verdict });
-        if (!verdict.admitted) break;
-      }
-    } catch (error) {
-      waitUntil(settle(answers, false));
-      throw error;
-    }
-    const admitted = answers.every(({ verdict }) => verdict.admitted);
-    if (admitted) {
-      waitUntil(settle(answers, true));
-      return assemble(answers, true);
-    }
-    await settle(answers, false);
-    const others = parts.slice(answers.length).map((part) => lookAt(part, now));
-    return assemble([...answers, ...(await Promise.all(others))], false);
-  }
-
-  /** What is held may have to be given back, so it is no more than the cost. */
-  async function holdPart({ identity, counters }: Part, now?: number): Promise<HoldVerdict> {
-    const costs = counters.map(({ block, ...counter }) => counter);
-    return await objectOf(identity).hold(costs, now, timeoutMs);
-  }
-
-  async function decidePart({ identity, counters }: Part, now?: number): Promise<HoldVerdict> {
-    const [verdict] = await decideInOne(identity, [counters], now);
-    return verdict as TimedVerdict;
-  }
-
-  /** What a part that was not asked stands at: a decision that charges nothing. */
-  async function lookAt(part: Part, now?: number): Promise<Answer> {
-    const counters = part.counters.map((counter) => ({ ...counter, checkOnly: true }));
-    return { part, verdict: await decidePart({ ...part, counters }, now) };
-  }
-
-  /** A hold that cannot be settled stays charged, which errs on the side of the limit. */
-  function settle(answers: Answer[], keep: boolean): Promise<unknown> {
-    const held = answers.filter(({ verdict }) => verdict.hold !== undefined);
-    return Promise.allSettled(
-      held.map(({ part, verdict }) => objectOf(part.identity).settle(verdict.hold as string, keep)),
-    );
-  }
-
-  /**
-   * Where a counter has another to choose instead, the one of the two with more room, or with less
-   * of it for what is given back. They live in different objects, so both are looked at first; the
-   * one that is chosen then decides by itself.
-   */
-  async function choose(counter: Counter, now?: number): Promise<Counter> {
-    const { or, ...own } = counter;
-    if (!or) return counter;
-    const roomOf = async (each: Counter) => {
-      const { verdict } = await lookAt(partOf({ ...each, cost: 0 }), now);
-      return each.ceiling - (verdict.tallies[0] as Tally).count;
-    };
-    const [room, otherRoom] = await Promise.all([roomOf(own), roomOf(or)]);
-    return otherRoom > room === counter.cost >= 0 ? or : own;
-  }
-
-  /** Quota that is not given back stays charged, which errs on the side of the limit. */
+  /** To objects that nothing else is asked of. A failed return is ignored: the quota stays charged. */
   function giveBack(unused: readonly Unused[], now?: number): Promise<unknown> {
     return Promise.allSettled(
       unused.map((each) => objectOf(each.counter.identity).giveBack([each], now)),
@@ -127,46 +57,101 @@ export function durableObjectStore({ namespace, prefix, timeoutMs }: DurableObje
     groups: readonly Group[],
     now: number | undefined,
     unused: readonly Unused[],
-  ): Promise<AcrossVerdict[]> {
-    const verdicts: AcrossVerdict[] = [];
+    deadline: Deadline,
+  ): Promise<GroupDecision[]> {
+    const verdicts: GroupDecision[] = [];
     const inOne = new Map<string, number[]>();
     const calls: Promise<unknown>[] = [];
     for (const [index, group] of groups.entries()) {
       const parts = partsOf(group);
       const [{ identity }] = parts as [Part];
       if (parts.length === 1) inOne.set(identity, [...(inOne.get(identity) ?? []), index]);
-      else calls.push(decideAcross(parts, now).then((verdict) => (verdicts[index] = verdict)));
+      else {
+        const across = decideAcross(objectOf, parts, now, deadline, background);
+        calls.push(across.then((verdict) => (verdicts[index] = verdict)));
+      }
     }
     const toOthers = unused.filter(({ counter }) => !inOne.has(counter.identity));
-    if (toOthers.length > 0) waitUntil(giveBack(toOthers, now));
+    if (toOthers.length > 0) background(giveBack(toOthers, now));
     for (const [identity, indices] of inOne) {
       const own = indices.map((index) => groups[index] as Group);
       const back = unused.filter(({ counter }) => counter.identity === identity);
+      const patienceMs = patienceWithin(deadline);
       calls.push(
-        decideInOne(identity, own, now, back).then((answers) => {
-          for (const [at, index] of indices.entries()) {
-            verdicts[index] = answers[at] as TimedVerdict;
-          }
-        }),
+        objectOf(identity)
+          .decide(own, now, patienceMs, back)
+          .then((answers) => {
+            for (const [at, index] of indices.entries()) {
+              verdicts[index] = answers[at] as GroupDecision;
+            }
+          }),
       );
     }
     await Promise.all(calls);
     return verdicts;
   }
 
+  /** Of each two shards the one with more room, or with less of it for what is given back. */
+  async function choose(counters: Group, now?: number): Promise<Counter[]> {
+    const sides = counters.flatMap((counter) => (counter.or ? [counter, counter.or] : []));
+    const used = new Map<string, number>();
+    await Promise.all(
+      partsOf(sides).map(async ({ identity, counters: own }) => {
+        const looks = own.map(({ or, ...each }) => [{ ...each, cost: 0, checkOnly: true }]);
+        const verdicts = await objectOf(identity).decide(looks, now, 0);
+        for (const [index, { tallies }] of verdicts.entries()) {
+          used.set((own[index] as Counter).key, (tallies[0] as Tally).count);
+        }
+      }),
+    );
+    return counters.map((counter) => {
+      const { or, ...own } = counter;
+      if (!or) return counter;
+      const roomOf = ({ key, ceiling }: Counter) => ceiling - (used.get(key) as number);
+      return roomOf(or) > roomOf(own) === counter.cost >= 0 ? or : own;
+    });
+  }
+
+  /** Decides until each group is admitted, or has a counter without room in either of its shards. */
+  async function decideChoices(
+    choices: readonly ShardChoice[],
+    now: number | undefined,
+    unused: readonly Unused[],
+    deadline: Deadline,
+  ): Promise<(GroupDecision & Pick<GroupAnswer, "isRemembered">)[]> {
+    const countersOf = (some: readonly ShardChoice[]) => some.map(({ counters }) => counters);
+    const verdicts = await decideGroups(countersOf(choices), now, unused, deadline);
+    const hasMoved = (choice: ShardChoice, index: number) => {
+      const { admitted, tallies } = verdicts[index] as GroupDecision;
+      return choice.next(admitted, tallies);
+    };
+    let moved = choices.filter(hasMoved);
+    while (moved.length > 0 && deadline.timeLeftMs() > 0) {
+      const asked: readonly ShardChoice[] = moved;
+      const answers = await decideGroups(countersOf(asked), now, [], deadline).catch(() => []);
+      // The shard that was asked has denied, and the other one cannot say that it would admit.
+      if (answers.length === 0) break;
+      for (const [at, choice] of asked.entries()) {
+        verdicts[choices.indexOf(choice)] = answers[at] as GroupDecision;
+      }
+      moved = asked.filter((choice) => hasMoved(choice, choices.indexOf(choice)));
+    }
+    return verdicts.map((verdict, index) => {
+      const choice = choices[index] as ShardChoice;
+      // Nothing is to be learnt of a shard that did not answer.
+      const isRemembered = moved.includes(choice);
+      return { ...verdict, tallies: choice.tallies(), ...(isRemembered && { isRemembered }) };
+    });
+  }
+
   return {
     async decide(groups, now, unused = []) {
       try {
-        const chosen = await Promise.all(
-          groups.map((group) => Promise.all(group.map((counter) => choose(counter, now)))),
-        );
-        const verdicts = await decideGroups(chosen, now, unused);
+        const choices = groups.map((group) => new ShardChoice(group, use));
+        const verdicts = await decideChoices(choices, now, unused, startDeadline());
         return {
           now: verdicts[0]?.now ?? now ?? Date.now(),
-          groups: verdicts.map(({ now: _, ...verdict }, index) => {
-            const [asked, taken] = [groups[index] as Group, chosen[index] as Group];
-            return { ...verdict, tallies: asIfOf(asked, taken, verdict.tallies) };
-          }),
+          groups: verdicts.map(({ now: _, ...answer }) => answer),
         };
       } catch (error) {
         throw failureOf(error);
@@ -176,16 +161,19 @@ export function durableObjectStore({ namespace, prefix, timeoutMs }: DurableObje
     async adjust(counters, now) {
       const tallies: Tally[] = [];
       try {
-        const chosen = await Promise.all(counters.map((counter) => choose(counter, now)));
+        const chosen = await choose(counters, now);
         await Promise.all(
           partsOf(chosen).map(async (part) => {
             const adjusted: Tally[] = await objectOf(part.identity).adjust(part.counters, now);
             for (const [at, tally] of adjusted.entries()) {
-              tallies[part.positions[at] as number] = tally;
+              const position = part.positions[at] as number;
+              const [own, taken] = [counters[position], chosen[position]] as [Counter, Counter];
+              const count = Math.min(MAX_COUNT, tally.count + (own.ceiling - taken.ceiling));
+              tallies[position] = { ...tally, count };
             }
           }),
         );
-        return asIfOf(counters, chosen, tallies);
+        return tallies;
       } catch (error) {
         throw failureOf(error);
       }
@@ -203,24 +191,13 @@ export function durableObjectStore({ namespace, prefix, timeoutMs }: DurableObje
   };
 }
 
-/** The failure that an object's error stands for. Its message may say anything, so it is not told. */
+/** The failure that an error stands for. An object's message may say anything, so it is left out. */
 function failureOf(error: unknown): StoreError {
+  if (error instanceof StoreError) return error;
   const isOverloaded = (error as { overloaded?: unknown } | undefined)?.overloaded === true;
   return isOverloaded
     ? new StoreError("refused", "a Durable Object is overloaded")
     : new StoreError("unreachable", "a Durable Object did not answer");
-}
-
-/** Says of counters that were chosen instead what would be said of those that were asked. */
-function asIfOf(asked: Group, chosen: Group, tallies: readonly Tally[]): Tally[] {
-  return tallies.map((tally, index) => {
-    const shift = (asked[index] as Counter).ceiling - (chosen[index] as Counter).ceiling;
-    return { ...tally, count: Math.min(MAX_COUNT, tally.count + shift) };
-  });
-}
-
-function partOf(counter: Counter): Part {
-  return { identity: counter.identity, counters: [counter], positions: [0] };
 }
 
 /** A group's counters by the object they live in, in the order in which objects are asked. */
@@ -234,19 +211,4 @@ function partsOf(group: Group): Part[] {
     part.positions.push(position);
   }
   return [...parts.values()].sort((a, b) => (a.identity < b.identity ? -1 : 1));
-}
-
-function assemble(answers: readonly Answer[], admitted: boolean): AcrossVerdict {
-  const tallies: Tally[] = [];
-  for (const { part, verdict } of answers) {
-    // What was held and given back is no longer part of the count.
-    const returned = !admitted && verdict.hold !== undefined;
-    for (const [index, tally] of verdict.tallies.entries()) {
-      const { cost, checkOnly } = part.counters[index] as Counter;
-      tallies[part.positions[index] as number] =
-        returned && !checkOnly ? { ...tally, count: tally.count - cost } : tally;
-    }
-  }
-  const [first] = answers as [Answer];
-  return { admitted, tallies, now: first.verdict.now, ...(!admitted && { isUnsettled: true }) };
 }

@@ -127,6 +127,23 @@ export function describeFeatures({ store, decide, admitted, used, clockIsOurs }:
     });
   });
 
+  describe("a counter with another to choose instead, that is charged by the response", () => {
+    it("is within the limit, by requests that come one after the other", async () => {
+      const [one, other] = [counter({ limit: 3 }), counter({ limit: 2 })];
+      const either = { ...one, or: other };
+      const look = { ...either, checkOnly: true, or: { ...other, checkOnly: true } };
+      let passed = 0;
+      for (let request = 0; request < 9; request++) {
+        if (!(await decide([look])).admitted) continue;
+        passed++;
+        await store.adjust([either], NOW);
+      }
+      expect(passed).toBe(5);
+      expect(await used([one])).toEqual([3]);
+      expect(await used([other])).toEqual([2]);
+    });
+  });
+
   describe("a counter that is only checked", () => {
     it("is asked for room, and never charged", async () => {
       const [login, api] = [counter({ limit: 1 }), counter({ limit: 9 })];

@@ -11,6 +11,7 @@ import type { Counter } from "../../../src/engine/fixed-window.ts";
 import type { CounterObject } from "../../../src/stores/counter-object.ts";
 import { durableObjectStore } from "../../../src/stores/durable-object.ts";
 import { counter } from "../../suite/counters.ts";
+import { DAY, HOUR, MINUTE } from "../../suite/driver.ts";
 import { storeSuite } from "../../suite/store-suite.ts";
 
 const store = durableObjectStore({ namespace: env.COUNTERS, prefix: "test", timeoutMs: 10_000 });
@@ -28,9 +29,11 @@ describe("a counter object", () => {
   });
 
   function rowsOf(stub: DurableObjectStub<CounterObject>) {
-    return runInDurableObject(stub, (_, { storage }) =>
-      storage.sql.exec("SELECT key, window, count, expires_at FROM rows").toArray(),
-    );
+    return runInDurableObject(stub, (_, { storage: { sql } }) => {
+      const tables = sql.exec("SELECT 1 FROM sqlite_master WHERE name = 'rows'").toArray();
+      if (tables.length === 0) return [];
+      return sql.exec("SELECT key, window, count, expires_at FROM rows").toArray();
+    });
   }
 
   it("keeps counting after eviction", async () => {
@@ -114,6 +117,89 @@ describe("a counter object", () => {
   });
 });
 
+describe("the storage of an object", () => {
+  afterEach(reset);
+
+  /** The tables in an object, and when its alarm rings. */
+  function storedIn(quota: Counter) {
+    return runInDurableObject(objectOf(quota), async (_, { storage }) => ({
+      tables: storage.sql.exec("SELECT name FROM sqlite_master").toArray(),
+      alarmAt: await storage.getAlarm(),
+    }));
+  }
+
+  /** Full, and asked before all others. */
+  const first = counter({ limit: 0, identity: "!" });
+
+  const looks: [string, (quota: Counter) => Promise<unknown>][] = [
+    ["a look at a newcomer", (quota) => store.decide([[{ ...quota, checkOnly: true }]])],
+    ["a look at its value", (quota) => store.decide([[{ ...quota, cost: 0, checkOnly: true }]])],
+    ["a denied newcomer", (quota) => store.decide([[{ ...quota, cost: 6 }]])],
+    ["a request that costs nothing", (quota) => store.decide([[{ ...quota, cost: 0 }]])],
+    ["a reset", (quota) => store.reset([{ ...quota, banMs: 60_000 }])],
+    ["a refund", (quota) => store.adjust([{ ...quota, cost: -1 }])],
+    [
+      "quota that is given back",
+      (quota) =>
+        store.decide([[{ ...quota, cost: 0 }]], undefined, [
+          { counter: quota, quota: 1, window: Math.floor(Date.now() / 60_000) },
+        ]),
+    ],
+    ["a denial by an object before it", (quota) => store.decide([[quota, first]])],
+    [
+      "a settlement of what is not known",
+      (quota) => objectOf(quota).settle(crypto.randomUUID(), false),
+    ],
+    ["a late alarm", (quota) => runInDurableObject(objectOf(quota), (object) => object.alarm())],
+  ];
+
+  it.each(looks)("is not used by %s", async (_, look) => {
+    const quota = counter();
+    await look(quota);
+    expect(await storedIn(quota)).toEqual({ tables: [], alarmAt: null });
+  });
+
+  it.each<[string, Partial<Counter>]>([
+    ["a charge", {}],
+    ["a denial that brings a ban", { limit: 0, banMs: 60_000 }],
+    ["a reservation", { rollsOver: true, cost: 9, ceiling: 9 }],
+  ])("has an alarm to be emptied by, after %s", async (_, fields) => {
+    const quota = counter(fields);
+    await store.decide([[quota]]);
+    const { alarmAt } = await storedIn(quota);
+    expect(alarmAt).toBeGreaterThan(Date.now());
+  });
+
+  it("is emptied of an ended minute beside a day, in whichever order they are stored", async () => {
+    vi.useFakeTimers({ toFake: ["Date"], now: Math.ceil(Date.now() / DAY) * DAY });
+    const day = counter({ windowMs: DAY });
+    const minute = counter({ identity: day.identity });
+    const rowsLeft = async () => {
+      const { groups } = await store.decide([[{ ...day, cost: 0 }]]);
+      expect(groups[0]?.tallies[0]?.count).toBeGreaterThan(0);
+      return runInDurableObject(
+        objectOf(day),
+        (_, { storage }) => storage.sql.exec("SELECT key FROM rows").toArray().length,
+      );
+    };
+    for (const group of [
+      [day, minute],
+      [minute, day],
+    ]) {
+      await store.decide([group]);
+      expect(await rowsLeft()).toBe(2);
+      const { alarmAt } = await storedIn(day);
+      expect((alarmAt as number) - Date.now()).toBeLessThanOrEqual(HOUR + MINUTE + 1000);
+      vi.setSystemTime(alarmAt as number);
+      await runDurableObjectAlarm(objectOf(day));
+      expect(await rowsLeft()).toBe(1);
+      // Hours later, when the alarm waits for the end of the day.
+      vi.setSystemTime(Date.now() + 5 * HOUR);
+    }
+    vi.useRealTimers();
+  });
+});
+
 describe("calls of objects", () => {
   /** The methods that a decision calls, of whichever objects. */
   async function callsOf(...counters: Counter[]): Promise<string[]> {
@@ -144,9 +230,10 @@ describe("calls of objects", () => {
     expect(await callsOf(counter(), counter())).toEqual(["hold", "decide", "settle"]);
   });
 
-  it("are three for one of two shards", async () => {
-    const calls = await callsOf({ ...counter(), or: counter() });
-    expect(calls).toEqual(["decide", "decide", "decide"]);
+  it("are one for one of two shards, and two when neither has room", async () => {
+    expect(await callsOf({ ...counter(), or: counter() })).toEqual(["decide"]);
+    const full = { ...counter({ limit: 0 }), or: counter({ limit: 0 }) };
+    expect(await callsOf(full)).toEqual(["decide", "decide"]);
   });
 });
 
