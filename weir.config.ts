@@ -19,5 +19,14 @@ export default defineConfig({
         { limit: 2000, window: "1h" },
       ],
     },
+    {
+      // An API key can be made up, and each is a client of its own: this bounds them all together, with
+      // quota for ten clients behind one address.
+      name: "search-address",
+      match: { paths: ["/search"] },
+      key: "ip",
+      limit: 330,
+      window: "1m",
+    },
   ],
 });

@@ -31,6 +31,7 @@ export function ruleWarnings({ rules, caseSensitivePaths, ipv6Prefix }: Config):
     return [
       ...exceptWarnings(rule, place, togetherWith),
       ...credentialWarnings(rule, place, togetherWith),
+      ...madeUpWarnings(rule, place, togetherWith),
       ...exemptWarnings(rule, place),
       ...tierWarnings(rule, place),
     ];
@@ -100,6 +101,38 @@ function credentialWarnings(
     });
   }
   return warnings;
+}
+
+/**
+ * Of a path parameter there is no warning here: what it names, requests for it share. Where credentials
+ * are tried, `no-address-limit` warns of this too.
+ */
+function madeUpWarnings(
+  rule: Rule,
+  place: string,
+  togetherWith: (rule: Rule) => Together,
+): Warning[] {
+  const isMadeUp = rule.key.flat().some(({ kind }) => kind !== "param" && CHOSEN.has(kind));
+  if (!isMadeUp || rule.mode === "shadow" || isForCredentials(rule)) return [];
+  const together = togetherWith(rule).filter((rules) => rules.includes(rule));
+  const isBounded = together.every((rules) =>
+    rules.some(({ mode, key }) => mode === "enforce" && isBound(key)),
+  );
+  if (isBounded) return [];
+  return [
+    {
+      code: "made-up-keys",
+      where: `${place}.key`,
+      what: `Who makes up a new key for each request passes the rule "${rule.name}" without a limit`,
+      advice:
+        'Put a rule beside it with the same match, key: "ip", and a limit for all clients behind one address',
+    },
+  ];
+}
+
+/** By something of which one client cannot have many: an address, a verified claim, nothing at all. */
+function isBound(key: KeyExpression): boolean {
+  return !hasChosen(key) && key.every((parts) => parts.every(({ kind }) => kind !== "path"));
 }
 
 function exemptWarnings({ name, exempt }: Rule, place: string): Warning[] {

@@ -8,6 +8,7 @@ export default defineConfig({
     {
       name: "daily",
       match: { paths: ["/api/*"] },
+      // Where the origin answers unknown keys too, put a rule with key: "ip" beside this one.
       key: "header:x-api-key | ip",
       limit: 1000,
       window: "1d",

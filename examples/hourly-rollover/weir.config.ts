@@ -7,6 +7,7 @@ export default defineConfig({
     {
       name: "exports",
       match: { methods: ["POST"], paths: ["/exports"] },
+      // Where the origin answers unknown keys too, put a rule with key: "ip" beside this one.
       key: "header:x-api-key | ip",
       limit: 10,
       window: "1h",

@@ -53,6 +53,24 @@ describe("the deployed Worker", () => {
     expect((await login("203.0.113.2")).status).toBe(200);
   });
 
+  it("passes 33 searches a minute for each API key, and no more for keys that are made up", async () => {
+    vi.useFakeTimers({ toFake: ["Date"], now: Math.ceil(Date.now() / 60_000) * 60_000 });
+    mockOrigin(() => new Response("found"));
+    const search = (key: string) =>
+      exports.default.fetch("https://api.example.com/search", {
+        headers: { "cf-connecting-ip": "203.0.113.3", "x-api-key": key },
+      });
+    const one = [];
+    for (let sent = 0; sent < 34; sent++) one.push((await search("one")).status);
+    expect(one).toEqual([...Array(33).fill(200), 429]);
+    let passed = 33;
+    for (let key = 0; key < 340; key++) {
+      const { status } = await search(`made-up-${key}`);
+      if (status === 200) passed++;
+    }
+    expect(passed).toBe(330);
+  });
+
   it("lets a request that no rule is about through as it is", async () => {
     mockOrigin(() => new Response("hello", { headers: { "x-origin": "yes" } }));
     const response = await exports.default.fetch("https://api.example.com/about");

@@ -64,7 +64,11 @@ describe("no-address-limit", () => {
       ["no-address-limit"],
     ],
     ["in shadow mode", { mode: "shadow" }, ["no-address-limit"]],
-    ["by something else that clients choose", { key: "header:b" }, ["no-address-limit"]],
+    [
+      "by something else that clients choose",
+      { key: "header:b" },
+      ["no-address-limit", "made-up-keys"],
+    ],
   ] as const)("with a rule by address %s", (_, floor, expected) => {
     expect(codes([login("/login", { key: "header:a" }), { onError: "closed", ...floor }])).toEqual(
       expected,
@@ -93,12 +97,83 @@ describe("no-address-limit", () => {
     "/*",
     "/search",
   ])("takes %s for none", (path) => {
-    expect(codes([login(path, { key: "header:a" })])).toEqual([]);
+    expect(codes([login(path, { key: "header:a" })])).toEqual(["made-up-keys"]);
   });
 
   test("does not warn of a rule that is only about reading", () => {
     const match = { methods: ["GET", "HEAD"], paths: ["/login"] };
-    expect(codes([{ match, key: "header:a" }])).toEqual([]);
+    expect(codes([{ match, key: "header:a" }])).toEqual(["made-up-keys"]);
+  });
+});
+
+describe("made-up-keys", () => {
+  const jwt = { secret: "S" };
+  const search = { match: { paths: ["/search"] } };
+
+  test.each([
+    "header:x-api-key",
+    "header:x-api-key | ip",
+    "header:authorization | ip",
+    "cookie:sid",
+    "query:key | ip",
+    "jwt:sub | header:x-api-key",
+    ["header:x-api-key | ip", "ip"],
+    ["ip", "cookie:sid"],
+    ["header:x-api-key | ip", "path"],
+  ])("warns of a rule that counts by %j alone", (key) => {
+    expect(warnings([{ ...search, key }], { jwt })).toEqual([
+      {
+        code: "made-up-keys",
+        where: "rules[0].key",
+        what: expect.stringContaining('"r0"'),
+        advice: expect.stringContaining('key: "ip"'),
+      },
+    ]);
+  });
+
+  test.each([
+    "ip",
+    "global",
+    "jwt:sub",
+    "jwt:sub | ip",
+    "custom:tenant",
+    "param:id",
+    "path",
+    "host",
+    ["ip", "path"],
+  ])("does not where that is %j", (key) => {
+    const match = { paths: ["/search/:id"] };
+    expect(codes([{ match, key }], { jwt })).toEqual([]);
+  });
+
+  test.each([
+    ["by address", {}, []],
+    ["for every client", { key: "global" }, []],
+    ["by a verified claim", { key: "jwt:sub | ip" }, []],
+    ["by a function", { key: "custom:tenant" }, []],
+    ["by address, for a part of the site that it is in", { match: { paths: ["/*"] } }, []],
+    ["by address, for another path", { match: { paths: ["/other"] } }, ["made-up-keys"]],
+    ["by address, for another method", { match: { methods: ["POST"] } }, ["made-up-keys"]],
+    ["by address, for one of its hosts", { match: { hosts: ["a.example"] } }, ["made-up-keys"]],
+    ["by address, in shadow mode", { mode: "shadow" }, ["made-up-keys"]],
+    [
+      "by address and something made up",
+      { key: ["ip", "header:b"] },
+      ["made-up-keys", "made-up-keys"],
+    ],
+    [
+      "by address and path, which is made up too",
+      { match: { paths: ["/*"] }, key: ["ip", "path"] },
+      ["made-up-keys"],
+    ],
+  ] as const)("with a rule beside it %s", (_, beside, expected) => {
+    expect(codes([{ ...search, key: "header:a | ip" }, beside], { jwt })).toEqual(expected);
+  });
+
+  test("does not of a rule that denies nobody, nor of one that holds for no request", () => {
+    expect(codes([{ ...search, key: "header:a", mode: "shadow" }])).toEqual([]);
+    const match = { paths: ["/a"], except: { paths: ["/*"] } };
+    expect(codes([{ match, key: "header:a" }])).toEqual(["never-matches"]);
   });
 });
 
