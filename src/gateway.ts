@@ -74,15 +74,20 @@ export function createGateway(config: Config, settings: Settings, keys: CustomKe
     response: Response,
     decidedInMs: number,
   ) {
-    try {
-      const timeLeftMs = Math.max(0, config.timeoutMs - decidedInMs);
-      const after = { here: local !== undefined, timeLeftMs };
-      const charged = await limiter.settle(subjects, response, after);
-      return quotas.map((quota) => charged.find(({ policy }) => policy === quota.policy) ?? quota);
-    } catch (error) {
-      reportUndecided(undecided(error, []));
-      return quotas;
-    }
+    const settled = limiter
+      .settle(subjects, response, local !== undefined)
+      .catch((error): Quota[] => {
+        reportUndecided(undecided(error, []));
+        return [];
+      });
+    // The charge has the whole of the store's deadline, however long the decision took; the response
+    // waits only for as long as is left of one.
+    waitUntil(settled);
+    const { promise: late, resolve } = Promise.withResolvers<Quota[]>();
+    const timer = setTimeout(() => resolve([]), Math.max(0, config.timeoutMs - decidedInMs));
+    const charged = await Promise.race([settled, late]);
+    clearTimeout(timer);
+    return quotas.map((quota) => charged.find(({ policy }) => policy === quota.policy) ?? quota);
   }
 
   /** To the origin, whose response tells what the request cost, and charges that. */

@@ -1,4 +1,5 @@
-import type { Shadow, Undecided } from "./limiter/decision.ts";
+import { waitUntil } from "cloudflare:workers";
+import type { Shadow, ShadowUndecided, Undecided } from "./limiter/decision.ts";
 import type { BreakerScope, BreakerState } from "./stores/breaker.ts";
 
 // What operators see in `wrangler tail`: lines of JSON, without keys, addresses or secrets.
@@ -28,9 +29,22 @@ export function reportBreaker(state: BreakerState, scope: BreakerScope): void {
   log(state === "open" ? "error" : "log", "breaker", { state, ...(isObject && { scope }) });
 }
 
-/** Says which policies of rules in shadow mode would have denied a request. */
+/** Logs which policies of rules in shadow mode would have denied a request, and which are undecided. */
 export function reportShadow(shadow: Shadow): void {
-  for (const { policy } of shadow) log("log", "shadow-denied", { policy });
+  for (const result of shadow) {
+    if (result instanceof Promise) waitUntil(result.then(reportShadow));
+    else if ("cause" in result) reportShadowUndecided(result);
+    else log("log", "shadow-denied", { policy: result.policy });
+  }
+}
+
+let lastShadowOutageAt = Number.NEGATIVE_INFINITY;
+
+function reportShadowUndecided({ policy, cause, detail }: ShadowUndecided): void {
+  const now = Date.now();
+  if (now - lastShadowOutageAt < OUTAGE_INTERVAL_MS) return;
+  lastShadowOutageAt = now;
+  log("error", "shadow-undecided", { policy, cause, detail });
 }
 
 /** Says what of the bindings cannot work. */

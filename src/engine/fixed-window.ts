@@ -33,6 +33,8 @@ export interface Counter {
   readonly block?: number;
   /** Whether a caller may take blocks of this quota. To a store it means nothing. */
   readonly leasable?: boolean;
+  /** Of a rule in shadow mode: no enforced rule may fail with it, nor wait for it. */
+  readonly shadow?: boolean;
   /** Who finds no room is denied for this long, in milliseconds. */
   readonly banMs?: number;
   /** Bans hold, but asking brings none about. */
@@ -203,7 +205,8 @@ export function giveBack(unused: readonly Unused[], now: number, read: Read): Wr
   for (const { counter, quota, window } of unused) {
     if (windowAt(now, counter).index !== window) continue;
     const key = storedKey(counter, now);
-    const row = read(key);
+    // One counter may come twice, as when it was bought for two tiers.
+    const row = writes.has(key) ? writes.get(key) : read(key);
     if (!row || row.count < quota) continue;
     writes.set(key, row.count === quota ? undefined : { ...row, count: row.count - quota });
   }

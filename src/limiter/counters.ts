@@ -95,6 +95,7 @@ function entryOf(
     ceiling: capacity + reservable,
     ...(isLeasable(rule, rolls) && { leasable: true }),
     ...(rolls && { rollsOver: true }),
+    ...(rule.mode === "shadow" && { shadow: true }),
     ...((ask.checkOnly || chargesLater(rule)) && { checkOnly: true }),
     ...(rule.banMs !== undefined && { banMs: rule.banMs }),
     ...(ask.checkOnly && { neverBans: true }),

@@ -57,5 +57,15 @@ export interface Undecided {
   readonly open: boolean;
 }
 
-/** The quotas of rules in shadow mode that would have denied the request. */
-export type Shadow = readonly Quota[];
+/** A rule in shadow mode that could not be decided. Enforced rules do not notice. */
+export interface ShadowUndecided {
+  readonly policy: string;
+  readonly cause: Undecided["cause"];
+  readonly detail: string;
+}
+
+/** A quota of a rule in shadow mode that would have denied the request, or a rule that is undecided. */
+export type ShadowResult = Quota | ShadowUndecided;
+
+/** What rules in shadow mode would have done; a promise where no request waits for them. */
+export type Shadow = readonly (ShadowResult | Promise<readonly ShadowResult[]>)[];

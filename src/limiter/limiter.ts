@@ -1,3 +1,4 @@
+import { waitUntil } from "cloudflare:workers";
 import type { Rule } from "../config/rule.ts";
 import type { Config } from "../config/schema.ts";
 import type { Subject } from "../request/subject.ts";
@@ -12,8 +13,16 @@ import {
   type Entry,
   entriesOf,
 } from "./counters.ts";
-import type { Decision, Quota, Undecided } from "./decision.ts";
-import { createFallback } from "./fallback.ts";
+import type {
+  Allowed,
+  Decision,
+  Limited,
+  Quota,
+  ShadowResult,
+  ShadowUndecided,
+  Undecided,
+} from "./decision.ts";
+import { type Charge, createFallback } from "./fallback.ts";
 import type { Floor } from "./floor.ts";
 import { isViolated, quotasOf } from "./quotas.ts";
 
@@ -21,14 +30,6 @@ import { isViolated, quotasOf } from "./quotas.ts";
 export interface Outcome {
   readonly status: number;
   readonly headers: Headers;
-}
-
-/** How a request was decided that is now to be charged. */
-export interface Decided {
-  /** Whether this isolate decided alone: then it charges alone too. */
-  readonly here: boolean;
-  /** What is left of the deadline, in milliseconds. */
-  readonly timeLeftMs: number;
 }
 
 export interface Limiter {
@@ -42,11 +43,11 @@ export interface Limiter {
   /**
    * Charges the rules that wait for the response to tell what it cost.
    *
-   * @param after how the request was decided: what that took is taken off the deadline
+   * @param isLocal whether this isolate decided alone: then it charges alone too
    * @returns their quotas as they stand then; none where nothing was charged
    * @throws {StoreError}
    */
-  settle(subjects: readonly Subject[], outcome: Outcome, after?: Decided): Promise<Quota[]>;
+  settle(subjects: readonly Subject[], outcome: Outcome, isLocal?: boolean): Promise<Quota[]>;
 
   /**
    * Gives quota back.
@@ -74,29 +75,62 @@ export function createLimiter(config: Config, store: Store, floor?: Floor): Limi
   /** What is left of the deadline for the store; half of it at least. */
   const left = (spentMs: number) => Math.max(timeoutMs / 2, timeoutMs - spentMs);
 
-  async function adjust(entries: readonly Entry[], asked = store): Promise<Quota[]> {
+  async function adjust(entries: readonly Entry[]): Promise<Quota[]> {
     const counters = entries.map(({ counter }) => counter);
     const now = time();
-    const tallies = await asked.adjust(counters, now);
+    const tallies = await store.adjust(counters, now);
     return quotasOf(entries, { admitted: true, tallies }, now ?? Date.now());
+  }
+
+  function entriesToCharge({ subject, cost }: Charge): Entry[] {
+    return decidedEntriesOf(subject, prefix, { cost });
+  }
+
+  /** Charges rules in shadow mode: by a call of their own, since no enforced rule may fail with it. */
+  async function settleTrial(subjects: readonly Subject[], outcome: Outcome): Promise<void> {
+    const known = await Promise.all(subjects.map((subject) => subject.later ?? [subject]));
+    const entries = chargesOf(known.flat(), outcome).flatMap(entriesToCharge);
+    if (entries.length > 0) await adjust(entries);
+  }
+
+  /** Decides a rule in shadow mode whose client is not known yet. Never rejects. */
+  async function trialLater(
+    { rule, later }: Subject,
+    ask: Ask | undefined,
+  ): Promise<readonly ShadowResult[]> {
+    try {
+      const subjects = (await later) ?? [];
+      const trial = subjects.map((subject) => entriesOf(subject, prefix, ask));
+      if (trial.length === 0) return [];
+      const groups = trial.map((entries) => entries.map(({ counter }) => counter));
+      const { shadow } = decisionOf(await store.decide(groups, time()), [], trial);
+      return (await Promise.all(shadow)).flat();
+    } catch (error) {
+      return [shadowUndecided(rule, error)];
+    }
   }
 
   return {
     async decide(subjects, ask, spentMs = 0) {
       // What is enforced stands or falls together; each rule in shadow mode is on its own.
+      const late = subjects.filter(({ later }) => later).map((subject) => trialLater(subject, ask));
       const enforced = subjects.filter(({ rule }) => rule.mode === "enforce");
-      const shadows = subjects.filter(({ rule }) => rule.mode === "shadow");
+      const shadows = subjects.filter(({ rule, later }) => rule.mode === "shadow" && !later);
       const live = enforced.flatMap((subject) => entriesOf(subject, prefix, ask));
       const trial = shadows.map((subject) => entriesOf(subject, prefix, ask));
       const groups = (live.length > 0 ? [live, ...trial] : trial).map((entries) =>
         entries.map(({ counter }) => counter),
       );
 
+      if (groups.length === 0) return { ...NOTHING, shadow: late };
       try {
         const inTime =
           spentMs > timeoutMs * NOTICEABLE ? withDeadline(store, left(spentMs)) : store;
         const verdict = await inTime.decide(groups, time());
-        return decisionOf(verdict, live, trial);
+        const decision = decisionOf(verdict, live, trial);
+        return late.length === 0
+          ? decision
+          : { ...decision, shadow: [...decision.shadow, ...late] };
       } catch (error) {
         const rules = subjects.map(({ rule }) => rule);
         const failure = undecided(error, rules);
@@ -104,22 +138,19 @@ export function createLimiter(config: Config, store: Store, floor?: Floor): Limi
       }
     },
 
-    async settle(subjects, outcome, { here, timeLeftMs } = { here: false, timeLeftMs: timeoutMs }) {
-      const charges = subjects
-        .filter(({ rule }) => chargesLater(rule))
-        .map((subject) => ({ subject, cost: costOf(subject.rule, outcome) }))
-        .filter(({ cost }) => cost > 0);
+    async settle(subjects, outcome, isLocal = false) {
+      const later = subjects.filter(({ rule }) => chargesLater(rule));
+      const trial = later.filter(({ rule }) => rule.mode === "shadow");
+      if (trial.length > 0 && !isLocal) waitUntil(settleTrial(trial, outcome).catch(() => {}));
+      const enforced = later.filter(({ rule }) => rule.mode === "enforce");
+      const charges = chargesOf(enforced, outcome);
       if (charges.length === 0) return [];
-      if (here) {
+      if (isLocal) {
         await fallback.charge(charges);
         return [];
       }
-      const entries = charges.flatMap(({ subject, cost }) =>
-        decidedEntriesOf(subject, prefix, { cost }),
-      );
       try {
-        const quotas = await adjust(entries, withDeadline(store, timeLeftMs));
-        return quotas.filter((_, index) => (entries[index] as Entry).rule.mode === "enforce");
+        return await adjust(charges.flatMap(entriesToCharge));
       } catch (error) {
         await fallback.charge(charges);
         throw error;
@@ -147,13 +178,13 @@ function decisionOf(
   { groups, now }: Verdict,
   live: readonly Entry[],
   trial: readonly (readonly Entry[])[],
-): Decision {
+): Allowed | Limited {
   const verdicts = [...groups];
   const liveVerdict = live.length > 0 ? verdicts.shift() : undefined;
   const shadow = trial.flatMap((entries, index) =>
-    quotasOf(entries, verdicts[index] as GroupAnswer, now).filter(isViolated),
+    shadowOf(entries, verdicts[index] as GroupAnswer, now),
   );
-  if (!liveVerdict) return { outcome: "allowed", quotas: [], shadow, honouredAfterMs: 0 };
+  if (!liveVerdict) return { ...NOTHING, shadow };
   const quotas = quotasOf(live, liveVerdict, now);
   if (liveVerdict.admitted) {
     const honouredAfterMs = Math.max(...quotas.map((quota) => quota.honouredAfterMs));
@@ -164,6 +195,35 @@ function decisionOf(
   if (!denier) throw new StoreError("nonsense", "a denial, though every counter has room");
   const retryAfterMs = Math.max(...violated.map((quota) => quota.retryAfterMs));
   return { outcome: "limited", quotas, shadow, retryAfterMs, rule: denier.rule };
+}
+
+/** A request that no enforced rule is about. */
+const NOTHING = { outcome: "allowed", quotas: [], honouredAfterMs: 0 } as const;
+
+/** What a rule in shadow mode would have done. */
+function shadowOf(
+  entries: readonly Entry[],
+  answer: GroupAnswer,
+  now: number,
+): (ShadowResult | Promise<ShadowResult[]>)[] {
+  const { later } = answer;
+  if (!later) return quotasOf(entries, answer, now).filter(isViolated);
+  const result = later.then(
+    (late) => quotasOf(entries, late.groups[0] as GroupAnswer, late.now).filter(isViolated),
+    (error) => [shadowUndecided((entries[0] as Entry).rule, error)],
+  );
+  return [result];
+}
+
+function shadowUndecided({ name }: Rule, error: unknown): ShadowUndecided {
+  const { cause, detail } = undecided(error, []);
+  return { policy: name, cause, detail };
+}
+
+function chargesOf(subjects: readonly Subject[], outcome: Outcome): Charge[] {
+  return subjects
+    .map((subject) => ({ subject, cost: costOf(subject.rule, outcome) }))
+    .filter(({ cost }) => cost > 0);
 }
 
 /** What a request cost by its response: 1 where a header is to say and does not. */

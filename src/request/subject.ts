@@ -15,7 +15,18 @@ export interface Subject {
   /** The rule's own, or those of the client's tier. */
   readonly windows: readonly Window[];
   readonly identity: string;
+  /**
+   * Of a rule in shadow mode that is not known in time: the subject that it turns out to be, or none.
+   * Until then there are no windows, and the identity means nothing.
+   */
+  readonly later?: Promise<readonly Subject[]>;
 }
+
+/**
+ * How long rules in shadow mode are waited for once those that are enforced are known, in
+ * milliseconds: time enough to hash a key, but not for a key function that calls somebody.
+ */
+const SHADOW_GRACE_MS = 20;
 
 /** Of the rules that a request matches, those that count it, in their order. */
 export type Identifier = (
@@ -52,18 +63,44 @@ export function createIdentifier(
       custom: (name: string) => customs(name, () => customKey(keys, name, original)),
     };
 
-    const subjects = await Promise.all(
-      matches.map(async ({ rule, path, params }): Promise<Subject[]> => {
-        if (rule.exempt && (await isExempt(rule.exempt, canonical, secrets))) return [];
-        const context = { ...shared, path, params };
-        const identity = await identities(textOfKey(rule.key, context, texts), () =>
-          identityOf(rule.key, context),
-        );
-        return [{ rule, windows: await windowsFor(rule, context), identity }];
-      }),
-    );
-    return subjects.flat();
+    async function subjectOf({ rule, path, params }: Match): Promise<Subject[]> {
+      if (rule.exempt && (await isExempt(rule.exempt, canonical, secrets))) return [];
+      const context = { ...shared, path, params };
+      const identity = await identities(textOfKey(rule.key, context, texts), () =>
+        identityOf(rule.key, context),
+      );
+      return [{ rule, windows: await windowsFor(rule, context), identity }];
+    }
+
+    const found = matches.map(subjectOf);
+    if (matches.every(({ rule }) => rule.mode === "enforce")) {
+      return (await Promise.all(found)).flat();
+    }
+    return withoutWaiting(matches, found);
   };
+}
+
+/** The subjects, where rules in shadow mode neither delay nor fail those that are enforced. */
+async function withoutWaiting(
+  matches: readonly Match[],
+  found: readonly Promise<Subject[]>[],
+): Promise<Subject[]> {
+  const isShadow = (index: number) => matches[index]?.rule.mode === "shadow";
+  const known: Subject[][] = [];
+  const trial = found.map(async (subjects, index) => {
+    if (isShadow(index)) known[index] = await subjects;
+  });
+  const allTrial = Promise.allSettled(trial);
+  const enforced = await Promise.all(found.map((each, index) => (isShadow(index) ? [] : each)));
+  const { promise: late, resolve } = Promise.withResolvers<void>();
+  const timer = setTimeout(resolve, SHADOW_GRACE_MS);
+  await Promise.race([allTrial, late]);
+  clearTimeout(timer);
+  return matches.flatMap(({ rule }, index) => {
+    if (!isShadow(index)) return enforced[index] as Subject[];
+    const later = found[index] as Promise<Subject[]>;
+    return known[index] ?? { rule, windows: [], identity: "", later };
+  });
 }
 
 /** The quotas of the client's tier; the rule's own when it names none that there is. */

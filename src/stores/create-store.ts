@@ -9,6 +9,7 @@ import { durableObjectStore } from "./durable-object.ts";
 import { withKeepAlive } from "./kept-alive.ts";
 import { leases } from "./leases.ts";
 import { memoryStore } from "./memory.ts";
+import { isShadow, withShadowsApart } from "./shadows.ts";
 import type { Store } from "./store.ts";
 import { StoreError } from "./store-error.ts";
 import { upstashStore } from "./upstash.ts";
@@ -28,7 +29,9 @@ export function createStore(settings: StoreSettings, options: StoreOptions): Sto
     }
     case "durable-object": {
       const namespace = settings.namespace as DurableObjectNamespace<CounterObject>;
-      return atEdge(durableObjectStore({ namespace, prefix, timeoutMs }), options, OBJECTS_TO_FAIL);
+      const objects = durableObjectStore({ namespace, prefix, timeoutMs });
+      const apart = withShadowsApart(objects, { timeoutMs, background: waitUntil });
+      return atEdge(apart, options, OBJECTS_TO_FAIL);
     }
     case "memory":
       return memoryStore();
@@ -50,10 +53,19 @@ const OBJECTS_TO_FAIL = 3;
  */
 function atEdge(store: Store, { timeoutMs, onBreaker }: StoreOptions, clients: number): Store {
   const inTime = withKeepAlive(withDeadline(store, timeoutMs), waitUntil);
-  const reliable = withBreaker(inTime, {
+  const enforced = withBreaker(inTime, {
     timeoutMs,
     clients,
     ...(onBreaker && { onChange: onBreaker }),
   });
+  // One of their own, or failures of rules in shadow mode could leave enforced rules undecided.
+  const trial = withBreaker(inTime, { timeoutMs, clients });
+  const reliable: Store = {
+    ...enforced,
+    decide(groups, now, unused) {
+      const isTrial = groups.length > 0 && groups.every(isShadow);
+      return (isTrial ? trial : enforced).decide(groups, now, unused);
+    },
+  };
   return leases(denialCache(reliable), { timeoutMs, background: waitUntil });
 }

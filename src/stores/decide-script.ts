@@ -3,9 +3,11 @@ import { type Clock, fixedWindowScript } from "./fixed-window-script.ts";
 /**
  * Gives back what will not be used, then decides. ARGV: the numbers of groups and of counters to
  * give back to; each of the latter with the quota and its window's number; then for each group the
- * number of its counters, and these. KEYS are in the same order.
+ * number of its counters, and these. The number is negative for a shadow group: it may fail without
+ * the others. KEYS are in the same order.
  * Reply: the time in ms; then for each group 1 (admitted) or 0, and for each of its counters the
- * count, the ms until its window ends, the ms that its ban lasts, and what was charged.
+ * count, the ms until its window ends, the ms that its ban lasts, and what was charged. Of a shadow
+ * group that failed it is 2, and nothing else.
  */
 export function decideScript(clock: Clock): string {
   return fixedWindowScript(
@@ -87,18 +89,18 @@ for _ = 1, arg() do
   local c = readCounter()
   local quota, window = arg(), arg()
   if window == c.window then
-    giveBack(c, quota)
+    -- What is not given back stays charged, which no decision is to fail for.
+    pcall(giveBack, c, quota)
   end
 end
 
 local reply = { now }
 
-local function decideGroup()
+local function decideGroup(counters)
   local verdict, mark = #reply + 1, #undos
   reply[verdict] = 1
   local keeps, charges, bans = {}, {}, {}
-  for _ = 1, arg() do
-    local c = readCounter()
+  for _, c in ipairs(counters) do
     local ban, count, shift, charged = banLeft(c), 0, 0, 0
     local at = #reply + 1
     if ban > 0 then
@@ -141,7 +143,22 @@ end
 
 local failure = attempt(function()
   for _ = 1, groups do
-    decideGroup()
+    local size, counters = arg(), {}
+    for at = 1, math.abs(size) do
+      counters[at] = readCounter()
+    end
+    if size >= 0 then
+      decideGroup(counters)
+    else
+      local verdict, mark = #reply + 1, #undos
+      if not pcall(decideGroup, counters) then
+        undoTo(mark)
+        for at = #reply, verdict, -1 do
+          reply[at] = nil
+        end
+        reply[verdict] = 2
+      end
+    end
   end
 end)
 if failure then

@@ -1,7 +1,8 @@
 import { type Counter, hasRoom, type Tally } from "../engine/fixed-window.ts";
 import { type Hot, HotMap } from "./hot-map.ts";
 import { type Call, holds, type Known, knownOf, tallyOf } from "./known.ts";
-import type { GroupAnswer, Store } from "./store.ts";
+import { decidedLater, failedGroup, isShadow } from "./shadows.ts";
+import type { GroupAnswer, Store, Verdict } from "./store.ts";
 
 /** Counters remembered at most: less than 2 MB. */
 const MAX_COUNTERS = 4096;
@@ -11,6 +12,8 @@ const MAX_COUNTERS = 4096;
  * seen by every isolate after this long.
  */
 export const MAX_AGE_MS = 10_000;
+
+type Group = readonly Counter[];
 
 /** What is known of a group's counters. Not all need be, for one without room denies them all. */
 type Denial = readonly (Known | undefined)[];
@@ -40,6 +43,16 @@ interface Remembered extends Hot {
  */
 export function denialCache(store: Store, maxCounters = MAX_COUNTERS): Store {
   const remembered = new HotMap<Remembered>(maxCounters);
+  let latest = Number.NEGATIVE_INFINITY;
+
+  /** The time to decide by. When this isolate's clock goes back, nobody knows how long denials hold. */
+  function timeOf(given: number | undefined): number {
+    if (given !== undefined) return given;
+    const now = Date.now();
+    if (now < latest) remembered.clear();
+    latest = now;
+    return now;
+  }
 
   function recall(key: string, now: number): Known | undefined {
     const entry = remembered.peek(key);
@@ -62,8 +75,13 @@ export function denialCache(store: Store, maxCounters = MAX_COUNTERS): Store {
     return otherCount < known.count ? { ...other, count: otherCount } : known;
   }
 
-  /** What is known of a group's counters, if it cannot but be denied. */
-  function denialOf(group: readonly Counter[], now: number): Denial | undefined {
+  /**
+   * What is known of a group's counters, if it cannot but be denied.
+   *
+   * @param isAway whether the store has failed: then it can neither complete what is known, nor begin
+   * a ban, and the denial stands all the same
+   */
+  function denialOf(group: readonly Counter[], now: number, isAway = false): Denial | undefined {
     if (remembered.size === 0) return undefined;
     let [isDenied, heat] = [false, 0];
     const denial: (Known | undefined)[] = [];
@@ -74,7 +92,7 @@ export function denialCache(store: Store, maxCounters = MAX_COUNTERS): Store {
       const stands = known ? standing(counter, tallyOf(known, now + known.ahead)) : undefined;
       // The first to find no room brings a ban about, which only the store can do.
       const mayBan = counter.banMs !== undefined && !counter.neverBans;
-      if (mayBan && (!stands || stands === "full")) return undefined;
+      if (mayBan && !isAway && (!stands || stands === "full")) return undefined;
       denial.push(known);
       if (stands !== "full" && stands !== "banned") continue;
       isDenied = true;
@@ -82,7 +100,8 @@ export function denialCache(store: Store, maxCounters = MAX_COUNTERS): Store {
         heat = Math.max(heat, remembered.use(key, now)?.heat ?? 0);
       }
     }
-    return isDenied && (heat >= PARTIAL_HEAT || denial.every(Boolean)) ? denial : undefined;
+    const isEnough = isAway || heat >= PARTIAL_HEAT || denial.every(Boolean);
+    return isDenied && isEnough ? denial : undefined;
   }
 
   /**
@@ -91,6 +110,7 @@ export function denialCache(store: Store, maxCounters = MAX_COUNTERS): Store {
    */
   function learn(group: readonly Counter[], answer: GroupAnswer, call: Call): void {
     if (answer.isRemembered) return;
+    if (!call.isGiven && call.answeredAt < call.sentAt) return;
     const full = new Set<string>();
     for (const [index, counter] of group.entries()) {
       const tally = answer.tallies[index];
@@ -127,30 +147,71 @@ export function denialCache(store: Store, maxCounters = MAX_COUNTERS): Store {
     for (const key of counters.flatMap(keysOf)) remembered.delete(key);
   }
 
+  /** Takes in what the store has answered, and will answer later. */
+  function learnFrom(groups: readonly Group[], answers: readonly GroupAnswer[], call: Call) {
+    for (const [index, group] of groups.entries()) {
+      const answer = answers[index] as GroupAnswer;
+      if (!answer.later) learn(group, answer, call);
+      else {
+        answer.later.then(
+          ({ now, groups: [late] }) => {
+            const answeredAt = timeOf(undefined);
+            learn(group, late as GroupAnswer, { ...call, answeredAt, decidedAt: now });
+          },
+          () => {},
+        );
+      }
+    }
+  }
+
+  /**
+   * Answers for a store that has failed, as far as denials are known.
+   *
+   * @throws the error, when an enforced group is not known to be denied
+   */
+  function answersFor(groups: readonly Group[], time: number, error: unknown): Verdict {
+    const denials = groups.map((group) => denialOf(group, time, true));
+    const isOpen = groups.some((group, index) => !denials[index] && !isShadow(group));
+    if (isOpen || !denials.some(Boolean)) throw error;
+    const storeNow = time + aheadOf(denials);
+    return {
+      now: storeNow,
+      groups: denials.map((denial) => (denial ? told(denial, storeNow) : failedGroup(error))),
+    };
+  }
+
   return {
     async decide(groups, now, unused = []) {
-      const time = now ?? Date.now();
+      const time = timeOf(now);
       const denials = groups.map((group) => denialOf(group, time));
       const rest = groups.filter((_, index) => !denials[index]);
+      const isDecided = groups.some((group, index) => denials[index] && !isShadow(group));
+      const storeNow = time + aheadOf(denials);
+      let verdict: Verdict;
       if (rest.length === 0 && unused.length === 0) {
-        const ahead = denials.flat().find((known) => known)?.ahead ?? 0;
-        return { now: time + ahead, groups: denials.map((each) => told(each, time + ahead)) };
+        verdict = { now: storeNow, groups: [] };
+      } else if (isDecided && rest.length > 0 && rest.every(isShadow)) {
+        // What is enforced is denied already: it does not wait for rules in shadow mode.
+        const call = this.decide(rest, now, unused);
+        verdict = { now: storeNow, groups: decidedLater(call, rest.length) };
+      } else {
+        // What is given back may make room.
+        forget(unused.map(({ counter }) => counter));
+        const sentAt = Date.now();
+        try {
+          verdict = await store.decide(rest, now, unused);
+          const isGiven = now !== undefined;
+          const call = { sentAt, answeredAt: timeOf(undefined), decidedAt: verdict.now, isGiven };
+          learnFrom(rest, verdict.groups, call);
+        } catch (error) {
+          verdict = answersFor(rest, timeOf(now), error);
+        }
       }
-
-      // What is given back may make room.
-      for (const { counter } of unused) remembered.delete(counter.key);
-      const sentAt = Date.now();
-      const verdict = await store.decide(rest, now, unused);
-      const isGiven = now !== undefined;
-      const call = { sentAt, answeredAt: Date.now(), decidedAt: verdict.now, isGiven };
-      for (const [index, group] of rest.entries()) {
-        learn(group, verdict.groups[index] as GroupAnswer, call);
-      }
-      const asked = verdict.groups.values();
+      const answers = verdict.groups.values();
       return {
         now: verdict.now,
         groups: denials.map((denial) =>
-          denial ? told(denial, verdict.now) : (asked.next().value as GroupAnswer),
+          denial ? told(denial, verdict.now) : (answers.next().value as GroupAnswer),
         ),
       };
     },
@@ -178,6 +239,11 @@ function keysOf({ key, or }: Counter): string[] {
 function standing(counter: Counter, { count, banMs }: Tally): "roomy" | "full" | "banned" {
   if (banMs > 0) return "banned";
   return hasRoom(counter, count) ? "roomy" : "full";
+}
+
+/** How far the store's clock is ahead of this isolate's, by what is known of it. */
+function aheadOf(denials: readonly (Denial | undefined)[]): number {
+  return denials.flat().find((known) => known)?.ahead ?? 0;
 }
 
 function told(denial: Denial = [], storeNow: number): GroupAnswer {

@@ -71,6 +71,13 @@ export class HotMap<Value extends Hot> {
     this.#entries.delete(key);
   }
 
+  /** Empties the map. @returns what was in it */
+  clear(): Value[] {
+    const values = [...this.#entries.values()];
+    this.#entries.clear();
+    return values;
+  }
+
   /** The entry that was used least recently, but for those that an eviction has passed over. */
   oldest(): readonly [string, Value] | undefined {
     return this.#entries.entries().next().value;

@@ -11,9 +11,9 @@ import { type Call, holds, type Known, knownOf } from "./known.ts";
 /** A lease that nobody has used for this long, in milliseconds, is given back. */
 export const IDLE_MS = 5000;
 
-/** Leases given back with one call at most, and how many may wait for one. */
+/** Leases given back with one call at most, and how many may wait for one: about 0.5 MB. */
 const MAX_UNUSED_PER_CALL = 8;
-const MAX_UNUSED = 64;
+const MAX_UNUSED = 1024;
 
 /** A fresh block is fetched while this many round trips' worth of requests is left of the old one. */
 const ROUND_TRIPS_AHEAD = 3;
@@ -33,6 +33,14 @@ export interface Lease extends Hot {
   roundTripMs: number;
   /** When it was opened, by this isolate's clock. */
   readonly openedAt: number;
+  /** Whether its counter has been reset: what was charged for it is gone from the store. */
+  isReset: boolean;
+}
+
+/** Quota that a request has taken from a lease, and the window that it is good for. */
+export interface Taken {
+  readonly quota: number;
+  readonly window: number;
 }
 
 /**
@@ -45,9 +53,33 @@ export class LeaseBook {
   readonly #leases: HotMap<Lease>;
   /** To be given back with the next call. */
   #unused: Unused[] = [];
+  #latest = Number.NEGATIVE_INFINITY;
+  #steps = 0;
 
   constructor(max: number) {
     this.#leases = new HotMap(max, (lease, now) => this.#giveUp(lease, now));
+  }
+
+  /** How often this isolate's clock has gone back. */
+  get steps(): number {
+    return this.#steps;
+  }
+
+  /**
+   * Notes the time by this isolate's clock.
+   *
+   * The ends of windows are known by that clock. Once it goes back, no matter how little, nobody knows
+   * how far: if no request came for a while, most of the step was made up for. So all leases are given
+   * back; the store still knows whether their windows last.
+   */
+  observe(now: number): void {
+    const hasGoneBack = now < this.#latest;
+    this.#latest = now;
+    if (!hasGoneBack) return;
+    this.#steps += 1;
+    for (const { counter, quota, known } of this.#leases.clear()) {
+      if (known) this.#queue({ counter, quota, window: known.window });
+    }
   }
 
   /** The lease that was bought for a counter, without noting a use. */
@@ -72,11 +104,29 @@ export class LeaseBook {
     return lease;
   }
 
-  /** Takes in what a store has told of a counter, and quota that it has charged for later. */
-  learn(lease: Lease, counter: Counter, tally: Tally, call: Call, quota: number): void {
+  /**
+   * Takes in what a store has told of a counter, and quota that it has charged for later.
+   *
+   * @param steps how often the clock had gone back when the store was asked
+   */
+  learn(
+    lease: Lease,
+    counter: Counter,
+    tally: Tally,
+    call: Call,
+    quota: number,
+    steps = this.#steps,
+  ): void {
+    if (lease.isReset) return;
     const known = knownOf(counter, tally, call);
-    // Bought for another limit, or an answer that was overtaken by the next window's.
-    if (counter.ceiling !== lease.counter.ceiling || isOvertaken(known, lease.known, call)) return;
+    // Bought for another limit; or the lease was evicted; or nobody knows by now when its window ends.
+    const isOurs = this.#isBoughtFor(lease, counter) && steps === this.#steps;
+    if (!isOurs) {
+      this.#queue({ counter, quota, window: known.window });
+      return;
+    }
+    // Overtaken by an answer of the next window.
+    if (isOvertaken(known, lease.known, call)) return;
     if (known.window !== lease.known?.window) {
       lease.quota = 0;
       lease.known = known;
@@ -85,6 +135,13 @@ export class LeaseBook {
     }
     lease.quota += quota;
     lease.roundTripMs = Math.max(0, call.answeredAt - call.sentAt) || lease.roundTripMs;
+  }
+
+  /** Puts back what was taken: into its lease, or into the store where the lease has moved on. */
+  putBack(lease: Lease, counter: Counter, { quota, window }: Taken): void {
+    if (lease.isReset) return;
+    if (lease.known?.window === window && this.#isBoughtFor(lease, counter)) lease.quota += quota;
+    else this.#queue({ counter, quota, window });
   }
 
   /** What is to be given back with a call that is about to be made. */
@@ -108,7 +165,11 @@ export class LeaseBook {
   /** Forgets counters that are reset: what was charged to them is gone. */
   forget(counters: readonly Counter[]): void {
     const keys = new Set(counters.map(({ key }) => key));
-    for (const key of keys) this.#leases.delete(key);
+    for (const key of keys) {
+      const lease = this.#leases.peek(key);
+      if (lease) lease.isReset = true;
+      this.#leases.delete(key);
+    }
     this.#unused = this.#unused.filter(({ counter }) => !keys.has(counter.key));
   }
 
@@ -121,15 +182,16 @@ export class LeaseBook {
       meanCost: counter.cost,
       roundTripMs: 0,
       openedAt: now,
+      isReset: false,
       heat: 1,
       heatedAt: now,
     };
     return this.#leases.add(counter.key, lease) ? lease : undefined;
   }
 
-  /** Looks at the two leases that come first: over many calls, at all. */
+  /** Looks at the leases that were used least recently, as many as a call can give back. */
   #dropIdle(now: number): void {
-    for (let looks = 0; looks < 2; looks++) {
+    for (let looks = this.#unused.length; looks < MAX_UNUSED_PER_CALL; looks++) {
       const [key, lease] = this.#leases.oldest() ?? [];
       if (!key || !lease || !isIdle(lease, now)) return;
       this.#leases.delete(key);
@@ -137,10 +199,19 @@ export class LeaseBook {
     }
   }
 
+  /** Whether a lease is still in use, for the limit that a counter has. */
+  #isBoughtFor(lease: Lease, { key, ceiling }: Counter): boolean {
+    return lease.counter.ceiling === ceiling && this.#leases.peek(key) === lease;
+  }
+
   #giveUp(lease: Lease, now: number): void {
     const unused = unusedOf(lease, now);
     lease.quota = 0;
-    if (unused && this.#unused.length < MAX_UNUSED) this.#unused.push(unused);
+    if (unused) this.#queue(unused);
+  }
+
+  #queue(unused: Unused): void {
+    if (unused.quota > 0 && this.#unused.length < MAX_UNUSED) this.#unused.push(unused);
   }
 }
 

@@ -1,6 +1,6 @@
 import { type Counter, hasRoom, type Tally, windowAt } from "../engine/fixed-window.ts";
 import { type Known, tallyOf } from "./known.ts";
-import { type Lease, quotaOf } from "./lease-book.ts";
+import { type Lease, quotaOf, type Taken } from "./lease-book.ts";
 import type { GroupAnswer } from "./store.ts";
 
 /** How one counter of a group is to be decided. */
@@ -8,7 +8,9 @@ export interface Part {
   readonly counter: Counter;
   readonly lease?: Lease | undefined;
   /** What was taken from the lease. */
-  readonly taken?: { readonly quota: number; readonly window: number };
+  readonly taken?: Taken;
+  /** What the lease was good for: a refund may empty it before the decision is there. */
+  readonly basis?: { readonly known: Known; readonly unspent: number };
   /** What is asked of the store; undefined where the lease is enough. */
   readonly asked?: Counter;
   /** Whether all that is asked is for later, and nothing of it for a request. */
@@ -26,12 +28,6 @@ export const ALL_HERE: GroupAnswer = { admitted: true, tallies: [] };
 
 export function isOpen(parts: readonly Part[]): boolean {
   return parts.some(({ asked }) => asked);
-}
-
-/** Puts back what was taken, if its window is still that of the lease. */
-export function putBack({ counter, lease, taken }: Part): void {
-  if (!lease || !taken || lease.known?.window !== taken.window) return;
-  if (lease.counter.ceiling === counter.ceiling) lease.quota += taken.quota;
 }
 
 /** What is left for later of what an admitted counter was charged. */
@@ -66,15 +62,26 @@ function isFull({ asked }: Part, { count, banMs }: Tally): boolean {
   return asked !== undefined && (banMs > 0 || !hasRoom(asked, count));
 }
 
-/** What is said of a group, where what lies here does not count as used. */
-export function assemble(result: Result, storeNow: number): GroupAnswer {
-  const { admitted } = result.answer;
-  const tallies = answered(result).map(({ part, tally }): Tally | undefined => {
-    const { counter, lease, asked } = part;
+/** The answer for a group: its counts are the store's, less the quota leased here and not used yet. */
+export function assemble({ parts, answer }: Result, storeNow: number): GroupAnswer {
+  const { admitted, later } = answer;
+  if (later) {
+    const assembled = later.then(({ now, groups: [late] }) => ({
+      now,
+      groups: [assemble({ parts, answer: late as GroupAnswer }, now)],
+    }));
+    // Who asked may not want to know.
+    assembled.catch(() => {});
+    return { ...answer, later: assembled };
+  }
+  const tallies = answered({ parts, answer }).map(({ part, tally }): Tally | undefined => {
+    const { counter, lease, asked, basis } = part;
     if (asked && !tally) return undefined;
-    const { charged, ...told } = tally ?? tallyOf(lease?.known as Known, storeNow);
-    const isCurrent = lease?.known?.window === windowAt(storeNow, counter).index;
-    const count = Math.max(0, told.count - (lease && isCurrent ? lease.quota : 0));
+    const known = lease?.known ?? basis?.known;
+    const unspent = lease?.known ? lease.quota : (basis?.unspent ?? 0);
+    const { charged, ...told } = tally ?? tallyOf(known as Known, storeNow);
+    const isCurrent = known?.window === windowAt(storeNow, counter).index;
+    const count = Math.max(0, told.count - (isCurrent ? unspent : 0));
     // What came in after the denial does not undo it.
     const isDenied = !admitted && tally !== undefined && isFull(part, tally);
     return isDenied && hasRoom(counter, count) ? told : { ...told, count };

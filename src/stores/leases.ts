@@ -1,5 +1,6 @@
 import type { Counter, Unused } from "../engine/fixed-window.ts";
 import { withDeadline } from "./deadline.ts";
+import type { Call } from "./known.ts";
 import { blockOf, isIdle, type Lease, LeaseBook, quotaOf, requestsAhead } from "./lease-book.ts";
 import {
   ALL_HERE,
@@ -8,10 +9,11 @@ import {
   isOpen,
   leftOf,
   type Part,
-  putBack,
   type Result,
 } from "./lease-parts.ts";
+import { decidedLater, isShadow } from "./shadows.ts";
 import type { GroupAnswer, Store, Verdict } from "./store.ts";
+import { StoreError } from "./store-error.ts";
 
 /** Leases held at most: about 2 MB. */
 const MAX_LEASES = 4096;
@@ -47,6 +49,14 @@ export function leases(
 ): Store {
   const book = new LeaseBook(maxLeases);
 
+  /** The time to decide by. Where that is this isolate's clock, leases depend on its going on. */
+  function timeOf(given: number | undefined): number {
+    if (given !== undefined) return given;
+    const now = Date.now();
+    book.observe(now);
+    return now;
+  }
+
   function partOf(counter: Counter, now: number): Part {
     const lease = book.find(counter, now);
     if (!lease || counter.cost === 0) return { counter, lease, asked: counter };
@@ -54,16 +64,38 @@ export function leases(
     const available = counter.checkOnly && isIdle(lease, now) ? 0 : quotaOf(lease, now);
     const quota = Math.min(available, counter.cost);
     const cost = counter.cost - quota;
-    if (counter.checkOnly) {
-      return { counter, lease, ...(cost > 0 && { asked: { ...counter, cost } }) };
-    }
-    const taken = { quota, window: lease.known?.window ?? 0 };
-    lease.quota -= quota;
-    if (cost === 0) return { counter, lease, taken };
-    const block = blockOf(lease, counter, now);
-    if (block <= cost) return { counter, lease, taken, asked: { ...counter, cost } };
+    const { known } = lease;
+    if (!counter.checkOnly) lease.quota -= quota;
+    const part: Part = {
+      counter,
+      lease,
+      ...(known && { basis: { known, unspent: lease.quota } }),
+      ...(known && !counter.checkOnly && { taken: { quota, window: known.window } }),
+    };
+    if (cost === 0) return part;
+    const block = counter.checkOnly ? 0 : blockOf(lease, counter, now);
+    if (block <= cost) return { ...part, asked: { ...counter, cost } };
     lease.askingUntil = now + timeoutMs;
-    return { counter, lease, taken, asked: { ...counter, cost, block } };
+    return { ...part, asked: { ...counter, cost, block } };
+  }
+
+  function putBack(parts: readonly Part[]): void {
+    for (const { counter, lease, taken } of parts) {
+      if (lease && taken) book.putBack(lease, counter, taken);
+    }
+  }
+
+  /** Takes in what the store has answered for a group. */
+  function learn(parts: readonly Part[], answer: GroupAnswer, call: Call, steps: number): void {
+    if (answer.isRemembered) return;
+    const tallies = answer.tallies.values();
+    for (const { lease, asked, isAhead = false } of parts) {
+      if (!asked) continue;
+      const tally = tallies.next().value;
+      if (!lease || !tally) continue;
+      const left = answer.admitted ? leftOf(asked, tally, isAhead) : 0;
+      book.learn(lease, asked, tally, call, left, steps);
+    }
   }
 
   async function ask(
@@ -76,6 +108,7 @@ export function leases(
     const blocks = groups.flat().flatMap(({ lease, asked }) => {
       return lease && asked?.block !== undefined ? [{ lease, until: lease.askingUntil }] : [];
     });
+    const { steps } = book;
     const sentAt = Date.now();
     let verdict: Verdict;
     try {
@@ -88,16 +121,20 @@ export function leases(
       }
     }
     const isGiven = now !== undefined;
-    const call = { sentAt, answeredAt: Date.now(), decidedAt: verdict.now, isGiven };
-    for (const [index, { admitted, tallies, isRemembered }] of verdict.groups.entries()) {
-      if (isRemembered) continue;
-      const answers = tallies.values();
-      for (const { lease, asked, isAhead = false } of groups[index] as readonly Part[]) {
-        if (!asked) continue;
-        const tally = answers.next().value;
-        if (!lease || !tally) continue;
-        const left = admitted ? leftOf(asked, tally, isAhead) : 0;
-        book.learn(lease, asked, tally, call, left);
+    const callUntil = (decidedAt: number): Call => {
+      const answeredAt = Date.now();
+      if (!isGiven) book.observe(answeredAt);
+      return { sentAt, answeredAt, decidedAt, isGiven };
+    };
+    const call = callUntil(verdict.now);
+    for (const [index, answer] of verdict.groups.entries()) {
+      const parts = groups[index] as readonly Part[];
+      if (!answer.later) learn(parts, answer, call, steps);
+      else {
+        answer.later.then(
+          (late) => learn(parts, late.groups[0] as GroupAnswer, callUntil(late.now), steps),
+          () => {},
+        );
       }
     }
     return verdict;
@@ -109,26 +146,36 @@ export function leases(
     unused: readonly Unused[],
     timeLeftMs?: number,
   ): Promise<{ storeNow: number; results: Result[] }> {
-    const time = now ?? Date.now();
+    const time = timeOf(now);
     const plans = groups.map((group) => group.map((counter) => partOf(counter, time)));
     const open = plans.filter(isOpen);
     let verdict: Verdict | undefined;
     if (open.length > 0 || unused.length > 0) {
       try {
-        verdict = await ask(open, now, [...unused, ...book.takeUnused(time)], timeLeftMs);
+        const call = ask(open, now, [...unused, ...book.takeUnused(time)], timeLeftMs);
+        // What is enforced is admitted already: it does not wait for rules in shadow mode.
+        const isDecided = plans.some((parts) => !isOpen(parts) && !isTrial(parts));
+        if (isDecided && open.length > 0 && open.every(isTrial)) {
+          background(call.catch(() => {}));
+          verdict = { now: time + aheadOf(plans), groups: decidedLater(call, open.length) };
+        } else verdict = await call;
       } catch (error) {
-        for (const part of plans.flat()) putBack(part);
+        putBack(plans.flat());
         throw error;
       }
     }
     const answers = verdict?.groups.values();
     const results = plans.map((parts): Result => {
       const answer = isOpen(parts) ? (answers?.next().value as GroupAnswer) : ALL_HERE;
-      if (!answer.admitted) for (const part of parts) putBack(part);
+      if (answer.later) {
+        const undo = () => putBack(parts);
+        answer.later.then(({ groups: [late] }) => late?.admitted || undo(), undo);
+      } else if (!answer.admitted) {
+        putBack(parts);
+      }
       return { parts, answer };
     });
-    const ahead = plans[0]?.[0]?.lease?.known?.ahead ?? 0;
-    return { storeNow: verdict?.now ?? time + ahead, results };
+    return { storeNow: verdict?.now ?? time + aheadOf(plans), results };
   }
 
   /** Fetches blocks for leases that are about to be used up, where requests come as fast as that. */
@@ -150,7 +197,7 @@ export function leases(
 
   /** Admits a single group by what lies here, as nearly all requests of busy clients are. */
   function admitHere(group: readonly Counter[], now: number | undefined): Verdict | undefined {
-    const time = now ?? Date.now();
+    const time = timeOf(now);
     const leases: Lease[] = [];
     for (const counter of group) {
       const lease = counter.checkOnly ? undefined : book.peek(counter);
@@ -194,10 +241,25 @@ export function leases(
     },
 
     async adjust(counters, now) {
-      // What is adjusted is to be what was used, so quota that lies here goes back first.
-      const unused = book.empty(counters, now ?? Date.now());
-      if (unused.length > 0) await store.decide([], now, unused);
-      return store.adjust(counters, now);
+      // What is adjusted is to be what was used, so unspent quota goes back first.
+      const startedAt = Date.now();
+      const unused = book.empty(counters, now ?? startedAt);
+      let inTime = store;
+      if (unused.length > 0) {
+        await store.decide([], now, unused);
+        // Both calls share one deadline.
+        const timeLeftMs = timeoutMs - (Date.now() - startedAt);
+        if (timeLeftMs <= 0) throw new StoreError("late", "no time was left to adjust a counter");
+        inTime = withDeadline(store, timeLeftMs);
+      }
+      const tallies = await inTime.adjust(counters, now);
+      // A block that was under way may have come in meanwhile.
+      const time = timeOf(now);
+      return tallies.map((tally, index) => {
+        const lease = book.peek(counters[index] as Counter);
+        const unspent = lease ? quotaOf(lease, time) : 0;
+        return unspent > 0 ? { ...tally, count: Math.max(0, tally.count - unspent) } : tally;
+      });
     },
 
     async reset(counters, now) {
@@ -207,4 +269,13 @@ export function leases(
       book.forget(counters);
     },
   };
+}
+
+function isTrial(parts: readonly Part[]): boolean {
+  return isShadow(parts.map(({ counter }) => counter));
+}
+
+/** How far the store's clock is ahead of this isolate's, by what is known of it. */
+function aheadOf(plans: readonly (readonly Part[])[]): number {
+  return plans[0]?.[0]?.lease?.known?.ahead ?? 0;
 }

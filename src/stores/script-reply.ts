@@ -1,5 +1,6 @@
-import { type Counter, type GroupVerdict, MAX_COUNT, type Tally } from "../engine/fixed-window.ts";
-import type { Verdict } from "./store.ts";
+import { type Counter, MAX_COUNT, type Tally } from "../engine/fixed-window.ts";
+import { failedGroup, isShadow } from "./shadows.ts";
+import type { GroupAnswer, Verdict } from "./store.ts";
 import { StoreError } from "./store-error.ts";
 
 // Reads what the scripts reply, trusting nothing in it.
@@ -8,8 +9,10 @@ import { StoreError } from "./store-error.ts";
 export function readVerdict(reply: unknown, groups: readonly (readonly Counter[])[]): Verdict {
   const next = integersOf(reply);
   const now = next(0, MAX_COUNT);
-  const verdicts = groups.map((counters): GroupVerdict => {
-    const admitted = next(0, 1) === 1;
+  const verdicts = groups.map((counters): GroupAnswer => {
+    const verdict = next(0, isShadow(counters) ? 2 : 1);
+    if (verdict === 2) return failedGroup(new StoreError("refused", "a command failed"));
+    const admitted = verdict === 1;
     return { admitted, tallies: counters.map((counter) => decidedTally(counter, admitted, next)) };
   });
   next.end();

@@ -13,6 +13,12 @@ export interface GroupAnswer extends Omit<GroupVerdict, "tallies"> {
   readonly isRemembered?: boolean;
   /** Of a denial: others are being decided, and counts that have room may yet turn out to be less. */
   readonly isUnsettled?: boolean;
+  /**
+   * Of a shadow group that is not decided with the others: what comes of it, a verdict on this group
+   * alone. It rejects with a `StoreError` when the group cannot be decided. Until then there are no
+   * tallies, and `admitted` means nothing.
+   */
+  readonly later?: Promise<Verdict>;
   /** One for each counter, in their order. Of one at least that had no room, if any had none. */
   readonly tallies: readonly (Tally | undefined)[];
 }
@@ -22,6 +28,8 @@ export interface GroupAnswer extends Omit<GroupVerdict, "tallies"> {
  *
  * - **Atomic.** A group is charged as a whole or not at all, and no two decisions see a counter
  *   between. Groups are independent of each other: a rule in shadow mode is one of its own.
+ * - **Shadow groups do no harm.** Beside enforced groups, one that fails is reported as `later`, and
+ *   one that lives elsewhere is not waited for.
  * - **Exact.** A decision never takes a counter above its ceiling, under any concurrency.
  * - **Its own clock**, unless `now` is given: milliseconds since the Unix epoch, where the caller's
  *   clock is to place the windows.

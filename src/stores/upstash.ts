@@ -4,6 +4,7 @@ import { decideScript } from "./decide-script.ts";
 import type { Clock } from "./fixed-window-script.ts";
 import { errors, redisClient } from "./redis-client.ts";
 import { readTallies, readVerdict } from "./script-reply.ts";
+import { isShadow } from "./shadows.ts";
 import type { Store } from "./store.ts";
 import { StoreError } from "./store-error.ts";
 
@@ -69,7 +70,10 @@ export function upstashStore({ url, token, clock, timeoutMs }: UpstashOptions): 
         groups.length,
         unused.length,
         ...unused.flatMap(({ counter, quota, window }) => [...argsOf(counter), quota, window]),
-        ...groups.flatMap((group) => [group.length, ...group.flatMap(argsOf)]),
+        ...groups.flatMap((group) => [
+          isShadow(group) ? -group.length : group.length,
+          ...group.flatMap(argsOf),
+        ]),
       ];
       return decide(counters, now, args, (reply) => readVerdict(reply, groups));
     },

@@ -227,15 +227,35 @@ describe.each(["redis", "edge"] as const)("a key of another type, by the clock %
     expect(await snapshot()).toEqual(before);
   });
 
-  it("leaves nothing charged where what is given back is of another type", async () => {
+  it("cannot be given back to, which no decision fails for", async () => {
     const [charged, foreign] = [plain(), plain()];
     await occupy(foreign);
-    const before = await snapshot();
     const window = Math.floor(Date.now() / hour);
     const unused = [{ counter: foreign, quota: 1, window }];
-    await expect(store.decide([[charged]], undefined, unused)).rejects.toThrow();
-    expect(await snapshot()).toEqual(before);
+    const { groups } = await store.decide([[charged]], undefined, unused);
+    expect(groups).toMatchObject([{ admitted: true, tallies: [{ count: 1 }] }]);
   });
+
+  it.each(["plain", "rolling"] as const)(
+    "leaves a shadow group undecided, %s, and the others decided",
+    async (kind) => {
+      const shadow = true;
+      const [charged, after, foreign] = [plain(), plain({ shadow }), kinds[kind]({ shadow })];
+      const beside = plain({ shadow });
+      await occupy(foreign);
+      for (const count of [1, 2]) {
+        const { groups } = await store.decide([[charged], [beside, foreign], [after]]);
+        expect(groups).toMatchObject([
+          { admitted: true, tallies: [{ count }] },
+          { later: expect.any(Promise) },
+          { admitted: true, tallies: [{ count }] },
+        ]);
+        await expect(groups[1]?.later).rejects.toMatchObject({ failure: "refused" });
+      }
+      const [read] = (await store.decide([[{ ...beside, cost: 0 }]])).groups;
+      expect(read?.tallies[0]?.count).toBe(0);
+    },
+  );
 });
 
 describe("a stored key", () => {

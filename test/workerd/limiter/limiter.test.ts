@@ -149,6 +149,69 @@ describe("a rule in shadow mode", () => {
     expect(await decide()).toMatchObject({ outcome: "limited", shadow: [{ policy: "trial" }] });
   });
 
+  it.each([
+    ["fails", () => Promise.reject(new StoreError("refused", "no")), "refused"],
+    ["fails with a bug", () => Promise.reject(new TypeError("secret")), "internal"],
+  ])("that %s alone is undecided alone", async (_, decideLater, cause) => {
+    const store = atTime(NOW);
+    const decide = limiterOf([{ name: "live", limit: 1, window: "1m" }, trial], {
+      ...store,
+      async decide([live = []], now) {
+        const { groups } = await store.decide([live], now);
+        const later = decideLater();
+        later.catch(() => {});
+        return { now: NOW, groups: [...groups, { admitted: false, tallies: [], later }] };
+      },
+    });
+    for (const outcome of ["allowed", "limited"]) {
+      const decision = await decide();
+      expect(decision.outcome).toBe(outcome);
+      const shadow = "shadow" in decision ? await Promise.all(decision.shadow) : [];
+      expect(shadow.flat()).toMatchObject([{ policy: "trial", cause }]);
+      expect(JSON.stringify(shadow)).not.toContain("secret");
+    }
+  });
+
+  it("that is decided later says later when it would have denied", async () => {
+    const store = atTime(NOW);
+    const decide = limiterOf([{ name: "live", limit: 1, window: "1m" }, trial], {
+      ...store,
+      async decide([live = [], shadow = []], now) {
+        const { groups } = await store.decide([live], now);
+        const later = store.decide([shadow], now);
+        return { now: NOW, groups: [...groups, { admitted: false, tallies: [], later }] };
+      },
+    });
+    const results = [];
+    for (let request = 0; request < 2; request++) {
+      const decision = await decide();
+      results.push("shadow" in decision && (await Promise.all(decision.shadow)).flat());
+    }
+    expect(results).toMatchObject([[], [{ policy: "trial", violated: true }]]);
+  });
+
+  it("is charged for a response by a call of its own, which no enforced rule fails with", async () => {
+    const later = { limit: 5, window: "1m", count: { status: [401] } } as const;
+    const store = atTime(NOW);
+    const config = defineConfig({
+      rules: [
+        { name: "trial", mode: "shadow", ...later },
+        { name: "live", ...later },
+      ],
+    });
+    const limiter = createLimiter(config, {
+      ...store,
+      async adjust(counters, now) {
+        if (counters.some(({ key }) => key.includes("trial"))) return new Promise(() => {});
+        return store.adjust(counters, now);
+      },
+    });
+    const response = { status: 401, headers: new Headers() };
+    expect(await limiter.settle(subjectsOf(config), response)).toMatchObject([
+      { policy: "live", remaining: 4 },
+    ]);
+  });
+
   it("lets undecided requests pass, however it would treat them when enforced", async () => {
     const decide = limiterOf(
       [{ ...trial, onError: "closed" }],

@@ -3,6 +3,7 @@ import type { Counter } from "../../../src/engine/fixed-window.ts";
 import { denialCache, MAX_AGE_MS } from "../../../src/stores/denial-cache.ts";
 import { memoryStore } from "../../../src/stores/memory.ts";
 import type { GroupAnswer, Store } from "../../../src/stores/store.ts";
+import { StoreError } from "../../../src/stores/store-error.ts";
 import { counter } from "../../suite/counters.ts";
 import { HOUR, NOW } from "../../suite/driver.ts";
 
@@ -593,5 +594,64 @@ describe("the cache", () => {
     asked.mockRejectedValueOnce(new Error("away"));
     await expect(ask(quota)).rejects.toThrow("away");
     expect((await ask(quota)).admitted).toBe(false);
+  });
+});
+
+describe("while the store is away", () => {
+  const away = new StoreError("unreachable", "away");
+
+  it("a remembered denial stands though another key of the group is new", async () => {
+    const { asked, ask, fill } = setUp();
+    const full = counter();
+    await fill(full);
+    await ask(full);
+    asked.mockRejectedValue(away);
+    expect(await ask(counter(), full)).toEqual({
+      admitted: false,
+      isRemembered: true,
+      tallies: [undefined, { count: 5, resetMs: 60_000, banMs: 0 }],
+    });
+    await expect(ask(counter())).rejects.toBe(away);
+    at(MAX_AGE_MS);
+    await expect(ask(counter(), full)).rejects.toBe(away);
+  });
+
+  it("it stands though only the store could begin a ban, on either of them", async () => {
+    const { asked, ask, fill } = setUp();
+    const full = counter();
+    await fill(full);
+    await ask(full);
+    asked.mockRejectedValue(away);
+    expect(await ask(full, counter({ banMs: 1000 }))).toMatchObject({ admitted: false });
+    expect(await ask({ ...full, banMs: 1000 })).toMatchObject({ admitted: false });
+  });
+
+  it("an enforced denial stands, and a shadow group beside it is undecided; not the reverse", async () => {
+    const { asked, store, ask, fill } = setUp();
+    const [full, trial] = [counter(), counter({ shadow: true })];
+    await fill(full);
+    await fill(trial);
+    await ask(full);
+    await ask(trial);
+    asked.mockRejectedValue(away);
+    const other = counter({ shadow: true });
+    const { groups } = await store.decide([[counter(), full], [other], [trial]]);
+    expect(groups.map(({ later, isRemembered }) => [isRemembered, later !== undefined])).toEqual([
+      [true, false],
+      [undefined, true],
+      [true, false],
+    ]);
+    await expect(groups[1]?.later).rejects.toBe(away);
+    await expect(store.decide([[counter()], [trial]])).rejects.toBe(away);
+  });
+
+  it("nobody reads a counter from memory, and what still fits is not denied", async () => {
+    const { asked, ask, adjustElsewhere } = setUp();
+    const quota = counter();
+    await adjustElsewhere([{ ...quota, cost: 3 }]);
+    await ask({ ...quota, cost: 3 });
+    asked.mockRejectedValue(away);
+    await expect(ask({ ...quota, cost: 0 })).rejects.toBe(away);
+    await expect(ask({ ...quota, cost: 2 }, counter())).rejects.toBe(away);
   });
 });

@@ -77,13 +77,13 @@ describe("what has not been used for five seconds", () => {
     },
   );
 
-  it("of many counters is given back two at a time", async () => {
+  it("of many counters is given back eight at a time", async () => {
     const { stockUp, ask, asked, givenBack } = setUp();
-    for (let client = 0; client < 5; client++) await stockUp(counter(), 3);
+    for (let client = 0; client < 20; client++) await stockUp(counter(), 3);
     at(IDLE_MS);
     asked.mockClear();
     for (let request = 0; request < 4; request++) await ask(counter());
-    expect(givenBack().map(({ length }) => length)).toEqual([2, 2, 1, 0]);
+    expect(givenBack().map(({ length }) => length)).toEqual([8, 8, 4, 0]);
   });
 
   it("is tried to be given back once: a failure loses it, and is no request too many", async () => {
@@ -103,13 +103,13 @@ describe("what has not been used for five seconds", () => {
 
 describe("what is given up", () => {
   /** Leases of so many counters, all of which are asked for at another limit in one call. */
-  async function giveUp(count: number) {
+  async function giveUp(count: number, requests = 12) {
     const isolate = setUp();
     const quotas = Array.from({ length: count }, () => counter());
     for (const quota of quotas) await isolate.stockUp(quota, 2);
     isolate.asked.mockClear();
     await isolate.store.decide(quotas.map((quota) => [{ ...quota, ceiling: 999 }]));
-    for (let request = 0; request < 12; request++) await isolate.ask(counter());
+    for (let request = 0; request < requests; request++) await isolate.ask(counter());
     return isolate.givenBack().map(({ length }) => length);
   }
 
@@ -117,8 +117,8 @@ describe("what is given up", () => {
     expect((await giveUp(20)).slice(0, 4)).toEqual([8, 8, 4, 0]);
   });
 
-  it("is lost of more than 64, who wait already", async () => {
-    expect(await giveUp(70)).toEqual([...Array(8).fill(8), ...Array(5).fill(0)]);
+  it("is lost of more than 1,024 counters that wait already", async () => {
+    expect(await giveUp(1030, 130)).toEqual([...Array(128).fill(8), ...Array(3).fill(0)]);
   });
 
   it("goes back when a lease is evicted", async () => {

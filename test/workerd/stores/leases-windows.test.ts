@@ -1,6 +1,7 @@
 import { describe, expect, it, vi } from "vitest";
 import { leases } from "../../../src/stores/leases.ts";
 import { memoryStore } from "../../../src/stores/memory.ts";
+import type { Store } from "../../../src/stores/store.ts";
 import { HOUR, NOW } from "../../suite/driver.ts";
 import {
   at,
@@ -125,19 +126,71 @@ describe("a window's end", () => {
 });
 
 describe("a clock that goes back", () => {
-  it("behind what is known leaves it for later", async () => {
-    const { stockUp, ask, asked, callsOf, blocks } = setUp();
+  it("ends every lease, whose end is known by that clock, and gives its quota back", async () => {
+    const { stockUp, ask, asked, callsOf, blocks, givenBack, charged } = setUp();
     const quota = counter({ windowMs: HOUR });
     at(20_000);
-    await stockUp(quota, 5);
-    at(10_000);
+    const sent = await stockUp(quota, 5);
+    at(19_999);
     asked.mockClear();
-    // A moment that the store may not have been at yet: asked, without a block.
-    await ask(quota);
+    expect(await callsOf(() => ask(quota))).toBe(1);
     expect(blocks()).toEqual([undefined]);
-    at(20_000);
+    expect(givenBack().flat()).toHaveLength(1);
+    expect(await charged(quota)).toBe(sent + 1);
+    await stockUp(quota, 5);
     expect(await callsOf(() => ask(quota))).toBe(0);
   });
+
+  it("while a block is under way gives that block back", async () => {
+    const isolate = setUp();
+    const quota = counter({ windowMs: HOUR, limit: 100 });
+    at(20_000);
+    const before = await isolate.admitted(15, quota);
+    const sent = before + (await isolate.useUp(quota));
+    const { release } = holdNext(isolate);
+    const first = isolate.ask(quota);
+    await settle();
+    at(10_000);
+    release();
+    expect((await first).admitted).toBe(true);
+    await isolate.ask(counter());
+    expect(await isolate.charged(quota)).toBe(sent + 1);
+  });
+
+  it.each([1, 1000, 4000, 9000, 20_000, 40_000])(
+    "by %i ms admits no request too many",
+    async (backMs) => {
+      const memory = memoryStore();
+      /** The store's clock goes on. Ours is behind it by so much, from the step on. */
+      let behindMs = 0;
+      const storeNow = () => Date.now() + behindMs;
+      const isolate = leases(
+        { ...memory, decide: (groups, _, unused) => memory.decide(groups, storeNow(), unused) },
+        { timeoutMs: TIMEOUT_MS, background: (task) => void task },
+      );
+      const quota = counter({ limit: 51 });
+      const send = async (requests: number) => {
+        let count = 0;
+        for (let request = 0; request < requests; request++) {
+          if ((await isolate.decide([[quota]])).groups[0]?.admitted) count++;
+        }
+        return count;
+      };
+      // Until four are leased, of which two are used a while later.
+      const countOf = async (store: Store) =>
+        (await store.decide([[{ ...quota, cost: 0 }]])).groups[0]?.tallies[0]?.count as number;
+      while ((await countOf(memory)) - (await countOf(isolate)) < 4) await send(1);
+      at(45_000);
+      await send(1);
+      behindMs = backMs;
+      at(45_000 - backMs);
+      await send(1);
+      // Just into the store's next window, in which another isolate uses half of the limit.
+      vi.setSystemTime(NOW + MINUTE - backMs);
+      await memory.adjust([{ ...quota, cost: 25 }], storeNow());
+      expect(await send(200)).toBe(26);
+    },
+  );
 
   it("into the window before admits no more than its limit, nor than the next one's", async () => {
     const { store } = setUp();

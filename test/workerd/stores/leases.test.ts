@@ -159,7 +159,7 @@ describe("another tier of a client", () => {
     expect(await admitted(999, pro)).toBe(990);
   });
 
-  it("does not use a block either that was under way for the first", async () => {
+  it("does not use a block that was under way for the first: it goes back to the store", async () => {
     const isolate = setUp();
     const pro = counter({ limit: 1000 });
     const free = { ...pro, limit: 10, ceiling: 10 };
@@ -172,7 +172,8 @@ describe("another tier of a client", () => {
     expect((await isolate.ask(free)).admitted).toBe(false);
     release();
     expect((await first).admitted).toBe(true);
-    expect(await isolate.admitted(99, free)).toBe(0);
+    expect(await isolate.admitted(99, free)).toBe(9);
+    expect(await isolate.charged(pro)).toBe(10);
   });
 
   it("has nothing put back that was taken for the first", async () => {

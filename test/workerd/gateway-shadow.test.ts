@@ -1,0 +1,93 @@
+import { createExecutionContext, waitOnExecutionContext } from "cloudflare:test";
+import { env } from "cloudflare:workers";
+import { afterEach, describe, expect, it, vi } from "vitest";
+import { type ConfigInput, defineConfig } from "../../src/config/index.ts";
+import { weir } from "../../src/index.ts";
+
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+type Keys = NonNullable<Parameters<typeof weir>[1]>["keys"];
+
+const live = { name: "live", limit: 2, window: "1h" } as const;
+const trial = {
+  name: "trial",
+  key: "custom:user",
+  limit: 1,
+  window: "1h",
+  mode: "shadow",
+} as const;
+
+const DENIED_TWICE = Array(2).fill({ weir: "shadow-denied", policy: "trial" });
+
+/** A Worker on Durable Objects, and what it answers and logs. */
+function worker(rules: ConfigInput["rules"], keys: Keys, options: Partial<ConfigInput> = {}) {
+  vi.spyOn(globalThis, "fetch").mockImplementation(async () => new Response());
+  const lines: Record<string, unknown>[] = [];
+  for (const level of ["log", "error"] as const) {
+    vi.spyOn(console, level).mockImplementation((line) => void lines.push(JSON.parse(line)));
+  }
+  const prefix = crypto.randomUUID();
+  const config = defineConfig({ store: "durable-object", prefix, ...options, rules });
+  const { fetch } = weir(config, { ...(keys && { keys }) });
+  async function send() {
+    const ctx = createExecutionContext();
+    const request = new Request("https://api.example.com/", {
+      headers: { "cf-connecting-ip": "203.0.113.7" },
+    });
+    const response = await fetch(request as never, { COUNTERS: env.COUNTERS }, ctx);
+    return { response, ctx };
+  }
+  return { send, lines };
+}
+
+describe("a rule in shadow mode whose key function", () => {
+  it("never answers neither delays nor fails an enforced rule", async () => {
+    const { send, lines } = worker([live, trial], { user: () => new Promise<never>(() => {}) });
+    const statuses = [];
+    for (let request = 0; request < 3; request++) statuses.push((await send()).response.status);
+    expect(statuses).toEqual([200, 200, 429]);
+    expect(lines).toEqual([]);
+  });
+
+  it("is slow is decided when it answers", async () => {
+    let answer = (_: string) => {};
+    const { send, lines } = worker([live, trial], {
+      user: () => new Promise<string>((resolve) => (answer = resolve)),
+    });
+    for (const status of [200, 200, 429]) {
+      const { response, ctx } = await send();
+      expect(response.status).toBe(status);
+      answer("alice");
+      await waitOnExecutionContext(ctx);
+    }
+    await vi.waitFor(() => expect(lines).toEqual(DENIED_TWICE));
+  });
+});
+
+describe("a rule in shadow mode with another key", () => {
+  it("is decided in an object of its own, and reported though nobody waits for it", async () => {
+    const { send, lines } = worker([live, trial], { user: () => "alice" });
+    for (const status of [200, 200, 429]) {
+      const { response, ctx } = await send();
+      expect(response.status).toBe(status);
+      await waitOnExecutionContext(ctx);
+    }
+    await vi.waitFor(() => expect(lines).toEqual(DENIED_TWICE));
+  });
+});
+
+describe("a rule that is charged for the response", () => {
+  it("is charged though the decision took as long as both may take", async () => {
+    const counted = { ...live, key: "custom:user", count: { status: [200] } };
+    const user = () => scheduler.wait(400).then(() => "alice");
+    const { send, lines } = worker([counted], { user }, { timeoutMs: 400 });
+    for (const status of [200, 200, 429]) {
+      const { response, ctx } = await send();
+      expect(response.status).toBe(status);
+      await waitOnExecutionContext(ctx);
+    }
+    expect(lines).toEqual([]);
+  });
+});
