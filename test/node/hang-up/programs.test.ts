@@ -1,0 +1,126 @@
+import { randomUUID } from "node:crypto";
+import { setTimeout as delay } from "node:timers/promises";
+import { afterAll, beforeAll, describe, expect, inject, it, vi } from "vitest";
+import { type FaultyRest, startFaultyRest } from "../../../dev/faulty-rest.ts";
+import type {} from "../../../dev/provided-redis.ts";
+import type { ConfigInput } from "../../../src/config/index.ts";
+import { send } from "../support/client.ts";
+import { hangUp, WAYS_TO_HANG_UP } from "../support/hang-up.ts";
+import { limitsOf } from "../support/quota-fields.ts";
+import { type RunningWorker, startWorker } from "../support/worker.ts";
+
+const LIMIT = 1000;
+const CUTS = 10;
+/** How long Redis and the app take each: longer than those that hang up stay. */
+const SLOW_MS = 40;
+
+const CONFIG: ConfigInput = {
+  prefix: `cut-${randomUUID()}`,
+  timeoutMs: 5000,
+  rules: [
+    {
+      name: "failed",
+      match: { paths: ["/login"] },
+      limit: LIMIT,
+      window: "52w",
+      count: { status: [401] },
+    },
+    {
+      name: "called",
+      match: { paths: ["/never"] },
+      key: "header:x-key",
+      limit: LIMIT,
+      window: "52w",
+    },
+  ],
+};
+
+/** An app behind the middleware, and a caller of the service over RPC, in one Worker. */
+const MAIN = `
+  import { CounterObject, defineConfig, Hono, rateLimit, WeirService } from "./weir.mjs";
+  const config = defineConfig(${JSON.stringify(CONFIG)});
+  const app = new Hono();
+  let handled = 0;
+  app.use(rateLimit(config));
+  app.post("/login", async (c) => {
+    await scheduler.wait(${SLOW_MS});
+    handled += 1;
+    return c.text("no", 401);
+  });
+  app.get("/login", (c) => c.json(handled));
+  app.get("/limits/:method/:key", async (c) => {
+    const { method, key } = c.req.param();
+    const limits = c.executionCtx.exports.Limits;
+    if (method === "take") return c.json(await limits.limit("called", { key }));
+    if (method === "give") return c.json(await limits.limit("called", { key, cost: -3 }));
+    if (method === "reset") return c.json((await limits.reset("called", { key })) ?? null);
+    return c.json(await limits.getValue("called", { key }));
+  });
+  export class Limits extends WeirService { config = config; }
+  export { CounterObject };
+  export default app;
+`;
+
+let rest: FaultyRest;
+let worker: RunningWorker;
+
+beforeAll(async () => {
+  rest = await startFaultyRest(inject("redis"));
+  const vars = { UPSTASH_REDIS_REST_URL: rest.url, UPSTASH_REDIS_REST_TOKEN: rest.token };
+  worker = await startWorker({ config: CONFIG, main: MAIN, vars });
+  await rest.inject({ answer: (_request, _response, pass) => setTimeout(pass, SLOW_MS) });
+});
+
+afterAll(async () => {
+  await worker.stop();
+  await rest.stop();
+});
+
+async function get<Result>(path: string): Promise<Result> {
+  return JSON.parse(`${(await send(worker.url, path)).body}`);
+}
+
+/** Until Redis is called. */
+async function nextCall(): Promise<void> {
+  const before = rest.calls();
+  while (rest.calls() === before) await delay(1);
+}
+
+const left = async (key: string) =>
+  (await get<{ remaining: number }[]>(`/limits/value/${key}`))[0]?.remaining;
+
+describe.each(WAYS_TO_HANG_UP)("when the client goes by %s", (way) => {
+  it.each([
+    ["while it is decided", SLOW_MS / 2],
+    ["while the app works", SLOW_MS * 1.5],
+    ["while it is charged", SLOW_MS * 2.5],
+  ])("the middleware charges for what the app does: %s", async (_, when) => {
+    const headers = { "CF-Connecting-IP": `198.51.100.${Math.round(when)}`, "X-Way": way };
+    if (way === "end") headers["CF-Connecting-IP"] = `198.51.101.${Math.round(when)}`;
+    const before = await get<number>("/login");
+    const cut = { method: "POST", path: "/login", headers };
+    for (let times = 0; times < CUTS; times++) await hangUp(worker.url, cut, { way, when });
+    await vi.waitFor(async () => {
+      const answer = await send(worker.url, "/login", { headers });
+      const done = JSON.parse(`${answer.body}`) - before;
+      // Where the machine is busy, some were cut before they were read.
+      expect(done).toBeGreaterThan(0);
+      expect(limitsOf(answer.headers)[0]?.r).toBe(LIMIT - done);
+    }, 5000);
+    expect(worker.logs()).toEqual([]);
+  });
+
+  it.each<[string, string, number]>([
+    ["takes what was asked for", "take", LIMIT - 11],
+    ["gives back what was given back", "give", LIMIT - 7],
+    ["resets who was to be reset", "reset", LIMIT],
+  ])("the service %s", async (_, method, rest) => {
+    const key = randomUUID();
+    for (let times = 0; times < 10; times++) await send(worker.url, `/limits/take/${key}`);
+    const cut = { path: `/limits/${method}/${key}` };
+    // Quota that this isolate has leased is taken without a call.
+    await hangUp(worker.url, cut, { way, when: Promise.race([nextCall(), delay(500)]) });
+    await vi.waitFor(async () => expect(await left(key)).toBe(rest), 5000);
+    expect(worker.logs()).toEqual([]);
+  });
+});
