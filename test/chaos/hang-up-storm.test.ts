@@ -1,0 +1,235 @@
+import { randomUUID } from "node:crypto";
+import { setTimeout as delay } from "node:timers/promises";
+import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
+import { type FaultyRest, startFaultyRest } from "../../dev/faulty-rest.ts";
+import type {} from "../../dev/provided-redis.ts";
+import type { ConfigInput } from "../../src/config/index.ts";
+import { type Answer, send } from "../node/support/client.ts";
+import { hangUp, type Way } from "../node/support/hang-up.ts";
+import { type Origin, startOrigin } from "../node/support/origin.ts";
+import { limitsOf } from "../node/support/quota-fields.ts";
+import { type RunningWorker, startWorker } from "../node/support/worker.ts";
+
+const SEED = 20_261_121;
+const CUTS = 1000;
+/** Cut requests under way at a time. */
+const AT_ONCE = 12;
+/** The longest that a client stays, as a part of what an answer takes: some get theirs. */
+const STAYS = 1.3;
+const LATENCY_MS = 10;
+
+const CUTTERS = addresses("198.51.100", 6);
+const HONEST = addresses("203.0.113", 4);
+const ALL = [...CUTTERS, ...HONEST];
+
+/** Limits that are used up in the course of the storm, but for those by the response. */
+const LIMITS = { client: 25, everyone: 150, leased: 120, failed: 5000 };
+const window = "52w";
+const onError = "closed";
+const RULES: ConfigInput["rules"] = [
+  { name: "client", match: { paths: ["/pair"] }, limit: LIMITS.client, window, onError },
+  {
+    name: "everyone",
+    match: { paths: ["/pair"] },
+    key: "global",
+    limit: LIMITS.everyone,
+    window,
+    onError,
+  },
+  { name: "leased", match: { paths: ["/leased"] }, limit: LIMITS.leased, window, onError },
+  {
+    name: "failed",
+    match: { paths: ["/failed"] },
+    limit: LIMITS.failed,
+    window,
+    onError,
+    count: { status: [401] },
+  },
+];
+const PATHS = ["/pair", "/leased", "/failed"] as const;
+
+let origin: Origin;
+let rest: FaultyRest;
+
+beforeAll(async () => {
+  origin = await startOrigin();
+  origin.on("/failed", (_, response) => setTimeout(() => response.writeHead(401).end(), 5));
+  rest = await startFaultyRest(inject("redis"));
+  await rest.inject({ answer: (_request, _response, pass) => setTimeout(pass, LATENCY_MS) });
+});
+
+afterAll(async () => {
+  await rest.stop();
+  await origin.stop();
+});
+
+function addresses(network: string, count: number): string[] {
+  return Array.from({ length: count }, (_, index) => `${network}.${index + 1}`);
+}
+
+/** Numbers from 0 to 1 by a linear congruence: the same ones in each run. */
+function randomOf(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state * 1_664_525 + 1_013_904_223) % 2 ** 32;
+    return state / 2 ** 32;
+  };
+}
+
+function pick<Value>(values: readonly Value[], random: () => number): Value {
+  return values[Math.floor(random() * values.length)] as Value;
+}
+
+describe.each(["upstash", "durable-object"] as const)("a storm of hang-ups over %s", (store) => {
+  let worker: RunningWorker;
+  /** What the origin had seen before. */
+  let seenBefore = 0;
+  /** Requests that were cut, by path and client. */
+  const cut = new Map<string, number>();
+  /** Answers to clients that stay, by path and client. */
+  const answers = new Map<string, Answer[]>();
+
+  beforeAll(async () => {
+    seenBefore = origin.received.length;
+    const vars = { UPSTASH_REDIS_REST_URL: rest.url, UPSTASH_REDIS_REST_TOKEN: rest.token };
+    worker = await startWorker({
+      config: { store, rules: RULES, timeoutMs: 10_000, prefix: `storm-${randomUUID()}` },
+      vars: { ORIGIN_URL: origin.url, ...(store === "upstash" && vars) },
+    });
+    await storm();
+  }, 60_000);
+
+  afterAll(() => worker.stop());
+
+  async function see(path: string, client: string): Promise<Answer> {
+    const headers = { "CF-Connecting-IP": client };
+    const answer = await send(worker.url, path, { headers });
+    const own = answers.get(path + client) ?? [];
+    answers.set(path + client, [...own, answer]);
+    return answer;
+  }
+
+  /** What an answer takes at the median while as many are under way, which depends on the machine. */
+  async function answerMs(): Promise<number> {
+    const tookMs: number[] = [];
+    const path = "/no-rule";
+    async function asking(): Promise<void> {
+      for (let times = 0; times < 5; times++) {
+        const sentAt = performance.now();
+        await Promise.all([send(worker.url, path), send(worker.url, "/failed")]);
+        tookMs.push(performance.now() - sentAt);
+      }
+    }
+    await Promise.all(Array.from({ length: AT_ONCE / 2 }, asking));
+    return tookMs.toSorted((a, b) => a - b)[tookMs.length / 2] as number;
+  }
+
+  async function storm(): Promise<void> {
+    const random = randomOf(SEED);
+    const usualMs = await answerMs();
+    let left = CUTS;
+    async function cutting(): Promise<void> {
+      while (left-- > 0) {
+        const [path, client] = [pick(PATHS, random), pick(CUTTERS, random)];
+        const way: Way = random() < 0.7 ? "reset" : "end";
+        cut.set(path + client, (cut.get(path + client) ?? 0) + 1);
+        const headers = { "CF-Connecting-IP": client };
+        const when = random() * usualMs * STAYS;
+        // No faster than answers come: this is not about a machine that has too much to do.
+        await Promise.all([hangUp(worker.url, { path, headers }, { way, when }), delay(usualMs)]);
+      }
+    }
+    let isOver = false;
+    const honest = HONEST.map(async (client) => {
+      while (!isOver) for (const path of PATHS) await see(path, client);
+    });
+    await Promise.all(Array.from({ length: AT_ONCE }, cutting));
+    isOver = true;
+    await Promise.all(honest);
+    // What was cut last runs to its end: one whole decision of the same kind after it.
+    for (const path of PATHS) await see(path, HONEST[0] as string);
+  }
+
+  /** Requests for a path that reached the origin. */
+  function worked(path: string, client?: string): number {
+    return origin.received.slice(seenBefore).filter(({ url, headers }) => {
+      return url === path && (client === undefined || headers["cf-connecting-ip"] === client);
+    }).length;
+  }
+
+  const admitted = (path: string, client: string) =>
+    (answers.get(path + client) ?? []).filter(({ status }) => status !== 429).length;
+
+  /** What has been used of each of a path's quotas, as one more request shows. */
+  async function used(path: string, client: string): Promise<Record<string, number>> {
+    const { headers, status } = await see(path, client);
+    const own = status === 429 || path === "/failed" ? 0 : 1;
+    return Object.fromEntries(
+      limitsOf(headers).map(({ name, r }) => {
+        return [name, LIMITS[name as keyof typeof LIMITS] - Number(r) - own];
+      }),
+    );
+  }
+
+  it("lets nobody have more than the limit", () => {
+    for (const client of ALL) {
+      expect(worked("/pair", client)).toBeLessThanOrEqual(LIMITS.client);
+      expect(worked("/leased", client)).toBeLessThanOrEqual(LIMITS.leased);
+    }
+    expect(worked("/pair")).toBeLessThanOrEqual(LIMITS.everyone);
+  });
+
+  it("leaves no honest client undecided, and denies none that has quota left", async () => {
+    const all = HONEST.flatMap((client) =>
+      PATHS.flatMap((path) => answers.get(path + client) ?? []),
+    );
+    expect(all.length).toBeGreaterThan(100);
+    for (const { status, headers } of all) {
+      expect([200, 401, 429]).toContain(status);
+      expect(headers.ratelimit).toBeDefined();
+    }
+    for (const client of HONEST) {
+      const sent = (answers.get(`/leased${client}`) ?? []).length;
+      expect(admitted("/leased", client)).toBe(Math.min(sent, LIMITS.leased));
+    }
+  });
+
+  it("burns no quota but what the requests that were cut had taken", async () => {
+    let taken = 0;
+    let everyone = 0;
+    for (const client of ALL) {
+      const before = admitted("/pair", client);
+      const pair = await used("/pair", client);
+      const most = (cut.get(`/pair${client}`) ?? 0) + before;
+      expect(pair.client).toBeLessThanOrEqual(Math.min(most, LIMITS.client));
+      if (HONEST.includes(client)) expect(pair.client).toBe(before);
+      everyone = pair.everyone as number;
+      taken += pair.client as number;
+    }
+    // Each request took of both or of none; those that `used` sent are among the later ones' clients.
+    const probes = ALL.slice(0, -1).filter((client) => lastWasAdmitted("/pair", client)).length;
+    expect(everyone).toBe(taken + probes);
+    for (const client of ALL) {
+      const before = admitted("/leased", client);
+      const { leased } = await used("/leased", client);
+      const most = (cut.get(`/leased${client}`) ?? 0) + before;
+      expect(leased).toBeLessThanOrEqual(Math.min(most, LIMITS.leased));
+      if (HONEST.includes(client)) expect(leased).toBe(before);
+    }
+  });
+
+  function lastWasAdmitted(path: string, client: string): boolean {
+    return answers.get(path + client)?.at(-1)?.status === 200;
+  }
+
+  it("charges for each response that the origin made", async () => {
+    for (const client of ALL) {
+      const { failed } = await used("/failed", client);
+      expect(failed).toBe(worked("/failed", client));
+    }
+  });
+
+  it("leaves no line in the log", () => {
+    expect(worker.logs()).toEqual([]);
+  });
+});
