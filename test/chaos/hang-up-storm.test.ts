@@ -183,7 +183,8 @@ describe.each(["upstash", "durable-object"] as const)("a storm of hang-ups over 
     const all = HONEST.flatMap((client) =>
       PATHS.flatMap((path) => answers.get(path + client) ?? []),
     );
-    expect(all.length).toBeGreaterThan(100);
+    // Each has been there once at least for each path, before the storm was over.
+    expect(all.length).toBeGreaterThanOrEqual(HONEST.length * PATHS.length);
     for (const { status, headers } of all) {
       expect([200, 401, 429]).toContain(status);
       expect(headers.ratelimit).toBeDefined();

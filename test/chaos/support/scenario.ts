@@ -1,6 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { FAILURES_TO_OPEN } from "../../../src/stores/circuit.ts";
 import { type Answer, send } from "../../node/support/client.ts";
+import { besideControl } from "../../node/support/control.ts";
 import type { Fault } from "./fault.ts";
 import { LIMIT, PATHS } from "./rules.ts";
 
@@ -20,6 +21,8 @@ export type Observed = {
   before: Seen[];
   /** While the breaker was closed: each path once, as many as it takes to open it. */
   atFirst: Record<"open" | "closed" | "local" | "closedOverLocal" | "localOverOpen", Seen>;
+  /** What the slowest request without a rule took in that time, in milliseconds. */
+  controlMs: number;
   /** While it was open. */
   then: Record<"open" | "closed" | "local", Seen[]>;
   /** What a decision added at the median while it was open, in milliseconds. */
@@ -58,11 +61,20 @@ export async function observe<Stage>(
   }
   try {
     await fault.begin(stage);
-    const [open, closed, local, closedOverLocal, localOverOpen] = (await Promise.all(
-      [PATHS.open, PATHS.closed, PATHS.local, PATHS.closedOverLocal, PATHS.localOverOpen]
-        .slice(0, FAILURES_TO_OPEN)
-        .map((path) => see(url, path, newClient())),
-    )) as [Seen, Seen, Seen, Seen, Seen];
+    const { result: first, controlMs } = await besideControl(url, PATHS.free, () =>
+      Promise.all(
+        [PATHS.open, PATHS.closed, PATHS.local, PATHS.closedOverLocal, PATHS.localOverOpen]
+          .slice(0, FAILURES_TO_OPEN)
+          .map((path) => see(url, path, newClient())),
+      ),
+    );
+    const [open, closed, local, closedOverLocal, localOverOpen] = first as [
+      Seen,
+      Seen,
+      Seen,
+      Seen,
+      Seen,
+    ];
     const { addedMs, ...then } = await whileOpen(url);
     await end();
     const recoveredMs = await recovery(url);
@@ -70,6 +82,7 @@ export async function observe<Stage>(
     return {
       before,
       atFirst: { open, closed, local, closedOverLocal, localOverOpen },
+      controlMs,
       then,
       addedMs,
       recoveredMs,
@@ -146,7 +159,7 @@ async function settled(read: () => readonly string[]): Promise<string[]> {
   return [...lines];
 }
 
-function median(values: readonly number[]): number {
+export function median(values: readonly number[]): number {
   const sorted = values.toSorted((a, b) => a - b);
   return sorted[Math.floor(sorted.length / 2)] as number;
 }

@@ -3,11 +3,12 @@ import { startRedis } from "../../../dev/redis.ts";
 import { startUpstashRest } from "../../../dev/upstash-rest.ts";
 import type { ConfigInput } from "../../../src/config/index.ts";
 import { send } from "../support/client.ts";
+import { besideControl } from "../support/control.ts";
 import { closedPort, type Handler, type Origin, startOrigin } from "../support/origin.ts";
 import { awayFromWindowEdge } from "../support/window-edge.ts";
 import { type RunningWorker, startWorker } from "../support/worker.ts";
 
-const TIMEOUT_MS = 250;
+const TIMEOUT_MS = 600;
 /**
  * What a request may take beyond the deadline, on a machine that has other things to do. Less than
  * the 4.3 s for which Upstash's client would go on trying if it were left to.
@@ -62,10 +63,16 @@ function sendTo(path: string) {
 
 /** Sends one request to each path at once, and checks all that is promised of an undecided one. */
 async function expectUndecided() {
+  // An isolate's first request takes longer than others.
+  await send(worker.url, "/free");
   const sentAt = performance.now();
   const paths = ["/open", "/closed", "/both", "/trial"];
-  const answers = await Promise.all(paths.map(sendTo));
-  expect(performance.now() - sentAt).toBeLessThan(TIMEOUT_MS + MARGIN_MS);
+  const { result, controlMs } = await besideControl(worker.url, "/free", async () => {
+    const answers = await Promise.all(paths.map(sendTo));
+    return { answers, tookMs: performance.now() - sentAt };
+  });
+  const { answers, tookMs } = result;
+  expect(tookMs).toBeLessThan(TIMEOUT_MS + MARGIN_MS + controlMs);
 
   expect(answers.map(({ status }) => status)).toEqual([200, 503, 503, 200]);
   for (const { status, headers, body } of answers) {
