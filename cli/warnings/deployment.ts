@@ -5,12 +5,16 @@ import type { Warning } from "./warning.ts";
 
 /** What in wrangler's configuration leaves a way around the rules. */
 export function deploymentWarnings(config: Config, deployment: Deployment): Warning[] {
-  const { place, workersDev, previewUrls, cache, compatibilityFlags } = deployment;
+  const { place, routes, workersDev, previewUrls, cache, compatibilityFlags } = deployment;
+  // Left out, it is on where there is no route; and preview URLs that are left out follow it.
+  const answersOnWorkersDev = workersDev ?? routes.length === 0;
+  const andPreviews = previewUrls === undefined ? ", and on a URL for each version uploaded" : "";
+  const why = workersDev === undefined ? ", since neither that is set nor a route" : "";
   const warnings: (Warning | false)[] = [
-    workersDev === true && {
+    answersOnWorkersDev && {
       code: "workers-dev",
       where: place("workers_dev"),
-      what: "Weir also answers on workers.dev, where neither the zone's firewall nor rules with hosts hold",
+      what: `Weir also answers on workers.dev${andPreviews}${why}: neither the zone's firewall nor rules with hosts hold there`,
       advice: "Set workers_dev = false",
     },
     previewUrls === true && {

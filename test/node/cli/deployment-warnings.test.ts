@@ -20,6 +20,7 @@ async function codes(wrangler: string, match: object = {}): Promise<string[]> {
   return (await warnings(wrangler, match)).map(({ code }) => code);
 }
 
+const OFF = "workers_dev = false\n";
 const routes = (...patterns: string[]) => `routes = ${JSON.stringify(patterns)}\n`;
 
 // It takes longer to load than a test may.
@@ -31,13 +32,18 @@ describe("a configuration of wrangler's", () => {
   test.each([
     ["workers_dev = true\n", ["workers-dev"]],
     ["workers_dev = false\n", []],
-    ["", []],
-    ["preview_urls = true\n", ["preview-urls"]],
-    ["preview_urls = false\n", []],
-    ["[cache]\nenabled = true\n", ["workers-cache"]],
-    ["[cache]\nenabled = false\n", []],
-    ['compatibility_flags = ["global_fetch_strictly_public"]\n', ["strictly-public-fetch"]],
-    ['compatibility_flags = ["no_nodejs_compat"]\n', []],
+    // Where it is left out, wrangler turns it on if there is no route.
+    ["", ["workers-dev"]],
+    ["routes = []\n", ["workers-dev"]],
+    [`workers_dev = true\n${routes("api.example.com/*")}`, ["workers-dev"]],
+    ["preview_urls = true\n", ["workers-dev", "preview-urls"]],
+    ["preview_urls = false\n", ["workers-dev"]],
+    [`${OFF}preview_urls = true\n`, ["preview-urls"]],
+    [`${OFF}preview_urls = false\n`, []],
+    [`${OFF}[cache]\nenabled = true\n`, ["workers-cache"]],
+    [`${OFF}[cache]\nenabled = false\n`, []],
+    [`${OFF}compatibility_flags = ["global_fetch_strictly_public"]\n`, ["strictly-public-fetch"]],
+    [`${OFF}compatibility_flags = ["no_nodejs_compat"]\n`, []],
     [routes("api.example.com/*"), []],
     [routes("*.example.com/*", "example.com/*"), []],
     [routes("*example.com/*"), ["route-any-prefix"]],
@@ -96,6 +102,26 @@ describe("a configuration of wrangler's", () => {
     expect(found).toMatchObject([
       { code: "workers-dev", where: "wrangler.toml, env.staging: workers_dev" },
     ]);
+  });
+
+  test.each([
+    // Each environment has its own routes and workers_dev, or those of the top.
+    [`${OFF}[env.staging]\n`, []],
+    [`${routes("api.example.com/*")}[env.staging]\n`, []],
+    [`${routes("api.example.com/*")}[env.staging]\nroutes = []\n`, ["env.staging"]],
+    [`[env.production]\nroute = "api.example.com/*"\n`, ["wrangler.toml"]],
+    [`[env.a]\n[env.b]\n${OFF}`, ["wrangler.toml", "env.a"]],
+  ])("is taken to answer on workers.dev without a route, in %j: %j", async (wrangler, expected) => {
+    const found = (await warnings(wrangler)).filter(({ code }) => code === "workers-dev");
+    const places = found.map(({ where }) => where.replace(/: .*/, "").replace(/.*, /, ""));
+    expect(places).toEqual(expected);
+  });
+
+  test("says of workers.dev whether preview URLs come with it", async () => {
+    const [alone] = await warnings("preview_urls = false\n");
+    const [both] = await warnings("");
+    expect(alone?.what).not.toContain("for each version");
+    expect(both?.what).toContain("for each version");
   });
 
   test("that cannot be read is told of", async () => {
