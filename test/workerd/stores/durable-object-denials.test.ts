@@ -220,14 +220,14 @@ describe("two shards in objects", () => {
   });
 
   it("deny when one has no room and the other one fails, and nothing is learnt of that", async () => {
-    const [one, or] = shardsOf(1, 0) as [Counter, Counter];
+    const [one, or] = shardsOf(2, 0) as [Counter, Counter];
     const pair = either([one, or]);
     const meet: Meet = (_method, name) => {
       if (name.endsWith(or.identity)) throw new Error("Network connection lost.");
     };
     await inStore(meet, async (store) => {
       expect((await store.decide([[pair]])).groups[0]?.admitted).toBe(true);
-      const full = { ...pair, or: { ...or, limit: 1, ceiling: 0 } };
+      const full = { ...pair, cost: 2, or: { ...or, cost: 2 } };
       expect((await store.decide([[full]])).groups).toEqual([
         { admitted: false, isRemembered: true, tallies: [expect.objectContaining({ count: 1 })] },
       ]);

@@ -1,0 +1,90 @@
+import { randomUUID } from "node:crypto";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { ConfigInput } from "../../../src/config/index.ts";
+import { send } from "../support/client.ts";
+import { hangUp, WAYS_TO_HANG_UP } from "../support/hang-up.ts";
+import { type Origin, startOrigin } from "../support/origin.ts";
+import { type RunningWorker, startWorker } from "../support/worker.ts";
+
+const CUTS = 40;
+const SHARED = 30;
+const year = "52w";
+
+// Two rules with different keys, so that each decision is over two Durable Objects. Either may be asked
+// first: which one is drawn with the key's hash.
+const RULES: ConfigInput["rules"] = [
+  { name: "shared", key: "header:x-shared", limit: SHARED, window: year, onError: "closed" },
+  {
+    name: "own",
+    match: { except: { paths: ["/honest"] } },
+    key: "header:x-own",
+    limit: 0,
+    window: year,
+    onError: "closed",
+  },
+];
+
+/** How long each call of an object takes, for clients to be gone in the middle of it. */
+const DISTANCE_MS = 20;
+
+const config: ConfigInput = {
+  store: "durable-object",
+  rules: RULES,
+  prefix: randomUUID(),
+  timeoutMs: 5000,
+};
+
+const MAIN = `
+  import { CounterObject as Counters, defineConfig, weir } from "./weir.mjs";
+
+  export class CounterObject extends Counters {
+    async hold(...args) {
+      await scheduler.wait(${DISTANCE_MS});
+      return super.hold(...args);
+    }
+    async decide(...args) {
+      await scheduler.wait(${DISTANCE_MS});
+      return super.decide(...args);
+    }
+    async settle(...args) {
+      await scheduler.wait(${DISTANCE_MS});
+      return super.settle(...args);
+    }
+  }
+
+  export default weir(defineConfig(${JSON.stringify(config)}));
+`;
+
+let origin: Origin;
+let worker: RunningWorker;
+
+beforeAll(async () => {
+  origin = await startOrigin();
+  origin.on("/honest", (_, response) => response.end());
+  worker = await startWorker({ config, vars: { ORIGIN_URL: origin.url }, main: MAIN });
+});
+
+afterAll(async () => {
+  await worker.stop();
+  await origin.stop();
+});
+
+describe.each(WAYS_TO_HANG_UP)("clients that go by %s amid a decision over two objects", (way) => {
+  it("take none of the quota that they are denied, and have nobody else wait for it", async () => {
+    const shared = randomUUID();
+    const headersOf = () => ({ "x-shared": shared, "x-own": randomUUID() });
+    for (let cut = 0; cut < CUTS; cut++) {
+      // From before the first call to after the last one, whichever that is on this machine.
+      const when = (cut * 4 * DISTANCE_MS) / CUTS;
+      await hangUp(worker.url, { path: "/cut", headers: headersOf() }, { way, when });
+    }
+    const statuses: number[] = [];
+    for (let request = 0; request < SHARED + 5; request++) {
+      const { status } = await send(worker.url, "/honest", { headers: { "x-shared": shared } });
+      statuses.push(status);
+    }
+    expect(statuses.filter((status) => status === 200)).toHaveLength(SHARED);
+    expect(statuses.slice(SHARED)).toEqual([429, 429, 429, 429, 429]);
+    expect(worker.logs()).toEqual([]);
+  }, 60_000);
+});
