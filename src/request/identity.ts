@@ -5,8 +5,8 @@ import { clientAddress } from "./client-address.ts";
 import { Recent } from "./recent.ts";
 import { type Claims, claimOf } from "./token.ts";
 
-/** Where keys find what they read. */
-export interface KeyContext {
+/** Where keys find what they read of a request itself. */
+export interface RequestContext {
   readonly request: CanonicalRequest;
   /** The reading of the path by which a rule matched. */
   readonly path: string;
@@ -14,6 +14,10 @@ export interface KeyContext {
   readonly params: Readonly<Record<string, string>>;
   /** Bits of an IPv6 address that tell clients apart. */
   readonly ipv6Prefix: number;
+}
+
+/** Where keys find what they read. */
+export interface KeyContext extends RequestContext {
   /** The claims of the request's token, if it could be verified. */
   readonly claims: () => Promise<Claims | undefined>;
   /** What the function behind `custom:NAME` says. */
@@ -45,6 +49,25 @@ export async function identityOf(key: KeyExpression, context: KeyContext): Promi
 }
 
 /**
+ * The same identity, where there is nothing to wait for.
+ *
+ * @returns undefined where a part is a token's or a function's, or the hash is not remembered
+ */
+export function identityNow(key: KeyExpression, context: RequestContext): string | undefined {
+  const parts: Present[] = [];
+  for (const alternatives of key) {
+    let found: Present | undefined;
+    for (const part of alternatives) {
+      if (isLater(part)) return undefined;
+      found = presentIn(part, context);
+      if (found) break;
+    }
+    parts.push(found ?? addressOf(context));
+  }
+  return hashes.get(textOf(parts));
+}
+
+/**
  * Makes an identity of what a key holds.
  *
  * Each part becomes what it is called and what it holds, both with their lengths in front, so that
@@ -54,15 +77,21 @@ export async function identityOf(key: KeyExpression, context: KeyContext): Promi
  * @returns 22 characters of base64url
  */
 export async function hashOf(parts: readonly Present[]): Promise<string> {
-  const text = parts
-    .map(({ name, value }) => `${name.length}:${name}${value.length}:${value}`)
-    .join("");
+  const text = textOf(parts);
   const known = hashes.get(text);
   if (known !== undefined) return known;
   const digest = await crypto.subtle.digest("SHA-256", encoder.encode(text));
   const hash = base64url(new Uint8Array(digest, 0, IDENTITY_BYTES));
   if (text.length <= LONGEST_REMEMBERED) hashes.set(text, hash);
   return hash;
+}
+
+function textOf(parts: readonly Present[]): string {
+  let text = "";
+  for (const { name, value } of parts) {
+    text += `${name.length}:${name}${value.length}:${value}`;
+  }
+  return text;
 }
 
 /**
@@ -82,23 +111,39 @@ async function firstPresent(
   context: KeyContext,
 ): Promise<Present | undefined> {
   for (const part of alternatives) {
-    if (part.kind === "ip") return addressOf(context);
-    const value = await read(part, context);
-    if (value) return { name: "name" in part ? `${part.kind}:${part.name}` : part.kind, value };
+    const found = isLater(part)
+      ? presentAs(part, await readLater(part, context))
+      : presentIn(part, context);
+    if (found) return found;
   }
   return undefined;
 }
 
-function addressOf({ request, ipv6Prefix }: KeyContext): Present {
+/** A part that is not in the request itself, and has to be waited for. */
+type LaterPart = KeyPart & { readonly kind: "jwt" | "custom" };
+
+function isLater(part: KeyPart): part is LaterPart {
+  return part.kind === "jwt" || part.kind === "custom";
+}
+
+function presentIn(part: KeyPart, context: RequestContext): Present | undefined {
+  return part.kind === "ip" ? addressOf(context) : presentAs(part, read(part, context));
+}
+
+function presentAs(part: KeyPart, value: string | null | undefined): Present | undefined {
+  if (!value) return undefined;
+  return { name: "name" in part ? `${part.kind}:${part.name}` : part.kind, value };
+}
+
+function addressOf({ request, ipv6Prefix }: RequestContext): Present {
   return { name: "ip", value: clientAddress(request.headers, ipv6Prefix) };
 }
 
 /** What a part of a key holds in this request: undefined or empty when it is absent. */
-async function read(
+function read(
   part: Exclude<KeyPart, { kind: "ip" }>,
-  { request, path, params, claims, custom }: KeyContext,
-): Promise<string | null | undefined> {
-  const { cf } = request;
+  { request, path, params }: RequestContext,
+): string | null | undefined {
   switch (part.kind) {
     case "header":
       return headerNamed(request.headers, part.name);
@@ -115,18 +160,25 @@ async function read(
     case "method":
       return request.method;
     case "country":
-      return cf?.country;
+      return request.cf?.country;
     case "asn":
-      return cf?.asn?.toString();
+      return request.cf?.asn?.toString();
     case "ja4":
-      return (cf?.botManagement as { ja4?: string } | undefined)?.ja4;
+      return (request.cf?.botManagement as { ja4?: string } | undefined)?.ja4;
     case "global":
       return "global";
     case "jwt":
-      return claimOf(await claims(), part.name);
     case "custom":
-      return custom(part.name);
+      // See readLater.
+      return undefined;
   }
+}
+
+async function readLater(
+  part: LaterPart,
+  { claims, custom }: KeyContext,
+): Promise<string | null | undefined> {
+  return part.kind === "jwt" ? claimOf(await claims(), part.name) : custom(part.name);
 }
 
 function base64url(bytes: Uint8Array): string {

@@ -5,7 +5,7 @@ import type { Settings } from "../config/settings.ts";
 import type { CanonicalRequest } from "./canonical-request.ts";
 import { type CustomKeys, customKey } from "./custom-key.ts";
 import { isExempt } from "./exempt.ts";
-import { identityOf, type KeyContext, keyValue } from "./identity.ts";
+import { identityNow, identityOf, type KeyContext, keyValue } from "./identity.ts";
 import type { Match } from "./matcher.ts";
 import { type Claims, createClaimsReader } from "./token.ts";
 
@@ -53,6 +53,9 @@ export function createIdentifier(
   const readClaims = jwt ? createClaimsReader(jwt, secrets, timeoutMs) : async () => undefined;
 
   return async function identify(canonical, original, matches) {
+    const subjects = subjectsNow(canonical, matches, ipv6Prefix);
+    if (subjects) return subjects;
+
     const tokens = remembering<Claims | undefined>();
     const customs = remembering<string | undefined>();
     const identities = remembering<string>();
@@ -101,6 +104,27 @@ async function withoutWaiting(
     const later = found[index] as Promise<Subject[]>;
     return known[index] ?? { rule, windows: [], identity: "", later };
   });
+}
+
+/**
+ * The subjects of a request whose keys are all in itself and have been hashed before, as most are:
+ * nothing is waited for, and nothing prepared for several rules to share.
+ *
+ * @returns undefined where anything has to be waited for
+ */
+function subjectsNow(
+  request: CanonicalRequest,
+  matches: readonly Match[],
+  ipv6Prefix: number,
+): Subject[] | undefined {
+  const subjects: Subject[] = [];
+  for (const { rule, path, params } of matches) {
+    if (rule.exempt || rule.tiers) return undefined;
+    const identity = identityNow(rule.key, { request, path, params, ipv6Prefix });
+    if (identity === undefined) return undefined;
+    subjects.push({ rule, windows: rule.windows, identity });
+  }
+  return subjects;
 }
 
 /** The quotas of the client's tier; the rule's own when it names none that there is. */

@@ -1,7 +1,12 @@
 import { describe, expect, it } from "vitest";
 import { parseAlternatives } from "../../../src/config/key-expression.ts";
 import { type CanonicalRequest, canonicalRequest } from "../../../src/request/canonical-request.ts";
-import { identityOf, type KeyContext, keyValue } from "../../../src/request/identity.ts";
+import {
+  identityNow,
+  identityOf,
+  type KeyContext,
+  keyValue,
+} from "../../../src/request/identity.ts";
 import type { Claims } from "../../../src/request/token.ts";
 
 interface Sent {
@@ -40,6 +45,56 @@ function contextOf(sent: Sent): KeyContext {
     custom: async (name) => sent.custom?.[name],
   };
 }
+
+describe("an identity that was hashed before", () => {
+  const sent = {
+    url: "https://host.example/path?q=query",
+    headers: { h: "header", cookie: "c=cookie" },
+    params: { id: "param" },
+    cf: { country: "NZ", asn: 64496, botManagement: { ja4: "ja4" } },
+    claims: { sub: "claim" },
+    custom: { name: "custom" },
+  };
+
+  it.each([
+    ["ip"],
+    ["header:h"],
+    ["cookie:c"],
+    ["query:q"],
+    ["param:id"],
+    ["host"],
+    ["path"],
+    ["method"],
+    ["country"],
+    ["asn"],
+    ["ja4"],
+    ["global"],
+    ["header:none | ip"],
+    ["header:none | query:q | jwt:sub"],
+    ["header:none"],
+    [["ip", "host"]],
+    [["header:none", "cookie:none | path"]],
+  ])("is there at once, and the same, for %j", async (key) => {
+    const elements = [key].flat().map((text) => parseAlternatives(text) ?? []);
+    const context = contextOf({ ...sent, method: "DELETE" });
+    const hashed = await identityOf(elements, context);
+    expect(identityNow(elements, context)).toBe(hashed);
+  });
+
+  it.each([["jwt:sub"], ["custom:name"], ["header:none | custom:name"], [["ip", "jwt:sub"]]])(
+    "is waited for where %j has to be",
+    async (key) => {
+      const elements = [key].flat().map((text) => parseAlternatives(text) ?? []);
+      await identityOf(elements, contextOf(sent));
+      expect(identityNow(elements, contextOf(sent))).toBeUndefined();
+    },
+  );
+
+  it("is not there for whoever was not hashed", () => {
+    const elements = [parseAlternatives("header:h") ?? []];
+    expect(identityNow(elements, contextOf({ headers: { h: "new" } }))).toBeUndefined();
+  });
+});
 
 describe("an identity", () => {
   it("is 22 characters of base64url that show nothing of the client", async () => {
