@@ -1,6 +1,8 @@
 /** `npm run dev` and `npm run dev:redis`: Weir on this machine, with all that it needs beside it. */
 import { CommanderError } from "commander";
+import getPort from "get-port";
 import { choosePort, DEFAULT_PORT } from "./free-port.ts";
+import { startFront } from "./front.ts";
 import { linesToTry } from "./lines-to-try.ts";
 import { type DevOptions, parseOptions } from "./options.ts";
 import { embeddedStore, type Part, startOrigin, startRedisStore } from "./parts.ts";
@@ -35,11 +37,18 @@ async function run(options: DevOptions, started: Started): Promise<number> {
   if (options.port === undefined && port !== DEFAULT_PORT) {
     console.log(`Port ${DEFAULT_PORT} is in use: taking ${port}.`);
   }
+  const behind = { host: "127.0.0.1", port: await getPort({ host: "127.0.0.1" }) };
+  // First of all, for the port to be had.
+  const front = await startFront(behind, { port });
+  started.push(front);
   const origin = await startOrigin(options.origin);
   started.push(origin);
   const store = options.redis ? await startRedisStore() : embeddedStore();
   started.push(store);
-  const wrangler = await startWrangler({ port, vars: { ...origin.vars, ...store.vars } });
+  const wrangler = await startWrangler({
+    port: behind.port,
+    vars: { ...origin.vars, ...store.vars },
+  });
   started.push(wrangler);
 
   let answered = false;
@@ -47,7 +56,7 @@ async function run(options: DevOptions, started: Started): Promise<number> {
   const announced = wrangler.untilAnswering(ended.signal).then(
     () => {
       answered = true;
-      const { url } = wrangler;
+      const { url } = front;
       console.log(linesToTry({ url, origin: origin.description, store: store.description }));
     },
     () => {},

@@ -5,6 +5,7 @@ import { fileURLToPath } from "node:url";
 import getPort from "get-port";
 import { afterEach, expect, it } from "vitest";
 import { listen } from "../../../dev/loopback.ts";
+import { sendRaw } from "../../evasion/target.ts";
 import { refuses } from "./refuses.ts";
 
 const PROGRAM = fileURLToPath(new URL("../../../dev/dev.ts", import.meta.url));
@@ -53,6 +54,14 @@ it.each([
     const url = /Weir answers at (\S+)/.exec(text)?.[1];
     const response = await fetch(`${url}/some/path`);
     expect(await response.json()).toMatchObject({ path: "/some/path" });
+
+    for (const hosts of [["a.example", "b.example"], ["api.example.com#"]]) {
+      const lines = ["GET /x HTTP/1.1", ...hosts.map((host) => `Host: ${host}`)];
+      const { status } = await sendRaw(new URL(url as string), {
+        lines: [...lines, "Connection: close"],
+      });
+      expect({ hosts, status }).toEqual({ hosts, status: 400 });
+    }
 
     const block = text.slice(text.indexOf("Weir answers at"), text.indexOf("curl"));
     const ports = new Set(
