@@ -1,6 +1,9 @@
-/** What the message says, for `from` to read where the message is all that arrives. */
+/**
+ * What the message says, for `from` to read where the message is all that arrives. Reservations of a
+ * tiny limit reach so far that JavaScript writes the number as 3e+24.
+ */
 const MESSAGE =
-  /^(?:RateLimitError: )?The rule "([a-z0-9_-]+)" is over its limit for another (\d+) ms\.$/;
+  /^(?:RateLimitError: )?The rule "([a-z0-9_-]+)" is over its limit for another (\d+(?:\.\d+)?(?:e\+\d+)?) ms\.$/;
 
 /**
  * Thrown by `WeirService` when it is asked to throw and a client is over the limit.

@@ -6,7 +6,7 @@ export type FieldStyle = Config["headers"];
 
 /**
  * Adds the quotas to a response: as list items behind the origin's own, which an intermediary
- * must leave alone; X-RateLimit-*, which cannot be lists, only where the origin has none.
+ * must leave alone; X-RateLimit-*, which cannot be lists, only where the origin has none of them.
  */
 export function appendQuotaFields(
   headers: Headers,
@@ -32,9 +32,12 @@ function limitItem({ policy, remaining, resetMs }: Quota): string {
   return `"${policy}";r=${remaining};t=${toSeconds(resetMs)}`;
 }
 
+const LEGACY_FIELDS = ["X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"];
+
 /** The quota that will run out first, as X-RateLimit-*; Reset in seconds since the Unix epoch. */
 function appendLegacyFields(headers: Headers, quotas: readonly Quota[]): void {
-  if (headers.has("X-RateLimit-Limit")) return;
+  // The three belong together: beside an origin's own, the others would be about another quota.
+  if (LEGACY_FIELDS.some((name) => headers.has(name))) return;
   const [tightest] = quotas.toSorted(
     (a, b) => a.remaining - b.remaining || b.resetAt - a.resetAt,
   ) as [Quota];

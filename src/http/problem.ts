@@ -26,10 +26,15 @@ export const BAD_REQUEST = { type: "about:blank", title: "Bad Request" };
 
 export const BAD_GATEWAY = { type: "about:blank", title: "Bad Gateway" };
 
-/** A response of Weir's own: problem+json, never stored (RFC 6585 demands it of a 429). */
+/**
+ * A response of Weir's own: problem+json, unless the header fields name another type, and never stored
+ * (RFC 6585 demands it of a 429).
+ */
 export function problemResponse(problem: Problem, headers: HeadersInit = {}): Response {
   const response = new Response(JSON.stringify(problem), { status: problem.status, headers });
-  response.headers.set("Content-Type", "application/problem+json");
+  if (!new Headers(headers).has("Content-Type")) {
+    response.headers.set("Content-Type", "application/problem+json");
+  }
   response.headers.set("Cache-Control", "no-store");
   return response;
 }

@@ -278,3 +278,10 @@ describe("RateLimitError.from", () => {
     expect(RateLimitError.from(error)).toBeUndefined();
   });
 });
+
+describe("RateLimitError.from, of a wait that is written with an exponent", () => {
+  it.each([3e24, 1e21, 1.5e300, 2 ** 70, 999_999_999_999_999])("reads %d ms", (retryAfter) => {
+    const message = new RateLimitError("five", retryAfter).message;
+    expect(RateLimitError.from(new Error(message))).toMatchObject({ rule: "five", retryAfter });
+  });
+});

@@ -1,0 +1,69 @@
+import { describe, expect, it } from "vitest";
+import { defineConfig } from "../../../src/config/index.ts";
+import { appendQuotaFields } from "../../../src/http/fields.ts";
+import { limitedResponse } from "../../../src/http/responses.ts";
+
+const quota = {
+  policy: "api",
+  limit: 5,
+  windowMs: 60_000,
+  remaining: 0,
+  resetMs: 42_000,
+  resetAt: 1_700_000_142_000,
+  violated: true,
+  retryAfterMs: 42_000,
+  honouredAfterMs: 0,
+};
+
+describe("X-RateLimit fields beside an origin's own", () => {
+  const names = ["X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"];
+  const subsets = Array.from({ length: 7 }, (_, bits) =>
+    names.filter((_, at) => ((bits + 1) >> at) & 1),
+  );
+
+  it.each(subsets.map((own) => ({ own })))("are left alone where it has $own", ({ own }) => {
+    const origins = own.map((name): [string, string] => [name.toLowerCase(), "origin"]);
+    for (const style of ["legacy", "both"] as const) {
+      const headers = new Headers(origins);
+      appendQuotaFields(headers, [quota], style);
+      expect([...headers].filter(([name]) => name.startsWith("x-"))).toEqual(origins.sort());
+    }
+  });
+
+  it("are added where it has none", () => {
+    const headers = new Headers();
+    appendQuotaFields(headers, [quota], "legacy");
+    expect([...headers.keys()]).toEqual(names.map((name) => name.toLowerCase()));
+  });
+});
+
+describe("a rule's response without a body", () => {
+  function answer(headers: Record<string, string>) {
+    const { rules } = defineConfig({
+      rules: [{ name: "api", limit: 5, window: "1m", response: { headers } }],
+    });
+    const [rule] = rules as [(typeof rules)[number]];
+    const decision = {
+      outcome: "limited",
+      quotas: [quota],
+      shadow: [],
+      retryAfterMs: 1,
+      rule,
+    } as const;
+    return limitedResponse(new Request("https://api.example.com/"), decision, "none");
+  }
+
+  it.each(["content-type", "Content-Type", "CONTENT-TYPE"])(
+    "has the %s that it names, and the problem as its body",
+    async (name) => {
+      const response = answer({ [name]: "application/json" });
+      expect(response.headers.get("content-type")).toBe("application/json");
+      expect(await response.json()).toMatchObject({ "violated-policies": ["api"] });
+    },
+  );
+
+  it("is problem+json where it names none", () => {
+    const type = answer({ "X-Reason": "quota" }).headers.get("content-type");
+    expect(type).toBe("application/problem+json");
+  });
+});
