@@ -38,9 +38,12 @@ export interface Fallback {
  * times a rule's share as there are isolates that see the client. `localShare` is what part of a limit
  * one of them admits. The floor, where there is one, is asked too: it counts for a whole location.
  */
-export function createFallback({ prefix }: Pick<Config, "prefix">, floor?: Floor): Fallback {
+export function createFallback(
+  { prefix, timeoutMs }: Pick<Config, "prefix" | "timeoutMs">,
+  floor?: Floor,
+): Fallback {
   const store = memoryStore();
-  const isWithinFloor = floorGuard(floor);
+  const isWithinFloor = floorGuard(floor, timeoutMs);
 
   return {
     covers(rules) {

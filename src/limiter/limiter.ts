@@ -23,7 +23,7 @@ import type {
   Undecided,
 } from "./decision.ts";
 import { type Charge, createFallback } from "./fallback.ts";
-import type { Floor } from "./floor.ts";
+import { type Floor, floorTimeoutMs } from "./floor.ts";
 import { isViolated, quotasOf } from "./quotas.ts";
 
 /** What an origin's response says about what a request cost. */
@@ -124,8 +124,11 @@ export function createLimiter(config: Config, store: Store, floor?: Floor): Limi
 
       if (groups.length === 0) return { ...NOTHING, shadow: late };
       try {
-        const inTime =
-          spentMs > timeoutMs * NOTICEABLE ? withDeadline(store, left(spentMs)) : store;
+        // Where the native limiter may be asked after the store, both share the deadline.
+        const isFloored = floor !== undefined && fallback.covers(subjects.map(({ rule }) => rule));
+        const takenMs = spentMs + (isFloored ? floorTimeoutMs(timeoutMs) : 0);
+        const isShorter = isFloored || spentMs > timeoutMs * NOTICEABLE;
+        const inTime = isShorter ? withDeadline(store, left(takenMs)) : store;
         const verdict = await inTime.decide(groups, time());
         const decision = decisionOf(verdict, live, trial);
         return late.length === 0

@@ -313,6 +313,23 @@ describe("the floor", () => {
     expect(await exhaust()).toMatchObject({ allowed: 2 });
   });
 
+  it("and a store that both hang take no longer than the deadline together", async () => {
+    const hanging = { ...away(), decide: () => new Promise<never>(() => {}) };
+    const floor = floorOf(() => new Promise(() => {}));
+    const config = defineConfig({ timeoutMs: 200, rules: [LOCAL] });
+    const limiter = createLimiter(config, hanging, floor);
+    vi.useRealTimers();
+    const timers = vi.spyOn(globalThis, "setTimeout");
+    expect(await limiter.decide(subjectsOf(config, "someone"))).toMatchObject({
+      outcome: "allowed",
+      local: { cause: "late" },
+    });
+    expect(floor.limit).toHaveBeenCalledTimes(1);
+    const waits = timers.mock.calls.map(([, ms = 0]) => ms);
+    timers.mockRestore();
+    expect(waits).toEqual([180, 20]);
+  });
+
   it("that hangs holds a request up for a moment, and is then left alone for a second", async () => {
     const floor = floorOf(() => new Promise(() => {}));
     const { decide, exhaust } = limiterOf([LOCAL], floor);
