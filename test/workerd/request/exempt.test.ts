@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it, vi } from "vitest";
 import { identifying, type Sent } from "./requests.ts";
 
 /** Whether a rule with these exemptions leaves a request uncounted. */
@@ -100,4 +100,41 @@ it("leaves the rules that do not exempt the request, in their order", async () =
   const rules = [{}, { exempt: { ips: ["203.0.113.7"] } }, {}];
   const subjects = await identifying(rules)();
   expect(subjects.map(({ rule }) => rule.name)).toEqual(["r0", "r2"]);
+});
+
+describe("a secret is compared in constant time", () => {
+  afterEach(() => {
+    vi.restoreAllMocks();
+  });
+
+  const exempt = { headers: { "x-internal": { secret: "INTERNAL" } } };
+  const env = { INTERNAL: "let-me-pass" };
+  const guesses = [
+    "l",
+    "let-me-pas",
+    "let-me-pass",
+    "let-me-passe",
+    "LET-ME-PASS",
+    "x".repeat(4000),
+  ];
+
+  it.each(guesses)(
+    "by nothing but timingSafeEqual, over digests of one length: %.12s",
+    async (guess) => {
+      const compare = vi.spyOn(crypto.subtle, "timingSafeEqual");
+      const isExempt = await exempted(exempt, { "x-internal": guess }, env);
+      expect(isExempt).toBe(guess === "let-me-pass");
+      expect(compare).toHaveBeenCalledTimes(1);
+      const lengths = compare.mock.calls[0]?.map((digest) => digest.byteLength);
+      expect(lengths).toEqual([32, 32]);
+    },
+  );
+
+  // A comparison beside it, such as === to be faster, would decide some of these by itself.
+  it.each([true, false])("and no other comparison has a say: %s", async (verdict) => {
+    vi.spyOn(crypto.subtle, "timingSafeEqual").mockReturnValue(verdict);
+    for (const guess of guesses) {
+      expect(await exempted(exempt, { "x-internal": guess }, env), guess).toBe(verdict);
+    }
+  });
 });
