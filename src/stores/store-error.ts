@@ -9,14 +9,17 @@
  * - `resting`: it was not asked, for it has failed a few times in a row
  * - `misconfigured`: it could not be set up
  */
-export type StoreFailure =
-  | "late"
-  | "unreachable"
-  | "refused"
-  | "nonsense"
-  | "full"
-  | "resting"
-  | "misconfigured";
+export type StoreFailure = (typeof STORE_FAILURES)[number];
+
+export const STORE_FAILURES = [
+  "late",
+  "unreachable",
+  "refused",
+  "nonsense",
+  "full",
+  "resting",
+  "misconfigured",
+] as const;
 
 /** Thrown by a store that could not decide. Its message holds no key and no secret. */
 export class StoreError extends Error {
