@@ -113,11 +113,14 @@ export function createLimiter(config: Config, store: Store, floor?: Floor): Limi
   return {
     async decide(subjects, ask, spentMs = 0) {
       // What is enforced stands or falls together; each rule in shadow mode is on its own.
-      const late = subjects.filter(({ later }) => later).map((subject) => trialLater(subject, ask));
-      const enforced = subjects.filter(({ rule }) => rule.mode === "enforce");
-      const shadows = subjects.filter(({ rule, later }) => rule.mode === "shadow" && !later);
-      const live = enforced.flatMap((subject) => entriesOf(subject, prefix, ask));
-      const trial = shadows.map((subject) => entriesOf(subject, prefix, ask));
+      const live: Entry[] = [];
+      const trial: Entry[][] = [];
+      const late: Promise<readonly ShadowResult[]>[] = [];
+      for (const subject of subjects) {
+        if (subject.later) late.push(trialLater(subject, ask));
+        else if (subject.rule.mode === "shadow") trial.push(entriesOf(subject, prefix, ask));
+        else live.push(...entriesOf(subject, prefix, ask));
+      }
       const groups = (live.length > 0 ? [live, ...trial] : trial).map((entries) =>
         entries.map(({ counter }) => counter),
       );

@@ -33,7 +33,7 @@ export type Identifier = (
   canonical: CanonicalRequest,
   original: Request,
   matches: readonly Match[],
-) => Promise<Subject[]>;
+) => Subject[] | Promise<Subject[]>;
 
 /**
  * Prepares the step from match to key: exemptions, identities and tiers.
@@ -52,10 +52,11 @@ export function createIdentifier(
   const texts = new WeakMap<KeyExpression, string>();
   const readClaims = jwt ? createClaimsReader(jwt, secrets, timeoutMs) : async () => undefined;
 
-  return async function identify(canonical, original, matches) {
-    const subjects = subjectsNow(canonical, matches, ipv6Prefix);
-    if (subjects) return subjects;
-
+  async function identifyLater(
+    canonical: CanonicalRequest,
+    original: Request,
+    matches: readonly Match[],
+  ): Promise<Subject[]> {
     const tokens = remembering<Claims | undefined>();
     const customs = remembering<string | undefined>();
     const identities = remembering<string>();
@@ -80,6 +81,11 @@ export function createIdentifier(
       return (await Promise.all(found)).flat();
     }
     return withoutWaiting(matches, found);
+  }
+
+  return function identify(canonical, original, matches) {
+    const subjects = subjectsNow(canonical, matches, ipv6Prefix);
+    return subjects ?? identifyLater(canonical, original, matches);
   };
 }
 

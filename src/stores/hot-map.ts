@@ -35,6 +35,8 @@ export class HotMap<Value extends Hot> {
   readonly #max: number;
   readonly #onEvict: (value: Value, now: number) => void;
   #refused = 0;
+  /** The key at the end of the order, if it is known: a busy one is used again and again. */
+  #last: string | undefined;
 
   constructor(max: number, onEvict: (value: Value, now: number) => void = () => {}) {
     this.#max = max;
@@ -55,8 +57,11 @@ export class HotMap<Value extends Hot> {
     if (!value) return undefined;
     value.heat = heatAt(value, now) + 1;
     value.heatedAt = now;
-    this.#entries.delete(key);
-    this.#entries.set(key, value);
+    if (key !== this.#last) {
+      this.#entries.delete(key);
+      this.#entries.set(key, value);
+      this.#last = key;
+    }
     return value;
   }
 
@@ -64,16 +69,19 @@ export class HotMap<Value extends Hot> {
   add(key: string, value: Value): boolean {
     if (this.#entries.size >= this.#max && !this.#makePlace(value)) return false;
     this.#entries.set(key, value);
+    this.#last = key;
     return true;
   }
 
   delete(key: string): void {
+    this.#last = undefined;
     this.#entries.delete(key);
   }
 
   /** Empties the map. @returns what was in it */
   clear(): Value[] {
     const values = [...this.#entries.values()];
+    this.#last = undefined;
     this.#entries.clear();
     return values;
   }
@@ -85,6 +93,7 @@ export class HotMap<Value extends Hot> {
 
   #makePlace(newcomer: Value): boolean {
     const now = newcomer.heatedAt;
+    this.#last = undefined;
     let coldest: { key: string; value: Value; heat: number } | undefined;
     let left = Math.min(EXAMINED, this.#entries.size);
     for (const [key, value] of this.#entries) {

@@ -29,7 +29,10 @@ export function identifying(
   const identify = createIdentifier(config, readSettings(config, env), keys);
   const matchRules = createMatcher(config.rules, config.caseSensitivePaths);
 
-  return function subjects(sent: Sent = {}, url = "https://api.example.com/"): Promise<Subject[]> {
+  return async function subjects(
+    sent: Sent = {},
+    url = "https://api.example.com/",
+  ): Promise<Subject[]> {
     const headers = { "cf-connecting-ip": "203.0.113.7", ...sent };
     const request = new Request(url, { headers });
     const canonical = canonicalRequest(request, config.caseSensitivePaths) as CanonicalRequest;

@@ -217,3 +217,35 @@ describe("a client that asks once a second", () => {
     expect(staysThrough(20_000, 40)).toBe(false);
   });
 });
+
+describe("the order of use", () => {
+  const operation = fc.record({
+    kind: fc.constantFrom("ask", "ask", "ask", "delete", "clear"),
+    name: fc.constantFrom("a", "b", "c", "d"),
+  });
+
+  it("is that of a list in which each use moves a key to the end", () => {
+    fc.assert(
+      fc.property(fc.array(operation, { maxLength: 40 }), (operations) => {
+        const { map, ask } = mapOf(10);
+        let order: string[] = [];
+        for (const { kind, name } of operations) {
+          if (kind === "clear") {
+            map.clear();
+            order = [];
+          } else {
+            if (kind === "ask") ask(name);
+            else map.delete(name);
+            order = [...order.filter((each) => each !== name), ...(kind === "ask" ? [name] : [])];
+          }
+          expect(map.oldest()?.[0]).toBe(order[0]);
+        }
+        // Emptied from the front, the map shows all of its order.
+        for (const name of order) {
+          expect(map.oldest()?.[0]).toBe(name);
+          map.delete(name);
+        }
+      }),
+    );
+  });
+});
