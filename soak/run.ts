@@ -1,5 +1,6 @@
 import { type OwnRedis, startOwnRedis } from "../test/chaos/support/own-redis.ts";
 import { FAULTS, type Fault } from "./faults.ts";
+import { hangUpDuring } from "./hang-ups.ts";
 import { Inspector, type Phase } from "./inspector.ts";
 import { createLoad, type Load } from "./load.ts";
 import type { SoakOptions } from "./options.ts";
@@ -25,7 +26,7 @@ export async function soak(
   options: SoakOptions,
   say: (line: string) => void,
   signal: AbortSignal,
-): Promise<Report> {
+): Promise<Report & { cuts: number }> {
   const ends: (() => Promise<void>)[] = [];
   function ending<Part extends { stop(): Promise<void> }>(part: Part): Part {
     ends.push(part.stop);
@@ -46,13 +47,17 @@ export async function soak(
     ends.push(async () => memory.stop());
 
     const next = createTraffic(options.seed);
+    const nextCut = createTraffic(options.seed + 1);
+    let cuts = 0;
     async function during(phase: Phase, ms: number, by: Load = load): Promise<void> {
       const startedAt = performance.now();
-      await by.run(ms, next, (outgoing, answer) => {
+      const run = by.run(ms, next, (outgoing, answer) => {
         // The floor decides nothing, so it is only timed.
         const sent = by === load ? outgoing : { ...outgoing, onError: "none" as const };
         inspector.see(phase, sent, answer);
       });
+      if (by === load) cuts += await hangUpDuring(run, weir.urls, nextCut);
+      else await run;
       inspector.tallyOf(phase.name).ms += performance.now() - startedAt;
       inspector.ledger.close(Date.now());
     }
@@ -78,7 +83,7 @@ export async function soak(
       await during(FLOOR, FLOOR_MS, floorLoad);
     }
     inspector.ledger.close(Number.POSITIVE_INFINITY);
-    return reportOf(options, inspector, memory.samples, weir.logs);
+    return { ...reportOf(options, inspector, memory.samples, weir.logs), cuts };
   } finally {
     // The last one first: nothing is taken away from under what still uses it.
     for (const end of ends.reverse()) await end();

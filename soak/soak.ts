@@ -17,7 +17,9 @@ try {
   const report = await soak(options, (line) => console.error(line), interrupted.signal);
   await mkdir(dirname(options.json), { recursive: true });
   await writeFile(options.json, `${JSON.stringify(report, null, 2)}\n`);
-  console.log(`${textOf(report)}\n\nThe figures are in ${options.json}.`);
+  console.log(
+    `${textOf(report)}\n\nClients hung up on ${report.cuts} more requests. The figures are in ${options.json}.`,
+  );
   process.exitCode = report.kept ? 0 : 1;
 } catch (error) {
   // Commander has said what is wrong already.
