@@ -97,7 +97,7 @@ describe.each(["upstash", "durable-object"] as const)("a storm of hang-ups over 
       vars: { ORIGIN_URL: origin.url, ...(store === "upstash" && vars) },
     });
     await storm();
-  }, 60_000);
+  }, 180_000);
 
   afterAll(() => worker.stop());
 
