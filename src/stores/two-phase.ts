@@ -116,6 +116,7 @@ async function runToEnd(
 /** One decision's calls of objects. Its charges have one name, chosen here, to settle them by. */
 function callsFor(objectOf: ObjectOf, now: number | undefined, deadline: Deadline) {
   const id = crypto.randomUUID();
+  const names = new Map<string, string>();
 
   async function decide({ identity, counters }: Part): Promise<TimedVerdict> {
     const object = objectOf(identity);
@@ -130,6 +131,8 @@ function callsFor(objectOf: ObjectOf, now: number | undefined, deadline: Deadlin
     async hold({ identity, counters }: Part): Promise<TimedVerdict> {
       const costs = counters.map(({ block, ...counter }) => counter);
       const verdict = await objectOf(identity).hold(costs, now, patienceWithin(deadline), id);
+      // During a deploy an object may still run older code, which names its holds itself.
+      if (verdict.hold !== undefined) names.set(identity, verdict.hold);
       return checked(verdict, counters);
     },
 
@@ -145,7 +148,7 @@ function callsFor(objectOf: ObjectOf, now: number | undefined, deadline: Deadlin
      * settled stays charged, which errs on the side of the limit.
      */
     async settle({ identity }: Part, keep: boolean): Promise<void> {
-      const call = async () => objectOf(identity).settle(id, keep);
+      const call = async () => objectOf(identity).settle(names.get(identity) ?? id, keep);
       await call()
         .catch(call)
         .catch(() => {});

@@ -112,6 +112,30 @@ describe("a denial by one of several objects", () => {
   });
 });
 
+it("settles the holds of objects that name them themselves, as older ones do in a deploy", async () => {
+  const [roomy, full] = inOrder({}, { limit: 0 }) as [Counter, Counter];
+  await withObjects(async (objects) => {
+    const getByName = (name: string) => {
+      const object = objects.getByName(name);
+      return {
+        decide: object.decide.bind(object),
+        settle: object.settle.bind(object),
+        hold: (counters: Counter[], now: number, patienceMs: number) =>
+          object.hold(counters, now, patienceMs),
+      };
+    };
+    const store = durableObjectStore({
+      namespace: { getByName } as unknown as Namespace,
+      prefix: "denials",
+      timeoutMs: TIMEOUT_MS,
+      background: () => {},
+    });
+    await store.decide([[roomy, full]]);
+    const { groups } = await store.decide([[{ ...roomy, cost: 0 }]]);
+    expect(groups[0]?.tallies[0]?.count).toBe(0);
+  });
+});
+
 describe("two shards in objects", () => {
   const shardsOf = (...limits: number[]) => inOrder(...limits.map((limit) => ({ limit })));
   const either = ([one, or]: Counter[]) => ({ ...(one as Counter), or: or as Counter });
