@@ -10,6 +10,10 @@ const NOW = Math.ceil(Date.now() / HOUR) * HOUR;
 
 /** Decides in an object's storage, and gives the rows that SQLite says it wrote for each decision. */
 function rowsWrittenBy(...decisions: Counter[][]): Promise<number[]> {
+  return rowsWritten(true, decisions);
+}
+
+function rowsWritten(hasTable: boolean, decisions: Counter[][]): Promise<number[]> {
   const stub = env.COUNTERS.getByName(crypto.randomUUID());
   return runInDurableObject(stub, async (_, { storage }) => {
     let cursors: SqlStorageCursor<Record<string, SqlStorageValue>>[] = [];
@@ -22,10 +26,8 @@ function rowsWrittenBy(...decisions: Counter[][]): Promise<number[]> {
     };
     const setAlarm = (time: number) => storage.setAlarm(time);
     const rows = new Rows({ sql, setAlarm } as unknown as DurableObjectStorage, undefined);
-    rows.write(
-      new Map([["to make the table", { window: 0, count: 1, expiresAt: NOW + HOUR }]]),
-      NOW,
-    );
+    const any = { window: 0, count: 1, expiresAt: NOW + HOUR };
+    if (hasTable) rows.write(new Map([["any", any]]), NOW);
     return decisions.map((counters) => {
       cursors = [];
       const { writes } = decideGroup(counters, NOW, (key) => rows.read(key, NOW));
@@ -96,6 +98,13 @@ describe("rows written by a Durable Object", () => {
   it("are one for an admitted request, and none for a denied one", async () => {
     const quota = counter({ limit: 3, windowMs: HOUR });
     expect(await rowsWrittenBy([quota], [quota], [quota], [quota])).toEqual([1, 1, 1, 0]);
+  });
+
+  it("are two more for the table, with an object's first one", async () => {
+    const quota = counter({ limit: 3, windowMs: HOUR });
+    expect(await rowsWritten(false, [[{ ...quota, cost: 9 }], [quota], [quota]])).toEqual([
+      0, 3, 1,
+    ]);
   });
 
   it("are one for each counter", async () => {
