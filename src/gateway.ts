@@ -18,8 +18,13 @@ import { createStore } from "./stores/create-store.ts";
  * Answers a request: with the origin's response, or with one of its own.
  *
  * @param forward how to get the origin's response, where it is not the configured origin's
+ * @param routedPath the path that an app has routed the request by, if one has
  */
-export type Gateway = (request: Request, forward?: Forward) => Promise<Response>;
+export type Gateway = (
+  request: Request,
+  forward?: Forward,
+  routedPath?: string,
+) => Promise<Response>;
 
 interface Decided {
   readonly subjects: Subject[];
@@ -50,10 +55,10 @@ export function createGateway(config: Config, settings: Settings, keys: CustomKe
    * Without a decision no rule matches the request; without a result it does not say which host and
    * path it is for. Never rejects.
    */
-  async function decideOn(request: Request): Promise<Decided | undefined> {
+  async function decideOn(request: Request, routedPath?: string): Promise<Decided | undefined> {
     const startedAt = Date.now();
     try {
-      const canonical = canonicalRequest(request, config.caseSensitivePaths);
+      const canonical = canonicalRequest(request, config.caseSensitivePaths, routedPath);
       if (!canonical) return undefined;
       const matches = matchRules(canonical);
       const found = matches.length === 0 ? [] : identify(canonical, request, matches);
@@ -105,8 +110,8 @@ export function createGateway(config: Config, settings: Settings, keys: CustomKe
     return withQuotas(response, quotas, config);
   }
 
-  return async function handle(request, forward = forwardToOrigin) {
-    const decided = await decideOn(request);
+  return async function handle(request, forward = forwardToOrigin, routedPath) {
+    const decided = await decideOn(request, routedPath);
     if (!decided) return badRequestResponse(request);
     const { subjects, decision, tookMs } = decided;
     switch (decision?.outcome) {

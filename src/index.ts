@@ -3,7 +3,7 @@ export { RateLimitError } from "./limit-error.ts";
 export type { Quota } from "./limiter/decision.ts";
 export { type RateLimitOptions, rateLimit } from "./middleware.ts";
 export type { CustomKey, CustomKeys } from "./request/custom-key.ts";
-export type { GivenKey } from "./request/given-identity.ts";
+export type { GivenKey, GivenValue } from "./request/given-identity.ts";
 export {
   type CheckOptions,
   type ClientOptions,

@@ -37,11 +37,13 @@ export function rateLimit(
   return async function limitRequest(c, next) {
     gateway ??= prepareGateway({ ...config, rules, origin: undefined }, (c.env ?? {}) as Env, keys);
     let passed: Response | undefined;
-    const response = await gateway(c.req.raw, async () => {
+    const answer = async () => {
       await next();
       passed = c.res;
       return passed;
-    });
+    };
+    // Hono routes by the URL as it was sent, which may be another path than the resolved URL's.
+    const response = await gateway(c.req.raw, answer, c.req.path);
     if (passed === undefined) return response;
     if (response !== passed) {
       // Hono copies the header fields of a response onto the one that takes its place, over those

@@ -16,14 +16,14 @@ import {
 } from "./report.ts";
 import { type GivenKey, givenIdentity } from "./request/given-identity.ts";
 import type { Subject } from "./request/subject.ts";
+import { CHARGED_OPTIONS, CLIENT_OPTIONS, checkOptions } from "./service-options.ts";
 import { createStore } from "./stores/create-store.ts";
 
-/** Who is asked about. */
+/** Which client a call is about. */
 export interface ClientOptions {
   /**
-   * Who is counted: one value for the rule's key, or a list with one for each of its elements. Each
-   * stands for the first alternative there, so that `"abc"` for `header:x-api-key | ip` is whoever
-   * sends that header through the gateway. Left out: one counter for all.
+   * The client: a value for the rule's key, or a list with one for each of its elements; see
+   * {@link GivenKey}. Left out: one counter for all calls without a key.
    */
   key?: GivenKey;
   /** The client's tier; where the rule has none of that name, its own limits hold. */
@@ -107,6 +107,7 @@ export abstract class WeirService extends WorkerEntrypoint<Env> {
    * decided and the rule is `closed`
    */
   async limit(rule: string, options: LimitOptions = {}): Promise<LimitResult> {
+    checkOptions(options, CHARGED_OPTIONS);
     const { subject, limiter } = await find(this.config, this.env, rule, options);
     const cost = readCost(options.cost, -MAX_LIMIT);
     if (cost !== undefined && cost < 0) return giveBack(limiter, subject, -cost);
@@ -120,6 +121,7 @@ export abstract class WeirService extends WorkerEntrypoint<Env> {
    * @throws the same as `limit`
    */
   async check(rule: string, options: CheckOptions = {}): Promise<LimitResult> {
+    checkOptions(options, CHARGED_OPTIONS);
     const { subject, limiter } = await find(this.config, this.env, rule, options);
     readCost(options.cost, 0);
     const decision = await limiter.decide([subject], { ...asking(options), checkOnly: true });
@@ -132,6 +134,7 @@ export abstract class WeirService extends WorkerEntrypoint<Env> {
    * @throws {Error} when the store cannot say
    */
   async getValue(rule: string, options: ClientOptions = {}): Promise<Quota[]> {
+    checkOptions(options, CLIENT_OPTIONS);
     const { subject, limiter } = await find(this.config, this.env, rule, options);
     const shown = { ...subject, rule: { ...subject.rule, mode: "enforce" } } as const;
     const decision = await limiter.decide([shown], { cost: 0, checkOnly: true });
@@ -149,6 +152,7 @@ export abstract class WeirService extends WorkerEntrypoint<Env> {
    * @throws {Error} when the store cannot do it
    */
   async reset(rule: string, options: Pick<ClientOptions, "key"> = {}): Promise<void> {
+    checkOptions(options, CLIENT_OPTIONS);
     const { subject, limiter } = await find(this.config, this.env, rule, options);
     await limiter.reset({ ...subject, windows: allWindowsOf(subject.rule) });
   }
@@ -156,30 +160,39 @@ export abstract class WeirService extends WorkerEntrypoint<Env> {
 
 // Functions, since whatever is a method of the class, callers can call.
 
-/** One for each configuration in an isolate, whose bindings never change. */
-const limiters = new WeakMap<Config, Limiter>();
+/** A limiter, and the secret of the identities that it counts by. */
+interface Prepared {
+  readonly limiter: Limiter;
+  readonly keySecret: string | undefined;
+}
 
-function limiterFor(config: Config, env: Env): Limiter {
-  const known = limiters.get(config);
+/** One for each configuration in an isolate, whose bindings never change. */
+const prepared = new WeakMap<Config, Prepared>();
+
+function prepare(config: Config, env: Env): Prepared {
+  const known = prepared.get(config);
   if (known) return known;
-  const { store, floor } = readSettings(config, env);
+  const { store, floor, keySecret } = readSettings(config, env);
   if (store.kind === "misconfigured") reportMisconfigured(store.fault);
   const limiter = createLimiter(
     config,
     createStore(store, { ...config, onBreaker: reportBreaker }),
     floor,
   );
-  limiters.set(config, limiter);
-  return limiter;
+  const made = { limiter, keySecret };
+  prepared.set(config, made);
+  return made;
 }
 
-async function find(config: Config, env: Env, name: string, { key, tier }: ClientOptions) {
+async function find(config: Config, env: Env, name: string, options: ClientOptions) {
+  const { key, tier } = options;
   const rule = config.rules.find((each) => each.name === name);
   if (!rule) throw new RangeError(`There is no rule "${name}". ${namesOf(config.rules)}`);
   const windows = (tier !== undefined && rule.tiers?.windows.get(tier)) || rule.windows;
-  const identity = await givenIdentity(rule, key, config);
+  const { limiter, keySecret } = prepare(config, env);
+  const identity = await givenIdentity(rule, key, config, keySecret);
   const subject: Subject = { rule: chargedAtOnce(rule), windows, identity };
-  return { subject, limiter: limiterFor(config, env) };
+  return { subject, limiter };
 }
 
 /** Names that an error lists: enough to see a misspelling by. */

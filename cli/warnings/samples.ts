@@ -35,7 +35,7 @@ export function samplesOf(rule: Rule, caseSensitivePaths: boolean): Sample[] {
           sentMethod: method,
           preflight: false,
           host: host.replace(/^\*/, ANY_LABEL),
-          query: new URLSearchParams(),
+          search: "",
           headers: new Headers(),
           cf: undefined,
         })),

@@ -69,7 +69,7 @@ function contextOf(parts: readonly Present[]): KeyContext {
       sentMethod: "GET",
       preflight: false,
       host: "host",
-      query: new URLSearchParams(),
+      search: "",
       headers: HEADERS,
       cf: undefined,
     },

@@ -22,6 +22,12 @@ export const ALLOWED_KEYS = [
   ...NAMED.map((kind) => (kind === "jwt" ? "jwt:CLAIM" : `${kind}:NAME`)),
 ].join(", ");
 
+/**
+ * UTF-16 code units that the value of a key may have. A longer one is absent: no credential is as
+ * long, and reading and hashing it would cost CPU.
+ */
+export const MAX_KEY_LENGTH = 8 * 1024;
+
 /** RFC 9110's token, which names headers and cookies, less the `|` that divides alternatives. */
 const TOKEN = /^[!#$%&'*+.^_`~0-9A-Za-z-]+$/;
 

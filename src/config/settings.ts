@@ -7,6 +7,11 @@ export type Env = Readonly<Record<string, unknown>>;
 /** The binding of the `CounterObject` namespace, in wrangler.toml. */
 export const COUNTERS_BINDING = "COUNTERS";
 
+/** The secret that makes identities HMACs, if it is set. */
+export const KEY_SECRET = "WEIR_KEY_SECRET";
+/** Characters that it has at least: of random base64, 192 bits. */
+const MIN_KEY_SECRET = 32;
+
 /** Something that cannot work as it is configured, and what to do about it. */
 export interface Misconfigured {
   readonly kind: "misconfigured";
@@ -32,6 +37,8 @@ export interface Settings {
   readonly origin: OriginSettings;
   /** Cloudflare's own limiter, if the configuration names it and it is there. */
   readonly floor?: RateLimit;
+  /** What identities are made with; undefined when {@link KEY_SECRET} is not set. */
+  readonly keySecret?: string;
   /** What the secrets hold that the configuration names, by their names; those that are set. */
   readonly secrets: ReadonlyMap<string, string>;
   /** What is wrong beside store and origin, and what comes of it. Holds no secret. */
@@ -54,8 +61,28 @@ export function readSettings(config: Config, env: Env): Settings {
     .map(([name, consequence]) => `${name} is not set: ${consequence}`);
   const floor = readFloor(config, env);
   if (config.floor && !floor) faults.push(noFloor(config.floor.binding));
-  const [store, origin] = [readStore(config, env), readOrigin(config, env)];
-  return { store, origin, secrets, faults, ...(floor && { floor }) };
+  const keySecret = readKeySecret(env);
+  // Nothing is decided, rather than by plain hashes, which the operator does not want stored.
+  const store = typeof keySecret === "object" ? keySecret : readStore(config, env);
+  const origin = readOrigin(config, env);
+  return {
+    store,
+    origin,
+    secrets,
+    faults,
+    ...(floor && { floor }),
+    ...(typeof keySecret === "string" && { keySecret }),
+  };
+}
+
+function readKeySecret(env: Env): string | Misconfigured | undefined {
+  const value = env[KEY_SECRET];
+  if (value === undefined || (typeof value === "string" && value.trim() === "")) return undefined;
+  const secret = text(env, KEY_SECRET);
+  if (secret !== undefined && secret.length >= MIN_KEY_SECRET) return secret;
+  return misconfigured(
+    `${KEY_SECRET} is not a text of at least ${MIN_KEY_SECRET} characters: openssl rand -base64 32 makes one`,
+  );
 }
 
 function readFloor({ floor }: Config, env: Env): RateLimit | undefined {

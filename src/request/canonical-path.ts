@@ -1,5 +1,15 @@
 import { mostResolved, undivided, waysToDivide } from "./path-readings.ts";
-import { foldCase, foldText, isAscii, undoCareless, withoutBrokenBytes } from "./text-forms.ts";
+import {
+  decodeEscapes,
+  decodeRun,
+  foldCase,
+  folded,
+  foldText,
+  hasEscapes,
+  isAscii,
+  undoCareless,
+  withoutBrokenBytes,
+} from "./text-forms.ts";
 
 /** A path as rules see it. */
 export interface CanonicalPath {
@@ -23,6 +33,9 @@ const DECODE_ROUNDS = 3;
 /** A path without any of this is canonical but for case and a trailing slash. */
 const NEEDS_WORK = /[%;\\]|[^!-~]|\/[./]/;
 
+/** A decoded path without any of this is the same to careless decoders. */
+const CARELESS = /[^ -~]|%/;
+
 /**
  * Writes a URL's path in the one form that rules are matched against and paths are counted by:
  * escapes undone (nested ones too), `\` as `/`, cut at a NUL, `;parameters` and white space at a
@@ -40,20 +53,30 @@ export function canonicalPath(pathname: string, caseSensitive: boolean): Canonic
     return { path, plain: true, readings: [path] };
   }
   const fold = (text: string) => foldText(text, caseSensitive);
-  const once = decode(pathname);
+  const once = decodeLevel(pathname);
   const decoded = decodeAll(once);
   const strict = fold(decoded);
-  const careless = fold(decodeCarelessly(once)).replace(/[?#].*$/s, "");
+  const careless = (
+    CARELESS.test(decoded) ? folded(decodeCarelessly(once), caseSensitive) : strict
+  ).replace(/[?#].*$/s, "");
   const path = mostResolved(careless);
   const readings = new Set([path]);
+  for (const text of new Set([careless, strict])) {
+    for (const reading of waysToDivide(text, asItIs)) readings.add(reading);
+    const rest = afterAuthority(text);
+    if (rest === undefined) continue;
+    for (const reading of waysToDivide(rest, asItIs)) readings.add(reading);
+  }
   // Compatible forms of slashes and dots are folded before a path is divided, or after.
-  const texts = new Set([careless, strict, decoded]);
-  for (const text of texts) {
-    for (const reading of waysToDivide(text, fold)) readings.add(reading);
+  if (dividersIn(decoded) !== dividersIn(strict)) {
+    for (const reading of waysToDivide(decoded, fold)) readings.add(reading);
   }
   // Some decode a single time, some take parameters off before; what is escaped still is no route's.
-  for (const text of [pathname, pathname.replace(/;[^/]*/g, "")].map(decodeOnce)) {
-    if (texts.has(text)) continue;
+  const isNested = pathname.includes("%25");
+  const less = isNested ? [decodeEscapes(pathname)] : [];
+  if (pathname.includes(";")) less.push(decodeEscapes(pathname.replace(/;[^/]*/g, "")));
+  for (const text of less) {
+    if (text === decoded) continue;
     for (const reading of waysToDivide(text, fold)) {
       if (!reading.includes("%")) readings.add(reading);
     }
@@ -66,7 +89,7 @@ export function canonicalPath(pathname: string, caseSensitive: boolean): Canonic
   if (whole !== careless) readings.add(mostResolved(whole));
   const plain =
     readings.size === 1 &&
-    !pathname.includes("%25") &&
+    !isNested &&
     slashesIn(pathname) === slashesIn(once) &&
     // Case alone makes an ASCII letter of `ı`, and few origins take it for one.
     isAscii(path) === isAscii(once) &&
@@ -74,62 +97,68 @@ export function canonicalPath(pathname: string, caseSensitive: boolean): Canonic
   return { path, plain, readings: [...readings] };
 }
 
-/** Undoes one level of escapes, of `%25` however many: their nesting is what would take long. */
+/** The same for what has been decoded before, where the rest may well be bytes that are no text. */
 function decode(text: string): string {
-  if (!text.includes("%")) return text;
+  return hasEscapes(text) ? decodeLevel(text) : text;
+}
+
+/** Undoes one level of escapes, of `%25` however many: their nesting is what would take long. */
+function decodeLevel(text: string): string {
+  if (!text.includes("%25")) return decodeEscapes(text);
   return text.replace(/(?:%(?:25)*[0-9a-f]{2})+/gi, (escapes) =>
-    unescaped(escapes.replace(/%(?:25)+(?=[0-9a-f]{2})/gi, "%")),
+    decodeRun(escapes.replace(/%(?:25)+(?=[0-9a-f]{2})/gi, "%")),
   );
 }
 
-/** Undoes one level of escapes, as a server does that knows of no other. */
-function decodeOnce(text: string): string {
-  return text.includes("%") ? text.replace(/(?:%[0-9a-f]{2})+/gi, unescaped) : text;
-}
-
-function unescaped(escapes: string): string {
-  // Asked first, since thousands of exceptions would take long.
-  if (UTF8.test(escapes)) return decodeURIComponent(escapes);
-  // Not UTF-8 as a whole: the ASCII among it is all that can be read.
-  return escapes.toUpperCase().replace(/%[0-7][0-9A-F]/g, decodeURIComponent);
-}
-
-/** Escapes of what decodeURIComponent takes for UTF-8 (RFC 3629, 4). */
-const UTF8 = new RegExp(
-  `^(?:${[
-    "%[0-7].",
-    "%(?:C[2-9A-F]|D.)<>",
-    "%E0%[AB].<>",
-    "%(?:E[1-9ABCEF]<>|ED%[89].)<>",
-    "%F0%[9AB].<><>",
-    "%(?:F[1-3]<>|F4%8.)<><>",
-  ]
-    .join("|")
-    .replaceAll("<>", "%[89AB].")})+$`,
-  "i",
-);
-
 function decodeAll(text: string): string {
-  return inRounds(text, decode);
-}
-
-/** In each round too what comes out of careless decoders, which may be an escape again. */
-function decodeCarelessly(text: string): string {
-  return inRounds(text, (coded) => foldText(undoCareless(decode(coded)), true));
-}
-
-function inRounds(text: string, decodeOnce: (coded: string) => string): string {
   let decoded = text;
-  for (let round = 0; round < DECODE_ROUNDS; round++) {
-    const next = decodeOnce(decoded);
+  for (let round = 0; round < DECODE_ROUNDS && decoded.includes("%"); round++) {
+    const next = decode(decoded);
     if (next === decoded) break;
     decoded = next;
   }
   return decoded;
 }
 
+/** In each round, what careless decoders make of the text may be an escape again. Folds letters, but not case. */
+function decodeCarelessly(text: string): string {
+  let decoded = text;
+  for (let round = 0; round < DECODE_ROUNDS; round++) {
+    // What folding has made of other percent signs is written in one case by decoding alone.
+    const once = round === 0 ? decode(decoded) : decodeLevel(decoded);
+    const next = foldText(undoCareless(once), true);
+    if (next === decoded) break;
+    decoded = next;
+  }
+  return decoded;
+}
+
+/** What a path is divided, resolved and cut by, without the rest. */
+function dividersIn(text: string): string {
+  return text.replace(/[^/\\.;\0\s%]+/g, "");
+}
+
+/**
+ * The path of a network-path reference: to an origin that resolves its request's target as a URL,
+ * `//host/login` is `/login`, and so is `///host/login`.
+ *
+ * @returns undefined when the text does not begin with two slashes
+ */
+function afterAuthority(text: string): string | undefined {
+  return /^[/\\]{2,}[^/\\]*(.*)$/s.exec(text)?.[1];
+}
+
+function asItIs(text: string): string {
+  return text;
+}
+
 function slashesIn(text: string): number {
-  return text.split(/[/\\]/).length;
+  let slashes = 0;
+  for (let at = 0; at < text.length; at++) {
+    const code = text.charCodeAt(at);
+    if (code === 0x2f || code === 0x5c) slashes++;
+  }
+  return slashes;
 }
 
 function withoutTrailingSlash(path: string): string {

@@ -1,5 +1,6 @@
 import { type CanonicalPath, canonicalPath } from "./canonical-path.ts";
 import { Recent } from "./recent.ts";
+import { withoutFinal } from "./text-forms.ts";
 
 /** What rules and keys see of a request. One thing that can be written in two ways is one here. */
 export interface CanonicalRequest extends CanonicalPath {
@@ -11,7 +12,8 @@ export interface CanonicalRequest extends CanonicalPath {
   readonly preflight: boolean;
   /** Lower case, without port and without trailing dots. */
   readonly host: string;
-  readonly query: URLSearchParams;
+  /** The query with its question mark, or nothing. */
+  readonly search: string;
   readonly headers: Headers;
   /** What Cloudflare knows of the client; undefined outside Cloudflare. */
   readonly cf: ClientFacts | undefined;
@@ -39,13 +41,28 @@ const LONGEST_REMEMBERED = 256;
 const places = new Recent<Place>(REMEMBERED);
 const caseSensitivePlaces = new Recent<Place>(REMEMBERED);
 
-/** @returns undefined for a request that does not say which host and path it is for */
+/**
+ * @param routedPath the path that an app has routed the request by, if one has: it may read the URL
+ * as it was sent, where Weir's has been resolved. The readings of both are those of the request
+ * @returns undefined for a request that does not say which host and path it is for
+ */
 export function canonicalRequest(
   request: Request,
   caseSensitivePaths: boolean,
+  routedPath?: string,
 ): CanonicalRequest | undefined {
   const place = placeOf(request.url, caseSensitivePaths);
-  return place && new ReadRequest(request, place);
+  if (!place) return undefined;
+  const isSame = routedPath === undefined || place.path === routedPath;
+  const read = isSame ? place : withBoth(place, canonicalPath(routedPath, caseSensitivePaths));
+  return new ReadRequest(request, read);
+}
+
+/** A path that is written in two ways. */
+function withBoth(place: Place, other: CanonicalPath): Place {
+  const readings = [...new Set([...place.readings, ...other.readings])];
+  const plain = place.plain && other.plain && readings.length === 1;
+  return { ...place, plain, readings };
 }
 
 function placeOf(url: string, caseSensitivePaths: boolean): Place | undefined {
@@ -59,7 +76,7 @@ function placeOf(url: string, caseSensitivePaths: boolean): Place | undefined {
   if (known) return known;
   const parsed = parse(url);
   if (!parsed) return undefined;
-  const host = parsed.hostname.replace(/\.+$/, "");
+  const host = withoutFinal(".", parsed.hostname);
   const place = { ...canonicalPath(parsed.pathname, caseSensitivePaths), host };
   if (isShort && place.plain) recent.set(text, place);
   return place;
@@ -87,7 +104,6 @@ class ReadRequest implements CanonicalRequest {
   readonly host: string;
   readonly headers: Headers;
   readonly #request: Request;
-  #query: URLSearchParams | undefined;
 
   constructor(request: Request, { path, plain, readings, host }: Place) {
     this.path = path;
@@ -97,13 +113,12 @@ class ReadRequest implements CanonicalRequest {
     this.sentMethod = request.method.toUpperCase();
     this.method = this.sentMethod === "HEAD" ? "GET" : this.sentMethod;
     this.headers = request.headers;
-    this.preflight = isPreflight(this.sentMethod, this.headers);
+    this.preflight = isPreflight(this.sentMethod, request);
     this.#request = request;
   }
 
-  get query(): URLSearchParams {
-    this.#query ??= parametersOf(new URL(this.#request.url));
-    return this.#query;
+  get search(): string {
+    return new URL(this.#request.url).search;
   }
 
   get cf(): ClientFacts | undefined {
@@ -111,14 +126,20 @@ class ReadRequest implements CanonicalRequest {
   }
 }
 
-/** Some servers still divide parameters at `;` as well. */
-function parametersOf({ search, searchParams }: URL): URLSearchParams {
-  return search.includes(";") ? new URLSearchParams(search.replaceAll(";", "&")) : searchParams;
-}
-
-/** The Fetch standard's definition of a CORS-preflight request. */
-function isPreflight(method: string, headers: Headers): boolean {
+/**
+ * The Fetch standard's CORS-preflight request. It never has a body or credentials, so a request with
+ * one of these is what its method says, whatever fields it adds.
+ */
+function isPreflight(method: string, request: Request): boolean {
+  if (method !== "OPTIONS") return false;
+  const { headers, body } = request;
   return (
-    method === "OPTIONS" && headers.has("origin") && headers.has("access-control-request-method")
+    headers.has("origin") &&
+    headers.has("access-control-request-method") &&
+    !NOT_IN_PREFLIGHTS.some((name) => headers.has(name)) &&
+    /^0*$/.test(headers.get("content-length") ?? "") &&
+    !body
   );
 }
+
+const NOT_IN_PREFLIGHTS = ["authorization", "cookie", "proxy-authorization", "transfer-encoding"];

@@ -1,9 +1,16 @@
-// What a request carries under a name, as the origin takes it. Two spellings of one value are one
-// here, and where the origin may take another value than Weir would, there is none: else who holds
-// one good API key or session could be a new client with each request.
+import { MAX_KEY_LENGTH } from "../config/key-expression.ts";
+import { credentials } from "./credentials.ts";
+import { createNameTest } from "./loose-name.ts";
+import { decodeEscapes, trimBlanks } from "./text-forms.ts";
 
-/** Fields whose own grammar has commas in it, and that no origin takes for a credential. */
+// The value that a request carries under a name, as the origin reads it. Two spellings of one value
+// become one, and where the origin may read another value than Weir, the value is absent. Otherwise
+// one good API key or session would be a new client in each spelling.
+
+/** Header fields whose own grammar has commas, and that no origin takes for a credential. */
 const LISTS = /^(user-agent|accept.*|sec-.*)$/;
+/** A longer value is absent, as one of more than {@link MAX_KEY_LENGTH} is: four times that, for `\141`. */
+const MAX_WRITTEN = 4 * MAX_KEY_LENGTH;
 
 /**
  * @param name in lower case
@@ -15,23 +22,56 @@ export function headerNamed(headers: Headers, name: string): string | undefined 
   return headerValue(name, value);
 }
 
-/** What a field holds, in one spelling. */
-export function headerValue(name: string, value: string): string {
-  const bare = value.replace(/^[\t\n\r ]+|[\t\n\r ]+$/g, "");
+/** The value of a header field, in one spelling; undefined when origins may read different ones. */
+export function headerValue(name: string, value: string): string | undefined {
+  const bare = trimBlanks(value);
   return /^(proxy-)?authorization$/.test(name) ? credentials(bare) : bare;
 }
 
 /** Several Cookie fields arrive as one, joined by commas, which no cookie may have in it (RFC 6265). */
 export function cookieNamed(headers: Headers, name: string): string | undefined {
-  const pairs = (headers.get("cookie") ?? "").split(/[;,]/).map((pair): [string, string] => {
-    const end = pair.indexOf("=");
-    return end === -1 ? ["", ""] : [pair.slice(0, end), pair.slice(end + 1)];
-  });
-  return only(pairs, name, (text) => unescaped(unquoted(text.trim())));
+  const cookies = headers.get("cookie");
+  return cookies ? only(pairsOf(cookies, COMMA), name, readCookie) : undefined;
 }
 
-export function queryNamed(query: URLSearchParams, name: string): string | undefined {
-  return only(query, name, (text) => text.replace(/%u([0-9a-f]{4})/gi, fromCode));
+/**
+ * @param search a URL's query, with its question mark. Some servers still divide parameters at `;`,
+ * too
+ */
+export function queryNamed(search: string, name: string): string | undefined {
+  return only(pairsOf(search.slice(1), AMPERSAND), name, readParameter);
+}
+
+/** A decoded query parameter in one spelling. A plus sign is a space to some servers. */
+export function queryValue(text: string): string {
+  return trimBlanks(text.replaceAll("+", " "));
+}
+
+/** A decoded cookie in one spelling. PHP decodes cookies as it does queries. */
+export function cookieValue(text: string): string {
+  return trimBlanks(text.replaceAll("+", " "), true);
+}
+
+const AMPERSAND = 0x26;
+const COMMA = 0x2c;
+const SEMICOLON = 0x3b;
+const EQUALS = 0x3d;
+
+/**
+ * The pairs of a name and a value, divided by semicolons and another character. Walks over the text,
+ * because thousands of separators would make thousands of texts.
+ */
+function* pairsOf(text: string, divider: number): Generator<readonly [string, string]> {
+  let start = 0;
+  let equals = -1;
+  for (let at = 0; at <= text.length; at++) {
+    const code = text.charCodeAt(at);
+    if (code === EQUALS && equals === -1) equals = at;
+    if (at < text.length && code !== SEMICOLON && code !== divider) continue;
+    if (equals !== -1) yield [text.slice(start, equals), text.slice(equals + 1, at)];
+    start = at + 1;
+    equals = -1;
+  }
 }
 
 /** Two values for one name leave open which of them the origin takes, so they count as none. */
@@ -40,67 +80,34 @@ function only(
   name: string,
   read: (text: string) => string,
 ): string | undefined {
-  const wanted = looseName(name);
+  const isNamed = createNameTest(name);
   let found: string | undefined;
   for (const [given, text] of pairs) {
-    // No name grows by being read loosely, so most are told apart by their lengths.
-    if (given !== name && (given.length < wanted.length || looseName(given) !== wanted)) continue;
+    if (given !== name && !isNamed(given)) continue;
     if (found !== undefined) return undefined;
-    found = bareValue(read(text));
+    found = text;
   }
-  return found;
+  return found === undefined || found.length > MAX_WRITTEN ? undefined : read(found);
 }
 
-/** What a cookie or query parameter holds, without what many servers take off its ends. */
-export function bareValue(text: string): string {
-  return text.replace(/^[\s\0]+|[\s\0]+$/g, "");
+/** Some servers still decode `%u0061`. */
+function readParameter(text: string): string {
+  const plain = text.replaceAll("+", " ").replace(/%u([0-9a-f]{4})/gi, fromCode);
+  return queryValue(decodeEscapes(plain));
 }
 
-/** A name as the most tolerant of servers take it: by no case, `a.b` and `a b` as `a_b`, `a[]` as `a`. */
-function looseName(name: string): string {
-  return unescaped(name)
-    .replace(/\0.*$/s, "")
-    .trim()
-    .replace(/\[\d*\]$/, "")
-    .replace(/[.\s]/g, "_")
-    .toLowerCase();
+/** RFC 2109's quoted string, with the escapes that Python puts into it, and then percent escapes. */
+function readCookie(text: string): string {
+  const bare = trimBlanks(text, true);
+  // Without octal escapes no function has to be called for each backslash.
+  const plain = /\\[0-3]/.test(bare)
+    ? bare.replace(/\\([0-3][0-7]{2}|.)/gs, fromOctal)
+    : bare.replace(/\\(.)/gs, "$1");
+  return cookieValue(decodeEscapes(plain));
 }
 
-/** A scheme is a word of no case, with any space behind it; base64 has many spellings, too. */
-function credentials(value: string): string {
-  const [, scheme, rest] = /^([\w.~+/-]+)\s+(.+)$/s.exec(value) ?? [];
-  if (scheme === undefined || rest === undefined) return value;
-  const kind = scheme.toLowerCase();
-  return `${kind} ${kind === "basic" ? decoded(rest) : rest}`;
-}
-
-/** Decoders pass over what is not base64, and over odd bits at the end. */
-function decoded(base64: string): string {
-  const [letters = ""] = base64.replace(/[^\w+/=-]/g, "").split("=", 1);
-  try {
-    return atob(letters.replaceAll("-", "+").replaceAll("_", "/"));
-  } catch {
-    return letters;
-  }
-}
-
-/** RFC 2109's quoted string, with the escapes that Python puts into it. */
-function unquoted(text: string): string {
-  const quoted = /^"(.*)"$/s.exec(text)?.[1];
-  if (quoted === undefined) return text;
-  return quoted.replace(/\\([0-3][0-7]{2}|.)/g, (_, escaped: string) =>
-    escaped.length === 3 ? String.fromCharCode(Number.parseInt(escaped, 8)) : escaped,
-  );
-}
-
-function unescaped(value: string): string {
-  if (!value.includes("%")) return value;
-  try {
-    return decodeURIComponent(value);
-  } catch {
-    // Not an escaped text, so it stands for itself.
-    return value;
-  }
+function fromOctal(_: string, escaped: string): string {
+  return escaped.length === 3 ? String.fromCharCode(Number.parseInt(escaped, 8)) : escaped;
 }
 
 function fromCode(_: string, code: string): string {

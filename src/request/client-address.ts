@@ -1,6 +1,7 @@
 import ipaddr from "ipaddr.js";
 import { type Address, parseAddress, undisguised } from "../config/network.ts";
 import { Recent } from "./recent.ts";
+import { withoutFinal } from "./text-forms.ts";
 
 /**
  * The address that Cloudflare gives to requests which Workers of other zones make. It stands for
@@ -73,7 +74,7 @@ function addressOf(address: Address, ipv6Prefix: number): string {
 
 /** Two fields, as a Worker may try that sends one itself, leave open which is Cloudflare's. */
 function zoneOf(field: string | null): string {
-  const zone = field?.trim().toLowerCase().replace(/\.+$/, "") ?? "";
+  const zone = withoutFinal(".", field?.trim().toLowerCase() ?? "");
   return /^[\w.-]*$/.test(zone) ? zone : "";
 }
 

@@ -1,57 +1,126 @@
-import type { KeyExpression, KeyPart } from "../config/key-expression.ts";
+import {
+  type KeyExpression,
+  type KeyPart,
+  MAX_KEY_LENGTH,
+  parseAlternatives,
+} from "../config/key-expression.ts";
 import { parseAddress } from "../config/network.ts";
 import type { Rule } from "../config/rule.ts";
 import type { Config } from "../config/schema.ts";
 import { canonicalPath } from "./canonical-path.ts";
-import { bareValue, headerValue } from "./carried.ts";
+import { cookieValue, headerValue, queryValue } from "./carried.ts";
 import { clientAddress } from "./client-address.ts";
-import { hashOf, type Present } from "./identity.ts";
-import { foldText } from "./text-forms.ts";
+import { hashOf, nameOf, type Present } from "./identity.ts";
+import { foldText, withoutFinal } from "./text-forms.ts";
 
-/** Who is counted, as a program says it: a text, or one for each element of the rule's key. */
-export type GivenKey = string | readonly string[];
+/**
+ * The client that a program means by a rule's key: one value, or a list with one for each element of
+ * the key. A value is a text where its element has one alternative, as `"abc"` for
+ * `header:x-api-key`. It is an object that names the alternative where there are several, as
+ * `{ "header:x-api-key": "abc" }` or `{ ip: "203.0.113.7" }` for `header:x-api-key | ip`. `{ ip }` is
+ * allowed for every element: requests without any of its alternatives are counted by address.
+ */
+export type GivenKey = GivenValue | readonly GivenValue[];
 
-/** Whoever gives no key is counted by this one, and so with every request to a `global` rule. */
+/** A text, or an object of one alternative's name and its value. */
+export type GivenValue = string | Readonly<Record<string, string>>;
+
+/** A program that gives no key is counted by this one, and so with every request to a `global` rule. */
 const EVERYONE: Present = { name: "global", value: "global" };
 
 /**
- * Who is counted, where a program says it and no request does. Each value stands for the first
- * alternative of its element of the rule's key: what the gateway would count a request by that
- * carries it, and in the same counter.
+ * The identity of a client that a program names, in place of a request. The gateway counts a request
+ * with these values by the same identity, and so in the same counter.
  *
  * @param key undefined for one counter that all share
+ * @param secret makes identities HMACs, if the gateway's are
  * @throws {TypeError} when the values do not fit the rule's key; says how, but quotes no value
  */
 export async function givenIdentity(
   rule: Pick<Rule, "name" | "key">,
   key: GivenKey | undefined,
-  config: Pick<Config, "ipv6Prefix" | "caseSensitivePaths">,
+  config: Canonical,
+  secret?: string,
 ): Promise<string> {
-  if (key === undefined) return hashOf([EVERYONE]);
-  const values: unknown = typeof key === "string" ? [key] : key;
-  const listed = nameOfKey(rule.key);
+  if (key === undefined) return hashOf([EVERYONE], secret);
+  const values: unknown = Array.isArray(key) ? key : [key];
   // Types do not cross a service binding.
   if (!Array.isArray(values) || values.length !== rule.key.length) {
     const wanted = rule.key.length === 1 ? "a text" : `a list of ${rule.key.length} texts`;
-    throw new TypeError(`The key for the rule "${rule.name}" is ${wanted}, for ${listed}.`);
+    throw refused(rule, `is ${wanted}, for ${nameOfKey(rule.key)}`);
   }
-  const parts = rule.key.map(([part], index): Present => {
-    const value: unknown = values[index];
-    const held = part && typeof value === "string" ? asCounted(part, value, config) : undefined;
-    if (part && held) return { name: nameOf(part), value: held };
-    const wanted = part?.kind === "ip" ? "an IP address" : "a text that is not empty";
-    throw new TypeError(
-      `The key for the rule "${rule.name}" needs ${wanted} as ${part && nameOf(part)}.`,
-    );
-  });
-  return hashOf(parts);
+  const parts = rule.key.map((alternatives, index) =>
+    givenPart(rule, alternatives, values[index] as unknown, config),
+  );
+  return hashOf(parts, secret);
+}
+
+type Canonical = Pick<Config, "ipv6Prefix" | "caseSensitivePaths">;
+
+/** @throws {TypeError} when the value is for no alternative, or none that a request could hold */
+function givenPart(
+  rule: Pick<Rule, "name">,
+  alternatives: readonly KeyPart[],
+  given: unknown,
+  config: Canonical,
+): Present {
+  const { part, value } = chosen(rule, alternatives, given);
+  if (typeof value !== "string") throw refused(rule, `is a text, for ${nameOf(part)}`);
+  const isShort = value.length <= MAX_KEY_LENGTH;
+  const counted = isShort ? asCounted(part, value, config) : undefined;
+  if (counted && counted.length <= MAX_KEY_LENGTH) return { name: nameOf(part), value: counted };
+  const text = isShort
+    ? "a text that is not empty"
+    : `a text of up to ${MAX_KEY_LENGTH} characters`;
+  throw refused(rule, `needs ${part.kind === "ip" ? "an IP address" : text} as ${nameOf(part)}`);
+}
+
+/** The alternative that a value is for. */
+function chosen(
+  rule: Pick<Rule, "name">,
+  alternatives: readonly KeyPart[],
+  given: unknown,
+): { part: KeyPart; value: unknown } {
+  const [only, ...others] = alternatives;
+  if (isPlainObject(given)) {
+    const [[name = "", value] = [], ...more] = Object.entries(given);
+    const part = [...alternatives, ADDRESS].find((each) => nameOf(each) === canonicalName(name));
+    if (part && more.length === 0) return { part, value };
+  } else if (only && others.length === 0) {
+    return { part: only, value: given };
+  }
+  throw refused(rule, `names one of ${examplesOf(alternatives)}`);
+}
+
+const ADDRESS: KeyPart = { kind: "ip" };
+
+/** A name as a rule may write it, in the form in which the rule's are kept. */
+function canonicalName(name: string): string | undefined {
+  const [part] = parseAlternatives(name) ?? [];
+  return part && nameOf(part);
+}
+
+function examplesOf(alternatives: readonly KeyPart[]): string {
+  const names = new Set([...alternatives, ADDRESS].map(nameOf));
+  const written = (name: string) => (/^\w+$/.test(name) ? name : JSON.stringify(name));
+  return [...names].map((name) => `{ ${written(name)}: "…" }`).join(", ");
+}
+
+function refused({ name }: Pick<Rule, "name">, what: string): TypeError {
+  return new TypeError(`The key for the rule "${name}" ${what}.`);
+}
+
+function isPlainObject(value: unknown): value is object {
+  if (typeof value !== "object" || value === null) return false;
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype === Object.prototype || prototype === null;
 }
 
 /** A value in the form in which the gateway counts it; undefined or empty when it cannot be one. */
 function asCounted(
   part: KeyPart,
   value: string,
-  { ipv6Prefix, caseSensitivePaths }: Pick<Config, "ipv6Prefix" | "caseSensitivePaths">,
+  { ipv6Prefix, caseSensitivePaths }: Canonical,
 ): string | undefined {
   switch (part.kind) {
     case "ip": {
@@ -61,14 +130,15 @@ function asCounted(
     case "header":
       return headerValue(part.name, value);
     case "cookie":
+      return cookieValue(value);
     case "query":
-      return bareValue(value);
+      return queryValue(value);
     case "path":
       return canonicalPath(value, caseSensitivePaths).path;
     case "param":
       return foldText(value, caseSensitivePaths);
     case "host":
-      return value.toLowerCase().replace(/\.+$/, "");
+      return withoutFinal(".", value.toLowerCase());
     case "method": {
       const method = value.toUpperCase();
       return method === "HEAD" ? "GET" : method;
@@ -79,9 +149,5 @@ function asCounted(
 }
 
 function nameOfKey(key: KeyExpression): string {
-  return key.map(([part]) => part && nameOf(part)).join(", ");
-}
-
-function nameOf(part: KeyPart): string {
-  return "name" in part ? `${part.kind}:${part.name}` : part.kind;
+  return key.map((alternatives) => alternatives.map(nameOf).join(" | ")).join(", ");
 }

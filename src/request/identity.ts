@@ -1,19 +1,21 @@
-import type { KeyExpression, KeyPart } from "../config/key-expression.ts";
+import { type KeyExpression, type KeyPart, MAX_KEY_LENGTH } from "../config/key-expression.ts";
 import type { CanonicalRequest } from "./canonical-request.ts";
 import { cookieNamed, headerNamed, queryNamed } from "./carried.ts";
+import { type Claims, claimOf } from "./claims.ts";
 import { clientAddress } from "./client-address.ts";
-import { Recent } from "./recent.ts";
-import { type Claims, claimOf } from "./token.ts";
+import { hasherFor } from "./hash.ts";
 
 /** Where keys find what they read of a request itself. */
 export interface RequestContext {
   readonly request: CanonicalRequest;
-  /** The reading of the path by which a rule matched. */
-  readonly path: string;
-  /** The parameters of that path. */
+  /** The path by which a rule matched; undefined when several readings of it match. */
+  readonly path: string | undefined;
+  /** The parameters of that path, less those that differ between readings. */
   readonly params: Readonly<Record<string, string>>;
   /** Bits of an IPv6 address that tell clients apart. */
   readonly ipv6Prefix: number;
+  /** Makes identities HMACs; without it they are plain hashes. */
+  readonly keySecret?: string | undefined;
 }
 
 /** Where keys find what they read. */
@@ -30,14 +32,6 @@ export interface Present {
   readonly value: string;
 }
 
-/** Bytes of SHA-256 that are kept: 128 bits, at which two clients meet by chance never. */
-const IDENTITY_BYTES = 16;
-
-/** Hashes that are remembered, and of which texts: hashing costs more than all else about a key. */
-const hashes = new Recent<string>(2048);
-const LONGEST_REMEMBERED = 128;
-const encoder = new TextEncoder();
-
 /** Who is counted, as a short text that shows nothing of them: see {@link hashOf}. */
 export async function identityOf(key: KeyExpression, context: KeyContext): Promise<string> {
   const parts: Present[] = [];
@@ -45,7 +39,7 @@ export async function identityOf(key: KeyExpression, context: KeyContext): Promi
     // The client's address stands in where none of the alternatives is there.
     parts.push((await firstPresent(alternatives, context)) ?? addressOf(context));
   }
-  return hashOf(parts);
+  return hashOf(parts, context.keySecret);
 }
 
 /**
@@ -64,26 +58,21 @@ export function identityNow(key: KeyExpression, context: RequestContext): string
     }
     parts.push(found ?? addressOf(context));
   }
-  return hashes.get(textOf(parts));
+  return hasherFor(context.keySecret).recall(textOf(parts));
 }
 
 /**
  * Makes an identity of what a key holds.
  *
  * Each part becomes what it is called and what it holds, both with their lengths in front, so that
- * no value can pass for two or for one of another kind; SHA-256 of that bounds its length and keeps
+ * no value can pass for two or for one of another kind; the hash of that bounds its length and keeps
  * addresses and API keys out of the store.
  *
+ * @param secret makes the hash one that nobody else can compute
  * @returns 22 characters of base64url
  */
-export async function hashOf(parts: readonly Present[]): Promise<string> {
-  const text = textOf(parts);
-  const known = hashes.get(text);
-  if (known !== undefined) return known;
-  const digest = await crypto.subtle.digest("SHA-256", encoder.encode(text));
-  const hash = base64url(new Uint8Array(digest, 0, IDENTITY_BYTES));
-  if (text.length <= LONGEST_REMEMBERED) hashes.set(text, hash);
-  return hash;
+export function hashOf(parts: readonly Present[], secret?: string): Promise<string> {
+  return hasherFor(secret).hash(textOf(parts));
 }
 
 function textOf(parts: readonly Present[]): string {
@@ -119,6 +108,11 @@ async function firstPresent(
   return undefined;
 }
 
+/** How a rule writes a part of its key, such as `header:x-api-key`. */
+export function nameOf(part: KeyPart): string {
+  return "name" in part ? `${part.kind}:${part.name}` : part.kind;
+}
+
 /** A part that is not in the request itself, and has to be waited for. */
 type LaterPart = KeyPart & { readonly kind: "jwt" | "custom" };
 
@@ -131,8 +125,8 @@ function presentIn(part: KeyPart, context: RequestContext): Present | undefined 
 }
 
 function presentAs(part: KeyPart, value: string | null | undefined): Present | undefined {
-  if (!value) return undefined;
-  return { name: "name" in part ? `${part.kind}:${part.name}` : part.kind, value };
+  if (!value || value.length > MAX_KEY_LENGTH) return undefined;
+  return { name: nameOf(part), value };
 }
 
 function addressOf({ request, ipv6Prefix }: RequestContext): Present {
@@ -150,7 +144,7 @@ function read(
     case "cookie":
       return cookieNamed(request.headers, part.name);
     case "query":
-      return queryNamed(request.query, part.name);
+      return queryNamed(request.search, part.name);
     case "param":
       return Object.hasOwn(params, part.name) ? params[part.name] : undefined;
     case "host":
@@ -179,11 +173,4 @@ async function readLater(
   { claims, custom }: KeyContext,
 ): Promise<string | null | undefined> {
   return part.kind === "jwt" ? claimOf(await claims(), part.name) : custom(part.name);
-}
-
-function base64url(bytes: Uint8Array): string {
-  return btoa(String.fromCharCode(...bytes))
-    .replaceAll("+", "-")
-    .replaceAll("/", "_")
-    .replace(/=+$/, "");
 }

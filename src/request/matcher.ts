@@ -5,13 +5,16 @@ import { canonicalPath } from "./canonical-path.ts";
 import type { CanonicalRequest } from "./canonical-request.ts";
 import { Recent } from "./recent.ts";
 
-/** A rule that a request falls under, and the reading of its path by which it does. */
+/** A rule that a request falls under, and the readings of its path by which it does. */
 export interface Match {
   readonly rule: Rule;
-  readonly path: string;
-  /** The parameters of that path. */
-  readonly params: Readonly<Record<string, string>>;
+  /** Undefined when readings differ: the client chose a path that has several. */
+  readonly path: string | undefined;
+  /** The parameters of that path, less those that differ between readings. */
+  readonly params: Params;
 }
+
+type Params = Readonly<Record<string, string>>;
 
 export type Matcher = (request: CanonicalRequest) => Match[];
 
@@ -26,6 +29,11 @@ interface Routed {
   /** The rules by their indices, in their order, and the reading by which each is selected. */
   readonly selected: readonly (readonly [index: number, by: Omit<Match, "rule">])[];
   readonly excepted: ReadonlySet<number>;
+}
+
+interface Selected extends Omit<Match, "rule"> {
+  /** The last reading that the rule was found by. */
+  readonly by: string;
 }
 
 const NO_PARAMS = Object.freeze({});
@@ -58,16 +66,25 @@ export function createMatcher(rules: readonly Rule[], caseSensitivePaths: boolea
   }
 
   function routed({ path: canonical, readings }: CanonicalRequest): Routed {
-    const selected = new Map<number, Omit<Match, "rule">>();
+    const selected = new Map<number, Selected>();
+    const select = (index: number, path: string, params: Params) => {
+      const before = selected.get(index);
+      if (!before) selected.set(index, { path, params, by: path });
+      // Of two routes of one rule, the first one holds, whatever the client sends.
+      else if (before.by !== path) {
+        selected.set(index, { ...common(before, path, params), by: path });
+      }
+    };
     const excepted = new Set<number>();
     for (const path of readings) {
       const [found] = router.match("ALL", path) as [[Target, Record<string, string>][]];
       for (const [{ index, excepts }, params] of found) {
         if (excepts) excepted.add(index);
-        else if (!selected.has(index)) selected.set(index, { path, params });
+        else select(index, path, params);
       }
     }
-    for (const index of pathless) selected.set(index, { path: canonical, params: NO_PARAMS });
+    const path = readings.length === 1 ? canonical : undefined;
+    for (const index of pathless) selected.set(index, { path, params: NO_PARAMS, by: canonical });
     return { selected: [...selected].sort(([a], [b]) => a - b), excepted };
   }
 
@@ -87,15 +104,21 @@ export function createMatcher(rules: readonly Rule[], caseSensitivePaths: boolea
   return function matchRules(request) {
     const { selected, excepted } = recall(request);
     const matches: Match[] = [];
-    for (const [index, by] of selected) {
+    for (const [index, { path, params }] of selected) {
       const rule = rules[index] as Rule;
       if (!selects(rule, request)) continue;
       if (rule.match.except && isExcepted(rule.match.except, request, excepted.has(index)))
         continue;
-      matches.push({ rule, ...by });
+      matches.push({ rule, path, params });
     }
     return matches;
   };
+}
+
+/** What two readings of a path have in common. */
+function common({ path, params }: Omit<Match, "rule">, other: string, others: Params) {
+  const same = Object.entries(params).filter(([name, value]) => others[name] === value);
+  return { path: path === other ? path : undefined, params: Object.fromEntries(same) };
 }
 
 function selects({ match }: Rule, request: CanonicalRequest): boolean {

@@ -15,10 +15,15 @@ export function waysToDivide(decoded: string, fold: (text: string) => string): s
   return dividers.flatMap((divider) => {
     const segments = text.split(divider).filter(Boolean);
     const bare = segments.map((segment) => asOne(fold(segment)));
+    // Without dots there is nothing to resolve.
+    if (!DOTS.test(text)) return [join(bare)];
     const late = resolve(segments).map((segment) => asOne(fold(segment)));
     return [join(resolve(bare)), join(bare), join(late)];
   });
 }
+
+/** A full stop in any of its forms; a leader of two or three of them. */
+const DOTS = /[.\u2024-\u2026\ufe19\ufe30\ufe52\uff0e]/;
 
 /** A decoded path by the reading that takes most for the same. */
 export function mostResolved(decoded: string): string {

@@ -3,11 +3,18 @@ import type { Rule, Window } from "../config/rule.ts";
 import type { Config } from "../config/schema.ts";
 import type { Settings } from "../config/settings.ts";
 import type { CanonicalRequest } from "./canonical-request.ts";
+import type { Claims } from "./claims.ts";
 import { type CustomKeys, customKey } from "./custom-key.ts";
 import { isExempt } from "./exempt.ts";
-import { identityNow, identityOf, type KeyContext, keyValue } from "./identity.ts";
+import {
+  identityNow,
+  identityOf,
+  type KeyContext,
+  keyValue,
+  type RequestContext,
+} from "./identity.ts";
 import type { Match } from "./matcher.ts";
-import { type Claims, createClaimsReader } from "./token.ts";
+import { createClaimsReader } from "./token.ts";
 
 /** A rule that a request falls under, who is counted by it, and which quotas they have. */
 export interface Subject {
@@ -46,10 +53,11 @@ export type Identifier = (
  */
 export function createIdentifier(
   { jwt, ipv6Prefix, timeoutMs }: Pick<Config, "jwt" | "ipv6Prefix" | "timeoutMs">,
-  { secrets }: Pick<Settings, "secrets">,
+  { secrets, keySecret }: Pick<Settings, "secrets" | "keySecret">,
   keys: CustomKeys = {},
 ): Identifier {
   const texts = new WeakMap<KeyExpression, string>();
+  const settings = { ipv6Prefix, keySecret };
   const readClaims = jwt ? createClaimsReader(jwt, secrets, timeoutMs) : async () => undefined;
 
   async function identifyLater(
@@ -62,6 +70,7 @@ export function createIdentifier(
     const identities = remembering<string>();
     const shared = {
       request: canonical,
+      keySecret,
       ipv6Prefix,
       claims: () => tokens("", () => readClaims(canonical.headers)),
       custom: (name: string) => customs(name, () => customKey(keys, name, original)),
@@ -84,7 +93,7 @@ export function createIdentifier(
   }
 
   return function identify(canonical, original, matches) {
-    const subjects = subjectsNow(canonical, matches, ipv6Prefix);
+    const subjects = subjectsNow(canonical, matches, settings);
     return subjects ?? identifyLater(canonical, original, matches);
   };
 }
@@ -121,12 +130,12 @@ async function withoutWaiting(
 function subjectsNow(
   request: CanonicalRequest,
   matches: readonly Match[],
-  ipv6Prefix: number,
+  settings: Pick<RequestContext, "ipv6Prefix" | "keySecret">,
 ): Subject[] | undefined {
   const subjects: Subject[] = [];
   for (const { rule, path, params } of matches) {
     if (rule.exempt || rule.tiers) return undefined;
-    const identity = identityNow(rule.key, { request, path, params, ipv6Prefix });
+    const identity = identityNow(rule.key, { request, path, params, ...settings });
     if (identity === undefined) return undefined;
     subjects.push({ rule, windows: rule.windows, identity });
   }

@@ -7,7 +7,15 @@
  */
 export function foldText(text: string, caseSensitive: boolean): string {
   if (isAscii(text)) return caseSensitive ? text : text.toLowerCase();
-  const plain = text.normalize("NFKC");
+  const bounded = text.replace(LONG_MARKS, "");
+  const plain = bounded.normalize("NFKC");
+  // A few ligatures are 18 letters, so a long run of them is left as it is.
+  const isSwollen = plain.length > SWOLLEN + 4 * bounded.length;
+  return folded(isSwollen ? bounded.normalize("NFC") : plain, caseSensitive);
+}
+
+/** The rest of {@link foldText} for a text whose compatible forms are the plain ones already. */
+export function folded(plain: string, caseSensitive: boolean): string {
   // A letter that case has changed may go together with an accent behind it.
   return caseSensitive ? plain : foldCase(plain).normalize("NFKC");
 }
@@ -18,6 +26,9 @@ export function foldCase(text: string): string {
   if (isAscii(lower)) return lower;
   return lower
     .replaceAll("i\u0307", "i")
+    .replaceAll("ı", "i")
+    .replaceAll("ς", "σ")
+    .replaceAll("\u0345", "ι")
     .replace(ONE_WAY, (letter) => letter.toUpperCase().toLowerCase());
 }
 
@@ -39,21 +50,101 @@ export function undoCareless(text: string): string {
 
 /** What remains where bytes that are not UTF-8 are left out. */
 export function withoutBrokenBytes(text: string): string {
-  return text.replace(/(?:%[0-9a-f]{2})+/gi, (escapes) => {
-    const bytes = escapes
-      .slice(1)
-      .split("%")
-      .map((byte) => Number.parseInt(byte, 16));
-    return UTF8.decode(new Uint8Array(bytes)).replaceAll("\ufffd", "");
-  });
+  if (!text.includes("%")) return text;
+  return text
+    .replace(UTF8_OR_BYTE, (_, whole?: string) => (whole ? decodeURIComponent(whole) : ""))
+    .replaceAll("\ufffd", "");
 }
 
 export function isAscii(text: string): boolean {
   return !/\P{ASCII}/u.test(text);
 }
 
-const UTF8 = new TextDecoder();
-/** Lower-case letters that are not the lower case of their upper case; NFKC leaves no others. */
-const ONE_WAY = /ı|ς|\u0345|[\u1c80-\u1c88]/g;
+/**
+ * Undoes one level of percent escapes, as a server does that knows of no other. Where bytes are not
+ * UTF-8, the ASCII among them is all that is read.
+ */
+export function decodeEscapes(text: string): string {
+  if (!text.includes("%")) return text;
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    // A single exception at most: thousands would take long.
+    return text.replace(/(?:%[0-9a-f]{2})+/gi, decodeRun);
+  }
+}
+
+/** Whether a text has escapes that spell characters. */
+export function hasEscapes(text: string): boolean {
+  return UTF8_ANYWHERE.test(text);
+}
+
+/** @param escapes nothing but percent escapes */
+export function decodeRun(escapes: string): string {
+  if (UTF8_RUN.test(escapes)) return decodeURIComponent(escapes);
+  const upper = escapes.toUpperCase();
+  return /%[0-7]/.test(upper) ? upper.replace(/%[0-7][0-9A-F]/g, decodeURIComponent) : upper;
+}
+
+/**
+ * Removes blanks from both ends: what servers of any make strip from a value, which is white space
+ * of Unicode, controls, and characters without a width. A loop, because a regular expression such
+ * as `/\s+$/` takes quadratic time for blanks inside the text.
+ *
+ * @param alsoQuotes whether double quotes are removed, too, also one without a counterpart
+ */
+export function trimBlanks(text: string, alsoQuotes = false): string {
+  let start = 0;
+  let end = text.length;
+  const goes = (at: number) => {
+    const code = text.charCodeAt(at);
+    return isBlank(code) || (alsoQuotes && code === QUOTE);
+  };
+  while (start < end && goes(start)) start++;
+  while (end > start && goes(end - 1)) end--;
+  return start === 0 && end === text.length ? text : text.slice(start, end);
+}
+
+/** Whether a UTF-16 code unit is a blank of {@link trimBlanks}. */
+export function isBlank(code: number): boolean {
+  if (code <= 0xa0) return code <= 0x20 || code >= 0x7f;
+  // Soft hyphen, then what begins behind the Latin letters and Greek.
+  if (code === 0xad) return true;
+  return code >= 0x34f && OTHER_BLANKS.test(String.fromCharCode(code));
+}
+
+/** Removes all of one character from the end. A loop, for the same reason. */
+export function withoutFinal(character: string, text: string): string {
+  let end = text.length;
+  while (end > 0 && text[end - 1] === character) end--;
+  return end === text.length ? text : text.slice(0, end);
+}
+
+const QUOTE = 0x22;
+/** Code units that compatible forms may add to a short text. */
+const SWOLLEN = 64;
+/** White space above ASCII, the replacement character, and what has no width. */
+const OTHER_BLANKS = /[\s\ufffd]|\p{Default_Ignorable_Code_Point}/u;
+/**
+ * More marks on one letter than any language has (Unicode's stream-safe text format allows 30). They
+ * are removed, because NFKC sorts them in quadratic time. The half-width sound marks become marks.
+ */
+const LONG_MARKS = /[\p{M}\uff9e\uff9f]{31,}/gu;
+/** Escapes of characters that decodeURIComponent takes for UTF-8 (RFC 3629, 4), as a pattern. */
+const UTF8 = `(?:${[
+  "%[0-7][0-9A-F]",
+  "%(?:C[2-9A-F]|D[0-9A-F])<>",
+  "%E0%[AB][0-9A-F]<>",
+  "%(?:E[1-9ABCEF]<>|ED%[89][0-9A-F])<>",
+  "%F0%[9AB][0-9A-F]<><>",
+  "%(?:F[1-3]<>|F4%8[0-9A-F])<><>",
+]
+  .join("|")
+  .replaceAll("<>", "%[89AB][0-9A-F]")})+`;
+const UTF8_ANYWHERE = new RegExp(UTF8, "i");
+const UTF8_RUN = new RegExp(`^${UTF8}$`, "i");
+const UTF8_OR_BYTE = new RegExp(`(${UTF8})|%[0-9A-F]{2}`, "gi");
+/** The other lower-case letters that are not the lower case of their upper case, after NFKC. */
+const ONE_WAY = /[\u1c80-\u1c88]/g;
 /** Controls but NUL, and what has no width. */
 const UNSEEN = /(?!\0)\p{Cc}|\p{Default_Ignorable_Code_Point}/gu;

@@ -1,9 +1,7 @@
 import { decode, verify, verifyWithJwks } from "hono/utils/jwt/jwt";
 import type { JwtConfig } from "../config/jwt.ts";
+import type { Claims } from "./claims.ts";
 import { createKeySource } from "./jwks.ts";
-
-/** What a token says of who carries it. Nothing in it is known but that its issuer said so. */
-export type Claims = Readonly<Record<string, unknown>>;
 
 /** @returns the claims of a request's token; undefined without one that can be verified */
 export type ClaimsReader = (headers: Headers) => Promise<Claims | undefined>;
@@ -87,11 +85,4 @@ function expectations({ issuer, audience }: JwtConfig, typ: unknown) {
     // The type of OAuth's access tokens (RFC 9068); without a word on it, only "JWT" would do.
     ...(typeof typ === "string" && /^(application\/)?at\+jwt$/i.test(typ) && { typ: "at+jwt" }),
   };
-}
-
-/** A claim's value as a key: a token's own, a text that is not empty or a number. */
-export function claimOf(claims: Claims | undefined, name: string): string | undefined {
-  const value = claims && Object.hasOwn(claims, name) ? claims[name] : undefined;
-  if (typeof value === "number") return String(value);
-  return typeof value === "string" && value !== "" ? value : undefined;
 }

@@ -133,4 +133,23 @@ describe("rateLimit", () => {
     expect(rule("fife")).toThrow('no rule "fife" for rateLimit. There are: five, users.');
     expect(rule("users")).toThrow("reads a parameter of the paths in its match");
   });
+
+  it.each([
+    ["/admin/../search", ["admin", "search"]],
+    ["/%61dmin/../search", ["admin", "search"]],
+    ["/search", ["search"]],
+  ])("holds the rules for the path that Hono routes by: %s", async (raw, names) => {
+    // workerd's Request has the URL as it was sent; one that a test makes has it resolved.
+    const app = new Hono({ getPath: () => raw });
+    const rules = ["admin", "search"].map((name) => ({
+      ...FIVE,
+      name,
+      match: { paths: [`/${name}/*`] },
+    }));
+    app.use(rateLimit(defineConfig({ store: "memory", rules })));
+    app.all("*", (c) => c.text("ok"));
+    const response = await app.request("/search");
+    const policies = response.headers.get("ratelimit-policy")?.match(/"[a-z]+"/g);
+    expect(policies).toEqual(names.map((name) => `"${name}"`));
+  });
 });

@@ -209,6 +209,46 @@ describe("a call that there is no answer to", () => {
   });
 });
 
+describe("options that are not an object of options", () => {
+  it.each<[unknown, string]>([
+    ...[5, "ann", ["ann"], null, true, new Map([["key", "ann"]]), new Date(0)].map(
+      (options): [unknown, string] => [options, "The options are an object with any of key, tier"],
+    ),
+    [{ kye: "ann" }, "There is no such option. There are: key, tier"],
+    [JSON.parse('{"__proto__": {"key": "ann"}}'), "There is no such option"],
+    [{ tier: 5 }, "The option tier is a string, not a number."],
+  ])("are refused, and charge no shared counter: %j", async (options, message) => {
+    const service = serviceOf([FIVE]);
+    for (const method of ["limit", "check", "getValue", "reset"] as const) {
+      const call = service[method]("five", options as never);
+      await expect(call).rejects.toThrow(TypeError);
+      await expect(call).rejects.toThrow(message);
+    }
+    expect(await service.getValue("five")).toMatchObject([{ remaining: 5 }]);
+  });
+});
+
+describe("a client that is counted by a later alternative", () => {
+  const rules = [{ ...FIVE, key: "header:x-api-key | ip" }];
+
+  it("is looked up and reset by the alternative's name", async () => {
+    const service = serviceOf(rules);
+    const key = { ip: "203.0.113.7" };
+    await service.limit("five", { key, cost: 4 });
+    expect(await service.getValue("five", { key })).toMatchObject([{ remaining: 1 }]);
+    expect(
+      await service.getValue("five", { key: { "header:x-api-key": "203.0.113.7" } }),
+    ).toMatchObject([{ remaining: 5 }]);
+    await service.reset("five", { key });
+    expect(await service.getValue("five", { key })).toMatchObject([{ remaining: 5 }]);
+  });
+
+  it("is not guessed from a bare text", async () => {
+    const asked = serviceOf(rules).getValue("five", { key: "203.0.113.7" });
+    await expect(asked).rejects.toThrow('names one of { "header:x-api-key": "…" }, { ip: "…" }.');
+  });
+});
+
 describe("a service whose store cannot decide", () => {
   const rules = (onError: "open" | "closed") => [{ ...FIVE, onError }];
   const broken = { store: "upstash" } as const;
@@ -242,9 +282,13 @@ describe("a service whose store cannot decide", () => {
 });
 
 describe("a service beside a gateway", () => {
-  it("counts the same client in the same counter", async () => {
+  it.each([
+    ["without a secret", {}],
+    ["with one", { WEIR_KEY_SECRET: "0123456789abcdef0123456789abcdef" }],
+  ])("counts the same client in the same counter, %s", async (_, secret) => {
     vi.spyOn(globalThis, "fetch").mockImplementation(async () => new Response());
-    const { env } = await import("cloudflare:workers");
+    const { env: bindings } = await import("cloudflare:workers");
+    const env = { ...bindings, ...secret };
     const rules = [
       { ...FIVE, name: "shared", key: "header:x-api-key | ip" },
       { ...FIVE, name: "client" },
@@ -257,7 +301,9 @@ describe("a service beside a gateway", () => {
       createExecutionContext(),
     );
     const service = serviceOf(rules, options, env);
-    expect(await service.getValue("shared", { key: "abc" })).toMatchObject([{ remaining: 4 }]);
+    expect(await service.getValue("shared", { key: { "header:x-api-key": "abc" } })).toMatchObject([
+      { remaining: 4 },
+    ]);
     // Another address of the same network.
     expect(await service.getValue("client", { key: "2001:db8::2" })).toMatchObject([
       { remaining: 4 },

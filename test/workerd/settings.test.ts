@@ -88,6 +88,36 @@ describe("the secrets", () => {
   });
 });
 
+describe("the key secret", () => {
+  const secret = "0123456789abcdef0123456789abcdef";
+
+  it.each([undefined, "", "  "])("is none when it is %j", (given) => {
+    const read = settings({ store: "memory" }, { WEIR_KEY_SECRET: given });
+    expect(read).not.toHaveProperty("keySecret");
+    expect(read.store.kind).toBe("memory");
+  });
+
+  it("is one of 32 characters and more", () => {
+    expect(settings({}, { ...objects, WEIR_KEY_SECRET: secret })).toMatchObject({
+      keySecret: secret,
+      store: { kind: "durable-object" },
+    });
+  });
+
+  it.each(["too-short", secret.slice(1), 5, { get: () => secret }])(
+    "that is %j lets nothing be decided, and is told without being shown",
+    (given) => {
+      const read = settings({ store: "memory" }, { WEIR_KEY_SECRET: given });
+      expect(read).not.toHaveProperty("keySecret");
+      expect(read.store).toMatchObject({
+        kind: "misconfigured",
+        fault: expect.stringContaining("WEIR_KEY_SECRET is not a text of at least 32 characters"),
+      });
+      expect(JSON.stringify(read.store)).not.toContain(secret.slice(1));
+    },
+  );
+});
+
 describe("the origin", () => {
   const url = (text: string) => settings({}, { ORIGIN_URL: text }).origin;
 

@@ -19,7 +19,11 @@ function cookie(client: string, ...fields: string[]): Vector {
 }
 
 function query(client: string, text: string): Vector {
-  return { name: `query: ${text}`, lines: head(`/query?${text}`), counted: { query: client } };
+  return {
+    name: `query: ${text.length > 100 ? `${text.length} bytes` : text}`,
+    lines: head(`/query?${text}`),
+    counted: { query: client },
+  };
 }
 
 function pair(names: [pair: string, first: string], name: string, ...fields: string[]): Vector {
@@ -30,7 +34,8 @@ function pair(names: [pair: string, first: string], name: string, ...fields: str
   };
 }
 
-const LONG = "a".repeat(16 * 1024);
+/** As long as a key may be. */
+const LONG = "a".repeat(8 * 1024);
 
 /** In a key, whoever is not named otherwise is counted by the address. */
 const ADDRESS = "by address";
@@ -51,11 +56,14 @@ export const keys: VectorClass = {
     by("header", ADDRESS, "sent twice, with another second", "X-Api-Key: k", "X-Api-Key: 2"),
     by("header", ADDRESS, "twice in one field", "X-Api-Key: k, 3"),
     by("header", ADDRESS, "once and empty", "X-Api-Key: k", "X-Api-Key:"),
-    by("header", "long", "of 16 KiB", `X-Api-Key: ${LONG}`),
-    by("header", "longer", "of 16 KiB and a byte", `X-Api-Key: ${LONG}b`),
-    by("header", "huge", "of 100 KB", `X-Api-Key: ${"a".repeat(100_000)}`),
-    by("header", "\xff\xfe", "of odd bytes", "X-Api-Key: \xff\xfe"),
-    by("header", "\xff", "of other odd bytes", "X-Api-Key: \xff"),
+    by("header", "long", "of 8 KiB", `X-Api-Key: ${LONG}`),
+    by("header", ADDRESS, "of 8 KiB and a byte", `X-Api-Key: ${LONG}b`),
+    by("header", ADDRESS, "of 100 KB", `X-Api-Key: ${"a".repeat(100_000)}`),
+    by("header", "k", "a non-breaking space in front", "X-Api-Key: \xc2\xa0k"),
+    by("header", "k", "an ideographic space behind", "X-Api-Key: k\xe3\x80\x80"),
+    by("header", "k", "a character without width behind", "X-Api-Key: k\xe2\x80\x8b"),
+    by("header", ADDRESS, "of odd bytes", "X-Api-Key: \xff\xfe"),
+    by("header", ADDRESS, "of other odd bytes", "X-Api-Key: \xff"),
     by("header", "%", "with escapes", "X-Api-Key: %6b%00"),
     by("header", "address as text", "the address itself", "X-Api-Key: 203.0.113.7"),
     by("header", "__proto__", "__proto__", "X-Api-Key: __proto__"),
@@ -74,7 +82,32 @@ export const keys: VectorClass = {
       "with other bits at its end",
       "Authorization: Basic dXNlcjpwYXNzd29yZB==",
     ),
-    by("bearer", "basic", "with what is no base64", "Authorization: Basic dXNl!!cjpwYXNz d29yZA="),
+    by("bearer", "basic", "with what is no base64", "Authorization: Basic dXNl!!cjpwYXNzd29yZA="),
+    by("bearer", "t", "no scheme", "Authorization: t"),
+    by("bearer", "t", "another scheme", "Authorization: Foo t"),
+    by("bearer", "t", "Token", "Authorization: token t"),
+    by("bearer", "t", "Token, as Rails writes it", 'Authorization: Token token="t"'),
+    by("bearer", "t", "a colon", "Authorization: Bearer: t"),
+    by("bearer", "t", "padding", "Authorization: Bearer t=="),
+    by("bearer", "t", "a non-breaking space", "Authorization: Bearer\xc2\xa0t"),
+    // Of several words an origin takes the first, the last or all.
+    ...["t x", "t y", "x t", "t t", "t;x=1", "t, Bearer x"].map((words) =>
+      by("bearer", ADDRESS, JSON.stringify(words), `Authorization: Bearer ${words}`),
+    ),
+    ...["YQ", "YR", "YQ==", "Y!Q"].map((signature) =>
+      by(
+        "bearer",
+        "a signed token",
+        `a signature that is written ${signature}`,
+        `Authorization: Bearer eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhIn0.${signature}`,
+      ),
+    ),
+    by(
+      "bearer",
+      "another signed token",
+      "another signature",
+      "Authorization: Bearer eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhIn0.Yg",
+    ),
     by("bearer", "basic", "with more behind its end", "Authorization: Basic dXNlcjpwYXNzd29yZA==x"),
     by("bearer", "other basic", "another Basic", "Authorization: Basic dXNlcjpwYXNzd29yZQ=="),
 
@@ -92,6 +125,18 @@ export const keys: VectorClass = {
     cookie("s", "s%69d=s"),
     cookie("s", "sid=s", "junk=1"),
     cookie("s", "$Version=1; sid=s; $Path=/"),
+    cookie("s", 'sid="s'),
+    cookie("s", 'sid=s"'),
+    cookie("s", "sid=s%00"),
+    cookie("s", "sid=\xc2\xa0s\xe2\x80\x83"),
+    cookie("s", "sid=%C2%A0s"),
+    cookie("s", "[sid]=s"),
+    cookie("s", "sid[=s"),
+    cookie("s", "sid%5b%5d=s"),
+    cookie("s", "\xc2\xa0sid=s"),
+    cookie("s", "+sid=s"),
+    cookie("a b", "sid=a+b"),
+    cookie("a b", "sid=a%20b"),
     cookie("S", "sid=S"),
     cookie("__proto__", "sid=__proto__"),
     cookie("a=b", "sid=a=b"),
@@ -123,6 +168,14 @@ export const keys: VectorClass = {
     query("q", "+api_key=q"),
     query("q", "api_key%00x=q"),
     query("q", "api_key[]=q"),
+    query("q", "api_key[][0]=q"),
+    query("q", "[api_key]=q"),
+    query("q", "api[key=q"),
+    query("q", "api%5Bkey=q"),
+    query("q", "api_key[=q"),
+    query("q", "%C2%A0api_key=q"),
+    query("q", "api_key=%C2%A0q%E3%80%80"),
+    query("q", "api_key=q%E2%80%8B"),
     query("q", "x=1;api_key=q"),
     query("Q", "api_key=Q"),
     query("__proto__", "api_key=__proto__"),
@@ -134,6 +187,9 @@ export const keys: VectorClass = {
     query(ADDRESS, "api_key=3&api.key=q"),
     query(ADDRESS, "api_key=4&api%20key=q"),
     query(ADDRESS, "api_key=5&api_key[]=q"),
+    query(ADDRESS, "api_key=6&[api_key]=q"),
+    query(ADDRESS, "api_key=7&api[key=q"),
+    query(ADDRESS, `api_key=${LONG}b`),
     query(ADDRESS, "x=1;api_key=q&api_key=6"),
     query("long", `api_key=${LONG}`),
     query("last", `${"x=1&".repeat(5000)}api_key=last`),

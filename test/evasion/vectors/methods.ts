@@ -36,6 +36,19 @@ export const methods: VectorClass = {
       preflight: true,
       lines: lines("OPTIONS /login HTTP/1.1", "Host: api.example.com", ORIGIN, ASKED),
     },
+    ...[
+      "Cookie: a=b",
+      "Authorization: Bearer t",
+      "Content-Length: 5",
+      "Transfer-Encoding: chunked",
+    ].map(
+      (field): Vector => ({
+        name: `a preflight's fields and ${field}`,
+        lines: lines("OPTIONS /login HTTP/1.1", "Host: api.example.com", ORIGIN, ASKED, field),
+        body: field.endsWith("5") ? "hello" : field.endsWith("chunked") ? "0\r\n\r\n" : "",
+        counted: { login: "client", path: "login" },
+      }),
+    ),
     {
       name: "OPTIONS with an origin, but no method asked for",
       lines: lines("OPTIONS /login HTTP/1.1", "Host: api.example.com", ORIGIN),

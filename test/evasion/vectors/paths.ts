@@ -125,6 +125,11 @@ const OTHERS: [target: string, counted: Record<string, string>][] = [
   ["login", {}],
   ["http:login", {}],
   ["//other.example/x", {}],
+  // To an origin that resolves its target as a reference, the path of another host.
+  ["//other.example/login", { login: "client", path: "login" }],
+  ["/\\other.example/login", { login: "client", path: "login" }],
+  ["///other.example/login", { login: "client", path: "login" }],
+  ["/%2fother.example/login", { login: "client", path: "login" }],
   [`/${"a".repeat(30_000)}`, {}],
   [`/${"a/".repeat(25_000)}`, {}],
   [`/api/${"a/".repeat(25_000)}`, { api: "client" }],
@@ -168,10 +173,15 @@ const OTHERS: [target: string, counted: Record<string, string>][] = [
   ["/files/a%20", { file: "a" }],
   ["/files/a%00b", { file: "a" }],
   ["/files/%ef%bd%81", { file: "a" }],
-  ["/files/%c2%ada", { file: "a" }],
+  // With and without a character that only some see.
+  ["/files/%c2%ada", { file: "by address" }],
   ["/files/b", { file: "b" }],
   ["/files/a%2fb", { file: "a%2fb" }],
   ["/files/..%2fx", { file: "..%2fx" }],
+  // Two names in two readings: the client chose one, so its address is counted.
+  ["/files/1%2f..%2fa", { file: "by address" }],
+  ["/files/2%2f..%2fa", { file: "by address" }],
+  ["/files/a%2f..%2f3", { file: "by address" }],
   ["/files/__proto__", { file: "__proto__" }],
   ["/files/constructor", { file: "constructor" }],
   ["/files/hasOwnProperty", { file: "hasOwnProperty" }],

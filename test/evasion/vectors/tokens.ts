@@ -99,6 +99,9 @@ export const sharedTokens: VectorClass = {
     ),
     token("of an odd type", ADDRESS, hs({ ...HS256, typ: "dpop+jwt" }, claims, JWT_SECRET)),
     token("a subject that is no text", ADDRESS, hs(HS256, { sub: { toString: "x" } }, JWT_SECRET)),
+    token("a number", "42", hs(HS256, { sub: 42 }, JWT_SECRET)),
+    token("a number above 2^53", ADDRESS, hs(HS256, '{"sub":9007199254740993}', JWT_SECRET)),
+    token("the next one", ADDRESS, hs(HS256, '{"sub":9007199254740995}', JWT_SECRET)),
     token("a subject that is empty", ADDRESS, hs(HS256, { sub: "" }, JWT_SECRET)),
     token(
       "a subject that is inherited",

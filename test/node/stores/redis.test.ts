@@ -101,6 +101,31 @@ describe.runIf(server.kind === "redis-server")("Redis commands per decision", ()
   });
 });
 
+describe("a flood of made-up keys", () => {
+  it("stores nothing once a rule by address beside it denies", async () => {
+    const store = storeWith("edge");
+    const address = counter({ limit: 3, windowMs: HOUR });
+    for (let made = 0; made < 50; made++) {
+      await store.decide([[counter({ limit: 1000, windowMs: HOUR }), address]]);
+    }
+    // Three made-up keys that were admitted, and the address.
+    expect(await redis.dbsize()).toBe(4);
+  });
+
+  it.runIf(server.kind === "redis-server")("takes about 180 bytes for each key", async () => {
+    const used = async () => Number(/used_memory:(\d+)/.exec(await redis.info("memory"))?.[1]);
+    const before = await used();
+    const keys = 5000;
+    const store = storeWith("edge");
+    for (let made = 0; made < keys; made += 50) {
+      const counters = Array.from({ length: 50 }, () => counter({ limit: 9, windowMs: HOUR }));
+      await store.decide(counters.map((each) => [each]));
+    }
+    expect((await used()) - before).toBeLessThan(keys * 400);
+    expect(await redis.dbsize()).toBe(keys);
+  });
+});
+
 describe.each(["redis", "edge"] as const)("the script by the clock %s", (clock) => {
   const store = storeWith(clock);
 

@@ -76,7 +76,13 @@ describe("a canonical path", () => {
   });
 
   it.each([
-    ["//login", ["/login"]],
+    // As a reference to a network path, `//host/path`.
+    ["//login", ["/login", "/"]],
+    ["//x/login", ["/x/login", "/login"]],
+    ["///x/login", ["/x/login", "/login"]],
+    ["/\\x/login", ["/x/login", "/login"]],
+    ["/%2fx/login", ["/x/login", "/login", "/%2fx/login"]],
+    ["//x/a//login", ["/x/a/login", "/a/login"]],
     ["/login;x=1", ["/login"]],
     ["/login%00.jpg", ["/login"]],
     ["/%256cogin", ["/login"]],
@@ -130,6 +136,22 @@ describe("a canonical path", () => {
       plain: true,
       readings: ["/Login/A"],
     });
+  });
+
+  it.each([
+    ["two spellings of an accent", "/caf%C3%A9", "/cafe%CC%81"],
+    [
+      "30 accents in two orders",
+      `/a${"\u0301\u0323".repeat(15)}`,
+      `/a${"\u0323\u0301".repeat(15)}`,
+    ],
+    [
+      "1,000 accents in two orders",
+      `/a${"\u0301\u0323".repeat(500)}`,
+      `/a${"\u0323\u0301".repeat(500)}`,
+    ],
+  ])("is one for %s", (_, one, other) => {
+    expect(canonical(one).path).toBe(canonical(other).path);
   });
 
   it("is the same when it is made canonical again", () => {

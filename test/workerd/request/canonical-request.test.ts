@@ -30,9 +30,7 @@ describe("a request's host and path", () => {
     for (const query of ["?a=1", "?a=2", "", "?a=3#?a=4", "?a=5/../x", `?a=${"6".repeat(500)}`]) {
       const request = read(`https://api.example.com/q${query}`);
       expect(request).toMatchObject({ host: "api.example.com", path: "/q" });
-      expect(request?.query.get("a") ?? "").toBe(/a=([^&#]+)/.exec(query)?.[1] ?? "");
-      // Read twice, it is parsed once.
-      expect(request?.query).toBe(request?.query);
+      expect(request?.search).toBe(/[^#]*/.exec(query)?.[0]);
     }
   });
 

@@ -52,7 +52,17 @@ describe("a given key", () => {
     ["header:authorization", "Bearer t"],
     ["header:authorization", "bearer  t"],
     ["cookie:sid", " s1 "],
-    ["header:x-api-key | ip", "abc"],
+    ["header:x-api-key | ip", { "header:x-api-key": "abc" }],
+    ["header:x-api-key | ip", { "header:X-Api-Key": "abc" }],
+    ["header:x-other | header:x-api-key", { "header:x-api-key": "abc" }],
+    ["header:x-other | ip", { ip: "2001:db8::2" }],
+    ["header:x-other", { ip: "2001:db8::2" }],
+    ["jwt:none | cookie:sid", { "cookie:sid": "s1" }],
+    [
+      ["query:tenant", "header:x-other"],
+      ["acme", { ip: "2001:db8::2" }],
+    ],
+    [["query:tenant"], [{ "query:tenant": "acme" }]],
     ["header:X-API-Key", "abc"],
     ["cookie:sid", "s1"],
     ["query:tenant", "acme"],
@@ -68,7 +78,7 @@ describe("a given key", () => {
     ["global", "global"],
     [
       ["query:tenant", "header:x-api-key | ip"],
-      ["acme", "abc"],
+      ["acme", { "header:x-api-key": "abc" }],
     ],
   ])("for %j is the client that the gateway counts", async (key, values) => {
     expect(await given(key, values)).toBe(await counted(key));
@@ -92,8 +102,23 @@ describe("a given key", () => {
     ],
     ["global", null, 'The key for the rule "r" is a text, for global.'],
     [["query:a", "ip"], "x", 'The key for the rule "r" is a list of 2 texts, for query:a, ip.'],
-    [["query:a", "ip"], ["x", 4], 'The key for the rule "r" needs an IP address as ip.'],
+    [["query:a", "ip"], ["x", 4], 'The key for the rule "r" is a text, for ip.'],
+    [["query:a", "ip"], ["x", "4"], 'The key for the rule "r" needs an IP address as ip.'],
+    ...["abc", null, 5, {}, [], { ip: "1.2.3.4", "header:a": "b" }, { "cookie:a": "b" }].map(
+      (value): [string, unknown, string] => [
+        "header:a | ip",
+        Array.isArray(value) ? [value] : value,
+        'The key for the rule "r" names one of { "header:a": "…" }, { ip: "…" }.',
+      ],
+    ),
+    ["header:a", JSON.parse('{"__proto__": "b"}'), "names one of"],
+    ["header:a", new Map([["header:a", "b"]]), "is a text, for header:a."],
+    ["header:a", { "header:a": { ip: "1.2.3.4" } }, "is a text, for header:a."],
+    ["header:a", { ip: "user-1" }, "needs an IP address as ip."],
+    ["header:a", "x".repeat(8193), "a text of up to 8192 characters as header:a."],
   ])("for %j that is %j is refused", async (key, values, message) => {
-    await expect(given(key, values as GivenKey)).rejects.toThrow(new TypeError(message));
+    const refused = given(key, values as GivenKey);
+    await expect(refused).rejects.toThrow(TypeError);
+    await expect(refused).rejects.toThrow(message);
   });
 });

@@ -1,13 +1,14 @@
 import { describe, expect, it } from "vitest";
 import { parseAlternatives } from "../../../src/config/key-expression.ts";
 import { type CanonicalRequest, canonicalRequest } from "../../../src/request/canonical-request.ts";
+import type { Claims } from "../../../src/request/claims.ts";
 import {
+  hashOf,
   identityNow,
   identityOf,
   type KeyContext,
   keyValue,
 } from "../../../src/request/identity.ts";
-import type { Claims } from "../../../src/request/token.ts";
 
 interface Sent {
   readonly url?: string;
@@ -250,6 +251,71 @@ describe("an identity", () => {
   it("is short, however long the value", async () => {
     const long = await identity("header:h", { headers: { h: "x".repeat(100_000) } });
     expect(long).toHaveLength(22);
+  });
+});
+
+describe("an identity by a secret", () => {
+  const parts = [{ name: "ip", value: "203.0.113.7" }];
+  const secrets = ["a".repeat(32), "b".repeat(32), undefined];
+
+  it("is another for each secret and without one, though one isolate has made them all", async () => {
+    const made = async () => Promise.all(secrets.map((secret) => hashOf(parts, secret)));
+    const first = await made();
+    expect(new Set(first).size).toBe(3);
+    // From the cache.
+    expect(await made()).toEqual(first);
+  });
+
+  it("is HMAC-SHA-256, cut to 128 bits", async () => {
+    const secret = new TextEncoder().encode("a".repeat(32));
+    const algorithm = { name: "HMAC", hash: "SHA-256" };
+    const key = await crypto.subtle.importKey("raw", secret, algorithm, false, ["sign"]);
+    const text = new TextEncoder().encode("2:ip11:203.0.113.7");
+    const mac = new Uint8Array(await crypto.subtle.sign("HMAC", key, text), 0, 16);
+    const written = btoa(String.fromCharCode(...mac));
+    const expected = written.replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
+    expect(await hashOf(parts, "a".repeat(32))).toBe(expected);
+  });
+});
+
+describe("a value that is too long", () => {
+  const long = "x".repeat(8193);
+
+  it.each<[string, Sent]>([
+    ["header:h", { headers: { h: long } }],
+    ["header:authorization", { headers: { authorization: `Bearer ${long}` } }],
+    ["cookie:c", { headers: { cookie: `c=${long}` } }],
+    ["query:q", { url: `https://x/?q=${long}` }],
+    ["path", { url: `https://x/${long}` }],
+    ["param:id", { params: { id: long } }],
+    ["jwt:sub", { claims: { sub: long } }],
+    ["custom:c", { custom: { c: long } }],
+  ])("is absent: %s", async (key, sent) => {
+    expect(await identity(key, sent)).toBe(await identity("ip"));
+    expect(await identity(`${key} | method`, sent)).toBe(await identity("method"));
+  });
+
+  it("is one of more than 8 KiB", async () => {
+    const longest = { headers: { h: long.slice(1) } };
+    expect(await identity("header:h", longest)).not.toBe(await identity("ip"));
+  });
+});
+
+describe("a number in a claim", () => {
+  it.each([2 ** 53, -(2 ** 53), 1e300, 1.5, 0.1, Number.NaN, Number.POSITIVE_INFINITY])(
+    "that a double does not hold exactly is absent: %j",
+    async (id) => {
+      expect(await identity("jwt:id", { claims: { id } })).toBe(await identity("ip"));
+    },
+  );
+
+  it.each([
+    [1000, "1000"],
+    [1e3, "1000"],
+    [-0, "0"],
+    [2 ** 53 - 1, "9007199254740991"],
+  ])("is its digits: %j is %s", async (id, text) => {
+    expect(await value("jwt:id", { claims: { id } })).toBe(text);
   });
 });
 

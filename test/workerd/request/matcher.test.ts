@@ -98,6 +98,25 @@ describe("a rule's paths", () => {
   });
 });
 
+describe("a path that has several readings", () => {
+  it.each([
+    // The client chooses what stands before the dots, so none of them is the parameter.
+    ["/files/a%2f..%2fb", {}],
+    ["/files/c%2f..%2fb", {}],
+    ["/files/a%2fb", { name: "a%2fb" }],
+    ["/files/%2561", { name: "a" }],
+    ["/files/b", { name: "b" }],
+  ])("gives only the parameters that all of them have: %s", (url, params) => {
+    const match = matching([{ paths: ["/files/:name"] }]);
+    expect(match("GET", url)).toEqual([{ name: "r0", params }]);
+  });
+
+  it("gives the first of two routes its parameter", () => {
+    const match = matching([{ paths: ["/files/:name", "/:kind/:id"] }]);
+    expect(match("GET", "/files/b")).toEqual([{ name: "r0", params: { name: "b" } }]);
+  });
+});
+
 describe("a rule's hosts", () => {
   it.each([
     ["api.example.com", "https://api.example.com/", true],
@@ -127,6 +146,13 @@ describe("a rule's methods", () => {
     [["OPTIONS"], "OPTIONS", preflight, true],
     [["POST"], "OPTIONS", preflight, false],
     [undefined, "OPTIONS", preflight, false],
+    [undefined, "OPTIONS", { ...preflight, "content-length": "0" }, false],
+    // A browser's preflight has no body and no credentials.
+    [undefined, "OPTIONS", { ...preflight, "content-length": "1" }, true],
+    [undefined, "OPTIONS", { ...preflight, "transfer-encoding": "chunked" }, true],
+    [undefined, "OPTIONS", { ...preflight, cookie: "a=b" }, true],
+    [undefined, "OPTIONS", { ...preflight, authorization: "Bearer t" }, true],
+    [["OPTIONS"], "OPTIONS", { ...preflight, cookie: "a=b" }, true],
     [undefined, "OPTIONS", {}, true],
     [undefined, "PURGE", {}, true],
     [["PATCH"], "patch", {}, true],

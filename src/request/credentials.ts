@@ -1,0 +1,61 @@
+import { MAX_KEY_LENGTH } from "../config/key-expression.ts";
+import { isBlank, withoutFinal } from "./text-forms.ts";
+
+/** A longer field is absent, as the credential in it would be: base64 and padding add a third. */
+const MAX_WRITTEN = 2 * MAX_KEY_LENGTH;
+
+/**
+ * The credential in an Authorization field, in one spelling. The scheme is left out: many origins
+ * take any, or none. The credential of `Basic` is decoded, and the signature of a JWT, because base64
+ * has many spellings of the same bytes.
+ *
+ * @param value without blanks at its ends
+ * @returns undefined for more than a scheme and one word: origins take the first, the last or all
+ */
+export function credentials(value: string): string | undefined {
+  if (value.length > MAX_WRITTEN) return undefined;
+  const [scheme = "", word, ...more] = words(value, 3);
+  if (word === undefined) return credential(scheme);
+  if (more.length > 0) return undefined;
+  return scheme.toLowerCase() === "basic" ? `basic ${decoded(word)}` : credential(word);
+}
+
+/** The first words of a text, `max` at most. */
+function words(text: string, max: number): string[] {
+  const found: string[] = [];
+  let start = 0;
+  for (let at = 0; at <= text.length && found.length < max; at++) {
+    if (at < text.length && !isBlank(text.charCodeAt(at))) continue;
+    if (at > start) found.push(text.slice(start, at));
+    start = at + 1;
+  }
+  return found;
+}
+
+/** The word behind `Bearer`, `Token` (which Rails also writes as `token="…"`) and the like. */
+function credential(word: string): string | undefined {
+  // A parameter list, of which origins read one part or another.
+  if (word.includes(";")) return undefined;
+  const bare = withoutFinal("=", word.replaceAll('"', "").replace(/^token=/i, ""));
+  return isSigned(bare) ? withSignatureDecoded(bare) : bare;
+}
+
+/** Whether a text has the form of a JWT, signed (three parts) or encrypted (five). */
+function isSigned(word: string): boolean {
+  const parts = word.split(".", 6).length;
+  return /^e[yw]/.test(word) && (parts === 3 || parts === 5);
+}
+
+/** The first part stays as it is: a signature covers its very text. */
+function withSignatureDecoded(jwt: string): string {
+  const [header, ...parts] = jwt.split(".");
+  return [header, ...parts.map(decoded)].join(".");
+}
+
+/** The bytes of a text in base64. Decoders skip other characters, and unused bits at the end. */
+function decoded(base64: string): string {
+  const [letters = ""] = base64.replace(/[^\w+/=-]/g, "").split("=", 1);
+  // A single letter behind the last four holds no byte.
+  const whole = letters.length % 4 === 1 ? letters.slice(0, -1) : letters;
+  return atob(whole.replaceAll("-", "+").replaceAll("_", "/"));
+}

@@ -1,0 +1,207 @@
+import { defineConfig } from "../../../src/config/index.ts";
+import { parseAlternatives } from "../../../src/config/key-expression.ts";
+import { allowOrigin } from "../../../src/http/cors.ts";
+import { canonicalRequest } from "../../../src/request/canonical-request.ts";
+import { type Claims, claimOf } from "../../../src/request/claims.ts";
+import { clientAddress } from "../../../src/request/client-address.ts";
+import { givenIdentity } from "../../../src/request/given-identity.ts";
+import { identityOf } from "../../../src/request/identity.ts";
+import { createMatcher } from "../../../src/request/matcher.ts";
+
+/** A header field's size, and a target's, as Cloudflare lets them through. */
+export const HEADER_BYTES = 64 * 1024;
+export const PATH_BYTES = 16 * 1024;
+
+export interface Reader {
+  readonly name: string;
+  readonly bytes: number;
+  /** Prepares a text to be read. Undefined for what no request can carry. */
+  readonly prepare: (text: string) => (() => unknown) | undefined;
+}
+
+const ROUTES = [
+  ...["/login", "/api/*", "/*", "/:page", "/:a/:b", "/:a/*/c", "/users/:id{[0-9]+}"],
+  ...["/files/:name{.+}", "/:rest{.+\\.php}", "/*/*/:id"],
+];
+const config = defineConfig({
+  jwt: { secret: "JWT_SECRET" },
+  rules: ROUTES.map((path, index) => ({
+    name: `r${index}`,
+    match: { paths: [path], except: { paths: ["/health/*"] } },
+    limit: 1,
+    window: 1,
+  })),
+});
+const matchRules = createMatcher(config.rules, false);
+/** By its name, for what it imports is of workerd's types. */
+const TOKEN = "../../../src/request/token.ts";
+const { createClaimsReader } = (await import(/* @vite-ignore */ TOKEN)) as {
+  createClaimsReader(
+    jwt: object,
+    secrets: ReadonlyMap<string, string>,
+    timeoutMs: number,
+  ): (headers: Headers) => Promise<Claims | undefined>;
+};
+const readClaims = createClaimsReader(
+  { kind: "secret", secret: "JWT_SECRET", alg: "HS256", header: "authorization" },
+  new Map([["JWT_SECRET", "x".repeat(32)]]),
+  1000,
+);
+
+/** As the bytes of a field arrive: one character for each. */
+function field(text: string): string | undefined {
+  const value = Buffer.from(text, "utf8")
+    .toString("latin1")
+    .replace(/[\0\r\n]/g, " ");
+  return value;
+}
+
+function request(url: string, headers: Record<string, string> = {}): Request | undefined {
+  try {
+    return { url: new URL(url).href, method: "GET", headers: new Headers(headers) } as Request;
+  } catch {
+    return undefined;
+  }
+}
+
+function header(name: string, key: string): Reader {
+  return {
+    name: `key ${key}`,
+    bytes: HEADER_BYTES,
+    prepare(text) {
+      const asked = request("http://host/", { [name]: field(text) as string });
+      return asked && counting(asked, key);
+    },
+  };
+}
+
+function prefixed(name: string, key: string, before: string, after = ""): Reader {
+  const one = header(name, key);
+  return {
+    ...one,
+    name: `${one.name}, ${JSON.stringify(before)} in front`,
+    prepare: (text) => one.prepare(before + text + after),
+  };
+}
+
+function counting(asked: Request, key: string) {
+  const expression = [parseAlternatives(key) ?? []];
+  return () => {
+    const canonical = canonicalRequest(asked, false);
+    if (!canonical) return undefined;
+    return identityOf(expression, {
+      request: canonical,
+      path: canonical.path,
+      params: {},
+      ipv6Prefix: 64,
+      claims: () => readClaims(asked.headers),
+      custom: async () => undefined,
+    });
+  };
+}
+
+function path(name: string, caseSensitive: boolean, encode: (text: string) => string): Reader {
+  return {
+    name,
+    bytes: PATH_BYTES,
+    prepare(text) {
+      const asked = request(`http://host/${encode(text)}`);
+      return (
+        asked &&
+        (() => {
+          const canonical = canonicalRequest(asked, caseSensitive);
+          return canonical && matchRules(canonical);
+        })
+      );
+    },
+  };
+}
+
+function query(key: string, before: string): Reader {
+  return {
+    name: `key ${key}, ${before}`,
+    bytes: PATH_BYTES,
+    prepare(text) {
+      const asked = request(`http://host/?${before}${text}`);
+      return asked && counting(asked, key);
+    },
+  };
+}
+
+function given(key: string): Reader {
+  const rule = { name: "r", key: [parseAlternatives(key) ?? []] };
+  return {
+    name: `a program's ${key}`,
+    bytes: HEADER_BYTES,
+    prepare: (text) => () => givenIdentity(rule, text, config).catch(() => {}),
+  };
+}
+
+export const READERS: readonly Reader[] = [
+  path("path", false, (text) => text),
+  path("path by case", true, (text) => text),
+  query("query:api_key", ""),
+  query("query:api_key", "api_key="),
+  query("query:api_key", "api_key"),
+  header("x-api-key", "header:x-api-key"),
+  header("user-agent", "header:user-agent"),
+  header("authorization", "header:authorization"),
+  prefixed("authorization", "header:authorization", "Bearer "),
+  prefixed("authorization", "header:authorization", "Basic "),
+  header("authorization", "jwt:sub"),
+  prefixed("authorization", "jwt:sub", "Bearer "),
+  prefixed("authorization", "jwt:sub", "Bearer eyJhbGciOiJIUzI1NiJ9."),
+  header("cookie", "cookie:sid"),
+  prefixed("cookie", "cookie:sid", "sid="),
+  prefixed("cookie", "cookie:sid", "sid"),
+  prefixed("cookie", "cookie:sid", 'sid="', '"'),
+  header("cf-connecting-ip", "ip"),
+  {
+    name: "CF-Worker",
+    bytes: HEADER_BYTES,
+    prepare(text) {
+      const headers = new Headers({
+        "cf-connecting-ip": "2a06:98c0:3600::103",
+        "cf-worker": field(text) as string,
+      });
+      return () => clientAddress(headers, 64);
+    },
+  },
+  {
+    name: "Origin",
+    bytes: HEADER_BYTES,
+    prepare(text) {
+      const asked = request("http://host/", { origin: field(text) as string });
+      return asked && (() => allowOrigin(asked, new Headers()));
+    },
+  },
+  {
+    name: "Host",
+    bytes: HEADER_BYTES,
+    prepare(text) {
+      const asked = request(`http://${text}/`);
+      if (!asked || !asked.url.endsWith("/") || asked.url.split("/").length > 4) return undefined;
+      return asked && (() => canonicalRequest(asked, false));
+    },
+  },
+  {
+    name: "URL",
+    bytes: HEADER_BYTES,
+    prepare: (text) => () =>
+      canonicalRequest({ url: text, method: "GET", headers: new Headers() } as Request, false),
+  },
+  { name: "claim", bytes: HEADER_BYTES, prepare: (text) => () => claimOf({ sub: text }, "sub") },
+  ...[
+    "ip",
+    "header:x-api-key",
+    "header:authorization",
+    "cookie:sid",
+    "query:q",
+    "path",
+    "param:id",
+    "host",
+    "method",
+    "jwt:sub",
+    "custom:x",
+  ].map(given),
+];
