@@ -17,6 +17,8 @@ import { Rows } from "./rows.ts";
 /** A group's verdict, and the time by which it was decided. */
 export interface TimedVerdict extends GroupVerdict {
   readonly now: number;
+  /** Whether a denial is for quota that may yet be given back: nobody is to remember it. */
+  readonly isRemembered?: boolean;
 }
 
 /** What `hold` answers: with an id to settle it by when it was admitted. */
@@ -148,7 +150,9 @@ export class CounterObject extends DurableObject<unknown> {
         const lacks = waiting.isOver ? undefined : lacksWithin(patienceMs);
         if (!lacks) {
           // A client is not banned for quota that may yet be given back.
-          if (lacksWithin(Number.POSITIVE_INFINITY)) return { ...unbanned(verdict), now };
+          if (lacksWithin(Number.POSITIVE_INFINITY)) {
+            return { ...unbanned(verdict), now, isRemembered: true };
+          }
           this.#rows.write(writes, now);
           if (verdict.admitted) charged(chargesOf(counters, verdict), now);
           return { ...verdict, now };

@@ -2,7 +2,7 @@ import { waitUntil } from "cloudflare:workers";
 import { type Counter, MAX_COUNT, type Tally, type Unused } from "../engine/fixed-window.ts";
 import type { CounterObject } from "./counter-object.ts";
 import { ShardChoice, ShardUse } from "./shard-choice.ts";
-import type { GroupAnswer, Store } from "./store.ts";
+import type { Store } from "./store.ts";
 import { StoreError } from "./store-error.ts";
 import {
   type Deadline,
@@ -118,7 +118,7 @@ export function durableObjectStore({
     now: number | undefined,
     unused: readonly Unused[],
     deadline: Deadline,
-  ): Promise<(GroupDecision & Pick<GroupAnswer, "isRemembered">)[]> {
+  ): Promise<GroupDecision[]> {
     const countersOf = (some: readonly ShardChoice[]) => some.map(({ counters }) => counters);
     const verdicts = await decideGroups(countersOf(choices), now, unused, deadline);
     const hasMoved = (choice: ShardChoice, index: number) => {

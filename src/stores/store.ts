@@ -9,7 +9,7 @@ export interface Verdict {
 
 /** A verdict; of a denial that is told from memory, only as much as is known. */
 export interface GroupAnswer extends Omit<GroupVerdict, "tallies"> {
-  /** Whether it is told from memory: there is nothing new to be learnt of it. */
+  /** Whether it is told from memory, or may soon be otherwise: there is nothing to be learnt of it. */
   readonly isRemembered?: boolean;
   /** Of a denial: others are being decided, and counts that have room may yet turn out to be less. */
   readonly isUnsettled?: boolean;

@@ -17,6 +17,7 @@ export interface GroupDecision {
   readonly now: number;
   /** What a denial says of one object may include open holds on another. */
   readonly isUnsettled?: boolean;
+  readonly isRemembered?: boolean;
 }
 
 export interface Deadline {
@@ -175,7 +176,14 @@ function assemble(answers: readonly Answer[], admitted: boolean): GroupDecision 
     }
   }
   const [first] = answers as [Answer];
-  return { admitted, tallies, now: first.verdict.now, ...(!admitted && { isUnsettled: true }) };
+  const isRemembered = answers.some(({ verdict }) => verdict.isRemembered);
+  return {
+    admitted,
+    tallies,
+    now: first.verdict.now,
+    ...(!admitted && { isUnsettled: true }),
+    ...(isRemembered && { isRemembered }),
+  };
 }
 
 function tooLate(): StoreError {

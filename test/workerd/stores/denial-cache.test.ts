@@ -587,6 +587,16 @@ describe("the cache", () => {
     expect(await ask({ ...spare, cost: 0 })).toMatchObject({ tallies: [{ count: 1 }] });
   });
 
+  it("learns nothing from an answer that says so", async () => {
+    const { ask, asked, callsOf } = setUp();
+    const quota = counter();
+    const tallies = [{ count: 5, resetMs: 60_000, banMs: 0 }];
+    const denial = { admitted: false, isRemembered: true, tallies };
+    asked.mockResolvedValueOnce({ now: NOW, groups: [denial] });
+    expect(await ask(quota)).toEqual(denial);
+    expect(await callsOf(() => ask(quota))).toBe(1);
+  });
+
   it("fails as the store does, and learns nothing from it", async () => {
     const { ask, asked, fill } = setUp();
     const quota = counter({ windowMs: HOUR });
