@@ -43,16 +43,17 @@ export async function identityOf(key: KeyExpression, context: KeyContext): Promi
 }
 
 /**
- * The same identity, where there is nothing to wait for.
+ * The same identity, where it takes no work to speak of.
  *
- * @returns undefined where a part is a token's or a function's, or the hash is not remembered
+ * @returns undefined where a part has to be waited for or decoded, which rules of one key share, or the
+ * hash is not remembered
  */
 export function identityNow(key: KeyExpression, context: RequestContext): string | undefined {
   const parts: Present[] = [];
   for (const alternatives of key) {
     let found: Present | undefined;
     for (const part of alternatives) {
-      if (isLater(part)) return undefined;
+      if (isLater(part) || part.kind === "cookie" || part.kind === "query") return undefined;
       found = presentIn(part, context);
       if (found) break;
     }

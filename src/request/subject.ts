@@ -122,10 +122,10 @@ async function withoutWaiting(
 }
 
 /**
- * The subjects of a request whose keys are all in itself and have been hashed before, as most are:
+ * The subjects of a request whose keys take no work and have been hashed before, as most have:
  * nothing is waited for, and nothing prepared for several rules to share.
  *
- * @returns undefined where anything has to be waited for
+ * @returns undefined where any key does, or a rule has exemptions or tiers
  */
 function subjectsNow(
   request: CanonicalRequest,
