@@ -111,7 +111,7 @@ export class Holds {
   /** Starts to wait for holds to end. */
   waiter(patienceMs: number): Waiting {
     let resume = () => {};
-    let timer: ReturnType<typeof setTimeout> | null = null;
+    let timer: ReturnType<typeof setTimeout> | undefined;
     const waiter: Waiter = { lacks: new Map(), wokenBy: 0, wake: () => resume() };
     const waiting = {
       isOver: patienceMs <= 0,
@@ -128,7 +128,7 @@ export class Holds {
         });
       },
       end: () => {
-        clearTimeout(timer);
+        if (timer !== undefined) clearTimeout(timer);
         // It was woken for quota that it has left, or that was too little for it.
         if (this.#waiters.delete(waiter) && waiter.wokenBy > 0) this.#wakeNext(waiter.lacks);
       },
