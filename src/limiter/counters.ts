@@ -85,7 +85,7 @@ function entryOf(
   const [limit, capacity] = [share(window.limit), share(window.capacity)];
   const reservable = ask.reserve ? share(window.maxReserved) : 0;
   const rolls = rollsOver(window);
-  const counter = {
+  const counter: { -readonly [Field in keyof Counter]: Counter[Field] } = {
     key: `${prefix}:${rule.name}:${labelOf(windowMs)}:${who}`,
     identity: who,
     limit,
@@ -93,13 +93,14 @@ function entryOf(
     offsetMs: rule.spread ? spreadOf(identity, windowMs) : window.offsetMs,
     cost: ask.cost ?? (typeof rule.cost === "number" ? rule.cost : 1),
     ceiling: capacity + reservable,
-    ...(isLeasable(rule, rolls) && { leasable: true }),
-    ...(rolls && { rollsOver: true }),
-    ...(rule.mode === "shadow" && { shadow: true }),
-    ...((ask.checkOnly || chargesLater(rule)) && { checkOnly: true }),
-    ...(rule.banMs !== undefined && { banMs: rule.banMs }),
-    ...(ask.checkOnly && { neverBans: true }),
   };
+  // Not spread into the literal: most counters have one of these at most, and each spread takes time.
+  if (isLeasable(rule, rolls)) counter.leasable = true;
+  if (rolls) counter.rollsOver = true;
+  if (rule.mode === "shadow") counter.shadow = true;
+  if (ask.checkOnly || chargesLater(rule)) counter.checkOnly = true;
+  if (rule.banMs !== undefined) counter.banMs = rule.banMs;
+  if (ask.checkOnly) counter.neverBans = true;
   return { rule, window, capacity, counter };
 }
 

@@ -79,12 +79,13 @@ export function assemble({ parts, answer }: Result, storeNow: number): GroupAnsw
     if (asked && !tally) return undefined;
     const known = lease?.known ?? basis?.known;
     const unspent = lease?.known ? lease.quota : (basis?.unspent ?? 0);
-    const { charged, ...told } = tally ?? tallyOf(known as Known, storeNow);
+    const told = tally ?? tallyOf(known as Known, storeNow);
+    const { resetMs, banMs } = told;
     const isCurrent = known?.window === windowAt(storeNow, counter).index;
     const count = Math.max(0, told.count - (isCurrent ? unspent : 0));
     // What came in after the denial does not undo it.
     const isDenied = !admitted && tally !== undefined && isFull(part, tally);
-    return isDenied && hasRoom(counter, count) ? told : { ...told, count };
+    return { count: isDenied && hasRoom(counter, count) ? told.count : count, resetMs, banMs };
   });
   return { admitted, tallies };
 }
