@@ -79,6 +79,32 @@ describe.each(["redis", "edge"] as const)("over Redis, by the clock %s", (clock)
     await worker.stop();
   });
 
+  // First, since quota that others have leased and left idle goes back with a call, on a busy machine.
+  it.each([
+    { path: "/login", policy: "login" },
+    { path: "/strict", policy: "strict" },
+  ])("a denial of $path from memory has all that the store's has", async ({ path, policy }) => {
+    const { answers, calls } = await sendSome(3, path);
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 429]);
+    expect(calls).toBe(3);
+    const more = await sendSome(9, path);
+    expect(more.calls).toBe(0);
+    const first = answers[2] as Answer;
+    const problem = JSON.parse(first.body.toString());
+    for (const { status, headers, body } of more.answers) {
+      expect(status).toBe(429);
+      expect(Object.keys(headers).sort()).toEqual(Object.keys(first.headers).sort());
+      expect(headers["retry-after"]).toMatch(/^\d+$/);
+      const wait = Number(headers["retry-after"]);
+      expect(Math.abs(wait - Number(first.headers["retry-after"]))).toBeLessThan(60);
+      expect(limitsOf(headers)).toEqual([{ name: policy, r: 0, t: wait }]);
+      expect(policiesOf(headers)).toEqual(policiesOf(first.headers));
+      // The seconds count down while the requests are sent, in the body as in Retry-After.
+      const detail = problem.detail.replace(/\d+ s\.$/, `${wait} s.`);
+      expect(JSON.parse(body.toString())).toEqual({ ...problem, detail });
+    }
+  });
+
   it("a busy client takes far fewer calls than requests", async () => {
     const { answers, calls } = await sendSome(300, "/hot");
     expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
@@ -126,31 +152,6 @@ describe.each(["redis", "edge"] as const)("over Redis, by the clock %s", (clock)
     const { answers, calls } = await sendSome(30, "/asked");
     expect(calls).toBe(30);
     expect(answers.map(restOf("asked"))).toEqual(countdown(999, 30));
-  });
-
-  it.each([
-    { path: "/login", policy: "login" },
-    { path: "/strict", policy: "strict" },
-  ])("a denial of $path from memory has all that the store's has", async ({ path, policy }) => {
-    const { answers, calls } = await sendSome(3, path);
-    expect(answers.map(({ status }) => status)).toEqual([200, 200, 429]);
-    expect(calls).toBe(3);
-    const more = await sendSome(9, path);
-    expect(more.calls).toBe(0);
-    const first = answers[2] as Answer;
-    const problem = JSON.parse(first.body.toString());
-    for (const { status, headers, body } of more.answers) {
-      expect(status).toBe(429);
-      expect(Object.keys(headers).sort()).toEqual(Object.keys(first.headers).sort());
-      expect(headers["retry-after"]).toMatch(/^\d+$/);
-      const wait = Number(headers["retry-after"]);
-      expect(Math.abs(wait - Number(first.headers["retry-after"]))).toBeLessThan(60);
-      expect(limitsOf(headers)).toEqual([{ name: policy, r: 0, t: wait }]);
-      expect(policiesOf(headers)).toEqual(policiesOf(first.headers));
-      // The seconds count down while the requests are sent, in the body as in Retry-After.
-      const detail = problem.detail.replace(/\d+ s\.$/, `${wait} s.`);
-      expect(JSON.parse(body.toString())).toEqual({ ...problem, detail });
-    }
   });
 
   it("one client's denial from memory charges nobody else, and tells of every policy", async () => {
