@@ -106,7 +106,8 @@ describe("the vectors", () => {
 
   it("let nothing pass uncounted but preflights", () => {
     const uncounted = all.filter(({ counted, status }) => !counted && status === undefined);
-    expect(uncounted.map(({ preflight }) => preflight)).toEqual([true]);
+    expect(uncounted.length).toBeGreaterThan(0);
+    expect(uncounted.filter(({ preflight }) => !preflight)).toEqual([]);
   });
 
   it("have names of their own, class by class", () => {

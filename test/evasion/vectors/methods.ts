@@ -36,6 +36,18 @@ export const methods: VectorClass = {
       preflight: true,
       lines: lines("OPTIONS /login HTTP/1.1", "Host: api.example.com", ORIGIN, ASKED),
     },
+    {
+      // As proxies add it, wrangler's among them.
+      name: "a preflight with a length of 0",
+      preflight: true,
+      lines: lines(
+        "OPTIONS /login HTTP/1.1",
+        "Host: api.example.com",
+        ORIGIN,
+        ASKED,
+        "Content-Length: 0",
+      ),
+    },
     ...[
       "Cookie: a=b",
       "Authorization: Bearer t",
