@@ -6,18 +6,23 @@ const MAX_WRITTEN = 2 * MAX_KEY_LENGTH;
 
 /**
  * The credential in an Authorization field, in one spelling. The scheme is left out: many origins
- * take any, or none. The credential of `Basic` is decoded, and the signature of a JWT, because base64
- * has many spellings of the same bytes.
+ * take any, or none. The signature of a JWT is decoded, because base64 has many spellings of the same
+ * bytes; a `Basic` credential is absent in any spelling but an encoder's.
  *
  * @param value without blanks at its ends
- * @returns undefined for more than a scheme and one word: origins take the first, the last or all
+ * @returns undefined for more than a scheme and one word, of which origins take the first, the last or
+ * all; and where `bearer` is anywhere but the scheme, since some origins remove it from any place
  */
 export function credentials(value: string): string | undefined {
   if (value.length > MAX_WRITTEN) return undefined;
-  const [scheme = "", word, ...more] = words(value, 3);
-  if (word === undefined) return credential(scheme);
+  const [first = "", second, ...more] = words(value, 3);
   if (more.length > 0) return undefined;
-  return scheme.toLowerCase() === "basic" ? `basic ${decoded(word)}` : credential(word);
+  const word = second ?? first;
+  if (/bearer/i.test(word)) return undefined;
+  if (second === undefined) return credential(word);
+  const scheme = withoutFinal(":", first).toLowerCase();
+  if (scheme === "basic") return asEncoded(word);
+  return scheme !== "bearer" && /bearer|basic/.test(scheme) ? undefined : credential(word);
 }
 
 /** The first words of a text, `max` at most. */
@@ -37,7 +42,19 @@ function credential(word: string): string | undefined {
   // A parameter list, of which origins read one part or another.
   if (word.includes(";")) return undefined;
   const bare = withoutFinal("=", word.replaceAll('"', "").replace(/^token=/i, ""));
-  return isSigned(bare) ? withSignatureDecoded(bare) : bare;
+  if (!isSigned(bare)) return bare;
+  // Decoders stop at padding inside a text, or skip it.
+  return bare.includes("=") ? undefined : withSignatureDecoded(bare);
+}
+
+/**
+ * The credential of `Basic`, without padding. Decoders differ in the characters that they skip and in
+ * where they stop, so a text that is not exactly what an encoder makes of its bytes is absent.
+ */
+function asEncoded(word: string): string | undefined {
+  const letters = withoutFinal("=", word);
+  if (!/^[A-Za-z0-9+/]+$/.test(letters) || letters.length % 4 === 1) return undefined;
+  return withoutFinal("=", btoa(atob(letters))) === letters ? letters : undefined;
 }
 
 /** Whether a text has the form of a JWT, signed (three parts) or encrypted (five). */
@@ -54,7 +71,7 @@ function withSignatureDecoded(jwt: string): string {
 
 /** The bytes of a text in base64. Decoders skip other characters, and unused bits at the end. */
 function decoded(base64: string): string {
-  const [letters = ""] = base64.replace(/[^\w+/=-]/g, "").split("=", 1);
+  const letters = base64.replace(/[^\w+/-]/g, "");
   // A single letter behind the last four holds no byte.
   const whole = letters.length % 4 === 1 ? letters.slice(0, -1) : letters;
   return atob(whole.replaceAll("-", "+").replaceAll("_", "/"));

@@ -76,18 +76,30 @@ export const keys: VectorClass = {
     by("bearer", ADDRESS, "two fields", "Authorization: Bearer t", "Authorization: Bearer 1"),
     by("bearer", "basic", "Basic", "Authorization: Basic dXNlcjpwYXNzd29yZA=="),
     by("bearer", "basic", "without padding", "Authorization: basic dXNlcjpwYXNzd29yZA"),
-    by(
-      "bearer",
-      "basic",
-      "with other bits at its end",
-      "Authorization: Basic dXNlcjpwYXNzd29yZB==",
+    // Decoders read these as the same bytes, or as others. No encoder writes them.
+    ...[
+      "dXNlcjpwYXNzd29yZB==",
+      "dXNlcjpwYXNzd29yZA==x",
+      "dXNl!!cjpwYXNzd29yZA=",
+      "dXNl_cjpwYXNzd29yZA==",
+      "dXNl-cjpwYXNzd29yZA==",
+      "dXNl=cjpwYXNzd29yZA==",
+      "=dXNlcjpwYXNzd29yZA==",
+      '"dXNlcjpwYXNzd29yZA=="',
+    ].map((word) =>
+      by("bearer", ADDRESS, `Basic written as ${word}`, `Authorization: Basic ${word}`),
     ),
-    by("bearer", "basic", "with what is no base64", "Authorization: Basic dXNl!!cjpwYXNzd29yZA="),
+    by("bearer", "basic", "Basic with a colon", "Authorization: Basic: dXNlcjpwYXNzd29yZA=="),
+    by("bearer", "basic", "as a token", "Authorization: Bearer dXNlcjpwYXNzd29yZA=="),
     by("bearer", "t", "no scheme", "Authorization: t"),
     by("bearer", "t", "another scheme", "Authorization: Foo t"),
     by("bearer", "t", "Token", "Authorization: token t"),
     by("bearer", "t", "Token, as Rails writes it", 'Authorization: Token token="t"'),
     by("bearer", "t", "a colon", "Authorization: Bearer: t"),
+    // To an origin that takes "Bearer " or "Bearer" off wherever it stands, each of these is "tuv".
+    ...["tBearer uv", "tuBEARER v", "Bearertuv", "tBeareruv", "Bearer tBeareruv", "tBasic uv"].map(
+      (value) => by("bearer", ADDRESS, value, `Authorization: ${value}`),
+    ),
     by("bearer", "t", "padding", "Authorization: Bearer t=="),
     by("bearer", "t", "a non-breaking space", "Authorization: Bearer\xc2\xa0t"),
     // Of several words an origin takes the first, the last or all.
@@ -108,7 +120,14 @@ export const keys: VectorClass = {
       "another signature",
       "Authorization: Bearer eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhIn0.Yg",
     ),
-    by("bearer", "basic", "with more behind its end", "Authorization: Basic dXNlcjpwYXNzd29yZA==x"),
+    ...["Y=Q", "=YQ", "Y=!Q=="].map((signature) =>
+      by(
+        "bearer",
+        ADDRESS,
+        `a signature that is written ${signature}`,
+        `Authorization: Bearer eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhIn0.${signature}`,
+      ),
+    ),
     by("bearer", "other basic", "another Basic", "Authorization: Basic dXNlcjpwYXNzd29yZQ=="),
 
     by("agent", "browser", "a field with commas", "User-Agent: Mozilla/5.0 (KHTML, like Gecko)"),
