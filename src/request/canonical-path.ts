@@ -1,4 +1,11 @@
-import { mostResolved, undivided, waysToDivide } from "./path-readings.ts";
+import {
+  hasLiterals,
+  mostResolved,
+  undivided,
+  undividedText,
+  waysToDivide,
+  waysToKeep,
+} from "./path-readings.ts";
 import {
   decodeEscapes,
   decodeRun,
@@ -25,6 +32,12 @@ export interface CanonicalPath {
    * that is about any of them is about the request.
    */
   readonly readings: readonly string[];
+  /**
+   * What the path is to an origin that knows no parameters, where that differs: `;x`, a NUL and
+   * blanks are text of a segment. A rule that is about none of the readings may be about these; of
+   * any other they change neither the path nor the parameters that it counts by.
+   */
+  readonly literal: readonly string[];
 }
 
 /** How often escapes are undone. Origins decode once, careless ones twice. */
@@ -50,7 +63,7 @@ const CARELESS = /[^ -~]|%/;
 export function canonicalPath(pathname: string, caseSensitive: boolean): CanonicalPath {
   if (!NEEDS_WORK.test(pathname)) {
     const path = withoutTrailingSlash(caseSensitive ? pathname : pathname.toLowerCase());
-    return { path, plain: true, readings: [path] };
+    return { path, plain: true, readings: [path], literal: [] };
   }
   const fold = (text: string) => foldText(text, caseSensitive);
   const once = decodeLevel(pathname);
@@ -94,7 +107,23 @@ export function canonicalPath(pathname: string, caseSensitive: boolean): Canonic
     // Case alone makes an ASCII letter of `ı`, and few origins take it for one.
     isAscii(path) === isAscii(once) &&
     withoutTrailingSlash(caseSensitive ? once : foldCase(once)) === path;
-  return { path, plain, readings: [...readings] };
+  const literal = new Set<string>();
+  if (hasLiterals(strict)) {
+    const texts = [strict, careless, afterAuthority(strict)];
+    if (once !== decoded) texts.push(fold(once));
+    for (const text of new Set(texts)) {
+      if (text === undefined) continue;
+      for (const reading of waysToKeep(text, asItIs)) literal.add(reading);
+    }
+    if (dividersIn(decoded) !== dividersIn(strict)) {
+      for (const reading of waysToKeep(decoded, fold)) literal.add(reading);
+    }
+    if (slashesIn(strict) !== slashesIn(pathname)) {
+      literal.add(undividedText(pathname, (segment) => fold(decodeAll(segment))));
+    }
+    for (const reading of readings) literal.delete(reading);
+  }
+  return { path, plain, readings: [...readings], literal: [...literal] };
 }
 
 /** The same for what has been decoded before, where the rest may well be bytes that are no text. */

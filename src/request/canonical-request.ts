@@ -62,7 +62,8 @@ export function canonicalRequest(
 function withBoth(place: Place, other: CanonicalPath): Place {
   const readings = [...new Set([...place.readings, ...other.readings])];
   const plain = place.plain && other.plain && readings.length === 1;
-  return { ...place, plain, readings };
+  const literal = [...new Set([...place.literal, ...other.literal])];
+  return { ...place, plain, readings, literal };
 }
 
 function placeOf(url: string, caseSensitivePaths: boolean): Place | undefined {
@@ -98,6 +99,7 @@ class ReadRequest implements CanonicalRequest {
   readonly path: string;
   readonly plain: boolean;
   readonly readings: readonly string[];
+  readonly literal: readonly string[];
   readonly method: string;
   readonly sentMethod: string;
   readonly preflight: boolean;
@@ -105,10 +107,11 @@ class ReadRequest implements CanonicalRequest {
   readonly headers: Headers;
   readonly #request: Request;
 
-  constructor(request: Request, { path, plain, readings, host }: Place) {
+  constructor(request: Request, { path, plain, readings, literal, host }: Place) {
     this.path = path;
     this.plain = plain;
     this.readings = readings;
+    this.literal = literal;
     this.host = host;
     this.sentMethod = request.method.toUpperCase();
     this.method = this.sentMethod === "HEAD" ? "GET" : this.sentMethod;

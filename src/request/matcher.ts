@@ -65,7 +65,12 @@ export function createMatcher(rules: readonly Rule[], caseSensitivePaths: boolea
     }
   }
 
-  function routed({ path: canonical, readings }: CanonicalRequest): Routed {
+  function targetsOf(path: string): [Target, Record<string, string>][] {
+    const [targets] = router.match("ALL", path) as [[Target, Record<string, string>][]];
+    return targets;
+  }
+
+  function routed({ path: canonical, readings, literal }: CanonicalRequest): Routed {
     const selected = new Map<number, Selected>();
     const select = (index: number, path: string, params: Params) => {
       const before = selected.get(index);
@@ -77,10 +82,16 @@ export function createMatcher(rules: readonly Rule[], caseSensitivePaths: boolea
     };
     const excepted = new Set<number>();
     for (const path of readings) {
-      const [found] = router.match("ALL", path) as [[Target, Record<string, string>][]];
-      for (const [{ index, excepts }, params] of found) {
+      for (const [{ index, excepts }, params] of targetsOf(path)) {
         if (excepts) excepted.add(index);
         else select(index, path, params);
+      }
+    }
+    // A client may write any parameters there: what they add selects rules that nothing else selects.
+    const known = new Set(selected.keys());
+    for (const path of literal) {
+      for (const [{ index, excepts }, params] of targetsOf(path)) {
+        if (!excepts && !known.has(index)) select(index, path, params);
       }
     }
     const path = readings.length === 1 ? canonical : undefined;

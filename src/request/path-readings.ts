@@ -37,10 +37,46 @@ export function undivided(pathname: string, decode: (segment: string) => string)
   return join(segments.map((segment) => asOne(readable(decode(segment)))));
 }
 
+/** Whether a decoded path has anything that {@link waysToDivide} removes and other origins keep. */
+export function hasLiterals(decoded: string): boolean {
+  return /[;\0\s]/.test(decoded);
+}
+
+/**
+ * What a decoded path is to an origin that knows no parameters: `;x`, a NUL and blanks are text, and
+ * a segment of nothing else is a segment. Also without those at a segment's start, which a program
+ * may strip before it uses the value.
+ *
+ * @param fold as for {@link waysToDivide}
+ */
+export function waysToKeep(decoded: string, fold: (text: string) => string): string[] {
+  const dividers = decoded.includes("\\") ? [/[/\\]/, "/"] : ["/"];
+  return dividers.flatMap((divider) => {
+    const kept = decoded.split(divider).map((segment) => withoutSlashes(fold(segment)));
+    const readings = [join(kept)];
+    if (DOTS.test(decoded)) readings.push(join(resolve(kept)));
+    if (kept.some((segment) => LEADING.test(segment))) {
+      readings.push(join(kept.map((segment) => withoutParameters(segment.replace(LEADING, "")))));
+    }
+    return readings;
+  });
+}
+
+/** What some remove from a segment's start. */
+const LEADING = /^[;\0\s]+/;
+
+/** A path whose segments are decoded one by one, with all that is in them. */
+export function undividedText(pathname: string, decode: (segment: string) => string): string {
+  return join(pathname.split("/").map((segment) => withoutSlashes(decode(segment))));
+}
+
 /** A segment that an origin has divided off before: what is a slash in it does not divide it. */
 function asOne(segment: string): string {
-  const bare = withoutParameters(segment);
-  return /[/\\]/.test(bare) ? bare.replace(/[/\\]/g, "%2f") : bare;
+  return withoutSlashes(withoutParameters(segment));
+}
+
+function withoutSlashes(segment: string): string {
+  return /[/\\]/.test(segment) ? segment.replace(/[/\\]/g, "%2f") : segment;
 }
 
 function withoutParameters(segment: string): string {

@@ -21,6 +21,7 @@ export const RULES: ConfigInput["rules"] = [
   },
   { name: "file", match: { paths: ["/files/:name"] }, key: "param:name", ...quota },
   { name: "user", match: { paths: ["/users/:id{[0-9]+}"] }, key: "param:id", ...quota },
+  { name: "locale", match: { paths: ["/:locale/sign-in", "/u/*/mails"] }, ...quota },
   { name: "cafe", match: { paths: ["/café"] }, ...quota },
   { name: "write", match: { methods: ["POST"], paths: ["/method"] }, ...quota },
   { name: "read", match: { methods: ["GET"], paths: ["/method"] }, ...quota },

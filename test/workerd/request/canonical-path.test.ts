@@ -28,7 +28,12 @@ describe("a canonical path", () => {
     ["/a%20b", "/a b"],
     ["/login?x=/../y", "/login"],
   ])("that every origin reads alike: %s is %s", (path, expected) => {
-    expect(canonical(path)).toEqual({ path: expected, plain: true, readings: [expected] });
+    expect(canonical(path)).toEqual({
+      path: expected,
+      plain: true,
+      readings: [expected],
+      literal: [],
+    });
   });
 
   it.each([
@@ -121,6 +126,19 @@ describe("a canonical path", () => {
   );
 
   it.each([
+    ["/;x/login", ["/;x/login", "/x/login"]],
+    ["/%3bx/login", ["/;x/login", "/x/login"]],
+    ["/%20/login", ["/ /login"]],
+    ["/%00en/login", ["/\0en/login", "/en/login"]],
+    ["/a%2f;x/login", ["/a/;x/login", "/a/x/login", "/a%2f;x/login"]],
+    ["/login;x", ["/login;x"]],
+    ["/login", []],
+    ["/a%20b", []],
+  ])("is also as an origin reads it that knows no parameters: %s is %j", (path, expected) => {
+    expect(canonical(path).literal).toEqual(expected);
+  });
+
+  it.each([
     ["/%ff/login", "/%ff/login"],
     ["/%zz", "/%zz"],
     ["/%", "/%"],
@@ -135,6 +153,7 @@ describe("a canonical path", () => {
       path: "/Login/A",
       plain: true,
       readings: ["/Login/A"],
+      literal: [],
     });
   });
 

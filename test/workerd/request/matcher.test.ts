@@ -111,6 +111,23 @@ describe("a path that has several readings", () => {
     expect(match("GET", url)).toEqual([{ name: "r0", params }]);
   });
 
+  it.each([
+    ["/:locale/login", "/;x/login", {}],
+    ["/:locale/login", "/%3bx/login", {}],
+    ["/:locale/login", "/%20/login", { locale: " " }],
+    ["/:locale/login", "/%00en/login", {}],
+    ["/search/:q", "/search/;word", {}],
+    ["/u/*/mails", "/u/;a/mails", {}],
+    ["/otp/:n{[0-9]+}", "/otp/;1555", { n: "1555" }],
+    ["/otp/:n{[0-9]+}", "/otp/%201555", { n: "1555" }],
+    ["/files/:name{.+\\.txt}", "/files/a;b.txt", { name: "a;b.txt" }],
+    // Where a rule matches without them, parameters and blanks are no part of what it counts by.
+    ["/files/:name", "/files/a;v=1", { name: "a" }],
+    ["/files/:name", "/files/a%20", { name: "a" }],
+  ])("falls under %s as %s, for an origin that knows no parameters", (route, url, params) => {
+    expect(matching([{ paths: [route] }])("GET", url)).toEqual([{ name: "r0", params }]);
+  });
+
   it("gives the first of two routes its parameter", () => {
     const match = matching([{ paths: ["/files/:name", "/:kind/:id"] }]);
     expect(match("GET", "/files/b")).toEqual([{ name: "r0", params: { name: "b" } }]);
