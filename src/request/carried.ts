@@ -28,10 +28,13 @@ export function headerValue(name: string, value: string): string | undefined {
   return /^(proxy-)?authorization$/.test(name) ? credentials(bare) : bare;
 }
 
-/** Several Cookie fields arrive as one, joined by commas, which no cookie may have in it (RFC 6265). */
+/**
+ * @returns undefined also for a cookie beside a comma: several Cookie fields arrive as one, joined by
+ * commas, some origins divide cookies at commas, and others take the comma for a part of the value
+ */
 export function cookieNamed(headers: Headers, name: string): string | undefined {
   const cookies = headers.get("cookie");
-  return cookies ? only(pairsOf(cookies, COMMA), name, readCookie) : undefined;
+  return cookies ? only(cookiesIn(cookies), name, readCookie) : undefined;
 }
 
 /**
@@ -57,34 +60,56 @@ const COMMA = 0x2c;
 const SEMICOLON = 0x3b;
 const EQUALS = 0x3d;
 
+/** The text under a name; undefined where origins read different texts under it. */
+type Pair = readonly [name: string, text: string | undefined];
+
+/** White space inside a pair, then a name: Python's http.cookies begins another pair there. */
+const BEHIND_SPACE = /(?<=[^\0-\x20;,])[\0-\x20]+([^\0-\x20;,=]+)[\0-\x20]*=/g;
+
+function* cookiesIn(text: string): Generator<Pair> {
+  for (const [name, value, besideComma] of pairsOf(text, COMMA)) {
+    yield [name, besideComma ? undefined : value];
+  }
+  for (const [, name = ""] of text.matchAll(BEHIND_SPACE)) yield [name, undefined];
+}
+
 /**
- * The pairs of a name and a value, divided by semicolons and another character. Walks over the text,
- * because thousands of separators would make thousands of texts.
+ * The pairs of a name and a value, divided by semicolons and another character, and whether that
+ * character is at either end. Walks over the text, because thousands of separators would make thousands
+ * of texts.
  */
-function* pairsOf(text: string, divider: number): Generator<readonly [string, string]> {
+function* pairsOf(
+  text: string,
+  divider: number,
+): Generator<readonly [name: string, text: string, besideDivider: boolean]> {
   let start = 0;
+  let behindDivider = false;
   let equals = -1;
   for (let at = 0; at <= text.length; at++) {
     const code = text.charCodeAt(at);
     if (code === EQUALS && equals === -1) equals = at;
     if (at < text.length && code !== SEMICOLON && code !== divider) continue;
-    if (equals !== -1) yield [text.slice(start, equals), text.slice(equals + 1, at)];
+    const isDivider = code === divider;
+    if (equals !== -1) {
+      yield [text.slice(start, equals), text.slice(equals + 1, at), isDivider || behindDivider];
+    }
     start = at + 1;
     equals = -1;
+    behindDivider = isDivider;
   }
 }
 
 /** Two values for one name leave open which of them the origin takes, so they count as none. */
 function only(
-  pairs: Iterable<readonly [string, string]>,
+  pairs: Iterable<Pair | readonly [string, string, boolean]>,
   name: string,
-  read: (text: string) => string,
+  read: (text: string) => string | undefined,
 ): string | undefined {
   const isNamed = createNameTest(name);
   let found: string | undefined;
   for (const [given, text] of pairs) {
     if (given !== name && !isNamed(given)) continue;
-    if (found !== undefined) return undefined;
+    if (found !== undefined || text === undefined) return undefined;
     found = text;
   }
   return found === undefined || found.length > MAX_WRITTEN ? undefined : read(found);
@@ -96,8 +121,14 @@ function readParameter(text: string): string {
   return queryValue(decodeEscapes(plain));
 }
 
-/** RFC 2109's quoted string, with the escapes that Python puts into it, and then percent escapes. */
-function readCookie(text: string): string {
+/**
+ * RFC 2109's quoted string, with the escapes that Python puts into it, and then percent escapes.
+ *
+ * @returns undefined for white space outside quotes, at which Python's http.cookies ends a value
+ */
+function readCookie(text: string): string | undefined {
+  const written = trimBlanks(text);
+  if (/[\0-\x20]/.test(written) && !/^"(?:[^"\\]|\\.)*"$/s.test(written)) return undefined;
   const bare = trimBlanks(text, true);
   // Without octal escapes no function has to be called for each backslash.
   const plain = /\\[0-3]/.test(bare)

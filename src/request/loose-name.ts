@@ -3,7 +3,7 @@ import { isBlank } from "./text-forms.ts";
 /**
  * Prepares a comparison of names as the most tolerant of servers make it: in any case, with escapes
  * undone, cut at a NUL, without blanks at the ends; `[name]`, `name[]` and `name[0]` are `name` (qs,
- * PHP, Rails), and `.`, blanks, `+` and other brackets are `_` (PHP).
+ * PHP, Rails), `]name` and `[]name` too (Rack 2), and `.`, blanks, `+` and other brackets are `_` (PHP).
  *
  * The comparison walks over the name, and makes no text of it: a request can bring thousands.
  *
@@ -14,7 +14,7 @@ export function createNameTest(name: string): (given: string) => boolean {
   return function isNamed(given) {
     const reader = new NameReader(given);
     let code = reader.next();
-    while (code > 0 && (isBlank(code) || code === OPEN)) code = reader.next();
+    while (code > 0 && (isBlank(code) || code === OPEN || code === CLOSE)) code = reader.next();
     for (const letter of wanted) {
       if (fold(code) !== letter) return false;
       code = reader.next();

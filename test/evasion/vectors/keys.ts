@@ -142,7 +142,11 @@ export const keys: VectorClass = {
     cookie("s", "sid = s"),
     cookie("s", "SID=s"),
     cookie("s", "s%69d=s"),
-    cookie("s", "sid=s", "junk=1"),
+    cookie("s", "sid=s; junk=1"),
+    cookie("s", "a=1,2; sid=s; b={1,2}"),
+    cookie("s", 'a="x y", "z"; sid=s'),
+    cookie("s", "a=1 b=2; sid=s; c d=3"),
+    cookie("v1,user-1", "sid=v1%2Cuser-1"),
     cookie("s", "$Version=1; sid=s; $Path=/"),
     cookie("s", 'sid="s'),
     cookie("s", 'sid=s"'),
@@ -169,6 +173,29 @@ export const keys: VectorClass = {
     cookie(ADDRESS, "sid =s; sid=4"),
     cookie(ADDRESS, "sid=s", "sid=5"),
     cookie(ADDRESS, "sid=s, sid=6"),
+    // Several fields arrive as one, joined by commas. Browsers send one, or parts that are joined by `;`.
+    cookie(ADDRESS, "sid=s", "junk=1"),
+    cookie(ADDRESS, "junk=1", "sid=s"),
+    // What stands before the comma may be the same for all clients.
+    ...["sid=v1,user-1", 'sid="v1,user-1"', 'sid={"v":1, "id":7}', "sid=s,", "a=1,sid=s"].map(
+      (text) => cookie(ADDRESS, text),
+    ),
+    // Python's http.cookies divides pairs at white space, too.
+    ...[
+      "sid=1; a=1 sid=s",
+      "sid=2; a=1\tsid=s",
+      "sid=3; a=1 sid = s",
+      "sid=4; secure sid=s",
+      'sid=5; a="x;" sid=s',
+      "sid=6; a=1 SID=s",
+      "a=1 sid=s",
+      "sid=s a=1",
+      "sid=s secure",
+      'sid="s" a=1',
+      'sid="s" a="1"',
+    ].map((text) => cookie(ADDRESS, text)),
+    cookie("a b", 'sid="a b"'),
+    cookie('a "b', 'sid="a \\"b"'),
     cookie(ADDRESS, 'x="; sid=s"; sid=7'),
     cookie("long", `sid=${LONG}`),
     cookie(ADDRESS, `${"sid=s;".repeat(5000)}`),
@@ -208,6 +235,10 @@ export const keys: VectorClass = {
     query(ADDRESS, "api_key=5&api_key[]=q"),
     query(ADDRESS, "api_key=6&[api_key]=q"),
     query(ADDRESS, "api_key=7&api[key=q"),
+    // Rack 2 skips brackets of either kind in front of a name.
+    ...["]api_key", "[]api_key", "][api_key", "%5D%5Bapi_key", "[][api_key]]", "[+]api_key"].map(
+      (name) => query(ADDRESS, `api_key=8&${name}=q`),
+    ),
     query(ADDRESS, `api_key=${LONG}b`),
     query(ADDRESS, "x=1;api_key=q&api_key=6"),
     query("long", `api_key=${LONG}`),

@@ -71,6 +71,8 @@ const UNITS: Readonly<Record<string, string>> = {
   "at signs": "@",
   "names with escapes": "%zz%zz=1;",
   "names almost right": "sie=1;",
+  "names behind white space": " sie=",
+  "words of a letter": "a ",
   "names almost right, with brackets": "sid[x=1;",
   "names almost right, with escapes": "si%64%zz=;",
   "parameters almost right": "api_kex=1&",
