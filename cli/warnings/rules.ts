@@ -2,8 +2,7 @@ import type { KeyExpression } from "../../src/config/key-expression.ts";
 import { splitRoute } from "../../src/config/match.ts";
 import type { Rule } from "../../src/config/rule.ts";
 import type { Config } from "../../src/config/schema.ts";
-import { createMatcher } from "../../src/request/matcher.ts";
-import { samplesOf } from "./samples.ts";
+import { type Coverage, createCoverage } from "./coverage.ts";
 import type { Warning } from "./warning.ts";
 
 /** Words of a path behind which credentials are tried. */
@@ -16,22 +15,38 @@ const CREDENTIALS = new Set(
 /** What a client puts into a request as it likes, unless somebody checks it. */
 const CHOSEN = new Set(["header", "cookie", "query", "param"]);
 
-/** For each request that shows what a rule is about, all rules that hold for it. */
-type Together = readonly (readonly Rule[])[];
+/** Networks with fewer bits than this hold a large part of all addresses. */
+const MIN_EXEMPT_BITS = 8;
+
+/** The other rules, by what they are good for beside the one looked at. */
+interface Others {
+  readonly coverage: Coverage;
+  /** Enforced rules that bound a client where credentials are tried. */
+  readonly byAddress: readonly Rule[];
+  /** Enforced rules that do not open when the store fails. */
+  readonly staysClosed: readonly Rule[];
+  /** Enforced rules whose counters a client cannot have many of. */
+  readonly bounds: readonly Rule[];
+}
 
 /** What in the rules themselves leaves a way around them. */
 export function ruleWarnings({ rules, caseSensitivePaths, ipv6Prefix }: Config): Warning[] {
-  const matching = createMatcher(rules, caseSensitivePaths);
-  const togetherWith = (rule: Rule): Together =>
-    samplesOf(rule, caseSensitivePaths).map((sample) =>
-      matching(sample).map((match) => match.rule),
-    );
+  const enforced = rules.filter(
+    (rule) => rule.mode === "enforce" && rule.cost !== 0 && !exemptsMost(rule),
+  );
+  const others: Others = {
+    coverage: createCoverage(caseSensitivePaths),
+    byAddress: enforced.filter((rule) => isByAddress(rule) && countsFailures(rule)),
+    staysClosed: enforced.filter(({ onError }) => onError !== "open"),
+    bounds: enforced.filter(isBound),
+  };
   const warnings = rules.flatMap((rule, index) => {
     const place = `rules[${index}]`;
+    const inert = exceptWarnings(rule, place, others);
     return [
-      ...exceptWarnings(rule, place, togetherWith),
-      ...credentialWarnings(rule, place, togetherWith),
-      ...madeUpWarnings(rule, place, togetherWith),
+      ...inert,
+      ...(inert.length > 0 ? [] : credentialWarnings(rule, place, others)),
+      ...(inert.length > 0 ? [] : madeUpWarnings(rule, place, others)),
       ...exemptWarnings(rule, place),
       ...tierWarnings(rule, place),
     ];
@@ -39,15 +54,8 @@ export function ruleWarnings({ rules, caseSensitivePaths, ipv6Prefix }: Config):
   return ipv6Prefix > 64 ? [...warnings, manyNetworks(ipv6Prefix)] : warnings;
 }
 
-function exceptWarnings(
-  rule: Rule,
-  place: string,
-  togetherWith: (rule: Rule) => Together,
-): Warning[] {
-  if (!rule.match.except) return [];
-  const together = togetherWith(rule);
-  // Without a sample nothing can be told.
-  if (together.length === 0 || together.some((rules) => rules.includes(rule))) return [];
+function exceptWarnings(rule: Rule, place: string, { coverage }: Others): Warning[] {
+  if (!coverage.isExceptedWhole(rule.match)) return [];
   return [
     {
       code: "never-matches",
@@ -64,8 +72,7 @@ function isForCredentials({ match, mode }: Rule): boolean {
   if (mode === "shadow" || reads) return false;
   const segments = (match.paths ?? []).flatMap(splitRoute);
   return segments.some((segment) => {
-    if (segment.startsWith(":")) return false;
-    const words = segment.toLowerCase().split(/[^a-z0-9]+/);
+    const words = wordsOf(segment);
     return words.some((word, index) => {
       // sign-in is two words to this, and log-in.
       return CREDENTIALS.has(word) || CREDENTIALS.has(`${word}${words[index + 1] ?? ""}`);
@@ -73,18 +80,29 @@ function isForCredentials({ match, mode }: Rule): boolean {
   });
 }
 
+/** The words of a segment, and of a parameter's pattern; the parameter's name is in no path. */
+function wordsOf(segment: string): string[] {
+  const text = segment.startsWith(":") ? (/\{(.+)\}/s.exec(segment)?.[1] ?? "") : segment;
+  return (
+    text
+      // `[Ll]ogin` is a way to write `login`, and the `b` of `\bauth\b` is no letter.
+      .replace(/\[(.)[^\]]*\]/g, "$1")
+      .replace(/\\[a-z]/gi, " ")
+      .toLowerCase()
+      .split(/[^a-z0-9]+/)
+      .filter(Boolean)
+  );
+}
+
 function credentialWarnings(
   rule: Rule,
   place: string,
-  togetherWith: (rule: Rule) => Together,
+  { coverage, byAddress, staysClosed }: Others,
 ): Warning[] {
   const suspects = hasChosen(rule.key) || rule.onError === "open";
   if (!suspects || !isForCredentials(rule)) return [];
-  const together = togetherWith(rule).filter((rules) => rules.includes(rule));
-  const isEverywhere = (holds: (other: Rule) => boolean) =>
-    together.every((rules) => rules.some((other) => other.mode === "enforce" && holds(other)));
   const warnings: Warning[] = [];
-  if (hasChosen(rule.key) && !isEverywhere(({ key }) => isByAddress(key))) {
+  if (hasChosen(rule.key) && !coverage.isCovered(rule, byAddress)) {
     warnings.push({
       code: "no-address-limit",
       where: `${place}.key`,
@@ -92,7 +110,7 @@ function credentialWarnings(
       advice: 'Put a rule beside it with the same match and key: "ip"',
     });
   }
-  if (!isEverywhere(({ onError }) => onError !== "open")) {
+  if (!coverage.isCovered(rule, staysClosed)) {
     warnings.push({
       code: "fails-open",
       where: `${place}.onError`,
@@ -107,18 +125,10 @@ function credentialWarnings(
  * Of a path parameter there is no warning here: what it names, requests for it share. Where credentials
  * are tried, `no-address-limit` warns of this too.
  */
-function madeUpWarnings(
-  rule: Rule,
-  place: string,
-  togetherWith: (rule: Rule) => Together,
-): Warning[] {
+function madeUpWarnings(rule: Rule, place: string, { coverage, bounds }: Others): Warning[] {
   const isMadeUp = rule.key.flat().some(({ kind }) => kind !== "param" && CHOSEN.has(kind));
   if (!isMadeUp || rule.mode === "shadow" || isForCredentials(rule)) return [];
-  const together = togetherWith(rule).filter((rules) => rules.includes(rule));
-  const isBounded = together.every((rules) =>
-    rules.some(({ mode, key }) => mode === "enforce" && isBound(key)),
-  );
-  if (isBounded) return [];
+  if (coverage.isCovered(rule, bounds, (other) => countsAllOf(other, rule))) return [];
   return [
     {
       code: "made-up-keys",
@@ -131,8 +141,31 @@ function madeUpWarnings(
 }
 
 /** By something of which one client cannot have many: an address, a verified claim, nothing at all. */
-function isBound(key: KeyExpression): boolean {
-  return !hasChosen(key) && key.every((parts) => parts.every(({ kind }) => kind !== "path"));
+function isBound({ key, match }: Rule): boolean {
+  return key.flat().every(({ kind }) => {
+    // One counter for each host that a client names, unless the rule names them.
+    if (kind === "host") return match.hosts?.every((host) => !host.startsWith("*")) === true;
+    // A client can make up paths, and the TLS fingerprint of its hand-shake.
+    return !CHOSEN.has(kind) && kind !== "path" && kind !== "ja4";
+  });
+}
+
+/** By the address, or by something that many clients share. */
+function isByAddress(rule: Rule): boolean {
+  return isBound(rule) && rule.key.flat().every(({ kind }) => kind !== "custom");
+}
+
+function countsFailures({ countStatus }: Rule): boolean {
+  return !countStatus || countStatus.includes(401) || countStatus.includes(403);
+}
+
+function countsAllOf(other: Rule, { countStatus }: Rule): boolean {
+  if (!other.countStatus) return true;
+  return countStatus?.every((status) => other.countStatus?.includes(status)) === true;
+}
+
+function exemptsMost({ exempt }: Rule): boolean {
+  return exempt?.networks.some(([, bits]) => bits < MIN_EXEMPT_BITS) === true;
 }
 
 function exemptWarnings({ name, exempt }: Rule, place: string): Warning[] {
@@ -170,12 +203,4 @@ function manyNetworks(bits: number): Warning {
 
 function hasChosen(key: KeyExpression): boolean {
   return key.flat().some(({ kind }) => CHOSEN.has(kind));
-}
-
-/** By the address, or by something that holds for more than one. */
-function isByAddress(key: KeyExpression): boolean {
-  return (
-    !hasChosen(key) &&
-    key.every((parts) => parts.every(({ kind }) => kind !== "custom" && kind !== "path"))
-  );
 }

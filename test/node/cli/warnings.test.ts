@@ -63,6 +63,21 @@ describe("no-address-limit", () => {
       { match: { except: { paths: ["/login"] } } },
       ["no-address-limit"],
     ],
+    [
+      "with an exception for a part of what is counted by it",
+      { match: { except: { paths: ["/login/:step{[a-z]+}", "/:page{l.*}"] } } },
+      ["no-address-limit"],
+    ],
+    ["with an exception for another path", { match: { except: { paths: ["/health"] } } }, []],
+    ["with an exception for another method", { match: { except: { methods: ["GET"] } } }, []],
+    ["by one counter for each host", { key: "host" }, ["no-address-limit"]],
+    ["by address and any host", { key: ["ip", "host"] }, ["no-address-limit"]],
+    ["by the TLS client", { key: "ja4" }, ["no-address-limit"]],
+    ["by network and country", { key: ["asn", "country"] }, []],
+    ["that exempts everybody", { exempt: { ips: ["0.0.0.0/0", "::/0"] } }, ["no-address-limit"]],
+    ["that exempts a network", { exempt: { ips: ["198.51.100.0/24"] } }, []],
+    ["that counts failed log-ins", { count: { status: [401, 403] } }, []],
+    ["that counts something else", { count: { status: [500] } }, ["no-address-limit"]],
     ["in shadow mode", { mode: "shadow" }, ["no-address-limit"]],
     [
       "by something else that clients choose",
@@ -84,6 +99,10 @@ describe("no-address-limit", () => {
     "/oauth/token",
     "/account/2fa",
     "/otp/*",
+    "/login/:step{[a-z]+}",
+    "/:page{login(\\..*)?}",
+    "/:page{[Ll]og-?in}",
+    "/:page{\\bsign(?:in|up)\\b}",
   ])("takes %s for a place where credentials are tried", (path) => {
     expect(codes([login(path, { key: "header:a" })])).toEqual(["no-address-limit"]);
   });
@@ -96,6 +115,7 @@ describe("no-address-limit", () => {
     "/v1/count_tokens",
     "/*",
     "/search",
+    "/:page{[a-z]+}",
   ])("takes %s for none", (path) => {
     expect(codes([login(path, { key: "header:a" })])).toEqual(["made-up-keys"]);
   });
@@ -170,6 +190,87 @@ describe("made-up-keys", () => {
     expect(codes([{ ...search, key: "header:a | ip" }, beside], { jwt })).toEqual(expected);
   });
 
+  test.each([
+    ["/users/:id{[a-z]+}", ["/items/*"], false],
+    ["/users/:id{[a-z]+}", ["/users/:name{[a-z]+}"], true],
+    ["/users/:id{[a-z]+}", ["/users/:id"], true],
+    // With `.` a pattern takes in slashes, and so more than one segment.
+    ["/users/:id{.+}", ["/users/:id"], false],
+    ["/users/:id{[^x]+}", ["/users/:id"], false],
+    ["/users/:id{.+}", ["/users/*"], true],
+    ["/users/:id{a+|b/c}", ["/users/:id"], false],
+    ["/:id{[a-z]*}", ["/:id"], false],
+    ["/items/:id", ["/items/:id{[0-9]+}"], false],
+    ["/items/7", ["/items/:id{[0-9]+}"], true],
+    ["/items/x", ["/items/:id{[0-9]+}"], false],
+    ["/items/:id?", ["/items/:id"], false],
+    ["/items/:id?", ["/items", "/items/:id"], true],
+    ["/items/:id?", ["/items/*"], true],
+    ["/v1/*", ["/v1", "/v1/:x{[0-9]+}"], false],
+    ["/v1/*", ["/v1/*"], true],
+    ["/v1/*", ["/v1/:x"], false],
+    ["/v1/*", ["/*/*"], false],
+    ["/v1/*", ["/:version/*"], true],
+    ["/v1/x", ["/*/x"], true],
+    ["/*/x", ["/:version/x"], false],
+    ["/V1/X", ["/v1/x"], true],
+    [undefined, ["/"], false],
+    [undefined, ["/*"], true],
+    [undefined, ["/:a", "/:a/*"], false],
+  ] as const)("takes %j for bounded by a rule for %j: %s", (path, paths, bounded) => {
+    const found = codes([
+      { key: "header:a", ...(path && { match: { paths: [path] } }) },
+      { match: { paths } },
+    ]);
+    expect(found).toEqual(bounded ? [] : ["made-up-keys"]);
+  });
+
+  test.each([
+    [{ methods: ["REPORT"] }, {}, true],
+    [{ methods: ["HEAD"] }, { methods: ["GET"] }, true],
+    [{ methods: ["GET"] }, { methods: ["HEAD"] }, false],
+    [{}, { methods: ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "PURGE"] }, false],
+    // Without methods, a rule does not apply to preflight requests.
+    [{ methods: ["OPTIONS"] }, {}, false],
+    [{ methods: ["OPTIONS"] }, { methods: ["OPTIONS"] }, true],
+    [{ hosts: ["*.example.com"] }, { hosts: ["any.example.com"] }, false],
+    [{ hosts: ["*.a.example.com"] }, { hosts: ["*.example.com"] }, true],
+    [{ hosts: ["example.com"] }, { hosts: ["*.example.com"] }, false],
+    [{ paths: ["/a/*"] }, { except: { paths: ["/a/special"] } }, false],
+    [{ paths: ["/a/*"] }, { except: { paths: ["/:any{a(/b)?}"] } }, false],
+    [{ paths: ["/a/*"] }, { except: { paths: ["/b/*", "/c"] } }, true],
+    [{ paths: ["/a"] }, { except: { paths: ["/a/:b"] } }, true],
+    [{ paths: ["/a"] }, { except: { paths: ["/a/:b?"] } }, false],
+    [{ paths: ["/a"] }, { except: { hosts: ["b.example"] } }, false],
+    [{ hosts: ["a.example"] }, { except: { hosts: ["b.example"] } }, true],
+    [{ methods: ["GET"] }, { except: { methods: ["HEAD"] } }, false],
+    [{ except: { paths: ["/health"] } }, { except: { paths: ["/health"] } }, true],
+    [{ except: { paths: ["/public/*"] } }, { except: { paths: ["/public/a"] } }, true],
+    [{ except: { paths: ["/public/a"] } }, { except: { paths: ["/public/*"] } }, false],
+  ])("takes requests for %j for bounded by a rule for %j: %s", (match, other, bounded) => {
+    const found = codes([{ key: "header:a", match }, { match: other }]);
+    expect(found).toEqual(bounded ? [] : ["made-up-keys"]);
+  });
+
+  test.each([
+    ["host", {}, ["made-up-keys"]],
+    ["host", { hosts: ["*.example.com"] }, ["made-up-keys"]],
+    [["ip", "host"], { hosts: ["a.example.com"] }, []],
+    ["ja4", {}, ["made-up-keys"]],
+    ["ja4 | ip", {}, ["made-up-keys"]],
+    ["asn", {}, []],
+    ["country", {}, []],
+    [["ip", "method"], {}, []],
+  ])("takes %j with match %j for a bound, or does not", (key, match, expected) => {
+    const hosts = { hosts: ["a.example.com"] };
+    expect(
+      codes([
+        { match: hosts, key: "header:a" },
+        { match, key },
+      ]),
+    ).toEqual(expected);
+  });
+
   test("does not of a rule that denies nobody, nor of one that holds for no request", () => {
     expect(codes([{ ...search, key: "header:a", mode: "shadow" }])).toEqual([]);
     const match = { paths: ["/a"], except: { paths: ["/*"] } };
@@ -209,6 +310,7 @@ describe("never-matches", () => {
     { paths: ["/a", "/b/:id"], except: { paths: ["/*"] } },
     { paths: ["/v1/*"], except: { paths: ["/v1/*"] } },
     { methods: ["POST", "PUT"], except: { methods: ["PUT", "POST", "GET"] } },
+    { paths: ["/a/:id{[a-f]{8}}"], except: { paths: ["/*"] } },
   ])("warns of a rule whose exception is all it is about: %j", (match) => {
     expect(warnings([{ match }])).toMatchObject([
       { code: "never-matches", where: "rules[0].match.except" },
@@ -224,8 +326,7 @@ describe("never-matches", () => {
     { methods: ["POST", "PUT"], except: { methods: ["PUT"] } },
     { paths: ["/a"], except: { methods: ["GET", "OPTIONS"] } },
     { paths: ["/a"], except: { paths: ["/*"], methods: ["GET"] } },
-    // What such a pattern is about cannot be told.
-    { paths: ["/a/:id{[a-f]{8}}"], except: { paths: ["/*"] } },
+    { paths: ["/a/:id"], except: { paths: ["/a/:id{[a-z0-9]+}"] } },
   ])("does not where something is left: %j", (match) => {
     expect(codes([{ match }])).toEqual([]);
   });
