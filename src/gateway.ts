@@ -30,7 +30,7 @@ interface Decided {
   readonly subjects: Subject[];
   /** None where no rule applies to the request. */
   readonly decision?: Decision;
-  /** What the store took, in milliseconds: it is taken off the deadline of a later charge. */
+  /** What the decision took, in milliseconds: the response waits for a charge only for what is left. */
   readonly tookMs: number;
 }
 
@@ -67,7 +67,7 @@ export function createGateway(config: Config, settings: Settings, keys: CustomKe
       if (subjects.length === 0) return { subjects, tookMs: 0 };
       const identifiedAt = Date.now();
       const decision = await limiter.decide(subjects, undefined, identifiedAt - startedAt);
-      return { subjects, decision, tookMs: Date.now() - identifiedAt };
+      return { subjects, decision, tookMs: Date.now() - startedAt };
     } catch (error) {
       // What cannot even be matched might fall under any rule.
       return { subjects: [], decision: undecided(error, config.rules), tookMs: 0 };

@@ -18,7 +18,7 @@ export function reportUndecided(
   requests = open ? "pass" : "503",
 ): void {
   const now = Date.now();
-  if (now - lastOutageAt < OUTAGE_INTERVAL_MS) return;
+  if (isRecent(lastOutageAt, now)) return;
   lastOutageAt = now;
   log("error", "undecided", { cause, detail, requests });
 }
@@ -42,7 +42,7 @@ let lastShadowOutageAt = Number.NEGATIVE_INFINITY;
 
 function reportShadowUndecided({ policy, cause, detail }: ShadowUndecided): void {
   const now = Date.now();
-  if (now - lastShadowOutageAt < OUTAGE_INTERVAL_MS) return;
+  if (isRecent(lastShadowOutageAt, now)) return;
   lastShadowOutageAt = now;
   log("error", "shadow-undecided", { policy, cause, detail });
 }
@@ -50,6 +50,11 @@ function reportShadowUndecided({ policy, cause, detail }: ShadowUndecided): void
 /** Says what of the bindings cannot work. */
 export function reportMisconfigured(fault: string): void {
   log("error", "misconfigured", { fault });
+}
+
+/** A time to come is one by a clock that has been put back. */
+function isRecent(then: number, now: number): boolean {
+  return then <= now && now - then < OUTAGE_INTERVAL_MS;
 }
 
 function log(level: "log" | "error", event: string, fields: Record<string, unknown>): void {

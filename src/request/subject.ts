@@ -33,7 +33,7 @@ export interface Subject {
  * How long rules in shadow mode are waited for once those that are enforced are known, in
  * milliseconds: time enough to hash a key, but not for a key function that calls somebody.
  */
-const SHADOW_GRACE_MS = 20;
+const SHADOW_GRACE_MS = 2;
 
 /** Of the rules that a request matches, those that count it, in their order. */
 export type Identifier = (

@@ -1,5 +1,6 @@
 import type { Counter } from "../engine/fixed-window.ts";
 import { Circuit } from "./circuit.ts";
+import { isShadow } from "./shadows.ts";
 import type { Store } from "./store.ts";
 import { StoreError } from "./store-error.ts";
 import { type WaitingCall, WaitingCalls } from "./waiting-calls.ts";
@@ -166,10 +167,16 @@ export function withBreaker(
 
   return {
     decide: (groups, now, unused) =>
-      through(groups.flat(), () => store.decide(groups, now, unused)),
+      through(needed(groups), () => store.decide(groups, now, unused)),
     adjust: (counters, now) => through(counters, () => store.adjust(counters, now)),
     reset: (counters, now) => through(counters, () => store.reset(counters, now)),
   };
+}
+
+/** The counters without which a call decides nothing: those of enforced rules, if there are any. */
+function needed(groups: readonly (readonly Counter[])[]): Counter[] {
+  const enforced = groups.filter((group) => !isShadow(group));
+  return (enforced.length > 0 ? enforced : groups).flat();
 }
 
 function stalled(): StoreError {

@@ -8,8 +8,10 @@ import {
   giveBack,
   type Read,
   resetGroup,
+  storedKey,
   type Tally,
   type Unused,
+  windowAt,
 } from "../engine/fixed-window.ts";
 import { type Charge, Holds } from "./holds.ts";
 import { Rows } from "./rows.ts";
@@ -98,7 +100,10 @@ export class CounterObject extends DurableObject<unknown> {
   settle(id: string, keep: boolean): void {
     const held = this.#holds.settle(id, keep);
     if (!held) return;
-    const returned = held.charges.map(({ counter, quota }) => ({ ...counter, cost: -quota }));
+    const read = this.#reader(held.now);
+    const returned = held.charges
+      .filter(({ counter }) => !hasMovedOn(counter, held.now, read))
+      .map(({ counter, quota }) => ({ ...counter, cost: -quota }));
     this.adjust(returned, held.now);
   }
 
@@ -169,6 +174,15 @@ export class CounterObject extends DurableObject<unknown> {
   #reader(now: number): Read {
     return (key) => this.#rows.read(key, now);
   }
+}
+
+/**
+ * Whether a counter that rolls over was charged in a later window. That window's grant may have made up
+ * for the held quota already, and giving it back once more would admit a request too many.
+ */
+function hasMovedOn(counter: Counter, heldAt: number, read: Read): boolean {
+  const row = counter.rollsOver ? read(storedKey(counter, heldAt)) : undefined;
+  return row !== undefined && row.window > windowAt(heldAt, counter).index;
 }
 
 function chargesOf(counters: readonly Counter[], { tallies }: GroupVerdict): Charge[] {

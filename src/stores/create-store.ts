@@ -66,6 +66,7 @@ function atEdge(store: Store, { timeoutMs, onBreaker }: StoreOptions, clients: n
       const isTrial = groups.length > 0 && groups.every(isShadow);
       return (isTrial ? trial : enforced).decide(groups, now, unused);
     },
+    adjust: (counters, now) => (isShadow(counters) ? trial : enforced).adjust(counters, now),
   };
   return leases(denialCache(reliable), { timeoutMs, background: waitUntil });
 }

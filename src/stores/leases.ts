@@ -18,6 +18,9 @@ import { StoreError } from "./store-error.ts";
 /** Leases held at most: about 2 MB. */
 const MAX_LEASES = 4096;
 
+/** After a block was lost with its answer, a counter is charged request by request for so long, in ms. */
+const LOST_BLOCK_MS = 10_000;
+
 export interface LeaseOptions {
   /** After this long a block that was asked for is taken for lost, in milliseconds. */
   readonly timeoutMs: number;
@@ -48,6 +51,8 @@ export function leases(
   { timeoutMs, background, maxLeases = MAX_LEASES }: LeaseOptions,
 ): Store {
   const book = new LeaseBook(maxLeases);
+  /** Whether the last call was answered. A block is lost with its answer, so none is asked for if not. */
+  let isAnswering = true;
 
   /** The time to decide by. Where that is this isolate's clock, leases depend on its going on. */
   function timeOf(given: number | undefined): number {
@@ -73,7 +78,7 @@ export function leases(
       ...(known && !counter.checkOnly && { taken: { quota, window: known.window } }),
     };
     if (cost === 0) return part;
-    const block = counter.checkOnly ? 0 : blockOf(lease, counter, now);
+    const block = counter.checkOnly || !isAnswering ? 0 : blockOf(lease, counter, now);
     if (block <= cost) return { ...part, asked: { ...counter, cost } };
     lease.askingUntil = now + timeoutMs;
     return { ...part, asked: { ...counter, cost, block } };
@@ -108,17 +113,26 @@ export function leases(
     const blocks = groups.flat().flatMap(({ lease, asked }) => {
       return lease && asked?.block !== undefined ? [{ lease, until: lease.askingUntil }] : [];
     });
+    const release = (askingUntil: number) => {
+      // Unless it was taken for lost meanwhile, and another is under way.
+      for (const { lease, until } of blocks) {
+        if (lease.askingUntil === until) lease.askingUntil = askingUntil;
+      }
+    };
     const { steps } = book;
     const sentAt = Date.now();
     let verdict: Verdict;
     try {
       const inTime = timeLeftMs < timeoutMs ? withDeadline(store, timeLeftMs) : store;
       verdict = await inTime.decide(asking, now, unused);
-    } finally {
-      // Unless it was taken for lost meanwhile, and another is under way.
-      for (const { lease, until } of blocks) {
-        if (lease.askingUntil === until) lease.askingUntil = 0;
-      }
+      isAnswering = true;
+      release(0);
+    } catch (error) {
+      isAnswering = false;
+      // A block may have been charged all the same. Its counter gets no other one for a while, so that a
+      // store which loses answers does not use up the window.
+      release((now ?? Date.now()) + LOST_BLOCK_MS);
+      throw error;
     }
     const isGiven = now !== undefined;
     const callUntil = (decidedAt: number): Call => {
@@ -180,6 +194,7 @@ export function leases(
 
   /** Fetches blocks for leases that are about to be used up, where requests come as fast as that. */
   function refill(parts: readonly Part[], now: number | undefined, time: number): void {
+    if (!isAnswering) return;
     const groups: Part[][] = [];
     for (const { lease, counter } of parts) {
       if (!lease || counter.checkOnly || counter.cost === 0) continue;

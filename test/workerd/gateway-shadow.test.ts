@@ -2,7 +2,7 @@ import { createExecutionContext, waitOnExecutionContext } from "cloudflare:test"
 import { env } from "cloudflare:workers";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { type ConfigInput, defineConfig } from "../../src/config/index.ts";
-import { weir } from "../../src/index.ts";
+import { CounterObject, weir } from "../../src/index.ts";
 
 afterEach(() => {
   vi.restoreAllMocks();
@@ -89,5 +89,26 @@ describe("a rule that is charged for the response", () => {
       await waitOnExecutionContext(ctx);
     }
     expect(lines).toEqual([]);
+  });
+});
+
+describe("a rule in shadow mode that is charged for the response", () => {
+  it("takes no enforced rule into an outage when its object fails", async () => {
+    const counted = { ...trial, key: "global", count: { status: [200] } } as const;
+    const closed = { ...live, limit: 100, onError: "closed" } as const;
+    const { send } = worker([closed, counted], undefined);
+    const broken = vi.spyOn(CounterObject.prototype, "adjust").mockImplementation(() => {
+      throw new Error("broken");
+    });
+    // Responses come together, so that nothing succeeds between the charges that fail.
+    vi.spyOn(globalThis, "fetch").mockImplementation(() =>
+      scheduler.wait(200).then(() => new Response()),
+    );
+    for (let round = 0; round < 3; round++) {
+      const answers = await Promise.all(Array.from({ length: 12 }, send));
+      expect(new Set(answers.map(({ response }) => response.status))).toEqual(new Set([200]));
+      for (const { ctx } of answers) await waitOnExecutionContext(ctx);
+    }
+    expect(broken).toHaveBeenCalled();
   });
 });

@@ -84,6 +84,19 @@ describe("a breaker over objects", () => {
     expect(state.calls).toBe(5);
   });
 
+  it("lets no object of a rule in shadow mode rest what is enforced beside it", async () => {
+    const { state, store, decide } = overObjects();
+    state.broken.add("trial");
+    const trial = counter({ identity: "trial", shadow: true });
+    for (let call = 0; call < 20; call++) {
+      await store.decide([[trial]], NOW).catch(() => {});
+    }
+    state.broken.clear();
+    const enforced = counter({ identity: "a", limit: 1e6 });
+    await expect(store.decide([[enforced], [trial]], NOW)).resolves.toBeDefined();
+    expect(await decide("b")).toBe("done");
+  });
+
   it("takes the shards of one client for one", async () => {
     const { state, decide } = overObjects();
     state.broken = new Set(["a#0", "a#1", "a#2", "a#3"]);

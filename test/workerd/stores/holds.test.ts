@@ -45,6 +45,26 @@ function resultOf<Result>(call: Promise<Result>): { value?: Result } {
 
 const pass = (ms: number) => vi.advanceTimersByTimeAsync(ms);
 
+describe("a hold that outlasts its window", () => {
+  it("gives nothing back to a counter that rolls over: the grant has made up for it", () =>
+    inObject(async ({ object, hold, decide }) => {
+      const quota = counter({ windowMs: 60_000, limit: 20, ceiling: 40, rollsOver: true });
+      const ids = [];
+      for (let held = 0; held < 15; held++) ids.push((await hold(quota)).hold as string);
+      await pass(60_000);
+      let admitted = 0;
+      const take = async (requests: number) => {
+        for (let request = 0; request < requests; request++) {
+          if ((await decide(quota))?.admitted) admitted++;
+        }
+      };
+      await take(15);
+      for (const id of ids) object.settle(id, false);
+      await take(60);
+      expect(admitted).toBe(40);
+    }));
+});
+
 describe("calls that wait for a hold", () => {
   it("are both admitted when it gives back enough for both", () =>
     inObject(async ({ object, quotaOf, hold, decide }) => {

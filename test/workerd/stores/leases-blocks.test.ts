@@ -1,8 +1,41 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
+import { StoreError } from "../../../src/stores/store-error.ts";
 import { HOUR, NOW } from "../../suite/driver.ts";
 import { at, counter, holdNext, MINUTE, setUp, standStill, TIMEOUT_MS } from "./leases-setup.ts";
 
 standStill();
+
+describe("a block whose answer is lost", () => {
+  it("is the last one until the store answers again", async () => {
+    const { admitted, asked, blocks, ask } = setUp();
+    const quota = counter({ windowMs: HOUR, limit: 10_000 });
+    await admitted(64, quota);
+    asked.mockClear();
+    asked.mockRejectedValue(new StoreError("late", "no answer in time"));
+    for (let request = 0; request < 200; request++) await ask(quota).catch(() => {});
+    expect(blocks().filter((block) => block !== undefined)).toHaveLength(1);
+    expect(blocks().length).toBeGreaterThan(50);
+  });
+
+  it("is followed by single charges for ten seconds, though other counters are answered", async () => {
+    const { admitted, asked, ask } = setUp();
+    const [quota, other] = [counter({ windowMs: HOUR, limit: 10_000 }), counter({ key: "other" })];
+    const blocksOf = (key: string) =>
+      asked.mock.calls.flatMap(([groups]) =>
+        groups.flat().flatMap((each) => (each.key === key && each.block) || []),
+      );
+    await admitted(64, quota);
+    asked.mockRejectedValue(new StoreError("late", "no answer in time"));
+    for (let request = 0; request < 100; request++) await ask(quota).catch(() => {});
+    asked.mockReset();
+    await admitted(9, other);
+    await admitted(50, quota);
+    expect(blocksOf(quota.key)).toEqual([]);
+    at(10_001);
+    await admitted(50, quota);
+    expect(blocksOf(quota.key)).not.toEqual([]);
+  });
+});
 
 describe("a block", () => {
   it("is not taken for a client's first request", async () => {
@@ -232,14 +265,20 @@ describe("a fresh block", () => {
     expect(asked).not.toHaveBeenCalled();
   });
 
-  it("that fails is told to nobody, and asked for again", async () => {
+  it("that fails delays no request, and is fetched again ten seconds later", async () => {
     const isolate = await busy();
     const { ask, tasks, blocks, asked, quota } = isolate;
     const { fail } = await untilFetched(isolate);
     fail(new Error("away"));
     await expect(Promise.all(tasks.splice(0))).resolves.toBeDefined();
     asked.mockClear();
-    for (let request = 0; request < 50; request++) expect((await ask(quota)).admitted).toBe(true);
+    const askOften = async () => {
+      for (let request = 0; request < 50; request++) expect((await ask(quota)).admitted).toBe(true);
+    };
+    await askOften();
+    expect(blocks().every((block) => block === undefined)).toBe(true);
+    vi.setSystemTime(Date.now() + 10_000);
+    await askOften();
     expect(blocks().some((block) => block !== undefined)).toBe(true);
   });
 

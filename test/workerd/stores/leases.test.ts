@@ -214,7 +214,7 @@ describe("a call that fails", () => {
     expect([await used(one), await used(other)]).toEqual(sent);
   });
 
-  it("is no block under way: the next request asks for one", async () => {
+  it("is a block that is lost: ten seconds later a request asks for another", async () => {
     const { admitted, ask, asked, blocks, useUp } = setUp();
     const quota = counter();
     await admitted(15, quota);
@@ -223,7 +223,10 @@ describe("a call that fails", () => {
     asked.mockRejectedValueOnce(new Error("away"));
     await expect(ask(quota)).rejects.toThrow("away");
     await ask(quota);
-    expect(blocks()).toEqual([expect.any(Number), expect.any(Number)]);
+    vi.setSystemTime(Date.now() + 10_000);
+    await admitted(3, quota);
+    expect(blocks().slice(0, 2)).toEqual([expect.any(Number), undefined]);
+    expect(blocks().at(-1)).toEqual(expect.any(Number));
   });
 
   it("does not touch who finds enough here", async () => {
