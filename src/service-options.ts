@@ -32,6 +32,10 @@ export function checkOptions(options: unknown, types: OptionTypes): void {
       throw new TypeError(`The option ${name} is a ${type}, not a ${given}.`);
     }
   }
+  // A variable that was never set would charge the counter that all calls without a key share.
+  if (Object.hasOwn(options, "key") && (options as { key?: unknown }).key === undefined) {
+    throw new TypeError("The option key is undefined: leave it out for one counter for all.");
+  }
 }
 
 function isPlainObject(value: unknown): value is object {

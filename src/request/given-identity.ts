@@ -4,14 +4,11 @@ import {
   MAX_KEY_LENGTH,
   parseAlternatives,
 } from "../config/key-expression.ts";
-import { parseAddress } from "../config/network.ts";
 import type { Rule } from "../config/rule.ts";
 import type { Config } from "../config/schema.ts";
-import { canonicalPath } from "./canonical-path.ts";
-import { cookieValue, headerValue, queryValue } from "./carried.ts";
-import { clientAddress } from "./client-address.ts";
+import { countedValue, wantedValue } from "./given-value.ts";
 import { hashOf, nameOf, type Present } from "./identity.ts";
-import { foldText, withoutFinal } from "./text-forms.ts";
+import { trimBlanks } from "./text-forms.ts";
 
 /**
  * The client that a program means by a rule's key: one value, or a list with one for each element of
@@ -37,7 +34,7 @@ const EVERYONE: Present = { name: "global", value: "global" };
  * @throws {TypeError} when the values do not fit the rule's key; says how, but quotes no value
  */
 export async function givenIdentity(
-  rule: Pick<Rule, "name" | "key">,
+  rule: Rule,
   key: GivenKey | undefined,
   config: Canonical,
   secret?: string,
@@ -59,20 +56,22 @@ type Canonical = Pick<Config, "ipv6Prefix" | "caseSensitivePaths">;
 
 /** @throws {TypeError} when the value is for no alternative, or none that a request could hold */
 function givenPart(
-  rule: Pick<Rule, "name">,
+  rule: Rule,
   alternatives: readonly KeyPart[],
   given: unknown,
   config: Canonical,
 ): Present {
   const { part, value } = chosen(rule, alternatives, given);
   if (typeof value !== "string") throw refused(rule, `is a text, for ${nameOf(part)}`);
-  const isShort = value.length <= MAX_KEY_LENGTH;
-  const counted = isShort ? asCounted(part, value, config) : undefined;
+  const counted = value.length <= MAX_KEY_LENGTH && countedValue(part, value, rule, config);
   if (counted && counted.length <= MAX_KEY_LENGTH) return { name: nameOf(part), value: counted };
-  const text = isShort
-    ? "a text that is not empty"
-    : `a text of up to ${MAX_KEY_LENGTH} characters`;
-  throw refused(rule, `needs ${part.kind === "ip" ? "an IP address" : text} as ${nameOf(part)}`);
+  throw refused(rule, `needs ${wanted(part, value)} as ${nameOf(part)}`);
+}
+
+function wanted(part: KeyPart, value: string): string {
+  if (value.length > MAX_KEY_LENGTH) return `a text of up to ${MAX_KEY_LENGTH} characters`;
+  const isEmpty = trimBlanks(value) === "" && part.kind !== "ip";
+  return isEmpty ? "a text that is not empty" : wantedValue(part);
 }
 
 /** The alternative that a value is for. */
@@ -114,38 +113,6 @@ function isPlainObject(value: unknown): value is object {
   if (typeof value !== "object" || value === null) return false;
   const prototype: unknown = Object.getPrototypeOf(value);
   return prototype === Object.prototype || prototype === null;
-}
-
-/** A value in the form in which the gateway counts it; undefined or empty when it cannot be one. */
-function asCounted(
-  part: KeyPart,
-  value: string,
-  { ipv6Prefix, caseSensitivePaths }: Canonical,
-): string | undefined {
-  switch (part.kind) {
-    case "ip": {
-      const address = parseAddress(value.trim())?.toString();
-      return address && clientAddress(new Headers({ "cf-connecting-ip": address }), ipv6Prefix);
-    }
-    case "header":
-      return headerValue(part.name, value);
-    case "cookie":
-      return cookieValue(value);
-    case "query":
-      return queryValue(value);
-    case "path":
-      return canonicalPath(value, caseSensitivePaths).path;
-    case "param":
-      return foldText(value, caseSensitivePaths);
-    case "host":
-      return withoutFinal(".", value.toLowerCase());
-    case "method": {
-      const method = value.toUpperCase();
-      return method === "HEAD" ? "GET" : method;
-    }
-    default:
-      return value;
-  }
 }
 
 function nameOfKey(key: KeyExpression): string {

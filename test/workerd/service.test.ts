@@ -215,6 +215,7 @@ describe("options that are not an object of options", () => {
       (options): [unknown, string] => [options, "The options are an object with any of key, tier"],
     ),
     [{ kye: "ann" }, "There is no such option. There are: key, tier"],
+    [{ key: undefined }, "The option key is undefined: leave it out for one counter for all."],
     [JSON.parse('{"__proto__": {"key": "ann"}}'), "There is no such option"],
     [{ tier: 5 }, "The option tier is a string, not a number."],
   ])("are refused, and charge no shared counter: %j", async (options, message) => {

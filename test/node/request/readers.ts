@@ -1,5 +1,6 @@
 import { defineConfig } from "../../../src/config/index.ts";
 import { parseAlternatives } from "../../../src/config/key-expression.ts";
+import type { Rule } from "../../../src/config/rule.ts";
 import { allowOrigin } from "../../../src/http/cors.ts";
 import { canonicalRequest } from "../../../src/request/canonical-request.ts";
 import { type Claims, claimOf } from "../../../src/request/claims.ts";
@@ -129,7 +130,7 @@ function query(key: string, before: string): Reader {
 }
 
 function given(key: string): Reader {
-  const rule = { name: "r", key: [parseAlternatives(key) ?? []] };
+  const rule = { ...(config.rules[0] as Rule), key: [parseAlternatives(key) ?? []] };
   return {
     name: `a program's ${key}`,
     bytes: HEADER_BYTES,
