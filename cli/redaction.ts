@@ -1,12 +1,9 @@
-import type { KeyExpression } from "../src/config/key-expression.ts";
 import type { Rule } from "../src/config/rule.ts";
+import { areTierNamesSecret } from "../src/config/tier-names.ts";
 
 type Tiers = NonNullable<Rule["tiers"]>;
 
 // What `check` prints goes into the logs of builds, which more people read than the configuration.
-
-/** Headers, cookies and query parameters of such names carry credentials. */
-const CREDENTIAL = /auth|token|secret|session|passw|credential|cookie|key/i;
 
 /** A rule as it is printed: without the values that exempt from it, and without credentials as tiers. */
 export function withoutSecrets({ exempt, tiers, ...rule }: Rule): object {
@@ -27,16 +24,6 @@ export function withoutSecrets({ exempt, tiers, ...rule }: Rule): object {
 
 /** The windows of tiers by the names to print: what a credential must hold is not one of them. */
 export function shownTiers({ by, windows }: Tiers): Tiers["windows"] {
-  if (!readsCredential(by)) return windows;
+  if (!areTierNamesSecret(by)) return windows;
   return new Map([...windows.values()].map((each, index) => [`(tier ${index + 1})`, each]));
-}
-
-function readsCredential(key: KeyExpression): boolean {
-  return key
-    .flat()
-    .some(
-      (part) =>
-        part.kind === "cookie" ||
-        ((part.kind === "header" || part.kind === "query") && CREDENTIAL.test(part.name)),
-    );
 }

@@ -1,5 +1,7 @@
 import type * as v from "valibot";
-import { nearestName } from "./fields.ts";
+import { isRecord, nearestName } from "./fields.ts";
+import { parseAlternatives } from "./key-expression.ts";
+import { areTierNamesSecret } from "./tier-names.ts";
 
 /** One thing that is wrong with a configuration. */
 export interface Fault {
@@ -19,7 +21,7 @@ export function faultsOf(issues: readonly v.BaseIssue<unknown>[]): Fault[] {
     const missing = issue.input === undefined;
     // The misspelt field is the fault; that the one it stands for is missing would say it twice.
     if (faults.has(place) || (missing && meant.has(place))) continue;
-    faults.set(place, { path: pathOf(withoutValues(keys)), message: messageOf(issue) });
+    faults.set(place, { path: pathOf(withoutValues(keys, issue)), message: messageOf(issue) });
   }
   return [...faults.values()];
 }
@@ -32,7 +34,8 @@ function messageOf(issue: v.BaseIssue<unknown>): string {
   if (issue.input === undefined) return `missing; allowed: ${issue.message}`;
   const meant = nearestWordOf(issue);
   const hint = meant ? `; did you mean "${meant}"?` : "";
-  const given = isSecret(keysOf(issue)) ? kindOf(issue.input) : preview(issue.input);
+  const given =
+    isSecret(keysOf(issue)) || isTierSecret(issue) ? kindOf(issue.input) : preview(issue.input);
   return `got ${given}${hint}; allowed: ${issue.message}`;
 }
 
@@ -43,10 +46,41 @@ function isSecret(keys: readonly unknown[]): boolean {
 }
 
 /** A whole field in place of a header's name is a secret, too. */
-function withoutValues(keys: readonly unknown[]): unknown[] {
-  return keys.map((key) =>
+function withoutValues(keys: readonly unknown[], issue: v.BaseIssue<unknown>): unknown[] {
+  const shownKeys = keys.map((key) =>
     isSecret(keys) && typeof key === "string" ? key.replace(/(?<=[:=]).*/s, "…") : key,
   );
+  const tiers = secretTiersOf(issue);
+  if (!tiers) return shownKeys;
+  const { at, limits } = tiers;
+  const [field, name] = [keys[at + 1], keys[at + 2]];
+  if (field === "limits") {
+    const index = isRecord(limits) ? Object.keys(limits).indexOf(String(name)) : -1;
+    if (index !== -1) shownKeys[at + 2] = `(tier ${index + 1})`;
+  } else if (typeof field === "string" && !nearestName(field, ["by", "limits"])) {
+    // A tier that is not within limits, where an unknown field is reported.
+    shownKeys[at + 1] = "…";
+  }
+  return shownKeys;
+}
+
+/** Where in an issue's path the tiers stand whose names may be credentials, and their limits. */
+function secretTiersOf(issue: v.BaseIssue<unknown>) {
+  const at = keysOf(issue).indexOf("tiers");
+  if (at === -1) return undefined;
+  const rule: unknown = issue.path?.[at]?.input;
+  const tiers = isRecord(rule) ? rule.tiers : undefined;
+  const { by, limits } = isRecord(tiers) ? tiers : {};
+  const parsed = typeof by === "string" ? parseAlternatives(by) : undefined;
+  return !parsed || areTierNamesSecret([parsed]) ? { at, limits } : undefined;
+}
+
+/** All of the tiers, all of their limits, or one tier with its name. */
+function isTierSecret(issue: v.BaseIssue<unknown>): boolean {
+  const tiers = secretTiersOf(issue);
+  if (!tiers) return false;
+  const [field, , ...inTier] = keysOf(issue).slice(tiers.at + 1);
+  return field === undefined || (field === "limits" && inTier.length === 0);
 }
 
 function kindOf(input: unknown): string {
@@ -92,14 +126,34 @@ function pathOf(keys: readonly unknown[]): string {
 const PREVIEW_LENGTH = 80;
 
 function preview(input: unknown): string {
+  // Its source may have a secret in it.
+  if (typeof input === "function") return "a function";
   const text = (toJson(input) ?? String(input)).replace(/\s+/g, " ");
   return text.length > PREVIEW_LENGTH ? `${text.slice(0, PREVIEW_LENGTH)}…` : text;
 }
 
 /** Without what a secret may be in. */
 function shown(key: string, value: unknown): unknown {
-  if (key === "exempt" || key === "secret") return "…";
-  return typeof value === "string" ? value.replace(/(?<=\/\/).*@/s, "…@") : value;
+  if (key === "exempt" || key === "secret" || key === "tiers") return "…";
+  return typeof value === "string" ? withoutCredentials(value) : value;
+}
+
+/** Passwords in URLs, the values of queries, and what follows a key's name. */
+function withoutCredentials(text: string): string {
+  return text
+    .replace(/(?<=\/\/).*@/s, "…@")
+    .replace(/^[^/\s]+@/, "…@")
+    .replace(/^((header|cookie|query):[^:=]*[:=]).*/s, "$1…")
+    .replace(/^([^?#]*\/\/[^?#]*[?#]|[^/?][^?]*\?(?=[^=]*=)).*/s, (all, before: string) => {
+      const query = all.slice(before.length);
+      return (
+        before +
+        query.replace(
+          /([^=&#;]*)(=?)[^&#;]*/g,
+          (part, name, equals) => part && (equals ? `${name}=…` : "…"),
+        )
+      );
+    });
 }
 
 /** JSON where there is such a thing: not for NaN, a bigint, a function, a symbol, what is circular. */

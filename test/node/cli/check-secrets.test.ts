@@ -25,16 +25,83 @@ describe("check shows no secret", () => {
     expect(text).not.toContain(SECRET);
   });
 
-  test.for(["header:x-api-key", "header:authorization", "cookie:session", "query:token"])(
-    "of tiers by %s, whose names are what clients send",
-    async (by) => {
-      const tiers = { by, limits: { [SECRET]: { limit: 900, window: "1m" } } };
-      const text = await printed("rules.json", { rules: [{ name: "api", ...QUOTA, tiers }] });
-      expect(text).toContain(`${by}: (tier 1) 900 per 1m`);
-      expect(text).toContain('"(tier 1)"');
-      expect(text).not.toContain(SECRET);
-    },
-  );
+  test.for([
+    "header:x-api-key",
+    "header:authorization",
+    "header:x-pin",
+    "header:x-admin",
+    "cookie:session",
+    "query:token",
+    "query:sig",
+    "query:v",
+    "param:secret",
+    "jwt:plan | header:x-admin",
+  ])("of tiers by %s, whose names are what clients send", async (by) => {
+    const tiers = { by, limits: { [SECRET]: { limit: 900, window: "1m" } } };
+    const rules = [{ name: "api", ...QUOTA, tiers, match: { paths: ["/:secret"] } }];
+    const text = await printed("rules.json", { rules, jwt: { secret: "NAME" } });
+    expect(text).toContain(`${by}: (tier 1) 900 per 1m`);
+    expect(text).toContain('"(tier 1)"');
+    expect(text).not.toContain(SECRET);
+  });
+
+  test("but names of plans, which are no secret", async () => {
+    const tiers = { by: "query:plan", limits: { pro: { limit: 900, window: "1m" } } };
+    const text = await printed("rules.json", { rules: [{ name: "api", ...QUOTA, tiers }] });
+    expect(text).toContain("query:plan: pro 900 per 1m");
+  });
+
+  const TIER = { limit: 5, window: "1m" };
+  const tiered = (tiers: unknown) => ({ rules: [{ name: "api", ...QUOTA, tiers }] });
+  test.for<[path: string, tiers: unknown]>([
+    [
+      'tiers.limits["(tier 2)"].limit',
+      { by: "header:x-api-key", limits: { a: TIER, [SECRET]: { ...TIER, limit: "5" } } },
+    ],
+    [
+      'tiers.limits["(tier 1)"].limt',
+      { by: "header:x-api-key", limits: { [SECRET]: { ...TIER, limt: 5 } } },
+    ],
+    ['tiers.limits["(tier 1)"]', { by: "cookie:sid", limits: { [`bad ${SECRET}`]: TIER } }],
+    ['tiers.limits["(tier 1)"]', { by: "query:sig", limits: { [SECRET]: [SECRET] } }],
+    [
+      'tiers.limits["(tier 1)"].limit',
+      { by: "no such key", limits: { [SECRET]: { ...TIER, limit: -1 } } },
+    ],
+    ["tiers.limits", { by: "header:x-api-key", limits: [{ [SECRET]: TIER }] }],
+    ["tiers", [{ [SECRET]: TIER }]],
+    ['tiers["…"]', { by: "header:x-api-key", [SECRET]: TIER }],
+    ["tiers.limit", { by: "header:x-api-key", limit: { [SECRET]: TIER } }],
+    ["tiers.by", { by: `header:x-api-key=${SECRET}`, limits: { a: TIER } }],
+  ])("of a faulty tier, but where it stands: %s", async ([path, tiers]) => {
+    const text = await printed("rules.json", tiered(tiers));
+    expect(text).toContain(`rules[0].${path}: `);
+    expect(text).not.toContain(SECRET);
+  });
+
+  test.for<[string, string]>([
+    ["the configuration", `export default () => ({ rules: [{ headers: "${SECRET}" }] });`],
+    ["a limit", `export default { rules: [{ name: "a", limit: () => "${SECRET}", window: 60 }] };`],
+    [
+      "exempt",
+      `export default { rules: [{ name: "a", limit: 5, window: 60, exempt: () => "${SECRET}" }] };`,
+    ],
+    [
+      "a response",
+      `export default { rules: [{ name: "a", limit: 5, window: 60, response: (t = "${SECRET}") => t }] };`,
+    ],
+    ["a class", `export default class { secret = "${SECRET}" }`],
+  ])("of a function in place of %s", async ([, source]) => {
+    const text = await printed("rules.mjs", source);
+    expect(text).toContain("got a function; allowed: ");
+    expect(text).not.toContain(SECRET);
+  });
+
+  test("of tiers in what is shown of a rule", async () => {
+    const tiers = { by: "header:x-api-key", limits: { [SECRET]: TIER } };
+    expect(await printed("rules.json", { rules: { tiers } })).not.toContain(SECRET);
+    expect(await printed("rules.json", { rules: [[{ tiers }]] })).not.toContain(SECRET);
+  });
 
   test.for<[string, unknown]>([
     ["a space behind it", withHeaders({ a: `${SECRET} ` })],
@@ -55,6 +122,17 @@ describe("check shows no secret", () => {
     ["a list of keys of tokens", { rules: [], jwt: [{ secret: SECRET }] }],
     ["an origin with a password", { rules: [], origin: { url: `https://u:${SECRET}@a.example` } }],
     ["an origin as a text", { rules: [], origin: `https://u:${SECRET}@a.example` }],
+    [
+      "an origin with a token",
+      { rules: [], origin: { url: `https://a.example/?token=${SECRET}` } },
+    ],
+    ["an origin with a bare query", { rules: [], origin: { url: `https://a.example/?${SECRET}` } }],
+    ["an origin with a fragment", { rules: [], origin: { url: `https://a.example/#${SECRET}` } }],
+    ["an origin without its scheme", { rules: [], origin: { url: `a.example/?a=1&t=${SECRET}` } }],
+    ["an origin as a text with a token", { rules: [], origin: `https://a.example/?t=${SECRET}` }],
+    ["a password without a scheme", { rules: [], origin: { url: `u:${SECRET}@a.example` } }],
+    ["keys behind a token", { rules: [], jwt: { jwks: `http://a.example/k?key=${SECRET}` } }],
+    ["a key with its value", { rules: [{ name: "a", ...QUOTA, key: `header:x-key=${SECRET}` }] }],
     ["keys behind a password", { rules: [], jwt: { jwks: `https://${SECRET}@a.example/jwks` } }],
   ])("of a faulty configuration: %s", async ([, config]) => {
     const text = await printed("rules.json", config);
