@@ -64,6 +64,8 @@ export function readSettings(config: Config, env: Env): Settings {
   const keySecret = readKeySecret(env);
   // Nothing is decided, rather than by plain hashes, which the operator does not want stored.
   const store = typeof keySecret === "object" ? keySecret : readStore(config, env);
+  const unused = unusedToken(config, env, store);
+  if (unused) faults.push(unused);
   const origin = readOrigin(config, env);
   return {
     store,
@@ -124,6 +126,12 @@ function readStore({ store }: Config, env: Env): StoreSettings {
       );
     }
   }
+}
+
+/** A missing URL switches to the other store, although the token says that Redis was meant. */
+function unusedToken({ store: chosen }: Config, env: Env, store: StoreSettings) {
+  if (chosen || store.kind !== "durable-object" || !text(env, "UPSTASH_REDIS_REST_TOKEN")) return;
+  return "UPSTASH_REDIS_REST_URL is not set, though UPSTASH_REDIS_REST_TOKEN is: Redis is not used, and Durable Objects count";
 }
 
 function readUpstash(url: string | undefined, token: string | undefined): StoreSettings {

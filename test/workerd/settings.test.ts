@@ -48,6 +48,28 @@ describe("the store", () => {
   });
 });
 
+describe("a token without its URL", () => {
+  const { UPSTASH_REDIS_REST_TOKEN } = upstash;
+
+  it("is a fault, and the counters stay in Durable Objects", () => {
+    const { store, faults } = settings({}, { UPSTASH_REDIS_REST_TOKEN, ...objects });
+    expect(store).toEqual({ kind: "durable-object", namespace: env.COUNTERS });
+    expect(faults).toEqual([
+      "UPSTASH_REDIS_REST_URL is not set, though UPSTASH_REDIS_REST_TOKEN is: Redis is not used, and Durable Objects count",
+    ]);
+  });
+
+  it("is none where the configuration chooses another store, or there is no token", () => {
+    const token = { UPSTASH_REDIS_REST_TOKEN, ...objects };
+    expect(settings({ store: "durable-object" }, token).faults).toEqual([]);
+    expect(settings({ store: "memory" }, token).faults).toEqual([]);
+    expect(settings({}, { ...objects, UPSTASH_REDIS_REST_TOKEN: " " }).faults).toEqual([]);
+    expect(settings({}, { ...upstash, ...objects }).faults).toEqual([]);
+    // The missing URL is the fault of the store itself.
+    expect(settings({ store: "upstash" }, token).faults).toEqual([]);
+  });
+});
+
 describe("the secrets", () => {
   const exempt = (secret: string) => ({ headers: { "x-internal": { secret } } });
   const rule = (name: string, secret: string) => ({
