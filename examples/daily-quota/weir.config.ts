@@ -8,11 +8,19 @@ export default defineConfig({
     {
       name: "daily",
       match: { paths: ["/api/*"] },
-      // Where the origin answers unknown keys too, put a rule with key: "ip" beside this one.
       key: "header:x-api-key | ip",
       limit: 1000,
       window: "1d",
       start: "epoch",
+    },
+    {
+      // A key can be made up, and each is a client of its own: this bounds them all together, with
+      // quota for ten clients behind one address.
+      name: "daily-address",
+      match: { paths: ["/api/*"] },
+      key: "ip",
+      limit: 10_000,
+      window: "1d",
     },
   ],
 });

@@ -7,11 +7,20 @@ export default defineConfig({
     {
       name: "exports",
       match: { methods: ["POST"], paths: ["/exports"] },
-      // Where the origin answers unknown keys too, put a rule with key: "ip" beside this one.
       key: "header:x-api-key | ip",
       limit: 10,
       window: "1h",
       capacity: 30,
+    },
+    {
+      // A key can be made up, and each is a client of its own: this bounds them all together, with
+      // quota for ten clients behind one address.
+      name: "exports-address",
+      match: { methods: ["POST"], paths: ["/exports"] },
+      key: "ip",
+      limit: 100,
+      window: "1h",
+      capacity: 300,
     },
   ],
 });

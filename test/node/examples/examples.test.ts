@@ -100,7 +100,10 @@ describe("examples/daily-quota", () => {
     await awayFromWindowEdge(DAY);
     const before = Date.now();
     const [answer] = await sendInTurn(worker.url, "/api/x", 1);
-    expect(answer && policiesOf(answer.headers)).toEqual([{ name: "daily", q: 1000, w: 86_400 }]);
+    expect(answer && policiesOf(answer.headers)).toEqual([
+      { name: "daily", q: 1000, w: 86_400 },
+      { name: "daily-address", q: 10_000, w: 86_400 },
+    ]);
     const untilMidnight = (now: number) => Math.ceil((DAY - (now % DAY)) / 1000);
     const reset = Number(answer && limitsOf(answer.headers)[0]?.t);
     expect(reset).toBeLessThanOrEqual(untilMidnight(before));
