@@ -20,10 +20,14 @@ export function parseOptions(args: readonly string[], all: readonly Target[]): F
   const list = all.map(({ name, about }) => `  ${name.padEnd(width)}  ${about}`).join("\n");
   const { target, cases, seed } = new Command("npm run fuzz --")
     .description(
-      "Holds Weir against arbitrary input, a few minutes for each target. Needs redis-server. " +
-        "Exits with 1 when something did not hold, and shows the smallest case.",
+      "Holds Weir against arbitrary input, a few minutes for each target. The target script needs " +
+        "redis-server. Exits with 1 when something did not hold, and shows the smallest case.",
     )
-    .option("--target <names>", "which, with a comma between several (default: all)", names(all))
+    .option(
+      "--target <names>",
+      "which, with a comma between several, or all (default: all)",
+      names(all),
+    )
     .option("--cases <n>", "how many of each", wholeNumber(1, MAX), CASES)
     .option("--seed <n>", "for the same cases again (default: another one each time)", seedOf)
     .addHelpText("after", `\nTargets:\n${list}`)
@@ -35,13 +39,15 @@ export function parseOptions(args: readonly string[], all: readonly Target[]): F
 }
 
 function names(all: readonly Target[]) {
-  return (text: string): Target[] =>
-    text.split(",").map((given) => {
+  return (text: string): readonly Target[] => {
+    if (text.trim() === "all") return all;
+    return text.split(",").map((given) => {
       const found = all.find(({ name }) => name === given.trim());
       if (found) return found;
-      const allowed = all.map(({ name }) => name).join(", ");
+      const allowed = ["all", ...all.map(({ name }) => name)].join(", ");
       throw new InvalidArgumentError(`There is no "${given.trim()}". Allowed: ${allowed}.`);
     });
+  };
 }
 
 function wholeNumber(min: number, max: number) {

@@ -23,8 +23,12 @@ describe("npm run fuzz", () => {
     expect(parseOptions(args, TARGETS)).toEqual({ targets: [TARGETS[1]], cases: 10, seed: 0 });
   });
 
+  it("takes all for every target, as its help calls the default", () => {
+    expect(parseOptions(["--target", "all"], TARGETS).targets).toEqual(TARGETS);
+  });
+
   it.each([
-    [["--target", "path"], 'There is no "path". Allowed: config, paths.'],
+    [["--target", "path"], 'There is no "path". Allowed: all, config, paths.'],
     [["--cases", "0"], "A whole number from 1 to 2147483647 is wanted."],
     [["--cases", "1e3"], "A whole number from 1"],
     [["--seed", "-1"], "A whole number from 0"],
