@@ -137,8 +137,7 @@ function isPreflight(method: string, request: Request): boolean {
   if (method !== "OPTIONS") return false;
   const { headers, body } = request;
   return (
-    headers.has("origin") &&
-    headers.has("access-control-request-method") &&
+    Boolean(headers.get("origin") && headers.get("access-control-request-method")) &&
     !NOT_IN_PREFLIGHTS.some((name) => headers.has(name)) &&
     // Proxies add a length of 0, of which the runtime makes an empty body.
     (headers.has("content-length") ? /^0+$/.test(headers.get("content-length") ?? "") : !body)

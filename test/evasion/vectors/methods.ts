@@ -66,6 +66,16 @@ export const methods: VectorClass = {
       lines: lines("OPTIONS /login HTTP/1.1", "Host: api.example.com", ORIGIN),
       counted: { login: "client", path: "login" },
     },
+    ...[
+      [ORIGIN, "Access-Control-Request-Method:"],
+      ["Origin:", ASKED],
+    ].map(
+      (fields): Vector => ({
+        name: `OPTIONS with ${fields.join(" and ")}`,
+        lines: lines("OPTIONS /login HTTP/1.1", "Host: api.example.com", ...fields),
+        counted: { login: "client", path: "login" },
+      }),
+    ),
     {
       name: "another method with a preflight's fields",
       lines: lines("PROPFIND /login HTTP/1.1", "Host: api.example.com", ORIGIN, ASKED),
