@@ -1,3 +1,4 @@
+import { shownSecretName } from "../src/config/exempt.ts";
 import type { Rule } from "../src/config/rule.ts";
 import { areTierNamesSecret } from "../src/config/tier-names.ts";
 
@@ -14,7 +15,8 @@ export function withoutSecrets({ exempt, tiers, ...rule }: Rule): object {
         ...exempt,
         headers: exempt.headers.map(({ name, value }) => ({
           name,
-          value: typeof value === "string" ? "(not shown)" : value,
+          value:
+            typeof value === "string" ? "(not shown)" : { secret: shownSecretName(value.secret) },
         })),
       },
     }),

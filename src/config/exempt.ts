@@ -17,6 +17,17 @@ export const SecretName = parsed(
   "the name of a secret or var of the Worker",
 );
 
+/** Conventional names of secrets. The words are short, so that few secrets have the form of a name. */
+const CONVENTIONAL = /^(?=.{1,64}$)[A-Z][A-Z0-9]{0,19}(_[A-Z0-9]{0,19})*$/;
+
+/**
+ * The name of a secret, for logs. Another than a conventional one is cut to its first characters: it may
+ * be the secret, written where its name belongs.
+ */
+export function shownSecretName(name: string): string {
+  return CONVENTIONAL.test(name) ? name : `${name.slice(0, 3)}…`;
+}
+
 /** What a header has to hold: a text, or what the Worker's secret of that name holds. */
 export type Expected = string | { readonly secret: string };
 

@@ -1,3 +1,4 @@
+import { shownSecretName } from "./exempt.ts";
 import { ORIGIN_URL, parseOriginUrl } from "./origin.ts";
 import type { Config } from "./schema.ts";
 
@@ -58,7 +59,7 @@ export function readSettings(config: Config, env: Env): Settings {
   }
   const faults = [...names]
     .filter(([name]) => !secrets.has(name))
-    .map(([name, consequence]) => `${name} is not set: ${consequence}`);
+    .map(([name, consequence]) => `${notSet(name)}: ${consequence}`);
   const floor = readFloor(config, env);
   if (config.floor && !floor) faults.push(noFloor(config.floor.binding));
   const keySecret = readKeySecret(env);
@@ -77,9 +78,16 @@ export function readSettings(config: Config, env: Env): Settings {
   };
 }
 
+function notSet(secret: string): string {
+  const shown = shownSecretName(secret);
+  const hint = shown === secret ? "" : " (write the secret's name there, not the secret)";
+  return `${shown} is not set${hint}`;
+}
+
 function readKeySecret(env: Env): string | Misconfigured | undefined {
   const value = env[KEY_SECRET];
-  if (value === undefined || (typeof value === "string" && value.trim() === "")) return undefined;
+  // Blanks are set by mistake, as a file that could not be read: plain hashes are not what was meant.
+  if (value === undefined || value === "") return undefined;
   const secret = text(env, KEY_SECRET);
   if (secret !== undefined && secret.length >= MIN_KEY_SECRET) return secret;
   return misconfigured(

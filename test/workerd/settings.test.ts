@@ -104,6 +104,20 @@ describe("the secrets", () => {
     ]);
   });
 
+  it.each([
+    "hunter2LiteralSecretOf32Characters0",
+    "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP",
+    "_x9",
+    "jwt_key",
+  ])("whose name may be a secret itself are faults that show its first characters: %s", (text) => {
+    const given = defineConfig({ rules: [rule("a", text)], jwt: { secret: text } });
+    const { faults } = readSettings(given, {});
+    expect(faults).toEqual([
+      `${text.slice(0, 3)}… is not set (write the secret's name there, not the secret): no token is verified, and no claim counts`,
+    ]);
+    expect([...readSettings(given, { [text]: "value" }).secrets]).toEqual([[text, "value"]]);
+  });
+
   it("are none where none is named", () => {
     const options = { jwt: { jwks: "https://issuer.example.com/jwks.json" } };
     expect(settings(options, { JWT: "j" })).toMatchObject({ secrets: new Map(), faults: [] });
@@ -113,7 +127,7 @@ describe("the secrets", () => {
 describe("the key secret", () => {
   const secret = "0123456789abcdef0123456789abcdef";
 
-  it.each([undefined, "", "  "])("is none when it is %j", (given) => {
+  it.each([undefined, ""])("is none when it is %j", (given) => {
     const read = settings({ store: "memory" }, { WEIR_KEY_SECRET: given });
     expect(read).not.toHaveProperty("keySecret");
     expect(read.store.kind).toBe("memory");
@@ -126,18 +140,24 @@ describe("the key secret", () => {
     });
   });
 
-  it.each(["too-short", secret.slice(1), 5, { get: () => secret }])(
-    "that is %j lets nothing be decided, and is told without being shown",
-    (given) => {
-      const read = settings({ store: "memory" }, { WEIR_KEY_SECRET: given });
-      expect(read).not.toHaveProperty("keySecret");
-      expect(read.store).toMatchObject({
-        kind: "misconfigured",
-        fault: expect.stringContaining("WEIR_KEY_SECRET is not a text of at least 32 characters"),
-      });
-      expect(JSON.stringify(read.store)).not.toContain(secret.slice(1));
-    },
-  );
+  it.each([
+    "  ",
+    "\n",
+    " ".repeat(40),
+    `${secret.slice(1)} `,
+    "too-short",
+    secret.slice(1),
+    5,
+    { get: () => secret },
+  ])("that is %j lets nothing be decided, and is told without being shown", (given) => {
+    const read = settings({ store: "memory" }, { WEIR_KEY_SECRET: given });
+    expect(read).not.toHaveProperty("keySecret");
+    expect(read.store).toMatchObject({
+      kind: "misconfigured",
+      fault: expect.stringContaining("WEIR_KEY_SECRET is not a text of at least 32 characters"),
+    });
+    expect(JSON.stringify(read.store)).not.toContain(secret.slice(1));
+  });
 });
 
 describe("the origin", () => {

@@ -25,6 +25,14 @@ describe("check shows no secret", () => {
     expect(text).not.toContain(SECRET);
   });
 
+  test("that stands in the place of its name", async () => {
+    const text = "hunter2LiteralSecretOf32Characters0";
+    const config = { ...withHeaders({ a: { secret: text } }), jwt: { secret: text } };
+    const shown = await printed("rules.json", config);
+    expect(shown).toContain('"secret": "hun…"');
+    expect(shown).not.toContain(text.slice(0, 7));
+  });
+
   test.for([
     "header:x-api-key",
     "header:authorization",
