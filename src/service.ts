@@ -172,8 +172,9 @@ const prepared = new WeakMap<Config, Prepared>();
 function prepare(config: Config, env: Env): Prepared {
   const known = prepared.get(config);
   if (known) return known;
-  const { store, floor, keySecret } = readSettings(config, env);
+  const { store, floor, keySecret, storeFaults } = readSettings(config, env);
   if (store.kind === "misconfigured") reportMisconfigured(store.fault);
+  for (const fault of storeFaults) reportMisconfigured(fault);
   const limiter = createLimiter(
     config,
     createStore(store, { ...config, onBreaker: reportBreaker }),

@@ -44,6 +44,8 @@ export interface Settings {
   readonly secrets: ReadonlyMap<string, string>;
   /** What is wrong beside store and origin, and what comes of it. Holds no secret. */
   readonly faults: readonly string[];
+  /** Those of them that concern programs, too, which read no headers and forward nothing. */
+  readonly storeFaults: readonly string[];
 }
 
 /**
@@ -66,13 +68,14 @@ export function readSettings(config: Config, env: Env): Settings {
   // Nothing is decided, rather than by plain hashes, which the operator does not want stored.
   const store = typeof keySecret === "object" ? keySecret : readStore(config, env);
   const unused = unusedToken(config, env, store);
-  if (unused) faults.push(unused);
+  const storeFaults = unused === undefined ? [] : [unused];
   const origin = readOrigin(config, env);
   return {
     store,
     origin,
     secrets,
-    faults,
+    storeFaults,
+    faults: [...faults, ...storeFaults],
     ...(floor && { floor }),
     ...(typeof keySecret === "string" && { keySecret }),
   };

@@ -1,4 +1,5 @@
 import { createExecutionContext } from "cloudflare:test";
+import { env } from "cloudflare:workers";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { type ConfigInput, defineConfig } from "../../src/config/index.ts";
 import { type LimitOptions, RateLimitError, WeirService, weir } from "../../src/index.ts";
@@ -247,6 +248,18 @@ describe("a client that is counted by a later alternative", () => {
   it("is not guessed from a bare text", async () => {
     const asked = serviceOf(rules).getValue("five", { key: "203.0.113.7" });
     await expect(asked).rejects.toThrow('names one of { "header:x-api-key": "…" }, { ip: "…" }.');
+  });
+});
+
+describe("a service with a token for Redis and no URL", () => {
+  it("logs that Durable Objects count", async () => {
+    const log = vi.spyOn(console, "error").mockReturnValue();
+    const bindings = { UPSTASH_REDIS_REST_TOKEN: "token", COUNTERS: env.COUNTERS };
+    const service = serviceOf([FIVE], { store: undefined }, bindings);
+    expect(await service.limit("five")).toMatchObject({ ok: true });
+    const lines = log.mock.calls.map(([line]) => String(line));
+    expect(lines).toEqual([expect.stringContaining("UPSTASH_REDIS_REST_URL is not set, though")]);
+    expect(lines[0]).toContain("misconfigured");
   });
 });
 
