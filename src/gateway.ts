@@ -3,12 +3,17 @@ import type { Config } from "./config/schema.ts";
 import type { Settings } from "./config/settings.ts";
 import { appendQuotaFields } from "./http/fields.ts";
 import { createForward, type Forward } from "./http/forward.ts";
-import { badRequestResponse, limitedResponse, undecidedResponse } from "./http/responses.ts";
+import {
+  badRequestResponse,
+  limitedResponse,
+  pathTooLongResponse,
+  undecidedResponse,
+} from "./http/responses.ts";
 import { chargesLater } from "./limiter/counters.ts";
 import type { Allowed, Decision, Quota } from "./limiter/decision.ts";
 import { createLimiter, undecided } from "./limiter/limiter.ts";
 import { COUNTED_HERE, reportBreaker, reportShadow, reportUndecided } from "./report.ts";
-import { canonicalRequest } from "./request/canonical-request.ts";
+import { canonicalRequest, namesPlace } from "./request/canonical-request.ts";
 import type { CustomKeys } from "./request/custom-key.ts";
 import { createMatcher } from "./request/matcher.ts";
 import { createIdentifier, type Subject } from "./request/subject.ts";
@@ -112,7 +117,9 @@ export function createGateway(config: Config, settings: Settings, keys: CustomKe
 
   return async function handle(request, forward = forwardToOrigin, routedPath) {
     const decided = await decideOn(request, routedPath);
-    if (!decided) return badRequestResponse(request);
+    if (!decided) {
+      return namesPlace(request.url) ? pathTooLongResponse(request) : badRequestResponse(request);
+    }
     const { subjects, decision, tookMs } = decided;
     switch (decision?.outcome) {
       case undefined:

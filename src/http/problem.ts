@@ -21,8 +21,10 @@ export const REDUCED_CAPACITY = {
   title: "Request cannot be satisfied due to temporary server capacity constraints",
 };
 
-/** RFC 9457: nothing beyond what the status says, as in the next one. */
+/** RFC 9457: nothing beyond what the status says, as in the next two. */
 export const BAD_REQUEST = { type: "about:blank", title: "Bad Request" };
+
+export const URI_TOO_LONG = { type: "about:blank", title: "URI Too Long" };
 
 export const BAD_GATEWAY = { type: "about:blank", title: "Bad Gateway" };
 

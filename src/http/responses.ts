@@ -9,6 +9,7 @@ import {
   problemResponse,
   QUOTA_EXCEEDED,
   REDUCED_CAPACITY,
+  URI_TOO_LONG,
 } from "./problem.ts";
 
 /** When to ask again during an outage, in seconds: nobody knows, so soon, but not at once. */
@@ -78,6 +79,12 @@ export function undecidedResponse(request: Request): Response {
 export function badRequestResponse(request: Request): Response {
   const detail = "The request does not say which host and path it is for.";
   return finish(request, problemResponse({ ...BAD_REQUEST, status: 400, detail }));
+}
+
+/** 414: no rule can be looked up in the time that one request may take, so it goes nowhere. */
+export function pathTooLongResponse(request: Request): Response {
+  const detail = "The path has escapes or other special characters and is too long for that.";
+  return finish(request, problemResponse({ ...URI_TOO_LONG, status: 414, detail }));
 }
 
 /** 502: the request was within its limits, but the origin could not be asked. */

@@ -46,6 +46,17 @@ const DECODE_ROUNDS = 3;
 /** A path without any of this is canonical but for case and a trailing slash. */
 const NEEDS_WORK = /[%;\\]|[^!-~]|\/[./]/;
 
+/**
+ * The most characters and segments of a path that needs work, as it is sent. Each of up to 40 readings
+ * takes time for each of them, and one request must not take an isolate's time from others. It allows
+ * 450 characters of Chinese, at nine for each, and any key of S3 or R2 (1,024 bytes).
+ */
+const MOST_CHARACTERS = 4096;
+const MOST_SEGMENTS = 128;
+
+/** What divides a path into segments, in its shorter spellings: longer ones are bounded by their length. */
+const DIVIDERS = /[/\\]|%(?:25)*(?:2f|5c|u|c0|ef%bc)/gi;
+
 /** A decoded path without any of this is the same to careless decoders. */
 const CARELESS = /[^ -~]|%/;
 
@@ -65,7 +76,15 @@ export function canonicalPath(pathname: string, caseSensitive: boolean): Canonic
     const path = withoutTrailingSlash(caseSensitive ? pathname : pathname.toLowerCase());
     return { path, plain: true, readings: [path], literal: [] };
   }
-  const fold = (text: string) => foldText(text, caseSensitive);
+  // Segments come again in several readings.
+  const known = new Map<string, string>();
+  const fold = (text: string) => {
+    const before = known.get(text);
+    if (before !== undefined) return before;
+    const result = foldText(text, caseSensitive);
+    known.set(text, result);
+    return result;
+  };
   const once = decodeLevel(pathname);
   const decoded = decodeAll(once);
   const strict = fold(decoded);
@@ -95,9 +114,11 @@ export function canonicalPath(pathname: string, caseSensitive: boolean): Canonic
     }
   }
   // Where decoding has divided or cut, an origin that divides first sees something else.
-  if (/[\0?#]/.test(strict) || slashesIn(strict) !== slashesIn(pathname)) {
-    readings.add(undivided(pathname, (segment) => fold(decodeAll(segment))));
-  }
+  const segments =
+    slashesIn(strict) !== slashesIn(pathname) || /[\0?#]/.test(strict)
+      ? pathname.split("/").map((segment) => fold(decodeAll(segment)))
+      : undefined;
+  if (segments) readings.add(undivided(segments));
   const whole = withoutBrokenBytes(careless);
   if (whole !== careless) readings.add(mostResolved(whole));
   const plain =
@@ -118,12 +139,17 @@ export function canonicalPath(pathname: string, caseSensitive: boolean): Canonic
     if (dividersIn(decoded) !== dividersIn(strict)) {
       for (const reading of waysToKeep(decoded, fold)) literal.add(reading);
     }
-    if (slashesIn(strict) !== slashesIn(pathname)) {
-      literal.add(undividedText(pathname, (segment) => fold(decodeAll(segment))));
-    }
+    if (segments) literal.add(undividedText(segments));
     for (const reading of readings) literal.delete(reading);
   }
   return { path, plain, readings: [...readings], literal: [...literal] };
+}
+
+/** Whether paths are together too long, or divided too often, to be brought into all their readings. */
+export function isTooLong(...paths: string[]): boolean {
+  const odd = paths.filter((path) => NEEDS_WORK.test(path)).join("");
+  if (odd.length <= MOST_SEGMENTS) return false;
+  return odd.length > MOST_CHARACTERS || (odd.match(DIVIDERS)?.length ?? 0) > MOST_SEGMENTS;
 }
 
 /** The same for what has been decoded before, where the rest may well be bytes that are no text. */

@@ -1,4 +1,4 @@
-import { type CanonicalPath, canonicalPath } from "./canonical-path.ts";
+import { type CanonicalPath, canonicalPath, isTooLong } from "./canonical-path.ts";
 import { Recent } from "./recent.ts";
 import { withoutFinal } from "./text-forms.ts";
 
@@ -44,7 +44,8 @@ const caseSensitivePlaces = new Recent<Place>(REMEMBERED);
 /**
  * @param routedPath the path that an app has routed the request by, if one has: it may read the URL
  * as it was sent, where Weir's has been resolved. The readings of both are those of the request
- * @returns undefined for a request that does not say which host and path it is for
+ * @returns undefined for a request that does not say which host and path it is for, or whose path is
+ * too long to be read as origins may: see {@link namesPlace}
  */
 export function canonicalRequest(
   request: Request,
@@ -54,6 +55,8 @@ export function canonicalRequest(
   const place = placeOf(request.url, caseSensitivePaths);
   if (!place) return undefined;
   const isSame = routedPath === undefined || place.path === routedPath;
+  // Bringing both into their readings must not take longer than one may.
+  if (!isSame && isTooLong(new URL(request.url).pathname, routedPath)) return undefined;
   const read = isSame ? place : withBoth(place, canonicalPath(routedPath, caseSensitivePaths));
   return new ReadRequest(request, read);
 }
@@ -76,11 +79,16 @@ function placeOf(url: string, caseSensitivePaths: boolean): Place | undefined {
   const known = isShort ? recent.get(text) : undefined;
   if (known) return known;
   const parsed = parse(url);
-  if (!parsed) return undefined;
+  if (!parsed || isTooLong(parsed.pathname)) return undefined;
   const host = withoutFinal(".", parsed.hostname);
   const place = { ...canonicalPath(parsed.pathname, caseSensitivePaths), host };
   if (isShort && place.plain) recent.set(text, place);
   return place;
+}
+
+/** Whether a URL says which host and path it is for. */
+export function namesPlace(url: string): boolean {
+  return parse(url) !== undefined;
 }
 
 /**

@@ -31,10 +31,14 @@ export function mostResolved(decoded: string): string {
   return join(resolve(segments.map(withoutParameters)));
 }
 
-/** A path whose segments are decoded one by one. */
-export function undivided(pathname: string, decode: (segment: string) => string): string {
-  const segments = pathname.split("/").filter(Boolean);
-  return join(segments.map((segment) => asOne(readable(decode(segment)))));
+/** A path whose segments have been decoded one by one. */
+export function undivided(segments: readonly string[]): string {
+  return join(segments.map((segment) => asOne(readable(segment))));
+}
+
+/** The same with all that is in the segments. */
+export function undividedText(segments: readonly string[]): string {
+  return join(segments.map(withoutSlashes));
 }
 
 /** Whether a decoded path has anything that {@link waysToDivide} removes and other origins keep. */
@@ -64,11 +68,6 @@ export function waysToKeep(decoded: string, fold: (text: string) => string): str
 
 /** What some remove from a segment's start. */
 const LEADING = /^[;\0\s]+/;
-
-/** A path whose segments are decoded one by one, with all that is in them. */
-export function undividedText(pathname: string, decode: (segment: string) => string): string {
-  return join(pathname.split("/").map((segment) => withoutSlashes(decode(segment))));
-}
 
 /** A segment that an origin has divided off before: what is a slash in it does not divide it. */
 function asOne(segment: string): string {

@@ -7,17 +7,15 @@
  */
 export function foldText(text: string, caseSensitive: boolean): string {
   if (isAscii(text)) return caseSensitive ? text : text.toLowerCase();
-  const bounded = text.replace(LONG_MARKS, "");
-  const plain = bounded.normalize("NFKC");
-  // A few ligatures are 18 letters, so a long run of them is left as it is.
-  const isSwollen = plain.length > SWOLLEN + 4 * bounded.length;
-  return folded(isSwollen ? bounded.normalize("NFC") : plain, caseSensitive);
+  return folded(text.replace(LONG_MARKS, "\u0301").normalize("NFKC"), caseSensitive);
 }
 
 /** The rest of {@link foldText} for a text whose compatible forms are the plain ones already. */
 export function folded(plain: string, caseSensitive: boolean): string {
+  if (caseSensitive) return plain;
+  const lower = foldCase(plain);
   // A letter that case has changed may go together with an accent behind it.
-  return caseSensitive ? plain : foldCase(plain).normalize("NFKC");
+  return lower === plain ? plain : lower.normalize("NFKC");
 }
 
 /** The part of {@link foldText} that is about case alone. */
@@ -121,15 +119,14 @@ export function withoutFinal(character: string, text: string): string {
 }
 
 const QUOTE = 0x22;
-/** Code units that compatible forms may add to a short text. */
-const SWOLLEN = 64;
 /** White space above ASCII, the replacement character, and what has no width. */
 const OTHER_BLANKS = /[\s\ufffd]|\p{Default_Ignorable_Code_Point}/u;
 /**
- * More marks on one letter than any language has (Unicode's stream-safe text format allows 30). They
- * are removed, because NFKC sorts them in quadratic time. The half-width sound marks become marks.
+ * More marks on one letter than any language has. They become a single one, because NFKC sorts them in
+ * quadratic time. Unicode's stream-safe text format allows 30, which takes too long in many readings.
+ * Without any, a segment of marks alone would be empty. The half-width sound marks become marks.
  */
-const LONG_MARKS = /[\p{M}\uff9e\uff9f]{31,}/gu;
+const LONG_MARKS = /[\p{M}\uff9e\uff9f]{9,}/gu;
 /** Escapes of characters that decodeURIComponent takes for UTF-8 (RFC 3629, 4), as a pattern. */
 const UTF8 = `(?:${[
   "%[0-7][0-9A-F]",

@@ -2,6 +2,7 @@ import { defineConfig } from "../../../src/config/index.ts";
 import { parseAlternatives } from "../../../src/config/key-expression.ts";
 import type { Rule } from "../../../src/config/rule.ts";
 import { allowOrigin } from "../../../src/http/cors.ts";
+import { isTooLong } from "../../../src/request/canonical-path.ts";
 import { canonicalRequest } from "../../../src/request/canonical-request.ts";
 import { type Claims, claimOf } from "../../../src/request/claims.ts";
 import { clientAddress } from "../../../src/request/client-address.ts";
@@ -12,6 +13,8 @@ import { createMatcher } from "../../../src/request/matcher.ts";
 /** A header field's size, and a target's, as Cloudflare lets them through. */
 export const HEADER_BYTES = 64 * 1024;
 export const PATH_BYTES = 16 * 1024;
+/** The longest path with special characters that is read at all. */
+const READ_BYTES = 4096;
 
 export interface Reader {
   readonly name: string;
@@ -34,6 +37,13 @@ const config = defineConfig({
   })),
 });
 const matchRules = createMatcher(config.rules, false);
+/** What makes a path have most of its readings. */
+const OPENINGS = [
+  "//x/..;%255c%ff/",
+  "//x/..;/a%2f..%2fb;c%255c%ff%5c%2e%2e%5c/",
+  "/a;b%5c%2f%2561%ff/",
+  `//;x%2f%3b%255c%ff${encodeURIComponent("．／ ")}%u002e%20/%5c%00/;y/`,
+];
 /** By its name, for what it imports is of workerd's types. */
 const TOKEN = "../../../src/request/token.ts";
 const { createClaimsReader } = (await import(/* @vite-ignore */ TOKEN)) as {
@@ -118,6 +128,38 @@ function path(name: string, caseSensitive: boolean, encode: (text: string) => st
   };
 }
 
+/** A path that has every reading, and is as long as may be read, after what opens its readings. */
+function longest(opening: string, routed = false): Reader {
+  return {
+    name: `path, ${opening} in front${routed ? ", routed by an app" : ""}`,
+    bytes: READ_BYTES,
+    prepare(text) {
+      const { pathname } = new URL(`http://host${opening}${text}`);
+      const targetOf = (length: number) => pathname.slice(0, length).replace(/%.?$/, "");
+      const routedAs = (path: string) => (routed ? decodeURISafely(path) : undefined);
+      let { length } = pathname;
+      const isRefused = (path: string) => isTooLong(path, routedAs(path) ?? "");
+      while (isRefused(targetOf(length))) length = Math.floor(length * 0.98);
+      const path = targetOf(length);
+      const asked = request(`http://host${path}`);
+      if (!asked) return undefined;
+      return () => {
+        const canonical = canonicalRequest(asked, false, routedAs(path));
+        if (!canonical) throw new Error("the path is refused, so that nothing is measured");
+        return matchRules(canonical);
+      };
+    },
+  };
+}
+
+function decodeURISafely(path: string): string {
+  try {
+    return decodeURI(path);
+  } catch {
+    return path.replace(/%[0-7][0-9a-f]/gi, decodeURI);
+  }
+}
+
 function query(key: string, before: string): Reader {
   return {
     name: `key ${key}, ${before}`,
@@ -141,6 +183,8 @@ function given(key: string): Reader {
 export const READERS: readonly Reader[] = [
   path("path", false, (text) => text),
   path("path by case", true, (text) => text),
+  ...OPENINGS.map((opening) => longest(opening)),
+  ...OPENINGS.map((opening) => longest(opening, true)),
   query("query:api_key", ""),
   query("query:api_key", "api_key="),
   query("query:api_key", "api_key"),

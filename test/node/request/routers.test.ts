@@ -58,6 +58,7 @@ const PIECES = [
     "%25",
   ],
   ...["%253b", "%252f", "%2500", "%2520", "%u003b", "%c0%bb", "%EF%BC%9B", "%EF%BC%8F", "%C2%A0"],
+  ...["%CC%81".repeat(9), "%CC%81".repeat(40)],
   ...["%E2%80%8B", "%EF%BB%BF", "login", "mails", "search", "otp", "1", "x", "a", "u", ".txt", "é"],
 ];
 

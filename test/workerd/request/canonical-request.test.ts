@@ -53,3 +53,34 @@ describe("a request's host and path", () => {
     }
   });
 });
+
+describe("a long path", () => {
+  const read = (path: string, routedPath?: string) =>
+    canonicalRequest(new Request(`https://api.example.com${path}`), false, routedPath);
+
+  it.each([
+    ["printable ASCII of any length", `/${"a".repeat(16_000)}`],
+    ["any number of plain segments", `/${"a/".repeat(8000)}`],
+    ["4,096 characters with escapes", `/${"%e6%97%a5".repeat(455)}`],
+    ["128 slashes with an escape", `/${"a/".repeat(127)}%61`],
+  ])("is read: %s", (_, path) => {
+    expect(read(path)).toBeDefined();
+  });
+
+  it.each([
+    ["more than 4,096 characters with escapes", `/${"%e6%97%a5".repeat(456)}`],
+    ["more than 128 slashes with an escape", `/${"a/".repeat(128)}%61`],
+    ["escaped slashes", `/${"a%2f".repeat(128)}`],
+    ["slashes that are escaped twice", `/${"a%252f".repeat(128)}`],
+    ["backslashes", `/${"a%5c".repeat(128)}`],
+    ["wide slashes", `/${"a%ef%bc%8f".repeat(128)}`],
+  ])("is refused: %s", (_, path) => {
+    expect(read(path)).toBeUndefined();
+  });
+
+  it("shares its bound with the path that an app has routed by", () => {
+    const long = `/${"a".repeat(2500)}%3b`;
+    expect(read(long, long)).toBeUndefined();
+    expect(read(`/${"A".repeat(2500)}/`, `/${"A".repeat(2500)}/`)).toBeDefined();
+  });
+});
