@@ -159,8 +159,9 @@ function canonicalRoute(route: string, caseSensitivePaths: boolean): string {
   const segments = splitRoute(route).map((segment) => {
     if (segment === "*") return segment;
     if (!segment.startsWith(":")) return canonicalPath(`/${segment}`, caseSensitivePaths).path;
-    // The path that the parameter's pattern will meet may be folded to lower case.
-    return caseSensitivePaths ? segment : segment.replace(/\{(.+)\}/, "{(?i:$1)}");
+    // In a group of its own, since Hono anchors the text as it stands: `^a|b$`. The path that the
+    // pattern will meet may be folded to lower case.
+    return segment.replace(/\{(.+)\}/, caseSensitivePaths ? "{(?:$1)}" : "{(?i:$1)}");
   });
   return `/${segments
     .map((segment) => segment.replace(/^\//, ""))

@@ -27,6 +27,12 @@ function matches(match: MatchInput, method: string, url: string, headers = {}) {
 }
 
 describe("a rule's paths", () => {
+  it.each([true, false])("match a pattern's alternatives as wholes, by case: %s", (byCase) => {
+    const match = matching([{ paths: ["/:page{login|signin}"] }], byCase);
+    for (const path of ["/login", "/signin"]) expect(match("GET", path)).toHaveLength(1);
+    for (const path of ["/loginx", "/xsignin"]) expect(match("GET", path)).toEqual([]);
+  });
+
   it.each([
     ["/users/:id", "/users/7", true],
     ["/users/:id", "/users", false],
