@@ -20,7 +20,7 @@ const hashers = new Map<string, Hasher>();
 
 /**
  * The function that makes identities: HMAC-SHA-256 by the secret, or SHA-256 without one, cut to 128
- * bits. Whoever reads the store can test guesses of a SHA-256; of an HMAC only with the secret.
+ * bits. Anyone who can read the store can test guesses of a SHA-256; of an HMAC only with the secret.
  */
 export function hasherFor(secret = ""): Hasher {
   const known = hashers.get(secret);

@@ -90,7 +90,7 @@ export class Holds {
    * What the full counters of a group lack, by stored key, if the open holds could make room for it by
    * being given back; otherwise undefined, and waiting is in vain.
    *
-   * @param maxAgeMs holds that are older do not count: whoever opened them is gone
+   * @param maxAgeMs holds that are older do not count: the Worker that opened them is gone
    */
   lacksOf(
     counters: readonly Counter[],
