@@ -225,8 +225,8 @@ export const READERS: readonly Reader[] = [
     bytes: HEADER_BYTES,
     prepare(text) {
       const asked = request(`http://${text}/`);
-      if (!asked || !asked.url.endsWith("/") || asked.url.split("/").length > 4) return undefined;
-      return asked && (() => canonicalRequest(asked, false));
+      if (!asked?.url.endsWith("/") || asked.url.split("/").length > 4) return undefined;
+      return () => canonicalRequest(asked, false);
     },
   },
   {
