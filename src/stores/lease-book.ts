@@ -68,9 +68,9 @@ export class LeaseBook {
   /**
    * Notes the time by this isolate's clock.
    *
-   * The ends of windows are known by that clock. Once it goes back, no matter how little, nobody knows
-   * how far: if no request came for a while, most of the step was made up for. So all leases are given
-   * back; the store still knows whether their windows last.
+   * The ends of windows are known by that clock. How far it has gone back cannot be seen: between two
+   * requests it may have run on and hidden most of the step. So after any step back all leases are
+   * returned; the store still knows whether their windows last.
    */
   observe(now: number): void {
     const hasGoneBack = now < this.#latest;
