@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { Redis } from "ioredis";
 import type { Store } from "../src/stores/store.ts";
-import { upstashStore } from "../src/stores/upstash.ts";
+import { upstashStore } from "../src/stores/upstash/upstash-store.ts";
 
 /** What Upstash reads and plain Redis refuses. */
 const FLAG = /^#!lua flags=allow-key-locking(?=\n)/;

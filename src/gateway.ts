@@ -1,8 +1,8 @@
 import { waitUntil } from "cloudflare:workers";
+import type { Settings } from "./config/bindings.ts";
 import type { Config } from "./config/schema.ts";
-import type { Settings } from "./config/settings.ts";
-import { appendQuotaFields } from "./http/fields.ts";
 import { createForward, type Forward } from "./http/forward.ts";
+import { appendQuotaFields } from "./http/rate-limit-headers.ts";
 import {
   badRequestResponse,
   limitedResponse,
@@ -12,7 +12,7 @@ import {
 import { chargesLater } from "./limiter/counters.ts";
 import type { Allowed, Decision, Quota } from "./limiter/decision.ts";
 import { createLimiter, undecided } from "./limiter/limiter.ts";
-import { COUNTED_HERE, reportBreaker, reportShadow, reportUndecided } from "./report.ts";
+import { COUNTED_HERE, reportBreaker, reportShadow, reportUndecided } from "./log.ts";
 import { canonicalRequest, namesPlace } from "./request/canonical-request.ts";
 import type { CustomKeys } from "./request/custom-key.ts";
 import { createMatcher } from "./request/matcher.ts";

@@ -1,9 +1,10 @@
 // weir: for a Worker of one's own. What is not here is not kept from one release to the next.
-export { RateLimitError } from "./limit-error.ts";
+
 export type { Quota } from "./limiter/decision.ts";
 export { type RateLimitOptions, rateLimit } from "./middleware.ts";
+export { RateLimitError } from "./rate-limit-error.ts";
 export type { CustomKey, CustomKeys } from "./request/custom-key.ts";
-export type { GivenKey, GivenValue } from "./request/given-identity.ts";
+export type { GivenKey, GivenValue } from "./request/limit-key.ts";
 export {
   type CheckOptions,
   type ClientOptions,
@@ -14,5 +15,5 @@ export {
   type LimitUndecided,
   WeirService,
 } from "./service.ts";
-export { CounterObject } from "./stores/counter-object.ts";
+export { CounterObject } from "./stores/durable-object/counter-object.ts";
 export { type WeirOptions, weir } from "./weir.ts";

@@ -1,7 +1,7 @@
 import type { MiddlewareHandler } from "hono";
+import type { Env } from "./config/bindings.ts";
 import type { Rule } from "./config/rule.ts";
 import type { Config } from "./config/schema.ts";
-import type { Env } from "./config/settings.ts";
 import type { Gateway } from "./gateway.ts";
 import { prepareGateway, type WeirOptions } from "./weir.ts";
 

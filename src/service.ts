@@ -1,9 +1,8 @@
 import { WorkerEntrypoint } from "cloudflare:workers";
+import { type Env, readSettings } from "./config/bindings.ts";
 import { MAX_LIMIT } from "./config/quota.ts";
 import type { Rule, Window } from "./config/rule.ts";
 import type { Config } from "./config/schema.ts";
-import { type Env, readSettings } from "./config/settings.ts";
-import { RateLimitError } from "./limit-error.ts";
 import { rollsOver } from "./limiter/counters.ts";
 import type { Decision, Quota, Undecided } from "./limiter/decision.ts";
 import { createLimiter, type Limiter, undecided } from "./limiter/limiter.ts";
@@ -13,8 +12,9 @@ import {
   reportMisconfigured,
   reportShadow,
   reportUndecided,
-} from "./report.ts";
-import { type GivenKey, givenIdentity } from "./request/given-identity.ts";
+} from "./log.ts";
+import { RateLimitError } from "./rate-limit-error.ts";
+import { type GivenKey, givenIdentity } from "./request/limit-key.ts";
 import type { Subject } from "./request/subject.ts";
 import { CHARGED_OPTIONS, CLIENT_OPTIONS, checkOptions } from "./service-options.ts";
 import { createStore } from "./stores/create-store.ts";

@@ -1,7 +1,7 @@
+import { type Env, readSettings, type Settings } from "./config/bindings.ts";
 import type { Config } from "./config/schema.ts";
-import { type Env, readSettings, type Settings } from "./config/settings.ts";
 import { createGateway, type Gateway } from "./gateway.ts";
-import { reportMisconfigured } from "./report.ts";
+import { reportMisconfigured } from "./log.ts";
 import { type CustomKeys, customKeyFaults } from "./request/custom-key.ts";
 
 export interface WeirOptions {

@@ -1,6 +1,6 @@
 import { withDeadline } from "../../src/stores/deadline.ts";
-import { denialCache } from "../../src/stores/denial-cache.ts";
-import { leases } from "../../src/stores/leases.ts";
+import { denialCache } from "../../src/stores/isolate/with-denial-cache.ts";
+import { leases } from "../../src/stores/isolate/with-leases.ts";
 import type { Store } from "../../src/stores/store.ts";
 import type { Actor } from "./virtual-time.ts";
 

@@ -1,5 +1,5 @@
 import type { Counter } from "../../src/engine/fixed-window.ts";
-import { memoryStore } from "../../src/stores/memory.ts";
+import { memoryStore } from "../../src/stores/memory-store.ts";
 import type { Verdict } from "../../src/stores/store.ts";
 import { StoreError } from "../../src/stores/store-error.ts";
 import { audit, type Figures, noFigures } from "./figures.ts";

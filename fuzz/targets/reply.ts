@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { type Counter, MAX_COUNT, type Tally } from "../../src/engine/fixed-window.ts";
-import { readTallies, readVerdict } from "../../src/stores/script-reply.ts";
 import { StoreError } from "../../src/stores/store-error.ts";
+import { readTallies, readVerdict } from "../../src/stores/upstash/script-reply.ts";
 import { property } from "../property.ts";
 
 const WINDOW_MS = 60_000;

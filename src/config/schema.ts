@@ -1,7 +1,7 @@
 import * as v from "valibot";
 import { fields, integer, isRecord, oneOf, parsed } from "./fields.ts";
-import { FloorSchema } from "./floor.ts";
 import { JwtSchema } from "./jwt.ts";
+import { FloorSchema } from "./native-limiter.ts";
 import { OriginSchema } from "./origin.ts";
 import { pathTo, pathToItem } from "./quota.ts";
 import { RuleSchema } from "./rule.ts";

@@ -1,4 +1,4 @@
-import type { OriginSettings } from "../config/settings.ts";
+import type { OriginSettings } from "../config/bindings.ts";
 import { badGatewayResponse } from "./responses.ts";
 
 /** Sends a request on and gives back what comes. Never rejects. */

@@ -2,7 +2,6 @@ import { formatDuration } from "../config/duration.ts";
 import type { DenialResponse } from "../config/response.ts";
 import type { Limited, Quota } from "../limiter/decision.ts";
 import { allowOrigin } from "./cors.ts";
-import { appendQuotaFields, type FieldStyle, toSeconds } from "./fields.ts";
 import {
   BAD_GATEWAY,
   BAD_REQUEST,
@@ -11,6 +10,7 @@ import {
   REDUCED_CAPACITY,
   URI_TOO_LONG,
 } from "./problem.ts";
+import { appendQuotaFields, type FieldStyle, toSeconds } from "./rate-limit-headers.ts";
 
 /** When to ask again during an outage, in seconds: nobody knows, so soon, but not at once. */
 const OUTAGE_RETRY_SECONDS = 5;

@@ -2,11 +2,11 @@ import type { Rule } from "../config/rule.ts";
 import type { Config } from "../config/schema.ts";
 import type { Counter } from "../engine/fixed-window.ts";
 import type { Subject } from "../request/subject.ts";
-import { memoryStore } from "../stores/memory.ts";
+import { memoryStore } from "../stores/memory-store.ts";
 import { StoreError } from "../stores/store-error.ts";
 import { type Ask, type Entry, entriesOf } from "./counters.ts";
 import type { Allowed, Limited, Undecided } from "./decision.ts";
-import { FLOOR_PERIOD_MS, type Floor, floorGuard } from "./floor.ts";
+import { FLOOR_PERIOD_MS, type Floor, floorGuard } from "./native-limiter.ts";
 import { quotasOf } from "./quotas.ts";
 
 /** What a response turned out to cost, by one rule. */

@@ -23,7 +23,7 @@ import type {
   Undecided,
 } from "./decision.ts";
 import { type Charge, createFallback } from "./fallback.ts";
-import { type Floor, floorTimeoutMs } from "./floor.ts";
+import { type Floor, floorTimeoutMs } from "./native-limiter.ts";
 import { isViolated, quotasOf } from "./quotas.ts";
 
 /** What an origin's response says about what a request cost. */

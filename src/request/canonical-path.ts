@@ -5,7 +5,7 @@ import {
   undividedText,
   waysToDivide,
   waysToKeep,
-} from "./path-readings.ts";
+} from "./path-variants.ts";
 import {
   decodeEscapes,
   decodeRun,
@@ -16,7 +16,7 @@ import {
   isAscii,
   undoCareless,
   withoutBrokenBytes,
-} from "./text-forms.ts";
+} from "./text-folding.ts";
 
 /** A path as rules see it. */
 export interface CanonicalPath {

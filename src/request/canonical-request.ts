@@ -1,6 +1,6 @@
 import { type CanonicalPath, canonicalPath, isTooLong } from "./canonical-path.ts";
-import { Recent } from "./recent.ts";
-import { withoutFinal } from "./text-forms.ts";
+import { Recent } from "./lru-cache.ts";
+import { withoutFinal } from "./text-folding.ts";
 
 /** What rules and keys see of a request. One thing that can be written in two ways is one here. */
 export interface CanonicalRequest extends CanonicalPath {

@@ -1,7 +1,7 @@
 import ipaddr from "ipaddr.js";
 import { type Address, parseAddress, undisguised } from "../config/network.ts";
-import { Recent } from "./recent.ts";
-import { withoutFinal } from "./text-forms.ts";
+import { Recent } from "./lru-cache.ts";
+import { withoutFinal } from "./text-folding.ts";
 
 /**
  * The address that Cloudflare gives to requests which Workers of other zones make. It stands for

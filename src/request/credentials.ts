@@ -1,5 +1,5 @@
 import { MAX_KEY_LENGTH } from "../config/key-expression.ts";
-import { isBlank, withoutFinal } from "./text-forms.ts";
+import { isBlank, withoutFinal } from "./text-folding.ts";
 
 /** A longer field is absent, as the credential in it would be: base64 and padding add a third. */
 const MAX_WRITTEN = 2 * MAX_KEY_LENGTH;

@@ -1,4 +1,4 @@
-import { Recent } from "./recent.ts";
+import { Recent } from "./lru-cache.ts";
 
 /** Turns what a key holds into an identity: see {@link hasherFor}. */
 export interface Hasher {

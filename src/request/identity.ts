@@ -1,9 +1,9 @@
 import { type KeyExpression, type KeyPart, MAX_KEY_LENGTH } from "../config/key-expression.ts";
 import type { CanonicalRequest } from "./canonical-request.ts";
-import { cookieNamed, headerNamed, queryNamed } from "./carried.ts";
 import { type Claims, claimOf } from "./claims.ts";
 import { clientAddress } from "./client-address.ts";
 import { hasherFor } from "./hash.ts";
+import { cookieNamed, headerNamed, queryNamed } from "./request-values.ts";
 
 /** Where keys find what they read of a request itself. */
 export interface RequestContext {

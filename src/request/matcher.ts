@@ -3,7 +3,7 @@ import { type Conditions, splitRoute } from "../config/match.ts";
 import type { Rule } from "../config/rule.ts";
 import { canonicalPath } from "./canonical-path.ts";
 import type { CanonicalRequest } from "./canonical-request.ts";
-import { Recent } from "./recent.ts";
+import { Recent } from "./lru-cache.ts";
 
 /** A rule that a request falls under, and the readings of its path by which it does. */
 export interface Match {

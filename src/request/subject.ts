@@ -1,7 +1,7 @@
+import type { Settings } from "../config/bindings.ts";
 import type { KeyExpression } from "../config/key-expression.ts";
 import type { Rule, Window } from "../config/rule.ts";
 import type { Config } from "../config/schema.ts";
-import type { Settings } from "../config/settings.ts";
 import type { CanonicalRequest } from "./canonical-request.ts";
 import type { Claims } from "./claims.ts";
 import { type CustomKeys, customKey } from "./custom-key.ts";

@@ -1,6 +1,6 @@
 import type { Counter } from "../engine/fixed-window.ts";
 import { Circuit } from "./circuit.ts";
-import { isShadow } from "./shadows.ts";
+import { isShadow } from "./shadow-groups.ts";
 import type { Store } from "./store.ts";
 import { StoreError } from "./store-error.ts";
 import { type WaitingCall, WaitingCalls } from "./waiting-calls.ts";

@@ -1,18 +1,18 @@
 import { waitUntil } from "cloudflare:workers";
+import type { StoreSettings } from "../config/bindings.ts";
 import type { Config } from "../config/schema.ts";
-import type { StoreSettings } from "../config/settings.ts";
 import { type BreakerScope, type BreakerState, withBreaker } from "./breaker.ts";
-import type { CounterObject } from "./counter-object.ts";
 import { withDeadline } from "./deadline.ts";
-import { denialCache } from "./denial-cache.ts";
-import { durableObjectStore } from "./durable-object.ts";
-import { withKeepAlive } from "./kept-alive.ts";
-import { leases } from "./leases.ts";
-import { memoryStore } from "./memory.ts";
-import { isShadow, withShadowsApart } from "./shadows.ts";
+import type { CounterObject } from "./durable-object/counter-object.ts";
+import { durableObjectStore } from "./durable-object/durable-object-store.ts";
+import { denialCache } from "./isolate/with-denial-cache.ts";
+import { leases } from "./isolate/with-leases.ts";
+import { withKeepAlive } from "./keep-alive.ts";
+import { memoryStore } from "./memory-store.ts";
+import { isShadow, withShadowsApart } from "./shadow-groups.ts";
 import type { Store } from "./store.ts";
 import { StoreError } from "./store-error.ts";
-import { upstashStore } from "./upstash.ts";
+import { upstashStore } from "./upstash/upstash-store.ts";
 
 export interface StoreOptions extends Pick<Config, "clock" | "prefix" | "timeoutMs"> {
   /** Called when the store, or an object of it, is no longer called, and when it is again. */

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { denialCache } from "../../src/stores/denial-cache.ts";
-import { HotMap } from "../../src/stores/hot-map.ts";
-import { leases } from "../../src/stores/leases.ts";
-import { memoryStore } from "../../src/stores/memory.ts";
+import { HotMap } from "../../src/stores/isolate/frequency-map.ts";
+import { denialCache } from "../../src/stores/isolate/with-denial-cache.ts";
+import { leases } from "../../src/stores/isolate/with-leases.ts";
+import { memoryStore } from "../../src/stores/memory-store.ts";
 import { counter } from "../suite/counters.ts";
 import { driverOf, NOW } from "../suite/driver.ts";
 import { leasable } from "../suite/leasable.ts";

@@ -5,10 +5,10 @@ import type { Ask } from "../../src/limiter/counters.ts";
 import type { Decision, Quota } from "../../src/limiter/decision.ts";
 import { createLimiter } from "../../src/limiter/limiter.ts";
 import type { CustomKeys } from "../../src/request/custom-key.ts";
-import { durableObjectStore } from "../../src/stores/durable-object.ts";
-import { memoryStore } from "../../src/stores/memory.ts";
+import { durableObjectStore } from "../../src/stores/durable-object/durable-object-store.ts";
+import { memoryStore } from "../../src/stores/memory-store.ts";
 import type { Store } from "../../src/stores/store.ts";
-import { upstashStore } from "../../src/stores/upstash.ts";
+import { upstashStore } from "../../src/stores/upstash/upstash-store.ts";
 import { identifying, type Sent } from "../workerd/request/requests.ts";
 
 export const MINUTE = 60;

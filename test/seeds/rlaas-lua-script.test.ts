@@ -3,8 +3,8 @@ import { env } from "cloudflare:workers";
 import { describe, expect, inject, it } from "vitest";
 import { defineConfig } from "../../src/config/index.ts";
 import { entriesOf } from "../../src/limiter/counters.ts";
-import { durableObjectStore } from "../../src/stores/durable-object.ts";
-import { upstashStore } from "../../src/stores/upstash.ts";
+import { durableObjectStore } from "../../src/stores/durable-object/durable-object-store.ts";
+import { upstashStore } from "../../src/stores/upstash/upstash-store.ts";
 import { figuresOf, MIDNIGHT, onEveryStore } from "./on-every-store.ts";
 import { storedAs } from "./stored-as.ts";
 

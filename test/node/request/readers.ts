@@ -6,8 +6,8 @@ import { isTooLong } from "../../../src/request/canonical-path.ts";
 import { canonicalRequest } from "../../../src/request/canonical-request.ts";
 import { type Claims, claimOf } from "../../../src/request/claims.ts";
 import { clientAddress } from "../../../src/request/client-address.ts";
-import { givenIdentity } from "../../../src/request/given-identity.ts";
 import { identityOf } from "../../../src/request/identity.ts";
+import { givenIdentity } from "../../../src/request/limit-key.ts";
 import { createMatcher } from "../../../src/request/matcher.ts";
 
 /** A header field's size, and a target's, as Cloudflare lets them through. */

@@ -5,7 +5,7 @@ import {
   storedKey,
   windowAt,
 } from "../../../src/engine/fixed-window.ts";
-import { memoryStore } from "../../../src/stores/memory.ts";
+import { memoryStore } from "../../../src/stores/memory-store.ts";
 import { counter } from "../../suite/counters.ts";
 
 const MINUTE = 60_000;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { defineConfig } from "../../../src/config/index.ts";
-import { appendQuotaFields } from "../../../src/http/fields.ts";
+import { appendQuotaFields } from "../../../src/http/rate-limit-headers.ts";
 import { limitedResponse } from "../../../src/http/responses.ts";
 
 const quota = {

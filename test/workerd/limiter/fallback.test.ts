@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { type Config, type ConfigInput, defineConfig } from "../../../src/config/index.ts";
 import type { Ask } from "../../../src/limiter/counters.ts";
-import type { Floor } from "../../../src/limiter/floor.ts";
 import { createLimiter } from "../../../src/limiter/limiter.ts";
+import type { Floor } from "../../../src/limiter/native-limiter.ts";
 import type { Store } from "../../../src/stores/store.ts";
 import { StoreError } from "../../../src/stores/store-error.ts";
 

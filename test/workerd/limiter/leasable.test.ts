@@ -3,7 +3,7 @@ import { type ConfigInput, defineConfig } from "../../../src/config/index.ts";
 import type { Counter } from "../../../src/engine/fixed-window.ts";
 import { type Ask, allEntriesOf, entriesOf } from "../../../src/limiter/counters.ts";
 import { createLimiter } from "../../../src/limiter/limiter.ts";
-import { memoryStore } from "../../../src/stores/memory.ts";
+import { memoryStore } from "../../../src/stores/memory-store.ts";
 
 type RuleInput = ConfigInput["rules"][number];
 

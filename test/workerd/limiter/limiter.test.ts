@@ -1,7 +1,7 @@
 import { describe, expect, it, vi } from "vitest";
 import { type Config, type ConfigInput, defineConfig } from "../../../src/config/index.ts";
 import { createLimiter } from "../../../src/limiter/limiter.ts";
-import { memoryStore } from "../../../src/stores/memory.ts";
+import { memoryStore } from "../../../src/stores/memory-store.ts";
 import type { Store } from "../../../src/stores/store.ts";
 import { StoreError } from "../../../src/stores/store-error.ts";
 

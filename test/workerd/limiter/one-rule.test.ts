@@ -4,7 +4,7 @@ import type { Counter } from "../../../src/engine/fixed-window.ts";
 import { type Ask, shareOf } from "../../../src/limiter/counters.ts";
 import { createLimiter } from "../../../src/limiter/limiter.ts";
 import type { Subject } from "../../../src/request/subject.ts";
-import { memoryStore } from "../../../src/stores/memory.ts";
+import { memoryStore } from "../../../src/stores/memory-store.ts";
 
 type Pair = [Counter, Counter];
 

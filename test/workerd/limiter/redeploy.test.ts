@@ -2,10 +2,10 @@ import { env } from "cloudflare:workers";
 import { describe, expect, inject, it } from "vitest";
 import { type ConfigInput, defineConfig } from "../../../src/config/index.ts";
 import { createLimiter } from "../../../src/limiter/limiter.ts";
-import { durableObjectStore } from "../../../src/stores/durable-object.ts";
-import { memoryStore } from "../../../src/stores/memory.ts";
+import { durableObjectStore } from "../../../src/stores/durable-object/durable-object-store.ts";
+import { memoryStore } from "../../../src/stores/memory-store.ts";
 import type { Store } from "../../../src/stores/store.ts";
-import { upstashStore } from "../../../src/stores/upstash.ts";
+import { upstashStore } from "../../../src/stores/upstash/upstash-store.ts";
 import { HOUR, NOW } from "../../suite/driver.ts";
 import { identifying } from "../request/requests.ts";
 

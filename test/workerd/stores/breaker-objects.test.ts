@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { withBreaker } from "../../../src/stores/breaker.ts";
 import { REST_MS } from "../../../src/stores/circuit.ts";
-import { memoryStore } from "../../../src/stores/memory.ts";
+import { memoryStore } from "../../../src/stores/memory-store.ts";
 import type { Store } from "../../../src/stores/store.ts";
 import { StoreError } from "../../../src/stores/store-error.ts";
 import { counter } from "../../suite/counters.ts";

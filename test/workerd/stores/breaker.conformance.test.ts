@@ -1,5 +1,5 @@
 import { withBreaker } from "../../../src/stores/breaker.ts";
-import { memoryStore } from "../../../src/stores/memory.ts";
+import { memoryStore } from "../../../src/stores/memory-store.ts";
 import { modelSuite } from "../../suite/model-suite.ts";
 import { storeSuite } from "../../suite/store-suite.ts";
 import { vectorSuite } from "../../suite/vector-suite.ts";

@@ -1,0 +1,88 @@
+import { randomBytes } from "node:crypto";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
+import { expect, it } from "vitest";
+import type { Counter } from "../../../../src/engine/fixed-window.ts";
+import { denialCache } from "../../../../src/stores/isolate/with-denial-cache.ts";
+import { leases } from "../../../../src/stores/isolate/with-leases.ts";
+import type { Store } from "../../../../src/stores/store.ts";
+
+const FLOOD = 1_000_000;
+/** Requests decided in one call, for a million calls would take their time; but for the last ones. */
+const AT_ONCE = 50;
+const LAST = 20_000;
+const MAX_BYTES = 5_000_000;
+
+setFlagsFromString("--expose-gc");
+const collect = runInNewContext("gc") as () => void;
+
+function heapUsed(): number {
+  collect();
+  return process.memoryUsage().heapUsed;
+}
+
+/** Keeps nothing, so that whatever is kept is kept by the caches. */
+function stub(admitted: boolean): Store {
+  return {
+    decide: async (groups) => ({
+      now: Date.now(),
+      groups: groups.map((group) => ({
+        admitted,
+        tallies: group.map(({ cost, block }) => ({
+          count: 100,
+          resetMs: 60_000,
+          banMs: 0,
+          ...(block !== undefined && { charged: admitted ? Math.max(cost, block) : 0 }),
+        })),
+      })),
+    }),
+    adjust: async () => [],
+    reset: async () => {},
+  };
+}
+
+const digits = randomBytes(1 << 16).toString("base64url");
+const prefix = "weir";
+const rule = { name: "search", window: "1m" };
+
+/** The counter of a client that nobody has seen: an identity of 22 characters, and its whole key. */
+function stranger(number: number): Counter {
+  const at = (number * 7919) % (digits.length - 17);
+  const text = `${digits.slice(at, at + 17)}${number.toString(36).padStart(5, "0")}`;
+  const identity = Buffer.from(text).toString("latin1");
+  return {
+    key: `${prefix}:${rule.name}:${rule.window}:${identity}`,
+    identity,
+    limit: 100,
+    windowMs: 60_000,
+    offsetMs: 0,
+    cost: 1,
+    ceiling: 100,
+    leasable: true,
+  };
+}
+
+it.each([
+  { does: "admitted", admitted: true, keys: FLOOD, requestsPerKey: 1 },
+  { does: "admitted, each three times", admitted: true, keys: 50_000, requestsPerKey: 3 },
+  { does: "denied", admitted: false, keys: FLOOD, requestsPerKey: 1 },
+  { does: "denied, each three times", admitted: false, keys: 50_000, requestsPerKey: 3 },
+])(
+  "both caches hold less than 5 MB after $keys strangers who are $does",
+  async ({ admitted, keys, requestsPerKey }) => {
+    const options = { timeoutMs: 1000, background: () => {} };
+    let store: Store | undefined = leases(denialCache(stub(admitted)), options);
+    for (let key = 0; key < keys; ) {
+      const count = key < keys - LAST ? AT_ONCE : 1;
+      const groups = Array.from({ length: count }, () => [stranger(key++)]);
+      for (let sent = 0; sent < requestsPerKey; sent++) await store.decide(groups);
+    }
+    const full = heapUsed();
+    await store.decide([[stranger(keys)]]);
+    store = undefined;
+    const held = full - heapUsed();
+    expect(held).toBeGreaterThan(500_000);
+    expect(held).toBeLessThan(MAX_BYTES);
+  },
+  60_000,
+);

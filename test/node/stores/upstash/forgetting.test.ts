@@ -1,0 +1,62 @@
+import { Redis } from "ioredis";
+import { afterAll, describe, expect, it } from "vitest";
+import { startTestRedis } from "../../../../dev/test-redis.ts";
+import { startUpstashRest } from "../../../../dev/upstash-rest.ts";
+import { storedKey } from "../../../../src/engine/fixed-window.ts";
+import { upstashStore } from "../../../../src/stores/upstash/upstash-store.ts";
+import { counter } from "../../../suite/counters.ts";
+import { NOW } from "../../../suite/driver.ts";
+
+// What docs/storage.md says of a Redis that forgets.
+const server = await startTestRedis();
+const rest = await startUpstashRest({ redis: server });
+const redis = new Redis(server.port, server.host);
+const store = upstashStore({ url: rest.url, token: rest.token, clock: "edge", timeoutMs: 10_000 });
+
+afterAll(async () => {
+  redis.disconnect();
+  await rest.stop();
+  await server.stop();
+});
+
+async function admitted(quota: ReturnType<typeof counter>, requests: number, now = NOW) {
+  let count = 0;
+  for (let request = 0; request < requests; request++) {
+    if ((await store.decide([[quota]], now)).groups[0]?.admitted) count++;
+  }
+  return count;
+}
+
+describe("a Redis that forgets", () => {
+  it("because it was restarted from older data, frees what was used since, in that window", async () => {
+    const quota = counter({ limit: 5 });
+    await admitted(quota, 3);
+    expect(await admitted(quota, 9)).toBe(2);
+    // As it stood after three.
+    await redis.call("BITFIELD", storedKey(quota, NOW), "SET", "u63", 0, 3);
+    expect(await admitted(quota, 9)).toBe(2);
+    expect(await admitted(quota, 9, NOW + quota.windowMs)).toBe(5);
+  });
+
+  it("because a key was evicted, has that client's window begin anew", async () => {
+    const [evicted, kept] = [counter({ limit: 5 }), counter({ limit: 5 })];
+    await admitted(evicted, 9);
+    await admitted(kept, 9);
+    await redis.del(storedKey(evicted, NOW));
+    expect(await admitted(evicted, 9)).toBe(5);
+    expect(await admitted(kept, 9)).toBe(0);
+    expect(await admitted(evicted, 9, NOW + evicted.windowMs)).toBe(5);
+  });
+});
+
+describe.runIf(server.kind === "redis-server")("a Redis that is full", () => {
+  it("refuses rather than forgets, with noeviction", async () => {
+    const quota = counter({ limit: 5 });
+    await admitted(quota, 3);
+    await redis.config("SET", "maxmemory-policy", "noeviction");
+    await redis.config("SET", "maxmemory", "1");
+    await expect(store.decide([[quota]], NOW)).rejects.toMatchObject({ failure: "refused" });
+    await redis.config("SET", "maxmemory", "0");
+    expect(await admitted(quota, 9)).toBe(2);
+  });
+});

@@ -1,0 +1,318 @@
+import { Redis } from "ioredis";
+import { afterAll, beforeEach, describe, expect, it } from "vitest";
+import { startTestRedis } from "../../../../dev/test-redis.ts";
+import { startUpstashRest } from "../../../../dev/upstash-rest.ts";
+import type { Counter } from "../../../../src/engine/fixed-window.ts";
+import type { Clock } from "../../../../src/stores/upstash/script.ts";
+import { upstashStore } from "../../../../src/stores/upstash/upstash-store.ts";
+import { counter } from "../../../suite/counters.ts";
+
+// What the script does to Redis, seen from Redis: on a server of its own, for its figures to be
+// those of this file alone.
+const server = await startTestRedis();
+const rest = await startUpstashRest({ redis: server });
+const redis = new Redis(server.port, server.host);
+
+afterAll(async () => {
+  redis.disconnect();
+  await rest.stop();
+  await server.stop();
+});
+
+beforeEach(async () => {
+  await redis.flushall();
+  await redis.script("FLUSH");
+});
+
+const HOUR = 3_600_000;
+
+function storeWith(clock: Clock) {
+  return upstashStore({ url: rest.url, token: rest.token, clock, timeoutMs: 10_000 });
+}
+
+/** Runs a decision and counts the commands that Redis ran for it, as INFO commandstats has them. */
+async function commandsOf(run: () => Promise<unknown>): Promise<Record<string, number>> {
+  await redis.config("RESETSTAT");
+  await run();
+  const stats = await redis.info("commandstats");
+  const calls = [...stats.matchAll(/cmdstat_(\w+(?:\|\w+)?):calls=(\d+)/g)].map(
+    ([, name, count]) => [name as string, Number(count)] as const,
+  );
+  return Object.fromEntries(calls.filter(([name]) => !/^(info|config\|resetstat)$/.test(name)));
+}
+
+describe.runIf(server.kind === "redis-server")("Redis commands per decision", () => {
+  const opened = { evalsha: 1, bitfield: 1, pexpire: 1 };
+  const within = { evalsha: 1, bitfield: 1 };
+
+  it.each([
+    { clock: "edge", time: {} },
+    { clock: "redis", time: { time: 1 } },
+  ] as const)("are one more for a window's first, by the clock $clock", async ({ clock, time }) => {
+    const store = storeWith(clock);
+    const quota = counter({ limit: 3, windowMs: 3_600_000 });
+    await store.decide([[counter()]]);
+    expect(await commandsOf(() => store.decide([[quota]]))).toEqual({ ...opened, ...time });
+    expect(await commandsOf(() => store.decide([[quota]]))).toEqual({ ...within, ...time });
+    expect(await commandsOf(() => store.decide([[quota]]))).toEqual({ ...within, ...time });
+    // Denied: it looked and charged nothing, at the same price.
+    expect(await commandsOf(() => store.decide([[quota]]))).toEqual({ ...within, ...time });
+  });
+
+  // What each feature adds, by the edge's clock and in a window that is open: docs/cost.md.
+  const rolling = { ceiling: 8, rollsOver: true };
+  const full = { limit: 1 };
+  it.each<[string, Partial<Counter>[], Record<string, number>]>([
+    ["three counters", [{}, {}, {}], { bitfield: 3 }],
+    ["a counter that rolls over", [rolling], { get: 1, set: 1 }],
+    ["one that is only checked", [{ checkOnly: true }], { bitfield_ro: 1 }],
+    ["one that costs nothing", [{ cost: 0 }], { bitfield_ro: 1 }],
+    ["one with a ban", [{ banMs: 60_000 }], { pttl: 1, bitfield: 1 }],
+    ["two shards to choose from", [{ or: counter() }], { bitfield_ro: 2, bitfield: 1 }],
+    ["a denial by the second of two", [{}, full], { bitfield: 3 }],
+    ["a denial by one that rolls over", [{ limit: 1, rollsOver: true }], { get: 1 }],
+  ])("for %s", async (_, fields, expected) => {
+    const store = storeWith("edge");
+    const counters = fields.map((each) => counter({ windowMs: 3_600_000, ...each }));
+    // Twice, for both of two shards to have been opened.
+    await store.decide([counters.map((each) => ({ ...each, checkOnly: false }))]);
+    await store.decide([counters.map((each) => ({ ...each, checkOnly: false }))]);
+    expect(await commandsOf(() => store.decide([counters]))).toEqual({ evalsha: 1, ...expected });
+  });
+
+  it("for who goes over the limit and is banned, and for who is banned already", async () => {
+    const store = storeWith("edge");
+    const banned = counter({ limit: 1, banMs: 60_000, windowMs: 3_600_000 });
+    await store.decide([[banned]]);
+    const over = { evalsha: 1, pttl: 1, bitfield: 1, set: 1 };
+    expect(await commandsOf(() => store.decide([[banned]]))).toEqual(over);
+    const already = { evalsha: 1, pttl: 1, bitfield_ro: 1 };
+    expect(await commandsOf(() => store.decide([[banned]]))).toEqual(already);
+  });
+
+  it("for an adjustment, and for a reset", async () => {
+    const store = storeWith("edge");
+    const quota = counter({ windowMs: 3_600_000, cost: 2 });
+    await store.adjust([quota]);
+    await store.reset([quota]);
+    expect(await commandsOf(() => store.adjust([quota]))).toEqual(opened);
+    expect(await commandsOf(() => store.adjust([quota]))).toEqual(within);
+    expect(await commandsOf(() => store.reset([quota]))).toEqual({ evalsha: 1, del: 1 });
+  });
+});
+
+describe("a flood of made-up keys", () => {
+  it("stores nothing once a rule by address beside it denies", async () => {
+    const store = storeWith("edge");
+    const address = counter({ limit: 3, windowMs: HOUR });
+    for (let made = 0; made < 50; made++) {
+      await store.decide([[counter({ limit: 1000, windowMs: HOUR }), address]]);
+    }
+    // Three made-up keys that were admitted, and the address.
+    expect(await redis.dbsize()).toBe(4);
+  });
+
+  it.runIf(server.kind === "redis-server")("takes about 180 bytes for each key", async () => {
+    const used = async () => Number(/used_memory:(\d+)/.exec(await redis.info("memory"))?.[1]);
+    const before = await used();
+    const keys = 5000;
+    const store = storeWith("edge");
+    for (let made = 0; made < keys; made += 50) {
+      const counters = Array.from({ length: 50 }, () => counter({ limit: 9, windowMs: HOUR }));
+      await store.decide(counters.map((each) => [each]));
+    }
+    expect((await used()) - before).toBeLessThan(keys * 400);
+    expect(await redis.dbsize()).toBe(keys);
+  });
+});
+
+describe.each(["redis", "edge"] as const)("the script by the clock %s", (clock) => {
+  const store = storeWith(clock);
+
+  it("decides two rules with three windows in one REST call", async () => {
+    const counters = [counter(), counter(), counter({ windowMs: 3_600_000 })];
+    await store.decide([counters]);
+    const before = rest.calls();
+    await store.decide([counters]);
+    expect(rest.calls() - before).toBe(1);
+  });
+
+  it("moves no counter when one of three denies", async () => {
+    // Hours, for no window to end between the two decisions.
+    const counters = [{}, {}, { limit: 1 }].map((each) => counter({ windowMs: HOUR, ...each }));
+    await store.decide([counters]);
+    const before = await snapshot();
+    const { groups } = await store.decide([counters]);
+    expect(groups[0]?.admitted).toBe(false);
+    expect(await snapshot()).toEqual(before);
+  });
+
+  it("leaves no key behind for what it denied", async () => {
+    await store.decide([[counter(), counter({ limit: 0 })]]);
+    await store.decide([[counter(), counter({ limit: 2, cost: 3 })]]);
+    expect(await redis.keys("*")).toEqual([]);
+  });
+
+  it("lets every key expire a second after its window, and later requests do not move that", async () => {
+    // A shorter window's key could expire while the test looks at it, on a busy machine.
+    const counters = [10_000, 60_000, 52 * 604_800_000].map((windowMs) => counter({ windowMs }));
+    const { groups } = await store.decide([counters]);
+    for (const [index, { key }] of counters.entries()) {
+      const [stored] = await redis.keys(`${key}:*`);
+      const expiresAt = await redis.pexpiretime(stored as string);
+      const ttl = await redis.pttl(stored as string);
+      const rest = groups[0]?.tallies[index]?.resetMs as number;
+      expect(ttl).toBeGreaterThan(0);
+      expect(ttl).toBeLessThanOrEqual(rest + 1000);
+      await store.decide([[counters[index] as Counter]]);
+      expect(await redis.pexpiretime(stored as string)).toBe(expiresAt);
+    }
+  });
+
+  it("keeps what rolls over until later windows have granted all that is used of it", async () => {
+    const windowMs = 3_600_000;
+    const hourly = counter({ limit: 10, ceiling: 40, cost: 25, rollsOver: true, windowMs });
+    const { groups } = await store.decide([[hourly]]);
+    const reset = groups[0]?.tallies[0]?.resetMs as number;
+    const ttl = await redis.pttl(hourly.key);
+    expect(ttl).toBeLessThanOrEqual(reset + 2 * windowMs + 1000);
+    expect(ttl).toBeGreaterThan(reset + 2 * windowMs);
+  });
+
+  it("keeps counting when Redis has forgotten its scripts, and asks twice only then", async () => {
+    const quota = counter({ limit: 2, windowMs: 3_600_000 });
+    const before = rest.calls();
+    await store.decide([[quota]]);
+    await store.decide([[quota]]);
+    expect(rest.calls() - before).toBe(3);
+    await redis.script("FLUSH");
+    const { groups } = await store.decide([[quota]]);
+    expect(groups[0]).toMatchObject({ admitted: false, tallies: [{ count: 2 }] });
+  });
+});
+
+describe.each(["redis", "edge"] as const)("a key of another type, by the clock %s", (clock) => {
+  const store = storeWith(clock);
+  const hour = 3_600_000;
+  const plain = (fields: Partial<Counter> = {}) => counter({ windowMs: hour, ...fields });
+  const rolling = (fields: Partial<Counter> = {}) =>
+    plain({ limit: 5, ceiling: 20, rollsOver: true, ...fields });
+
+  /** Puts a list where the counter's key is going to be. */
+  async function occupy({ key, rollsOver }: Counter): Promise<void> {
+    const window = Math.floor(Date.now() / hour);
+    await redis.rpush(rollsOver ? key : `${key}:${window}`, "something else");
+    if (!rollsOver) await redis.rpush(`${key}:${window + 1}`, "something else");
+  }
+
+  const kinds = { plain, rolling };
+  const cases = (["plain", "rolling"] as const).flatMap((first) =>
+    (["plain", "rolling"] as const).flatMap((second) =>
+      [false, true].map((isOpen) => ({ first, second, isOpen })),
+    ),
+  );
+
+  it.each(cases)(
+    "leaves nothing charged: $first, then $second of another type; opened: $isOpen",
+    async ({ first, second, isOpen }) => {
+      const [charged, foreign] = [kinds[first]({ cost: 2 }), kinds[second]()];
+      if (isOpen) await store.decide([[charged]]);
+      await occupy(foreign);
+      const before = await snapshot();
+      const refused = { failure: "refused", message: expect.stringContaining("WRONGTYPE") };
+      await expect(store.decide([[charged, foreign]])).rejects.toMatchObject(refused);
+      expect(await snapshot(), "one group").toEqual(before);
+      await expect(store.decide([[charged], [foreign]])).rejects.toMatchObject(refused);
+      expect(await snapshot(), "two groups").toEqual(before);
+      for (const cost of [3, -1, -9]) {
+        const adjusted = [charged, foreign].map((each) => ({ ...each, cost }));
+        await expect(store.adjust(adjusted)).rejects.toMatchObject(refused);
+        expect(await snapshot(), `an adjustment by ${cost}`).toEqual(before);
+      }
+    },
+  );
+
+  it("leaves nothing charged, nor a client banned, where another group was denied", async () => {
+    const [charged, full, foreign] = [plain(), plain({ limit: 0, banMs: 60_000 }), plain()];
+    await occupy(foreign);
+    const before = await snapshot();
+    await expect(store.decide([[charged], [plain(), full], [foreign]])).rejects.toThrow();
+    expect(await snapshot()).toEqual(before);
+  });
+
+  it("leaves a block uncharged, and one of two shards", async () => {
+    const [block, shard, foreign] = [
+      plain({ limit: 800, block: 50 }),
+      plain({ or: plain() }),
+      plain(),
+    ];
+    await occupy(foreign);
+    const before = await snapshot();
+    await expect(store.decide([[block, shard, foreign]])).rejects.toThrow();
+    expect(await snapshot()).toEqual(before);
+  });
+
+  it("cannot be given back to, which no decision fails for", async () => {
+    const [charged, foreign] = [plain(), plain()];
+    await occupy(foreign);
+    const window = Math.floor(Date.now() / hour);
+    const unused = [{ counter: foreign, quota: 1, window }];
+    const { groups } = await store.decide([[charged]], undefined, unused);
+    expect(groups).toMatchObject([{ admitted: true, tallies: [{ count: 1 }] }]);
+  });
+
+  it.each(["plain", "rolling"] as const)(
+    "leaves a shadow group undecided, %s, and the others decided",
+    async (kind) => {
+      const shadow = true;
+      const [charged, after, foreign] = [plain(), plain({ shadow }), kinds[kind]({ shadow })];
+      const beside = plain({ shadow });
+      await occupy(foreign);
+      for (const count of [1, 2]) {
+        const { groups } = await store.decide([[charged], [beside, foreign], [after]]);
+        expect(groups).toMatchObject([
+          { admitted: true, tallies: [{ count }] },
+          { later: expect.any(Promise) },
+          { admitted: true, tallies: [{ count }] },
+        ]);
+        await expect(groups[1]?.later).rejects.toMatchObject({ failure: "refused" });
+      }
+      const [read] = (await store.decide([[{ ...beside, cost: 0 }]])).groups;
+      expect(read?.tallies[0]?.count).toBe(0);
+    },
+  );
+});
+
+describe("a stored key", () => {
+  it("is the counter's, and the number of the window: 28333335 for 1700000100", async () => {
+    const alice = counter({ key: "weir:search:1m:alice" });
+    await storeWith("edge").decide([[alice]], 1_700_000_100_000);
+    expect(await redis.keys("*")).toEqual(["weir:search:1m:alice:28333335"]);
+  });
+
+  it("holds the count as an unsigned 63-bit field", async () => {
+    const alice = counter({ key: "weir:search:1m:alice", cost: 3 });
+    await storeWith("edge").decide([[alice]], 1_700_000_100_000);
+    const key = "weir:search:1m:alice:28333335";
+    expect(await redis.call("BITFIELD", key, "GET", "u63", "0")).toEqual([3]);
+  });
+
+  it("has its window from Redis's own clock, unless the edge's is asked for", async () => {
+    const alice = counter({ key: "weir:search:1m:alice" });
+    const { now } = await storeWith("redis").decide([[alice]], 1_700_000_100_000);
+    const [seconds] = await redis.time();
+    expect(Math.abs(now / 1000 - Number(seconds))).toBeLessThan(60);
+    expect(await redis.keys("*")).toEqual([`weir:search:1m:alice:${Math.floor(now / 60_000)}`]);
+  });
+});
+
+/** Every key with its value and the moment it expires. */
+async function snapshot(): Promise<Record<string, string>> {
+  const keys = (await redis.keys("*")).sort();
+  const entries = keys.map(async (key) => {
+    const isText = (await redis.type(key)) === "string";
+    const value = isText ? (await redis.getBuffer(key))?.toString("hex") : "a list";
+    return [key, `${value} until ${await redis.pexpiretime(key)}`];
+  });
+  return Object.fromEntries(await Promise.all(entries));
+}

@@ -1,0 +1,230 @@
+import { env } from "cloudflare:workers";
+import { describe, expect, it } from "vitest";
+import { readSettings } from "../../../src/config/bindings.ts";
+import { type ConfigInput, defineConfig } from "../../../src/config/index.ts";
+
+const upstash = {
+  UPSTASH_REDIS_REST_URL: "https://a.upstash.io",
+  UPSTASH_REDIS_REST_TOKEN: "token",
+};
+const objects = { COUNTERS: env.COUNTERS };
+
+function settings(options: Omit<ConfigInput, "rules">, bindings: Record<string, unknown>) {
+  return readSettings(defineConfig({ rules: [], ...options }), bindings);
+}
+
+describe("the store", () => {
+  it("is Upstash when its URL is set", () => {
+    expect(settings({}, { ...upstash, ...objects }).store).toEqual({
+      kind: "upstash",
+      url: "https://a.upstash.io",
+      token: "token",
+    });
+  });
+
+  it.each([undefined, "", "  "])("is the Durable Object when that URL is %j", (url) => {
+    const { store } = settings({}, { ...objects, UPSTASH_REDIS_REST_URL: url });
+    expect(store).toEqual({ kind: "durable-object", namespace: env.COUNTERS });
+  });
+
+  it("is what the configuration says, whatever is set", () => {
+    expect(settings({ store: "memory" }, { ...upstash }).store).toEqual({ kind: "memory" });
+    expect(settings({ store: "durable-object" }, { ...upstash, ...objects }).store.kind).toBe(
+      "durable-object",
+    );
+  });
+
+  it.each<[string, Omit<ConfigInput, "rules">, Record<string, unknown>]>([
+    ["UPSTASH_REDIS_REST_URL is not set", { store: "upstash" }, objects],
+    ["UPSTASH_REDIS_REST_TOKEN is not set", {}, { UPSTASH_REDIS_REST_URL: "https://a" }],
+    ["UPSTASH_REDIS_REST_URL is not", {}, { ...upstash, UPSTASH_REDIS_REST_URL: "redis://a" }],
+    ["UPSTASH_REDIS_REST_TOKEN has", {}, { ...upstash, UPSTASH_REDIS_REST_TOKEN: "a\nb" }],
+    ["bound as COUNTERS", {}, {}],
+    ["bound as COUNTERS", {}, { COUNTERS: "text" }],
+  ])("is misconfigured: %s", (fault, options, bindings) => {
+    const { store } = settings(options, bindings);
+    expect(store).toMatchObject({ kind: "misconfigured", fault: expect.stringContaining(fault) });
+    expect(JSON.stringify(store)).not.toMatch(/redis:\/\/a|a\\nb/);
+  });
+});
+
+describe("a token without its URL", () => {
+  const { UPSTASH_REDIS_REST_TOKEN } = upstash;
+
+  it("is a fault, and the counters stay in Durable Objects", () => {
+    const { store, faults } = settings({}, { UPSTASH_REDIS_REST_TOKEN, ...objects });
+    expect(store).toEqual({ kind: "durable-object", namespace: env.COUNTERS });
+    expect(faults).toEqual([
+      "UPSTASH_REDIS_REST_URL is not set, though UPSTASH_REDIS_REST_TOKEN is: Redis is not used, and Durable Objects count",
+    ]);
+  });
+
+  it("is none where the configuration chooses another store, or there is no token", () => {
+    const token = { UPSTASH_REDIS_REST_TOKEN, ...objects };
+    expect(settings({ store: "durable-object" }, token).faults).toEqual([]);
+    expect(settings({ store: "memory" }, token).faults).toEqual([]);
+    expect(settings({}, { ...objects, UPSTASH_REDIS_REST_TOKEN: " " }).faults).toEqual([]);
+    expect(settings({}, { ...upstash, ...objects }).faults).toEqual([]);
+    // The missing URL is the fault of the store itself.
+    expect(settings({ store: "upstash" }, token).faults).toEqual([]);
+  });
+});
+
+describe("the secrets", () => {
+  const exempt = (secret: string) => ({ headers: { "x-internal": { secret } } });
+  const rule = (name: string, secret: string) => ({
+    name,
+    limit: 1,
+    window: 1,
+    exempt: exempt(secret),
+  });
+  const config = defineConfig({
+    rules: [rule("a", "INTERNAL"), rule("b", "INTERNAL"), rule("c", "PROBE")],
+    jwt: { secret: "JWT" },
+  });
+
+  it("are those that the configuration names, and no others", () => {
+    const bindings = { INTERNAL: "i", PROBE: "p\n", JWT: "j", OTHER: "o" };
+    const { secrets, faults } = readSettings(config, bindings);
+    expect([...secrets]).toEqual([
+      ["INTERNAL", "i"],
+      ["PROBE", "p"],
+      ["JWT", "j"],
+    ]);
+    expect(faults).toEqual([]);
+  });
+
+  it("are faults when they are not set, each told once", () => {
+    const { secrets, faults } = readSettings(config, { PROBE: " ", JWT: 5 });
+    expect(secrets.size).toBe(0);
+    expect(faults).toEqual([
+      "INTERNAL is not set: nobody is exempt by it from the rule a",
+      "PROBE is not set: nobody is exempt by it from the rule c",
+      "JWT is not set: no token is verified, and no claim counts",
+    ]);
+  });
+
+  it.each([
+    "hunter2LiteralSecretOf32Characters0",
+    "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP",
+    "_x9",
+    "jwt_key",
+  ])("whose name may be a secret itself are faults that show its first characters: %s", (text) => {
+    const given = defineConfig({ rules: [rule("a", text)], jwt: { secret: text } });
+    const { faults } = readSettings(given, {});
+    expect(faults).toEqual([
+      `${text.slice(0, 3)}… is not set (write the secret's name there, not the secret): no token is verified, and no claim counts`,
+    ]);
+    expect([...readSettings(given, { [text]: "value" }).secrets]).toEqual([[text, "value"]]);
+  });
+
+  it("are none where none is named", () => {
+    const options = { jwt: { jwks: "https://issuer.example.com/jwks.json" } };
+    expect(settings(options, { JWT: "j" })).toMatchObject({ secrets: new Map(), faults: [] });
+  });
+});
+
+describe("the key secret", () => {
+  const secret = "0123456789abcdef0123456789abcdef";
+
+  it.each([undefined, ""])("is none when it is %j", (given) => {
+    const read = settings({ store: "memory" }, { WEIR_KEY_SECRET: given });
+    expect(read).not.toHaveProperty("keySecret");
+    expect(read.store.kind).toBe("memory");
+  });
+
+  it("is one of 32 characters and more", () => {
+    expect(settings({}, { ...objects, WEIR_KEY_SECRET: secret })).toMatchObject({
+      keySecret: secret,
+      store: { kind: "durable-object" },
+    });
+  });
+
+  it.each([
+    "  ",
+    "\n",
+    " ".repeat(40),
+    `${secret.slice(1)} `,
+    "too-short",
+    secret.slice(1),
+    5,
+    { get: () => secret },
+  ])("that is %j lets nothing be decided, and is told without being shown", (given) => {
+    const read = settings({ store: "memory" }, { WEIR_KEY_SECRET: given });
+    expect(read).not.toHaveProperty("keySecret");
+    expect(read.store).toMatchObject({
+      kind: "misconfigured",
+      fault: expect.stringContaining("WEIR_KEY_SECRET is not a text of at least 32 characters"),
+    });
+    expect(JSON.stringify(read.store)).not.toContain(secret.slice(1));
+  });
+});
+
+describe("the origin", () => {
+  const url = (text: string) => settings({}, { ORIGIN_URL: text }).origin;
+
+  it("is the zone's own when nothing says otherwise", () => {
+    expect(settings({}, {}).origin).toEqual({ kind: "pass-through" });
+    expect(url("")).toEqual({ kind: "pass-through" });
+  });
+
+  it.each([
+    ["https://origin.example.com", "https://origin.example.com"],
+    ["https://origin.example.com/", "https://origin.example.com"],
+    ["http://Origin.example.com:8080/base/", "http://origin.example.com:8080/base"],
+  ])("is ORIGIN_URL %s", (text, base) => {
+    expect(url(text)).toEqual({ kind: "url", base });
+  });
+
+  it("is ORIGIN_URL in place of the configuration's url", () => {
+    const origin = { url: "https://live.example.com" };
+    expect(settings({ origin }, {}).origin).toMatchObject({ base: "https://live.example.com" });
+    expect(settings({ origin }, { ORIGIN_URL: "http://localhost:3000" }).origin).toMatchObject({
+      base: "http://localhost:3000",
+    });
+  });
+
+  it("is a service binding", () => {
+    const service = { fetch: async () => new Response() };
+    expect(settings({ origin: { binding: "API" } }, { API: service }).origin).toEqual({
+      kind: "binding",
+      service,
+    });
+  });
+
+  it.each([
+    ["origin.example.com", {}],
+    ["ftp://origin.example.com", {}],
+    ["https://user:secret@origin.example.com", {}],
+    ["https://origin.example.com/?a=b", {}],
+  ])("is misconfigured by ORIGIN_URL %s", (text) => {
+    expect(url(text)).toMatchObject({
+      kind: "misconfigured",
+      fault: expect.stringMatching(/^ORIGIN_URL is not an absolute http or https URL/),
+    });
+    expect(JSON.stringify(url(text))).not.toContain("secret");
+  });
+
+  it("is misconfigured by a binding that is not there", () => {
+    expect(settings({ origin: { binding: "API" } }, {}).origin).toMatchObject({
+      kind: "misconfigured",
+      fault: "no service is bound as API: add it to wrangler.toml",
+    });
+  });
+});
+
+describe("the floor", () => {
+  const floor = { binding: "FLOOR" };
+  const limiter = { limit: async () => ({ success: true }) };
+
+  it("is the limiter that is bound, if the configuration names it", () => {
+    expect(settings({ floor }, { FLOOR: limiter })).toMatchObject({ floor: limiter, faults: [] });
+    expect(settings({}, { FLOOR: limiter }).floor).toBeUndefined();
+  });
+
+  it.each([undefined, "text", {}])("that is bound as %j is none, and is told", (FLOOR) => {
+    const { floor: found, faults } = settings({ floor }, { FLOOR });
+    expect(found).toBeUndefined();
+    expect(faults).toEqual([expect.stringContaining("no rate limiter is bound as FLOOR")]);
+  });
+});

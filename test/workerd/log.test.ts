@@ -1,0 +1,98 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import page from "../../docs/responses.md?raw";
+import { undecided } from "../../src/limiter/limiter.ts";
+import * as report from "../../src/log.ts";
+import { STORE_FAILURES, StoreError } from "../../src/stores/store-error.ts";
+
+/** The first cells of a table in docs/responses.md, by the head of its first column. */
+function firstCells(head: string): string[] {
+  const [, table = ""] = page.split(`| ${head} |`);
+  const rows = table.split("\n\n")[0]?.split("\n").slice(2).filter(Boolean) ?? [];
+  return rows.map((row) => /^\| `((?:[^`])*)` \|/.exec(row)?.[1] ?? row);
+}
+
+/** A documented line with its alternatives, as a pattern for a line that is logged. */
+function patternOf(line: string): RegExp {
+  const parts = line.replaceAll("\\|", "|").split("…");
+  const alternatives = parts.map((part) =>
+    part.replace(/[{}]/g, "\\$&").replace(/"[^"]*"(\|"[^"]*")+/g, (choice) => `(${choice})`),
+  );
+  return new RegExp(`^${alternatives.join('"[^"]*"')}$`);
+}
+
+let lines: string[];
+let now = 0;
+
+beforeEach(() => {
+  // Lines that come once in ten seconds are let through by a clock that leaps.
+  vi.spyOn(Date, "now").mockImplementation(() => (now += 10_000));
+  lines = [];
+  for (const level of ["log", "error"] as const) {
+    vi.spyOn(console, level).mockImplementation((line) => void lines.push(line));
+  }
+});
+
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+const failures = [
+  ...STORE_FAILURES.map((failure) => new StoreError(failure, "some detail")),
+  new TypeError("a bug"),
+];
+
+/** Each of the functions that log, with all that it may be given. */
+const calls: Record<keyof typeof report, () => void> = {
+  COUNTED_HERE: () => {},
+  reportUndecided() {
+    for (const failure of failures) {
+      report.reportUndecided(undecided(failure, []));
+      report.reportUndecided({ ...undecided(failure, []), open: false });
+      report.reportUndecided(undecided(failure, []), report.COUNTED_HERE);
+    }
+  },
+  reportBreaker() {
+    for (const scope of ["store", "object"] as const) {
+      report.reportBreaker("open", scope);
+      report.reportBreaker("closed", scope);
+    }
+  },
+  reportShadow() {
+    const quota = { policy: "trial" } as Parameters<typeof report.reportShadow>[0][number];
+    report.reportShadow([quota]);
+    for (const failure of failures) {
+      const { cause, detail } = undecided(failure, []);
+      report.reportShadow([{ policy: "trial", cause, detail }]);
+    }
+  },
+  reportMisconfigured: () => report.reportMisconfigured("no binding COUNTERS"),
+};
+
+describe("the log's table in docs/responses.md", () => {
+  it("is tried with every function that logs", () => {
+    expect(Object.keys(calls).sort()).toEqual(Object.keys(report).sort());
+  });
+
+  it("has every line that is logged, and none besides", () => {
+    for (const call of Object.values(calls)) call();
+    const patterns = firstCells("line").map(patternOf);
+    expect(patterns.length).toBeGreaterThan(0);
+    const unknown = lines.filter((line) => !patterns.some((pattern) => pattern.test(line)));
+    expect(unknown).toEqual([]);
+    const unused = patterns.filter((pattern) => !lines.some((line) => pattern.test(line)));
+    expect(unused).toEqual([]);
+  });
+
+  it("has every value that a field may have, and none besides", () => {
+    for (const call of Object.values(calls)) call();
+    const logged = lines.map((line) => JSON.parse(line) as Record<string, unknown>);
+    const valuesOf = (field: string) =>
+      [...new Set(logged.map((line) => line[field]).filter((value) => value !== undefined))].sort();
+    expect(valuesOf("cause")).toEqual(firstCells("`cause`").sort());
+    const [undecidedLine = ""] = firstCells("line");
+    const requests = /"requests":(.*)\}/
+      .exec(undecidedLine.replaceAll("\\|", "|"))?.[1]
+      ?.split("|");
+    expect(valuesOf("requests")).toEqual(requests?.map((each) => JSON.parse(each)).sort());
+  });
+});

@@ -1,0 +1,247 @@
+import { describe, expect, it } from "vitest";
+import { defineConfig } from "../../../src/config/index.ts";
+import type { Rule } from "../../../src/config/rule.ts";
+import { type CanonicalRequest, canonicalRequest } from "../../../src/request/canonical-request.ts";
+import { identityOf } from "../../../src/request/identity.ts";
+import { type GivenKey, givenIdentity } from "../../../src/request/limit-key.ts";
+import { createMatcher } from "../../../src/request/matcher.ts";
+
+interface Sent {
+  readonly url?: string;
+  readonly method?: string;
+  readonly headers?: Record<string, string>;
+  readonly cf?: object;
+  readonly routes?: string[] | undefined;
+}
+
+function configWith(key: string | string[], paths = ["/users/:id"]) {
+  return defineConfig({
+    jwt: { secret: "JWT_SECRET" },
+    rules: [{ name: "r", key, match: { paths }, limit: 5, window: "1m" }],
+  });
+}
+
+function given(key: string | string[], values: GivenKey | undefined) {
+  const config = configWith(key);
+  return givenIdentity(config.rules[0] as Rule, values, config);
+}
+
+/** Who the gateway counts a request by. */
+function counted(key: string | string[]): Promise<string> {
+  const config = configWith(key);
+  const cf = { country: "NL", asn: 13335, botManagement: { ja4: "t13d" } };
+  const request = new Request("https://Api.Example.com./Users/Ann?tenant=acme", {
+    method: "HEAD",
+    headers: {
+      "cf-connecting-ip": "2001:db8:0:0:1::1",
+      "x-api-key": " abc ",
+      authorization: "bEARER   t",
+      cookie: "sid=s1; other=o",
+    },
+    cf: cf as never,
+  });
+  const canonical = canonicalRequest(request, false) as CanonicalRequest;
+  const [match] = createMatcher(config.rules, false)(canonical);
+  return identityOf(config.rules[0]?.key ?? [], {
+    request: canonical,
+    path: match?.path ?? canonical.path,
+    params: match?.params ?? {},
+    ipv6Prefix: config.ipv6Prefix,
+    claims: async () => ({ sub: "user-1" }),
+    custom: async () => "gold",
+  });
+}
+
+describe("a given key", () => {
+  it.each<[string | string[], GivenKey]>([
+    ["ip", "2001:db8::1:0:0:1"],
+    ["ip", "2001:db8:0:0:9::9"],
+    ["header:x-api-key", "abc"],
+    ["header:x-api-key", " abc "],
+    ["header:authorization", "Bearer t"],
+    ["header:authorization", "bearer  t"],
+    ["cookie:sid", " s1 "],
+    ["header:x-api-key | ip", { "header:x-api-key": "abc" }],
+    ["header:x-api-key | ip", { "header:X-Api-Key": "abc" }],
+    ["header:x-other | header:x-api-key", { "header:x-api-key": "abc" }],
+    ["header:x-other | ip", { ip: "2001:db8::2" }],
+    ["header:x-other", { ip: "2001:db8::2" }],
+    ["jwt:none | cookie:sid", { "cookie:sid": "s1" }],
+    [
+      ["query:tenant", "header:x-other"],
+      ["acme", { ip: "2001:db8::2" }],
+    ],
+    [["query:tenant"], [{ "query:tenant": "acme" }]],
+    ["header:X-API-Key", "abc"],
+    ["cookie:sid", "s1"],
+    ["query:tenant", "acme"],
+    ["param:id", "Ann"],
+    ["jwt:sub", "user-1"],
+    ["custom:plan", "gold"],
+    ["host", "API.example.com."],
+    ["path", "/users//ann/"],
+    ["method", "head"],
+    ["country", "NL"],
+    ["asn", "13335"],
+    ["ja4", "t13d"],
+    ["global", "global"],
+    [
+      ["query:tenant", "header:x-api-key | ip"],
+      ["acme", { "header:x-api-key": "abc" }],
+    ],
+  ])("for %j is the client that the gateway counts", async (key, values) => {
+    expect(await given(key, values)).toBe(await counted(key));
+  });
+
+  it("left out is one counter for all, that of a rule for everyone", async () => {
+    expect(await given("header:x-api-key", undefined)).toBe(await counted("global"));
+  });
+
+  it("of two values is not one of another division", async () => {
+    const key = ["query:a", "query:b"];
+    expect(await given(key, ["x1", "y"])).not.toBe(await given(key, ["x", "1y"]));
+  });
+
+  /** The gateway's identity for a request, by a rule whose paths are `/users/:id` unless others are given. */
+  async function countedFor(key: string, sent: Sent) {
+    const config = configWith(key, sent.routes);
+    const {
+      url = "https://api.example.com/users/ann",
+      method = "GET",
+      headers = {},
+      cf = {},
+    } = sent;
+    const request = new Request(url, {
+      method,
+      headers: { "cf-connecting-ip": "203.0.113.7", ...headers },
+      cf: cf as never,
+    });
+    const canonical = canonicalRequest(request, false) as CanonicalRequest;
+    const [match] = createMatcher(config.rules, false)(canonical);
+    return identityOf(config.rules[0]?.key ?? [], {
+      request: canonical,
+      path: match?.path,
+      params: match?.params ?? {},
+      ipv6Prefix: config.ipv6Prefix,
+      claims: async () => undefined,
+      custom: async () => undefined,
+    });
+  }
+
+  const at = (url: string, routes?: string[]): Sent => ({
+    url: `https://api.example.com${url}`,
+    ...(routes && { routes }),
+  });
+  const sent = (name: string, value: string): Sent => ({ headers: { [name]: value } });
+
+  it.each<[key: string, value: string, Sent]>([
+    ["header:x", "é", sent("x", "é")],
+    ["header:x", "a b", sent("x", "a b")],
+    ["header:user-agent", "A (b, c)", sent("user-agent", "A (b, c)")],
+    ["header:authorization", "abc", sent("authorization", "Bearer abc")],
+    ["header:authorization", "Basic dTpw", sent("authorization", "Basic dTpw")],
+    ["cookie:sid", "v1,user-1", sent("cookie", "sid=v1%2Cuser-1")],
+    ["cookie:sid", "a;b", sent("cookie", "sid=a%3Bb")],
+    ["query:q", "a b", at("/users/x?q=a%20b")],
+    ["query:q", "%41", at("/users/x?q=%2541")],
+    ["path", "/Users/Ann", at("/Users/Ann")],
+    ["path", "/users/josé", at("/users/jos%C3%A9")],
+    ["path", "/users/a%20b", at("/users/a%20b")],
+    ["path", "/users/a%2fb", at("/users/a%2fb")],
+    ["path", "/users/../users/x", at("/users/../users/x")],
+    ["param:id", "Alice", at("/users/Alice")],
+    ["param:id", "50%", at("/users/50%25")],
+    ["param:id", "a b", at("/users/a%20b")],
+    ["param:id", "a+b", at("/users/a+b")],
+    ["param:id", "josé", at("/users/jos%C3%A9")],
+    ["param:id", "İ", at("/users/İ")],
+    ["param:id", "ﬁ", at("/users/ﬁ")],
+    ["param:id", "7", at("/v1/7/x", ["/v1/:id{[0-9]+}/x"])],
+    ["param:id", "a/b", at("/files/a/b", ["/files/:id{.+}"])],
+    ["param:id", "x", at("/a/9/b/x", ["/a/:other{[0-9]}/*/:id"])],
+    ["param:id", "a;b", at("/users/a%3Bb")],
+    ["param:id", "a/b", at("/users/a%2Fb")],
+    ["param:id", "100%25", at("/users/100%2525")],
+    ["host", "API.example.com", {}],
+    ["host", "api.example.com:8080", { url: "https://api.example.com:8080/users/x" }],
+    ["host", "bücher.de", { url: "https://bücher.de/users/x" }],
+    ["method", "head", { method: "HEAD" }],
+    ["method", "post", { method: "POST" }],
+    ["country", "de", { cf: { country: "DE" } }],
+    ["asn", "AS13335", { cf: { asn: 13335 } }],
+    ["asn", "013335", { cf: { asn: 13335 } }],
+    ["global", "global", {}],
+  ])("for %s that is %j is counted as the request that carries it", async (key, value, request) => {
+    const config = configWith(key, request.routes);
+    const identity = await givenIdentity(config.rules[0] as Rule, value, config);
+    expect(identity).toBe(await countedFor(key, request));
+    // The address stands in where a request carries no value.
+    expect(identity).not.toBe(await countedFor("ip", request));
+  });
+
+  it.each<[key: string, value: string, needs: string, routes?: string[]]>([
+    ["header:x", "a,b", "a text without commas"],
+    ["header:x", "a\nb", "a text without commas"],
+    ["header:authorization", "a,b", "one credential"],
+    ["header:authorization", "a b c", "one credential"],
+    ["header:authorization", "Basic a_b", "one credential"],
+    ["cookie:sid", "\ud800", "Unicode"],
+    ["path", "users/ann", "a path"],
+    ["path", "https://a/users/ann", "a path"],
+    ["path", "/users/ann?x=1", "a path"],
+    ["path", "/users/ann#x", "a path"],
+    ["path", "/a%2fb", "a path"],
+    ["path", "//x/login", "a path"],
+    ["param:id", "what?", "in one way"],
+    ["param:id", "c#", "in one way"],
+    ["param:id", "❤️", "in one way"],
+    ["param:id", "..", "in one way"],
+    ["param:id", "x", "in one way", ["/v1/:id{[0-9]+}"]],
+    ["host", "https://api.example.com", "a host name"],
+    ["host", "a/b", "a host name"],
+    ["host", "u@a", "a host name"],
+    ["method", "GET /", "a method"],
+    ["country", "Germany", "two letters"],
+    ["asn", "Cloudflare", "a number"],
+    ["asn", "0", "a number"],
+    ["global", "user1", "global"],
+  ])(
+    "for %s that is %j is refused, as no request is counted by it",
+    async (key, value, needs, routes) => {
+      const config = configWith(key, routes);
+      const refused = givenIdentity(config.rules[0] as Rule, value, config);
+      await expect(refused).rejects.toThrow(TypeError);
+      await expect(refused).rejects.toThrow(needs);
+      await expect(refused).rejects.not.toThrow(value.length > 4 ? value : "\0");
+    },
+  );
+
+  it.each<[string | string[], unknown, string]>([
+    ["ip", "user-1", 'The key for the rule "r" needs an IP address as ip.'],
+    [
+      "header:x-api-key",
+      "",
+      'The key for the rule "r" needs a text that is not empty as header:x-api-key.',
+    ],
+    ["global", null, 'The key for the rule "r" is a text, for global.'],
+    [["query:a", "ip"], "x", 'The key for the rule "r" is a list of 2 texts, for query:a, ip.'],
+    [["query:a", "ip"], ["x", 4], 'The key for the rule "r" is a text, for ip.'],
+    [["query:a", "ip"], ["x", "4"], 'The key for the rule "r" needs an IP address as ip.'],
+    ...["abc", null, 5, {}, [], { ip: "1.2.3.4", "header:a": "b" }, { "cookie:a": "b" }].map(
+      (value): [string, unknown, string] => [
+        "header:a | ip",
+        Array.isArray(value) ? [value] : value,
+        'The key for the rule "r" names one of { "header:a": "…" }, { ip: "…" }.',
+      ],
+    ),
+    ["header:a", JSON.parse('{"__proto__": "b"}'), "names one of"],
+    ["header:a", new Map([["header:a", "b"]]), "is a text, for header:a."],
+    ["header:a", { "header:a": { ip: "1.2.3.4" } }, "is a text, for header:a."],
+    ["header:a", { ip: "user-1" }, "needs an IP address as ip."],
+    ["header:a", "x".repeat(8193), "a text of up to 8192 characters as header:a."],
+  ])("for %j that is %j is refused", async (key, values, message) => {
+    const refused = given(key, values as GivenKey);
+    await expect(refused).rejects.toThrow(TypeError);
+    await expect(refused).rejects.toThrow(message);
+  });
+});

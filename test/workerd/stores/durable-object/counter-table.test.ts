@@ -1,0 +1,121 @@
+import { runInDurableObject } from "cloudflare:test";
+import { env } from "cloudflare:workers";
+import { describe, expect, it } from "vitest";
+import { type Counter, decideGroup } from "../../../../src/engine/fixed-window.ts";
+import { Rows } from "../../../../src/stores/durable-object/counter-table.ts";
+import { counter } from "../../../suite/counters.ts";
+
+const HOUR = 3_600_000;
+const NOW = Math.ceil(Date.now() / HOUR) * HOUR;
+
+/** Decides in an object's storage, and gives the rows that SQLite says it wrote for each decision. */
+function rowsWrittenBy(...decisions: Counter[][]): Promise<number[]> {
+  return rowsWritten(true, decisions);
+}
+
+function rowsWritten(hasTable: boolean, decisions: Counter[][]): Promise<number[]> {
+  const stub = env.COUNTERS.getByName(crypto.randomUUID());
+  return runInDurableObject(stub, async (_, { storage }) => {
+    let cursors: SqlStorageCursor<Record<string, SqlStorageValue>>[] = [];
+    const sql = {
+      exec: (query: string, ...bindings: SqlStorageValue[]) => {
+        const cursor = storage.sql.exec(query, ...bindings);
+        cursors.push(cursor);
+        return cursor;
+      },
+    };
+    const setAlarm = (time: number) => storage.setAlarm(time);
+    const rows = new Rows({ sql, setAlarm } as unknown as DurableObjectStorage, undefined);
+    const any = { window: 0, count: 1, expiresAt: NOW + HOUR };
+    if (hasTable) rows.write(new Map([["any", any]]), NOW);
+    return decisions.map((counters) => {
+      cursors = [];
+      const { writes } = decideGroup(counters, NOW, (key) => rows.read(key, NOW));
+      rows.write(writes, NOW);
+      return cursors.reduce((sum, { rowsWritten }) => sum + rowsWritten, 0);
+    });
+  });
+}
+
+describe("alarms of a Durable Object", () => {
+  /** Requests at these times of minutes past, with the alarms in their turn. @returns when they rang */
+  function alarmsOf(minutes: readonly number[]): Promise<number[]> {
+    const stub = env.COUNTERS.getByName(crypto.randomUUID());
+    const [minute, day] = [counter({ limit: 99 }), counter({ limit: 9999, windowMs: 24 * HOUR })];
+    return runInDurableObject(stub, async (_, { storage }) => {
+      const rang: number[] = [];
+      let alarmAt = Number.POSITIVE_INFINITY;
+      const rows = new Rows(
+        {
+          sql: storage.sql,
+          setAlarm: (time: number) => {
+            alarmAt = time;
+          },
+          deleteAll: async () => {
+            storage.sql.exec("DROP TABLE rows");
+          },
+        } as unknown as DurableObjectStorage,
+        undefined,
+      );
+      const start = Math.ceil(NOW / (24 * HOUR)) * 24 * HOUR;
+      const until = async (time: number) => {
+        while (alarmAt <= time) {
+          const now = alarmAt;
+          alarmAt = Number.POSITIVE_INFINITY;
+          rang.push((now - start) / 60_000);
+          await rows.clean(now);
+          const left = storage.sql
+            .exec("SELECT 1 FROM sqlite_master WHERE name = 'rows'")
+            .toArray();
+          expect(alarmAt < Number.POSITIVE_INFINITY, "an alarm while there are rows").toBe(
+            left.length > 0,
+          );
+        }
+      };
+      for (const past of minutes) {
+        const now = start + past * 60_000;
+        await until(now);
+        rows.write(decideGroup([day, minute], now, (key) => rows.read(key, now)).writes, now);
+      }
+      await until(Number.MAX_SAFE_INTEGER);
+      return rang;
+    });
+  }
+
+  it("are at most one an hour while requests come, and two for a single one", async () => {
+    const second = 1 / 60;
+    expect(await alarmsOf([0])).toEqual([1 + second, 24 * 60 + second]);
+    const busy = await alarmsOf(Array.from({ length: 24 * 60 }, (_, minute) => minute));
+    expect(busy.length).toBeLessThanOrEqual(26);
+  });
+
+  it("remove an ended minute within an hour, and a lone day when it has ended", async () => {
+    expect(await alarmsOf([0, 300])).toEqual([1 + 1 / 60, 360, 24 * 60 + 1 / 60]);
+  });
+});
+
+describe("rows written by a Durable Object", () => {
+  it("are one for an admitted request, and none for a denied one", async () => {
+    const quota = counter({ limit: 3, windowMs: HOUR });
+    expect(await rowsWrittenBy([quota], [quota], [quota], [quota])).toEqual([1, 1, 1, 0]);
+  });
+
+  it("are two more for the table, with an object's first one", async () => {
+    const quota = counter({ limit: 3, windowMs: HOUR });
+    expect(await rowsWritten(false, [[{ ...quota, cost: 9 }], [quota], [quota]])).toEqual([
+      0, 3, 1,
+    ]);
+  });
+
+  it("are one for each counter", async () => {
+    const [minute, hour] = [counter(), counter({ windowMs: HOUR })];
+    expect(await rowsWrittenBy([minute, hour], [minute, hour])).toEqual([2, 2]);
+  });
+
+  it("are one for a counter that rolls over, and one for a ban", async () => {
+    const rolling = counter({ limit: 1, ceiling: 2, rollsOver: true });
+    expect(await rowsWrittenBy([rolling], [rolling], [rolling])).toEqual([1, 1, 0]);
+    const banned = counter({ limit: 1, banMs: HOUR });
+    expect(await rowsWrittenBy([banned], [banned], [banned])).toEqual([1, 1, 0]);
+  });
+});

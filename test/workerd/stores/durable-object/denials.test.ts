@@ -1,0 +1,260 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import type { Counter } from "../../../../src/engine/fixed-window.ts";
+import { durableObjectStore } from "../../../../src/stores/durable-object/durable-object-store.ts";
+import { counter } from "../../../suite/counters.ts";
+import { type Namespace, passTime, useVirtualTime, wait, withObjects } from "./objects-in-one.ts";
+
+const TIMEOUT_MS = 1000;
+const DAY = 24 * 3_600_000;
+
+beforeEach(useVirtualTime);
+
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+type Method = "decide" | "hold" | "settle" | "adjust";
+type Meet = (method: Method, name: string, call: number) => Promise<void> | void;
+
+/** A store over objects in which each call first meets what it may, and the calls that were made. */
+function inStore<Result>(
+  meet: Meet,
+  task: (store: ReturnType<typeof durableObjectStore>, calls: Method[]) => Promise<Result>,
+): Promise<Result> {
+  return withObjects((objects) => {
+    const calls: Method[] = [];
+    const getByName = (name: string) => {
+      const object = objects.getByName(name);
+      const method =
+        (which: Method) =>
+        async (...args: never[]) => {
+          const number = calls.push(which);
+          await meet(which, name, number);
+          return (object[which] as (...args: never[]) => unknown).apply(object, args);
+        };
+      const [decide, hold] = [method("decide"), method("hold")];
+      return { decide, hold, settle: method("settle"), adjust: method("adjust") };
+    };
+    const store = durableObjectStore({
+      namespace: { getByName } as unknown as Namespace,
+      prefix: "denials",
+      timeoutMs: TIMEOUT_MS,
+      background: () => {},
+    });
+    return passTime(10, task(store, calls));
+  });
+}
+
+/** Counters in objects that are asked in this order. */
+function inOrder(...fields: Partial<Counter>[]): Counter[] {
+  return fields.map((each, index) =>
+    counter({ windowMs: DAY, identity: `${index}${crypto.randomUUID()}`, ...each }),
+  );
+}
+
+describe("a denial by one of several objects", () => {
+  const faults: [string, () => Promise<void>][] = [
+    ["fails", () => Promise.reject(new Error("Network connection lost."))],
+    ["never answers", () => new Promise(() => {})],
+    ["is late", () => wait(2 * TIMEOUT_MS)],
+  ];
+
+  it.each(faults)("stays one when a look at another object %s", async (_, fault) => {
+    const [full, roomy] = inOrder({ limit: 0 }, {}) as [Counter, Counter];
+    const meet: Meet = (_method, name) => (name.endsWith(roomy.identity) ? fault() : undefined);
+    await inStore(meet, async (store) => {
+      const startedAt = Date.now();
+      const { groups } = await store.decide([[roomy, full]]);
+      expect(groups).toMatchObject([{ admitted: false, tallies: [undefined, { count: 0 }] }]);
+      expect(Date.now() - startedAt).toBeLessThanOrEqual(TIMEOUT_MS / 4 + 10);
+    });
+  });
+
+  it.each(faults)(
+    "stays one when what another one holds cannot be given back: it %s",
+    async (_, fault) => {
+      const [roomy, full] = inOrder({}, { limit: 0 }) as [Counter, Counter];
+      const meet: Meet = (method) => (method === "settle" ? fault() : undefined);
+      await inStore(meet, async (store) => {
+        const startedAt = Date.now();
+        const { groups } = await store.decide([[roomy, full]]);
+        expect(groups).toMatchObject([{ admitted: false, tallies: [{ count: 0 }, { count: 0 }] }]);
+        expect(Date.now() - startedAt).toBeLessThanOrEqual(TIMEOUT_MS / 4 + 10);
+      });
+    },
+  );
+
+  it("comes well within the deadline beside holds that nobody settles", async () => {
+    const quotas = inOrder({ limit: 1 }, { limit: 1 }, { limit: 1 });
+    const meet: Meet = (method) => (method === "settle" ? new Promise(() => {}) : undefined);
+    await inStore(meet, async (store) => {
+      await store.decide([quotas]);
+      const startedAt = Date.now();
+      const verdicts = await Promise.all(
+        Array.from({ length: 20 }, () => store.decide([[quotas[0] as Counter]])),
+      );
+      for (const { groups } of verdicts) expect(groups[0]?.admitted).toBe(false);
+      expect(Date.now() - startedAt).toBeLessThanOrEqual(TIMEOUT_MS / 4 + 10);
+    });
+  });
+
+  it("asks no further object for a caller that has given up, and gives back what is late", async () => {
+    const quotas = inOrder({}, {}, {});
+    const meet: Meet = (method, _name, call) =>
+      method === "hold" && call === 1 ? wait(2 * TIMEOUT_MS) : undefined;
+    await inStore(meet, async (store, calls) => {
+      await expect(store.decide([quotas])).rejects.toMatchObject({ failure: "late" });
+      await wait(3 * TIMEOUT_MS);
+      expect(calls).toEqual(["hold", "settle"]);
+      const looks = await store.decide(quotas.map((each) => [{ ...each, cost: 0 }]));
+      expect(looks.groups.map(({ tallies }) => tallies[0]?.count)).toEqual([0, 0, 0]);
+    });
+  });
+});
+
+it("settles the holds of objects that name them themselves, as older ones do in a deploy", async () => {
+  const [roomy, full] = inOrder({}, { limit: 0 }) as [Counter, Counter];
+  await withObjects(async (objects) => {
+    const getByName = (name: string) => {
+      const object = objects.getByName(name);
+      return {
+        decide: object.decide.bind(object),
+        settle: object.settle.bind(object),
+        hold: (counters: Counter[], now: number, patienceMs: number) =>
+          object.hold(counters, now, patienceMs),
+      };
+    };
+    const store = durableObjectStore({
+      namespace: { getByName } as unknown as Namespace,
+      prefix: "denials",
+      timeoutMs: TIMEOUT_MS,
+      background: () => {},
+    });
+    await store.decide([[roomy, full]]);
+    const { groups } = await store.decide([[{ ...roomy, cost: 0 }]]);
+    expect(groups[0]?.tallies[0]?.count).toBe(0);
+  });
+});
+
+describe("two shards in objects", () => {
+  const shardsOf = (...limits: number[]) => inOrder(...limits.map((limit) => ({ limit })));
+  const either = ([one, or]: Counter[]) => ({ ...(one as Counter), or: or as Counter });
+
+  it("admit all that both have in a burst, and no more", async () => {
+    const pair = either(shardsOf(10, 10));
+    await inStore(
+      () => {},
+      async (store) => {
+        const burst = (count: number) =>
+          Promise.all(Array.from({ length: count }, () => store.decide([[pair]])));
+        const first = await burst(20);
+        expect(first.filter(({ groups }) => groups[0]?.admitted)).toHaveLength(20);
+        const second = await burst(40);
+        expect(second.filter(({ groups }) => groups[0]?.admitted)).toHaveLength(0);
+        expect(second[0]?.groups).toMatchObject([{ tallies: [{ count: 10 }] }]);
+      },
+    );
+  });
+
+  it("take one call for an admitted request, and two for a denied one", async () => {
+    const pair = either(shardsOf(2, 1));
+    await inStore(
+      () => {},
+      async (store, calls) => {
+        const callsFor = async () => {
+          const before = calls.length;
+          const { groups } = await store.decide([[pair]]);
+          return [groups[0]?.admitted, calls.length - before];
+        };
+        expect(await callsFor()).toEqual([true, 1]);
+        // Two are left, one in each: now either may be asked.
+        expect(await callsFor()).toEqual([true, 1]);
+        expect(await callsFor()).toEqual([true, 1]);
+        expect(await callsFor()).toEqual([false, 2]);
+      },
+    );
+  });
+
+  it("fill up alike, by what this isolate has seen of them", async () => {
+    const shards = shardsOf(...Array.from({ length: 10 }, () => 100));
+    await inStore(
+      () => {},
+      async (store) => {
+        for (let request = 0; request < 700; request++) {
+          const one = Math.floor(Math.random() * 10);
+          const or = (one + 1 + Math.floor(Math.random() * 9)) % 10;
+          await store.decide([[either([shards[one] as Counter, shards[or] as Counter])]]);
+        }
+        const looks = await store.decide(shards.map((each) => [{ ...each, cost: 0 }]));
+        const counts = looks.groups.map(({ tallies }) => tallies[0]?.count as number);
+        expect(Math.max(...counts) - Math.min(...counts)).toBeLessThan(15);
+      },
+    );
+  });
+
+  it("are tried both in a group with other objects, which is charged as a whole or not at all", async () => {
+    const [global] = inOrder({ limit: 15, identity: "z" }) as [Counter];
+    const pair = either(shardsOf(10, 10));
+    await inStore(
+      () => {},
+      async (store) => {
+        const verdicts = await Promise.all(
+          Array.from({ length: 40 }, () => store.decide([[global, pair]])),
+        );
+        const admitted = verdicts.filter(({ groups }) => groups[0]?.admitted);
+        expect(admitted).toHaveLength(15);
+        const [one, other, all] = [pair, pair.or, global].map(
+          ({ or: _, ...each }: Counter) => each,
+        );
+        const looks = await store.decide(
+          [one, other, all].map((each) => [{ ...(each as Counter), cost: 0 }]),
+        );
+        const [a = 0, b = 0, c] = looks.groups.map(({ tallies }) => tallies[0]?.count);
+        expect([a + b, c]).toEqual([15, 15]);
+      },
+    );
+  });
+
+  it("hold a rule's windows together, and apart where one has room only in one of them", async () => {
+    const [one, other] = ["a", "b"].map((shard) => `${shard}${crypto.randomUUID()}`);
+    const windows = [60_000, DAY].map((windowMs) =>
+      either([
+        counter({ identity: one as string, windowMs, limit: 4 }),
+        counter({ identity: other as string, windowMs, limit: 4 }),
+      ]),
+    );
+    await inStore(
+      () => {},
+      async (store, calls) => {
+        expect((await store.decide([windows])).groups[0]?.admitted).toBe(true);
+        expect(calls).toEqual(["decide"]);
+        const [minute, day] = windows as [Counter, Counter];
+        const { or: _, ...minuteInOne } = minute;
+        await store.adjust([{ ...minuteInOne, cost: 4 }]);
+        await store.adjust([{ ...(day.or as Counter), cost: 4 }]);
+        // The minute has room in the second shard only, the day in the first one only.
+        expect((await store.decide([windows])).groups[0]?.admitted).toBe(true);
+        calls.length = 0;
+        await store.adjust([{ ...(minute.or as Counter), cost: 4 }]);
+        const { groups } = await store.decide([windows]);
+        expect(groups[0]).toMatchObject({ admitted: false });
+        expect(calls.length).toBeLessThanOrEqual(8);
+      },
+    );
+  });
+
+  it("deny when one has no room and the other one fails, and nothing is learnt of that", async () => {
+    const [one, or] = shardsOf(2, 0) as [Counter, Counter];
+    const pair = either([one, or]);
+    const meet: Meet = (_method, name) => {
+      if (name.endsWith(or.identity)) throw new Error("Network connection lost.");
+    };
+    await inStore(meet, async (store) => {
+      expect((await store.decide([[pair]])).groups[0]?.admitted).toBe(true);
+      const full = { ...pair, cost: 2, or: { ...or, cost: 2 } };
+      expect((await store.decide([[full]])).groups).toEqual([
+        { admitted: false, isRemembered: true, tallies: [expect.objectContaining({ count: 1 })] },
+      ]);
+    });
+  });
+});

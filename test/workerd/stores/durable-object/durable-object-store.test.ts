@@ -1,0 +1,306 @@
+import {
+  abortAllDurableObjects,
+  evictDurableObject,
+  reset,
+  runDurableObjectAlarm,
+  runInDurableObject,
+} from "cloudflare:test";
+import { env } from "cloudflare:workers";
+import { afterEach, describe, expect, it, vi } from "vitest";
+import type { Counter } from "../../../../src/engine/fixed-window.ts";
+import type { CounterObject } from "../../../../src/stores/durable-object/counter-object.ts";
+import { durableObjectStore } from "../../../../src/stores/durable-object/durable-object-store.ts";
+import { counter } from "../../../suite/counters.ts";
+import { DAY, HOUR, MINUTE } from "../../../suite/driver.ts";
+import { storeSuite } from "../../../suite/store-suite.ts";
+
+const store = durableObjectStore({ namespace: env.COUNTERS, prefix: "test", timeoutMs: 10_000 });
+
+storeSuite("Durable Objects", () => store);
+
+function objectOf({ identity }: Counter) {
+  return env.COUNTERS.getByName(`test:${identity}`);
+}
+
+describe("a counter object", () => {
+  afterEach(async () => {
+    vi.useRealTimers();
+    await reset();
+  });
+
+  function rowsOf(stub: DurableObjectStub<CounterObject>) {
+    return runInDurableObject(stub, (_, { storage: { sql } }) => {
+      const tables = sql.exec("SELECT 1 FROM sqlite_master WHERE name = 'rows'").toArray();
+      if (tables.length === 0) return [];
+      return sql.exec("SELECT key, window, count, expires_at FROM rows").toArray();
+    });
+  }
+
+  it("keeps counting after eviction", async () => {
+    const login = counter({ limit: 3 });
+    await store.decide([[login]]);
+    await store.decide([[login]]);
+    await evictDurableObject(objectOf(login));
+    expect((await store.decide([[login]])).groups[0]?.tallies[0]?.count).toBe(3);
+    expect((await store.decide([[login]])).groups[0]?.admitted).toBe(false);
+  });
+
+  it("decides by its own clock, which is also what the verdict says", async () => {
+    vi.useFakeTimers({ toFake: ["Date"], now: 1_700_000_100_000 });
+    const verdict = await store.decide([[counter()]]);
+    expect(verdict.now).toBe(1_700_000_100_000);
+    expect(verdict.groups[0]?.tallies[0]?.resetMs).toBe(60_000);
+  });
+
+  it("stores a row for each open window, to be kept until a second past its end", async () => {
+    const now = Math.ceil(Date.now() / 60_000) * 60_000;
+    const minute = counter({ key: "weir:login:1m:someone" });
+    await store.decide([[minute]], now);
+    await store.decide([[minute]], now + 30_000);
+    expect(await rowsOf(objectOf(minute))).toEqual([
+      {
+        key: `${minute.key}:${now / 60_000}`,
+        window: now / 60_000,
+        count: 2,
+        expires_at: now + 61_000,
+      },
+    ]);
+  });
+
+  it("writes nothing for a denied request", async () => {
+    const [first, second] = [counter({ limit: 0 }), counter()];
+    await store.decide([[first, { ...second, identity: first.identity }]]);
+    expect(await rowsOf(objectOf(first))).toEqual([]);
+  });
+
+  it("drops a counter's ended windows when it opens the next", async () => {
+    const now = Math.ceil(Date.now() / 60_000) * 60_000;
+    const minute = counter();
+    for (let window = 0; window < 5; window++) {
+      await store.decide([[minute]], now + window * 60_000 + 5_000);
+    }
+    expect((await rowsOf(objectOf(minute))).map(({ window }) => window)).toEqual([
+      now / 60_000 + 4,
+    ]);
+  });
+
+  it("empties itself by alarm when all windows have ended", async () => {
+    // The beginning of an hour, for the minute to end before it.
+    vi.useFakeTimers({ toFake: ["Date"], now: Math.ceil(Date.now() / 3_600_000) * 3_600_000 });
+    const minute = counter();
+    const hour = counter({ identity: minute.identity, windowMs: 3_600_000 });
+    await store.decide([[minute, hour]]);
+    const stub = objectOf(minute);
+    const alarmAt = () => runInDurableObject(stub, (_, { storage }) => storage.getAlarm());
+
+    vi.setSystemTime((await alarmAt()) as number);
+    expect(await runDurableObjectAlarm(stub)).toBe(true);
+    expect(await rowsOf(stub)).toMatchObject([{ key: expect.stringContaining(hour.key) }]);
+
+    vi.setSystemTime((await alarmAt()) as number);
+    expect(await runDurableObjectAlarm(stub)).toBe(true);
+    const tables = await runInDurableObject(stub, (_, { storage }) =>
+      storage.sql.exec("SELECT name FROM sqlite_master WHERE name = 'rows'").toArray(),
+    );
+    expect(tables).toEqual([]);
+    expect(await alarmAt()).toBeNull();
+  });
+
+  it("counts again after it has emptied itself", async () => {
+    const minute = counter();
+    const { now, groups } = await store.decide([[minute]]);
+    const endsAt = now + (groups[0]?.tallies[0]?.resetMs as number);
+    vi.useFakeTimers({ toFake: ["Date"], now: endsAt + 1000 });
+    expect(await runDurableObjectAlarm(objectOf(minute))).toBe(true);
+    expect((await store.decide([[minute]])).groups[0]?.tallies[0]?.count).toBe(1);
+    expect(await rowsOf(objectOf(minute))).toHaveLength(1);
+  });
+});
+
+describe("the storage of an object", () => {
+  afterEach(reset);
+
+  /** The tables in an object, and when its alarm rings. */
+  function storedIn(quota: Counter) {
+    return runInDurableObject(objectOf(quota), async (_, { storage }) => ({
+      tables: storage.sql.exec("SELECT name FROM sqlite_master").toArray(),
+      alarmAt: await storage.getAlarm(),
+    }));
+  }
+
+  /** Full, and asked before all others. */
+  const first = counter({ limit: 0, identity: "!" });
+
+  const looks: [string, (quota: Counter) => Promise<unknown>][] = [
+    ["a look at a newcomer", (quota) => store.decide([[{ ...quota, checkOnly: true }]])],
+    ["a look at its value", (quota) => store.decide([[{ ...quota, cost: 0, checkOnly: true }]])],
+    ["a denied newcomer", (quota) => store.decide([[{ ...quota, cost: 6 }]])],
+    ["a request that costs nothing", (quota) => store.decide([[{ ...quota, cost: 0 }]])],
+    ["a reset", (quota) => store.reset([{ ...quota, banMs: 60_000 }])],
+    ["a refund", (quota) => store.adjust([{ ...quota, cost: -1 }])],
+    [
+      "quota that is given back",
+      (quota) =>
+        store.decide([[{ ...quota, cost: 0 }]], undefined, [
+          { counter: quota, quota: 1, window: Math.floor(Date.now() / 60_000) },
+        ]),
+    ],
+    ["a denial by an object before it", (quota) => store.decide([[quota, first]])],
+    [
+      "a settlement of what is not known",
+      (quota) => objectOf(quota).settle(crypto.randomUUID(), false),
+    ],
+    ["a late alarm", (quota) => runInDurableObject(objectOf(quota), (object) => object.alarm())],
+  ];
+
+  it.each(looks)("is not used by %s", async (_, look) => {
+    const quota = counter();
+    await look(quota);
+    expect(await storedIn(quota)).toEqual({ tables: [], alarmAt: null });
+  });
+
+  it.each<[string, Partial<Counter>]>([
+    ["a charge", {}],
+    ["a denial that brings a ban", { limit: 0, banMs: 60_000 }],
+    ["a reservation", { rollsOver: true, cost: 9, ceiling: 9 }],
+  ])("has an alarm to be emptied by, after %s", async (_, fields) => {
+    const quota = counter(fields);
+    await store.decide([[quota]]);
+    const { alarmAt } = await storedIn(quota);
+    expect(alarmAt).toBeGreaterThan(Date.now());
+  });
+
+  it("is emptied of an ended minute beside a day, in whichever order they are stored", async () => {
+    vi.useFakeTimers({ toFake: ["Date"], now: Math.ceil(Date.now() / DAY) * DAY });
+    const day = counter({ windowMs: DAY });
+    const minute = counter({ identity: day.identity });
+    const rowsLeft = async () => {
+      const { groups } = await store.decide([[{ ...day, cost: 0 }]]);
+      expect(groups[0]?.tallies[0]?.count).toBeGreaterThan(0);
+      return runInDurableObject(
+        objectOf(day),
+        (_, { storage }) => storage.sql.exec("SELECT key FROM rows").toArray().length,
+      );
+    };
+    for (const group of [
+      [day, minute],
+      [minute, day],
+    ]) {
+      await store.decide([group]);
+      expect(await rowsLeft()).toBe(2);
+      const { alarmAt } = await storedIn(day);
+      expect((alarmAt as number) - Date.now()).toBeLessThanOrEqual(HOUR + MINUTE + 1000);
+      vi.setSystemTime(alarmAt as number);
+      await runDurableObjectAlarm(objectOf(day));
+      expect(await rowsLeft()).toBe(1);
+      // Hours later, when the alarm waits for the end of the day.
+      vi.setSystemTime(Date.now() + 5 * HOUR);
+    }
+    vi.useRealTimers();
+  });
+});
+
+describe("calls of objects", () => {
+  /** The methods that a decision calls, of whichever objects. */
+  async function callsOf(...counters: Counter[]): Promise<string[]> {
+    const calls: string[] = [];
+    const namespace = {
+      getByName(name: string) {
+        const stub = env.COUNTERS.getByName(name);
+        const spied =
+          (method: "decide" | "hold" | "settle") =>
+          (...args: never[]) => {
+            calls.push(method);
+            return (stub[method] as (...args: never[]) => Promise<unknown>)(...args);
+          };
+        return { decide: spied("decide"), hold: spied("hold"), settle: spied("settle") };
+      },
+    } as unknown as DurableObjectNamespace<CounterObject>;
+    await durableObjectStore({ namespace, prefix: "test", timeoutMs: 10_000 }).decide([counters]);
+    return calls;
+  }
+
+  it("are one for rules with one key, admitted or denied", async () => {
+    const { identity } = counter();
+    expect(await callsOf(counter({ identity }), counter({ identity }))).toEqual(["decide"]);
+    expect(await callsOf(counter({ identity, limit: 0 }))).toEqual(["decide"]);
+  });
+
+  it("are two and a settlement for rules with two keys", async () => {
+    expect(await callsOf(counter(), counter())).toEqual(["hold", "decide", "settle"]);
+  });
+
+  it("are one for one of two shards, and two when neither has room", async () => {
+    expect(await callsOf({ ...counter(), or: counter() })).toEqual(["decide"]);
+    const full = { ...counter({ limit: 0 }), or: counter({ limit: 0 }) };
+    expect(await callsOf(full)).toEqual(["decide", "decide"]);
+  });
+});
+
+describe("a hold", () => {
+  const patience = 10_000;
+  const now = Math.ceil(Date.now() / 60_000) * 60_000;
+  const open = async (quota: Counter) => {
+    const object = objectOf(quota);
+    const { hold } = await object.hold([quota], now, patience);
+    return { object, hold: hold as string };
+  };
+
+  it("lets another decision wait, and admits it when the quota is given back", async () => {
+    const quota = counter({ limit: 1 });
+    const { object, hold } = await open(quota);
+    const other = object.decide([[quota]], now, patience);
+    await object.settle(hold, false);
+    expect((await other)[0]).toMatchObject({ admitted: true, tallies: [{ count: 1 }] });
+  });
+
+  it("lets another decision wait, and denies it when the quota is kept", async () => {
+    const quota = counter({ limit: 1 });
+    const { object, hold } = await open(quota);
+    const other = object.decide([[quota]], now, patience);
+    await object.settle(hold, true);
+    expect((await other)[0]).toMatchObject({ admitted: false, tallies: [{ count: 1 }] });
+  });
+
+  it("is not waited for when giving it back would not make room", async () => {
+    const quota = counter({ limit: 2 });
+    const { object } = await open(quota);
+    const [verdict] = await object.decide([[{ ...quota, cost: 3 }]], now, patience);
+    expect(verdict).toMatchObject({ admitted: false, tallies: [{ count: 1 }] });
+  });
+
+  it("is not waited for longer than the one who asks has patience", async () => {
+    const quota = counter({ limit: 1 });
+    const { object } = await open(quota);
+    expect((await object.decide([[quota]], now, 5))[0]).toMatchObject({ admitted: false });
+  });
+
+  it("gives nothing back of what a reset has already removed", async () => {
+    const quota = counter({ limit: 2 });
+    const { object, hold } = await open(quota);
+    await object.reset([quota], now);
+    await object.decide([[quota]], now, patience);
+    await object.settle(hold, false);
+    const [look] = await object.decide([[{ ...quota, cost: 0 }]], now, patience);
+    expect(look?.tallies[0]?.count).toBe(1);
+  });
+
+  it("gives back once, however often it is settled", async () => {
+    const quota = counter({ limit: 2 });
+    const { object, hold } = await open(quota);
+    await object.decide([[quota]], now, patience);
+    await object.settle(hold, false);
+    await object.settle(hold, false);
+    const [look] = await object.decide([[{ ...quota, cost: 0 }]], now, patience);
+    expect(look?.tallies[0]?.count).toBe(1);
+  });
+
+  it("stays charged when the object breaks down before it is settled", async () => {
+    const quota = counter({ limit: 1 });
+    const { hold } = await open(quota);
+    await abortAllDurableObjects();
+    const object = objectOf(quota);
+    await object.settle(hold, false);
+    expect((await object.decide([[quota]], now, patience))[0]).toMatchObject({ admitted: false });
+  });
+});

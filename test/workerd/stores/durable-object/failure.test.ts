@@ -1,0 +1,37 @@
+import { describe, expect, it } from "vitest";
+import { durableObjectStore } from "../../../../src/stores/durable-object/durable-object-store.ts";
+import { counter } from "../../../suite/counters.ts";
+
+/** A store whose objects answer every call with an error. */
+function storeThatFails(error: unknown) {
+  const fail = () => Promise.reject(error);
+  const stub = { decide: fail, adjust: fail, reset: fail, hold: fail, giveBack: fail };
+  const namespace = { getByName: () => stub } as unknown as Parameters<
+    typeof durableObjectStore
+  >[0]["namespace"];
+  return durableObjectStore({ namespace, prefix: "test", timeoutMs: 100 });
+}
+
+const someone = counter();
+
+describe("a Durable Object that fails", () => {
+  it.each<[string, unknown, object]>([
+    [
+      "breaks",
+      new Error("secret"),
+      { failure: "unreachable", message: "a Durable Object did not answer" },
+    ],
+    [
+      "is overloaded",
+      Object.assign(new Error("Durable Object is overloaded."), { overloaded: true }),
+      { failure: "refused", message: "a Durable Object is overloaded" },
+    ],
+    ["throws nothing", undefined, { failure: "unreachable" }],
+  ])("and %s is told as that, and never by its own words", async (_, error, expected) => {
+    const store = storeThatFails(error);
+    await expect(store.decide([[someone]])).rejects.toMatchObject(expected);
+    await expect(store.decide([[someone, counter()]])).rejects.toMatchObject(expected);
+    await expect(store.adjust([someone])).rejects.toMatchObject(expected);
+    await expect(store.reset([someone])).rejects.toMatchObject(expected);
+  });
+});

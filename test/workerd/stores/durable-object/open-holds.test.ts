@@ -1,0 +1,232 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import type { Counter } from "../../../../src/engine/fixed-window.ts";
+import type { CounterObject } from "../../../../src/stores/durable-object/counter-object.ts";
+import { counter } from "../../../suite/counters.ts";
+import { useVirtualTime, withObjects } from "./objects-in-one.ts";
+
+const PATIENCE_MS = 250;
+
+beforeEach(useVirtualTime);
+
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+/** One object, whose calls are decided as they come. */
+function inObject(task: (calls: ReturnType<typeof callsOf>) => Promise<void>): Promise<void> {
+  return withObjects((objects) => task(callsOf(objects.getByName("one") as never)));
+}
+
+function callsOf(object: CounterObject) {
+  const day = 24 * 3_600_000;
+  return {
+    object,
+    quotaOf: (fields: Partial<Counter>) => counter({ windowMs: day, ...fields }),
+    hold: (quota: Counter, id?: string) => object.hold([quota], undefined, PATIENCE_MS, id),
+    decide: async (quota: Counter, id?: string) => {
+      const [verdict] = await object.decide([[quota]], undefined, PATIENCE_MS, [], id);
+      return verdict;
+    },
+    usedOf: async (quota: Counter) => {
+      const [look] = await object.decide([[{ ...quota, cost: 0 }]], undefined, 0);
+      return look?.tallies[0]?.count;
+    },
+  };
+}
+
+/** What a call came to, once it has: undefined while it waits. */
+function resultOf<Result>(call: Promise<Result>): { value?: Result } {
+  const result: { value?: Result } = {};
+  call.then((value) => {
+    result.value = value;
+  });
+  return result;
+}
+
+const pass = (ms: number) => vi.advanceTimersByTimeAsync(ms);
+
+describe("a hold that outlasts its window", () => {
+  it("gives nothing back to a counter that rolls over: the grant has made up for it", () =>
+    inObject(async ({ object, hold, decide }) => {
+      const quota = counter({ windowMs: 60_000, limit: 20, ceiling: 40, rollsOver: true });
+      const ids = [];
+      for (let held = 0; held < 15; held++) ids.push((await hold(quota)).hold as string);
+      await pass(60_000);
+      let admitted = 0;
+      const take = async (requests: number) => {
+        for (let request = 0; request < requests; request++) {
+          if ((await decide(quota))?.admitted) admitted++;
+        }
+      };
+      await take(15);
+      for (const id of ids) object.settle(id, false);
+      await take(60);
+      expect(admitted).toBe(40);
+    }));
+});
+
+describe("calls that wait for a hold", () => {
+  it("are both admitted when it gives back enough for both", () =>
+    inObject(async ({ object, quotaOf, hold, decide }) => {
+      const quota = quotaOf({ limit: 2 });
+      const { hold: id } = await hold({ ...quota, cost: 2 });
+      const both = Promise.all([decide(quota), decide(quota)]);
+      object.settle(id as string, false);
+      expect((await both).map((each) => each?.admitted)).toEqual([true, true]);
+    }));
+
+  it("are admitted one after the other, where the first one gives back as well", () =>
+    inObject(async ({ object, quotaOf, hold, decide }) => {
+      const quota = quotaOf({ limit: 1 });
+      const { hold: id } = await hold(quota);
+      const [first, second] = [hold(quota), resultOf(decide(quota))];
+      object.settle(id as string, false);
+      object.settle((await first).hold as string, false);
+      await pass(0);
+      expect(second.value).toMatchObject({ admitted: true, tallies: [{ count: 1 }] });
+    }));
+
+  it("are admitted though others before them ask for more than there is", () =>
+    inObject(async ({ object, quotaOf, hold, decide }) => {
+      const quota = quotaOf({ limit: 3 });
+      const ids = [await hold(quota), await hold(quota), await hold(quota)].map(({ hold }) => hold);
+      const large = resultOf(decide({ ...quota, cost: 3 }));
+      const small = resultOf(decide(quota));
+      object.settle(ids[0] as string, false);
+      await pass(0);
+      expect(small.value).toMatchObject({ admitted: true });
+      object.settle(ids[1] as string, true);
+      await pass(0);
+      expect(large.value).toMatchObject({ admitted: false });
+    }));
+
+  it("are denied as soon as it is kept", () =>
+    inObject(async ({ object, quotaOf, hold, decide }) => {
+      const quota = quotaOf({ limit: 1 });
+      const { hold: id } = await hold(quota);
+      const calls = Array.from({ length: 9 }, () => resultOf(decide(quota)));
+      object.settle(id as string, true);
+      await pass(0);
+      for (const { value } of calls) {
+        expect(value).toMatchObject({ admitted: false });
+        expect(value).not.toHaveProperty("isRemembered");
+      }
+    }));
+
+  it("have one timer each, and leave none behind: 120 calls for 120 holds", () =>
+    inObject(async ({ object, quotaOf, hold, decide, usedOf }) => {
+      const quota = quotaOf({ limit: 120 });
+      const holds = await Promise.all(Array.from({ length: 120 }, () => hold(quota)));
+      const calls = Array.from({ length: 120 }, () => resultOf(decide(quota)));
+      await pass(0);
+      for (const [index, { hold: id }] of holds.entries()) {
+        object.settle(id as string, index % 3 === 0);
+        await pass(0);
+        expect(vi.getTimerCount()).toBeLessThanOrEqual(120);
+      }
+      const admitted = calls.filter(({ value }) => value?.admitted);
+      const denied = calls.filter(({ value }) => value?.admitted === false);
+      expect([admitted.length, denied.length]).toEqual([80, 40]);
+      expect(await usedOf(quota)).toBe(120);
+      expect(vi.getTimerCount()).toBe(0);
+    }));
+
+  it("decide about twice for each return, however many wait", () =>
+    inObject(async ({ object, quotaOf, hold, decide }) => {
+      const quota = quotaOf({ limit: 50 });
+      const holds = await Promise.all(Array.from({ length: 50 }, () => hold(quota)));
+      const calls = Array.from({ length: 200 }, () => resultOf(decide(quota)));
+      await pass(0);
+      const hasRoom = vi.spyOn(Math, "floor");
+      for (const { hold: id } of holds.slice(0, 49)) object.settle(id as string, false);
+      await pass(0);
+      // Each decision computes its window a few times, and each wake-up decides once.
+      const perReturn = hasRoom.mock.calls.length / 49;
+      hasRoom.mockRestore();
+      expect(perReturn).toBeLessThan(60);
+      expect(calls.filter(({ value }) => value?.admitted)).toHaveLength(49);
+      await pass(PATIENCE_MS);
+      expect(calls.every(({ value }) => value)).toBe(true);
+    }));
+});
+
+describe("a hold that nobody settles", () => {
+  it("is waited for as long as a call has patience, which is then denied", () =>
+    inObject(async ({ quotaOf, hold, decide }) => {
+      const quota = quotaOf({ limit: 1 });
+      await hold(quota);
+      const call = resultOf(decide(quota));
+      await pass(PATIENCE_MS - 1);
+      expect(call.value).toBeUndefined();
+      await pass(1);
+      // Nor is that remembered by an isolate, for the quota may yet be given back.
+      const denial = { admitted: false, isRemembered: true, tallies: [{ count: 1 }] };
+      expect(call.value).toMatchObject(denial);
+    }));
+
+  it("is waited for by nobody once it is older than that", () =>
+    inObject(async ({ quotaOf, hold, decide }) => {
+      const quota = quotaOf({ limit: 1 });
+      await hold(quota);
+      await pass(PATIENCE_MS);
+      const call = resultOf(decide(quota));
+      await pass(0);
+      expect(call.value).toMatchObject({ admitted: false });
+    }));
+
+  it("gives back when it is settled late, and stays charged when it never is", () =>
+    inObject(async ({ object, quotaOf, hold, decide, usedOf }) => {
+      const quota = quotaOf({ limit: 2 });
+      const [{ hold: id }] = [await hold(quota), await hold(quota)];
+      await pass(25_000);
+      object.settle(id as string, false);
+      expect((await decide(quota))?.admitted).toBe(true);
+      expect((await decide(quota))?.admitted).toBe(false);
+      expect(await usedOf(quota)).toBe(2);
+    }));
+
+  it("has nobody banned for quota that may yet be given back", () =>
+    inObject(async ({ object, quotaOf, hold, decide }) => {
+      const quota = quotaOf({ limit: 1, banMs: 60_000 });
+      const { hold: id } = await hold(quota);
+      await pass(PATIENCE_MS);
+      expect(await decide(quota)).toMatchObject({ admitted: false, tallies: [{ banMs: 0 }] });
+      object.settle(id as string, true);
+      expect(await decide(quota)).toMatchObject({ admitted: false, tallies: [{ banMs: 60_000 }] });
+    }));
+});
+
+describe("a charge that was given up", () => {
+  it("is not made when its call comes late", () =>
+    inObject(async ({ object, quotaOf, hold, decide, usedOf }) => {
+      const quota = quotaOf({ limit: 5 });
+      object.settle("first", false);
+      object.settle("second", false);
+      expect(await hold(quota, "first")).toMatchObject({ admitted: false });
+      expect(await decide(quota, "second")).toMatchObject({ admitted: false });
+      expect(await usedOf(quota)).toBe(0);
+    }));
+
+  it("is not made by a call that still waits", () =>
+    inObject(async ({ object, quotaOf, hold, usedOf }) => {
+      const quota = quotaOf({ limit: 1 });
+      const { hold: id } = await hold(quota);
+      const waiting = hold(quota, "waiting");
+      object.settle("waiting", false);
+      object.settle(id as string, false);
+      expect(await waiting).toMatchObject({ admitted: false });
+      expect(await usedOf(quota)).toBe(0);
+    }));
+
+  it("is given back once, all of its block, by the object that decided", () =>
+    inObject(async ({ object, quotaOf, decide, usedOf }) => {
+      const quota = quotaOf({ limit: 800 });
+      await decide(quota);
+      expect(await decide({ ...quota, block: 50 }, "last")).toMatchObject({
+        tallies: [{ count: 51, charged: 50 }],
+      });
+      object.settle("last", false);
+      object.settle("last", false);
+      expect(await usedOf(quota)).toBe(1);
+    }));
+});

@@ -1,0 +1,223 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import type { Counter } from "../../../../src/engine/fixed-window.ts";
+import { withDeadline } from "../../../../src/stores/deadline.ts";
+import { durableObjectStore } from "../../../../src/stores/durable-object/durable-object-store.ts";
+import type { Store } from "../../../../src/stores/store.ts";
+import { counter } from "../../../suite/counters.ts";
+import { type Namespace, passTime, useVirtualTime, wait, withObjects } from "./objects-in-one.ts";
+
+// A decision over two objects, with a fault before or after each call takes effect: what is enumerated
+// here are all places at which the decision can be interrupted, alone and in twos. The objects are real
+// ones over one object's storage, in which every counter has its own key, and time is virtual.
+
+const KINDS = ["throws", "is late", "never returns", "loses its client"] as const;
+
+interface Fault {
+  readonly call: number;
+  readonly side: "before" | "after";
+  readonly kind: (typeof KINDS)[number];
+}
+
+/** Calls of objects that a decision makes, and those that settle it. */
+const CALLS = [0, 1, 2, 3];
+
+const SINGLE: Fault[][] = CALLS.flatMap((call) =>
+  (["before", "after"] as const).flatMap((side) => KINDS.map((kind) => [{ call, side, kind }])),
+);
+const DOUBLE: Fault[][] = SINGLE.flatMap(([first]) =>
+  SINGLE.flatMap(([second]) =>
+    first && second && first.call < second.call ? [[first, second]] : [],
+  ),
+);
+
+/** The deadline of the decision with the faults. */
+const VICTIM_MS = 200;
+/** The deadline of honest clients: its quarter is how long they may wait for a hold. */
+const HONEST_MS = 2000;
+
+const PREFIX = "two-phase";
+
+function honestStore(namespace: Namespace): Store {
+  const options = { namespace, prefix: PREFIX, timeoutMs: HONEST_MS, background: () => {} };
+  return withDeadline(durableObjectStore(options), HONEST_MS);
+}
+
+type Method = "decide" | "hold" | "settle";
+
+/** A store whose calls meet faults, for one request whose client may hang up. */
+function storeWith(objects: Namespace, faults: readonly Fault[]) {
+  const tasks = new Set<Promise<unknown>>();
+  /** The objects that were told to give back, and those that have heard it. */
+  const [returned, heard] = [new Set<string>(), new Set<string>()];
+  const hit = Promise.withResolvers<void>();
+  const never = new Promise<never>(() => {});
+  let [calls, hasClient] = [0, true];
+  // Workers cancels what a request does when its client is gone, unless `waitUntil` keeps it.
+  const isAlive = () => hasClient || tasks.size > 0;
+
+  async function meet(kind: Fault["kind"] | undefined): Promise<void> {
+    if (!kind) return;
+    hit.resolve();
+    if (kind === "throws") throw new Error("Network connection lost.");
+    if (kind === "is late") await wait(1.5 * VICTIM_MS);
+    if (kind === "never returns") await never;
+    if (kind === "loses its client") hasClient = false;
+    if (!isAlive()) await never;
+  }
+
+  async function through<Result>(name: string, method: Method, keep: unknown, run: () => Result) {
+    const call = calls++;
+    // No client is lost, and no call fails, before it has been sent.
+    await null;
+    const at = (side: Fault["side"]) => {
+      return faults.find((fault) => fault.call === call && fault.side === side)?.kind;
+    };
+    if (!isAlive()) await never;
+    const gives = method === "settle" && keep === false;
+    if (gives) returned.add(name);
+    await meet(at("before"));
+    if (gives) heard.add(name);
+    const result = await run();
+    await meet(at("after"));
+    return result;
+  }
+
+  const namespace = {
+    getByName(name: string) {
+      const object = objects.getByName(name);
+      const method =
+        (which: Method) =>
+        (...args: never[]) => {
+          const call = object[which] as (...args: never[]) => unknown;
+          return through(name, which, args[1], () => call.apply(object, args));
+        };
+      return { decide: method("decide"), hold: method("hold"), settle: method("settle") };
+    },
+  } as unknown as Namespace;
+  const background = (task: Promise<unknown>) => {
+    tasks.add(task);
+    task.finally(() => tasks.delete(task));
+  };
+  const store = durableObjectStore({ namespace, prefix: PREFIX, timeoutMs: VICTIM_MS, background });
+  return {
+    store: withDeadline(store, VICTIM_MS),
+    hit: hit.promise,
+    /** Whether an object may have kept a charge that it was to give back, for it never heard so. */
+    maySpoil: ({ identity }: Counter) => {
+      const name = `${PREFIX}:${identity}`;
+      return returned.has(name) && !heard.has(name);
+    },
+    /** Waits for what was kept alive, as long as it can end. */
+    settled: () => Promise.race([Promise.all(tasks), wait(6 * VICTIM_MS)]),
+  };
+}
+
+type Outcome = "allowed" | "denied" | "undecided" | "none";
+
+async function outcomeOf(store: Store, ...group: Counter[]): Promise<Outcome> {
+  try {
+    const { groups } = await store.decide([group]);
+    return groups[0]?.admitted ? "allowed" : "denied";
+  } catch {
+    return "undecided";
+  }
+}
+
+async function usedOf(honest: Store, quota: Counter): Promise<number> {
+  const look = { ...quota, cost: 0, checkOnly: true };
+  const { groups } = await honest.decide([[look]]);
+  return groups[0]?.tallies[0]?.count as number;
+}
+
+/** The limits of the two counters, in the order in which they are asked. */
+type Limits = readonly [number, number];
+
+const CASES: Record<string, Limits> = {
+  "is admitted": [3, 3],
+  "is admitted with the last quota": [1, 1],
+  "is denied by the first": [0, 3],
+  "is denied by the second": [1, 0],
+};
+
+async function run(objects: Namespace, limits: Limits, faults: readonly Fault[]): Promise<void> {
+  const honest = honestStore(objects);
+  const name = JSON.stringify({ limits, faults });
+  const windowMs = 24 * 3_600_000;
+  const [first, second] = limits.map((limit, index) =>
+    counter({ limit, windowMs, identity: `${"ab"[index]}${crypto.randomUUID()}` }),
+  ) as [Counter, Counter];
+  const { store, hit, maySpoil, settled } = storeWith(objects, faults);
+
+  const victim = Promise.race([
+    outcomeOf(store, first, second),
+    wait(6 * VICTIM_MS).then((): Outcome => "none"),
+  ]);
+  await Promise.race([hit, victim]);
+  // Another client, just when it happens.
+  const startedAt = Date.now();
+  const third = await outcomeOf(honest, first);
+  const thirdTookMs = Date.now() - startedAt;
+  const outcome = await victim;
+  await settled();
+
+  const admitted: Limits = [outcome, third].reduce<Limits>(
+    ([a, b], each, at) => (each === "allowed" ? [a + 1, at === 0 ? b + 1 : b] : [a, b]),
+    [0, 0],
+  );
+  expect(third, `${name}: a third client is decided`).not.toBe("undecided");
+  expect(thirdTookMs, `${name}: a third client waits`).toBeLessThanOrEqual(HONEST_MS / 4);
+  const used = [await usedOf(honest, first), await usedOf(honest, second)];
+  for (const [index, quota] of [first, second].entries()) {
+    const count = admitted[index] as number;
+    expect(count, `${name}: admitted by ${index}`).toBeLessThanOrEqual(quota.limit);
+    expect(used[index], `${name}: charged to ${index}`).toBeGreaterThanOrEqual(count);
+    const spoilt = maySpoil(quota) ? 1 : 0;
+    expect(used[index], `${name}: charged to ${index}`).toBeLessThanOrEqual(count + spoilt);
+  }
+  const verdict = Math.min(...limits) === 0 ? "denied" : "allowed";
+  // Where the last quota was taken by the third client, before the decision asked for it.
+  const isOvertaken = third === "allowed" && limits[0] === 1;
+  const lastCall = limits[0] === 0 ? 0 : 1;
+  const isDecided = faults.every(
+    ({ call, kind }) => call > lastCall || kind === "loses its client",
+  );
+  if (isOvertaken) expect(outcome, name).not.toBe("allowed");
+  else expect(isDecided ? [verdict] : [verdict, "undecided"], name).toContain(outcome);
+  // All that is left can be used, and no more.
+  const left = Math.min(...limits.map((limit, index) => limit - (used[index] as number)));
+  let more = 0;
+  for (let attempt = 0; attempt <= left; attempt++) {
+    const last = await outcomeOf(honest, first, second);
+    expect(last, `${name}: afterwards`).not.toBe("undecided");
+    if (last === "allowed") more++;
+  }
+  expect(more, `${name}: left`).toBe(Math.max(0, left));
+}
+
+/** All at once, each with clients of its own. */
+async function runAll(limits: Limits, all: readonly (readonly Fault[])[]): Promise<void> {
+  await withObjects((objects) => {
+    const runs = all.map((faults) => run(objects, limits, faults));
+    return passTime(VICTIM_MS / 4, Promise.all(runs));
+  });
+}
+
+describe.each(Object.entries(CASES))("a decision over two objects that %s", (_, limits) => {
+  beforeEach(() => {
+    useVirtualTime();
+  });
+
+  afterEach(() => {
+    vi.useRealTimers();
+  });
+
+  it("is right without a fault", () => runAll(limits, [[]]));
+
+  it(`is right, whatever one of ${SINGLE.length} faults does to it`, () => runAll(limits, SINGLE));
+
+  it(
+    `is right, whatever two of them do, in ${DOUBLE.length} ways`,
+    () => runAll(limits, DOUBLE),
+    60_000,
+  );
+});

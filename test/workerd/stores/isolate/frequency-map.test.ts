@@ -1,0 +1,251 @@
+import fc from "fast-check";
+import { describe, expect, it, vi } from "vitest";
+import { HEAT_MS, type Hot, HotMap, heatAt } from "../../../../src/stores/isolate/frequency-map.ts";
+
+const NOW = 1_700_000_100_000;
+/** Entries that an eviction looks at. */
+const EXAMINED = 8;
+
+interface Entry extends Hot {
+  readonly name: string;
+}
+
+function mapOf(max: number) {
+  const evicted = vi.fn<(entry: Entry, now: number) => void>();
+  const map = new HotMap<Entry>(max, evicted);
+  /** What a request for a key comes to. */
+  const ask = (name: string, now = NOW) =>
+    map.use(name, now) !== undefined || map.add(name, { name, heat: 1, heatedAt: now });
+  /** Asks for a key until it is as hot as that. */
+  const heat = (name: string, requests: number, now = NOW) => {
+    for (let request = 0; request < requests; request++) ask(name, now);
+  };
+  const has = (name: string) => map.peek(name) !== undefined;
+  return { map, evicted, ask, heat, has };
+}
+
+describe("heat", () => {
+  it("is the number of requests, where no time has passed", () => {
+    const { map, heat } = mapOf(2);
+    heat("a", 5);
+    expect(map.peek("a")).toMatchObject({ heat: 5, heatedAt: NOW });
+  });
+
+  it("falls to 1/e in ten seconds, and a request adds one", () => {
+    const { map, heat } = mapOf(2);
+    heat("a", 10);
+    const entry = map.peek("a") as Entry;
+    expect(heatAt(entry, NOW + HEAT_MS)).toBeCloseTo(10 / Math.E, 10);
+    expect(map.use("a", NOW + HEAT_MS)?.heat).toBeCloseTo(10 / Math.E + 1, 10);
+  });
+
+  it("is not changed by looking", () => {
+    const { map, heat } = mapOf(2);
+    heat("a", 2);
+    map.peek("a");
+    expect(map.peek("a")).toMatchObject({ heat: 2 });
+  });
+
+  it("neither rises nor falls by a clock that goes back", () => {
+    const { map, heat } = mapOf(2);
+    heat("a", 3);
+    expect(heatAt(map.peek("a") as Entry, NOW - HEAT_MS)).toBe(3);
+    expect(map.use("a", NOW - HEAT_MS)).toMatchObject({ heat: 4, heatedAt: NOW - HEAT_MS });
+  });
+
+  it("comes to about ten for a client that asks once a second", () => {
+    const { map, ask } = mapOf(2);
+    for (let second = 0; second < 100; second++) ask("a", NOW + second * 1000);
+    expect(map.peek("a")?.heat).toBeCloseTo(1 / (1 - Math.exp(-0.1)), 1);
+  });
+});
+
+describe("a hot map", () => {
+  it("holds as many as it may, and not one more", () => {
+    const { map, evicted, ask } = mapOf(3);
+    for (const name of ["a", "b", "c"]) expect(ask(name)).toBe(true);
+    expect([map.size, evicted.mock.calls.length]).toEqual([3, 0]);
+    ask("d", NOW + 1);
+    expect([map.size, evicted.mock.calls.length]).toEqual([3, 1]);
+  });
+
+  it("tells what was used least recently", () => {
+    const { map, ask } = mapOf(3);
+    expect(map.oldest()).toBeUndefined();
+    for (const name of ["a", "b", "c"]) ask(name);
+    expect(map.oldest()?.[0]).toBe("a");
+    ask("a");
+    expect(map.oldest()?.[0]).toBe("b");
+    map.peek("b");
+    expect(map.oldest()?.[0]).toBe("b");
+    map.delete("b");
+    expect(map.oldest()?.[0]).toBe("c");
+  });
+
+  it("evicts the least recent of those that have cooled below a single request", () => {
+    const { evicted, ask, has } = mapOf(2);
+    ask("a");
+    ask("b");
+    expect(ask("c", NOW + 1)).toBe(true);
+    expect([has("a"), has("b"), has("c")]).toEqual([false, true, true]);
+    expect(evicted.mock.calls).toEqual([[expect.objectContaining({ name: "a" }), NOW + 1]]);
+  });
+
+  it("passes over what is as hot as the newcomer, up to when it has cooled", () => {
+    const { heat, ask, has } = mapOf(1);
+    heat("a", 2);
+    const coolsAt = NOW + Math.ceil(HEAT_MS * Math.log(2));
+    expect(ask("b", coolsAt - 1)).toBe(false);
+    expect(has("a")).toBe(true);
+    expect(ask("c", coolsAt)).toBe(true);
+    expect(has("a")).toBe(false);
+  });
+
+  it(`looks at ${EXAMINED} for one that it may evict, and then at the next`, () => {
+    const { map, heat, ask, has } = mapOf(EXAMINED + 1);
+    for (let hot = 0; hot < EXAMINED; hot++) heat(`hot ${hot}`, 9);
+    ask("cold");
+    map.use("hot 0", NOW);
+    for (let hot = 1; hot < EXAMINED; hot++) map.use(`hot ${hot}`, NOW);
+    // The cold one comes first now: it is found at once.
+    expect(map.oldest()?.[0]).toBe("cold");
+    expect(ask("x", NOW + 1)).toBe(true);
+    expect(has("cold")).toBe(false);
+
+    // Behind eight hot ones it is not found; they are passed over, and then it is.
+    expect(map.oldest()?.[0]).toBe("hot 0");
+    expect(ask("y", NOW + 2)).toBe(false);
+    expect(map.oldest()?.[0]).toBe("x");
+    expect(ask("y", NOW + 3)).toBe(true);
+    expect(has("x")).toBe(false);
+  });
+
+  it("lets in one of eight newcomers that find only hotter ones, for the coldest", () => {
+    const { map, evicted, heat, ask, has } = mapOf(3);
+    heat("a", 9);
+    heat("b", 5);
+    heat("c", 7);
+    for (let newcomer = 1; newcomer < 8; newcomer++) expect(ask(`${newcomer}`)).toBe(false);
+    expect(evicted).not.toHaveBeenCalled();
+    expect(ask("8")).toBe(true);
+    expect([map.size, has("a"), has("b"), has("c")]).toEqual([3, true, false, true]);
+    expect(evicted).toHaveBeenCalledTimes(1);
+    // From then on it is in, and heats up like any other.
+    expect(ask("8")).toBe(true);
+    expect(map.peek("8")).toMatchObject({ heat: 2 });
+  });
+
+  it("calls nobody for what is deleted, or turned away", () => {
+    const { map, evicted, heat, ask } = mapOf(1);
+    heat("a", 5);
+    expect(ask("b")).toBe(false);
+    map.delete("a");
+    map.delete("a");
+    map.delete("nobody");
+    expect(ask("b")).toBe(true);
+    expect(evicted).not.toHaveBeenCalled();
+  });
+
+  it("tells apart keys that objects have already, or that begin alike", () => {
+    const { map, ask, has } = mapOf(9);
+    const names = ["__proto__", "constructor", "toString", "a", "a:", "a:1", ""];
+    for (const name of names) expect(has(name), name).toBe(false);
+    for (const name of names) ask(name);
+    expect(names.map((name) => map.peek(name)?.name)).toEqual(names);
+    map.delete("a:");
+    expect([has("a"), has("a:"), has("a:1")]).toEqual([true, false, true]);
+  });
+
+  it("never holds more than it may, nor loses count, whatever is asked", () => {
+    const step = fc.record({
+      key: fc.nat({ max: 30 }),
+      passMs: fc.constantFrom(0, 0, 1, 1000, HEAT_MS, -500),
+      remove: fc.boolean(),
+    });
+    fc.assert(
+      fc.property(fc.integer({ min: 1, max: 12 }), fc.array(step, { maxLength: 100 }), run),
+      { seed: 20_260_102, numRuns: 500 },
+    );
+    function run(max: number, steps: { key: number; passMs: number; remove: boolean }[]) {
+      const { map, evicted, ask } = mapOf(max);
+      const held = new Set<string>();
+      evicted.mockImplementation(({ name }) => expect(held.delete(name)).toBe(true));
+      let now = NOW;
+      for (const { key, passMs, remove } of steps) {
+        now += passMs;
+        const name = `${key}`;
+        if (remove && key % 5 === 0) {
+          map.delete(name);
+          held.delete(name);
+        } else if (ask(name, now)) held.add(name);
+        expect(map.size).toBeLessThanOrEqual(max);
+        expect(map.size).toBe(held.size);
+      }
+      for (const name of held) expect(map.peek(name)?.name).toBe(name);
+    }
+  });
+});
+
+describe("a client that asks once a second", () => {
+  const MAX = 64;
+
+  /** Whether it keeps its place for a minute, of a flood in which each key is asked for so often. */
+  function staysThrough(perSecond: number, requestsPerKey: number): boolean {
+    const { ask, has } = mapOf(MAX);
+    for (let second = 0; second < 20; second++) ask("victim", NOW + second * 1000);
+    let [key, stays] = [0, true];
+    for (let second = 20; second < 80; second++) {
+      ask("victim", NOW + second * 1000);
+      for (let sent = 0; sent < perSecond; sent++) {
+        const now = NOW + second * 1000 + Math.floor((sent / perSecond) * 1000);
+        ask(`flood ${Math.floor(key++ / requestsPerKey)}`, now);
+        stays &&= has("victim");
+      }
+    }
+    return stays;
+  }
+
+  it.each([100, 1000, 10_000])("keeps its place in a flood of %i random keys a second", (rate) => {
+    expect(staysThrough(rate, 1)).toBe(true);
+  });
+
+  it.each([2, 5])("keeps its place when each key of the flood is sent %i times", (requests) => {
+    expect(staysThrough(5000, requests)).toBe(true);
+  });
+
+  it("gives way only to who sends more for each of the places than it does", () => {
+    expect(staysThrough(20_000, 40)).toBe(false);
+  });
+});
+
+describe("the order of use", () => {
+  const operation = fc.record({
+    kind: fc.constantFrom("ask", "ask", "ask", "delete", "clear"),
+    name: fc.constantFrom("a", "b", "c", "d"),
+  });
+
+  it("is that of a list in which each use moves a key to the end", () => {
+    fc.assert(
+      fc.property(fc.array(operation, { maxLength: 40 }), (operations) => {
+        const { map, ask } = mapOf(10);
+        let order: string[] = [];
+        for (const { kind, name } of operations) {
+          if (kind === "clear") {
+            map.clear();
+            order = [];
+          } else {
+            if (kind === "ask") ask(name);
+            else map.delete(name);
+            order = [...order.filter((each) => each !== name), ...(kind === "ask" ? [name] : [])];
+          }
+          expect(map.oldest()?.[0]).toBe(order[0]);
+        }
+        // Emptied from the front, the map shows all of its order.
+        for (const name of order) {
+          expect(map.oldest()?.[0]).toBe(name);
+          map.delete(name);
+        }
+      }),
+    );
+  });
+});

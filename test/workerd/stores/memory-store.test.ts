@@ -1,0 +1,132 @@
+import { describe, expect, it } from "vitest";
+import {
+  type Counter,
+  EXPIRY_GRACE_MS,
+  storedKey,
+  windowAt,
+} from "../../../src/engine/fixed-window.ts";
+import { memoryStore } from "../../../src/stores/memory-store.ts";
+import { counter } from "../../suite/counters.ts";
+import { HOUR } from "../../suite/driver.ts";
+import { randomOf } from "../../suite/random.ts";
+import { storeSuite } from "../../suite/store-suite.ts";
+
+storeSuite("memory", () => memoryStore());
+
+describe("the memory store's bound", () => {
+  it("refuses one counter more than it may hold rather than forget one", async () => {
+    const store = memoryStore(2);
+    const [first, second, third] = [counter(), counter(), counter()];
+    await store.decide([[first, second]], 0);
+    await expect(store.decide([[third]], 0)).rejects.toMatchObject({ failure: "full" });
+    await expect(store.decide([[first]], 0)).resolves.toMatchObject({
+      groups: [{ admitted: true, tallies: [{ count: 2 }] }],
+    });
+  });
+
+  it("has room again when windows have ended", async () => {
+    const store = memoryStore(2);
+    await store.decide([[counter(), counter()]], 0);
+    await expect(store.decide([[counter()]], 60_999)).rejects.toMatchObject({ failure: "full" });
+    await expect(store.decide([[counter(), counter()]], 61_000)).resolves.toBeDefined();
+  });
+
+  it("has room again when only some have expired, however often it was full before", async () => {
+    const store = memoryStore(4);
+    const minute = () => counter();
+    const hour = () => counter({ windowMs: HOUR });
+    await store.decide([[hour(), hour(), minute(), minute()]], 0);
+    await store.decide([[minute(), minute()]], 61_000);
+    await expect(store.decide([[minute()]], 120_999)).rejects.toMatchObject({ failure: "full" });
+    await store.decide([[minute(), minute()]], 121_000);
+    // All have expired, more than once.
+    for (let time = 2 * HOUR; time < 9 * HOUR; time += 61_000) {
+      await store.decide([[minute(), minute(), minute(), minute()]], time);
+    }
+  });
+
+  it("takes the place of a row that was written after others, and expires before them", async () => {
+    const store = memoryStore(2);
+    const [first, second] = [counter({ windowMs: HOUR }), counter({ windowMs: HOUR })];
+    await store.decide([[first, second]], 0);
+    await expect(store.decide([[counter()]], 0)).rejects.toMatchObject({ failure: "full" });
+    await store.reset([second], 0);
+    await store.decide([[counter()]], 0);
+    await expect(store.decide([[counter()]], 61_000)).resolves.toBeDefined();
+  });
+
+  it("forgets no counter that rolls over before its quota is repaid", async () => {
+    const store = memoryStore(1);
+    const rolling = counter({ limit: 1, ceiling: 9, rollsOver: true });
+    for (let request = 0; request < 3; request++) await store.decide([[rolling]], 0);
+    await expect(store.decide([[counter()]], 180_999)).rejects.toMatchObject({ failure: "full" });
+    await expect(store.decide([[counter()]], 181_000)).resolves.toBeDefined();
+  });
+
+  it.each([1, 2, 3])("is that of a map that looks at every row, seed %i", async (seed) => {
+    const store = memoryStore(20);
+    const random = randomOf(seed);
+    const expiries = new Map<string, number>();
+    const quotas = Array.from({ length: 60 }, () =>
+      counter({ windowMs: [1000, 5000, 60_000][random(3)] as number, limit: 1_000_000 }),
+    );
+    let now = 0;
+    for (let step = 0; step < 5000; step++) {
+      now += random(4) === 0 ? random(2000) : 0;
+      const quota = quotas[random(quotas.length)] as Counter;
+      const key = storedKey(quota, now);
+      if (random(8) === 0) {
+        await store.reset([quota], now);
+        expiries.delete(key);
+        continue;
+      }
+      const live = [...expiries.values()].filter((expiresAt) => expiresAt > now).length;
+      const isFull = live >= 20 && !((expiries.get(key) ?? 0) > now);
+      const { failure } = await store.decide([[quota]], now).then(
+        () => ({ failure: undefined }),
+        (error) => error,
+      );
+      expect(failure).toBe(isFull ? "full" : undefined);
+      if (!isFull) expiries.set(key, windowAt(now, quota).endsAt + EXPIRY_GRACE_MS);
+    }
+  });
+
+  it("at 100,000 counters takes a place in time that does not grow with them", async () => {
+    const stores = [1000, 100_000].map((max) => ({ max, store: memoryStore(max) }));
+    const timesMs = [];
+    for (const { max, store } of stores) {
+      for (let client = 0; client < max; client++) {
+        await store.decide([[counter({ offsetMs: client % 60_000, key: `${client}` })]], 0);
+      }
+      const startedAt = performance.now();
+      // Full all the time, with one more that has expired at each request.
+      for (let past = 1; past <= 2000; past++) {
+        await store.decide([[counter({ windowMs: HOUR })]], 1000 + past * 60).catch(() => {});
+      }
+      timesMs.push(performance.now() - startedAt);
+    }
+    const [few, many] = timesMs as [number, number];
+    expect(many).toBeLessThan(20 * few + 100);
+  });
+
+  it("leaves enforced rules their places, however many rules in shadow mode take", async () => {
+    const store = memoryStore(2);
+    const trial = () => counter({ shadow: true });
+    await store.decide([[trial()], [trial()], [counter()]], 0);
+    const { groups } = await store.decide([[counter()], [trial()]], 0);
+    expect(groups[0]).toMatchObject({ admitted: true });
+    await expect(groups[1]?.later).rejects.toMatchObject({ failure: "full" });
+    await expect(store.decide([[counter()]], 0)).rejects.toMatchObject({ failure: "full" });
+  });
+
+  it("finds a shadow rule's counter where it is looked at as if it were enforced", async () => {
+    const store = memoryStore(2);
+    const trial = counter({ shadow: true });
+    await store.decide([[trial]], 0);
+    const { shadow, ...shown } = trial;
+    const read = () => store.decide([[{ ...shown, cost: 0 }]], 0);
+    expect(await read()).toMatchObject({ groups: [{ tallies: [{ count: 1 }] }] });
+    await store.reset([shown], 0);
+    expect(await read()).toMatchObject({ groups: [{ tallies: [{ count: 0 }] }] });
+  });
+});

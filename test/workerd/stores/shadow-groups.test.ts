@@ -1,0 +1,128 @@
+import { describe, expect, it } from "vitest";
+import type { Counter } from "../../../src/engine/fixed-window.ts";
+import { withDeadline } from "../../../src/stores/deadline.ts";
+import { denialCache } from "../../../src/stores/isolate/with-denial-cache.ts";
+import { leases } from "../../../src/stores/isolate/with-leases.ts";
+import { memoryStore } from "../../../src/stores/memory-store.ts";
+import { withShadowsApart } from "../../../src/stores/shadow-groups.ts";
+import type { Store } from "../../../src/stores/store.ts";
+import { StoreError } from "../../../src/stores/store-error.ts";
+import { counter } from "../../suite/counters.ts";
+import { NOW } from "../../suite/driver.ts";
+
+const TIMEOUT_MS = 50;
+
+/** A store with a place for each client, where calls that name `broken` fail as they are told to. */
+function placesThat(fail: () => Promise<never>) {
+  const memory = memoryStore();
+  const calls: string[][] = [];
+  const tasks: Promise<unknown>[] = [];
+  const background = (task: Promise<unknown>) => void tasks.push(task);
+  const places: Store = {
+    ...memory,
+    async decide(groups, now = NOW, unused) {
+      calls.push(groups.map(([first]) => first?.identity ?? ""));
+      if (groups.flat().some(({ identity }) => identity === "broken")) await fail();
+      return memory.decide(groups, now, unused);
+    },
+  };
+  const apart = withShadowsApart(places, { timeoutMs: TIMEOUT_MS, background });
+  const store = leases(denialCache(withDeadline(apart, TIMEOUT_MS)), {
+    timeoutMs: TIMEOUT_MS,
+    background,
+  });
+  return { store, memory, calls, tasks };
+}
+
+const away = () => Promise.reject(new StoreError("unreachable", "away"));
+const never = () => new Promise<never>(() => {});
+const shadowOf = (fields: Partial<Counter> = {}) =>
+  counter({ identity: "other", shadow: true, ...fields });
+
+describe.each([
+  ["fails", away, "unreachable"],
+  ["never answers", never, "late"],
+])("a shadow group whose place %s", (_, fail, failure) => {
+  it.each([true, false])("leaves the enforced verdict as it is, leasable: %s", async (leasable) => {
+    const { store } = placesThat(fail);
+    const enforced = counter({ limit: 3, leasable });
+    const verdicts = [];
+    for (let request = 0; request < 5; request++) {
+      const { groups } = await store.decide([[enforced], [shadowOf({ identity: "broken" })]], NOW);
+      await expect(groups[1]?.later).rejects.toMatchObject({ failure });
+      verdicts.push(groups[0]?.admitted);
+    }
+    expect(verdicts).toEqual([true, true, true, false, false]);
+  });
+
+  it("gives back to its lease what had been taken for it", async () => {
+    const { store } = placesThat(fail);
+    const enforced = counter();
+    const [leased, broken] = [
+      shadowOf({ limit: 1000, leasable: true }),
+      shadowOf({ identity: "broken" }),
+    ];
+    for (let request = 0; request < 20; request++) {
+      await (await store.decide([[enforced], [leased]], NOW)).groups[1]?.later;
+    }
+    const { groups } = await store.decide([[enforced], [leased, broken]], NOW);
+    await expect(groups[1]?.later).rejects.toBeDefined();
+    const read = await store.decide([[{ ...leased, cost: 0 }]], NOW);
+    expect(read.groups[0]?.tallies[0]?.count).toBe(20);
+  });
+});
+
+describe("a shadow group", () => {
+  it("is decided later, and its lease and its denials are kept as ever", async () => {
+    const { store, calls } = placesThat(away);
+    const admitted = async (trial: Counter) => {
+      const { groups } = await store.decide([[counter({ limit: 0 })], [trial]], NOW);
+      const [, answer] = groups;
+      return (await answer?.later)?.groups[0]?.admitted ?? answer?.admitted;
+    };
+    const trial = shadowOf({ limit: 30, leasable: true });
+    let count = 0;
+    for (let request = 0; request < 40; request++) if (await admitted(trial)) count++;
+    expect(count).toBe(30);
+    calls.length = 0;
+    await admitted(trial);
+    expect(calls.flat()).not.toContain("other");
+  });
+
+  it("goes with the enforced ones where they live in one place, and it does too", async () => {
+    const { store, calls } = placesThat(away);
+    const enforced = counter();
+    const { groups } = await store.decide([
+      [enforced],
+      [shadowOf({ identity: enforced.identity })],
+    ]);
+    expect(calls).toEqual([[enforced.identity, enforced.identity]]);
+    expect(groups.map(({ admitted, later }) => [admitted, later])).toEqual([
+      [true, undefined],
+      [true, undefined],
+    ]);
+  });
+
+  it("is waited for where nothing is enforced", async () => {
+    const { store } = placesThat(away);
+    const { groups } = await store.decide([[shadowOf()], [shadowOf({ identity: "third" })]], NOW);
+    expect(groups.map(({ admitted, later }) => [admitted, later])).toEqual([
+      [true, undefined],
+      [true, undefined],
+    ]);
+    await expect(store.decide([[shadowOf({ identity: "broken" })]], NOW)).rejects.toMatchObject({
+      failure: "unreachable",
+    });
+  });
+
+  it("is counted though the enforced ones cannot be decided", async () => {
+    const { store, memory, tasks } = placesThat(away);
+    const trial = shadowOf();
+    await expect(
+      store.decide([[counter({ identity: "broken" })], [trial]], NOW),
+    ).rejects.toMatchObject({ failure: "unreachable" });
+    await Promise.all(tasks);
+    const { groups } = await memory.decide([[{ ...trial, cost: 0 }]], NOW);
+    expect(groups[0]?.tallies[0]?.count).toBe(1);
+  });
+});

@@ -1,0 +1,127 @@
+import { afterEach, describe, expect, inject, it, vi } from "vitest";
+import type { Counter } from "../../../../src/engine/fixed-window.ts";
+import { upstashStore } from "../../../../src/stores/upstash/upstash-store.ts";
+import { counter } from "../../../suite/counters.ts";
+import { storeSuite } from "../../../suite/store-suite.ts";
+
+const { restUrl: url, restToken: token } = inject("redis");
+
+storeSuite(
+  "Upstash Redis, the edge's clock",
+  () => upstashStore({ url, token, clock: "edge", timeoutMs: 10_000 }),
+  { expiresByItself: true },
+);
+
+describe("the Upstash store", () => {
+  afterEach(() => {
+    vi.restoreAllMocks();
+  });
+
+  const login = counter({ key: "weir:login:1m:someone", identity: "someone", limit: 5 });
+
+  /** A store whose calls are answered by `answers` in turn, and how often it was called. */
+  function storeAnsweredBy(...answers: (() => Response | Promise<Response>)[]) {
+    const fetch = vi.spyOn(globalThis, "fetch").mockImplementation(async () => {
+      return (answers[fetch.mock.calls.length - 1] ?? (() => Response.error()))();
+    });
+    return { store: upstashStore({ url, token, clock: "redis", timeoutMs: 50 }), fetch };
+  }
+
+  const json =
+    (body: unknown, status = 200) =>
+    () =>
+      Response.json(body, { status });
+  const refusal = (error: string) => json({ error }, 400);
+
+  it.each([
+    ["a broken connection", () => Promise.reject(Error("Network connection lost.")), "unreachable"],
+    ["a wrong token", json({ error: "WRONGPASS invalid or missing auth token" }, 401), "refused"],
+    ["a quota reached", refusal("ERR max requests limit exceeded. Limit: 10000"), "refused"],
+    ["a failed script", refusal("ERR user_script:12: out of memory"), "refused"],
+    ["a server error", json({ error: "internal" }, 500), "refused"],
+    ["HTML", () => new Response("<h1>503</h1>", { status: 503 }), "nonsense"],
+    ["text that is not JSON", () => new Response("OK"), "nonsense"],
+    ["null", json(null), "nonsense"],
+    ["a result of null", json({ result: null }), "nonsense"],
+    ["too few integers", json({ result: [1_700_000_100_000, 1, 1, 60_000] }), "nonsense"],
+    ["too many integers", json({ result: [1_700_000_100_000, 1, 1, 60_000, 0, 7] }), "nonsense"],
+    ["texts for integers", json({ result: ["1700000100000", "1", "1", "60000", "0"] }), "nonsense"],
+    ["a negative count", json({ result: [1_700_000_100_000, 1, -1, 60_000, 0] }), "nonsense"],
+    ["a fraction", json({ result: [1_700_000_100_000, 1, 1.5, 60_000, 0] }), "nonsense"],
+    ["a verdict of neither 0 nor 1", json({ result: [1_700_000_100_000, 2, 1, 1, 0] }), "nonsense"],
+    ["a window that has ended", json({ result: [1_700_000_100_000, 1, 1, 0, 0] }), "nonsense"],
+    [
+      "a window longer than asked",
+      json({ result: [1_700_000_100_000, 1, 1, 60_001, 0] }),
+      "nonsense",
+    ],
+    ["an empty object", json({}), "nonsense"],
+  ])("answers %s with a failure, and asks only once", async (_, answer, failure) => {
+    const { store, fetch } = storeAnsweredBy(answer);
+    await expect(store.decide([[login]])).rejects.toMatchObject({ name: "StoreError", failure });
+    expect(fetch).toHaveBeenCalledTimes(1);
+  });
+
+  it("gives up a call that hangs, and does not repeat it", async () => {
+    const fetch = vi.spyOn(globalThis, "fetch").mockImplementation((_, init) => {
+      const { signal } = init as { signal: AbortSignal };
+      return new Promise((_, reject) => {
+        signal.addEventListener("abort", () => reject(signal.reason));
+      });
+    });
+    const store = upstashStore({ url, token, clock: "redis", timeoutMs: 5 });
+    await expect(store.decide([[login]])).rejects.toMatchObject({ failure: "late" });
+    expect(fetch).toHaveBeenCalledTimes(1);
+  });
+
+  it("sends EVAL once when EVALSHA finds no script, and no more when EVAL finds none", async () => {
+    const noScript = refusal("NOSCRIPT No matching script. Please use EVAL.");
+    const { store, fetch } = storeAnsweredBy(noScript, noScript);
+    await expect(store.decide([[login]])).rejects.toMatchObject({ failure: "refused" });
+    expect(fetch.mock.calls.map(([, init]) => JSON.parse(String(init?.body))[0])).toEqual([
+      "evalsha",
+      "eval",
+    ]);
+  });
+
+  it("does not take a key that says NOSCRIPT for Redis saying so", async () => {
+    const { store, fetch } = storeAnsweredBy(refusal("ERR syntax error"));
+    const odd = counter({ key: "NOSCRIPT:login:1m:someone" });
+    await expect(store.decide([[odd]])).rejects.toMatchObject({ failure: "refused" });
+    expect(fetch).toHaveBeenCalledTimes(1);
+  });
+
+  it("tells what Redis said, without the command and its keys", async () => {
+    const quoting = `ERR unknown command 'EVALSHA', with args beginning with: '${login.key}'`;
+    const { store } = storeAnsweredBy(refusal(quoting));
+    const error = await store.decide([[login]]).catch((thrown: Error) => thrown);
+    expect((error as Error).message).toBe(
+      "ERR unknown command 'EVALSHA', with args beginning with: 'weir:login:1m:…'",
+    );
+    expect(String((error as Error).stack)).not.toContain(login.identity);
+  });
+
+  it("tells nothing of either shard's identity, nor of the client's without a shard", async () => {
+    const [one, or] = ["#1", "#2"].map((shard) =>
+      counter({ key: `weir:llm:1m:someone${shard}`, identity: `someone${shard}` }),
+    ) as [Counter, Counter];
+    const { store } = storeAnsweredBy(refusal(`ERR no way: '${one.key}' '${or.key}' 'someone'`));
+    const error = await store.decide([[{ ...one, or }]]).catch((thrown: Error) => thrown);
+    expect((error as Error).message).toBe("ERR no way: 'weir:llm:1m:…' 'weir:llm:1m:…' '…'");
+  });
+
+  it("declares its keys to Upstash only where it knows them all: by the edge's clock", async () => {
+    const noScript = refusal("NOSCRIPT No matching script. Please use EVAL.");
+    for (const [clock, first] of [
+      ["edge", "#!lua flags=allow-key-locking"],
+      ["redis", ""],
+    ] as const) {
+      const { fetch } = storeAnsweredBy(noScript, noScript);
+      const store = upstashStore({ url, token, clock, timeoutMs: 50 });
+      await store.decide([[login]]).catch(() => undefined);
+      const [, script] = JSON.parse(String(fetch.mock.calls[1]?.[1]?.body));
+      expect(script.split("\n")[0]).toBe(first);
+      vi.restoreAllMocks();
+    }
+  });
+});
