@@ -2,7 +2,8 @@
 import { join, relative } from "node:path";
 import { CommanderError } from "commander";
 import { stopRequest } from "../dev/stop-request.ts";
-import { ISOLATES_LIMIT } from "./isolates.ts";
+import { openStage, type Stage } from "./environment/environment.ts";
+import { ISOLATES_LIMIT } from "./experiments/isolates.ts";
 import { type BenchOptions, parseOptions } from "./options.ts";
 import { writeChart } from "./report/chart.ts";
 import { writeJson } from "./report/json.ts";
@@ -13,11 +14,10 @@ import {
   isolatesTable,
   targetsTable,
 } from "./report/other-tables.ts";
+import { type Results, weirsExcess } from "./report/results.ts";
+import { targetsOf } from "./report/targets.ts";
 import { workloadTable } from "./report/workload-table.ts";
-import { type Results, weirsExcess } from "./results.ts";
 import { run } from "./run.ts";
-import { openStage, type Stage } from "./stage.ts";
-import { targetsOf } from "./targets.ts";
 
 const JSON_FILE = join(import.meta.dirname, "results/latest.json");
 const CHART_FILE = join(import.meta.dirname, "../docs/performance.svg");

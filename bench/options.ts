@@ -1,6 +1,6 @@
 import { Command, InvalidArgumentError, Option } from "commander";
-import { FLOOR, SUBJECTS, type Subject } from "./subjects.ts";
-import { WORKLOADS } from "./workloads.ts";
+import { FLOOR, SUBJECTS, type Subject } from "./environment/subjects.ts";
+import { WORKLOADS } from "./load/workloads.ts";
 
 /** What is measured beside the plain workloads. */
 export const EXPERIMENTS = ["isolates", "flood", "added-cpu", "cpu"] as const;

@@ -1,15 +1,15 @@
-import { type AddedCpuOptions, measureAddedCpu } from "./added-cpu.ts";
-import { CONNECTIONS } from "./closed-loop.ts";
-import { measureDecisionCpu } from "./decision-cpu.ts";
-import { runFlood } from "./flood.ts";
-import { countsAcrossIsolates, runIsolates } from "./isolates.ts";
-import { machine, versions } from "./machine.ts";
-import { measureManyRules } from "./many-rules.ts";
+import type { Stage } from "./environment/environment.ts";
+import { machine, versions } from "./environment/machine.ts";
+import { type AddedCpuOptions, measureAddedCpu } from "./experiments/added-cpu.ts";
+import { measureDecisionCpu } from "./experiments/decision-cpu.ts";
+import { runFlood } from "./experiments/flood.ts";
+import { countsAcrossIsolates, runIsolates } from "./experiments/isolates.ts";
+import { measureManyRules } from "./experiments/many-rules.ts";
+import { type Effort, runWorkload } from "./experiments/rounds.ts";
+import { CONNECTIONS } from "./load/closed-loop.ts";
+import { WORKLOADS } from "./load/workloads.ts";
 import type { BenchOptions } from "./options.ts";
-import { mainDistance, type Results } from "./results.ts";
-import { type Effort, runWorkload } from "./rounds.ts";
-import type { Stage } from "./stage.ts";
-import { WORKLOADS } from "./workloads.ts";
+import { mainDistance, type Results } from "./report/results.ts";
 
 /** How much is done, of each of the things that there are to do. */
 type Extent = {

@@ -1,4 +1,4 @@
-import type { OwnRedis } from "../test/chaos/support/own-redis.ts";
+import type { OwnRedis } from "../dev/own-redis.ts";
 import type { RestFaultName } from "./rest-faults.ts";
 import type { Backend } from "./start-backend.ts";
 

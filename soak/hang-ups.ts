@@ -1,5 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { hangUp } from "../test/node/support/hang-up.ts";
+import { hangUp } from "../dev/hang-up.ts";
 import type { Outgoing } from "./traffic.ts";
 
 /** Clients that hang up at a time, and how long each waits before its next request, in milliseconds. */

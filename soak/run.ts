@@ -1,4 +1,4 @@
-import { type OwnRedis, startOwnRedis } from "../test/chaos/support/own-redis.ts";
+import { type OwnRedis, startOwnRedis } from "../dev/own-redis.ts";
 import { FAULTS, type Fault } from "./faults.ts";
 import { hangUpDuring } from "./hang-ups.ts";
 import { Inspector, type Phase } from "./inspector.ts";

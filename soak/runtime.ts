@@ -1,5 +1,5 @@
 import { Miniflare, type MiniflareOptions } from "miniflare";
-import { childrenNamed } from "../bench/process-cpu.ts";
+import { childrenNamed } from "../bench/environment/process-cpu.ts";
 import type { ConfigInput } from "../src/config/index.ts";
 import { weirModule, workerConfig } from "../test/node/support/worker.ts";
 import { residentBytes } from "./process-memory.ts";

@@ -4,10 +4,10 @@ import { BarChart } from "echarts/charts";
 import { GridComponent, TitleComponent } from "echarts/components";
 import * as echarts from "echarts/core";
 import { SVGRenderer } from "echarts/renderers";
-import { mainDistance, type Results, summaryOf, type WorkloadResult } from "../results.ts";
-import { FLOOR, type Subject } from "../subjects.ts";
-import type { Summary } from "../summary.ts";
+import { FLOOR, type Subject } from "../environment/subjects.ts";
 import { figure } from "./format.ts";
+import { mainDistance, type Results, summaryOf, type WorkloadResult } from "./results.ts";
+import type { Summary } from "./summary.ts";
 
 echarts.use([BarChart, GridComponent, TitleComponent, SVGRenderer]);
 

@@ -1,7 +1,7 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
-import { type Results, summaryOf } from "../results.ts";
-import type { Target } from "../targets.ts";
+import { type Results, summaryOf } from "./results.ts";
+import type { Target } from "./targets.ts";
 
 /** Writes all figures, those of every round among them, and makes the folder if it is missing. */
 export async function writeJson(file: string, results: Results, targets: Target[]): Promise<void> {

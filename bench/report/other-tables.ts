@@ -1,11 +1,11 @@
-import type { AddedCpu } from "../added-cpu.ts";
-import type { FloodResult, FloodRound } from "../flood.ts";
-import { ISOLATES, ISOLATES_LIMIT, type IsolatesResult } from "../isolates.ts";
-import { median } from "../median.ts";
-import type { Spread } from "../paired.ts";
-import type { Results } from "../results.ts";
-import type { Target } from "../targets.ts";
+import type { AddedCpu } from "../experiments/added-cpu.ts";
+import type { FloodResult, FloodRound } from "../experiments/flood.ts";
+import { ISOLATES, ISOLATES_LIMIT, type IsolatesResult } from "../experiments/isolates.ts";
+import { median } from "../experiments/median.ts";
+import type { Spread } from "../experiments/paired-rounds.ts";
 import { figure, NONE, table } from "./format.ts";
+import type { Results } from "./results.ts";
+import type { Target } from "./targets.ts";
 
 export function isolatesTable(results: readonly IsolatesResult[]): string {
   const head = ["", "runs", "fewest admitted", "most admitted", "over", "failed"];

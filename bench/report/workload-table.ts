@@ -1,7 +1,7 @@
-import { summaryOf, type WorkloadResult } from "../results.ts";
-import { FLOOR } from "../subjects.ts";
-import type { Summary } from "../summary.ts";
+import { FLOOR } from "../environment/subjects.ts";
 import { figure, NONE, table } from "./format.ts";
+import { summaryOf, type WorkloadResult } from "./results.ts";
+import type { Summary } from "./summary.ts";
 
 const HEAD = [
   "",

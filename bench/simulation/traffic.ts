@@ -1,4 +1,4 @@
-import { zipf } from "../zipf.ts";
+import { zipf } from "../load/zipf.ts";
 import type { Random } from "./random.ts";
 
 /** A request to come: when, in milliseconds after the beginning, and which client's. */

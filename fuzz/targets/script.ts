@@ -1,8 +1,8 @@
 import fc from "fast-check";
+import { engineStore } from "../../dev/engine-store.ts";
 import { startRedis } from "../../dev/redis.ts";
 import type { Store } from "../../src/stores/store.ts";
 import { StoreError } from "../../src/stores/store-error.ts";
-import { engineStore } from "../../test/suite/engine-store.ts";
 import { type Calls, callsFrom, drawn } from "../arbitraries/calls.ts";
 import { pipelined } from "../pipelined.ts";
 import { run } from "../property.ts";

@@ -2,11 +2,11 @@ import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, inject, it, vi } from "vitest";
 import { type FaultyRest, startFaultyRest } from "../../dev/faulty-rest.ts";
+import { hangUp } from "../../dev/hang-up.ts";
 import type {} from "../../dev/provided-redis.ts";
 import type { ConfigInput } from "../../src/config/index.ts";
 import { FAILURES_TO_OPEN } from "../../src/stores/circuit.ts";
 import { send } from "../node/support/client.ts";
-import { hangUp } from "../node/support/hang-up.ts";
 import { type Origin, startOrigin } from "../node/support/origin.ts";
 import { type Isolates, startIsolates } from "./support/isolates.ts";
 

@@ -1,6 +1,6 @@
 import type { FaultyRest, RestFault } from "../../dev/faulty-rest.ts";
+import type { OwnRedis } from "../../dev/own-redis.ts";
 import type { Fault } from "./support/fault.ts";
-import type { OwnRedis } from "./support/own-redis.ts";
 
 export type RedisStage = { rest: FaultyRest; redis: OwnRedis };
 

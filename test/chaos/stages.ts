@@ -1,11 +1,11 @@
 import { type FaultyRest, startFaultyRest } from "../../dev/faulty-rest.ts";
+import { type OwnRedis, startOwnRedis } from "../../dev/own-redis.ts";
 import { type Origin, startOrigin } from "../node/support/origin.ts";
 import { OBJECT_FAULTS, type ObjectStage } from "./object-faults.ts";
 import { REDIS_FAULTS, type RedisStage } from "./redis-faults.ts";
 import { REST_FAULTS, type RestStage } from "./rest-faults.ts";
 import type { Fault } from "./support/fault.ts";
 import { type Isolates, startIsolates } from "./support/isolates.ts";
-import { type OwnRedis, startOwnRedis } from "./support/own-redis.ts";
 import { CONFIG } from "./support/rules.ts";
 import { type Observed, observe } from "./support/scenario.ts";
 

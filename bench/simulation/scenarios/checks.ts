@@ -1,7 +1,7 @@
-import { zipf } from "../../zipf.ts";
+import { zipf } from "../../load/zipf.ts";
 import type { Scenario } from "../scenario.ts";
 import { steady } from "../traffic.ts";
-import { FIVE_TIMES, open, SECOND, USUAL } from "./usual.ts";
+import { FIVE_TIMES, open, SECOND, USUAL } from "./defaults.ts";
 
 const OFFERED = 5000;
 

@@ -1,8 +1,8 @@
 import { parseAccessLog, readAccessLog } from "../access-log.ts";
-import { madeUpLog } from "../made-up-log.ts";
 import type { Random } from "../random.ts";
 import type { Scenario } from "../scenario.ts";
-import { HOUR, MINUTE, USUAL } from "./usual.ts";
+import { madeUpLog } from "../synthetic-log.ts";
+import { HOUR, MINUTE, USUAL } from "./defaults.ts";
 
 /** As many requests as the limit allows in the window, for each address. */
 const LIMITS = [

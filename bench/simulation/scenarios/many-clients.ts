@@ -1,6 +1,6 @@
 import type { Scenario } from "../scenario.ts";
 import { anyOf, steady, uneven } from "../traffic.ts";
-import { ALL, FIVE_TIMES, MINUTE, open, USUAL } from "./usual.ts";
+import { ALL, FIVE_TIMES, MINUTE, open, USUAL } from "./defaults.ts";
 
 const CLIENTS = 50;
 const LIMIT = 200;

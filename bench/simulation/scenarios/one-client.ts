@@ -1,5 +1,5 @@
 import type { Scenario } from "../scenario.ts";
-import { ALL, FIVE_TIMES, HALF, HOUR, offered, SECOND, USUAL } from "./usual.ts";
+import { ALL, FIVE_TIMES, HALF, HOUR, offered, SECOND, USUAL } from "./defaults.ts";
 
 /** The whole of Weir's range; the chart is drawn from it. */
 export function numbersOfIsolates(): Scenario[] {

@@ -1,7 +1,7 @@
 import type { Random } from "../random.ts";
 import type { Scenario } from "../scenario.ts";
 import { bursts, of, onAndOff, oneClient, type Traffic, waves } from "../traffic.ts";
-import { ALL, MINUTE, open, SECOND, USUAL } from "./usual.ts";
+import { ALL, MINUTE, open, SECOND, USUAL } from "./defaults.ts";
 
 /** A client that asks for its limit on average, but not evenly. */
 export function shapes(): Scenario[] {

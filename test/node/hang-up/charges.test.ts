@@ -1,10 +1,10 @@
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, inject, it, vi } from "vitest";
 import { type FaultyRest, startFaultyRest } from "../../../dev/faulty-rest.ts";
+import { hangUp, WAYS_TO_HANG_UP } from "../../../dev/hang-up.ts";
 import type {} from "../../../dev/provided-redis.ts";
 import type { ConfigInput } from "../../../src/config/index.ts";
 import { send } from "../support/client.ts";
-import { hangUp, WAYS_TO_HANG_UP } from "../support/hang-up.ts";
 import { type Origin, startOrigin } from "../support/origin.ts";
 import { limitsOf } from "../support/quota-fields.ts";
 import { type RunningWorker, startWorker } from "../support/worker.ts";

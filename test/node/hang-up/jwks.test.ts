@@ -1,8 +1,8 @@
 import { generateKeyPairSync, sign } from "node:crypto";
 import { afterAll, beforeAll, expect, it, vi } from "vitest";
+import { hangUp } from "../../../dev/hang-up.ts";
 import type { ConfigInput } from "../../../src/config/index.ts";
 import { send } from "../support/client.ts";
-import { hangUp } from "../support/hang-up.ts";
 import { type Origin, startOrigin } from "../support/origin.ts";
 import { limitsOf } from "../support/quota-fields.ts";
 import { type RunningWorker, startWorker } from "../support/worker.ts";

@@ -1,8 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { hangUp, WAYS_TO_HANG_UP } from "../../../dev/hang-up.ts";
 import type { ConfigInput } from "../../../src/config/index.ts";
 import { send } from "../support/client.ts";
-import { hangUp, WAYS_TO_HANG_UP } from "../support/hang-up.ts";
 import { type Origin, startOrigin } from "../support/origin.ts";
 import { type RunningWorker, startWorker } from "../support/worker.ts";
 

@@ -1,0 +1,40 @@
+import {
+  adjustGroup,
+  decideGroup,
+  giveBack,
+  type Row,
+  resetGroup,
+  type Writes,
+} from "../src/engine/fixed-window.ts";
+import type { Store } from "../src/stores/store.ts";
+
+/** The engine and nothing else: every row is kept, and only the engine tells what has expired. */
+export function engineStore(): Store {
+  const rows = new Map<string, Row>();
+  const at = (now: number) => (key: string) => {
+    const row = rows.get(key);
+    return row && row.expiresAt > now ? row : undefined;
+  };
+  const write = (writes: Writes) => {
+    for (const [key, row] of writes) row ? rows.set(key, row) : rows.delete(key);
+  };
+  return {
+    async decide(groups, now = Date.now(), unused = []) {
+      write(giveBack(unused, now, at(now)));
+      const verdicts = groups.map((counters) => {
+        const { verdict, writes } = decideGroup(counters, now, at(now));
+        write(writes);
+        return verdict;
+      });
+      return { now, groups: verdicts };
+    },
+    async adjust(counters, now = Date.now()) {
+      const { tallies, writes } = adjustGroup(counters, now, at(now));
+      write(writes);
+      return tallies;
+    },
+    async reset(counters, now = Date.now()) {
+      write(resetGroup(counters, now));
+    },
+  };
+}

@@ -1,0 +1,44 @@
+import { describe, expect, it } from "vitest";
+import { parseOptions } from "../../../../bench/simulation/options.ts";
+import { allScenarios } from "../../../../bench/simulation/scenarios/all.ts";
+import { capturePrinted } from "../../support/printed.ts";
+
+const printed = capturePrinted();
+
+describe("npm run simulate", () => {
+  it("simulates everything, and may then replace what was published", () => {
+    const options = parseOptions([]);
+    expect(options).toMatchObject({ seed: 1, log: undefined, isWhole: true });
+    expect(options.groups).toContain("isolates");
+    expect(options.groups).toContain("log");
+  });
+
+  it.each([
+    ["--seed", "2"],
+    ["--only", "eight"],
+    ["--log", "access.log"],
+  ])("replaces nothing with %s %s", (...args) => {
+    expect(parseOptions(args).isWhole).toBe(false);
+  });
+
+  it.each([
+    [["--seed", "-1"], "whole numbers from 0"],
+    [["--seed", "1.5"], "whole numbers from 0"],
+    [["--only", "isolate"], 'There is no "isolate". Allowed: isolates,'],
+    [["--fast"], "unknown option '--fast'"],
+    [["now"], "too many arguments"],
+  ])("refuses %j and says what is allowed", (args, message) => {
+    expect(() => parseOptions(args)).toThrow(expect.objectContaining({ exitCode: 1 }));
+    expect(printed()).toContain(message);
+  });
+
+  it("explains itself", () => {
+    expect(() => parseOptions(["--help"])).toThrow(expect.objectContaining({ exitCode: 0 }));
+    expect(printed()).toContain("--log");
+  });
+
+  it("has a name for each scenario, by which threads are told which to run", () => {
+    const names = allScenarios().map(({ name }) => name);
+    expect(new Set(names).size).toBe(names.length);
+  });
+});
