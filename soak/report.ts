@@ -111,7 +111,7 @@ export function textOf({ phases, memory, windowsChecked, violations, logs }: Rep
     "p99.9 ms",
     "max ms",
     "undecided",
-    "late",
+    "timeout",
     "statuses",
   ];
   const lines = [

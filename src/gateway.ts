@@ -12,7 +12,7 @@ import {
 import { chargesLater } from "./limiter/counters.ts";
 import type { Allowed, Decision, Quota } from "./limiter/decision.ts";
 import { createLimiter, undecided } from "./limiter/limiter.ts";
-import { COUNTED_HERE, reportBreaker, reportShadow, reportUndecided } from "./log.ts";
+import { COUNTED_LOCALLY, reportBreaker, reportShadow, reportUndecided } from "./log.ts";
 import { canonicalRequest, namesPlace } from "./request/canonical-request.ts";
 import type { CustomKeys } from "./request/custom-key.ts";
 import { createMatcher } from "./request/matcher.ts";
@@ -52,7 +52,7 @@ export function createGateway(config: Config, settings: Settings, keys: CustomKe
   const limiter = createLimiter(
     config,
     createStore(settings.store, { ...config, onBreaker: reportBreaker }),
-    settings.floor,
+    settings.nativeLimiter,
   );
   const forwardToOrigin = createForward(settings.origin);
 
@@ -126,7 +126,7 @@ export function createGateway(config: Config, settings: Settings, keys: CustomKe
         return forward(request);
       case "allowed": {
         reportShadow(decision.shadow);
-        if (decision.local) reportUndecided(decision.local, COUNTED_HERE);
+        if (decision.local) reportUndecided(decision.local, COUNTED_LOCALLY);
         if (!subjects.some(({ rule }) => chargesLater(rule))) {
           return withQuotas(await forward(request), decision.quotas, config);
         }
@@ -137,7 +137,7 @@ export function createGateway(config: Config, settings: Settings, keys: CustomKe
       }
       case "limited":
         reportShadow(decision.shadow);
-        if (decision.local) reportUndecided(decision.local, COUNTED_HERE);
+        if (decision.local) reportUndecided(decision.local, COUNTED_LOCALLY);
         return limitedResponse(request, decision, config.headers);
       case "undecided":
         reportUndecided(decision);

@@ -4,7 +4,7 @@ export type { Quota } from "./limiter/decision.ts";
 export { type RateLimitOptions, rateLimit } from "./middleware.ts";
 export { RateLimitError } from "./rate-limit-error.ts";
 export type { CustomKey, CustomKeys } from "./request/custom-key.ts";
-export type { GivenKey, GivenValue } from "./request/limit-key.ts";
+export type { LimitKey, LimitKeyValue } from "./request/limit-key.ts";
 export {
   type CheckOptions,
   type ClientOptions,

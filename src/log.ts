@@ -8,7 +8,7 @@ import type { BreakerScope, BreakerState } from "./stores/breaker.ts";
 const OUTAGE_INTERVAL_MS = 10_000;
 
 /** What becomes of undecided requests with `onError: "local"`. */
-export const COUNTED_HERE = "counted here";
+export const COUNTED_LOCALLY = "counted locally";
 
 let lastOutageAt = Number.NEGATIVE_INFINITY;
 

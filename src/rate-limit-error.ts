@@ -16,13 +16,13 @@ export class RateLimitError extends Error {
   /** The rule that had no room. */
   readonly rule: string;
   /** Milliseconds until it has. */
-  readonly retryAfter: number;
+  readonly retryAfterMs: number;
 
-  constructor(rule: string, retryAfter: number) {
-    const wholeMs = Math.ceil(retryAfter);
+  constructor(rule: string, retryAfterMs: number) {
+    const wholeMs = Math.ceil(retryAfterMs);
     super(`The rule "${rule}" is over its limit for another ${wholeMs} ms.`);
     this.rule = rule;
-    this.retryAfter = wholeMs;
+    this.retryAfterMs = wholeMs;
   }
 
   /**
@@ -35,14 +35,14 @@ export class RateLimitError extends Error {
    * catch (error) {
    *   const limited = RateLimitError.from(error);
    *   if (!limited) throw error;
-   *   return queueFor(limited.retryAfter);
+   *   return queueFor(limited.retryAfterMs);
    * }
    *
    * @returns undefined for every other error
    */
   static from(error: unknown): RateLimitError | undefined {
     if (error instanceof RateLimitError) return error;
-    const [, rule, retryAfter] = MESSAGE.exec(error instanceof Error ? error.message : "") ?? [];
-    return rule === undefined ? undefined : new RateLimitError(rule, Number(retryAfter));
+    const [, rule, retryAfterMs] = MESSAGE.exec(error instanceof Error ? error.message : "") ?? [];
+    return rule === undefined ? undefined : new RateLimitError(rule, Number(retryAfterMs));
   }
 }

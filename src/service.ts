@@ -7,14 +7,14 @@ import { rollsOver } from "./limiter/counters.ts";
 import type { Decision, Quota, Undecided } from "./limiter/decision.ts";
 import { createLimiter, type Limiter, undecided } from "./limiter/limiter.ts";
 import {
-  COUNTED_HERE,
+  COUNTED_LOCALLY,
   reportBreaker,
   reportMisconfigured,
   reportShadow,
   reportUndecided,
 } from "./log.ts";
 import { RateLimitError } from "./rate-limit-error.ts";
-import { type GivenKey, givenIdentity } from "./request/limit-key.ts";
+import { identityOfLimitKey, type LimitKey } from "./request/limit-key.ts";
 import type { Subject } from "./request/subject.ts";
 import { CHARGED_OPTIONS, CLIENT_OPTIONS, checkOptions } from "./service-options.ts";
 import { createStore } from "./stores/create-store.ts";
@@ -23,9 +23,9 @@ import { createStore } from "./stores/create-store.ts";
 export interface ClientOptions {
   /**
    * The client: a value for the rule's key, or a list with one for each of its elements; see
-   * {@link GivenKey}. Left out: one counter for all calls without a key.
+   * {@link LimitKey}. Left out: one counter for all calls without a key.
    */
-  key?: GivenKey;
+  key?: LimitKey;
   /** The client's tier; where the rule has none of that name, its own limits hold. */
   tier?: string;
 }
@@ -51,7 +51,7 @@ export interface LimitOptions extends CheckOptions {
 export interface LimitGranted {
   ok: true;
   /** Milliseconds until what was reserved is honoured: wait so long. Not there when nothing was. */
-  retryAfter?: number;
+  retryAfterMs?: number;
   /** One for each window of the rule; none for a rule in shadow mode. */
   quotas: Quota[];
   undecided?: undefined;
@@ -61,7 +61,7 @@ export interface LimitGranted {
 export interface LimitDenied {
   ok: false;
   /** Milliseconds until there is room for the same cost. */
-  retryAfter: number;
+  retryAfterMs: number;
   quotas: Quota[];
   undecided?: undefined;
 }
@@ -72,7 +72,7 @@ export interface LimitUndecided {
   ok: boolean;
   /** Why; see `{"weir":"undecided"}` in the log for more. */
   undecided: Undecided["cause"];
-  retryAfter?: undefined;
+  retryAfterMs?: undefined;
   quotas?: undefined;
 }
 
@@ -172,13 +172,13 @@ const prepared = new WeakMap<Config, Prepared>();
 function prepare(config: Config, env: Env): Prepared {
   const known = prepared.get(config);
   if (known) return known;
-  const { store, floor, keySecret, storeFaults } = readSettings(config, env);
+  const { store, nativeLimiter, keySecret, storeFaults } = readSettings(config, env);
   if (store.kind === "misconfigured") reportMisconfigured(store.fault);
   for (const fault of storeFaults) reportMisconfigured(fault);
   const limiter = createLimiter(
     config,
     createStore(store, { ...config, onBreaker: reportBreaker }),
-    floor,
+    nativeLimiter,
   );
   const made = { limiter, keySecret };
   prepared.set(config, made);
@@ -191,7 +191,7 @@ async function find(config: Config, env: Env, name: string, options: ClientOptio
   if (!rule) throw new RangeError(`There is no rule "${name}". ${namesOf(config.rules)}`);
   const windows = (tier !== undefined && rule.tiers?.windows.get(tier)) || rule.windows;
   const { limiter, keySecret } = prepare(config, env);
-  const identity = await givenIdentity(rule, key, config, keySecret);
+  const identity = await identityOfLimitKey(rule, key, config, keySecret);
   const subject: Subject = { rule: chargedAtOnce(rule), windows, identity };
   return { subject, limiter };
 }
@@ -247,25 +247,25 @@ async function giveBack(limiter: Limiter, subject: Subject, cost: number): Promi
 function answer(decision: Decision, rule: string, throws: boolean): LimitResult {
   if (decision.outcome !== "undecided" && decision.local) {
     const { outcome, local } = decision;
-    reportUndecided(local, COUNTED_HERE);
+    reportUndecided(local, COUNTED_LOCALLY);
     if (throws && decision.outcome === "limited")
       throw new RateLimitError(rule, decision.retryAfterMs);
     return { ok: outcome === "allowed", undecided: local.cause };
   }
   switch (decision.outcome) {
     case "allowed": {
-      const { shadow, honouredAfterMs } = decision;
+      const { shadow, reservationDelayMs } = decision;
       reportShadow(shadow);
       const quotas = [...decision.quotas];
-      return honouredAfterMs > 0
-        ? { ok: true, retryAfter: honouredAfterMs, quotas }
+      return reservationDelayMs > 0
+        ? { ok: true, retryAfterMs: reservationDelayMs, quotas }
         : { ok: true, quotas };
     }
     case "limited": {
       const { retryAfterMs, quotas } = decision;
       reportShadow(decision.shadow);
       if (throws) throw new RateLimitError(rule, retryAfterMs);
-      return { ok: false, retryAfter: retryAfterMs, quotas: [...quotas] };
+      return { ok: false, retryAfterMs: retryAfterMs, quotas: [...quotas] };
     }
     case "undecided": {
       const { cause, open } = decision;

@@ -28,7 +28,7 @@ export default {
     } catch (error) {
       const limited = RateLimitError.from(error);
       if (!limited) throw error;
-      const seconds = Math.ceil(limited.retryAfter / 1000);
+      const seconds = Math.ceil(limited.retryAfterMs / 1000);
       return new Response("Too many questions at once.", {
         status: 429,
         headers: { "Retry-After": String(seconds) },

@@ -103,7 +103,7 @@ export const config = fc
           { jwks: "https://i.example/" },
           { secret: "S", algs: [] },
         ),
-        floor: some({ binding: "FLOOR" }, { binding: "" }),
+        nativeLimiter: some({ binding: "NATIVE" }, { binding: "" }),
       },
       { requiredKeys: [] },
     ),

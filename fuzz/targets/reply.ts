@@ -68,7 +68,7 @@ function orRefused<Result>(read: () => Result): Result | undefined {
   try {
     return read();
   } catch (error) {
-    if (error instanceof StoreError && error.failure === "nonsense") return undefined;
+    if (error instanceof StoreError && error.failure === "invalid-reply") return undefined;
     throw error;
   }
 }

@@ -37,7 +37,7 @@ export interface Settings {
   readonly store: StoreSettings;
   readonly origin: OriginSettings;
   /** Cloudflare's own limiter, if the configuration names it and it is there. */
-  readonly floor?: RateLimit;
+  readonly nativeLimiter?: RateLimit;
   /** What identities are made with; undefined when {@link KEY_SECRET} is not set. */
   readonly keySecret?: string;
   /** What the secrets hold that the configuration names, by their names; those that are set. */
@@ -62,8 +62,9 @@ export function readSettings(config: Config, env: Env): Settings {
   const faults = [...names]
     .filter(([name]) => !secrets.has(name))
     .map(([name, consequence]) => `${notSet(name)}: ${consequence}`);
-  const floor = readFloor(config, env);
-  if (config.floor && !floor) faults.push(noFloor(config.floor.binding));
+  const nativeLimiter = readNativeLimiter(config, env);
+  if (config.nativeLimiter && !nativeLimiter)
+    faults.push(noNativeLimiter(config.nativeLimiter.binding));
   const keySecret = readKeySecret(env);
   // Nothing is decided, rather than by plain hashes, which the operator does not want stored.
   const store = typeof keySecret === "object" ? keySecret : readStore(config, env);
@@ -76,7 +77,7 @@ export function readSettings(config: Config, env: Env): Settings {
     secrets,
     storeFaults,
     faults: [...faults, ...storeFaults],
-    ...(floor && { floor }),
+    ...(nativeLimiter && { nativeLimiter }),
     ...(typeof keySecret === "string" && { keySecret }),
   };
 }
@@ -98,12 +99,12 @@ function readKeySecret(env: Env): string | Misconfigured | undefined {
   );
 }
 
-function readFloor({ floor }: Config, env: Env): RateLimit | undefined {
-  const binding = floor && env[floor.binding];
+function readNativeLimiter({ nativeLimiter }: Config, env: Env): RateLimit | undefined {
+  const binding = nativeLimiter && env[nativeLimiter.binding];
   return isObject(binding) && "limit" in binding ? (binding as RateLimit) : undefined;
 }
 
-function noFloor(binding: string): string {
+function noNativeLimiter(binding: string): string {
   return `no rate limiter is bound as ${binding}: without the store, isolates count alone; add it to wrangler.toml`;
 }
 

@@ -1,7 +1,7 @@
 import * as v from "valibot";
 import { fields, integer, isRecord, oneOf, parsed } from "./fields.ts";
 import { JwtSchema } from "./jwt.ts";
-import { FloorSchema } from "./native-limiter.ts";
+import { NativeLimiterSchema } from "./native-limiter.ts";
 import { OriginSchema } from "./origin.ts";
 import { pathTo, pathToItem } from "./quota.ts";
 import { RuleSchema } from "./rule.ts";
@@ -48,7 +48,7 @@ const ConfigFields = fields({
   ipv6Prefix: v.optional(integer(1, 128), 64),
   caseSensitivePaths: v.optional(v.boolean("true or false"), false),
   jwt: v.optional(JwtSchema),
-  floor: v.optional(FloorSchema),
+  nativeLimiter: v.optional(NativeLimiterSchema),
 });
 
 /**

@@ -19,7 +19,7 @@ export interface Quota {
   /** Milliseconds until there will be room for such a request, where there was none. */
   readonly retryAfterMs: number;
   /** Milliseconds until windows to come have granted what was reserved of them; 0 when nothing was. */
-  readonly honouredAfterMs: number;
+  readonly reservationDelayMs: number;
 }
 
 /** What became of a request. Only a decided one has figures. */
@@ -30,7 +30,7 @@ export interface Allowed {
   readonly quotas: readonly Quota[];
   readonly shadow: Shadow;
   /** Milliseconds until all that was reserved is honoured; 0 when nothing was. */
-  readonly honouredAfterMs: number;
+  readonly reservationDelayMs: number;
   /** Why this isolate decided alone (`onError: "local"`), if it did. Then there are no quotas. */
   readonly local?: Undecided;
 }

@@ -6,7 +6,7 @@ import { memoryStore } from "../stores/memory-store.ts";
 import { StoreError } from "../stores/store-error.ts";
 import { type Ask, type Entry, entriesOf } from "./counters.ts";
 import type { Allowed, Limited, Undecided } from "./decision.ts";
-import { FLOOR_PERIOD_MS, type Floor, floorGuard } from "./native-limiter.ts";
+import { createNativeGuard, NATIVE_PERIOD_MS, type NativeLimiter } from "./native-limiter.ts";
 import { quotasOf } from "./quotas.ts";
 
 /** What a response turned out to cost, by one rule. */
@@ -36,14 +36,14 @@ export interface Fallback {
  *
  * Cloudflare runs many isolates and each counts for itself, so that together they may admit as many
  * times a rule's share as there are isolates that see the client. `localShare` is what part of a limit
- * one of them admits. The floor, where there is one, is asked too: it counts for a whole location.
+ * one of them admits. The native limiter, if there is one, is asked too: it counts for a whole location.
  */
 export function createFallback(
   { prefix, timeoutMs }: Pick<Config, "prefix" | "timeoutMs">,
-  floor?: Floor,
+  nativeLimiter?: NativeLimiter,
 ): Fallback {
   const store = memoryStore();
-  const isWithinFloor = floorGuard(floor, timeoutMs);
+  const isWithinNativeLimit = createNativeGuard(nativeLimiter, timeoutMs);
 
   return {
     covers(rules) {
@@ -59,16 +59,16 @@ export function createFallback(
         const now = Date.now();
         const verdict = await store.decide([entries.map(({ counter }) => counter)], now);
         const [answer] = verdict.groups;
-        if (!answer) throw new StoreError("nonsense", "no verdict");
+        if (!answer) throw new StoreError("invalid-reply", "no verdict");
         const quotas = quotasOf(entries, answer, now);
         const denier = entries.find((_, index) => quotas[index]?.violated);
         if (denier) {
           const retryAfterMs = Math.max(...quotas.map((quota) => quota.retryAfterMs));
           return limited(denier.rule, quotas, retryAfterMs, failure);
         }
-        // Who only asks takes nothing, of the floor either.
+        // Who only asks takes nothing, of the native limiter either.
         if (ask?.checkOnly) return allowed(failure);
-        const isWithin = await Promise.all(local.map(isWithinFloor));
+        const isWithin = await Promise.all(local.map(isWithinNativeLimit));
         const below = local[isWithin.indexOf(false)];
         if (!below) return allowed(failure);
         await store.adjust(entries.filter(isCharged).map(takenOff), now);
@@ -77,7 +77,7 @@ export function createFallback(
             ? { ...quota, violated: true, remaining: 0 }
             : quota,
         );
-        return limited(below.rule, violated, FLOOR_PERIOD_MS, failure);
+        return limited(below.rule, violated, NATIVE_PERIOD_MS, failure);
       } catch (error) {
         // Full, at worst: then it is decided as strictly as can be.
         const cause = error instanceof StoreError ? error.failure : "internal";
@@ -98,7 +98,7 @@ export function createFallback(
 }
 
 function allowed(local: Undecided): Allowed {
-  return { outcome: "allowed", quotas: [], shadow: [], honouredAfterMs: 0, local };
+  return { outcome: "allowed", quotas: [], shadow: [], reservationDelayMs: 0, local };
 }
 
 function limited(

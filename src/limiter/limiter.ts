@@ -23,7 +23,7 @@ import type {
   Undecided,
 } from "./decision.ts";
 import { type Charge, createFallback } from "./fallback.ts";
-import { type Floor, floorTimeoutMs } from "./native-limiter.ts";
+import { type NativeLimiter, nativeTimeoutMs } from "./native-limiter.ts";
 import { isViolated, quotasOf } from "./quotas.ts";
 
 /** What an origin's response says about what a request cost. */
@@ -67,10 +67,14 @@ export interface Limiter {
 /** The part of the deadline that a request's keys must have taken for it to be taken off. */
 const NOTICEABLE = 0.05;
 
-/** @param floor what `onError: "local"` asks beside its own counters */
-export function createLimiter(config: Config, store: Store, floor?: Floor): Limiter {
+/** @param nativeLimiter what `onError: "local"` asks beside its own counters */
+export function createLimiter(
+  config: Config,
+  store: Store,
+  nativeLimiter?: NativeLimiter,
+): Limiter {
   const { prefix, timeoutMs } = config;
-  const fallback = createFallback(config, floor);
+  const fallback = createFallback(config, nativeLimiter);
   const time = () => (config.clock === "edge" ? Date.now() : undefined);
   /** What is left of the deadline for the store; half of it at least. */
   const left = (spentMs: number) => Math.max(timeoutMs / 2, timeoutMs - spentMs);
@@ -128,8 +132,9 @@ export function createLimiter(config: Config, store: Store, floor?: Floor): Limi
       if (groups.length === 0) return { ...NOTHING, shadow: late };
       try {
         // Where the native limiter may be asked after the store, both share the deadline.
-        const isFloored = floor !== undefined && fallback.covers(subjects.map(({ rule }) => rule));
-        const takenMs = spentMs + (isFloored ? floorTimeoutMs(timeoutMs) : 0);
+        const isFloored =
+          nativeLimiter !== undefined && fallback.covers(subjects.map(({ rule }) => rule));
+        const takenMs = spentMs + (isFloored ? nativeTimeoutMs(timeoutMs) : 0);
         const isShorter = isFloored || spentMs > timeoutMs * NOTICEABLE;
         const inTime = isShorter ? withDeadline(store, left(takenMs)) : store;
         const verdict = await inTime.decide(groups, time());
@@ -178,7 +183,7 @@ export function createLimiter(config: Config, store: Store, floor?: Floor): Limi
  * What a verdict means. Its first group is what is enforced, if anything is; the others are the
  * rules in shadow mode.
  *
- * @throws {StoreError} ("nonsense") for a denial by nobody
+ * @throws {StoreError} ("invalid-reply") for a denial by nobody
  */
 function decisionOf(
   { groups, now }: Verdict,
@@ -193,18 +198,18 @@ function decisionOf(
   if (!liveVerdict) return { ...NOTHING, shadow };
   const quotas = quotasOf(live, liveVerdict, now);
   if (liveVerdict.admitted) {
-    const honouredAfterMs = Math.max(...quotas.map((quota) => quota.honouredAfterMs));
-    return { outcome: "allowed", quotas, shadow, honouredAfterMs };
+    const reservationDelayMs = Math.max(...quotas.map((quota) => quota.reservationDelayMs));
+    return { outcome: "allowed", quotas, shadow, reservationDelayMs: reservationDelayMs };
   }
   const violated = quotas.filter(isViolated);
   const denier = live.find(({ window }) => window.policy === violated[0]?.policy);
-  if (!denier) throw new StoreError("nonsense", "a denial, though every counter has room");
+  if (!denier) throw new StoreError("invalid-reply", "a denial, though every counter has room");
   const retryAfterMs = Math.max(...violated.map((quota) => quota.retryAfterMs));
   return { outcome: "limited", quotas, shadow, retryAfterMs, rule: denier.rule };
 }
 
 /** A request that no enforced rule is about. */
-const NOTHING = { outcome: "allowed", quotas: [], honouredAfterMs: 0 } as const;
+const NOTHING = { outcome: "allowed", quotas: [], reservationDelayMs: 0 } as const;
 
 /** What a rule in shadow mode would have done. */
 function shadowOf(

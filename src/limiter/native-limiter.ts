@@ -1,16 +1,16 @@
 import type { Subject } from "../request/subject.ts";
 
 /** Cloudflare's native limiter: one for each of its locations, and only roughly right. */
-export type Floor = Pick<RateLimit, "limit">;
+export type NativeLimiter = Pick<RateLimit, "limit">;
 
 /** The longest period that Cloudflare's limiter has, in milliseconds: when to ask again at last. */
-export const FLOOR_PERIOD_MS = 60_000;
+export const NATIVE_PERIOD_MS = 60_000;
 
 /**
  * How long it is waited for, in milliseconds: it is meant to be on the same machine. At most half of a
  * decision's deadline, which it shares with the store.
  */
-export function floorTimeoutMs(timeoutMs: number): number {
+export function nativeTimeoutMs(timeoutMs: number): number {
   return Math.min(20, timeoutMs / 2);
 }
 
@@ -18,11 +18,11 @@ export function floorTimeoutMs(timeoutMs: number): number {
 const REST_MS = 1000;
 
 /**
- * Asks the floor whether a client is within it. Where there is none, or it is late or broken, there
+ * Asks the native limiter whether a client is within it. Where there is none, or it is late or broken, there
  * is nothing to be below: what else counts stands for itself.
  */
-export function floorGuard(
-  floor: Floor | undefined,
+export function createNativeGuard(
+  nativeLimiter: NativeLimiter | undefined,
   timeoutMs: number,
 ): (subject: Subject) => Promise<boolean> {
   let restsUntil = 0;
@@ -30,11 +30,14 @@ export function floorGuard(
   return async function isWithin({ rule, identity }) {
     const now = Date.now();
     const isResting = now < restsUntil && restsUntil - now <= REST_MS;
-    if (!floor || isResting) return true;
+    if (!nativeLimiter || isResting) return true;
     const { promise: late, resolve } = Promise.withResolvers<undefined>();
-    const timer = setTimeout(resolve, floorTimeoutMs(timeoutMs));
+    const timer = setTimeout(resolve, nativeTimeoutMs(timeoutMs));
     try {
-      const answer = await Promise.race([floor.limit({ key: `${rule.name}:${identity}` }), late]);
+      const answer = await Promise.race([
+        nativeLimiter.limit({ key: `${rule.name}:${identity}` }),
+        late,
+      ]);
       if (!answer) restsUntil = Date.now() + REST_MS;
       return answer?.success ?? true;
     } catch {

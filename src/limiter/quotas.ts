@@ -23,7 +23,8 @@ export function quotasOf(
       resetAt: now + resetMs,
       violated: !admitted && (banMs > 0 || !hasRoom(counter, count)),
       retryAfterMs: Math.max(banMs, roomAfterMs(counter, tally, capacity)),
-      honouredAfterMs: count > capacity ? roomAfterMs({ ...counter, cost: 0 }, tally, capacity) : 0,
+      reservationDelayMs:
+        count > capacity ? roomAfterMs({ ...counter, cost: 0 }, tally, capacity) : 0,
     };
   });
 }

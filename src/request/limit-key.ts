@@ -17,10 +17,10 @@ import { trimBlanks } from "./text-folding.ts";
  * `{ "header:x-api-key": "abc" }` or `{ ip: "203.0.113.7" }` for `header:x-api-key | ip`. `{ ip }` is
  * allowed for every element: requests without any of its alternatives are counted by address.
  */
-export type GivenKey = GivenValue | readonly GivenValue[];
+export type LimitKey = LimitKeyValue | readonly LimitKeyValue[];
 
 /** A text, or an object of one alternative's name and its value. */
-export type GivenValue = string | Readonly<Record<string, string>>;
+export type LimitKeyValue = string | Readonly<Record<string, string>>;
 
 /** A program that gives no key is counted by this one, and so with every request to a `global` rule. */
 const EVERYONE: Present = { name: "global", value: "global" };
@@ -33,9 +33,9 @@ const EVERYONE: Present = { name: "global", value: "global" };
  * @param secret makes identities HMACs, if the gateway's are
  * @throws {TypeError} when the values do not fit the rule's key; says how, but quotes no value
  */
-export async function givenIdentity(
+export async function identityOfLimitKey(
   rule: Rule,
-  key: GivenKey | undefined,
+  key: LimitKey | undefined,
   config: Canonical,
   secret?: string,
 ): Promise<string> {

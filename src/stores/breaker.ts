@@ -35,7 +35,7 @@ const LOOKS = 10;
  * A circuit breaker: a store that failed a few times in a row is not called for a while, so that an
  * outage delays no more than those few requests, and does not keep a struggling store from recovering.
  *
- * While it is open, calls fail at once with `resting`, and so do those that were under way; what they
+ * While it is open, calls fail at once with `circuit-open`, and so do those that were under way; what they
  * sent goes on without them. After a rest one call goes through as a probe: its success closes the
  * breaker, its failure lets the store rest again.
  *
@@ -124,12 +124,12 @@ export function withBreaker(
     const places = clients > 1 ? placesOf(counters) : [];
     if (clients > 1 && places.length === 0) {
       // Give-backs alone, which no answer is awaited of: their success shows nothing.
-      if (whole.isOpen) throw new StoreError("resting", whole.reason);
+      if (whole.isOpen) throw new StoreError("circuit-open", whole.reason);
       return await call();
     }
     const circuits = circuitsOf(places);
     const resting = circuits.find((circuit) => circuit.isResting(now));
-    if (resting) throw new StoreError("resting", resting.reason);
+    if (resting) throw new StoreError("circuit-open", resting.reason);
     if (!whole.isOpen && waiting.isStalled(places, now)) throw stalled();
     const tickets = new Map(circuits.map((circuit) => [circuit, circuit.enter(now)]));
     const own = waiting.enter(places, now);
@@ -155,7 +155,7 @@ export function withBreaker(
     const { promise: givenUp, reject } = Promise.withResolvers<never>();
     const timer = setInterval(() => {
       const reason = circuitsOf(own.places).find(({ isOpen }) => isOpen)?.reason;
-      if (reason) reject(new StoreError("resting", reason));
+      if (reason) reject(new StoreError("circuit-open", reason));
       else if (waiting.isStalled(own.places, clock(), own)) reject(stalled());
     }, timeoutMs / LOOKS);
     try {
@@ -180,7 +180,7 @@ function needed(groups: readonly (readonly Counter[])[]): Counter[] {
 }
 
 function stalled(): StoreError {
-  return new StoreError("resting", "too many calls wait for an answer, and none comes");
+  return new StoreError("circuit-open", "too many calls wait for an answer, and none comes");
 }
 
 /** The objects that a call is about, each once. The shards of one client are one: `identity#n`. */

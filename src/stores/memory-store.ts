@@ -22,7 +22,7 @@ const MAX_REMOVED = 64;
  * isolates and each would count alone.
  *
  * Bounded: past `maxCounters` it drops what has expired, and when nothing has it throws a
- * `StoreError` ("full") rather than forget a live counter, which would exceed a limit. Rules in
+ * `StoreError` ("memory-full") rather than forget a live counter, which would exceed a limit. Rules in
  * shadow mode have as many places of their own, so that they take none from enforced rules.
  */
 export function memoryStore(maxCounters = MAX_COUNTERS): Store {
@@ -109,7 +109,7 @@ class BoundedRows {
     }
   }
 
-  /** @throws {StoreError} ("full") when there are not as many places */
+  /** @throws {StoreError} ("memory-full") when there are not as many places */
   makePlaces(count: number, now: number): void {
     for (let looks = 0; looks < count + MAX_REMOVED; looks++) {
       if (this.#rows.size + count <= this.#max) return;
@@ -121,6 +121,6 @@ class BoundedRows {
       else this.#rows.delete(key);
     }
     if (this.#rows.size + count <= this.#max) return;
-    throw new StoreError("full", `the memory store holds ${this.#max} counters already`);
+    throw new StoreError("memory-full", `the memory store holds ${this.#max} counters already`);
   }
 }

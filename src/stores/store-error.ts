@@ -1,23 +1,23 @@
 /**
  * Why a store could not decide.
  *
- * - `late`: no answer within the deadline
+ * - `timeout`: no answer within the deadline
  * - `unreachable`: no connection, or it broke
- * - `refused`: it answered with an error (a wrong token, a quota reached, a failed script)
- * - `nonsense`: it answered with something else than was asked for
- * - `full`: it has no room for one more counter
- * - `resting`: it was not asked, for it has failed a few times in a row
+ * - `error-reply`: it answered with an error (a wrong token, a quota reached, a failed script)
+ * - `invalid-reply`: it answered with something else than was asked for
+ * - `memory-full`: it has no room for one more counter
+ * - `circuit-open`: it was not asked, for it has failed a few times in a row
  * - `misconfigured`: it could not be set up
  */
 export type StoreFailure = (typeof STORE_FAILURES)[number];
 
 export const STORE_FAILURES = [
-  "late",
+  "timeout",
   "unreachable",
-  "refused",
-  "nonsense",
-  "full",
-  "resting",
+  "error-reply",
+  "invalid-reply",
+  "memory-full",
+  "circuit-open",
   "misconfigured",
 ] as const;
 

@@ -16,8 +16,8 @@ function fault(does: string, cause: string, how: string): Fault<ObjectStage> {
 export const OBJECT_FAULTS: readonly Fault<ObjectStage>[] = [
   fault("throws", "unreachable", "throw"),
   fault("counts, and then throws", "unreachable", "after it has counted"),
-  fault("never answers", "late", "hang"),
-  fault("lets nobody in", "late", "block"),
+  fault("never answers", "timeout", "hang"),
+  fault("lets nobody in", "timeout", "block"),
   fault("cannot be started", "unreachable", "constructor"),
   fault("is restarted with each call", "unreachable", "abort"),
   fault("cannot read its storage", "unreachable", "storage"),

@@ -22,25 +22,25 @@ function shiftedBy(seconds: number): RestFault {
 export const REDIS_FAULTS: readonly Fault<RedisStage>[] = [
   {
     does: "is a read-only replica",
-    cause: "refused",
+    cause: "error-reply",
     begin: ({ redis }) => redis.run("REPLICAOF", "127.0.0.1", "1"),
     end: ({ redis }) => redis.run("REPLICAOF", "NO", "ONE"),
   },
   {
     does: "is out of memory",
-    cause: "refused",
+    cause: "error-reply",
     begin: ({ redis }) => redis.run("CONFIG", "SET", "maxmemory", "1"),
     end: ({ redis }) => redis.run("CONFIG", "SET", "maxmemory", "0"),
   },
   {
     does: "has been stopped",
-    cause: "late",
+    cause: "timeout",
     begin: ({ redis }) => redis.pause(),
     end: ({ redis }) => redis.resume(),
   },
   {
     does: "restarts, and has lost all counts",
-    cause: "refused",
+    cause: "error-reply",
     begin: ({ redis }) => redis.kill(),
     end: ({ redis }) => redis.start(),
   },

@@ -155,7 +155,7 @@ onEveryStore("1000 a minute with maxReserved 200", (open) => {
     await system.take(15, 1000);
     expect(await system.take(15, 1)).toBe("denied");
     const reserved = await system.decide(15, {}, { cost: 200, ...reserve });
-    expect(reserved).toMatchObject({ outcome: "allowed", honouredAfterMs: 45_000 });
+    expect(reserved).toMatchObject({ outcome: "allowed", reservationDelayMs: 45_000 });
     expect(await system.take(15, 1, {}, reserve)).toBe("denied");
     expect(await system.left(MINUTE)).toEqual([800]);
   });
@@ -163,7 +163,7 @@ onEveryStore("1000 a minute with maxReserved 200", (open) => {
   it("waits for nothing when there is room without reserving", async () => {
     const system = open([reservable]);
     const reserved = await system.decide(0, {}, reserve);
-    expect(reserved).toMatchObject({ outcome: "allowed", honouredAfterMs: 0 });
+    expect(reserved).toMatchObject({ outcome: "allowed", reservationDelayMs: 0 });
   });
 });
 
@@ -189,6 +189,6 @@ onEveryStore("retryAfter = ts + period * ceil(-value / rate) - now", (open) => {
     const reserving = open([{ ...rate10, maxReserved: 20 }]);
     await reserving.take(0, used, ann);
     const reserved = await reserving.decide(at, ann, { cost, ...reserve });
-    expect(reserved).toMatchObject({ outcome: "allowed", honouredAfterMs: retryAfterMs });
+    expect(reserved).toMatchObject({ outcome: "allowed", reservationDelayMs: retryAfterMs });
   });
 });

@@ -38,7 +38,7 @@ onEveryStore("of five requests at 00:58 and five at 01:02", (open) => {
     const system = open([{ ...login, ...fivePerMinute, maxReserved: 5 }]);
     expect(await system.admitted(58, 5)).toBe(5);
     const reserved = await system.decide(58, {}, { cost: 5, reserve: true });
-    expect(reserved).toMatchObject({ outcome: "allowed", honouredAfterMs: 2000 });
+    expect(reserved).toMatchObject({ outcome: "allowed", reservationDelayMs: 2000 });
     expect(await system.admitted(62, 5)).toBe(0);
   });
 

@@ -43,12 +43,12 @@ const failures = [
 
 /** Each of the functions that log, with all that it may be given. */
 const calls: Record<keyof typeof report, () => void> = {
-  COUNTED_HERE: () => {},
+  COUNTED_LOCALLY: () => {},
   reportUndecided() {
     for (const failure of failures) {
       report.reportUndecided(undecided(failure, []));
       report.reportUndecided({ ...undecided(failure, []), open: false });
-      report.reportUndecided(undecided(failure, []), report.COUNTED_HERE);
+      report.reportUndecided(undecided(failure, []), report.COUNTED_LOCALLY);
     }
   },
   reportBreaker() {

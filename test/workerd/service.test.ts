@@ -33,7 +33,7 @@ describe("limit", () => {
     });
     expect(await service.limit("five")).toMatchObject({
       ok: false,
-      retryAfter: 60_000,
+      retryAfterMs: 60_000,
       quotas: [{ policy: "five", remaining: 0, violated: true }],
     });
   });
@@ -88,7 +88,7 @@ describe("limit", () => {
     expect(await service.limit("five", { cost: 7 })).toMatchObject({ ok: false });
     expect(await service.limit("five", { cost: 7, reserve: true })).toMatchObject({
       ok: true,
-      retryAfter: 60_000,
+      retryAfterMs: 60_000,
       quotas: [{ remaining: 0 }],
     });
     expect(await service.limit("five", { cost: 4, reserve: true })).toMatchObject({ ok: false });
@@ -99,7 +99,7 @@ describe("limit", () => {
     const service = serviceOf([{ ...FIVE, limit: 0, window: "1m" }]);
     const error = await service.limit("five", { throws: true }).catch((thrown) => thrown);
     expect(error).toBeInstanceOf(RateLimitError);
-    expect(error).toMatchObject({ rule: "five", retryAfter: 60_000 });
+    expect(error).toMatchObject({ rule: "five", retryAfterMs: 60_000 });
   });
 
   it("holds a client to its tier, and one of no tier to the rule's own limits", async () => {
@@ -331,7 +331,7 @@ describe("RateLimitError.from", () => {
     ["what RPC makes of it", Object.assign(new Error(new RateLimitError("five", 1500).message))],
     ["what RPC makes of it on older dates", new Error(`${new RateLimitError("five", 1499.2)}`)],
   ])("reads %s", (_, error) => {
-    expect(RateLimitError.from(error)).toMatchObject({ rule: "five", retryAfter: 1500 });
+    expect(RateLimitError.from(error)).toMatchObject({ rule: "five", retryAfterMs: 1500 });
   });
 
   it.each([new Error("other"), "text", undefined])("passes over %o", (error) => {
@@ -340,8 +340,8 @@ describe("RateLimitError.from", () => {
 });
 
 describe("RateLimitError.from, of a wait that is written with an exponent", () => {
-  it.each([3e24, 1e21, 1.5e300, 2 ** 70, 999_999_999_999_999])("reads %d ms", (retryAfter) => {
-    const message = new RateLimitError("five", retryAfter).message;
-    expect(RateLimitError.from(new Error(message))).toMatchObject({ rule: "five", retryAfter });
+  it.each([3e24, 1e21, 1.5e300, 2 ** 70, 999_999_999_999_999])("reads %d ms", (retryAfterMs) => {
+    const message = new RateLimitError("five", retryAfterMs).message;
+    expect(RateLimitError.from(new Error(message))).toMatchObject({ rule: "five", retryAfterMs });
   });
 });

@@ -10,13 +10,13 @@ export default {
     const key = searchParams.get("account");
     if (!key) return new Response("Whose report?", { status: 400 });
 
-    const { ok, retryAfter } = await LIMITS.limit("reports", { key });
+    const { ok, retryAfterMs } = await LIMITS.limit("reports", { key });
     if (ok) return new Response("The report.");
-    if (retryAfter === undefined) return new Response("Try again shortly.", { status: 503 });
+    if (retryAfterMs === undefined) return new Response("Try again shortly.", { status: 503 });
 
     // No room now. A place in the next window, if there is one, is as good for a report.
     const reserved = await LIMITS.limit("reports", { key, reserve: true });
-    const seconds = Math.ceil((reserved.retryAfter ?? retryAfter) / 1000);
+    const seconds = Math.ceil((reserved.retryAfterMs ?? retryAfterMs) / 1000);
     return reserved.ok
       ? new Response(`The report follows in ${seconds} s.`, { status: 202 })
       : new Response(null, { status: 429, headers: { "Retry-After": String(seconds) } });

@@ -196,7 +196,7 @@ function failureOf(error: unknown): StoreError {
   if (error instanceof StoreError) return error;
   const isOverloaded = (error as { overloaded?: unknown } | undefined)?.overloaded === true;
   return isOverloaded
-    ? new StoreError("refused", "a Durable Object is overloaded")
+    ? new StoreError("error-reply", "a Durable Object is overloaded")
     : new StoreError("unreachable", "a Durable Object did not answer");
 }
 

@@ -187,7 +187,7 @@ function assemble(answers: readonly Answer[], admitted: boolean): GroupDecision 
 }
 
 function tooLate(): StoreError {
-  return new StoreError("late", "several Durable Objects did not decide in time");
+  return new StoreError("timeout", "several Durable Objects did not decide in time");
 }
 
 function timer(ms: number) {

@@ -264,7 +264,8 @@ export function leases(
         await store.decide([], now, unused);
         // Both calls share one deadline.
         const timeLeftMs = timeoutMs - (Date.now() - startedAt);
-        if (timeLeftMs <= 0) throw new StoreError("late", "no time was left to adjust a counter");
+        if (timeLeftMs <= 0)
+          throw new StoreError("timeout", "no time was left to adjust a counter");
         inTime = withDeadline(store, timeLeftMs);
       }
       const tallies = await inTime.adjust(counters, now);

@@ -5,13 +5,13 @@ import { StoreError } from "../store-error.ts";
 
 // Reads what the scripts reply, trusting nothing in it.
 
-/** @throws {StoreError} ("nonsense") unless the reply is just the integers that were asked for */
+/** @throws {StoreError} ("invalid-reply") unless the reply is just the integers that were asked for */
 export function readVerdict(reply: unknown, groups: readonly (readonly Counter[])[]): Verdict {
   const next = integersOf(reply);
   const now = next(0, MAX_COUNT);
   const verdicts = groups.map((counters): GroupAnswer => {
     const verdict = next(0, isShadow(counters) ? 2 : 1);
-    if (verdict === 2) return failedGroup(new StoreError("refused", "a command failed"));
+    if (verdict === 2) return failedGroup(new StoreError("error-reply", "a command failed"));
     const admitted = verdict === 1;
     return { admitted, tallies: counters.map((counter) => decidedTally(counter, admitted, next)) };
   });
@@ -19,7 +19,7 @@ export function readVerdict(reply: unknown, groups: readonly (readonly Counter[]
   return { now, groups: verdicts };
 }
 
-/** @throws {StoreError} ("nonsense") unless the reply is just the integers that were asked for */
+/** @throws {StoreError} ("invalid-reply") unless the reply is just the integers that were asked for */
 export function readTallies(reply: unknown, counters: readonly Counter[]): Tally[] {
   const next = integersOf(reply);
   const tallies = counters.map((counter) => tallyOf(counter, next));
@@ -61,5 +61,5 @@ function integersOf(reply: unknown): Integers {
 }
 
 function nonsense(): StoreError {
-  return new StoreError("nonsense", "the script's reply is not the integers asked for");
+  return new StoreError("invalid-reply", "the script's reply is not the integers asked for");
 }

@@ -2,7 +2,7 @@ import type { errors as Errors, RedisConfigCloudflare, Requester } from "@upstas
 // Named after its content, which changes with the version: the first lines of the package's
 // cloudflare.mjs have the name. Only the package's entries have types.
 // @ts-expect-error
-import { error_exports, HttpClient } from "../../node_modules/@upstash/redis/chunk-4WQYU7T6.mjs";
+import { error_exports, HttpClient } from "../../../node_modules/@upstash/redis/chunk-4WQYU7T6.mjs";
 import type { RedisClient } from "./upstash-client.ts";
 
 export const errors: typeof Errors = error_exports;

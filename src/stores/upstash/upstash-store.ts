@@ -119,18 +119,18 @@ function argsOf(counter: Counter): number[] {
 function failureOf(error: unknown, hidden: readonly string[]): StoreError {
   if (error instanceof StoreError) return error;
   if (error instanceof errors.UpstashJSONParseError) {
-    return new StoreError("nonsense", "the answer is not JSON");
+    return new StoreError("invalid-reply", "the answer is not JSON");
   }
   if (error instanceof errors.UpstashError) {
-    return new StoreError("refused", refusal(error, hidden));
+    return new StoreError("error-reply", refusal(error, hidden));
   }
   if (error instanceof DOMException && /^(Timeout|Abort)Error$/.test(error.name)) {
-    return new StoreError("late", "no answer in time");
+    return new StoreError("timeout", "no answer in time");
   }
   // The client stumbles over JSON that has neither a result nor an error; a connection that is
   // refused or breaks is a plain Error in workerd.
   return error instanceof TypeError
-    ? new StoreError("nonsense", "the answer has neither a result nor an error")
+    ? new StoreError("invalid-reply", "the answer has neither a result nor an error")
     : new StoreError("unreachable", "no connection");
 }
 

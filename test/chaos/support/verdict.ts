@@ -39,6 +39,6 @@ function wordOf(answers: readonly Seen[]): string {
     statuses.size === expected.length && expected.every((status) => statuses.has(status));
   if (is(200)) return "passes";
   if (is(503)) return "503";
-  if (is(200, 429)) return "counted here";
+  if (is(200, 429)) return "counted locally";
   return `unexpected: ${[...statuses].join(", ")}`;
 }

@@ -123,7 +123,7 @@ describe("a top-level field", () => {
     [{ ipv6Prefix: 128 }],
     [{ caseSensitivePaths: true }],
     [{ origin: { binding: "ORIGIN" } }],
-    [{ floor: { binding: "FLOOR_2" } }],
+    [{ nativeLimiter: { binding: "NATIVE_2" } }],
     [{ origin: { url: "https://origin.example.com" } }],
   ])("is kept: %o", ([fields]) => {
     expect(defineConfig({ rules: [], ...fields })).toMatchObject(fields);

@@ -55,20 +55,22 @@ describe("refuses a top-level field", () => {
       top("ipv6Prefix", value, "allowed: a whole number from 1 to 128"),
     ),
     ...[1, "yes"].map((value) => top("caseSensitivePaths", value, "allowed: true or false")),
-    ...["FLOOR", null, []].map((value) => top("floor", value, 'allowed: { binding: "NAME" }')),
-    ...["", "my floor", "2nd", 5].map(
+    ...["NATIVE", null, []].map((value) =>
+      top("nativeLimiter", value, 'allowed: { binding: "NAME" }'),
+    ),
+    ...["", "my limiter", "2nd", 5].map(
       (binding): Refused => [
-        `floor.binding: ${JSON.stringify(binding)}`,
-        { rules: [], floor: { binding } },
-        "floor.binding",
+        `nativeLimiter.binding: ${JSON.stringify(binding)}`,
+        { rules: [], nativeLimiter: { binding } },
+        "nativeLimiter.binding",
         "allowed: the name of a ratelimits binding in wrangler.toml",
       ],
     ),
-    ["floor: {}", { rules: [], floor: {} }, "floor.binding", "missing"],
+    ["nativeLimiter: {}", { rules: [], nativeLimiter: {} }, "nativeLimiter.binding", "missing"],
     [
-      "a field of floor",
-      { rules: [], floor: { binding: "A", limit: 5 } },
-      "floor.limit",
+      "a field of nativeLimiter",
+      { rules: [], nativeLimiter: { binding: "A", limit: 5 } },
+      "nativeLimiter.limit",
       "unknown field",
     ],
   ]);

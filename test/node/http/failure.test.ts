@@ -112,28 +112,44 @@ const unknownCommand: Handler = async (_, response) => {
 
 describe("a store", () => {
   it.each<{ does: string; cause: string; handler: Handler; asked?: number }>([
-    { does: "never answers", cause: "late", handler: () => {} },
-    { does: "never ends its answer", cause: "late", handler: (_, to) => to.write('{"result":[') },
+    { does: "never answers", cause: "timeout", handler: () => {} },
+    {
+      does: "never ends its answer",
+      cause: "timeout",
+      handler: (_, to) => to.write('{"result":['),
+    },
     { does: "closes the connection", cause: "unreachable", handler: (_, to) => to.destroy() },
-    { does: "answers 500", cause: "refused", handler: reply(500, { error: "ERR internal" }) },
-    { does: "answers 500 and nothing", cause: "nonsense", handler: reply(500, "") },
-    { does: "answers 503 in HTML", cause: "nonsense", handler: reply(503, "<h1>", "text/html") },
-    { does: "answers 401", cause: "refused", handler: reply(401, { error: "WRONGPASS no" }) },
-    { does: "quotes the command", cause: "refused", handler: unknownCommand },
+    { does: "answers 500", cause: "error-reply", handler: reply(500, { error: "ERR internal" }) },
+    { does: "answers 500 and nothing", cause: "invalid-reply", handler: reply(500, "") },
+    {
+      does: "answers 503 in HTML",
+      cause: "invalid-reply",
+      handler: reply(503, "<h1>", "text/html"),
+    },
+    { does: "answers 401", cause: "error-reply", handler: reply(401, { error: "WRONGPASS no" }) },
+    { does: "quotes the command", cause: "error-reply", handler: unknownCommand },
     {
       does: "knows no script",
-      cause: "refused",
+      cause: "error-reply",
       handler: reply(400, { error: "NOSCRIPT No matching script." }),
       asked: 2,
     },
-    { does: "does not speak JSON", cause: "nonsense", handler: reply(200, "PONG", "text/plain") },
-    { does: "answers null", cause: "nonsense", handler: reply(200, null) },
-    { does: "answers without a result", cause: "nonsense", handler: reply(200, {}) },
-    { does: "answers with no result", cause: "nonsense", handler: reply(200, { result: null }) },
-    { does: "answers too little", cause: "nonsense", handler: reply(200, { result: [1, 1] }) },
+    {
+      does: "does not speak JSON",
+      cause: "invalid-reply",
+      handler: reply(200, "PONG", "text/plain"),
+    },
+    { does: "answers null", cause: "invalid-reply", handler: reply(200, null) },
+    { does: "answers without a result", cause: "invalid-reply", handler: reply(200, {}) },
+    {
+      does: "answers with no result",
+      cause: "invalid-reply",
+      handler: reply(200, { result: null }),
+    },
+    { does: "answers too little", cause: "invalid-reply", handler: reply(200, { result: [1, 1] }) },
     {
       does: "counts below zero",
-      cause: "nonsense",
+      cause: "invalid-reply",
       handler: reply(200, { result: [1, 1, -1, 1] }),
     },
   ])(

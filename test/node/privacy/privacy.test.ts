@@ -240,7 +240,7 @@ describe("what goes wrong is told without anybody's address, key or secret", () 
       {},
     ],
     ["an origin that is not there", { ORIGIN_URL: "http://127.0.0.1:1" }, { store: "memory" }],
-    ["a floor that is not bound", {}, { floor: { binding: "FLOOR" } }],
+    ["a native limiter that is not bound", {}, { nativeLimiter: { binding: "NATIVE" } }],
   ])(
     "by a Worker that has %s",
     async (_, vars, fields) => {

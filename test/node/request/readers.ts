@@ -7,7 +7,7 @@ import { canonicalRequest } from "../../../src/request/canonical-request.ts";
 import { type Claims, claimOf } from "../../../src/request/claims.ts";
 import { clientAddress } from "../../../src/request/client-address.ts";
 import { identityOf } from "../../../src/request/identity.ts";
-import { givenIdentity } from "../../../src/request/limit-key.ts";
+import { identityOfLimitKey } from "../../../src/request/limit-key.ts";
 import { createMatcher } from "../../../src/request/matcher.ts";
 
 /** A header field's size, and a target's, as Cloudflare lets them through. */
@@ -176,7 +176,7 @@ function given(key: string): Reader {
   return {
     name: `a program's ${key}`,
     bytes: HEADER_BYTES,
-    prepare: (text) => () => givenIdentity(rule, text, config).catch(() => {}),
+    prepare: (text) => () => identityOfLimitKey(rule, text, config).catch(() => {}),
   };
 }
 

@@ -213,18 +213,21 @@ describe("the origin", () => {
   });
 });
 
-describe("the floor", () => {
-  const floor = { binding: "FLOOR" };
+describe("the native limiter", () => {
+  const nativeLimiter = { binding: "NATIVE" };
   const limiter = { limit: async () => ({ success: true }) };
 
   it("is the limiter that is bound, if the configuration names it", () => {
-    expect(settings({ floor }, { FLOOR: limiter })).toMatchObject({ floor: limiter, faults: [] });
-    expect(settings({}, { FLOOR: limiter }).floor).toBeUndefined();
+    expect(settings({ nativeLimiter }, { NATIVE: limiter })).toMatchObject({
+      nativeLimiter: limiter,
+      faults: [],
+    });
+    expect(settings({}, { NATIVE: limiter }).nativeLimiter).toBeUndefined();
   });
 
-  it.each([undefined, "text", {}])("that is bound as %j is none, and is told", (FLOOR) => {
-    const { floor: found, faults } = settings({ floor }, { FLOOR });
+  it.each([undefined, "text", {}])("that is bound as %j is none, and is told", (NATIVE) => {
+    const { nativeLimiter: found, faults } = settings({ nativeLimiter }, { NATIVE });
     expect(found).toBeUndefined();
-    expect(faults).toEqual([expect.stringContaining("no rate limiter is bound as FLOOR")]);
+    expect(faults).toEqual([expect.stringContaining("no rate limiter is bound as NATIVE")]);
   });
 });

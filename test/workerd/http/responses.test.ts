@@ -12,7 +12,7 @@ const quota = {
   resetAt: 1_700_000_142_000,
   violated: true,
   retryAfterMs: 42_000,
-  honouredAfterMs: 0,
+  reservationDelayMs: 0,
 };
 
 describe("X-RateLimit fields beside an origin's own", () => {

@@ -71,15 +71,15 @@ describe("a Worker", () => {
         weir: "undecided",
         cause: "misconfigured",
         detail: "UPSTASH_REDIS_REST_URL is not set",
-        requests: "counted here",
+        requests: "counted locally",
       },
     ]);
   });
 
-  it("denies what its floor denies, in the same words", async () => {
+  it("denies what its native limiter denies, in the same words", async () => {
     logged();
     const limit = vi.fn(async () => ({ success: false }));
-    const send = worker({ floor: { binding: "FLOOR" } }, { FLOOR: { limit } });
+    const send = worker({ nativeLimiter: { binding: "NATIVE" } }, { NATIVE: { limit } });
     const denied = await send();
     expect(denied.status).toBe(429);
     expect(denied.headers.get("retry-after")).toBe("60");
@@ -123,10 +123,10 @@ describe("a service", () => {
     const service = serviceOf({ rules: [{ ...RULE, limit: 0 }] });
     const error = await service.limit("api", { throws: true }).catch((thrown) => thrown);
     expect(error).toBeInstanceOf(RateLimitError);
-    expect(error.retryAfter).toBeGreaterThan(0);
+    expect(error.retryAfterMs).toBeGreaterThan(0);
   });
 
-  it("does not tell what was counted here for what a client has left", async () => {
+  it("does not tell what was counted locally for what a client has left", async () => {
     logged();
     const service = serviceOf();
     await expect(service.getValue("api")).rejects.toThrow(

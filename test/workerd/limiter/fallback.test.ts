@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { type Config, type ConfigInput, defineConfig } from "../../../src/config/index.ts";
 import type { Ask } from "../../../src/limiter/counters.ts";
 import { createLimiter } from "../../../src/limiter/limiter.ts";
-import type { Floor } from "../../../src/limiter/native-limiter.ts";
+import type { NativeLimiter } from "../../../src/limiter/native-limiter.ts";
 import type { Store } from "../../../src/stores/store.ts";
 import { StoreError } from "../../../src/stores/store-error.ts";
 
@@ -23,9 +23,9 @@ type RuleInput = ConfigInput["rules"][number];
 const LOCAL: RuleInput = { name: "api", limit: 8, window: "1m", onError: "local" };
 
 /** A limiter whose store is away; and what its decisions come to. */
-function limiterOf(rules: RuleInput[], floor?: Floor, store: Store = away()) {
+function limiterOf(rules: RuleInput[], nativeLimiter?: NativeLimiter, store: Store = away()) {
   const config = defineConfig({ rules });
-  const limiter = createLimiter(config, store, floor);
+  const limiter = createLimiter(config, store, nativeLimiter);
   const decide = (identity = "someone", ask?: Ask) =>
     limiter.decide(subjectsOf(config, identity), ask);
   return {
@@ -52,8 +52,8 @@ function away(error: unknown = AWAY): Store {
   return { decide: fail, adjust: fail, reset: fail };
 }
 
-function floorOf(answer: (key: string) => Promise<{ success: boolean }>) {
-  const limit = vi.fn<Floor["limit"]>(({ key }) => answer(key));
+function nativeLimiterOf(answer: (key: string) => Promise<{ success: boolean }>) {
+  const limit = vi.fn<NativeLimiter["limit"]>(({ key }) => answer(key));
   return { limit };
 }
 
@@ -88,7 +88,7 @@ describe('a rule with onError: "local"', () => {
       outcome: "allowed",
       quotas: [],
       shadow: [],
-      honouredAfterMs: 0,
+      reservationDelayMs: 0,
       local: {
         outcome: "undecided",
         cause: "unreachable",
@@ -148,13 +148,13 @@ describe('a rule with onError: "local"', () => {
     expect(await decide()).toMatchObject({ outcome: "allowed" });
   });
 
-  it("is asked for room without being charged, nor asking the floor", async () => {
-    const floor = floorOf(async () => ({ success: true }));
-    const { decide, exhaust } = limiterOf([LOCAL], floor);
+  it("is asked for room without being charged, nor calling the native limiter", async () => {
+    const nativeLimiter = nativeLimiterOf(async () => ({ success: true }));
+    const { decide, exhaust } = limiterOf([LOCAL], nativeLimiter);
     for (let asked = 0; asked < 10; asked++) {
       expect(await decide("someone", { checkOnly: true })).toMatchObject({ outcome: "allowed" });
     }
-    expect(floor.limit).not.toHaveBeenCalled();
+    expect(nativeLimiter.limit).not.toHaveBeenCalled();
     expect(await exhaust()).toMatchObject({ allowed: 2 });
   });
 
@@ -183,7 +183,7 @@ describe('a rule with onError: "local"', () => {
     for (let client = 0; client < 12_500; client++) await decide(`client-${client}`);
     expect(await decide("newcomer")).toEqual({
       outcome: "undecided",
-      cause: "full",
+      cause: "memory-full",
       detail: "this isolate cannot count either",
       open: false,
     });
@@ -216,7 +216,7 @@ describe("among rules that disagree about an undecided request", () => {
       { outcome: "allowed" },
     ],
     [
-      "local in shadow mode is not counted here",
+      "local in shadow mode is not counted locally",
       [{ ...LOCAL, mode: "shadow" }, open],
       { outcome: "undecided", open: true },
     ],
@@ -224,7 +224,7 @@ describe("among rules that disagree about an undecided request", () => {
     expect(await limiterOf(rules).decide()).toMatchObject(decision);
   });
 
-  it("only those that are local are counted here, and all or none of them", async () => {
+  it("only those that are local are counted locally, and all or none of them", async () => {
     const second: RuleInput = { ...LOCAL, name: "second", key: "global", limit: 12 };
     const { exhaust, decide } = limiterOf([open, LOCAL, second]);
     expect(await exhaust("a")).toMatchObject({ allowed: 2, decision: { rule: { name: "api" } } });
@@ -264,11 +264,11 @@ describe("a rule that is charged by the response", () => {
   });
 });
 
-describe("the floor", () => {
+describe("the native limiter", () => {
   it("denies what is below it, for the longest period it may have, and takes nothing", async () => {
     let success = false;
-    const floor = floorOf(async () => ({ success }));
-    const { decide, exhaust } = limiterOf([LOCAL], floor);
+    const nativeLimiter = nativeLimiterOf(async () => ({ success }));
+    const { decide, exhaust } = limiterOf([LOCAL], nativeLimiter);
     for (let denied = 0; denied < 10; denied++) {
       expect(await decide()).toMatchObject({
         outcome: "limited",
@@ -282,22 +282,22 @@ describe("the floor", () => {
   });
 
   it("is asked for each rule that is local, by the rule and who is counted", async () => {
-    const floor = floorOf(async (key) => ({ success: !key.startsWith("second") }));
+    const nativeLimiter = nativeLimiterOf(async (key) => ({ success: !key.startsWith("second") }));
     const rules = [
       LOCAL,
       { ...LOCAL, name: "second" },
       { ...LOCAL, name: "open", onError: "open" },
     ];
-    const { decide } = limiterOf(rules as RuleInput[], floor);
+    const { decide } = limiterOf(rules as RuleInput[], nativeLimiter);
     expect(await decide("abc")).toMatchObject({ outcome: "limited", rule: { name: "second" } });
-    expect(floor.limit.mock.calls).toEqual([[{ key: "api:abc" }], [{ key: "second:abc" }]]);
+    expect(nativeLimiter.limit.mock.calls).toEqual([[{ key: "api:abc" }], [{ key: "second:abc" }]]);
   });
 
   it("is not asked about who has no room here anyway", async () => {
-    const floor = floorOf(async () => ({ success: true }));
-    const { exhaust } = limiterOf([LOCAL], floor);
+    const nativeLimiter = nativeLimiterOf(async () => ({ success: true }));
+    const { exhaust } = limiterOf([LOCAL], nativeLimiter);
     await exhaust();
-    expect(floor.limit).toHaveBeenCalledTimes(2);
+    expect(nativeLimiter.limit).toHaveBeenCalledTimes(2);
   });
 
   it.each<[string, () => Promise<{ success: boolean }>]>([
@@ -309,34 +309,34 @@ describe("the floor", () => {
       },
     ],
   ])("that %s is as good as none", async (_, answer) => {
-    const { exhaust } = limiterOf([LOCAL], floorOf(answer));
+    const { exhaust } = limiterOf([LOCAL], nativeLimiterOf(answer));
     expect(await exhaust()).toMatchObject({ allowed: 2 });
   });
 
   it("and a store that both hang take no longer than the deadline together", async () => {
     const hanging = { ...away(), decide: () => new Promise<never>(() => {}) };
-    const floor = floorOf(() => new Promise(() => {}));
+    const nativeLimiter = nativeLimiterOf(() => new Promise(() => {}));
     const config = defineConfig({ timeoutMs: 200, rules: [LOCAL] });
-    const limiter = createLimiter(config, hanging, floor);
+    const limiter = createLimiter(config, hanging, nativeLimiter);
     vi.useRealTimers();
     const timers = vi.spyOn(globalThis, "setTimeout");
     expect(await limiter.decide(subjectsOf(config, "someone"))).toMatchObject({
       outcome: "allowed",
-      local: { cause: "late" },
+      local: { cause: "timeout" },
     });
-    expect(floor.limit).toHaveBeenCalledTimes(1);
+    expect(nativeLimiter.limit).toHaveBeenCalledTimes(1);
     const waits = timers.mock.calls.map(([, ms = 0]) => ms);
     timers.mockRestore();
     expect(waits).toEqual([180, 20]);
   });
 
   it("that hangs holds a request up for a moment, and is then left alone for a second", async () => {
-    const floor = floorOf(() => new Promise(() => {}));
-    const { decide, exhaust } = limiterOf([LOCAL], floor);
+    const nativeLimiter = nativeLimiterOf(() => new Promise(() => {}));
+    const { decide, exhaust } = limiterOf([LOCAL], nativeLimiter);
     expect(await exhaust()).toMatchObject({ allowed: 2 });
-    expect(floor.limit).toHaveBeenCalledTimes(1);
+    expect(nativeLimiter.limit).toHaveBeenCalledTimes(1);
     vi.setSystemTime(NOW + 1000);
     expect(await decide("another")).toMatchObject({ outcome: "allowed" });
-    expect(floor.limit).toHaveBeenCalledTimes(2);
+    expect(nativeLimiter.limit).toHaveBeenCalledTimes(2);
   });
 });

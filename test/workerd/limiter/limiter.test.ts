@@ -54,7 +54,7 @@ describe("a decision", () => {
     expect(await decide()).toEqual({
       outcome: "allowed",
       shadow: [],
-      honouredAfterMs: 0,
+      reservationDelayMs: 0,
       quotas: [
         quota("login", 5, 60_000, 4, 60_000),
         quota("search/1m", 33, 60_000, 32, 60_000),
@@ -150,7 +150,7 @@ describe("a rule in shadow mode", () => {
   });
 
   it.each([
-    ["fails", () => Promise.reject(new StoreError("refused", "no")), "refused"],
+    ["fails", () => Promise.reject(new StoreError("error-reply", "no")), "error-reply"],
     ["fails with a bug", () => Promise.reject(new TypeError("secret")), "internal"],
   ])("that %s alone is undecided alone", async (_, decideLater, cause) => {
     const store = atTime(NOW);
@@ -215,7 +215,7 @@ describe("a rule in shadow mode", () => {
   it("lets undecided requests pass, however it would treat them when enforced", async () => {
     const decide = limiterOf(
       [{ ...trial, onError: "closed" }],
-      failing(new StoreError("refused", "no")),
+      failing(new StoreError("error-reply", "no")),
     );
     expect(await decide()).toMatchObject({ outcome: "undecided", open: true });
   });
@@ -242,7 +242,11 @@ describe("a decision that cannot be made", () => {
     const tallies = [{ count: 1, resetMs: 60_000, banMs: 0 }];
     const verdict = { now: NOW, groups: [{ admitted: false, tallies }] };
     const decide = limiterOf([closed], { ...failing(undefined), decide: async () => verdict });
-    expect(await decide()).toMatchObject({ outcome: "undecided", cause: "nonsense", open: false });
+    expect(await decide()).toMatchObject({
+      outcome: "undecided",
+      cause: "invalid-reply",
+      open: false,
+    });
   });
 
   it.each([new Error("bug"), "text", null, undefined])("is no throw: %o", async (thrown) => {
@@ -259,6 +263,6 @@ function quota(
   resetMs: number,
 ) {
   const resetAt = NOW + resetMs;
-  const never = { violated: false, honouredAfterMs: 0 };
+  const never = { violated: false, reservationDelayMs: 0 };
   return { policy, limit, windowMs, remaining, resetMs, resetAt, retryAfterMs: 0, ...never };
 }

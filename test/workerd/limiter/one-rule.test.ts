@@ -69,12 +69,12 @@ describe("a limiter of one rule", () => {
     const ask = { cost: 15, reserve: true };
     expect(await limiter.decide(subjects, ask)).toMatchObject({
       outcome: "allowed",
-      honouredAfterMs: 60_000,
+      reservationDelayMs: 60_000,
       quotas: [{ remaining: 0 }],
     });
     expect(await limiter.decide(subjects, ask)).toMatchObject({
       outcome: "allowed",
-      honouredAfterMs: 120_000,
+      reservationDelayMs: 120_000,
     });
     expect(await limiter.decide(subjects, ask)).toMatchObject({ outcome: "limited" });
     expect(await limiter.decide(subjects)).toMatchObject({

@@ -3,7 +3,7 @@ import { defineConfig } from "../../../src/config/index.ts";
 import type { Rule } from "../../../src/config/rule.ts";
 import { type CanonicalRequest, canonicalRequest } from "../../../src/request/canonical-request.ts";
 import { identityOf } from "../../../src/request/identity.ts";
-import { type GivenKey, givenIdentity } from "../../../src/request/limit-key.ts";
+import { identityOfLimitKey, type LimitKey } from "../../../src/request/limit-key.ts";
 import { createMatcher } from "../../../src/request/matcher.ts";
 
 interface Sent {
@@ -21,9 +21,9 @@ function configWith(key: string | string[], paths = ["/users/:id"]) {
   });
 }
 
-function given(key: string | string[], values: GivenKey | undefined) {
+function given(key: string | string[], values: LimitKey | undefined) {
   const config = configWith(key);
-  return givenIdentity(config.rules[0] as Rule, values, config);
+  return identityOfLimitKey(config.rules[0] as Rule, values, config);
 }
 
 /** Who the gateway counts a request by. */
@@ -53,7 +53,7 @@ function counted(key: string | string[]): Promise<string> {
 }
 
 describe("a given key", () => {
-  it.each<[string | string[], GivenKey]>([
+  it.each<[string | string[], LimitKey]>([
     ["ip", "2001:db8::1:0:0:1"],
     ["ip", "2001:db8:0:0:9::9"],
     ["header:x-api-key", "abc"],
@@ -173,7 +173,7 @@ describe("a given key", () => {
     ["global", "global", {}],
   ])("for %s that is %j is counted as the request that carries it", async (key, value, request) => {
     const config = configWith(key, request.routes);
-    const identity = await givenIdentity(config.rules[0] as Rule, value, config);
+    const identity = await identityOfLimitKey(config.rules[0] as Rule, value, config);
     expect(identity).toBe(await countedFor(key, request));
     // The address stands in where a request carries no value.
     expect(identity).not.toBe(await countedFor("ip", request));
@@ -209,7 +209,7 @@ describe("a given key", () => {
     "for %s that is %j is refused, as no request is counted by it",
     async (key, value, needs, routes) => {
       const config = configWith(key, routes);
-      const refused = givenIdentity(config.rules[0] as Rule, value, config);
+      const refused = identityOfLimitKey(config.rules[0] as Rule, value, config);
       await expect(refused).rejects.toThrow(TypeError);
       await expect(refused).rejects.toThrow(needs);
       await expect(refused).rejects.not.toThrow(value.length > 4 ? value : "\0");
@@ -240,7 +240,7 @@ describe("a given key", () => {
     ["header:a", { ip: "user-1" }, "needs an IP address as ip."],
     ["header:a", "x".repeat(8193), "a text of up to 8192 characters as header:a."],
   ])("for %j that is %j is refused", async (key, values, message) => {
-    const refused = given(key, values as GivenKey);
+    const refused = given(key, values as LimitKey);
     await expect(refused).rejects.toThrow(TypeError);
     await expect(refused).rejects.toThrow(message);
   });

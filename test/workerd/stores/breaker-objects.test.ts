@@ -47,7 +47,7 @@ describe("a breaker over objects", () => {
     expect(state.changes).toEqual([]);
     expect(await decide("c")).toBe("unreachable");
     expect(state.changes).toEqual(["store open"]);
-    expect(await decide("d")).toBe("resting");
+    expect(await decide("d")).toBe("circuit-open");
     state.now += REST_MS;
     expect(await decide("d")).toBe("done");
     expect(state.changes).toEqual(["store open", "store closed"]);
@@ -62,12 +62,12 @@ describe("a breaker over objects", () => {
         place === "before" ? decide("global", client) : decide(client, "global");
       // A client may be blamed for the first failure; the object that all share, for the others.
       for (let call = 1; call <= 6; call++) await both(`client-${call}`);
-      expect(await both("somebody")).toBe("resting");
+      expect(await both("somebody")).toBe("circuit-open");
       expect(state.changes).toEqual(["object open"]);
       for (let call = 1; call <= 6; call++) expect(await decide(`client-${call}`)).toBe("done");
       expect(await decide("somebody")).toBe("done");
       const { calls } = state;
-      expect(await both("somebody else")).toBe("resting");
+      expect(await both("somebody else")).toBe("circuit-open");
       expect(state.calls).toBe(calls);
       state.broken.clear();
       state.now += REST_MS;
@@ -80,7 +80,7 @@ describe("a breaker over objects", () => {
     const { state, decide } = overObjects();
     state.broken.add("global");
     for (let call = 1; call <= 5; call++) expect(await decide("global")).toBe("unreachable");
-    expect(await decide("global")).toBe("resting");
+    expect(await decide("global")).toBe("circuit-open");
     expect(state.calls).toBe(5);
   });
 
@@ -102,7 +102,7 @@ describe("a breaker over objects", () => {
     state.broken = new Set(["a#0", "a#1", "a#2", "a#3"]);
     for (const shard of [0, 1, 2, 3, 0, 1]) await decide(`a#${shard}`);
     expect(state.changes).toEqual(["object open"]);
-    expect(await decide("a#2")).toBe("resting");
+    expect(await decide("a#2")).toBe("circuit-open");
     expect(await decide("b")).toBe("done");
   });
 
@@ -112,10 +112,10 @@ describe("a breaker over objects", () => {
     for (let call = 1; call <= 9; call++) await decide("a");
     expect(state.calls).toBe(5);
     expect(await decide("b")).toBe("done");
-    expect(await decide("a")).toBe("resting");
+    expect(await decide("a")).toBe("circuit-open");
     state.now += REST_MS;
     expect(await decide("a")).toBe("unreachable");
-    expect(await decide("a")).toBe("resting");
+    expect(await decide("a")).toBe("circuit-open");
     expect(state.changes).toEqual(["object open"]);
   });
 
@@ -137,7 +137,7 @@ describe("a breaker over objects", () => {
       await decide("a", "global");
       await decide("a");
     }
-    expect(await decide("b", "global")).toBe("resting");
+    expect(await decide("b", "global")).toBe("circuit-open");
     expect(await decide("a")).toBe("done");
     expect(state.changes).toEqual(["object open"]);
   });
@@ -154,7 +154,7 @@ describe("a breaker over objects", () => {
       await decide("well");
       if (client % 200 === 0) await decide(`d${client}`, "global");
     }
-    expect(await decide("z", "global")).toBe("resting");
+    expect(await decide("z", "global")).toBe("circuit-open");
     expect(await decide("well")).toBe("done");
   });
 
@@ -165,6 +165,6 @@ describe("a breaker over objects", () => {
     await store.decide([], NOW, [{ counter: counter(), quota: 1, window: 1 }]);
     await decide("c");
     expect(state.changes).toEqual(["store open"]);
-    await expect(store.decide([], NOW, [])).rejects.toMatchObject({ failure: "resting" });
+    await expect(store.decide([], NOW, [])).rejects.toMatchObject({ failure: "circuit-open" });
   });
 });

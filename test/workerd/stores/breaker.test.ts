@@ -57,7 +57,7 @@ function breaker() {
       const waiting = pending.at(-1) as PromiseWithResolvers<void>;
       return { succeed: () => end(waiting.resolve), fail: () => end(refuse) };
       function refuse() {
-        waiting.reject(new StoreError("late", "no decision in time"));
+        waiting.reject(new StoreError("timeout", "no decision in time"));
       }
       async function end(how: () => void) {
         how();
@@ -77,7 +77,7 @@ describe("a breaker that is closed", () => {
     state.fails = true;
     for (let failure = 1; failure <= 5; failure++) expect(await decide()).toBe("unreachable");
     expect(state.changes).toEqual(["open"]);
-    expect(await decide()).toBe("resting");
+    expect(await decide()).toBe("circuit-open");
     expect(state.calls).toBe(5);
   });
 
@@ -94,7 +94,7 @@ describe("a breaker that is closed", () => {
   it("opens once, though many calls fail at the same time", async () => {
     const { state, begin } = breaker();
     const calls = Array.from({ length: 20 }, begin);
-    for (const call of calls) expect(await call.fail()).toBe("late");
+    for (const call of calls) expect(await call.fail()).toBe("timeout");
     expect(state.changes).toEqual(["open"]);
   });
 
@@ -110,9 +110,9 @@ describe("a breaker that is closed", () => {
     ]) {
       expect(await outcome(call())).toBe("unreachable");
     }
-    expect(await outcome(store.adjust([COUNTER], NOW))).toBe("resting");
-    expect(await outcome(store.reset([COUNTER], NOW))).toBe("resting");
-    expect(await decide()).toBe("resting");
+    expect(await outcome(store.adjust([COUNTER], NOW))).toBe("circuit-open");
+    expect(await outcome(store.reset([COUNTER], NOW))).toBe("circuit-open");
+    expect(await decide()).toBe("circuit-open");
     expect(state.calls).toBe(5);
   });
 });
@@ -123,7 +123,7 @@ describe("a breaker that is open", () => {
     await open();
     state.fails = false;
     state.now += REST_MS - 1;
-    expect(await decide()).toBe("resting");
+    expect(await decide()).toBe("circuit-open");
     state.now += 1;
     expect(await decide()).toBe("done");
     expect(await decide()).toBe("done");
@@ -137,7 +137,7 @@ describe("a breaker that is open", () => {
     state.now += REST_MS;
     const probe = begin();
     state.now += TIMEOUT_MS - 1;
-    expect(await decide()).toBe("resting");
+    expect(await decide()).toBe("circuit-open");
     expect(await probe.succeed()).toBe("done");
     expect(await decide()).toBe("done");
   });
@@ -148,7 +148,7 @@ describe("a breaker that is open", () => {
     state.now += REST_MS;
     expect(await decide()).toBe("unreachable");
     state.now += REST_MS - 1;
-    expect(await decide()).toBe("resting");
+    expect(await decide()).toBe("circuit-open");
     state.now += 1;
     state.fails = false;
     expect(await decide()).toBe("done");
@@ -162,7 +162,7 @@ describe("a breaker that is open", () => {
     state.now += REST_MS;
     begin();
     state.now += TIMEOUT_MS - 1;
-    expect(await decide()).toBe("resting");
+    expect(await decide()).toBe("circuit-open");
     state.now += 1;
     expect(await decide()).toBe("done");
     expect(state.changes).toEqual(["open", "closed"]);
@@ -177,7 +177,7 @@ describe("a breaker that is open", () => {
     const probe = begin();
     await late.fail();
     state.now += TIMEOUT_MS - 1;
-    expect(await decide()).toBe("resting");
+    expect(await decide()).toBe("circuit-open");
     state.fails = false;
     expect(await probe.succeed()).toBe("done");
   });
@@ -210,7 +210,7 @@ describe("a breaker that is open", () => {
     expect(outcomes.at(-1)).toBe("unreachable");
     expect(outcomes.length).toBeLessThanOrEqual((backMs <= 1000 ? 2 * REST_MS : 100) / 100 + 2);
     expect(state.changes).toEqual(["open"]);
-    expect(await decide()).toBe("resting");
+    expect(await decide()).toBe("circuit-open");
   });
 
   it("probes at once when the clock has leapt ahead, and one call only", async () => {
@@ -218,16 +218,16 @@ describe("a breaker that is open", () => {
     await open();
     state.now += 315_360_000_000;
     const probe = begin();
-    expect(await decide()).toBe("resting");
-    expect(await probe.fail()).toBe("late");
-    expect(await decide()).toBe("resting");
+    expect(await decide()).toBe("circuit-open");
+    expect(await probe.fail()).toBe("timeout");
+    expect(await decide()).toBe("circuit-open");
   });
 
   it("says what the last failure was, for an operator", async () => {
     const { store, open } = breaker();
     await open();
     await expect(store.decide([[COUNTER]], NOW)).rejects.toMatchObject({
-      failure: "resting",
+      failure: "circuit-open",
       message: "not asked, after 5 failures in a row, the last one: unreachable",
     });
   });
@@ -237,7 +237,7 @@ it("A breaker opens as often as the store goes away", async () => {
   const { state, decide, open } = breaker();
   for (let outage = 1; outage <= 3; outage++) {
     await open();
-    expect(await decide()).toBe("resting");
+    expect(await decide()).toBe("circuit-open");
     state.fails = false;
     state.now += REST_MS;
     expect(await decide()).toBe("done");

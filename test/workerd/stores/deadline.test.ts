@@ -40,7 +40,7 @@ describe.each(calls)("with a deadline, %s", (_, call) => {
     await vi.advanceTimersByTimeAsync(1);
     const error = await outcome;
     expect(error).toBeInstanceOf(StoreError);
-    expect(error).toMatchObject({ failure: "late", message: "no decision within 250 ms" });
+    expect(error).toMatchObject({ failure: "timeout", message: "no decision within 250 ms" });
     expect(vi.getTimerCount()).toBe(0);
   });
 
@@ -56,7 +56,7 @@ describe.each(calls)("with a deadline, %s", (_, call) => {
   it("fails as the store does", async () => {
     const { store, reject } = silent();
     const outcome = call(withDeadline(store, 250));
-    const failure = new StoreError("refused", "no");
+    const failure = new StoreError("error-reply", "no");
     reject(failure);
     await expect(outcome).rejects.toBe(failure);
     expect(vi.getTimerCount()).toBe(0);
@@ -68,7 +68,7 @@ describe.each(calls)("with a deadline, %s", (_, call) => {
       const outcome = call(withDeadline(store, 250)).catch((error) => error);
       await vi.advanceTimersByTimeAsync(250);
       ends[end](new Error("too late") as never);
-      expect(await outcome).toMatchObject({ failure: "late" });
+      expect(await outcome).toMatchObject({ failure: "timeout" });
     }
   });
 

@@ -18,7 +18,7 @@ describe("the memory store's bound", () => {
     const store = memoryStore(2);
     const [first, second, third] = [counter(), counter(), counter()];
     await store.decide([[first, second]], 0);
-    await expect(store.decide([[third]], 0)).rejects.toMatchObject({ failure: "full" });
+    await expect(store.decide([[third]], 0)).rejects.toMatchObject({ failure: "memory-full" });
     await expect(store.decide([[first]], 0)).resolves.toMatchObject({
       groups: [{ admitted: true, tallies: [{ count: 2 }] }],
     });
@@ -27,7 +27,9 @@ describe("the memory store's bound", () => {
   it("has room again when windows have ended", async () => {
     const store = memoryStore(2);
     await store.decide([[counter(), counter()]], 0);
-    await expect(store.decide([[counter()]], 60_999)).rejects.toMatchObject({ failure: "full" });
+    await expect(store.decide([[counter()]], 60_999)).rejects.toMatchObject({
+      failure: "memory-full",
+    });
     await expect(store.decide([[counter(), counter()]], 61_000)).resolves.toBeDefined();
   });
 
@@ -37,7 +39,9 @@ describe("the memory store's bound", () => {
     const hour = () => counter({ windowMs: HOUR });
     await store.decide([[hour(), hour(), minute(), minute()]], 0);
     await store.decide([[minute(), minute()]], 61_000);
-    await expect(store.decide([[minute()]], 120_999)).rejects.toMatchObject({ failure: "full" });
+    await expect(store.decide([[minute()]], 120_999)).rejects.toMatchObject({
+      failure: "memory-full",
+    });
     await store.decide([[minute(), minute()]], 121_000);
     // All have expired, more than once.
     for (let time = 2 * HOUR; time < 9 * HOUR; time += 61_000) {
@@ -49,7 +53,7 @@ describe("the memory store's bound", () => {
     const store = memoryStore(2);
     const [first, second] = [counter({ windowMs: HOUR }), counter({ windowMs: HOUR })];
     await store.decide([[first, second]], 0);
-    await expect(store.decide([[counter()]], 0)).rejects.toMatchObject({ failure: "full" });
+    await expect(store.decide([[counter()]], 0)).rejects.toMatchObject({ failure: "memory-full" });
     await store.reset([second], 0);
     await store.decide([[counter()]], 0);
     await expect(store.decide([[counter()]], 61_000)).resolves.toBeDefined();
@@ -59,7 +63,9 @@ describe("the memory store's bound", () => {
     const store = memoryStore(1);
     const rolling = counter({ limit: 1, ceiling: 9, rollsOver: true });
     for (let request = 0; request < 3; request++) await store.decide([[rolling]], 0);
-    await expect(store.decide([[counter()]], 180_999)).rejects.toMatchObject({ failure: "full" });
+    await expect(store.decide([[counter()]], 180_999)).rejects.toMatchObject({
+      failure: "memory-full",
+    });
     await expect(store.decide([[counter()]], 181_000)).resolves.toBeDefined();
   });
 
@@ -86,7 +92,7 @@ describe("the memory store's bound", () => {
         () => ({ failure: undefined }),
         (error) => error,
       );
-      expect(failure).toBe(isFull ? "full" : undefined);
+      expect(failure).toBe(isFull ? "memory-full" : undefined);
       if (!isFull) expiries.set(key, windowAt(now, quota).endsAt + EXPIRY_GRACE_MS);
     }
   });
@@ -115,8 +121,8 @@ describe("the memory store's bound", () => {
     await store.decide([[trial()], [trial()], [counter()]], 0);
     const { groups } = await store.decide([[counter()], [trial()]], 0);
     expect(groups[0]).toMatchObject({ admitted: true });
-    await expect(groups[1]?.later).rejects.toMatchObject({ failure: "full" });
-    await expect(store.decide([[counter()]], 0)).rejects.toMatchObject({ failure: "full" });
+    await expect(groups[1]?.later).rejects.toMatchObject({ failure: "memory-full" });
+    await expect(store.decide([[counter()]], 0)).rejects.toMatchObject({ failure: "memory-full" });
   });
 
   it("finds a shadow rule's counter where it is looked at as if it were enforced", async () => {

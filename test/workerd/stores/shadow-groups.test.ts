@@ -41,7 +41,7 @@ const shadowOf = (fields: Partial<Counter> = {}) =>
 
 describe.each([
   ["fails", away, "unreachable"],
-  ["never answers", never, "late"],
+  ["never answers", never, "timeout"],
 ])("a shadow group whose place %s", (_, fail, failure) => {
   it.each([true, false])("leaves the enforced verdict as it is, leasable: %s", async (leasable) => {
     const { store } = placesThat(fail);

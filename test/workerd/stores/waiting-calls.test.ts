@@ -66,9 +66,9 @@ describe("calls that wait for a store", () => {
     expect(after).toHaveLength(MAX_STALLED);
     const late = at.send();
     await at.wait(0);
-    expect(late.outcome).toBe("resting");
+    expect(late.outcome).toBe("circuit-open");
     await at.wait(TIMEOUT_MS / 2);
-    expect(after.every(({ outcome }) => outcome === "late")).toBe(true);
+    expect(after.every(({ outcome }) => outcome === "timeout")).toBe(true);
     expect(at.changes).toEqual(["store open"]);
   });
 
@@ -78,7 +78,7 @@ describe("calls that wait for a store", () => {
     await at.wait(TIMEOUT_MS - 1);
     const late = at.send();
     await at.wait(TIMEOUT_MS / 10);
-    expect(late).toMatchObject({ outcome: "resting" });
+    expect(late).toMatchObject({ outcome: "circuit-open" });
     expect(late.ms).toBeLessThanOrEqual(TIMEOUT_MS * 1.1);
   });
 
@@ -88,7 +88,7 @@ describe("calls that wait for a store", () => {
     await at.wait(TIMEOUT_MS - 1);
     const late = at.send();
     await at.wait(TIMEOUT_MS / 10);
-    expect(late.outcome).toBe("resting");
+    expect(late.outcome).toBe("circuit-open");
     await at.answer(6);
     expect(at.changes).toEqual(["store open", "store closed"]);
   });
@@ -151,6 +151,6 @@ describe("calls that wait for a store", () => {
     await at.wait(TIMEOUT_MS * 0.7);
     const [same, other] = [at.send("slow"), at.send("other")];
     await at.wait(0);
-    expect([same.outcome, other.outcome]).toEqual(["resting", "waits"]);
+    expect([same.outcome, other.outcome]).toEqual(["circuit-open", "waits"]);
   });
 });

@@ -219,7 +219,7 @@ describe.each(["redis", "edge"] as const)("a key of another type, by the clock %
       if (isOpen) await store.decide([[charged]]);
       await occupy(foreign);
       const before = await snapshot();
-      const refused = { failure: "refused", message: expect.stringContaining("WRONGTYPE") };
+      const refused = { failure: "error-reply", message: expect.stringContaining("WRONGTYPE") };
       await expect(store.decide([[charged, foreign]])).rejects.toMatchObject(refused);
       expect(await snapshot(), "one group").toEqual(before);
       await expect(store.decide([[charged], [foreign]])).rejects.toMatchObject(refused);
@@ -275,7 +275,7 @@ describe.each(["redis", "edge"] as const)("a key of another type, by the clock %
           { later: expect.any(Promise) },
           { admitted: true, tallies: [{ count }] },
         ]);
-        await expect(groups[1]?.later).rejects.toMatchObject({ failure: "refused" });
+        await expect(groups[1]?.later).rejects.toMatchObject({ failure: "error-reply" });
       }
       const [read] = (await store.decide([[{ ...beside, cost: 0 }]])).groups;
       expect(read?.tallies[0]?.count).toBe(0);

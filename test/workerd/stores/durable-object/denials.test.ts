@@ -103,7 +103,7 @@ describe("a denial by one of several objects", () => {
     const meet: Meet = (method, _name, call) =>
       method === "hold" && call === 1 ? wait(2 * TIMEOUT_MS) : undefined;
     await inStore(meet, async (store, calls) => {
-      await expect(store.decide([quotas])).rejects.toMatchObject({ failure: "late" });
+      await expect(store.decide([quotas])).rejects.toMatchObject({ failure: "timeout" });
       await wait(3 * TIMEOUT_MS);
       expect(calls).toEqual(["hold", "settle"]);
       const looks = await store.decide(quotas.map((each) => [{ ...each, cost: 0 }]));

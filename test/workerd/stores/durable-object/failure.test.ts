@@ -24,7 +24,7 @@ describe("a Durable Object that fails", () => {
     [
       "is overloaded",
       Object.assign(new Error("Durable Object is overloaded."), { overloaded: true }),
-      { failure: "refused", message: "a Durable Object is overloaded" },
+      { failure: "error-reply", message: "a Durable Object is overloaded" },
     ],
     ["throws nothing", undefined, { failure: "unreachable" }],
   ])("and %s is told as that, and never by its own words", async (_, error, expected) => {

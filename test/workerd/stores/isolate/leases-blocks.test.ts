@@ -11,7 +11,7 @@ describe("a block whose answer is lost", () => {
     const quota = counter({ windowMs: HOUR, limit: 10_000 });
     await admitted(64, quota);
     asked.mockClear();
-    asked.mockRejectedValue(new StoreError("late", "no answer in time"));
+    asked.mockRejectedValue(new StoreError("timeout", "no answer in time"));
     for (let request = 0; request < 200; request++) await ask(quota).catch(() => {});
     expect(blocks().filter((block) => block !== undefined)).toHaveLength(1);
     expect(blocks().length).toBeGreaterThan(50);
@@ -25,7 +25,7 @@ describe("a block whose answer is lost", () => {
         groups.flat().flatMap((each) => (each.key === key && each.block) || []),
       );
     await admitted(64, quota);
-    asked.mockRejectedValue(new StoreError("late", "no answer in time"));
+    asked.mockRejectedValue(new StoreError("timeout", "no answer in time"));
     for (let request = 0; request < 100; request++) await ask(quota).catch(() => {});
     asked.mockReset();
     await admitted(9, other);

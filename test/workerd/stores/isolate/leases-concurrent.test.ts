@@ -43,7 +43,7 @@ function farAway(store: Store, clock: () => number) {
     const leave = (self: UnderWay) => underWay.splice(underWay.indexOf(self), 1);
     const fail = (self: UnderWay) => {
       leave(self);
-      reject(new StoreError("late", "lost on the way"));
+      reject(new StoreError("timeout", "lost on the way"));
     };
     const back = (answer: Answer): UnderWay => {
       const self: UnderWay = {

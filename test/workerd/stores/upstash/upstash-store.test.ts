@@ -35,27 +35,43 @@ describe("the Upstash store", () => {
 
   it.each([
     ["a broken connection", () => Promise.reject(Error("Network connection lost.")), "unreachable"],
-    ["a wrong token", json({ error: "WRONGPASS invalid or missing auth token" }, 401), "refused"],
-    ["a quota reached", refusal("ERR max requests limit exceeded. Limit: 10000"), "refused"],
-    ["a failed script", refusal("ERR user_script:12: out of memory"), "refused"],
-    ["a server error", json({ error: "internal" }, 500), "refused"],
-    ["HTML", () => new Response("<h1>503</h1>", { status: 503 }), "nonsense"],
-    ["text that is not JSON", () => new Response("OK"), "nonsense"],
-    ["null", json(null), "nonsense"],
-    ["a result of null", json({ result: null }), "nonsense"],
-    ["too few integers", json({ result: [1_700_000_100_000, 1, 1, 60_000] }), "nonsense"],
-    ["too many integers", json({ result: [1_700_000_100_000, 1, 1, 60_000, 0, 7] }), "nonsense"],
-    ["texts for integers", json({ result: ["1700000100000", "1", "1", "60000", "0"] }), "nonsense"],
-    ["a negative count", json({ result: [1_700_000_100_000, 1, -1, 60_000, 0] }), "nonsense"],
-    ["a fraction", json({ result: [1_700_000_100_000, 1, 1.5, 60_000, 0] }), "nonsense"],
-    ["a verdict of neither 0 nor 1", json({ result: [1_700_000_100_000, 2, 1, 1, 0] }), "nonsense"],
-    ["a window that has ended", json({ result: [1_700_000_100_000, 1, 1, 0, 0] }), "nonsense"],
+    [
+      "a wrong token",
+      json({ error: "WRONGPASS invalid or missing auth token" }, 401),
+      "error-reply",
+    ],
+    ["a quota reached", refusal("ERR max requests limit exceeded. Limit: 10000"), "error-reply"],
+    ["a failed script", refusal("ERR user_script:12: out of memory"), "error-reply"],
+    ["a server error", json({ error: "internal" }, 500), "error-reply"],
+    ["HTML", () => new Response("<h1>503</h1>", { status: 503 }), "invalid-reply"],
+    ["text that is not JSON", () => new Response("OK"), "invalid-reply"],
+    ["null", json(null), "invalid-reply"],
+    ["a result of null", json({ result: null }), "invalid-reply"],
+    ["too few integers", json({ result: [1_700_000_100_000, 1, 1, 60_000] }), "invalid-reply"],
+    [
+      "too many integers",
+      json({ result: [1_700_000_100_000, 1, 1, 60_000, 0, 7] }),
+      "invalid-reply",
+    ],
+    [
+      "texts for integers",
+      json({ result: ["1700000100000", "1", "1", "60000", "0"] }),
+      "invalid-reply",
+    ],
+    ["a negative count", json({ result: [1_700_000_100_000, 1, -1, 60_000, 0] }), "invalid-reply"],
+    ["a fraction", json({ result: [1_700_000_100_000, 1, 1.5, 60_000, 0] }), "invalid-reply"],
+    [
+      "a verdict of neither 0 nor 1",
+      json({ result: [1_700_000_100_000, 2, 1, 1, 0] }),
+      "invalid-reply",
+    ],
+    ["a window that has ended", json({ result: [1_700_000_100_000, 1, 1, 0, 0] }), "invalid-reply"],
     [
       "a window longer than asked",
       json({ result: [1_700_000_100_000, 1, 1, 60_001, 0] }),
-      "nonsense",
+      "invalid-reply",
     ],
-    ["an empty object", json({}), "nonsense"],
+    ["an empty object", json({}), "invalid-reply"],
   ])("answers %s with a failure, and asks only once", async (_, answer, failure) => {
     const { store, fetch } = storeAnsweredBy(answer);
     await expect(store.decide([[login]])).rejects.toMatchObject({ name: "StoreError", failure });
@@ -70,14 +86,14 @@ describe("the Upstash store", () => {
       });
     });
     const store = upstashStore({ url, token, clock: "redis", timeoutMs: 5 });
-    await expect(store.decide([[login]])).rejects.toMatchObject({ failure: "late" });
+    await expect(store.decide([[login]])).rejects.toMatchObject({ failure: "timeout" });
     expect(fetch).toHaveBeenCalledTimes(1);
   });
 
   it("sends EVAL once when EVALSHA finds no script, and no more when EVAL finds none", async () => {
     const noScript = refusal("NOSCRIPT No matching script. Please use EVAL.");
     const { store, fetch } = storeAnsweredBy(noScript, noScript);
-    await expect(store.decide([[login]])).rejects.toMatchObject({ failure: "refused" });
+    await expect(store.decide([[login]])).rejects.toMatchObject({ failure: "error-reply" });
     expect(fetch.mock.calls.map(([, init]) => JSON.parse(String(init?.body))[0])).toEqual([
       "evalsha",
       "eval",
@@ -87,7 +103,7 @@ describe("the Upstash store", () => {
   it("does not take a key that says NOSCRIPT for Redis saying so", async () => {
     const { store, fetch } = storeAnsweredBy(refusal("ERR syntax error"));
     const odd = counter({ key: "NOSCRIPT:login:1m:someone" });
-    await expect(store.decide([[odd]])).rejects.toMatchObject({ failure: "refused" });
+    await expect(store.decide([[odd]])).rejects.toMatchObject({ failure: "error-reply" });
     expect(fetch).toHaveBeenCalledTimes(1);
   });
 
