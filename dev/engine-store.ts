@@ -1,9 +1,9 @@
 import {
   adjustGroup,
   decideGroup,
-  giveBack,
   type Row,
   resetGroup,
+  returnUnused,
   type Writes,
 } from "../src/engine/fixed-window.ts";
 import type { Store } from "../src/stores/store.ts";
@@ -20,7 +20,7 @@ export function engineStore(): Store {
   };
   return {
     async decide(groups, now = Date.now(), unused = []) {
-      write(giveBack(unused, now, at(now)));
+      write(returnUnused(unused, now, at(now)));
       const verdicts = groups.map((counters) => {
         const { verdict, writes } = decideGroup(counters, now, at(now));
         write(writes);

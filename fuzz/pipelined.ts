@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { Redis } from "ioredis";
 import type { Store } from "../src/stores/store.ts";
-import { upstashStore } from "../src/stores/upstash/upstash-store.ts";
+import { createUpstashStore } from "../src/stores/upstash/upstash-store.ts";
 
 /** What Upstash reads and plain Redis refuses. */
 const FLAG = /^#!lua flags=allow-key-locking(?=\n)/;
@@ -56,7 +56,12 @@ export async function pipelined(address: { host: string; port: number }): Promis
   const fetched = globalThis.fetch;
   globalThis.fetch = answer as never;
   return {
-    store: upstashStore({ url: "http://redis", token: "t", clock: "edge", timeoutMs: 30_000 }),
+    store: createUpstashStore({
+      url: "http://redis",
+      token: "t",
+      clock: "edge",
+      timeoutMs: 30_000,
+    }),
     empty: () => redis.flushall(),
     close() {
       globalThis.fetch = fetched;

@@ -1,5 +1,5 @@
 import { waitUntil } from "cloudflare:workers";
-import type { Settings } from "./config/bindings.ts";
+import type { ResolvedBindings } from "./config/bindings.ts";
 import type { Config } from "./config/schema.ts";
 import { createForward, type Forward } from "./http/forward.ts";
 import { appendQuotaFields } from "./http/rate-limit-headers.ts";
@@ -12,11 +12,11 @@ import {
 import { chargesLater } from "./limiter/counters.ts";
 import type { Allowed, Decision, Quota } from "./limiter/decision.ts";
 import { createLimiter, undecided } from "./limiter/limiter.ts";
-import { COUNTED_LOCALLY, reportBreaker, reportShadow, reportUndecided } from "./log.ts";
+import { COUNTED_LOCALLY, logBreaker, logShadow, logUndecided } from "./log.ts";
 import { canonicalRequest, namesPlace } from "./request/canonical-request.ts";
 import type { CustomKeys } from "./request/custom-key.ts";
 import { createMatcher } from "./request/matcher.ts";
-import { createIdentifier, type Subject } from "./request/subject.ts";
+import { type AppliedRule, createIdentifier } from "./request/subject.ts";
 import { createStore } from "./stores/create-store.ts";
 
 /**
@@ -32,7 +32,7 @@ export type Gateway = (
 ) => Promise<Response>;
 
 interface Decided {
-  readonly subjects: Subject[];
+  readonly subjects: AppliedRule[];
   /** None where no rule applies to the request. */
   readonly decision?: Decision;
   /** What the decision took, in milliseconds: the response waits for a charge only for what is left. */
@@ -46,12 +46,16 @@ interface Decided {
  *
  * @param keys what `custom:NAME` keys are
  */
-export function createGateway(config: Config, settings: Settings, keys: CustomKeys = {}): Gateway {
+export function createGateway(
+  config: Config,
+  settings: ResolvedBindings,
+  keys: CustomKeys = {},
+): Gateway {
   const matchRules = createMatcher(config.rules, config.caseSensitivePaths);
   const identify = createIdentifier(config, settings, keys);
   const limiter = createLimiter(
     config,
-    createStore(settings.store, { ...config, onBreaker: reportBreaker }),
+    createStore(settings.store, { ...config, onBreaker: logBreaker }),
     settings.nativeLimiter,
   );
   const forwardToOrigin = createForward(settings.origin);
@@ -81,7 +85,7 @@ export function createGateway(config: Config, settings: Settings, keys: CustomKe
 
   /** What is left when a response has told what it cost. The response is there: no failure is its. */
   async function settle(
-    subjects: Subject[],
+    subjects: AppliedRule[],
     { quotas, local }: Allowed,
     response: Response,
     decidedInMs: number,
@@ -89,7 +93,7 @@ export function createGateway(config: Config, settings: Settings, keys: CustomKe
     const settled = limiter
       .settle(subjects, response, local !== undefined)
       .catch((error): Quota[] => {
-        reportUndecided(undecided(error, []));
+        logUndecided(undecided(error, []));
         return [];
       });
     // The charge has the whole of the store's deadline, however long the decision took; the response
@@ -106,7 +110,7 @@ export function createGateway(config: Config, settings: Settings, keys: CustomKe
   async function forwardAndSettle(
     request: Request,
     forward: Forward,
-    subjects: Subject[],
+    subjects: AppliedRule[],
     decision: Allowed,
     decidedInMs: number,
   ): Promise<Response> {
@@ -125,8 +129,8 @@ export function createGateway(config: Config, settings: Settings, keys: CustomKe
       case undefined:
         return forward(request);
       case "allowed": {
-        reportShadow(decision.shadow);
-        if (decision.local) reportUndecided(decision.local, COUNTED_LOCALLY);
+        logShadow(decision.shadow);
+        if (decision.local) logUndecided(decision.local, COUNTED_LOCALLY);
         if (!subjects.some(({ rule }) => chargesLater(rule))) {
           return withQuotas(await forward(request), decision.quotas, config);
         }
@@ -136,11 +140,11 @@ export function createGateway(config: Config, settings: Settings, keys: CustomKe
         return await answer;
       }
       case "limited":
-        reportShadow(decision.shadow);
-        if (decision.local) reportUndecided(decision.local, COUNTED_LOCALLY);
+        logShadow(decision.shadow);
+        if (decision.local) logUndecided(decision.local, COUNTED_LOCALLY);
         return limitedResponse(request, decision, config.headers);
       case "undecided":
-        reportUndecided(decision);
+        logUndecided(decision);
         return decision.open ? forward(request) : undecidedResponse(request);
       default:
         return decision satisfies never;

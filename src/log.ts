@@ -1,5 +1,5 @@
 import { waitUntil } from "cloudflare:workers";
-import type { Shadow, ShadowUndecided, Undecided } from "./limiter/decision.ts";
+import type { ShadowResults, ShadowUndecided, Undecided } from "./limiter/decision.ts";
 import type { BreakerScope, BreakerState } from "./stores/breaker.ts";
 
 // What operators see in `wrangler tail`: lines of JSON, without keys, addresses or secrets.
@@ -13,7 +13,7 @@ export const COUNTED_LOCALLY = "counted locally";
 let lastOutageAt = Number.NEGATIVE_INFINITY;
 
 /** Says that the store could not decide, why, and what became of the requests. */
-export function reportUndecided(
+export function logUndecided(
   { cause, detail, open }: Undecided,
   requests = open ? "pass" : "503",
 ): void {
@@ -24,23 +24,23 @@ export function reportUndecided(
 }
 
 /** Logs that the store, or one object of it, is left alone from now on, or called again. */
-export function reportBreaker(state: BreakerState, scope: BreakerScope): void {
+export function logBreaker(state: BreakerState, scope: BreakerScope): void {
   const isObject = scope === "object";
   log(state === "open" ? "error" : "log", "breaker", { state, ...(isObject && { scope }) });
 }
 
 /** Logs which policies of rules in shadow mode would have denied a request, and which are undecided. */
-export function reportShadow(shadow: Shadow): void {
+export function logShadow(shadow: ShadowResults): void {
   for (const result of shadow) {
-    if (result instanceof Promise) waitUntil(result.then(reportShadow));
-    else if ("cause" in result) reportShadowUndecided(result);
+    if (result instanceof Promise) waitUntil(result.then(logShadow));
+    else if ("cause" in result) logShadowUndecided(result);
     else log("log", "shadow-denied", { policy: result.policy });
   }
 }
 
 let lastShadowOutageAt = Number.NEGATIVE_INFINITY;
 
-function reportShadowUndecided({ policy, cause, detail }: ShadowUndecided): void {
+function logShadowUndecided({ policy, cause, detail }: ShadowUndecided): void {
   const now = Date.now();
   if (isRecent(lastShadowOutageAt, now)) return;
   lastShadowOutageAt = now;
@@ -48,7 +48,7 @@ function reportShadowUndecided({ policy, cause, detail }: ShadowUndecided): void
 }
 
 /** Says what of the bindings cannot work. */
-export function reportMisconfigured(fault: string): void {
+export function logMisconfigured(fault: string): void {
   log("error", "misconfigured", { fault });
 }
 

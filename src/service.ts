@@ -1,21 +1,15 @@
 import { WorkerEntrypoint } from "cloudflare:workers";
-import { type Env, readSettings } from "./config/bindings.ts";
+import { type Env, resolveBindings } from "./config/bindings.ts";
 import { MAX_LIMIT } from "./config/quota.ts";
 import type { Rule, Window } from "./config/rule.ts";
 import type { Config } from "./config/schema.ts";
 import { rollsOver } from "./limiter/counters.ts";
 import type { Decision, Quota, Undecided } from "./limiter/decision.ts";
 import { createLimiter, type Limiter, undecided } from "./limiter/limiter.ts";
-import {
-  COUNTED_LOCALLY,
-  reportBreaker,
-  reportMisconfigured,
-  reportShadow,
-  reportUndecided,
-} from "./log.ts";
+import { COUNTED_LOCALLY, logBreaker, logMisconfigured, logShadow, logUndecided } from "./log.ts";
 import { RateLimitError } from "./rate-limit-error.ts";
 import { identityOfLimitKey, type LimitKey } from "./request/limit-key.ts";
-import type { Subject } from "./request/subject.ts";
+import type { AppliedRule } from "./request/subject.ts";
 import { CHARGED_OPTIONS, CLIENT_OPTIONS, checkOptions } from "./service-options.ts";
 import { createStore } from "./stores/create-store.ts";
 
@@ -172,12 +166,12 @@ const prepared = new WeakMap<Config, Prepared>();
 function prepare(config: Config, env: Env): Prepared {
   const known = prepared.get(config);
   if (known) return known;
-  const { store, nativeLimiter, keySecret, storeFaults } = readSettings(config, env);
-  if (store.kind === "misconfigured") reportMisconfigured(store.fault);
-  for (const fault of storeFaults) reportMisconfigured(fault);
+  const { store, nativeLimiter, keySecret, storeFaults } = resolveBindings(config, env);
+  if (store.kind === "misconfigured") logMisconfigured(store.fault);
+  for (const fault of storeFaults) logMisconfigured(fault);
   const limiter = createLimiter(
     config,
-    createStore(store, { ...config, onBreaker: reportBreaker }),
+    createStore(store, { ...config, onBreaker: logBreaker }),
     nativeLimiter,
   );
   const made = { limiter, keySecret };
@@ -192,7 +186,7 @@ async function find(config: Config, env: Env, name: string, options: ClientOptio
   const windows = (tier !== undefined && rule.tiers?.windows.get(tier)) || rule.windows;
   const { limiter, keySecret } = prepare(config, env);
   const identity = await identityOfLimitKey(rule, key, config, keySecret);
-  const subject: Subject = { rule: chargedAtOnce(rule), windows, identity };
+  const subject: AppliedRule = { rule: chargedAtOnce(rule), windows, identity };
   return { subject, limiter };
 }
 
@@ -231,14 +225,18 @@ function readCost(cost: unknown, least: number): number | undefined {
   throw new RangeError(`A cost is a whole number from ${least} to ${MAX_LIMIT}, not ${cost}.`);
 }
 
-async function giveBack(limiter: Limiter, subject: Subject, cost: number): Promise<LimitResult> {
+async function giveBack(
+  limiter: Limiter,
+  subject: AppliedRule,
+  cost: number,
+): Promise<LimitResult> {
   const { rule } = subject;
   try {
     const quotas = await limiter.refund(subject, cost);
     return { ok: true, quotas: rule.mode === "shadow" ? [] : quotas };
   } catch (error) {
     const failure = undecided(error, [rule]);
-    reportUndecided(failure);
+    logUndecided(failure);
     // Whoever gives back has nothing to be denied.
     return { ok: true, undecided: failure.cause };
   }
@@ -247,7 +245,7 @@ async function giveBack(limiter: Limiter, subject: Subject, cost: number): Promi
 function answer(decision: Decision, rule: string, throws: boolean): LimitResult {
   if (decision.outcome !== "undecided" && decision.local) {
     const { outcome, local } = decision;
-    reportUndecided(local, COUNTED_LOCALLY);
+    logUndecided(local, COUNTED_LOCALLY);
     if (throws && decision.outcome === "limited")
       throw new RateLimitError(rule, decision.retryAfterMs);
     return { ok: outcome === "allowed", undecided: local.cause };
@@ -255,7 +253,7 @@ function answer(decision: Decision, rule: string, throws: boolean): LimitResult 
   switch (decision.outcome) {
     case "allowed": {
       const { shadow, reservationDelayMs } = decision;
-      reportShadow(shadow);
+      logShadow(shadow);
       const quotas = [...decision.quotas];
       return reservationDelayMs > 0
         ? { ok: true, retryAfterMs: reservationDelayMs, quotas }
@@ -263,13 +261,13 @@ function answer(decision: Decision, rule: string, throws: boolean): LimitResult 
     }
     case "limited": {
       const { retryAfterMs, quotas } = decision;
-      reportShadow(decision.shadow);
+      logShadow(decision.shadow);
       if (throws) throw new RateLimitError(rule, retryAfterMs);
       return { ok: false, retryAfterMs: retryAfterMs, quotas: [...quotas] };
     }
     case "undecided": {
       const { cause, open } = decision;
-      reportUndecided(decision);
+      logUndecided(decision);
       if (throws && !open) throw new Error(`The rule "${rule}" could not be decided: ${cause}.`);
       return { ok: open, undecided: cause };
     }

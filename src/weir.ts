@@ -1,7 +1,7 @@
-import { type Env, readSettings, type Settings } from "./config/bindings.ts";
+import { type Env, type ResolvedBindings, resolveBindings } from "./config/bindings.ts";
 import type { Config } from "./config/schema.ts";
 import { createGateway, type Gateway } from "./gateway.ts";
-import { reportMisconfigured } from "./log.ts";
+import { logMisconfigured } from "./log.ts";
 import { type CustomKeys, customKeyFaults } from "./request/custom-key.ts";
 
 export interface WeirOptions {
@@ -36,13 +36,13 @@ export function weir(
 
 /** A gateway for an isolate, whose bindings never change. Tells the operator what cannot work. */
 export function prepareGateway(config: Config, env: Env, keys: CustomKeys): Gateway {
-  const settings = readSettings(config, env);
+  const settings = resolveBindings(config, env);
   const faults = [...faultsOf(settings), ...customKeyFaults(config, keys)];
-  for (const fault of faults) reportMisconfigured(fault);
+  for (const fault of faults) logMisconfigured(fault);
   return createGateway(config, settings, keys);
 }
 
-function faultsOf({ store, origin, faults }: Settings): string[] {
+function faultsOf({ store, origin, faults }: ResolvedBindings): string[] {
   const broken = [store, origin].flatMap((setting) =>
     setting.kind === "misconfigured" ? setting.fault : [],
   );

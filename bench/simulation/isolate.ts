@@ -1,6 +1,6 @@
 import { withDeadline } from "../../src/stores/deadline.ts";
-import { denialCache } from "../../src/stores/isolate/with-denial-cache.ts";
-import { leases } from "../../src/stores/isolate/with-leases.ts";
+import { withDenialCache } from "../../src/stores/isolate/with-denial-cache.ts";
+import { withLeases } from "../../src/stores/isolate/with-leases.ts";
 import type { Store } from "../../src/stores/store.ts";
 import type { Actor } from "./virtual-time.ts";
 
@@ -20,7 +20,7 @@ export class Isolate implements Actor {
 
   constructor(skewMs: number, connect: (isolate: Isolate) => Store) {
     this.skewMs = skewMs;
-    this.store = leases(denialCache(withDeadline(connect(this), TIMEOUT_MS)), {
+    this.store = withLeases(withDenialCache(withDeadline(connect(this), TIMEOUT_MS)), {
       timeoutMs: TIMEOUT_MS,
       background: () => {},
     });

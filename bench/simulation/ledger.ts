@@ -1,4 +1,4 @@
-import { type Counter, type Unused, windowAt } from "../../src/engine/fixed-window.ts";
+import { type Counter, type UnusedQuota, windowAt } from "../../src/engine/fixed-window.ts";
 import type { Verdict } from "../../src/stores/store.ts";
 import type { Isolate } from "./isolate.ts";
 import { type Request, requestOf } from "./request.ts";
@@ -46,7 +46,7 @@ export class Ledger {
     return this.#accounts.values();
   }
 
-  called(unused: readonly Unused[]): void {
+  called(unused: readonly UnusedQuota[]): void {
     this.calls++;
     this.givenBack += unused.length;
   }
@@ -56,7 +56,7 @@ export class Ledger {
     isolate: Isolate,
     groups: readonly (readonly Counter[])[],
     { now, groups: answers }: Verdict,
-    unused: readonly Unused[],
+    unused: readonly UnusedQuota[],
   ): void {
     const { index } = windowAt(now, this.#counter);
     for (const { counter, quota, window } of unused) {

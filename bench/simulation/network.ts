@@ -1,4 +1,4 @@
-import type { Counter, GroupVerdict, Unused } from "../../src/engine/fixed-window.ts";
+import type { Counter, GroupVerdict, UnusedQuota } from "../../src/engine/fixed-window.ts";
 import type { Store, Verdict } from "../../src/stores/store.ts";
 import type { Isolate } from "./isolate.ts";
 import type { Ledger } from "./ledger.ts";
@@ -49,7 +49,7 @@ export class Network {
   #call(
     isolate: Isolate,
     groups: readonly (readonly Counter[])[],
-    unused: readonly Unused[],
+    unused: readonly UnusedQuota[],
   ): Promise<Verdict> {
     this.#ledger.called(unused);
     const isLost = this.#random.chance(this.#options.lossShare);

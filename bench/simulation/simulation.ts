@@ -1,5 +1,5 @@
 import type { Counter } from "../../src/engine/fixed-window.ts";
-import { memoryStore } from "../../src/stores/memory-store.ts";
+import { createMemoryStore } from "../../src/stores/memory-store.ts";
 import type { Verdict } from "../../src/stores/store.ts";
 import { StoreError } from "../../src/stores/store-error.ts";
 import { audit, type Figures, noFigures } from "./figures.ts";
@@ -21,7 +21,7 @@ export async function simulate(scenario: Scenario, seed: number): Promise<Figure
   const random = (purpose: string) => new Random(seed, purpose);
   const figures = noFigures();
   const ledger = new Ledger(counterOf(scenario, 0));
-  const store = memoryStore(Number.POSITIVE_INFINITY);
+  const store = createMemoryStore(Number.POSITIVE_INFINITY);
   const network = new Network(time, store, ledger, random("network"), scenario);
   const fleet = new Fleet(time, random("fleet"), scenario, (isolate) => network.from(isolate));
 

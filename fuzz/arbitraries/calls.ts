@@ -1,6 +1,11 @@
 import fc from "fast-check";
 import { MAX_LIMIT } from "../../src/config/quota.ts";
-import { type Counter, MAX_COUNT, type Unused, windowAt } from "../../src/engine/fixed-window.ts";
+import {
+  type Counter,
+  MAX_COUNT,
+  type UnusedQuota,
+  windowAt,
+} from "../../src/engine/fixed-window.ts";
 
 /** The shortest ban: none ends while a case is being tried. */
 const MIN_BAN_MS = 600_000;
@@ -8,7 +13,7 @@ const MAX_WINDOW_MS = 31_449_600_000;
 
 /** Calls of a store one after the other, each at its time. */
 export type Calls = readonly ({ readonly now: number } & (
-  | { readonly does: "decide"; readonly groups: Counter[][]; readonly unused: Unused[] }
+  | { readonly does: "decide"; readonly groups: Counter[][]; readonly unused: UnusedQuota[] }
   | { readonly does: "adjust" | "reset"; readonly counters: Counter[] }
 ))[];
 
@@ -86,7 +91,7 @@ export function callsFrom({ quotas, startMs, steps }: Drawn, id: string): Calls 
       const groups = [0, 1, 2].map((number) =>
         asked.filter(({ ask }) => ask.group === number).map(({ counter }) => counter),
       );
-      const unused = present(returns, (index, { quota, windowsAgo }): Unused => {
+      const unused = present(returns, (index, { quota, windowsAgo }): UnusedQuota => {
         const counter = counterAt(index, {});
         return { counter, quota, window: windowAt(now, counter).index - windowsAgo };
       }).filter(({ counter }) => !counter.rollsOver && !counter.or);

@@ -4,7 +4,7 @@ import { type ConfigInput, defineConfig } from "../../src/config/index.ts";
 import { MAX_LIMIT } from "../../src/config/quota.ts";
 import type { Rule } from "../../src/config/rule.ts";
 import { type Counter, MAX_COUNT, type Tally } from "../../src/engine/fixed-window.ts";
-import { entriesOf } from "../../src/limiter/counters.ts";
+import { ruleCountersOf } from "../../src/limiter/counters.ts";
 import type { Limited, Quota } from "../../src/limiter/decision.ts";
 import { isViolated, quotasOf } from "../../src/limiter/quotas.ts";
 
@@ -68,7 +68,7 @@ export const denial: fc.Arbitrary<Denial> = fc
   .tuple(rule, fc.array(tally, { minLength: 8, maxLength: 8 }), upTo(MAX_COUNT))
   .map(([input, tallies, now]) => {
     const [rule] = defineConfig({ rules: [input] }).rules as [Rule];
-    const entries = entriesOf({ rule, windows: rule.windows, identity: "a" }, "weir");
+    const entries = ruleCountersOf({ rule, windows: rule.windows, identity: "a" }, "weir");
     const told = entries.map(({ counter }, index) => tallyOf(counter, tallies[index] as never));
     const quotas = quotasOf(entries, { admitted: false, tallies: told }, now);
     const retryAfterMs = Math.max(

@@ -47,7 +47,7 @@ export const pathsTarget = property(
     refuseOdd(canonical);
     const again = canonicalPath(canonical.path, caseSensitive).path;
     if (again !== canonical.path) throw new Error(`${canonical.path} is ${again} the second time`);
-    for (const reading of canonical.readings) refuseOdd(canonicalPath(reading, caseSensitive));
+    for (const reading of canonical.variants) refuseOdd(canonicalPath(reading, caseSensitive));
 
     const url = URL.parse(`http://host${path}`)?.href;
     if (!url) return;
@@ -61,7 +61,7 @@ export const pathsTarget = property(
   },
 );
 
-function refuseOdd({ path, readings, plain }: CanonicalPath): void {
+function refuseOdd({ path, variants: readings, isUnambiguous: plain }: CanonicalPath): void {
   if (readings[0] !== path) throw new Error("the canonical form is not the first reading");
   if (readings.length > MAX_READINGS) throw new Error(`${readings.length} readings`);
   if (plain && readings.length > 1) throw new Error("a plain path has two readings");
@@ -72,7 +72,7 @@ function refuseOdd({ path, readings, plain }: CanonicalPath): void {
 /** A rule for the path that an origin takes the request to be about has to be about the request. */
 function refuseUnread(
   pathname: string,
-  { readings, path, plain }: CanonicalPath,
+  { variants: readings, path, isUnambiguous: plain }: CanonicalPath,
   caseSensitive: boolean,
 ): void {
   for (const [origin, reading] of Object.entries(ORIGINS)) {
@@ -96,7 +96,7 @@ function routeFor(read: () => string, caseSensitive: boolean): string | undefine
   if (!path.startsWith("/") || /[\s#\\*:?{}%\0]/.test(path)) return undefined;
   const segments: string[] = [];
   for (const segment of path.split("/").filter(Boolean)) {
-    const { path: written, readings } = canonicalPath(`/${segment}`, caseSensitive);
+    const { path: written, variants: readings } = canonicalPath(`/${segment}`, caseSensitive);
     // A segment that is none, or two, to some origins: who writes a rule means something else.
     if (segment === "." || segment === ".." || readings.length > 1) return undefined;
     if (/^\/$|.\/|%/.test(written)) return undefined;

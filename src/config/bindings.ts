@@ -19,13 +19,13 @@ export interface Misconfigured {
   readonly fault: string;
 }
 
-export type StoreSettings =
+export type StoreBinding =
   | { readonly kind: "upstash"; readonly url: string; readonly token: string }
   | { readonly kind: "durable-object"; readonly namespace: DurableObjectNamespace }
   | { readonly kind: "memory" }
   | Misconfigured;
 
-export type OriginSettings =
+export type OriginBinding =
   /** The zone's own: the request goes on to where it would have gone without a Worker. */
   | { readonly kind: "pass-through" }
   | { readonly kind: "url"; readonly base: string }
@@ -33,9 +33,9 @@ export type OriginSettings =
   | Misconfigured;
 
 /** What a configuration and a Worker's bindings come to. */
-export interface Settings {
-  readonly store: StoreSettings;
-  readonly origin: OriginSettings;
+export interface ResolvedBindings {
+  readonly store: StoreBinding;
+  readonly origin: OriginBinding;
   /** Cloudflare's own limiter, if the configuration names it and it is there. */
   readonly nativeLimiter?: RateLimit;
   /** What identities are made with; undefined when {@link KEY_SECRET} is not set. */
@@ -52,7 +52,7 @@ export interface Settings {
  * Reads the bindings once. A fault does not throw, since that would take the site down with the
  * limiter: it becomes a setting that decides nothing, and the rules' `onError` applies.
  */
-export function readSettings(config: Config, env: Env): Settings {
+export function resolveBindings(config: Config, env: Env): ResolvedBindings {
   const names = secretsNamed(config);
   const secrets = new Map<string, string>();
   for (const name of names.keys()) {
@@ -121,7 +121,7 @@ function secretsNamed({ rules, jwt }: Config): Map<string, string> {
   return names;
 }
 
-function readStore({ store }: Config, env: Env): StoreSettings {
+function readStore({ store }: Config, env: Env): StoreBinding {
   const url = text(env, "UPSTASH_REDIS_REST_URL");
   switch (store ?? (url ? "upstash" : "durable-object")) {
     case "upstash":
@@ -141,12 +141,12 @@ function readStore({ store }: Config, env: Env): StoreSettings {
 }
 
 /** A missing URL switches to the other store, although the token says that Redis was meant. */
-function unusedToken({ store: chosen }: Config, env: Env, store: StoreSettings) {
+function unusedToken({ store: chosen }: Config, env: Env, store: StoreBinding) {
   if (chosen || store.kind !== "durable-object" || !text(env, "UPSTASH_REDIS_REST_TOKEN")) return;
   return "UPSTASH_REDIS_REST_URL is not set, though UPSTASH_REDIS_REST_TOKEN is: Redis is not used, and Durable Objects count";
 }
 
-function readUpstash(url: string | undefined, token: string | undefined): StoreSettings {
+function readUpstash(url: string | undefined, token: string | undefined): StoreBinding {
   if (!url) return misconfigured("UPSTASH_REDIS_REST_URL is not set");
   const base = parseOriginUrl(url);
   if (!base) return misconfigured("UPSTASH_REDIS_REST_URL is not an http or https URL");
@@ -157,7 +157,7 @@ function readUpstash(url: string | undefined, token: string | undefined): StoreS
   return { kind: "upstash", url: base, token };
 }
 
-function readOrigin({ origin }: Config, env: Env): OriginSettings {
+function readOrigin({ origin }: Config, env: Env): OriginBinding {
   if (origin?.binding) {
     const service = env[origin.binding];
     if (isObject(service) && "fetch" in service) {

@@ -59,7 +59,7 @@ export interface Tally {
 }
 
 /** Quota that was charged in a window and is not going to be used. */
-export interface Unused {
+export interface UnusedQuota {
   readonly counter: Counter;
   readonly quota: number;
   /** The number of the window: past its end there is nothing to give back to. */
@@ -119,7 +119,7 @@ export function banKey({ key }: Counter): string {
   return `${key}:ban`;
 }
 
-export function hasRoom({ ceiling, cost }: Counter, count: number): boolean {
+export function hasQuota({ ceiling, cost }: Counter, count: number): boolean {
   return count + cost <= ceiling;
 }
 
@@ -137,7 +137,11 @@ export function chargeOf(counter: Counter, count: number): number {
  * @param capacity what may be used without reserving
  * @returns milliseconds; 0 when there is room now
  */
-export function roomAfterMs(counter: Counter, { count, resetMs }: Tally, capacity: number): number {
+export function quotaAfterMs(
+  counter: Counter,
+  { count, resetMs }: Tally,
+  capacity: number,
+): number {
   const missing = count + counter.cost - capacity;
   if (missing <= 0) return 0;
   // Of two to choose from, the one that is asked then may be the one that is granted less.
@@ -159,14 +163,14 @@ export function decideGroup(
 ): { verdict: GroupVerdict; writes: Writes } {
   const asked = counters.map((counter) => roomier(counter, now, read));
   const admitted = asked.every(
-    ({ counter, count, banMs }) => banMs === 0 && hasRoom(counter, count),
+    ({ counter, count, banMs }) => banMs === 0 && hasQuota(counter, count),
   );
   const writes = new Map<string, Row | undefined>();
   const tallies = asked.map(({ counter, count, window, banMs, shift }): Tally => {
     const charge = admitted ? chargeOf(counter, count) : 0;
     if (charge > 0) writes.set(storedKey(counter, now), rowOf(counter, count + charge, window));
     let ban = banMs;
-    if (ban === 0 && counter.banMs && !counter.neverBans && !hasRoom(counter, count)) {
+    if (ban === 0 && counter.banMs && !counter.neverBans && !hasQuota(counter, count)) {
       ban = counter.banMs;
       writes.set(banKey(counter), { window: 0, count: 1, expiresAt: now + ban });
     }
@@ -200,7 +204,7 @@ export function adjustGroup(
 }
 
 /** Takes off what will not be used, where its window lasts and there is as much to take off. */
-export function giveBack(unused: readonly Unused[], now: number, read: Read): Writes {
+export function returnUnused(unused: readonly UnusedQuota[], now: number, read: Read): Writes {
   const writes = new Map<string, Row | undefined>();
   for (const { counter, quota, window } of unused) {
     if (windowAt(now, counter).index !== window) continue;

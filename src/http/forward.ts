@@ -1,4 +1,4 @@
-import type { OriginSettings } from "../config/bindings.ts";
+import type { OriginBinding } from "../config/bindings.ts";
 import { badGatewayResponse } from "./responses.ts";
 
 /** Sends a request on and gives back what comes. Never rejects. */
@@ -9,7 +9,7 @@ export type Forward = (request: Request) => Promise<Response>;
  * name another one, so that streams, WebSockets, compressed bodies, redirects and repeated header
  * fields come through as they are.
  */
-export function createForward(origin: OriginSettings): Forward {
+export function createForward(origin: OriginBinding): Forward {
   const send = sender(origin);
   return async function forward(request) {
     try {
@@ -21,7 +21,7 @@ export function createForward(origin: OriginSettings): Forward {
   };
 }
 
-function sender(origin: OriginSettings): Forward {
+function sender(origin: OriginBinding): Forward {
   switch (origin.kind) {
     case "pass-through":
       return passThrough;

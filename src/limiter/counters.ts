@@ -1,10 +1,10 @@
 import { formatDuration } from "../config/duration.ts";
 import type { Rule, Window } from "../config/rule.ts";
 import type { Counter } from "../engine/fixed-window.ts";
-import type { Subject } from "../request/subject.ts";
+import type { AppliedRule } from "../request/subject.ts";
 
 /** What is asked of a rule's counters, where it is not just a request. */
-export interface Ask {
+export interface DecideOptions {
   /** Quota to take; by default the rule's cost. Negative, where it is given back. */
   readonly cost?: number;
   /** Whether quota of windows to come may be taken, as far as the rule allows. */
@@ -14,7 +14,7 @@ export interface Ask {
 }
 
 /** A counter, and what it counts for. */
-export interface Entry {
+export interface RuleCounter {
   readonly rule: Rule;
   readonly window: Window;
   /** What the counter may hold without reserving: its share of the capacity, if it is a shard. */
@@ -25,62 +25,70 @@ export interface Entry {
 type Shards = readonly [number, number];
 
 /** The shards that a request was last decided by: what its response cost is charged to them. */
-const decidedBy = new WeakMap<Subject, Shards>();
+const decidedBy = new WeakMap<AppliedRule, Shards>();
 
 /**
  * One counter for each window of the rule that a request falls under. Of several shards, it is
  * counted by two for all of its windows.
  */
-export function entriesOf(subject: Subject, prefix: string, ask?: Ask): Entry[] {
+export function ruleCountersOf(
+  subject: AppliedRule,
+  prefix: string,
+  ask?: DecideOptions,
+): RuleCounter[] {
   const { shards } = subject.rule;
   const two = shards > 1 ? twoOf(shards) : undefined;
   if (two) decidedBy.set(subject, two);
-  return entriesIn(two, subject, prefix, ask);
+  return countersIn(two, subject, prefix, ask);
 }
 
 /**
  * The counters of a request that has been decided. Other shards than those that had room for it may
  * have none.
  */
-export function decidedEntriesOf(subject: Subject, prefix: string, ask?: Ask): Entry[] {
+export function decidedCountersOf(
+  subject: AppliedRule,
+  prefix: string,
+  ask?: DecideOptions,
+): RuleCounter[] {
   const two = decidedBy.get(subject);
-  return two ? entriesIn(two, subject, prefix, ask) : entriesOf(subject, prefix, ask);
+  return two ? countersIn(two, subject, prefix, ask) : ruleCountersOf(subject, prefix, ask);
 }
 
-function entriesIn(
+function countersIn(
   [shard, other]: Shards | readonly [] = [],
-  subject: Subject,
+  subject: AppliedRule,
   prefix: string,
-  ask: Ask = {},
-): Entry[] {
-  return subject.windows.map((window): Entry => {
-    const entry = entryOf(subject, window, prefix, ask, shard);
+  ask: DecideOptions = {},
+): RuleCounter[] {
+  return subject.windows.map((window): RuleCounter => {
+    const entry = ruleCounterOf(subject, window, prefix, ask, shard);
     if (other === undefined) return entry;
     // The lower of two shards has the larger part, or one as large.
-    const { counter: or } = entryOf(subject, window, prefix, ask, other);
+    const { counter: or } = ruleCounterOf(subject, window, prefix, ask, other);
     return { ...entry, counter: { ...entry.counter, or } };
   });
 }
 
 /** All counters of a rule's client: of every shard, where there are several. */
-export function allEntriesOf(subject: Subject, prefix: string): Entry[] {
+export function allCountersOf(subject: AppliedRule, prefix: string): RuleCounter[] {
   const { rule, windows } = subject;
   const shards = rule.shards > 1 ? Array.from({ length: rule.shards }, (_, i) => i) : [undefined];
   return windows.flatMap((window) =>
-    shards.map((shard) => entryOf(subject, window, prefix, { cost: 0 }, shard)),
+    shards.map((shard) => ruleCounterOf(subject, window, prefix, { cost: 0 }, shard)),
   );
 }
 
-function entryOf(
-  { rule, identity }: Subject,
+function ruleCounterOf(
+  { rule, identity }: AppliedRule,
   window: Window,
   prefix: string,
-  ask: Ask,
+  ask: DecideOptions,
   shard: number | undefined,
-): Entry {
+): RuleCounter {
   const who = shard === undefined ? identity : `${identity}#${shard}`;
   const share = (quota: number) =>
-    shard === undefined ? quota : shareOf(quota, rule.shards, shard);
+    shard === undefined ? quota : shardQuota(quota, rule.shards, shard);
   const { windowMs } = window;
   const [limit, capacity] = [share(window.limit), share(window.capacity)];
   const reservable = ask.reserve ? share(window.maxReserved) : 0;
@@ -135,7 +143,7 @@ export function chargesLater({ cost, countStatus }: Rule): boolean {
 }
 
 /** A shard's part of a quota: the parts differ by one at most, and add up to the whole. */
-export function shareOf(quota: number, shards: number, shard: number): number {
+export function shardQuota(quota: number, shards: number, shard: number): number {
   return Math.floor(quota / shards) + (shard < quota % shards ? 1 : 0);
 }
 

@@ -28,7 +28,7 @@ export type Decision = Allowed | Limited | Undecided;
 export interface Allowed {
   readonly outcome: "allowed";
   readonly quotas: readonly Quota[];
-  readonly shadow: Shadow;
+  readonly shadow: ShadowResults;
   /** Milliseconds until all that was reserved is honoured; 0 when nothing was. */
   readonly reservationDelayMs: number;
   /** Why this isolate decided alone (`onError: "local"`), if it did. Then there are no quotas. */
@@ -38,7 +38,7 @@ export interface Allowed {
 export interface Limited {
   readonly outcome: "limited";
   readonly quotas: readonly Quota[];
-  readonly shadow: Shadow;
+  readonly shadow: ShadowResults;
   /** Until every quota that had no room has some again, in milliseconds. */
   readonly retryAfterMs: number;
   /** The first rule, in the order of the rules, that had no room. */
@@ -68,4 +68,4 @@ export interface ShadowUndecided {
 export type ShadowResult = Quota | ShadowUndecided;
 
 /** What rules in shadow mode would have done; a promise where no request waits for them. */
-export type Shadow = readonly (ShadowResult | Promise<readonly ShadowResult[]>)[];
+export type ShadowResults = readonly (ShadowResult | Promise<readonly ShadowResult[]>)[];

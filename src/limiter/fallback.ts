@@ -1,17 +1,17 @@
 import type { Rule } from "../config/rule.ts";
 import type { Config } from "../config/schema.ts";
 import type { Counter } from "../engine/fixed-window.ts";
-import type { Subject } from "../request/subject.ts";
-import { memoryStore } from "../stores/memory-store.ts";
+import type { AppliedRule } from "../request/subject.ts";
+import { createMemoryStore } from "../stores/memory-store.ts";
 import { StoreError } from "../stores/store-error.ts";
-import { type Ask, type Entry, entriesOf } from "./counters.ts";
+import { type DecideOptions, type RuleCounter, ruleCountersOf } from "./counters.ts";
 import type { Allowed, Limited, Undecided } from "./decision.ts";
 import { createNativeGuard, NATIVE_PERIOD_MS, type NativeLimiter } from "./native-limiter.ts";
 import { quotasOf } from "./quotas.ts";
 
 /** What a response turned out to cost, by one rule. */
 export interface Charge {
-  readonly subject: Subject;
+  readonly subject: AppliedRule;
   readonly cost: number;
 }
 
@@ -22,9 +22,9 @@ export interface Fallback {
 
   /** Decides by what this isolate has seen since the store failed. Never rejects. */
   decide(
-    subjects: readonly Subject[],
+    subjects: readonly AppliedRule[],
     failure: Undecided,
-    ask?: Ask,
+    ask?: DecideOptions,
   ): Promise<Allowed | Limited | Undecided>;
 
   /** Charges what a response turned out to cost, as far as there is a place for it. Never rejects. */
@@ -42,7 +42,7 @@ export function createFallback(
   { prefix, timeoutMs }: Pick<Config, "prefix" | "timeoutMs">,
   nativeLimiter?: NativeLimiter,
 ): Fallback {
-  const store = memoryStore();
+  const store = createMemoryStore();
   const isWithinNativeLimit = createNativeGuard(nativeLimiter, timeoutMs);
 
   return {
@@ -54,17 +54,17 @@ export function createFallback(
 
     async decide(subjects, failure, ask) {
       const local = subjects.filter(isLocal);
-      const entries = local.flatMap((subject) => localEntriesOf(subject, prefix, ask));
+      const entries = local.flatMap((subject) => localCountersOf(subject, prefix, ask));
       try {
         const now = Date.now();
         const verdict = await store.decide([entries.map(({ counter }) => counter)], now);
         const [answer] = verdict.groups;
         if (!answer) throw new StoreError("invalid-reply", "no verdict");
         const quotas = quotasOf(entries, answer, now);
-        const denier = entries.find((_, index) => quotas[index]?.violated);
-        if (denier) {
+        const deniedBy = entries.find((_, index) => quotas[index]?.violated);
+        if (deniedBy) {
           const retryAfterMs = Math.max(...quotas.map((quota) => quota.retryAfterMs));
-          return limited(denier.rule, quotas, retryAfterMs, failure);
+          return limited(deniedBy.rule, quotas, retryAfterMs, failure);
         }
         // Who only asks takes nothing, of the native limiter either.
         if (ask?.checkOnly) return allowed(failure);
@@ -88,7 +88,7 @@ export function createFallback(
     async charge(charges) {
       const counters = charges
         .filter(({ subject }) => isLocal(subject))
-        .flatMap(({ subject, cost }) => localEntriesOf(subject, prefix, { cost }))
+        .flatMap(({ subject, cost }) => localCountersOf(subject, prefix, { cost }))
         .map(({ counter }) => counter);
       if (counters.length === 0) return;
       // Full: then the next decision finds no place for it either, and is strict.
@@ -110,30 +110,30 @@ function limited(
   return { outcome: "limited", quotas, shadow: [], retryAfterMs, rule, local };
 }
 
-function isLocal({ rule }: Subject): boolean {
+function isLocal({ rule }: AppliedRule): boolean {
   return rule.mode === "enforce" && rule.onError === "local";
 }
 
-function localEntriesOf(subject: Subject, prefix: string, ask?: Ask): Entry[] {
-  return entriesOf({ ...subject, rule: { ...subject.rule, shards: 1 } }, prefix, ask).map(
-    localEntry,
+function localCountersOf(subject: AppliedRule, prefix: string, ask?: DecideOptions): RuleCounter[] {
+  return ruleCountersOf({ ...subject, rule: { ...subject.rule, shards: 1 } }, prefix, ask).map(
+    localCounterOf,
   );
 }
 
-function isCharged({ counter }: Entry): boolean {
+function isCharged({ counter }: RuleCounter): boolean {
   return !counter.checkOnly;
 }
 
 /** What takes off again what an entry has charged. */
-function takenOff({ counter }: Entry): Counter {
+function takenOff({ counter }: RuleCounter): Counter {
   return { ...counter, cost: -counter.cost };
 }
 
 /** The same counter with a share of its limit: nothing rolls over, and nothing is reserved. */
-function localEntry({ counter, window, rule }: Entry): Entry {
+function localCounterOf({ counter, window, rule }: RuleCounter): RuleCounter {
   const { key, identity, windowMs, offsetMs, cost, checkOnly, banMs, neverBans } = counter;
   // Of the smallest limits there is still one, and room for whatever had room in the whole.
-  const share = Math.max(shareOf(window.limit, rule.localShare), Math.min(cost, window.limit));
+  const share = Math.max(localQuota(window.limit, rule.localShare), Math.min(cost, window.limit));
   return {
     rule,
     window,
@@ -154,6 +154,6 @@ function localEntry({ counter, window, rule }: Entry): Entry {
 }
 
 /** A part of a limit, rounded up; but not for what floating point adds: 100 × 0.07 is 7. */
-function shareOf(limit: number, part: number): number {
+function localQuota(limit: number, part: number): number {
   return Math.ceil(Number((limit * part).toPrecision(15)));
 }

@@ -1,17 +1,17 @@
 import { waitUntil } from "cloudflare:workers";
 import type { Rule } from "../config/rule.ts";
 import type { Config } from "../config/schema.ts";
-import type { Subject } from "../request/subject.ts";
+import type { AppliedRule } from "../request/subject.ts";
 import { withDeadline } from "../stores/deadline.ts";
 import type { GroupAnswer, Store, Verdict } from "../stores/store.ts";
 import { StoreError } from "../stores/store-error.ts";
 import {
-  type Ask,
-  allEntriesOf,
+  allCountersOf,
   chargesLater,
-  decidedEntriesOf,
-  type Entry,
-  entriesOf,
+  type DecideOptions,
+  decidedCountersOf,
+  type RuleCounter,
+  ruleCountersOf,
 } from "./counters.ts";
 import type {
   Allowed,
@@ -38,7 +38,11 @@ export interface Limiter {
    *
    * @param spentMs what it has taken so far to learn who is counted: it is taken off the deadline
    */
-  decide(subjects: readonly Subject[], ask?: Ask, spentMs?: number): Promise<Decision>;
+  decide(
+    subjects: readonly AppliedRule[],
+    ask?: DecideOptions,
+    spentMs?: number,
+  ): Promise<Decision>;
 
   /**
    * Charges the rules that wait for the response to tell what it cost.
@@ -47,21 +51,21 @@ export interface Limiter {
    * @returns their quotas as they stand then; none where nothing was charged
    * @throws {StoreError}
    */
-  settle(subjects: readonly Subject[], outcome: Outcome, isLocal?: boolean): Promise<Quota[]>;
+  settle(subjects: readonly AppliedRule[], outcome: Outcome, isLocal?: boolean): Promise<Quota[]>;
 
   /**
    * Gives quota back.
    *
    * @throws {StoreError}
    */
-  refund(subject: Subject, cost: number): Promise<Quota[]>;
+  refund(subject: AppliedRule, cost: number): Promise<Quota[]>;
 
   /**
    * Makes a client new to a rule: nothing used, and no ban.
    *
    * @throws {StoreError}
    */
-  reset(subject: Subject): Promise<void>;
+  reset(subject: AppliedRule): Promise<void>;
 }
 
 /** The part of the deadline that a request's keys must have taken for it to be taken off. */
@@ -79,35 +83,35 @@ export function createLimiter(
   /** What is left of the deadline for the store; half of it at least. */
   const left = (spentMs: number) => Math.max(timeoutMs / 2, timeoutMs - spentMs);
 
-  async function adjust(entries: readonly Entry[]): Promise<Quota[]> {
+  async function adjust(entries: readonly RuleCounter[]): Promise<Quota[]> {
     const counters = entries.map(({ counter }) => counter);
     const now = time();
     const tallies = await store.adjust(counters, now);
     return quotasOf(entries, { admitted: true, tallies }, now ?? Date.now());
   }
 
-  function entriesToCharge({ subject, cost }: Charge): Entry[] {
-    return decidedEntriesOf(subject, prefix, { cost });
+  function entriesToCharge({ subject, cost }: Charge): RuleCounter[] {
+    return decidedCountersOf(subject, prefix, { cost });
   }
 
   /** Charges rules in shadow mode: by a call of their own, since no enforced rule may fail with it. */
-  async function settleTrial(subjects: readonly Subject[], outcome: Outcome): Promise<void> {
-    const known = await Promise.all(subjects.map((subject) => subject.later ?? [subject]));
-    const entries = chargesOf(known.flat(), outcome).flatMap(entriesToCharge);
+  async function settleShadow(subjects: readonly AppliedRule[], outcome: Outcome): Promise<void> {
+    const resolved = await Promise.all(subjects.map((subject) => subject.later ?? [subject]));
+    const entries = chargesOf(resolved.flat(), outcome).flatMap(entriesToCharge);
     if (entries.length > 0) await adjust(entries);
   }
 
   /** Decides a rule in shadow mode whose client is not known yet. Never rejects. */
-  async function trialLater(
-    { rule, later }: Subject,
-    ask: Ask | undefined,
+  async function decideShadowLater(
+    { rule, later }: AppliedRule,
+    ask: DecideOptions | undefined,
   ): Promise<readonly ShadowResult[]> {
     try {
       const subjects = (await later) ?? [];
-      const trial = subjects.map((subject) => entriesOf(subject, prefix, ask));
-      if (trial.length === 0) return [];
-      const groups = trial.map((entries) => entries.map(({ counter }) => counter));
-      const { shadow } = decisionOf(await store.decide(groups, time()), [], trial);
+      const shadowed = subjects.map((subject) => ruleCountersOf(subject, prefix, ask));
+      if (shadowed.length === 0) return [];
+      const groups = shadowed.map((entries) => entries.map(({ counter }) => counter));
+      const { shadow } = decisionOf(await store.decide(groups, time()), [], shadowed);
       return (await Promise.all(shadow)).flat();
     } catch (error) {
       return [shadowUndecided(rule, error)];
@@ -117,28 +121,28 @@ export function createLimiter(
   return {
     async decide(subjects, ask, spentMs = 0) {
       // What is enforced stands or falls together; each rule in shadow mode is on its own.
-      const live: Entry[] = [];
-      const trial: Entry[][] = [];
+      const enforced: RuleCounter[] = [];
+      const trial: RuleCounter[][] = [];
       const late: Promise<readonly ShadowResult[]>[] = [];
       for (const subject of subjects) {
-        if (subject.later) late.push(trialLater(subject, ask));
-        else if (subject.rule.mode === "shadow") trial.push(entriesOf(subject, prefix, ask));
-        else live.push(...entriesOf(subject, prefix, ask));
+        if (subject.later) late.push(decideShadowLater(subject, ask));
+        else if (subject.rule.mode === "shadow") trial.push(ruleCountersOf(subject, prefix, ask));
+        else enforced.push(...ruleCountersOf(subject, prefix, ask));
       }
-      const groups = (live.length > 0 ? [live, ...trial] : trial).map((entries) =>
+      const groups = (enforced.length > 0 ? [enforced, ...trial] : trial).map((entries) =>
         entries.map(({ counter }) => counter),
       );
 
       if (groups.length === 0) return { ...NOTHING, shadow: late };
       try {
         // Where the native limiter may be asked after the store, both share the deadline.
-        const isFloored =
+        const asksNativeLimiter =
           nativeLimiter !== undefined && fallback.covers(subjects.map(({ rule }) => rule));
-        const takenMs = spentMs + (isFloored ? nativeTimeoutMs(timeoutMs) : 0);
-        const isShorter = isFloored || spentMs > timeoutMs * NOTICEABLE;
+        const takenMs = spentMs + (asksNativeLimiter ? nativeTimeoutMs(timeoutMs) : 0);
+        const isShorter = asksNativeLimiter || spentMs > timeoutMs * NOTICEABLE;
         const inTime = isShorter ? withDeadline(store, left(takenMs)) : store;
         const verdict = await inTime.decide(groups, time());
-        const decision = decisionOf(verdict, live, trial);
+        const decision = decisionOf(verdict, enforced, trial);
         return late.length === 0
           ? decision
           : { ...decision, shadow: [...decision.shadow, ...late] };
@@ -152,7 +156,7 @@ export function createLimiter(
     async settle(subjects, outcome, isLocal = false) {
       const later = subjects.filter(({ rule }) => chargesLater(rule));
       const trial = later.filter(({ rule }) => rule.mode === "shadow");
-      if (trial.length > 0 && !isLocal) waitUntil(settleTrial(trial, outcome).catch(() => {}));
+      if (trial.length > 0 && !isLocal) waitUntil(settleShadow(trial, outcome).catch(() => {}));
       const enforced = later.filter(({ rule }) => rule.mode === "enforce");
       const charges = chargesOf(enforced, outcome);
       if (charges.length === 0) return [];
@@ -169,11 +173,11 @@ export function createLimiter(
     },
 
     refund(subject, cost) {
-      return adjust(entriesOf(subject, prefix, { cost: -cost }));
+      return adjust(ruleCountersOf(subject, prefix, { cost: -cost }));
     },
 
     async reset(subject) {
-      const counters = allEntriesOf(subject, prefix).map(({ counter }) => counter);
+      const counters = allCountersOf(subject, prefix).map(({ counter }) => counter);
       await store.reset(counters, time());
     },
   };
@@ -187,8 +191,8 @@ export function createLimiter(
  */
 function decisionOf(
   { groups, now }: Verdict,
-  live: readonly Entry[],
-  trial: readonly (readonly Entry[])[],
+  live: readonly RuleCounter[],
+  trial: readonly (readonly RuleCounter[])[],
 ): Allowed | Limited {
   const verdicts = [...groups];
   const liveVerdict = live.length > 0 ? verdicts.shift() : undefined;
@@ -202,10 +206,10 @@ function decisionOf(
     return { outcome: "allowed", quotas, shadow, reservationDelayMs: reservationDelayMs };
   }
   const violated = quotas.filter(isViolated);
-  const denier = live.find(({ window }) => window.policy === violated[0]?.policy);
-  if (!denier) throw new StoreError("invalid-reply", "a denial, though every counter has room");
+  const deniedBy = live.find(({ window }) => window.policy === violated[0]?.policy);
+  if (!deniedBy) throw new StoreError("invalid-reply", "a denial, though every counter has room");
   const retryAfterMs = Math.max(...violated.map((quota) => quota.retryAfterMs));
-  return { outcome: "limited", quotas, shadow, retryAfterMs, rule: denier.rule };
+  return { outcome: "limited", quotas, shadow, retryAfterMs, rule: deniedBy.rule };
 }
 
 /** A request that no enforced rule is about. */
@@ -213,7 +217,7 @@ const NOTHING = { outcome: "allowed", quotas: [], reservationDelayMs: 0 } as con
 
 /** What a rule in shadow mode would have done. */
 function shadowOf(
-  entries: readonly Entry[],
+  entries: readonly RuleCounter[],
   answer: GroupAnswer,
   now: number,
 ): (ShadowResult | Promise<ShadowResult[]>)[] {
@@ -221,7 +225,7 @@ function shadowOf(
   if (!later) return quotasOf(entries, answer, now).filter(isViolated);
   const result = later.then(
     (late) => quotasOf(entries, late.groups[0] as GroupAnswer, late.now).filter(isViolated),
-    (error) => [shadowUndecided((entries[0] as Entry).rule, error)],
+    (error) => [shadowUndecided((entries[0] as RuleCounter).rule, error)],
   );
   return [result];
 }
@@ -231,7 +235,7 @@ function shadowUndecided({ name }: Rule, error: unknown): ShadowUndecided {
   return { policy: name, cause, detail };
 }
 
-function chargesOf(subjects: readonly Subject[], outcome: Outcome): Charge[] {
+function chargesOf(subjects: readonly AppliedRule[], outcome: Outcome): Charge[] {
   return subjects
     .map((subject) => ({ subject, cost: costOf(subject.rule, outcome) }))
     .filter(({ cost }) => cost > 0);
@@ -241,8 +245,8 @@ function chargesOf(subjects: readonly Subject[], outcome: Outcome): Charge[] {
 function costOf({ cost, countStatus }: Rule, { status, headers }: Outcome): number {
   if (countStatus && !countStatus.includes(status)) return 0;
   if (typeof cost === "number") return cost;
-  const told = headers.get(cost.header)?.trim() ?? "";
-  return /^\d{1,15}$/.test(told) ? Number(told) : 1;
+  const text = headers.get(cost.header)?.trim() ?? "";
+  return /^\d{1,15}$/.test(text) ? Number(text) : 1;
 }
 
 /**

@@ -1,4 +1,4 @@
-import type { Subject } from "../request/subject.ts";
+import type { AppliedRule } from "../request/subject.ts";
 
 /** Cloudflare's native limiter: one for each of its locations, and only roughly right. */
 export type NativeLimiter = Pick<RateLimit, "limit">;
@@ -24,7 +24,7 @@ const REST_MS = 1000;
 export function createNativeGuard(
   nativeLimiter: NativeLimiter | undefined,
   timeoutMs: number,
-): (subject: Subject) => Promise<boolean> {
+): (subject: AppliedRule) => Promise<boolean> {
   let restsUntil = 0;
 
   return async function isWithin({ rule, identity }) {

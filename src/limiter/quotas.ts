@@ -1,11 +1,11 @@
-import { hasRoom, roomAfterMs } from "../engine/fixed-window.ts";
+import { hasQuota, quotaAfterMs } from "../engine/fixed-window.ts";
 import type { GroupAnswer } from "../stores/store.ts";
-import type { Entry } from "./counters.ts";
+import type { RuleCounter } from "./counters.ts";
 import type { Quota } from "./decision.ts";
 
 /** What is known of each policy. */
 export function quotasOf(
-  entries: readonly Entry[],
+  entries: readonly RuleCounter[],
   { admitted, tallies }: GroupAnswer,
   now: number,
 ): Quota[] {
@@ -21,10 +21,10 @@ export function quotasOf(
       remaining: banMs > 0 ? 0 : Math.max(0, capacity - count),
       resetMs,
       resetAt: now + resetMs,
-      violated: !admitted && (banMs > 0 || !hasRoom(counter, count)),
-      retryAfterMs: Math.max(banMs, roomAfterMs(counter, tally, capacity)),
+      violated: !admitted && (banMs > 0 || !hasQuota(counter, count)),
+      retryAfterMs: Math.max(banMs, quotaAfterMs(counter, tally, capacity)),
       reservationDelayMs:
-        count > capacity ? roomAfterMs({ ...counter, cost: 0 }, tally, capacity) : 0,
+        count > capacity ? quotaAfterMs({ ...counter, cost: 0 }, tally, capacity) : 0,
     };
   });
 }

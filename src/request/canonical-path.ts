@@ -26,12 +26,12 @@ export interface CanonicalPath {
    * Whether every origin reads the path so. `/a%2f..%2fb`, `//a`, `/a;b` and `/%2561` are divided,
    * decoded and resolved in different orders by different servers.
    */
-  readonly plain: boolean;
+  readonly isUnambiguous: boolean;
   /**
    * The canonical form and, where the path is not plain, what else it may be to an origin. A rule
    * that is about any of them is about the request.
    */
-  readonly readings: readonly string[];
+  readonly variants: readonly string[];
   /**
    * What the path is to an origin that knows no parameters, where that differs: `;x`, a NUL and
    * blanks are text of a segment. A rule that is about none of the readings may be about these; of
@@ -74,7 +74,7 @@ const CARELESS = /[^ -~]|%/;
 export function canonicalPath(pathname: string, caseSensitive: boolean): CanonicalPath {
   if (!NEEDS_WORK.test(pathname)) {
     const path = withoutTrailingSlash(caseSensitive ? pathname : pathname.toLowerCase());
-    return { path, plain: true, readings: [path], literal: [] };
+    return { path, isUnambiguous: true, variants: [path], literal: [] };
   }
   // Segments come again in several readings.
   const known = new Map<string, string>();
@@ -142,7 +142,7 @@ export function canonicalPath(pathname: string, caseSensitive: boolean): Canonic
     if (segments) literal.add(undividedText(segments));
     for (const reading of readings) literal.delete(reading);
   }
-  return { path, plain, readings: [...readings], literal: [...literal] };
+  return { path, isUnambiguous: plain, variants: [...readings], literal: [...literal] };
 }
 
 /** Whether paths are together too long, or divided too often, to be brought into all their readings. */

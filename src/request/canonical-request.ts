@@ -1,5 +1,5 @@
 import { type CanonicalPath, canonicalPath, isTooLong } from "./canonical-path.ts";
-import { Recent } from "./lru-cache.ts";
+import { LruCache } from "./lru-cache.ts";
 import { withoutFinal } from "./text-folding.ts";
 
 /** What rules and keys see of a request. One thing that can be written in two ways is one here. */
@@ -38,8 +38,8 @@ interface Place extends CanonicalPath {
  */
 const REMEMBERED = 512;
 const LONGEST_REMEMBERED = 256;
-const places = new Recent<Place>(REMEMBERED);
-const caseSensitivePlaces = new Recent<Place>(REMEMBERED);
+const places = new LruCache<Place>(REMEMBERED);
+const caseSensitivePlaces = new LruCache<Place>(REMEMBERED);
 
 /**
  * @param routedPath the path that an app has routed the request by, if one has: it may read the URL
@@ -63,10 +63,10 @@ export function canonicalRequest(
 
 /** A path that is written in two ways. */
 function withBoth(place: Place, other: CanonicalPath): Place {
-  const readings = [...new Set([...place.readings, ...other.readings])];
-  const plain = place.plain && other.plain && readings.length === 1;
+  const readings = [...new Set([...place.variants, ...other.variants])];
+  const plain = place.isUnambiguous && other.isUnambiguous && readings.length === 1;
   const literal = [...new Set([...place.literal, ...other.literal])];
-  return { ...place, plain, readings, literal };
+  return { ...place, isUnambiguous: plain, variants: readings, literal };
 }
 
 function placeOf(url: string, caseSensitivePaths: boolean): Place | undefined {
@@ -82,7 +82,7 @@ function placeOf(url: string, caseSensitivePaths: boolean): Place | undefined {
   if (!parsed || isTooLong(parsed.pathname)) return undefined;
   const host = withoutFinal(".", parsed.hostname);
   const place = { ...canonicalPath(parsed.pathname, caseSensitivePaths), host };
-  if (isShort && place.plain) recent.set(text, place);
+  if (isShort && place.isUnambiguous) recent.set(text, place);
   return place;
 }
 
@@ -105,8 +105,8 @@ function parse(url: string): URL | undefined {
  */
 class ReadRequest implements CanonicalRequest {
   readonly path: string;
-  readonly plain: boolean;
-  readonly readings: readonly string[];
+  readonly isUnambiguous: boolean;
+  readonly variants: readonly string[];
   readonly literal: readonly string[];
   readonly method: string;
   readonly sentMethod: string;
@@ -115,10 +115,13 @@ class ReadRequest implements CanonicalRequest {
   readonly headers: Headers;
   readonly #request: Request;
 
-  constructor(request: Request, { path, plain, readings, literal, host }: Place) {
+  constructor(
+    request: Request,
+    { path, isUnambiguous: plain, variants: readings, literal, host }: Place,
+  ) {
     this.path = path;
-    this.plain = plain;
-    this.readings = readings;
+    this.isUnambiguous = plain;
+    this.variants = readings;
     this.literal = literal;
     this.host = host;
     this.sentMethod = request.method.toUpperCase();

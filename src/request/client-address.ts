@@ -1,6 +1,6 @@
 import ipaddr from "ipaddr.js";
 import { type Address, parseAddress, undisguised } from "../config/network.ts";
-import { Recent } from "./lru-cache.ts";
+import { LruCache } from "./lru-cache.ts";
 import { withoutFinal } from "./text-folding.ts";
 
 /**
@@ -14,7 +14,7 @@ const WORKERS_ADDRESS = "2a06:98c0:3600::103";
  * Addresses as they are counted, by the text of CF-Connecting-IP and the prefix: parsing one takes
  * longer than everything else about a key. At most 1,024 short texts, less than 200 KB.
  */
-const counted = new Recent<string>(1024);
+const counted = new LruCache<string>(1024);
 /** An IPv6 address with an IPv4 address at its end has 45 characters. */
 const LONGEST_REMEMBERED = 45;
 

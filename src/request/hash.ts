@@ -1,4 +1,4 @@
-import { Recent } from "./lru-cache.ts";
+import { LruCache } from "./lru-cache.ts";
 
 /** Turns what a key holds into an identity: see {@link hasherFor}. */
 export interface Hasher {
@@ -33,7 +33,7 @@ export function hasherFor(secret = ""): Hasher {
 type Digest = (bytes: Uint8Array) => Promise<ArrayBuffer>;
 
 function remembering(digest: Digest): Hasher {
-  const hashes = new Recent<string>(REMEMBERED);
+  const hashes = new LruCache<string>(REMEMBERED);
   return {
     recall: (text) => hashes.get(text),
     async hash(text) {

@@ -5,7 +5,7 @@ import type { Rule } from "../config/rule.ts";
 import type { Config } from "../config/schema.ts";
 import { canonicalRequest } from "./canonical-request.ts";
 import { clientAddress } from "./client-address.ts";
-import { createMatcher, type Match } from "./matcher.ts";
+import { createMatcher, type RuleMatch } from "./matcher.ts";
 import { cookieValue, headerNamed, queryValue } from "./request-values.ts";
 import { withoutFinal } from "./text-folding.ts";
 
@@ -141,7 +141,7 @@ function matchOf(
   paths: string[] | undefined,
   rule: Rule,
   { caseSensitivePaths }: Canonical,
-): Match | undefined {
+): RuleMatch | undefined {
   if (path.length > MAX_PATH) return undefined;
   const request = canonicalRequest(new Request(`http://host${path}`), caseSensitivePaths);
   if (!request) return undefined;

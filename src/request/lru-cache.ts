@@ -3,7 +3,7 @@
  * which the less recent half is forgotten at a time. A flood of new texts costs what it would cost
  * without.
  */
-export class Recent<Result> {
+export class LruCache<Result> {
   readonly #half: number;
   #young = new Map<string, Result>();
   #old = new Map<string, Result>();

@@ -3,10 +3,10 @@ import { type Conditions, splitRoute } from "../config/match.ts";
 import type { Rule } from "../config/rule.ts";
 import { canonicalPath } from "./canonical-path.ts";
 import type { CanonicalRequest } from "./canonical-request.ts";
-import { Recent } from "./lru-cache.ts";
+import { LruCache } from "./lru-cache.ts";
 
 /** A rule that a request falls under, and the readings of its path by which it does. */
-export interface Match {
+export interface RuleMatch {
   readonly rule: Rule;
   /** Undefined when readings differ: the client chose a path that has several. */
   readonly path: string | undefined;
@@ -16,7 +16,7 @@ export interface Match {
 
 type Params = Readonly<Record<string, string>>;
 
-export type Matcher = (request: CanonicalRequest) => Match[];
+export type Matcher = (request: CanonicalRequest) => RuleMatch[];
 
 /** What a route leads to: a rule that it selects, or one that it excepts. */
 interface Target {
@@ -27,11 +27,11 @@ interface Target {
 /** What the routes say of a path, before hosts and methods are looked at. */
 interface Routed {
   /** The rules by their indices, in their order, and the reading by which each is selected. */
-  readonly selected: readonly (readonly [index: number, by: Omit<Match, "rule">])[];
+  readonly selected: readonly (readonly [index: number, by: Omit<RuleMatch, "rule">])[];
   readonly excepted: ReadonlySet<number>;
 }
 
-interface Selected extends Omit<Match, "rule"> {
+interface Selected extends Omit<RuleMatch, "rule"> {
   /** The last reading that the rule was found by. */
   readonly by: string;
 }
@@ -70,7 +70,7 @@ export function createMatcher(rules: readonly Rule[], caseSensitivePaths: boolea
     return targets;
   }
 
-  function routed({ path: canonical, readings, literal }: CanonicalRequest): Routed {
+  function routed({ path: canonical, variants: readings, literal }: CanonicalRequest): Routed {
     const selected = new Map<number, Selected>();
     const select = (index: number, path: string, params: Params) => {
       const before = selected.get(index);
@@ -99,11 +99,11 @@ export function createMatcher(rules: readonly Rule[], caseSensitivePaths: boolea
     return { selected: [...selected].sort(([a], [b]) => a - b), excepted };
   }
 
-  const recent = new Recent<Routed>(REMEMBERED_PATHS);
+  const recent = new LruCache<Routed>(REMEMBERED_PATHS);
 
   /** Only for plain paths, which have a single reading, is the path alone enough to remember by. */
   function recall(request: CanonicalRequest): Routed {
-    const { path, plain } = request;
+    const { path, isUnambiguous: plain } = request;
     const known = plain ? recent.get(path) : undefined;
     if (known) return known;
     const found = routed(request);
@@ -114,7 +114,7 @@ export function createMatcher(rules: readonly Rule[], caseSensitivePaths: boolea
 
   return function matchRules(request) {
     const { selected, excepted } = recall(request);
-    const matches: Match[] = [];
+    const matches: RuleMatch[] = [];
     for (const [index, { path, params }] of selected) {
       const rule = rules[index] as Rule;
       if (!selects(rule, request)) continue;
@@ -127,7 +127,7 @@ export function createMatcher(rules: readonly Rule[], caseSensitivePaths: boolea
 }
 
 /** What two readings of a path have in common. */
-function common({ path, params }: Omit<Match, "rule">, other: string, others: Params) {
+function common({ path, params }: Omit<RuleMatch, "rule">, other: string, others: Params) {
   const same = Object.entries(params).filter(([name, value]) => others[name] === value);
   return { path: path === other ? path : undefined, params: Object.fromEntries(same) };
 }
@@ -139,7 +139,7 @@ function selects({ match }: Rule, request: CanonicalRequest): boolean {
 
 function isExcepted(except: Conditions, request: CanonicalRequest, onPath: boolean): boolean {
   // To the origin a path that is not plain may be another: excepting it would be a way around.
-  const pathHolds = !except.paths || (onPath && request.plain);
+  const pathHolds = !except.paths || (onPath && request.isUnambiguous);
   return pathHolds && hostHolds(except, request) && methodHolds(except, request);
 }
 

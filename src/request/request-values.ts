@@ -34,7 +34,7 @@ export function headerValue(name: string, value: string): string | undefined {
  */
 export function cookieNamed(headers: Headers, name: string): string | undefined {
   const cookies = headers.get("cookie");
-  return cookies ? only(cookiesIn(cookies), name, readCookie) : undefined;
+  return cookies ? singleValue(cookiesIn(cookies), name, readCookie) : undefined;
 }
 
 /**
@@ -42,7 +42,7 @@ export function cookieNamed(headers: Headers, name: string): string | undefined 
  * too
  */
 export function queryNamed(search: string, name: string): string | undefined {
-  return only(pairsOf(search.slice(1), AMPERSAND), name, readParameter);
+  return singleValue(pairsOf(search.slice(1), AMPERSAND), name, readParameter);
 }
 
 /** A decoded query parameter in one spelling. A plus sign is a space to some servers. */
@@ -100,7 +100,7 @@ function* pairsOf(
 }
 
 /** Two values for one name leave open which of them the origin takes, so they count as none. */
-function only(
+function singleValue(
   pairs: Iterable<Pair | readonly [string, string, boolean]>,
   name: string,
   read: (text: string) => string | undefined,

@@ -1,4 +1,4 @@
-import type { Settings } from "../config/bindings.ts";
+import type { ResolvedBindings } from "../config/bindings.ts";
 import type { KeyExpression } from "../config/key-expression.ts";
 import type { Rule, Window } from "../config/rule.ts";
 import type { Config } from "../config/schema.ts";
@@ -13,11 +13,11 @@ import {
   keyValue,
   type RequestContext,
 } from "./identity.ts";
-import type { Match } from "./matcher.ts";
+import type { RuleMatch } from "./matcher.ts";
 import { createClaimsReader } from "./token.ts";
 
 /** A rule that a request falls under, who is counted by it, and which quotas they have. */
-export interface Subject {
+export interface AppliedRule {
   readonly rule: Rule;
   /** The rule's own, or those of the client's tier. */
   readonly windows: readonly Window[];
@@ -26,7 +26,7 @@ export interface Subject {
    * Of a rule in shadow mode that is not known in time: the subject that it turns out to be, or none.
    * Until then there are no windows, and the identity means nothing.
    */
-  readonly later?: Promise<readonly Subject[]>;
+  readonly later?: Promise<readonly AppliedRule[]>;
 }
 
 /**
@@ -39,8 +39,8 @@ const SHADOW_GRACE_MS = 2;
 export type Identifier = (
   canonical: CanonicalRequest,
   original: Request,
-  matches: readonly Match[],
-) => Subject[] | Promise<Subject[]>;
+  matches: readonly RuleMatch[],
+) => AppliedRule[] | Promise<AppliedRule[]>;
 
 /**
  * Prepares the step from match to key: exemptions, identities and tiers.
@@ -53,7 +53,7 @@ export type Identifier = (
  */
 export function createIdentifier(
   { jwt, ipv6Prefix, timeoutMs }: Pick<Config, "jwt" | "ipv6Prefix" | "timeoutMs">,
-  { secrets, keySecret }: Pick<Settings, "secrets" | "keySecret">,
+  { secrets, keySecret }: Pick<ResolvedBindings, "secrets" | "keySecret">,
   keys: CustomKeys = {},
 ): Identifier {
   const texts = new WeakMap<KeyExpression, string>();
@@ -63,8 +63,8 @@ export function createIdentifier(
   async function identifyLater(
     canonical: CanonicalRequest,
     original: Request,
-    matches: readonly Match[],
-  ): Promise<Subject[]> {
+    matches: readonly RuleMatch[],
+  ): Promise<AppliedRule[]> {
     const tokens = remembering<Claims | undefined>();
     const customs = remembering<string | undefined>();
     const identities = remembering<string>();
@@ -76,7 +76,7 @@ export function createIdentifier(
       custom: (name: string) => customs(name, () => customKey(keys, name, original)),
     };
 
-    async function subjectOf({ rule, path, params }: Match): Promise<Subject[]> {
+    async function subjectOf({ rule, path, params }: RuleMatch): Promise<AppliedRule[]> {
       if (rule.exempt && (await isExempt(rule.exempt, canonical, secrets))) return [];
       const context = { ...shared, path, params };
       const identity = await identities(textOfKey(rule.key, context, texts), () =>
@@ -100,11 +100,11 @@ export function createIdentifier(
 
 /** The subjects, where rules in shadow mode neither delay nor fail those that are enforced. */
 async function withoutWaiting(
-  matches: readonly Match[],
-  found: readonly Promise<Subject[]>[],
-): Promise<Subject[]> {
+  matches: readonly RuleMatch[],
+  found: readonly Promise<AppliedRule[]>[],
+): Promise<AppliedRule[]> {
   const isShadow = (index: number) => matches[index]?.rule.mode === "shadow";
-  const known: Subject[][] = [];
+  const known: AppliedRule[][] = [];
   const trial = found.map(async (subjects, index) => {
     if (isShadow(index)) known[index] = await subjects;
   });
@@ -115,8 +115,8 @@ async function withoutWaiting(
   await Promise.race([allTrial, late]);
   clearTimeout(timer);
   return matches.flatMap(({ rule }, index) => {
-    if (!isShadow(index)) return enforced[index] as Subject[];
-    const later = found[index] as Promise<Subject[]>;
+    if (!isShadow(index)) return enforced[index] as AppliedRule[];
+    const later = found[index] as Promise<AppliedRule[]>;
     return known[index] ?? { rule, windows: [], identity: "", later };
   });
 }
@@ -129,10 +129,10 @@ async function withoutWaiting(
  */
 function subjectsNow(
   request: CanonicalRequest,
-  matches: readonly Match[],
+  matches: readonly RuleMatch[],
   settings: Pick<RequestContext, "ipv6Prefix" | "keySecret">,
-): Subject[] | undefined {
-  const subjects: Subject[] = [];
+): AppliedRule[] | undefined {
+  const subjects: AppliedRule[] = [];
   for (const { rule, path, params } of matches) {
     if (rule.exempt || rule.tiers) return undefined;
     const identity = identityNow(rule.key, { request, path, params, ...settings });
@@ -156,7 +156,7 @@ async function windowsFor(rule: Rule, context: KeyContext): Promise<readonly Win
  */
 function textOfKey(
   key: KeyExpression,
-  { path, params }: Pick<Match, "path" | "params">,
+  { path, params }: Pick<RuleMatch, "path" | "params">,
   texts: WeakMap<KeyExpression, string>,
 ): string {
   let text = texts.get(key);

@@ -1,18 +1,18 @@
 import { waitUntil } from "cloudflare:workers";
-import type { StoreSettings } from "../config/bindings.ts";
+import type { StoreBinding } from "../config/bindings.ts";
 import type { Config } from "../config/schema.ts";
 import { type BreakerScope, type BreakerState, withBreaker } from "./breaker.ts";
 import { withDeadline } from "./deadline.ts";
 import type { CounterObject } from "./durable-object/counter-object.ts";
-import { durableObjectStore } from "./durable-object/durable-object-store.ts";
-import { denialCache } from "./isolate/with-denial-cache.ts";
-import { leases } from "./isolate/with-leases.ts";
+import { createDurableObjectStore } from "./durable-object/durable-object-store.ts";
+import { withDenialCache } from "./isolate/with-denial-cache.ts";
+import { withLeases } from "./isolate/with-leases.ts";
 import { withKeepAlive } from "./keep-alive.ts";
-import { memoryStore } from "./memory-store.ts";
+import { createMemoryStore } from "./memory-store.ts";
 import { isShadow, withShadowsApart } from "./shadow-groups.ts";
 import type { Store } from "./store.ts";
 import { StoreError } from "./store-error.ts";
-import { upstashStore } from "./upstash/upstash-store.ts";
+import { createUpstashStore } from "./upstash/upstash-store.ts";
 
 export interface StoreOptions extends Pick<Config, "clock" | "prefix" | "timeoutMs"> {
   /** Called when the store, or an object of it, is no longer called, and when it is again. */
@@ -20,21 +20,21 @@ export interface StoreOptions extends Pick<Config, "clock" | "prefix" | "timeout
 }
 
 /** The store that the settings ask for; one that cannot be had decides nothing. */
-export function createStore(settings: StoreSettings, options: StoreOptions): Store {
+export function createStore(settings: StoreBinding, options: StoreOptions): Store {
   const { clock, prefix, timeoutMs } = options;
   switch (settings.kind) {
     case "upstash": {
       const { url, token } = settings;
-      return atEdge(upstashStore({ url, token, clock, timeoutMs }), options, 1);
+      return atEdge(createUpstashStore({ url, token, clock, timeoutMs }), options, 1);
     }
     case "durable-object": {
       const namespace = settings.namespace as DurableObjectNamespace<CounterObject>;
-      const objects = durableObjectStore({ namespace, prefix, timeoutMs });
+      const objects = createDurableObjectStore({ namespace, prefix, timeoutMs });
       const apart = withShadowsApart(objects, { timeoutMs, background: waitUntil });
       return atEdge(apart, options, OBJECTS_TO_FAIL);
     }
     case "memory":
-      return memoryStore();
+      return createMemoryStore();
     case "misconfigured": {
       const fail = async () => {
         throw new StoreError("misconfigured", settings.fault);
@@ -68,5 +68,5 @@ function atEdge(store: Store, { timeoutMs, onBreaker }: StoreOptions, clients: n
     },
     adjust: (counters, now) => (isShadow(counters) ? trial : enforced).adjust(counters, now),
   };
-  return leases(denialCache(reliable), { timeoutMs, background: waitUntil });
+  return withLeases(withDenialCache(reliable), { timeoutMs, background: waitUntil });
 }

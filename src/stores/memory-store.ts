@@ -1,9 +1,9 @@
 import {
   adjustGroup,
   decideGroup,
-  giveBack,
   type Row,
   resetGroup,
+  returnUnused,
   type Writes,
 } from "../engine/fixed-window.ts";
 import { ExpiryQueue } from "./expiry-queue.ts";
@@ -25,7 +25,7 @@ const MAX_REMOVED = 64;
  * `StoreError` ("memory-full") rather than forget a live counter, which would exceed a limit. Rules in
  * shadow mode have as many places of their own, so that they take none from enforced rules.
  */
-export function memoryStore(maxCounters = MAX_COUNTERS): Store {
+export function createMemoryStore(maxCounters = MAX_COUNTERS): Store {
   const enforced = new BoundedRows(maxCounters);
   const trial = new BoundedRows(maxCounters);
 
@@ -48,7 +48,7 @@ export function memoryStore(maxCounters = MAX_COUNTERS): Store {
 
   return {
     async decide(groups, now = Date.now(), unused = []) {
-      write(giveBack(unused, now, reader(now)), now);
+      write(returnUnused(unused, now, reader(now)), now);
       const answers = groups.map((counters): GroupAnswer => {
         const { verdict, writes } = decideGroup(counters, now, reader(now));
         try {

@@ -27,7 +27,7 @@ export function decidedLater(call: Promise<Verdict>, groups: number): GroupAnswe
   });
 }
 
-export interface ApartOptions {
+export interface ShadowOptions {
   /** How long a shadow group may take, in milliseconds. */
   readonly timeoutMs: number;
   /** Keeps a task alive that no response waits for. */
@@ -41,7 +41,7 @@ export interface ApartOptions {
  * A shadow group that lives in the one place that the enforced groups need goes there with them, since
  * a call of its own would only cost more.
  */
-export function withShadowsApart(store: Store, { timeoutMs, background }: ApartOptions): Store {
+export function withShadowsApart(store: Store, { timeoutMs, background }: ShadowOptions): Store {
   const inTime = withDeadline(store, timeoutMs);
 
   return {

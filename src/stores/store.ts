@@ -1,4 +1,4 @@
-import type { Counter, GroupVerdict, Tally, Unused } from "../engine/fixed-window.ts";
+import type { Counter, GroupVerdict, Tally, UnusedQuota } from "../engine/fixed-window.ts";
 
 /** What a store answers: a verdict for each group, and the time by which it decided. */
 export interface Verdict {
@@ -10,9 +10,9 @@ export interface Verdict {
 /** A verdict; of a denial that is told from memory, only as much as is known. */
 export interface GroupAnswer extends Omit<GroupVerdict, "tallies"> {
   /** Whether it is told from memory, or may soon be otherwise: there is nothing to be learnt of it. */
-  readonly isRemembered?: boolean;
+  readonly skipCache?: boolean;
   /** Of a denial: others are being decided, and counts that have room may yet turn out to be less. */
-  readonly isUnsettled?: boolean;
+  readonly isProvisional?: boolean;
   /**
    * Of a shadow group that is not decided with the others: what comes of it, a verdict on this group
    * alone. It rejects with a `StoreError` when the group cannot be decided. Until then there are no
@@ -46,7 +46,7 @@ export interface Store {
   decide(
     groups: readonly (readonly Counter[])[],
     now?: number,
-    unused?: readonly Unused[],
+    unused?: readonly UnusedQuota[],
   ): Promise<Verdict>;
 
   /**

@@ -71,7 +71,7 @@ export class WaitingCalls {
       left -= 1;
       if (left > 0) continue;
       // The last of them was sent latest: all have waited for as long at least.
-      if (call.successes !== this.#successes || ageMs < this.#patienceMs()) return false;
+      if (call.successes !== this.#successes || ageMs < this.#maxWaitMs()) return false;
       if (this.#clients === 1 || stalled.size >= this.#clients) return true;
       return places.some((place) => stalled.has(place));
     }
@@ -79,7 +79,7 @@ export class WaitingCalls {
   }
 
   /** Half of the deadline; up to three quarters where answers are slow, or none has come yet. */
-  #patienceMs(): number {
+  #maxWaitMs(): number {
     const most = this.#timeoutMs * 0.75;
     if (this.#slowestMs === undefined) return most;
     return Math.min(most, Math.max(this.#timeoutMs / 2, 4 * this.#slowestMs));

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { HotMap } from "../../src/stores/isolate/frequency-map.ts";
-import { denialCache } from "../../src/stores/isolate/with-denial-cache.ts";
-import { leases } from "../../src/stores/isolate/with-leases.ts";
-import { memoryStore } from "../../src/stores/memory-store.ts";
+import { FrequencyMap } from "../../src/stores/isolate/frequency-map.ts";
+import { withDenialCache } from "../../src/stores/isolate/with-denial-cache.ts";
+import { withLeases } from "../../src/stores/isolate/with-leases.ts";
+import { createMemoryStore } from "../../src/stores/memory-store.ts";
 import { counter } from "../suite/counters.ts";
 import { driverOf, NOW } from "../suite/driver.ts";
 import { leasable } from "../suite/leasable.ts";
@@ -14,9 +14,9 @@ const STEP_MS = 5;
 
 /** What stands in front of Redis in an isolate, with a store behind it that is always right. */
 function edge() {
-  const caches = denialCache(memoryStore(), REMEMBERED);
+  const caches = withDenialCache(createMemoryStore(), REMEMBERED);
   const options = { timeoutMs: 1000, background: () => {}, maxLeases: REMEMBERED };
-  return driverOf(leasable(leases(caches, options)), { expiresByItself: false });
+  return driverOf(leasable(withLeases(caches, options)), { expiresByItself: false });
 }
 
 describe("a flood of random keys", () => {
@@ -41,12 +41,12 @@ describe("a flood of random keys", () => {
   });
 
   it("does not make a map grow, nor drive out what is in use", () => {
-    const map = new HotMap<{ heat: number; heatedAt: number }>(REMEMBERED);
-    map.add("client", { heat: 1, heatedAt: NOW });
+    const map = new FrequencyMap<{ recentUses: number; lastUsedAt: number }>(REMEMBERED);
+    map.add("client", { recentUses: 1, lastUsedAt: NOW });
     for (let key = 0; key < KEYS; key++) {
       const now = NOW + key * STEP_MS;
       if (key % 10 === 0) map.use("client", now);
-      map.add(`random ${key}`, { heat: 1, heatedAt: now });
+      map.add(`random ${key}`, { recentUses: 1, lastUsedAt: now });
     }
     expect(map.size).toBe(REMEMBERED);
     expect(map.peek("client")).toBeDefined();

@@ -1,14 +1,14 @@
 import { env } from "cloudflare:workers";
 import { describe, inject } from "vitest";
 import { type ConfigInput, defineConfig } from "../../src/config/index.ts";
-import type { Ask } from "../../src/limiter/counters.ts";
+import type { DecideOptions } from "../../src/limiter/counters.ts";
 import type { Decision, Quota } from "../../src/limiter/decision.ts";
 import { createLimiter } from "../../src/limiter/limiter.ts";
 import type { CustomKeys } from "../../src/request/custom-key.ts";
-import { durableObjectStore } from "../../src/stores/durable-object/durable-object-store.ts";
-import { memoryStore } from "../../src/stores/memory-store.ts";
+import { createDurableObjectStore } from "../../src/stores/durable-object/durable-object-store.ts";
+import { createMemoryStore } from "../../src/stores/memory-store.ts";
 import type { Store } from "../../src/stores/store.ts";
-import { upstashStore } from "../../src/stores/upstash/upstash-store.ts";
+import { createUpstashStore } from "../../src/stores/upstash/upstash-store.ts";
 import { identifying, type Sent } from "../workerd/request/requests.ts";
 
 export const MINUTE = 60;
@@ -28,11 +28,16 @@ export interface From {
 /** Rules on a store, with nothing counted yet, and a clock that each request sets. */
 export interface System {
   /** Decides a request that comes `seconds` after midnight UTC, by the rules it falls under. */
-  decide(seconds: number, from?: From, ask?: Ask): Promise<Decision>;
+  decide(seconds: number, from?: From, ask?: DecideOptions): Promise<Decision>;
   /** How many of `attempts` requests, one after the other, are admitted. */
-  admitted(seconds: number, attempts: number, from?: From, ask?: Ask): Promise<number>;
+  admitted(seconds: number, attempts: number, from?: From, ask?: DecideOptions): Promise<number>;
   /** Takes quota at once; what is left then of each policy, or "denied". */
-  take(seconds: number, cost: number, from?: From, ask?: Ask): Promise<number[] | "denied">;
+  take(
+    seconds: number,
+    cost: number,
+    from?: From,
+    ask?: DecideOptions,
+  ): Promise<number[] | "denied">;
   /** What is left of each policy. */
   left(seconds: number, from?: From): Promise<number[] | "denied">;
 }
@@ -43,11 +48,12 @@ type Open = (rules: ConfigInput["rules"], options?: Options) => System;
 const timeoutMs = 10_000;
 
 const stores: Record<string, (prefix: string) => Store> = {
-  memory: () => memoryStore(),
-  "Durable Objects": (prefix) => durableObjectStore({ namespace: env.COUNTERS, prefix, timeoutMs }),
+  memory: () => createMemoryStore(),
+  "Durable Objects": (prefix) =>
+    createDurableObjectStore({ namespace: env.COUNTERS, prefix, timeoutMs }),
   Redis: () => {
     const { restUrl: url, restToken: token } = inject("redis");
-    return upstashStore({ url, token, clock: "edge", timeoutMs });
+    return createUpstashStore({ url, token, clock: "edge", timeoutMs });
   },
 };
 
@@ -77,7 +83,7 @@ function openOn(name: string, rules: ConfigInput["rules"], options: Options): Sy
     reset: (counters) => store.reset(counters, now),
   });
 
-  async function decide(seconds: number, from: From = {}, ask?: Ask): Promise<Decision> {
+  async function decide(seconds: number, from: From = {}, ask?: DecideOptions): Promise<Decision> {
     const { user, path = "/search", headers } = from;
     const sent = { ...(user && { "x-user": user }), ...headers };
     const subjects = await subjectsOf(sent, `https://api.example.com${path}`);
@@ -87,7 +93,7 @@ function openOn(name: string, rules: ConfigInput["rules"], options: Options): Sy
     return decision;
   }
 
-  async function take(seconds: number, cost: number, from?: From, ask?: Ask) {
+  async function take(seconds: number, cost: number, from?: From, ask?: DecideOptions) {
     const decision = await decide(seconds, from, { ...ask, cost });
     return decision.outcome === "allowed"
       ? decision.quotas.map(({ remaining }) => remaining)

@@ -2,9 +2,9 @@ import { runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { describe, expect, inject, it } from "vitest";
 import { defineConfig } from "../../src/config/index.ts";
-import { entriesOf } from "../../src/limiter/counters.ts";
-import { durableObjectStore } from "../../src/stores/durable-object/durable-object-store.ts";
-import { upstashStore } from "../../src/stores/upstash/upstash-store.ts";
+import { ruleCountersOf } from "../../src/limiter/counters.ts";
+import { createDurableObjectStore } from "../../src/stores/durable-object/durable-object-store.ts";
+import { createUpstashStore } from "../../src/stores/upstash/upstash-store.ts";
 import { figuresOf, MIDNIGHT, onEveryStore } from "./on-every-store.ts";
 import { storedAs } from "./stored-as.ts";
 
@@ -54,8 +54,8 @@ describe("RLAAS's key", () => {
   const prefix = `rlaas-${crypto.randomUUID()}`;
   const config = defineConfig({ prefix, rules: [rule] });
   const [{ counter }] = config.rules.flatMap((each) =>
-    entriesOf({ rule: each, windows: each.windows, identity: "alice" }, prefix),
-  ) as [ReturnType<typeof entriesOf>[number]];
+    ruleCountersOf({ rule: each, windows: each.windows, identity: "alice" }, prefix),
+  ) as [ReturnType<typeof ruleCountersOf>[number]];
   const stored = `${counter.key}:${MIDNIGHT / 60_000}`;
 
   it("is a string in Redis, whose expiry the second request does not move", async () => {
@@ -65,7 +65,7 @@ describe("RLAAS's key", () => {
       const response = await fetch(url, { method: "POST", headers, body: JSON.stringify(command) });
       return ((await response.json()) as { result: unknown }).result;
     };
-    const store = upstashStore({ url, token, clock: "edge", timeoutMs: 10_000 });
+    const store = createUpstashStore({ url, token, clock: "edge", timeoutMs: 10_000 });
 
     await store.decide([[counter]], MIDNIGHT + 20_000);
     expect(await redis("TYPE", stored)).toBe("string");
@@ -79,7 +79,7 @@ describe("RLAAS's key", () => {
   });
 
   it("is a row in a Durable Object, to be kept until the same moment", async () => {
-    const store = durableObjectStore({ namespace: env.COUNTERS, prefix, timeoutMs: 10_000 });
+    const store = createDurableObjectStore({ namespace: env.COUNTERS, prefix, timeoutMs: 10_000 });
     await store.decide([[counter]], MIDNIGHT + 20_000);
     await store.decide([[counter]], MIDNIGHT + 59_000);
     const rows = await runInDurableObject(env.COUNTERS.getByName(`${prefix}:alice`), (_, state) =>

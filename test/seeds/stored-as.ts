@@ -1,6 +1,6 @@
 import { type ConfigInput, defineConfig } from "../../src/config/index.ts";
 import { decideGroup, storedKey } from "../../src/engine/fixed-window.ts";
-import { entriesOf } from "../../src/limiter/counters.ts";
+import { ruleCountersOf } from "../../src/limiter/counters.ts";
 
 /**
  * What a request of `identity` is stored as: the key, and when it expires. By the engine alone, so
@@ -11,7 +11,7 @@ import { entriesOf } from "../../src/limiter/counters.ts";
 export function storedAs(input: ConfigInput, identity: string, now: number) {
   const { rules, prefix } = defineConfig(input);
   return rules.flatMap((rule) =>
-    entriesOf({ rule, windows: rule.windows, identity }, prefix).map(({ counter }) => {
+    ruleCountersOf({ rule, windows: rule.windows, identity }, prefix).map(({ counter }) => {
       const key = storedKey(counter, now * 1000);
       const { writes } = decideGroup([counter], now * 1000, () => undefined);
       return { key, expiresAt: (writes.get(key)?.expiresAt ?? Number.NaN) / 1000 };

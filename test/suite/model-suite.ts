@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { Counter, Tally, Unused } from "../../src/engine/fixed-window.ts";
+import type { Counter, Tally, UnusedQuota } from "../../src/engine/fixed-window.ts";
 import type { Store } from "../../src/stores/store.ts";
 import { counter } from "./counters.ts";
 
@@ -225,7 +225,7 @@ function model() {
       const to = Math.min(Number.MAX_SAFE_INTEGER, Math.max(0, state.count + each.cost));
       return { count: set({ ...state, resetMs, banMs }, to), resetMs, banMs };
     },
-    giveBack({ counter: each, quota, window }: Unused, now: number) {
+    giveBack({ counter: each, quota, window }: UnusedQuota, now: number) {
       const state = stateOf(each, now);
       if (window !== windowOf(each, now) || state.count < quota) return;
       set(state, state.count - quota);
@@ -268,7 +268,7 @@ async function compare(store: Store, { quotas, startMs, lagMs, steps }: Scenario
   async function decide(
     groups: readonly (readonly Counter[])[],
     step: string,
-    unused: readonly Unused[] = [],
+    unused: readonly UnusedQuota[] = [],
   ) {
     const verdict = await store.decide(groups, now, unused);
     for (const each of unused) expected.giveBack(each, now);
@@ -296,7 +296,7 @@ async function compare(store: Store, { quotas, startMs, lagMs, steps }: Scenario
       const asked = present(operation.asks, counterAt);
       const groups = [asked.slice(0, operation.split), asked.slice(operation.split)];
       const filled = groups.filter(({ length }) => length > 0);
-      const unused = present(operation.returns, (index, { quota, windowsAgo }): Unused => {
+      const unused = present(operation.returns, (index, { quota, windowsAgo }): UnusedQuota => {
         const given = charging(index, 0);
         return { counter: given, quota, window: windowOf(given, now) - windowsAgo };
       });

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import {
   type Counter,
   type GroupVerdict,
-  roomAfterMs,
+  quotaAfterMs,
   type Tally,
 } from "../../src/engine/fixed-window.ts";
 import type { Store } from "../../src/stores/store.ts";
@@ -111,10 +111,10 @@ async function run(
   const { banMs, count } = tally;
   const outcome = { admitted, ...outcomeOf(tally, capacity) };
   if (!admitted) {
-    return { ...outcome, retryMs: Math.max(banMs, roomAfterMs(asked, tally, capacity)) };
+    return { ...outcome, retryMs: Math.max(banMs, quotaAfterMs(asked, tally, capacity)) };
   }
   return count > capacity
-    ? { ...outcome, honouredMs: roomAfterMs({ ...asked, cost: 0 }, tally, capacity) }
+    ? { ...outcome, honouredMs: quotaAfterMs({ ...asked, cost: 0 }, tally, capacity) }
     : outcome;
 }
 

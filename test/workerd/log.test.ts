@@ -44,28 +44,28 @@ const failures = [
 /** Each of the functions that log, with all that it may be given. */
 const calls: Record<keyof typeof report, () => void> = {
   COUNTED_LOCALLY: () => {},
-  reportUndecided() {
+  logUndecided() {
     for (const failure of failures) {
-      report.reportUndecided(undecided(failure, []));
-      report.reportUndecided({ ...undecided(failure, []), open: false });
-      report.reportUndecided(undecided(failure, []), report.COUNTED_LOCALLY);
+      report.logUndecided(undecided(failure, []));
+      report.logUndecided({ ...undecided(failure, []), open: false });
+      report.logUndecided(undecided(failure, []), report.COUNTED_LOCALLY);
     }
   },
-  reportBreaker() {
+  logBreaker() {
     for (const scope of ["store", "object"] as const) {
-      report.reportBreaker("open", scope);
-      report.reportBreaker("closed", scope);
+      report.logBreaker("open", scope);
+      report.logBreaker("closed", scope);
     }
   },
-  reportShadow() {
-    const quota = { policy: "trial" } as Parameters<typeof report.reportShadow>[0][number];
-    report.reportShadow([quota]);
+  logShadow() {
+    const quota = { policy: "trial" } as Parameters<typeof report.logShadow>[0][number];
+    report.logShadow([quota]);
     for (const failure of failures) {
       const { cause, detail } = undecided(failure, []);
-      report.reportShadow([{ policy: "trial", cause, detail }]);
+      report.logShadow([{ policy: "trial", cause, detail }]);
     }
   },
-  reportMisconfigured: () => report.reportMisconfigured("no binding COUNTERS"),
+  logMisconfigured: () => report.logMisconfigured("no binding COUNTERS"),
 };
 
 describe("the log's table in docs/responses.md", () => {

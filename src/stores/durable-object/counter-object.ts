@@ -5,22 +5,22 @@ import {
   type Counter,
   decideGroup,
   type GroupVerdict,
-  giveBack,
   type Read,
   resetGroup,
+  returnUnused,
   storedKey,
   type Tally,
-  type Unused,
+  type UnusedQuota,
   windowAt,
 } from "../../engine/fixed-window.ts";
-import { Rows } from "./counter-table.ts";
-import { type Charge, Holds } from "./open-holds.ts";
+import { CounterTable } from "./counter-table.ts";
+import { type Charge, OpenHolds } from "./open-holds.ts";
 
 /** A group's verdict, and the time by which it was decided. */
 export interface TimedVerdict extends GroupVerdict {
   readonly now: number;
   /** Whether a denial is for quota that may yet be given back: nobody is to remember it. */
-  readonly isRemembered?: boolean;
+  readonly skipCache?: boolean;
 }
 
 /** What `hold` answers: with an id to settle it by when it was admitted. */
@@ -35,13 +35,13 @@ export interface HoldVerdict extends TimedVerdict {
  * when the next one begins, or by an alarm, which empties the object when none is left.
  */
 export class CounterObject extends DurableObject<unknown> {
-  readonly #holds = new Holds();
-  #rows = new Rows(this.ctx.storage, undefined);
+  readonly #holds = new OpenHolds();
+  #rows = new CounterTable(this.ctx.storage, undefined);
 
   constructor(ctx: DurableObjectState, env: unknown) {
     super(ctx, env);
     ctx.blockConcurrencyWhile(async () => {
-      this.#rows = new Rows(ctx.storage, (await ctx.storage.getAlarm()) ?? undefined);
+      this.#rows = new CounterTable(ctx.storage, (await ctx.storage.getAlarm()) ?? undefined);
     });
   }
 
@@ -49,7 +49,7 @@ export class CounterObject extends DurableObject<unknown> {
    * Decides groups whose counters all live here.
    *
    * @param now the time to decide by, or undefined for this object's own
-   * @param patienceMs how long to wait, at most and for all groups, for a hold that may yet make room
+   * @param maxWaitMs how long to wait, at most and for all groups, for a hold that may yet make room
    * @param unused given back before anything is decided
    * @param id names the charge, so that `settle` can give it back: of a group that other objects have
    * charged already
@@ -57,16 +57,16 @@ export class CounterObject extends DurableObject<unknown> {
   async decide(
     groups: readonly (readonly Counter[])[],
     now: number | undefined,
-    patienceMs: number,
-    unused: readonly Unused[] = [],
+    maxWaitMs: number,
+    unused: readonly UnusedQuota[] = [],
     id?: string,
   ): Promise<TimedVerdict[]> {
     if (unused.length > 0) this.giveBack(unused, now);
-    const patienceEnds = Date.now() + patienceMs;
+    const waitEndsAt = Date.now() + maxWaitMs;
     const verdicts: TimedVerdict[] = [];
     for (const counters of groups) {
-      const patience = verdicts.length === 0 ? patienceMs : patienceEnds - Date.now();
-      const verdict = await this.#take(counters, now, patience, id, (charges, at) => {
+      const waitMs = verdicts.length === 0 ? maxWaitMs : waitEndsAt - Date.now();
+      const verdict = await this.#take(counters, now, waitMs, id, (charges, at) => {
         if (id !== undefined) this.#holds.addFinal(id, charges, at);
       });
       verdicts.push(verdict);
@@ -84,10 +84,10 @@ export class CounterObject extends DurableObject<unknown> {
   async hold(
     counters: readonly Counter[],
     now: number | undefined,
-    patienceMs: number,
+    maxWaitMs: number,
     id: string = crypto.randomUUID(),
   ): Promise<HoldVerdict> {
-    const verdict = await this.#take(counters, now, patienceMs, id, (charges, at) => {
+    const verdict = await this.#take(counters, now, maxWaitMs, id, (charges, at) => {
       this.#holds.open(id, charges, at);
     });
     return verdict.admitted ? { ...verdict, hold: id } : verdict;
@@ -108,9 +108,9 @@ export class CounterObject extends DurableObject<unknown> {
   }
 
   /** Takes off what will not be used, where its window lasts. */
-  giveBack(unused: readonly Unused[], givenNow: number | undefined): void {
+  giveBack(unused: readonly UnusedQuota[], givenNow: number | undefined): void {
     const now = givenNow ?? Date.now();
-    this.#rows.write(giveBack(unused, now, this.#reader(now)), now);
+    this.#rows.write(returnUnused(unused, now, this.#reader(now)), now);
   }
 
   /** Adds costs without asking for room, or takes negative ones off. */
@@ -136,11 +136,11 @@ export class CounterObject extends DurableObject<unknown> {
   async #take(
     counters: readonly Counter[],
     givenNow: number | undefined,
-    patienceMs: number,
+    maxWaitMs: number,
     id: string | undefined,
     charged: (charges: readonly Charge[], now: number) => void,
   ): Promise<TimedVerdict> {
-    const waiting = this.#holds.waiter(patienceMs);
+    const waiting = this.#holds.waiter(maxWaitMs);
     try {
       while (true) {
         // From here to the write nothing is awaited, so no other call comes between.
@@ -152,11 +152,11 @@ export class CounterObject extends DurableObject<unknown> {
         const isFinal = verdict.admitted || counters.some((each) => isBanned(each, read));
         const lacksWithin = (maxAgeMs: number) =>
           isFinal ? undefined : this.#holds.lacksOf(counters, verdict.tallies, now, maxAgeMs);
-        const lacks = waiting.isOver ? undefined : lacksWithin(patienceMs);
+        const lacks = waiting.isOver ? undefined : lacksWithin(maxWaitMs);
         if (!lacks) {
           // A client is not banned for quota that may yet be given back.
           if (lacksWithin(Number.POSITIVE_INFINITY)) {
-            return { ...unbanned(verdict), now, isRemembered: true };
+            return { ...unbanned(verdict), now, skipCache: true };
           }
           this.#rows.write(writes, now);
           if (verdict.admitted) charged(chargesOf(counters, verdict), now);

@@ -7,7 +7,7 @@ const YEAR_MS = 365 * 24 * HOUR_MS;
  * The rows of one Durable Object, in its SQLite. The table is made with the first row, so that an
  * object that was never charged, or has been emptied, stores nothing, however often it is read.
  */
-export class Rows {
+export class CounterTable {
   readonly #storage: DurableObjectStorage;
   /** Undefined until SQLite was asked. */
   #hasTable: boolean | undefined;

@@ -1,5 +1,10 @@
 import { waitUntil } from "cloudflare:workers";
-import { type Counter, MAX_COUNT, type Tally, type Unused } from "../../engine/fixed-window.ts";
+import {
+  type Counter,
+  MAX_COUNT,
+  type Tally,
+  type UnusedQuota,
+} from "../../engine/fixed-window.ts";
 import type { Store } from "../store.ts";
 import { StoreError } from "../store-error.ts";
 import type { CounterObject } from "./counter-object.ts";
@@ -8,8 +13,8 @@ import {
   type Deadline,
   decideAcross,
   type GroupDecision,
-  type Part,
-  patienceWithin,
+  maxWaitWithin,
+  type ObjectPart,
 } from "./two-phase.ts";
 
 export interface DurableObjectOptions {
@@ -31,7 +36,7 @@ type Group = readonly Counter[];
  * in several objects is decided in two steps, see two-phase.ts. Of two shards the one that was last
  * seen with more room is asked first, see shard-choice.ts.
  */
-export function durableObjectStore({
+export function createDurableObjectStore({
   namespace,
   prefix,
   timeoutMs,
@@ -47,7 +52,7 @@ export function durableObjectStore({
   }
 
   /** To objects that nothing else is asked of. A failed return is ignored: the quota stays charged. */
-  function giveBack(unused: readonly Unused[], now?: number): Promise<unknown> {
+  function giveBack(unused: readonly UnusedQuota[], now?: number): Promise<unknown> {
     return Promise.allSettled(
       unused.map((each) => objectOf(each.counter.identity).giveBack([each], now)),
     );
@@ -56,7 +61,7 @@ export function durableObjectStore({
   async function decideGroups(
     groups: readonly Group[],
     now: number | undefined,
-    unused: readonly Unused[],
+    unused: readonly UnusedQuota[],
     deadline: Deadline,
   ): Promise<GroupDecision[]> {
     const verdicts: GroupDecision[] = [];
@@ -64,7 +69,7 @@ export function durableObjectStore({
     const calls: Promise<unknown>[] = [];
     for (const [index, group] of groups.entries()) {
       const parts = partsOf(group);
-      const [{ identity }] = parts as [Part];
+      const [{ identity }] = parts as [ObjectPart];
       if (parts.length === 1) inOne.set(identity, [...(inOne.get(identity) ?? []), index]);
       else {
         const across = decideAcross(objectOf, parts, now, deadline, background);
@@ -76,10 +81,10 @@ export function durableObjectStore({
     for (const [identity, indices] of inOne) {
       const own = indices.map((index) => groups[index] as Group);
       const back = unused.filter(({ counter }) => counter.identity === identity);
-      const patienceMs = patienceWithin(deadline);
+      const maxWaitMs = maxWaitWithin(deadline);
       calls.push(
         objectOf(identity)
-          .decide(own, now, patienceMs, back)
+          .decide(own, now, maxWaitMs, back)
           .then((answers) => {
             for (const [at, index] of indices.entries()) {
               verdicts[index] = answers[at] as GroupDecision;
@@ -116,7 +121,7 @@ export function durableObjectStore({
   async function decideChoices(
     choices: readonly ShardChoice[],
     now: number | undefined,
-    unused: readonly Unused[],
+    unused: readonly UnusedQuota[],
     deadline: Deadline,
   ): Promise<GroupDecision[]> {
     const countersOf = (some: readonly ShardChoice[]) => some.map(({ counters }) => counters);
@@ -139,8 +144,8 @@ export function durableObjectStore({
     return verdicts.map((verdict, index) => {
       const choice = choices[index] as ShardChoice;
       // Nothing is to be learnt of a shard that did not answer.
-      const isRemembered = moved.includes(choice);
-      return { ...verdict, tallies: choice.tallies(), ...(isRemembered && { isRemembered }) };
+      const skipCache = moved.includes(choice);
+      return { ...verdict, tallies: choice.tallies(), ...(skipCache && { skipCache: skipCache }) };
     });
   }
 
@@ -201,8 +206,8 @@ function failureOf(error: unknown): StoreError {
 }
 
 /** A group's counters by the object they live in, in the order in which objects are asked. */
-function partsOf(group: Group): Part[] {
-  const parts = new Map<string, Part>();
+function partsOf(group: Group): ObjectPart[] {
+  const parts = new Map<string, ObjectPart>();
   for (const [position, counter] of group.entries()) {
     const { identity } = counter;
     const part = parts.get(identity) ?? { identity, counters: [], positions: [] };

@@ -1,4 +1,4 @@
-import { type Counter, hasRoom, storedKey, type Tally } from "../../engine/fixed-window.ts";
+import { type Counter, hasQuota, storedKey, type Tally } from "../../engine/fixed-window.ts";
 
 /** What a decision has charged here, as long as it can be given back. */
 export interface Hold {
@@ -45,7 +45,7 @@ const MAX_REMEMBERED = 4096;
  * calls without room wait for it. A final charge is the last object's, which decides: nobody waits for
  * it, but if its answer is lost, it can be given back as well.
  */
-export class Holds {
+export class OpenHolds {
   readonly #open = new Map<string, OpenHold>();
   readonly #final = new Map<string, OpenHold>();
   /** Decisions given up before their charge arrived, and when: a late call must not charge. */
@@ -102,19 +102,19 @@ export class Holds {
     const lacks = new Map<string, number>();
     for (const [index, counter] of counters.entries()) {
       const { count } = tallies[index] as Tally;
-      if (hasRoom(counter, count)) continue;
+      if (hasQuota(counter, count)) continue;
       lacks.set(storedKey(counter, now), count + counter.cost - counter.ceiling);
     }
     return this.#canReturn(lacks, maxAgeMs) ? lacks : undefined;
   }
 
   /** Starts to wait for holds to end. */
-  waiter(patienceMs: number): Waiting {
+  waiter(maxWaitMs: number): Waiting {
     let resume = () => {};
     let timer: ReturnType<typeof setTimeout> | undefined;
     const waiter: Waiter = { lacks: new Map(), wokenBy: 0, wake: () => resume() };
     const waiting = {
-      isOver: patienceMs <= 0,
+      isOver: maxWaitMs <= 0,
       next: async (lacks: ReadonlyMap<string, number>) => {
         waiter.lacks = lacks;
         this.#waiters.add(waiter);
@@ -122,7 +122,7 @@ export class Holds {
         timer ??= setTimeout(() => {
           waiting.isOver = true;
           resume();
-        }, patienceMs);
+        }, maxWaitMs);
         await new Promise<void>((resolve) => {
           resume = resolve;
         });

@@ -1,4 +1,4 @@
-import { type Counter, hasRoom, MAX_COUNT, type Tally } from "../../engine/fixed-window.ts";
+import { type Counter, hasQuota, MAX_COUNT, type Tally } from "../../engine/fixed-window.ts";
 
 /** Shards whose use is remembered, at most: about 200 KB. */
 const MAX_REMEMBERED = 1024;
@@ -80,7 +80,7 @@ export class ShardChoice {
       choice.last = tally && { tally, side: choice.chosen };
       if (!tally) continue;
       if (choice.sides.length > 1) this.#use.learn(counter, tally);
-      if (admitted || (tally.banMs === 0 && hasRoom(counter, tally.count))) continue;
+      if (admitted || (tally.banMs === 0 && hasQuota(counter, tally.count))) continue;
       isFull = true;
       choice.full[choice.chosen] = tally;
     }

@@ -3,7 +3,7 @@ import { StoreError } from "../store-error.ts";
 import type { CounterObject, TimedVerdict } from "./counter-object.ts";
 
 /** The counters of a group that live in one object, and where they stand in the group. */
-export interface Part {
+export interface ObjectPart {
   readonly identity: string;
   readonly counters: Counter[];
   readonly positions: number[];
@@ -16,8 +16,8 @@ export interface GroupDecision {
   readonly tallies: readonly (Tally | undefined)[];
   readonly now: number;
   /** What a denial says of one object may include open holds on another. */
-  readonly isUnsettled?: boolean;
-  readonly isRemembered?: boolean;
+  readonly isProvisional?: boolean;
+  readonly skipCache?: boolean;
 }
 
 export interface Deadline {
@@ -29,7 +29,7 @@ export interface Deadline {
 export type ObjectOf = (identity: string) => DurableObjectStub<CounterObject>;
 
 interface Answer {
-  readonly part: Part;
+  readonly part: ObjectPart;
   readonly verdict: TimedVerdict;
 }
 
@@ -37,7 +37,7 @@ interface Answer {
  * How long to wait at one object, in milliseconds: for holds that may yet make room, or for what only
  * a denial's figures need. It is a part of the time that is left, so that a denial comes well within it.
  */
-export function patienceWithin(deadline: Deadline): number {
+export function maxWaitWithin(deadline: Deadline): number {
   return Math.max(0, Math.floor(deadline.timeLeftMs() / 4));
 }
 
@@ -54,7 +54,7 @@ export function patienceWithin(deadline: Deadline): number {
  */
 export function decideAcross(
   objectOf: ObjectOf,
-  parts: readonly Part[],
+  parts: readonly ObjectPart[],
   now: number | undefined,
   deadline: Deadline,
   background: (task: Promise<unknown>) => void,
@@ -67,11 +67,11 @@ export function decideAcross(
 /** Never rejects: what it comes to goes to `resolve` and `reject`, and what is left to settle follows. */
 async function runToEnd(
   { hold, decide, look, settle }: ReturnType<typeof callsFor>,
-  parts: readonly Part[],
+  parts: readonly ObjectPart[],
   deadline: Deadline,
   { resolve, reject }: PromiseWithResolvers<GroupDecision>,
 ): Promise<void> {
-  const asked: Part[] = [];
+  const asked: ObjectPart[] = [];
   const answers: Answer[] = [];
   const late = timer(deadline.timeLeftMs());
   try {
@@ -95,7 +95,7 @@ async function runToEnd(
 
   const held = answers.filter(({ verdict }) => verdict.admitted);
   if (held.length === parts.length) {
-    resolve(assemble(answers, true));
+    resolve(mergeAnswers(answers, true));
     await Promise.all(held.slice(0, -1).map(({ part }) => settle(part, true)));
     return;
   }
@@ -107,10 +107,10 @@ async function runToEnd(
       others.push({ part, verdict: await look(part) });
     }),
   ]);
-  const patience = timer(patienceWithin(deadline));
-  await Promise.race([rest, patience.over]);
-  patience.clear();
-  resolve(assemble([...answers, ...others], false));
+  const denialWait = timer(maxWaitWithin(deadline));
+  await Promise.race([rest, denialWait.over]);
+  denialWait.clear();
+  resolve(mergeAnswers([...answers, ...others], false));
   await rest;
 }
 
@@ -119,9 +119,9 @@ function callsFor(objectOf: ObjectOf, now: number | undefined, deadline: Deadlin
   const id = crypto.randomUUID();
   const names = new Map<string, string>();
 
-  async function decide({ identity, counters }: Part): Promise<TimedVerdict> {
+  async function decide({ identity, counters }: ObjectPart): Promise<TimedVerdict> {
     const object = objectOf(identity);
-    const [verdict] = await object.decide([counters], now, patienceWithin(deadline), [], id);
+    const [verdict] = await object.decide([counters], now, maxWaitWithin(deadline), [], id);
     return checked(verdict, counters);
   }
 
@@ -129,16 +129,16 @@ function callsFor(objectOf: ObjectOf, now: number | undefined, deadline: Deadlin
     decide,
 
     /** What is held may have to be given back, so it is no more than the cost. */
-    async hold({ identity, counters }: Part): Promise<TimedVerdict> {
+    async hold({ identity, counters }: ObjectPart): Promise<TimedVerdict> {
       const costs = counters.map(({ block, ...counter }) => counter);
-      const verdict = await objectOf(identity).hold(costs, now, patienceWithin(deadline), id);
+      const verdict = await objectOf(identity).hold(costs, now, maxWaitWithin(deadline), id);
       // During a deploy an object may still run older code, which names its holds itself.
       if (verdict.hold !== undefined) names.set(identity, verdict.hold);
       return checked(verdict, counters);
     },
 
     /** What a part that was not asked stands at: a decision that charges nothing and waits for nobody. */
-    async look({ identity, counters }: Part): Promise<TimedVerdict> {
+    async look({ identity, counters }: ObjectPart): Promise<TimedVerdict> {
       const checks = counters.map((counter) => ({ ...counter, checkOnly: true }));
       const [verdict] = await objectOf(identity).decide([checks], now, 0);
       return checked(verdict, counters);
@@ -148,7 +148,7 @@ function callsFor(objectOf: ObjectOf, now: number | undefined, deadline: Deadlin
      * Settling twice does nothing, so a call that failed is repeated, once. A hold that cannot be
      * settled stays charged, which errs on the side of the limit.
      */
-    async settle({ identity }: Part, keep: boolean): Promise<void> {
+    async settle({ identity }: ObjectPart, keep: boolean): Promise<void> {
       const call = async () => objectOf(identity).settle(names.get(identity) ?? id, keep);
       await call()
         .catch(call)
@@ -163,7 +163,7 @@ function checked(verdict: TimedVerdict | undefined, { length }: readonly Counter
   throw new TypeError("not a verdict");
 }
 
-function assemble(answers: readonly Answer[], admitted: boolean): GroupDecision {
+function mergeAnswers(answers: readonly Answer[], admitted: boolean): GroupDecision {
   const total = answers.reduce((sum, { part }) => Math.max(sum, ...part.positions), 0) + 1;
   const tallies: (Tally | undefined)[] = Array.from({ length: total }, () => undefined);
   for (const { part, verdict } of answers) {
@@ -176,13 +176,13 @@ function assemble(answers: readonly Answer[], admitted: boolean): GroupDecision 
     }
   }
   const [first] = answers as [Answer];
-  const isRemembered = answers.some(({ verdict }) => verdict.isRemembered);
+  const skipCache = answers.some(({ verdict }) => verdict.skipCache);
   return {
     admitted,
     tallies,
     now: first.verdict.now,
-    ...(!admitted && { isUnsettled: true }),
-    ...(isRemembered && { isRemembered }),
+    ...(!admitted && { isProvisional: true }),
+    ...(skipCache && { skipCache: skipCache }),
   };
 }
 

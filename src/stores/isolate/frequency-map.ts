@@ -1,24 +1,24 @@
 /** How often something was asked for of late. */
-export interface Hot {
-  /** Requests, each weighing less the longer it is past; see {@link heatAt}. */
-  heat: number;
+export interface Frequency {
+  /** Requests, each weighing less the longer it is past; see {@link recentUsesAt}. */
+  recentUses: number;
   /** When that was, in milliseconds: the last request. */
-  heatedAt: number;
+  lastUsedAt: number;
 }
 
 /** After this long, in milliseconds, a request weighs 1/e of what it did. */
-export const HEAT_MS = 10_000;
+export const DECAY_MS = 10_000;
 
 /** Entries looked at for one that may be evicted. */
-const EXAMINED = 8;
+const EVICTION_SCAN = 8;
 
 /** Of newcomers that find only entries hotter than themselves, one in so many gets in. */
-const LUCKY = 8;
+const ADMIT_ONE_IN = 8;
 
-/** The heat of something by now: about the requests of the last {@link HEAT_MS}. */
-export function heatAt({ heat, heatedAt }: Hot, now: number): number {
-  const past = Math.max(0, now - heatedAt);
-  return past === 0 ? heat : heat * Math.exp(-past / HEAT_MS);
+/** The recentUses of something by now: about the requests of the last {@link DECAY_MS}. */
+export function recentUsesAt({ recentUses, lastUsedAt }: Frequency, now: number): number {
+  const past = Math.max(0, now - lastUsedAt);
+  return past === 0 ? recentUses : recentUses * Math.exp(-past / DECAY_MS);
 }
 
 /**
@@ -30,7 +30,7 @@ export function heatAt({ heat, heatedAt }: Hot, now: number): number {
  * To drive out a client one has to send more than it does, for each of the places. Where all are
  * hotter, a newcomer is let in now and then, in place of the coldest, so that a client that goes on asking makes it.
  */
-export class HotMap<Value extends Hot> {
+export class FrequencyMap<Value extends Frequency> {
   readonly #entries = new Map<string, Value>();
   readonly #max: number;
   readonly #onEvict: (value: Value, now: number) => void;
@@ -55,8 +55,8 @@ export class HotMap<Value extends Hot> {
   use(key: string, now: number): Value | undefined {
     const value = this.#entries.get(key);
     if (!value) return undefined;
-    value.heat = heatAt(value, now) + 1;
-    value.heatedAt = now;
+    value.recentUses = recentUsesAt(value, now) + 1;
+    value.lastUsedAt = now;
     if (key !== this.#last) {
       this.#entries.delete(key);
       this.#entries.set(key, value);
@@ -92,23 +92,24 @@ export class HotMap<Value extends Hot> {
   }
 
   #makePlace(newcomer: Value): boolean {
-    const now = newcomer.heatedAt;
+    const now = newcomer.lastUsedAt;
     this.#last = undefined;
-    let coldest: { key: string; value: Value; heat: number } | undefined;
-    let left = Math.min(EXAMINED, this.#entries.size);
+    let rarest: { key: string; value: Value; recentUses: number } | undefined;
+    let left = Math.min(EVICTION_SCAN, this.#entries.size);
     for (const [key, value] of this.#entries) {
       if (left-- === 0) break;
-      const heat = heatAt(value, now);
-      if (!coldest || heat < coldest.heat) coldest = { key, value, heat };
-      if (heat < newcomer.heat) break;
+      const recentUses = recentUsesAt(value, now);
+      if (!rarest || recentUses < rarest.recentUses) rarest = { key, value, recentUses };
+      if (recentUses < newcomer.recentUses) break;
       // Passed over: to the end, where the next newcomer does not look again.
       this.#entries.delete(key);
       this.#entries.set(key, value);
     }
-    if (!coldest) return false;
-    if (coldest.heat >= newcomer.heat && ++this.#refused % LUCKY !== 0) return false;
-    this.#entries.delete(coldest.key);
-    this.#onEvict(coldest.value, now);
+    if (!rarest) return false;
+    if (rarest.recentUses >= newcomer.recentUses && ++this.#refused % ADMIT_ONE_IN !== 0)
+      return false;
+    this.#entries.delete(rarest.key);
+    this.#onEvict(rarest.value, now);
     return true;
   }
 }

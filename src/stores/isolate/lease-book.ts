@@ -2,11 +2,11 @@ import {
   BLOCK_SHARE,
   type Counter,
   type Tally,
-  type Unused,
+  type UnusedQuota,
   windowAt,
 } from "../../engine/fixed-window.ts";
-import { HEAT_MS, type Hot, HotMap } from "./frequency-map.ts";
-import { type Call, holds, type Known, knownOf } from "./snapshot.ts";
+import { DECAY_MS, type Frequency, FrequencyMap } from "./frequency-map.ts";
+import { type CounterSnapshot, isValidAt, type StoreCall, snapshotOf } from "./snapshot.ts";
 
 /** A lease that nobody has used for this long, in milliseconds, is given back. */
 export const IDLE_MS = 5000;
@@ -19,14 +19,14 @@ const MAX_UNUSED = 1024;
 const ROUND_TRIPS_AHEAD = 3;
 
 /** Quota of one counter that is charged to it already, to be used by this isolate alone. */
-export interface Lease extends Hot {
+export interface Lease extends Frequency {
   /** As it was when the quota was bought. */
   counter: Counter;
   /** What is left, good for the window of `known`. */
   quota: number;
-  known: Known | undefined;
+  snapshot: CounterSnapshot | undefined;
   /** Until when a block may be under way, by this isolate's clock; 0 when none is. */
-  askingUntil: number;
+  refillPendingUntil: number;
   /** Quota that a request takes, on the average of late. */
   meanCost: number;
   /** How long the last call took, in milliseconds. */
@@ -50,14 +50,14 @@ export interface Taken {
  * and never admits one too many; so whatever is in doubt is dropped.
  */
 export class LeaseBook {
-  readonly #leases: HotMap<Lease>;
+  readonly #leases: FrequencyMap<Lease>;
   /** To be given back with the next call. */
-  #unused: Unused[] = [];
+  #unused: UnusedQuota[] = [];
   #latest = Number.NEGATIVE_INFINITY;
   #steps = 0;
 
   constructor(max: number) {
-    this.#leases = new HotMap(max, (lease, now) => this.#giveUp(lease, now));
+    this.#leases = new FrequencyMap(max, (lease, now) => this.#release(lease, now));
   }
 
   /** How often this isolate's clock has gone back. */
@@ -77,7 +77,7 @@ export class LeaseBook {
     this.#latest = now;
     if (!hasGoneBack) return;
     this.#steps += 1;
-    for (const { counter, quota, known } of this.#leases.clear()) {
+    for (const { counter, quota, snapshot: known } of this.#leases.clear()) {
       if (known) this.#queue({ counter, quota, window: known.window });
     }
   }
@@ -95,10 +95,10 @@ export class LeaseBook {
     const isUse = cost > 0 && !checkOnly;
     const lease = isUse ? this.#leases.use(key, now) : this.#leases.peek(key);
     if (!lease) return isUse ? this.#open(counter, now) : undefined;
-    if (isUse) lease.meanCost += (cost - lease.meanCost) / lease.heat;
+    if (isUse) lease.meanCost += (cost - lease.meanCost) / lease.recentUses;
     if (lease.counter.ceiling !== ceiling) {
       // Bought for another tier's limit. Only the store can tell whether it is within this one.
-      this.#giveUp(lease, now);
+      this.#release(lease, now);
       lease.counter = counter;
     }
     return lease;
@@ -109,16 +109,16 @@ export class LeaseBook {
    *
    * @param steps how often the clock had gone back when the store was asked
    */
-  learn(
+  record(
     lease: Lease,
     counter: Counter,
     tally: Tally,
-    call: Call,
+    call: StoreCall,
     quota: number,
     steps = this.#steps,
   ): void {
     if (lease.isReset) return;
-    const known = knownOf(counter, tally, call);
+    const known = snapshotOf(counter, tally, call);
     // Bought for another limit; or the lease was evicted; or nobody knows by now when its window ends.
     const isOurs = this.#isBoughtFor(lease, counter) && steps === this.#steps;
     if (!isOurs) {
@@ -126,12 +126,12 @@ export class LeaseBook {
       return;
     }
     // Overtaken by an answer of the next window.
-    if (isOvertaken(known, lease.known, call)) return;
-    if (known.window !== lease.known?.window) {
+    if (isOvertaken(known, lease.snapshot, call)) return;
+    if (known.window !== lease.snapshot?.window) {
       lease.quota = 0;
-      lease.known = known;
-    } else if (isLater(known, lease.known)) {
-      lease.known = known;
+      lease.snapshot = known;
+    } else if (isLater(known, lease.snapshot)) {
+      lease.snapshot = known;
     }
     lease.quota += quota;
     lease.roundTripMs = Math.max(0, call.answeredAt - call.sentAt) || lease.roundTripMs;
@@ -140,30 +140,31 @@ export class LeaseBook {
   /** Puts back what was taken: into its lease, or into the store where the lease has moved on. */
   putBack(lease: Lease, counter: Counter, { quota, window }: Taken): void {
     if (lease.isReset) return;
-    if (lease.known?.window === window && this.#isBoughtFor(lease, counter)) lease.quota += quota;
+    if (lease.snapshot?.window === window && this.#isBoughtFor(lease, counter))
+      lease.quota += quota;
     else this.#queue({ counter, quota, window });
   }
 
   /** What is to be given back with a call that is about to be made. */
-  takeUnused(now: number): Unused[] {
+  takeReturns(now: number): UnusedQuota[] {
     this.#dropIdle(now);
     return this.#unused.splice(0, MAX_UNUSED_PER_CALL);
   }
 
   /** Empties the leases of counters that are about to be adjusted: what is to be given back first. */
-  empty(counters: readonly Counter[], now: number): Unused[] {
-    return counters.flatMap(({ key }): Unused[] => {
+  drain(counters: readonly Counter[], now: number): UnusedQuota[] {
+    return counters.flatMap(({ key }): UnusedQuota[] => {
       const lease = this.#leases.peek(key);
       if (!lease) return [];
-      const unused = unusedOf(lease, now);
+      const unused = unusedQuotaOf(lease, now);
       lease.quota = 0;
-      lease.known = undefined;
+      lease.snapshot = undefined;
       return unused ? [unused] : [];
     });
   }
 
   /** Forgets counters that are reset: what was charged to them is gone. */
-  forget(counters: readonly Counter[]): void {
+  discard(counters: readonly Counter[]): void {
     const keys = new Set(counters.map(({ key }) => key));
     for (const key of keys) {
       const lease = this.#leases.peek(key);
@@ -177,14 +178,14 @@ export class LeaseBook {
     const lease: Lease = {
       counter,
       quota: 0,
-      known: undefined,
-      askingUntil: 0,
+      snapshot: undefined,
+      refillPendingUntil: 0,
       meanCost: counter.cost,
       roundTripMs: 0,
       openedAt: now,
       isReset: false,
-      heat: 1,
-      heatedAt: now,
+      recentUses: 1,
+      lastUsedAt: now,
     };
     return this.#leases.add(counter.key, lease) ? lease : undefined;
   }
@@ -195,7 +196,7 @@ export class LeaseBook {
       const [key, lease] = this.#leases.oldest() ?? [];
       if (!key || !lease || !isIdle(lease, now)) return;
       this.#leases.delete(key);
-      this.#giveUp(lease, now);
+      this.#release(lease, now);
     }
   }
 
@@ -204,70 +205,83 @@ export class LeaseBook {
     return lease.counter.ceiling === ceiling && this.#leases.peek(key) === lease;
   }
 
-  #giveUp(lease: Lease, now: number): void {
-    const unused = unusedOf(lease, now);
+  #release(lease: Lease, now: number): void {
+    const unused = unusedQuotaOf(lease, now);
     lease.quota = 0;
     if (unused) this.#queue(unused);
   }
 
-  #queue(unused: Unused): void {
+  #queue(unused: UnusedQuota): void {
     if (unused.quota > 0 && this.#unused.length < MAX_UNUSED) this.#unused.push(unused);
   }
 }
 
 /** Whether a lease is about to be given back. */
-export function isIdle({ heatedAt, askingUntil }: Lease, now: number): boolean {
-  return now - heatedAt >= IDLE_MS && askingUntil <= now;
+export function isIdle(
+  { lastUsedAt, refillPendingUntil: askingUntil }: Lease,
+  now: number,
+): boolean {
+  return now - lastUsedAt >= IDLE_MS && askingUntil <= now;
 }
 
 /** What a lease is good for by now. */
-export function quotaOf({ quota, known }: Lease, now: number): number {
-  return known && holds(known, now) ? quota : 0;
+export function quotaOf({ quota, snapshot: known }: Lease, now: number): number {
+  return known && isValidAt(known, now) ? quota : 0;
 }
 
 /**
- * The block to ask for: what is going to be used here in {@link HEAT_MS}, or in what is left of the
+ * The block to ask for: what is going to be used here in {@link DECAY_MS}, or in what is left of the
  * window, if it goes on like this; but at most twice what there was so far, the first request not
  * counted. More where requests come faster than a block can be fetched, so that it lasts for some
  * round trips. 0 for none.
  */
 export function blockOf(lease: Lease, counter: Counter, now: number): number {
-  const { heat, meanCost, known, askingUntil, openedAt } = lease;
+  const {
+    recentUses,
+    meanCost,
+    snapshot: known,
+    refillPendingUntil: askingUntil,
+    openedAt,
+  } = lease;
   // Another is under way; or a clock has gone back behind what is known, which is for later.
-  if (askingUntil > now || (known && now < known.from)) return 0;
+  if (askingUntil > now || (known && now < known.validFrom)) return 0;
   const leftMs = windowAt(now, counter).endsAt - now;
-  const grown = heat / (1 - Math.exp(-(now - openedAt) / HEAT_MS));
-  const usual = Math.min(grown, 2 * (heat - 1)) * Math.min(1, leftMs / HEAT_MS);
-  const fast = Math.min(2 * requestsAhead(lease, now), 4 * (heat - 4));
-  const used = known && holds(known, now) ? known.count : 0;
+  const grown = recentUses / (1 - Math.exp(-(now - openedAt) / DECAY_MS));
+  const usual = Math.min(grown, 2 * (recentUses - 1)) * Math.min(1, leftMs / DECAY_MS);
+  const fast = Math.min(2 * requestsAhead(lease, now), 4 * (recentUses - 4));
+  const used = known && isValidAt(known, now) ? known.count : 0;
   const share = Math.floor((counter.ceiling - used) / BLOCK_SHARE);
   return Math.min(share, Math.round(Math.round(Math.max(usual, fast)) * meanCost));
 }
 
 /** Requests that are going to come, at the present rate, while a block is fetched and a little longer. */
-export function requestsAhead({ heat, openedAt, roundTripMs }: Lease, now: number): number {
-  // Of a lease that is younger, all of the heat is of its own time.
-  const ageMs = Math.min(HEAT_MS, Math.max(now - openedAt, roundTripMs, 1));
-  return (heat / ageMs) * roundTripMs * ROUND_TRIPS_AHEAD;
+export function requestsAhead({ recentUses, openedAt, roundTripMs }: Lease, now: number): number {
+  // Of a lease that is younger, all of the recentUses is of its own time.
+  const ageMs = Math.min(DECAY_MS, Math.max(now - openedAt, roundTripMs, 1));
+  return (recentUses / ageMs) * roundTripMs * ROUND_TRIPS_AHEAD;
 }
 
 /**
  * Whether an answer is about a window before the one that is known, and not because the store's clock
  * has been put back: past its end by our clock, the store knows better which window it is.
  */
-function isOvertaken(answer: Known, known: Known | undefined, call: Call): boolean {
+function isOvertaken(
+  answer: CounterSnapshot,
+  known: CounterSnapshot | undefined,
+  call: StoreCall,
+): boolean {
   if (!known || answer.window >= known.window) return false;
-  return (call.isGiven ? call.decidedAt : call.answeredAt) < known.until;
+  return (call.isGiven ? call.decidedAt : call.answeredAt) < known.validUntil;
 }
 
 /** Whether of two answers about one window the first was given later: they may come in any order. */
-function isLater(one: Known, other: Known): boolean {
+function isLater(one: CounterSnapshot, other: CounterSnapshot): boolean {
   if (one.decidedAt !== other.decidedAt) return one.decidedAt > other.decidedAt;
   return one.count >= other.count;
 }
 
-function unusedOf(lease: Lease, now: number): Unused | undefined {
+function unusedQuotaOf(lease: Lease, now: number): UnusedQuota | undefined {
   const quota = quotaOf(lease, now);
-  if (quota === 0 || !lease.known) return undefined;
-  return { counter: lease.counter, quota, window: lease.known.window };
+  if (quota === 0 || !lease.snapshot) return undefined;
+  return { counter: lease.counter, quota, window: lease.snapshot.window };
 }

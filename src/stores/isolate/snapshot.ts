@@ -1,7 +1,7 @@
 import type { Counter, Tally } from "../../engine/fixed-window.ts";
 
 /** What a store has told of a counter, and between which times of this isolate's clock it holds. */
-export interface Known {
+export interface CounterSnapshot {
   readonly count: number;
   /** When the store decided, by its clock. */
   readonly decidedAt: number;
@@ -12,15 +12,15 @@ export interface Known {
   /** When a ban ends, by the store's clock; 0 when there is none. */
   readonly bannedUntil: number;
   /** Not before this, by this isolate's clock. */
-  readonly from: number;
+  readonly validFrom: number;
   /** Before this, by this isolate's clock: no later than the window's true end. */
-  readonly until: number;
+  readonly validUntil: number;
   /** What is added to this isolate's clock for that of the store: rather too little than too much. */
-  readonly ahead: number;
+  readonly clockOffsetMs: number;
 }
 
 /** When a call was sent and answered, by this isolate's clock, and the clock that it was decided by. */
-export interface Call {
+export interface StoreCall {
   readonly sentAt: number;
   readonly answeredAt: number;
   /** When the store decided, by its own clock; or the time that it was given to decide by. */
@@ -35,7 +35,7 @@ export interface Call {
  * `resetMs` after the call, until when the count is about the current window for sure; and no later
  * than `resetMs` after the answer, which is what a client is told.
  */
-export function knownOf(counter: Counter, tally: Tally, call: Call): Known {
+export function snapshotOf(counter: Counter, tally: Tally, call: StoreCall): CounterSnapshot {
   const { sentAt, answeredAt, decidedAt, isGiven } = call;
   const { count, resetMs, banMs } = tally;
   const { windowMs, offsetMs } = counter;
@@ -47,15 +47,27 @@ export function knownOf(counter: Counter, tally: Tally, call: Call): Known {
   // Whose clock is ours holds for the whole of its window, and to the millisecond.
   const [from, until] = isGiven ? [endsAt - windowMs, endsAt] : [sentAt, sentAt + resetMs];
   const ahead = isGiven ? 0 : decidedAt - answeredAt;
-  return { count, decidedAt, window, endsAt, bannedUntil, from, until, ahead };
+  return {
+    count,
+    decidedAt,
+    window,
+    endsAt,
+    bannedUntil,
+    validFrom: from,
+    validUntil: until,
+    clockOffsetMs: ahead,
+  };
 }
 
-export function holds({ from, until }: Known, now: number): boolean {
+export function isValidAt(
+  { validFrom: from, validUntil: until }: CounterSnapshot,
+  now: number,
+): boolean {
   return from <= now && now < until;
 }
 
 /** @param storeNow by the clock that placed the window */
-export function tallyOf(known: Known, storeNow: number): Tally {
+export function tallyOf(known: CounterSnapshot, storeNow: number): Tally {
   return {
     count: known.count,
     resetMs: Math.max(1, known.endsAt - storeNow),

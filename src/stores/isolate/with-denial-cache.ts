@@ -1,8 +1,14 @@
-import { type Counter, hasRoom, type Tally } from "../../engine/fixed-window.ts";
+import { type Counter, hasQuota, type Tally } from "../../engine/fixed-window.ts";
 import { decidedLater, failedGroup, isShadow } from "../shadow-groups.ts";
 import type { GroupAnswer, Store, Verdict } from "../store.ts";
-import { type Hot, HotMap } from "./frequency-map.ts";
-import { type Call, holds, type Known, knownOf, tallyOf } from "./snapshot.ts";
+import { type Frequency, FrequencyMap } from "./frequency-map.ts";
+import {
+  type CounterSnapshot,
+  isValidAt,
+  type StoreCall,
+  snapshotOf,
+  tallyOf,
+} from "./snapshot.ts";
 
 /** Counters remembered at most: less than 2 MB. */
 const MAX_COUNTERS = 4096;
@@ -16,19 +22,19 @@ export const MAX_AGE_MS = 10_000;
 type Group = readonly Counter[];
 
 /** What is known of a group's counters. Not all need be, for one without room denies them all. */
-type Denial = readonly (Known | undefined)[];
+type Denial = readonly (CounterSnapshot | undefined)[];
 
 /**
  * A denial is told from memory though not all of its counters are known, and so not all are told of,
- * where a counter without room is asked for this often; see {@link Hot}. Else whoever finds a second
+ * where a counter without room is asked for this often; see {@link Frequency}. Else whoever finds a second
  * key to vary, such as the path beside the address, would cost a call with each denied request.
  */
-const PARTIAL_HEAT = 500;
+const PARTIAL_DENIAL_USES = 500;
 
-interface Remembered extends Hot {
-  known: Known;
+interface CachedCounter extends Frequency {
+  snapshot: CounterSnapshot;
   /** By this isolate's clock. */
-  learntAt: number;
+  receivedAt: number;
 }
 
 /**
@@ -41,25 +47,25 @@ interface Remembered extends Hot {
  *
  * Remembers plain values, by whole keys, at most `maxCounters` of them.
  */
-export function denialCache(store: Store, maxCounters = MAX_COUNTERS): Store {
-  const remembered = new HotMap<Remembered>(maxCounters);
+export function withDenialCache(store: Store, maxCounters = MAX_COUNTERS): Store {
+  const cached = new FrequencyMap<CachedCounter>(maxCounters);
   let latest = Number.NEGATIVE_INFINITY;
 
   /** The time to decide by. When this isolate's clock goes back, nobody knows how long denials hold. */
   function timeOf(given: number | undefined): number {
     if (given !== undefined) return given;
     const now = Date.now();
-    if (now < latest) remembered.clear();
+    if (now < latest) cached.clear();
     latest = now;
     return now;
   }
 
-  function recall(key: string, now: number): Known | undefined {
-    const entry = remembered.peek(key);
+  function recall(key: string, now: number): CounterSnapshot | undefined {
+    const entry = cached.peek(key);
     if (!entry) return undefined;
-    const { known, learntAt } = entry;
-    if (holds(known, now) && learntAt <= now && now < learntAt + MAX_AGE_MS) return known;
-    remembered.delete(key);
+    const { snapshot: known, receivedAt: learntAt } = entry;
+    if (isValidAt(known, now) && learntAt <= now && now < learntAt + MAX_AGE_MS) return known;
+    cached.delete(key);
     return undefined;
   }
 
@@ -67,7 +73,7 @@ export function denialCache(store: Store, maxCounters = MAX_COUNTERS): Store {
    * What is known of a counter. Of two shards to choose from both must be known; the answer is then
    * about the one with more room, as a store's is.
    */
-  function recallChoice({ key, ceiling, or }: Counter, now: number): Known | undefined {
+  function recallChoice({ key, ceiling, or }: Counter, now: number): CounterSnapshot | undefined {
     const known = recall(key, now);
     const other = known && or && recall(or.key, now);
     if (!or || !other) return or ? undefined : known;
@@ -82,14 +88,16 @@ export function denialCache(store: Store, maxCounters = MAX_COUNTERS): Store {
    * a ban, and the denial stands all the same
    */
   function denialOf(group: readonly Counter[], now: number, isAway = false): Denial | undefined {
-    if (remembered.size === 0) return undefined;
-    let [isDenied, heat] = [false, 0];
-    const denial: (Known | undefined)[] = [];
+    if (cached.size === 0) return undefined;
+    let [isDenied, recentUses] = [false, 0];
+    const denial: (CounterSnapshot | undefined)[] = [];
     for (const counter of group) {
       // Whoever asks at no cost wants to know how things are.
       if (counter.cost === 0) return undefined;
       const known = recallChoice(counter, now);
-      const stands = known ? standing(counter, tallyOf(known, now + known.ahead)) : undefined;
+      const stands = known
+        ? standing(counter, tallyOf(known, now + known.clockOffsetMs))
+        : undefined;
       // The first to find no room brings a ban about, which only the store can do.
       const mayBan = counter.banMs !== undefined && !counter.neverBans;
       if (mayBan && !isAway && (!stands || stands === "full")) return undefined;
@@ -97,10 +105,10 @@ export function denialCache(store: Store, maxCounters = MAX_COUNTERS): Store {
       if (stands !== "full" && stands !== "banned") continue;
       isDenied = true;
       for (const key of keysOf(counter)) {
-        heat = Math.max(heat, remembered.use(key, now)?.heat ?? 0);
+        recentUses = Math.max(recentUses, cached.use(key, now)?.recentUses ?? 0);
       }
     }
-    const isEnough = isAway || heat >= PARTIAL_HEAT || denial.every(Boolean);
+    const isEnough = isAway || recentUses >= PARTIAL_DENIAL_USES || denial.every(Boolean);
     return isDenied && isEnough ? denial : undefined;
   }
 
@@ -108,8 +116,8 @@ export function denialCache(store: Store, maxCounters = MAX_COUNTERS): Store {
    * Remembers a denied group's counters: those that have no room, and for the sake of the fields the
    * others. What is remembered already is brought up to date.
    */
-  function learn(group: readonly Counter[], answer: GroupAnswer, call: Call): void {
-    if (answer.isRemembered) return;
+  function record(group: readonly Counter[], answer: GroupAnswer, call: StoreCall): void {
+    if (answer.skipCache) return;
     if (!call.isGiven && call.answeredAt < call.sentAt) return;
     const full = new Set<string>();
     for (const [index, counter] of group.entries()) {
@@ -127,36 +135,47 @@ export function denialCache(store: Store, maxCounters = MAX_COUNTERS): Store {
         // it has none: then each has used as much at least, by its own ceiling.
         if (answer.admitted || standing(counter, tally) !== "full") continue;
         const count = Math.max(0, tally.count - counter.ceiling + or.ceiling);
-        remember(counter, knownOf(counter, tally, call), learntAt, true);
-        remember(or, knownOf(or, { ...tally, count }, call), learntAt, true);
+        remember(counter, snapshotOf(counter, tally, call), learntAt, true);
+        remember(or, snapshotOf(or, { ...tally, count }, call), learntAt, true);
         continue;
       }
-      const isWorthIt = full.has(identity) || (full.size > 0 && !answer.isUnsettled);
-      remember(counter, knownOf(counter, tally, call), learntAt, isWorthIt);
+      const isWorthIt = full.has(identity) || (full.size > 0 && !answer.isProvisional);
+      remember(counter, snapshotOf(counter, tally, call), learntAt, isWorthIt);
     }
   }
 
   /** @param isWorthIt whether a counter that is not remembered yet gets an entry */
-  function remember({ key }: Counter, known: Known, learntAt: number, isWorthIt: boolean): void {
-    const entry = remembered.peek(key);
+  function remember(
+    { key }: Counter,
+    known: CounterSnapshot,
+    learntAt: number,
+    isWorthIt: boolean,
+  ): void {
+    const entry = cached.peek(key);
     if (entry) Object.assign(entry, { known, learntAt });
-    else if (isWorthIt) remembered.add(key, { known, learntAt, heat: 1, heatedAt: learntAt });
+    else if (isWorthIt)
+      cached.add(key, {
+        snapshot: known,
+        receivedAt: learntAt,
+        recentUses: 1,
+        lastUsedAt: learntAt,
+      });
   }
 
   function forget(counters: readonly Counter[]): void {
-    for (const key of counters.flatMap(keysOf)) remembered.delete(key);
+    for (const key of counters.flatMap(keysOf)) cached.delete(key);
   }
 
   /** Takes in what the store has answered, and will answer later. */
-  function learnFrom(groups: readonly Group[], answers: readonly GroupAnswer[], call: Call) {
+  function recordAll(groups: readonly Group[], answers: readonly GroupAnswer[], call: StoreCall) {
     for (const [index, group] of groups.entries()) {
       const answer = answers[index] as GroupAnswer;
-      if (!answer.later) learn(group, answer, call);
+      if (!answer.later) record(group, answer, call);
       else {
         answer.later.then(
           ({ now, groups: [late] }) => {
             const answeredAt = timeOf(undefined);
-            learn(group, late as GroupAnswer, { ...call, answeredAt, decidedAt: now });
+            record(group, late as GroupAnswer, { ...call, answeredAt, decidedAt: now });
           },
           () => {},
         );
@@ -173,10 +192,12 @@ export function denialCache(store: Store, maxCounters = MAX_COUNTERS): Store {
     const denials = groups.map((group) => denialOf(group, time, true));
     const isOpen = groups.some((group, index) => !denials[index] && !isShadow(group));
     if (isOpen || !denials.some(Boolean)) throw error;
-    const storeNow = time + aheadOf(denials);
+    const storeNow = time + clockOffsetOf(denials);
     return {
       now: storeNow,
-      groups: denials.map((denial) => (denial ? told(denial, storeNow) : failedGroup(error))),
+      groups: denials.map((denial) =>
+        denial ? cachedAnswer(denial, storeNow) : failedGroup(error),
+      ),
     };
   }
 
@@ -186,7 +207,7 @@ export function denialCache(store: Store, maxCounters = MAX_COUNTERS): Store {
       const denials = groups.map((group) => denialOf(group, time));
       const rest = groups.filter((_, index) => !denials[index]);
       const isDecided = groups.some((group, index) => denials[index] && !isShadow(group));
-      const storeNow = time + aheadOf(denials);
+      const storeNow = time + clockOffsetOf(denials);
       let verdict: Verdict;
       if (rest.length === 0 && unused.length === 0) {
         verdict = { now: storeNow, groups: [] };
@@ -202,7 +223,7 @@ export function denialCache(store: Store, maxCounters = MAX_COUNTERS): Store {
           verdict = await store.decide(rest, now, unused);
           const isGiven = now !== undefined;
           const call = { sentAt, answeredAt: timeOf(undefined), decidedAt: verdict.now, isGiven };
-          learnFrom(rest, verdict.groups, call);
+          recordAll(rest, verdict.groups, call);
         } catch (error) {
           verdict = answersFor(rest, timeOf(now), error);
         }
@@ -211,7 +232,7 @@ export function denialCache(store: Store, maxCounters = MAX_COUNTERS): Store {
       return {
         now: verdict.now,
         groups: denials.map((denial) =>
-          denial ? told(denial, verdict.now) : (answers.next().value as GroupAnswer),
+          denial ? cachedAnswer(denial, verdict.now) : (answers.next().value as GroupAnswer),
         ),
       };
     },
@@ -238,18 +259,18 @@ function keysOf({ key, or }: Counter): string[] {
 /** How a counter stands, to who asks for its cost. */
 function standing(counter: Counter, { count, banMs }: Tally): "roomy" | "full" | "banned" {
   if (banMs > 0) return "banned";
-  return hasRoom(counter, count) ? "roomy" : "full";
+  return hasQuota(counter, count) ? "roomy" : "full";
 }
 
 /** How far the store's clock is ahead of this isolate's, by what is known of it. */
-function aheadOf(denials: readonly (Denial | undefined)[]): number {
-  return denials.flat().find((known) => known)?.ahead ?? 0;
+function clockOffsetOf(denials: readonly (Denial | undefined)[]): number {
+  return denials.flat().find((known) => known)?.clockOffsetMs ?? 0;
 }
 
-function told(denial: Denial = [], storeNow: number): GroupAnswer {
+function cachedAnswer(denial: Denial = [], storeNow: number): GroupAnswer {
   return {
     admitted: false,
-    isRemembered: true,
+    skipCache: true,
     tallies: denial.map((known) => known && tallyOf(known, storeNow)),
   };
 }

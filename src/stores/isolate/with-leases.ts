@@ -1,19 +1,19 @@
-import type { Counter, Unused } from "../../engine/fixed-window.ts";
+import type { Counter, UnusedQuota } from "../../engine/fixed-window.ts";
 import { withDeadline } from "../deadline.ts";
 import { decidedLater, isShadow } from "../shadow-groups.ts";
 import type { GroupAnswer, Store, Verdict } from "../store.ts";
 import { StoreError } from "../store-error.ts";
 import { blockOf, isIdle, type Lease, LeaseBook, quotaOf, requestsAhead } from "./lease-book.ts";
 import {
-  ALL_HERE,
-  assemble,
-  hasCome,
-  isOpen,
+  ADMITTED_FROM_LEASES,
+  answerOf,
+  type CounterPlan,
+  coveredByNow,
+  type GroupResult,
   leftOf,
-  type Part,
-  type Result,
+  needsStore,
 } from "./lease-plan.ts";
-import type { Call } from "./snapshot.ts";
+import type { StoreCall } from "./snapshot.ts";
 
 /** Leases held at most: about 2 MB. */
 const MAX_LEASES = 4096;
@@ -46,7 +46,7 @@ export interface LeaseOptions {
  *
  * To who asks it is exact: a count is what the store says, less what lies here.
  */
-export function leases(
+export function withLeases(
   store: Store,
   { timeoutMs, background, maxLeases = MAX_LEASES }: LeaseOptions,
 ): Store {
@@ -62,61 +62,68 @@ export function leases(
     return now;
   }
 
-  function partOf(counter: Counter, now: number): Part {
+  function partOf(counter: Counter, now: number): CounterPlan {
     const lease = book.find(counter, now);
-    if (!lease || counter.cost === 0) return { counter, lease, asked: counter };
+    if (!lease || counter.cost === 0) return { counter, lease, request: counter };
     // A look at what is about to be given back would see it twice.
     const available = counter.checkOnly && isIdle(lease, now) ? 0 : quotaOf(lease, now);
     const quota = Math.min(available, counter.cost);
     const cost = counter.cost - quota;
-    const { known } = lease;
+    const { snapshot: known } = lease;
     if (!counter.checkOnly) lease.quota -= quota;
-    const part: Part = {
+    const part: CounterPlan = {
       counter,
       lease,
-      ...(known && { basis: { known, unspent: lease.quota } }),
+      ...(known && { basis: { snapshot: known, unspent: lease.quota } }),
       ...(known && !counter.checkOnly && { taken: { quota, window: known.window } }),
     };
     if (cost === 0) return part;
     const block = counter.checkOnly || !isAnswering ? 0 : blockOf(lease, counter, now);
-    if (block <= cost) return { ...part, asked: { ...counter, cost } };
-    lease.askingUntil = now + timeoutMs;
-    return { ...part, asked: { ...counter, cost, block } };
+    if (block <= cost) return { ...part, request: { ...counter, cost } };
+    lease.refillPendingUntil = now + timeoutMs;
+    return { ...part, request: { ...counter, cost, block } };
   }
 
-  function putBack(parts: readonly Part[]): void {
+  function putBack(parts: readonly CounterPlan[]): void {
     for (const { counter, lease, taken } of parts) {
       if (lease && taken) book.putBack(lease, counter, taken);
     }
   }
 
   /** Takes in what the store has answered for a group. */
-  function learn(parts: readonly Part[], answer: GroupAnswer, call: Call, steps: number): void {
-    if (answer.isRemembered) return;
+  function learn(
+    parts: readonly CounterPlan[],
+    answer: GroupAnswer,
+    call: StoreCall,
+    steps: number,
+  ): void {
+    if (answer.skipCache) return;
     const tallies = answer.tallies.values();
-    for (const { lease, asked, isAhead = false } of parts) {
+    for (const { lease, request: asked, isAhead = false } of parts) {
       if (!asked) continue;
       const tally = tallies.next().value;
       if (!lease || !tally) continue;
       const left = answer.admitted ? leftOf(asked, tally, isAhead) : 0;
-      book.learn(lease, asked, tally, call, left, steps);
+      book.record(lease, asked, tally, call, left, steps);
     }
   }
 
   async function ask(
-    groups: readonly (readonly Part[])[],
+    groups: readonly (readonly CounterPlan[])[],
     now: number | undefined,
-    unused: readonly Unused[],
+    unused: readonly UnusedQuota[],
     timeLeftMs = timeoutMs,
   ): Promise<Verdict> {
-    const asking = groups.map((parts) => parts.flatMap(({ asked }) => asked ?? []));
-    const blocks = groups.flat().flatMap(({ lease, asked }) => {
-      return lease && asked?.block !== undefined ? [{ lease, until: lease.askingUntil }] : [];
+    const asking = groups.map((parts) => parts.flatMap(({ request: asked }) => asked ?? []));
+    const blocks = groups.flat().flatMap(({ lease, request: asked }) => {
+      return lease && asked?.block !== undefined
+        ? [{ lease, until: lease.refillPendingUntil }]
+        : [];
     });
     const release = (askingUntil: number) => {
       // Unless it was taken for lost meanwhile, and another is under way.
       for (const { lease, until } of blocks) {
-        if (lease.askingUntil === until) lease.askingUntil = askingUntil;
+        if (lease.refillPendingUntil === until) lease.refillPendingUntil = askingUntil;
       }
     };
     const { steps } = book;
@@ -135,14 +142,14 @@ export function leases(
       throw error;
     }
     const isGiven = now !== undefined;
-    const callUntil = (decidedAt: number): Call => {
+    const callUntil = (decidedAt: number): StoreCall => {
       const answeredAt = Date.now();
       if (!isGiven) book.observe(answeredAt);
       return { sentAt, answeredAt, decidedAt, isGiven };
     };
     const call = callUntil(verdict.now);
     for (const [index, answer] of verdict.groups.entries()) {
-      const parts = groups[index] as readonly Part[];
+      const parts = groups[index] as readonly CounterPlan[];
       if (!answer.later) learn(parts, answer, call, steps);
       else {
         answer.later.then(
@@ -157,21 +164,21 @@ export function leases(
   async function decideOnce(
     groups: readonly (readonly Counter[])[],
     now: number | undefined,
-    unused: readonly Unused[],
+    unused: readonly UnusedQuota[],
     timeLeftMs?: number,
-  ): Promise<{ storeNow: number; results: Result[] }> {
+  ): Promise<{ storeNow: number; results: GroupResult[] }> {
     const time = timeOf(now);
     const plans = groups.map((group) => group.map((counter) => partOf(counter, time)));
-    const open = plans.filter(isOpen);
+    const open = plans.filter(needsStore);
     let verdict: Verdict | undefined;
     if (open.length > 0 || unused.length > 0) {
       try {
-        const call = ask(open, now, [...unused, ...book.takeUnused(time)], timeLeftMs);
+        const call = ask(open, now, [...unused, ...book.takeReturns(time)], timeLeftMs);
         // What is enforced is admitted already: it does not wait for rules in shadow mode.
-        const isDecided = plans.some((parts) => !isOpen(parts) && !isTrial(parts));
+        const isDecided = plans.some((parts) => !needsStore(parts) && !isTrial(parts));
         if (isDecided && open.length > 0 && open.every(isTrial)) {
           background(call.catch(() => {}));
-          verdict = { now: time + aheadOf(plans), groups: decidedLater(call, open.length) };
+          verdict = { now: time + clockOffsetOf(plans), groups: decidedLater(call, open.length) };
         } else verdict = await call;
       } catch (error) {
         putBack(plans.flat());
@@ -179,8 +186,10 @@ export function leases(
       }
     }
     const answers = verdict?.groups.values();
-    const results = plans.map((parts): Result => {
-      const answer = isOpen(parts) ? (answers?.next().value as GroupAnswer) : ALL_HERE;
+    const results = plans.map((parts): GroupResult => {
+      const answer = needsStore(parts)
+        ? (answers?.next().value as GroupAnswer)
+        : ADMITTED_FROM_LEASES;
       if (answer.later) {
         const undo = () => putBack(parts);
         answer.later.then(({ groups: [late] }) => late?.admitted || undo(), undo);
@@ -189,25 +198,25 @@ export function leases(
       }
       return { parts, answer };
     });
-    return { storeNow: verdict?.now ?? time + aheadOf(plans), results };
+    return { storeNow: verdict?.now ?? time + clockOffsetOf(plans), results };
   }
 
   /** Fetches blocks for leases that are about to be used up, where requests come as fast as that. */
-  function refill(parts: readonly Part[], now: number | undefined, time: number): void {
+  function refill(parts: readonly CounterPlan[], now: number | undefined, time: number): void {
     if (!isAnswering) return;
-    const groups: Part[][] = [];
+    const groups: CounterPlan[][] = [];
     for (const { lease, counter } of parts) {
       if (!lease || counter.checkOnly || counter.cost === 0) continue;
       const expected = requestsAhead(lease, time);
       if (expected < 1 || lease.quota >= expected * counter.cost) continue;
       const block = blockOf(lease, counter, time);
       if (block <= counter.cost) continue;
-      lease.askingUntil = time + timeoutMs;
-      groups.push([{ counter, lease, asked: { ...counter, block }, isAhead: true }]);
+      lease.refillPendingUntil = time + timeoutMs;
+      groups.push([{ counter, lease, request: { ...counter, block }, isAhead: true }]);
     }
     if (groups.length === 0) return;
     // Nobody waits for it, and a failure is told by the next decision that needs the store.
-    background(ask(groups, now, book.takeUnused(time)).catch(() => {}));
+    background(ask(groups, now, book.takeReturns(time)).catch(() => {}));
   }
 
   /** Admits a single group by what lies here, as nearly all requests of busy clients are. */
@@ -220,15 +229,15 @@ export function leases(
       leases.push(lease);
     }
     const [first] = leases;
-    const storeNow = time + (first?.known?.ahead ?? 0);
-    const parts = group.map((counter, index): Part => {
+    const storeNow = time + (first?.snapshot?.clockOffsetMs ?? 0);
+    const parts = group.map((counter, index): CounterPlan => {
       const lease = leases[index] as Lease;
       book.find(counter, time);
       lease.quota -= counter.cost;
       return { counter, lease };
     });
     refill(parts, now, time);
-    return { now: storeNow, groups: [assemble({ parts, answer: ALL_HERE }, storeNow)] };
+    return { now: storeNow, groups: [answerOf({ parts, answer: ADMITTED_FROM_LEASES }, storeNow)] };
   }
 
   return {
@@ -241,24 +250,24 @@ export function leases(
       const startedAt = Date.now();
       const { storeNow, results } = await decideOnce(groups, now, unused);
       const time = now ?? Date.now();
-      const luckier = results.filter((result) => hasCome(result, time));
+      const retryable = results.filter((result) => coveredByNow(result, time));
       const timeLeftMs = timeoutMs - (Date.now() - startedAt);
-      if (luckier.length > 0 && timeLeftMs > 0) {
-        const again = luckier.map(({ parts }) => parts.map(({ counter }) => counter));
+      if (retryable.length > 0 && timeLeftMs > 0) {
+        const again = retryable.map(({ parts }) => parts.map(({ counter }) => counter));
         // Where this fails, the denial stands that there was before.
         const second = await decideOnce(again, now, [], timeLeftMs).catch(() => undefined);
-        for (const [index, result] of luckier.entries()) {
+        for (const [index, result] of retryable.entries()) {
           results[results.indexOf(result)] = second?.results[index] ?? result;
         }
       }
       for (const { parts, answer } of results) if (answer.admitted) refill(parts, now, time);
-      return { now: storeNow, groups: results.map((result) => assemble(result, storeNow)) };
+      return { now: storeNow, groups: results.map((result) => answerOf(result, storeNow)) };
     },
 
     async adjust(counters, now) {
       // What is adjusted is to be what was used, so unspent quota goes back first.
       const startedAt = Date.now();
-      const unused = book.empty(counters, now ?? startedAt);
+      const unused = book.drain(counters, now ?? startedAt);
       let inTime = store;
       if (unused.length > 0) {
         await store.decide([], now, unused);
@@ -279,19 +288,19 @@ export function leases(
     },
 
     async reset(counters, now) {
-      book.forget(counters);
+      book.discard(counters);
       await store.reset(counters, now);
       // Once more, for what was charged before and came meanwhile.
-      book.forget(counters);
+      book.discard(counters);
     },
   };
 }
 
-function isTrial(parts: readonly Part[]): boolean {
+function isTrial(parts: readonly CounterPlan[]): boolean {
   return isShadow(parts.map(({ counter }) => counter));
 }
 
 /** How far the store's clock is ahead of this isolate's, by what is known of it. */
-function aheadOf(plans: readonly (readonly Part[])[]): number {
-  return plans[0]?.[0]?.lease?.known?.ahead ?? 0;
+function clockOffsetOf(plans: readonly (readonly CounterPlan[])[]): number {
+  return plans[0]?.[0]?.lease?.snapshot?.clockOffsetMs ?? 0;
 }

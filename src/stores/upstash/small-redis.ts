@@ -3,7 +3,7 @@ import type { errors as Errors, RedisConfigCloudflare, Requester } from "@upstas
 // cloudflare.mjs have the name. Only the package's entries have types.
 // @ts-expect-error
 import { error_exports, HttpClient } from "../../../node_modules/@upstash/redis/chunk-4WQYU7T6.mjs";
-import type { RedisClient } from "./upstash-client.ts";
+import type { UpstashClient } from "./upstash-client.ts";
 
 export const errors: typeof Errors = error_exports;
 
@@ -15,7 +15,7 @@ export const errors: typeof Errors = error_exports;
  * bundler: 16 KiB of gzip, a third of what the Worker may have. The class that this one stands for
  * would do the same with the options that redis-client.ts gives it.
  */
-export class Redis implements RedisClient {
+export class Redis implements UpstashClient {
   readonly #http: Requester;
 
   constructor(config: RedisConfigCloudflare) {

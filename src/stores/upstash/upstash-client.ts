@@ -3,9 +3,9 @@ import { errors, Redis } from "@upstash/redis/cloudflare";
 export { errors };
 
 /** What Weir needs of Upstash's client: to run a script, by its digest or by its text. */
-export type RedisClient = Pick<Redis, "eval" | "evalsha">;
+export type UpstashClient = Pick<Redis, "eval" | "evalsha">;
 
-export interface RedisClientOptions {
+export interface UpstashClientOptions {
   /** The database's REST endpoint. */
   readonly url: string;
   readonly token: string;
@@ -19,7 +19,11 @@ export interface RedisClientOptions {
  * What wrangler bundles here is small-redis.ts: its `Redis` has no other methods than these two,
  * and no other behaviour than what these options ask for.
  */
-export function redisClient({ url, token, timeoutMs }: RedisClientOptions): RedisClient {
+export function createUpstashClient({
+  url,
+  token,
+  timeoutMs,
+}: UpstashClientOptions): UpstashClient {
   return new Redis({
     url,
     token,

@@ -6,7 +6,7 @@ import { adjustScript, resetScript } from "./adjust-script.ts";
 import { decideScript } from "./decide-script.ts";
 import type { Clock } from "./script.ts";
 import { readTallies, readVerdict } from "./script-reply.ts";
-import { errors, redisClient } from "./upstash-client.ts";
+import { createUpstashClient, errors } from "./upstash-client.ts";
 
 export interface UpstashOptions {
   /** The database's REST endpoint: UPSTASH_REDIS_REST_URL. */
@@ -24,8 +24,8 @@ export interface UpstashOptions {
  * EVALSHA, and EVAL when Redis answers NOSCRIPT, which it does before it has done anything. No
  * other failure is tried again: the first call may have been charged.
  */
-export function upstashStore({ url, token, clock, timeoutMs }: UpstashOptions): Store {
-  const redis = redisClient({ url, token, timeoutMs });
+export function createUpstashStore({ url, token, clock, timeoutMs }: UpstashOptions): Store {
+  const redis = createUpstashClient({ url, token, timeoutMs });
 
   /** Runs a script over counters and reads its reply; `args` is what it takes behind the time. */
   function runner(script: string) {

@@ -1,6 +1,6 @@
 import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
-import { readSettings } from "../../../src/config/bindings.ts";
+import { resolveBindings } from "../../../src/config/bindings.ts";
 import { type ConfigInput, defineConfig } from "../../../src/config/index.ts";
 
 const upstash = {
@@ -10,7 +10,7 @@ const upstash = {
 const objects = { COUNTERS: env.COUNTERS };
 
 function settings(options: Omit<ConfigInput, "rules">, bindings: Record<string, unknown>) {
-  return readSettings(defineConfig({ rules: [], ...options }), bindings);
+  return resolveBindings(defineConfig({ rules: [], ...options }), bindings);
 }
 
 describe("the store", () => {
@@ -85,7 +85,7 @@ describe("the secrets", () => {
 
   it("are those that the configuration names, and no others", () => {
     const bindings = { INTERNAL: "i", PROBE: "p\n", JWT: "j", OTHER: "o" };
-    const { secrets, faults } = readSettings(config, bindings);
+    const { secrets, faults } = resolveBindings(config, bindings);
     expect([...secrets]).toEqual([
       ["INTERNAL", "i"],
       ["PROBE", "p"],
@@ -95,7 +95,7 @@ describe("the secrets", () => {
   });
 
   it("are faults when they are not set, each told once", () => {
-    const { secrets, faults } = readSettings(config, { PROBE: " ", JWT: 5 });
+    const { secrets, faults } = resolveBindings(config, { PROBE: " ", JWT: 5 });
     expect(secrets.size).toBe(0);
     expect(faults).toEqual([
       "INTERNAL is not set: nobody is exempt by it from the rule a",
@@ -111,11 +111,11 @@ describe("the secrets", () => {
     "jwt_key",
   ])("whose name may be a secret itself are faults that show its first characters: %s", (text) => {
     const given = defineConfig({ rules: [rule("a", text)], jwt: { secret: text } });
-    const { faults } = readSettings(given, {});
+    const { faults } = resolveBindings(given, {});
     expect(faults).toEqual([
       `${text.slice(0, 3)}… is not set (write the secret's name there, not the secret): no token is verified, and no claim counts`,
     ]);
-    expect([...readSettings(given, { [text]: "value" }).secrets]).toEqual([[text, "value"]]);
+    expect([...resolveBindings(given, { [text]: "value" }).secrets]).toEqual([[text, "value"]]);
   });
 
   it("are none where none is named", () => {

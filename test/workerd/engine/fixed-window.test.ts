@@ -5,7 +5,7 @@ import {
   storedKey,
   windowAt,
 } from "../../../src/engine/fixed-window.ts";
-import { memoryStore } from "../../../src/stores/memory-store.ts";
+import { createMemoryStore } from "../../../src/stores/memory-store.ts";
 import { counter } from "../../suite/counters.ts";
 
 const MINUTE = 60_000;
@@ -83,7 +83,7 @@ describe("a well-known quota", () => {
     quotas: { limit: number; windowMs: number }[],
     attempts: number,
     { from = 0, stepMs = 0 } = {},
-    store = memoryStore(),
+    store = createMemoryStore(),
   ) {
     const counters = quotas.map(({ limit, windowMs }) =>
       counter({ key: `${limit}/${windowMs}`, limit, windowMs }),
@@ -101,7 +101,7 @@ describe("a well-known quota", () => {
   });
 
   it("of 5 per minute admits ten in the minute from 00:58", async () => {
-    const store = memoryStore();
+    const store = createMemoryStore();
     const quota = [{ limit: 5, windowMs: MINUTE }];
     expect(await admitted(quota, 5, { from: 58_000 }, store)).toBe(5);
     expect(await admitted(quota, 5, { from: 62_000 }, store)).toBe(5);

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { type Config, type ConfigInput, defineConfig } from "../../../src/config/index.ts";
-import type { Ask } from "../../../src/limiter/counters.ts";
+import type { DecideOptions } from "../../../src/limiter/counters.ts";
 import { createLimiter } from "../../../src/limiter/limiter.ts";
 import type { NativeLimiter } from "../../../src/limiter/native-limiter.ts";
 import type { Store } from "../../../src/stores/store.ts";
@@ -26,14 +26,14 @@ const LOCAL: RuleInput = { name: "api", limit: 8, window: "1m", onError: "local"
 function limiterOf(rules: RuleInput[], nativeLimiter?: NativeLimiter, store: Store = away()) {
   const config = defineConfig({ rules });
   const limiter = createLimiter(config, store, nativeLimiter);
-  const decide = (identity = "someone", ask?: Ask) =>
+  const decide = (identity = "someone", ask?: DecideOptions) =>
     limiter.decide(subjectsOf(config, identity), ask);
   return {
     limiter,
     decide,
     subjects: (identity = "someone") => subjectsOf(config, identity),
     /** How many requests in a row are allowed before one is not, and what becomes of that one. */
-    async exhaust(identity?: string, ask?: Ask) {
+    async exhaust(identity?: string, ask?: DecideOptions) {
       for (let allowed = 0; allowed < 1000; allowed++) {
         const decision = await decide(identity, ask);
         if (decision.outcome !== "allowed") return { allowed, decision };

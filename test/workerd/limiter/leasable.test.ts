@@ -1,25 +1,29 @@
 import { describe, expect, it, vi } from "vitest";
 import { type ConfigInput, defineConfig } from "../../../src/config/index.ts";
 import type { Counter } from "../../../src/engine/fixed-window.ts";
-import { type Ask, allEntriesOf, entriesOf } from "../../../src/limiter/counters.ts";
+import {
+  allCountersOf,
+  type DecideOptions,
+  ruleCountersOf,
+} from "../../../src/limiter/counters.ts";
 import { createLimiter } from "../../../src/limiter/limiter.ts";
-import { memoryStore } from "../../../src/stores/memory-store.ts";
+import { createMemoryStore } from "../../../src/stores/memory-store.ts";
 
 type RuleInput = ConfigInput["rules"][number];
 
 const minute = { limit: 100, window: "1m" } as const;
 const hour = { limit: 2000, window: "1h" } as const;
 
-function countersOf(fields: Partial<RuleInput>, ask?: Ask): Counter[] {
+function countersOf(fields: Partial<RuleInput>, ask?: DecideOptions): Counter[] {
   const quota = "limits" in fields ? {} : minute;
   const { rules } = defineConfig({ rules: [{ name: "api", ...quota, ...fields } as RuleInput] });
   return rules.flatMap((rule) => {
     const subject = { rule, windows: rule.windows, identity: "someone" };
-    return entriesOf(subject, "weir", ask).map(({ counter }) => counter);
+    return ruleCountersOf(subject, "weir", ask).map(({ counter }) => counter);
   });
 }
 
-const leasableOf = (fields: Partial<RuleInput>, ask?: Ask) =>
+const leasableOf = (fields: Partial<RuleInput>, ask?: DecideOptions) =>
   countersOf(fields, ask).map(({ leasable }) => leasable ?? false);
 
 describe("quota may be taken in blocks", () => {
@@ -64,7 +68,7 @@ describe("quota is never taken in blocks", () => {
 });
 
 describe("whatever is asked of a rule's counters", () => {
-  it.each<[string, Ask]>([
+  it.each<[string, DecideOptions]>([
     ["another cost", { cost: 7 }],
     ["nothing", { cost: 0, checkOnly: true }],
     ["only whether there is room", { checkOnly: true }],
@@ -80,15 +84,15 @@ describe("whatever is asked of a rule's counters", () => {
     const [rule] = defineConfig({ rules: [{ name: "api", limits: [minute, hour] }] }).rules;
     if (!rule) throw new Error("no rule");
     const subject = { rule, windows: rule.windows, identity: "someone" };
-    const asked = entriesOf(subject, "weir").map(({ counter }) => counter);
-    const all = allEntriesOf(subject, "weir").map(({ counter }) => counter);
+    const asked = ruleCountersOf(subject, "weir").map(({ counter }) => counter);
+    const all = allCountersOf(subject, "weir").map(({ counter }) => counter);
     expect(all.map(({ key, leasable }) => [key, leasable])).toEqual(
       asked.map(({ key, leasable }) => [key, leasable]),
     );
   });
 
   it("a store is told of each, rule by rule", async () => {
-    const store = memoryStore();
+    const store = createMemoryStore();
     const asked = vi.spyOn(store, "decide");
     const config = defineConfig({
       rules: [

@@ -1,7 +1,7 @@
 import { describe, expect, it, vi } from "vitest";
 import { type Config, type ConfigInput, defineConfig } from "../../../src/config/index.ts";
 import { createLimiter } from "../../../src/limiter/limiter.ts";
-import { memoryStore } from "../../../src/stores/memory-store.ts";
+import { createMemoryStore } from "../../../src/stores/memory-store.ts";
 import type { Store } from "../../../src/stores/store.ts";
 import { StoreError } from "../../../src/stores/store-error.ts";
 
@@ -26,7 +26,7 @@ function subjectsOf({ rules }: Config, identities: string[] = []) {
 
 /** A memory store whose own clock stands still. */
 function atTime(now: number): Store {
-  const store = memoryStore();
+  const store = createMemoryStore();
   return {
     decide: (groups, given) => store.decide(groups, given ?? now),
     adjust: (counters, given) => store.adjust(counters, given ?? now),

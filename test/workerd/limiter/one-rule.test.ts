@@ -1,17 +1,17 @@
 import { describe, expect, it, vi } from "vitest";
 import { type Config, type ConfigInput, defineConfig } from "../../../src/config/index.ts";
 import type { Counter } from "../../../src/engine/fixed-window.ts";
-import { type Ask, shareOf } from "../../../src/limiter/counters.ts";
+import { type DecideOptions, shardQuota } from "../../../src/limiter/counters.ts";
 import { createLimiter } from "../../../src/limiter/limiter.ts";
-import type { Subject } from "../../../src/request/subject.ts";
-import { memoryStore } from "../../../src/stores/memory-store.ts";
+import type { AppliedRule } from "../../../src/request/subject.ts";
+import { createMemoryStore } from "../../../src/stores/memory-store.ts";
 
 type Pair = [Counter, Counter];
 
 /** 2023-11-14T22:15:00Z, the beginning of a minute and of no hour. */
 const NOW = 1_700_000_100_000;
 
-function subjectsOf({ rules }: Config, identity: string): Subject[] {
+function subjectsOf({ rules }: Config, identity: string): AppliedRule[] {
   return rules.map((rule) => ({ rule, windows: rule.windows, identity }));
 }
 
@@ -20,14 +20,14 @@ describe("a limiter of one rule", () => {
   function limiterFor(rule: Omit<ConfigInput["rules"][number], "name">, identity = "A".repeat(22)) {
     const config = defineConfig({ rules: [{ name: "api", ...rule }] });
     const clock = { now: NOW };
-    const memory = memoryStore();
+    const memory = createMemoryStore();
     const limiter = createLimiter(config, {
       decide: (groups) => memory.decide(groups, clock.now),
       adjust: (counters) => memory.adjust(counters, clock.now),
       reset: (counters) => memory.reset(counters, clock.now),
     });
     const subjects = subjectsOf(config, identity);
-    const admitted = async (attempts: number, ask?: Ask) => {
+    const admitted = async (attempts: number, ask?: DecideOptions) => {
       let count = 0;
       for (let attempt = 0; attempt < attempts; attempt++) {
         if ((await limiter.decide(subjects, ask)).outcome === "allowed") count++;
@@ -38,7 +38,7 @@ describe("a limiter of one rule", () => {
       const decision = await limiter.decide(subjects, { cost: 0, checkOnly: true });
       return decision.outcome === "undecided" ? undefined : decision.quotas[0]?.remaining;
     };
-    const subject = subjects[0] as Subject;
+    const subject = subjects[0] as AppliedRule;
     return { limiter, subject, subjects, clock, admitted, remaining };
   }
 
@@ -92,14 +92,14 @@ describe("a limiter of one rule", () => {
       [7, 7],
       [999_999_999_999_999, 100],
     ] as const) {
-      const shares = Array.from({ length: shards }, (_, shard) => shareOf(quota, shards, shard));
+      const shares = Array.from({ length: shards }, (_, shard) => shardQuota(quota, shards, shard));
       expect(shares.reduce((sum, share) => sum + share)).toBe(quota);
       expect(Math.max(...shares) - Math.min(...shares)).toBeLessThanOrEqual(1);
     }
   });
 
   it("looks at two shards in the one call", async () => {
-    const store = memoryStore();
+    const store = createMemoryStore();
     const asked = vi.spyOn(store, "decide");
     const config = defineConfig({
       rules: [{ name: "llm", limit: 1000, window: "1m", shards: 10 }],
@@ -133,7 +133,7 @@ describe("a limiter of one rule", () => {
   );
 
   it("counts all windows of one request in the same two shards", async () => {
-    const store = memoryStore();
+    const store = createMemoryStore();
     const asked = vi.spyOn(store, "decide");
     const limits = [
       { limit: 100, window: "1m" },

@@ -2,21 +2,22 @@ import { env } from "cloudflare:workers";
 import { describe, expect, inject, it } from "vitest";
 import { type ConfigInput, defineConfig } from "../../../src/config/index.ts";
 import { createLimiter } from "../../../src/limiter/limiter.ts";
-import { durableObjectStore } from "../../../src/stores/durable-object/durable-object-store.ts";
-import { memoryStore } from "../../../src/stores/memory-store.ts";
+import { createDurableObjectStore } from "../../../src/stores/durable-object/durable-object-store.ts";
+import { createMemoryStore } from "../../../src/stores/memory-store.ts";
 import type { Store } from "../../../src/stores/store.ts";
-import { upstashStore } from "../../../src/stores/upstash/upstash-store.ts";
+import { createUpstashStore } from "../../../src/stores/upstash/upstash-store.ts";
 import { HOUR, NOW } from "../../suite/driver.ts";
 import { identifying } from "../request/requests.ts";
 
 const timeoutMs = 10_000;
 
 const stores: Record<string, (prefix: string) => Store> = {
-  memory: () => memoryStore(),
-  "Durable Objects": (prefix) => durableObjectStore({ namespace: env.COUNTERS, prefix, timeoutMs }),
+  memory: () => createMemoryStore(),
+  "Durable Objects": (prefix) =>
+    createDurableObjectStore({ namespace: env.COUNTERS, prefix, timeoutMs }),
   Redis: () => {
     const { restUrl: url, restToken: token } = inject("redis");
-    return upstashStore({ url, token, clock: "edge", timeoutMs });
+    return createUpstashStore({ url, token, clock: "edge", timeoutMs });
   },
 };
 

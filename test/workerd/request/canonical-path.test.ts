@@ -103,7 +103,7 @@ describe("a canonical path", () => {
     ["/caf%c3%a9%ff", ["/caf%c3%a9%ff", "/café"]],
     ["/a%EF%BC%8Fb", ["/a/b", "/a%2fb"]],
   ])("comes in every reading that an origin may have: %s is %j", (path, expected) => {
-    expect(canonical(path).readings).toEqual(expected);
+    expect(canonical(path).variants).toEqual(expected);
   });
 
   it.each([
@@ -121,7 +121,7 @@ describe("a canonical path", () => {
     "is also as an origin reads it that does less, or does it in another order: %s",
     (path, read) => {
       expect(canonical(path)).toMatchObject({ plain: false });
-      expect(canonical(path).readings).toContain(read);
+      expect(canonical(path).variants).toContain(read);
     },
   );
 

@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { Recent } from "../../../src/request/lru-cache.ts";
+import { LruCache } from "../../../src/request/lru-cache.ts";
 
 describe("what was worked out of late", () => {
   it("is there again, by the very same text", () => {
-    const recent = new Recent<number>(4);
+    const recent = new LruCache<number>(4);
     for (const [index, text] of ["a", "A", "", "__proto__", "a "].entries())
       recent.set(text, index);
     expect(recent.get("a ")).toBe(4);
@@ -12,7 +12,7 @@ describe("what was worked out of late", () => {
   });
 
   it("never comes to more than the bound", () => {
-    const recent = new Recent<number>(100);
+    const recent = new LruCache<number>(100);
     for (let number = 0; number < 10_000; number++) {
       recent.set(`${number}`, number);
       expect(recent.size).toBeLessThanOrEqual(100);
@@ -23,7 +23,7 @@ describe("what was worked out of late", () => {
   });
 
   it("stays as long as it is asked for, through a flood of others", () => {
-    const recent = new Recent<number>(100);
+    const recent = new LruCache<number>(100);
     recent.set("paying", 1);
     for (let number = 0; number < 10_000; number++) {
       recent.set(`${number}`, number);

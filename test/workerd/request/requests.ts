@@ -1,9 +1,9 @@
-import { readSettings } from "../../../src/config/bindings.ts";
+import { resolveBindings } from "../../../src/config/bindings.ts";
 import { type ConfigInput, defineConfig } from "../../../src/config/index.ts";
 import { type CanonicalRequest, canonicalRequest } from "../../../src/request/canonical-request.ts";
 import type { CustomKeys } from "../../../src/request/custom-key.ts";
 import { createMatcher } from "../../../src/request/matcher.ts";
-import { createIdentifier, type Subject } from "../../../src/request/subject.ts";
+import { type AppliedRule, createIdentifier } from "../../../src/request/subject.ts";
 
 /** Header fields of a request from one client, beside those that are given. */
 export type Sent = Readonly<Record<string, string>>;
@@ -26,13 +26,13 @@ export function identifying(
       ...fields,
     })),
   });
-  const identify = createIdentifier(config, readSettings(config, env), keys);
+  const identify = createIdentifier(config, resolveBindings(config, env), keys);
   const matchRules = createMatcher(config.rules, config.caseSensitivePaths);
 
   return async function subjects(
     sent: Sent = {},
     url = "https://api.example.com/",
-  ): Promise<Subject[]> {
+  ): Promise<AppliedRule[]> {
     const headers = { "cf-connecting-ip": "203.0.113.7", ...sent };
     const request = new Request(url, { headers });
     const canonical = canonicalRequest(request, config.caseSensitivePaths) as CanonicalRequest;

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { withBreaker } from "../../../src/stores/breaker.ts";
 import { REST_MS } from "../../../src/stores/circuit.ts";
-import { memoryStore } from "../../../src/stores/memory-store.ts";
+import { createMemoryStore } from "../../../src/stores/memory-store.ts";
 import type { Store } from "../../../src/stores/store.ts";
 import { StoreError } from "../../../src/stores/store-error.ts";
 import { counter } from "../../suite/counters.ts";
@@ -11,7 +11,7 @@ const NOW = 1_700_000_100_000;
 /** A breaker over objects, of which those named in `broken` fail whatever they are asked. */
 function overObjects() {
   const state = { now: NOW, calls: 0, broken: new Set<string>(), changes: [] as string[] };
-  const memory = memoryStore();
+  const memory = createMemoryStore();
   const inner: Store = {
     ...memory,
     async decide(groups, ...rest) {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { withBreaker } from "../../../src/stores/breaker.ts";
 import { FAILURES_TO_OPEN, REST_MS } from "../../../src/stores/circuit.ts";
-import { memoryStore } from "../../../src/stores/memory-store.ts";
+import { createMemoryStore } from "../../../src/stores/memory-store.ts";
 import type { Store } from "../../../src/stores/store.ts";
 import { StoreError } from "../../../src/stores/store-error.ts";
 import { counter } from "../../suite/counters.ts";
@@ -15,7 +15,7 @@ function breaker() {
   const state = { now: NOW, fails: false, calls: 0, changes: [] as string[] };
   const pending: PromiseWithResolvers<void>[] = [];
   let hangs = false;
-  const memory = memoryStore();
+  const memory = createMemoryStore();
 
   async function call<Result>(result: Promise<Result>): Promise<Result> {
     state.calls += 1;

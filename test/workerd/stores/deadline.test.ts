@@ -1,12 +1,12 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { withDeadline } from "../../../src/stores/deadline.ts";
-import { memoryStore } from "../../../src/stores/memory-store.ts";
+import { createMemoryStore } from "../../../src/stores/memory-store.ts";
 import type { Store } from "../../../src/stores/store.ts";
 import { StoreError } from "../../../src/stores/store-error.ts";
 import { counter } from "../../suite/counters.ts";
 import { storeSuite } from "../../suite/store-suite.ts";
 
-storeSuite("with a deadline", () => withDeadline(memoryStore(), 1000));
+storeSuite("with a deadline", () => withDeadline(createMemoryStore(), 1000));
 
 const calls: [string, (store: Store) => Promise<unknown>][] = [
   ["a decision", (store) => store.decide([[counter()]])],
@@ -88,7 +88,7 @@ describe.each(calls)("with a deadline, %s", (_, call) => {
 
 describe("a store with a deadline", () => {
   it("is asked for exactly what it was", async () => {
-    const memory = memoryStore();
+    const memory = createMemoryStore();
     const asked = vi.spyOn(memory, "decide");
     const adjusted = vi.spyOn(memory, "adjust");
     const emptied = vi.spyOn(memory, "reset");

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { engineStore } from "../../../dev/engine-store.ts";
-import { type Counter, roomAfterMs, type Tally } from "../../../src/engine/fixed-window.ts";
+import { type Counter, quotaAfterMs, type Tally } from "../../../src/engine/fixed-window.ts";
 import { counter } from "../../suite/counters.ts";
 import { modelSuite } from "../../suite/model-suite.ts";
 import { vectorSuite } from "../../suite/vector-suite.ts";
@@ -60,7 +60,7 @@ describe("a counter that rolls over", () => {
         const tally = groups[0]?.tallies[0] as Tally;
         const missing = admitted ? { ...asked, cost: 0 } : asked;
         expect(groups[0]?.admitted).toBe(admitted);
-        expect(roomAfterMs(missing, tally, capacity)).toBe(retryMs);
+        expect(quotaAfterMs(missing, tally, capacity)).toBe(retryMs);
         if (admitted) expect(capacity - tally.count).toBe(value);
       }
     });

@@ -1,8 +1,8 @@
-import { memoryStore } from "../../../src/stores/memory-store.ts";
+import { createMemoryStore } from "../../../src/stores/memory-store.ts";
 import { modelSuite } from "../../suite/model-suite.ts";
 import { vectorSuite } from "../../suite/vector-suite.ts";
 
-const createStore = () => memoryStore();
+const createStore = () => createMemoryStore();
 
 vectorSuite("memory", createStore);
 modelSuite("memory", createStore, {

@@ -5,17 +5,17 @@ import {
   storedKey,
   windowAt,
 } from "../../../src/engine/fixed-window.ts";
-import { memoryStore } from "../../../src/stores/memory-store.ts";
+import { createMemoryStore } from "../../../src/stores/memory-store.ts";
 import { counter } from "../../suite/counters.ts";
 import { HOUR } from "../../suite/driver.ts";
 import { randomOf } from "../../suite/random.ts";
 import { storeSuite } from "../../suite/store-suite.ts";
 
-storeSuite("memory", () => memoryStore());
+storeSuite("memory", () => createMemoryStore());
 
 describe("the memory store's bound", () => {
   it("refuses one counter more than it may hold rather than forget one", async () => {
-    const store = memoryStore(2);
+    const store = createMemoryStore(2);
     const [first, second, third] = [counter(), counter(), counter()];
     await store.decide([[first, second]], 0);
     await expect(store.decide([[third]], 0)).rejects.toMatchObject({ failure: "memory-full" });
@@ -25,7 +25,7 @@ describe("the memory store's bound", () => {
   });
 
   it("has room again when windows have ended", async () => {
-    const store = memoryStore(2);
+    const store = createMemoryStore(2);
     await store.decide([[counter(), counter()]], 0);
     await expect(store.decide([[counter()]], 60_999)).rejects.toMatchObject({
       failure: "memory-full",
@@ -34,7 +34,7 @@ describe("the memory store's bound", () => {
   });
 
   it("has room again when only some have expired, however often it was full before", async () => {
-    const store = memoryStore(4);
+    const store = createMemoryStore(4);
     const minute = () => counter();
     const hour = () => counter({ windowMs: HOUR });
     await store.decide([[hour(), hour(), minute(), minute()]], 0);
@@ -50,7 +50,7 @@ describe("the memory store's bound", () => {
   });
 
   it("takes the place of a row that was written after others, and expires before them", async () => {
-    const store = memoryStore(2);
+    const store = createMemoryStore(2);
     const [first, second] = [counter({ windowMs: HOUR }), counter({ windowMs: HOUR })];
     await store.decide([[first, second]], 0);
     await expect(store.decide([[counter()]], 0)).rejects.toMatchObject({ failure: "memory-full" });
@@ -60,7 +60,7 @@ describe("the memory store's bound", () => {
   });
 
   it("forgets no counter that rolls over before its quota is repaid", async () => {
-    const store = memoryStore(1);
+    const store = createMemoryStore(1);
     const rolling = counter({ limit: 1, ceiling: 9, rollsOver: true });
     for (let request = 0; request < 3; request++) await store.decide([[rolling]], 0);
     await expect(store.decide([[counter()]], 180_999)).rejects.toMatchObject({
@@ -70,7 +70,7 @@ describe("the memory store's bound", () => {
   });
 
   it.each([1, 2, 3])("is that of a map that looks at every row, seed %i", async (seed) => {
-    const store = memoryStore(20);
+    const store = createMemoryStore(20);
     const random = randomOf(seed);
     const expiries = new Map<string, number>();
     const quotas = Array.from({ length: 60 }, () =>
@@ -98,7 +98,7 @@ describe("the memory store's bound", () => {
   });
 
   it("at 100,000 counters takes a place in time that does not grow with them", async () => {
-    const stores = [1000, 100_000].map((max) => ({ max, store: memoryStore(max) }));
+    const stores = [1000, 100_000].map((max) => ({ max, store: createMemoryStore(max) }));
     const timesMs = [];
     for (const { max, store } of stores) {
       for (let client = 0; client < max; client++) {
@@ -116,7 +116,7 @@ describe("the memory store's bound", () => {
   });
 
   it("leaves enforced rules their places, however many rules in shadow mode take", async () => {
-    const store = memoryStore(2);
+    const store = createMemoryStore(2);
     const trial = () => counter({ shadow: true });
     await store.decide([[trial()], [trial()], [counter()]], 0);
     const { groups } = await store.decide([[counter()], [trial()]], 0);
@@ -126,7 +126,7 @@ describe("the memory store's bound", () => {
   });
 
   it("finds a shadow rule's counter where it is looked at as if it were enforced", async () => {
-    const store = memoryStore(2);
+    const store = createMemoryStore(2);
     const trial = counter({ shadow: true });
     await store.decide([[trial]], 0);
     const { shadow, ...shown } = trial;

@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
 import type { Counter } from "../../../src/engine/fixed-window.ts";
 import { withDeadline } from "../../../src/stores/deadline.ts";
-import { denialCache } from "../../../src/stores/isolate/with-denial-cache.ts";
-import { leases } from "../../../src/stores/isolate/with-leases.ts";
-import { memoryStore } from "../../../src/stores/memory-store.ts";
+import { withDenialCache } from "../../../src/stores/isolate/with-denial-cache.ts";
+import { withLeases } from "../../../src/stores/isolate/with-leases.ts";
+import { createMemoryStore } from "../../../src/stores/memory-store.ts";
 import { withShadowsApart } from "../../../src/stores/shadow-groups.ts";
 import type { Store } from "../../../src/stores/store.ts";
 import { StoreError } from "../../../src/stores/store-error.ts";
@@ -14,7 +14,7 @@ const TIMEOUT_MS = 50;
 
 /** A store with a place for each client, where calls that name `broken` fail as they are told to. */
 function placesThat(fail: () => Promise<never>) {
-  const memory = memoryStore();
+  const memory = createMemoryStore();
   const calls: string[][] = [];
   const tasks: Promise<unknown>[] = [];
   const background = (task: Promise<unknown>) => void tasks.push(task);
@@ -27,7 +27,7 @@ function placesThat(fail: () => Promise<never>) {
     },
   };
   const apart = withShadowsApart(places, { timeoutMs: TIMEOUT_MS, background });
-  const store = leases(denialCache(withDeadline(apart, TIMEOUT_MS)), {
+  const store = withLeases(withDenialCache(withDeadline(apart, TIMEOUT_MS)), {
     timeoutMs: TIMEOUT_MS,
     background,
   });

@@ -3,8 +3,8 @@ import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { expect, it } from "vitest";
 import type { Counter } from "../../../../src/engine/fixed-window.ts";
-import { denialCache } from "../../../../src/stores/isolate/with-denial-cache.ts";
-import { leases } from "../../../../src/stores/isolate/with-leases.ts";
+import { withDenialCache } from "../../../../src/stores/isolate/with-denial-cache.ts";
+import { withLeases } from "../../../../src/stores/isolate/with-leases.ts";
 import type { Store } from "../../../../src/stores/store.ts";
 
 const FLOOD = 1_000_000;
@@ -71,7 +71,7 @@ it.each([
   "both caches hold less than 5 MB after $keys strangers who are $does",
   async ({ admitted, keys, requestsPerKey }) => {
     const options = { timeoutMs: 1000, background: () => {} };
-    let store: Store | undefined = leases(denialCache(stub(admitted)), options);
+    let store: Store | undefined = withLeases(withDenialCache(stub(admitted)), options);
     for (let key = 0; key < keys; ) {
       const count = key < keys - LAST ? AT_ONCE : 1;
       const groups = Array.from({ length: count }, () => [stranger(key++)]);

@@ -3,10 +3,10 @@ import { afterAll, beforeEach, describe, expect, it } from "vitest";
 import { startTestRedis } from "../../../../dev/test-redis.ts";
 import { startUpstashRest } from "../../../../dev/upstash-rest.ts";
 import { type Counter, windowAt } from "../../../../src/engine/fixed-window.ts";
-import { denialCache } from "../../../../src/stores/isolate/with-denial-cache.ts";
-import { leases } from "../../../../src/stores/isolate/with-leases.ts";
+import { withDenialCache } from "../../../../src/stores/isolate/with-denial-cache.ts";
+import { withLeases } from "../../../../src/stores/isolate/with-leases.ts";
 import type { Clock } from "../../../../src/stores/upstash/script.ts";
-import { upstashStore } from "../../../../src/stores/upstash/upstash-store.ts";
+import { createUpstashStore } from "../../../../src/stores/upstash/upstash-store.ts";
 import { counter as anyCounter } from "../../../suite/counters.ts";
 
 // What blocks do to Redis, seen from Redis: on a server of its own, for its figures to be those of
@@ -37,7 +37,7 @@ function counter(fields: Partial<Counter> = {}): Counter {
 
 function storeWith(clock: Clock) {
   const { url, token } = rest;
-  const store = upstashStore({ url, token, clock, timeoutMs: 10_000 });
+  const store = createUpstashStore({ url, token, clock, timeoutMs: 10_000 });
   const unusedOf = (quota: Counter, amount: number, windowsAgo = 0) => {
     const window = windowAt(Date.now(), quota).index - windowsAgo;
     return { counter: quota, quota: amount, window };
@@ -183,7 +183,7 @@ describe.each(clocks)("isolates with leases by the clock %s", (clock) => {
   function isolate() {
     const tasks: Promise<unknown>[] = [];
     const options = { timeoutMs: 10_000, background: (task: Promise<unknown>) => tasks.push(task) };
-    return { ...leases(denialCache(storeWith(clock).store), options), tasks };
+    return { ...withLeases(withDenialCache(storeWith(clock).store), options), tasks };
   }
   const timeOf = () => (clock === "edge" ? Date.now() : undefined);
 

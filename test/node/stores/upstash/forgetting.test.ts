@@ -3,7 +3,7 @@ import { afterAll, describe, expect, it } from "vitest";
 import { startTestRedis } from "../../../../dev/test-redis.ts";
 import { startUpstashRest } from "../../../../dev/upstash-rest.ts";
 import { storedKey } from "../../../../src/engine/fixed-window.ts";
-import { upstashStore } from "../../../../src/stores/upstash/upstash-store.ts";
+import { createUpstashStore } from "../../../../src/stores/upstash/upstash-store.ts";
 import { counter } from "../../../suite/counters.ts";
 import { NOW } from "../../../suite/driver.ts";
 
@@ -11,7 +11,12 @@ import { NOW } from "../../../suite/driver.ts";
 const server = await startTestRedis();
 const rest = await startUpstashRest({ redis: server });
 const redis = new Redis(server.port, server.host);
-const store = upstashStore({ url: rest.url, token: rest.token, clock: "edge", timeoutMs: 10_000 });
+const store = createUpstashStore({
+  url: rest.url,
+  token: rest.token,
+  clock: "edge",
+  timeoutMs: 10_000,
+});
 
 afterAll(async () => {
   redis.disconnect();

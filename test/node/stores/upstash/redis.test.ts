@@ -4,7 +4,7 @@ import { startTestRedis } from "../../../../dev/test-redis.ts";
 import { startUpstashRest } from "../../../../dev/upstash-rest.ts";
 import type { Counter } from "../../../../src/engine/fixed-window.ts";
 import type { Clock } from "../../../../src/stores/upstash/script.ts";
-import { upstashStore } from "../../../../src/stores/upstash/upstash-store.ts";
+import { createUpstashStore } from "../../../../src/stores/upstash/upstash-store.ts";
 import { counter } from "../../../suite/counters.ts";
 
 // What the script does to Redis, seen from Redis: on a server of its own, for its figures to be
@@ -27,7 +27,7 @@ beforeEach(async () => {
 const HOUR = 3_600_000;
 
 function storeWith(clock: Clock) {
-  return upstashStore({ url: rest.url, token: rest.token, clock, timeoutMs: 10_000 });
+  return createUpstashStore({ url: rest.url, token: rest.token, clock, timeoutMs: 10_000 });
 }
 
 /** Runs a decision and counts the commands that Redis ran for it, as INFO commandstats has them. */

@@ -2,7 +2,7 @@ import { runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
 import { type Counter, decideGroup } from "../../../../src/engine/fixed-window.ts";
-import { Rows } from "../../../../src/stores/durable-object/counter-table.ts";
+import { CounterTable } from "../../../../src/stores/durable-object/counter-table.ts";
 import { counter } from "../../../suite/counters.ts";
 
 const HOUR = 3_600_000;
@@ -25,7 +25,7 @@ function rowsWritten(hasTable: boolean, decisions: Counter[][]): Promise<number[
       },
     };
     const setAlarm = (time: number) => storage.setAlarm(time);
-    const rows = new Rows({ sql, setAlarm } as unknown as DurableObjectStorage, undefined);
+    const rows = new CounterTable({ sql, setAlarm } as unknown as DurableObjectStorage, undefined);
     const any = { window: 0, count: 1, expiresAt: NOW + HOUR };
     if (hasTable) rows.write(new Map([["any", any]]), NOW);
     return decisions.map((counters) => {
@@ -45,7 +45,7 @@ describe("alarms of a Durable Object", () => {
     return runInDurableObject(stub, async (_, { storage }) => {
       const rang: number[] = [];
       let alarmAt = Number.POSITIVE_INFINITY;
-      const rows = new Rows(
+      const rows = new CounterTable(
         {
           sql: storage.sql,
           setAlarm: (time: number) => {

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { Counter } from "../../../../src/engine/fixed-window.ts";
-import { durableObjectStore } from "../../../../src/stores/durable-object/durable-object-store.ts";
+import { createDurableObjectStore } from "../../../../src/stores/durable-object/durable-object-store.ts";
 import { counter } from "../../../suite/counters.ts";
 import { type Namespace, passTime, useVirtualTime, wait, withObjects } from "./objects-in-one.ts";
 
@@ -19,7 +19,7 @@ type Meet = (method: Method, name: string, call: number) => Promise<void> | void
 /** A store over objects in which each call first meets what it may, and the calls that were made. */
 function inStore<Result>(
   meet: Meet,
-  task: (store: ReturnType<typeof durableObjectStore>, calls: Method[]) => Promise<Result>,
+  task: (store: ReturnType<typeof createDurableObjectStore>, calls: Method[]) => Promise<Result>,
 ): Promise<Result> {
   return withObjects((objects) => {
     const calls: Method[] = [];
@@ -35,7 +35,7 @@ function inStore<Result>(
       const [decide, hold] = [method("decide"), method("hold")];
       return { decide, hold, settle: method("settle"), adjust: method("adjust") };
     };
-    const store = durableObjectStore({
+    const store = createDurableObjectStore({
       namespace: { getByName } as unknown as Namespace,
       prefix: "denials",
       timeoutMs: TIMEOUT_MS,
@@ -120,11 +120,11 @@ it("settles the holds of objects that name them themselves, as older ones do in 
       return {
         decide: object.decide.bind(object),
         settle: object.settle.bind(object),
-        hold: (counters: Counter[], now: number, patienceMs: number) =>
-          object.hold(counters, now, patienceMs),
+        hold: (counters: Counter[], now: number, maxWaitMs: number) =>
+          object.hold(counters, now, maxWaitMs),
       };
     };
-    const store = durableObjectStore({
+    const store = createDurableObjectStore({
       namespace: { getByName } as unknown as Namespace,
       prefix: "denials",
       timeoutMs: TIMEOUT_MS,

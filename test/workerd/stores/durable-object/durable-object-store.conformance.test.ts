@@ -1,12 +1,12 @@
 import { env } from "cloudflare:workers";
 import { expect, it } from "vitest";
-import { durableObjectStore } from "../../../../src/stores/durable-object/durable-object-store.ts";
+import { createDurableObjectStore } from "../../../../src/stores/durable-object/durable-object-store.ts";
 import { counter } from "../../../suite/counters.ts";
 import { modelSuite } from "../../../suite/model-suite.ts";
 import { vectorSuite } from "../../../suite/vector-suite.ts";
 
 const createStore = () =>
-  durableObjectStore({ namespace: env.COUNTERS, prefix: "conformance", timeoutMs: 10_000 });
+  createDurableObjectStore({ namespace: env.COUNTERS, prefix: "conformance", timeoutMs: 10_000 });
 
 vectorSuite("Durable Objects", createStore);
 // A group over several clients' objects gives back what it took when one of them denies.

@@ -9,12 +9,16 @@ import { env } from "cloudflare:workers";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import type { Counter } from "../../../../src/engine/fixed-window.ts";
 import type { CounterObject } from "../../../../src/stores/durable-object/counter-object.ts";
-import { durableObjectStore } from "../../../../src/stores/durable-object/durable-object-store.ts";
+import { createDurableObjectStore } from "../../../../src/stores/durable-object/durable-object-store.ts";
 import { counter } from "../../../suite/counters.ts";
 import { DAY, HOUR, MINUTE } from "../../../suite/driver.ts";
 import { storeSuite } from "../../../suite/store-suite.ts";
 
-const store = durableObjectStore({ namespace: env.COUNTERS, prefix: "test", timeoutMs: 10_000 });
+const store = createDurableObjectStore({
+  namespace: env.COUNTERS,
+  prefix: "test",
+  timeoutMs: 10_000,
+});
 
 storeSuite("Durable Objects", () => store);
 
@@ -216,7 +220,9 @@ describe("calls of objects", () => {
         return { decide: spied("decide"), hold: spied("hold"), settle: spied("settle") };
       },
     } as unknown as DurableObjectNamespace<CounterObject>;
-    await durableObjectStore({ namespace, prefix: "test", timeoutMs: 10_000 }).decide([counters]);
+    await createDurableObjectStore({ namespace, prefix: "test", timeoutMs: 10_000 }).decide([
+      counters,
+    ]);
     return calls;
   }
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { durableObjectStore } from "../../../../src/stores/durable-object/durable-object-store.ts";
+import { createDurableObjectStore } from "../../../../src/stores/durable-object/durable-object-store.ts";
 import { counter } from "../../../suite/counters.ts";
 
 /** A store whose objects answer every call with an error. */
@@ -7,9 +7,9 @@ function storeThatFails(error: unknown) {
   const fail = () => Promise.reject(error);
   const stub = { decide: fail, adjust: fail, reset: fail, hold: fail, giveBack: fail };
   const namespace = { getByName: () => stub } as unknown as Parameters<
-    typeof durableObjectStore
+    typeof createDurableObjectStore
   >[0]["namespace"];
-  return durableObjectStore({ namespace, prefix: "test", timeoutMs: 100 });
+  return createDurableObjectStore({ namespace, prefix: "test", timeoutMs: 100 });
 }
 
 const someone = counter();

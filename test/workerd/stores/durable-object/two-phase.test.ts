@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { Counter } from "../../../../src/engine/fixed-window.ts";
 import { withDeadline } from "../../../../src/stores/deadline.ts";
-import { durableObjectStore } from "../../../../src/stores/durable-object/durable-object-store.ts";
+import { createDurableObjectStore } from "../../../../src/stores/durable-object/durable-object-store.ts";
 import type { Store } from "../../../../src/stores/store.ts";
 import { counter } from "../../../suite/counters.ts";
 import { type Namespace, passTime, useVirtualTime, wait, withObjects } from "./objects-in-one.ts";
@@ -39,7 +39,7 @@ const PREFIX = "two-phase";
 
 function honestStore(namespace: Namespace): Store {
   const options = { namespace, prefix: PREFIX, timeoutMs: HONEST_MS, background: () => {} };
-  return withDeadline(durableObjectStore(options), HONEST_MS);
+  return withDeadline(createDurableObjectStore(options), HONEST_MS);
 }
 
 type Method = "decide" | "hold" | "settle";
@@ -98,7 +98,12 @@ function storeWith(objects: Namespace, faults: readonly Fault[]) {
     tasks.add(task);
     task.finally(() => tasks.delete(task));
   };
-  const store = durableObjectStore({ namespace, prefix: PREFIX, timeoutMs: VICTIM_MS, background });
+  const store = createDurableObjectStore({
+    namespace,
+    prefix: PREFIX,
+    timeoutMs: VICTIM_MS,
+    background,
+  });
   return {
     store: withDeadline(store, VICTIM_MS),
     hit: hit.promise,

@@ -1,62 +1,70 @@
 import fc from "fast-check";
 import { describe, expect, it, vi } from "vitest";
-import { HEAT_MS, type Hot, HotMap, heatAt } from "../../../../src/stores/isolate/frequency-map.ts";
+import {
+  DECAY_MS,
+  type Frequency,
+  FrequencyMap,
+  recentUsesAt,
+} from "../../../../src/stores/isolate/frequency-map.ts";
 
 const NOW = 1_700_000_100_000;
 /** Entries that an eviction looks at. */
 const EXAMINED = 8;
 
-interface Entry extends Hot {
+interface Entry extends Frequency {
   readonly name: string;
 }
 
 function mapOf(max: number) {
   const evicted = vi.fn<(entry: Entry, now: number) => void>();
-  const map = new HotMap<Entry>(max, evicted);
+  const map = new FrequencyMap<Entry>(max, evicted);
   /** What a request for a key comes to. */
   const ask = (name: string, now = NOW) =>
-    map.use(name, now) !== undefined || map.add(name, { name, heat: 1, heatedAt: now });
+    map.use(name, now) !== undefined || map.add(name, { name, recentUses: 1, lastUsedAt: now });
   /** Asks for a key until it is as hot as that. */
-  const heat = (name: string, requests: number, now = NOW) => {
+  const recentUses = (name: string, requests: number, now = NOW) => {
     for (let request = 0; request < requests; request++) ask(name, now);
   };
   const has = (name: string) => map.peek(name) !== undefined;
-  return { map, evicted, ask, heat, has };
+  return { map, evicted, ask, recentUses, has };
 }
 
-describe("heat", () => {
+describe("recentUses", () => {
   it("is the number of requests, where no time has passed", () => {
-    const { map, heat } = mapOf(2);
-    heat("a", 5);
-    expect(map.peek("a")).toMatchObject({ heat: 5, heatedAt: NOW });
+    const { map, recentUses } = mapOf(2);
+    recentUses("a", 5);
+    expect(map.peek("a")).toMatchObject({ recentUses: 5, lastUsedAt: NOW });
   });
 
   it("falls to 1/e in ten seconds, and a request adds one", () => {
-    const { map, heat } = mapOf(2);
-    heat("a", 10);
+    const { map, recentUses } = mapOf(2);
+    recentUses("a", 10);
     const entry = map.peek("a") as Entry;
-    expect(heatAt(entry, NOW + HEAT_MS)).toBeCloseTo(10 / Math.E, 10);
-    expect(map.use("a", NOW + HEAT_MS)?.heat).toBeCloseTo(10 / Math.E + 1, 10);
+    expect(recentUsesAt(entry, NOW + DECAY_MS)).toBeCloseTo(10 / Math.E, 10);
+    expect(map.use("a", NOW + DECAY_MS)?.recentUses).toBeCloseTo(10 / Math.E + 1, 10);
   });
 
   it("is not changed by looking", () => {
-    const { map, heat } = mapOf(2);
-    heat("a", 2);
+    const { map, recentUses } = mapOf(2);
+    recentUses("a", 2);
     map.peek("a");
-    expect(map.peek("a")).toMatchObject({ heat: 2 });
+    expect(map.peek("a")).toMatchObject({ recentUses: 2 });
   });
 
   it("neither rises nor falls by a clock that goes back", () => {
-    const { map, heat } = mapOf(2);
-    heat("a", 3);
-    expect(heatAt(map.peek("a") as Entry, NOW - HEAT_MS)).toBe(3);
-    expect(map.use("a", NOW - HEAT_MS)).toMatchObject({ heat: 4, heatedAt: NOW - HEAT_MS });
+    const { map, recentUses } = mapOf(2);
+    recentUses("a", 3);
+    expect(recentUsesAt(map.peek("a") as Entry, NOW - DECAY_MS)).toBe(3);
+    expect(map.use("a", NOW - DECAY_MS)).toMatchObject({
+      recentUses: 4,
+      lastUsedAt: NOW - DECAY_MS,
+    });
   });
 
   it("comes to about ten for a client that asks once a second", () => {
     const { map, ask } = mapOf(2);
     for (let second = 0; second < 100; second++) ask("a", NOW + second * 1000);
-    expect(map.peek("a")?.heat).toBeCloseTo(1 / (1 - Math.exp(-0.1)), 1);
+    expect(map.peek("a")?.recentUses).toBeCloseTo(1 / (1 - Math.exp(-0.1)), 1);
   });
 });
 
@@ -92,9 +100,9 @@ describe("a hot map", () => {
   });
 
   it("passes over what is as hot as the newcomer, up to when it has cooled", () => {
-    const { heat, ask, has } = mapOf(1);
-    heat("a", 2);
-    const coolsAt = NOW + Math.ceil(HEAT_MS * Math.log(2));
+    const { recentUses, ask, has } = mapOf(1);
+    recentUses("a", 2);
+    const coolsAt = NOW + Math.ceil(DECAY_MS * Math.log(2));
     expect(ask("b", coolsAt - 1)).toBe(false);
     expect(has("a")).toBe(true);
     expect(ask("c", coolsAt)).toBe(true);
@@ -102,8 +110,8 @@ describe("a hot map", () => {
   });
 
   it(`looks at ${EXAMINED} for one that it may evict, and then at the next`, () => {
-    const { map, heat, ask, has } = mapOf(EXAMINED + 1);
-    for (let hot = 0; hot < EXAMINED; hot++) heat(`hot ${hot}`, 9);
+    const { map, recentUses, ask, has } = mapOf(EXAMINED + 1);
+    for (let hot = 0; hot < EXAMINED; hot++) recentUses(`hot ${hot}`, 9);
     ask("cold");
     map.use("hot 0", NOW);
     for (let hot = 1; hot < EXAMINED; hot++) map.use(`hot ${hot}`, NOW);
@@ -121,10 +129,10 @@ describe("a hot map", () => {
   });
 
   it("lets in one of eight newcomers that find only hotter ones, for the coldest", () => {
-    const { map, evicted, heat, ask, has } = mapOf(3);
-    heat("a", 9);
-    heat("b", 5);
-    heat("c", 7);
+    const { map, evicted, recentUses, ask, has } = mapOf(3);
+    recentUses("a", 9);
+    recentUses("b", 5);
+    recentUses("c", 7);
     for (let newcomer = 1; newcomer < 8; newcomer++) expect(ask(`${newcomer}`)).toBe(false);
     expect(evicted).not.toHaveBeenCalled();
     expect(ask("8")).toBe(true);
@@ -132,12 +140,12 @@ describe("a hot map", () => {
     expect(evicted).toHaveBeenCalledTimes(1);
     // From then on it is in, and heats up like any other.
     expect(ask("8")).toBe(true);
-    expect(map.peek("8")).toMatchObject({ heat: 2 });
+    expect(map.peek("8")).toMatchObject({ recentUses: 2 });
   });
 
   it("calls nobody for what is deleted, or turned away", () => {
-    const { map, evicted, heat, ask } = mapOf(1);
-    heat("a", 5);
+    const { map, evicted, recentUses, ask } = mapOf(1);
+    recentUses("a", 5);
     expect(ask("b")).toBe(false);
     map.delete("a");
     map.delete("a");
@@ -159,7 +167,7 @@ describe("a hot map", () => {
   it("never holds more than it may, nor loses count, whatever is asked", () => {
     const step = fc.record({
       key: fc.nat({ max: 30 }),
-      passMs: fc.constantFrom(0, 0, 1, 1000, HEAT_MS, -500),
+      passMs: fc.constantFrom(0, 0, 1, 1000, DECAY_MS, -500),
       remove: fc.boolean(),
     });
     fc.assert(

@@ -1,9 +1,9 @@
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { type Counter, windowAt } from "../../../../src/engine/fixed-window.ts";
-import { denialCache } from "../../../../src/stores/isolate/with-denial-cache.ts";
-import { leases } from "../../../../src/stores/isolate/with-leases.ts";
-import { memoryStore } from "../../../../src/stores/memory-store.ts";
+import { withDenialCache } from "../../../../src/stores/isolate/with-denial-cache.ts";
+import { withLeases } from "../../../../src/stores/isolate/with-leases.ts";
+import { createMemoryStore } from "../../../../src/stores/memory-store.ts";
 import type { Store } from "../../../../src/stores/store.ts";
 import { StoreError } from "../../../../src/stores/store-error.ts";
 import { counter } from "../../../suite/counters.ts";
@@ -177,12 +177,12 @@ interface Admission {
 async function play({ limits, skews, hasDenials, isGiven, startMs, steps }: Scenario) {
   vi.setSystemTime(NOW + startMs);
   const storeClock = () => Date.now() + (skews[0] as number);
-  const { far, underWay } = farAway(memoryStore(), storeClock);
+  const { far, underWay } = farAway(createMemoryStore(), storeClock);
   const background = (task: Promise<unknown>) => void task;
   const options = { timeoutMs: TIMEOUT_MS, background };
   const isolates = skews.map((skewMs): Isolate => {
     const clock = () => Date.now() + skewMs;
-    return { store: leases(hasDenials ? denialCache(far) : far, options), clock };
+    return { store: withLeases(hasDenials ? withDenialCache(far) : far, options), clock };
   });
   const quotas = limits.map((limit) => counter({ limit, windowMs: WINDOW_MS, leasable: true }));
   const admissions: Admission[] = [];
@@ -272,13 +272,13 @@ describe("isolates that decide by leases", () => {
     await fc.assert(
       fc.asyncProperty(races, async ({ limit, isolates: count, hasDenials, order }) => {
         vi.setSystemTime(NOW);
-        const { far, underWay } = farAway(memoryStore(), () => Date.now());
+        const { far, underWay } = farAway(createMemoryStore(), () => Date.now());
         const options = {
           timeoutMs: TIMEOUT_MS,
           background: (task: Promise<unknown>) => void task,
         };
         const stores = Array.from({ length: count }, () =>
-          leases(hasDenials ? denialCache(far) : far, options),
+          withLeases(hasDenials ? withDenialCache(far) : far, options),
         );
         const quota = counter({ limit, windowMs: HOUR, leasable: true });
         const next = () => order.next().value ?? 0;
@@ -312,14 +312,14 @@ describe("isolates that decide by leases", () => {
     await fc.assert(
       fc.asyncProperty(races, async ({ limit, shared, isolates: count, hasDenials, order }) => {
         vi.setSystemTime(NOW);
-        const memory = memoryStore();
+        const memory = createMemoryStore();
         const { far, underWay } = farAway(memory, () => Date.now());
         const options = {
           timeoutMs: TIMEOUT_MS,
           background: (task: Promise<unknown>) => void task,
         };
         const stores = Array.from({ length: count }, () =>
-          leases(hasDenials ? denialCache(far) : far, options),
+          withLeases(hasDenials ? withDenialCache(far) : far, options),
         );
         const everyone = counter({ limit: shared, windowMs: HOUR, leasable: true });
         const clients = [1, 2, 3].map(() => counter({ limit, windowMs: HOUR, leasable: true }));

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { Counter } from "../../../../src/engine/fixed-window.ts";
-import { denialCache } from "../../../../src/stores/isolate/with-denial-cache.ts";
-import { leases } from "../../../../src/stores/isolate/with-leases.ts";
-import { memoryStore } from "../../../../src/stores/memory-store.ts";
+import { withDenialCache } from "../../../../src/stores/isolate/with-denial-cache.ts";
+import { withLeases } from "../../../../src/stores/isolate/with-leases.ts";
+import { createMemoryStore } from "../../../../src/stores/memory-store.ts";
 import type { Store } from "../../../../src/stores/store.ts";
 import { counter as anyCounter } from "../../../suite/counters.ts";
 import { NOW } from "../../../suite/driver.ts";
@@ -38,13 +38,13 @@ describe("leases, where things cross", () => {
   it("of groups decided by two clocks, what was charged in one window is not used in the next", async () => {
     // As durableObjectStore answers: two objects, asked at once, and `now` is the first one's.
     const objects = new Map([
-      ["live", memoryStore()],
-      ["trial", memoryStore()],
+      ["live", createMemoryStore()],
+      ["trial", createMemoryStore()],
     ]);
     let laterMs = 0;
     let block = 0;
     const both: Store = {
-      ...memoryStore(),
+      ...createMemoryStore(),
       async decide(groups) {
         const answers = await Promise.all(
           groups.map(async (group) => {
@@ -64,7 +64,7 @@ describe("leases, where things cross", () => {
         };
       },
     };
-    const store = leases(both, options);
+    const store = withLeases(both, options);
     const [live, trial] = [
       counter({ identity: "live", limit: 1_000_000 }),
       counter({ identity: "trial", limit: 1000 }),
@@ -84,7 +84,7 @@ describe("leases, where things cross", () => {
   });
 
   it("a reset forgets a block that comes in while it is under way", async () => {
-    const memory = memoryStore();
+    const memory = createMemoryStore();
     const { promise: reached, resolve: reach } = Promise.withResolvers<void>();
     const slow: Store = {
       ...memory,
@@ -93,7 +93,7 @@ describe("leases, where things cross", () => {
         await memory.reset(counters);
       },
     };
-    const store = leases(slow, options);
+    const store = withLeases(slow, options);
     const quota = counter();
     const done = store.reset([quota]);
     await admitted(8, quota, store);
@@ -103,8 +103,8 @@ describe("leases, where things cross", () => {
   });
 
   it("a reset leaves what lies elsewhere to be used, beside the limit", async () => {
-    const memory = memoryStore();
-    const [one, other] = [leases(memory, options), leases(memory, options)];
+    const memory = createMemoryStore();
+    const [one, other] = [withLeases(memory, options), withLeases(memory, options)];
     const quota = counter();
     await admitted(12, quota, other);
     const lies = (await read(memory, quota)) - (await read(other, quota));
@@ -114,8 +114,8 @@ describe("leases, where things cross", () => {
   });
 
   it("who asks only for room is not told of quota that is given back with the same call", async () => {
-    const memory = memoryStore();
-    const store = leases(memory, options);
+    const memory = createMemoryStore();
+    const store = withLeases(memory, options);
     const { quota, left } = await nearlyFull(store, memory);
     const check = async () =>
       (await store.decide([[{ ...quota, cost: left + 1, checkOnly: true }]])).groups[0]?.admitted;
@@ -126,16 +126,16 @@ describe("leases, where things cross", () => {
   });
 
   it("a denial tells of what lies here as unused, as an admission does", async () => {
-    const memory = memoryStore();
-    const store = leases(memory, options);
+    const memory = createMemoryStore();
+    const store = withLeases(memory, options);
     const { quota, left } = await nearlyFull(store, memory);
     const { groups } = await store.decide([[{ ...quota, cost: left + 1 }]]);
     expect(groups).toMatchObject([{ admitted: false, tallies: [{ count: 100 - left }] }]);
   });
 
   it("quota that is given back through a cache of denials is to be had there at once", async () => {
-    const memory = memoryStore();
-    const store = leases(denialCache(memory), options);
+    const memory = createMemoryStore();
+    const store = withLeases(withDenialCache(memory), options);
     const { quota, left } = await nearlyFull(store, memory);
     expect((await store.decide([[{ ...quota, cost: left + 1 }]])).groups[0]?.admitted).toBe(false);
     at(5000);
@@ -145,10 +145,10 @@ describe("leases, where things cross", () => {
   });
 
   it("an answer that was overtaken within its window does not lower what is told as used", async () => {
-    const memory = memoryStore();
+    const memory = createMemoryStore();
     const { promise: released, resolve: release } = Promise.withResolvers<void>();
     let isFirst = true;
-    const store = leases(
+    const store = withLeases(
       {
         ...memory,
         async decide(...args) {
@@ -171,9 +171,9 @@ describe("leases, where things cross", () => {
   });
 
   it("a block is at most twice what was seen here in ten seconds", async () => {
-    const memory = memoryStore();
+    const memory = createMemoryStore();
     const asked = vi.spyOn(memory, "decide");
-    const store = leases(memory, options);
+    const store = withLeases(memory, options);
     const quota = counter({ limit: 1_000_000 });
     await admitted(31, quota, store);
     await store.decide([[{ ...quota, cost: 100 }]]);
@@ -181,9 +181,9 @@ describe("leases, where things cross", () => {
   });
 
   it("a read of a counter above its ceiling is one call", async () => {
-    const memory = memoryStore();
+    const memory = createMemoryStore();
     const asked = vi.spyOn(memory, "decide");
-    const store = leases(memory, options);
+    const store = withLeases(memory, options);
     const quota = counter();
     await admitted(1, quota, store);
     await memory.adjust([{ ...quota, cost: 200 }]);
@@ -193,9 +193,9 @@ describe("leases, where things cross", () => {
   });
 
   it("a late answer does not end the wait for the block that was asked for after it", async () => {
-    const memory = memoryStore();
+    const memory = createMemoryStore();
     const releases: (() => void)[] = [];
-    const store = leases(
+    const store = withLeases(
       {
         ...memory,
         async decide(...args) {
@@ -225,9 +225,9 @@ describe("leases, where things cross", () => {
   });
 
   it("a clock of ours that leaps ahead, within the store's window, wastes no blocks", async () => {
-    const memory = memoryStore();
+    const memory = createMemoryStore();
     let storeNow = NOW;
-    const store = leases(
+    const store = withLeases(
       { ...memory, decide: (groups, _, unused) => memory.decide(groups, storeNow, unused) },
       { timeoutMs: 1000, background: () => {} },
     );

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Counter } from "../../../../src/engine/fixed-window.ts";
-import { leases } from "../../../../src/stores/isolate/with-leases.ts";
-import { memoryStore } from "../../../../src/stores/memory-store.ts";
+import { withLeases } from "../../../../src/stores/isolate/with-leases.ts";
+import { createMemoryStore } from "../../../../src/stores/memory-store.ts";
 import type { Store } from "../../../../src/stores/store.ts";
 import { at, counter, settle, standStill, TIMEOUT_MS } from "./leases-setup.ts";
 
@@ -9,7 +9,7 @@ standStill();
 
 /** An isolate whose store's calls wait, before and after they are done, until they are let go on. */
 function stepped() {
-  const memory = memoryStore();
+  const memory = createMemoryStore();
   const waiting: (() => void)[] = [];
   let isHeld = false;
   const gate = () => (isHeld ? new Promise<void>((go) => waiting.push(go)) : undefined);
@@ -24,7 +24,7 @@ function stepped() {
     adjust: (counters, now) => around(() => memory.adjust(counters, now)),
     reset: (counters, now) => around(() => memory.reset(counters, now)),
   };
-  const store = leases(behind, { timeoutMs: TIMEOUT_MS, background: (task) => void task });
+  const store = withLeases(behind, { timeoutMs: TIMEOUT_MS, background: (task) => void task });
   const countIn = async (where: Store, quota: Counter) =>
     (await where.decide([[{ ...quota, cost: 0 }]])).groups[0]?.tallies[0]?.count as number;
   return { memory, store, waiting, hold: (held: boolean) => (isHeld = held), countIn };

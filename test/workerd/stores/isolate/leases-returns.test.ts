@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { IDLE_MS } from "../../../../src/stores/isolate/lease-book.ts";
-import { memoryStore } from "../../../../src/stores/memory-store.ts";
+import { createMemoryStore } from "../../../../src/stores/memory-store.ts";
 import { HOUR, NOW } from "../../../suite/driver.ts";
 import { at, counter, holdNext, MINUTE, settle, setUp, standStill } from "./leases-setup.ts";
 
@@ -43,7 +43,7 @@ describe("what has not been used for five seconds", () => {
   });
 
   it("can be used by another isolate", async () => {
-    const memory = memoryStore();
+    const memory = createMemoryStore();
     const [one, other] = [setUp({}, memory), setUp({}, memory)];
     const quota = counter({ limit: 100 });
     const sent = await one.stockUp(quota, 5);

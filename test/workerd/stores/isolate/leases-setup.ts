@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, vi } from "vitest";
 import type { Counter } from "../../../../src/engine/fixed-window.ts";
-import { leases } from "../../../../src/stores/isolate/with-leases.ts";
-import { memoryStore } from "../../../../src/stores/memory-store.ts";
+import { withLeases } from "../../../../src/stores/isolate/with-leases.ts";
+import { createMemoryStore } from "../../../../src/stores/memory-store.ts";
 import type { GroupAnswer, Store } from "../../../../src/stores/store.ts";
 import { counter as anyCounter } from "../../../suite/counters.ts";
 import { NOW } from "../../../suite/driver.ts";
@@ -38,7 +38,7 @@ interface Options {
 /** An isolate: leases over a store that others may use as well. */
 export function setUp(
   { maxLeases, skewMs = 0, roundTripMs = 0 }: Options = {},
-  memory = memoryStore(),
+  memory = createMemoryStore(),
 ) {
   const clock = () => Date.now() + skewMs;
   const behind: Store = {
@@ -54,7 +54,7 @@ export function setUp(
   const { decide: answer } = behind;
   const asked = vi.spyOn(behind, "decide");
   const tasks: Promise<unknown>[] = [];
-  const store = leases(behind, {
+  const store = withLeases(behind, {
     timeoutMs: TIMEOUT_MS,
     background: (task) => tasks.push(task),
     ...(maxLeases !== undefined && { maxLeases }),

@@ -1,6 +1,6 @@
 import { describe, expect, it, vi } from "vitest";
-import { leases } from "../../../../src/stores/isolate/with-leases.ts";
-import { memoryStore } from "../../../../src/stores/memory-store.ts";
+import { withLeases } from "../../../../src/stores/isolate/with-leases.ts";
+import { createMemoryStore } from "../../../../src/stores/memory-store.ts";
 import type { Store } from "../../../../src/stores/store.ts";
 import { HOUR, NOW } from "../../../suite/driver.ts";
 import {
@@ -160,11 +160,11 @@ describe("a clock that goes back", () => {
   it.each([1, 1000, 4000, 9000, 20_000, 40_000])(
     "by %i ms admits no request too many",
     async (backMs) => {
-      const memory = memoryStore();
+      const memory = createMemoryStore();
       /** The store's clock goes on. Ours is behind it by so much, from the step on. */
       let behindMs = 0;
       const storeNow = () => Date.now() + behindMs;
-      const isolate = leases(
+      const isolate = withLeases(
         { ...memory, decide: (groups, _, unused) => memory.decide(groups, storeNow(), unused) },
         { timeoutMs: TIMEOUT_MS, background: (task) => void task },
       );
@@ -211,9 +211,9 @@ describe("a clock that goes back", () => {
 
 describe("a store's clock that is put back", () => {
   it("costs no more than the window that was known", async () => {
-    const memory = memoryStore();
+    const memory = createMemoryStore();
     const back = { ms: 0 };
-    const store = leases(
+    const store = withLeases(
       {
         ...memory,
         decide: (groups, _, unused) => memory.decide(groups, Date.now() - back.ms, unused),

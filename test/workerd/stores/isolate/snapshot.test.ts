@@ -1,7 +1,12 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { windowAt } from "../../../../src/engine/fixed-window.ts";
-import { type Call, holds, knownOf, tallyOf } from "../../../../src/stores/isolate/snapshot.ts";
+import {
+  isValidAt,
+  type StoreCall,
+  snapshotOf,
+  tallyOf,
+} from "../../../../src/stores/isolate/snapshot.ts";
 import { counter } from "../../../suite/counters.ts";
 
 /** 2023-11-14T22:15:00Z, the beginning of a minute: window 28333335. */
@@ -9,7 +14,7 @@ const NOW = 1_700_000_100_000;
 const MINUTE = 60_000;
 
 describe("what is known by a clock that was given", () => {
-  const given = (decidedAt: number): Call => ({
+  const given = (decidedAt: number): StoreCall => ({
     sentAt: decidedAt + 7,
     answeredAt: decidedAt + 90,
     decidedAt,
@@ -18,9 +23,9 @@ describe("what is known by a clock that was given", () => {
 
   it("holds for the whole of its window, to the millisecond", () => {
     const tally = { count: 3, resetMs: 20_000, banMs: 0 };
-    const known = knownOf(counter(), tally, given(NOW + 40_000));
+    const known = snapshotOf(counter(), tally, given(NOW + 40_000));
     expect(known).toMatchObject({ count: 3, window: 28_333_335, endsAt: NOW + MINUTE, ahead: 0 });
-    expect([-1, 0, MINUTE - 1, MINUTE].map((past) => holds(known, NOW + past))).toEqual([
+    expect([-1, 0, MINUTE - 1, MINUTE].map((past) => isValidAt(known, NOW + past))).toEqual([
       false,
       true,
       true,
@@ -31,9 +36,9 @@ describe("what is known by a clock that was given", () => {
   it("holds where the offset says that windows begin", () => {
     const quota = counter({ offsetMs: 17_000 });
     const tally = { count: 3, resetMs: 1, banMs: 0 };
-    const known = knownOf(quota, tally, given(NOW + 16_999));
+    const known = snapshotOf(quota, tally, given(NOW + 16_999));
     expect(known.window).toBe(28_333_334);
-    expect([-43_001, -43_000, 16_999, 17_000].map((past) => holds(known, NOW + past))).toEqual([
+    expect([-43_001, -43_000, 16_999, 17_000].map((past) => isValidAt(known, NOW + past))).toEqual([
       false,
       true,
       true,
@@ -43,7 +48,7 @@ describe("what is known by a clock that was given", () => {
 
   it("counts down to the window's end, and a ban to its own", () => {
     const tally = { count: 5, resetMs: 20_000, banMs: 90_000 };
-    const known = knownOf(counter(), tally, given(NOW + 40_000));
+    const known = snapshotOf(counter(), tally, given(NOW + 40_000));
     expect(tallyOf(known, NOW + 40_000)).toEqual(tally);
     expect(tallyOf(known, NOW + 50_001)).toEqual({ count: 5, resetMs: 9999, banMs: 79_999 });
     // Never a window that ends now, nor less of a ban than none.
@@ -52,7 +57,7 @@ describe("what is known by a clock that was given", () => {
   });
 
   it("is no ban where there is none", () => {
-    const known = knownOf(counter(), { count: 5, resetMs: 1, banMs: 0 }, given(NOW + 59_999));
+    const known = snapshotOf(counter(), { count: 5, resetMs: 1, banMs: 0 }, given(NOW + 59_999));
     expect(known.bannedUntil).toBe(0);
   });
 });
@@ -60,8 +65,8 @@ describe("what is known by a clock that was given", () => {
 describe("what is known by the store's clock", () => {
   it("holds from when it was asked, for as long as the window lasted then", () => {
     const call = { sentAt: 1000, decidedAt: NOW + 40_000, answeredAt: 1080, isGiven: false };
-    const known = knownOf(counter(), { count: 3, resetMs: 20_000, banMs: 0 }, call);
-    expect([999, 1000, 20_999, 21_000].map((now) => holds(known, now))).toEqual([
+    const known = snapshotOf(counter(), { count: 3, resetMs: 20_000, banMs: 0 }, call);
+    expect([999, 1000, 20_999, 21_000].map((now) => isValidAt(known, now))).toEqual([
       false,
       true,
       true,
@@ -93,18 +98,18 @@ describe("what is known by the store's clock", () => {
         const answeredAt = toLocal(decidedAt + backMs);
         const tally = { count: 5, resetMs: trueEnd - decidedAt, banMs };
         const call = { sentAt, answeredAt, decidedAt, isGiven: false };
-        const known = knownOf(quota, tally, call);
+        const known = snapshotOf(quota, tally, call);
 
         expect(known.endsAt).toBe(trueEnd);
         expect(known.window).toBe(windowAt(decidedAt, quota).index);
-        expect(known.until).toBeLessThanOrEqual(toLocal(trueEnd));
-        expect(known.until).toBeGreaterThanOrEqual(toLocal(trueEnd) - thereMs);
-        expect(holds(known, sentAt)).toBe(true);
-        expect(holds(known, sentAt - 1)).toBe(false);
+        expect(known.validUntil).toBeLessThanOrEqual(toLocal(trueEnd));
+        expect(known.validUntil).toBeGreaterThanOrEqual(toLocal(trueEnd) - thereMs);
+        expect(isValidAt(known, sentAt)).toBe(true);
+        expect(isValidAt(known, sentAt - 1)).toBe(false);
 
         const local = answeredAt + laterMs;
         const truth = local - skewMs;
-        const told = tallyOf(known, local + known.ahead);
+        const told = tallyOf(known, local + known.clockOffsetMs);
         expect(told.resetMs).toBeGreaterThanOrEqual(trueEnd - truth);
         expect(told.resetMs).toBeLessThanOrEqual(Math.max(1, trueEnd - truth + backMs));
         const banLeft = Math.max(0, decidedAt + banMs - truth);
@@ -124,7 +129,7 @@ describe("what is known by the store's clock", () => {
           const local = decidedAt + skewMs;
           const call = { decidedAt, sentAt: local - thereMs, answeredAt: local + backMs };
           const tally = { count: 1, resetMs: MINUTE - pastMs, banMs: 0 };
-          return knownOf(counter(), tally, { ...call, isGiven: false }).endsAt;
+          return snapshotOf(counter(), tally, { ...call, isGiven: false }).endsAt;
         });
         expect(new Set(ends)).toEqual(new Set([NOW + MINUTE]));
       }),

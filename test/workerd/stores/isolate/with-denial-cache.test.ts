@@ -1,13 +1,13 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { Counter } from "../../../../src/engine/fixed-window.ts";
-import { denialCache, MAX_AGE_MS } from "../../../../src/stores/isolate/with-denial-cache.ts";
-import { memoryStore } from "../../../../src/stores/memory-store.ts";
+import { MAX_AGE_MS, withDenialCache } from "../../../../src/stores/isolate/with-denial-cache.ts";
+import { createMemoryStore } from "../../../../src/stores/memory-store.ts";
 import type { GroupAnswer, Store } from "../../../../src/stores/store.ts";
 import { StoreError } from "../../../../src/stores/store-error.ts";
 import { counter } from "../../../suite/counters.ts";
 import { HOUR, NOW } from "../../../suite/driver.ts";
 
-/** A denial needs this heat to be told without knowing all of the group. */
+/** A denial needs this recentUses to be told without knowing all of the group. */
 const PARTIAL_HEAT = 500;
 
 /** The store's clock, ahead of this isolate's by so much. */
@@ -28,7 +28,7 @@ function at(pastMs: number): void {
 
 /** A cache over a memory store that has a clock of its own, and what is asked of that. */
 function setUp(maxCounters?: number) {
-  const memory = memoryStore();
+  const memory = createMemoryStore();
   const behind: Store = {
     decide: (groups, now, unused) => memory.decide(groups, now ?? Date.now() + skewMs, unused),
     adjust: (counters, now) => memory.adjust(counters, now ?? Date.now() + skewMs),
@@ -36,7 +36,7 @@ function setUp(maxCounters?: number) {
   };
   const { decide: direct, adjust: adjustElsewhere, reset: resetElsewhere } = behind;
   const asked = vi.spyOn(behind, "decide");
-  const store = denialCache(behind, maxCounters);
+  const store = withDenialCache(behind, maxCounters);
   const ask = async (...group: Counter[]) => {
     const { groups } = await store.decide([group]);
     return groups[0] as GroupAnswer;
@@ -356,7 +356,7 @@ describe("a denial by shards", () => {
       const [truth] = (await behind.decide([[pair]])).groups;
       const answer = await ask(pair);
       expect(answer.admitted).toBe(false);
-      expect(answer.isRemembered).toBe(true);
+      expect(answer.skipCache).toBe(true);
       // What is remembered of a shard is the least that it has used.
       expect(answer.tallies[0]?.count).toBeLessThanOrEqual(truth?.tallies[0]?.count as number);
     }
@@ -646,7 +646,9 @@ describe("while the store is away", () => {
     asked.mockRejectedValue(away);
     const other = counter({ shadow: true });
     const { groups } = await store.decide([[counter(), full], [other], [trial]]);
-    expect(groups.map(({ later, isRemembered }) => [isRemembered, later !== undefined])).toEqual([
+    expect(
+      groups.map(({ later, skipCache: isRemembered }) => [isRemembered, later !== undefined]),
+    ).toEqual([
       [true, false],
       [undefined, true],
       [true, false],

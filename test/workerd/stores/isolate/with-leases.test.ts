@@ -1,7 +1,7 @@
 import { describe, expect, it, vi } from "vitest";
-import { denialCache } from "../../../../src/stores/isolate/with-denial-cache.ts";
-import { leases } from "../../../../src/stores/isolate/with-leases.ts";
-import { memoryStore } from "../../../../src/stores/memory-store.ts";
+import { withDenialCache } from "../../../../src/stores/isolate/with-denial-cache.ts";
+import { withLeases } from "../../../../src/stores/isolate/with-leases.ts";
+import { createMemoryStore } from "../../../../src/stores/memory-store.ts";
 import { HOUR, NOW } from "../../../suite/driver.ts";
 import {
   at,
@@ -242,7 +242,7 @@ describe("several isolates over one store", () => {
   it.each([1, 2, 3, 5])(
     "use all of a limit while they are busy, and no more: %i",
     async (count) => {
-      const memory = memoryStore();
+      const memory = createMemoryStore();
       const isolates = Array.from({ length: count }, () => setUp({ roundTripMs: 2 }, memory));
       const quota = counter({ limit: 500, windowMs: HOUR });
       let admitted = 0;
@@ -257,7 +257,7 @@ describe("several isolates over one store", () => {
   );
 
   it("are told of what others hold as used, and of what they hold as not", async () => {
-    const memory = memoryStore();
+    const memory = createMemoryStore();
     const [one, other] = [setUp({}, memory), setUp({}, memory)];
     const quota = counter();
     const sent = await one.stockUp(quota, 5);
@@ -269,9 +269,12 @@ describe("several isolates over one store", () => {
 
 describe("over a cache of denials", () => {
   it("are used before a denial is told from memory", async () => {
-    const memory = memoryStore();
+    const memory = createMemoryStore();
     const asked = vi.spyOn(memory, "decide");
-    const store = leases(denialCache(memory), { timeoutMs: TIMEOUT_MS, background: () => {} });
+    const store = withLeases(withDenialCache(memory), {
+      timeoutMs: TIMEOUT_MS,
+      background: () => {},
+    });
     const quota = counter();
     const ask = async (cost = 1) =>
       (await store.decide([[{ ...quota, cost }]])).groups[0]?.admitted;

@@ -1,10 +1,10 @@
 import { inject } from "vitest";
-import { upstashStore } from "../../../../src/stores/upstash/upstash-store.ts";
+import { createUpstashStore } from "../../../../src/stores/upstash/upstash-store.ts";
 import { modelSuite } from "../../../suite/model-suite.ts";
 import { vectorSuite } from "../../../suite/vector-suite.ts";
 
 const { restUrl: url, restToken: token } = inject("redis");
-const createStore = () => upstashStore({ url, token, clock: "edge", timeoutMs: 10_000 });
+const createStore = () => createUpstashStore({ url, token, clock: "edge", timeoutMs: 10_000 });
 
 vectorSuite("Upstash Redis, the edge's clock", createStore, { expiresByItself: true });
 // By whole ticks: a key lives for what is left of its window in real time, and is not to expire

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, inject, it, vi } from "vitest";
 import type { Counter } from "../../../../src/engine/fixed-window.ts";
-import { upstashStore } from "../../../../src/stores/upstash/upstash-store.ts";
+import { createUpstashStore } from "../../../../src/stores/upstash/upstash-store.ts";
 import { counter } from "../../../suite/counters.ts";
 import { storeSuite } from "../../../suite/store-suite.ts";
 
@@ -8,7 +8,7 @@ const { restUrl: url, restToken: token } = inject("redis");
 
 storeSuite(
   "Upstash Redis, the edge's clock",
-  () => upstashStore({ url, token, clock: "edge", timeoutMs: 10_000 }),
+  () => createUpstashStore({ url, token, clock: "edge", timeoutMs: 10_000 }),
   { expiresByItself: true },
 );
 
@@ -24,7 +24,7 @@ describe("the Upstash store", () => {
     const fetch = vi.spyOn(globalThis, "fetch").mockImplementation(async () => {
       return (answers[fetch.mock.calls.length - 1] ?? (() => Response.error()))();
     });
-    return { store: upstashStore({ url, token, clock: "redis", timeoutMs: 50 }), fetch };
+    return { store: createUpstashStore({ url, token, clock: "redis", timeoutMs: 50 }), fetch };
   }
 
   const json =
@@ -85,7 +85,7 @@ describe("the Upstash store", () => {
         signal.addEventListener("abort", () => reject(signal.reason));
       });
     });
-    const store = upstashStore({ url, token, clock: "redis", timeoutMs: 5 });
+    const store = createUpstashStore({ url, token, clock: "redis", timeoutMs: 5 });
     await expect(store.decide([[login]])).rejects.toMatchObject({ failure: "timeout" });
     expect(fetch).toHaveBeenCalledTimes(1);
   });
@@ -133,7 +133,7 @@ describe("the Upstash store", () => {
       ["redis", ""],
     ] as const) {
       const { fetch } = storeAnsweredBy(noScript, noScript);
-      const store = upstashStore({ url, token, clock, timeoutMs: 50 });
+      const store = createUpstashStore({ url, token, clock, timeoutMs: 50 });
       await store.decide([[login]]).catch(() => undefined);
       const [, script] = JSON.parse(String(fetch.mock.calls[1]?.[1]?.body));
       expect(script.split("\n")[0]).toBe(first);
