@@ -14,10 +14,10 @@ export interface UpstashClientOptions {
 }
 
 /**
- * Upstash's own client, which sends each call once, alone, and gives its reply as it is.
+ * Creates Upstash's client so that it sends each call once and alone, and returns the reply unchanged.
  *
- * What wrangler bundles here is small-redis.ts: its `Redis` has no other methods than these two,
- * and no other behaviour than what these options ask for.
+ * The bundle contains the whole class, with all of its commands: 10 KiB of gzip that Weir does not use. A
+ * part of the class would be a client of our own, which neither its authors nor installed packages test.
  */
 export function createUpstashClient({
   url,

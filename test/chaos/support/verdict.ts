@@ -21,7 +21,7 @@ export function rowOf({ does }: Pick<Fault<never>, "does">, observed: Observed):
   const { atFirst, then, log, addedMs, recoveredMs } = observed;
   return {
     does,
-    cause: /"weir":"undecided","cause":"(\w+)"/.exec(log.join("\n"))?.[1] ?? "–",
+    cause: /"weir":"undecided","cause":"([\w-]+)"/.exec(log.join("\n"))?.[1] ?? "–",
     open: wordOf([atFirst.open, ...then.open]),
     closed: wordOf([atFirst.closed, atFirst.closedOverLocal, ...then.closed]),
     local: wordOf([atFirst.local, atFirst.localOverOpen, ...then.local]),
