@@ -11,7 +11,7 @@ import { failedGroup, isShadow } from "./shadow-groups.ts";
 import type { GroupAnswer, Store } from "./store.ts";
 import { StoreError } from "./store-error.ts";
 
-/** Counters kept at most: about 20 MB. */
+/** Counters kept at most: about 30 MB. */
 const MAX_COUNTERS = 100_000;
 
 /** Expired counters that one call removes at most, beyond those that it needs the places of. */

@@ -5,8 +5,10 @@ import { expect, it } from "vitest";
 import type { Counter } from "../../../../src/engine/fixed-window.ts";
 import { withDenialCache } from "../../../../src/stores/isolate/with-denial-cache.ts";
 import { withLeases } from "../../../../src/stores/isolate/with-leases.ts";
+import { createMemoryStore } from "../../../../src/stores/memory-store.ts";
 import type { Store } from "../../../../src/stores/store.ts";
 
+const NOW = Date.now();
 const FLOOD = 1_000_000;
 /** Requests decided in one call, for a million calls would take their time; but for the last ones. */
 const AT_ONCE = 50;
@@ -86,3 +88,14 @@ it.each([
   },
   60_000,
 );
+
+it("100,000 counters that an isolate counts alone take about 30 MB", async () => {
+  const counters = 100_000;
+  const before = heapUsed();
+  const store = createMemoryStore();
+  for (let key = 0; key < counters; key++) await store.decide([[stranger(key)]], NOW);
+  const held = heapUsed() - before;
+  await expect(store.decide([[stranger(counters)]], NOW)).rejects.toThrow(`${counters}`);
+  expect(held).toBeGreaterThan(20_000_000);
+  expect(held).toBeLessThan(40_000_000);
+}, 60_000);

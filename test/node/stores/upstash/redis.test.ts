@@ -62,15 +62,20 @@ describe.runIf(server.kind === "redis-server")("Redis commands per decision", ()
   // What each feature adds, by the edge's clock and in a window that is open: docs/cost.md.
   const rolling = { ceiling: 8, rollsOver: true };
   const full = { limit: 1 };
+  const banned = { banMs: 60_000 };
+  const shards = () => ({ or: counter({ windowMs: HOUR }) });
   it.each<[string, Partial<Counter>[], Record<string, number>]>([
     ["three counters", [{}, {}, {}], { bitfield: 3 }],
     ["a counter that rolls over", [rolling], { get: 1, set: 1 }],
     ["one that is only checked", [{ checkOnly: true }], { bitfield_ro: 1 }],
     ["one that costs nothing", [{ cost: 0 }], { bitfield_ro: 1 }],
-    ["one with a ban", [{ banMs: 60_000 }], { pttl: 1, bitfield: 1 }],
-    ["two shards to choose from", [{ or: counter() }], { bitfield_ro: 2, bitfield: 1 }],
+    ["one with a ban", [banned], { pttl: 1, bitfield: 1 }],
+    ["two shards to choose from", [shards()], { bitfield_ro: 2, bitfield: 1 }],
     ["a denial by the second of two", [{}, full], { bitfield: 3 }],
     ["a denial by one that rolls over", [{ limit: 1, rollsOver: true }], { get: 1 }],
+    ["two that roll over", [rolling, rolling], { get: 2, set: 2 }],
+    ["two with a ban", [banned, banned], { pttl: 2, bitfield: 2 }],
+    ["two with shards", [shards(), shards()], { bitfield_ro: 4, bitfield: 2 }],
   ])("for %s", async (_, fields, expected) => {
     const store = storeWith("edge");
     const counters = fields.map((each) => counter({ windowMs: 3_600_000, ...each }));
@@ -80,7 +85,15 @@ describe.runIf(server.kind === "redis-server")("Redis commands per decision", ()
     expect(await commandsOf(() => store.decide([counters]))).toEqual({ evalsha: 1, ...expected });
   });
 
-  it("for who goes over the limit and is banned, and for who is banned already", async () => {
+  it("for a denial by the second of two counters that takes back a window's first charge", async () => {
+    const store = storeWith("edge");
+    const [first, second] = [counter({ windowMs: HOUR }), counter({ limit: 1, windowMs: HOUR })];
+    await store.decide([[second]]);
+    const expected = { evalsha: 1, bitfield: 2, pexpire: 1, del: 1 };
+    expect(await commandsOf(() => store.decide([[first, second]]))).toEqual(expected);
+  });
+
+  it("for a client that exceeds the limit and is banned, and for one that is banned already", async () => {
     const store = storeWith("edge");
     const banned = counter({ limit: 1, banMs: 60_000, windowMs: 3_600_000 });
     await store.decide([[banned]]);

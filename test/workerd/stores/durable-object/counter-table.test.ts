@@ -1,22 +1,42 @@
 import { runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
-import { type Counter, decideGroup } from "../../../../src/engine/fixed-window.ts";
+import { adjustGroup, type Counter, decideGroup } from "../../../../src/engine/fixed-window.ts";
 import { CounterTable } from "../../../../src/stores/durable-object/counter-table.ts";
 import { counter } from "../../../suite/counters.ts";
 
 const HOUR = 3_600_000;
 const NOW = Math.ceil(Date.now() / HOUR) * HOUR;
 
-/** Decides in an object's storage, and gives the rows that SQLite says it wrote for each decision. */
-function rowsWrittenBy(...decisions: Counter[][]): Promise<number[]> {
-  return rowsWritten(true, decisions);
+interface Decision {
+  readonly counters: readonly Counter[];
+  /** Milliseconds after the first decision. Default: 0. */
+  readonly at?: number;
+  /** Whether the counters are charged or refunded without a decision. Default: false. */
+  readonly isAdjustment?: boolean;
 }
 
-function rowsWritten(hasTable: boolean, decisions: Counter[][]): Promise<number[]> {
+/** What one decision costs: rows that SQLite says it wrote, and alarms that it set. */
+interface Writes {
+  readonly rows: number;
+  readonly alarms: number;
+}
+
+/** Decides in the storage of an object that has a table and an alarm. @returns rows by decision */
+async function rowsWrittenBy(...decisions: Counter[][]): Promise<number[]> {
+  const writes = await writesOf(
+    true,
+    decisions.map((counters) => ({ counters })),
+  );
+  return writes.map(({ rows }) => rows);
+}
+
+/** @param hasTable whether the object has a table already, with a row that lasts an hour */
+function writesOf(hasTable: boolean, decisions: readonly Decision[]): Promise<Writes[]> {
   const stub = env.COUNTERS.getByName(crypto.randomUUID());
   return runInDurableObject(stub, async (_, { storage }) => {
     let cursors: SqlStorageCursor<Record<string, SqlStorageValue>>[] = [];
+    let alarms = 0;
     const sql = {
       exec: (query: string, ...bindings: SqlStorageValue[]) => {
         const cursor = storage.sql.exec(query, ...bindings);
@@ -24,15 +44,20 @@ function rowsWritten(hasTable: boolean, decisions: Counter[][]): Promise<number[
         return cursor;
       },
     };
-    const setAlarm = (time: number) => storage.setAlarm(time);
-    const rows = new CounterTable({ sql, setAlarm } as unknown as DurableObjectStorage, undefined);
+    const setAlarm = (time: number) => {
+      alarms += 1;
+      return storage.setAlarm(time);
+    };
+    const table = new CounterTable({ sql, setAlarm } as unknown as DurableObjectStorage, undefined);
     const any = { window: 0, count: 1, expiresAt: NOW + HOUR };
-    if (hasTable) rows.write(new Map([["any", any]]), NOW);
-    return decisions.map((counters) => {
-      cursors = [];
-      const { writes } = decideGroup(counters, NOW, (key) => rows.read(key, NOW));
-      rows.write(writes, NOW);
-      return cursors.reduce((sum, { rowsWritten }) => sum + rowsWritten, 0);
+    if (hasTable) table.write(new Map([["any", any]]), NOW);
+    return decisions.map(({ counters, at = 0, isAdjustment }) => {
+      [cursors, alarms] = [[], 0];
+      const now = NOW + at;
+      const write = isAdjustment ? adjustGroup : decideGroup;
+      const { writes } = write(counters, now, (key) => table.read(key, now));
+      table.write(writes, now);
+      return { rows: cursors.reduce((sum, { rowsWritten }) => sum + rowsWritten, 0), alarms };
     });
   });
 }
@@ -100,11 +125,32 @@ describe("rows written by a Durable Object", () => {
     expect(await rowsWrittenBy([quota], [quota], [quota], [quota])).toEqual([1, 1, 1, 0]);
   });
 
-  it("are two more for the table, with an object's first one", async () => {
+  it("are two more for the table, and one alarm, for an object's first request", async () => {
     const quota = counter({ limit: 3, windowMs: HOUR });
-    expect(await rowsWritten(false, [[{ ...quota, cost: 9 }], [quota], [quota]])).toEqual([
-      0, 3, 1,
+    const tooMuch = { ...quota, cost: 9 };
+    const decisions = [[tooMuch], [quota], [quota]].map((counters) => ({ counters }));
+    expect(await writesOf(false, decisions)).toEqual([
+      { rows: 0, alarms: 0 },
+      { rows: 3, alarms: 1 },
+      { rows: 1, alarms: 0 },
     ]);
+  });
+
+  it("are one more for each row that a new window removes", async () => {
+    const counters = [counter({ limit: 9 }), counter({ limit: 9 })];
+    const minutes = [0, 2, 2, 4].map((minute) => ({ counters, at: minute * 60_000 }));
+    const [, next, same, last] = await writesOf(true, minutes);
+    expect(next).toEqual({ rows: 2 + 2, alarms: 0 });
+    expect(same).toEqual({ rows: 2, alarms: 0 });
+    expect(last).toEqual({ rows: 2 + 2, alarms: 0 });
+  });
+
+  it("are one for a charge that is returned", async () => {
+    const quota = counter({ limit: 3, windowMs: HOUR });
+    const returned = { counters: [{ ...quota, cost: -1 }], isAdjustment: true };
+    const charged = { counters: [quota] };
+    const writes = await writesOf(true, [charged, returned, charged, charged, returned]);
+    expect(writes.map(({ rows }) => rows)).toEqual([1, 1, 1, 1, 1]);
   });
 
   it("are one for each counter", async () => {

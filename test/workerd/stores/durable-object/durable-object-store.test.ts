@@ -10,6 +10,7 @@ import { afterEach, describe, expect, it, vi } from "vitest";
 import type { Counter } from "../../../../src/engine/fixed-window.ts";
 import type { CounterObject } from "../../../../src/stores/durable-object/counter-object.ts";
 import { createDurableObjectStore } from "../../../../src/stores/durable-object/durable-object-store.ts";
+import type { Store } from "../../../../src/stores/store.ts";
 import { counter } from "../../../suite/counters.ts";
 import { DAY, HOUR, MINUTE } from "../../../suite/driver.ts";
 import { storeSuite } from "../../../suite/store-suite.ts";
@@ -205,25 +206,49 @@ describe("the storage of an object", () => {
 });
 
 describe("calls of objects", () => {
-  /** The methods that a decision calls, of whichever objects. */
-  async function callsOf(...counters: Counter[]): Promise<string[]> {
+  /** The methods that `run` calls on objects. */
+  async function callsDuring(run: (store: Store) => Promise<unknown>): Promise<string[]> {
     const calls: string[] = [];
+    const background: Promise<unknown>[] = [];
     const namespace = {
       getByName(name: string) {
         const stub = env.COUNTERS.getByName(name);
         const spied =
-          (method: "decide" | "hold" | "settle") =>
+          (method: "decide" | "hold" | "settle" | "adjust" | "giveBack") =>
           (...args: never[]) => {
             calls.push(method);
             return (stub[method] as (...args: never[]) => Promise<unknown>)(...args);
           };
-        return { decide: spied("decide"), hold: spied("hold"), settle: spied("settle") };
+        return {
+          decide: spied("decide"),
+          hold: spied("hold"),
+          settle: spied("settle"),
+          adjust: spied("adjust"),
+          giveBack: spied("giveBack"),
+        };
       },
     } as unknown as DurableObjectNamespace<CounterObject>;
-    await createDurableObjectStore({ namespace, prefix: "test", timeoutMs: 10_000 }).decide([
-      counters,
-    ]);
+    await run(
+      createDurableObjectStore({
+        namespace,
+        prefix: "test",
+        timeoutMs: 10_000,
+        background: (task) => background.push(task),
+      }),
+    );
+    await Promise.all(background);
     return calls;
+  }
+
+  const callsOf = (...counters: Counter[]) => callsDuring((store) => store.decide([counters]));
+
+  /** Two counters, in the order in which a decision calls their objects. */
+  function twoObjects(first: Partial<Counter> = {}, second: Partial<Counter> = {}) {
+    const id = crypto.randomUUID();
+    return [
+      counter({ identity: `${id} 1`, ...first }),
+      counter({ identity: `${id} 2`, ...second }),
+    ] as const;
   }
 
   it("are one for rules with one key, admitted or denied", async () => {
@@ -233,13 +258,34 @@ describe("calls of objects", () => {
   });
 
   it("are two and a settlement for rules with two keys", async () => {
-    expect(await callsOf(counter(), counter())).toEqual(["hold", "decide", "settle"]);
+    expect(await callsOf(...twoObjects())).toEqual(["hold", "decide", "settle"]);
+  });
+
+  it("are two for rules with two keys of which the first denies", async () => {
+    expect(await callsOf(...twoObjects({ limit: 0 }))).toEqual(["hold", "decide"]);
+  });
+
+  it("are three for rules with two keys of which the second denies", async () => {
+    expect(await callsOf(...twoObjects({}, { limit: 0 }))).toEqual(["hold", "decide", "settle"]);
   });
 
   it("are one for one of two shards, and two when neither has room", async () => {
     expect(await callsOf({ ...counter(), or: counter() })).toEqual(["decide"]);
     const full = { ...counter({ limit: 0 }), or: counter({ limit: 0 }) };
     expect(await callsOf(full)).toEqual(["decide", "decide"]);
+  });
+
+  it("are three to charge a response to one of two shards", async () => {
+    const shards = { ...counter(), or: counter() };
+    const calls = await callsDuring((store) => store.adjust([shards]));
+    expect(calls).toEqual(["decide", "decide", "adjust"]);
+  });
+
+  it("are one more to return quota to an object that the decision does not call", async () => {
+    const [own, other] = [counter(), counter()];
+    const unused = [own, other].map((each) => ({ counter: each, quota: 1, window: 0 }));
+    const calls = await callsDuring((store) => store.decide([[own]], undefined, unused));
+    expect(calls.toSorted()).toEqual(["decide", "giveBack"]);
   });
 });
 
