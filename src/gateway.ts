@@ -13,10 +13,10 @@ import { chargesLater } from "./limiter/counters.ts";
 import type { Allowed, Decision, Quota } from "./limiter/decision.ts";
 import { createLimiter, undecided } from "./limiter/limiter.ts";
 import { COUNTED_LOCALLY, logBreaker, logShadow, logUndecided } from "./log.ts";
+import { type AppliedRule, createIdentifier } from "./request/applied-rule.ts";
 import { canonicalRequest, namesPlace } from "./request/canonical-request.ts";
 import type { CustomKeys } from "./request/custom-key.ts";
 import { createMatcher } from "./request/matcher.ts";
-import { type AppliedRule, createIdentifier } from "./request/subject.ts";
 import { createStore } from "./stores/create-store.ts";
 
 /**

@@ -8,8 +8,8 @@ import type { Decision, Quota, Undecided } from "./limiter/decision.ts";
 import { createLimiter, type Limiter, undecided } from "./limiter/limiter.ts";
 import { COUNTED_LOCALLY, logBreaker, logMisconfigured, logShadow, logUndecided } from "./log.ts";
 import { RateLimitError } from "./rate-limit-error.ts";
+import type { AppliedRule } from "./request/applied-rule.ts";
 import { identityOfLimitKey, type LimitKey } from "./request/limit-key.ts";
-import type { AppliedRule } from "./request/subject.ts";
 import { CHARGED_OPTIONS, CLIENT_OPTIONS, checkOptions } from "./service-options.ts";
 import { createStore } from "./stores/create-store.ts";
 

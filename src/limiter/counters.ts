@@ -1,7 +1,7 @@
 import { formatDuration } from "../config/duration.ts";
 import type { Rule, Window } from "../config/rule.ts";
 import type { Counter } from "../engine/fixed-window.ts";
-import type { AppliedRule } from "../request/subject.ts";
+import type { AppliedRule } from "../request/applied-rule.ts";
 
 /** What is asked of a rule's counters, where it is not just a request. */
 export interface DecideOptions {

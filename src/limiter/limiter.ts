@@ -1,7 +1,7 @@
 import { waitUntil } from "cloudflare:workers";
 import type { Rule } from "../config/rule.ts";
 import type { Config } from "../config/schema.ts";
-import type { AppliedRule } from "../request/subject.ts";
+import type { AppliedRule } from "../request/applied-rule.ts";
 import { withDeadline } from "../stores/deadline.ts";
 import type { GroupAnswer, Store, Verdict } from "../stores/store.ts";
 import { StoreError } from "../stores/store-error.ts";

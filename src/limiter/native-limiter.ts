@@ -1,4 +1,4 @@
-import type { AppliedRule } from "../request/subject.ts";
+import type { AppliedRule } from "../request/applied-rule.ts";
 
 /** Cloudflare's native limiter: one for each of its locations, and only roughly right. */
 export type NativeLimiter = Pick<RateLimit, "limit">;

@@ -3,7 +3,7 @@ import { type Config, type ConfigInput, defineConfig } from "../../../src/config
 import type { Counter } from "../../../src/engine/fixed-window.ts";
 import { type DecideOptions, shardQuota } from "../../../src/limiter/counters.ts";
 import { createLimiter } from "../../../src/limiter/limiter.ts";
-import type { AppliedRule } from "../../../src/request/subject.ts";
+import type { AppliedRule } from "../../../src/request/applied-rule.ts";
 import { createMemoryStore } from "../../../src/stores/memory-store.ts";
 
 type Pair = [Counter, Counter];

@@ -1,9 +1,9 @@
 import { resolveBindings } from "../../../src/config/bindings.ts";
 import { type ConfigInput, defineConfig } from "../../../src/config/index.ts";
+import { type AppliedRule, createIdentifier } from "../../../src/request/applied-rule.ts";
 import { type CanonicalRequest, canonicalRequest } from "../../../src/request/canonical-request.ts";
 import type { CustomKeys } from "../../../src/request/custom-key.ts";
 import { createMatcher } from "../../../src/request/matcher.ts";
-import { type AppliedRule, createIdentifier } from "../../../src/request/subject.ts";
 
 /** Header fields of a request from one client, beside those that are given. */
 export type Sent = Readonly<Record<string, string>>;
