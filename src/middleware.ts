@@ -5,12 +5,13 @@ import type { Config } from "./config/schema.ts";
 import type { Gateway } from "./gateway.ts";
 import { prepareGateway, type WeirOptions } from "./weir.ts";
 
-export interface RateLimitOptions extends WeirOptions {
+/** @typeParam RuleName the names of the configuration's rules */
+export interface RateLimitOptions<RuleName extends string = string> extends WeirOptions {
   /**
    * The one rule that holds where the middleware stands, whatever its `match` says. Left out: every
    * rule of the configuration that a request matches.
    */
-  readonly rule?: string;
+  readonly rule?: RuleName;
 }
 
 /**
@@ -27,9 +28,9 @@ export interface RateLimitOptions extends WeirOptions {
  * @throws {RangeError} when there is no such rule, or it is counted by a parameter of the paths that
  * it matches
  */
-export function rateLimit(
-  config: Config,
-  { rule, keys = {} }: RateLimitOptions = {},
+export function rateLimit<RuleName extends string>(
+  config: Config<RuleName>,
+  { rule, keys = {} }: RateLimitOptions<NoInfer<RuleName>> = {},
 ): MiddlewareHandler {
   const rules = rule === undefined ? config.rules : [everywhere(config.rules, rule)];
   let gateway: Gateway | undefined;

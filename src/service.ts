@@ -2,7 +2,7 @@ import { WorkerEntrypoint } from "cloudflare:workers";
 import { type Env, resolveBindings } from "./config/bindings.ts";
 import { MAX_LIMIT } from "./config/quota.ts";
 import type { Rule, Window } from "./config/rule.ts";
-import type { Config } from "./config/schema.ts";
+import type { Config, RuleNameOf } from "./config/schema.ts";
 import { rollsOver } from "./limiter/counters.ts";
 import type { Decision, Quota, Undecided } from "./limiter/decision.ts";
 import { createLimiter, type Limiter, undecided } from "./limiter/limiter.ts";
@@ -77,7 +77,7 @@ export type LimitResult = LimitGranted | LimitDenied | LimitUndecided;
  * export the class from the Worker that holds the rules.
  *
  * @example
- * export class Limits extends WeirService {
+ * export class Limits extends WeirService<typeof config> {
  *   readonly config = config;
  * }
  *
@@ -87,12 +87,14 @@ export type LimitResult = LimitGranted | LimitDenied | LimitUndecided;
  * A rule's `match` and `exempt` are about requests, and there is none here. A rule that is charged
  * by its response (`count`, or `cost: "header:NAME"`) is charged at once.
  *
+ * `typeof config` gives the methods the names of the rules: another name does not compile.
+ *
  * Every method throws a `RangeError` for a rule or a cost that there cannot be, and a `TypeError` for
  * a key that does not fit the rule's.
  */
-export abstract class WeirService extends WorkerEntrypoint<Env> {
+export abstract class WeirService<C extends Config = Config> extends WorkerEntrypoint<Env> {
   /** The rules: what `defineConfig` made. */
-  abstract readonly config: Config;
+  abstract readonly config: C;
 
   /**
    * Takes quota, in all windows of the rule or in none.
@@ -100,7 +102,7 @@ export abstract class WeirService extends WorkerEntrypoint<Env> {
    * @throws {RateLimitError} with `throws`, when there is no room; an `Error`, when that could not be
    * decided and the rule is `closed`
    */
-  async limit(rule: string, options: LimitOptions = {}): Promise<LimitResult> {
+  async limit(rule: RuleNameOf<C>, options: LimitOptions = {}): Promise<LimitResult> {
     checkOptions(options, CHARGED_OPTIONS);
     const { subject, limiter } = await find(this.config, this.env, rule, options);
     const cost = readCost(options.cost, -MAX_LIMIT);
@@ -114,7 +116,7 @@ export abstract class WeirService extends WorkerEntrypoint<Env> {
    *
    * @throws the same as `limit`
    */
-  async check(rule: string, options: CheckOptions = {}): Promise<LimitResult> {
+  async check(rule: RuleNameOf<C>, options: CheckOptions = {}): Promise<LimitResult> {
     checkOptions(options, CHARGED_OPTIONS);
     const { subject, limiter } = await find(this.config, this.env, rule, options);
     readCost(options.cost, 0);
@@ -127,7 +129,7 @@ export abstract class WeirService extends WorkerEntrypoint<Env> {
    *
    * @throws {Error} when the store cannot say
    */
-  async getValue(rule: string, options: ClientOptions = {}): Promise<Quota[]> {
+  async getValue(rule: RuleNameOf<C>, options: ClientOptions = {}): Promise<Quota[]> {
     checkOptions(options, CLIENT_OPTIONS);
     const { subject, limiter } = await find(this.config, this.env, rule, options);
     const shown = { ...subject, rule: { ...subject.rule, mode: "enforce" } } as const;
@@ -145,7 +147,7 @@ export abstract class WeirService extends WorkerEntrypoint<Env> {
    *
    * @throws {Error} when the store cannot do it
    */
-  async reset(rule: string, options: Pick<ClientOptions, "key"> = {}): Promise<void> {
+  async reset(rule: RuleNameOf<C>, options: Pick<ClientOptions, "key"> = {}): Promise<void> {
     checkOptions(options, CLIENT_OPTIONS);
     const { subject, limiter } = await find(this.config, this.env, rule, options);
     await limiter.reset({ ...subject, windows: allWindowsOf(subject.rule) });

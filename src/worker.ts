@@ -7,6 +7,6 @@ export { CounterObject } from "./index.ts";
 export default weir(config);
 
 /** The same rules for other Workers of the account, by service binding with this entrypoint. */
-export class Limits extends WeirService {
+export class Limits extends WeirService<typeof config> {
   override readonly config = config;
 }

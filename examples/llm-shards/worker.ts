@@ -3,7 +3,7 @@ import config from "./weir.config.ts";
 
 export { CounterObject } from "weir";
 
-export class Limits extends WeirService {
+export class Limits extends WeirService<typeof config> {
   readonly config = config;
 }
 

@@ -29,10 +29,14 @@ const DEFINED = Symbol.for("weir.config");
  *
  * @throws {ConfigError} with every fault that it has: where, what was given, what is allowed
  */
-export function defineConfig(input: ConfigInput): Config {
+export function defineConfig<const RuleName extends string>(
+  input: ConfigInput<RuleName>,
+): Config<RuleName> {
   const result = v.safeParse(ConfigSchema, input);
   if (!result.success) throw new ConfigError(faultsOf(result.issues));
-  return Object.defineProperty(result.output, DEFINED, { value: true });
+  const config: Config = Object.defineProperty(result.output, DEFINED, { value: true });
+  // The schema returns the names unchanged, but types them as texts.
+  return config as Config<RuleName>;
 }
 
 /** Whether a value came out of `defineConfig`. */

@@ -4,7 +4,7 @@ import { JwtSchema } from "./jwt.ts";
 import { NativeLimiterSchema } from "./native-limiter.ts";
 import { OriginSchema } from "./origin.ts";
 import { pathTo, pathToItem } from "./quota.ts";
-import { RuleSchema } from "./rule.ts";
+import { type Rule, RuleSchema } from "./rule.ts";
 
 export const MAX_RULES = 10_000;
 
@@ -82,7 +82,26 @@ function claimIn(key: unknown): string | undefined {
 /** The one source of the configuration's types, defaults and messages. */
 export const ConfigSchema = v.pipe(ConfigFields, claimsVerifiable);
 
-/** What one writes in weir.config.ts. */
-export type ConfigInput = v.InferInput<typeof ConfigSchema>;
-/** What Weir works with: everything valid, every default filled in. */
-export type Config = v.InferOutput<typeof ConfigSchema>;
+type Input = v.InferInput<typeof ConfigSchema>;
+type Output = v.InferOutput<typeof ConfigSchema>;
+
+/**
+ * The argument of `defineConfig`.
+ *
+ * @typeParam RuleName the names of the rules, as literal types
+ */
+export type ConfigInput<RuleName extends string = string> = Readonly<Omit<Input, "rules">> & {
+  readonly rules: readonly (Input["rules"][number] & { readonly name: RuleName })[];
+};
+
+/**
+ * A checked configuration: every value is valid, and every default is filled in.
+ *
+ * @typeParam RuleName the names of the rules, as literal types
+ */
+export type Config<RuleName extends string = string> = Readonly<Omit<Output, "rules">> & {
+  readonly rules: readonly (Rule & { readonly name: RuleName })[];
+};
+
+/** The names of a configuration's rules. */
+export type RuleNameOf<C extends Config> = C["rules"][number]["name"];

@@ -4,7 +4,7 @@ import config from "./weir.config.ts";
 export { CounterObject } from "weir";
 
 /** Bound by other Workers as a service with `entrypoint = "Limits"`. */
-export class Limits extends WeirService {
+export class Limits extends WeirService<typeof config> {
   readonly config = config;
 }
 

@@ -38,7 +38,7 @@ const WORKER = `
   import { rateLimit, weir, WeirService } from "weir";
   import config from "./weir.config.ts";
   export { CounterObject } from "weir";
-  export class Limits extends WeirService {
+  export class Limits extends WeirService<typeof config> {
     readonly config = config;
   }
   export const app = new Hono().use(rateLimit(config, { rule: "login" }));

@@ -1,0 +1,66 @@
+// `npm run types` compiles this file; nothing runs it. Each @ts-expect-error line is an assertion:
+// the compiler reports an error there, or it reports that the comment is not needed.
+import { rateLimit, WeirService, weir } from "weir";
+import { type Config, type ConfigInput, defineConfig } from "weir/config";
+
+const config = defineConfig({
+  rules: [
+    { name: "login", key: "ip", limit: 5, window: "1m" },
+    { name: "search", limits: [{ limit: 33, window: "1m" }] },
+  ],
+});
+
+class Limits extends WeirService<typeof config> {
+  readonly config = config;
+}
+
+/** The bindings of another Worker. */
+interface CallerEnv {
+  readonly LIMITS: Service<Limits>;
+}
+
+/** The names of a configuration's rules are known to the compiler. */
+export function acceptsOnlyRuleNames({ LIMITS }: CallerEnv) {
+  rateLimit(config, { rule: "login" });
+  // @ts-expect-error there is no such rule
+  rateLimit(config, { rule: "typo" });
+
+  LIMITS.limit("search", { key: "203.0.113.7" });
+  // @ts-expect-error there is no such rule
+  LIMITS.limit("typo");
+  // @ts-expect-error there is no such rule
+  LIMITS.check("typo");
+  // @ts-expect-error there is no such rule
+  LIMITS.getValue("typo");
+  // @ts-expect-error there is no such rule
+  LIMITS.reset("typo");
+}
+
+/** Rules that are made while the program runs have names that the compiler cannot know. */
+export function acceptsAnyNameOfRulesMadeAtRunTime(names: readonly string[], { LIMITS }: OtherEnv) {
+  const rules: ConfigInput["rules"][number][] = names.map((name) => ({
+    name,
+    limit: 5,
+    window: "1m",
+  }));
+  const made = defineConfig({ rules });
+  rateLimit(made, { rule: names[0] ?? "login" });
+  LIMITS.limit("any");
+}
+
+/** A service that does not name the type of its configuration. */
+class AnyLimits extends WeirService {
+  readonly config = config;
+}
+
+interface OtherEnv {
+  readonly LIMITS: Service<AnyLimits>;
+}
+
+/** Every configuration is accepted where the names do not matter. */
+export function acceptsEveryConfig(): readonly Config[] {
+  weir(config);
+  weir(defineConfig({ rules: [] }));
+  rateLimit(defineConfig({ rules: [] }));
+  return [config, defineConfig({ rules: [] })];
+}
