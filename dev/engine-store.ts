@@ -1,11 +1,5 @@
-import {
-  adjustGroup,
-  decideGroup,
-  type Row,
-  resetGroup,
-  returnUnused,
-  type Writes,
-} from "../src/engine/fixed-window.ts";
+import type { Row, Writes } from "../src/engine/counter.ts";
+import { adjustGroup, decideGroup, resetGroup, returnUnused } from "../src/engine/fixed-window.ts";
 import type { Store } from "../src/stores/store.ts";
 
 /** The engine and nothing else: every row is kept, and only the engine tells what has expired. */

@@ -1,4 +1,4 @@
-import { type Counter, type UnusedQuota, windowAt } from "../../src/engine/fixed-window.ts";
+import { type Counter, type UnusedQuota, windowAt } from "../../src/engine/counter.ts";
 import type { Verdict } from "../../src/stores/store.ts";
 import type { Isolate } from "./isolate.ts";
 import { type Request, requestOf } from "./request.ts";

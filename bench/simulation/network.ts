@@ -1,4 +1,4 @@
-import type { Counter, GroupVerdict, UnusedQuota } from "../../src/engine/fixed-window.ts";
+import type { Counter, GroupVerdict, UnusedQuota } from "../../src/engine/counter.ts";
 import type { Store, Verdict } from "../../src/stores/store.ts";
 import type { Isolate } from "./isolate.ts";
 import type { Ledger } from "./ledger.ts";

@@ -1,4 +1,4 @@
-import type { Counter } from "../../src/engine/fixed-window.ts";
+import type { Counter } from "../../src/engine/counter.ts";
 import type { Isolate } from "./isolate.ts";
 
 /** A request on its way to a decision. */

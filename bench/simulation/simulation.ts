@@ -1,4 +1,4 @@
-import type { Counter } from "../../src/engine/fixed-window.ts";
+import type { Counter } from "../../src/engine/counter.ts";
 import { createMemoryStore } from "../../src/stores/memory-store.ts";
 import type { Verdict } from "../../src/stores/store.ts";
 import { StoreError } from "../../src/stores/store-error.ts";

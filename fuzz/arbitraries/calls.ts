@@ -1,11 +1,6 @@
 import fc from "fast-check";
 import { MAX_LIMIT } from "../../src/config/quota.ts";
-import {
-  type Counter,
-  MAX_COUNT,
-  type UnusedQuota,
-  windowAt,
-} from "../../src/engine/fixed-window.ts";
+import { type Counter, MAX_COUNT, type UnusedQuota, windowAt } from "../../src/engine/counter.ts";
 
 /** The shortest ban: none ends while a case is being tried. */
 const MIN_BAN_MS = 600_000;
@@ -94,7 +89,7 @@ export function callsFrom({ quotas, startMs, steps }: Drawn, id: string): Calls 
       const unused = present(returns, (index, { quota, windowsAgo }): UnusedQuota => {
         const counter = counterAt(index, {});
         return { counter, quota, window: windowAt(now, counter).index - windowsAgo };
-      }).filter(({ counter }) => !counter.rollsOver && !counter.or);
+      }).filter(({ counter }) => !counter.rollsOver && !counter.alternative);
       return { now, does, groups: groups.filter(({ length }) => length > 0), unused };
     }
     const counters = present(changes, (index, cost) => counterAt(index, { cost }));
@@ -127,7 +122,10 @@ function counterOf(
   if (kind !== "shards") return counter;
   const less = Math.min(limit, more % 2);
   const [key, share] = [`${identity}#1`, limit - less];
-  return { ...counter, or: { ...counter, key, identity: key, limit: share, ceiling: share } };
+  return {
+    ...counter,
+    alternative: { ...counter, key, identity: key, limit: share, ceiling: share },
+  };
 }
 
 function present<T, R>(values: readonly (T | null)[], make: (index: number, value: T) => R): R[] {

@@ -3,7 +3,7 @@ import { MAX_WINDOW_SECONDS } from "../../src/config/duration.ts";
 import { type ConfigInput, defineConfig } from "../../src/config/index.ts";
 import { MAX_LIMIT } from "../../src/config/quota.ts";
 import type { Rule } from "../../src/config/rule.ts";
-import { type Counter, MAX_COUNT, type Tally } from "../../src/engine/fixed-window.ts";
+import { type Counter, MAX_COUNT, type Tally } from "../../src/engine/counter.ts";
 import { ruleCountersOf } from "../../src/limiter/counters.ts";
 import type { Limited, Quota } from "../../src/limiter/decision.ts";
 import { isViolated, quotasOf } from "../../src/limiter/quotas.ts";

@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import { type Counter, MAX_COUNT, type Tally } from "../../src/engine/fixed-window.ts";
+import { type Counter, MAX_COUNT, type Tally } from "../../src/engine/counter.ts";
 import { StoreError } from "../../src/stores/store-error.ts";
 import { readTallies, readVerdict } from "../../src/stores/upstash/script-reply.ts";
 import { property } from "../property.ts";

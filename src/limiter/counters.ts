@@ -1,6 +1,6 @@
 import { formatDuration } from "../config/duration.ts";
 import type { Rule, Window } from "../config/rule.ts";
-import type { Counter } from "../engine/fixed-window.ts";
+import type { Counter } from "../engine/counter.ts";
 import type { AppliedRule } from "../request/applied-rule.ts";
 
 /** What is asked of a rule's counters, where it is not just a request. */
@@ -65,8 +65,8 @@ function countersIn(
     const entry = ruleCounterOf(subject, window, prefix, ask, shard);
     if (other === undefined) return entry;
     // The lower of two shards has the larger part, or one as large.
-    const { counter: or } = ruleCounterOf(subject, window, prefix, ask, other);
-    return { ...entry, counter: { ...entry.counter, or } };
+    const { counter: alternative } = ruleCounterOf(subject, window, prefix, ask, other);
+    return { ...entry, counter: { ...entry.counter, alternative } };
   });
 }
 

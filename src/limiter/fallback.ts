@@ -1,6 +1,6 @@
 import type { Rule } from "../config/rule.ts";
 import type { Config } from "../config/schema.ts";
-import type { Counter } from "../engine/fixed-window.ts";
+import type { Counter } from "../engine/counter.ts";
 import type { AppliedRule } from "../request/applied-rule.ts";
 import { createMemoryStore } from "../stores/memory-store.ts";
 import { StoreError } from "../stores/store-error.ts";

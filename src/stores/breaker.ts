@@ -1,4 +1,4 @@
-import type { Counter } from "../engine/fixed-window.ts";
+import type { Counter } from "../engine/counter.ts";
 import { Circuit } from "./circuit.ts";
 import { isShadow } from "./shadow-groups.ts";
 import type { Store } from "./store.ts";

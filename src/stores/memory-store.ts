@@ -1,11 +1,5 @@
-import {
-  adjustGroup,
-  decideGroup,
-  type Row,
-  resetGroup,
-  returnUnused,
-  type Writes,
-} from "../engine/fixed-window.ts";
+import type { Row, Writes } from "../engine/counter.ts";
+import { adjustGroup, decideGroup, resetGroup, returnUnused } from "../engine/fixed-window.ts";
 import { ExpiryQueue } from "./expiry-queue.ts";
 import { failedGroup, isShadow } from "./shadow-groups.ts";
 import type { GroupAnswer, Store } from "./store.ts";

@@ -1,4 +1,4 @@
-import type { Counter } from "../engine/fixed-window.ts";
+import type { Counter } from "../engine/counter.ts";
 import { withDeadline } from "./deadline.ts";
 import type { GroupAnswer, Store, Verdict } from "./store.ts";
 
@@ -75,5 +75,5 @@ function homeOf(counters: Group): string | null | undefined {
 }
 
 function livesIn(group: Group, home: string | null): boolean {
-  return group.every(({ identity, or }) => identity === home && !or);
+  return group.every(({ identity, alternative }) => identity === home && !alternative);
 }

@@ -1,4 +1,4 @@
-import type { Counter, GroupVerdict, Tally, UnusedQuota } from "../engine/fixed-window.ts";
+import type { Counter, GroupVerdict, Tally, UnusedQuota } from "../engine/counter.ts";
 
 /** What a store answers: a verdict for each group, and the time by which it decided. */
 export interface Verdict {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { windowAt } from "../../src/engine/fixed-window.ts";
+import { windowAt } from "../../src/engine/counter.ts";
 import { HOUR, MINUTE, onEveryStore } from "./on-every-store.ts";
 import { storedAs } from "./stored-as.ts";
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { defineConfig } from "../../src/config/index.ts";
-import { windowAt } from "../../src/engine/fixed-window.ts";
+import { windowAt } from "../../src/engine/counter.ts";
 import { createLimiter } from "../../src/limiter/limiter.ts";
 import { StoreError } from "../../src/stores/store-error.ts";
 import { figuresOf, onEveryStore } from "./on-every-store.ts";

@@ -1,5 +1,6 @@
 import { type ConfigInput, defineConfig } from "../../src/config/index.ts";
-import { decideGroup, storedKey } from "../../src/engine/fixed-window.ts";
+import { storedKey } from "../../src/engine/counter.ts";
+import { decideGroup } from "../../src/engine/fixed-window.ts";
 import { ruleCountersOf } from "../../src/limiter/counters.ts";
 
 /**

@@ -1,4 +1,4 @@
-import type { Counter } from "../../src/engine/fixed-window.ts";
+import type { Counter } from "../../src/engine/counter.ts";
 
 /** A minute's quota of one client, unless told otherwise. Each is a counter of its own. */
 export function counter(fields: Partial<Counter> = {}): Counter {

@@ -1,4 +1,4 @@
-import type { Counter, GroupVerdict } from "../../src/engine/fixed-window.ts";
+import type { Counter, GroupVerdict } from "../../src/engine/counter.ts";
 import type { Store } from "../../src/stores/store.ts";
 
 export const MINUTE = 60_000;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { Counter } from "../../src/engine/fixed-window.ts";
+import type { Counter } from "../../src/engine/counter.ts";
 import { counter } from "./counters.ts";
 import { type Driver, HOUR, NOW } from "./driver.ts";
 
@@ -99,14 +99,17 @@ export function describeFeatures({ store, decide, admitted, used, clockIsOurs }:
   describe("a counter with another to choose instead", () => {
     it("takes the one with more room, until neither has any", async () => {
       const [one, other] = [counter({ limit: 3 }), counter({ limit: 2 })];
-      const either = { ...one, or: other };
+      const either = { ...one, alternative: other };
       expect(await admitted([either], 9)).toBe(5);
       expect(await used([one])).toEqual([3]);
       expect(await used([other])).toEqual([2]);
     });
 
     it("is told of as if it had been asked itself", async () => {
-      const either = { ...counter({ limit: 3, cost: 2 }), or: counter({ limit: 2, cost: 2 }) };
+      const either = {
+        ...counter({ limit: 3, cost: 2 }),
+        alternative: counter({ limit: 2, cost: 2 }),
+      };
       const tallies = [];
       for (let request = 1; request <= 3; request++) tallies.push(await decide([either]));
       expect(tallies.map(({ admitted, tallies: [tally] }) => [admitted, tally?.count])).toEqual([
@@ -119,7 +122,7 @@ export function describeFeatures({ store, decide, admitted, used, clockIsOurs }:
     it("is charged where there is more room, and given back to where there is less", async () => {
       const [one, other] = [counter({ limit: 9 }), counter({ limit: 9 })];
       await store.adjust([{ ...one, cost: 5 }], NOW);
-      const either = (cost: number) => ({ ...one, or: { ...other, cost }, cost });
+      const either = (cost: number) => ({ ...one, alternative: { ...other, cost }, cost });
       await store.adjust([either(2)], NOW);
       expect(await used([one, other])).toEqual([5, 2]);
       await store.adjust([either(-4)], NOW);
@@ -130,8 +133,8 @@ export function describeFeatures({ store, decide, admitted, used, clockIsOurs }:
   describe("a counter with another to choose instead, that is charged by the response", () => {
     it("is within the limit, by requests that come one after the other", async () => {
       const [one, other] = [counter({ limit: 3 }), counter({ limit: 2 })];
-      const either = { ...one, or: other };
-      const look = { ...either, checkOnly: true, or: { ...other, checkOnly: true } };
+      const either = { ...one, alternative: other };
+      const look = { ...either, checkOnly: true, alternative: { ...other, checkOnly: true } };
       let passed = 0;
       for (let request = 0; request < 9; request++) {
         if (!(await decide([look])).admitted) continue;

@@ -1,11 +1,13 @@
-import type { Counter } from "../../src/engine/fixed-window.ts";
+import type { Counter } from "../../src/engine/counter.ts";
 import type { Store } from "../../src/stores/store.ts";
 
 /** A store that is asked as if all rules could be leased that may be: see limiter/counters.ts. */
 export function leasable(store: Store): Store {
   const mark = (counter: Counter): Counter => {
-    const { rollsOver, banMs, or } = counter;
-    return rollsOver || banMs !== undefined || or ? counter : { ...counter, leasable: true };
+    const { rollsOver, banMs, alternative } = counter;
+    return rollsOver || banMs !== undefined || alternative
+      ? counter
+      : { ...counter, leasable: true };
   };
   return {
     decide: (groups, now, unused) =>

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { Counter, Tally, UnusedQuota } from "../../src/engine/fixed-window.ts";
+import type { Counter, Tally, UnusedQuota } from "../../src/engine/counter.ts";
 import type { Store } from "../../src/stores/store.ts";
 import { counter } from "./counters.ts";
 

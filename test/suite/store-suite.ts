@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { Counter } from "../../src/engine/fixed-window.ts";
+import type { Counter } from "../../src/engine/counter.ts";
 import type { Store } from "../../src/stores/store.ts";
 import { counter } from "./counters.ts";
 import { DAY, driverOf, HOUR, MINUTE, NOW } from "./driver.ts";

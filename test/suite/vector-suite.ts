@@ -1,10 +1,6 @@
 import { describe, expect, it } from "vitest";
-import {
-  type Counter,
-  type GroupVerdict,
-  quotaAfterMs,
-  type Tally,
-} from "../../src/engine/fixed-window.ts";
+import type { Counter, GroupVerdict, Tally } from "../../src/engine/counter.ts";
+import { quotaAfterMs } from "../../src/engine/fixed-window.ts";
 import type { Store } from "../../src/stores/store.ts";
 import { counter } from "./counters.ts";
 import { type Outcome, type Step, VECTORS, type Vector, type VectorCounter } from "./vectors.ts";

@@ -1,18 +1,15 @@
 import { DurableObject } from "cloudflare:workers";
 import {
-  adjustGroup,
   banKey,
   type Counter,
-  decideGroup,
   type GroupVerdict,
-  type Read,
-  resetGroup,
-  returnUnused,
+  type ReadRow,
   storedKey,
   type Tally,
   type UnusedQuota,
   windowAt,
-} from "../../engine/fixed-window.ts";
+} from "../../engine/counter.ts";
+import { adjustGroup, decideGroup, resetGroup, returnUnused } from "../../engine/fixed-window.ts";
 import { CounterTable } from "./counter-table.ts";
 import { type Charge, OpenHolds } from "./open-holds.ts";
 
@@ -171,7 +168,7 @@ export class CounterObject extends DurableObject<unknown> {
     }
   }
 
-  #reader(now: number): Read {
+  #reader(now: number): ReadRow {
     return (key) => this.#rows.read(key, now);
   }
 }
@@ -180,7 +177,7 @@ export class CounterObject extends DurableObject<unknown> {
  * Whether a counter that rolls over was charged in a later window. That window's grant may have made up
  * for the held quota already, and giving it back once more would admit a request too many.
  */
-function hasMovedOn(counter: Counter, heldAt: number, read: Read): boolean {
+function hasMovedOn(counter: Counter, heldAt: number, read: ReadRow): boolean {
   const row = counter.rollsOver ? read(storedKey(counter, heldAt)) : undefined;
   return row !== undefined && row.window > windowAt(heldAt, counter).index;
 }
@@ -198,6 +195,6 @@ function unbanned({ admitted, tallies }: GroupVerdict): GroupVerdict {
   return { admitted, tallies: tallies.map((tally) => ({ ...tally, banMs: 0 })) };
 }
 
-function isBanned(counter: Counter, read: Read): boolean {
+function isBanned(counter: Counter, read: ReadRow): boolean {
   return counter.banMs !== undefined && read(banKey(counter)) !== undefined;
 }

@@ -1,4 +1,4 @@
-import type { Row, Writes } from "../../engine/fixed-window.ts";
+import type { Row, Writes } from "../../engine/counter.ts";
 
 const HOUR_MS = 3_600_000;
 const YEAR_MS = 365 * 24 * HOUR_MS;

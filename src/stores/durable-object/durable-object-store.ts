@@ -1,10 +1,5 @@
 import { waitUntil } from "cloudflare:workers";
-import {
-  type Counter,
-  MAX_COUNT,
-  type Tally,
-  type UnusedQuota,
-} from "../../engine/fixed-window.ts";
+import { type Counter, MAX_COUNT, type Tally, type UnusedQuota } from "../../engine/counter.ts";
 import type { Store } from "../store.ts";
 import { StoreError } from "../store-error.ts";
 import type { CounterObject } from "./counter-object.ts";
@@ -98,11 +93,15 @@ export function createDurableObjectStore({
 
   /** Of each two shards the one with more room, or with less of it for what is given back. */
   async function choose(counters: Group, now?: number): Promise<Counter[]> {
-    const sides = counters.flatMap((counter) => (counter.or ? [counter, counter.or] : []));
+    const sides = counters.flatMap((counter) =>
+      counter.alternative ? [counter, counter.alternative] : [],
+    );
     const used = new Map<string, number>();
     await Promise.all(
       partsOf(sides).map(async ({ identity, counters: own }) => {
-        const looks = own.map(({ or, ...each }) => [{ ...each, cost: 0, checkOnly: true }]);
+        const looks = own.map(({ alternative, ...each }) => [
+          { ...each, cost: 0, checkOnly: true },
+        ]);
         const verdicts = await objectOf(identity).decide(looks, now, 0);
         for (const [index, { tallies }] of verdicts.entries()) {
           used.set((own[index] as Counter).key, (tallies[0] as Tally).count);
@@ -110,10 +109,10 @@ export function createDurableObjectStore({
       }),
     );
     return counters.map((counter) => {
-      const { or, ...own } = counter;
-      if (!or) return counter;
+      const { alternative, ...own } = counter;
+      if (!alternative) return counter;
       const roomOf = ({ key, ceiling }: Counter) => ceiling - (used.get(key) as number);
-      return roomOf(or) > roomOf(own) === counter.cost >= 0 ? or : own;
+      return roomOf(alternative) > roomOf(own) === counter.cost >= 0 ? alternative : own;
     });
   }
 
@@ -145,7 +144,7 @@ export function createDurableObjectStore({
       const choice = choices[index] as ShardChoice;
       // Nothing is to be learnt of a shard that did not answer.
       const skipCache = moved.includes(choice);
-      return { ...verdict, tallies: choice.tallies(), ...(skipCache && { skipCache: skipCache }) };
+      return { ...verdict, tallies: choice.tallies(), ...(skipCache && { skipCache }) };
     });
   }
 

@@ -1,4 +1,5 @@
-import { type Counter, hasQuota, storedKey, type Tally } from "../../engine/fixed-window.ts";
+import { type Counter, storedKey, type Tally } from "../../engine/counter.ts";
+import { hasQuota } from "../../engine/fixed-window.ts";
 
 /** What a decision has charged here, as long as it can be given back. */
 export interface Hold {

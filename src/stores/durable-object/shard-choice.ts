@@ -1,4 +1,5 @@
-import { type Counter, hasQuota, MAX_COUNT, type Tally } from "../../engine/fixed-window.ts";
+import { type Counter, MAX_COUNT, type Tally } from "../../engine/counter.ts";
+import { hasQuota } from "../../engine/fixed-window.ts";
 
 /** Shards whose use is remembered, at most: about 200 KB. */
 const MAX_REMEMBERED = 1024;
@@ -52,8 +53,12 @@ export class ShardChoice {
   constructor(group: readonly Counter[], use: ShardUse) {
     this.#use = use;
     this.#choices = group.map((counter) => {
-      const { or, ...own } = counter;
-      return { sides: or ? [own, or] : [counter], chosen: 0, full: [undefined, undefined] };
+      const { alternative, ...own } = counter;
+      return {
+        sides: alternative ? [own, alternative] : [counter],
+        chosen: 0,
+        full: [undefined, undefined],
+      };
     });
     for (const pair of this.#pairs()) {
       const [own, other] = [this.#roomIn(pair, 0), this.#roomIn(pair, 1)];

@@ -1,4 +1,4 @@
-import type { Counter, Tally } from "../../engine/fixed-window.ts";
+import type { Counter, Tally } from "../../engine/counter.ts";
 import { StoreError } from "../store-error.ts";
 import type { CounterObject, TimedVerdict } from "./counter-object.ts";
 
@@ -182,7 +182,7 @@ function mergeAnswers(answers: readonly Answer[], admitted: boolean): GroupDecis
     tallies,
     now: first.verdict.now,
     ...(!admitted && { isProvisional: true }),
-    ...(skipCache && { skipCache: skipCache }),
+    ...(skipCache && { skipCache }),
   };
 }
 

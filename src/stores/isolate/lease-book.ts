@@ -1,10 +1,5 @@
-import {
-  BLOCK_SHARE,
-  type Counter,
-  type Tally,
-  type UnusedQuota,
-  windowAt,
-} from "../../engine/fixed-window.ts";
+import { type Counter, type Tally, type UnusedQuota, windowAt } from "../../engine/counter.ts";
+import { BLOCK_SHARE } from "../../engine/fixed-window.ts";
 import { DECAY_MS, type Frequency, FrequencyMap } from "./frequency-map.ts";
 import { type CounterSnapshot, isValidAt, type StoreCall, snapshotOf } from "./snapshot.ts";
 

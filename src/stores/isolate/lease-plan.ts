@@ -1,4 +1,5 @@
-import { type Counter, hasQuota, type Tally, windowAt } from "../../engine/fixed-window.ts";
+import { type Counter, type Tally, windowAt } from "../../engine/counter.ts";
+import { hasQuota } from "../../engine/fixed-window.ts";
 import type { GroupAnswer } from "../store.ts";
 import { type Lease, quotaOf, type Taken } from "./lease-book.ts";
 import { type CounterSnapshot, tallyOf } from "./snapshot.ts";

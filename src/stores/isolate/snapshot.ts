@@ -1,4 +1,4 @@
-import type { Counter, Tally } from "../../engine/fixed-window.ts";
+import type { Counter, Tally } from "../../engine/counter.ts";
 
 /** What a store has told of a counter, and between which times of this isolate's clock it holds. */
 export interface CounterSnapshot {

@@ -1,4 +1,5 @@
-import { type Counter, hasQuota, type Tally } from "../../engine/fixed-window.ts";
+import type { Counter, Tally } from "../../engine/counter.ts";
+import { hasQuota } from "../../engine/fixed-window.ts";
 import { decidedLater, failedGroup, isShadow } from "../shadow-groups.ts";
 import type { GroupAnswer, Store, Verdict } from "../store.ts";
 import { type Frequency, FrequencyMap } from "./frequency-map.ts";
@@ -73,11 +74,14 @@ export function withDenialCache(store: Store, maxCounters = MAX_COUNTERS): Store
    * What is known of a counter. Of two shards to choose from both must be known; the answer is then
    * about the one with more room, as a store's is.
    */
-  function recallChoice({ key, ceiling, or }: Counter, now: number): CounterSnapshot | undefined {
+  function recallChoice(
+    { key, ceiling, alternative }: Counter,
+    now: number,
+  ): CounterSnapshot | undefined {
     const known = recall(key, now);
-    const other = known && or && recall(or.key, now);
-    if (!or || !other) return or ? undefined : known;
-    const otherCount = other.count + ceiling - or.ceiling;
+    const other = known && alternative && recall(alternative.key, now);
+    if (!alternative || !other) return alternative ? undefined : known;
+    const otherCount = other.count + ceiling - alternative.ceiling;
     return otherCount < known.count ? { ...other, count: otherCount } : known;
   }
 
@@ -127,16 +131,16 @@ export function withDenialCache(store: Store, maxCounters = MAX_COUNTERS): Store
     }
     const learntAt = call.isGiven ? call.decidedAt : call.answeredAt;
     for (const [index, counter] of group.entries()) {
-      const { identity, cost, or } = counter;
+      const { identity, cost, alternative } = counter;
       const tally = answer.tallies[index];
       if (cost === 0 || !tally) continue;
-      if (or) {
+      if (alternative) {
         // The answer is about the shard with more room. So it says nothing of the other one, unless
         // it has none: then each has used as much at least, by its own ceiling.
         if (answer.admitted || standing(counter, tally) !== "full") continue;
-        const count = Math.max(0, tally.count - counter.ceiling + or.ceiling);
+        const count = Math.max(0, tally.count - counter.ceiling + alternative.ceiling);
         remember(counter, snapshotOf(counter, tally, call), learntAt, true);
-        remember(or, snapshotOf(or, { ...tally, count }, call), learntAt, true);
+        remember(alternative, snapshotOf(alternative, { ...tally, count }, call), learntAt, true);
         continue;
       }
       const isWorthIt = full.has(identity) || (full.size > 0 && !answer.isProvisional);
@@ -252,8 +256,8 @@ export function withDenialCache(store: Store, maxCounters = MAX_COUNTERS): Store
   };
 }
 
-function keysOf({ key, or }: Counter): string[] {
-  return or ? [key, or.key] : [key];
+function keysOf({ key, alternative }: Counter): string[] {
+  return alternative ? [key, alternative.key] : [key];
 }
 
 /** How a counter stands, to who asks for its cost. */

@@ -1,4 +1,4 @@
-import type { Counter, UnusedQuota } from "../../engine/fixed-window.ts";
+import type { Counter, UnusedQuota } from "../../engine/counter.ts";
 import { withDeadline } from "../deadline.ts";
 import { decidedLater, isShadow } from "../shadow-groups.ts";
 import type { GroupAnswer, Store, Verdict } from "../store.ts";

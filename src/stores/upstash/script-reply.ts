@@ -1,4 +1,4 @@
-import { type Counter, MAX_COUNT, type Tally } from "../../engine/fixed-window.ts";
+import { type Counter, MAX_COUNT, type Tally } from "../../engine/counter.ts";
 import { failedGroup, isShadow } from "../shadow-groups.ts";
 import type { GroupAnswer, Verdict } from "../store.ts";
 import { StoreError } from "../store-error.ts";

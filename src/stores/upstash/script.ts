@@ -1,4 +1,5 @@
-import { BLOCK_SHARE, EXPIRY_GRACE_MS, MAX_COUNT } from "../../engine/fixed-window.ts";
+import { MAX_COUNT } from "../../engine/counter.ts";
+import { BLOCK_SHARE, EXPIRY_GRACE_MS } from "../../engine/fixed-window.ts";
 
 /**
  * Whose clock places the windows: `redis`, one clock for the world, at the price of one command

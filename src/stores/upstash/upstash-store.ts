@@ -1,4 +1,4 @@
-import { banKey, type Counter, storedKey } from "../../engine/fixed-window.ts";
+import { banKey, type Counter, storedKey } from "../../engine/counter.ts";
 import { isShadow } from "../shadow-groups.ts";
 import type { Store } from "../store.ts";
 import { StoreError } from "../store-error.ts";
@@ -92,22 +92,22 @@ function keysOf(counter: Counter, clock: Clock, now: number): string[] {
   const keyOf = (each: Counter) => (clock === "edge" ? storedKey(each, now) : each.key);
   const keys = [keyOf(counter)];
   if (counter.banMs) keys.push(banKey(counter));
-  if (counter.or) keys.push(keyOf(counter.or));
+  if (counter.alternative) keys.push(keyOf(counter.alternative));
   return keys;
 }
 
 /** A shard's identity is the client's with `#` and a number behind it: first whole, then without. */
-function identitiesOf({ identity, or }: Counter): string[] {
-  const shards = or ? [identity, or.identity] : [identity];
+function identitiesOf({ identity, alternative }: Counter): string[] {
+  const shards = alternative ? [identity, alternative.identity] : [identity];
   return [...shards, identity.replace(/#\d+$/, "")];
 }
 
 function argsOf(counter: Counter): number[] {
-  const { limit, windowMs, offsetMs, cost, ceiling, block = 0, banMs = 0, or } = counter;
+  const { limit, windowMs, offsetMs, cost, ceiling, block = 0, banMs = 0, alternative } = counter;
   const flag = (set = false) => Number(set);
   const kind = [flag(counter.rollsOver), flag(counter.checkOnly), block];
   const ban = [banMs, flag(counter.neverBans)];
-  const other = or ? [1, or.limit, or.ceiling] : [0];
+  const other = alternative ? [1, alternative.limit, alternative.ceiling] : [0];
   return [limit, windowMs, offsetMs, cost, ceiling, ...kind, ...ban, ...other];
 }
 

@@ -25,7 +25,7 @@ it("reads the largest count of a shard as that, and not as one more", async () =
   const { store, close } = await pipelined(inject("redis"));
   try {
     const [one, other] = [counter({ limit: 2 }), counter({ limit: 1 })];
-    const sharded = { ...one, cost: Number.MAX_SAFE_INTEGER, or: { ...other } };
+    const sharded = { ...one, cost: Number.MAX_SAFE_INTEGER, alternative: { ...other } };
     for (const _ of ["the roomier", "the other"]) await store.adjust([sharded], 0);
     const [tally] = await store.adjust([{ ...sharded, cost: 0 }], 0);
     expect(tally?.count).toBe(Number.MAX_SAFE_INTEGER);

@@ -1,10 +1,6 @@
 import { describe, expect, it } from "vitest";
-import {
-  type Counter,
-  decideGroup,
-  storedKey,
-  windowAt,
-} from "../../../src/engine/fixed-window.ts";
+import { type Counter, storedKey, windowAt } from "../../../src/engine/counter.ts";
+import { decideGroup } from "../../../src/engine/fixed-window.ts";
 import { createMemoryStore } from "../../../src/stores/memory-store.ts";
 import { counter } from "../../suite/counters.ts";
 

@@ -1,6 +1,6 @@
 import { describe, expect, it, vi } from "vitest";
 import { type ConfigInput, defineConfig } from "../../../src/config/index.ts";
-import type { Counter } from "../../../src/engine/fixed-window.ts";
+import type { Counter } from "../../../src/engine/counter.ts";
 import {
   allCountersOf,
   type DecideOptions,
@@ -61,9 +61,9 @@ describe("quota is never taken in blocks", () => {
   });
 
   it("of a shard, nor of the one to choose instead", () => {
-    const [{ or, leasable }] = countersOf({ shards: 2 }) as [Counter];
-    expect([leasable, or?.leasable]).toEqual([undefined, undefined]);
-    expect(or).toBeDefined();
+    const [{ alternative, leasable }] = countersOf({ shards: 2 }) as [Counter];
+    expect([leasable, alternative?.leasable]).toEqual([undefined, undefined]);
+    expect(alternative).toBeDefined();
   });
 });
 

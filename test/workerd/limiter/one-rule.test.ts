@@ -1,6 +1,6 @@
 import { describe, expect, it, vi } from "vitest";
 import { type Config, type ConfigInput, defineConfig } from "../../../src/config/index.ts";
-import type { Counter } from "../../../src/engine/fixed-window.ts";
+import type { Counter } from "../../../src/engine/counter.ts";
 import { type DecideOptions, shardQuota } from "../../../src/limiter/counters.ts";
 import { createLimiter } from "../../../src/limiter/limiter.ts";
 import type { AppliedRule } from "../../../src/request/applied-rule.ts";
@@ -108,8 +108,8 @@ describe("a limiter of one rule", () => {
     const groups = asked.mock.calls.flatMap(([each]) => each.flat());
     expect(groups).toHaveLength(1);
     expect(groups[0]?.key).toMatch(/^weir:llm:1m:all#\d$/);
-    expect(groups[0]?.or?.key).toMatch(/^weir:llm:1m:all#\d$/);
-    expect(groups[0]?.or?.key).not.toBe(groups[0]?.key);
+    expect(groups[0]?.alternative?.key).toMatch(/^weir:llm:1m:all#\d$/);
+    expect(groups[0]?.alternative?.key).not.toBe(groups[0]?.key);
   });
 
   it.each([
@@ -142,7 +142,10 @@ describe("a limiter of one rule", () => {
     const config = defineConfig({ rules: [{ name: "llm", limits, shards: 50 }] });
     await createLimiter(config, store).decide(subjectsOf(config, "all"));
     const [minute, hour] = asked.mock.calls.flatMap(([groups]) => groups.flat()) as Pair;
-    expect([hour.identity, hour.or?.identity]).toEqual([minute.identity, minute.or?.identity]);
+    expect([hour.identity, hour.alternative?.identity]).toEqual([
+      minute.identity,
+      minute.alternative?.identity,
+    ]);
   });
 
   it("never has shards that roll over promise room earlier than there is", async () => {

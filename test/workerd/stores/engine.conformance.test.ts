@@ -1,7 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { engineStore } from "../../../dev/engine-store.ts";
-import { type Counter, quotaAfterMs, type Tally } from "../../../src/engine/fixed-window.ts";
+import type { Counter, Tally } from "../../../src/engine/counter.ts";
+import { quotaAfterMs } from "../../../src/engine/fixed-window.ts";
 import { counter } from "../../suite/counters.ts";
 import { modelSuite } from "../../suite/model-suite.ts";
 import { vectorSuite } from "../../suite/vector-suite.ts";

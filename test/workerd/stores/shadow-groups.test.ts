@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { Counter } from "../../../src/engine/fixed-window.ts";
+import type { Counter } from "../../../src/engine/counter.ts";
 import { withDeadline } from "../../../src/stores/deadline.ts";
 import { withDenialCache } from "../../../src/stores/isolate/with-denial-cache.ts";
 import { withLeases } from "../../../src/stores/isolate/with-leases.ts";

@@ -3,7 +3,7 @@ import { audit, type Figures, noFigures } from "../../../../bench/simulation/fig
 import { Isolate } from "../../../../bench/simulation/isolate.ts";
 import { Ledger } from "../../../../bench/simulation/ledger.ts";
 import { type Request, traced } from "../../../../bench/simulation/request.ts";
-import type { Counter, Tally } from "../../../../src/engine/fixed-window.ts";
+import type { Counter, Tally } from "../../../../src/engine/counter.ts";
 
 const WINDOW_MS = 60_000;
 const LIMIT = 3;

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { expect, it } from "vitest";
-import type { Counter } from "../../../../src/engine/fixed-window.ts";
+import type { Counter } from "../../../../src/engine/counter.ts";
 import { withDenialCache } from "../../../../src/stores/isolate/with-denial-cache.ts";
 import { withLeases } from "../../../../src/stores/isolate/with-leases.ts";
 import { createMemoryStore } from "../../../../src/stores/memory-store.ts";

@@ -2,7 +2,7 @@ import { Redis } from "ioredis";
 import { afterAll, beforeEach, describe, expect, it } from "vitest";
 import { startTestRedis } from "../../../../dev/test-redis.ts";
 import { startUpstashRest } from "../../../../dev/upstash-rest.ts";
-import { type Counter, windowAt } from "../../../../src/engine/fixed-window.ts";
+import { type Counter, windowAt } from "../../../../src/engine/counter.ts";
 import { withDenialCache } from "../../../../src/stores/isolate/with-denial-cache.ts";
 import { withLeases } from "../../../../src/stores/isolate/with-leases.ts";
 import type { Clock } from "../../../../src/stores/upstash/script.ts";

@@ -2,7 +2,7 @@ import { Redis } from "ioredis";
 import { afterAll, beforeEach, describe, expect, it } from "vitest";
 import { startTestRedis } from "../../../../dev/test-redis.ts";
 import { startUpstashRest } from "../../../../dev/upstash-rest.ts";
-import type { Counter } from "../../../../src/engine/fixed-window.ts";
+import type { Counter } from "../../../../src/engine/counter.ts";
 import type { Clock } from "../../../../src/stores/upstash/script.ts";
 import { createUpstashStore } from "../../../../src/stores/upstash/upstash-store.ts";
 import { counter } from "../../../suite/counters.ts";
@@ -63,7 +63,7 @@ describe.runIf(server.kind === "redis-server")("Redis commands per decision", ()
   const rolling = { ceiling: 8, rollsOver: true };
   const full = { limit: 1 };
   const banned = { banMs: 60_000 };
-  const shards = () => ({ or: counter({ windowMs: HOUR }) });
+  const shards = () => ({ alternative: counter({ windowMs: HOUR }) });
   it.each<[string, Partial<Counter>[], Record<string, number>]>([
     ["three counters", [{}, {}, {}], { bitfield: 3 }],
     ["a counter that rolls over", [rolling], { get: 1, set: 1 }],
@@ -256,7 +256,7 @@ describe.each(["redis", "edge"] as const)("a key of another type, by the clock %
   it("leaves a block uncharged, and one of two shards", async () => {
     const [block, shard, foreign] = [
       plain({ limit: 800, block: 50 }),
-      plain({ or: plain() }),
+      plain({ alternative: plain() }),
       plain(),
     ];
     await occupy(foreign);

@@ -1,7 +1,8 @@
 import { runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
-import { adjustGroup, type Counter, decideGroup } from "../../../../src/engine/fixed-window.ts";
+import type { Counter } from "../../../../src/engine/counter.ts";
+import { adjustGroup, decideGroup } from "../../../../src/engine/fixed-window.ts";
 import { CounterTable } from "../../../../src/stores/durable-object/counter-table.ts";
 import { counter } from "../../../suite/counters.ts";
 

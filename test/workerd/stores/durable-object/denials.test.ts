@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import type { Counter } from "../../../../src/engine/fixed-window.ts";
+import type { Counter } from "../../../../src/engine/counter.ts";
 import { createDurableObjectStore } from "../../../../src/stores/durable-object/durable-object-store.ts";
 import { counter } from "../../../suite/counters.ts";
 import { type Namespace, passTime, useVirtualTime, wait, withObjects } from "./objects-in-one.ts";
@@ -138,7 +138,10 @@ it("settles the holds of objects that name them themselves, as older ones do in 
 
 describe("two shards in objects", () => {
   const shardsOf = (...limits: number[]) => inOrder(...limits.map((limit) => ({ limit })));
-  const either = ([one, or]: Counter[]) => ({ ...(one as Counter), or: or as Counter });
+  const either = ([one, alternative]: Counter[]) => ({
+    ...(one as Counter),
+    alternative: alternative as Counter,
+  });
 
   it("admit all that both have in a burst, and no more", async () => {
     const pair = either(shardsOf(10, 10));
@@ -182,8 +185,8 @@ describe("two shards in objects", () => {
       async (store) => {
         for (let request = 0; request < 700; request++) {
           const one = Math.floor(Math.random() * 10);
-          const or = (one + 1 + Math.floor(Math.random() * 9)) % 10;
-          await store.decide([[either([shards[one] as Counter, shards[or] as Counter])]]);
+          const alternative = (one + 1 + Math.floor(Math.random() * 9)) % 10;
+          await store.decide([[either([shards[one] as Counter, shards[alternative] as Counter])]]);
         }
         const looks = await store.decide(shards.map((each) => [{ ...each, cost: 0 }]));
         const counts = looks.groups.map(({ tallies }) => tallies[0]?.count as number);
@@ -203,8 +206,8 @@ describe("two shards in objects", () => {
         );
         const admitted = verdicts.filter(({ groups }) => groups[0]?.admitted);
         expect(admitted).toHaveLength(15);
-        const [one, other, all] = [pair, pair.or, global].map(
-          ({ or: _, ...each }: Counter) => each,
+        const [one, other, all] = [pair, pair.alternative, global].map(
+          ({ alternative: _, ...each }: Counter) => each,
         );
         const looks = await store.decide(
           [one, other, all].map((each) => [{ ...(each as Counter), cost: 0 }]),
@@ -229,13 +232,13 @@ describe("two shards in objects", () => {
         expect((await store.decide([windows])).groups[0]?.admitted).toBe(true);
         expect(calls).toEqual(["decide"]);
         const [minute, day] = windows as [Counter, Counter];
-        const { or: _, ...minuteInOne } = minute;
+        const { alternative: _, ...minuteInOne } = minute;
         await store.adjust([{ ...minuteInOne, cost: 4 }]);
-        await store.adjust([{ ...(day.or as Counter), cost: 4 }]);
+        await store.adjust([{ ...(day.alternative as Counter), cost: 4 }]);
         // The minute has room in the second shard only, the day in the first one only.
         expect((await store.decide([windows])).groups[0]?.admitted).toBe(true);
         calls.length = 0;
-        await store.adjust([{ ...(minute.or as Counter), cost: 4 }]);
+        await store.adjust([{ ...(minute.alternative as Counter), cost: 4 }]);
         const { groups } = await store.decide([windows]);
         expect(groups[0]).toMatchObject({ admitted: false });
         expect(calls.length).toBeLessThanOrEqual(8);
@@ -244,16 +247,16 @@ describe("two shards in objects", () => {
   });
 
   it("deny when one has no room and the other one fails, and nothing is learnt of that", async () => {
-    const [one, or] = shardsOf(2, 0) as [Counter, Counter];
-    const pair = either([one, or]);
+    const [one, alternative] = shardsOf(2, 0) as [Counter, Counter];
+    const pair = either([one, alternative]);
     const meet: Meet = (_method, name) => {
-      if (name.endsWith(or.identity)) throw new Error("Network connection lost.");
+      if (name.endsWith(alternative.identity)) throw new Error("Network connection lost.");
     };
     await inStore(meet, async (store) => {
       expect((await store.decide([[pair]])).groups[0]?.admitted).toBe(true);
-      const full = { ...pair, cost: 2, or: { ...or, cost: 2 } };
+      const full = { ...pair, cost: 2, alternative: { ...alternative, cost: 2 } };
       expect((await store.decide([[full]])).groups).toEqual([
-        { admitted: false, isRemembered: true, tallies: [expect.objectContaining({ count: 1 })] },
+        { admitted: false, skipCache: true, tallies: [expect.objectContaining({ count: 1 })] },
       ]);
     });
   });

@@ -7,7 +7,7 @@ import {
 } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { afterEach, describe, expect, it, vi } from "vitest";
-import type { Counter } from "../../../../src/engine/fixed-window.ts";
+import type { Counter } from "../../../../src/engine/counter.ts";
 import type { CounterObject } from "../../../../src/stores/durable-object/counter-object.ts";
 import { createDurableObjectStore } from "../../../../src/stores/durable-object/durable-object-store.ts";
 import type { Store } from "../../../../src/stores/store.ts";
@@ -270,13 +270,13 @@ describe("calls of objects", () => {
   });
 
   it("are one for one of two shards, and two when neither has room", async () => {
-    expect(await callsOf({ ...counter(), or: counter() })).toEqual(["decide"]);
-    const full = { ...counter({ limit: 0 }), or: counter({ limit: 0 }) };
+    expect(await callsOf({ ...counter(), alternative: counter() })).toEqual(["decide"]);
+    const full = { ...counter({ limit: 0 }), alternative: counter({ limit: 0 }) };
     expect(await callsOf(full)).toEqual(["decide", "decide"]);
   });
 
   it("are three to charge a response to one of two shards", async () => {
-    const shards = { ...counter(), or: counter() };
+    const shards = { ...counter(), alternative: counter() };
     const calls = await callsDuring((store) => store.adjust([shards]));
     expect(calls).toEqual(["decide", "decide", "adjust"]);
   });

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import type { Counter } from "../../../../src/engine/fixed-window.ts";
+import type { Counter } from "../../../../src/engine/counter.ts";
 import type { CounterObject } from "../../../../src/stores/durable-object/counter-object.ts";
 import { counter } from "../../../suite/counters.ts";
 import { useVirtualTime, withObjects } from "./objects-in-one.ts";
@@ -109,7 +109,7 @@ describe("calls that wait for a hold", () => {
       await pass(0);
       for (const { value } of calls) {
         expect(value).toMatchObject({ admitted: false });
-        expect(value).not.toHaveProperty("isRemembered");
+        expect(value).not.toHaveProperty("skipCache");
       }
     }));
 
@@ -160,7 +160,7 @@ describe("a hold that nobody settles", () => {
       expect(call.value).toBeUndefined();
       await pass(1);
       // Nor is that remembered by an isolate, for the quota may yet be given back.
-      const denial = { admitted: false, isRemembered: true, tallies: [{ count: 1 }] };
+      const denial = { admitted: false, skipCache: true, tallies: [{ count: 1 }] };
       expect(call.value).toMatchObject(denial);
     }));
 

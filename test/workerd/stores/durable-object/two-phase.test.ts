@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import type { Counter } from "../../../../src/engine/fixed-window.ts";
+import type { Counter } from "../../../../src/engine/counter.ts";
 import { withDeadline } from "../../../../src/stores/deadline.ts";
 import { createDurableObjectStore } from "../../../../src/stores/durable-object/durable-object-store.ts";
 import type { Store } from "../../../../src/stores/store.ts";

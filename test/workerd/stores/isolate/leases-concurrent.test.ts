@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { type Counter, windowAt } from "../../../../src/engine/fixed-window.ts";
+import { type Counter, windowAt } from "../../../../src/engine/counter.ts";
 import { withDenialCache } from "../../../../src/stores/isolate/with-denial-cache.ts";
 import { withLeases } from "../../../../src/stores/isolate/with-leases.ts";
 import { createMemoryStore } from "../../../../src/stores/memory-store.ts";

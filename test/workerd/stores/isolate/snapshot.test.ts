@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { windowAt } from "../../../../src/engine/fixed-window.ts";
+import { windowAt } from "../../../../src/engine/counter.ts";
 import {
   isValidAt,
   type StoreCall,

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import type { Counter } from "../../../../src/engine/fixed-window.ts";
+import type { Counter } from "../../../../src/engine/counter.ts";
 import { MAX_AGE_MS, withDenialCache } from "../../../../src/stores/isolate/with-denial-cache.ts";
 import { createMemoryStore } from "../../../../src/stores/memory-store.ts";
 import type { GroupAnswer, Store } from "../../../../src/stores/store.ts";
@@ -67,7 +67,7 @@ describe("a denial", () => {
     expect(await callsOf(() => ask(quota))).toBe(0);
     expect(await ask(quota)).toEqual({
       admitted: false,
-      isRemembered: true,
+      skipCache: true,
       tallies: [{ count: 5, resetMs: 58_500, banMs: 0 }],
     });
   });
@@ -307,7 +307,9 @@ describe("a denial by shards", () => {
     const shards = Array.from({ length: 10 }, (_, index) =>
       counter({ limit, key: `shard#${index}` }),
     );
-    const pairs = shards.flatMap((one, at) => shards.slice(at + 1).map((or) => ({ ...one, or })));
+    const pairs = shards.flatMap((one, at) =>
+      shards.slice(at + 1).map((alternative) => ({ ...one, alternative })),
+    );
     return { shards, pairs };
   }
 
@@ -320,7 +322,7 @@ describe("a denial by shards", () => {
       for (const pair of pairs) {
         expect(await ask(pair)).toEqual({
           admitted: false,
-          isRemembered: true,
+          skipCache: true,
           tallies: [{ count: 3, resetMs: 60_000, banMs: 0 }],
         });
       }
@@ -333,9 +335,9 @@ describe("a denial by shards", () => {
     const [full, other, roomy] = [counter({ limit: 2 }), counter({ limit: 2 }), counter()];
     await fill(full);
     await fill(other);
-    expect(await ask({ ...full, or: other })).toMatchObject({ admitted: false });
-    expect(await ask({ ...roomy, or: full })).toMatchObject({ admitted: true });
-    expect(await ask({ ...full, or: { ...roomy, limit: 2, ceiling: 2 } })).toMatchObject({
+    expect(await ask({ ...full, alternative: other })).toMatchObject({ admitted: false });
+    expect(await ask({ ...roomy, alternative: full })).toMatchObject({ admitted: true });
+    expect(await ask({ ...full, alternative: { ...roomy, limit: 2, ceiling: 2 } })).toMatchObject({
       admitted: true,
     });
   });
@@ -346,12 +348,12 @@ describe("a denial by shards", () => {
     await adjustElsewhere([{ ...one, cost: 4 }]);
     await adjustElsewhere([{ ...two, cost: 2 }]);
     await adjustElsewhere([{ ...three, cost: 4 }]);
-    await ask({ ...one, or: two });
-    await ask({ ...one, or: three });
+    await ask({ ...one, alternative: two });
+    await ask({ ...one, alternative: three });
     for (const pair of [
-      { ...one, or: two },
-      { ...one, or: three },
-      { ...two, or: three },
+      { ...one, alternative: two },
+      { ...one, alternative: three },
+      { ...two, alternative: three },
     ]) {
       const [truth] = (await behind.decide([[pair]])).groups;
       const answer = await ask(pair);
@@ -360,17 +362,17 @@ describe("a denial by shards", () => {
       // What is remembered of a shard is the least that it has used.
       expect(answer.tallies[0]?.count).toBeLessThanOrEqual(truth?.tallies[0]?.count as number);
     }
-    expect((await ask({ ...one, or: { ...two, cost: 2 }, cost: 2 })).admitted).toBe(true);
+    expect((await ask({ ...one, alternative: { ...two, cost: 2 }, cost: 2 })).admitted).toBe(true);
   });
 
   it("is asked about again after a refund to the pair, and after a reset", async () => {
     const { store, ask, fill } = setUp();
     const [one, other] = [counter({ limit: 2 }), counter({ limit: 2 })];
-    const pair = { ...one, or: other };
+    const pair = { ...one, alternative: other };
     await fill(one);
     await fill(other);
     expect((await ask(pair)).admitted).toBe(false);
-    await store.adjust([{ ...pair, cost: -1, or: { ...other, cost: -1 } }]);
+    await store.adjust([{ ...pair, cost: -1, alternative: { ...other, cost: -1 } }]);
     expect((await ask(pair)).admitted).toBe(true);
     expect((await ask(pair)).admitted).toBe(false);
     await store.reset([one, other]);
@@ -455,7 +457,7 @@ describe("of several counters", () => {
     await ask(...group);
     const fromStore = await ask(...group);
     expect(await callsOf(() => ask(...group))).toBe(0);
-    expect(await ask(...group)).toEqual({ ...fromStore, isRemembered: true });
+    expect(await ask(...group)).toEqual({ ...fromStore, skipCache: true });
     expect(fromStore.tallies.map((tally) => tally?.count)).toEqual([1, 1, 1]);
   });
 
@@ -471,7 +473,7 @@ describe("of several counters", () => {
     expect(await callsOf(request)).toBe(0);
     expect(await request()).toEqual({
       admitted: false,
-      isRemembered: true,
+      skipCache: true,
       tallies: [{ count: 0, resetMs: 60_000, banMs: 0 }, undefined],
     });
   });
@@ -511,11 +513,13 @@ describe("of several counters", () => {
       counter({ limit: 0 }),
     ];
     for (let request = 0; request < 9; request++) {
-      expect(await callsOf(() => ask({ ...one, or: other }))).toBe(1);
+      expect(await callsOf(() => ask({ ...one, alternative: other }))).toBe(1);
     }
     for (let request = 0; request < PARTIAL_HEAT; request++) await ask(full);
-    expect(await ask(full, { ...one, or: other })).toMatchObject({ tallies: [{}, undefined] });
-    expect(await callsOf(() => ask(full, { ...one, or: other }))).toBe(0);
+    expect(await ask(full, { ...one, alternative: other })).toMatchObject({
+      tallies: [{}, undefined],
+    });
+    expect(await callsOf(() => ask(full, { ...one, alternative: other }))).toBe(0);
   });
 
   it("groups are told from memory beside others that are asked about", async () => {
@@ -536,7 +540,7 @@ describe("of several counters", () => {
     const { ask, callsOf, asked } = setUp();
     const [api, full] = [counter({ limit: 9 }), counter({ limit: 1 })];
     const tally = (count: number) => ({ count, resetMs: 60_000, banMs: 0 });
-    const unsettled = { admitted: false, isUnsettled: true, tallies: [tally(5), tally(1)] };
+    const unsettled = { admitted: false, isProvisional: true, tallies: [tally(5), tally(1)] };
     asked.mockResolvedValueOnce({ now: NOW, groups: [unsettled] });
     await ask(api, full);
     // The full one is, so it is denied from memory where it is alone.
@@ -591,7 +595,7 @@ describe("the cache", () => {
     const { ask, asked, callsOf } = setUp();
     const quota = counter();
     const tallies = [{ count: 5, resetMs: 60_000, banMs: 0 }];
-    const denial = { admitted: false, isRemembered: true, tallies };
+    const denial = { admitted: false, skipCache: true, tallies };
     asked.mockResolvedValueOnce({ now: NOW, groups: [denial] });
     expect(await ask(quota)).toEqual(denial);
     expect(await callsOf(() => ask(quota))).toBe(1);
@@ -618,7 +622,7 @@ describe("while the store is away", () => {
     asked.mockRejectedValue(away);
     expect(await ask(counter(), full)).toEqual({
       admitted: false,
-      isRemembered: true,
+      skipCache: true,
       tallies: [undefined, { count: 5, resetMs: 60_000, banMs: 0 }],
     });
     await expect(ask(counter())).rejects.toBe(away);
@@ -646,9 +650,7 @@ describe("while the store is away", () => {
     asked.mockRejectedValue(away);
     const other = counter({ shadow: true });
     const { groups } = await store.decide([[counter(), full], [other], [trial]]);
-    expect(
-      groups.map(({ later, skipCache: isRemembered }) => [isRemembered, later !== undefined]),
-    ).toEqual([
+    expect(groups.map(({ later, skipCache }) => [skipCache, later !== undefined])).toEqual([
       [true, false],
       [undefined, true],
       [true, false],

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, inject, it, vi } from "vitest";
-import type { Counter } from "../../../../src/engine/fixed-window.ts";
+import type { Counter } from "../../../../src/engine/counter.ts";
 import { createUpstashStore } from "../../../../src/stores/upstash/upstash-store.ts";
 import { counter } from "../../../suite/counters.ts";
 import { storeSuite } from "../../../suite/store-suite.ts";
@@ -118,11 +118,13 @@ describe("the Upstash store", () => {
   });
 
   it("tells nothing of either shard's identity, nor of the client's without a shard", async () => {
-    const [one, or] = ["#1", "#2"].map((shard) =>
+    const [one, alternative] = ["#1", "#2"].map((shard) =>
       counter({ key: `weir:llm:1m:someone${shard}`, identity: `someone${shard}` }),
     ) as [Counter, Counter];
-    const { store } = storeAnsweredBy(refusal(`ERR no way: '${one.key}' '${or.key}' 'someone'`));
-    const error = await store.decide([[{ ...one, or }]]).catch((thrown: Error) => thrown);
+    const { store } = storeAnsweredBy(
+      refusal(`ERR no way: '${one.key}' '${alternative.key}' 'someone'`),
+    );
+    const error = await store.decide([[{ ...one, alternative }]]).catch((thrown: Error) => thrown);
     expect((error as Error).message).toBe("ERR no way: 'weir:llm:1m:…' 'weir:llm:1m:…' '…'");
   });
 
