@@ -156,7 +156,7 @@ export function withDenialCache(store: Store, maxCounters = MAX_COUNTERS): Store
     isWorthIt: boolean,
   ): void {
     const entry = cached.peek(key);
-    if (entry) Object.assign(entry, { known, learntAt });
+    if (entry) Object.assign(entry, { snapshot: known, receivedAt: learntAt });
     else if (isWorthIt)
       cached.add(key, {
         snapshot: known,
