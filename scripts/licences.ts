@@ -1,8 +1,8 @@
-/** `npm run licences`: writes docs/licences.md, what is installed and under which licence. */
+/** `npm run licences`: writes docs/licences.md, the list of installed packages and their licences. */
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-/** What is read of package-lock.json, by the folders that packages are installed in. */
+/** The part of package-lock.json that this script reads. The keys are the folders of the packages. */
 export interface Lock {
   readonly packages: Readonly<Record<string, Locked>>;
 }
@@ -20,7 +20,7 @@ export interface Package {
   readonly name: string;
   readonly version: string;
   readonly licence: string;
-  /** Whether who installs Weir has it too; not so what only develops and tests it. */
+  /** Whether the package is installed together with Weir, and not only for development and tests. */
   readonly isRuntime: boolean;
 }
 
@@ -51,20 +51,20 @@ export function licencesPage(packages: readonly Package[]): string {
     .map(([licence, names]) => `### ${licence}\n\n${wrapped([...names])}`);
   return `# Licences
 
-Weir is under the MIT licence. This is what it uses, by package-lock.json; \`npm run licences\` writes this page, and a
-test says when it is out of date.
+Weir has the MIT licence. This page lists the packages that Weir uses and their licences, according to
+package-lock.json. \`npm run licences\` writes the page, and a test fails if it is out of date.
 
-## In what is deployed or installed
+## Packages that are deployed or installed
 
-${rows.length} packages. Their licences ask for no more than that their notices are kept.
+${rows.length} packages. Their licences require only that you keep their notices.
 
 | package | version | licence |
 |---|---|---|
 ${rows.join("\n")}
 
-## In development and tests alone
+## Packages for development and tests
 
-None of these is in the Worker or in the package. Those for other platforms than one's own are not installed.
+The Worker and the npm package contain none of these. npm installs only the packages that support your platform.
 
 ${sections.join("\n\n")}
 `;
@@ -72,7 +72,7 @@ ${sections.join("\n\n")}
 
 const WIDTH = 118;
 
-/** A list in lines of no more than {@link WIDTH} characters. */
+/** Joins names with commas, in lines of at most {@link WIDTH} characters. */
 function wrapped(names: readonly string[]): string {
   let width = 0;
   const parts = names.map((name, index) => {

@@ -1,8 +1,8 @@
 import { defineConfig } from "weir/config";
 
-// 1000 requests a day for each API key, all of them back at midnight UTC: days are counted from the
-// Unix epoch, which began at one. For midnight elsewhere, name one: start: "2026-01-01T00:00:00-08:00"
-// stays at that distance from UTC all year.
+// 1000 requests a day for each API key. The quota begins anew at midnight UTC, because the Unix epoch
+// began at one. For another midnight, set start to one: with "2026-01-01T00:00:00-08:00" days begin at
+// 08:00 UTC, in summer too.
 export default defineConfig({
   rules: [
     {
@@ -14,8 +14,8 @@ export default defineConfig({
       start: "epoch",
     },
     {
-      // A key can be made up, and each is a client of its own: this bounds them all together, with
-      // quota for ten clients behind one address.
+      // Clients can invent API keys, and each new key has a new counter. This rule limits all keys of
+      // one address together, with quota for ten clients.
       name: "daily-address",
       match: { paths: ["/api/*"] },
       key: "ip",

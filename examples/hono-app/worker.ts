@@ -6,7 +6,7 @@ export { CounterObject } from "weir";
 
 const app = new Hono();
 
-// Here the app says where a rule holds. `app.use(rateLimit(config))` leaves that to each rule's match.
+// The app decides where each rule applies. With `app.use(rateLimit(config))`, each rule's match would.
 app.use("/api/*", rateLimit(config, { rule: "api" }));
 app.get("/api/items", (c) => c.json(["a weir", "a mill"]));
 

@@ -1,7 +1,7 @@
 import { defineConfig } from "weir/config";
 
-// 10 exports an hour. What is not used is kept for later, up to 30: after a quiet morning, and when
-// it is new, a client can have three hours' worth at once.
+// 10 exports an hour. Unused quota is saved, up to 30. So a new client, or one that was idle for three
+// hours, can make 30 exports at once.
 export default defineConfig({
   rules: [
     {
@@ -13,8 +13,8 @@ export default defineConfig({
       capacity: 30,
     },
     {
-      // A key can be made up, and each is a client of its own: this bounds them all together, with
-      // quota for ten clients behind one address.
+      // Clients can invent API keys, and each new key has a new counter. This rule limits all keys of
+      // one address together, with quota for ten clients.
       name: "exports-address",
       match: { methods: ["POST"], paths: ["/exports"] },
       key: "ip",

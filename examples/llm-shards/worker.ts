@@ -11,19 +11,19 @@ interface Env {
   LIMITS: Service<Limits>;
 }
 
-/** Tokens that an answer may have. */
+/** The longest answer that the model may give, in tokens. */
 const MAX_ANSWER = 2000;
 
 export default {
-  async fetch(request, { LIMITS }) {
+  async fetch(request, env) {
     const prompt = await request.text();
-    // About four characters to a token.
+    // A token has about four characters.
     const reserved = Math.ceil(prompt.length / 4) + MAX_ANSWER;
     try {
-      await LIMITS.limit("tokens", { cost: reserved, throws: true });
+      await env.LIMITS.limit("tokens", { cost: reserved, throws: true });
       const { answer, used } = await askModel(prompt);
-      // What was reserved and not used is for others.
-      await LIMITS.limit("tokens", { cost: Math.min(0, used - reserved) });
+      // Give back the tokens that the answer did not use.
+      await env.LIMITS.limit("tokens", { cost: Math.min(0, used - reserved) });
       return new Response(answer);
     } catch (error) {
       const limited = RateLimitError.from(error);
@@ -37,7 +37,7 @@ export default {
   },
 } satisfies ExportedHandler<Env>;
 
-/** Stands for the call of a model, which tells how many tokens it took. */
+/** A placeholder for the call of a model, which returns its answer and the number of tokens used. */
 async function askModel(prompt: string): Promise<{ answer: string; used: number }> {
   const answer = `You said: ${prompt}`;
   return { answer, used: Math.ceil((prompt.length + answer.length) / 4) };

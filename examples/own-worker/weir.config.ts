@@ -2,7 +2,7 @@ import { defineConfig } from "weir/config";
 
 export default defineConfig({
   rules: [
-    // A GraphQL API has one path. This counts each client's operations apart.
+    // A GraphQL API has one path. This rule counts each operation of a client separately.
     {
       name: "graphql",
       match: { methods: ["POST"], paths: ["/graphql"] },

@@ -3,13 +3,13 @@ import config from "./weir.config.ts";
 
 export { CounterObject } from "weir";
 
-/** What is counted by itself. A name that a client makes up must not get it a counter of its own. */
+/** The operations with a counter of their own. A client must not get a new counter by inventing a name. */
 const OPERATIONS = ["Search", "Checkout"];
 
 export default weir(config, {
   keys: {
     async operation(request) {
-      // Of a clone: the body itself is still to be forwarded.
+      // Read a clone, because Weir still has to forward the body.
       const body = await request.clone().json<{ operationName?: string } | null>();
       return OPERATIONS.find((name) => name === body?.operationName) ?? "other";
     },

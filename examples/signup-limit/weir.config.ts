@@ -1,7 +1,7 @@
 import { defineConfig } from "weir/config";
 
-// At most 100 sign-ups an hour, whoever they come from: however many addresses a bot has, it makes
-// no more accounts than that. Nobody signs up unlimited: when it cannot be decided, the answer is 503.
+// At most 100 sign-ups an hour by all clients together. So a bot with many addresses cannot create more
+// accounts. If the store cannot decide, the client gets 503, so an outage does not lift the limit.
 export default defineConfig({
   rules: [
     {

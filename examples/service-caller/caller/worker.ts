@@ -5,17 +5,17 @@ interface Env {
 }
 
 export default {
-  async fetch(request, { LIMITS }) {
+  async fetch(request, env) {
     const { searchParams } = new URL(request.url);
     const key = searchParams.get("account");
-    if (!key) return new Response("Whose report?", { status: 400 });
+    if (!key) return new Response("The parameter account is missing.", { status: 400 });
 
-    const { ok, retryAfterMs } = await LIMITS.limit("reports", { key });
+    const { ok, retryAfterMs } = await env.LIMITS.limit("reports", { key });
     if (ok) return new Response("The report.");
     if (retryAfterMs === undefined) return new Response("Try again shortly.", { status: 503 });
 
-    // No room now. A place in the next window, if there is one, is as good for a report.
-    const reserved = await LIMITS.limit("reports", { key, reserve: true });
+    // The account has no quota left in this window. A report can wait, so reserve quota of the next window.
+    const reserved = await env.LIMITS.limit("reports", { key, reserve: true });
     const seconds = Math.ceil((reserved.retryAfterMs ?? retryAfterMs) / 1000);
     return reserved.ok
       ? new Response(`The report follows in ${seconds} s.`, { status: 202 })

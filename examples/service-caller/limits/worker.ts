@@ -3,10 +3,10 @@ import config from "./weir.config.ts";
 
 export { CounterObject } from "weir";
 
-/** Bound by other Workers as a service with `entrypoint = "Limits"`. */
+/** Other Workers bind this class as a service with `entrypoint = "Limits"`. */
 export class Limits extends WeirService<typeof config> {
   readonly config = config;
 }
 
-// Nobody has business here over HTTP.
+// This Worker answers every HTTP request with 404.
 export default { fetch: () => new Response(null, { status: 404 }) };
