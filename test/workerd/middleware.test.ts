@@ -115,6 +115,17 @@ describe("rateLimit", () => {
     expect(statuses).toEqual([200, 200, 429]);
   });
 
+  it("calls the app's functions once in each middleware that a request passes", async () => {
+    const plan = vi.fn(() => "a");
+    const byPlan = { ...FIVE, key: "custom:plan" };
+    const rules = [byPlan, { ...byPlan, name: "other" }];
+    const app = new Hono();
+    const config = defineConfig({ store: "memory", rules });
+    for (let each = 0; each < 2; each++) app.use(rateLimit(config, { keys: { plan } }));
+    await app.request("/");
+    expect(plan).toHaveBeenCalledTimes(2);
+  });
+
   it.each([
     ["open", 200],
     ["closed", 503],

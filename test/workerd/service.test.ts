@@ -287,6 +287,14 @@ describe("a service whose store cannot decide", () => {
     });
   });
 
+  it("answers ok for a rule in shadow mode, even if it is closed", async () => {
+    vi.spyOn(console, "error").mockReturnValue();
+    const service = serviceOf([{ ...FIVE, mode: "shadow", onError: "closed" }], broken);
+    const answer = { ok: true, undecided: "misconfigured" };
+    expect(await service.limit("five", { throws: true })).toEqual(answer);
+    expect(await service.limit("five", { cost: -1 })).toEqual(answer);
+  });
+
   it("has no figures, and resets nothing unsaid", async () => {
     vi.spyOn(console, "error").mockReturnValue();
     const service = serviceOf(rules("open"), broken);

@@ -19,11 +19,15 @@ const ROOT = join(import.meta.dirname, "../../..");
 const MODULES = join(ROOT, "node_modules");
 
 /** What is packed, copied so that packing changes nothing under the tests that run beside this one. */
-const COPIED = ["src", "cli", "docs", "scripts", "package.json", "tsconfig.json"].concat([
-  "README.md",
-  "CHANGELOG.md",
-  "LICENSE",
-]);
+const COPIED = [
+  "src",
+  "cli",
+  "docs",
+  "examples",
+  "scripts",
+  "package.json",
+  "tsconfig.json",
+].concat(["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "SECURITY.md", "LICENSE"]);
 
 const CONFIG = `
   import { type Config, defineConfig } from "weir/config";
@@ -117,14 +121,13 @@ afterAll(async () => {
 });
 
 describe("the package that npm packs", () => {
-  it("holds JavaScript, its types and the documentation, and neither tests nor sources", () => {
+  it("holds JavaScript, its types, the documentation and the examples, and neither tests nor sources", () => {
     expect(files).toEqual(expect.arrayContaining(["README.md", "LICENSE", "CHANGELOG.md"]));
     expect(files).toContain("dist/package/src/index.js");
     expect(files).toContain("dist/package/src/index.d.ts");
-    expect(files.filter((path) => /(^|\/)(test|dev|scripts|examples)(\/|$)/.test(path))).toEqual(
-      [],
-    );
-    expect(files.filter((path) => /(?<!\.d)\.ts$/.test(path))).toEqual([]);
+    expect(files.filter((path) => /(^|\/)(test|dev|scripts)(\/|$)/.test(path))).toEqual([]);
+    const sources = files.filter((path) => /(?<!\.d)\.ts$/.test(path));
+    expect(sources.filter((path) => !path.startsWith("examples/"))).toEqual([]);
   });
 
   it("brings with it what it needs to run, and not the Node that develops it", () => {

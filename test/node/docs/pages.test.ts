@@ -1,0 +1,60 @@
+import { existsSync, globSync, readFileSync } from "node:fs";
+import { describe, expect, it } from "vitest";
+import { inlineCodeOf, linkFault, linksOf, PAGES, type Page, readPage } from "./pages.ts";
+
+const MAX_COLUMNS = 120;
+/** Pages whose lines are still to be wrapped. */
+const UNWRAPPED =
+  /^(ARCHITECTURE|CHANGELOG|SECURITY|docs\/(cost|failure|performance|security|storage)|.*\/README)\.md$/;
+const pages = PAGES.map((path) => [path, readPage(path)] as const);
+const scripts: Record<string, string> = JSON.parse(readFileSync("package.json", "utf8")).scripts;
+
+/** All code of a page, inline or in a block. */
+function codeOf(page: Page): string[] {
+  return [...inlineCodeOf(page), ...page.blocks.flatMap(({ code }) => code.split("\n"))];
+}
+
+/** The parts of a page's code that a pattern with one group finds. */
+function found(page: Page, pattern: RegExp): string[] {
+  return codeOf(page).flatMap((code) =>
+    [...code.matchAll(pattern)].map(([, part]) => part as string),
+  );
+}
+
+describe.each(pages)("%s", (path, page) => {
+  it("links only to files and headings that exist", () => {
+    expect(linksOf(page).flatMap((link) => linkFault(path, link) ?? [])).toEqual([]);
+  });
+
+  it.skipIf(UNWRAPPED.test(path))(`has no line of more than ${MAX_COLUMNS} columns`, () => {
+    const long = page.lines.flatMap((line, index) =>
+      line.length > MAX_COLUMNS ? `line ${index + 1}` : [],
+    );
+    expect(long).toEqual([]);
+  });
+
+  it("names only npm scripts that exist", () => {
+    const names = found(page, /\bnpm run (?!pack\b)([\w:-]+)/g);
+    expect(names.filter((name) => !(name in scripts))).toEqual([]);
+  });
+
+  it("names only test files that exist", () => {
+    const paths = found(page, /(?:^|\s)(test\/[^\s…]+)/g);
+    const missing = paths.filter((test) => globSync(test).length === 0);
+    // A test that the reader is going to write.
+    expect(missing.filter((test) => !test.endsWith("/mine.test.ts"))).toEqual([]);
+  });
+
+  it("names only fuzz targets that exist", () => {
+    const targets = found(page, /--target ([\w,-]+)/g).flatMap((list) => list.split(","));
+    expect(targets.filter((name) => !existsSync(`fuzz/targets/${name}.ts`))).toEqual([]);
+  });
+});
+
+it("README.md has fewer than 150 lines", () => {
+  expect(readPage("README.md").lines.length).toBeLessThan(150);
+});
+
+it("SECURITY.md names a test for its promises", () => {
+  expect(found(readPage("SECURITY.md"), /^(test\/\S+)/g).length).toBeGreaterThan(10);
+});

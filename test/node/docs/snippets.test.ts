@@ -1,0 +1,118 @@
+import { globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { unstable_readConfig } from "wrangler";
+import { type ConfigInput, defineConfig } from "../../../src/config/index.ts";
+import { inlineCodeOf, PAGES, readPage } from "./pages.ts";
+
+// The tests of this file check every configuration on the pages. All other code on the pages must be
+// part of an example, and test/node/examples/ runs the examples. So every piece of code is tried.
+
+/** The pages for users. test/suite/README.md shows a test, which would run on a store of the reader. */
+const pages = PAGES.filter((path) => !path.startsWith("test/")).map(readPage);
+const snippets = pages.flatMap(({ path, blocks }) =>
+  blocks
+    .filter(({ language }) => language === "ts" || language === "toml")
+    .map((block) => ({ ...block, title: `${path}, ${linesOf(block.code)[0]}` })),
+);
+
+/** The trimmed lines of each example's file, without empty ones. */
+const examples = globSync("examples/*/**/*.{ts,toml}").map((path) => ({
+  path,
+  lines: linesOf(readFileSync(path, "utf8")),
+}));
+
+/** Fields that a snippet may begin with, at the top level of a configuration or in a rule. */
+const TOP_LEVEL = /^(jwt|origin|prefix|nativeLimiter|store):/;
+const OF_RULE = /^(exempt|key|limits?|match|name|tiers):/;
+
+function linesOf(code: string): string[] {
+  return code
+    .split("\n")
+    .map((line) => line.trim())
+    .filter(Boolean);
+}
+
+function isConfig(code: string): boolean {
+  const isFragment = [/^\{/, TOP_LEVEL, OF_RULE].some((pattern) => pattern.test(code));
+  return code.includes("defineConfig(") || isFragment;
+}
+
+/** The tables of a wrangler.toml that wrangler does not know, or knows in another form. */
+function unknownTables(toml: string): string[] {
+  const folder = mkdtempSync(join(tmpdir(), "weir-docs-"));
+  try {
+    const path = join(folder, "wrangler.toml");
+    writeFileSync(path, `name = "docs"\n${toml}`);
+    const config: Record<string, unknown> = { ...unstable_readConfig({ config: path }) };
+    const tables = [...toml.matchAll(/^\[+(\w+)/gm)].map(([, table = ""]) => table);
+    return tables.filter((table) => !Array.isArray(config[table]) || config[table].length === 0);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}
+
+/** Whether a file has all these lines, in this order; others may stand between them. */
+function contains(lines: readonly string[], wanted: readonly string[]): boolean {
+  let at = -1;
+  return wanted.every((line) => {
+    at = lines.indexOf(line, at + 1);
+    return at !== -1;
+  });
+}
+
+/** The value of an expression, which is a page's own code. */
+function evaluate(expression: string): ConfigInput {
+  return new Function("defineConfig", `return (${expression});`)((input: unknown) => input);
+}
+
+/** The configurations that a snippet means. Fields that it leaves out have any value that fits. */
+function configsOf(code: string): ConfigInput[] {
+  const bare = code.trim().replace(/,$/, "");
+  if (code.includes("defineConfig(")) {
+    return [evaluate(/defineConfig\((.*)\)/s.exec(code)?.[1] ?? "")];
+  }
+  // Each line is a configuration of its own.
+  if (TOP_LEVEL.test(bare)) {
+    return bare.split("\n").map((line) => evaluate(`{ rules: [], ${line} }`));
+  }
+  const rule = bare.startsWith("{") ? bare : `{ ${bare} }`;
+  const hasLimit = /\blimits?:/.test(rule.split("tiers:")[0] ?? "");
+  const limit = hasLimit ? "" : 'limit: 5, window: "1m",';
+  return [evaluate(`{ jwt: { secret: "S" }, rules: [{ name: "rule", ${limit} ...${rule} }] }`)];
+}
+
+describe("code on the pages", () => {
+  const programs = snippets.filter(({ language, code }) => language === "ts" && !isConfig(code));
+  const configs = snippets.filter(({ language, code }) => language === "ts" && isConfig(code));
+  const bindings = snippets.filter(({ language }) => language === "toml");
+
+  it.each(programs)("$title is part of an example", ({ code }) => {
+    const wanted = linesOf(code);
+    const holders = examples.filter(({ lines }) => contains(lines, wanted));
+    expect(holders).not.toEqual([]);
+  });
+
+  it.each(configs)("$title is a valid configuration", ({ code }) => {
+    for (const config of configsOf(code)) expect(() => defineConfig(config)).not.toThrow();
+  });
+
+  it.each(bindings)("$title is understood by wrangler", ({ code }) => {
+    expect(unknownTables(code)).toEqual([]);
+  });
+});
+
+describe("rules on docs/fixed-window.md", () => {
+  const rules = inlineCodeOf(readPage("docs/fixed-window.md")).filter((code) =>
+    /^(key|limits?|match): /.test(code),
+  );
+
+  it("are many", () => {
+    expect(rules.length).toBeGreaterThan(20);
+  });
+
+  it.each(rules)("%s is valid", (code) => {
+    for (const config of configsOf(code)) expect(() => defineConfig(config)).not.toThrow();
+  });
+});
