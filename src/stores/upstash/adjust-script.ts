@@ -1,77 +1,86 @@
-import { type Clock, fixedWindowScript } from "./script.ts";
+import { type Clock, createScript } from "./script.ts";
 
 /**
- * Adds costs without asking for room, or takes negative ones off. ARGV: the counters.
- * Reply: for each counter the count, the ms until its window ends, and the ms that its ban lasts.
+ * Creates the script that adds costs without checking the quota left, or subtracts negative costs.
+ *
+ * ARGV: the counters.
+ * Reply: for each counter its count, the ms until its window ends, and the ms that its ban lasts.
  */
-export function adjustScript(clock: Clock): string {
-  return fixedWindowScript(
-    clock,
-    `local reply = {}
+export function createAdjustScript(clock: Clock): string {
+  return createScript(clock, `${ADD_FIXED}${ADD_ROLLING}${ADJUST}`);
+}
 
-local function adjust()
-  local asked = readCounter()
-  local c, shift = roomier(asked)
-  local count
-  if c.rolls then
-    local before, window = used(c)
-    count = math.min(MAX, math.max(0, before + c.cost))
-    if count ~= before then
-      finishes[#finishes + 1] = function() keepRolling(c, count, window) end
-    end
-  else
-    -- At 0 and at 2^53 - 1 a count stands still.
-    local steps = redis.call('BITFIELD', c.key, 'GET', 'u63', 0, 'OVERFLOW', 'SAT',
-      'INCRBY', 'u63', 0, int(c.cost))
-    local before = steps[1]
-    count = math.min(MAX, steps[2])
-    undos[#undos + 1] = function()
-      if before == 0 then
-        redis.call('DEL', c.key)
-      else
-        redis.call('BITFIELD', c.key, 'SET', 'u63', 0, int(before))
-      end
-    end
-    finishes[#finishes + 1] = function()
-      if steps[2] > MAX then
-        redis.call('BITFIELD', c.key, 'SET', 'u63', 0, int(MAX))
-      end
-      if count == 0 then
-        redis.call('DEL', c.key)
-      elseif before == 0 then
-        redis.call('PEXPIRE', c.key, int(c.left + GRACE))
-      end
+/** Creates the script that removes counters and their bans. ARGV: the counters. Reply: the keys removed. */
+export function createResetScript(clock: Clock): string {
+  return createScript(clock, RESET);
+}
+
+/**
+ * `addFixed(c)`: adds the cost to a counter that does not roll over, and returns its count. The field
+ * saturates at 0 and at 2^63 - 1; a final step lowers it to 2^53 - 1, the largest count.
+ */
+const ADD_FIXED = `local function addFixed(c)
+  local results = redis.call('BITFIELD', c.key, 'GET', 'u63', 0, 'OVERFLOW', 'SAT',
+    'INCRBY', 'u63', 0, digits(c.cost))
+  local before, after = results[1], results[2]
+  local count = math.min(MAX_COUNT, after)
+  undoSteps[#undoSteps + 1] = function()
+    if before == 0 then
+      redis.call('DEL', c.key)
+    else
+      redis.call('BITFIELD', c.key, 'SET', 'u63', 0, digits(before))
     end
   end
-  reply[#reply + 1] = math.min(MAX, count + shift)
-  reply[#reply + 1] = c.left
-  reply[#reply + 1] = banLeft(asked)
+  finalSteps[#finalSteps + 1] = function()
+    if after > MAX_COUNT then
+      redis.call('BITFIELD', c.key, 'SET', 'u63', 0, digits(MAX_COUNT))
+    end
+    if count == 0 then
+      redis.call('DEL', c.key)
+    elseif before == 0 then
+      redis.call('PEXPIRE', c.key, digits(c.resetMs + EXPIRY_GRACE_MS))
+    end
+  end
+  return count
 end
 
-local failure = attempt(function()
-  while nextKey <= #KEYS do
-    adjust()
+`;
+
+/** `addRolling(c)`: the same for a counter that rolls over. */
+const ADD_ROLLING = `local function addRolling(c)
+  local before, window = readCount(c)
+  local count = math.min(MAX_COUNT, math.max(0, before + c.cost))
+  if count ~= before then
+    finalSteps[#finalSteps + 1] = function() writeRolling(c, count, window) end
+  end
+  return count
+end
+
+`;
+
+const ADJUST = `local reply = {}
+
+local failure = runOrUndo(function()
+  while keyAt < #KEYS do
+    local requested = readCounter()
+    local c, countOffset = chooseCounter(requested)
+    local count = c.rollsOver and addRolling(c) or addFixed(c)
+    reply[#reply + 1] = math.min(MAX_COUNT, count + countOffset)
+    reply[#reply + 1] = c.resetMs
+    reply[#reply + 1] = readBanMs(requested)
   end
 end)
 if failure then
   return failure
 end
-`,
-  );
-}
+`;
 
-/** Removes counters and their bans. ARGV: the counters. Reply: how many keys there were. */
-export function resetScript(clock: Clock): string {
-  return fixedWindowScript(
-    clock,
-    `local reply = { 0 }
-while nextKey <= #KEYS do
+const RESET = `local reply = { 0 }
+while keyAt < #KEYS do
   local c = readCounter()
   reply[1] = reply[1] + redis.call('DEL', c.key)
   if c.banKey then
     reply[1] = reply[1] + redis.call('DEL', c.banKey)
   end
 end
-`,
-  );
-}
+`;

@@ -1,19 +1,37 @@
-import { type Clock, fixedWindowScript } from "./script.ts";
+import { type Clock, createScript } from "./script.ts";
 
 /**
- * Gives back what will not be used, then decides. ARGV: the numbers of groups and of counters to
- * give back to; each of the latter with the quota and its window's number; then for each group the
- * number of its counters, and these. The number is negative for a shadow group: it may fail without
- * the others. KEYS are in the same order.
- * Reply: the time in ms; then for each group 1 (admitted) or 0, and for each of its counters the
- * count, the ms until its window ends, the ms that its ban lasts, and what was charged. Of a shadow
- * group that failed it is 2, and nothing else.
+ * Creates the script that returns unused quota, then decides groups of counters.
+ *
+ * ARGV: the number of groups; the number of counters to return quota to; each of these counters,
+ * followed by the quota and the number of its window; then for each group the number of its counters
+ * and the counters. That number is negative for a shadow group, which may fail without the others.
+ * KEYS are in the same order.
+ *
+ * Reply: the time in ms; then for each group 1 (admitted) or 0 (denied), and for each of its counters
+ * the count, the ms until its window ends, the ms that its ban lasts, and the quota charged. A shadow
+ * group that failed is a 2 and nothing else.
  */
-export function decideScript(clock: Clock): string {
-  return fixedWindowScript(
+export function createDecideScript(clock: Clock): string {
+  return createScript(
     clock,
-    `-- 2^63 - 1 less a number, in digits: Lua's own numbers are exact to 2^53 only.
-local function roomAbove(number)
+    `${CHARGE_FIELD}${CHARGE_FIXED}${CHARGE_ROLLING}${CHARGE_COUNTER}${RETURN_UNUSED}${DECIDE_GROUP}${TRY_SHADOW_GROUP}${DECIDE_GROUPS}`,
+  );
+}
+
+/**
+ * `chargeField(c, amount, ceiling)`: charges an amount unless the count would then exceed the ceiling.
+ * Returns whether it was charged, and the count.
+ *
+ * One BITFIELD command does it. Let `headroom` be 2^63 - 1 - ceiling. Adding amount + headroom
+ * overflows exactly if count + amount > ceiling, and then OVERFLOW FAIL changes nothing. Subtracting
+ * `headroom` again leaves count + amount. After a failed first step this would be negative, since
+ * no count comes near 2^63; so it fails as well.
+ *
+ * `fieldMaxMinus(number)`: 2^63 - 1 minus a number, as digits. It computes two halves, because Lua's
+ * numbers are exact only to 2^53.
+ */
+const CHARGE_FIELD = `local function fieldMaxMinus(number)
   local high, low = 9223372036 - math.floor(number / 1e9), 854775807 - number % 1e9
   if low < 0 then
     high, low = high - 1, low + 1e9
@@ -21,149 +39,198 @@ local function roomAbove(number)
   return string.format('%.0f%09.0f', high, low)
 end
 
--- Charges an amount unless the count would then exceed \`top\`; and the count after it.
-local function charge(c, amount, top)
-  local steps = redis.call('BITFIELD', c.key, 'OVERFLOW', 'FAIL',
-    'INCRBY', 'u63', 0, roomAbove(top - amount), 'INCRBY', 'u63', 0, '-' .. roomAbove(top),
-    'GET', 'u63', 0)
-  return steps[1] and true or false, steps[3]
+local function chargeField(c, amount, ceiling)
+  local results = redis.call('BITFIELD', c.key, 'OVERFLOW', 'FAIL',
+    'INCRBY', 'u63', 0, fieldMaxMinus(ceiling - amount),
+    'INCRBY', 'u63', 0, '-' .. fieldMaxMinus(ceiling), 'GET', 'u63', 0)
+  return results[1] and true or false, results[3]
 end
 
-local function shareOf(room)
-  return math.floor(room / SHARE)
+`;
+
+/**
+ * `chargeFixed(c)`: charges a counter that does not roll over. Returns whether it was charged, its
+ * count, and the amount.
+ *
+ * The first attempt charges the block that an unused counter would grant. Its ceiling is lowered, so
+ * that it succeeds only if the quota left still allows a block of this size. If it fails although the
+ * cost itself fits, a second command charges the smaller block that the count allows. An attempt can
+ * fail only on a counter that was charged before: on an unused one, a failed BITFIELD would create the
+ * key.
+ */
+const CHARGE_FIXED = `local function blockFor(quotaLeft)
+  return math.floor(quotaLeft / BLOCK_SHARE)
 end
 
--- Whether there was room; the count after it; what was charged; how to charge, where that is later.
-local function take(c)
-  if c.checkOnly or c.cost == 0 or c.cost > c.ceiling then
-    -- Nothing to charge: BITFIELD would create the key all the same.
-    local count = used(c)
-    return count + c.cost <= c.ceiling, count, 0
-  end
-  if c.rolls then
-    local count, window = used(c)
-    if count + c.cost > c.ceiling then
-      return false, count, 0
-    end
-    local amount = math.max(c.cost, math.min(c.block, shareOf(c.ceiling - count)))
-    return true, count + amount, amount, function() keepRolling(c, count + amount, window) end
-  end
-  -- No more than an unused counter would give: then one that is asked for more has been created.
-  local amount = math.max(c.cost, math.min(c.block, shareOf(c.ceiling)))
-  local top = c.ceiling
+local function chargeFixed(c)
+  local amount = math.max(c.cost, math.min(c.block, blockFor(c.ceiling)))
+  local ceiling = c.ceiling
   if amount > c.cost then
-    top = top - (SHARE - 1) * amount
+    ceiling = ceiling - (BLOCK_SHARE - 1) * amount
   end
-  local admitted, count = charge(c, amount, top)
-  if not admitted and amount > c.cost and count + c.cost <= c.ceiling then
-    amount = math.max(c.cost, shareOf(c.ceiling - count))
-    admitted, count = charge(c, amount, c.ceiling)
+  local charged, count = chargeField(c, amount, ceiling)
+  if not charged and amount > c.cost and count + c.cost <= c.ceiling then
+    amount = math.max(c.cost, blockFor(c.ceiling - count))
+    charged, count = chargeField(c, amount, c.ceiling)
   end
-  if not admitted then
+  if not charged then
     return false, count, 0
   end
-  undos[#undos + 1] = function()
+  undoSteps[#undoSteps + 1] = function()
     if count == amount then
       redis.call('DEL', c.key)
     else
-      redis.call('BITFIELD', c.key, 'INCRBY', 'u63', 0, int(-amount))
+      redis.call('BITFIELD', c.key, 'INCRBY', 'u63', 0, digits(-amount))
     end
   end
   if count == amount then
-    redis.call('PEXPIRE', c.key, int(c.left + GRACE))
+    redis.call('PEXPIRE', c.key, digits(c.resetMs + EXPIRY_GRACE_MS))
   end
   return true, count, amount
 end
 
--- Takes off what will not be used, if there is as much. Of 0, -quota would be written as -0.
-local function giveBack(c, quota)
-  local steps = redis.call('BITFIELD', c.key, 'OVERFLOW', 'FAIL',
-    'INCRBY', 'u63', 0, int(0 - quota), 'GET', 'u63', 0)
-  if steps[2] == 0 then
+`;
+
+/**
+ * `chargeRolling(c)`: the same for a counter that rolls over. The fourth result is a function that
+ * stores the new count. It must run only if the whole group is admitted.
+ */
+const CHARGE_ROLLING = `local function chargeRolling(c)
+  local count, window = readCount(c)
+  if count + c.cost > c.ceiling then
+    return false, count, 0
+  end
+  local amount = math.max(c.cost, math.min(c.block, blockFor(c.ceiling - count)))
+  return true, count + amount, amount, function() writeRolling(c, count + amount, window) end
+end
+
+`;
+
+/**
+ * `chargeCounter(c)`: charges any counter, with the results of `chargeRolling`. A counter that cannot
+ * be charged is only read, because BITFIELD would create its key.
+ */
+const CHARGE_COUNTER = `local function chargeCounter(c)
+  if c.checkOnly or c.cost == 0 or c.cost > c.ceiling then
+    local count = readCount(c)
+    return count + c.cost <= c.ceiling, count, 0
+  end
+  if c.rollsOver then
+    return chargeRolling(c)
+  end
+  return chargeFixed(c)
+end
+
+`;
+
+/**
+ * Returns unused quota to the counters whose window still lasts, if they have counted that much. A
+ * failed return is ignored: the quota stays charged, and no decision may fail because of it.
+ * `0 - quota` and not `-quota`, because Lua would write -0 for a quota of 0.
+ */
+const RETURN_UNUSED = `local function returnUnused(c, quota)
+  local results = redis.call('BITFIELD', c.key, 'OVERFLOW', 'FAIL',
+    'INCRBY', 'u63', 0, digits(0 - quota), 'GET', 'u63', 0)
+  if results[2] == 0 then
     redis.call('DEL', c.key)
   end
 end
 
-local groups = arg()
-for _ = 1, arg() do
+local groups = nextArg()
+for _ = 1, nextArg() do
   local c = readCounter()
-  local quota, window = arg(), arg()
+  local quota, window = nextArg(), nextArg()
   if window == c.window then
-    -- What is not given back stays charged, which no decision is to fail for.
-    pcall(giveBack, c, quota)
+    pcall(returnUnused, c, quota)
   end
 end
 
-local reply = { now }
+`;
+
+/**
+ * `decideGroup(counters)`: decides a group, all or none, and adds its verdict to `reply`. `verdictAt`
+ * is the verdict's place in the reply. Charges of fixed counters are made at once and taken back if a
+ * later counter denies; bans and rolling counters are written in the final steps.
+ */
+const DECIDE_GROUP = `local reply = { now }
+
+local function undoGroup(mark, charges)
+  undoTo(mark)
+  for _, charge in ipairs(charges) do
+    reply[charge.at], reply[charge.at + 3] = reply[charge.at] - charge.amount, 0
+  end
+end
 
 local function decideGroup(counters)
-  local verdict, mark = #reply + 1, #undos
-  reply[verdict] = 1
-  local keeps, charges, bans = {}, {}, {}
+  local verdictAt, mark = #reply + 1, #undoSteps
+  reply[verdictAt] = 1
+  local charges, bans = {}, {}
   for _, c in ipairs(counters) do
-    local ban, count, shift, charged = banLeft(c), 0, 0, 0
-    local at = #reply + 1
-    if ban > 0 then
-      reply[verdict] = 0
-      count = used(c)
+    local at, banMs, count, countOffset, amount = #reply + 1, readBanMs(c), 0, 0, 0
+    if banMs > 0 then
+      reply[verdictAt] = 0
+      count = readCount(c)
     else
-      local admitted, keep, chosen
-      chosen, shift = roomier(c)
-      admitted, count, charged, keep = take(chosen)
-      if not admitted then
-        reply[verdict] = 0
-        if c.ban > 0 and not c.neverBans then
-          ban = c.ban
+      local chosen, hasQuota, write
+      chosen, countOffset = chooseCounter(c)
+      hasQuota, count, amount, write = chargeCounter(chosen)
+      if not hasQuota then
+        reply[verdictAt] = 0
+        if c.banMs > 0 and not c.neverBans then
+          banMs = c.banMs
           bans[#bans + 1] = c
         end
-      elseif charged > 0 then
-        keeps[#keeps + 1] = keep
-        charges[#charges + 1] = { at = at, charged = charged }
+      elseif amount > 0 then
+        charges[#charges + 1] = { at = at, amount = amount, write = write }
       end
     end
     reply[at], reply[at + 1], reply[at + 2], reply[at + 3] =
-      math.min(MAX, count + shift), c.left, ban, charged
+      math.min(MAX_COUNT, count + countOffset), c.resetMs, banMs, amount
   end
-  if reply[verdict] == 1 then
-    for _, keep in ipairs(keeps) do
-      finishes[#finishes + 1] = keep
-    end
+  if reply[verdictAt] == 0 then
+    undoGroup(mark, charges)
   else
-    undoTo(mark)
-    for _, each in ipairs(charges) do
-      reply[each.at], reply[each.at + 3] = reply[each.at] - each.charged, 0
+    for _, charge in ipairs(charges) do
+      finalSteps[#finalSteps + 1] = charge.write
     end
   end
   for _, c in ipairs(bans) do
-    finishes[#finishes + 1] = function()
-      redis.call('SET', c.banKey, 1, 'PX', int(c.ban))
+    finalSteps[#finalSteps + 1] = function()
+      redis.call('SET', c.banKey, 1, 'PX', digits(c.banMs))
     end
   end
 end
 
-local failure = attempt(function()
+`;
+
+/** `tryShadowGroup(counters)`: decides a shadow group; if it fails, only its verdict becomes 2. */
+const TRY_SHADOW_GROUP = `local function tryShadowGroup(counters)
+  local verdictAt, mark = #reply + 1, #undoSteps
+  if not pcall(decideGroup, counters) then
+    undoTo(mark)
+    for at = #reply, verdictAt, -1 do
+      reply[at] = nil
+    end
+    reply[verdictAt] = 2
+  end
+end
+
+`;
+
+const DECIDE_GROUPS = `local failure = runOrUndo(function()
   for _ = 1, groups do
-    local size, counters = arg(), {}
+    local size, counters = nextArg(), {}
     for at = 1, math.abs(size) do
       counters[at] = readCounter()
     end
     if size >= 0 then
       decideGroup(counters)
     else
-      local verdict, mark = #reply + 1, #undos
-      if not pcall(decideGroup, counters) then
-        undoTo(mark)
-        for at = #reply, verdict, -1 do
-          reply[at] = nil
-        end
-        reply[verdict] = 2
-      end
+      tryShadowGroup(counters)
     end
   end
 end)
 if failure then
   return failure
 end
-`,
-  );
-}
+`;

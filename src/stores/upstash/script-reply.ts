@@ -3,63 +3,83 @@ import { failedGroup, isShadow } from "../shadow-groups.ts";
 import type { GroupAnswer, Verdict } from "../store.ts";
 import { StoreError } from "../store-error.ts";
 
-// Reads what the scripts reply, trusting nothing in it.
+// Reads the replies of the scripts. Every integer is checked: whatever answers at the URL may not be
+// Redis.
 
-/** @throws {StoreError} ("invalid-reply") unless the reply is just the integers that were asked for */
+/**
+ * Reads the reply of the decide script.
+ *
+ * @throws {StoreError} ("invalid-reply") unless the reply has exactly the integers expected
+ */
 export function readVerdict(reply: unknown, groups: readonly (readonly Counter[])[]): Verdict {
-  const next = integersOf(reply);
-  const now = next(0, MAX_COUNT);
+  const integers = new IntegerReader(reply);
+  const now = integers.next(0, MAX_COUNT);
   const verdicts = groups.map((counters): GroupAnswer => {
-    const verdict = next(0, isShadow(counters) ? 2 : 1);
+    const verdict = integers.next(0, isShadow(counters) ? 2 : 1);
     if (verdict === 2) return failedGroup(new StoreError("error-reply", "a command failed"));
     const admitted = verdict === 1;
-    return { admitted, tallies: counters.map((counter) => decidedTally(counter, admitted, next)) };
+    const tallies = counters.map((counter) => readChargedTally(counter, admitted, integers));
+    return { admitted, tallies };
   });
-  next.end();
+  integers.end();
   return { now, groups: verdicts };
 }
 
-/** @throws {StoreError} ("invalid-reply") unless the reply is just the integers that were asked for */
+/**
+ * Reads the reply of the adjust script.
+ *
+ * @throws {StoreError} ("invalid-reply") unless the reply has exactly the integers expected
+ */
 export function readTallies(reply: unknown, counters: readonly Counter[]): Tally[] {
-  const next = integersOf(reply);
-  const tallies = counters.map((counter) => tallyOf(counter, next));
-  next.end();
+  const integers = new IntegerReader(reply);
+  const tallies = counters.map((counter) => readTally(counter, integers));
+  integers.end();
   return tallies;
 }
 
-type Integers = ((min: number, max: number) => number) & { end(): void };
-
-/** A tally, and behind it what was charged. */
-function decidedTally(counter: Counter, admitted: boolean, next: Integers): Tally {
+/** Reads a tally and the quota charged, which follows it. */
+function readChargedTally(counter: Counter, admitted: boolean, integers: IntegerReader): Tally {
   const { cost, block, checkOnly } = counter;
-  const tally = tallyOf(counter, next);
+  const tally = readTally(counter, integers);
   const isCharged = admitted && !checkOnly;
-  const charged = isCharged ? next(cost, Math.max(cost, block ?? 0)) : next(0, 0);
+  const charged = isCharged ? integers.next(cost, Math.max(cost, block ?? 0)) : integers.next(0, 0);
   return block === undefined ? tally : { ...tally, charged };
 }
 
-function tallyOf({ windowMs, banMs }: Counter, next: Integers): Tally {
-  // A ban lasts for what it was made for, whatever the rule says by now.
-  const longestBan = banMs ? MAX_COUNT : 0;
-  return { count: next(0, MAX_COUNT), resetMs: next(1, windowMs), banMs: next(0, longestBan) };
+function readTally({ windowMs, banMs }: Counter, integers: IntegerReader): Tally {
+  // A ban lasts as long as the rule said when it began, which may be longer than the rule says now.
+  const longestBanMs = banMs ? MAX_COUNT : 0;
+  return {
+    count: integers.next(0, MAX_COUNT),
+    resetMs: integers.next(1, windowMs),
+    banMs: integers.next(0, longestBanMs),
+  };
 }
 
-function integersOf(reply: unknown): Integers {
-  const values: readonly unknown[] = Array.isArray(reply) ? reply : [];
-  let at = 0;
-  const next = (min: number, max: number): number => {
-    const value = values[at++];
+/** Reads a reply from its first integer to its last. */
+class IntegerReader {
+  readonly #values: readonly unknown[];
+  #at = 0;
+
+  constructor(reply: unknown) {
+    this.#values = Array.isArray(reply) ? reply : [];
+  }
+
+  /** @throws {StoreError} ("invalid-reply") unless the next value is an integer from `min` to `max` */
+  next(min: number, max: number): number {
+    const value = this.#values[this.#at++];
     if (!Number.isSafeInteger(value) || (value as number) < min || (value as number) > max) {
-      throw nonsense();
+      throw invalidReply();
     }
     return value as number;
-  };
-  const end = () => {
-    if (at !== values.length) throw nonsense();
-  };
-  return Object.assign(next, { end });
+  }
+
+  /** @throws {StoreError} ("invalid-reply") if the reply has more values */
+  end(): void {
+    if (this.#at !== this.#values.length) throw invalidReply();
+  }
 }
 
-function nonsense(): StoreError {
-  return new StoreError("invalid-reply", "the script's reply is not the integers asked for");
+function invalidReply(): StoreError {
+  return new StoreError("invalid-reply", "the script's reply is not the integers expected");
 }

@@ -1,68 +1,45 @@
-import { MAX_COUNT } from "../../engine/counter.ts";
-import { BLOCK_SHARE, EXPIRY_GRACE_MS } from "../../engine/fixed-window.ts";
+import { LUA_COUNTERS } from "./lua-counters.ts";
+import { LUA_UNDO } from "./lua-undo.ts";
 
 /**
- * Whose clock places the windows: `redis`, one clock for the world, at the price of one command
- * (TIME); or `edge`, the Worker's.
+ * Whose clock places the windows. `redis`: one clock for all isolates, for the price of one command
+ * (TIME). `edge`: the clock of the Worker.
  */
 export type Clock = "redis" | "edge";
 
 /**
- * The fixed-window engine as a Lua script: the twin of engine/fixed-window.ts. What all of its
- * scripts share is here, what each does in `body`, which sets `reply`.
+ * Creates a Lua script that counts in fixed windows: the twin of engine/fixed-window.ts. All scripts
+ * share this frame. `work` is what a single script does; it must set `reply`.
  *
- *   KEYS  one for each counter, all groups in a row; behind it that of its ban, and that of the
- *         counter to choose instead, where there are such. Clock `edge`: as they are stored, so
- *         that every key the script touches is declared. Clock `redis`: without their windows,
- *         because only TIME tells these.
- *   ARGV  the edge's time in ms, or 0; then what each script says of itself. A counter is eleven
- *         integers: limit, window in ms, offset in ms, cost, ceiling, 1 if it rolls over, 1 if it
- *         is only checked, block, ban in ms, 1 if it never bans, 1 if there is one to choose
- *         instead; that one is two more, limit and ceiling.
- *   Reply integers only.
+ *   KEYS   One for each counter, for all groups in a row. The key of the counter's ban follows it if
+ *          the counter can ban, then the key of its alternative if it has one.
+ *          Clock `edge`: the keys as stored, so that every key the script touches is declared.
+ *          Clock `redis`: the keys without window numbers, because only TIME determines these.
+ *   ARGV   The time of the edge in ms, or 0; then the arguments of each script. A counter is eleven
+ *          integers: limit, window in ms, offset in ms, cost, ceiling, 1 if it rolls over, 1 if it is
+ *          only checked, block, ban in ms, 1 if it never bans, 1 if it has an alternative. That
+ *          adds two: limit and ceiling.
+ *   Reply  Integers only.
  *
- * A counter is an unsigned 63-bit field, because BITFIELD can ask and charge in one command, and
- * a command is what Upstash bills. With `room` = 2^63 - 1 - ceiling, adding cost + room overflows
- * just when count + cost > ceiling, and OVERFLOW FAIL then changes nothing. Taking `room` off again
- * leaves count + cost; after a failed first step it would go below zero, since no count comes near
- * to 2^63, and fails as well. INCRBY would need a second command to look first, or to take a denied
- * request's charge back.
+ * A counter is stored as an unsigned 63-bit field, because one BITFIELD command can check and charge
+ * it, and Upstash bills commands: see CHARGE_FIELD in decide-script.ts. INCRBY would need a second
+ * command, either
+ * to check first or to take back the charge of a denied request.
  *
- * A counter that rolls over is a string, `W:count`: what it was in the window W when it was last
- * written. Its grants since then are worked out on reading.
+ * A counter that rolls over is stored as a string, `W:count`: its count in window W, when it was last
+ * written. The script subtracts the quota granted since then when it reads the counter.
+ *
+ * The Lua text has no comments, because a comment would be part of the bundle. The comments stand at
+ * the constants that hold the text.
  */
-export function fixedWindowScript(clock: Clock, body: string): string {
-  // Upstash runs a script under a lock on the whole database unless it says that it needs only
-  // the keys it declared.
+export function createScript(clock: Clock, work: string): string {
+  // Without this flag Upstash locks the whole database while a script runs. With it, only the
+  // declared keys.
   const flags = clock === "edge" ? "#!lua flags=allow-key-locking\n" : "";
-  return `${flags}${PRELUDE}
-${NOW[clock]}
-local nextArg, nextKey = 2, 1
-
-local function int(number)
-  return string.format('%.0f', number)
-end
-
-local function arg()
-  nextArg = nextArg + 1
-  return tonumber(ARGV[nextArg - 1])
-end
-
-local function key(suffix)
-  nextKey = nextKey + 1
-  return KEYS[nextKey - 1]${clock === "redis" ? " .. suffix" : ""}
-end
-
-${COUNTERS}
-${body}
-return reply
+  return `${flags}${NOW[clock]}
+${luaArguments(clock)}${LUA_COUNTERS}${LUA_UNDO}${work}return reply
 `;
 }
-
-const PRELUDE = `
-local MAX = ${MAX_COUNT}
-local GRACE = ${EXPIRY_GRACE_MS}
-local SHARE = ${BLOCK_SHARE}`;
 
 const NOW: Record<Clock, string> = {
   redis: `local time = redis.call('TIME')
@@ -70,90 +47,27 @@ local now = time[1] * 1000 + math.floor(time[2] / 1000)`,
   edge: "local now = tonumber(ARGV[1])",
 };
 
-const COUNTERS = `local function readCounter()
-  local c = { limit = arg(), length = arg(), offset = arg(), cost = arg(), ceiling = arg() }
-  c.rolls, c.checkOnly, c.block = arg() == 1, arg() == 1, arg()
-  c.ban, c.neverBans = arg(), arg() == 1
-  local hasOther = arg() == 1
-  c.window = math.floor((now - c.offset) / c.length)
-  c.left = (c.window + 1) * c.length + c.offset - now
-  local suffix = c.rolls and '' or ':' .. int(c.window)
-  c.key = key(suffix)
-  if c.ban > 0 then
-    c.banKey = key('')
-  end
-  if hasOther then
-    c.other = { limit = arg(), ceiling = arg(), key = key(suffix), length = c.length, cost = c.cost,
-      rolls = c.rolls, checkOnly = c.checkOnly, block = c.block, window = c.window, left = c.left }
-  end
-  return c
+/**
+ * - `digits(number)`: an integer as Redis reads it. Lua itself would write 1e+15.
+ * - `nextArg()`: the next argument, a number.
+ * - `nextKey(suffix)`: the next key, complete with the window number.
+ */
+function luaArguments(clock: Clock): string {
+  return `local argAt, keyAt = 1, 0
+
+local function digits(number)
+  return string.format('%.0f', number)
 end
 
--- The quota used, and the window that this is as of.
-local function used(c)
-  if not c.rolls then
-    return redis.call('BITFIELD_RO', c.key, 'GET', 'u63', 0)[1], c.window
-  end
-  local stored = redis.call('GET', c.key)
-  if not stored then
-    return 0, c.window
-  end
-  local at, count = string.match(stored, '^(-?%d+):(%d+)$')
-  at, count = tonumber(at), tonumber(count)
-  local window = math.max(c.window, at)
-  return math.max(0, count - (window - at) * c.limit), window
+local function nextArg()
+  argAt = argAt + 1
+  return tonumber(ARGV[argAt])
 end
 
--- Of a counter and the one to choose instead, the one with more room, or with less of it for what
--- is given back; and what its count is to be raised by, to be that of the counter that was asked.
-local function roomier(c)
-  local other = c.other
-  if other then
-    local hasMore = other.ceiling - used(other) > c.ceiling - used(c)
-    if hasMore == (c.cost >= 0) then
-      return other, c.ceiling - other.ceiling
-    end
-  end
-  return c, 0
+local function nextKey(suffix)
+  keyAt = keyAt + 1
+  return KEYS[keyAt]${clock === "redis" ? " .. suffix" : ""}
 end
 
-local function keepRolling(c, count, window)
-  local windows = 1
-  if c.limit > 0 then
-    windows = math.max(1, math.ceil(count / c.limit))
-  end
-  local left = c.left + (window - c.window + windows - 1) * c.length + GRACE
-  redis.call('SET', c.key, int(window) .. ':' .. int(count), 'PX', int(math.min(left, MAX)))
-end
-
--- What takes back each charge made so far, and what remains to be written once nothing can fail.
-local undos, finishes = {}, {}
-
-local function undoTo(mark)
-  for at = #undos, mark + 1, -1 do
-    undos[at]()
-    undos[at] = nil
-  end
-end
-
--- Runs all of a script's work. A command fails on a key that holds another type, and Redis keeps
--- what a script wrote before that; so it is undone here. Costs no command unless something fails.
-local function attempt(work)
-  local done, failure = pcall(work)
-  if not done then
-    undoTo(0)
-    -- A table since Redis 7, a text before.
-    return type(failure) == 'table' and failure or redis.error_reply(tostring(failure))
-  end
-  for _, finish in ipairs(finishes) do
-    finish()
-  end
-end
-
-local function banLeft(c)
-  if c.ban == 0 then
-    return 0
-  end
-  return math.max(0, redis.call('PTTL', c.banKey))
-end
 `;
+}

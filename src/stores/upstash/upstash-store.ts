@@ -1,12 +1,14 @@
-import { banKey, type Counter, storedKey } from "../../engine/counter.ts";
+import type { Counter } from "../../engine/counter.ts";
 import { isShadow } from "../shadow-groups.ts";
 import type { Store } from "../store.ts";
-import { StoreError } from "../store-error.ts";
-import { adjustScript, resetScript } from "./adjust-script.ts";
-import { decideScript } from "./decide-script.ts";
+import { createAdjustScript, createResetScript } from "./adjust-script.ts";
+import { createDecideScript } from "./decide-script.ts";
 import type { Clock } from "./script.ts";
+import { argumentsOf, keysOf } from "./script-arguments.ts";
 import { readTallies, readVerdict } from "./script-reply.ts";
-import { createUpstashClient, errors } from "./upstash-client.ts";
+import { createUpstashClient } from "./upstash-client.ts";
+import { identitiesOf, toStoreError } from "./upstash-error.ts";
+import { UpstashScript } from "./upstash-script.ts";
 
 export interface UpstashOptions {
   /** The database's REST endpoint: UPSTASH_REDIS_REST_URL. */
@@ -14,54 +16,32 @@ export interface UpstashOptions {
   /** UPSTASH_REDIS_REST_TOKEN. */
   readonly token: string;
   readonly clock: Clock;
-  /** After this long a call is given up, in milliseconds. */
+  /** The client aborts a call after this long, in milliseconds. */
   readonly timeoutMs: number;
 }
 
-/**
- * Counters in Upstash Redis: one call of one script per decision.
- *
- * EVALSHA, and EVAL when Redis answers NOSCRIPT, which it does before it has done anything. No
- * other failure is tried again: the first call may have been charged.
- */
+/** Creates a store whose counters are in Upstash Redis: a decision is one REST call, of one script. */
 export function createUpstashStore({ url, token, clock, timeoutMs }: UpstashOptions): Store {
-  const redis = createUpstashClient({ url, token, timeoutMs });
+  const client = createUpstashClient({ url, token, timeoutMs });
+  const decideScript = new UpstashScript(client, createDecideScript(clock));
+  const adjustScript = new UpstashScript(client, createAdjustScript(clock));
+  const resetScript = new UpstashScript(client, createResetScript(clock));
 
-  /** Runs a script over counters and reads its reply; `args` is what it takes behind the time. */
-  function runner(script: string) {
-    let digest: string | undefined;
-
-    async function call(keys: string[], args: number[]): Promise<unknown> {
-      digest ??= await sha1(script);
-      try {
-        return await redis.evalsha(digest, keys, args);
-      } catch (error) {
-        // The client's error goes on to quote the command, so only its beginning can be trusted.
-        if (!(error instanceof errors.UpstashError) || !error.message.startsWith("NOSCRIPT")) {
-          throw error;
-        }
-        return await redis.eval(script, keys, args);
-      }
+  /** @param args the script's arguments after the time */
+  async function run<Result>(
+    script: UpstashScript,
+    counters: readonly Counter[],
+    now: number,
+    args: readonly number[],
+    readReply: (reply: unknown) => Result,
+  ): Promise<Result> {
+    const keys = counters.flatMap((counter) => keysOf(counter, clock, now));
+    try {
+      return readReply(await script.run(keys, [clock === "edge" ? now : 0, ...args]));
+    } catch (error) {
+      throw toStoreError(error, [token, ...counters.flatMap(identitiesOf)]);
     }
-
-    return async function run<Result>(
-      counters: readonly Counter[],
-      now: number,
-      args: number[],
-      read: (reply: unknown) => Result,
-    ): Promise<Result> {
-      const keys = counters.flatMap((counter) => keysOf(counter, clock, now));
-      try {
-        return read(await call(keys, [clock === "edge" ? now : 0, ...args]));
-      } catch (error) {
-        throw failureOf(error, [token, ...counters.flatMap(identitiesOf)]);
-      }
-    };
   }
-
-  const decide = runner(decideScript(clock));
-  const adjust = runner(adjustScript(clock));
-  const reset = runner(resetScript(clock));
 
   return {
     decide(groups, now = Date.now(), unused = []) {
@@ -69,81 +49,22 @@ export function createUpstashStore({ url, token, clock, timeoutMs }: UpstashOpti
       const args = [
         groups.length,
         unused.length,
-        ...unused.flatMap(({ counter, quota, window }) => [...argsOf(counter), quota, window]),
+        ...unused.flatMap(({ counter, quota, window }) => [...argumentsOf(counter), quota, window]),
         ...groups.flatMap((group) => [
           isShadow(group) ? -group.length : group.length,
-          ...group.flatMap(argsOf),
+          ...group.flatMap(argumentsOf),
         ]),
       ];
-      return decide(counters, now, args, (reply) => readVerdict(reply, groups));
+      return run(decideScript, counters, now, args, (reply) => readVerdict(reply, groups));
     },
+
     adjust(counters, now = Date.now()) {
-      return adjust(counters, now, counters.flatMap(argsOf), (reply) =>
-        readTallies(reply, counters),
-      );
+      const args = counters.flatMap(argumentsOf);
+      return run(adjustScript, counters, now, args, (reply) => readTallies(reply, counters));
     },
+
     reset(counters, now = Date.now()) {
-      return reset(counters, now, counters.flatMap(argsOf), () => undefined);
+      return run(resetScript, counters, now, counters.flatMap(argumentsOf), () => undefined);
     },
   };
-}
-
-function keysOf(counter: Counter, clock: Clock, now: number): string[] {
-  const keyOf = (each: Counter) => (clock === "edge" ? storedKey(each, now) : each.key);
-  const keys = [keyOf(counter)];
-  if (counter.banMs) keys.push(banKey(counter));
-  if (counter.alternative) keys.push(keyOf(counter.alternative));
-  return keys;
-}
-
-/** A shard's identity is the client's with `#` and a number behind it: first whole, then without. */
-function identitiesOf({ identity, alternative }: Counter): string[] {
-  const shards = alternative ? [identity, alternative.identity] : [identity];
-  return [...shards, identity.replace(/#\d+$/, "")];
-}
-
-function argsOf(counter: Counter): number[] {
-  const { limit, windowMs, offsetMs, cost, ceiling, block = 0, banMs = 0, alternative } = counter;
-  const flag = (set = false) => Number(set);
-  const kind = [flag(counter.rollsOver), flag(counter.checkOnly), block];
-  const ban = [banMs, flag(counter.neverBans)];
-  const other = alternative ? [1, alternative.limit, alternative.ceiling] : [0];
-  return [limit, windowMs, offsetMs, cost, ceiling, ...kind, ...ban, ...other];
-}
-
-/**
- * The failure that a call's error stands for.
- *
- * @param hidden what is not to be told of it
- */
-function failureOf(error: unknown, hidden: readonly string[]): StoreError {
-  if (error instanceof StoreError) return error;
-  if (error instanceof errors.UpstashJSONParseError) {
-    return new StoreError("invalid-reply", "the answer is not JSON");
-  }
-  if (error instanceof errors.UpstashError) {
-    return new StoreError("error-reply", refusal(error, hidden));
-  }
-  if (error instanceof DOMException && /^(Timeout|Abort)Error$/.test(error.name)) {
-    return new StoreError("timeout", "no answer in time");
-  }
-  // The client stumbles over JSON that has neither a result nor an error; a connection that is
-  // refused or breaks is a plain Error in workerd.
-  return error instanceof TypeError
-    ? new StoreError("invalid-reply", "the answer has neither a result nor an error")
-    : new StoreError("unreachable", "no connection");
-}
-
-/**
- * What Redis said, as in `WRONGPASS invalid password`: without the command, which the client adds,
- * and without token and identities, for Redis, or what is before it, may quote what it was sent.
- */
-function refusal({ message }: Error, hidden: readonly string[]): string {
-  const said = message.replace(/, command was:.*$/s, "");
-  return hidden.reduce((text, secret) => text.replaceAll(secret, "…"), said).slice(0, 200);
-}
-
-async function sha1(text: string): Promise<string> {
-  const digest = await crypto.subtle.digest("SHA-1", new TextEncoder().encode(text));
-  return Array.from(new Uint8Array(digest), (byte) => byte.toString(16).padStart(2, "0")).join("");
 }

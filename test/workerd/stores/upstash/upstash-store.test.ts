@@ -132,13 +132,13 @@ describe("the Upstash store", () => {
     const noScript = refusal("NOSCRIPT No matching script. Please use EVAL.");
     for (const [clock, first] of [
       ["edge", "#!lua flags=allow-key-locking"],
-      ["redis", ""],
+      ["redis", undefined],
     ] as const) {
       const { fetch } = storeAnsweredBy(noScript, noScript);
       const store = createUpstashStore({ url, token, clock, timeoutMs: 50 });
       await store.decide([[login]]).catch(() => undefined);
       const [, script] = JSON.parse(String(fetch.mock.calls[1]?.[1]?.body));
-      expect(script.split("\n")[0]).toBe(first);
+      expect(/^#!.*/.exec(script)?.[0]).toBe(first);
       vi.restoreAllMocks();
     }
   });

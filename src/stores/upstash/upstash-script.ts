@@ -1,0 +1,39 @@
+import { errors, type UpstashClient } from "./upstash-client.ts";
+
+/**
+ * A Lua script in Upstash Redis. It is called by its digest (EVALSHA). If Redis does not have it yet, it
+ * answers NOSCRIPT before it has done anything, and the script is sent as text (EVAL). No other failure
+ * is retried: the failed call may have charged.
+ */
+export class UpstashScript {
+  readonly #client: UpstashClient;
+  readonly #text: string;
+  /** SHA-1 of the text, in hex. Computed with the first call, because it is asynchronous. */
+  #digest: string | undefined;
+
+  constructor(client: UpstashClient, text: string) {
+    this.#client = client;
+    this.#text = text;
+  }
+
+  /** @returns the reply as it came, unchecked */
+  async run(keys: string[], args: number[]): Promise<unknown> {
+    this.#digest ??= await sha1(this.#text);
+    try {
+      return await this.#client.evalsha(this.#digest, keys, args);
+    } catch (error) {
+      if (!isNoScript(error)) throw error;
+      return await this.#client.eval(this.#text, keys, args);
+    }
+  }
+}
+
+/** The client appends the command to Redis's message, so only its beginning comes from Redis. */
+function isNoScript(error: unknown): boolean {
+  return error instanceof errors.UpstashError && error.message.startsWith("NOSCRIPT");
+}
+
+async function sha1(text: string): Promise<string> {
+  const digest = await crypto.subtle.digest("SHA-1", new TextEncoder().encode(text));
+  return Array.from(new Uint8Array(digest), (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
