@@ -1,17 +1,24 @@
 /**
- * The child process with what stands behind the Worker: the origin, and a REST server before Redis
- * that fails when it is told to. In a process of its own, since the load is made and measured in the
- * parent, and on one event loop answers would wait for requests that are being sent.
+ * The child process of the servers that the Worker calls: the origin, and a REST server that fails on
+ * request. They have a process of their own because the parent generates the load and measures it. On
+ * one event loop, responses would wait for requests that are being sent.
  */
 import { createServer } from "node:http";
 import { startFaultyRest } from "../dev/faulty-rest.ts";
 import { listen } from "../dev/loopback.ts";
 import { REST_FAULTS, type RestFaultName } from "./rest-faults.ts";
 
-export type FromBackend = { originUrl: string; restUrl: string; token: string } | "injected";
-export type ToBackend = { inject: RestFaultName | undefined };
+/** A message to the parent: first the addresses, then an acknowledgement of each `BackendRequest`. */
+export type BackendMessage =
+  | { readonly originUrl: string; readonly restUrl: string; readonly token: string }
+  | "injected";
 
-// Without the parent there is nobody to end this process.
+/** A message from the parent. Without a fault, the REST server works again. */
+export interface BackendRequest {
+  readonly inject: RestFaultName | undefined;
+}
+
+// The parent ends this process. If the parent is gone, nobody else would.
 process.on("disconnect", () => process.exit());
 
 const rest = await startFaultyRest(JSON.parse(process.argv[2] ?? "{}"));
@@ -19,17 +26,17 @@ const origin = await listen(
   createServer({ keepAliveTimeout: 0 }, (_, response) => response.end("the origin's")),
 );
 
-process.on("message", async ({ inject }: ToBackend) => {
+process.on("message", async ({ inject }: BackendRequest) => {
   await rest.inject(inject && REST_FAULTS[inject]);
-  tell("injected");
+  send("injected");
 });
 
-tell({
+send({
   originUrl: `http://${origin.host}:${origin.port}`,
   restUrl: rest.url,
   token: rest.token,
 });
 
-function tell(message: FromBackend): void {
+function send(message: BackendMessage): void {
   process.send?.(message);
 }

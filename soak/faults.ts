@@ -2,19 +2,24 @@ import type { OwnRedis } from "../dev/own-redis.ts";
 import type { RestFaultName } from "./rest-faults.ts";
 import type { Backend } from "./start-backend.ts";
 
-export type Broken = { redis: OwnRedis; backend: Backend };
+/** The parts that a fault can break. */
+export interface FaultTargets {
+  readonly redis: OwnRedis;
+  readonly backend: Backend;
+}
 
-/** Something that is wrong for a while. */
-export type Fault = {
-  name: string;
-  begin(broken: Broken): Promise<void>;
-  end(broken: Broken): Promise<void>;
-  /** Whether what was counted before is lost. */
-  losesCounts?: boolean;
-};
+/** A fault of the store that lasts for a while. */
+export interface Fault {
+  readonly name: string;
+  readonly begin: (targets: FaultTargets) => Promise<void>;
+  readonly end: (targets: FaultTargets) => Promise<void>;
+  /** Whether Redis loses its counters. @default false */
+  readonly losesCounts?: boolean;
+}
 
-/** In the order in which they come, again and again; those that differ most come first. */
+/** The faults, one in each round. After the last one the list starts again. */
 export const FAULTS: readonly Fault[] = [
+  // The first entries differ most from each other, so a short run covers much.
   {
     name: "Redis is stopped",
     begin: async ({ redis }) => redis.pause(),
@@ -26,22 +31,22 @@ export const FAULTS: readonly Fault[] = [
     end: ({ redis }) => redis.start(),
     losesCounts: true,
   },
-  ofRest("answers 503"),
-  ofRest("answers after 100 ms"),
-  ofRest("hangs"),
-  ofRest("resets connections"),
-  ofRest("fails every third time"),
+  restFault("answers 503"),
+  restFault("answers after 100 ms"),
+  restFault("hangs"),
+  restFault("resets connections"),
+  restFault("fails every third time"),
   {
     name: "Redis is read-only",
     begin: ({ redis }) => redis.run("REPLICAOF", "127.0.0.1", "1"),
     end: ({ redis }) => redis.run("REPLICAOF", "NO", "ONE"),
   },
-  ofRest("answers after 2 s"),
-  ofRest("refuses connections"),
-  ofRest("has its quota used up"),
+  restFault("answers after 2 s"),
+  restFault("refuses connections"),
+  restFault("has its quota used up"),
 ];
 
-function ofRest(fault: RestFaultName): Fault {
+function restFault(fault: RestFaultName): Fault {
   return {
     name: `REST ${fault}`,
     begin: ({ backend }) => backend.inject(fault),

@@ -1,42 +1,45 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { hangUp } from "../dev/hang-up.ts";
-import type { Outgoing } from "./traffic.ts";
+import type { OutgoingRequest } from "./traffic.ts";
 
-/** Clients that hang up at a time, and how long each waits before its next request, in milliseconds. */
-const AT_ONCE = 4;
+/** How many clients hang up in parallel. */
+const CLIENTS = 4;
+
+/** How long each client waits before its next request, in milliseconds. */
 const PAUSE_MS = 20;
 
-/** The longest that one stays, in milliseconds: about what most answers take. */
-const STAYS_MS = 40;
+/** A client hangs up before this time after its request, in milliseconds. Most responses take about as long. */
+const MAX_STAY_MS = 40;
 
 /**
- * Sends requests like those of the load and hangs up on their answers, by RST and by FIN, for as long
- * as a task goes on.
+ * Sends requests like those of the load and hangs up before or during the response, by RST and by FIN,
+ * until a task has ended.
  *
- * @returns how many were cut
+ * @returns the number of requests that were hung up on
  */
 export async function hangUpDuring(
   task: Promise<unknown>,
   urls: readonly URL[],
-  next: () => Outgoing,
+  nextRequest: () => OutgoingRequest,
 ): Promise<number> {
-  let [isOver, cuts] = [false, 0];
+  let [isOver, hangUps] = [false, 0];
   const over = task.finally(() => {
     isOver = true;
   });
-  async function cutting(lane: number): Promise<void> {
+  async function hangUpAgainAndAgain(client: number): Promise<void> {
     while (!isOver) {
-      const { method, path, client } = next();
-      const request = { method, path, headers: { "CF-Connecting-IP": client } };
-      const way = cuts % 3 === 0 ? "end" : "reset";
-      cuts += 1;
-      // A prime keeps the moments from repeating with the traffic's own period.
-      const when = (cuts * 7) % STAYS_MS;
-      // A Worker that lets nobody connect is the load's to report.
-      await hangUp(urls[lane % urls.length] as URL, request, { way, when }).catch(() => {});
+      const { method, path, client: address } = nextRequest();
+      const request = { method, path, headers: { "CF-Connecting-IP": address } };
+      const way = hangUps % 3 === 0 ? "end" : "reset";
+      hangUps += 1;
+      // 7 and 40 have no common factor, so the moments take all values from 0 to 39 ms in turn.
+      const when = (hangUps * 7) % MAX_STAY_MS;
+      // If the Worker accepts no connections, the load generator reports it.
+      await hangUp(urls[client % urls.length] as URL, request, { way, when }).catch(() => {});
       await delay(PAUSE_MS);
     }
   }
-  await Promise.all([over, ...Array.from({ length: AT_ONCE }, (_, lane) => cutting(lane))]);
-  return cuts;
+  const clients = Array.from({ length: CLIENTS }, (_, client) => hangUpAgainAndAgain(client));
+  await Promise.all([over, ...clients]);
+  return hangUps;
 }

@@ -1,96 +1,103 @@
 import type { RecordableHistogram } from "node:perf_hooks";
-import { createLatencies, recordMs } from "./latency.ts";
+import { createLatencyHistogram, recordMs } from "../bench/load/latency.ts";
 import { Ledger } from "./ledger.ts";
 import type { Answer } from "./load.ts";
 import { LOCAL_POLICY, POLICIES } from "./rules.ts";
-import type { Outgoing } from "./traffic.ts";
+import type { OutgoingRequest } from "./traffic.ts";
 
-/** What is going on while a request is sent. */
-export type Phase = {
-  name: string;
-  /** Whether the store is broken, or was until a moment ago, so that requests may be undecided. */
-  isTroubled: boolean;
-};
+/** The state of the store while requests are sent. */
+export interface Phase {
+  readonly name: string;
+  /** Whether the store is failing or was until a moment ago. Requests may then stay undecided. */
+  readonly isDisturbed: boolean;
+}
 
-/** All requests of the phases of one name. */
-export type Tally = {
+/** The sums of all phases with one name. */
+export interface PhaseTotals {
   requests: number;
-  statuses: Record<number, number>;
-  /** Passed without a decision of the store. */
+  readonly statuses: Record<number, number>;
+  /** Requests that were admitted without a decision of the store. */
   undecided: number;
+  /** Answers after the deadline. */
   late: number;
-  latency: RecordableHistogram;
-  ms: number;
-};
+  readonly latency: RecordableHistogram;
+  durationMs: number;
+}
 
-/** Broken promises, by what was promised: how often, and one of them. */
-export type Violations = Map<string, { count: number; example: string }>;
+/** The promises that were broken: how often, and one example. */
+export type Violations = Map<string, { count: number; readonly example: string }>;
 
-/** Holds every answer against what Weir promises. */
+/** Compares every answer with the promises of Weir. */
 export class Inspector {
   readonly ledger = new Ledger();
-  readonly tallies = new Map<string, Tally>();
+  readonly totals = new Map<string, PhaseTotals>();
   readonly violations: Violations = new Map();
-  readonly #latestMs: number;
+  readonly #deadlineMs: number;
 
-  /** @param latestMs no answer may take longer */
-  constructor(latestMs: number) {
-    this.#latestMs = latestMs;
+  /** @param deadlineMs the longest time that an answer may take, in milliseconds */
+  constructor(deadlineMs: number) {
+    this.#deadlineMs = deadlineMs;
   }
 
-  tallyOf(phase: string): Tally {
-    let tally = this.tallies.get(phase);
-    if (!tally) {
-      const latency = createLatencies();
-      tally = { requests: 0, statuses: {}, undecided: 0, late: 0, latency, ms: 0 };
-      this.tallies.set(phase, tally);
+  totalsOf(phase: string): PhaseTotals {
+    let totals = this.totals.get(phase);
+    if (!totals) {
+      const latency = createLatencyHistogram();
+      totals = { requests: 0, statuses: {}, undecided: 0, late: 0, latency, durationMs: 0 };
+      this.totals.set(phase, totals);
     }
-    return tally;
+    return totals;
   }
 
-  see(phase: Phase, outgoing: Outgoing, answer: Answer): void {
-    const { status, rateLimit, ms } = answer;
-    const tally = this.tallyOf(phase.name);
-    tally.requests += 1;
-    tally.statuses[status] = (tally.statuses[status] ?? 0) + 1;
-    recordMs(tally.latency, ms);
-    const said = `${phase.name}: ${outgoing.kind}, ${status}, ${ms.toFixed(0)} ms`;
-    if (ms > this.#latestMs) {
-      tally.late += 1;
-      this.violate("no request later than its deadline", said);
+  inspect(phase: Phase, request: OutgoingRequest, answer: Answer): void {
+    const { status, rateLimit, durationMs } = answer;
+    const totals = this.totalsOf(phase.name);
+    totals.requests += 1;
+    totals.statuses[status] = (totals.statuses[status] ?? 0) + 1;
+    recordMs(totals.latency, durationMs);
+    const example = `${phase.name}: ${request.kind}, ${status}, ${durationMs.toFixed(0)} ms`;
+    if (durationMs > this.#deadlineMs) {
+      totals.late += 1;
+      this.reportViolation("every answer arrives before the deadline", example);
     }
     if (status === 503) {
-      const isMeant = outgoing.onError === "closed" && phase.isTroubled;
-      if (!isMeant) this.violate("503 only where a rule is closed, in trouble", said);
+      const isAllowed = request.onError === "closed" && phase.isDisturbed;
+      if (!isAllowed) {
+        this.reportViolation("503 only from a closed rule while the store fails", example);
+      }
     } else if (status !== 200 && status !== 429) {
-      this.violate("nothing but 200, 429 and 503", said);
+      this.reportViolation("no status other than 200, 429 and 503", example);
     } else if (status === 200) {
-      if (rateLimit !== undefined) this.#count(rateLimit, outgoing.client, answer);
-      else if (outgoing.onError !== "none") this.#countUndecided(phase, outgoing, answer, said);
+      if (rateLimit !== undefined) this.#recordAdmitted(rateLimit, request.client, answer);
+      else if (request.onError !== "none") this.#checkUndecided(phase, request, answer, example);
     }
   }
 
-  /** What the store has admitted, by the policies that the answer names. */
-  #count(rateLimit: string, client: string, { sentAt, answeredAt }: Answer): void {
+  /** Records a request that the store admitted, under each policy that the RateLimit field names. */
+  #recordAdmitted(rateLimit: string, client: string, { sentAt, answeredAt }: Answer): void {
     for (const [, name = ""] of rateLimit.matchAll(/"([^"]+)";r=/g)) {
       const policy = POLICIES.get(name);
-      if (!policy) throw new Error(`There is no policy ${name}.`);
+      if (!policy) throw new Error(`The RateLimit field names an unknown policy: ${name}.`);
       this.ledger.record(name, policy.isShared ? "all" : client, policy, sentAt, answeredAt);
     }
   }
 
-  #countUndecided(phase: Phase, outgoing: Outgoing, answer: Answer, said: string): void {
-    this.tallyOf(phase.name).undecided += 1;
-    if (!phase.isTroubled) this.violate("undecided in trouble only", said);
-    if (outgoing.onError === "closed") this.violate("closed lets nothing undecided pass", said);
-    if (outgoing.onError !== "local") return;
+  #checkUndecided(phase: Phase, request: OutgoingRequest, answer: Answer, example: string): void {
+    this.totalsOf(phase.name).undecided += 1;
+    if (!phase.isDisturbed) {
+      this.reportViolation("requests stay undecided only while the store fails", example);
+    }
+    if (request.onError === "closed") {
+      this.reportViolation("a closed rule admits no undecided request", example);
+    }
+    if (request.onError !== "local") return;
     const { sentAt, answeredAt } = answer;
-    this.ledger.record("local, by itself", outgoing.client, LOCAL_POLICY, sentAt, answeredAt);
+    this.ledger.record("local, undecided", request.client, LOCAL_POLICY, sentAt, answeredAt);
   }
 
-  violate(promise: string, example: string): void {
-    const known = this.violations.get(promise);
-    if (known) known.count += 1;
+  reportViolation(promise: string, example: string): void {
+    const violation = this.violations.get(promise);
+    if (violation) violation.count += 1;
     else this.violations.set(promise, { count: 1, example });
   }
 }

@@ -1,39 +1,47 @@
-/** What may be admitted in a window. */
-export type Bound = { limit: number; windowMs: number };
+/** The limit of a policy. */
+export interface Bound {
+  readonly limit: number;
+  readonly windowMs: number;
+}
 
-export type Excess = {
-  name: string;
-  client: string;
-  window: number;
-  admitted: number;
-  bound: number;
-};
+/** A window in which more requests were admitted than its limit allows. */
+export interface Excess {
+  readonly name: string;
+  readonly client: string;
+  readonly window: number;
+  readonly admitted: number;
+  readonly bound: number;
+}
 
-type Count = Bound & {
-  name: string;
-  client: string;
-  window: number;
-  /** Admitted in this window for sure. */
+interface Count extends Bound {
+  readonly name: string;
+  readonly client: string;
+  readonly window: number;
+  /** Requests that were sent and answered in this window. */
   inside: number;
-  /** Admitted in this window or in the next one: sent before its end and answered after it. */
+  /** Requests that were sent in this window and answered after its end: either window may have admitted them. */
   across: number;
-};
+}
+
+/** The clocks of this process and of the store may disagree by up to this, in milliseconds. */
+const CLOCK_MARGIN_MS = 1000;
 
 /**
- * Counts what was admitted, by policy, client and window, and finds what is more than the limit.
+ * Counts admitted requests by policy, client and window, and finds windows with more than the limit.
  *
- * Windows are placed by the machine's clock, which the store's is too. All that is known of a request
- * is that it was decided between being sent and being answered; where a window ends in between, it is
- * held against both windows together.
+ * Windows are placed by the machine's clock, which the store uses too. The exact time of a decision is
+ * unknown: it lies between sending the request and receiving its answer. If a window ends in between, the
+ * ledger compares the sum of both windows with the sum of their limits.
  */
 export class Ledger {
   readonly #counts = new Map<string, Count>();
-  /** When the store lost all that it had counted. */
+  /** When the store lost its counters. */
   readonly #losses: number[] = [];
   readonly excesses: Excess[] = [];
-  /** Windows of clients that have been looked at. */
+  /** How many windows of clients have been checked. */
   windows = 0;
 
+  /** Records an admitted request. */
   record(name: string, client: string, bound: Bound, sentAt: number, answeredAt: number): void {
     const window = Math.floor(sentAt / bound.windowMs);
     const count = this.#countOf(name, client, bound, window);
@@ -41,15 +49,16 @@ export class Ledger {
     else count.across += 1;
   }
 
-  lostAt(time: number): void {
+  /** Records that the store lost its counters: its window may then admit the limit once more. */
+  recordLoss(time: number): void {
     this.#losses.push(time);
   }
 
-  /** Looks at the windows that have ended, and forgets them. */
-  close(now: number): void {
+  /** Checks the windows that have ended by `now`, and forgets them. */
+  checkUntil(now: number): void {
     for (const [key, count] of this.#counts) {
-      // A window longer, since its neighbour has to be there.
-      if ((count.window + 2) * count.windowMs + 1000 > now) continue;
+      // The check needs the counts of the next window too, so that window must have ended as well.
+      if ((count.window + 2) * count.windowMs + CLOCK_MARGIN_MS > now) continue;
       this.#check(count);
       this.#counts.delete(key);
     }
@@ -75,10 +84,11 @@ export class Ledger {
 
   #countOf(name: string, client: string, { limit, windowMs }: Bound, window: number): Count {
     const key = keyOf(name, client, window);
-    const known = this.#counts.get(key);
-    if (known) return known;
-    const count = { name, client, window, limit, windowMs, inside: 0, across: 0 };
-    this.#counts.set(key, count);
+    let count = this.#counts.get(key);
+    if (!count) {
+      count = { name, client, window, limit, windowMs, inside: 0, across: 0 };
+      this.#counts.set(key, count);
+    }
     return count;
   }
 }

@@ -1,42 +1,43 @@
 import { type Dispatcher, Pool } from "undici";
-import type { Outgoing } from "./traffic.ts";
+import type { OutgoingRequest } from "./traffic.ts";
 
-/** What came of a request. */
-export type Answer = {
-  /** 0 where the connection broke. */
-  status: number;
-  /** The RateLimit field; undefined where there is none. */
-  rateLimit: string | undefined;
-  /** By the wall clock, in milliseconds since the Unix epoch. */
-  sentAt: number;
-  answeredAt: number;
-  /** From sending to having it all. */
-  ms: number;
-};
+/** The response to a request, or its absence. */
+export interface Answer {
+  /** The HTTP status; 0 when the connection broke. */
+  readonly status: number;
+  /** The RateLimit field; undefined when the response has none. */
+  readonly rateLimit: string | undefined;
+  /** Wall-clock time, in milliseconds since the Unix epoch. */
+  readonly sentAt: number;
+  /** Wall-clock time, in milliseconds since the Unix epoch. */
+  readonly answeredAt: number;
+  /** From sending the request to the end of the response, in milliseconds. */
+  readonly durationMs: number;
+}
 
-export type Load = {
-  /** Keeps all connections busy for so long, in milliseconds. */
+export interface LoadGenerator {
+  /** Keeps all connections busy for `durationMs` milliseconds. */
   run(
-    ms: number,
-    next: () => Outgoing,
-    heard: (outgoing: Outgoing, answer: Answer) => void,
+    durationMs: number,
+    nextRequest: () => OutgoingRequest,
+    onAnswer: (request: OutgoingRequest, answer: Answer) => void,
   ): Promise<void>;
   stop(): Promise<void>;
-};
+}
 
-/** Connections that are kept alive, each sending its next request when it has an answer. */
-export function createLoad(urls: readonly URL[], connections: number): Load {
-  const each = Math.ceil(connections / urls.length);
-  const pools = urls.map((url) => new Pool(url.origin, { connections: each, pipelining: 1 }));
-  const lanes = pools.flatMap((pool) => Array.from({ length: each }, () => pool));
+/** Opens kept-alive connections. Each one sends its next request as soon as it has an answer. */
+export function createLoadGenerator(urls: readonly URL[], connections: number): LoadGenerator {
+  const perUrl = Math.ceil(connections / urls.length);
+  const pools = urls.map((url) => new Pool(url.origin, { connections: perUrl, pipelining: 1 }));
+  const lanes = pools.flatMap((pool) => Array.from({ length: perUrl }, () => pool));
   return {
-    async run(ms, next, heard) {
-      const until = performance.now() + ms;
+    async run(durationMs, nextRequest, onAnswer) {
+      const endsAt = performance.now() + durationMs;
       await Promise.all(
         lanes.map(async (pool) => {
-          while (performance.now() < until) {
-            const outgoing = next();
-            heard(outgoing, await send(pool, outgoing));
+          while (performance.now() < endsAt) {
+            const request = nextRequest();
+            onAnswer(request, await send(pool, request));
           }
         }),
       );
@@ -47,19 +48,19 @@ export function createLoad(urls: readonly URL[], connections: number): Load {
   };
 }
 
-/** By undici's lowest layer, since the load shares the machine with what it measures. */
-function send(pool: Pool, { method, path, client }: Outgoing): Promise<Answer> {
+/** Uses `dispatch`, undici's lowest layer: the load generator and the Worker share the machine's CPU. */
+function send(pool: Pool, { method, path, client }: OutgoingRequest): Promise<Answer> {
   return new Promise((resolve) => {
     const [sentAt, startedAt] = [Date.now(), performance.now()];
     let status = 0;
     let rateLimit: string | undefined;
-    const end = (ended: number) =>
+    const end = (finalStatus: number) =>
       resolve({
-        status: ended,
+        status: finalStatus,
         rateLimit,
         sentAt,
         answeredAt: Date.now(),
-        ms: performance.now() - startedAt,
+        durationMs: performance.now() - startedAt,
       });
     const handler: Dispatcher.DispatchHandler = {
       onRequestStart() {},

@@ -1,76 +1,117 @@
 import { availableParallelism, cpus } from "node:os";
-import type { Inspector, Tally } from "./inspector.ts";
-import { type Quantiles, quantilesOf } from "./latency.ts";
+import { median } from "../bench/experiments/median.ts";
+import { percentileMs } from "../bench/load/latency.ts";
+import type { Inspector, PhaseTotals } from "./inspector.ts";
+import type { Excess } from "./ledger.ts";
 import type { SoakOptions } from "./options.ts";
 
-export type Sample = { atMs: number; residentBytes: number };
+/** One reading of the memory of workerd. */
+export interface MemorySample {
+  /** Since the start of the run, in milliseconds. */
+  readonly atMs: number;
+  readonly residentBytes: number;
+}
 
-/** The figures of all phases of one name. */
-export type PhaseFigures = Quantiles & {
-  phase: string;
-  requests: number;
-  perSecond: number;
-  undecided: number;
-  late: number;
-  statuses: Record<number, number>;
-};
+/** The results of all phases with one name. Latencies are in milliseconds. */
+export interface PhaseResult {
+  readonly phase: string;
+  readonly requests: number;
+  readonly perSecond: number;
+  readonly undecided: number;
+  readonly late: number;
+  readonly statuses: Readonly<Record<number, number>>;
+  readonly p50: number;
+  readonly p99: number;
+  readonly p999: number;
+  readonly max: number;
+}
 
-export type Report = {
-  at: string;
-  machine: string;
-  options: SoakOptions;
-  phases: PhaseFigures[];
-  memory: { baselineMiB: number; endMiB: number; growth: number; samplesMiB: number[] } | undefined;
-  windowsChecked: number;
-  overAdmissions: unknown[];
-  violations: { promise: string; count: number; example: string }[];
-  logs: Record<string, number>;
-  kept: boolean;
-};
+export interface MemoryResult {
+  readonly baselineMiB: number;
+  readonly endMiB: number;
+  /** Growth from the baseline to the end, as a share of the baseline. */
+  readonly growth: number;
+  readonly samplesMiB: readonly number[];
+}
 
-/** A process may grow by this part after its first minutes. */
+/** The results of a run. */
+export interface Report {
+  readonly at: string;
+  readonly machine: string;
+  readonly options: SoakOptions;
+  readonly phases: readonly PhaseResult[];
+  /** Undefined where the memory of a process cannot be read. */
+  readonly memory: MemoryResult | undefined;
+  readonly windowsChecked: number;
+  /** The first windows that admitted more than their limit; {@link MAX_EXCESSES} at most. */
+  readonly overAdmissions: readonly Excess[];
+  readonly violations: readonly {
+    readonly promise: string;
+    readonly count: number;
+    readonly example: string;
+  }[];
+  readonly logs: Readonly<Record<string, number>>;
+  /** Whether Weir kept all promises. */
+  readonly kept: boolean;
+}
+
+/** How much of its baseline the process may grow by. */
 const MAX_GROWTH = 0.1;
+/** The baseline is measured two minutes after the start, when the process has stopped growing. */
 const BASELINE_MS = 120_000;
-/** Samples that make a figure: one alone may be just before or after a collection. */
+/** A memory figure is the median of this many samples: a single one may lie just before or after a collection. */
 const SAMPLES = 10;
+const MAX_EXCESSES = 20;
 const MIB = 1024 * 1024;
 
 export function reportOf(
   options: SoakOptions,
   inspector: Inspector,
-  samples: readonly Sample[],
+  samples: readonly MemorySample[],
   logs: ReadonlyMap<string, number>,
 ): Report {
   const memory = memoryOf(samples);
   if (memory && memory.growth > MAX_GROWTH) {
-    const said = `${memory.baselineMiB.toFixed(0)} MiB, then ${memory.endMiB.toFixed(0)} MiB`;
-    inspector.violate("memory stays within 10 % of minute two", said);
+    const example = `${memory.baselineMiB.toFixed(0)} MiB, then ${memory.endMiB.toFixed(0)} MiB`;
+    inspector.reportViolation("memory grows by at most 10 % after the first two minutes", example);
   }
   const { excesses, windows } = inspector.ledger;
-  for (const excess of excesses) inspector.violate("no request too many", JSON.stringify(excess));
+  for (const excess of excesses) {
+    inspector.reportViolation("no window admits more than its limit", JSON.stringify(excess));
+  }
   const violations = [...inspector.violations].map(([promise, rest]) => ({ promise, ...rest }));
   return {
     at: new Date().toISOString(),
     machine: `${availableParallelism()} × ${cpus()[0]?.model ?? "?"}, Node ${process.versions.node}`,
     options,
-    phases: [...inspector.tallies].map(([phase, tally]) => figuresOf(phase, tally)),
+    phases: [...inspector.totals].map(([phase, totals]) => phaseResultOf(phase, totals)),
     memory,
     windowsChecked: windows,
-    overAdmissions: excesses.slice(0, 20),
+    overAdmissions: excesses.slice(0, MAX_EXCESSES),
     violations,
     logs: Object.fromEntries(logs),
     kept: violations.length === 0,
   };
 }
 
-function figuresOf(phase: string, tally: Tally): PhaseFigures {
-  const { requests, statuses, undecided, late, latency, ms } = tally;
-  const perSecond = (requests / ms) * 1000;
-  return { phase, requests, perSecond, undecided, late, statuses, ...quantilesOf(latency) };
+function phaseResultOf(phase: string, totals: PhaseTotals): PhaseResult {
+  const { requests, statuses, undecided, late, latency, durationMs } = totals;
+  return {
+    phase,
+    requests,
+    perSecond: (requests / durationMs) * 1000,
+    undecided,
+    late,
+    statuses,
+    p50: percentileMs(latency, 50),
+    p99: percentileMs(latency, 99),
+    p999: percentileMs(latency, 99.9),
+    max: percentileMs(latency, 100),
+  };
 }
 
-/** Against minute two; in a short run, against its middle. */
-function memoryOf(samples: readonly Sample[]): Report["memory"] {
+/** Compares the end with the memory after two minutes or, in a run shorter than four, after half of it. */
+function memoryOf(samples: readonly MemorySample[]): MemoryResult | undefined {
   const last = samples.at(-1);
   if (!last) return undefined;
   const baselineAt = Math.min(BASELINE_MS, last.atMs / 2);
@@ -82,12 +123,11 @@ function memoryOf(samples: readonly Sample[]): Report["memory"] {
   return { baselineMiB: baseline, endMiB: end, growth: end / baseline - 1, samplesMiB };
 }
 
-function medianMiB(samples: readonly Sample[]): number {
-  const sorted = samples.map(({ residentBytes }) => residentBytes).sort((a, b) => a - b);
-  return (sorted[Math.floor(sorted.length / 2)] as number) / MIB;
+function medianMiB(samples: readonly MemorySample[]): number {
+  return median(samples.map(({ residentBytes }) => residentBytes)) / MIB;
 }
 
-/** The report as text, for a terminal. */
+/** The report as text for a terminal. */
 export function textOf({ phases, memory, windowsChecked, violations, logs }: Report): string {
   const rows = phases.map(
     ({ phase, requests, perSecond, p50, p99, p999, max, undecided, late, statuses }) => [
@@ -105,13 +145,13 @@ export function textOf({ phases, memory, windowsChecked, violations, logs }: Rep
   const head = [
     "phase",
     "requests",
-    "a second",
+    "per second",
     "p50 ms",
     "p99 ms",
     "p99.9 ms",
     "max ms",
     "undecided",
-    "timeout",
+    "late",
     "statuses",
   ];
   const lines = [
@@ -119,14 +159,15 @@ export function textOf({ phases, memory, windowsChecked, violations, logs }: Rep
     "",
     memory
       ? `Memory of workerd: ${memory.baselineMiB.toFixed(0)} MiB, at the end ${memory.endMiB.toFixed(0)} MiB (${(memory.growth * 100).toFixed(1)} %). Over time: ${memory.samplesMiB.join(", ")}.`
-      : "Memory of workerd: not known here, for there is no /proc.",
-    `Windows of clients checked for requests too many: ${windowsChecked}.`,
-    "Logged:",
+      : "Memory of workerd: unknown, because this system has no /proc.",
+    `Checked ${windowsChecked} windows of clients for more admitted requests than the limit.`,
+    "Log lines:",
     ...Object.entries(logs).map(([line, count]) => `  ${count} × ${line}`),
     "",
-    ...(violations.length === 0 ? ["All promises were kept."] : ["Broken promises:"]),
+    ...(violations.length === 0 ? ["Weir kept all promises."] : ["Broken promises:"]),
     ...violations.map(
-      ({ promise, count, example }) => `  ${promise}: ${count} times, as in: ${example}`,
+      ({ promise, count, example }) =>
+        `  ${promise}: broken ${count} times, for example ${example}`,
     ),
   ];
   return lines.join("\n");

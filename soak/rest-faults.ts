@@ -1,6 +1,6 @@
 import type { RestFault } from "../dev/faulty-rest.ts";
 
-/** What goes wrong with the REST server, by name. */
+/** Faults of the REST server, by name. */
 export const REST_FAULTS = {
   "answers 503": { answer: (_, response) => response.writeHead(503).end("<h1>503</h1>") },
   hangs: { answer: () => {} },

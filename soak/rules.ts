@@ -1,11 +1,11 @@
 import type { ConfigInput } from "../src/config/index.ts";
 
-/** Isolates of the Worker, which share one store and know nothing of each other. */
+/** The number of isolates that run the Worker. They share the store and nothing else. */
 export const ISOLATES = 2;
 
 const LOCAL = { limit: 40, localShare: 0.25 };
 
-/** Every way to count that differs in how it could go wrong. */
+/** One rule for each way of counting that can fail in its own way. */
 export const RULES: ConfigInput["rules"] = [
   { name: "leased", match: { paths: ["/leased"] }, limit: 2000, window: "10s" },
   {
@@ -37,8 +37,13 @@ export const RULES: ConfigInput["rules"] = [
   { name: "abuse", match: { paths: ["/abuse"] }, limit: 5, window: "1m", onError: "closed" },
 ];
 
-/** A policy as the RateLimit fields name it. */
-export type Policy = { limit: number; windowMs: number; isShared: boolean };
+/** A policy, as the RateLimit fields name it. */
+export interface Policy {
+  readonly limit: number;
+  readonly windowMs: number;
+  /** Whether all clients share one counter. */
+  readonly isShared: boolean;
+}
 
 export const POLICIES: ReadonlyMap<string, Policy> = new Map([
   ["leased", { limit: 2000, windowMs: 10_000, isShared: false }],
@@ -51,12 +56,12 @@ export const POLICIES: ReadonlyMap<string, Policy> = new Map([
   ["abuse", { limit: 5, windowMs: 60_000, isShared: false }],
 ]);
 
-/** What all isolates together may admit of a client by themselves, where the rule is local. */
+/** The requests of one client that all isolates together may admit with `onError: "local"` while the store fails. */
 export const LOCAL_POLICY: Policy = {
   limit: LOCAL.limit * LOCAL.localShare * ISOLATES,
   windowMs: 10_000,
   isShared: false,
 };
 
-/** What the rules of a kind of request say together about undecided ones. */
+/** What happens to an undecided request, by all its rules together. "none": no rule applies to it. */
 export type OnError = "open" | "closed" | "local" | "none";

@@ -1,97 +1,150 @@
 import { type OwnRedis, startOwnRedis } from "../dev/own-redis.ts";
-import { FAULTS, type Fault } from "./faults.ts";
+import { FAULTS, type Fault, type FaultTargets } from "./faults.ts";
 import { hangUpDuring } from "./hang-ups.ts";
 import { Inspector, type Phase } from "./inspector.ts";
-import { createLoad, type Load } from "./load.ts";
+import { createLoadGenerator, type LoadGenerator } from "./load.ts";
 import type { SoakOptions } from "./options.ts";
-import { type Report, reportOf, type Sample } from "./report.ts";
+import { type MemorySample, type Report, reportOf } from "./report.ts";
 import { ISOLATES, RULES } from "./rules.ts";
-import { type Runtime, startFloor, startWeir } from "./runtime.ts";
+import { type Runtime, startBaseline, startWeir } from "./runtime.ts";
 import { startBackend } from "./start-backend.ts";
 import { createTraffic } from "./traffic.ts";
 
-/** A round, in milliseconds: calm, a fault, what comes after it, and the floor. */
+/** A round has four phases: calm, a fault, the time after it, and the baseline. Times in milliseconds. */
 const CALM_MS = 8000;
 const FAULT_MS = 4000;
 const AFTER_MS = 4000;
-const FLOOR_MS = 3000;
+const BASELINE_MS = 3000;
 
 const SAMPLE_MS = 1000;
 
-const CALM: Phase = { name: "calm", isTroubled: false };
-const FLOOR: Phase = { name: "the floor", isTroubled: false };
+const CALM: Phase = { name: "calm", isDisturbed: false };
+const AFTER_FAULT: Phase = { name: "after a fault", isDisturbed: true };
+const BASELINE: Phase = { name: "baseline", isDisturbed: false };
 
-/** Runs it all, and ends all that it has started. @throws when there is no redis-server */
+/** What the phases of a run need. */
+interface Environment extends FaultTargets {
+  readonly weir: Runtime;
+  readonly weirLoad: LoadGenerator;
+  readonly baselineLoad: LoadGenerator;
+}
+
+/** The results of a run, and how many requests clients hung up on in addition to the load. */
+export type SoakReport = Report & { readonly hangUps: number };
+
+/**
+ * Starts the servers and the Workers, sends traffic in rounds for `options.minutes`, and stops everything.
+ *
+ * @param signal ends the run after its current round
+ * @throws {Error} when PATH has no redis-server
+ */
 export async function soak(
   options: SoakOptions,
-  say: (line: string) => void,
+  onProgress: (line: string) => void,
   signal: AbortSignal,
-): Promise<Report & { cuts: number }> {
-  const ends: (() => Promise<void>)[] = [];
-  function ending<Part extends { stop(): Promise<void> }>(part: Part): Part {
-    ends.push(part.stop);
-    return part;
-  }
+): Promise<SoakReport> {
+  const stops: (() => Promise<void>)[] = [];
   try {
-    const redis: OwnRedis | undefined = await startOwnRedis();
-    if (!redis) throw new Error("The soak needs redis-server, and PATH has none.");
-    ending(redis);
-    const backend = ending(await startBackend(redis));
-    const config = { rules: RULES, timeoutMs: options.timeoutMs };
-    const weir = ending(await startWeir(ISOLATES, config, backend.vars));
-    const floor = ending(await startFloor(backend.vars));
-    const load = ending(createLoad(weir.urls, options.connections));
-    const floorLoad = ending(createLoad(floor.urls, options.connections));
-    const inspector = new Inspector(options.timeoutMs + options.marginMs);
-    const memory = watchMemory(weir);
-    ends.push(async () => memory.stop());
-
-    const next = createTraffic(options.seed);
-    const nextCut = createTraffic(options.seed + 1);
-    let cuts = 0;
-    async function during(phase: Phase, ms: number, by: Load = load): Promise<void> {
-      const startedAt = performance.now();
-      const run = by.run(ms, next, (outgoing, answer) => {
-        // The floor decides nothing, so it is only timed.
-        const sent = by === load ? outgoing : { ...outgoing, onError: "none" as const };
-        inspector.see(phase, sent, answer);
-      });
-      if (by === load) cuts += await hangUpDuring(run, weir.urls, nextCut);
-      else await run;
-      inspector.tallyOf(phase.name).ms += performance.now() - startedAt;
-      inspector.ledger.close(Date.now());
-    }
-
-    async function withFault({ name, begin, end, losesCounts }: Fault): Promise<void> {
-      const phase: Phase = { name, isTroubled: true };
-      if (losesCounts) inspector.ledger.lostAt(Date.now());
-      const isOver = during(phase, FAULT_MS);
-      await begin({ redis: redis as OwnRedis, backend });
-      await isOver;
-      const isBack = during({ name: "after a fault", isTroubled: true }, AFTER_MS);
-      await end({ redis: redis as OwnRedis, backend });
-      await isBack;
-    }
+    const environment = await startEnvironment(options, stops);
+    const memory = watchMemory(environment.weir);
+    stops.push(async () => memory.stop());
+    const phases = new PhaseRunner(options, environment);
 
     const startedAt = performance.now();
     const endsAt = startedAt + options.minutes * 60_000;
     for (let round = 0; performance.now() < endsAt && !signal.aborted; round++) {
       const fault = FAULTS[round % FAULTS.length] as Fault;
-      await during(CALM, CALM_MS);
-      say(`${((performance.now() - startedAt) / 1000).toFixed(0)} s: ${fault.name}`);
-      await withFault(fault);
-      await during(FLOOR, FLOOR_MS, floorLoad);
+      await phases.run(CALM, CALM_MS);
+      onProgress(`${((performance.now() - startedAt) / 1000).toFixed(0)} s: ${fault.name}`);
+      await phases.runFault(fault);
+      await phases.runBaseline();
     }
-    inspector.ledger.close(Number.POSITIVE_INFINITY);
-    return { ...reportOf(options, inspector, memory.samples, weir.logs), cuts };
+    const { inspector, hangUps } = phases;
+    inspector.ledger.checkUntil(Number.POSITIVE_INFINITY);
+    return { ...reportOf(options, inspector, memory.samples, environment.weir.logs), hangUps };
   } finally {
-    // The last one first: nothing is taken away from under what still uses it.
-    for (const end of ends.reverse()) await end();
+    // In reverse order, so that nothing stops before its users.
+    for (const stop of stops.reverse()) await stop();
   }
 }
 
-function watchMemory(runtime: Runtime): { samples: Sample[]; stop(): void } {
-  const samples: Sample[] = [];
+/** @param stops receives a function for each part that has to be stopped, also when a later part fails */
+async function startEnvironment(
+  { timeoutMs, connections }: SoakOptions,
+  stops: (() => Promise<void>)[],
+): Promise<Environment> {
+  function stopLater<Part extends { stop(): Promise<void> }>(part: Part): Part {
+    stops.push(part.stop);
+    return part;
+  }
+  const redis: OwnRedis | undefined = await startOwnRedis();
+  if (!redis) throw new Error("The soak needs redis-server, and PATH has none.");
+  stopLater(redis);
+  const backend = stopLater(await startBackend(redis));
+  const weir = stopLater(await startWeir(ISOLATES, { rules: RULES, timeoutMs }, backend.vars));
+  const baseline = stopLater(await startBaseline(backend.vars));
+  const weirLoad = stopLater(createLoadGenerator(weir.urls, connections));
+  const baselineLoad = stopLater(createLoadGenerator(baseline.urls, connections));
+  return { redis, backend, weir, weirLoad, baselineLoad };
+}
+
+/** Runs the phases of a round and passes every answer to the inspector. */
+class PhaseRunner {
+  readonly inspector: Inspector;
+  hangUps = 0;
+  readonly #environment: Environment;
+  readonly #nextRequest: ReturnType<typeof createTraffic>;
+  readonly #nextHangUp: ReturnType<typeof createTraffic>;
+
+  constructor({ timeoutMs, marginMs, seed }: SoakOptions, environment: Environment) {
+    this.inspector = new Inspector(timeoutMs + marginMs);
+    this.#environment = environment;
+    this.#nextRequest = createTraffic(seed);
+    this.#nextHangUp = createTraffic(seed + 1);
+  }
+
+  /** Sends traffic to Weir, while other clients hang up. */
+  async run(phase: Phase, durationMs: number): Promise<void> {
+    const { weir, weirLoad } = this.#environment;
+    await this.#measure(phase, async () => {
+      const load = weirLoad.run(durationMs, this.#nextRequest, (request, answer) => {
+        this.inspector.inspect(phase, request, answer);
+      });
+      this.hangUps += await hangUpDuring(load, weir.urls, this.#nextHangUp);
+    });
+  }
+
+  async runFault({ name, begin, end, losesCounts }: Fault): Promise<void> {
+    if (losesCounts) this.inspector.ledger.recordLoss(Date.now());
+    const duringFault = this.run({ name, isDisturbed: true }, FAULT_MS);
+    await begin(this.#environment);
+    await duringFault;
+    const afterFault = this.run(AFTER_FAULT, AFTER_MS);
+    await end(this.#environment);
+    await afterFault;
+  }
+
+  /** Sends the same kind of traffic to the Worker that only forwards. */
+  async runBaseline(): Promise<void> {
+    const { baselineLoad } = this.#environment;
+    await this.#measure(BASELINE, () =>
+      baselineLoad.run(BASELINE_MS, this.#nextRequest, (request, answer) => {
+        // The baseline decides nothing, so no rule applies to its answers.
+        this.inspector.inspect(BASELINE, { ...request, onError: "none" }, answer);
+      }),
+    );
+  }
+
+  async #measure(phase: Phase, run: () => Promise<void>): Promise<void> {
+    const startedAt = performance.now();
+    await run();
+    this.inspector.totalsOf(phase.name).durationMs += performance.now() - startedAt;
+    this.inspector.ledger.checkUntil(Date.now());
+  }
+}
+
+function watchMemory(runtime: Runtime): { samples: MemorySample[]; stop(): void } {
+  const samples: MemorySample[] = [];
   const startedAt = performance.now();
   const timer = setInterval(() => {
     const residentBytes = runtime.residentBytes();

@@ -1,21 +1,19 @@
-import { Miniflare, type MiniflareOptions } from "miniflare";
-import { childrenNamed } from "../bench/environment/process-cpu.ts";
+import { residentBytes } from "../dev/process-usage.ts";
+import { startWorkerd, weirModule, workerConfig } from "../dev/workerd.ts";
 import type { ConfigInput } from "../src/config/index.ts";
-import { weirModule, workerConfig } from "../test/node/support/worker.ts";
-import { residentBytes } from "./process-memory.ts";
-
-type Worker = MiniflareOptions["workers"][number];
 
 /** A workerd process. */
-export type Runtime = {
-  urls: readonly URL[];
+export interface Runtime {
+  /** The address of each isolate. */
+  readonly urls: readonly URL[];
+  /** Physical memory of the process, in bytes; undefined where it cannot be read. */
   residentBytes(): number | undefined;
-  /** Lines that Workers have logged, and what the runtime had to say, by how often. */
-  logs: ReadonlyMap<string, number>;
+  /** How often the Workers and the runtime have logged each line. */
+  readonly logs: ReadonlyMap<string, number>;
   stop(): Promise<void>;
-};
+}
 
-/** The floor: a Worker that forwards and limits nothing. */
+/** The baseline: a Worker that only forwards. */
 const FORWARD = `export default {
   fetch(request, { ORIGIN_URL }) {
     const { pathname, search } = new URL(request.url);
@@ -23,10 +21,12 @@ const FORWARD = `export default {
   },
 };`;
 
-export async function startFloor(vars: Record<string, string>): Promise<Runtime> {
+/** Starts the Worker that forwards without a limit, to show what the machine and the origin take. */
+export async function startBaseline(vars: Record<string, string>): Promise<Runtime> {
   return await start(1, { "main.mjs": FORWARD }, vars);
 }
 
+/** Starts Weir in several isolates with one configuration. */
 export async function startWeir(
   isolates: number,
   config: ConfigInput,
@@ -46,32 +46,15 @@ async function start(
   vars: Record<string, string>,
 ): Promise<Runtime> {
   const logs = new Map<string, number>();
-  const names = Array.from({ length: isolates }, (_, index) => `isolate-${index}`);
   const env = Object.fromEntries(
     Object.entries(vars).map(([key, value]) => [key, { type: "text", value }] as const),
   );
-  const before = new Set(childrenNamed("workerd"));
-  const runtime = new Miniflare({
-    workers: names.map(
-      (name): Worker => ({
-        config: { ...workerConfig(name, modules), env },
-        dev: { unsafeDirectSockets: [{}], stripCfConnectingIp: false },
-      }),
-    ),
-    handleStructuredLogs: ({ message }) => logs.set(message, (logs.get(message) ?? 0) + 1),
+  const workers = Array.from({ length: isolates }, (_, index) => ({
+    config: { ...workerConfig(`isolate-${index}`, modules), env },
+  }));
+  const { urls, pid, stop } = await startWorkerd(workers, {
+    onLog: ({ message }) => logs.set(message, (logs.get(message) ?? 0) + 1),
   });
-  try {
-    const urls: URL[] = [];
-    for (const name of names) urls.push(await runtime.unsafeGetDirectURL(name));
-    const [pid] = childrenNamed("workerd").filter((child) => !before.has(child));
-    return {
-      urls,
-      residentBytes: () => (pid === undefined ? undefined : residentBytes(pid)),
-      logs,
-      stop: () => runtime.dispose(),
-    };
-  } catch (error) {
-    await runtime.dispose();
-    throw error;
-  }
+  const readMemory = () => (pid === undefined ? undefined : residentBytes(pid));
+  return { urls, residentBytes: readMemory, logs, stop };
 }

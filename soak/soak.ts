@@ -1,3 +1,4 @@
+/** `npm run soak`: checks what Weir promises, under minutes of full load and failures of its store. */
 import { mkdir, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import { CommanderError } from "commander";
@@ -6,9 +7,11 @@ import { textOf } from "./report.ts";
 import { soak } from "./run.ts";
 
 const interrupted = new AbortController();
-// The first Ctrl-C ends the run after its round, with a report; the second one ends it at once.
+// The first Ctrl-C ends the run after its current round, with a report. The second one ends it at once.
 process.once("SIGINT", () => {
-  console.error("Ending after this round. Once more to end now, without a report.");
+  console.error(
+    "The run ends after this round. Press Ctrl-C again to end it now, without a report.",
+  );
   interrupted.abort();
 });
 
@@ -18,11 +21,11 @@ try {
   await mkdir(dirname(options.json), { recursive: true });
   await writeFile(options.json, `${JSON.stringify(report, null, 2)}\n`);
   console.log(
-    `${textOf(report)}\n\nClients hung up on ${report.cuts} more requests. The figures are in ${options.json}.`,
+    `${textOf(report)}\n\nClients hung up on ${report.hangUps} more requests. Results: ${options.json}`,
   );
   process.exitCode = report.kept ? 0 : 1;
 } catch (error) {
-  // Commander has said what is wrong already.
+  // Commander has already printed its message.
   if (error instanceof CommanderError) process.exitCode = error.exitCode === 0 ? 0 : 2;
   else {
     console.error(error instanceof Error ? error.message : error);

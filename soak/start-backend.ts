@@ -1,40 +1,44 @@
 import { once } from "node:events";
 import { join } from "node:path";
 import { startChild } from "../dev/child.ts";
-import type { FromBackend, ToBackend } from "./backend.ts";
+import type { BackendMessage, BackendRequest } from "./backend.ts";
 import type { RestFaultName } from "./rest-faults.ts";
 
-export type Backend = {
-  /** What tells the Worker of it. */
-  vars: { ORIGIN_URL: string; UPSTASH_REDIS_REST_URL: string; UPSTASH_REDIS_REST_TOKEN: string };
-  /** Has the REST server fail from now on; without a fault, work again. */
+/** The origin and the REST server, in a child process. */
+export interface Backend {
+  /** The vars and secrets that connect a Worker to both servers. */
+  readonly vars: {
+    readonly ORIGIN_URL: string;
+    readonly UPSTASH_REDIS_REST_URL: string;
+    readonly UPSTASH_REDIS_REST_TOKEN: string;
+  };
+  /** Makes the REST server fail from now on. Without a fault, the server works again. */
   inject(fault?: RestFaultName): Promise<void>;
   stop(): Promise<void>;
-};
+}
 
-/** @throws when the child process ends before it is ready; it has printed why. */
-export async function startBackend({
-  host,
-  port,
-}: {
-  host: string;
-  port: number;
-}): Promise<Backend> {
+interface RedisAddress {
+  readonly host: string;
+  readonly port: number;
+}
+
+/** @throws {Error} when the child process ends before it is ready; the child has printed the reason */
+export async function startBackend({ host, port }: RedisAddress): Promise<Backend> {
   const child = await startChild(
     process.execPath,
     [join(import.meta.dirname, "backend.ts"), JSON.stringify({ host, port })],
     { stdio: ["ignore", "inherit", "inherit", "ipc"] },
   );
 
-  async function hear(): Promise<FromBackend> {
+  async function nextMessage(): Promise<BackendMessage> {
     const ended = child.exited.then(() => {
-      throw new Error("The soak's origin and REST server have ended.");
+      throw new Error("The process of the soak's origin and REST server has ended.");
     });
     const [message] = await Promise.race([once(child.process, "message"), ended]);
-    return message as FromBackend;
+    return message as BackendMessage;
   }
 
-  const { originUrl, restUrl, token } = (await hear()) as Exclude<FromBackend, string>;
+  const { originUrl, restUrl, token } = (await nextMessage()) as Exclude<BackendMessage, string>;
   return {
     vars: {
       ORIGIN_URL: originUrl,
@@ -42,9 +46,9 @@ export async function startBackend({
       UPSTASH_REDIS_REST_TOKEN: token,
     },
     async inject(fault) {
-      const done = hear();
-      child.process.send({ inject: fault } satisfies ToBackend);
-      await done;
+      const injected = nextMessage();
+      child.process.send({ inject: fault } satisfies BackendRequest);
+      await injected;
     },
     stop: child.stop,
   };

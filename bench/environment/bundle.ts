@@ -1,27 +1,16 @@
 import { join } from "node:path";
-import { build } from "esbuild";
+import { bundleForWorkerd } from "../../dev/workerd.ts";
 
 const WORKERS = join(import.meta.dirname, "../workers");
 
-const bundled = new Map<string, Promise<string>>();
+const bundles = new Map<string, Promise<string>>();
 
-/** One of the Workers in bench/workers/ as one module, minified as wrangler.toml has it for Weir. */
+/** A Worker of bench/workers/ as one module. It is minified because wrangler.toml has Weir minified too. */
 export function bundleWorker(file: string): Promise<string> {
-  const known = bundled.get(file) ?? bundle(file);
-  bundled.set(file, known);
-  return known;
-}
-
-async function bundle(file: string): Promise<string> {
-  const { outputFiles } = await build({
-    entryPoints: [join(WORKERS, file)],
-    bundle: true,
-    minify: true,
-    write: false,
-    format: "esm",
-    target: "es2024",
-    conditions: ["workerd", "worker", "browser"],
-    external: ["cloudflare:*"],
-  });
-  return outputFiles.map(({ text }) => text).join("");
+  let bundle = bundles.get(file);
+  if (!bundle) {
+    bundle = bundleForWorkerd({ entryPoints: [join(WORKERS, file)], minify: true });
+    bundles.set(file, bundle);
+  }
+  return bundle;
 }

@@ -1,94 +1,65 @@
-import { join } from "node:path";
-import { Miniflare, type MiniflareOptions } from "miniflare";
-import { unstable_readConfig } from "wrangler";
+import { cpuMicroseconds } from "../../dev/process-usage.ts";
+import { startWorkerd, type WorkerdWorker, workerConfig } from "../../dev/workerd.ts";
 import { bundleWorker } from "./bundle.ts";
-import { childrenNamed, cpuMicroseconds } from "./process-cpu.ts";
 
-type Worker = MiniflareOptions["workers"][number];
-type Bindings = NonNullable<Worker["config"]["env"]>;
+type WorkerConfig = WorkerdWorker["config"];
+type Bindings = NonNullable<WorkerConfig["env"]>;
 
-export type RuntimeOptions = {
+/** How a Worker is started. */
+export interface RuntimeOptions {
   /** A file of bench/workers/. */
-  worker: string;
+  readonly worker: string;
   /** Vars and secrets. */
-  vars: Record<string, string>;
-  /** What the platform's own rate limiter is bound with, where a Worker uses it. */
-  rateLimit?: { limit: number; period: 10 | 60 };
-  /** Whether the Worker exports a CounterObject. */
-  durableObject?: boolean;
-  /** Where Durable Objects, and the platform's rate limiter, are stored. */
-  storage?: string;
-  /** The same Worker so many times, each with a memory of its own. Default: 1. */
-  isolates?: number;
-};
+  readonly vars: Readonly<Record<string, string>>;
+  /** The settings of Cloudflare's own rate limiter, for a Worker that uses it. @default no binding */
+  readonly rateLimit?: { readonly limit: number; readonly period: 10 | 60 };
+  /** Whether the Worker exports a CounterObject. @default false */
+  readonly durableObject?: boolean;
+  /** The folder of Durable Objects and of Cloudflare's rate limiter. @default a temporary folder */
+  readonly storage?: string;
+  /** How many isolates run the Worker, each with a memory of its own. @default 1 */
+  readonly isolates?: number;
+}
 
-/** A workerd process with a Worker in it. */
-export type Runtime = {
-  /** Where its isolates answer. */
-  urls: readonly URL[];
-  /** CPU time of the workerd process so far, in microseconds; undefined where it cannot be read. */
+/** A workerd process that runs one Worker in one isolate or several. */
+export interface Runtime {
+  /** The address of each isolate. */
+  readonly urls: readonly URL[];
+  /** CPU time of the process so far, in microseconds; undefined where it cannot be read. */
   cpuMicroseconds(): number | undefined;
   stop(): Promise<void>;
-};
+}
 
-/**
- * Runs a Worker in a workerd process of its own, by what wrangler.toml says of the runtime. Clients
- * talk to the Worker itself: no proxy of miniflare's or wrangler's stands before it, since that
- * would be most of what is measured.
- */
+/** Starts a Worker with the compatibility settings of wrangler.toml. */
 export async function startRuntime(options: RuntimeOptions): Promise<Runtime> {
   const script = await bundleWorker(options.worker);
   const names = Array.from({ length: options.isolates ?? 1 }, (_, index) => `isolate-${index}`);
-  const before = new Set(childrenNamed("workerd"));
-  const miniflare = new Miniflare({
-    workers: names.map((name) => workerOf(name, script, options)),
-    ...(options.storage && { resourcePersistencePath: options.storage }),
-    handleStructuredLogs: ({ level, message }) => {
+  const workers = names.map((name) => ({ config: configOf(name, script, options) }));
+  const { urls, pid, stop } = await startWorkerd(workers, {
+    storage: options.storage,
+    onLog: ({ level, message }) => {
       if (level === "error" || level === "warn") console.error(`${options.worker}: ${message}`);
     },
   });
-  try {
-    const urls: URL[] = [];
-    for (const name of names) urls.push(await miniflare.unsafeGetDirectURL(name));
-    const [pid] = childrenNamed("workerd").filter((child) => !before.has(child));
-    return {
-      urls,
-      cpuMicroseconds: () => (pid === undefined ? undefined : cpuMicroseconds(pid)),
-      stop: () => miniflare.dispose(),
-    };
-  } catch (error) {
-    await miniflare.dispose();
-    throw error;
-  }
+  const readCpu = () => (pid === undefined ? undefined : cpuMicroseconds(pid));
+  return { urls, cpuMicroseconds: readCpu, stop };
 }
 
-function workerOf(name: string, script: string, options: RuntimeOptions): Worker {
-  const { compatibility_date, compatibility_flags } = unstable_readConfig({
-    config: join(import.meta.dirname, "../../wrangler.toml"),
-  });
+function configOf(name: string, script: string, options: RuntimeOptions): WorkerConfig {
   const env: Bindings = {};
   for (const [key, value] of Object.entries(options.vars)) env[key] = { type: "text", value };
   if (options.rateLimit) {
     env.RATE_LIMITER = { type: "rate-limit", namespace: "1", simple: options.rateLimit };
   }
   if (options.durableObject) {
-    // All isolates share the first one's objects, as all isolates of a Worker do on Cloudflare.
+    // All isolates use the first one's objects: on Cloudflare, a Worker's isolates share its objects too.
     env.COUNTERS = { type: "durable-object", worker: "isolate-0", exportName: "CounterObject" };
   }
   return {
-    config: {
-      name,
-      compatibilityDate: compatibility_date as string,
-      compatibilityFlags: compatibility_flags,
-      manifest: {
-        mainModule: "main.mjs",
-        modules: { "main.mjs": { type: "esm", contents: script } },
-      },
-      env,
-      ...(options.durableObject && {
-        exports: { CounterObject: { type: "durable-object" as const, storage: "sqlite" as const } },
-      }),
-    },
-    dev: { unsafeDirectSockets: [{}], stripCfConnectingIp: false },
+    ...workerConfig(name, { "main.mjs": script }),
+    env,
+    ...(options.durableObject && {
+      exports: { CounterObject: { type: "durable-object" as const, storage: "sqlite" as const } },
+    }),
   };
 }

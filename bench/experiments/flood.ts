@@ -3,7 +3,7 @@ import type { Runtime } from "../environment/runtime.ts";
 import type { Subject } from "../environment/subjects.ts";
 import type { AdmissionSummary } from "../load/admissions.ts";
 import { clientAddress, FREE_PATH, LIMITED_PATH, type Outgoing } from "../load/clients.ts";
-import { type Latency, quantiles } from "../load/latency.ts";
+import { type Latency, quantilesOf } from "../load/latency.ts";
 import { openLoop } from "../load/open-loop.ts";
 import { untilWindowHasRoom } from "../load/window.ts";
 
@@ -80,8 +80,8 @@ async function floodOnce(
   const during = await openLoop(url, requests(LIMITED_PATH), RATE_PER_SECOND, isPaying);
   const calls = (await stage.backend.restCalls()) - callsBefore;
   return {
-    before: quantiles(before.latency),
-    during: quantiles(during.latency),
+    before: quantilesOf(before.latency),
+    during: quantilesOf(during.latency),
     admissions: during.admissions.summary(LIMIT),
     restCallsPerRequest: calls / count,
   };

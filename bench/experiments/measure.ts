@@ -4,7 +4,7 @@ import type { Runtime } from "../environment/runtime.ts";
 import type { Billing } from "../environment/subjects.ts";
 import type { AdmissionSummary } from "../load/admissions.ts";
 import type { Load } from "../load/closed-loop.ts";
-import { type Latency, quantiles } from "../load/latency.ts";
+import { type Latency, quantilesOf } from "../load/latency.ts";
 import { dollarsPerMillion, type Usage } from "./dollars.ts";
 
 /** What one subject did with one round of requests. */
@@ -53,7 +53,7 @@ export async function measure(
   const cpu = cpuBefore === undefined || cpuAfter === undefined ? undefined : cpuAfter - cpuBefore;
   return {
     ...admissions,
-    latency: quantiles(load.latency),
+    latency: quantilesOf(load.latency),
     requestsPerSecond: (offered / load.elapsedMs) * 1000,
     cpuPerRequest: cpu === undefined ? undefined : cpu / offered,
     restCallsPerRequest: usage.restCalls / offered,

@@ -2,7 +2,7 @@ import type { RecordableHistogram } from "node:perf_hooks";
 import { type Admissions, createAdmissions } from "./admissions.ts";
 import type { Outgoing } from "./clients.ts";
 import { type Connection, connect } from "./connection.ts";
-import { latencies, recordMs } from "./latency.ts";
+import { createLatencyHistogram, recordMs } from "./latency.ts";
 
 export const CONNECTIONS = 16;
 
@@ -21,7 +21,7 @@ export async function closedLoop(
   urls: readonly URL[],
   requests: readonly Outgoing[],
 ): Promise<Load> {
-  const latency = latencies();
+  const latency = createLatencyHistogram();
   const admissions = createAdmissions();
   // Each isolate has a queue, so that one that is slow does not send its share to the others.
   const next = urls.map((_, isolate) => isolate);

@@ -3,7 +3,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { type Admissions, createAdmissions } from "./admissions.ts";
 import type { Outgoing } from "./clients.ts";
 import { connect } from "./connection.ts";
-import { latencies, recordMs } from "./latency.ts";
+import { createLatencyHistogram, recordMs } from "./latency.ts";
 
 /** So many that no request waits for another's answer. */
 const CONNECTIONS = 128;
@@ -25,7 +25,7 @@ export async function openLoop(
   ratePerSecond: number,
   watched: (outgoing: Outgoing) => boolean,
 ): Promise<Paced> {
-  const latency = latencies();
+  const latency = createLatencyHistogram();
   const admissions = createAdmissions();
   const connection = connect(url, CONNECTIONS);
 

@@ -1,36 +1,42 @@
 import { uniformFloat64 } from "pure-rand/distribution/uniformFloat64";
 import { xoroshiro128plus } from "pure-rand/generator/xoroshiro128plus";
 
-export type ZipfOptions = {
-  /** How many keys there are. */
-  keys: number;
-  /** How uneven they are: the key of rank r comes up in proportion to r ** -exponent. */
-  exponent: number;
-  /** How many to draw. */
-  count: number;
-  /** The same seed draws the same keys, so that all subjects get the same requests. */
-  seed: number;
-};
-
-/** Draws keys by Zipf's law: ranks from 0, the most frequent, to `keys` - 1. */
-export function zipf({ keys, exponent, count, seed }: ZipfOptions): number[] {
-  const upTo = new Float64Array(keys);
-  let sum = 0;
-  for (let rank = 0; rank < keys; rank++) {
-    sum += (rank + 1) ** -exponent;
-    upTo[rank] = sum;
-  }
-  const random = xoroshiro128plus(seed);
-  return Array.from({ length: count }, () => firstAbove(upTo, uniformFloat64(random) * sum));
+export interface ZipfOptions {
+  /** The number of keys. */
+  readonly keys: number;
+  /** How uneven the keys are: the key of rank r is drawn in proportion to r ** -exponent. */
+  readonly exponent: number;
+  /** The number of draws. */
+  readonly count: number;
+  /** The same seed draws the same keys, so all subjects get the same requests. */
+  readonly seed: number;
 }
 
-/** The first place in an ascending list with more than `value`, which is less than the last. */
-function firstAbove(ascending: Float64Array, value: number): number {
+/** Draws keys by Zipf's law. The most frequent key is 0, the rarest is `keys` - 1. */
+export function zipf({ keys, exponent, count, seed }: ZipfOptions): number[] {
+  const keyAt = zipfKeys(keys, exponent);
+  const random = xoroshiro128plus(seed);
+  return Array.from({ length: count }, () => keyAt(uniformFloat64(random)));
+}
+
+/** Maps uniform random numbers, from 0 to less than 1, to keys from 0 to `keys` - 1 by Zipf's law. */
+export function zipfKeys(keys: number, exponent: number): (uniform: number) => number {
+  const cumulative = new Float64Array(keys);
+  let sum = 0;
+  for (let key = 0; key < keys; key++) {
+    sum += (key + 1) ** -exponent;
+    cumulative[key] = sum;
+  }
+  return (uniform) => firstAbove(cumulative, uniform * sum);
+}
+
+/** The first index of an ascending list with a value above `bound`, which is below the last value. */
+function firstAbove(ascending: Float64Array, bound: number): number {
   let low = 0;
   let high = ascending.length - 1;
   while (low < high) {
     const middle = (low + high) >>> 1;
-    if ((ascending[middle] as number) > value) high = middle;
+    if ((ascending[middle] as number) > bound) high = middle;
     else low = middle + 1;
   }
   return low;

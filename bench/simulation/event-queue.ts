@@ -1,4 +1,4 @@
-import type { Actor } from "./virtual-time.ts";
+import type { Actor } from "./actor.ts";
 
 /** Something that is going to happen. */
 export interface Event {

@@ -1,8 +1,9 @@
 import type { Store } from "../../src/stores/store.ts";
+import { WORLD } from "./actor.ts";
 import { Isolate } from "./isolate.ts";
 import type { Random } from "./random.ts";
 import type { Scenario } from "./scenario.ts";
-import { type VirtualTime, WORLD } from "./virtual-time.ts";
+import type { VirtualTime } from "./virtual-time.ts";
 
 type FleetOptions = Pick<Scenario, "isolates" | "routing" | "deathsPerMinute" | "skewMs">;
 

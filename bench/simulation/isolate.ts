@@ -2,7 +2,7 @@ import { withDeadline } from "../../src/stores/deadline.ts";
 import { withDenialCache } from "../../src/stores/isolate/with-denial-cache.ts";
 import { withLeases } from "../../src/stores/isolate/with-leases.ts";
 import type { Store } from "../../src/stores/store.ts";
-import type { Actor } from "./virtual-time.ts";
+import type { Actor } from "./actor.ts";
 
 /** What a decision has by default. */
 const TIMEOUT_MS = 1000;

@@ -1,10 +1,11 @@
 import type { Counter, GroupVerdict, UnusedQuota } from "../../src/engine/counter.ts";
 import type { Store, Verdict } from "../../src/stores/store.ts";
+import { WORLD } from "./actor.ts";
 import type { Isolate } from "./isolate.ts";
 import type { Ledger } from "./ledger.ts";
 import type { Random } from "./random.ts";
 import { type Request, requestOf } from "./request.ts";
-import { type VirtualTime, WORLD } from "./virtual-time.ts";
+import type { VirtualTime } from "./virtual-time.ts";
 
 export interface NetworkOptions {
   readonly roundTripMs: number;

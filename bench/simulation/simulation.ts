@@ -2,6 +2,7 @@ import type { Counter } from "../../src/engine/counter.ts";
 import { createMemoryStore } from "../../src/stores/memory-store.ts";
 import type { Verdict } from "../../src/stores/store.ts";
 import { StoreError } from "../../src/stores/store-error.ts";
+import { WORLD } from "./actor.ts";
 import { audit, type Figures, noFigures } from "./figures.ts";
 import { Fleet } from "./fleet.ts";
 import { Ledger } from "./ledger.ts";
@@ -10,7 +11,7 @@ import { Random, seedOf } from "./random.ts";
 import { type Request, traced } from "./request.ts";
 import type { Scenario } from "./scenario.ts";
 import type { Arrival, ClosedTraffic } from "./traffic.ts";
-import { VirtualTime, WORLD } from "./virtual-time.ts";
+import { VirtualTime } from "./virtual-time.ts";
 
 /** Where windows of all lengths up to a day begin: midnight of 2026-01-01 UTC. */
 const STARTS_AT = Date.UTC(2026, 0, 1);

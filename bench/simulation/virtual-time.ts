@@ -1,15 +1,5 @@
+import { type Actor, WORLD } from "./actor.ts";
 import { type Event, EventQueue } from "./event-queue.ts";
-
-/** Whoever something happens to, with a clock of its own. */
-export interface Actor {
-  /** How far its clock is ahead of the true time, in milliseconds. */
-  readonly skewMs: number;
-  /** To the dead nothing happens any more: their timers do not fire, no answer reaches them. */
-  readonly isAlive: boolean;
-}
-
-/** The world, and the store in it: its clock is the true time. */
-export const WORLD: Actor = { skewMs: 0, isAlive: true };
 
 /** Whether this thread's clock and timers are those of a simulation. */
 let isTakenOver = false;

@@ -1,6 +1,6 @@
 import { Miniflare, type MiniflareOptions } from "miniflare";
+import { weirModule, workerConfig } from "../../../dev/workerd.ts";
 import type { ConfigInput } from "../../../src/config/index.ts";
-import { weirModule, workerConfig } from "../../node/support/worker.ts";
 
 type Worker = MiniflareOptions["workers"][number];
 

@@ -1,6 +1,7 @@
 import { Miniflare } from "miniflare";
+import { weirModule, workerConfig } from "../../../dev/workerd.ts";
 import type { ConfigInput } from "../../../src/config/index.ts";
-import { TIMEOUT_MS, weirModule, workerConfig } from "../support/worker.ts";
+import { TIMEOUT_MS } from "../support/worker.ts";
 import { MARKERS } from "./clients.ts";
 
 export interface Stage {

@@ -1,69 +1,95 @@
 import { describe, expect, it } from "vitest";
 import { Inspector } from "../../../soak/inspector.ts";
-import type { Outgoing } from "../../../soak/traffic.ts";
+import type { OutgoingRequest } from "../../../soak/traffic.ts";
 
 const DECIDED = '"exact";r=3;t=5';
 
-/** What is found wrong with one answer. */
-function faultsOf(
-  answer: { status?: number; rateLimit?: string | undefined; ms?: number },
-  { isTroubled = false, onError = "closed" as Outgoing["onError"] } = {},
+/** The promises that one answer breaks. */
+function violationsOf(
+  answer: { status?: number; rateLimit?: string | undefined; durationMs?: number },
+  { isDisturbed = false, onError = "closed" as OutgoingRequest["onError"] } = {},
 ): string[] {
   const inspector = new Inspector(1000);
-  const outgoing = { kind: "exact", method: "GET", path: "/exact", client: "a", onError } as const;
-  const given = { status: 200, rateLimit: DECIDED, sentAt: 0, answeredAt: 0, ms: 1, ...answer };
-  inspector.see({ name: "phase", isTroubled }, outgoing, given);
+  const request = { kind: "exact", method: "GET", path: "/exact", client: "a", onError } as const;
+  const complete = {
+    status: 200,
+    rateLimit: DECIDED,
+    sentAt: 0,
+    answeredAt: 0,
+    durationMs: 1,
+    ...answer,
+  };
+  inspector.inspect({ name: "phase", isDisturbed }, request, complete);
   return [...inspector.violations.keys()];
 }
 
 const open = { onError: "open" } as const;
-const trouble = { isTroubled: true };
+const failing = { isDisturbed: true };
 
 describe("the soak's inspector", () => {
   it.each([
-    ["a decided request", {}, {}],
-    ["a denied one", { status: 429 }, {}],
-    ["503 of a closed rule in trouble", { status: 503, rateLimit: undefined }, trouble],
+    ["an admitted request", {}, {}],
+    ["a denied request", { status: 429 }, {}],
     [
-      "an undecided one of an open rule in trouble",
-      { rateLimit: undefined },
-      { ...open, ...trouble },
+      "503 from a closed rule while the store fails",
+      { status: 503, rateLimit: undefined },
+      failing,
     ],
-    ["one that no rule is about", { rateLimit: undefined }, { onError: "none" as const }],
-  ])("finds nothing wrong with %s", (_, answer, circumstances) => {
-    expect(faultsOf(answer, circumstances)).toEqual([]);
+    [
+      "an undecided request to an open rule while the store fails",
+      { rateLimit: undefined },
+      { ...open, ...failing },
+    ],
+    ["a request that no rule applies to", { rateLimit: undefined }, { onError: "none" as const }],
+  ])("accepts %s", (_, answer, circumstances) => {
+    expect(violationsOf(answer, circumstances)).toEqual([]);
   });
 
   it.each([
-    ["a 500", { status: 500 }, trouble, "nothing but 200, 429 and 503"],
-    ["a broken connection", { status: 0 }, trouble, "nothing but 200, 429 and 503"],
-    ["a 503 in calm", { status: 503 }, {}, "503 only where a rule is closed, in trouble"],
+    ["a 500", { status: 500 }, failing, "no status other than 200, 429 and 503"],
+    ["a broken connection", { status: 0 }, failing, "no status other than 200, 429 and 503"],
     [
-      "a 503 of an open rule",
+      "a 503 while the store works",
       { status: 503 },
-      { ...open, ...trouble },
-      "503 only where a rule is closed, in trouble",
+      {},
+      "503 only from a closed rule while the store fails",
     ],
-    ["a late answer", { ms: 1001 }, trouble, "no request later than its deadline"],
-    ["an undecided one in calm", { rateLimit: undefined }, open, "undecided in trouble only"],
     [
-      "an undecided one that a closed rule let pass",
-      { rateLimit: undefined },
-      trouble,
-      "closed lets nothing undecided pass",
+      "a 503 from an open rule",
+      { status: 503 },
+      { ...open, ...failing },
+      "503 only from a closed rule while the store fails",
     ],
-  ])("finds fault with %s", (_, answer, circumstances, fault) => {
-    expect(faultsOf(answer, circumstances)).toEqual([fault]);
+    [
+      "an answer after the deadline",
+      { durationMs: 1001 },
+      failing,
+      "every answer arrives before the deadline",
+    ],
+    [
+      "an undecided request while the store works",
+      { rateLimit: undefined },
+      open,
+      "requests stay undecided only while the store fails",
+    ],
+    [
+      "an undecided request that a closed rule admitted",
+      { rateLimit: undefined },
+      failing,
+      "a closed rule admits no undecided request",
+    ],
+  ])("reports %s", (_, answer, circumstances, violation) => {
+    expect(violationsOf(answer, circumstances)).toEqual([violation]);
   });
 
-  it("holds what isolates admit by themselves against what all of them may", () => {
+  it("compares undecided requests of a local rule with the sum of all isolates' shares", () => {
     const inspector = new Inspector(1000);
-    const outgoing = { kind: "local", method: "GET", path: "/local", client: "a" } as const;
-    const answer = { status: 200, rateLimit: undefined, sentAt: 0, answeredAt: 0, ms: 1 };
+    const request = { kind: "local", method: "GET", path: "/local", client: "a" } as const;
+    const answer = { status: 200, rateLimit: undefined, sentAt: 0, answeredAt: 0, durationMs: 1 };
     for (let sent = 0; sent < 21; sent++) {
-      inspector.see({ name: "phase", ...trouble }, { ...outgoing, onError: "local" }, answer);
+      inspector.inspect({ name: "phase", ...failing }, { ...request, onError: "local" }, answer);
     }
-    inspector.ledger.close(Number.POSITIVE_INFINITY);
+    inspector.ledger.checkUntil(Number.POSITIVE_INFINITY);
     expect(inspector.ledger.excesses).toMatchObject([{ admitted: 21, bound: 20 }]);
   });
 });

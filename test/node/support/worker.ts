@@ -1,10 +1,6 @@
-import { join } from "node:path";
-import { build } from "esbuild";
 import { Miniflare, type MiniflareOptions } from "miniflare";
-import { unstable_readConfig } from "wrangler";
+import { weirModule, workerConfig } from "../../../dev/workerd.ts";
 import type { ConfigInput } from "../../../src/config/index.ts";
-
-const ROOT = join(import.meta.dirname, "../../..");
 
 /**
  * The deadline of decisions, if a test does not say otherwise: long enough for a busy machine, where
@@ -59,8 +55,6 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
 
 type Worker = MiniflareOptions["workers"][number];
 type Bindings = NonNullable<Worker["config"]["env"]>;
-/** Modules' sources by their names; `main.mjs` is the one that is run. */
-type Modules = Record<string, string>;
 
 async function workersOf({
   config,
@@ -106,55 +100,10 @@ function external(address: string): Bindings[string] {
   return { type: "external", address, http: {} };
 }
 
-/** What wrangler.toml says of the runtime, for a Worker made of these modules. */
-export function workerConfig(name: string, modules: Modules): Worker["config"] {
-  const { compatibility_date, compatibility_flags } = unstable_readConfig({
-    config: join(ROOT, "wrangler.toml"),
-  });
-  return {
-    name,
-    compatibilityDate: compatibility_date as string,
-    compatibilityFlags: compatibility_flags,
-    manifest: {
-      mainModule: "main.mjs",
-      modules: Object.fromEntries(
-        Object.entries(modules).map(([file, contents]) => [file, { type: "esm", contents }]),
-      ),
-    },
-  };
-}
-
 function mainModule(config: ConfigInput): string {
   return `
     import { CounterObject, defineConfig, weir } from "./weir.mjs";
     export default weir(defineConfig(${JSON.stringify({ timeoutMs: TIMEOUT_MS, ...config })}));
     export { CounterObject };
   `;
-}
-
-let bundled: Promise<string> | undefined;
-
-/** The source in one module, the same for every configuration. */
-export function weirModule(): Promise<string> {
-  bundled ??= bundle(`
-    export { CounterObject, rateLimit, WeirService, weir } from "./src/index.ts";
-    export { Hono } from "hono";
-    export { defineConfig } from "./src/config/index.ts";
-  `);
-  return bundled;
-}
-
-async function bundle(contents: string): Promise<string> {
-  const { outputFiles } = await build({
-    stdin: { contents, resolveDir: ROOT },
-    bundle: true,
-    write: false,
-    format: "esm",
-    target: "es2024",
-    conditions: ["workerd", "worker", "browser"],
-    external: ["cloudflare:*"],
-    alias: unstable_readConfig({ config: join(ROOT, "wrangler.toml") }).alias ?? {},
-    absWorkingDir: ROOT,
-  });
-  return outputFiles.map(({ text }) => text).join("");
 }

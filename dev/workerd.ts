@@ -1,0 +1,121 @@
+import { join } from "node:path";
+import { type BuildOptions, build } from "esbuild";
+import { Miniflare, type MiniflareOptions } from "miniflare";
+import { unstable_readConfig } from "wrangler";
+import { childrenNamed } from "./process-usage.ts";
+
+const ROOT = join(import.meta.dirname, "..");
+
+/** A Worker as miniflare configures it. */
+export type WorkerdWorker = MiniflareOptions["workers"][number];
+type WorkerConfig = WorkerdWorker["config"];
+
+/** One line that a Worker or the runtime has logged. */
+export interface LogLine {
+  readonly level: string;
+  readonly message: string;
+}
+
+/** A workerd process with one Worker or several. */
+export interface Workerd {
+  /** The address of each Worker, in the order in which they were passed. */
+  readonly urls: readonly URL[];
+  /** The id of the process; undefined where there is no /proc, as on macOS. */
+  readonly pid: number | undefined;
+  stop(): Promise<void>;
+}
+
+export interface WorkerdOptions {
+  /** The folder of Durable Objects and of the emulated rate limiter. @default a temporary folder */
+  readonly storage?: string | undefined;
+  readonly onLog: (line: LogLine) => void;
+}
+
+/**
+ * Starts Workers in a workerd process of their own. Clients connect to the Workers directly: a proxy of
+ * miniflare or wrangler in front of them would take more time than what is measured.
+ */
+export async function startWorkerd(
+  workers: readonly (Omit<WorkerdWorker, "dev" | "config"> & { config: WorkerConfig })[],
+  { storage, onLog }: WorkerdOptions,
+): Promise<Workerd> {
+  const before = new Set(childrenNamed("workerd"));
+  const miniflare = new Miniflare({
+    workers: workers.map((worker) => ({
+      ...worker,
+      dev: { unsafeDirectSockets: [{}], stripCfConnectingIp: false },
+    })),
+    ...(storage && { resourcePersistencePath: storage }),
+    handleStructuredLogs: onLog,
+  });
+  try {
+    const urls: URL[] = [];
+    for (const { config } of workers) {
+      urls.push(await miniflare.unsafeGetDirectURL(config.name as string));
+    }
+    const [pid] = childrenNamed("workerd").filter((child) => !before.has(child));
+    return { urls, pid, stop: () => miniflare.dispose() };
+  } catch (error) {
+    await miniflare.dispose();
+    throw error;
+  }
+}
+
+/**
+ * The configuration of a Worker: the compatibility settings of wrangler.toml and these modules.
+ *
+ * @param modules source texts by file name; `main.mjs` is the main module
+ */
+export function workerConfig(
+  name: string,
+  modules: Readonly<Record<string, string>>,
+): WorkerConfig {
+  const { compatibility_date, compatibility_flags } = unstable_readConfig({
+    config: join(ROOT, "wrangler.toml"),
+  });
+  return {
+    name,
+    compatibilityDate: compatibility_date as string,
+    compatibilityFlags: compatibility_flags,
+    manifest: {
+      mainModule: "main.mjs",
+      modules: Object.fromEntries(
+        Object.entries(modules).map(([file, contents]) => [file, { type: "esm", contents }]),
+      ),
+    },
+  };
+}
+
+/** Bundles a Worker into one ES module for workerd, without the modules that the runtime provides. */
+export async function bundleForWorkerd(
+  options: Pick<BuildOptions, "entryPoints" | "stdin" | "minify">,
+): Promise<string> {
+  const { outputFiles } = await build({
+    ...options,
+    bundle: true,
+    write: false,
+    format: "esm",
+    target: "es2024",
+    conditions: ["workerd", "worker", "browser"],
+    external: ["cloudflare:*"],
+    absWorkingDir: ROOT,
+  });
+  return outputFiles.map(({ text }) => text).join("");
+}
+
+let weirBundle: Promise<string> | undefined;
+
+/** Weir's sources, Hono and `defineConfig` as one module. It is bundled once and serves every configuration. */
+export function weirModule(): Promise<string> {
+  weirBundle ??= bundleForWorkerd({
+    stdin: {
+      contents: `
+        export { CounterObject, rateLimit, WeirService, weir } from "./src/index.ts";
+        export { Hono } from "hono";
+        export { defineConfig } from "./src/config/index.ts";
+      `,
+      resolveDir: ROOT,
+    },
+  });
+  return weirBundle;
+}
