@@ -23,7 +23,7 @@ const stores: Record<string, (prefix: string) => Store> = {
 
 type Rule = Partial<ConfigInput["rules"][number]>;
 
-/** Three of five an hour are used under one rule; then another stands in its place. */
+/** A client uses three of five an hour under one rule; then a deploy replaces the rule. */
 const changes: [change: string, before: Rule, after: Rule, left: number][] = [
   ["nothing", {}, {}, 2],
   ["a limit that is raised", {}, { limit: 9 }, 6],
@@ -39,7 +39,7 @@ const changes: [change: string, before: Rule, after: Rule, left: number][] = [
   ["a ban that is added", {}, { ban: "1h" }, 2],
   ["tiers that are added", {}, tiersOf(20), 17],
   ["tiers that are taken away", tiersOf(20), {}, 2],
-  // At half past: the window of the same number is the one from half past to half past.
+  // The time is half past. From 0:15 the window of the same number lasts from 0:15 to 1:15.
   ["a start that leaves the window its number", {}, { start: "1970-01-01T00:15:00Z" }, 2],
   ["a start that gives the window another", {}, { start: "1970-01-01T00:45:00Z" }, 5],
 ];
@@ -48,30 +48,48 @@ function tiersOf(limit: number): Rule {
   return { tiers: { by: "header:x-plan", limits: { pro: { limit, window: "1h" } } } };
 }
 
-describe.each(Object.keys(stores))("what a deploy finds on %s", (name) => {
-  it.each(changes)("after %s", async (_, before, after, left) => {
+/** A limiter over a store, at a fixed time, and the rule as its requests are counted. */
+async function deploy(store: Store, prefix: string, fields: Rule) {
+  const now = NOW + HOUR / 2;
+  const timed: Store = {
+    decide: (groups) => store.decide(groups, now),
+    adjust: (counters) => store.adjust(counters, now),
+    reset: (counters) => store.reset(counters, now),
+  };
+  const rules = [{ name: "api", limit: 5, window: "1h", ...fields }];
+  const limiter = createLimiter(defineConfig({ prefix, rules }), timed);
+  const applied = await identifying(rules)({ "x-plan": "pro" });
+  // A rule in shadow mode is enforced, as `getValue` does, to see what it has left.
+  const enforced = applied.map(
+    (each) => ({ ...each, rule: { ...each.rule, mode: "enforce" } }) as const,
+  );
+  return { limiter, enforced };
+}
+
+describe.each(Object.keys(stores))("after a deploy, over %s", (name) => {
+  it.each(changes)("a client has the documented quota left: %s", async (_, before, after, left) => {
     const prefix = crypto.randomUUID();
     const store = stores[name]?.(prefix) as Store;
-    const now = NOW + HOUR / 2;
-    const timed: Store = {
-      decide: (groups) => store.decide(groups, now),
-      adjust: (counters) => store.adjust(counters, now),
-      reset: (counters) => store.reset(counters, now),
-    };
-    async function deployed(fields: Rule) {
-      const rules = [{ name: "api", limit: 5, window: "1h", ...fields }];
-      const limiter = createLimiter(defineConfig({ prefix, rules }), timed);
-      const subjects = await identifying(rules)({ "x-plan": "pro" });
-      // A rule in shadow mode is looked at as `getValue` does.
-      const shown = subjects.map(
-        (each) => ({ ...each, rule: { ...each.rule, mode: "enforce" } }) as const,
-      );
-      return { limiter, shown };
-    }
-    const old = await deployed(before);
-    expect(await old.limiter.decide(old.shown, { cost: 3 })).toMatchObject({ outcome: "allowed" });
-    const { limiter, shown } = await deployed(after);
-    const decision = await limiter.decide(shown, { cost: 0, checkOnly: true });
+    const old = await deploy(store, prefix, before);
+    const taken = await old.limiter.decide(old.enforced, { cost: 3 });
+    expect(taken).toMatchObject({ outcome: "allowed" });
+    const { limiter, enforced } = await deploy(store, prefix, after);
+    const decision = await limiter.decide(enforced, { cost: 0, checkOnly: true });
     expect("quotas" in decision && decision.quotas[0]?.remaining).toBe(left);
+  });
+
+  it("four shards that become two admit one and a half times the limit in that window", async () => {
+    const prefix = crypto.randomUUID();
+    const store = stores[name]?.(prefix) as Store;
+    let admitted = 0;
+    for (const shards of [4, 2]) {
+      const { limiter, enforced } = await deploy(store, prefix, { limit: 20, shards });
+      // Two shards at random each time: often enough for all of them to be full.
+      for (let request = 0; request < 100; request++) {
+        const { outcome } = await limiter.decide(enforced);
+        if (outcome === "allowed") admitted += 1;
+      }
+    }
+    expect(admitted).toBe(30);
   });
 });

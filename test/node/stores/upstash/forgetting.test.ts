@@ -2,12 +2,12 @@ import { Redis } from "ioredis";
 import { afterAll, describe, expect, it } from "vitest";
 import { startTestRedis } from "../../../../dev/test-redis.ts";
 import { startUpstashRest } from "../../../../dev/upstash-rest.ts";
-import { storedKey } from "../../../../src/engine/counter.ts";
+import { banKey, storedKey } from "../../../../src/engine/counter.ts";
 import { createUpstashStore } from "../../../../src/stores/upstash/upstash-store.ts";
 import { counter } from "../../../suite/counters.ts";
 import { NOW } from "../../../suite/driver.ts";
 
-// What docs/storage.md says of a Redis that forgets.
+// What docs/storage.md says about a Redis that loses data.
 const server = await startTestRedis();
 const rest = await startUpstashRest({ redis: server });
 const redis = new Redis(server.port, server.host);
@@ -32,18 +32,18 @@ async function admitted(quota: ReturnType<typeof counter>, requests: number, now
   return count;
 }
 
-describe("a Redis that forgets", () => {
-  it("because it was restarted from older data, frees what was used since, in that window", async () => {
+describe("a Redis that loses data", () => {
+  it("frees what was used since, in that window, after a restart from older data", async () => {
     const quota = counter({ limit: 5 });
     await admitted(quota, 3);
     expect(await admitted(quota, 9)).toBe(2);
-    // As it stood after three.
+    // The older data: the count after three requests.
     await redis.call("BITFIELD", storedKey(quota, NOW), "SET", "u63", 0, 3);
     expect(await admitted(quota, 9)).toBe(2);
     expect(await admitted(quota, 9, NOW + quota.windowMs)).toBe(5);
   });
 
-  it("because a key was evicted, has that client's window begin anew", async () => {
+  it("starts that counter anew after it has evicted its key", async () => {
     const [evicted, kept] = [counter({ limit: 5 }), counter({ limit: 5 })];
     await admitted(evicted, 9);
     await admitted(kept, 9);
@@ -52,10 +52,25 @@ describe("a Redis that forgets", () => {
     expect(await admitted(kept, 9)).toBe(0);
     expect(await admitted(evicted, 9, NOW + evicted.windowMs)).toBe(5);
   });
+
+  it("gives a counter that rolls over its whole capacity after it has evicted its key", async () => {
+    const quota = counter({ limit: 5, ceiling: 12, rollsOver: true });
+    expect(await admitted(quota, 20)).toBe(12);
+    await redis.del(storedKey(quota, NOW));
+    expect(await admitted(quota, 20)).toBe(12);
+  });
+
+  it("ends a ban whose key it has evicted", async () => {
+    const quota = counter({ limit: 5, banMs: 3_600_000 });
+    expect(await admitted(quota, 9)).toBe(5);
+    expect(await admitted(quota, 9, NOW + quota.windowMs)).toBe(0);
+    await redis.del(banKey(quota));
+    expect(await admitted(quota, 9, NOW + quota.windowMs)).toBe(5);
+  });
 });
 
 describe.runIf(server.kind === "redis-server")("a Redis that is full", () => {
-  it("refuses rather than forgets, with noeviction", async () => {
+  it("refuses commands and keeps its counts, with noeviction", async () => {
     const quota = counter({ limit: 5 });
     await admitted(quota, 3);
     await redis.config("SET", "maxmemory-policy", "noeviction");
