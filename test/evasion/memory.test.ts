@@ -16,7 +16,7 @@ const STEP_MS = 5;
 function edge() {
   const caches = withDenialCache(createMemoryStore(), REMEMBERED);
   const options = { timeoutMs: 1000, background: () => {}, maxLeases: REMEMBERED };
-  return driverOf(leasable(withLeases(caches, options)), { expiresByItself: false });
+  return driverOf(leasable(withLeases(caches, options)), { expiresByStoreClock: false });
 }
 
 describe("a flood of random keys", () => {

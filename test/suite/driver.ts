@@ -10,8 +10,16 @@ export const NOW = Math.ceil(Date.now() / HOUR) * HOUR;
 
 export type Driver = ReturnType<typeof driverOf>;
 
-/** What a suite does to a store: one group at a time, at a time that is passed in. */
-export function driverOf(store: Store, { expiresByItself }: { expiresByItself: boolean }) {
+export interface ExpiryOptions {
+  /**
+   * Whether the store's keys expire by its own clock, as in Redis. A later time that a test passes
+   * then expires nothing.
+   */
+  readonly expiresByStoreClock: boolean;
+}
+
+/** The calls of a suite to a store: one group in each, at a time that the test passes. */
+export function driverOf(store: Store, { expiresByStoreClock }: ExpiryOptions) {
   async function decide(counters: readonly Counter[], now = NOW) {
     const { groups } = await store.decide([counters], now);
     return groups[0] as GroupVerdict;
@@ -35,5 +43,5 @@ export function driverOf(store: Store, { expiresByItself }: { expiresByItself: b
     return tallies.map(({ count }) => count);
   }
 
-  return { store, decide, admitted, used, clockIsOurs: !expiresByItself };
+  return { store, decide, admitted, used, clockIsOurs: !expiresByStoreClock };
 }

@@ -32,7 +32,6 @@ export interface ModelSuiteOptions {
  * fails, fast-check tells the seed and the shortest sequence that shows it.
  */
 export function modelSuite(
-  name: string,
   createStore: () => Store,
   { runs, back = [], backAcross = true, blocks = false, bans = false }: ModelSuiteOptions,
 ): void {
@@ -41,7 +40,7 @@ export function modelSuite(
     const property = fc.asyncProperty(scenarios, (scenario) => compare(store, scenario));
     return fc.assert(property, { seed: 20_260_101, numRuns: runs });
   };
-  describe(`the model: ${name}`, () => {
+  describe("model", () => {
     it(
       `is followed through ${runs} sequences of operations`,
       () => run(scenario({ back, backAcross, blocks, bans: false })),

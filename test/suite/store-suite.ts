@@ -2,24 +2,13 @@ import { describe, expect, it } from "vitest";
 import type { Counter } from "../../src/engine/counter.ts";
 import type { Store } from "../../src/stores/store.ts";
 import { counter } from "./counters.ts";
-import { DAY, driverOf, HOUR, MINUTE, NOW } from "./driver.ts";
+import { DAY, driverOf, type ExpiryOptions, HOUR, MINUTE, NOW } from "./driver.ts";
 import { describeFeatures } from "./feature-suite.ts";
 
-/**
- * What every store must do, whatever it is made of. The caller's clock is passed in.
- *
- * @example storeSuite("memory", () => memoryStore());
- *
- * @param options.expiresByItself the store's keys expire by a clock of its own, as Redis's do, so
- *   what has been stored cannot be made to expire by passing a later time
- */
-export function storeSuite(
-  name: string,
-  createStore: () => Store,
-  { expiresByItself = false } = {},
-): void {
-  describe(`a store: ${name}`, () => {
-    const driver = driverOf(createStore(), { expiresByItself });
+/** The behaviour that every store has in common, one sentence a test. Tests pass the time. */
+export function storeSuite(createStore: () => Store, { expiresByStoreClock }: ExpiryOptions): void {
+  describe("behaviour", () => {
+    const driver = driverOf(createStore(), { expiresByStoreClock });
     const { store, decide, admitted, used } = driver;
 
     it("admits up to the limit and denies the next", async () => {
@@ -57,7 +46,7 @@ export function storeSuite(
     it("starts anew in the next window", async () => {
       const login = counter();
       // A store's own clock would give the requests of a window's last millisecond one second in all.
-      expect(await admitted([login], 9, NOW + (expiresByItself ? 50_000 : 59_999))).toBe(5);
+      expect(await admitted([login], 9, NOW + (expiresByStoreClock ? 50_000 : 59_999))).toBe(5);
       expect(await admitted([login], 9, NOW + 60_000)).toBe(5);
     });
 
@@ -78,7 +67,7 @@ export function storeSuite(
     it("keeps the count of a window when the clock goes back into it", async () => {
       const login = counter();
       // As above: the count is not to expire while the test runs.
-      const end = NOW + (expiresByItself ? 50_000 : 59_500);
+      const end = NOW + (expiresByStoreClock ? 50_000 : 59_500);
       await admitted([login], 5, end - 500);
       await decide([login], NOW + 60_500);
       expect(await admitted([login], 3, end)).toBe(0);

@@ -3,6 +3,7 @@ import type { Counter, GroupVerdict, Tally } from "../../src/engine/counter.ts";
 import { quotaAfterMs } from "../../src/engine/fixed-window.ts";
 import type { Store } from "../../src/stores/store.ts";
 import { counter } from "./counters.ts";
+import type { ExpiryOptions } from "./driver.ts";
 import { type Outcome, type Step, VECTORS, type Vector, type VectorCounter } from "./vectors.ts";
 
 const MINUTE = 60_000;
@@ -12,19 +13,16 @@ const HOUR = 60 * MINUTE;
 const PATIENCE_MS = 10_000;
 
 /**
- * Holds a store to the numbers in vectors.ts.
- *
- * @param options.expiresByItself the store's keys expire by a clock of its own: bans are counted
- *   down by that clock, and those vectors in which one ends are replaced by a ban that really ends
+ * Compares a store's answers with the numbers in vectors.ts. If keys expire by the store's clock,
+ * bans end by that clock too: a ban that ends in real time replaces the vectors in which one ends.
  */
 export function vectorSuite(
-  name: string,
   createStore: () => Store,
-  { expiresByItself = false } = {},
+  { expiresByStoreClock }: ExpiryOptions,
 ): void {
-  describe(`the vectors: ${name}`, () => {
+  describe("vectors", () => {
     const store = createStore();
-    const vectors = VECTORS.filter(({ endsBan }) => !(endsBan && expiresByItself));
+    const vectors = VECTORS.filter(({ endsBan }) => !(endsBan && expiresByStoreClock));
 
     it.each(vectors)("$name", async (vector) => {
       const base = baseOf(vector);
@@ -33,7 +31,7 @@ export function vectorSuite(
         const now = base + step.at;
         const [asked, capacity] = counterOf(key, { ...vector.counter, ...step }, step, base);
         const outcome = await run(store, step, asked, capacity, now);
-        if (expiresByItself && step.expect?.banMs) {
+        if (expiresByStoreClock && step.expect?.banMs) {
           expectBan(outcome, step.expect, `step ${index}`);
         } else {
           expect(outcome, `step ${index}`).toEqual(step.expect && complete(step.expect));
@@ -41,7 +39,7 @@ export function vectorSuite(
       }
     });
 
-    if (expiresByItself)
+    if (expiresByStoreClock)
       it("a ban ends by the clock of the store", async () => {
         const banned = counter({ limit: 1, banMs: 100 });
         const admittedAt = async (now: number) =>

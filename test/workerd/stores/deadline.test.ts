@@ -4,9 +4,6 @@ import { createMemoryStore } from "../../../src/stores/memory-store.ts";
 import type { Store } from "../../../src/stores/store.ts";
 import { StoreError } from "../../../src/stores/store-error.ts";
 import { counter } from "../../suite/counters.ts";
-import { storeSuite } from "../../suite/store-suite.ts";
-
-storeSuite("with a deadline", () => withDeadline(createMemoryStore(), 1000));
 
 const calls: [string, (store: Store) => Promise<unknown>][] = [
   ["a decision", (store) => store.decide([[counter()]])],

@@ -5,9 +5,6 @@ import { createMemoryStore } from "../../../src/stores/memory-store.ts";
 import { counter } from "../../suite/counters.ts";
 import { HOUR } from "../../suite/driver.ts";
 import { randomOf } from "../../suite/random.ts";
-import { storeSuite } from "../../suite/store-suite.ts";
-
-storeSuite("memory", () => createMemoryStore());
 
 describe("the memory store's bound", () => {
   it("refuses one counter more than it may hold rather than forget one", async () => {

@@ -2,15 +2,8 @@ import { afterEach, describe, expect, inject, it, vi } from "vitest";
 import type { Counter } from "../../../../src/engine/counter.ts";
 import { createUpstashStore } from "../../../../src/stores/upstash/upstash-store.ts";
 import { counter } from "../../../suite/counters.ts";
-import { storeSuite } from "../../../suite/store-suite.ts";
 
 const { restUrl: url, restToken: token } = inject("redis");
-
-storeSuite(
-  "Upstash Redis, the edge's clock",
-  () => createUpstashStore({ url, token, clock: "edge", timeoutMs: 10_000 }),
-  { expiresByItself: true },
-);
 
 describe("the Upstash store", () => {
   afterEach(() => {

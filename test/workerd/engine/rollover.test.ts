@@ -4,16 +4,6 @@ import { engineStore } from "../../../dev/engine-store.ts";
 import type { Counter, Tally } from "../../../src/engine/counter.ts";
 import { quotaAfterMs } from "../../../src/engine/fixed-window.ts";
 import { counter } from "../../suite/counters.ts";
-import { modelSuite } from "../../suite/model-suite.ts";
-import { vectorSuite } from "../../suite/vector-suite.ts";
-
-vectorSuite("the engine", engineStore);
-modelSuite("the engine", engineStore, {
-  runs: 5000,
-  back: [1, 999, 20_000, 100_000],
-  blocks: true,
-  bans: true,
-});
 
 const MINUTE = 60_000;
 

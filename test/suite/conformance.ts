@@ -1,0 +1,27 @@
+import { describe } from "vitest";
+import type { Store } from "../../src/stores/store.ts";
+import type { ExpiryOptions } from "./driver.ts";
+import { type ModelSuiteOptions, modelSuite } from "./model-suite.ts";
+import { storeSuite } from "./store-suite.ts";
+import { vectorSuite } from "./vector-suite.ts";
+
+/** The options of the model, and `expiresByStoreClock`, by default false. */
+export interface ConformanceOptions extends ModelSuiteOptions, Partial<ExpiryOptions> {}
+
+/**
+ * Tests that a store counts as every store must: each behaviour, each vector, and random sequences
+ * of operations against a model. The suites pass the time to the store.
+ *
+ * @example conformance("memory", () => createMemoryStore(), { runs: 5000, bans: true });
+ */
+export function conformance(
+  name: string,
+  createStore: () => Store,
+  { expiresByStoreClock = false, ...model }: ConformanceOptions,
+): void {
+  describe(name, () => {
+    storeSuite(createStore, { expiresByStoreClock });
+    vectorSuite(createStore, { expiresByStoreClock });
+    modelSuite(createStore, model);
+  });
+}

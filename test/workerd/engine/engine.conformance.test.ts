@@ -1,0 +1,9 @@
+import { engineStore } from "../../../dev/engine-store.ts";
+import { conformance } from "../../suite/conformance.ts";
+
+conformance("the engine", engineStore, {
+  runs: 5000,
+  back: [1, 999, 20_000, 100_000],
+  blocks: true,
+  bans: true,
+});
