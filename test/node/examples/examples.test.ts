@@ -5,7 +5,7 @@ import { limitsOf, policiesOf } from "../support/quota-fields.ts";
 import { awayFromWindowEdge } from "../support/window-edge.ts";
 import { runExample } from "./run-example.ts";
 
-// Each bundles and starts programs of its own, on a machine that may be busy with other tests.
+// Each test bundles and starts programs, on a machine that may be busy with other tests.
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 
 const MINUTE = 60_000;
@@ -24,7 +24,7 @@ afterAll(async () => {
 
 const inFrontOfOrigin = (folder: string) => runExample([folder], { ORIGIN_URL: origin.url });
 
-/** Sends requests one after another, each from an address of its own unless told otherwise. */
+/** Sends requests one after another. Each has a different address, unless `outgoing` sets one. */
 async function sendInTurn(
   url: URL,
   path: string,
@@ -43,7 +43,7 @@ async function sendInTurn(
 const statusesOf = (answers: Answer[]) => answers.map(({ status }) => status);
 
 describe("examples/own-worker", () => {
-  it("counts a client's known operations apart, and all others together", async () => {
+  it("counts each listed operation of a client separately, and all others together", async () => {
     await using worker = await inFrontOfOrigin("own-worker");
     await awayFromWindowEdge(MINUTE);
     const rests = [];
@@ -55,13 +55,13 @@ describe("examples/own-worker", () => {
       rests.push(answer && limitsOf(answer.headers)[0]?.r);
     }
     expect(rests).toEqual([19, 18, 19, 19, 18]);
-    // The function has read a clone: the origin gets the body whole.
+    // The function has read a clone, so the origin gets the complete body.
     expect(String(await origin.received.at(-1)?.body)).toBe('{"operationName":"Up"}');
   });
 });
 
 describe("examples/hono-app", () => {
-  it("holds a rule where the app says, and no other there", async () => {
+  it("applies on each route only the rule that the app names", async () => {
     await using app = await runExample(["hono-app"]);
     await awayFromWindowEdge(HOUR);
     const post = () => ({ method: "POST", headers: { "CF-Connecting-IP": "203.0.113.1" } });
@@ -75,7 +75,7 @@ describe("examples/hono-app", () => {
 });
 
 describe("examples/service-caller", () => {
-  it("asks another Worker, reserves when there is no room, and is denied then", async () => {
+  it("calls another Worker, reserves quota when none is left, and is denied at last", async () => {
     await using caller = await runExample(["service-caller/caller", "service-caller/limits"]);
     await awayFromWindowEdge(HOUR);
     const reports = await sendInTurn(caller.url, "/?account=acme", 16);
@@ -86,7 +86,7 @@ describe("examples/service-caller", () => {
 });
 
 describe("examples/signup-limit", () => {
-  it("admits 100 an hour, whoever they come from", async () => {
+  it("admits 100 an hour by all clients together", async () => {
     await using worker = await inFrontOfOrigin("signup-limit");
     await awayFromWindowEdge(HOUR);
     const answers = await sendInTurn(worker.url, "/sign-up", 101, () => ({ method: "POST" }));
@@ -113,13 +113,13 @@ describe("examples/daily-quota", () => {
 
 describe("examples/llm-shards", () => {
   it.each([
-    ["as errors are now", undefined],
-    ["as they were before their fields came with them", "2025-06-01"],
-  ])("takes from ten shards, and throws over the binding, %s", async (_, date) => {
+    ["with errors that keep their fields", undefined],
+    ["with errors that lose their fields, as before", "2025-06-01"],
+  ])("charges ten shards and throws over the binding, %s", async (_, date) => {
     await using worker = await runExample(["llm-shards"], {}, date);
     await awayFromWindowEdge(MINUTE);
     const prompt = (tokens: number) => () => ({ method: "POST", body: "x".repeat(4 * tokens) });
-    // 80,000 tokens each, so that a shard has room for one: ten in a minute, and this may take two.
+    // 80,000 tokens each, so that a shard admits one: ten in a minute. The test may span two minutes.
     const answers = await sendInTurn(worker.url, "/", 30, prompt(78_000));
     expect(String(answers[0]?.body)).toMatch(/^You said: x+$/);
     const admitted = statusesOf(answers).filter((status) => status === 200).length;
@@ -132,7 +132,7 @@ describe("examples/llm-shards", () => {
 });
 
 describe("examples/hourly-rollover", () => {
-  it("lets a client use three hours' worth at once, and no more", async () => {
+  it("admits a new client's quota of three hours at once, and no more", async () => {
     await using worker = await inFrontOfOrigin("hourly-rollover");
     await awayFromWindowEdge(HOUR);
     const post = () => ({ method: "POST", headers: { "CF-Connecting-IP": "203.0.113.1" } });

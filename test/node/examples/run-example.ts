@@ -9,16 +9,16 @@ type Worker = MiniflareOptions["workers"][number];
 type Bindings = NonNullable<Worker["config"]["env"]>;
 
 export type RunningExample = AsyncDisposable & {
-  /** Where the first of the Workers answers. */
+  /** The URL of the first Worker. */
   url: URL;
 };
 
 /**
- * Runs an example's Workers in workerd, by what their wrangler.toml say.
+ * Runs an example's Workers in workerd, as their wrangler.toml configures them.
  *
- * @param folders where in examples/ they are; the first one is asked
- * @param vars of the first one, in place of its own
- * @param compatibilityDate of all of them, in place of their own
+ * @param folders the Workers' folders in examples/; the test sends requests to the first one
+ * @param vars replace the first Worker's own
+ * @param compatibilityDate replaces the date of all Workers
  */
 export async function runExample(
   folders: [string, ...string[]],
@@ -29,8 +29,8 @@ export async function runExample(
     folders.map((folder, index) => workerIn(folder, index === 0 ? vars : {}, compatibilityDate)),
   );
   const [first] = workers as [Worker];
-  const asked = { ...first, dev: { unsafeDirectSockets: [{}], stripCfConnectingIp: false } };
-  const runtime = new Miniflare({ workers: [asked, ...workers.slice(1)] });
+  const exposed = { ...first, dev: { unsafeDirectSockets: [{}], stripCfConnectingIp: false } };
+  const runtime = new Miniflare({ workers: [exposed, ...workers.slice(1)] });
   const stop = () => runtime.dispose();
   try {
     return {
@@ -84,7 +84,7 @@ async function workerIn(
   };
 }
 
-/** The example as it stands: "weir" is found by its name, as in a project that has installed it. */
+/** Bundles an example unchanged. It imports "weir" by its name, as in a project that has installed it. */
 async function bundle(entry: string): Promise<string> {
   const { outputFiles } = await build({
     entryPoints: [entry],
