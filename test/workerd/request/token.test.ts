@@ -424,3 +424,45 @@ describe("a token signed with an issuer's key", () => {
     return `-----BEGIN PUBLIC KEY-----\n${body}\n-----END PUBLIC KEY-----\n`;
   }
 });
+
+describe("a token", () => {
+  const claims = { sub: "alice", exp: NOW_S + 60 };
+
+  it.each([
+    [undefined, true],
+    ["JWT", true],
+    ["jwt", true],
+    ["application/JWT", true],
+    ["AT+jwt", true],
+    ["application/at+jwt", true],
+    ["", false],
+    ["id+jwt", false],
+    [1, false],
+  ])("with the type %o is accepted: %o", async (typ, isAccepted) => {
+    const token = await forged({ alg: "HS256", typ }, claims, SECRET);
+    expect(await isNamed(HS256, bearer(token))).toBe(isAccepted);
+  });
+
+  it("with a critical extension is refused", async () => {
+    const token = await forged({ alg: "HS256", crit: [] }, claims, SECRET);
+    expect(await isNamed(HS256, bearer(token))).toBe(false);
+  });
+
+  it.each([
+    [16 * 1024, true],
+    [16 * 1024 + 1, false],
+  ])(
+    "in a field of %i characters, its scheme included, is accepted: %o",
+    async (length, isAccepted) => {
+      const fieldOf = async (pad: number) =>
+        `Bearer ${await forged({ alg: "HS256", pad: "x".repeat(pad) }, claims, SECRET)}`;
+      const short = await fieldOf(3);
+      // Three characters of JSON are four characters of base64. Spaces after the scheme fill the rest.
+      const more = length - short.length;
+      const field = await fieldOf(3 + Math.floor(more / 4) * 3);
+      const sent = field.replace(" ", " ".repeat(1 + (more % 4)));
+      expect(sent).toHaveLength(length);
+      expect(await isNamed(HS256, { authorization: sent })).toBe(isAccepted);
+    },
+  );
+});
