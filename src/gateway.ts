@@ -1,7 +1,7 @@
 import { waitUntil } from "cloudflare:workers";
 import type { ResolvedBindings } from "./config/bindings.ts";
 import type { Config } from "./config/schema.ts";
-import { createForward, type Forward } from "./http/forward.ts";
+import { createForward } from "./http/forward.ts";
 import { appendQuotaFields } from "./http/rate-limit-headers.ts";
 import {
   badRequestResponse,
@@ -9,156 +9,168 @@ import {
   pathTooLongResponse,
   undecidedResponse,
 } from "./http/responses.ts";
-import { chargesLater } from "./limiter/counters.ts";
-import type { Allowed, Decision, Quota } from "./limiter/decision.ts";
-import { createLimiter, undecided } from "./limiter/limiter.ts";
-import { COUNTED_LOCALLY, logBreaker, logShadow, logUndecided } from "./log.ts";
-import { type AppliedRule, createIdentifier } from "./request/applied-rule.ts";
+import { isChargedByResponse } from "./limiter/counters.ts";
+import { type Allowed, type Decision, type Quota, toUndecided } from "./limiter/decision.ts";
+import type { Limiter } from "./limiter/limiter.ts";
+import { logDecision } from "./log.ts";
+import { type AppliedRule, createIdentifier, type Identifier } from "./request/applied-rule.ts";
 import { canonicalRequest, namesPlace } from "./request/canonical-request.ts";
 import type { CustomKeys } from "./request/custom-key.ts";
-import { createMatcher } from "./request/matcher.ts";
-import { createStore } from "./stores/create-store.ts";
+import { createMatcher, type Matcher } from "./request/matcher.ts";
 
 /**
- * Answers a request: with the origin's response, or with one of its own.
+ * Sends a request that passes to the origin or to an app, and returns the response.
  *
- * @param forward how to get the origin's response, where it is not the configured origin's
- * @param routedPath the path that an app has routed the request by, if one has
+ * @param quotas the quotas of the decision; none if no enforced rule applies or it is undecided
  */
-export type Gateway = (
-  request: Request,
-  forward?: Forward,
-  routedPath?: string,
-) => Promise<Response>;
+export type ForwardWithQuotas = (request: Request, quotas: readonly Quota[]) => Promise<Response>;
 
-interface Decided {
-  readonly subjects: AppliedRule[];
-  /** None where no rule applies to the request. */
+/** A request for which the rules have been looked up and decided. */
+interface DecidedRequest {
+  readonly appliedRules: AppliedRule[];
+  /** Undefined if no rule applies to the request. */
   readonly decision?: Decision;
-  /** What the decision took, in milliseconds: the response waits for a charge only for what is left. */
+  /** How long the decision took, in milliseconds. */
   readonly tookMs: number;
 }
+
+const NO_QUOTAS: readonly Quota[] = [];
 
 /**
  * The whole path of a request: match → key → decide → forward or answer.
  *
- * Made once for an isolate. What it keeps between requests are plain values.
- *
- * @param keys what `custom:NAME` keys are
+ * An isolate creates it once per handler. Between requests it keeps plain values only.
  */
-export function createGateway(
-  config: Config,
-  settings: ResolvedBindings,
-  keys: CustomKeys = {},
-): Gateway {
-  const matchRules = createMatcher(config.rules, config.caseSensitivePaths);
-  const identify = createIdentifier(config, settings, keys);
-  const limiter = createLimiter(
-    config,
-    createStore(settings.store, { ...config, onBreaker: logBreaker }),
-    settings.nativeLimiter,
-  );
-  const forwardToOrigin = createForward(settings.origin);
+export class Gateway {
+  readonly #config: Config;
+  readonly #limiter: Limiter;
+  readonly #match: Matcher;
+  readonly #identify: Identifier;
+  readonly #forwardToOrigin: ForwardWithQuotas;
+
+  /** @param keys the functions behind the keys `custom:NAME` */
+  constructor(config: Config, bindings: ResolvedBindings, limiter: Limiter, keys: CustomKeys) {
+    this.#config = config;
+    this.#limiter = limiter;
+    this.#match = createMatcher(config.rules, config.caseSensitivePaths);
+    this.#identify = createIdentifier(config, bindings, keys);
+    this.#forwardToOrigin = createForward(bindings.origin);
+  }
 
   /**
-   * Without a decision no rule matches the request; without a result it does not say which host and
-   * path it is for. Never rejects.
+   * Answers a request with the origin's response, or with a response of Weir.
+   *
+   * @param forward replaces the configured origin
+   * @param routedPath the path by which an app has routed the request, if an app has
    */
-  async function decideOn(request: Request, routedPath?: string): Promise<Decided | undefined> {
-    const startedAt = Date.now();
-    try {
-      const canonical = canonicalRequest(request, config.caseSensitivePaths, routedPath);
-      if (!canonical) return undefined;
-      const matches = matchRules(canonical);
-      const found = matches.length === 0 ? [] : identify(canonical, request, matches);
-      // Most clients are known at once, and an await costs a turn of the queue even then.
-      const subjects = found instanceof Promise ? await found : found;
-      if (subjects.length === 0) return { subjects, tookMs: 0 };
-      const identifiedAt = Date.now();
-      const decision = await limiter.decide(subjects, undefined, identifiedAt - startedAt);
-      return { subjects, decision, tookMs: Date.now() - startedAt };
-    } catch (error) {
-      // What cannot even be matched might fall under any rule.
-      return { subjects: [], decision: undecided(error, config.rules), tookMs: 0 };
+  async handle(
+    request: Request,
+    forward: ForwardWithQuotas = this.#forwardToOrigin,
+    routedPath?: string,
+  ): Promise<Response> {
+    const decided = await this.#decide(request, routedPath);
+    if (!decided) {
+      return namesPlace(request.url) ? pathTooLongResponse(request) : badRequestResponse(request);
+    }
+    const { appliedRules, decision, tookMs } = decided;
+    if (!decision) return forward(request, NO_QUOTAS);
+    logDecision(decision);
+    switch (decision.outcome) {
+      case "allowed": {
+        const { quotas } = decision;
+        if (!appliedRules.some(({ rule }) => isChargedByResponse(rule))) {
+          return this.#withQuotas(await forward(request, quotas), quotas);
+        }
+        const response = this.#forwardAndCharge(request, forward, appliedRules, decision, tookMs);
+        // If the client hangs up, the response is charged nevertheless: the origin has done the work.
+        waitUntil(response.catch(() => {}));
+        return await response;
+      }
+      case "limited":
+        return limitedResponse(request, decision, this.#config.headers);
+      case "undecided":
+        return decision.open ? forward(request, NO_QUOTAS) : undecidedResponse(request);
+      default:
+        return decision satisfies never;
     }
   }
 
-  /** What is left when a response has told what it cost. The response is there: no failure is its. */
-  async function settle(
-    subjects: AppliedRule[],
-    { quotas, local }: Allowed,
+  /**
+   * Looks up the rules for a request and decides it. Never rejects.
+   *
+   * @returns undefined if the rules cannot be looked up: the request names no host and path, or the
+   * path is too long
+   */
+  async #decide(request: Request, routedPath?: string): Promise<DecidedRequest | undefined> {
+    const { rules, caseSensitivePaths } = this.#config;
+    const startedAt = Date.now();
+    try {
+      const canonical = canonicalRequest(request, caseSensitivePaths, routedPath);
+      if (!canonical) return undefined;
+      const matches = this.#match(canonical);
+      const identified = matches.length === 0 ? [] : this.#identify(canonical, request, matches);
+      // Most clients are identified without a promise. An `await` would cost a microtask even then.
+      const appliedRules = identified instanceof Promise ? await identified : identified;
+      if (appliedRules.length === 0) return { appliedRules, tookMs: 0 };
+      const identifiedAt = Date.now();
+      const decision = await this.#limiter.decide(
+        appliedRules,
+        undefined,
+        identifiedAt - startedAt,
+      );
+      return { appliedRules, decision, tookMs: Date.now() - startedAt };
+    } catch (error) {
+      // The error may have come before the rules were matched, so any of them could apply.
+      return { appliedRules: [], decision: toUndecided(error, rules), tookMs: 0 };
+    }
+  }
+
+  async #forwardAndCharge(
+    request: Request,
+    forward: ForwardWithQuotas,
+    appliedRules: AppliedRule[],
+    decision: Allowed,
+    decidedInMs: number,
+  ): Promise<Response> {
+    const response = await forward(request, decision.quotas);
+    const quotas = await this.#charge(appliedRules, decision, response, decidedInMs);
+    return this.#withQuotas(response, quotas);
+  }
+
+  /** Charges what the response cost and returns the updated quotas. A failure never affects the response. */
+  async #charge(
+    appliedRules: AppliedRule[],
+    { quotas, storeFailure }: Allowed,
     response: Response,
     decidedInMs: number,
-  ) {
-    const settled = limiter
-      .settle(subjects, response, local !== undefined)
+  ): Promise<Quota[]> {
+    const charge = this.#limiter
+      .chargeResponse(appliedRules, response, storeFailure !== undefined)
       .catch((error): Quota[] => {
-        logUndecided(undecided(error, []));
+        logDecision(toUndecided(error, []));
         return [];
       });
-    // The charge has the whole of the store's deadline, however long the decision took; the response
-    // waits only for as long as is left of one.
-    waitUntil(settled);
-    const { promise: late, resolve } = Promise.withResolvers<Quota[]>();
-    const timer = setTimeout(() => resolve([]), Math.max(0, config.timeoutMs - decidedInMs));
-    const charged = await Promise.race([settled, late]);
+    // The charge may take the store's whole deadline, however long the decision took. The response
+    // waits only for the rest of one deadline.
+    waitUntil(charge);
+    const { promise: timeout, resolve } = Promise.withResolvers<Quota[]>();
+    const restMs = Math.max(0, this.#config.timeoutMs - decidedInMs);
+    const timer = setTimeout(() => resolve([]), restMs);
+    const charged = await Promise.race([charge, timeout]);
     clearTimeout(timer);
     return quotas.map((quota) => charged.find(({ policy }) => policy === quota.policy) ?? quota);
   }
 
-  /** To the origin, whose response tells what the request cost, and charges that. */
-  async function forwardAndSettle(
-    request: Request,
-    forward: Forward,
-    subjects: AppliedRule[],
-    decision: Allowed,
-    decidedInMs: number,
-  ): Promise<Response> {
-    const response = await forward(request);
-    const quotas = await settle(subjects, decision, response, decidedInMs);
-    return withQuotas(response, quotas, config);
+  /** Returns the response with the RateLimit fields; the same object if there is nothing to add. */
+  #withQuotas(response: Response, quotas: readonly Quota[]): Response {
+    const { headers: style } = this.#config;
+    if (quotas.length === 0 || style === "none") return response;
+    // An origin may send any status of three digits, but `new Response` throws above 599.
+    if (response.status > 599) return response;
+    // The headers of a fetched response are immutable. The copy's are not, and it has the same body
+    // stream.
+    const copy = new Response(response.body, response);
+    appendQuotaFields(copy.headers, quotas, style);
+    return copy;
   }
-
-  return async function handle(request, forward = forwardToOrigin, routedPath) {
-    const decided = await decideOn(request, routedPath);
-    if (!decided) {
-      return namesPlace(request.url) ? pathTooLongResponse(request) : badRequestResponse(request);
-    }
-    const { subjects, decision, tookMs } = decided;
-    switch (decision?.outcome) {
-      case undefined:
-        return forward(request);
-      case "allowed": {
-        logShadow(decision.shadow);
-        if (decision.local) logUndecided(decision.local, COUNTED_LOCALLY);
-        if (!subjects.some(({ rule }) => chargesLater(rule))) {
-          return withQuotas(await forward(request), decision.quotas, config);
-        }
-        const answer = forwardAndSettle(request, forward, subjects, decision, tookMs);
-        // A client that hangs up before the answer must not get the origin's work for nothing.
-        waitUntil(answer.catch(() => {}));
-        return await answer;
-      }
-      case "limited":
-        logShadow(decision.shadow);
-        if (decision.local) logUndecided(decision.local, COUNTED_LOCALLY);
-        return limitedResponse(request, decision, config.headers);
-      case "undecided":
-        logUndecided(decision);
-        return decision.open ? forward(request) : undecidedResponse(request);
-      default:
-        return decision satisfies never;
-    }
-  };
-}
-
-/** The origin's response with the quotas added; itself where there is nothing to add. */
-function withQuotas(response: Response, quotas: readonly Quota[], config: Config): Response {
-  if (quotas.length === 0 || config.headers === "none") return response;
-  // An origin may use any status of three digits, but a Response cannot be made with all of them.
-  if (response.status > 599) return response;
-  // Headers of a fetched response cannot be changed; a copy's can, and its body is the same stream.
-  const copy = new Response(response.body, response);
-  appendQuotaFields(copy.headers, quotas, config.headers);
-  return copy;
 }

@@ -1,19 +1,17 @@
-// weir: for a Worker of one's own. What is not here is not kept from one release to the next.
+// The package `weir`, for Workers. Only these exports are kept stable from one release to the next.
 
+export type {
+  LimitDenied,
+  LimitGranted,
+  LimitResult,
+  LimitUndecided,
+} from "./limit-result.ts";
 export type { Quota } from "./limiter/decision.ts";
-export { type RateLimitOptions, rateLimit } from "./middleware.ts";
+export { type RateLimitOptions, type RateLimitVariables, rateLimit } from "./middleware.ts";
 export { RateLimitError } from "./rate-limit-error.ts";
 export type { CustomKey, CustomKeys } from "./request/custom-key.ts";
 export type { LimitKey, LimitKeyValue } from "./request/limit-key.ts";
-export {
-  type CheckOptions,
-  type ClientOptions,
-  type LimitDenied,
-  type LimitGranted,
-  type LimitOptions,
-  type LimitResult,
-  type LimitUndecided,
-  WeirService,
-} from "./service.ts";
+export { WeirService } from "./service.ts";
+export type { CheckOptions, ClientOptions, LimitOptions } from "./service-options.ts";
 export { CounterObject } from "./stores/durable-object/counter-object.ts";
 export { type WeirOptions, weir } from "./weir.ts";

@@ -1,21 +1,43 @@
 import { waitUntil } from "cloudflare:workers";
-import type { ShadowResults, ShadowUndecided, Undecided } from "./limiter/decision.ts";
+import type { Decision, ShadowResults, ShadowUndecided, Undecided } from "./limiter/decision.ts";
 import type { BreakerScope, BreakerState } from "./stores/breaker.ts";
 
-// What operators see in `wrangler tail`: lines of JSON, without keys, addresses or secrets.
+// The log lines for operators, in `wrangler tail` and Workers Logs: JSON without keys, addresses or
+// secrets. docs/responses.md lists every line.
 
-/** Outages are told at most this often by an isolate, in milliseconds. */
+/** An isolate logs outages at most once in this many milliseconds. */
 const OUTAGE_INTERVAL_MS = 10_000;
 
-/** What becomes of undecided requests with `onError: "local"`. */
-export const COUNTED_LOCALLY = "counted locally";
+/**
+ * Logs what an operator must know about a decision: why it is undecided or was made by this isolate
+ * alone, and what the rules in shadow mode would have denied. Logs nothing about any other decision.
+ */
+export function logDecision(decision: Decision): void {
+  if (decision.outcome === "undecided") {
+    logUndecided(decision, decision.open ? "pass" : "503");
+    return;
+  }
+  logShadow(decision.shadow);
+  if (decision.storeFailure) logUndecided(decision.storeFailure, "counted locally");
+}
+
+/** Logs that this isolate stops calling the store, or one object of it, or calls it again. */
+export function logBreaker(state: BreakerState, scope: BreakerScope): void {
+  const isObject = scope === "object";
+  log(state === "open" ? "error" : "log", "breaker", { state, ...(isObject && { scope }) });
+}
+
+/** Logs a binding that cannot work. */
+export function logMisconfigured(fault: string): void {
+  log("error", "misconfigured", { fault });
+}
 
 let lastOutageAt = Number.NEGATIVE_INFINITY;
 
-/** Says that the store could not decide, why, and what became of the requests. */
-export function logUndecided(
-  { cause, detail, open }: Undecided,
-  requests = open ? "pass" : "503",
+/** @param requests what happened to the request */
+function logUndecided(
+  { cause, detail }: Undecided,
+  requests: "pass" | "503" | "counted locally",
 ): void {
   const now = Date.now();
   if (isRecent(lastOutageAt, now)) return;
@@ -23,14 +45,7 @@ export function logUndecided(
   log("error", "undecided", { cause, detail, requests });
 }
 
-/** Logs that the store, or one object of it, is left alone from now on, or called again. */
-export function logBreaker(state: BreakerState, scope: BreakerScope): void {
-  const isObject = scope === "object";
-  log(state === "open" ? "error" : "log", "breaker", { state, ...(isObject && { scope }) });
-}
-
-/** Logs which policies of rules in shadow mode would have denied a request, and which are undecided. */
-export function logShadow(shadow: ShadowResults): void {
+function logShadow(shadow: ShadowResults): void {
   for (const result of shadow) {
     if (result instanceof Promise) waitUntil(result.then(logShadow));
     else if ("cause" in result) logShadowUndecided(result);
@@ -47,12 +62,7 @@ function logShadowUndecided({ policy, cause, detail }: ShadowUndecided): void {
   log("error", "shadow-undecided", { policy, cause, detail });
 }
 
-/** Says what of the bindings cannot work. */
-export function logMisconfigured(fault: string): void {
-  log("error", "misconfigured", { fault });
-}
-
-/** A time to come is one by a clock that has been put back. */
+/** A time in the future is not recent: the clock has been set back since. */
 function isRecent(then: number, now: number): boolean {
   return then <= now && now - then < OUTAGE_INTERVAL_MS;
 }

@@ -3,52 +3,84 @@ import type { Env } from "./config/bindings.ts";
 import type { Rule } from "./config/rule.ts";
 import type { Config } from "./config/schema.ts";
 import type { Gateway } from "./gateway.ts";
-import { prepareGateway, type WeirOptions } from "./weir.ts";
+import type { Quota } from "./limiter/decision.ts";
+import { prepareGateway } from "./prepare-gateway.ts";
+import type { WeirOptions } from "./weir.ts";
 
-/** @typeParam RuleName the names of the configuration's rules */
+/**
+ * Options of {@link rateLimit}.
+ *
+ * @typeParam RuleName the names of the configuration's rules
+ */
 export interface RateLimitOptions<RuleName extends string = string> extends WeirOptions {
   /**
-   * The one rule that holds where the middleware stands, whatever its `match` says. Left out: every
-   * rule of the configuration that a request matches.
+   * The only rule to apply. It applies to every request that reaches the middleware, regardless of its
+   * `match`.
+   *
+   * @default every rule of the configuration that the request matches
    */
   readonly rule?: RuleName;
 }
 
 /**
- * Hono middleware that limits what comes behind it, just as Weir limits what it forwards: over the
- * limit it answers itself, and to other responses it adds the RateLimit fields. `origin` in the
- * configuration means nothing here.
+ * The variables that {@link rateLimit} sets on Hono's context.
+ *
+ * Handlers that are chained to the middleware have these types already. For other handlers, declare
+ * them: `new Hono<{ Variables: RateLimitVariables }>()`.
+ */
+export interface RateLimitVariables {
+  /**
+   * The quotas of the decision, one for each window of each enforced rule. If several middlewares
+   * decide a request, the quotas of all of them, in their order. Empty if no enforced rule applies,
+   * if the request is undecided, or if this isolate decided it alone (`onError: "local"`).
+   *
+   * The figures are those before the app responds. A rule that is charged by the response (`count`,
+   * `cost: "header:NAME"`) is charged later, and the RateLimit fields of the response show the result.
+   */
+  readonly rateLimit: readonly Quota[];
+}
+
+/**
+ * Creates Hono middleware that applies rules to the requests that reach it. It answers a request over
+ * the limit with 429, and the app does not run. To every other response it adds the RateLimit fields.
+ * It sets `c.var.rateLimit` before the app runs, see {@link RateLimitVariables}.
+ *
+ * The configuration's `origin` has no effect. Two middlewares that apply the same rule charge it twice.
  *
  * @example
- * const app = new Hono();
+ * const app = new Hono<{ Variables: RateLimitVariables }>();
  * app.use(rateLimit(config));
  * app.post("/sign-up", rateLimit(config, { rule: "sign-up" }), (c) => c.text("Welcome"));
+ * app.get("/quotas", (c) => c.json(c.var.rateLimit));
  *
- * @param config what `defineConfig` made
- * @throws {RangeError} when there is no such rule, or it is counted by a parameter of the paths that
- * it matches
+ * @param config the configuration that `defineConfig` returned
+ * @throws {RangeError} if the configuration has no such rule, or if the rule is counted by a parameter
+ * of the paths in its `match`
  */
 export function rateLimit<RuleName extends string>(
   config: Config<RuleName>,
   { rule, keys = {} }: RateLimitOptions<NoInfer<RuleName>> = {},
-): MiddlewareHandler {
-  const rules = rule === undefined ? config.rules : [everywhere(config.rules, rule)];
+): MiddlewareHandler<{ Variables: RateLimitVariables }> {
+  const appRules = rule === undefined ? config.rules : [ruleForAllRequests(config.rules, rule)];
   let gateway: Gateway | undefined;
 
   return async function limitRequest(c, next) {
-    gateway ??= prepareGateway({ ...config, rules, origin: undefined }, (c.env ?? {}) as Env, keys);
-    let passed: Response | undefined;
-    const answer = async () => {
+    gateway ??= prepareGateway(config, (c.env ?? {}) as Env, { keys, appRules });
+    let appResponse: Response | undefined;
+    const runApp = async (_: Request, quotas: readonly Quota[]) => {
+      // Another middleware may have set the variable before.
+      const earlier: readonly Quota[] | undefined = c.get("rateLimit");
+      c.set("rateLimit", earlier ? [...earlier, ...quotas] : quotas);
       await next();
-      passed = c.res;
-      return passed;
+      appResponse = c.res;
+      return appResponse;
     };
-    // Hono routes by the URL as it was sent, which may be another path than the resolved URL's.
-    const response = await gateway(c.req.raw, answer, c.req.path);
-    if (passed === undefined) return response;
-    if (response !== passed) {
-      // Hono copies the header fields of a response onto the one that takes its place, over those
-      // that are there. With none in between, it has nothing to copy.
+    // Hono routes by the URL as it was sent. The path of the resolved URL may be another one.
+    const response = await gateway.handle(c.req.raw, runApp, c.req.path);
+    if (appResponse === undefined) return response;
+    if (response !== appResponse) {
+      // Hono copies the header fields of the old `c.res` over those of the new one. Without an old
+      // response it copies nothing.
       c.res = undefined;
       c.res = response;
     }
@@ -56,7 +88,8 @@ export function rateLimit<RuleName extends string>(
   };
 }
 
-function everywhere(rules: readonly Rule[], name: string): Rule {
+/** @throws {RangeError} */
+function ruleForAllRequests(rules: readonly Rule[], name: string): Rule {
   const rule = rules.find((each) => each.name === name);
   if (!rule) {
     const names = rules.map((each) => each.name).join(", ") || "none";

@@ -1,23 +1,24 @@
 /**
- * What the message says, for `from` to read where the message is all that arrives. Reservations of a
- * tiny limit reach so far that JavaScript writes the number as 3e+24.
+ * The message of the error, from which `from` reads the fields. Reservations of a very small limit can
+ * last so long that JavaScript writes the number with an exponent, such as 3e+24.
  */
 const MESSAGE =
   /^(?:RateLimitError: )?The rule "([a-z0-9_-]+)" is over its limit for another (\d+(?:\.\d+)?(?:e\+\d+)?) ms\.$/;
 
 /**
- * Thrown by `WeirService` when it is asked to throw and a client is over the limit.
+ * Thrown by the methods of `WeirService` with the option `throws`, if a client is over the limit.
  *
- * An error that crosses a service binding is no longer of its class, so `instanceof` is of no use to
- * the caller: `RateLimitError.from` is.
+ * An error that crosses a service binding loses its class, so `instanceof` does not recognize it in the
+ * calling Worker. `RateLimitError.from` does.
  */
 export class RateLimitError extends Error {
   override readonly name = "RateLimitError";
-  /** The rule that had no room. */
+  /** The name of the rule that denied the call. */
   readonly rule: string;
-  /** Milliseconds until it has. */
+  /** Milliseconds until the rule has enough quota for the same cost; a whole number. */
   readonly retryAfterMs: number;
 
+  /** @param retryAfterMs rounded up to a whole number */
   constructor(rule: string, retryAfterMs: number) {
     const wholeMs = Math.ceil(retryAfterMs);
     super(`The rule "${rule}" is over its limit for another ${wholeMs} ms.`);
@@ -26,10 +27,10 @@ export class RateLimitError extends Error {
   }
 
   /**
-   * Recognizes the error, here and on the other side of a service binding.
+   * Recognizes the error, also after it has crossed a service binding.
    *
-   * It is read from its message: without the compatibility flag `enhanced_error_serialization`,
-   * which older compatibility dates leave off, that is all that RPC carries.
+   * It reads the error's message, because RPC transfers nothing else without the compatibility flag
+   * `enhanced_error_serialization`, which older compatibility dates do not include.
    *
    * @example
    * catch (error) {

@@ -1,9 +1,62 @@
+import { MAX_LIMIT } from "./config/quota.ts";
+import type { LimitKey } from "./request/limit-key.ts";
+
+/** Selects a client. */
+export interface ClientOptions {
+  /**
+   * The client: a value for the rule's key, or a list with one value for each of the key's elements;
+   * see {@link LimitKey}.
+   *
+   * @default one counter that all calls without a key share
+   */
+  readonly key?: LimitKey;
+  /**
+   * The client's tier. If the rule has no tier of this name, its own limits apply.
+   *
+   * @default the rule's own limits
+   */
+  readonly tier?: string;
+}
+
+/** Options of `check`. */
+export interface CheckOptions extends ClientOptions {
+  /**
+   * Quota to check for, a whole number from 0 to 999,999,999,999,999.
+   *
+   * @default the rule's `cost` if it is a number, else 1
+   */
+  readonly cost?: number;
+  /**
+   * Whether to count quota of later windows as available, up to the rule's `maxReserved`.
+   *
+   * @default false
+   */
+  readonly reserve?: boolean;
+  /**
+   * Whether to throw an error instead of returning `ok: false`.
+   *
+   * @default false
+   */
+  readonly throws?: boolean;
+}
+
+/** Options of `limit`. */
+export interface LimitOptions extends CheckOptions {
+  /**
+   * Quota to take, a whole number from -999,999,999,999,999 to 999,999,999,999,999. A negative cost
+   * gives quota back, at most as much as was used; the result is then always `ok`.
+   *
+   * @default the rule's `cost` if it is a number, else 1
+   */
+  readonly cost?: number;
+}
+
 type OptionType = "string" | "boolean" | "any";
 type OptionTypes = Readonly<Record<string, OptionType>>;
 
-/** Options of every method. A key and a cost are checked where they are read. */
+/** The options of every method. The code that reads a key or a cost also checks it. */
 export const CLIENT_OPTIONS: OptionTypes = { key: "any", tier: "string" };
-/** Options of `limit` and `check`. */
+/** The options of `limit` and `check`. */
 export const CHARGED_OPTIONS: OptionTypes = {
   ...CLIENT_OPTIONS,
   cost: "any",
@@ -12,10 +65,10 @@ export const CHARGED_OPTIONS: OptionTypes = {
 };
 
 /**
- * Types do not cross a service binding. Options of another form, such as `limit("login", userId)`,
- * would leave out the key, and so charge the counter that all share.
+ * Checks the options of a call. Types do not cross a service binding, and options of another form,
+ * such as `limit("login", userId)`, would leave out the key and charge the counter that all share.
  *
- * @throws {TypeError} for anything but a plain object of these options
+ * @throws {TypeError} unless `options` is a plain object of these options
  */
 export function checkOptions(options: unknown, types: OptionTypes): void {
   const allowed = Object.keys(types).join(", ");
@@ -36,6 +89,20 @@ export function checkOptions(options: unknown, types: OptionTypes): void {
   if (Object.hasOwn(options, "key") && (options as { key?: unknown }).key === undefined) {
     throw new TypeError("The option key is undefined: leave it out for one counter for all.");
   }
+}
+
+/**
+ * Checks the cost of a call.
+ *
+ * @param minimum the smallest cost that is allowed
+ * @throws {RangeError} unless it is undefined, or a whole number from `minimum` to the largest limit
+ */
+export function checkCost(cost: unknown, minimum: number): void {
+  if (cost === undefined) return;
+  if (Number.isInteger(cost) && (cost as number) >= minimum && (cost as number) <= MAX_LIMIT) {
+    return;
+  }
+  throw new RangeError(`A cost is a whole number from ${minimum} to ${MAX_LIMIT}, not ${cost}.`);
 }
 
 function isPlainObject(value: unknown): value is object {

@@ -1,22 +1,27 @@
-import { type Env, type ResolvedBindings, resolveBindings } from "./config/bindings.ts";
+import type { Env } from "./config/bindings.ts";
 import type { Config } from "./config/schema.ts";
-import { createGateway, type Gateway } from "./gateway.ts";
-import { logMisconfigured } from "./log.ts";
-import { type CustomKeys, customKeyFaults } from "./request/custom-key.ts";
+import type { Gateway } from "./gateway.ts";
+import { prepareGateway } from "./prepare-gateway.ts";
+import type { CustomKeys } from "./request/custom-key.ts";
 
+/** Options of {@link weir}. */
 export interface WeirOptions {
-  /** The functions behind the rules' keys `custom:NAME`, by their names. */
+  /**
+   * The functions behind the rules' keys `custom:NAME`, by their names.
+   *
+   * @default none
+   */
   readonly keys?: CustomKeys;
 }
 
 /**
- * A Worker's handler that limits what it forwards.
+ * Creates a Worker's handler that forwards requests to an origin and limits them by the rules.
  *
  * @example
  * export default weir(config);
  * export { CounterObject } from "weir";
  *
- * @param config what `defineConfig` made
+ * @param config the configuration that `defineConfig` returned
  */
 export function weir(
   config: Config,
@@ -24,27 +29,12 @@ export function weir(
 ): { fetch: ExportedHandlerFetchHandler<Env> } {
   let gateway: Gateway | undefined;
 
-  // Not a Hono app with this as its only route: its context and its routing took a fifth of the CPU
-  // time that Weir adds. Of Hono there are the router that matches rules, and the middleware.
+  // This is not a Hono app with a single route: Hono's context and routing took a fifth of the CPU
+  // time that Weir adds. Weir uses Hono's router to match rules, and its middleware interface.
   return {
     fetch(request, env) {
-      gateway ??= prepareGateway(config, env, keys);
-      return gateway(request);
+      gateway ??= prepareGateway(config, env, { keys });
+      return gateway.handle(request);
     },
   };
-}
-
-/** A gateway for an isolate, whose bindings never change. Tells the operator what cannot work. */
-export function prepareGateway(config: Config, env: Env, keys: CustomKeys): Gateway {
-  const settings = resolveBindings(config, env);
-  const faults = [...faultsOf(settings), ...customKeyFaults(config, keys)];
-  for (const fault of faults) logMisconfigured(fault);
-  return createGateway(config, settings, keys);
-}
-
-function faultsOf({ store, origin, faults }: ResolvedBindings): string[] {
-  const broken = [store, origin].flatMap((setting) =>
-    setting.kind === "misconfigured" ? setting.fault : [],
-  );
-  return [...broken, ...faults];
 }

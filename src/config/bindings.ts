@@ -42,10 +42,10 @@ export interface ResolvedBindings {
   readonly keySecret?: string;
   /** What the secrets hold that the configuration names, by their names; those that are set. */
   readonly secrets: ReadonlyMap<string, string>;
-  /** What is wrong beside store and origin, and what comes of it. Holds no secret. */
-  readonly faults: readonly string[];
-  /** Those of them that concern programs, too, which read no headers and forward nothing. */
-  readonly storeFaults: readonly string[];
+  /** Faults of the limiter, which concern programs too: of its store and of the native limiter. */
+  readonly limiterFaults: readonly string[];
+  /** Faults of what only requests need: the secrets of tokens and exemptions. None contains a secret. */
+  readonly requestFaults: readonly string[];
 }
 
 /**
@@ -59,24 +59,26 @@ export function resolveBindings(config: Config, env: Env): ResolvedBindings {
     const value = text(env, name);
     if (value) secrets.set(name, value);
   }
-  const faults = [...names]
+  const requestFaults = [...names]
     .filter(([name]) => !secrets.has(name))
     .map(([name, consequence]) => `${notSet(name)}: ${consequence}`);
   const nativeLimiter = readNativeLimiter(config, env);
-  if (config.nativeLimiter && !nativeLimiter)
-    faults.push(noNativeLimiter(config.nativeLimiter.binding));
   const keySecret = readKeySecret(env);
   // Nothing is decided, rather than by plain hashes, which the operator does not want stored.
   const store = typeof keySecret === "object" ? keySecret : readStore(config, env);
+  const limiterFaults = store.kind === "misconfigured" ? [store.fault] : [];
   const unused = unusedToken(config, env, store);
-  const storeFaults = unused === undefined ? [] : [unused];
+  if (unused !== undefined) limiterFaults.push(unused);
+  if (config.nativeLimiter && !nativeLimiter) {
+    limiterFaults.push(noNativeLimiter(config.nativeLimiter.binding));
+  }
   const origin = readOrigin(config, env);
   return {
     store,
     origin,
     secrets,
-    storeFaults,
-    faults: [...faults, ...storeFaults],
+    limiterFaults,
+    requestFaults,
     ...(nativeLimiter && { nativeLimiter }),
     ...(typeof keySecret === "string" && { keySecret }),
   };

@@ -3,162 +3,188 @@ import type { Rule, Window } from "../config/rule.ts";
 import type { Counter } from "../engine/counter.ts";
 import type { AppliedRule } from "../request/applied-rule.ts";
 
-/** What is asked of a rule's counters, where it is not just a request. */
+/** How to decide by a rule's counters, where the defaults for a request do not apply. */
 export interface DecideOptions {
-  /** Quota to take; by default the rule's cost. Negative, where it is given back. */
+  /**
+   * Quota to take. A negative cost gives quota back.
+   *
+   * @default the rule's cost if it is a number, else 1
+   */
   readonly cost?: number;
-  /** Whether quota of windows to come may be taken, as far as the rule allows. */
+  /**
+   * Whether the request may reserve quota of later windows, up to the rule's `maxReserved`.
+   *
+   * @default false
+   */
   readonly reserve?: boolean;
-  /** Ask for room, take nothing. */
+  /**
+   * Whether to decide without charging anything.
+   *
+   * @default false
+   */
   readonly checkOnly?: boolean;
 }
 
-/** A counter, and what it counts for. */
+/** A counter, with the rule and the window that it counts for. */
 export interface RuleCounter {
   readonly rule: Rule;
   readonly window: Window;
-  /** What the counter may hold without reserving: its share of the capacity, if it is a shard. */
+  /** The largest count without a reservation: the capacity, or a shard's share of it. */
   readonly capacity: number;
   readonly counter: Counter;
 }
 
-type Shards = readonly [number, number];
+/** The numbers of two shards, in ascending order. */
+type ShardPair = readonly [number, number];
 
-/** The shards that a request was last decided by: what its response cost is charged to them. */
-const decidedBy = new WeakMap<AppliedRule, Shards>();
+/** The shards by which a request was decided. What its response costs is charged to the same ones. */
+const decidedBy = new WeakMap<AppliedRule, ShardPair>();
 
 /**
- * One counter for each window of the rule that a request falls under. Of several shards, it is
- * counted by two for all of its windows.
+ * The counters of a request: one for each window of the rule. If the rule has several shards, each
+ * counter is a choice of two shards, which are the same for all windows.
  */
 export function ruleCountersOf(
-  subject: AppliedRule,
+  appliedRule: AppliedRule,
   prefix: string,
-  ask?: DecideOptions,
+  options?: DecideOptions,
 ): RuleCounter[] {
-  const { shards } = subject.rule;
-  const two = shards > 1 ? twoOf(shards) : undefined;
-  if (two) decidedBy.set(subject, two);
-  return countersIn(two, subject, prefix, ask);
+  const { shards } = appliedRule.rule;
+  const pair = shards > 1 ? pickShards(shards) : undefined;
+  if (pair) decidedBy.set(appliedRule, pair);
+  return countersIn(pair, appliedRule, prefix, options);
 }
 
 /**
- * The counters of a request that has been decided. Other shards than those that had room for it may
- * have none.
+ * The counters of a request that has been decided. They are of the same shards: these had quota left
+ * for the request, and other shards may have none.
  */
 export function decidedCountersOf(
-  subject: AppliedRule,
+  appliedRule: AppliedRule,
   prefix: string,
-  ask?: DecideOptions,
+  options?: DecideOptions,
 ): RuleCounter[] {
-  const two = decidedBy.get(subject);
-  return two ? countersIn(two, subject, prefix, ask) : ruleCountersOf(subject, prefix, ask);
+  const pair = decidedBy.get(appliedRule);
+  return pair
+    ? countersIn(pair, appliedRule, prefix, options)
+    : ruleCountersOf(appliedRule, prefix, options);
 }
 
 function countersIn(
-  [shard, other]: Shards | readonly [] = [],
-  subject: AppliedRule,
+  [shard, other]: ShardPair | readonly [] = [],
+  appliedRule: AppliedRule,
   prefix: string,
-  ask: DecideOptions = {},
+  options: DecideOptions = {},
 ): RuleCounter[] {
-  return subject.windows.map((window): RuleCounter => {
-    const entry = ruleCounterOf(subject, window, prefix, ask, shard);
-    if (other === undefined) return entry;
-    // The lower of two shards has the larger part, or one as large.
-    const { counter: alternative } = ruleCounterOf(subject, window, prefix, ask, other);
-    return { ...entry, counter: { ...entry.counter, alternative } };
+  return appliedRule.windows.map((window): RuleCounter => {
+    const ruleCounter = ruleCounterOf(appliedRule, window, prefix, options, shard);
+    if (other === undefined) return ruleCounter;
+    // The shard with the lower number has the larger share, or an equal one.
+    const { counter: alternative } = ruleCounterOf(appliedRule, window, prefix, options, other);
+    return { ...ruleCounter, counter: { ...ruleCounter.counter, alternative } };
   });
 }
 
-/** All counters of a rule's client: of every shard, where there are several. */
-export function allCountersOf(subject: AppliedRule, prefix: string): RuleCounter[] {
-  const { rule, windows } = subject;
+/** All counters of a rule's client: those of every shard, if there are several. */
+export function allCountersOf(appliedRule: AppliedRule, prefix: string): RuleCounter[] {
+  const { rule, windows } = appliedRule;
   const shards = rule.shards > 1 ? Array.from({ length: rule.shards }, (_, i) => i) : [undefined];
   return windows.flatMap((window) =>
-    shards.map((shard) => ruleCounterOf(subject, window, prefix, { cost: 0 }, shard)),
+    shards.map((shard) => ruleCounterOf(appliedRule, window, prefix, { cost: 0 }, shard)),
   );
+}
+
+export function countersOf(ruleCounters: readonly RuleCounter[]): Counter[] {
+  return ruleCounters.map(({ counter }) => counter);
 }
 
 function ruleCounterOf(
   { rule, identity }: AppliedRule,
   window: Window,
   prefix: string,
-  ask: DecideOptions,
+  options: DecideOptions,
   shard: number | undefined,
 ): RuleCounter {
-  const who = shard === undefined ? identity : `${identity}#${shard}`;
+  const counted = shard === undefined ? identity : `${identity}#${shard}`;
   const share = (quota: number) =>
     shard === undefined ? quota : shardQuota(quota, rule.shards, shard);
   const { windowMs } = window;
   const [limit, capacity] = [share(window.limit), share(window.capacity)];
-  const reservable = ask.reserve ? share(window.maxReserved) : 0;
+  const reservable = options.reserve ? share(window.maxReserved) : 0;
   const rolls = rollsOver(window);
   const counter: { -readonly [Field in keyof Counter]: Counter[Field] } = {
-    key: `${prefix}:${rule.name}:${labelOf(windowMs)}:${who}`,
-    identity: who,
+    key: `${prefix}:${rule.name}:${labelOf(windowMs)}:${counted}`,
+    identity: counted,
     limit,
     windowMs,
     offsetMs: rule.spread ? spreadOf(identity, windowMs) : window.offsetMs,
-    cost: ask.cost ?? (typeof rule.cost === "number" ? rule.cost : 1),
+    cost: options.cost ?? (typeof rule.cost === "number" ? rule.cost : 1),
     ceiling: capacity + reservable,
   };
-  // Not spread into the literal: most counters have one of these at most, and each spread takes time.
+  // Assigned, not spread into the literal: a spread takes time, and most counters have one of these
+  // fields at most.
   if (isLeasable(rule, rolls)) counter.leasable = true;
   if (rolls) counter.rollsOver = true;
   if (rule.mode === "shadow") counter.shadow = true;
-  if (ask.checkOnly || chargesLater(rule)) counter.checkOnly = true;
+  if (options.checkOnly || isChargedByResponse(rule)) counter.checkOnly = true;
   if (rule.banMs !== undefined) counter.banMs = rule.banMs;
-  if (ask.checkOnly) counter.neverBans = true;
+  if (options.checkOnly) counter.neverBans = true;
   return { rule, window, capacity, counter };
 }
 
 const labels = new Map<number, string>();
 
-/** A window's length as keys have it, which is written out once, not per request. */
+/** The length of a window as it appears in keys. Each length is formatted once, not per request. */
 function labelOf(windowMs: number): string {
-  const known = labels.get(windowMs);
-  if (known !== undefined) return known;
+  const cached = labels.get(windowMs);
+  if (cached !== undefined) return cached;
   const label = formatDuration(windowMs / 1000);
   labels.set(windowMs, label);
   return label;
 }
 
 /**
- * Whether isolates may take quota in blocks. Not where a ban is to hold everywhere at once, nor where
- * quota outlives its window, nor where it is spread already.
+ * Whether isolates may take quota in blocks. They may not if a ban must apply everywhere at once, if
+ * quota outlives its window, or if shards spread it already.
  */
 function isLeasable(rule: Rule, rolls: boolean): boolean {
   const { lease, banMs, shards } = rule;
-  return lease && banMs === undefined && !rolls && shards === 1 && !chargesLater(rule);
+  return lease && banMs === undefined && !rolls && shards === 1 && !isChargedByResponse(rule);
 }
 
-/** Whether a counter outlives its window, with what is used of it. */
+/** Whether a counter keeps what was used when its window ends. */
 export function rollsOver({ limit, capacity, maxReserved }: Window): boolean {
   return capacity > limit || maxReserved > 0;
 }
 
-/** Whether what a request costs is only known from its response. */
-export function chargesLater({ cost, countStatus }: Rule): boolean {
+/** Whether only the response determines what a request costs. */
+export function isChargedByResponse({ cost, countStatus }: Rule): boolean {
   return countStatus !== undefined || typeof cost !== "number";
 }
 
-/** A shard's part of a quota: the parts differ by one at most, and add up to the whole. */
+/** A shard's share of a quota. The shares differ by at most 1, and their sum is the quota. */
 export function shardQuota(quota: number, shards: number, shard: number): number {
   return Math.floor(quota / shards) + (shard < quota % shards ? 1 : 0);
 }
 
-/** Two different shards at random: with the roomier of two, all fill up nearly alike. */
-function twoOf(shards: number): Shards {
+/**
+ * Picks two different shards at random. The store charges the one with more quota left, so that all
+ * shards fill up at nearly the same rate.
+ */
+function pickShards(shards: number): ShardPair {
   const one = Math.floor(Math.random() * shards);
   const other = (one + 1 + Math.floor(Math.random() * (shards - 1))) % shards;
   return one < other ? [one, other] : [other, one];
 }
 
-/** Digits of an identity that the offset is drawn from: 48 bits, evenly spread as a hash is. */
+/** Number of an identity's digits that determine the offset: 48 bits, uniform because it is a hash. */
 const SPREAD_DIGITS = 8;
 const BASE64URL = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
-/** Where a client's windows begin, so that not all of them begin at once: always the same for it. */
+/**
+ * Where a client's windows begin, in milliseconds, with `start: "spread"`: always the same for one
+ * client, and different between clients, so that their windows do not all begin at once.
+ */
 function spreadOf(identity: string, windowMs: number): number {
   let number = 0;
   for (const digit of identity.slice(0, SPREAD_DIGITS)) {

@@ -1,71 +1,92 @@
 import type { Rule } from "../config/rule.ts";
-import type { StoreFailure } from "../stores/store-error.ts";
+import { StoreError, type StoreFailure } from "../stores/store-error.ts";
 
-/** One policy of one client, after a decision. */
+/** The quota of one policy for one client, as it stands after a decision. */
 export interface Quota {
-  /** The policy's name in the RateLimit fields: the rule's, or `search/1m`. */
+  /** The policy's name in the RateLimit fields: the rule's name, or `search/1m` with several windows. */
   readonly policy: string;
-  /** Quota of a window. */
+  /** The quota of one window. */
   readonly limit: number;
+  /** The length of a window, in milliseconds. */
   readonly windowMs: number;
-  /** What is left to be used in the current window, what rolled over included; never below 0. */
+  /** Quota left in the current window, including what rolled over; never below 0. */
   readonly remaining: number;
-  /** Milliseconds until the current window ends, more than 0. */
+  /** Milliseconds until the current window ends; more than 0. */
   readonly resetMs: number;
-  /** When that is, in milliseconds since the Unix epoch, by the clock that decided. */
+  /** When the current window ends, in milliseconds since the Unix epoch, by the deciding clock. */
   readonly resetAt: number;
-  /** Whether this quota had no room for the request. */
+  /** Whether this quota denied the request. */
   readonly violated: boolean;
-  /** Milliseconds until there will be room for such a request, where there was none. */
+  /** Milliseconds until the same request fits into this quota; 0 if it fits now. */
   readonly retryAfterMs: number;
-  /** Milliseconds until windows to come have granted what was reserved of them; 0 when nothing was. */
+  /** Milliseconds until later windows have granted the reserved quota; 0 if none is reserved. */
   readonly reservationDelayMs: number;
 }
 
-/** What became of a request. Only a decided one has figures. */
+/** The result for a request. An undecided one has no figures. */
 export type Decision = Allowed | Limited | Undecided;
 
 export interface Allowed {
   readonly outcome: "allowed";
+  /** One for each window of each enforced rule; none if this isolate decided alone. */
   readonly quotas: readonly Quota[];
   readonly shadow: ShadowResults;
-  /** Milliseconds until all that was reserved is honoured; 0 when nothing was. */
+  /** Milliseconds until later windows have granted all reserved quota; 0 if none is reserved. */
   readonly reservationDelayMs: number;
-  /** Why this isolate decided alone (`onError: "local"`), if it did. Then there are no quotas. */
-  readonly local?: Undecided;
+  /** Why the store could not decide, if this isolate decided alone (`onError: "local"`). */
+  readonly storeFailure?: Undecided;
 }
 
 export interface Limited {
   readonly outcome: "limited";
   readonly quotas: readonly Quota[];
   readonly shadow: ShadowResults;
-  /** Until every quota that had no room has some again, in milliseconds. */
+  /** Milliseconds until the same request fits into every quota that denied it. */
   readonly retryAfterMs: number;
-  /** The first rule, in the order of the rules, that had no room. */
+  /** The first rule that denied the request, in the order of the configuration. */
   readonly rule: Rule;
-  /** Why this isolate decided alone (`onError: "local"`), if it did. */
-  readonly local?: Undecided;
+  /** Why the store could not decide, if this isolate decided alone (`onError: "local"`). */
+  readonly storeFailure?: Undecided;
 }
 
 export interface Undecided {
   readonly outcome: "undecided";
-  /** Why: the store's failure, or a fault of Weir's own. */
+  /** The store's failure; `internal` for any other error. */
   readonly cause: StoreFailure | "internal";
-  /** What is known of it, for an operator. Holds no key and no secret. */
+  /** Details for an operator. Contains no key and no secret. */
   readonly detail: string;
-  /** Whether every rule that matched lets undecided requests pass. */
+  /** Whether the request passes: every enforced rule that applies to it has `onError: "open"`. */
   readonly open: boolean;
 }
 
-/** A rule in shadow mode that could not be decided. Enforced rules do not notice. */
+/** A rule in shadow mode that could not be decided. This does not affect the enforced rules. */
 export interface ShadowUndecided {
   readonly policy: string;
   readonly cause: Undecided["cause"];
   readonly detail: string;
 }
 
-/** A quota of a rule in shadow mode that would have denied the request, or a rule that is undecided. */
+/** A quota of a rule in shadow mode that would have denied the request, or an undecided rule. */
 export type ShadowResult = Quota | ShadowUndecided;
 
-/** What rules in shadow mode would have done; a promise where no request waits for them. */
+/** The results of the rules in shadow mode. A promise stands for rules that no request waits for. */
 export type ShadowResults = readonly (ShadowResult | Promise<readonly ShadowResult[]>)[];
+
+/** The decision for a request to which no enforced rule applies, without the shadow results. */
+export const NO_ENFORCED_RULE = { outcome: "allowed", quotas: [], reservationDelayMs: 0 } as const;
+
+/**
+ * Turns an error into a decision, because an error of Weir must not become a status 500.
+ *
+ * For an unexpected error the detail is only its name: the message could contain a key or a secret.
+ *
+ * @param rules the rules that apply to the request
+ */
+export function toUndecided(error: unknown, rules: readonly Rule[]): Undecided {
+  const open = rules.every(({ mode, onError }) => mode === "shadow" || onError === "open");
+  if (error instanceof StoreError) {
+    return { outcome: "undecided", cause: error.failure, detail: error.message, open };
+  }
+  const detail = error instanceof Error ? error.name : typeof error;
+  return { outcome: "undecided", cause: "internal", detail, open };
+}

@@ -4,39 +4,34 @@ import type { Counter } from "../engine/counter.ts";
 import type { AppliedRule } from "../request/applied-rule.ts";
 import { createMemoryStore } from "../stores/memory-store.ts";
 import { StoreError } from "../stores/store-error.ts";
-import { type DecideOptions, type RuleCounter, ruleCountersOf } from "./counters.ts";
+import { countersOf, type DecideOptions, type RuleCounter, ruleCountersOf } from "./counters.ts";
 import type { Allowed, Limited, Undecided } from "./decision.ts";
 import { createNativeGuard, NATIVE_PERIOD_MS, type NativeLimiter } from "./native-limiter.ts";
 import { quotasOf } from "./quotas.ts";
+import type { Charge } from "./response-charges.ts";
 
-/** What a response turned out to cost, by one rule. */
-export interface Charge {
-  readonly subject: AppliedRule;
-  readonly cost: number;
-}
-
-/** What stands in for the store where rules say `onError: "local"`. */
+/** Decides while the store is away, for rules with `onError: "local"`. */
 export interface Fallback {
-  /** Whether these rules are to be decided here when the store could not decide them. */
+  /** Whether this isolate decides a request to which these rules apply, if the store could not. */
   covers(rules: readonly Rule[]): boolean;
 
-  /** Decides by what this isolate has seen since the store failed. Never rejects. */
+  /** Decides by what this isolate has counted while the store was away. Never rejects. */
   decide(
-    subjects: readonly AppliedRule[],
+    appliedRules: readonly AppliedRule[],
     failure: Undecided,
-    ask?: DecideOptions,
+    options?: DecideOptions,
   ): Promise<Allowed | Limited | Undecided>;
 
-  /** Charges what a response turned out to cost, as far as there is a place for it. Never rejects. */
+  /** Charges a response, as far as the isolate's memory has space for the counters. Never rejects. */
   charge(charges: readonly Charge[]): Promise<void>;
 }
 
 /**
- * A limiter in this isolate alone, for the time that the store is away.
+ * Creates a limiter that counts in this isolate only.
  *
- * Cloudflare runs many isolates and each counts for itself, so that together they may admit as many
- * times a rule's share as there are isolates that see the client. `localShare` is what part of a limit
- * one of them admits. The native limiter, if there is one, is asked too: it counts for a whole location.
+ * Cloudflare runs many isolates, and each of them counts alone. If n isolates receive requests of a
+ * client, they admit up to n times the share of the limit that each admits (`localShare`). The native
+ * limiter, if there is one, reduces this: it counts for a whole location.
  */
 export function createFallback(
   { prefix, timeoutMs }: Pick<Config, "prefix" | "timeoutMs">,
@@ -52,87 +47,90 @@ export function createFallback(
       return !isClosed && enforced.some(({ onError }) => onError === "local");
     },
 
-    async decide(subjects, failure, ask) {
-      const local = subjects.filter(isLocal);
-      const entries = local.flatMap((subject) => localCountersOf(subject, prefix, ask));
+    async decide(appliedRules, failure, options) {
+      const counted = appliedRules.filter(isCountedLocally);
+      const ruleCounters = counted.flatMap((each) => localCountersOf(each, prefix, options));
       try {
         const now = Date.now();
-        const verdict = await store.decide([entries.map(({ counter }) => counter)], now);
+        const verdict = await store.decide([countersOf(ruleCounters)], now);
         const [answer] = verdict.groups;
         if (!answer) throw new StoreError("invalid-reply", "no verdict");
-        const quotas = quotasOf(entries, answer, now);
-        const deniedBy = entries.find((_, index) => quotas[index]?.violated);
+        const quotas = quotasOf(ruleCounters, answer, now);
+        const deniedBy = ruleCounters.find((_, index) => quotas[index]?.violated);
         if (deniedBy) {
           const retryAfterMs = Math.max(...quotas.map((quota) => quota.retryAfterMs));
           return limited(deniedBy.rule, quotas, retryAfterMs, failure);
         }
-        // Who only asks takes nothing, of the native limiter either.
-        if (ask?.checkOnly) return allowed(failure);
-        const isWithin = await Promise.all(local.map(isWithinNativeLimit));
-        const below = local[isWithin.indexOf(false)];
-        if (!below) return allowed(failure);
-        await store.adjust(entries.filter(isCharged).map(takenOff), now);
-        const violated = quotas.map((quota, at) =>
-          entries[at]?.rule.name === below.rule.name
+        // A check must not take quota, and a call of the native limiter always takes some.
+        if (options?.checkOnly) return allowed(failure);
+        const isWithin = await Promise.all(counted.map(isWithinNativeLimit));
+        const denied = counted[isWithin.indexOf(false)];
+        if (!denied) return allowed(failure);
+        await store.adjust(ruleCounters.filter(isCharged).map(refundOf), now);
+        const violated = quotas.map((quota, index) =>
+          ruleCounters[index]?.rule.name === denied.rule.name
             ? { ...quota, violated: true, remaining: 0 }
             : quota,
         );
-        return limited(below.rule, violated, NATIVE_PERIOD_MS, failure);
+        return limited(denied.rule, violated, NATIVE_PERIOD_MS, failure);
       } catch (error) {
-        // Full, at worst: then it is decided as strictly as can be.
+        // Most likely the memory is full. An uncounted request must not pass, as with `closed`.
         const cause = error instanceof StoreError ? error.failure : "internal";
         return { ...failure, cause, detail: "this isolate cannot count either", open: false };
       }
     },
 
     async charge(charges) {
-      const counters = charges
-        .filter(({ subject }) => isLocal(subject))
-        .flatMap(({ subject, cost }) => localCountersOf(subject, prefix, { cost }))
-        .map(({ counter }) => counter);
-      if (counters.length === 0) return;
-      // Full: then the next decision finds no place for it either, and is strict.
-      await store.adjust(counters, Date.now()).catch(() => {});
+      const ruleCounters = charges
+        .filter(({ appliedRule }) => isCountedLocally(appliedRule))
+        .flatMap(({ appliedRule, cost }) => localCountersOf(appliedRule, prefix, { cost }));
+      if (ruleCounters.length === 0) return;
+      // This fails if the memory is full. Then the next decision fails too, and denies the request.
+      await store.adjust(countersOf(ruleCounters), Date.now()).catch(() => {});
     },
   };
 }
 
-function allowed(local: Undecided): Allowed {
-  return { outcome: "allowed", quotas: [], shadow: [], reservationDelayMs: 0, local };
+function allowed(storeFailure: Undecided): Allowed {
+  return { outcome: "allowed", quotas: [], shadow: [], reservationDelayMs: 0, storeFailure };
 }
 
 function limited(
   rule: Rule,
   quotas: Limited["quotas"],
   retryAfterMs: number,
-  local: Undecided,
+  storeFailure: Undecided,
 ): Limited {
-  return { outcome: "limited", quotas, shadow: [], retryAfterMs, rule, local };
+  return { outcome: "limited", quotas, shadow: [], retryAfterMs, rule, storeFailure };
 }
 
-function isLocal({ rule }: AppliedRule): boolean {
+function isCountedLocally({ rule }: AppliedRule): boolean {
   return rule.mode === "enforce" && rule.onError === "local";
 }
 
-function localCountersOf(subject: AppliedRule, prefix: string, ask?: DecideOptions): RuleCounter[] {
-  return ruleCountersOf({ ...subject, rule: { ...subject.rule, shards: 1 } }, prefix, ask).map(
-    localCounterOf,
-  );
+/** The counters of a request in this isolate. The shards of a rule are counted as one. */
+function localCountersOf(
+  appliedRule: AppliedRule,
+  prefix: string,
+  options?: DecideOptions,
+): RuleCounter[] {
+  const unsharded = { ...appliedRule, rule: { ...appliedRule.rule, shards: 1 } };
+  return ruleCountersOf(unsharded, prefix, options).map(localCounterOf);
 }
 
 function isCharged({ counter }: RuleCounter): boolean {
   return !counter.checkOnly;
 }
 
-/** What takes off again what an entry has charged. */
-function takenOff({ counter }: RuleCounter): Counter {
+/** The counter with the cost that takes its charge back. */
+function refundOf({ counter }: RuleCounter): Counter {
   return { ...counter, cost: -counter.cost };
 }
 
-/** The same counter with a share of its limit: nothing rolls over, and nothing is reserved. */
+/** The counter with this isolate's share of its limit. No quota rolls over, and none is reserved. */
 function localCounterOf({ counter, window, rule }: RuleCounter): RuleCounter {
   const { key, identity, windowMs, offsetMs, cost, checkOnly, banMs, neverBans } = counter;
-  // Of the smallest limits there is still one, and room for whatever had room in the whole.
+  // At least 1 of any limit, and at least the cost of a request that fits into the whole limit.
   const share = Math.max(localQuota(window.limit, rule.localShare), Math.min(cost, window.limit));
   return {
     rule,
@@ -153,7 +151,7 @@ function localCounterOf({ counter, window, rule }: RuleCounter): RuleCounter {
   };
 }
 
-/** A part of a limit, rounded up; but not for what floating point adds: 100 × 0.07 is 7. */
-function localQuota(limit: number, part: number): number {
-  return Math.ceil(Number((limit * part).toPrecision(15)));
+/** A share of a limit, rounded up. Floating-point errors are removed first: 100 × 0.07 is 7, not 8. */
+function localQuota(limit: number, share: number): number {
+  return Math.ceil(Number((limit * share).toPrecision(15)));
 }

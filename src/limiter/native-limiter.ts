@@ -1,45 +1,47 @@
 import type { AppliedRule } from "../request/applied-rule.ts";
 
-/** Cloudflare's native limiter: one for each of its locations, and only roughly right. */
+/** Cloudflare's rate limiting binding. It counts per location, and only approximately. */
 export type NativeLimiter = Pick<RateLimit, "limit">;
 
-/** The longest period that Cloudflare's limiter has, in milliseconds: when to ask again at last. */
+/** The longest period of Cloudflare's limiter, in milliseconds: after it the limiter has quota again. */
 export const NATIVE_PERIOD_MS = 60_000;
 
 /**
- * How long it is waited for, in milliseconds: it is meant to be on the same machine. At most half of a
- * decision's deadline, which it shares with the store.
+ * How long a decision waits for the native limiter, in milliseconds. 20 ms suffice, because it is
+ * meant to run on the same machine. It shares the deadline with the store, so it gets at most
+ * half of that.
  */
 export function nativeTimeoutMs(timeoutMs: number): number {
   return Math.min(20, timeoutMs / 2);
 }
 
-/** When it was late it is left alone for this long, in milliseconds. */
-const REST_MS = 1000;
+/** How long the native limiter is not called after it timed out, in milliseconds. */
+const PAUSE_MS = 1000;
 
 /**
- * Asks the native limiter whether a client is within it. Where there is none, or it is late or broken, there
- * is nothing to be below: what else counts stands for itself.
+ * Creates a function that checks a client against the native limiter. The function returns true if
+ * there is no native limiter, or if it fails or times out: the isolate's own counters decide then.
  */
 export function createNativeGuard(
   nativeLimiter: NativeLimiter | undefined,
   timeoutMs: number,
-): (subject: AppliedRule) => Promise<boolean> {
-  let restsUntil = 0;
+): (appliedRule: AppliedRule) => Promise<boolean> {
+  let pausedUntil = 0;
 
-  return async function isWithin({ rule, identity }) {
+  return async function isWithinNativeLimit({ rule, identity }) {
     const now = Date.now();
-    const isResting = now < restsUntil && restsUntil - now <= REST_MS;
-    if (!nativeLimiter || isResting) return true;
-    const { promise: late, resolve } = Promise.withResolvers<undefined>();
+    // A pause of more than PAUSE_MS means that the clock was set back: then it has ended.
+    const isPaused = now < pausedUntil && pausedUntil - now <= PAUSE_MS;
+    if (!nativeLimiter || isPaused) return true;
+    const { promise: timeout, resolve } = Promise.withResolvers<undefined>();
     const timer = setTimeout(resolve, nativeTimeoutMs(timeoutMs));
     try {
-      const answer = await Promise.race([
+      const reply = await Promise.race([
         nativeLimiter.limit({ key: `${rule.name}:${identity}` }),
-        late,
+        timeout,
       ]);
-      if (!answer) restsUntil = Date.now() + REST_MS;
-      return answer?.success ?? true;
+      if (!reply) pausedUntil = Date.now() + PAUSE_MS;
+      return reply?.success ?? true;
     } catch {
       return true;
     } finally {

@@ -3,13 +3,13 @@ import type { GroupAnswer } from "../stores/store.ts";
 import type { RuleCounter } from "./counters.ts";
 import type { Quota } from "./decision.ts";
 
-/** What is known of each policy. */
+/** The quotas of a group's counters. A denial from a cache has tallies for some of them only. */
 export function quotasOf(
-  entries: readonly RuleCounter[],
+  ruleCounters: readonly RuleCounter[],
   { admitted, tallies }: GroupAnswer,
   now: number,
 ): Quota[] {
-  return entries.flatMap(({ window, capacity, counter }, index): Quota | never[] => {
+  return ruleCounters.flatMap(({ window, capacity, counter }, index): Quota | never[] => {
     const { policy, limit, windowMs } = window;
     const tally = tallies[index];
     if (!tally) return [];

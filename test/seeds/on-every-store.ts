@@ -3,7 +3,7 @@ import { describe, inject } from "vitest";
 import { type ConfigInput, defineConfig } from "../../src/config/index.ts";
 import type { DecideOptions } from "../../src/limiter/counters.ts";
 import type { Decision, Quota } from "../../src/limiter/decision.ts";
-import { createLimiter } from "../../src/limiter/limiter.ts";
+import { Limiter } from "../../src/limiter/limiter.ts";
 import type { CustomKeys } from "../../src/request/custom-key.ts";
 import { createDurableObjectStore } from "../../src/stores/durable-object/durable-object-store.ts";
 import { createMemoryStore } from "../../src/stores/memory-store.ts";
@@ -77,7 +77,7 @@ function openOn(name: string, rules: ConfigInput["rules"], options: Options): Sy
   const subjectsOf = identifying(rules, options, { keys });
   let now = MIDNIGHT;
   const store = stores[name]?.(prefix) as Store;
-  const limiter = createLimiter(config, {
+  const limiter = new Limiter(config, {
     decide: (groups) => store.decide(groups, now),
     adjust: (counters) => store.adjust(counters, now),
     reset: (counters) => store.reset(counters, now),

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { defineConfig } from "../../src/config/index.ts";
 import { windowAt } from "../../src/engine/counter.ts";
-import { createLimiter } from "../../src/limiter/limiter.ts";
+import { Limiter } from "../../src/limiter/limiter.ts";
 import { StoreError } from "../../src/stores/store-error.ts";
 import { figuresOf, onEveryStore } from "./on-every-store.ts";
 import { storedAs } from "./stored-as.ts";
@@ -70,7 +70,7 @@ describe("failOpen", () => {
   ] as const)("is onError %o: a request passes when Redis fails: %o", async (onError, open) => {
     const config = defineConfig({ rules: [{ ...rule, onError }] });
     const fail = () => Promise.reject(new StoreError("unreachable", "no connection"));
-    const limiter = createLimiter(config, { decide: fail, adjust: fail, reset: fail });
+    const limiter = new Limiter(config, { decide: fail, adjust: fail, reset: fail });
     const subjects = config.rules.map((each) => {
       return { rule: each, windows: each.windows, identity: "all" };
     });

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import page from "../../docs/responses.md?raw";
-import { undecided } from "../../src/limiter/limiter.ts";
-import * as report from "../../src/log.ts";
+import { NO_ENFORCED_RULE, type Quota, toUndecided } from "../../src/limiter/decision.ts";
+import * as log from "../../src/log.ts";
 import { STORE_FAILURES, StoreError } from "../../src/stores/store-error.ts";
 
 /** The log lines that docs/responses.md lists. */
@@ -44,36 +44,32 @@ const failures = [
   new TypeError("a bug"),
 ];
 
-/** Each of the functions that log, with all that it may be given. */
-const calls: Record<keyof typeof report, () => void> = {
-  COUNTED_LOCALLY: () => {},
-  logUndecided() {
+/** Calls each exported function with every kind of value that it accepts. */
+const calls: Record<keyof typeof log, () => void> = {
+  logDecision() {
+    const quota = { policy: "trial" } as Quota;
+    log.logDecision({ ...NO_ENFORCED_RULE, shadow: [quota] });
     for (const failure of failures) {
-      report.logUndecided(undecided(failure, []));
-      report.logUndecided({ ...undecided(failure, []), open: false });
-      report.logUndecided(undecided(failure, []), report.COUNTED_LOCALLY);
+      const storeFailure = toUndecided(failure, []);
+      const { cause, detail } = storeFailure;
+      log.logDecision(storeFailure);
+      log.logDecision({ ...storeFailure, open: false });
+      log.logDecision({ ...NO_ENFORCED_RULE, shadow: [], storeFailure });
+      log.logDecision({ ...NO_ENFORCED_RULE, shadow: [{ policy: "trial", cause, detail }] });
     }
   },
   logBreaker() {
     for (const scope of ["store", "object"] as const) {
-      report.logBreaker("open", scope);
-      report.logBreaker("closed", scope);
+      log.logBreaker("open", scope);
+      log.logBreaker("closed", scope);
     }
   },
-  logShadow() {
-    const quota = { policy: "trial" } as Parameters<typeof report.logShadow>[0][number];
-    report.logShadow([quota]);
-    for (const failure of failures) {
-      const { cause, detail } = undecided(failure, []);
-      report.logShadow([{ policy: "trial", cause, detail }]);
-    }
-  },
-  logMisconfigured: () => report.logMisconfigured("no binding COUNTERS"),
+  logMisconfigured: () => log.logMisconfigured("no binding COUNTERS"),
 };
 
 describe("the log in docs/responses.md", () => {
   it("is tried with every function that logs", () => {
-    expect(Object.keys(calls).sort()).toEqual(Object.keys(report).sort());
+    expect(Object.keys(calls).sort()).toEqual(Object.keys(log).sort());
   });
 
   it("has every line that is logged, and none besides", () => {

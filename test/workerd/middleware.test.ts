@@ -1,7 +1,12 @@
 import { Hono } from "hono";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { type ConfigInput, defineConfig } from "../../src/config/index.ts";
-import { type RateLimitOptions, rateLimit } from "../../src/index.ts";
+import {
+  type Quota,
+  type RateLimitOptions,
+  type RateLimitVariables,
+  rateLimit,
+} from "../../src/index.ts";
 
 afterEach(() => {
   vi.restoreAllMocks();
@@ -162,5 +167,70 @@ describe("rateLimit", () => {
     const response = await app.request("/search");
     const policies = response.headers.get("ratelimit-policy")?.match(/"[a-z]+"/g);
     expect(policies).toEqual(names.map((name) => `"${name}"`));
+  });
+});
+
+describe("c.var.rateLimit", () => {
+  /** The variable as a handler behind the middlewares reads it. */
+  async function quotasOf(
+    rules: ConfigInput["rules"],
+    config: Omit<ConfigInput, "rules"> = {},
+    ...only: string[]
+  ): Promise<readonly Quota[]> {
+    const defined = defineConfig({ store: "memory", ...config, rules });
+    const app = new Hono<{ Variables: RateLimitVariables }>();
+    app.use(rateLimit(defined));
+    for (const rule of only) app.use(rateLimit(defined, { rule }));
+    app.get("/search", (c) => c.json(c.var.rateLimit));
+    return (await app.request("/search")).json();
+  }
+
+  it("has the quotas of the decision while the app runs", async () => {
+    const limits = [
+      { limit: 5, window: "1m" },
+      { limit: 9, window: "1h" },
+    ];
+    expect(await quotasOf([{ name: "api", limits }])).toMatchObject([
+      { policy: "api/1m", limit: 5, windowMs: 60_000, remaining: 4, violated: false },
+      { policy: "api/1h", limit: 9, windowMs: 3_600_000, remaining: 8, violated: false },
+    ]);
+  });
+
+  it("has the quotas of all middlewares that decided the request, in their order", async () => {
+    const rules = [FIVE, { ...FIVE, name: "other", match: { paths: ["/other"] } }];
+    expect(await quotasOf(rules, {}, "other", "five")).toMatchObject([
+      { policy: "five", remaining: 4 },
+      { policy: "other", remaining: 4 },
+      { policy: "five", remaining: 3 },
+    ]);
+  });
+
+  it("has no quotas of rules in shadow mode", async () => {
+    const rules = [FIVE, { ...FIVE, name: "trial", mode: "shadow" as const }];
+    expect(await quotasOf(rules)).toMatchObject([{ policy: "five" }]);
+  });
+
+  it("is empty if no rule applies", async () => {
+    expect(await quotasOf([{ ...FIVE, match: { paths: ["/other"] } }])).toEqual([]);
+  });
+
+  it("is empty if the request is undecided", async () => {
+    vi.spyOn(console, "error").mockReturnValue();
+    expect(await quotasOf([FIVE], { store: "upstash" })).toEqual([]);
+  });
+
+  it("has the quotas before the response is charged", async () => {
+    const rules = [{ ...FIVE, count: { status: [200] } }];
+    expect(await quotasOf(rules)).toMatchObject([{ policy: "five", remaining: 5 }]);
+  });
+
+  it("has its type behind the middleware", async () => {
+    const config = defineConfig({ store: "memory", rules: [FIVE] });
+    const app = new Hono()
+      .use(rateLimit(config))
+      .get("/used", (c) => c.text(String(c.var.rateLimit[0]?.remaining)));
+    app.get("/route", rateLimit(config), (c) => c.text(String(c.var.rateLimit[1]?.remaining)));
+    expect(await (await app.request("/used")).text()).toBe("4");
+    expect(await (await app.request("/route")).text()).toBe("2");
   });
 });

@@ -251,14 +251,23 @@ describe("a client that is counted by a later alternative", () => {
   });
 });
 
-describe("a service with a token for Redis and no URL", () => {
-  it("logs that Durable Objects count", async () => {
+describe("a service whose bindings cannot work as configured", () => {
+  const nativeLimiter = { binding: "NATIVE" };
+
+  it.each<[string, Omit<ConfigInput, "rules">, Record<string, unknown>]>([
+    ["UPSTASH_REDIS_REST_URL is not set, though", {}, { UPSTASH_REDIS_REST_TOKEN: "token" }],
+    ["no rate limiter is bound as NATIVE", { nativeLimiter }, {}],
+  ])("logs it once: %s", async (fault, options, bindings) => {
     const log = vi.spyOn(console, "error").mockReturnValue();
-    const bindings = { UPSTASH_REDIS_REST_TOKEN: "token", COUNTERS: env.COUNTERS };
-    const service = serviceOf([FIVE], { store: undefined }, bindings);
+    const service = serviceOf(
+      [FIVE],
+      { store: undefined, ...options },
+      { COUNTERS: env.COUNTERS, ...bindings },
+    );
+    expect(await service.limit("five")).toMatchObject({ ok: true });
     expect(await service.limit("five")).toMatchObject({ ok: true });
     const lines = log.mock.calls.map(([line]) => String(line));
-    expect(lines).toEqual([expect.stringContaining("UPSTASH_REDIS_REST_URL is not set, though")]);
+    expect(lines).toEqual([expect.stringContaining(fault)]);
     expect(lines[0]).toContain("misconfigured");
   });
 });
@@ -330,6 +339,26 @@ describe("a service beside a gateway", () => {
     expect(await service.getValue("client", { key: "2001:db8::2" })).toMatchObject([
       { remaining: 4 },
     ]);
+  });
+});
+
+describe("a gateway and a service of one configuration in one isolate", () => {
+  it("count in the same memory, and log a fault of the store once", async () => {
+    vi.spyOn(globalThis, "fetch").mockImplementation(async () => new Response());
+    const log = vi.spyOn(console, "error").mockReturnValue();
+    const nativeLimiter = { binding: "NATIVE" };
+    const config = defineConfig({ store: "memory", nativeLimiter, rules: [FIVE] });
+    class Limits extends WeirService<typeof config> {
+      readonly config = config;
+    }
+    await weir(config).fetch(
+      new Request("https://x.example/", { headers: { "cf-connecting-ip": "192.0.2.1" } }) as never,
+      {},
+      createExecutionContext(),
+    );
+    const service = new Limits(createExecutionContext(), {});
+    expect(await service.getValue("five", { key: "192.0.2.1" })).toMatchObject([{ remaining: 4 }]);
+    expect(log.mock.calls).toHaveLength(1);
   });
 });
 

@@ -52,21 +52,22 @@ describe("a token without its URL", () => {
   const { UPSTASH_REDIS_REST_TOKEN } = upstash;
 
   it("is a fault, and the counters stay in Durable Objects", () => {
-    const { store, faults } = settings({}, { UPSTASH_REDIS_REST_TOKEN, ...objects });
+    const { store, limiterFaults } = settings({}, { UPSTASH_REDIS_REST_TOKEN, ...objects });
     expect(store).toEqual({ kind: "durable-object", namespace: env.COUNTERS });
-    expect(faults).toEqual([
+    expect(limiterFaults).toEqual([
       "UPSTASH_REDIS_REST_URL is not set, though UPSTASH_REDIS_REST_TOKEN is: Redis is not used, and Durable Objects count",
     ]);
   });
 
   it("is none where the configuration chooses another store, or there is no token", () => {
     const token = { UPSTASH_REDIS_REST_TOKEN, ...objects };
-    expect(settings({ store: "durable-object" }, token).faults).toEqual([]);
-    expect(settings({ store: "memory" }, token).faults).toEqual([]);
-    expect(settings({}, { ...objects, UPSTASH_REDIS_REST_TOKEN: " " }).faults).toEqual([]);
-    expect(settings({}, { ...upstash, ...objects }).faults).toEqual([]);
-    // The missing URL is the fault of the store itself.
-    expect(settings({ store: "upstash" }, token).faults).toEqual([]);
+    expect(settings({ store: "durable-object" }, token).limiterFaults).toEqual([]);
+    expect(settings({ store: "memory" }, token).limiterFaults).toEqual([]);
+    expect(settings({}, { ...objects, UPSTASH_REDIS_REST_TOKEN: " " }).limiterFaults).toEqual([]);
+    expect(settings({}, { ...upstash, ...objects }).limiterFaults).toEqual([]);
+    expect(settings({ store: "upstash" }, token).limiterFaults).toEqual([
+      "UPSTASH_REDIS_REST_URL is not set",
+    ]);
   });
 });
 
@@ -85,19 +86,19 @@ describe("the secrets", () => {
 
   it("are those that the configuration names, and no others", () => {
     const bindings = { INTERNAL: "i", PROBE: "p\n", JWT: "j", OTHER: "o" };
-    const { secrets, faults } = resolveBindings(config, bindings);
+    const { secrets, requestFaults } = resolveBindings(config, bindings);
     expect([...secrets]).toEqual([
       ["INTERNAL", "i"],
       ["PROBE", "p"],
       ["JWT", "j"],
     ]);
-    expect(faults).toEqual([]);
+    expect(requestFaults).toEqual([]);
   });
 
   it("are faults when they are not set, each told once", () => {
-    const { secrets, faults } = resolveBindings(config, { PROBE: " ", JWT: 5 });
+    const { secrets, requestFaults } = resolveBindings(config, { PROBE: " ", JWT: 5 });
     expect(secrets.size).toBe(0);
-    expect(faults).toEqual([
+    expect(requestFaults).toEqual([
       "INTERNAL is not set: nobody is exempt by it from the rule a",
       "PROBE is not set: nobody is exempt by it from the rule c",
       "JWT is not set: no token is verified, and no claim counts",
@@ -111,8 +112,8 @@ describe("the secrets", () => {
     "jwt_key",
   ])("whose name may be a secret itself are faults that show its first characters: %s", (text) => {
     const given = defineConfig({ rules: [rule("a", text)], jwt: { secret: text } });
-    const { faults } = resolveBindings(given, {});
-    expect(faults).toEqual([
+    const { requestFaults } = resolveBindings(given, {});
+    expect(requestFaults).toEqual([
       `${text.slice(0, 3)}… is not set (write the secret's name there, not the secret): no token is verified, and no claim counts`,
     ]);
     expect([...resolveBindings(given, { [text]: "value" }).secrets]).toEqual([[text, "value"]]);
@@ -120,7 +121,10 @@ describe("the secrets", () => {
 
   it("are none where none is named", () => {
     const options = { jwt: { jwks: "https://issuer.example.com/jwks.json" } };
-    expect(settings(options, { JWT: "j" })).toMatchObject({ secrets: new Map(), faults: [] });
+    expect(settings(options, { JWT: "j" })).toMatchObject({
+      secrets: new Map(),
+      requestFaults: [],
+    });
   });
 });
 
@@ -218,16 +222,17 @@ describe("the native limiter", () => {
   const limiter = { limit: async () => ({ success: true }) };
 
   it("is the limiter that is bound, if the configuration names it", () => {
-    expect(settings({ nativeLimiter }, { NATIVE: limiter })).toMatchObject({
+    expect(settings({ nativeLimiter }, { ...objects, NATIVE: limiter })).toMatchObject({
       nativeLimiter: limiter,
-      faults: [],
+      limiterFaults: [],
     });
     expect(settings({}, { NATIVE: limiter }).nativeLimiter).toBeUndefined();
   });
 
   it.each([undefined, "text", {}])("that is bound as %j is none, and is told", (NATIVE) => {
-    const { nativeLimiter: found, faults } = settings({ nativeLimiter }, { NATIVE });
+    const bindings = { ...objects, NATIVE };
+    const { nativeLimiter: found, limiterFaults } = settings({ nativeLimiter }, bindings);
     expect(found).toBeUndefined();
-    expect(faults).toEqual([expect.stringContaining("no rate limiter is bound as NATIVE")]);
+    expect(limiterFaults).toEqual([expect.stringContaining("no rate limiter is bound as NATIVE")]);
   });
 });

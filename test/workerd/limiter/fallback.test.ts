@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { type Config, type ConfigInput, defineConfig } from "../../../src/config/index.ts";
 import type { DecideOptions } from "../../../src/limiter/counters.ts";
-import { createLimiter } from "../../../src/limiter/limiter.ts";
+import { Limiter } from "../../../src/limiter/limiter.ts";
 import type { NativeLimiter } from "../../../src/limiter/native-limiter.ts";
 import type { Store } from "../../../src/stores/store.ts";
 import { StoreError } from "../../../src/stores/store-error.ts";
@@ -25,7 +25,7 @@ const LOCAL: RuleInput = { name: "api", limit: 8, window: "1m", onError: "local"
 /** A limiter whose store is away; and what its decisions come to. */
 function limiterOf(rules: RuleInput[], nativeLimiter?: NativeLimiter, store: Store = away()) {
   const config = defineConfig({ rules });
-  const limiter = createLimiter(config, store, nativeLimiter);
+  const limiter = new Limiter(config, store, nativeLimiter);
   const decide = (identity = "someone", ask?: DecideOptions) =>
     limiter.decide(subjectsOf(config, identity), ask);
   return {
@@ -89,7 +89,7 @@ describe('a rule with onError: "local"', () => {
       quotas: [],
       shadow: [],
       reservationDelayMs: 0,
-      local: {
+      storeFailure: {
         outcome: "undecided",
         cause: "unreachable",
         detail: "no connection",
@@ -110,7 +110,7 @@ describe('a rule with onError: "local"', () => {
       outcome: "limited",
       retryAfterMs: 40_000,
       rule: { name: "api" },
-      local: { cause: "unreachable" },
+      storeFailure: { cause: "unreachable" },
     });
   });
 
@@ -196,7 +196,7 @@ describe('a rule with onError: "local"', () => {
     const { exhaust } = limiterOf([LOCAL], undefined, away(new TypeError("secret")));
     const { allowed, decision } = await exhaust();
     expect(allowed).toBe(2);
-    expect(decision).toMatchObject({ local: { cause: "internal", detail: "TypeError" } });
+    expect(decision).toMatchObject({ storeFailure: { cause: "internal", detail: "TypeError" } });
   });
 });
 
@@ -207,7 +207,7 @@ describe("among rules that disagree about an undecided request", () => {
   it.each<[string, RuleInput[], object]>([
     ["open lets it pass", [open], { outcome: "undecided", open: true }],
     ["closed denies it", [closed], { outcome: "undecided", open: false }],
-    ["local wins over open", [open, LOCAL], { outcome: "allowed", local: { open: false } }],
+    ["local wins over open", [open, LOCAL], { outcome: "allowed", storeFailure: { open: false } }],
     ["closed wins over local", [LOCAL, closed], { outcome: "undecided", open: false }],
     ["closed wins over all", [open, LOCAL, closed], { outcome: "undecided", open: false }],
     [
@@ -248,7 +248,7 @@ describe("a rule that is charged by the response", () => {
     const { limiter, decide, subjects } = limiterOf([failures], undefined, store);
     for (const status of [200, 200, 200, 401, 401]) {
       expect(await decide()).toMatchObject({ outcome: "allowed" });
-      expect(await limiter.settle(subjects(), response(status), true)).toEqual([]);
+      expect(await limiter.chargeResponse(subjects(), response(status), true)).toEqual([]);
     }
     expect(await decide()).toMatchObject({ outcome: "limited" });
     expect(adjust).not.toHaveBeenCalled();
@@ -257,7 +257,7 @@ describe("a rule that is charged by the response", () => {
   it("is charged here when the store went away in between, and says so", async () => {
     const { limiter, decide, subjects } = limiterOf([{ ...failures, shards: 3 }]);
     for (let failed = 0; failed < 2; failed++) {
-      await expect(limiter.settle(subjects(), response(401))).rejects.toBe(AWAY);
+      await expect(limiter.chargeResponse(subjects(), response(401))).rejects.toBe(AWAY);
     }
     expect(await decide()).toMatchObject({ outcome: "limited" });
     expect(await decide("someone else")).toMatchObject({ outcome: "allowed" });
@@ -317,12 +317,12 @@ describe("the native limiter", () => {
     const hanging = { ...away(), decide: () => new Promise<never>(() => {}) };
     const nativeLimiter = nativeLimiterOf(() => new Promise(() => {}));
     const config = defineConfig({ timeoutMs: 200, rules: [LOCAL] });
-    const limiter = createLimiter(config, hanging, nativeLimiter);
+    const limiter = new Limiter(config, hanging, nativeLimiter);
     vi.useRealTimers();
     const timers = vi.spyOn(globalThis, "setTimeout");
     expect(await limiter.decide(subjectsOf(config, "someone"))).toMatchObject({
       outcome: "allowed",
-      local: { cause: "timeout" },
+      storeFailure: { cause: "timeout" },
     });
     expect(nativeLimiter.limit).toHaveBeenCalledTimes(1);
     const waits = timers.mock.calls.map(([, ms = 0]) => ms);

@@ -6,7 +6,7 @@ import {
   type DecideOptions,
   ruleCountersOf,
 } from "../../../src/limiter/counters.ts";
-import { createLimiter } from "../../../src/limiter/limiter.ts";
+import { Limiter } from "../../../src/limiter/limiter.ts";
 import { createMemoryStore } from "../../../src/stores/memory-store.ts";
 
 type RuleInput = ConfigInput["rules"][number];
@@ -104,7 +104,7 @@ describe("whatever is asked of a rule's counters", () => {
     const subjects = config.rules.map((rule) => {
       return { rule, windows: rule.windows, identity: "someone" };
     });
-    await createLimiter(config, store).decide(subjects);
+    await new Limiter(config, store).decide(subjects);
     const groups = asked.mock.calls[0]?.[0].map((group) => group.map(({ leasable }) => leasable));
     expect(groups).toEqual([[true, undefined], [true]]);
   });

@@ -1,6 +1,6 @@
 import { describe, expect, it, vi } from "vitest";
 import { type Config, type ConfigInput, defineConfig } from "../../../src/config/index.ts";
-import { createLimiter } from "../../../src/limiter/limiter.ts";
+import { Limiter } from "../../../src/limiter/limiter.ts";
 import { createMemoryStore } from "../../../src/stores/memory-store.ts";
 import type { Store } from "../../../src/stores/store.ts";
 import { StoreError } from "../../../src/stores/store-error.ts";
@@ -14,7 +14,7 @@ function limiterOf(
   options: Omit<ConfigInput, "rules"> = {},
 ) {
   const config = defineConfig({ ...options, rules });
-  const limiter = createLimiter(config, store);
+  const limiter = new Limiter(config, store);
   return (...identities: string[]) => limiter.decide(subjectsOf(config, identities));
 }
 
@@ -199,7 +199,7 @@ describe("a rule in shadow mode", () => {
         { name: "live", ...later },
       ],
     });
-    const limiter = createLimiter(config, {
+    const limiter = new Limiter(config, {
       ...store,
       async adjust(counters, now) {
         if (counters.some(({ key }) => key.includes("trial"))) return new Promise(() => {});
@@ -207,7 +207,7 @@ describe("a rule in shadow mode", () => {
       },
     });
     const response = { status: 401, headers: new Headers() };
-    expect(await limiter.settle(subjectsOf(config), response)).toMatchObject([
+    expect(await limiter.chargeResponse(subjectsOf(config), response)).toMatchObject([
       { policy: "live", remaining: 4 },
     ]);
   });

@@ -2,7 +2,7 @@ import { describe, expect, it, vi } from "vitest";
 import { type Config, type ConfigInput, defineConfig } from "../../../src/config/index.ts";
 import type { Counter } from "../../../src/engine/counter.ts";
 import { type DecideOptions, shardQuota } from "../../../src/limiter/counters.ts";
-import { createLimiter } from "../../../src/limiter/limiter.ts";
+import { Limiter } from "../../../src/limiter/limiter.ts";
 import type { AppliedRule } from "../../../src/request/applied-rule.ts";
 import { createMemoryStore } from "../../../src/stores/memory-store.ts";
 
@@ -21,7 +21,7 @@ describe("a limiter of one rule", () => {
     const config = defineConfig({ rules: [{ name: "api", ...rule }] });
     const clock = { now: NOW };
     const memory = createMemoryStore();
-    const limiter = createLimiter(config, {
+    const limiter = new Limiter(config, {
       decide: (groups) => memory.decide(groups, clock.now),
       adjust: (counters) => memory.adjust(counters, clock.now),
       reset: (counters) => memory.reset(counters, clock.now),
@@ -104,7 +104,7 @@ describe("a limiter of one rule", () => {
     const config = defineConfig({
       rules: [{ name: "llm", limit: 1000, window: "1m", shards: 10 }],
     });
-    await createLimiter(config, store).decide(subjectsOf(config, "all"));
+    await new Limiter(config, store).decide(subjectsOf(config, "all"));
     const groups = asked.mock.calls.flatMap(([each]) => each.flat());
     expect(groups).toHaveLength(1);
     expect(groups[0]?.key).toMatch(/^weir:llm:1m:all#\d$/);
@@ -125,7 +125,7 @@ describe("a limiter of one rule", () => {
         const subjects = [{ ...subject }];
         if ((await limiter.decide(subjects)).outcome !== "allowed") continue;
         passed++;
-        await limiter.settle(subjects, response(200));
+        await limiter.chargeResponse(subjects, response(200));
       }
       expect(passed).toBeLessThanOrEqual(100);
       expect(passed).toBeGreaterThan(90);
@@ -140,7 +140,7 @@ describe("a limiter of one rule", () => {
       { limit: 1000, window: "1h" },
     ];
     const config = defineConfig({ rules: [{ name: "llm", limits, shards: 50 }] });
-    await createLimiter(config, store).decide(subjectsOf(config, "all"));
+    await new Limiter(config, store).decide(subjectsOf(config, "all"));
     const [minute, hour] = asked.mock.calls.flatMap(([groups]) => groups.flat()) as Pair;
     expect([hour.identity, hour.alternative?.identity]).toEqual([
       minute.identity,
@@ -196,10 +196,10 @@ describe("a limiter of one rule", () => {
     const rule = { limit: 2, window: "1m", count: { status: [401, 403] } };
     const { limiter, subjects, admitted, remaining } = limiterFor(rule);
     expect(await admitted(9)).toBe(9);
-    expect(await limiter.settle(subjects, response(200))).toEqual([]);
+    expect(await limiter.chargeResponse(subjects, response(200))).toEqual([]);
     expect(await remaining()).toBe(2);
-    expect(await limiter.settle(subjects, response(401))).toMatchObject([{ remaining: 1 }]);
-    await limiter.settle(subjects, response(403));
+    expect(await limiter.chargeResponse(subjects, response(401))).toMatchObject([{ remaining: 1 }]);
+    await limiter.chargeResponse(subjects, response(403));
     expect(await admitted(1)).toBe(0);
   });
 
@@ -215,7 +215,7 @@ describe("a limiter of one rule", () => {
     const rule = { limit: 10, window: "1m", cost: "header:x-cost" };
     const { limiter, subjects, admitted, remaining } = limiterFor(rule);
     expect(await admitted(1)).toBe(1);
-    await limiter.settle(subjects, response(200, headers));
+    await limiter.chargeResponse(subjects, response(200, headers));
     expect(await remaining()).toBe(left);
   });
 

@@ -1,7 +1,7 @@
 import { env } from "cloudflare:workers";
 import { describe, expect, inject, it } from "vitest";
 import { type ConfigInput, defineConfig } from "../../../src/config/index.ts";
-import { createLimiter } from "../../../src/limiter/limiter.ts";
+import { Limiter } from "../../../src/limiter/limiter.ts";
 import { createDurableObjectStore } from "../../../src/stores/durable-object/durable-object-store.ts";
 import { createMemoryStore } from "../../../src/stores/memory-store.ts";
 import type { Store } from "../../../src/stores/store.ts";
@@ -57,7 +57,7 @@ async function deploy(store: Store, prefix: string, fields: Rule) {
     reset: (counters) => store.reset(counters, now),
   };
   const rules = [{ name: "api", limit: 5, window: "1h", ...fields }];
-  const limiter = createLimiter(defineConfig({ prefix, rules }), timed);
+  const limiter = new Limiter(defineConfig({ prefix, rules }), timed);
   const applied = await identifying(rules)({ "x-plan": "pro" });
   // A rule in shadow mode is enforced, as `getValue` does, to see what it has left.
   const enforced = applied.map(

@@ -1,0 +1,32 @@
+import { type Env, resolveBindings } from "./config/bindings.ts";
+import type { Rule } from "./config/rule.ts";
+import type { Config } from "./config/schema.ts";
+import { Gateway } from "./gateway.ts";
+import { logMisconfigured } from "./log.ts";
+import { type CustomKeys, customKeyFaults } from "./request/custom-key.ts";
+import { sharedLimiter } from "./shared-limiter.ts";
+
+/** What a gateway needs beside the configuration and the bindings. */
+export interface GatewayOptions {
+  /** The functions behind the keys `custom:NAME`. */
+  readonly keys: CustomKeys;
+  /**
+   * The rules of a gateway that is part of an app, and so has no origin.
+   *
+   * @default all rules, in front of the configured origin
+   */
+  readonly appRules?: readonly Rule[];
+}
+
+/** Creates a gateway for this isolate, and logs which bindings and keys cannot work. */
+export function prepareGateway(config: Config, env: Env, options: GatewayOptions): Gateway {
+  const { keys, appRules } = options;
+  const { limiter } = sharedLimiter(config, env);
+  const ownConfig = appRules ? { ...config, rules: appRules, origin: undefined } : config;
+  const bindings = resolveBindings(ownConfig, env);
+  const { origin, requestFaults } = bindings;
+  const originFaults = origin.kind === "misconfigured" ? [origin.fault] : [];
+  const faults = [...originFaults, ...requestFaults, ...customKeyFaults(ownConfig, keys)];
+  for (const fault of faults) logMisconfigured(fault);
+  return new Gateway(ownConfig, bindings, limiter, keys);
+}

@@ -1,0 +1,59 @@
+import type { Env } from "./config/bindings.ts";
+import type { Rule, Window } from "./config/rule.ts";
+import type { Config } from "./config/schema.ts";
+import { rollsOver } from "./limiter/counters.ts";
+import type { Limiter } from "./limiter/limiter.ts";
+import type { AppliedRule } from "./request/applied-rule.ts";
+import { identityOfLimitKey } from "./request/limit-key.ts";
+import type { ClientOptions } from "./service-options.ts";
+import { sharedLimiter } from "./shared-limiter.ts";
+
+/** A rule as it applies to a client that a program names, and the limiter that decides it. */
+export interface ServiceRule {
+  readonly appliedRule: AppliedRule;
+  readonly limiter: Limiter;
+}
+
+/**
+ * Finds a rule by its name, and applies it to a client.
+ *
+ * @throws {RangeError} if the configuration has no such rule
+ * @throws {TypeError} if the key does not fit the rule's
+ */
+export async function findServiceRule(
+  config: Config,
+  env: Env,
+  name: string,
+  { key, tier }: ClientOptions,
+): Promise<ServiceRule> {
+  const rule = config.rules.find((each) => each.name === name);
+  if (!rule) throw new RangeError(`There is no rule "${name}". ${listOfNames(config.rules)}`);
+  const windows = (tier !== undefined && rule.tiers?.windows.get(tier)) || rule.windows;
+  const { limiter, keySecret } = sharedLimiter(config, env);
+  const identity = await identityOfLimitKey(rule, key, config, keySecret);
+  return { appliedRule: { rule: withoutResponse(rule), windows, identity }, limiter };
+}
+
+/** The windows of a rule and of all its tiers: one for each counter that they have. */
+export function allWindowsOf({ windows, tiers }: Rule): Window[] {
+  const all = [...windows, ...(tiers ? [...tiers.windows.values()].flat() : [])];
+  // Windows of the same length have the same counter, unless only one of them rolls over.
+  const counterOf = (window: Window) => `${window.windowMs} ${rollsOver(window)}`;
+  return [...new Map(all.map((window) => [counterOf(window), window])).values()];
+}
+
+/** The rule without `count` and `cost: "header:NAME"`: a program's call has no response to read. */
+function withoutResponse(rule: Rule): Rule {
+  const { cost } = rule;
+  return { ...rule, cost: typeof cost === "number" ? cost : 1, countStatus: undefined };
+}
+
+/** The most names that an error lists: enough to notice a misspelling. */
+const MAX_NAMES = 20;
+
+function listOfNames(rules: readonly Rule[]): string {
+  const names = rules.slice(0, MAX_NAMES).map(({ name }) => name);
+  const more = rules.length - names.length;
+  if (names.length === 0) return "There are none.";
+  return `There are: ${names.join(", ")}${more > 0 ? `, and ${more} more` : ""}.`;
+}
