@@ -20,8 +20,8 @@ export default defineConfig({
       ],
     },
     {
-      // An API key can be made up, and each is a client of its own: this bounds them all together, with
-      // quota for ten clients behind one address.
+      // Clients can invent API keys, and each new key has a new counter. This rule limits all keys of
+      // one address together, with quota for ten clients.
       name: "search-address",
       match: { paths: ["/search"] },
       key: "ip",
