@@ -1,14 +1,15 @@
 import { Hono } from "hono";
-import { rateLimit } from "weir";
+import { type RateLimitVariables, rateLimit } from "weir";
 import config from "./weir.config.ts";
 
 export { CounterObject } from "weir";
 
-const app = new Hono();
+const app = new Hono<{ Variables: RateLimitVariables }>();
 
 // The app decides where each rule applies. With `app.use(rateLimit(config))`, each rule's match would.
 app.use("/api/*", rateLimit(config, { rule: "api" }));
 app.get("/api/items", (c) => c.json(["a weir", "a mill"]));
+app.get("/api/quotas", (c) => c.json(c.var.rateLimit));
 
 app.post("/sign-up", rateLimit(config, { rule: "sign-up" }), (c) => c.text("Welcome", 201));
 

@@ -42,7 +42,7 @@ describe.each(pages)("%s", (path, page) => {
     const paths = found(page, /(?:^|\s)(test\/[^\s…]+)/g);
     const missing = paths.filter((test) => globSync(test).length === 0);
     // A test that the reader is going to write.
-    expect(missing.filter((test) => !test.endsWith("/mine.test.ts"))).toEqual([]);
+    expect(missing.filter((test) => !test.includes("/mine."))).toEqual([]);
   });
 
   it("names only fuzz targets that exist", () => {

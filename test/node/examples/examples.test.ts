@@ -71,6 +71,8 @@ describe("examples/hono-app", () => {
     const [items] = await sendInTurn(app.url, "/api/items", 1);
     expect(items && policiesOf(items.headers)).toEqual([{ name: "api", q: 100, w: 60 }]);
     expect(String(items?.body)).toBe('["a weir","a mill"]');
+    const [quotas] = await sendInTurn(app.url, "/api/quotas", 1);
+    expect(JSON.parse(String(quotas?.body))).toMatchObject([{ policy: "api", remaining: 98 }]);
   });
 });
 
