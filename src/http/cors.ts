@@ -1,13 +1,13 @@
 /**
- * An origin as browsers write it: RFC 6454's serialization, which is ASCII, or `null`. Of anything else
- * in a field that it is given, workerd tells in its log.
+ * An `Origin` as browsers send it: the ASCII serialization of RFC 6454, or `null`. Other values are not
+ * copied into a response, because workerd logs a warning for header values that are not ASCII.
  */
 const ORIGIN = /^(null|[a-z][a-z0-9+.-]*:\/\/[!#-;=?-[\]-~]{1,255})$/i;
 
 /**
- * Lets a page on another origin read a response of Weir's own. A browser otherwise shows it a
- * network error instead of a 429, and hides Retry-After. What the response says is about the
- * client that asked, so there is nothing to keep from the page.
+ * Lets a page on another origin read a response that Weir creates. Without these fields a browser shows
+ * the page a network error instead of a 429, and hides Retry-After. The page may read all of it: the
+ * response contains nothing but the quotas of the client that sent the request.
  */
 export function allowOrigin(request: Request, headers: Headers): void {
   const origin = request.headers.get("origin");

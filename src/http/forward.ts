@@ -1,13 +1,13 @@
 import type { OriginBinding } from "../config/bindings.ts";
 import { badGatewayResponse } from "./responses.ts";
 
-/** Sends a request on and gives back what comes. Never rejects. */
+/** Sends a request to the origin and returns its response, or a 502. Never rejects. */
 export type Forward = (request: Request) => Promise<Response>;
 
 /**
- * Forwards by the platform's own `fetch`, with all that the request is but its URL and the fields that
- * name another one, so that streams, WebSockets, compressed bodies, redirects and repeated header
- * fields come through as they are.
+ * Creates a function that forwards requests with the platform's `fetch`. It changes only the URL, and
+ * removes the header fields that name another URL. Streams, WebSockets, compressed bodies, redirects
+ * and repeated header fields pass unchanged.
  */
 export function createForward(origin: OriginBinding): Forward {
   const send = sender(origin);
@@ -15,7 +15,7 @@ export function createForward(origin: OriginBinding): Forward {
     try {
       return await send(request);
     } catch {
-      // Not the error's text: it may name addresses that a client should not see.
+      // The response omits the error's text, which may contain addresses that clients must not see.
       return badGatewayResponse(request, "The origin could not be reached.");
     }
   };
@@ -28,36 +28,36 @@ function sender(origin: OriginBinding): Forward {
     case "url":
       return toBase(origin.base);
     case "binding":
-      return (request) => origin.service.fetch(asRead(request, request.url));
+      return (request) => origin.service.fetch(withUrl(request, request.url));
     case "misconfigured":
       return async (request) => badGatewayResponse(request, "The origin is not configured.");
   }
 }
 
-/** On a route, Cloudflare takes this fetch to the zone's origin, not to this Worker again. */
+/** On a route, Cloudflare sends this fetch to the zone's origin, and not to this Worker again. */
 async function passThrough(request: Request): Promise<Response> {
   if (isLoopback(new URL(request.url).hostname)) {
-    // Under wrangler dev there is no zone: the request would come back here, again and again.
+    // `wrangler dev` has no zone: the request would return to this Worker again and again.
     const detail = "There is no origin here. Set ORIGIN_URL, or start with npm run dev.";
     return badGatewayResponse(request, detail);
   }
-  return await fetch(asRead(request, request.url));
+  return await fetch(withUrl(request, request.url));
 }
 
 function toBase(base: string): Forward {
-  // Behind a host alone, dot segments resolve to the path that rules were asked about. Behind a path
-  // they would leave it, so there they are resolved before.
+  // After a base without a path, the origin resolves dot segments to the path that Weir matched. After
+  // a base with a path, dot segments could leave that path, so Weir resolves them first.
   const hasPath = new URL(base).pathname !== "/";
   return (request) => {
     const url = hasPath ? new URL(request.url).href : request.url;
-    return fetch(asRead(request, base + afterHost(url)));
+    return fetch(withUrl(request, base + afterHost(url)));
   };
 }
 
 /**
- * By these fields IIS, Symfony and others choose another path than the URL's, which no rule has been
- * asked about. No client has a use for them. Servers that hand fields on as variables, as CGI does, take
- * `_` for `-`.
+ * Header fields by which IIS, Symfony and others replace the path of the URL. Weir has not matched that
+ * path, and clients do not need these fields, so it removes them. Servers that pass fields as variables,
+ * as CGI does, do not distinguish `_` from `-`.
  */
 const PATH_OVERRIDES = [
   "x-original-url",
@@ -71,22 +71,23 @@ const PATH_OVERRIDES = [
 ];
 
 /**
- * The request as Weir read it, for a URL. Sent on untouched, it would go out as it came in, with its
- * dot segments and backslashes: a path that no rule has been asked about.
+ * The request with the URL as Weir has parsed and matched it. `fetch(request)` would send the URL as it
+ * was received, with its dot segments and backslashes, which an origin may read as another path.
  */
-function asRead(request: Request, url: string): Request {
-  const read = new Request(url, request);
-  // Looked for in the fields that have been read already: those of the new request would be made for it.
+function withUrl(request: Request, url: string): Request {
+  const outgoing = new Request(url, request);
+  // Searches the headers of the original: workerd has created them already, and would have to create
+  // those of the new request for the search alone.
   const { headers } = request;
-  for (const name of PATH_OVERRIDES) if (headers.has(name)) read.headers.delete(name);
-  return read;
+  for (const name of PATH_OVERRIDES) if (headers.has(name)) outgoing.headers.delete(name);
+  return outgoing;
 }
 
 function isLoopback(hostname: string): boolean {
   return /^(localhost|127(\.\d+){3}|\[::1\]|0\.0\.0\.0)$/.test(hostname);
 }
 
-/** Path and query, not taken apart and put together again. */
+/** The path and query of a URL, unchanged: parsing and serializing them could change escapes. */
 function afterHost(url: string): string {
   const path = url.indexOf("/", url.indexOf("//") + 2);
   return path === -1 ? "/" : url.slice(path);

@@ -1,12 +1,14 @@
 import type { Config } from "../config/schema.ts";
 import type { Quota } from "../limiter/decision.ts";
 
-/** Which fields tell a client about its quotas. */
+/** Which header fields show a client its quotas. */
 export type FieldStyle = Config["headers"];
 
 /**
- * Adds the quotas to a response: as list items behind the origin's own, which an intermediary
- * must leave alone; X-RateLimit-*, which cannot be lists, only where the origin has none of them.
+ * Adds quotas to the header fields of a response.
+ *
+ * RateLimit and RateLimit-Policy are lists: Weir's items follow the origin's, which an intermediary must
+ * not change. X-RateLimit-* cannot be lists: Weir adds them only if the origin sends none of them.
  */
 export function appendQuotaFields(
   headers: Headers,
@@ -34,9 +36,9 @@ function limitItem({ policy, remaining, resetMs }: Quota): string {
 
 const LEGACY_FIELDS = ["X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"];
 
-/** The quota that will run out first, as X-RateLimit-*; Reset in seconds since the Unix epoch. */
+/** Adds the quota with the least left as X-RateLimit-*. Reset is in seconds since the Unix epoch. */
 function appendLegacyFields(headers: Headers, quotas: readonly Quota[]): void {
-  // The three belong together: beside an origin's own, the others would be about another quota.
+  // The three fields describe one quota. Beside a field of the origin, they would describe two.
   if (LEGACY_FIELDS.some((name) => headers.has(name))) return;
   const [tightest] = quotas.toSorted(
     (a, b) => a.remaining - b.remaining || b.resetAt - a.resetAt,
@@ -46,7 +48,7 @@ function appendLegacyFields(headers: Headers, quotas: readonly Quota[]): void {
   headers.set("X-RateLimit-Reset", String(toSeconds(tightest.resetAt)));
 }
 
-/** Whole seconds, rounded up: who waits that long finds the window ended. */
+/** Converts milliseconds to whole seconds, rounded up: after that time the window has ended. */
 export function toSeconds(ms: number): number {
   return Math.ceil(ms / 1000);
 }

@@ -12,16 +12,16 @@ import {
 } from "./problem.ts";
 import { appendQuotaFields, type FieldStyle, toSeconds } from "./rate-limit-headers.ts";
 
-/** When to ask again during an outage, in seconds: nobody knows, so soon, but not at once. */
+/** Retry-After during an outage, in seconds. Its end is unknown, so this is short, but not 0. */
 const OUTAGE_RETRY_SECONDS = 5;
 
 /**
- * The longest Retry-After, in seconds: all the digits that an integer in a field may have. Reservations
- * of a tiny limit can reach further, and JavaScript would write that as 3.1e+22.
+ * The longest Retry-After, in seconds: the largest integer in a structured field (RFC 9651, 3.3.1).
+ * Reservations of a very small limit can last longer, and JavaScript would write that as 3.1e+22.
  */
 const MAX_RETRY_SECONDS = 999_999_999_999_999;
 
-/** 429: over the limit. The rule that denied may give it another form. */
+/** 429: the client is over a limit. The rule that denied the request may replace status and body. */
 export function limitedResponse(
   request: Request,
   { quotas, retryAfterMs, rule }: Limited,
@@ -30,7 +30,7 @@ export function limitedResponse(
   const wanted = toSeconds(retryAfterMs + Math.random() * rule.retryJitterMs);
   const seconds = Math.min(MAX_RETRY_SECONDS, wanted);
   const violated = quotas.filter((quota) => quota.violated);
-  const { status = 429, body, headers: own = {} } = rule.response ?? {};
+  const { status = 429, body, headers = {} } = rule.response ?? {};
   const response =
     body === undefined
       ? problemResponse(
@@ -40,9 +40,9 @@ export function limitedResponse(
             detail: `${violated.map(describe).join("; ")}. Try again in ${seconds} s.`,
             "violated-policies": violated.map(({ policy }) => policy),
           },
-          own,
+          headers,
         )
-      : customResponse(status, body, own);
+      : customResponse(status, body, headers);
   response.headers.set("Retry-After", String(seconds));
   appendQuotaFields(response.headers, quotas, style);
   return finish(request, response);
@@ -67,7 +67,7 @@ function customResponse(
   return response;
 }
 
-/** 503: it could not be decided, and a rule that matched wants no undecided request to pass. */
+/** 503: the request is undecided, and a matching rule lets no undecided request pass. */
 export function undecidedResponse(request: Request): Response {
   const detail = "The rate limiter could not decide about this request. Try again shortly.";
   const response = problemResponse({ ...REDUCED_CAPACITY, status: 503, detail });
@@ -75,19 +75,19 @@ export function undecidedResponse(request: Request): Response {
   return finish(request, response);
 }
 
-/** 400: nobody can say which rules it is about, so it goes nowhere. */
+/** 400: the request has no valid host and path, so no rules can be matched, and it is not forwarded. */
 export function badRequestResponse(request: Request): Response {
   const detail = "The request does not say which host and path it is for.";
   return finish(request, problemResponse({ ...BAD_REQUEST, status: 400, detail }));
 }
 
-/** 414: no rule can be looked up in the time that one request may take, so it goes nowhere. */
+/** 414: matching rules to the path would take too much CPU time, so the request is not forwarded. */
 export function pathTooLongResponse(request: Request): Response {
   const detail = "The path has escapes or other special characters and is too long for that.";
   return finish(request, problemResponse({ ...URI_TOO_LONG, status: 414, detail }));
 }
 
-/** 502: the request was within its limits, but the origin could not be asked. */
+/** 502: the request was within its limits, but the origin could not be reached. */
 export function badGatewayResponse(request: Request, detail: string): Response {
   return finish(request, problemResponse({ ...BAD_GATEWAY, status: 502, detail }));
 }
