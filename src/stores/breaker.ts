@@ -1,189 +1,193 @@
 import type { Counter } from "../engine/counter.ts";
-import { Circuit } from "./circuit.ts";
+import { Circuit, type Ticket } from "./circuit.ts";
+import { ObjectCircuits } from "./object-circuits.ts";
 import { isShadow } from "./shadow-groups.ts";
 import type { Store } from "./store.ts";
 import { StoreError } from "./store-error.ts";
 import { type WaitingCall, WaitingCalls } from "./waiting-calls.ts";
 
-/** Whether a store is called (`closed`), or left alone but for a probe now and then (`open`). */
+/** `closed`: the store is called. `open`: it is not called, except by a probe now and then. */
 export type BreakerState = "closed" | "open";
 
-/** What a state is about: the whole store, or one object of it. */
+/** Whether a state applies to the whole store or to one of its objects. */
 export type BreakerScope = "store" | "object";
 
 export interface BreakerOptions {
-  /** A probe that has not ended after this long is taken for lost, in milliseconds. */
+  /** A probe that has not ended after this long counts as lost, in milliseconds. */
   readonly timeoutMs: number;
   /**
-   * How many clients' objects must have failed, for the whole store to be left alone. Where each client
-   * has an object of its own, one of them alone can bring its object down, and must not take the others
-   * with it. Default: 1, which means a store that is not made of objects.
+   * The number of clients whose objects must have failed before the breaker opens for the whole store.
+   * Where each client has its own object, a single client can overload its object. That must not stop
+   * the calls for other clients.
+   *
+   * @default 1, for a store that is not made of objects
    */
   readonly clients?: number;
-  /** Called with each change. */
+  /** Called with each change of state. */
   readonly onChange?: (state: BreakerState, scope: BreakerScope) => void;
+  /**
+   * Returns the time in milliseconds.
+   *
+   * @default Date.now
+   */
   readonly clock?: () => number;
 }
 
-/** Objects whose failures are counted at most: those that failed last. */
-const MAX_OBJECTS = 256;
-
-/** How often a call under way looks whether to wait on: this many times within its deadline. */
-const LOOKS = 10;
+/** How often a waiting call checks whether to wait on, within its deadline. */
+const CHECKS_PER_DEADLINE = 10;
 
 /**
- * A circuit breaker: a store that failed a few times in a row is not called for a while, so that an
- * outage delays no more than those few requests, and does not keep a struggling store from recovering.
+ * Wraps a store with a circuit breaker. After a few failures in a row the store is not called for a
+ * while. An outage then delays only those few requests, and a struggling store can recover.
  *
- * While it is open, calls fail at once with `circuit-open`, and so do those that were under way; what they
- * sent goes on without them. After a rest one call goes through as a probe: its success closes the
- * breaker, its failure lets the store rest again.
+ * While the breaker is open, calls fail at once with `circuit-open`. Calls that are already waiting fail
+ * too, while the requests they have sent continue. After a rest one call goes through as a probe. If
+ * it succeeds, the breaker closes; if it fails, the store rests again.
  *
- * Of a store made of objects, each that fails has a circuit of its own. A failed call is attributed to
- * one of its objects: the one that has failed most often in a row. So one broken object that all calls
- * share rests alone, and neither it nor the shards of one client look like an outage.
+ * If the store is made of objects, each object that fails has its own circuit. A failed call is
+ * attributed to one of its objects: the one with the most failures in a row. A broken object that all
+ * calls share therefore rests alone. Neither that object nor the shards of one client look like an
+ * outage.
  */
-export function withBreaker(
-  store: Store,
-  { timeoutMs, clients = 1, onChange = () => {}, clock = Date.now }: BreakerOptions,
-): Store {
-  const whole = new Circuit(timeoutMs);
-  /** Of objects that failed since their last success. */
-  const objects = new Map<string, Circuit>();
-  /** The objects that the failures of the whole store were attributed to: no more than are needed. */
-  const culprits = new Set<string>();
-  const waiting = new WaitingCalls(timeoutMs, clients);
+export function withBreaker(store: Store, options: BreakerOptions): Store {
+  const breaker = new Breaker(options);
+  return {
+    decide: (groups, now, unused) =>
+      breaker.run(decisiveCounters(groups), () => store.decide(groups, now, unused)),
+    adjust: (counters, now) => breaker.run(counters, () => store.adjust(counters, now)),
+    reset: (counters, now) => breaker.run(counters, () => store.reset(counters, now)),
+  };
+}
 
-  function succeeded(places: readonly string[]): void {
-    if (whole.succeed()) onChange("closed", "store");
-    culprits.clear();
-    if (objects.size === 0) return;
-    for (const place of places) {
-      if (objects.get(place)?.succeed()) onChange("closed", "object");
-      objects.delete(place);
-    }
+class Breaker {
+  readonly #timeoutMs: number;
+  readonly #clients: number;
+  readonly #onChange: (state: BreakerState, scope: BreakerScope) => void;
+  readonly #clock: () => number;
+  readonly #store: Circuit;
+  readonly #objects: ObjectCircuits;
+  /** The identities that failures of the store were attributed to, up to the number of clients. */
+  readonly #failedIdentities = new Set<string>();
+  readonly #waiting: WaitingCalls;
+
+  constructor({ timeoutMs, clients = 1, onChange = () => {}, clock = Date.now }: BreakerOptions) {
+    this.#timeoutMs = timeoutMs;
+    this.#clients = clients;
+    this.#onChange = onChange;
+    this.#clock = clock;
+    this.#store = new Circuit(timeoutMs);
+    this.#objects = new ObjectCircuits(timeoutMs);
+    this.#waiting = new WaitingCalls(timeoutMs, clients);
   }
 
-  /** Keeps an object's circuit, as the last to be dropped. */
-  function keep(place: string, circuit: Circuit): Circuit {
-    objects.delete(place);
-    objects.set(place, circuit);
-    if (objects.size > MAX_OBJECTS) objects.delete(objects.keys().next().value as string);
-    return circuit;
-  }
-
-  /** The circuits that a call goes through. */
-  function circuitsOf(places: readonly string[]): Circuit[] {
-    if (objects.size === 0) return [whole];
-    const own = places.flatMap((place) => {
-      const circuit = objects.get(place);
-      return circuit ? keep(place, circuit) : [];
-    });
-    return [whole, ...own];
-  }
-
-  /** Counts a failure for each of a call's objects. @returns the one that it is attributed to */
-  function blame(
-    places: readonly string[],
-    tickets: ReadonlyMap<Circuit, number>,
-    failure: string,
-  ): string {
-    let [culprit = "", most] = [places[0], 0];
-    const circuits = places.map((place) => {
-      return [place, keep(place, objects.get(place) ?? new Circuit(timeoutMs))] as const;
-    });
-    for (const [place, { failures }] of circuits) {
-      if (failures > most) [culprit, most] = [place, failures];
-    }
-    for (const [place, circuit] of circuits) {
-      const ticket = tickets.get(circuit) ?? 0;
-      const opens = circuit.fail(ticket, clock(), failure, place === culprit);
-      if (opens) onChange("open", "object");
-    }
-    return culprit;
-  }
-
-  function failed(
-    places: readonly string[],
-    tickets: ReadonlyMap<Circuit, number>,
-    error: unknown,
-  ): void {
-    const failure = error instanceof StoreError ? error.failure : "internal";
-    const culprit = clients > 1 ? blame(places, tickets, failure) : "";
-    if (culprits.size < clients) culprits.add(culprit);
-    const mayOpen = culprits.size >= clients;
-    const opens = whole.fail(tickets.get(whole) ?? 0, clock(), failure, mayOpen);
-    if (opens) onChange("open", "store");
-  }
-
-  async function through<Result>(
-    counters: readonly Counter[],
-    call: () => Promise<Result>,
-  ): Promise<Result> {
-    const now = clock();
-    const places = clients > 1 ? placesOf(counters) : [];
-    if (clients > 1 && places.length === 0) {
-      // Give-backs alone, which no answer is awaited of: their success shows nothing.
-      if (whole.isOpen) throw new StoreError("circuit-open", whole.reason);
+  /** @throws {StoreError} ("circuit-open") if the call was not made, or is not waited for any longer */
+  async run<Result>(counters: readonly Counter[], call: () => Promise<Result>): Promise<Result> {
+    const now = this.#clock();
+    const identities = this.#clients > 1 ? identitiesOf(counters) : [];
+    if (this.#clients > 1 && identities.length === 0) {
+      // Only returns of unused quota. Their results are not awaited, so success proves nothing.
+      if (this.#store.isOpen) throw circuitOpen(this.#store);
       return await call();
     }
-    const circuits = circuitsOf(places);
+    const circuits = this.#circuitsOf(identities);
     const resting = circuits.find((circuit) => circuit.isResting(now));
-    if (resting) throw new StoreError("circuit-open", resting.reason);
-    if (!whole.isOpen && waiting.isStalled(places, now)) throw stalled();
+    if (resting) throw circuitOpen(resting);
+    if (!this.#store.isOpen && this.#waiting.isStalled(identities, now)) throw stalled();
     const tickets = new Map(circuits.map((circuit) => [circuit, circuit.enter(now)]));
-    const own = waiting.enter(places, now);
-    const attempt = (async () => {
-      try {
-        const result = await call();
-        waiting.succeed(own, clock());
-        succeeded(places);
-        return result;
-      } catch (error) {
-        waiting.leave(own);
-        failed(places, tickets, error);
-        throw error;
-      }
-    })();
-    // A probe is what the others go by: it waits for its whole deadline.
+    const waitingCall = this.#waiting.enter(identities, now);
+    const attempt = this.#attempt(call, waitingCall, tickets);
+    // A probe decides for all other calls, so it waits for its whole deadline.
     const isProbe = [...tickets.values()].some((ticket) => ticket > 0);
-    return isProbe ? await attempt : await orGivenUp(attempt, own);
+    return isProbe ? await attempt : await this.#waitWhileClosed(attempt, waitingCall);
   }
 
-  /** Waits on only while there is hope. What was sent goes on, and what comes of it is taken in. */
-  async function orGivenUp<Result>(attempt: Promise<Result>, own: WaitingCall): Promise<Result> {
-    const { promise: givenUp, reject } = Promise.withResolvers<never>();
-    const timer = setInterval(() => {
-      const reason = circuitsOf(own.places).find(({ isOpen }) => isOpen)?.reason;
-      if (reason) reject(new StoreError("circuit-open", reason));
-      else if (waiting.isStalled(own.places, clock(), own)) reject(stalled());
-    }, timeoutMs / LOOKS);
+  /** Makes a call and records its outcome. */
+  async #attempt<Result>(
+    call: () => Promise<Result>,
+    waitingCall: WaitingCall,
+    tickets: ReadonlyMap<Circuit, Ticket>,
+  ): Promise<Result> {
     try {
-      return await Promise.race([attempt, givenUp]);
+      const result = await call();
+      this.#waiting.succeed(waitingCall, this.#clock());
+      this.#recordSuccess(waitingCall.identities);
+      return result;
+    } catch (error) {
+      this.#waiting.leave(waitingCall);
+      this.#recordFailure(waitingCall.identities, tickets, error);
+      throw error;
+    }
+  }
+
+  /**
+   * Waits for a call until a circuit opens or the store is stalled. The request sent continues, and its
+   * outcome is still recorded.
+   */
+  async #waitWhileClosed<Result>(
+    attempt: Promise<Result>,
+    waitingCall: WaitingCall,
+  ): Promise<Result> {
+    const { identities } = waitingCall;
+    const { promise: opened, reject } = Promise.withResolvers<never>();
+    const timer = setInterval(() => {
+      const open = this.#circuitsOf(identities).find(({ isOpen }) => isOpen);
+      if (open) reject(circuitOpen(open));
+      else if (this.#waiting.isStalled(identities, this.#clock(), waitingCall)) reject(stalled());
+    }, this.#timeoutMs / CHECKS_PER_DEADLINE);
+    try {
+      return await Promise.race([attempt, opened]);
     } finally {
       clearInterval(timer);
     }
   }
 
-  return {
-    decide: (groups, now, unused) =>
-      through(needed(groups), () => store.decide(groups, now, unused)),
-    adjust: (counters, now) => through(counters, () => store.adjust(counters, now)),
-    reset: (counters, now) => through(counters, () => store.reset(counters, now)),
-  };
+  /** The circuits that must all be closed for a call. */
+  #circuitsOf(identities: readonly string[]): Circuit[] {
+    return [this.#store, ...this.#objects.of(identities)];
+  }
+
+  #recordSuccess(identities: readonly string[]): void {
+    if (this.#store.succeed()) this.#onChange("closed", "store");
+    this.#failedIdentities.clear();
+    const closed = this.#objects.succeed(identities);
+    for (let count = 0; count < closed; count++) this.#onChange("closed", "object");
+  }
+
+  #recordFailure(
+    identities: readonly string[],
+    tickets: ReadonlyMap<Circuit, Ticket>,
+    error: unknown,
+  ): void {
+    const now = this.#clock();
+    const failure = error instanceof StoreError ? error.failure : "internal";
+    let failedIdentity = "";
+    if (this.#clients > 1) {
+      const { culprit, opened } = this.#objects.fail(identities, tickets, now, failure);
+      failedIdentity = culprit;
+      if (opened) this.#onChange("open", "object");
+    }
+    if (this.#failedIdentities.size < this.#clients) this.#failedIdentities.add(failedIdentity);
+    const mayOpen = this.#failedIdentities.size >= this.#clients;
+    const opened = this.#store.fail(tickets.get(this.#store) ?? 0, now, failure, mayOpen);
+    if (opened) this.#onChange("open", "store");
+  }
 }
 
-/** The counters without which a call decides nothing: those of enforced rules, if there are any. */
-function needed(groups: readonly (readonly Counter[])[]): Counter[] {
+/** The counters that decide whether a call fails: those of enforced rules, if it has any. */
+function decisiveCounters(groups: readonly (readonly Counter[])[]): Counter[] {
   const enforced = groups.filter((group) => !isShadow(group));
   return (enforced.length > 0 ? enforced : groups).flat();
 }
 
-function stalled(): StoreError {
-  return new StoreError("circuit-open", "too many calls wait for an answer, and none comes");
+/** The identities of a call, each once. All shards of an identity, `identity#n`, count as one. */
+function identitiesOf(counters: readonly Counter[]): string[] {
+  return [...new Set(counters.map(({ identity }) => identity.split("#", 1)[0] as string))];
 }
 
-/** The objects that a call is about, each once. The shards of one client are one: `identity#n`. */
-function placesOf(counters: readonly Counter[]): string[] {
-  return [...new Set(counters.map(({ identity }) => identity.split("#", 1)[0] as string))];
+function circuitOpen({ reason }: Circuit): StoreError {
+  return new StoreError("circuit-open", reason);
+}
+
+function stalled(): StoreError {
+  return new StoreError("circuit-open", "too many calls are waiting for an answer");
 }

@@ -1,25 +1,25 @@
 /** Failures in a row after which a store is no longer called. */
 export const FAILURES_TO_OPEN = 5;
 
-/** How long it is left alone then, and between probes, in milliseconds. */
+/** How long an open circuit waits before the next probe, in milliseconds. */
 export const REST_MS = 1000;
 
-/** A call's ticket: the number of the probe that it is, or 0 for any other call. */
+/** The number of the probe that a call is; 0 if it is not a probe. */
 export type Ticket = number;
 
 /**
- * A circuit breaker's state: whether something that has failed a few times in a row is called.
+ * The state of a circuit breaker: closed while calls go through, open after some failures in a row.
  *
- * While it is open, one call at a time goes through as a probe. A probe that never reports back is
- * taken for lost after `timeoutMs`, so that none can keep the circuit open. Plain values only:
- * requests share them, and none waits for another's probe.
+ * While it is open, one call at a time goes through as a probe. A probe that never ends counts as lost
+ * after `timeoutMs`, so it cannot keep the circuit open. The state is only plain values: several requests
+ * share it, and none waits for another request's probe.
  */
 export class Circuit {
   readonly #timeoutMs: number;
   #failures = 0;
-  #last = "";
+  #lastFailure = "";
   #isOpen = false;
-  /** While open: when the next probe may go. A clock that steps back only makes it later. */
+  /** The time of the next probe while the circuit is open. A clock that steps back only delays it. */
   #probeAt = 0;
   #probes = 0;
 
@@ -31,22 +31,23 @@ export class Circuit {
     return this.#isOpen;
   }
 
+  /** Failures since the last success. */
   get failures(): number {
     return this.#failures;
   }
 
-  /** For operators: why nothing is called. */
+  /** Tells operators why nothing is called. */
   get reason(): string {
-    return `not asked, after ${this.#failures} failures in a row, the last one: ${this.#last}`;
+    return `not called after ${this.#failures} failures in a row; the last failure was: ${this.#lastFailure}`;
   }
 
-  /** Whether a call would have to fail at once. */
+  /** Whether a call must fail at once. */
   isResting(now: number): boolean {
     const restMs = this.#probeAt - now;
     return this.#isOpen && restMs > 0 && restMs <= this.#timeoutMs + REST_MS;
   }
 
-  /** Lets a call through; while open it is the one probe. */
+  /** Lets a call through. While the circuit is open, this call is the probe. */
   enter(now: number): Ticket {
     if (!this.#isOpen) return 0;
     this.#probeAt = now + this.#timeoutMs;
@@ -54,7 +55,7 @@ export class Circuit {
     return this.#probes;
   }
 
-  /** @returns whether this has closed it */
+  /** Records a call that succeeded. @returns whether it closed the circuit */
   succeed(): boolean {
     const wasOpen = this.#isOpen;
     this.#isOpen = false;
@@ -63,14 +64,16 @@ export class Circuit {
   }
 
   /**
-   * @param mayOpen whether enough is known to open it, if there are failures enough
-   * @returns whether this has opened it
+   * Records a call that failed.
+   *
+   * @param mayOpen whether enough failures may open the circuit
+   * @returns whether this failure opened it
    */
   fail(ticket: Ticket, now: number, failure: string, mayOpen: boolean): boolean {
     this.#failures += 1;
-    this.#last = failure;
+    this.#lastFailure = failure;
     const opens = !this.#isOpen && mayOpen && this.#failures >= FAILURES_TO_OPEN;
-    // Calls that were under way when it opened, and lost probes, tell nothing about the current one.
+    // Lost probes, and calls that began before the circuit opened, do not delay the current probe.
     const isProbe = this.#isOpen && ticket > 0 && ticket === this.#probes;
     if (opens || isProbe) this.#probeAt = now + REST_MS;
     if (opens) this.#isOpen = true;

@@ -9,64 +9,84 @@ import { withDenialCache } from "./isolate/with-denial-cache.ts";
 import { withLeases } from "./isolate/with-leases.ts";
 import { withKeepAlive } from "./keep-alive.ts";
 import { createMemoryStore } from "./memory-store.ts";
-import { isShadow, withShadowsApart } from "./shadow-groups.ts";
+import { isShadow, withSeparateShadows } from "./shadow-groups.ts";
 import type { Store } from "./store.ts";
 import { StoreError } from "./store-error.ts";
 import { createUpstashStore } from "./upstash/upstash-store.ts";
 
 export interface StoreOptions extends Pick<Config, "clock" | "prefix" | "timeoutMs"> {
-  /** Called when the store, or an object of it, is no longer called, and when it is again. */
+  /** Called when the breaker stops calling the store or one of its objects, and when it resumes. */
   readonly onBreaker?: (state: BreakerState, scope: BreakerScope) => void;
 }
 
-/** The store that the settings ask for; one that cannot be had decides nothing. */
-export function createStore(settings: StoreBinding, options: StoreOptions): Store {
+/**
+ * Creates the store that a Worker's bindings name. If it is misconfigured, every call fails.
+ *
+ * To add a store:
+ *
+ * 1. implement `Store` (store.ts) in a folder beside this file, and let it pass the suite (test/suite/);
+ * 2. add its kind to `StoreBinding`, and detect its bindings (config/bindings.ts);
+ * 3. add a case below: pass it to `withRemoteCalls` if a decision takes a network call.
+ *
+ * @param binding the store's kind, with the bindings and secrets that it needs
+ */
+export function createStore(binding: StoreBinding, options: StoreOptions): Store {
   const { clock, prefix, timeoutMs } = options;
-  switch (settings.kind) {
+  switch (binding.kind) {
     case "upstash": {
-      const { url, token } = settings;
-      return atEdge(createUpstashStore({ url, token, clock, timeoutMs }), options, 1);
+      const { url, token } = binding;
+      return withRemoteCalls(createUpstashStore({ url, token, clock, timeoutMs }), options, 1);
     }
     case "durable-object": {
-      const namespace = settings.namespace as DurableObjectNamespace<CounterObject>;
+      const namespace = binding.namespace as DurableObjectNamespace<CounterObject>;
       const objects = createDurableObjectStore({ namespace, prefix, timeoutMs });
-      const apart = withShadowsApart(objects, { timeoutMs, background: waitUntil });
-      return atEdge(apart, options, OBJECTS_TO_FAIL);
+      const store = withSeparateShadows(objects, { timeoutMs, background: waitUntil });
+      return withRemoteCalls(store, options, FAILING_CLIENTS);
     }
     case "memory":
       return createMemoryStore();
     case "misconfigured": {
       const fail = async () => {
-        throw new StoreError("misconfigured", settings.fault);
+        throw new StoreError("misconfigured", binding.fault);
       };
       return { decide: fail, adjust: fail, reset: fail };
     }
   }
 }
 
-/** Durable Objects fail one by one: this many must, for the platform to be down. */
-const OBJECTS_TO_FAIL = 3;
+/** The objects of this many clients must fail before Weir concludes that all Durable Objects fail. */
+const FAILING_CLIENTS = 3;
 
 /**
- * A store that is far away: called no more often than needed, not waited for too long, left alone
- * while it is down, and called to the end though a client hangs up.
+ * Wraps a store that is called over a network. The wrappers, from the outermost to the innermost:
+ *
+ * - leases and the denial cache decide most requests without a call;
+ * - the breaker stops the calls while the store fails;
+ * - the keep-alive lets calls end after a client has hung up;
+ * - the deadline limits the time that a call is waited for.
+ *
+ * @param clients the number of clients whose objects must fail for the breaker to open
  */
-function atEdge(store: Store, { timeoutMs, onBreaker }: StoreOptions, clients: number): Store {
-  const inTime = withKeepAlive(withDeadline(store, timeoutMs), waitUntil);
-  const enforced = withBreaker(inTime, {
+function withRemoteCalls(
+  store: Store,
+  { timeoutMs, onBreaker }: StoreOptions,
+  clients: number,
+): Store {
+  const limited = withKeepAlive(withDeadline(store, timeoutMs), waitUntil);
+  const enforced = withBreaker(limited, {
     timeoutMs,
     clients,
     ...(onBreaker && { onChange: onBreaker }),
   });
-  // One of their own, or failures of rules in shadow mode could leave enforced rules undecided.
-  const trial = withBreaker(inTime, { timeoutMs, clients });
+  // A second breaker: failures of rules in shadow mode must not leave enforced rules undecided.
+  const shadow = withBreaker(limited, { timeoutMs, clients });
   const reliable: Store = {
     ...enforced,
     decide(groups, now, unused) {
-      const isTrial = groups.length > 0 && groups.every(isShadow);
-      return (isTrial ? trial : enforced).decide(groups, now, unused);
+      const onlyShadow = groups.length > 0 && groups.every(isShadow);
+      return (onlyShadow ? shadow : enforced).decide(groups, now, unused);
     },
-    adjust: (counters, now) => (isShadow(counters) ? trial : enforced).adjust(counters, now),
+    adjust: (counters, now) => (isShadow(counters) ? shadow : enforced).adjust(counters, now),
   };
   return withLeases(withDenialCache(reliable), { timeoutMs, background: waitUntil });
 }

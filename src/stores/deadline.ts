@@ -2,25 +2,25 @@ import type { Store } from "./store.ts";
 import { StoreError } from "./store-error.ts";
 
 /**
- * A store that is waited for no longer than `timeoutMs`; then it fails with `timeout`. What was asked
- * may still be charged.
+ * Wraps a store so that a call fails with `timeout` after `timeoutMs`. The store may still charge for
+ * that call.
  */
 export function withDeadline(store: Store, timeoutMs: number): Store {
-  async function inTime<Result>(call: () => Promise<Result>): Promise<Result> {
-    const { promise: late, reject } = Promise.withResolvers<never>();
+  async function limit<Result>(call: () => Promise<Result>): Promise<Result> {
+    const { promise: timeout, reject } = Promise.withResolvers<never>();
     const timer = setTimeout(() => {
       reject(new StoreError("timeout", `no decision within ${timeoutMs} ms`));
     }, timeoutMs);
     try {
-      return await Promise.race([call(), late]);
+      return await Promise.race([call(), timeout]);
     } finally {
       clearTimeout(timer);
     }
   }
 
   return {
-    decide: (groups, now, unused) => inTime(() => store.decide(groups, now, unused)),
-    adjust: (counters, now) => inTime(() => store.adjust(counters, now)),
-    reset: (counters, now) => inTime(() => store.reset(counters, now)),
+    decide: (groups, now, unused) => limit(() => store.decide(groups, now, unused)),
+    adjust: (counters, now) => limit(() => store.adjust(counters, now)),
+    reset: (counters, now) => limit(() => store.reset(counters, now)),
   };
 }

@@ -1,10 +1,9 @@
-/** A key, and when it expires. */
 interface Expiry {
   readonly key: string;
   readonly expiresAt: number;
 }
 
-/** Keys by when they expire: a binary heap with the earliest on top. */
+/** Keys ordered by expiry: a binary heap with the earliest on top. */
 export class ExpiryQueue {
   readonly #heap: Expiry[] = [];
 
@@ -14,29 +13,29 @@ export class ExpiryQueue {
 
   add(key: string, expiresAt: number): void {
     const heap = this.#heap;
-    let at = heap.length;
+    let index = heap.length;
     const expiry = { key, expiresAt };
     heap.push(expiry);
-    while (at > 0) {
-      const parent = (at - 1) >> 1;
+    while (index > 0) {
+      const parent = (index - 1) >> 1;
       const above = heap[parent] as Expiry;
       if (above.expiresAt <= expiresAt) break;
-      heap[at] = above;
-      at = parent;
+      heap[index] = above;
+      index = parent;
     }
-    heap[at] = expiry;
+    heap[index] = expiry;
   }
 
-  /** Takes out the key that expires first, if that is not after `now`. */
+  /** Removes and returns the key that expires first, unless it expires after `now`. */
   takeExpired(now: number): string | undefined {
     const heap = this.#heap;
     const [first] = heap;
     if (!first || first.expiresAt > now) return undefined;
     const last = heap.pop() as Expiry;
     if (heap.length === 0) return first.key;
-    let at = 0;
+    let index = 0;
     while (true) {
-      let child = 2 * at + 1;
+      let child = 2 * index + 1;
       if (child >= heap.length) break;
       if (
         child + 1 < heap.length &&
@@ -45,10 +44,10 @@ export class ExpiryQueue {
         child += 1;
       }
       if ((heap[child] as Expiry).expiresAt >= last.expiresAt) break;
-      heap[at] = heap[child] as Expiry;
-      at = child;
+      heap[index] = heap[child] as Expiry;
+      index = child;
     }
-    heap[at] = last;
+    heap[index] = last;
     return first.key;
   }
 

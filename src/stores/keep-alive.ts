@@ -1,26 +1,26 @@
 import type { Store } from "./store.ts";
 
-/** Keeps a task's invocation alive until the task has ended, though its client has hung up. */
+/** Keeps an invocation alive until a task has ended, even if the client hangs up. */
 export type KeepAlive = (task: Promise<unknown>) => void;
 
 /**
- * A store whose calls run to their end, whatever becomes of the client.
+ * Wraps a store so that its calls run to their end, even if the client hangs up.
  *
- * When a client hangs up, Workers cancels its invocation at the next `await`, unless a promise given to
- * `waitUntil` is pending. What stands before this store (breaker, denial cache, leases) only computes
- * when a call has ended, and begins the next call at once, so that it runs to its end too. Decisions
- * from memory do not come here, and pay nothing.
+ * When a client hangs up, Workers cancels the invocation at its next `await`, unless a promise passed to
+ * `waitUntil` is pending. The wrappers around this store (breaker, denial cache, leases) only
+ * compute after a call has ended, and start the next call without awaiting anything else. So they run
+ * to their end as well. Decisions from memory do not reach this store and cost nothing extra.
  */
 export function withKeepAlive(store: Store, keepAlive: KeepAlive): Store {
-  function kept<Result>(call: Promise<Result>): Promise<Result> {
-    // The caller sees the failure; to the platform it would be one that nobody handles.
+  function protect<Result>(call: Promise<Result>): Promise<Result> {
+    // The caller handles a failure. The platform would report this copy of it as unhandled.
     keepAlive(call.catch(() => {}));
     return call;
   }
 
   return {
-    decide: (groups, now, unused) => kept(store.decide(groups, now, unused)),
-    adjust: (counters, now) => kept(store.adjust(counters, now)),
-    reset: (counters, now) => kept(store.reset(counters, now)),
+    decide: (groups, now, unused) => protect(store.decide(groups, now, unused)),
+    adjust: (counters, now) => protect(store.adjust(counters, now)),
+    reset: (counters, now) => protect(store.reset(counters, now)),
   };
 }

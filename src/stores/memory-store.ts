@@ -5,46 +5,49 @@ import { failedGroup, isShadow } from "./shadow-groups.ts";
 import type { GroupAnswer, Store } from "./store.ts";
 import { StoreError } from "./store-error.ts";
 
-/** Counters kept at most: about 30 MB. */
+/** The most counters stored by default. They take about 30 MB. */
 const MAX_COUNTERS = 100_000;
 
-/** Expired counters that one call removes at most, beyond those that it needs the places of. */
-const MAX_REMOVED = 64;
+/** The most expired counters that one call removes in addition to those it must replace. */
+const EXTRA_REMOVALS = 64;
 
 /**
- * A store in this isolate's memory, for tests and for a single process. Cloudflare runs many
- * isolates and each would count alone.
+ * Creates a store in this isolate's memory, for tests and for a single process. Cloudflare runs many
+ * isolates, and each would count alone.
  *
- * Bounded: past `maxCounters` it drops what has expired, and when nothing has it throws a
- * `StoreError` ("memory-full") rather than forget a live counter, which would exceed a limit. Rules in
- * shadow mode have as many places of their own, so that they take none from enforced rules.
+ * The store is bounded. When it is full, expired counters are replaced. If none has expired, it throws a
+ * `StoreError` ("memory-full"): dropping a counter that has not expired would admit requests above a
+ * limit. Rules in shadow mode have a second table of the same size, so that they take no space from
+ * enforced rules.
+ *
+ * @param maxCounters the most counters of enforced rules, and of rules in shadow mode
  */
 export function createMemoryStore(maxCounters = MAX_COUNTERS): Store {
   const enforced = new BoundedRows(maxCounters);
-  const trial = new BoundedRows(maxCounters);
+  const shadow = new BoundedRows(maxCounters);
 
-  /** A row stays where it is: a rule in shadow mode may be looked at as if it were enforced. */
-  function reader(now: number) {
-    return (key: string) => enforced.read(key, now) ?? trial.read(key, now);
+  /** Reads both tables, because a shadow rule's counter may be read as if the rule were enforced. */
+  function rowReader(now: number) {
+    return (key: string) => enforced.read(key, now) ?? shadow.read(key, now);
   }
 
   function write(writes: Writes, now: number, forShadow = false): void {
-    const home = forShadow ? trial : enforced;
-    const isNew = (key: string) => !enforced.has(key) && !trial.has(key);
+    const tableForNew = forShadow ? shadow : enforced;
+    const isNew = (key: string) => !enforced.has(key) && !shadow.has(key);
     let added = 0;
     for (const [key, row] of writes) if (row && isNew(key)) added += 1;
-    if (added > 0) home.makePlaces(added, now);
+    if (added > 0) tableForNew.makeSpace(added, now);
     for (const [key, row] of writes) {
-      const rows = isNew(key) ? home : enforced.has(key) ? enforced : trial;
-      rows.write(key, row);
+      const table = isNew(key) ? tableForNew : enforced.has(key) ? enforced : shadow;
+      table.write(key, row);
     }
   }
 
   return {
     async decide(groups, now = Date.now(), unused = []) {
-      write(returnUnused(unused, now, reader(now)), now);
+      write(returnUnused(unused, now, rowReader(now)), now);
       const answers = groups.map((counters): GroupAnswer => {
-        const { verdict, writes } = decideGroup(counters, now, reader(now));
+        const { verdict, writes } = decideGroup(counters, now, rowReader(now));
         try {
           write(writes, now, isShadow(counters));
           return verdict;
@@ -57,7 +60,7 @@ export function createMemoryStore(maxCounters = MAX_COUNTERS): Store {
     },
 
     async adjust(counters, now = Date.now()) {
-      const { tallies, writes } = adjustGroup(counters, now, reader(now));
+      const { tallies, writes } = adjustGroup(counters, now, rowReader(now));
       write(writes, now, isShadow(counters));
       return tallies;
     },
@@ -68,10 +71,10 @@ export function createMemoryStore(maxCounters = MAX_COUNTERS): Store {
   };
 }
 
-/** At most `max` rows. What has expired gives way when a place is needed, the first to expire first. */
+/** A table of at most `max` rows. New rows replace expired ones, in the order of expiry. */
 class BoundedRows {
   readonly #rows = new Map<string, Row>();
-  /** When rows expire, as of when they were written first: some live longer by now, or are gone. */
+  /** The expiry of each row when it was first written. Since then a row may have changed or gone. */
   readonly #expiries = new ExpiryQueue();
   readonly #max: number;
 
@@ -96,16 +99,20 @@ class BoundedRows {
     const before = this.#rows.get(key);
     this.#rows.set(key, row);
     if (!before || row.expiresAt < before.expiresAt) this.#expiries.add(key, row.expiresAt);
-    // Entries of removed rows stay in the queue until they expire: a bound for them.
-    if (this.#expiries.size > 2 * this.#rows.size + MAX_REMOVED) {
+    // Entries of removed rows stay in the queue until they expire. This bounds their number.
+    if (this.#expiries.size > 2 * this.#rows.size + EXTRA_REMOVALS) {
       this.#expiries.clear();
       for (const [each, { expiresAt }] of this.#rows) this.#expiries.add(each, expiresAt);
     }
   }
 
-  /** @throws {StoreError} ("memory-full") when there are not as many places */
-  makePlaces(count: number, now: number): void {
-    for (let looks = 0; looks < count + MAX_REMOVED; looks++) {
+  /**
+   * Removes expired rows until there is space for `count` new ones.
+   *
+   * @throws {StoreError} ("memory-full") if there is not enough space
+   */
+  makeSpace(count: number, now: number): void {
+    for (let attempts = 0; attempts < count + EXTRA_REMOVALS; attempts++) {
       if (this.#rows.size + count <= this.#max) return;
       const key = this.#expiries.takeExpired(now);
       if (key === undefined) break;
@@ -115,6 +122,6 @@ class BoundedRows {
       else this.#rows.delete(key);
     }
     if (this.#rows.size + count <= this.#max) return;
-    throw new StoreError("memory-full", `the memory store holds ${this.#max} counters already`);
+    throw new StoreError("memory-full", `the memory store already has ${this.#max} counters`);
   }
 }

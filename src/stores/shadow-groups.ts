@@ -4,7 +4,7 @@ import type { GroupAnswer, Store, Verdict } from "./store.ts";
 
 type Group = readonly Counter[];
 
-/** Whether a group is that of a rule in shadow mode. */
+/** Whether a group belongs to a rule in shadow mode. */
 export function isShadow(group: Group): boolean {
   return group[0]?.shadow === true;
 }
@@ -14,66 +14,67 @@ export function failedGroup(error: unknown): GroupAnswer {
   return decidedLater(Promise.reject(error), 1)[0] as GroupAnswer;
 }
 
-/** The answers for shadow groups that nobody waits for, out of one call that decides them all. */
+/**
+ * The answers for shadow groups that one call decides, while enforced groups do not wait for it.
+ *
+ * @param groups the number of groups in the call
+ */
 export function decidedLater(call: Promise<Verdict>, groups: number): GroupAnswer[] {
   return Array.from({ length: groups }, (_, index): GroupAnswer => {
     const later = call.then((verdict): Verdict | Promise<Verdict> => {
       const answer = verdict.groups[index] as GroupAnswer;
       return answer.later ?? { now: verdict.now, groups: [answer] };
     });
-    // Whether anybody listens is not known here.
+    // The caller may ignore `later`, and then nothing would handle a rejection.
     later.catch(() => {});
     return { admitted: false, tallies: [], later };
   });
 }
 
 export interface ShadowOptions {
-  /** How long a shadow group may take, in milliseconds. */
+  /** The deadline of a shadow group's call, in milliseconds. */
   readonly timeoutMs: number;
   /** Keeps a task alive that no response waits for. */
   readonly background: (task: Promise<unknown>) => void;
 }
 
 /**
- * A store that decides shadow groups in calls of their own, where each client has a place of its own:
- * one place may fail or be slow while the others work, and no enforced rule is to notice.
+ * Wraps a store made of objects so that shadow groups are decided in calls of their own. One object may
+ * fail or be slow while others work, and that must not affect enforced rules.
  *
- * A shadow group that lives in the one place that the enforced groups need goes there with them, since
- * a call of its own would only cost more.
+ * If the enforced groups need only one object, shadow groups in the same object are decided in the same
+ * call: a second call would only cost more.
  */
-export function withShadowsApart(store: Store, { timeoutMs, background }: ShadowOptions): Store {
-  const inTime = withDeadline(store, timeoutMs);
+export function withSeparateShadows(store: Store, { timeoutMs, background }: ShadowOptions): Store {
+  const shadowStore = withDeadline(store, timeoutMs);
 
   return {
     ...store,
 
     async decide(groups, now, unused) {
-      const home = homeOf(groups.filter((group) => !isShadow(group)).flat());
-      const isApart = (group: Group) =>
-        home !== undefined && isShadow(group) && !livesIn(group, home);
-      const apart = groups.map((group) => {
-        if (!isApart(group)) return undefined;
-        const call = inTime.decide([group], now);
+      const enforced = groups.filter((group) => !isShadow(group)).flat();
+      const isSeparate = (group: Group) =>
+        enforced.length > 0 && isShadow(group) && !sharesObject(group, enforced);
+      const separate = groups.map((group) => {
+        if (!isSeparate(group)) return undefined;
+        const call = shadowStore.decide([group], now);
         background(call.catch(() => {}));
         return decidedLater(call, 1)[0];
       });
-      const together = groups.filter((_, index) => !apart[index]);
+      const together = groups.filter((_, index) => !separate[index]);
       const verdict = await store.decide(together, now, unused);
       const answers = verdict.groups.values();
       return {
         now: verdict.now,
-        groups: apart.map((answer) => answer ?? (answers.next().value as GroupAnswer)),
+        groups: separate.map((answer) => answer ?? (answers.next().value as GroupAnswer)),
       };
     },
   };
 }
 
-/** The place of counters that all live in one; `null` when they live in several; undefined of none. */
-function homeOf(counters: Group): string | null | undefined {
-  const [first] = counters;
-  return first && (livesIn(counters, first.identity) ? first.identity : null);
-}
-
-function livesIn(group: Group, home: string | null): boolean {
-  return group.every(({ identity, alternative }) => identity === home && !alternative);
+/** Whether a group and the enforced counters are all stored in one object. */
+function sharesObject(group: Group, enforced: Group): boolean {
+  const identity = enforced[0]?.identity;
+  const isThere = (counter: Counter) => counter.identity === identity && !counter.alternative;
+  return enforced.every(isThere) && group.every(isThere);
 }

@@ -2,12 +2,12 @@
  * Why a store could not decide.
  *
  * - `timeout`: no answer within the deadline
- * - `unreachable`: no connection, or it broke
- * - `error-reply`: it answered with an error (a wrong token, a quota reached, a failed script)
- * - `invalid-reply`: it answered with something else than was asked for
- * - `memory-full`: it has no room for one more counter
- * - `circuit-open`: it was not asked, for it has failed a few times in a row
- * - `misconfigured`: it could not be set up
+ * - `unreachable`: no connection, or the connection broke
+ * - `error-reply`: the store answered with an error (a wrong token, a quota reached, a failed script)
+ * - `invalid-reply`: the store's answer does not have the expected form
+ * - `memory-full`: the store cannot store another counter
+ * - `circuit-open`: the store was not called, because it has failed several times in a row
+ * - `misconfigured`: the store could not be created
  */
 export type StoreFailure = (typeof STORE_FAILURES)[number];
 
@@ -21,7 +21,7 @@ export const STORE_FAILURES = [
   "misconfigured",
 ] as const;
 
-/** Thrown by a store that could not decide. Its message holds no key and no secret. */
+/** Thrown by a store that could not decide. The message contains neither keys nor secrets. */
 export class StoreError extends Error {
   override readonly name = "StoreError";
   readonly failure: StoreFailure;

@@ -1,47 +1,54 @@
 import type { Counter, GroupVerdict, Tally, UnusedQuota } from "../engine/counter.ts";
 
-/** What a store answers: a verdict for each group, and the time by which it decided. */
+/** A store's answer: a verdict for each group, and the time at which the store decided. */
 export interface Verdict {
-  /** Milliseconds since the Unix epoch, by the clock that placed the windows. */
+  /** Milliseconds since the Unix epoch, by the clock that determines the windows. */
   readonly now: number;
   readonly groups: readonly GroupAnswer[];
 }
 
-/** A verdict; of a denial that is told from memory, only as much as is known. */
+/** The verdict on one group. */
 export interface GroupAnswer extends Omit<GroupVerdict, "tallies"> {
-  /** Whether it is told from memory, or may soon be otherwise: there is nothing to be learnt of it. */
+  /** Whether caches must ignore the answer: it came from a cache, or may change at any moment. */
   readonly skipCache?: boolean;
-  /** Of a denial: others are being decided, and counts that have room may yet turn out to be less. */
+  /** Whether counts may still decrease, because charges of other requests may be returned. */
   readonly isProvisional?: boolean;
   /**
-   * Of a shadow group that is not decided with the others: what comes of it, a verdict on this group
-   * alone. It rejects with a `StoreError` when the group cannot be decided. Until then there are no
-   * tallies, and `admitted` means nothing.
+   * Present only for a shadow group that is decided apart from the enforced groups: resolves to a
+   * verdict on this group alone, and rejects with a `StoreError` if it cannot be decided. In that case
+   * `tallies` is empty, and `admitted` has no meaning.
    */
   readonly later?: Promise<Verdict>;
-  /** One for each counter, in their order. Of one at least that had no room, if any had none. */
+  /**
+   * One for each counter, in the group's order. A denial may have `undefined` for a counter whose state
+   * was not read. It has the tally of at least one counter that denied.
+   */
   readonly tallies: readonly (Tally | undefined)[];
 }
 
 /**
- * Where counters live.
+ * Stores counters and decides on them.
  *
- * - **Atomic.** A group is charged as a whole or not at all, and no two decisions see a counter
- *   between. Groups are independent of each other: a rule in shadow mode is one of its own.
- * - **Shadow groups do no harm.** Beside enforced groups, one that fails is reported as `later`, and
- *   one that lives elsewhere is not waited for.
- * - **Exact.** A decision never takes a counter above its ceiling, under any concurrency.
- * - **Its own clock**, unless `now` is given: milliseconds since the Unix epoch, where the caller's
- *   clock is to place the windows.
- * - **Over the limit is no error.** A store throws a `StoreError` only when it cannot do what it
- *   was asked; that may then have been done or not, so nobody asks again.
- * - Keys arrive hashed: a store may keep and show them.
+ * - **Atomic.** A group is charged as a whole or not at all, and no other decision sees an intermediate
+ *   state. Groups are independent: each rule in shadow mode is a group of its own.
+ * - **Shadow groups do no harm.** If a shadow group fails beside enforced groups, its answer has
+ *   `later`. Enforced groups do not wait for one that is stored elsewhere.
+ * - **Exact.** A decision never raises a count above the counter's ceiling, under any concurrency.
+ * - **Own clock**, unless the caller passes `now`: then the caller's clock determines the windows. Both
+ *   count milliseconds since the Unix epoch.
+ * - **A denial is not an error.** A store throws a `StoreError` only if it could not do its work. The
+ *   work may have been done all the same, so callers must not repeat the call.
+ * - Keys arrive hashed, so a store may keep and show them.
+ *
+ * test/suite/ tests all of this for every store; its README shows how to run it for a new one.
  */
 export interface Store {
   /**
-   * @param groups of at least one counter each; a key stands only once among them
-   * @param unused given back before anything is decided. Its loss is not told: quota that nobody
-   * uses is no request too many
+   * Decides groups of counters.
+   *
+   * @param groups each has at least one counter; a key occurs only once in all of them
+   * @param unused quota to return before the decision. A failed return is ignored: the quota stays
+   * charged, which never admits a request too many
    */
   decide(
     groups: readonly (readonly Counter[])[],
@@ -50,13 +57,13 @@ export interface Store {
   ): Promise<Verdict>;
 
   /**
-   * Adds each counter's cost without asking for room, or takes a negative one off: what a response
-   * turned out to cost, and refunds. A count stays from 0 to 2^53 − 1.
+   * Adds each counter's cost whether or not quota is left, or subtracts a negative cost: the actual
+   * cost of a response, and refunds. A count stays between 0 and 2^53 − 1.
    *
-   * @returns what was left of each counter
+   * @returns the state of each counter afterwards
    */
   adjust(counters: readonly Counter[], now?: number): Promise<readonly Tally[]>;
 
-  /** Makes clients new to these counters: nothing used in the current window, and no ban. */
+  /** Removes the counters' counts of the current window, and their bans. */
   reset(counters: readonly Counter[], now?: number): Promise<void>;
 }

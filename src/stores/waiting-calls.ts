@@ -1,23 +1,23 @@
-/** This many calls may wait for their whole deadline at a store that has stopped answering. */
+/** The number of calls that may wait for their whole deadline at a store that has stopped answering. */
 export const MAX_STALLED = 16;
 
-/** A call that is under way. */
+/** A call that has not ended yet. */
 export interface WaitingCall {
-  /** The objects that it calls. */
-  readonly places: readonly string[];
+  /** The identities whose objects it calls. */
+  readonly identities: readonly string[];
   readonly sentAt: number;
-  /** How many calls had succeeded by then. */
+  /** The number of calls that had succeeded when it was sent. */
   readonly successes: number;
 }
 
 /**
- * The calls of an isolate that are under way, to tell a store that has stopped answering from one that
- * is busy.
+ * The waiting calls of an isolate. They show whether a store has stopped answering or is only busy.
  *
- * A breaker counts failures, and calls that hang fail only at their deadline: a burst into a dead store
- * would wait as a whole. So when {@link MAX_STALLED} calls have waited for most of the deadline and no
- * call sent meanwhile has succeeded, the store is *stalled*, and no more than these wait for it.
- * A burst into a store that is well never comes there: its first answer ends the suspicion.
+ * A breaker counts failures, and a call that hangs fails only at its deadline. A burst into a dead store
+ * would therefore wait as a whole. So the store counts as *stalled* when {@link MAX_STALLED} calls
+ * have waited for most of the deadline and no call sent after them has succeeded. From then on no
+ * further call waits. A burst into a healthy store never gets there, because the first answer counts
+ * as a success.
  */
 export class WaitingCalls {
   readonly #timeoutMs: number;
@@ -25,17 +25,17 @@ export class WaitingCalls {
   /** In the order in which they were sent. */
   readonly #calls = new Set<WaitingCall>();
   #successes = 0;
-  /** The slowest answer, forgotten by a tenth with each quicker one, in milliseconds. */
+  /** The slowest answer, in milliseconds. Each faster answer lowers it by a tenth. */
   #slowestMs: number | undefined;
 
-  /** @param clients how many clients' objects must be stalled, for the others to be taken for it too */
+  /** @param clients the number of clients whose calls must be stalled, for the store to be stalled */
   constructor(timeoutMs: number, clients: number) {
     this.#timeoutMs = timeoutMs;
     this.#clients = clients;
   }
 
-  enter(places: readonly string[], now: number): WaitingCall {
-    const call = { places, sentAt: now, successes: this.#successes };
+  enter(identities: readonly string[], now: number): WaitingCall {
+    const call = { identities, sentAt: now, successes: this.#successes };
     this.#calls.add(call);
     return call;
   }
@@ -52,36 +52,38 @@ export class WaitingCalls {
   }
 
   /**
-   * Whether a call should not wait: one that is not sent yet, or one that is under way, unless it is
-   * among those that have waited longest.
+   * Whether a call should not wait.
+   *
+   * @param waitingCall the call, if it is waiting already. The {@link MAX_STALLED} calls that have
+   * waited longest wait on
    */
-  isStalled(places: readonly string[], now: number, own?: WaitingCall): boolean {
+  isStalled(identities: readonly string[], now: number, waitingCall?: WaitingCall): boolean {
     if (this.#calls.size < MAX_STALLED) return false;
     const stalled = new Set<string>();
-    let left = MAX_STALLED;
+    let remaining = MAX_STALLED;
     for (const call of this.#calls) {
       const ageMs = now - call.sentAt;
       if (ageMs < 0 || ageMs > 2 * this.#timeoutMs) {
-        // Its request ended without a word, or the clock has stepped: it must not count for ever.
+        // Its request was cancelled, or the clock has stepped. It must not count for ever.
         this.#calls.delete(call);
         continue;
       }
-      if (call === own) return false;
-      for (const place of call.places) stalled.add(place);
-      left -= 1;
-      if (left > 0) continue;
-      // The last of them was sent latest: all have waited for as long at least.
+      if (call === waitingCall) return false;
+      for (const identity of call.identities) stalled.add(identity);
+      remaining -= 1;
+      if (remaining > 0) continue;
+      // This call was sent last, so the others have waited at least as long.
       if (call.successes !== this.#successes || ageMs < this.#maxWaitMs()) return false;
       if (this.#clients === 1 || stalled.size >= this.#clients) return true;
-      return places.some((place) => stalled.has(place));
+      return identities.some((identity) => stalled.has(identity));
     }
     return false;
   }
 
-  /** Half of the deadline; up to three quarters where answers are slow, or none has come yet. */
+  /** Half of the deadline; up to three quarters if answers are slow or there has been none yet. */
   #maxWaitMs(): number {
-    const most = this.#timeoutMs * 0.75;
-    if (this.#slowestMs === undefined) return most;
-    return Math.min(most, Math.max(this.#timeoutMs / 2, 4 * this.#slowestMs));
+    const longestMs = this.#timeoutMs * 0.75;
+    if (this.#slowestMs === undefined) return longestMs;
+    return Math.min(longestMs, Math.max(this.#timeoutMs / 2, 4 * this.#slowestMs));
   }
 }

@@ -228,7 +228,7 @@ describe("a breaker that is open", () => {
     await open();
     await expect(store.decide([[COUNTER]], NOW)).rejects.toMatchObject({
       failure: "circuit-open",
-      message: "not asked, after 5 failures in a row, the last one: unreachable",
+      message: "not called after 5 failures in a row; the last failure was: unreachable",
     });
   });
 });

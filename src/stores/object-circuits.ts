@@ -1,0 +1,75 @@
+import { Circuit, type Ticket } from "./circuit.ts";
+
+/** Circuits kept at most, those of the objects that failed last. */
+const MAX_OBJECTS = 256;
+
+/**
+ * The circuits of a store's objects, by identity. Only objects that have failed since their last success
+ * have one.
+ */
+export class ObjectCircuits {
+  readonly #timeoutMs: number;
+  /** In the order of use, the last used circuit at the end. */
+  readonly #circuits = new Map<string, Circuit>();
+
+  constructor(timeoutMs: number) {
+    this.#timeoutMs = timeoutMs;
+  }
+
+  of(identities: readonly string[]): Circuit[] {
+    if (this.#circuits.size === 0) return [];
+    return identities.flatMap((identity) => {
+      const circuit = this.#circuits.get(identity);
+      return circuit ? this.#keep(identity, circuit) : [];
+    });
+  }
+
+  /** Records that a call of these objects succeeded. @returns how many circuits that closed */
+  succeed(identities: readonly string[]): number {
+    if (this.#circuits.size === 0) return 0;
+    let closed = 0;
+    for (const identity of identities) {
+      if (this.#circuits.get(identity)?.succeed()) closed += 1;
+      this.#circuits.delete(identity);
+    }
+    return closed;
+  }
+
+  /**
+   * Records that a call of these objects failed. Only the culprit's circuit may open.
+   *
+   * @param tickets the call's tickets, by circuit
+   * @returns the identity that the failure is attributed to, and whether its circuit opened
+   */
+  fail(
+    identities: readonly string[],
+    tickets: ReadonlyMap<Circuit, Ticket>,
+    now: number,
+    failure: string,
+  ): { culprit: string; opened: boolean } {
+    const circuits = identities.map((identity) => {
+      const circuit = this.#circuits.get(identity) ?? new Circuit(this.#timeoutMs);
+      return [identity, this.#keep(identity, circuit)] as const;
+    });
+    let [culprit = "", most] = [identities[0], 0];
+    for (const [identity, { failures }] of circuits) {
+      if (failures > most) [culprit, most] = [identity, failures];
+    }
+    let opened = false;
+    for (const [identity, circuit] of circuits) {
+      const ticket = tickets.get(circuit) ?? 0;
+      if (circuit.fail(ticket, now, failure, identity === culprit)) opened = true;
+    }
+    return { culprit, opened };
+  }
+
+  /** Makes a circuit the last used one, and drops the first if there are too many. */
+  #keep(identity: string, circuit: Circuit): Circuit {
+    this.#circuits.delete(identity);
+    this.#circuits.set(identity, circuit);
+    if (this.#circuits.size > MAX_OBJECTS) {
+      this.#circuits.delete(this.#circuits.keys().next().value as string);
+    }
+    return circuit;
+  }
+}
