@@ -3,9 +3,12 @@ import { describe, expect, it } from "vitest";
 import { inlineCodeOf, linkFault, linksOf, PAGES, type Page, readPage } from "./pages.ts";
 
 const MAX_COLUMNS = 120;
+/** Pages with tables whose rows say too much for one line, which Markdown cannot break. */
+const WIDE_TABLES =
+  /^(ARCHITECTURE|SECURITY|docs\/(cost|failure|security|storage)|.*\/README)\.md$/;
 /** Pages whose lines are still to be wrapped. */
 const UNWRAPPED =
-  /^(ARCHITECTURE|CHANGELOG|SECURITY|docs\/(cost|failure|performance|security|storage)|.*\/README)\.md$/;
+  /^(ARCHITECTURE|CHANGELOG|docs\/(failure|performance)|(bench|test\/evasion)\/README)\.md$/;
 const pages = PAGES.map((path) => [path, readPage(path)] as const);
 const scripts: Record<string, string> = JSON.parse(readFileSync("package.json", "utf8")).scripts;
 
@@ -27,9 +30,9 @@ describe.each(pages)("%s", (path, page) => {
   });
 
   it.skipIf(UNWRAPPED.test(path))(`has no line of more than ${MAX_COLUMNS} columns`, () => {
-    const long = page.lines.flatMap((line, index) =>
-      line.length > MAX_COLUMNS ? `line ${index + 1}` : [],
-    );
+    const isLong = (line: string) =>
+      line.length > MAX_COLUMNS && !(WIDE_TABLES.test(path) && line.startsWith("|"));
+    const long = page.lines.flatMap((line, index) => (isLong(line) ? `line ${index + 1}` : []));
     expect(long).toEqual([]);
   });
 

@@ -11,9 +11,10 @@ import {
   writeFile,
 } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { delimiter, dirname, join } from "node:path";
+import { basename, delimiter, dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { linksOf, readPage } from "../docs/pages.ts";
 
 const ROOT = join(import.meta.dirname, "../../..");
 const MODULES = join(ROOT, "node_modules");
@@ -128,6 +129,17 @@ describe("the package that npm packs", () => {
     expect(files.filter((path) => /(^|\/)(test|dev|scripts)(\/|$)/.test(path))).toEqual([]);
     const sources = files.filter((path) => /(?<!\.d)\.ts$/.test(path));
     expect(sources.filter((path) => !path.startsWith("examples/"))).toEqual([]);
+  });
+
+  it("holds every file that its pages link to", () => {
+    const pages = files.filter((path) => path.endsWith(".md"));
+    expect(pages).toEqual(expect.arrayContaining(["README.md", "docs/programs.md"]));
+    const missing = pages.flatMap((page) =>
+      linksOf(readPage(page))
+        .map((link) => join(dirname(page), link.split("#")[0] || basename(page)))
+        .filter((path) => !files.includes(path)),
+    );
+    expect(missing).toEqual([]);
   });
 
   it("brings with it what it needs to run, and not the Node that develops it", () => {
