@@ -1,4 +1,4 @@
-import { MAX_LIMIT } from "./config/quota.ts";
+import { MAX_LIMIT } from "./config/limits.ts";
 import type { LimitKey } from "./request/limit-key.ts";
 
 /** Selects a client. */

@@ -1,6 +1,6 @@
 import { WorkerEntrypoint } from "cloudflare:workers";
 import type { Env } from "./config/bindings.ts";
-import { MAX_LIMIT } from "./config/quota.ts";
+import { MAX_LIMIT } from "./config/limits.ts";
 import type { Config, RuleNameOf } from "./config/schema.ts";
 import { type LimitResult, toLimitResult } from "./limit-result.ts";
 import type { DecideOptions } from "./limiter/counters.ts";

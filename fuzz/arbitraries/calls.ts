@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import { MAX_LIMIT } from "../../src/config/quota.ts";
+import { MAX_LIMIT } from "../../src/config/limits.ts";
 import { type Counter, MAX_COUNT, type UnusedQuota, windowAt } from "../../src/engine/counter.ts";
 
 /** The shortest ban: none ends while a case is being tried. */

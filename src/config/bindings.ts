@@ -2,58 +2,61 @@ import { shownSecretName } from "./exempt.ts";
 import { ORIGIN_URL, parseOriginUrl } from "./origin.ts";
 import type { Config } from "./schema.ts";
 
-/** A Worker's bindings, as its handler gets them: nothing in them is known to be right. */
+/** A Worker's bindings, unchecked, as its handler gets them. */
 export type Env = Readonly<Record<string, unknown>>;
 
-/** The binding of the `CounterObject` namespace, in wrangler.toml. */
+/** The name of the binding of the `CounterObject` namespace in wrangler.toml. */
 export const COUNTERS_BINDING = "COUNTERS";
 
-/** The secret that makes identities HMACs, if it is set. */
+/** The name of the secret that makes identities HMACs. Without it, they are plain hashes. */
 export const KEY_SECRET = "WEIR_KEY_SECRET";
-/** Characters that it has at least: of random base64, 192 bits. */
+/** The fewest characters that it may have. In random base64, 32 characters hold 192 bits. */
 const MIN_KEY_SECRET = 32;
 
-/** Something that cannot work as it is configured, and what to do about it. */
+/** A setting that cannot work. */
 export interface Misconfigured {
   readonly kind: "misconfigured";
+  /** What is wrong, and what to do about it. Contains no secret. */
   readonly fault: string;
 }
 
+/** The store that a Worker's bindings select. */
 export type StoreBinding =
   | { readonly kind: "upstash"; readonly url: string; readonly token: string }
   | { readonly kind: "durable-object"; readonly namespace: DurableObjectNamespace }
   | { readonly kind: "memory" }
   | Misconfigured;
 
+/** The origin that a configuration and a Worker's bindings select. */
 export type OriginBinding =
-  /** The zone's own: the request goes on to where it would have gone without a Worker. */
+  /** The zone's own origin: the request continues as if there were no Worker. */
   | { readonly kind: "pass-through" }
   | { readonly kind: "url"; readonly base: string }
   | { readonly kind: "binding"; readonly service: Fetcher }
   | Misconfigured;
 
-/** What a configuration and a Worker's bindings come to. */
+/** The settings that a configuration and a Worker's bindings result in. */
 export interface ResolvedBindings {
   readonly store: StoreBinding;
   readonly origin: OriginBinding;
-  /** Cloudflare's own limiter, if the configuration names it and it is there. */
+  /** Cloudflare's own limiter, if the configuration names it and it is bound. */
   readonly nativeLimiter?: RateLimit;
-  /** What identities are made with; undefined when {@link KEY_SECRET} is not set. */
+  /** The secret of the identities; undefined if {@link KEY_SECRET} is not set. */
   readonly keySecret?: string;
-  /** What the secrets hold that the configuration names, by their names; those that are set. */
+  /** The values of the secrets that the configuration names, by name. Secrets that are not set are absent. */
   readonly secrets: ReadonlyMap<string, string>;
-  /** Faults of the limiter, which concern programs too: of its store and of the native limiter. */
+  /** Faults of the store and of the native limiter. They also affect a `WeirService`. No fault contains a secret. */
   readonly limiterFaults: readonly string[];
-  /** Faults of what only requests need: the secrets of tokens and exemptions. None contains a secret. */
+  /** Faults that affect only requests: the secrets of tokens and exemptions. No fault contains a secret. */
   readonly requestFaults: readonly string[];
 }
 
 /**
- * Reads the bindings once. A fault does not throw, since that would take the site down with the
- * limiter: it becomes a setting that decides nothing, and the rules' `onError` applies.
+ * Reads the bindings once for an isolate. A fault throws no error, because an error would take the whole
+ * site down. It becomes a setting that decides nothing, so that the rules' `onError` applies.
  */
 export function resolveBindings(config: Config, env: Env): ResolvedBindings {
-  const names = secretsNamed(config);
+  const names = secretEffects(config);
   const secrets = new Map<string, string>();
   for (const name of names.keys()) {
     const value = text(env, name);
@@ -61,10 +64,10 @@ export function resolveBindings(config: Config, env: Env): ResolvedBindings {
   }
   const requestFaults = [...names]
     .filter(([name]) => !secrets.has(name))
-    .map(([name, consequence]) => `${notSet(name)}: ${consequence}`);
+    .map(([name, effect]) => `${notSet(name)}: ${effect}`);
   const nativeLimiter = readNativeLimiter(config, env);
   const keySecret = readKeySecret(env);
-  // Nothing is decided, rather than by plain hashes, which the operator does not want stored.
+  // With a faulty key secret nothing is decided: plain hashes are not what the operator wants to store.
   const store = typeof keySecret === "object" ? keySecret : readStore(config, env);
   const limiterFaults = store.kind === "misconfigured" ? [store.fault] : [];
   const unused = unusedToken(config, env, store);
@@ -92,12 +95,12 @@ function notSet(secret: string): string {
 
 function readKeySecret(env: Env): string | Misconfigured | undefined {
   const value = env[KEY_SECRET];
-  // Blanks are set by mistake, as a file that could not be read: plain hashes are not what was meant.
+  // White space alone is a mistake, such as a file that could not be read. It must not mean plain hashes.
   if (value === undefined || value === "") return undefined;
   const secret = text(env, KEY_SECRET);
   if (secret !== undefined && secret.length >= MIN_KEY_SECRET) return secret;
   return misconfigured(
-    `${KEY_SECRET} is not a text of at least ${MIN_KEY_SECRET} characters: openssl rand -base64 32 makes one`,
+    `${KEY_SECRET} is not a text of at least ${MIN_KEY_SECRET} characters: create one with openssl rand -base64 32`,
   );
 }
 
@@ -107,19 +110,20 @@ function readNativeLimiter({ nativeLimiter }: Config, env: Env): RateLimit | und
 }
 
 function noNativeLimiter(binding: string): string {
-  return `no rate limiter is bound as ${binding}: without the store, isolates count alone; add it to wrangler.toml`;
+  return `no rate limiter is bound as ${binding}: while the store fails, isolates count alone; add it to wrangler.toml`;
 }
 
-/** The secrets that a configuration names, each with what comes of it when it is not set. */
-function secretsNamed({ rules, jwt }: Config): Map<string, string> {
+/** The secrets that a configuration names, each with the effect if it is not set. */
+function secretEffects({ rules, jwt }: Config): Map<string, string> {
   const names = new Map<string, string>();
   for (const { name, exempt } of rules) {
     for (const { value } of exempt?.headers ?? []) {
       if (typeof value === "string" || names.has(value.secret)) continue;
-      names.set(value.secret, `nobody is exempt by it from the rule ${name}`);
+      names.set(value.secret, `it exempts nobody from the rule ${name}`);
     }
   }
-  if (jwt?.kind === "secret") names.set(jwt.secret, "no token is verified, and no claim counts");
+  if (jwt?.kind === "secret")
+    names.set(jwt.secret, "no token is verified, and every claim is absent");
   return names;
 }
 
@@ -142,10 +146,10 @@ function readStore({ store }: Config, env: Env): StoreBinding {
   }
 }
 
-/** A missing URL switches to the other store, although the token says that Redis was meant. */
+/** The fault of a token without its URL: Durable Objects count, although the token shows that Redis was intended. */
 function unusedToken({ store: chosen }: Config, env: Env, store: StoreBinding) {
   if (chosen || store.kind !== "durable-object" || !text(env, "UPSTASH_REDIS_REST_TOKEN")) return;
-  return "UPSTASH_REDIS_REST_URL is not set, though UPSTASH_REDIS_REST_TOKEN is: Redis is not used, and Durable Objects count";
+  return "UPSTASH_REDIS_REST_URL is not set, but UPSTASH_REDIS_REST_TOKEN is: Durable Objects count instead of Redis";
 }
 
 function readUpstash(url: string | undefined, token: string | undefined): StoreBinding {
@@ -154,7 +158,9 @@ function readUpstash(url: string | undefined, token: string | undefined): StoreB
   if (!base) return misconfigured("UPSTASH_REDIS_REST_URL is not an http or https URL");
   if (!token) return misconfigured("UPSTASH_REDIS_REST_TOKEN is not set");
   if (!/^[\x21-\x7e]+$/.test(token)) {
-    return misconfigured("UPSTASH_REDIS_REST_TOKEN has white space or other odd characters in it");
+    return misconfigured(
+      "UPSTASH_REDIS_REST_TOKEN has white space or characters other than printable ASCII",
+    );
   }
   return { kind: "upstash", url: base, token };
 }
@@ -173,7 +179,7 @@ function readOrigin({ origin }: Config, env: Env): OriginBinding {
   return base ? { kind: "url", base } : misconfigured(`ORIGIN_URL is not ${ORIGIN_URL}`);
 }
 
-/** A var or secret; an empty one is as good as none. */
+/** A var or secret, without white space at its ends; undefined if nothing is left. */
 function text(env: Env, name: string): string | undefined {
   const value = env[name];
   return typeof value === "string" && value.trim() !== "" ? value.trim() : undefined;

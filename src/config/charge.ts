@@ -1,13 +1,20 @@
 import * as v from "valibot";
 import { fields, integer, isRecord, listOf } from "./fields.ts";
 import { parseHeaderName } from "./key-expression.ts";
-import { MAX_LIMIT } from "./quota.ts";
+import { MAX_LIMIT } from "./limits.ts";
+import type { TextLike } from "./text-like.ts";
 
 const COST = `a whole number from 0 to ${MAX_LIMIT}, or "header:NAME" of the origin's response`;
 const COUNT = '"request", or { status: [401, 403] }';
 const STATUSES = "a list of HTTP statuses";
 
-/** What a request costs: known before, or read from a field of the origin's response. */
+/** The quota that a request takes: a number, or the header field of the origin's response that holds it. */
+export type CostInput = number | TextLike<"header:x-cost">;
+
+/** Which requests are charged: every one, or those whose responses have one of these HTTP statuses. */
+export type CountInput = "request" | { readonly status: readonly number[] };
+
+/** What a request costs: a number, or the lower-case name of a header of the origin's response. */
 export type Cost = number | { readonly header: string };
 
 export const CostSchema = v.pipe(
@@ -34,14 +41,11 @@ const Word = v.pipe(
   v.transform(() => undefined),
 );
 
-/** The statuses whose responses are charged; undefined for every request, whatever comes of it. */
+/** The output is the list of charged statuses, or undefined if every request is charged. */
 export const CountSchema = v.pipe(
-  // By its shape, and not by a union, which would say nothing of where in an object the fault is.
-  v.lazy<
-    v.GenericSchema<
-      "request" | { readonly status: readonly number[] },
-      undefined | { status: number[] }
-    >
-  >((input) => (isRecord(input) ? Status : Word)),
+  // Selected by the shape of the input. A union would not report where in the object the fault is.
+  v.lazy<v.GenericSchema<CountInput, undefined | { status: number[] }>>((input) =>
+    isRecord(input) ? Status : Word,
+  ),
   v.transform((count): readonly number[] | undefined => count?.status),
 );

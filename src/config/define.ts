@@ -2,10 +2,10 @@ import * as v from "valibot";
 import { type Fault, faultsOf } from "./faults.ts";
 import { type Config, type ConfigInput, ConfigSchema } from "./schema.ts";
 
-/** Thrown for a configuration with faults. Its message names them all, one on a line. */
+/** The error that `defineConfig` throws. Its message lists all faults, one on a line. */
 export class ConfigError extends Error {
   override readonly name = "ConfigError";
-  /** Every fault, at most one for a place. */
+  /** All faults, at most one for each path. */
   readonly faults: readonly Fault[];
 
   constructor(faults: readonly Fault[]) {
@@ -16,18 +16,21 @@ export class ConfigError extends Error {
   }
 }
 
-/** Marks what `defineConfig` made, this one's or that of another copy of Weir. */
+/** Marks a configuration that `defineConfig` returned, also that of another copy of Weir. */
 const DEFINED = Symbol.for("weir.config");
 
 /**
- * Checks a configuration and fills in its defaults.
+ * Checks a configuration and fills in its defaults. All fields: docs/configuration.md.
  *
  * @example
  * export default defineConfig({
  *   rules: [{ name: "login", match: { paths: ["/login"] }, limit: 5, window: "1m" }],
  * });
  *
- * @throws {ConfigError} with every fault that it has: where, what was given, what is allowed
+ * @typeParam RuleName the names of the rules. The compiler derives them from `input`, so that
+ * `rateLimit` and `WeirService` accept no other name.
+ * @throws {ConfigError} if the configuration has faults: the path, the given value and the allowed values
+ * of each
  */
 export function defineConfig<const RuleName extends string>(
   input: ConfigInput<RuleName>,
@@ -39,7 +42,7 @@ export function defineConfig<const RuleName extends string>(
   return config as Config<RuleName>;
 }
 
-/** Whether a value came out of `defineConfig`. */
+/** Whether `defineConfig` returned this value. */
 export function isConfig(value: unknown): value is Config {
   return typeof value === "object" && value !== null && DEFINED in value;
 }

@@ -1,14 +1,24 @@
-/** Seconds in one of each unit that a window may be written in, largest first. */
+import type { TextLike } from "./text-like.ts";
+
+/** The length of each unit, in seconds, longest first. */
 const SECONDS = { w: 604_800, d: 86_400, h: 3_600, m: 60, s: 1 } as const;
 
-/** The longest window, in seconds: 52 weeks. Stored counters live that long. */
+/** The longest length of time, in seconds: 52 weeks. The store keeps counters for that long. */
 export const MAX_WINDOW_SECONDS = 52 * SECONDS.w;
 
 /**
- * Reads a window's length.
+ * A length of time: a whole number and a unit, or a number of whole seconds. From 1 second to 52 weeks.
  *
- * @param text a number of whole seconds, or a count and a unit: `"10s"`, `"1m"`, `"1h"`, `"1d"`, `"1w"`
- * @returns whole seconds from 1 to {@link MAX_WINDOW_SECONDS}, or undefined when it is none of these
+ * The units are `s` (seconds), `m` (minutes), `h` (hours), `d` (days of 24 hours) and `w` (weeks).
+ *
+ * @example "10s", "15m", "1h", "1d", "1w", 90
+ */
+export type DurationInput = number | TextLike<"10s" | "1m" | "1h" | "1d" | "1w">;
+
+/**
+ * Parses a length of time.
+ *
+ * @returns whole seconds from 1 to {@link MAX_WINDOW_SECONDS}, or undefined for anything else
  */
 export function parseDuration(text: string | number): number | undefined {
   const seconds = typeof text === "number" ? text : secondsOf(text);
@@ -22,7 +32,7 @@ function secondsOf(text: string): number {
   return unit === undefined ? Number.NaN : Number(count) * SECONDS[unit as keyof typeof SECONDS];
 }
 
-/** Writes a window's length in the largest unit that divides it: 60 → `"1m"`, 90 → `"90s"`. */
+/** Formats a length of time in the longest unit that divides it: 60 → `"1m"`, 90 → `"90s"`. */
 export function formatDuration(seconds: number): string {
   for (const [unit, length] of Object.entries(SECONDS)) {
     if (seconds % length === 0) return `${seconds / length}${unit}`;

@@ -1,46 +1,63 @@
 import * as v from "valibot";
-import { fields, listOf, mapOf, parsed } from "./fields.ts";
+import { bindingName, fields, listOf, mapOf, parsed } from "./fields.ts";
 import { parseHeaderName } from "./key-expression.ts";
-import { parseNetwork } from "./network.ts";
+import { type Network, parseNetwork } from "./network.ts";
 
 const EXEMPT = "at least one of ips, headers";
 const IP =
-  'an address or a network, such as "198.51.100.0/24" or "2001:db8::/32"; IPv4 in its own notation';
+  'an address or a network, such as "198.51.100.0/24" or "2001:db8::/32"; IPv4 in its own notation, not as IPv6';
 const HEADERS = "an object of header names and values, at least one";
 const NAME = "the name of a header";
 const VALUE =
   'a text of ASCII without line breaks or spaces at its ends, or { secret: "NAME" }, a secret of the Worker';
 
-/** What a binding of a Worker may be called. */
-export const SecretName = parsed(
-  (text) => (/^[A-Za-z_]\w*$/.test(text) ? text : undefined),
-  "the name of a secret or var of the Worker",
-);
+/** Requests that a rule does not count: those that fit any entry of `ips` or `headers`. */
+export interface ExemptInput {
+  /**
+   * Addresses and networks of exempt clients. Write IPv4 in its own notation; it also fits
+   * clients whose IPv4 address is embedded in an IPv6 address.
+   *
+   * @default none
+   * @example ["198.51.100.0/24", "2001:db8::/32"]
+   */
+  readonly ips?: readonly string[] | undefined;
+  /**
+   * Header fields that exempt a request, each with the value that it must have: an ASCII text, or
+   * `{ secret: "NAME" }` for the value of that secret of the Worker. Prefer a secret: everyone who can
+   * read the source can send a text.
+   *
+   * @default none
+   * @example { "x-internal": { secret: "INTERNAL_TOKEN" } }
+   */
+  readonly headers?: Readonly<Record<string, ExpectedValue>> | undefined;
+}
 
-/** Conventional names of secrets. The words are short, so that few secrets have the form of a name. */
+/** The value that a header must have: a text, or the name of the Worker's secret that holds it. */
+export type ExpectedValue = string | { readonly secret: string };
+
+/** The name of a secret in a configuration. */
+export const SecretName = bindingName("the name of a secret or var of the Worker");
+
+/** Conventional names of secrets. Each word is short, so that few secrets look like a name. */
 const CONVENTIONAL = /^(?=.{1,64}$)[A-Z][A-Z0-9]{0,19}(_[A-Z0-9]{0,19})*$/;
 
 /**
- * The name of a secret, for logs. Another than a conventional one is cut to its first characters: it may
- * be the secret, written where its name belongs.
+ * The name of a secret, for logs. A name that is not conventional is cut to its first three characters:
+ * it may be the secret itself, written by mistake in place of its name.
  */
 export function shownSecretName(name: string): string {
   return CONVENTIONAL.test(name) ? name : `${name.slice(0, 3)}…`;
 }
 
-/** What a header has to hold: a text, or what the Worker's secret of that name holds. */
-export type Expected = string | { readonly secret: string };
-
 const Value = v.union(
   [
-    // A field's value arrives without white space around it, so a text with some would never match.
+    // A header's value arrives without white space at its ends, so a text that has some never matches.
     v.pipe(v.string(), v.regex(/^[\x21-\x7e]([\t\x20-\x7e]*[\x21-\x7e])?$/, VALUE)),
     fields({ secret: SecretName }),
   ],
   VALUE,
 );
 
-/** Clients that a rule does not count: those for whom any one of these holds. */
 export const ExemptSchema = v.pipe(
   fields(
     {
@@ -50,16 +67,23 @@ export const ExemptSchema = v.pipe(
     EXEMPT,
   ),
   v.check(({ ips, headers }) => ips !== undefined || headers !== undefined, EXEMPT),
-  v.transform(({ ips = [], headers = new Map<string, Expected>() }) => ({
-    networks: ips,
-    headers: [...headers].map(([name, value]): ExemptHeader => ({ name, value })),
-  })),
+  v.transform(
+    ({ ips = [], headers = new Map<string, ExpectedValue>() }): Exempt => ({
+      networks: ips,
+      headers: [...headers].map(([name, value]): ExemptHeader => ({ name, value })),
+    }),
+  ),
 );
 
+/** A header that exempts a request if it has the expected value. */
 export interface ExemptHeader {
   /** In lower case. */
   readonly name: string;
-  readonly value: Expected;
+  readonly value: ExpectedValue;
 }
 
-export type Exempt = v.InferOutput<typeof ExemptSchema>;
+/** {@link ExemptInput}, parsed. */
+export interface Exempt {
+  readonly networks: readonly Network[];
+  readonly headers: readonly ExemptHeader[];
+}

@@ -3,24 +3,24 @@ import { isRecord, nearestName } from "./fields.ts";
 import { parseAlternatives } from "./key-expression.ts";
 import { areTierNamesSecret } from "./tier-names.ts";
 
-/** One thing that is wrong with a configuration. */
+/** A fault of a configuration. */
 export interface Fault {
-  /** Where, as in `rules[0].limits[1].window`; empty for the configuration as a whole. */
+  /** The path of the field, such as `rules[0].limits[1].window`; empty for the whole configuration. */
   readonly path: string;
-  /** What was given, and what is allowed. */
+  /** The given value, and the allowed values. */
   readonly message: string;
 }
 
-/** The faults behind a schema's issues: at most one for each place, in the order of the places. */
+/** Turns the issues of a schema into faults: at most one for each path, in the order of the issues. */
 export function faultsOf(issues: readonly v.BaseIssue<unknown>[]): Fault[] {
   const faults = new Map<string, Fault>();
-  const meant = new Set(issues.map(meantPath));
+  const intended = new Set(issues.map(intendedPath));
   for (const issue of issues) {
     const keys = keysOf(issue);
     const place = pathOf(keys);
     const missing = issue.input === undefined;
-    // The misspelt field is the fault; that the one it stands for is missing would say it twice.
-    if (faults.has(place) || (missing && meant.has(place))) continue;
+    // Only the misspelt field is reported, and not also that the correct one is missing.
+    if (faults.has(place) || (missing && intended.has(place))) continue;
     faults.set(place, { path: pathOf(withoutValues(keys, issue)), message: messageOf(issue) });
   }
   return [...faults.values()];
@@ -28,24 +28,24 @@ export function faultsOf(issues: readonly v.BaseIssue<unknown>[]): Fault[] {
 
 function messageOf(issue: v.BaseIssue<unknown>): string {
   if (issue.type === "never") {
-    const meant = nearestNameOf(issue);
-    return `unknown field${meant ? `; did you mean "${meant}"?` : ""}; allowed: ${issue.message}`;
+    const intended = nearestNameOf(issue);
+    return `unknown field${intended ? `; did you mean "${intended}"?` : ""}; allowed: ${issue.message}`;
   }
   if (issue.input === undefined) return `missing; allowed: ${issue.message}`;
-  const meant = nearestWordOf(issue);
-  const hint = meant ? `; did you mean "${meant}"?` : "";
+  const intended = nearestWordOf(issue);
+  const hint = intended ? `; did you mean "${intended}"?` : "";
   const given =
     isSecret(keysOf(issue)) || isTierSecret(issue) ? kindOf(issue.input) : preview(issue.input);
   return `got ${given}${hint}; allowed: ${issue.message}`;
 }
 
-/** Where a secret may stand, also by mistake: faults are printed, and logged by the Worker. */
+/** Whether the value at a path may be a secret, also by mistake. Faults are printed and logged. */
 function isSecret(keys: readonly unknown[]): boolean {
   const at = keys.indexOf("exempt");
   return keys.at(-1) === "secret" || (at !== -1 && keys[at + 1] !== "ips");
 }
 
-/** A whole field in place of a header's name is a secret, too. */
+/** The path to print. A header with its value, written in place of the header's name, may be a secret too. */
 function withoutValues(keys: readonly unknown[], issue: v.BaseIssue<unknown>): unknown[] {
   const shownKeys = keys.map((key) =>
     isSecret(keys) && typeof key === "string" ? key.replace(/(?<=[:=]).*/s, "…") : key,
@@ -58,13 +58,13 @@ function withoutValues(keys: readonly unknown[], issue: v.BaseIssue<unknown>): u
     const index = isRecord(limits) ? Object.keys(limits).indexOf(String(name)) : -1;
     if (index !== -1) shownKeys[at + 2] = `(tier ${index + 1})`;
   } else if (typeof field === "string" && !nearestName(field, ["by", "limits"])) {
-    // A tier that is not within limits, where an unknown field is reported.
+    // A tier outside `limits`, which is reported as an unknown field.
     shownKeys[at + 1] = "…";
   }
   return shownKeys;
 }
 
-/** Where in an issue's path the tiers stand whose names may be credentials, and their limits. */
+/** The index of `tiers` in an issue's path, and their limits, if the names of tiers may be credentials. */
 function secretTiersOf(issue: v.BaseIssue<unknown>) {
   const at = keysOf(issue).indexOf("tiers");
   if (at === -1) return undefined;
@@ -75,7 +75,7 @@ function secretTiersOf(issue: v.BaseIssue<unknown>) {
   return !parsed || areTierNamesSecret([parsed]) ? { at, limits } : undefined;
 }
 
-/** All of the tiers, all of their limits, or one tier with its name. */
+/** Whether the value contains names of tiers that may be credentials. */
 function isTierSecret(issue: v.BaseIssue<unknown>): boolean {
   const tiers = secretTiersOf(issue);
   if (!tiers) return false;
@@ -84,17 +84,17 @@ function isTierSecret(issue: v.BaseIssue<unknown>): boolean {
 }
 
 function kindOf(input: unknown): string {
-  if (typeof input === "string") return input === "" ? '""' : "a text that is not shown here";
+  if (typeof input === "string") return input === "" ? '""' : "a text (not shown)";
   if (typeof input !== "object" || input === null) return preview(input);
   const entries = Object.keys(input).length;
   if (entries === 0) return preview(input);
   return Array.isArray(input) ? "a list" : "an object";
 }
 
-/** Where the field would be that an unknown one was probably meant to be. */
-function meantPath(issue: v.BaseIssue<unknown>): string | undefined {
-  const meant = issue.type === "never" ? nearestNameOf(issue) : undefined;
-  return meant && pathOf([...keysOf(issue).slice(0, -1), meant]);
+/** The path of the field that an unknown field is probably a misspelling of. */
+function intendedPath(issue: v.BaseIssue<unknown>): string | undefined {
+  const intended = issue.type === "never" ? nearestNameOf(issue) : undefined;
+  return intended && pathOf([...keysOf(issue).slice(0, -1), intended]);
 }
 
 function nearestNameOf(issue: v.BaseIssue<unknown>): string | undefined {
@@ -102,7 +102,7 @@ function nearestNameOf(issue: v.BaseIssue<unknown>): string | undefined {
   return typeof given === "string" ? nearestName(given, issue.message.split(", ")) : undefined;
 }
 
-/** For one of a few words: the one that was probably meant. */
+/** The allowed word that the given one is probably a misspelling of. */
 function nearestWordOf({ type, input, expected }: v.BaseIssue<unknown>): string | undefined {
   if (type !== "picklist" || typeof input !== "string") return undefined;
   const words = [...(expected ?? "").matchAll(/"([^"]+)"/g)].map(([, word]) => word as string);
@@ -126,19 +126,19 @@ function pathOf(keys: readonly unknown[]): string {
 const PREVIEW_LENGTH = 80;
 
 function preview(input: unknown): string {
-  // Its source may have a secret in it.
+  // The source of a function may contain a secret.
   if (typeof input === "function") return "a function";
   const text = (toJson(input) ?? String(input)).replace(/\s+/g, " ");
   return text.length > PREVIEW_LENGTH ? `${text.slice(0, PREVIEW_LENGTH)}…` : text;
 }
 
-/** Without what a secret may be in. */
+/** A replacer for JSON: hides the fields that may contain a secret. */
 function shown(key: string, value: unknown): unknown {
   if (key === "exempt" || key === "secret" || key === "tiers") return "…";
   return typeof value === "string" ? withoutCredentials(value) : value;
 }
 
-/** Passwords in URLs, the values of queries, and what follows a key's name. */
+/** Hides passwords in URLs, values in queries, and the text after the name in a key such as `header:NAME`. */
 function withoutCredentials(text: string): string {
   return text
     .replace(/(?<=\/\/).*@/s, "…@")
@@ -156,7 +156,7 @@ function withoutCredentials(text: string): string {
     });
 }
 
-/** JSON where there is such a thing: not for NaN, a bigint, a function, a symbol, what is circular. */
+/** A value as JSON, or in words if it has no JSON: NaN, a bigint, an object that contains itself. */
 function toJson(input: unknown): string | undefined {
   if (typeof input === "number") return String(input);
   if (typeof input === "bigint") return `${input}n`;

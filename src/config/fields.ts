@@ -1,20 +1,22 @@
 import leven from "leven";
 import * as v from "valibot";
 
-// Each schema's message says what is allowed in its place; `faults.ts` builds the sentence around it.
+// Building blocks of the schema. The message of each schema lists what is allowed; `faults.ts` writes
+// the sentence around it.
 
 /**
- * An object schema that reports every field it does not know, each at its own path, where
- * valibot's own strict object stops at the first.
+ * An object schema that reports every unknown field at its own path. Valibot's own strict object stops
+ * at the first one.
  *
- * @param example how the object looks, for who gave something else
+ * @param example how the object looks, for the message about any other value
  */
 export function fields<const Entries extends v.ObjectEntries>(entries: Entries, example?: string) {
   const names = Object.keys(entries).join(", ");
   const allowed = example ?? `an object with ${names}`;
   const schema = v.pipe(
-    // To valibot a list is an object too; and these fields it would pass over in silence.
+    // Valibot also accepts a list as an object.
     v.custom<Record<string, unknown>>(isRecord, allowed),
+    // Valibot skips these fields without an issue.
     v.check((object) => !UNSAFE_FIELDS.some((field) => Object.hasOwn(object, field)), allowed),
     v.objectWithRest(entries, v.never(names), (issue) => {
       const missing = issue.path?.at(-1)?.key;
@@ -22,15 +24,15 @@ export function fields<const Entries extends v.ObjectEntries>(entries: Entries, 
       return entry ? String(messageOf(entry)) : allowed;
     }),
   );
-  // An object that admits no rest is a strict one, which its type should say.
+  // An object that accepts no other fields is a strict one, and its type should say so.
   return schema as unknown as v.StrictObjectSchema<Entries, undefined>;
 }
 
 const UNSAFE_FIELDS = ["__proto__", "constructor", "prototype"];
 
 /**
- * An object as one writes it in braces, from whatever realm: not null nor a list, which typeof calls
- * objects too, and not a Map or a Date, whose content would be passed over in silence.
+ * Whether a value is a plain object, from any realm. False for null and lists, which `typeof` also
+ * calls objects, and for a Map or a Date, whose content no schema would see.
  */
 export function isRecord(value: unknown): value is Record<string, unknown> {
   if (typeof value !== "object" || value === null) return false;
@@ -58,7 +60,17 @@ export function oneOf<const Words extends readonly string[]>(...words: Words) {
   return v.picklist(words, words.map((word) => JSON.stringify(word)).join(", "));
 }
 
-/** A text in a notation of its own, kept as what `parse` makes of it; undefined is a fault. */
+/** A text that matches a pattern. */
+export function matching(pattern: RegExp, allowed: string) {
+  return parsed((text) => (pattern.test(text) ? text : undefined), allowed);
+}
+
+/** The name of a binding, a secret or a var, as wrangler accepts it. */
+export function bindingName(allowed: string) {
+  return matching(/^[A-Za-z_]\w*$/, allowed);
+}
+
+/** A text in a special notation. The schema's output is what `parse` returns; undefined is a fault. */
 export function parsed<Output>(parse: (text: string) => Output | undefined, allowed: string) {
   return v.pipe(
     v.string(allowed),
@@ -77,8 +89,8 @@ export function listOf<const Item extends v.GenericSchema>(item: Item, allowed: 
 }
 
 /**
- * An object whose fields are named by the user, kept as a Map: in one `__proto__` and `constructor`
- * are names like any other. One or more.
+ * An object with one or more fields whose names the user chooses. The output is a Map, in which
+ * `__proto__` and `constructor` are ordinary names.
  */
 export function mapOf<
   const Name extends v.GenericSchema<string, string>,
@@ -92,7 +104,18 @@ export function mapOf<
   );
 }
 
-/** The allowed name that a misspelt one was probably meant to be: at most two edits away. */
+/** The path of an issue to a field of an object. */
+export function pathTo(object: object, key: string): v.ObjectPathItem {
+  const input = object as Record<string, unknown>;
+  return { type: "object", origin: "value", input, key, value: input[key] };
+}
+
+/** The path of an issue to an element of a list. */
+export function pathToItem(input: unknown[], index: number): v.ArrayPathItem {
+  return { type: "array", origin: "value", input, key: index, value: input[index] };
+}
+
+/** The allowed name that is closest to a misspelt one: at most two edits away. */
 export function nearestName(given: string, allowed: readonly string[]): string | undefined {
   const [nearest] = allowed
     .map((name) => ({ name, distance: leven(given.toLowerCase(), name.toLowerCase()) }))

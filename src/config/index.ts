@@ -1,4 +1,16 @@
 // weir/config: what a weir.config.ts imports. It loads in Node as well as in workerd.
+export type { CostInput, CountInput } from "./charge.ts";
 export { ConfigError, defineConfig } from "./define.ts";
+export type { DurationInput } from "./duration.ts";
+export type { ExemptInput, ExpectedValue } from "./exempt.ts";
 export type { Fault } from "./faults.ts";
-export type { Config, ConfigInput } from "./schema.ts";
+export type { JwtInput } from "./jwt.ts";
+export type { KeyInput } from "./key-expression.ts";
+export type { LimitFields, LimitInput } from "./limits.ts";
+export type { ConditionsInput, MatchInput } from "./match.ts";
+export type { NativeLimiterInput } from "./native-limiter.ts";
+export type { OriginInput } from "./origin.ts";
+export type { ResponseInput } from "./response.ts";
+export type { RuleInput } from "./rule-input.ts";
+export type { Config, ConfigInput, RuleNameOf } from "./schema.ts";
+export type { TiersInput } from "./tiers.ts";

@@ -1,14 +1,62 @@
 import * as v from "valibot";
 import { SecretName } from "./exempt.ts";
-import { fields, listOf, oneOf, parsed } from "./fields.ts";
+import { fields, listOf, oneOf, parsed, pathTo } from "./fields.ts";
 import { parseHeaderName } from "./key-expression.ts";
-import { pathTo } from "./quota.ts";
 
 const JWT =
   'either { secret: "NAME", alg } or { jwks: "https://…", algs }, and header, issuer, audience';
 const JWKS = "an absolute https URL without credentials or fragment";
 const HEADER = "the name of a header";
 const ALGS = ["RS256", "RS384", "RS512", "ES256", "ES384", "ES512", "EdDSA"] as const;
+
+/** How Weir verifies the JSON Web Tokens whose claims are keys. Set either `secret` or `jwks`. */
+export interface JwtInput {
+  /**
+   * The name of the Worker's secret that signs the tokens (HMAC). Write the name in capitals, not the
+   * secret itself. Refused beside `jwks`.
+   *
+   * @example "JWT_SECRET"
+   */
+  readonly secret?: string | undefined;
+  /**
+   * The algorithm of tokens that are signed with `secret`. Refused beside `jwks`.
+   *
+   * @default "HS256"
+   */
+  readonly alg?: "HS256" | "HS384" | "HS512" | undefined;
+  /**
+   * The URL of the issuer's public keys, a JWK set (RFC 7517): an absolute https URL without credentials
+   * or fragment. Refused beside `secret`.
+   *
+   * @example "https://issuer.example.com/.well-known/jwks.json"
+   */
+  readonly jwks?: string | undefined;
+  /**
+   * The accepted algorithms of tokens that are verified with `jwks`. Refused beside `secret`.
+   *
+   * @default ["RS256"]
+   */
+  readonly algs?: readonly (typeof ALGS)[number][] | undefined;
+  /**
+   * The header field that holds the token. In `authorization`, the token follows the word `Bearer`. In any
+   * other field, the token is the whole value.
+   *
+   * @default "authorization"
+   */
+  readonly header?: string | undefined;
+  /**
+   * The required value of the claim `iss`; a text that is not empty.
+   *
+   * @default any value
+   */
+  readonly issuer?: string | undefined;
+  /**
+   * The required value of the claim `aud`, or of one element of it; a text that is not empty.
+   *
+   * @default any value
+   */
+  readonly audience?: string | undefined;
+}
 
 const Text = v.pipe(v.string("a text"), v.minLength(1, "a text that is not empty"));
 
@@ -17,7 +65,7 @@ const JwtFields = fields(
     secret: v.optional(SecretName),
     alg: v.optional(oneOf("HS256", "HS384", "HS512")),
     jwks: v.optional(parsed(parseJwksUrl, JWKS)),
-    // Never a symmetric one: with it, anybody could sign with the public key as the secret.
+    // No symmetric algorithm: with one, anyone could sign a token with the public key as the secret.
     algs: v.optional(listOf(oneOf(...ALGS), `a list of ${ALGS.join(", ")}`)),
     header: v.optional(parsed(parseHeaderName, HEADER), "authorization"),
     issuer: v.optional(Text),
@@ -31,8 +79,8 @@ function parseJwksUrl(text: string): string | undefined {
   return url && !url.username && !url.password ? url.href : undefined;
 }
 
-/** `alg` beside `jwks`, or `algs` beside `secret`, would be passed over in silence. */
-const oneSource = v.rawCheck<v.InferOutput<typeof JwtFields>>(({ dataset, addIssue }) => {
+/** Checks that there is one of `secret` and `jwks`, and no field that belongs to the other one. */
+const checkKeySource = v.rawCheck<v.InferOutput<typeof JwtFields>>(({ dataset, addIssue }) => {
   if (!dataset.typed) return;
   const { value } = dataset;
   if ((value.secret === undefined) === (value.jwks === undefined)) {
@@ -44,37 +92,38 @@ const oneSource = v.rawCheck<v.InferOutput<typeof JwtFields>>(({ dataset, addIss
   addIssue({ path: [pathTo(value, stray)], input: value[stray], message: JWT });
 });
 
-/** How tokens are verified whose claims are keys. */
 export const JwtSchema = v.pipe(
   JwtFields,
-  oneSource,
+  checkKeySource,
   v.transform(({ secret, alg = "HS256", jwks, algs, ...rest }): JwtConfig => {
-    // `oneSource` has seen to it that one of the two is there.
+    // `checkKeySource` has checked that one of the two is set.
     return secret === undefined
       ? { ...rest, kind: "jwks", url: jwks as string, algs: algs ?? ["RS256"] }
       : { ...rest, kind: "secret", secret, alg };
   }),
 );
 
-interface Claimed {
-  /** The header that a token comes in, in lower case. In `authorization` it follows `Bearer`. */
+interface TokenSource {
+  /** The header that holds the token, in lower case. In `authorization` the token follows `Bearer`. */
   readonly header: string;
-  /** What the claims `iss` and `aud` must hold; any when undefined. */
+  /** The required value of the claim `iss`; undefined: any. */
   readonly issuer?: string | undefined;
+  /** The required value of the claim `aud`; undefined: any. */
   readonly audience?: string | undefined;
 }
 
-export type JwtConfig = Claimed &
-  (
-    | {
-        readonly kind: "secret";
-        /** What the Worker's secret is called. */
-        readonly secret: string;
-        readonly alg: "HS256" | "HS384" | "HS512";
-      }
-    | {
-        readonly kind: "jwks";
-        readonly url: string;
-        readonly algs: readonly (typeof ALGS)[number][];
-      }
-  );
+interface SharedSecret extends TokenSource {
+  readonly kind: "secret";
+  /** The name of the Worker's secret. */
+  readonly secret: string;
+  readonly alg: "HS256" | "HS384" | "HS512";
+}
+
+interface PublicKeys extends TokenSource {
+  readonly kind: "jwks";
+  readonly url: string;
+  readonly algs: readonly (typeof ALGS)[number][];
+}
+
+/** {@link JwtInput}, parsed. */
+export type JwtConfig = SharedSecret | PublicKeys;

@@ -1,45 +1,76 @@
-/** Kinds of key that need no name. */
-const PLAIN = ["ip", "host", "path", "method", "country", "asn", "ja4", "global"] as const;
-/** Kinds of key that name what they read, as in `header:x-api-key`. */
+import type { TextLike } from "./text-like.ts";
+
+/** Kinds of key that have no name. */
+const UNNAMED = ["ip", "host", "path", "method", "country", "asn", "ja4", "global"] as const;
+/** Kinds of key that name the value they read, as in `header:x-api-key`. */
 const NAMED = ["header", "cookie", "query", "param", "jwt", "custom"] as const;
 
 /**
- * One thing to count by. `name` is what a header, cookie, query or path parameter is called, a claim
- * of a token, or a function that `weir()` is given.
+ * One value that tells clients apart, or alternatives:
+ *
+ * - `"ip"`: the client's address; for IPv6, its network of `ipv6Prefix` bits
+ * - `"header:NAME"`, `"cookie:NAME"`, `"query:NAME"`: that header field, cookie or query parameter
+ * - `"param:NAME"`: the part of the path for which `:NAME` stands in `match.paths`
+ * - `"host"`, `"path"`, `"method"`: the host, path or method of the request
+ * - `"country"`, `"asn"`: the client's country or network operator, as Cloudflare reports it
+ * - `"ja4"`: the fingerprint of the client's TLS handshake; needs Cloudflare's Bot Management
+ * - `"global"`: one counter for all clients
+ * - `"jwt:CLAIM"`: a claim of the client's verified token; needs the top-level field `jwt`
+ * - `"custom:NAME"`: the result of the function `keys.NAME`, an option of `weir` and `rateLimit`
+ * - `"a | b"`: the first of these values that the request has
+ *
+ * If the request has none of the values, the client's address takes their place.
+ *
+ * @example "header:x-api-key | ip"
+ */
+export type KeyInput = TextLike<
+  | (typeof UNNAMED)[number]
+  | "header:x-api-key"
+  | "header:x-api-key | ip"
+  | "cookie:session"
+  | "query:api_key"
+  | "param:id"
+  | "jwt:sub"
+  | "custom:tenant"
+>;
+
+/**
+ * One value to count by. `name` is the name of a header, a cookie, a query parameter, a path parameter,
+ * a claim, or a function that `weir()` gets.
  */
 export type KeyPart =
-  | { readonly kind: (typeof PLAIN)[number] }
+  | { readonly kind: (typeof UNNAMED)[number] }
   | { readonly kind: (typeof NAMED)[number]; readonly name: string };
 
 /**
- * Who is counted: all elements of the outer list together, and for each of them the first
- * alternative that the request carries.
+ * A parsed key. A client is identified by all elements of the outer list together. Each element is a
+ * list of alternatives, of which the first one that the request has is used.
  */
 export type KeyExpression = readonly (readonly KeyPart[])[];
 
 export const ALLOWED_KEYS = [
-  ...PLAIN,
+  ...UNNAMED,
   ...NAMED.map((kind) => (kind === "jwt" ? "jwt:CLAIM" : `${kind}:NAME`)),
 ].join(", ");
 
 /**
- * UTF-16 code units that the value of a key may have. A longer one is absent: no credential is as
- * long, and reading and hashing it would cost CPU.
+ * The longest value of a key, in UTF-16 code units. A longer value counts as absent: no credential is
+ * that long, and reading and hashing it would cost CPU time.
  */
 export const MAX_KEY_LENGTH = 8 * 1024;
 
-/** RFC 9110's token, which names headers and cookies, less the `|` that divides alternatives. */
+/** The token of RFC 9110, which names headers and cookies, without the `|` that separates alternatives. */
 const TOKEN = /^[!#$%&'*+.^_`~0-9A-Za-z-]+$/;
 
-/** @returns a header's name in lower case, or undefined when no header is called that */
+/** @returns the name of a header in lower case, or undefined if no header can have that name */
 export function parseHeaderName(text: string): string | undefined {
   return TOKEN.test(text) ? text.toLowerCase() : undefined;
 }
 
 /**
- * Reads one element of a key: `"ip"`, or alternatives as in `"header:x-api-key | ip"`.
+ * Parses one element of a key: `"ip"`, or alternatives such as `"header:x-api-key | ip"`.
  *
- * @returns the alternatives in order, or undefined when one of them is not a key
+ * @returns the alternatives in order, or undefined if one of them is not a key
  */
 export function parseAlternatives(text: string): KeyPart[] | undefined {
   const parts = text.split("|").map((part) => parsePart(part.trim()));
@@ -47,8 +78,8 @@ export function parseAlternatives(text: string): KeyPart[] | undefined {
 }
 
 function parsePart(text: string): KeyPart | undefined {
-  const plain = PLAIN.find((kind) => kind === text);
-  if (plain) return { kind: plain };
+  const unnamed = UNNAMED.find((kind) => kind === text);
+  if (unnamed) return { kind: unnamed };
   const colon = text.indexOf(":");
   const kind = NAMED.find((named) => named === text.slice(0, colon));
   const name = text.slice(colon + 1);

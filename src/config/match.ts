@@ -7,6 +7,45 @@ const METHODS = 'HTTP methods, such as "POST"';
 const PATHS =
   'paths in Hono\'s route syntax, such as "/users/:id", "/users/:id{[0-9]+}" or "/v1/*": a leading slash, "*" alone in its segment, "?" only behind a last parameter, no query';
 
+/** Conditions on a request. All that are given must hold. */
+export interface ConditionsInput {
+  /**
+   * Host names without a port. `"*.example.com"` matches every name below `example.com`, and not
+   * `example.com` itself.
+   *
+   * @default every host
+   * @example ["api.example.com", "*.example.com"]
+   */
+  readonly hosts?: readonly string[] | undefined;
+  /**
+   * HTTP methods. `GET` includes HEAD. A CORS preflight matches only a rule that names `OPTIONS`.
+   *
+   * @default every method
+   * @example ["POST", "PUT"]
+   */
+  readonly methods?: readonly string[] | undefined;
+  /**
+   * Paths in Hono's route syntax, each with a leading slash: `:id` is a parameter, `:id{[0-9]+}` one with a
+   * pattern, `:id?` an optional one at the end. `"/v1/*"` includes `/v1`. A query is refused.
+   *
+   * @default every path
+   * @example ["/login", "/users/:id", "/v1/*"]
+   */
+  readonly paths?: readonly string[] | undefined;
+}
+
+/** Which requests a rule counts: those for which all given conditions hold, and `except` does not. */
+export interface MatchInput extends ConditionsInput {
+  /**
+   * Requests that the rule does not count: those for which all of these conditions hold. At least one
+   * condition is required.
+   *
+   * @default none
+   * @example { paths: ["/v1/health"] }
+   */
+  readonly except?: ConditionsInput | undefined;
+}
+
 const conditions = {
   hosts: v.optional(listOf(parsed(parseHost, HOSTS), `a list of ${HOSTS}`)),
   methods: v.optional(listOf(parsed(parseMethod, METHODS), `a list of ${METHODS}`)),
@@ -15,47 +54,58 @@ const conditions = {
 
 const AT_LEAST_ONE = `at least one of ${Object.keys(conditions).join(", ")}`;
 
-/** Which requests a rule is about: every condition that is given must hold, and `except` must not. */
 export const MatchSchema = fields({
   ...conditions,
   except: v.optional(
     v.pipe(
       fields(conditions),
-      // Without a condition it would hold for every request and switch its rule off.
+      // Without a condition, `except` would hold for every request, and the rule would count none.
       v.check((except) => Object.values(except).some((list) => list !== undefined), AT_LEAST_ONE),
     ),
   ),
 });
 
-export type Match = v.InferOutput<typeof MatchSchema>;
-export type Conditions = Omit<Match, "except">;
+/** {@link ConditionsInput}, parsed: hosts in lower case and ASCII, methods in upper case. */
+export interface Conditions {
+  readonly hosts?: readonly string[] | undefined;
+  readonly methods?: readonly string[] | undefined;
+  readonly paths?: readonly string[] | undefined;
+}
 
-/** Lower-cased and in ASCII, as a URL's host name comes out of its parser. */
+/** {@link MatchInput}, parsed. */
+export interface Match extends Conditions {
+  readonly except?: Conditions | undefined;
+}
+
+/** @returns the host name as a URL parser writes it: in lower case and in ASCII */
 function parseHost(text: string): string | undefined {
   const [, wildcard = "", name = ""] = /^(\*\.)?([^*\s/:?#@\\]+)$/.exec(text) ?? [];
   const host = URL.parse(`http://${name}`)?.hostname.replace(/\.$/, "");
   return host ? wildcard + host : undefined;
 }
 
-/** Upper-cased, because requests are matched so. */
+/** @returns the method in upper case, which the matcher compares */
 function parseMethod(text: string): string | undefined {
   return /^[A-Za-z][A-Za-z0-9-]*$/.test(text) ? text.toUpperCase() : undefined;
 }
 
-/** Nothing, `*`, a parameter (not `__proto__`, which Hono's objects do not keep) with or without a pattern, or a text that is none of these. */
+/**
+ * A segment of a route: empty, `*`, a parameter with or without a pattern, or a literal text. Not the
+ * parameter `__proto__`, which Hono's objects lose.
+ */
 const SEGMENT = /^(\*|:(?!__proto__\b)\w+(\{.+\})?\??|(?!\.{1,2}$)[^:*?{}][^*?{}]*)?$/;
 
 function parseRoute(text: string): string | undefined {
   if (!text.startsWith("/") || /[\s#\\]/.test(text.replace(/\{.*\}/g, ""))) return undefined;
   const segments = splitRoute(text);
-  // Braces that are not closed, or hold both braces and slashes, Hono divides where it should not.
+  // Hono splits at the wrong slash if braces are not closed, or if they contain both braces and slashes.
   if (`/${segments.join("/")}` !== text) return undefined;
   const optional = segments.findIndex((segment) => segment.endsWith("?"));
   if (optional !== -1 && optional !== segments.length - 1) return undefined;
   return segments.every((segment) => SEGMENT.test(segment) && compiles(segment)) ? text : undefined;
 }
 
-/** The segments of a route, as Hono divides it: not at a slash within a parameter's `{pattern}`. */
+/** Splits a route into segments as Hono does: not at a slash within a parameter's `{pattern}`. */
 export function splitRoute(route: string): string[] {
   return splitRoutingPath(route);
 }

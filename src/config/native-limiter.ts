@@ -1,10 +1,18 @@
-import { fields, parsed } from "./fields.ts";
+import { bindingName, fields } from "./fields.ts";
 
 const BINDING = "the name of a ratelimits binding in wrangler.toml";
-const FLOOR = '{ binding: "NAME" }';
+const NATIVE_LIMITER = '{ binding: "NAME" }';
 
-/** Cloudflare's own limiter, which rules with `onError: "local"` ask while the store is away. */
-export const NativeLimiterSchema = fields(
-  { binding: parsed((text) => (/^[A-Za-z_]\w*$/.test(text) ? text : undefined), BINDING) },
-  FLOOR,
-);
+/**
+ * Cloudflare's own rate limiter. Rules with `onError: "local"` also call it while the store fails.
+ */
+export interface NativeLimiterInput {
+  /**
+   * The name of a `ratelimits` binding in wrangler.toml.
+   *
+   * @example "NATIVE_LIMITER"
+   */
+  readonly binding: string;
+}
+
+export const NativeLimiterSchema = fields({ binding: bindingName(BINDING) }, NATIVE_LIMITER);

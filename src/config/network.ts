@@ -1,16 +1,15 @@
 import ipaddr from "ipaddr.js";
 
 export type Address = ipaddr.IPv4 | ipaddr.IPv6;
-/** An address and how many of its leading bits count. */
+/** An address, and how many of its leading bits identify the network. */
 export type Network = readonly [Address, number];
 
 /**
- * Reads an address in the notations that a proxy may write it in: IPv4 as four decimal numbers,
- * since other ways to write one (`0x7f.1`, `0177.0.0.1`) are read differently by different
- * programs; IPv6 in any.
+ * Parses an address. IPv4 must be four decimal numbers, because programs disagree about other notations
+ * (`0x7f.1`, `0177.0.0.1`). IPv6 may be in any notation.
  *
- * @returns undefined for anything else. An IPv4 address in an IPv6 disguise is returned as
- *   written: see {@link undisguised}
+ * @returns undefined for anything else. An IPv4 address that is embedded in an IPv6 address is returned as
+ *   IPv6: see {@link undisguised}
  */
 export function parseAddress(text: string): Address | undefined {
   if (ipaddr.IPv4.isValidFourPartDecimal(text)) return ipaddr.IPv4.parse(text);
@@ -18,9 +17,9 @@ export function parseAddress(text: string): Address | undefined {
 }
 
 /**
- * The IPv4 address within a mapped (RFC 4291), translated (RFC 2765), NAT64 (RFC 6052, RFC 8215),
- * 6to4 (RFC 3056) or Teredo (RFC 4380) address. RFC 8215's network is each user's own to divide, so
- * it is taken as in its most usual use, with the IPv4 address at the end.
+ * The IPv4 address that is embedded in a mapped (RFC 4291), translated (RFC 2765), NAT64 (RFC 6052,
+ * RFC 8215), 6to4 (RFC 3056) or Teredo (RFC 4380) address; any other address unchanged. Operators may
+ * divide the network of RFC 8215 as they like; this assumes the usual form, with the IPv4 address at the end.
  */
 export function undisguised(address: Address): Address {
   const bytes = address.toByteArray();
@@ -32,7 +31,7 @@ export function undisguised(address: Address): Address {
     case "6to4":
       return new ipaddr.IPv4(bytes.slice(2, 6));
     case "teredo":
-      // Written with every bit turned, so that no careless router translates it.
+      // Teredo inverts every bit of the address, so that routers do not translate it.
       return new ipaddr.IPv4(bytes.slice(12).map((byte) => byte ^ 0xff));
     default:
       return address;
@@ -40,10 +39,10 @@ export function undisguised(address: Address): Address {
 }
 
 /**
- * Reads `"198.51.100.0/24"`, `"2001:db8::/32"`, or a single address.
+ * Parses a network such as `"198.51.100.0/24"` or `"2001:db8::/32"`, or a single address.
  *
- * @returns undefined for anything else, and for IPv4 written as IPv6: clients are compared by
- *   their IPv4 address, which such a network would never hold
+ * @returns undefined for anything else, and for IPv4 that is embedded in IPv6: clients are compared by
+ *   their IPv4 address, so such a network would contain none
  */
 export function parseNetwork(text: string): Network | undefined {
   const [, written = "", bits] = /^([^/%\s]+)(?:\/(\d{1,3}))?$/.exec(text) ?? [];
@@ -54,7 +53,7 @@ export function parseNetwork(text: string): Network | undefined {
   return prefix <= length ? [address, prefix] : undefined;
 }
 
-/** Whether a network holds an address. An IPv4 network holds no IPv6 address, nor the reverse. */
+/** Whether a network contains an address. A network contains only addresses of its own IP version. */
 export function holds([network, prefix]: Network, address: Address): boolean {
   if (network instanceof ipaddr.IPv4) {
     return address instanceof ipaddr.IPv4 && address.match(network, prefix);

@@ -1,16 +1,40 @@
 import * as v from "valibot";
-import { fields, parsed } from "./fields.ts";
+import { bindingName, fields, parsed } from "./fields.ts";
 
-/** What may stand in `origin.url` and in the var `ORIGIN_URL`. */
+/** What is allowed in `origin.url` and in the var `ORIGIN_URL`, for messages. */
 export const ORIGIN_URL =
   'an absolute http or https URL, such as "https://origin.example.com" or "https://example.com/base", without credentials, query or fragment';
 const BINDING = "the name of a service binding in wrangler.toml";
 const ORIGIN = 'either { url: "https://origin.example.com" } or { binding: "NAME" }';
 
+/** Where Weir forwards requests: either `url` or `binding`. */
+export interface OriginInput {
+  /**
+   * The URL of the origin: an absolute http or https URL, with a base path if needed, without credentials,
+   * query or fragment. The var `ORIGIN_URL` replaces it. Refused beside `binding`.
+   *
+   * @example "https://origin.example.com"
+   */
+  readonly url?: string | undefined;
+  /**
+   * The name of a service binding in wrangler.toml: another Worker is the origin. Refused beside `url`.
+   *
+   * @example "ORIGIN"
+   */
+  readonly binding?: string | undefined;
+}
+
+/** {@link OriginInput}, parsed: one of the two is set. */
+export interface OriginConfig {
+  /** Without a trailing slash. */
+  readonly url?: string | undefined;
+  readonly binding?: string | undefined;
+}
+
 /**
- * Reads an origin's base URL.
+ * Parses the base URL of an origin.
  *
- * @returns it without a trailing slash, so that a request's path can follow, or undefined
+ * @returns the URL without a trailing slash, so that a request's path can follow, or undefined
  */
 export function parseOriginUrl(text: string): string | undefined {
   const url = /^https?:\/\/[^\s\\?#]+$/i.test(text) ? URL.parse(text) : null;
@@ -22,9 +46,7 @@ export const OriginSchema = v.pipe(
   fields(
     {
       url: v.optional(parsed(parseOriginUrl, ORIGIN_URL)),
-      binding: v.optional(
-        parsed((text) => (/^[A-Za-z_]\w*$/.test(text) ? text : undefined), BINDING),
-      ),
+      binding: v.optional(bindingName(BINDING)),
     },
     ORIGIN,
   ),

@@ -1,13 +1,13 @@
 import * as v from "valibot";
 import { fields, integer, isRecord } from "./fields.ts";
 
-/** RFC 9110 token: a field's name. */
+/** A token of RFC 9110: the name of a header field. */
 const FIELD_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
-/** RFC 9110 field value in ASCII: a control character could end the field and begin another. */
+/** A field value of RFC 9110 in ASCII. A control character could end the field and begin another one. */
 const FIELD_VALUE = /^[\t\x20-\x7e]*$/;
 /**
- * Fields that Weir or the transport sets, and those that would make a cache keep a denial: it must
- * not be cached, and says when to retry.
+ * Header fields that Weir or the transport sets, and fields that would let a cache keep a denial. A cached
+ * denial would outlast its Retry-After and reach other clients.
  */
 const RESERVED =
   /^(retry-after|.*cache-control|surrogate-control|expires|vary|ratelimit.*|x-ratelimit-.*|access-control-.*|content-length|transfer-encoding|connection)$/i;
@@ -15,22 +15,49 @@ const RESERVED =
 const HEADERS = "an object of header names and values";
 const NAME = "the name of a header: letters, digits and -";
 const UNRESERVED =
-  "any header but those that are set anyway: Retry-After, Cache-Control and its like, Surrogate-Control, Expires, Vary, RateLimit-*, X-RateLimit-*, Access-Control-*, Content-Length, Transfer-Encoding, Connection";
+  "any header except those that Weir or the transport controls: Retry-After, *Cache-Control, Surrogate-Control, Expires, Vary, RateLimit-*, X-RateLimit-*, Access-Control-*, Content-Length, Transfer-Encoding, Connection";
 const VALUE = "a text of ASCII without line breaks";
 const BODY = "a text, or an object that can be written as JSON";
 
-/** How a denial looks, where it is to differ from 429 with problem+json. */
+/** How a denial differs from the default response, 429 with application/problem+json. */
+export interface ResponseInput {
+  /**
+   * The HTTP status of a denial: 400 to 599.
+   *
+   * @default 429
+   */
+  readonly status?: number | undefined;
+  /**
+   * The body of a denial: a text, or an object that is sent as JSON.
+   *
+   * @default a problem document (RFC 9457)
+   * @example { error: "Too many requests" }
+   */
+  readonly body?: string | Readonly<Record<string, unknown>> | undefined;
+  /**
+   * Header fields of a denial. Values are ASCII texts without line breaks. Refused are fields that Weir or
+   * the transport controls, such as Retry-After, Cache-Control, Vary, RateLimit-* and Content-Length.
+   *
+   * @default none
+   * @example { "content-type": "text/html" }
+   */
+  readonly headers?: Readonly<Record<string, string>> | undefined;
+}
+
 export const ResponseSchema = fields({
   status: v.optional(integer(400, 599)),
   body: v.optional(
     v.union(
-      [v.string(), v.custom<Record<string, unknown>>((body) => isRecord(body) && isJson(body))],
+      [
+        v.string(),
+        v.custom<Readonly<Record<string, unknown>>>((body) => isRecord(body) && isJson(body)),
+      ],
       BODY,
     ),
   ),
   headers: v.optional(
     v.pipe(
-      v.custom<Record<string, string>>(isRecord, HEADERS),
+      v.custom<Readonly<Record<string, string>>>(isRecord, HEADERS),
       v.record(
         v.pipe(v.string(), v.regex(FIELD_NAME, NAME), v.check(isUnreserved, UNRESERVED)),
         v.pipe(v.string(VALUE), v.regex(FIELD_VALUE, VALUE)),
@@ -44,7 +71,7 @@ function isUnreserved(name: string): boolean {
   return !RESERVED.test(name);
 }
 
-/** Not so a bigint, nor an object that holds itself. */
+/** Whether a value can be written as JSON. A bigint or an object that contains itself cannot. */
 function isJson(value: unknown): boolean {
   try {
     return JSON.stringify(value) !== undefined;
@@ -53,4 +80,9 @@ function isJson(value: unknown): boolean {
   }
 }
 
-export type DenialResponse = v.InferOutput<typeof ResponseSchema>;
+/** {@link ResponseInput}, checked. */
+export interface DenialResponse {
+  readonly status?: number | undefined;
+  readonly body?: string | Readonly<Record<string, unknown>> | undefined;
+  readonly headers?: Readonly<Record<string, string>> | undefined;
+}

@@ -1,15 +1,117 @@
 import * as v from "valibot";
-import { fields, integer, isRecord, oneOf, parsed } from "./fields.ts";
-import { JwtSchema } from "./jwt.ts";
-import { NativeLimiterSchema } from "./native-limiter.ts";
-import { OriginSchema } from "./origin.ts";
-import { pathTo, pathToItem } from "./quota.ts";
+import { fields, integer, isRecord, matching, oneOf, pathTo, pathToItem } from "./fields.ts";
+import { type JwtConfig, type JwtInput, JwtSchema } from "./jwt.ts";
+import { type NativeLimiterInput, NativeLimiterSchema } from "./native-limiter.ts";
+import { type OriginConfig, type OriginInput, OriginSchema } from "./origin.ts";
 import { type Rule, RuleSchema } from "./rule.ts";
+import type { RuleInput } from "./rule-input.ts";
 
 export const MAX_RULES = 10_000;
 
 const RULES = `a list of rules, at most ${MAX_RULES}`;
 const PREFIX = "1 to 64 of A-Z, a-z, 0-9, -, _ and .";
+
+/**
+ * The argument of `defineConfig`.
+ *
+ * @typeParam RuleName the names of the rules, as literal types
+ * @example { rules: [{ name: "login", match: { paths: ["/login"] }, limit: 5, window: "1m" }] }
+ */
+export interface ConfigInput<RuleName extends string = string> {
+  /** The rules: at most 10,000, each with a unique name. Every rule that matches a request counts it. */
+  readonly rules: readonly RuleInput<RuleName>[];
+  /**
+   * Where Weir forwards requests: `{ url }` or `{ binding }`. The middleware ignores it.
+   *
+   * @default the zone's own origin
+   * @example { url: "https://origin.example.com" }
+   */
+  readonly origin?: OriginInput | undefined;
+  /**
+   * Where Weir counts. `"upstash"`: in Upstash Redis. `"durable-object"`: in Durable Objects. `"memory"`: in
+   * each isolate alone, for tests only.
+   *
+   * @default "upstash" if UPSTASH_REDIS_REST_URL is set, otherwise "durable-object"
+   */
+  readonly store?: "upstash" | "durable-object" | "memory" | undefined;
+  /**
+   * Which clock places the windows. `"redis"`: the clock of the store, Redis or the Durable Object.
+   * `"edge"`: the clock of the Worker, which saves one Redis command in each call.
+   *
+   * @default "redis"
+   */
+  readonly clock?: "redis" | "edge" | undefined;
+  /**
+   * The first part of every stored key: 1 to 64 of `A-Z a-z 0-9 . _ -`. Workers with the same prefix and
+   * store share the counters of rules with the same name.
+   *
+   * @default "weir"
+   */
+  readonly prefix?: string | undefined;
+  /**
+   * How long a decision may take, in milliseconds: a whole number from 1 to 30000. After that, the request
+   * is undecided, and the rule's `onError` applies.
+   *
+   * @default 1000
+   */
+  readonly timeoutMs?: number | undefined;
+  /**
+   * Which header fields show clients their quotas. `"draft-11"`: RateLimit and RateLimit-Policy of the IETF
+   * draft. `"legacy"`: X-RateLimit-*. `"both"`: all of them. `"none"`: no fields.
+   *
+   * @default "draft-11"
+   */
+  readonly headers?: "draft-11" | "legacy" | "both" | "none" | undefined;
+  /**
+   * How many leading bits of an IPv6 address identify a client: a whole number from 1 to 128. One home or
+   * server usually has a whole /64.
+   *
+   * @default 64
+   */
+  readonly ipv6Prefix?: number | undefined;
+  /**
+   * Whether upper and lower case differ in paths.
+   *
+   * @default false
+   */
+  readonly caseSensitivePaths?: boolean | undefined;
+  /**
+   * How Weir verifies the tokens whose claims are keys (`"jwt:CLAIM"`): either `secret` or `jwks` is set.
+   *
+   * @default none: a key that reads a claim is refused
+   * @example { jwks: "https://issuer.example.com/.well-known/jwks.json" }
+   */
+  readonly jwt?: JwtInput | undefined;
+  /**
+   * Cloudflare's own rate limiter, which rules with `onError: "local"` also call while the store fails.
+   *
+   * @default none
+   * @example { binding: "NATIVE_LIMITER" }
+   */
+  readonly nativeLimiter?: NativeLimiterInput | undefined;
+}
+
+/**
+ * A checked configuration: every value is valid, and every default is filled in.
+ *
+ * @typeParam RuleName the names of the rules, as literal types
+ */
+export interface Config<RuleName extends string = string> {
+  readonly rules: readonly Rule<RuleName>[];
+  readonly origin?: OriginConfig | undefined;
+  readonly store?: "upstash" | "durable-object" | "memory" | undefined;
+  readonly clock: "redis" | "edge";
+  readonly prefix: string;
+  readonly timeoutMs: number;
+  readonly headers: "draft-11" | "legacy" | "both" | "none";
+  readonly ipv6Prefix: number;
+  readonly caseSensitivePaths: boolean;
+  readonly jwt?: JwtConfig | undefined;
+  readonly nativeLimiter?: NativeLimiterInput | undefined;
+}
+
+/** The names of a configuration's rules. */
+export type RuleNameOf<C extends Config> = C["rules"][number]["name"];
 
 const Rules = v.pipe(
   v.array(RuleSchema, RULES),
@@ -28,7 +130,7 @@ const Rules = v.pipe(
       addIssue({
         path: [pathToItem(dataset.value, index), pathTo({ name }, "name")],
         input: name,
-        message: `a name of its own; this one is that of rules[${first}]`,
+        message: `a unique name; rules[${first}] has this one`,
       });
     }
   }),
@@ -39,10 +141,7 @@ const ConfigFields = fields({
   origin: v.optional(OriginSchema),
   store: v.optional(oneOf("upstash", "durable-object", "memory")),
   clock: v.optional(oneOf("redis", "edge"), "redis"),
-  prefix: v.optional(
-    parsed((text) => (/^[A-Za-z0-9._-]{1,64}$/.test(text) ? text : undefined), PREFIX),
-    "weir",
-  ),
+  prefix: v.optional(matching(/^[A-Za-z0-9._-]{1,64}$/, PREFIX), "weir"),
   timeoutMs: v.optional(integer(1, 30_000), 1000),
   headers: v.optional(oneOf("draft-11", "legacy", "both", "none"), "draft-11"),
   ipv6Prefix: v.optional(integer(1, 128), 64),
@@ -52,14 +151,15 @@ const ConfigFields = fields({
 });
 
 /**
- * A claim counts only when its token has been verified, so keys that read one need `jwt`. Checked on
- * what is there, typed or not: a fault in one rule is not to hide another's.
+ * Checks that `jwt` is set if a key reads a claim: Weir uses a claim only after it verified the token.
+ * Reads the value also if it has other faults, so that a fault in one rule hides none in another.
  */
-const claimsVerifiable = v.rawCheck<v.InferOutput<typeof ConfigFields>>(({ dataset, addIssue }) => {
+const checkClaims = v.rawCheck<v.InferOutput<typeof ConfigFields>>(({ dataset, addIssue }) => {
   const config: unknown = dataset.value;
   if (!isRecord(config) || config.jwt !== undefined || !Array.isArray(config.rules)) return;
   const { rules } = config;
-  const message = "a claim only beside jwt, at the top level, which says how tokens are verified";
+  const message =
+    "a claim only beside jwt, at the top level, which configures how Weir verifies tokens";
   for (const [index, rule] of rules.entries()) {
     if (!isRecord(rule)) continue;
     const at = [pathTo(config, "rules"), pathToItem(rules, index)] as const;
@@ -72,36 +172,12 @@ const claimsVerifiable = v.rawCheck<v.InferOutput<typeof ConfigFields>>(({ datas
   }
 });
 
-/** The first `jwt:CLAIM` of a key expression, as it was written. */
+/** The first `jwt:CLAIM` of a parsed key, as the configuration writes it. */
 function claimIn(key: unknown): string | undefined {
   if (!Array.isArray(key)) return undefined;
   const claim = key.flat().find((part) => isRecord(part) && part.kind === "jwt");
   return claim && `jwt:${claim.name}`;
 }
 
-/** The one source of the configuration's types, defaults and messages. */
-export const ConfigSchema = v.pipe(ConfigFields, claimsVerifiable);
-
-type Input = v.InferInput<typeof ConfigSchema>;
-type Output = v.InferOutput<typeof ConfigSchema>;
-
-/**
- * The argument of `defineConfig`.
- *
- * @typeParam RuleName the names of the rules, as literal types
- */
-export type ConfigInput<RuleName extends string = string> = Readonly<Omit<Input, "rules">> & {
-  readonly rules: readonly (Input["rules"][number] & { readonly name: RuleName })[];
-};
-
-/**
- * A checked configuration: every value is valid, and every default is filled in.
- *
- * @typeParam RuleName the names of the rules, as literal types
- */
-export type Config<RuleName extends string = string> = Readonly<Omit<Output, "rules">> & {
-  readonly rules: readonly (Rule & { readonly name: RuleName })[];
-};
-
-/** The names of a configuration's rules. */
-export type RuleNameOf<C extends Config> = C["rules"][number]["name"];
+/** The one source of defaults, bounds and messages. Its input is {@link ConfigInput}, its output {@link Config}. */
+export const ConfigSchema = v.pipe(ConfigFields, checkClaims);

@@ -1,18 +1,40 @@
 import * as v from "valibot";
-import { fields, mapOf, parsed } from "./fields.ts";
-import { ALLOWED_KEYS, type KeyExpression, parseAlternatives } from "./key-expression.ts";
-import { extrasFitLimit, oneWayToLimit, quotaFields } from "./quota.ts";
+import { fields, mapOf, matching, parsed } from "./fields.ts";
+import {
+  ALLOWED_KEYS,
+  type KeyExpression,
+  type KeyInput,
+  parseAlternatives,
+} from "./key-expression.ts";
+import { checkLimitExtras, checkLimitFields, type LimitFields, limitFields } from "./limits.ts";
 
 const BY = `${ALLOWED_KEYS}; "a | b" for the first one present`;
 const TIERS = "an object of tiers, each { limit, window }, at least one";
 const TIER_NAME = "1 to 64 of A-Z, a-z, 0-9, ., _ and -";
 
-/** Other limits for some clients: those for whom `by` holds a tier's name. */
+/** Different limits for some clients. */
+export interface TiersInput {
+  /**
+   * The value that names a client's tier: a key, or alternatives. Choose a value that clients cannot choose
+   * themselves, such as a verified claim.
+   *
+   * @example "jwt:plan"
+   */
+  readonly by: KeyInput;
+  /**
+   * The tiers, at least one. The name of a tier is 1 to 64 of `A-Z a-z 0-9 . _ -`. Its limits are written
+   * like those of a rule. A client without one of these tiers has the rule's own limits.
+   *
+   * @example { pro: { limit: 5000, window: "1m" } }
+   */
+  readonly limits: Readonly<Record<string, LimitFields>>;
+}
+
 export const TiersSchema = fields({
   by: parsed(parseBy, BY),
   limits: mapOf(
-    parsed((text) => (/^[A-Za-z0-9._-]{1,64}$/.test(text) ? text : undefined), TIER_NAME),
-    v.pipe(fields(quotaFields, "{ limit, window }"), oneWayToLimit(), extrasFitLimit()),
+    matching(/^[A-Za-z0-9._-]{1,64}$/, TIER_NAME),
+    v.pipe(fields(limitFields, "{ limit, window }"), checkLimitFields(), checkLimitExtras()),
     TIERS,
   ),
 });

@@ -1,4 +1,4 @@
-import type { Exempt, Expected } from "../config/exempt.ts";
+import type { Exempt, ExpectedValue } from "../config/exempt.ts";
 import { holds } from "../config/network.ts";
 import { clientOf } from "./client-address.ts";
 
@@ -27,7 +27,7 @@ export async function isExempt(
   return false;
 }
 
-function resolve(value: Expected, secrets: ReadonlyMap<string, string>): string | undefined {
+function resolve(value: ExpectedValue, secrets: ReadonlyMap<string, string>): string | undefined {
   return typeof value === "string" ? value : secrets.get(value.secret);
 }
 

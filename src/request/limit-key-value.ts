@@ -138,7 +138,7 @@ function inRoute(name: string, value: string, rule: Rule, config: Canonical): st
 /** How a request with that path falls under a rule with those routes, and no other conditions. */
 function matchOf(
   path: string,
-  paths: string[] | undefined,
+  paths: readonly string[] | undefined,
   rule: Rule,
   { caseSensitivePaths }: Canonical,
 ): RuleMatch | undefined {

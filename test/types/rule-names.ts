@@ -1,7 +1,7 @@
 // `npm run types` compiles this file; nothing runs it. Each @ts-expect-error line is an assertion:
 // the compiler reports an error there, or it reports that the comment is not needed.
 import { rateLimit, WeirService, weir } from "weir";
-import { type Config, type ConfigInput, defineConfig } from "weir/config";
+import { type Config, defineConfig, type RuleInput } from "weir/config";
 
 const config = defineConfig({
   rules: [
@@ -38,7 +38,7 @@ export function acceptsOnlyRuleNames({ LIMITS }: CallerEnv) {
 
 /** Rules that are made while the program runs have names that the compiler cannot know. */
 export function acceptsAnyNameOfRulesMadeAtRunTime(names: readonly string[], { LIMITS }: OtherEnv) {
-  const rules: ConfigInput["rules"][number][] = names.map((name) => ({
+  const rules: RuleInput[] = names.map((name) => ({
     name,
     limit: 5,
     window: "1m",

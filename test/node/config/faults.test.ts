@@ -4,7 +4,7 @@ import { faultsOf, rule, withRule } from "./fixtures.ts";
 describe("tells faults apart", () => {
   test("by naming the first rule of a name at every later one", () => {
     const rules = ["a", "b", "a", "a"].map((name) => rule({ name }));
-    const message = 'got "a"; allowed: a name of its own; this one is that of rules[0]';
+    const message = 'got "a"; allowed: a unique name; rules[0] has this one';
     expect(faultsOf({ rules })).toEqual([
       { path: "rules[2].name", message },
       { path: "rules[3].name", message },

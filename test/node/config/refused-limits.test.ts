@@ -35,7 +35,7 @@ describe("refuses limits", () => {
       [quota, { limit: 9, window: 60 }],
       "[1].window",
       'got "1m"',
-      "that of limits[0]",
+      "limits[0] has this one",
     ),
     limits(
       "with 9 windows",

@@ -52,7 +52,7 @@ describe("refuses a response", () => {
         { headers: { [name]: "1" } },
         `.headers["${name}"]`,
         `got "${name}"`,
-        "any header but those that are set anyway",
+        "any header except those that Weir or the transport controls",
       ),
     ),
     ...["vary", "RateLimit", "connection"].map((name) =>
@@ -60,7 +60,7 @@ describe("refuses a response", () => {
         { headers: { [name]: "1" } },
         `.headers.${name}`,
         `got "${name}"`,
-        "any header but those that are set anyway",
+        "any header except those that Weir or the transport controls",
       ),
     ),
   ]);

@@ -55,7 +55,7 @@ describe("a token without its URL", () => {
     const { store, limiterFaults } = settings({}, { UPSTASH_REDIS_REST_TOKEN, ...objects });
     expect(store).toEqual({ kind: "durable-object", namespace: env.COUNTERS });
     expect(limiterFaults).toEqual([
-      "UPSTASH_REDIS_REST_URL is not set, though UPSTASH_REDIS_REST_TOKEN is: Redis is not used, and Durable Objects count",
+      "UPSTASH_REDIS_REST_URL is not set, but UPSTASH_REDIS_REST_TOKEN is: Durable Objects count instead of Redis",
     ]);
   });
 
@@ -99,9 +99,9 @@ describe("the secrets", () => {
     const { secrets, requestFaults } = resolveBindings(config, { PROBE: " ", JWT: 5 });
     expect(secrets.size).toBe(0);
     expect(requestFaults).toEqual([
-      "INTERNAL is not set: nobody is exempt by it from the rule a",
-      "PROBE is not set: nobody is exempt by it from the rule c",
-      "JWT is not set: no token is verified, and no claim counts",
+      "INTERNAL is not set: it exempts nobody from the rule a",
+      "PROBE is not set: it exempts nobody from the rule c",
+      "JWT is not set: no token is verified, and every claim is absent",
     ]);
   });
 
@@ -114,7 +114,7 @@ describe("the secrets", () => {
     const given = defineConfig({ rules: [rule("a", text)], jwt: { secret: text } });
     const { requestFaults } = resolveBindings(given, {});
     expect(requestFaults).toEqual([
-      `${text.slice(0, 3)}… is not set (write the secret's name there, not the secret): no token is verified, and no claim counts`,
+      `${text.slice(0, 3)}… is not set (write the secret's name there, not the secret): no token is verified, and every claim is absent`,
     ]);
     expect([...resolveBindings(given, { [text]: "value" }).secrets]).toEqual([[text, "value"]]);
   });

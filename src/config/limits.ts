@@ -1,0 +1,190 @@
+import * as v from "valibot";
+import {
+  type DurationInput,
+  formatDuration,
+  MAX_WINDOW_SECONDS,
+  parseDuration,
+} from "./duration.ts";
+import { fields, integer, isRecord, listOf, pathTo, pathToItem } from "./fields.ts";
+
+/**
+ * The largest limit: 15 digits. The RateLimit fields carry limits as Integers of RFC 9651, which have at
+ * most 15 digits.
+ */
+export const MAX_LIMIT = 999_999_999_999_999;
+/** How many windows one rule may have. Each is a counter, and every decision pays for it. */
+export const MAX_WINDOWS = 8;
+
+const DURATION = `"10s", "1m", "1h", "1d", "1w" or a number of whole seconds, at most 52 weeks (${MAX_WINDOW_SECONDS})`;
+const LIMITS = "either limits, or limit and window";
+
+/** Fields that a limit may have beside its window. */
+export interface LimitExtras {
+  /**
+   * The most quota that a client can have at once, when unused quota rolls over to later windows. A whole
+   * number, at least the limit, in the unit of `cost` (requests, by default). Refused beside `limit: 0`.
+   *
+   * @default the limit: no quota rolls over
+   * @example limit: 10, window: "1h", capacity: 30
+   */
+  readonly capacity?: number | undefined;
+  /**
+   * How much quota of later windows a program may reserve (the option `reserve` of `limit`). A whole
+   * number from 0, in the unit of `cost` (requests, by default). Must be 0 beside `limit: 0`.
+   *
+   * @default 0
+   */
+  readonly maxReserved?: number | undefined;
+}
+
+/** One element of `limits`. */
+export interface LimitInput extends LimitExtras {
+  /**
+   * How much quota each window adds: a whole number from 0 to 999999999999999, in the unit of `cost`
+   * (requests, by default). 0 denies every request, except requests that cost 0.
+   */
+  readonly limit: number;
+  /**
+   * The length of the window: `"10s"`, `"1m"`, `"1h"`, `"1d"`, `"1w"`, or a number of whole seconds. From 1
+   * second to 52 weeks. Every element of `limits` needs a different window.
+   */
+  readonly window: DurationInput;
+}
+
+/** The limits of a rule or of a tier: either `limit` and `window`, or `limits`. */
+export interface LimitFields extends LimitExtras {
+  /**
+   * How much quota each window adds: a whole number from 0 to 999999999999999, in the unit of `cost`
+   * (requests, by default). 0 denies every request, except requests that cost 0.
+   *
+   * Required, together with `window`, unless `limits` is set. Refused beside `limits`.
+   */
+  readonly limit?: number | undefined;
+  /**
+   * The length of the window: `"10s"`, `"1m"`, `"1h"`, `"1d"`, `"1w"`, or a number of whole seconds. From 1
+   * second to 52 weeks.
+   *
+   * Required, together with `limit`, unless `limits` is set. Refused beside `limits`.
+   */
+  readonly window?: DurationInput | undefined;
+  /**
+   * Several limits, 1 to 8, each with a different window. A request passes only if every window has
+   * enough quota left. `capacity` and `maxReserved` then belong in the elements.
+   *
+   * @example [{ limit: 33, window: "1m" }, { limit: 2000, window: "1h" }]
+   */
+  readonly limits?: readonly LimitInput[] | undefined;
+}
+
+/** A length of time. The output is in seconds. */
+export const Duration = v.pipe(
+  v.union([v.string(), v.number()], DURATION),
+  v.rawTransform<string | number, number>(({ dataset, addIssue, NEVER }) => {
+    const seconds = parseDuration(dataset.value);
+    if (seconds !== undefined) return seconds;
+    addIssue({ message: DURATION });
+    return NEVER;
+  }),
+);
+
+const limitExtras = {
+  capacity: v.optional(integer(0, MAX_LIMIT)),
+  maxReserved: v.optional(integer(0, MAX_LIMIT)),
+};
+
+const Limits = v.pipe(
+  listOf(
+    v.pipe(
+      fields({ limit: integer(0, MAX_LIMIT), window: Duration, ...limitExtras }),
+      checkLimitExtras(),
+    ),
+    "a list of { limit, window }",
+  ),
+  v.maxLength(MAX_WINDOWS, `at most ${MAX_WINDOWS} of { limit, window }`),
+  v.rawCheck(({ dataset, addIssue }) => {
+    if (!dataset.typed) return;
+    const seen = new Map<number, number>();
+    for (const [index, element] of dataset.value.entries()) {
+      const first = seen.get(element.window);
+      if (first === undefined) {
+        seen.set(element.window, index);
+        continue;
+      }
+      addIssue({
+        path: [pathToItem(dataset.value, index), pathTo(element, "window")],
+        input: formatDuration(element.window),
+        message: `a window that no other element has; limits[${first}] has this one`,
+      });
+    }
+  }),
+);
+
+/** The schema of {@link LimitFields}. */
+export const limitFields = {
+  limit: v.optional(integer(0, MAX_LIMIT)),
+  window: v.optional(Duration),
+  limits: v.optional(Limits),
+  ...limitExtras,
+};
+
+/** {@link LimitExtras}, parsed. */
+interface ParsedExtras {
+  readonly capacity?: number | undefined;
+  readonly maxReserved?: number | undefined;
+}
+
+/** {@link LimitInput}, parsed. */
+export interface ParsedLimit extends ParsedExtras {
+  readonly limit: number;
+  /** In seconds. */
+  readonly window: number;
+}
+
+/** {@link LimitFields}, parsed. */
+export interface ParsedLimitFields extends ParsedExtras {
+  readonly limit?: number | undefined;
+  /** In seconds. */
+  readonly window?: number | undefined;
+  readonly limits?: readonly ParsedLimit[] | undefined;
+}
+
+/**
+ * Checks that there are either `limits`, or `limit` and `window`. Reads the value also if it has other
+ * faults, so that those hide no fault of this kind.
+ */
+export function checkLimitFields<Fields extends ParsedLimitFields>() {
+  return v.rawCheck<Fields>(({ dataset, addIssue }) => {
+    const value: unknown = dataset.value;
+    if (!isRecord(value)) return;
+    const given = Object.keys(limitFields).filter((field) => value[field] !== undefined);
+    const wrong = given.includes("limits")
+      ? given.filter((field) => field !== "limits")
+      : ["limit", "window"].filter((field) => !given.includes(field)).slice(0, 1);
+    for (const field of wrong) {
+      const item = pathTo(value, field);
+      const isExtra = field in limitExtras;
+      const message = isExtra ? `${LIMITS}; with limits, ${field} stands in each element` : LIMITS;
+      addIssue({ path: [item], input: item.value, message });
+    }
+  });
+}
+
+/** Checks that `capacity` is at least the limit, and that a limit of 0 has no extras. */
+export function checkLimitExtras<Fields extends ParsedExtras>() {
+  return v.rawCheck<Fields>(({ dataset, addIssue }) => {
+    const value: unknown = dataset.value;
+    if (!isRecord(value)) return;
+    const { limit, capacity, maxReserved } = value;
+    if (typeof limit !== "number") return;
+    const refuse = (field: string, message: string) =>
+      addIssue({ path: [pathTo(value, field)], input: value[field], message });
+    if (typeof capacity === "number" && limit === 0) {
+      refuse("capacity", "none beside a limit of 0, because no quota can roll over");
+    } else if (typeof capacity === "number" && capacity < limit) {
+      refuse("capacity", `a whole number from ${limit}, the limit, to ${MAX_LIMIT}`);
+    }
+    if (typeof maxReserved === "number" && maxReserved > 0 && limit === 0) {
+      refuse("maxReserved", "0 beside a limit of 0, because no quota can be reserved");
+    }
+  });
+}

@@ -1,0 +1,81 @@
+import * as v from "valibot";
+import { pathTo } from "./fields.ts";
+import type { KeyExpression } from "./key-expression.ts";
+import type { ParsedLimitFields } from "./limits.ts";
+import { type Match, splitRoute } from "./match.ts";
+
+/** The parsed fields of a rule that depend on one another. */
+interface CheckedFields extends ParsedLimitFields {
+  readonly match: Match;
+  readonly key: KeyExpression;
+  readonly tiers?: Tiers | undefined;
+  readonly shards: number;
+  readonly ban?: number | undefined;
+  readonly onError: "open" | "closed" | "local";
+  readonly localShare?: number | undefined;
+}
+
+interface Tiers {
+  readonly by: KeyExpression;
+  readonly limits: ReadonlyMap<string, ParsedLimitFields>;
+}
+
+type IssuePath = [v.ObjectPathItem, ...v.ObjectPathItem[]];
+
+/**
+ * Checks that each `param:NAME` is a parameter of the rule's paths. Otherwise the value would always be
+ * absent, and the rule would count every request by its address.
+ */
+export function checkParams<Fields extends CheckedFields>() {
+  return v.rawCheck<Fields>(({ dataset, addIssue }) => {
+    if (!dataset.typed) return;
+    const { key, tiers, match } = dataset.value;
+    const segments = (match.paths ?? []).flatMap(splitRoute);
+    const check = (expression: KeyExpression, path: IssuePath) => {
+      for (const part of expression.flat()) {
+        if (part.kind !== "param") continue;
+        const named = new RegExp(`^:${part.name}(?!\\w)`);
+        if (segments.some((segment) => named.test(segment))) continue;
+        const names = segments.flatMap((segment) => /^:(\w+)/.exec(segment)?.[1] ?? []);
+        const message = `a parameter of match.paths, which has ${names.join(", ") || "none"}`;
+        addIssue({ path, input: `param:${part.name}`, message });
+      }
+    };
+    check(key, [pathTo(dataset.value, "key")]);
+    if (tiers) check(tiers.by, [pathTo(dataset.value, "tiers"), pathTo(tiers, "by")]);
+  });
+}
+
+/**
+ * Checks that each shard has at least 1 of every limit, and that there is no ban. A shard with a limit of
+ * 0 would deny every request that is sent to it.
+ */
+export function checkShards<Fields extends CheckedFields>() {
+  return v.rawCheck<Fields>(({ dataset, addIssue }) => {
+    if (!dataset.typed || dataset.value.shards === 1) return;
+    const { shards, tiers, ban } = dataset.value;
+    const refuse = (field: string, input: unknown, message: string) =>
+      addIssue({ path: [pathTo(dataset.value, field)], input, message });
+    if (ban !== undefined) {
+      refuse("ban", ban, "no ban beside shards, because one shard cannot see the bans of another");
+    }
+    const limited: ParsedLimitFields[] = [dataset.value, ...(tiers?.limits.values() ?? [])];
+    const smallest = Math.min(
+      ...limited.flatMap(({ limit, limits }) => limits?.map((each) => each.limit) ?? limit ?? []),
+    );
+    if (shards <= smallest) return;
+    const message = `no more than the smallest limit, which is ${smallest}, because each shard has a part of it`;
+    refuse("shards", shards, message);
+  });
+}
+
+/** Checks that `localShare` has an effect: only `onError: "local"` uses it. */
+export function checkLocalShare<Fields extends CheckedFields>() {
+  return v.rawCheck<Fields>(({ dataset, addIssue }) => {
+    if (!dataset.typed) return;
+    const { localShare, onError } = dataset.value;
+    if (localShare === undefined || onError === "local") return;
+    const path: IssuePath = [pathTo(dataset.value, "localShare")];
+    addIssue({ path, input: localShare, message: 'only beside onError: "local"' });
+  });
+}

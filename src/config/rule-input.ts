@@ -1,0 +1,144 @@
+import type { CostInput, CountInput } from "./charge.ts";
+import type { DurationInput } from "./duration.ts";
+import type { ExemptInput } from "./exempt.ts";
+import type { KeyInput } from "./key-expression.ts";
+import type { LimitFields } from "./limits.ts";
+import type { MatchInput } from "./match.ts";
+import type { ResponseInput } from "./response.ts";
+import type { TextLike } from "./text-like.ts";
+import type { TiersInput } from "./tiers.ts";
+
+/**
+ * A rule: which requests it counts, by which value, and how many it admits.
+ *
+ * @typeParam Name the name of the rule, as a literal type
+ * @example { name: "login", match: { paths: ["/login"] }, key: "ip", limit: 5, window: "1m" }
+ */
+export interface RuleInput<Name extends string = string> extends LimitFields {
+  /**
+   * The name of the rule, unique in the configuration: 1 to 64 of `a-z 0-9 - _`, beginning with a letter or
+   * digit. Clients see it in the RateLimit fields. It is part of the stored keys, so a new name begins with
+   * empty counters.
+   */
+  readonly name: Name;
+  /**
+   * Which requests the rule counts.
+   *
+   * @default every request
+   * @example { methods: ["POST"], paths: ["/login"] }
+   */
+  readonly match?: MatchInput | undefined;
+  /**
+   * Which value tells clients apart. `"a | b"` means the first one that the request has. A list combines all
+   * of its elements. If a value is absent, the client's address takes its place.
+   *
+   * Add a rule with `key: "ip"` beside a key that clients can choose freely, such as a header that nobody
+   * checks.
+   *
+   * @default "ip"
+   * @example "header:x-api-key | ip"
+   * @example ["header:x-api-key", "path"]
+   */
+  readonly key?: KeyInput | readonly KeyInput[] | undefined;
+  /**
+   * When windows begin. `"epoch"`: at multiples of their length after the Unix epoch. A time with its zone:
+   * one window begins at that time. `"spread"`: at a different time for each client, so that clients do not
+   * all return at the same moment.
+   *
+   * @default "epoch"
+   * @example "2026-01-01T09:00:00-08:00"
+   */
+  readonly start?: TextLike<"epoch" | "spread" | "2026-01-01T00:00:00Z"> | undefined;
+  /**
+   * Over how many counters Weir spreads the quota of one busy key: a whole number from 1 to 100, at most the
+   * smallest limit. Near the limit, a request may be denied although another shard has quota left. Refused
+   * beside `ban`.
+   *
+   * @default 1
+   */
+  readonly shards?: number | undefined;
+  /**
+   * How much quota a request takes: a whole number from 0 to 999999999999999, or `"header:NAME"` for the
+   * number in that header field of the origin's response. A cost from a response is charged after the
+   * response arrives, so concurrent requests can exceed the limit together.
+   *
+   * @default 1
+   * @example "header:x-tokens-used"
+   */
+  readonly cost?: CostInput | undefined;
+  /**
+   * Which requests are charged: `"request"` for every one, or only those whose responses have one of these
+   * HTTP statuses (100 to 599). With statuses, Weir charges after the response arrives, so concurrent
+   * requests can exceed the limit together.
+   *
+   * @default "request"
+   * @example { status: [401, 403] }
+   */
+  readonly count?: CountInput | undefined;
+  /**
+   * Different limits for some clients.
+   *
+   * @default none
+   * @example { by: "jwt:plan", limits: { pro: { limit: 5000, window: "1m" } } }
+   */
+  readonly tiers?: TiersInput | undefined;
+  /**
+   * Which requests the rule does not count; at least one of `ips` and `headers`. Other rules still count
+   * them.
+   *
+   * @default none
+   * @example { ips: ["198.51.100.0/24"] }
+   */
+  readonly exempt?: ExemptInput | undefined;
+  /**
+   * How long a client is denied after it exceeded the limit, written like `window`. Refused beside `shards`
+   * above 1.
+   *
+   * @default none: a client is admitted again when a window gives it quota
+   * @example "15m"
+   */
+  readonly ban?: DurationInput | undefined;
+  /**
+   * `"enforce"` denies requests over the limit. `"shadow"` decides and logs, but never denies, and clients do
+   * not see the rule.
+   *
+   * @default "enforce"
+   */
+  readonly mode?: "enforce" | "shadow" | undefined;
+  /**
+   * What happens to a request that the store cannot decide. `"open"`: it passes. `"closed"`: it gets 503.
+   * `"local"`: each isolate counts in its memory, and admits the part `localShare` of each limit.
+   *
+   * @default "open"
+   */
+  readonly onError?: "open" | "closed" | "local" | undefined;
+  /**
+   * The part of each limit that one isolate admits with `onError: "local"`: a number above 0, at most 1.
+   * Refused beside any other `onError`.
+   *
+   * @default 0.25
+   */
+  readonly localShare?: number | undefined;
+  /**
+   * `"auto"`: a busy isolate takes quota in blocks and decides without a call to the store. `false`: every
+   * admitted request takes a call to the store.
+   *
+   * @default "auto"
+   */
+  readonly lease?: "auto" | false | undefined;
+  /**
+   * The largest random delay that Weir adds to Retry-After, written like `window`, so that denied clients do
+   * not all return at the same moment.
+   *
+   * @default none
+   * @example "10s"
+   */
+  readonly retryJitter?: DurationInput | undefined;
+  /**
+   * The status, body and header fields of a denial.
+   *
+   * @default 429 with application/problem+json
+   * @example { status: 503, body: "Slow down." }
+   */
+  readonly response?: ResponseInput | undefined;
+}

@@ -1,0 +1,41 @@
+import { formatDuration } from "./duration.ts";
+import type { ParsedLimit, ParsedLimitFields } from "./limits.ts";
+
+/** One limit of a rule or of one of its tiers, with the windows that it applies to. */
+export interface Window {
+  /** The name of the policy in the RateLimit fields: the rule's name, or `search/1m`. */
+  readonly policy: string;
+  /** How much quota each window adds. */
+  readonly limit: number;
+  /** The most quota that a client can have when quota rolls over; equal to `limit` if it does not. */
+  readonly capacity: number;
+  /** How much quota of later windows can be reserved. */
+  readonly maxReserved: number;
+  readonly windowMs: number;
+  /** When windows begin, in milliseconds after the Unix epoch, modulo `windowMs`: 0 ≤ offsetMs < windowMs. */
+  readonly offsetMs: number;
+}
+
+/**
+ * The windows of a rule or of one of its tiers.
+ *
+ * @param name the name of the rule
+ * @param startMs the beginning of any one window, in milliseconds after the Unix epoch
+ */
+export function windowsOf(name: string, fields: ParsedLimitFields, startMs: number): Window[] {
+  // Without `limits`, the schema has checked that `limit` and `window` are set.
+  const all = fields.limits ?? [fields as ParsedLimit];
+  return all.map(({ limit, window, capacity = limit, maxReserved = 0 }) => ({
+    policy: all.length === 1 ? name : `${name}/${formatDuration(window)}`,
+    limit,
+    capacity,
+    maxReserved,
+    windowMs: window * 1000,
+    offsetMs: floorMod(startMs, window * 1000),
+  }));
+}
+
+/** The remainder that is never negative, for starts before 1970. */
+function floorMod(value: number, divisor: number): number {
+  return ((value % divisor) + divisor) % divisor;
+}

@@ -1,0 +1,74 @@
+// `npm run types` compiles this file; nothing runs it.
+import type { InferInput, InferOutput } from "valibot";
+import { type Config, type ConfigInput, defineConfig, type RuleInput } from "weir/config";
+import type { Rule, RuleSchema } from "../../src/config/rule.ts";
+import type { ConfigSchema } from "../../src/config/schema.ts";
+
+/** `true` if both types are identical: the same fields, each optional in both or in neither. */
+type Same<A, B> =
+  (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
+
+/** A type with every field and list read-only, and `string` in place of a text with suggestions. */
+type Plain<T> = [string] extends [T] ? string | PlainPart<Exclude<T, string>> : PlainPart<T>;
+type PlainPart<T> = T extends readonly (infer Element)[]
+  ? readonly Plain<Element>[]
+  : T extends object
+    ? { readonly [Field in keyof T]: Plain<T[Field]> }
+    : T;
+
+/** The documented types of the input have exactly the fields and values that the schema accepts. */
+export const inputs = {
+  rule: true satisfies Same<Plain<RuleInput>, Plain<InferInput<typeof RuleSchema>>>,
+  config: true satisfies Same<Plain<ConfigInput>, Plain<InferInput<typeof ConfigSchema>>>,
+};
+
+/** The documented types of the output have exactly the fields that the schema returns. */
+export const outputs = {
+  rule: true satisfies Same<keyof Rule, keyof InferOutput<typeof RuleSchema>>,
+  config: true satisfies Same<keyof Config, keyof InferOutput<typeof ConfigSchema>>,
+};
+
+/** A configuration that no code can change compiles, whatever it contains. */
+export const constant = defineConfig({
+  rules: [
+    {
+      name: "api",
+      match: { hosts: ["api.example.com"], methods: ["GET"], except: { paths: ["/health"] } },
+      key: ["header:x-api-key | ip", "path"],
+      limits: [
+        { limit: 33, window: "1m", capacity: 40 },
+        { limit: 2000, window: 3600 },
+      ],
+      count: { status: [200, 201] },
+      tiers: { by: "jwt:plan", limits: { pro: { limits: [{ limit: 99, window: "1m" }] } } },
+      exempt: { ips: ["192.0.2.1"], headers: { "x-internal": { secret: "INTERNAL" } } },
+      response: { status: 429, body: { error: ["too", "many"] }, headers: { "x-reason": "limit" } },
+    },
+  ],
+  jwt: { jwks: "https://issuer.example.com/jwks.json", algs: ["RS256", "ES256"] },
+} as const) satisfies Config<"api">;
+
+/** Values from variables compile: the compiler knows of each only that it is a text. */
+export function acceptsTexts(name: string, key: string, window: string): Config {
+  const shared = { key: "ip", limit: 5, window: "1m", start: "epoch" };
+  const rules: RuleInput[] = [{ name, key, limit: 5, window }];
+  rules.push({ name: "second", ...shared });
+  return defineConfig({ rules });
+}
+
+/** Faults that the compiler finds. */
+export function refusesFaults() {
+  const rule = { name: "api", limit: 5, window: "1m" } as const;
+  // @ts-expect-error a misspelt field
+  defineConfig({ rules: [{ ...rule, onEror: "open" }] });
+  // @ts-expect-error a field that does not exist, of the configuration
+  defineConfig({ rules: [rule], timeout: 1000 });
+  // @ts-expect-error not one of the allowed words
+  defineConfig({ rules: [{ ...rule, mode: "dry-run" }] });
+  // @ts-expect-error a key is a text
+  defineConfig({ rules: [{ ...rule, key: 5 }] });
+  // @ts-expect-error a window is a text or a number
+  defineConfig({ rules: [{ name: "api", limit: 5, window: {} }] });
+  // @ts-expect-error a rule without a name
+  defineConfig({ rules: [{ limit: 5, window: "1m" }] });
+}
