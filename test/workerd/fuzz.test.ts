@@ -7,7 +7,7 @@ import { problemTarget } from "../../fuzz/targets/problem.ts";
 import { replyTarget } from "../../fuzz/targets/reply.ts";
 import { spellingsTarget } from "../../fuzz/targets/spellings.ts";
 
-// A short run of what `npm run fuzz` does at length, where Weir runs; the same cases each time.
+// A short run of `npm run fuzz` in workerd, with the same cases each time.
 const EFFORT = { cases: 3000, seed: 20_260_101 };
 
 const TARGETS = [

@@ -10,8 +10,8 @@ afterEach(() => {
 
 type Keys = NonNullable<Parameters<typeof weir>[1]>["keys"];
 
-const live = { name: "live", limit: 2, window: "1h" } as const;
-const trial = {
+const enforced = { name: "enforced", limit: 2, window: "1h" } as const;
+const shadowed = {
   name: "trial",
   key: "custom:user",
   limit: 1,
@@ -21,7 +21,7 @@ const trial = {
 
 const DENIED_TWICE = Array(2).fill({ weir: "shadow-denied", policy: "trial" });
 
-/** A Worker on Durable Objects, and what it answers and logs. */
+/** A Worker on Durable Objects, with a function that sends a request, and the lines that it logs. */
 function worker(rules: ConfigInput["rules"], keys: Keys, options: Partial<ConfigInput> = {}) {
   vi.spyOn(globalThis, "fetch").mockImplementation(async () => new Response());
   const lines: Record<string, unknown>[] = [];
@@ -42,18 +42,20 @@ function worker(rules: ConfigInput["rules"], keys: Keys, options: Partial<Config
   return { send, lines };
 }
 
-describe("a rule in shadow mode whose key function", () => {
-  it("never answers neither delays nor fails an enforced rule", async () => {
-    const { send, lines } = worker([live, trial], { user: () => new Promise<never>(() => {}) });
+describe("the key function of a rule in shadow mode", () => {
+  it("neither delays nor fails an enforced rule if it never returns", async () => {
+    const { send, lines } = worker([enforced, shadowed], {
+      user: () => new Promise<never>(() => {}),
+    });
     const statuses = [];
     for (let request = 0; request < 3; request++) statuses.push((await send()).response.status);
     expect(statuses).toEqual([200, 200, 429]);
     expect(lines).toEqual([]);
   });
 
-  it("is slow is decided when it answers", async () => {
+  it("may return late: the rule is decided then", async () => {
     let answer = (_: string) => {};
-    const { send, lines } = worker([live, trial], {
+    const { send, lines } = worker([enforced, shadowed], {
       user: () => new Promise<string>((resolve) => (answer = resolve)),
     });
     for (const status of [200, 200, 429]) {
@@ -67,8 +69,8 @@ describe("a rule in shadow mode whose key function", () => {
 });
 
 describe("a rule in shadow mode with another key", () => {
-  it("is decided in an object of its own, and reported though nobody waits for it", async () => {
-    const { send, lines } = worker([live, trial], { user: () => "alice" });
+  it("is decided in its own object and logged, although no response waits for it", async () => {
+    const { send, lines } = worker([enforced, shadowed], { user: () => "alice" });
     for (const status of [200, 200, 429]) {
       const { response, ctx } = await send();
       expect(response.status).toBe(status);
@@ -78,9 +80,9 @@ describe("a rule in shadow mode with another key", () => {
   });
 });
 
-describe("a rule that is charged for the response", () => {
-  it("is charged though the decision took as long as both may take", async () => {
-    const counted = { ...live, key: "custom:user", count: { status: [200] } };
+describe("a rule that is charged by the response", () => {
+  it("is charged even if the decision took the whole deadline", async () => {
+    const counted = { ...enforced, key: "custom:user", count: { status: [200] } };
     const user = () => scheduler.wait(400).then(() => "alice");
     const { send, lines } = worker([counted], { user }, { timeoutMs: 400 });
     for (const status of [200, 200, 429]) {
@@ -92,15 +94,15 @@ describe("a rule that is charged for the response", () => {
   });
 });
 
-describe("a rule in shadow mode that is charged for the response", () => {
-  it("takes no enforced rule into an outage when its object fails", async () => {
-    const counted = { ...trial, key: "global", count: { status: [200] } } as const;
-    const closed = { ...live, limit: 100, onError: "closed" } as const;
+describe("a rule in shadow mode that is charged by the response", () => {
+  it("leaves the enforced rules decided when its object fails", async () => {
+    const counted = { ...shadowed, key: "global", count: { status: [200] } } as const;
+    const closed = { ...enforced, limit: 100, onError: "closed" } as const;
     const { send } = worker([closed, counted], undefined);
     const broken = vi.spyOn(CounterObject.prototype, "adjust").mockImplementation(() => {
       throw new Error("broken");
     });
-    // Responses come together, so that nothing succeeds between the charges that fail.
+    // The responses arrive together, so that no call succeeds between the charges that fail.
     vi.spyOn(globalThis, "fetch").mockImplementation(() =>
       scheduler.wait(200).then(() => new Response()),
     );

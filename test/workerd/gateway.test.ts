@@ -9,7 +9,7 @@ afterEach(() => {
 
 type RuleInput = Omit<ConfigInput["rules"][number], "name">;
 
-/** A Worker with one rule, in memory, and what it answers to requests one after the other. */
+/** A Worker with one rule in memory. Returns a function that sends it a request. */
 function worker(
   rule: RuleInput,
   origin: (request: Request) => Response,
@@ -34,23 +34,23 @@ async function statusesOf(responses: (Response | Promise<Response>)[]) {
   return (await Promise.all(responses)).map(({ status }) => status);
 }
 
-describe("a rule that counts failures", () => {
+describe("a rule that counts failed responses", () => {
   const rule = { limit: 2, window: "1h", count: { status: [401] } } as const;
 
-  it("charges what failed, says so in the same response, and denies the next", async () => {
+  it("charges a failure, shows the charge in the same response, and then denies a request", async () => {
     let status = 200;
     const send = worker(rule, () => new Response(null, { status }));
-    const left = async () => (await send()).headers.get("ratelimit");
-    expect(await left()).toMatch(/^"api";r=2;t=\d+$/);
+    const rateLimitField = async () => (await send()).headers.get("ratelimit");
+    expect(await rateLimitField()).toMatch(/^"api";r=2;t=\d+$/);
     status = 401;
-    expect(await left()).toMatch(/^"api";r=1;t=\d+$/);
-    expect(await left()).toMatch(/^"api";r=0;t=\d+$/);
+    expect(await rateLimitField()).toMatch(/^"api";r=1;t=\d+$/);
+    expect(await rateLimitField()).toMatch(/^"api";r=0;t=\d+$/);
     expect((await send()).status).toBe(429);
   });
 });
 
-describe("a rule whose cost the origin tells", () => {
-  it("charges that, and denies when nothing is left", async () => {
+describe("a rule whose cost is in the response of the origin", () => {
+  it("charges that cost, and denies when no quota is left", async () => {
     const rule = { limit: 100, window: "1h", cost: "header:x-cost" } as const;
     const send = worker(rule, () => new Response(null, { headers: { "x-cost": "60" } }));
     const response = await send();
@@ -61,8 +61,8 @@ describe("a rule whose cost the origin tells", () => {
   });
 });
 
-describe("a request that costs more than is left", () => {
-  it("is told so", async () => {
+describe("a request that costs more than the quota left", () => {
+  it("gets a denial that names the quota left", async () => {
     const send = worker({ limit: 10, window: "1h", cost: 6 }, ok);
     expect((await send()).status).toBe(200);
     expect(await (await send()).json()).toMatchObject({
@@ -78,7 +78,7 @@ describe("a rule with exemptions", () => {
     exempt: { ips: ["198.51.100.0/24"], headers: { "x-internal": { secret: "INTERNAL" } } },
   };
 
-  it("neither counts nor limits who is exempt", async () => {
+  it("neither counts nor limits an exempt client", async () => {
     const send = worker(rule, ok);
     for (const headers of [
       { "cf-connecting-ip": "198.51.100.9" },
@@ -96,7 +96,7 @@ describe("a rule with exemptions", () => {
 });
 
 describe("a rule with tiers", () => {
-  it("gives a client its tier's limit, under the same name", async () => {
+  it("applies the limit of the client's tier, under the same policy name", async () => {
     const rule = {
       key: "header:x-api-key",
       limit: 1,
@@ -113,8 +113,8 @@ describe("a rule with tiers", () => {
   });
 });
 
-describe("a rule with a key of one's own", () => {
-  it("counts by what the function says, and by address where it says nothing", async () => {
+describe("a rule with a custom key", () => {
+  it("counts by the text that the function returns, and by address if it returns none", async () => {
     const keys = { tenant: (request: Request) => new URL(request.url).pathname.split("/")[1] };
     const send = worker({ key: "custom:tenant", limit: 1, window: "1h" }, ok, keys);
     expect((await send({}, "/a/1")).status).toBe(200);
@@ -127,7 +127,7 @@ describe("a rule with a key of one's own", () => {
 });
 
 describe("a rule with jitter", () => {
-  it("puts Retry-After off by up to that, and never before the window's end", async () => {
+  it("adds up to that to Retry-After, which is never before the window's end", async () => {
     const send = worker({ limit: 0, window: "1h", retryJitter: "10m" }, ok);
     for (const [random, least] of [
       [0, 0],
@@ -137,9 +137,9 @@ describe("a rule with jitter", () => {
       vi.spyOn(Math, "random").mockReturnValue(random);
       const response = await send();
       const reset = Number(/t=(\d+)/.exec(response.headers.get("ratelimit") ?? "")?.[1]);
-      const later = Number(response.headers.get("retry-after")) - reset;
-      expect(later).toBeGreaterThanOrEqual(least);
-      expect(later).toBeLessThanOrEqual(least + 1);
+      const addedSeconds = Number(response.headers.get("retry-after")) - reset;
+      expect(addedSeconds).toBeGreaterThanOrEqual(least);
+      expect(addedSeconds).toBeLessThanOrEqual(least + 1);
     }
   });
 });

@@ -27,7 +27,7 @@ let lines: string[];
 let now = 0;
 
 beforeEach(() => {
-  // Lines that come once in ten seconds are let through by a clock that leaps.
+  // The clock advances by ten seconds per call, because some lines are logged once in ten seconds.
   vi.spyOn(Date, "now").mockImplementation(() => (now += 10_000));
   lines = [];
   for (const level of ["log", "error"] as const) {
@@ -47,7 +47,7 @@ const failures = [
 /** Calls each exported function with every kind of value that it accepts. */
 const calls: Record<keyof typeof log, () => void> = {
   logDecision() {
-    const quota = { policy: "trial" } as Quota;
+    const quota = { policy: "shadowed" } as Quota;
     log.logDecision({ ...NO_ENFORCED_RULE, shadow: [quota] });
     for (const failure of failures) {
       const storeFailure = toUndecided(failure, []);
@@ -55,7 +55,7 @@ const calls: Record<keyof typeof log, () => void> = {
       log.logDecision(storeFailure);
       log.logDecision({ ...storeFailure, open: false });
       log.logDecision({ ...NO_ENFORCED_RULE, shadow: [], storeFailure });
-      log.logDecision({ ...NO_ENFORCED_RULE, shadow: [{ policy: "trial", cause, detail }] });
+      log.logDecision({ ...NO_ENFORCED_RULE, shadow: [{ policy: "shadowed", cause, detail }] });
     }
   },
   logBreaker() {
@@ -68,11 +68,11 @@ const calls: Record<keyof typeof log, () => void> = {
 };
 
 describe("the log in docs/responses.md", () => {
-  it("is tried with every function that logs", () => {
+  it("is tested with every function that logs", () => {
     expect(Object.keys(calls).sort()).toEqual(Object.keys(log).sort());
   });
 
-  it("has every line that is logged, and none besides", () => {
+  it("has every line that is logged, and no other line", () => {
     for (const call of Object.values(calls)) call();
     const patterns = documentedLines.map(patternOf);
     expect(patterns.length).toBeGreaterThan(0);
@@ -82,7 +82,7 @@ describe("the log in docs/responses.md", () => {
     expect(unused).toEqual([]);
   });
 
-  it("has every value that a field may have, and none besides", () => {
+  it("has every value that a field can have, and no other value", () => {
     for (const call of Object.values(calls)) call();
     const logged = lines.map((line) => JSON.parse(line) as Record<string, unknown>);
     const valuesOf = (field: string) =>

@@ -38,7 +38,7 @@ function appWith(
 }
 
 describe("rateLimit", () => {
-  it("lets the app answer within the limit, and adds the fields", async () => {
+  it("lets the app respond within the limit, and adds the RateLimit fields", async () => {
     const app = appWith([FIVE]);
     const response = await app.request("/search");
     expect(response.status).toBe(200);
@@ -48,7 +48,7 @@ describe("rateLimit", () => {
     expect(response.headers.get("ratelimit")).toMatch(/^"five";r=4;t=\d+$/);
   });
 
-  it("answers itself over the limit, as the gateway does, and asks nothing of the app", async () => {
+  it("denies a request over the limit as the gateway does, without running the app", async () => {
     const app = appWith([{ ...FIVE, limit: 0 }]);
     const handled = vi.fn();
     app.get("/handled", handled);
@@ -61,7 +61,7 @@ describe("rateLimit", () => {
     expect(handled).not.toHaveBeenCalled();
   });
 
-  it("decides every rule that the request matches, and no other", async () => {
+  it("applies every rule that the request matches, and no other", async () => {
     const app = appWith([
       { ...FIVE, match: { paths: ["/search"] } },
       { ...FIVE, name: "posts", match: { methods: ["POST"] } },
@@ -70,20 +70,20 @@ describe("rateLimit", () => {
     expect((await app.request("/own")).headers.get("ratelimit-policy")).toBeNull();
   });
 
-  it("decides one rule alone where it stands, whatever that matches", async () => {
+  it("applies only the rule in its options, regardless of the rule's match", async () => {
     const rules = [FIVE, { ...FIVE, name: "elsewhere", match: { paths: ["/elsewhere"] } }];
     const response = await appWith(rules, { rule: "elsewhere" }).request("/search");
     expect(response.headers.get("ratelimit-policy")).toBe('"elsewhere";q=5;w=3600');
   });
 
-  it("keeps what the app says for itself, its own RateLimit and repeated fields among it", async () => {
+  it("keeps the app's own header fields, including RateLimit and repeated fields", async () => {
     const response = await appWith([FIVE]).request("/own");
     expect(response.status).toBe(201);
     expect(response.headers.get("ratelimit")).toMatch(/^"app";r=9;t=1, "five";r=4;t=\d+$/);
     expect(response.headers.getSetCookie()).toEqual(["a=1", "b=2"]);
   });
 
-  it("adds the fields to what the app's onError and notFound answer", async () => {
+  it("adds the fields to the responses of the app's onError and notFound", async () => {
     const app = appWith([FIVE]);
     for (const [path, status] of [
       ["/fault", 500],
@@ -97,20 +97,25 @@ describe("rateLimit", () => {
 
   it("charges only the responses that the rule counts", async () => {
     const app = appWith([{ ...FIVE, limit: 2, count: { status: [401] } }]);
-    const login = async (right: boolean) =>
-      (await app.request("/login", { method: "POST", headers: right ? { "x-right": "1" } : {} }))
-        .status;
+    const login = async (isCorrect: boolean) =>
+      (
+        await app.request("/login", {
+          method: "POST",
+          headers: isCorrect ? { "x-right": "1" } : {},
+        })
+      ).status;
     const statuses = [];
-    for (const right of [true, true, true, false, false, true]) statuses.push(await login(right));
+    for (const isCorrect of [true, true, true, false, false, true])
+      statuses.push(await login(isCorrect));
     expect(statuses).toEqual([200, 200, 200, 401, 401, 429]);
   });
 
-  it("charges what the response says that it cost", async () => {
+  it("charges the cost in the response", async () => {
     const response = await appWith([{ ...FIVE, cost: "header:x-cost" }]).request("/cost");
     expect(response.headers.get("ratelimit")).toMatch(/^"five";r=2;t=\d+$/);
   });
 
-  it("counts by the app's own functions", async () => {
+  it("counts by the functions for custom keys", async () => {
     const keys = { plan: (request: Request) => request.headers.get("x-plan") };
     const app = appWith([{ ...FIVE, key: "custom:plan", limit: 1 }], { keys });
     const statuses = [];
@@ -134,16 +139,19 @@ describe("rateLimit", () => {
   it.each([
     ["open", 200],
     ["closed", 503],
-  ] as const)("treats what is undecided as the rule says: %s is %i", async (onError, status) => {
-    vi.spyOn(console, "error").mockReturnValue();
-    const response = await appWith([{ ...FIVE, onError }], {}, { store: "upstash" }).request(
-      "/search",
-    );
-    expect(response.status).toBe(status);
-    expect(response.headers.get("ratelimit")).toBeNull();
-  });
+  ] as const)(
+    "handles an undecided request by the rule's onError: %s is %i",
+    async (onError, status) => {
+      vi.spyOn(console, "error").mockReturnValue();
+      const response = await appWith([{ ...FIVE, onError }], {}, { store: "upstash" }).request(
+        "/search",
+      );
+      expect(response.status).toBe(status);
+      expect(response.headers.get("ratelimit")).toBeNull();
+    },
+  );
 
-  it("refuses a rule that there is not, and one that reads the path of its match", () => {
+  it("throws for an unknown rule, and for one that reads a parameter of its paths", () => {
     const rule = (name: string) => () => appWith([FIVE, users], { rule: name });
     const users = { ...FIVE, name: "users", key: "param:id", match: { paths: ["/users/:id"] } };
     expect(rule("fife")).toThrow('no rule "fife" for rateLimit. There are: five, users.');
@@ -154,8 +162,8 @@ describe("rateLimit", () => {
     ["/admin/../search", ["admin", "search"]],
     ["/%61dmin/../search", ["admin", "search"]],
     ["/search", ["search"]],
-  ])("holds the rules for the path that Hono routes by: %s", async (raw, names) => {
-    // workerd's Request has the URL as it was sent; one that a test makes has it resolved.
+  ])("applies the rules for the path by which Hono routes: %s", async (raw, names) => {
+    // A request that workerd receives keeps the URL as it was sent. `new Request` resolves it.
     const app = new Hono({ getPath: () => raw });
     const rules = ["admin", "search"].map((name) => ({
       ...FIVE,

@@ -24,7 +24,7 @@ function serviceOf(
 const FIVE = { name: "five", limit: 5, window: "1h" } as const;
 
 describe("limit", () => {
-  it("takes quota until there is none, and says when there will be", async () => {
+  it("takes quota until none is left, and returns when there is quota again", async () => {
     vi.useFakeTimers({ toFake: ["Date"], now: 1_700_000_100_000 });
     const service = serviceOf([{ ...FIVE, limit: 1, window: "1m" }]);
     expect(await service.limit("five")).toMatchObject({
@@ -38,7 +38,7 @@ describe("limit", () => {
     });
   });
 
-  it("counts each key by itself, and all who give none together", async () => {
+  it("counts each key apart, and all calls without a key together", async () => {
     const service = serviceOf([{ ...FIVE, key: "header:x-api-key", limit: 1 }]);
     const oks = [];
     for (const key of ["a", "b", "a", undefined, undefined]) {
@@ -47,30 +47,30 @@ describe("limit", () => {
     expect(oks).toEqual([true, true, false, true, false]);
   });
 
-  it("leaves room for a cost of 1 after it has denied one of 5", async () => {
+  it("grants a cost of 1 after it has denied a cost of 5", async () => {
     const service = serviceOf([FIVE]);
     await service.limit("five");
     expect(await service.limit("five", { cost: 5 })).toMatchObject({ ok: false });
     expect(await service.limit("five", { cost: 1 })).toMatchObject({ ok: true });
   });
 
-  it("costs what the rule says when the call does not", async () => {
+  it("takes the rule's cost if the call has none", async () => {
     const service = serviceOf([{ ...FIVE, cost: 2 }]);
     expect(await service.limit("five")).toMatchObject({ quotas: [{ remaining: 3 }] });
   });
 
-  it("charges at once what a response would have to tell", async () => {
+  it("charges a rule at once that is charged by the response in a gateway", async () => {
     const service = serviceOf([
       { ...FIVE, name: "failures", count: { status: [401] } },
-      { ...FIVE, name: "told", cost: "header:x-cost" },
+      { ...FIVE, name: "priced", cost: "header:x-cost" },
     ]);
-    for (const rule of ["failures", "told"]) {
+    for (const rule of ["failures", "priced"]) {
       await service.limit(rule);
       expect(await service.getValue(rule)).toMatchObject([{ remaining: 4 }]);
     }
   });
 
-  it("gives back what was taken, and never more than the limit", async () => {
+  it("gives quota back with a negative cost, and never more than the limit", async () => {
     const service = serviceOf([FIVE]);
     await service.limit("five", { cost: 4 });
     expect(await service.limit("five", { cost: -2 })).toMatchObject({
@@ -82,7 +82,7 @@ describe("limit", () => {
     });
   });
 
-  it("reserves quota of windows to come, and says when it is honoured", async () => {
+  it("reserves quota of later windows, and returns when they have granted it", async () => {
     vi.useFakeTimers({ toFake: ["Date"], now: 1_700_000_100_000 });
     const service = serviceOf([{ ...FIVE, window: "1m", maxReserved: 5 }]);
     expect(await service.limit("five", { cost: 7 })).toMatchObject({ ok: false });
@@ -94,7 +94,7 @@ describe("limit", () => {
     expect(await service.limit("five", { cost: 4, reserve: true })).toMatchObject({ ok: false });
   });
 
-  it("throws when it is asked to, by a type that says which rule and for how long", async () => {
+  it("with throws, throws an error with the rule and the time to wait", async () => {
     vi.useFakeTimers({ toFake: ["Date"], now: 1_700_000_100_000 });
     const service = serviceOf([{ ...FIVE, limit: 0, window: "1m" }]);
     const error = await service.limit("five", { throws: true }).catch((thrown) => thrown);
@@ -102,7 +102,7 @@ describe("limit", () => {
     expect(error).toMatchObject({ rule: "five", retryAfterMs: 60_000 });
   });
 
-  it("holds a client to its tier, and one of no tier to the rule's own limits", async () => {
+  it("applies the limits of the client's tier, or the rule's own limits", async () => {
     const tiers = { by: "header:x-plan", limits: { pro: { limit: 50, window: "1h" } } };
     const service = serviceOf([{ ...FIVE, tiers }]);
     const limitOf = async (tier?: string) =>
@@ -112,7 +112,7 @@ describe("limit", () => {
     expect(await limitOf("free")).toBe(5);
   });
 
-  it("never denies by a rule in shadow mode, and shows nothing of it", async () => {
+  it("never denies by a rule in shadow mode, and returns no quotas of it", async () => {
     const log = vi.spyOn(console, "log").mockReturnValue();
     const service = serviceOf([{ ...FIVE, limit: 0, mode: "shadow" }]);
     expect(await service.limit("five", { throws: true })).toEqual({ ok: true, quotas: [] });
@@ -121,9 +121,9 @@ describe("limit", () => {
 });
 
 describe("check", () => {
-  it("tells whether there is room, and takes nothing", async () => {
+  it("returns whether enough quota is left, and takes none", async () => {
     const service = serviceOf([FIVE]);
-    for (let asked = 0; asked < 3; asked++) {
+    for (let calls = 0; calls < 3; calls++) {
       expect(await service.check("five", { cost: 5 })).toMatchObject({ ok: true });
     }
     expect(await service.check("five", { cost: 6 })).toMatchObject({ ok: false });
@@ -133,7 +133,7 @@ describe("check", () => {
 });
 
 describe("getValue", () => {
-  it("tells what is left in every window, of a client that is over too", async () => {
+  it("returns the quota of every window, also for a client over the limit", async () => {
     const limits = [
       { limit: 2, window: "1m" },
       { limit: 5, window: "1h" },
@@ -151,7 +151,7 @@ describe("getValue", () => {
 });
 
 describe("reset", () => {
-  it("makes one client new, and leaves others as they are", async () => {
+  it("resets one client, and no other", async () => {
     const service = serviceOf([{ ...FIVE, key: "query:user", limit: 1 }]);
     for (const key of ["ann", "bob"]) await service.limit("five", { key });
     await service.reset("five", { key: "ann" });
@@ -167,7 +167,7 @@ describe("reset", () => {
     expect(await service.limit("five")).toMatchObject({ ok: true });
   });
 
-  it("reaches every tier", async () => {
+  it("resets every tier", async () => {
     const tiers = { by: "header:x-plan", limits: { pro: { limit: 50, window: "1d" } } };
     const service = serviceOf([{ ...FIVE, tiers }]);
     await service.limit("five", { tier: "pro", cost: 50 });
@@ -177,7 +177,7 @@ describe("reset", () => {
 });
 
 describe("a reset of a rule with tiers", () => {
-  it("reaches the plain counter where a tier of the same window rolls over", async () => {
+  it("resets both counters if only one of two windows of the same length rolls over", async () => {
     const tiers = {
       by: "header:x-plan",
       limits: { pro: { limit: 50, window: "1h", capacity: 80 }, team: { limit: 9, window: "1h" } },
@@ -191,7 +191,7 @@ describe("a reset of a rule with tiers", () => {
   });
 });
 
-describe("a call that there is no answer to", () => {
+describe("a call with an unknown rule or an invalid cost", () => {
   it.each<[string, LimitOptions | undefined, string]>([
     ["fife", {}, 'There is no rule "fife". There are: five, ten.'],
     ["five", { cost: 1.5 }, "A cost is a whole number from -999999999999999 to 999999999999999"],
@@ -199,18 +199,18 @@ describe("a call that there is no answer to", () => {
     ["five", { cost: Infinity }, "not Infinity."],
     ["five", { cost: 1e15 }, "not 1000000000000000."],
     ["five", { cost: "1" as never }, "A cost is a whole number"],
-  ])("is refused: %s, %j", async (rule, options, message) => {
+  ])("throws a RangeError: %s, %j", async (rule, options, message) => {
     const service = serviceOf([FIVE, { ...FIVE, name: "ten" }]);
     await expect(service.limit(rule, options)).rejects.toThrow(message);
     await expect(service.limit(rule, options)).rejects.toThrow(RangeError);
   });
 
-  it("is refused when it checks for a cost below 0", async () => {
+  it("throws a RangeError if it checks for a cost below 0", async () => {
     await expect(serviceOf([FIVE]).check("five", { cost: -1 })).rejects.toThrow(RangeError);
   });
 });
 
-describe("options that are not an object of options", () => {
+describe("options that are not a plain object of the known options", () => {
   it.each<[unknown, string]>([
     ...[5, "ann", ["ann"], null, true, new Map([["key", "ann"]]), new Date(0)].map(
       (options): [unknown, string] => [options, "The options are an object with any of key, tier"],
@@ -219,7 +219,7 @@ describe("options that are not an object of options", () => {
     [{ key: undefined }, "The option key is undefined: leave it out for one counter for all."],
     [JSON.parse('{"__proto__": {"key": "ann"}}'), "There is no such option"],
     [{ tier: 5 }, "The option tier is a string, not a number."],
-  ])("are refused, and charge no shared counter: %j", async (options, message) => {
+  ])("throw a TypeError, and charge no shared counter: %j", async (options, message) => {
     const service = serviceOf([FIVE]);
     for (const method of ["limit", "check", "getValue", "reset"] as const) {
       const call = service[method]("five", options as never);
@@ -230,10 +230,10 @@ describe("options that are not an object of options", () => {
   });
 });
 
-describe("a client that is counted by a later alternative", () => {
+describe("a client that is counted by the second alternative of a key", () => {
   const rules = [{ ...FIVE, key: "header:x-api-key | ip" }];
 
-  it("is looked up and reset by the alternative's name", async () => {
+  it("is read and reset by the alternative's name", async () => {
     const service = serviceOf(rules);
     const key = { ip: "203.0.113.7" };
     await service.limit("five", { key, cost: 4 });
@@ -245,9 +245,9 @@ describe("a client that is counted by a later alternative", () => {
     expect(await service.getValue("five", { key })).toMatchObject([{ remaining: 5 }]);
   });
 
-  it("is not guessed from a bare text", async () => {
-    const asked = serviceOf(rules).getValue("five", { key: "203.0.113.7" });
-    await expect(asked).rejects.toThrow('names one of { "header:x-api-key": "…" }, { ip: "…" }.');
+  it("cannot be given as a text alone", async () => {
+    const call = serviceOf(rules).getValue("five", { key: "203.0.113.7" });
+    await expect(call).rejects.toThrow('names one of { "header:x-api-key": "…" }, { ip: "…" }.');
   });
 });
 
@@ -276,19 +276,22 @@ describe("a service whose store cannot decide", () => {
   const rules = (onError: "open" | "closed") => [{ ...FIVE, onError }];
   const broken = { store: "upstash" } as const;
 
-  it.each(["open", "closed"] as const)("answers as a rule that is %s says", async (onError) => {
-    vi.spyOn(console, "error").mockReturnValue();
-    const service = serviceOf(rules(onError), broken);
-    const answer = { ok: onError === "open", undecided: "misconfigured" };
-    expect(await service.limit("five")).toEqual(answer);
-    expect(await service.check("five")).toEqual(answer);
-    expect(await service.limit("five", { cost: -1 })).toEqual({ ...answer, ok: true });
-  });
+  it.each(["open", "closed"] as const)(
+    "returns a result by the rule's onError: %s",
+    async (onError) => {
+      vi.spyOn(console, "error").mockReturnValue();
+      const service = serviceOf(rules(onError), broken);
+      const answer = { ok: onError === "open", undecided: "misconfigured" };
+      expect(await service.limit("five")).toEqual(answer);
+      expect(await service.check("five")).toEqual(answer);
+      expect(await service.limit("five", { cost: -1 })).toEqual({ ...answer, ok: true });
+    },
+  );
 
-  it("throws when it is asked to and the rule is closed, but not as if over the limit", async () => {
+  it("with throws, throws an error for a closed rule, which is no RateLimitError", async () => {
     vi.spyOn(console, "error").mockReturnValue();
-    const asked = serviceOf(rules("closed"), broken).limit("five", { throws: true });
-    const error = await asked.catch((thrown) => thrown);
+    const call = serviceOf(rules("closed"), broken).limit("five", { throws: true });
+    const error = await call.catch((thrown) => thrown);
     expect(error.message).toBe('The rule "five" could not be decided: misconfigured.');
     expect(RateLimitError.from(error)).toBeUndefined();
     expect(await serviceOf(rules("open"), broken).limit("five", { throws: true })).toMatchObject({
@@ -304,7 +307,7 @@ describe("a service whose store cannot decide", () => {
     expect(await service.limit("five", { cost: -1 })).toEqual(answer);
   });
 
-  it("has no figures, and resets nothing unsaid", async () => {
+  it("throws if it cannot read or reset the counters", async () => {
     vi.spyOn(console, "error").mockReturnValue();
     const service = serviceOf(rules("open"), broken);
     await expect(service.getValue("five")).rejects.toThrow("could not be read: misconfigured");
@@ -312,11 +315,11 @@ describe("a service whose store cannot decide", () => {
   });
 });
 
-describe("a service beside a gateway", () => {
+describe("a service and a gateway with the same rules", () => {
   it.each([
     ["without a secret", {}],
-    ["with one", { WEIR_KEY_SECRET: "0123456789abcdef0123456789abcdef" }],
-  ])("counts the same client in the same counter, %s", async (_, secret) => {
+    ["with a secret", { WEIR_KEY_SECRET: "0123456789abcdef0123456789abcdef" }],
+  ])("count the same client in the same counter, %s", async (_, secret) => {
     vi.spyOn(globalThis, "fetch").mockImplementation(async () => new Response());
     const { env: bindings } = await import("cloudflare:workers");
     const env = { ...bindings, ...secret };
@@ -342,7 +345,7 @@ describe("a service beside a gateway", () => {
   });
 });
 
-describe("a gateway and a service of one configuration in one isolate", () => {
+describe("a service and a gateway with one configuration in one isolate", () => {
   it("count in the same memory, and log a fault of the store once", async () => {
     vi.spyOn(globalThis, "fetch").mockImplementation(async () => new Response());
     const log = vi.spyOn(console, "error").mockReturnValue();
@@ -365,18 +368,21 @@ describe("a gateway and a service of one configuration in one isolate", () => {
 describe("RateLimitError.from", () => {
   it.each([
     ["the error itself", new RateLimitError("five", 1500)],
-    ["what RPC makes of it", Object.assign(new Error(new RateLimitError("five", 1500).message))],
-    ["what RPC makes of it on older dates", new Error(`${new RateLimitError("five", 1499.2)}`)],
-  ])("reads %s", (_, error) => {
+    ["its copy after RPC", Object.assign(new Error(new RateLimitError("five", 1500).message))],
+    [
+      "its copy after RPC with an older compatibility date",
+      new Error(`${new RateLimitError("five", 1499.2)}`),
+    ],
+  ])("recognizes %s", (_, error) => {
     expect(RateLimitError.from(error)).toMatchObject({ rule: "five", retryAfterMs: 1500 });
   });
 
-  it.each([new Error("other"), "text", undefined])("passes over %o", (error) => {
+  it.each([new Error("other"), "text", undefined])("returns undefined for %o", (error) => {
     expect(RateLimitError.from(error)).toBeUndefined();
   });
 });
 
-describe("RateLimitError.from, of a wait that is written with an exponent", () => {
+describe("RateLimitError.from, for a time that is written with an exponent", () => {
   it.each([3e24, 1e21, 1.5e300, 2 ** 70, 999_999_999_999_999])("reads %d ms", (retryAfterMs) => {
     const message = new RateLimitError("five", retryAfterMs).message;
     expect(RateLimitError.from(new Error(message))).toMatchObject({ rule: "five", retryAfterMs });

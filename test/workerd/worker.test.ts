@@ -11,19 +11,19 @@ afterEach(() => {
 
 let hours = 0;
 
-/** Makes it an hour later than any test before: an isolate remembers when it told of an outage. */
+/** Moves the clock past all earlier tests: an isolate logs an outage at most once in ten seconds. */
 function anHourLater() {
   vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + ++hours * 3_600_000 });
 }
 
-/** The zone's origin, which a Worker on a route reaches by fetch. */
+/** Mocks the zone's origin, to which a Worker on a route forwards by `fetch`. */
 function mockOrigin(respond: (request: Request) => Response | Promise<Response>) {
   return vi
     .spyOn(globalThis, "fetch")
     .mockImplementation(async (input, init) => respond(new Request(input, init)));
 }
 
-/** A Worker of one's own, with its request and bindings. */
+/** Sends a request to a new Worker with a configuration and bindings. */
 function send(
   config: Omit<ConfigInput, "rules"> & Partial<Pick<ConfigInput, "rules">>,
   request: Request | string,
@@ -41,8 +41,8 @@ describe("the deployed Worker", () => {
       headers: { "cf-connecting-ip": ip },
     });
 
-  it("passes five logins a minute on to the zone's origin and answers the sixth itself", async () => {
-    // The beginning of a minute, for the six not to stand in two windows.
+  it("forwards five logins a minute to the zone's origin, and denies the sixth", async () => {
+    // The beginning of a minute, so that all six are in one window.
     vi.useFakeTimers({ toFake: ["Date"], now: Math.ceil(Date.now() / 60_000) * 60_000 });
     const origin = mockOrigin(() => new Response("welcome"));
     const statuses = [];
@@ -53,7 +53,7 @@ describe("the deployed Worker", () => {
     expect((await login("203.0.113.2")).status).toBe(200);
   });
 
-  it("counts searches by the API key, and those of made-up keys by the address together", async () => {
+  it("counts searches by API key, and searches of one address with many keys together", async () => {
     vi.useFakeTimers({ toFake: ["Date"], now: Math.ceil(Date.now() / 60_000) * 60_000 });
     mockOrigin(() => new Response("found"));
     const limits = [];
@@ -71,7 +71,7 @@ describe("the deployed Worker", () => {
     ]);
   });
 
-  it("lets a request that no rule is about through as it is", async () => {
+  it("forwards a request that no rule matches, and returns the response unchanged", async () => {
     mockOrigin(() => new Response("hello", { headers: { "x-origin": "yes" } }));
     const response = await exports.default.fetch("https://api.example.com/about");
     expect(Object.fromEntries(response.headers)).toEqual({
@@ -83,7 +83,7 @@ describe("the deployed Worker", () => {
 
 describe("a Worker without an origin", () => {
   it.each(["localhost:8787", "127.0.0.1:8787", "[::1]:8787"])(
-    "says so rather than call itself for ever, at %s",
+    "answers 502 and does not call itself endlessly, at %s",
     async (host) => {
       const fetch = mockOrigin(() => new Response());
       const response = await send({}, `http://${host}/`);
@@ -95,7 +95,7 @@ describe("a Worker without an origin", () => {
     },
   );
 
-  it("answers 502 when ORIGIN_URL is no URL, and tells the operator", async () => {
+  it("answers 502 if ORIGIN_URL is no URL, and logs it", async () => {
     const log = vi.spyOn(console, "error").mockReturnValue();
     const response = await send({}, "https://x.example/", { ORIGIN_URL: "origin.example.com" });
     expect(response.status).toBe(502);
@@ -113,7 +113,7 @@ describe("a Worker whose store is misconfigured", () => {
   it.each([
     ["open", 200],
     ["closed", 503],
-  ] as const)("treats requests as undecided: %s is %i", async (onError, status) => {
+  ] as const)("leaves requests undecided: %s is %i", async (onError, status) => {
     vi.spyOn(console, "error").mockReturnValue();
     mockOrigin(() => new Response());
     const config = { store: "upstash", rules: rules(onError) } as const;
@@ -121,7 +121,7 @@ describe("a Worker whose store is misconfigured", () => {
   });
 });
 
-describe("a request that cannot be read", () => {
+describe("a request whose URL is invalid", () => {
   it.each([
     "*",
     "http://api.example.com#/x",
@@ -131,7 +131,7 @@ describe("a request that cannot be read", () => {
     "http://a.example, b.example/x",
     "http://api.example.com:99999/x",
     "http://[::1/x",
-  ])("is refused, whatever its rules say of outages: %s", async (url) => {
+  ])("gets 400, regardless of the rules' onError: %s", async (url) => {
     const origin = vi.spyOn(globalThis, "fetch");
     for (const onError of ["open", "closed"] as const) {
       const match = { paths: ["/x"] };
@@ -145,8 +145,8 @@ describe("a request that cannot be read", () => {
   });
 });
 
-describe("what operators see", () => {
-  it("is a line for each policy in shadow mode that would have denied", async () => {
+describe("the log", () => {
+  it("has a line for each policy in shadow mode that would have denied a request", async () => {
     const log = vi.spyOn(console, "log").mockReturnValue();
     mockOrigin(() => new Response());
     const rules = [{ name: "trial", limit: 0, window: "1h", mode: "shadow" } as const];
@@ -159,7 +159,7 @@ describe("what operators see", () => {
     expect(log.mock.calls).toEqual([['{"weir":"shadow-denied","policy":"trial"}']]);
   });
 
-  it("is one line in ten seconds of an outage", async () => {
+  it("has one line per ten seconds of an outage", async () => {
     const log = vi.spyOn(console, "error").mockReturnValue();
     mockOrigin(() => Promise.reject(Error("Network connection lost.")));
     anHourLater();
@@ -168,16 +168,16 @@ describe("what operators see", () => {
       UPSTASH_REDIS_REST_TOKEN: "secret-token",
     };
     const rules = [{ name: "all", limit: 5, window: "1h", onError: "closed" } as const];
-    const outage = () => send({ store: "upstash", rules }, "https://x.example/", env);
-    await outage();
-    await outage();
+    const sendInOutage = () => send({ store: "upstash", rules }, "https://x.example/", env);
+    await sendInOutage();
+    await sendInOutage();
     vi.advanceTimersByTime(9_999);
-    await outage();
+    await sendInOutage();
     expect(log.mock.calls).toEqual([
       ['{"weir":"undecided","cause":"unreachable","detail":"no connection","requests":"503"}'],
     ]);
     vi.advanceTimersByTime(1);
-    await outage();
+    await sendInOutage();
     expect(log).toHaveBeenCalledTimes(2);
   });
 });

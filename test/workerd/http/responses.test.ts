@@ -15,13 +15,13 @@ const quota = {
   reservationDelayMs: 0,
 };
 
-describe("X-RateLimit fields beside an origin's own", () => {
+describe("the X-RateLimit fields of Weir", () => {
   const names = ["X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"];
   const subsets = Array.from({ length: 7 }, (_, bits) =>
     names.filter((_, at) => ((bits + 1) >> at) & 1),
   );
 
-  it.each(subsets.map((own) => ({ own })))("are left alone where it has $own", ({ own }) => {
+  it.each(subsets.map((own) => ({ own })))("are not added if the origin sends $own", ({ own }) => {
     const origins = own.map((name): [string, string] => [name.toLowerCase(), "origin"]);
     for (const style of ["legacy", "both"] as const) {
       const headers = new Headers(origins);
@@ -30,15 +30,15 @@ describe("X-RateLimit fields beside an origin's own", () => {
     }
   });
 
-  it("are added where it has none", () => {
+  it("are added if the origin sends none of them", () => {
     const headers = new Headers();
     appendQuotaFields(headers, [quota], "legacy");
     expect([...headers.keys()]).toEqual(names.map((name) => name.toLowerCase()));
   });
 });
 
-describe("a rule's response without a body", () => {
-  function answer(headers: Record<string, string>) {
+describe("a denial with header fields of the rule, but no body", () => {
+  function denialWith(headers: Record<string, string>) {
     const { rules } = defineConfig({
       rules: [{ name: "api", limit: 5, window: "1m", response: { headers } }],
     });
@@ -54,16 +54,16 @@ describe("a rule's response without a body", () => {
   }
 
   it.each(["content-type", "Content-Type", "CONTENT-TYPE"])(
-    "has the %s that it names, and the problem as its body",
+    "has the rule's %s, and the problem as its body",
     async (name) => {
-      const response = answer({ [name]: "application/json" });
+      const response = denialWith({ [name]: "application/json" });
       expect(response.headers.get("content-type")).toBe("application/json");
       expect(await response.json()).toMatchObject({ "violated-policies": ["api"] });
     },
   );
 
-  it("is problem+json where it names none", () => {
-    const type = answer({ "X-Reason": "quota" }).headers.get("content-type");
+  it("is problem+json if the rule has no Content-Type", () => {
+    const type = denialWith({ "X-Reason": "quota" }).headers.get("content-type");
     expect(type).toBe("application/problem+json");
   });
 });

@@ -3,15 +3,15 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { type ConfigInput, defineConfig } from "../../../src/config/index.ts";
 import { RateLimitError, WeirService, weir } from "../../../src/index.ts";
 
-// What clients, other Workers and operators see of `onError: "local"`. The store is misconfigured
-// here, which is as good as away.
+// What `onError: "local"` shows to clients, to other Workers and to operators. In these tests the store
+// is misconfigured, so that it never decides.
 
 const RULE = { name: "api", limit: 8, window: "1h", onError: "local" } as const;
 
 let now = 1_700_000_100_000;
 
 beforeEach(() => {
-  // An isolate tells of outages once in ten seconds, and all tests are in one: each has its own hour.
+  // An isolate logs outages once in ten seconds. All tests run in one isolate, each in its own hour.
   now += 3_600_000;
   vi.useFakeTimers({ toFake: ["Date"], now });
 });
@@ -25,8 +25,8 @@ function configOf(options: Partial<ConfigInput> = {}) {
   return defineConfig({ store: "upstash", rules: [RULE], ...options });
 }
 
-/** What is logged, but for the bindings' faults. */
-function logged() {
+/** Collects the log lines, without those about the bindings. */
+function captureLog() {
   const lines: unknown[] = [];
   for (const level of ["log", "error"] as const) {
     vi.spyOn(console, level).mockImplementation((line: string) => {
@@ -51,10 +51,10 @@ describe("a Worker", () => {
       );
   }
 
-  it("forwards what has room here, without figures, and denies the rest with them", async () => {
-    const lines = logged();
+  it("forwards a request with local quota without figures, and denies others with figures", async () => {
+    const lines = captureLog();
     const send = worker();
-    for (let sent = 0; sent < 2; sent++) {
+    for (let requests = 0; requests < 2; requests++) {
       const response = await send();
       expect(response.status).toBe(200);
       expect([...response.headers.keys()].filter((name) => name.includes("rate"))).toEqual([]);
@@ -76,8 +76,8 @@ describe("a Worker", () => {
     ]);
   });
 
-  it("denies what its native limiter denies, in the same words", async () => {
-    logged();
+  it("denies a request that the native limiter denies, with the same response", async () => {
+    captureLog();
     const limit = vi.fn(async () => ({ success: false }));
     const send = worker({ nativeLimiter: { binding: "NATIVE" } }, { NATIVE: { limit } });
     const denied = await send();
@@ -87,11 +87,11 @@ describe("a Worker", () => {
     expect(limit).toHaveBeenCalledOnce();
   });
 
-  it("charges here what a response turned out to cost", async () => {
-    logged();
+  it("charges locally what a response cost", async () => {
+    captureLog();
     const send = worker({ rules: [{ ...RULE, cost: "header:x-cost" }] });
-    const costing = () => new Response(null, { headers: { "x-cost": "2" } });
-    vi.spyOn(globalThis, "fetch").mockImplementation(async () => costing());
+    const costlyResponse = () => new Response(null, { headers: { "x-cost": "2" } });
+    vi.spyOn(globalThis, "fetch").mockImplementation(async () => costlyResponse());
     expect((await send()).status).toBe(200);
     expect((await send()).status).toBe(429);
   });
@@ -106,8 +106,8 @@ describe("a service", () => {
     return new Limits(createExecutionContext(), {});
   }
 
-  it("grants and denies without figures, and says that the store was away", async () => {
-    logged();
+  it("grants and denies without figures, and returns why the store did not decide", async () => {
+    captureLog();
     const service = serviceOf();
     const granted = { ok: true, undecided: "misconfigured" };
     expect(await service.check("api")).toEqual(granted);
@@ -118,16 +118,16 @@ describe("a service", () => {
     expect(await service.limit("api", { cost: -1 })).toEqual(granted);
   });
 
-  it("throws a denial where it is asked to, and says when there will be room", async () => {
-    logged();
+  it("with throws, throws a denial with the time until there is quota again", async () => {
+    captureLog();
     const service = serviceOf({ rules: [{ ...RULE, limit: 0 }] });
     const error = await service.limit("api", { throws: true }).catch((thrown) => thrown);
     expect(error).toBeInstanceOf(RateLimitError);
     expect(error.retryAfterMs).toBeGreaterThan(0);
   });
 
-  it("does not tell what was counted locally for what a client has left", async () => {
-    logged();
+  it("does not return local counts as the quota of a client", async () => {
+    captureLog();
     const service = serviceOf();
     await expect(service.getValue("api")).rejects.toThrow(
       'The rule "api" could not be read: misconfigured, UPSTASH_REDIS_REST_URL is not set.',

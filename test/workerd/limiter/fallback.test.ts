@@ -8,7 +8,7 @@ import { StoreError } from "../../../src/stores/store-error.ts";
 
 /** 2023-11-14T22:15:00Z, the beginning of a minute. */
 const NOW = 1_700_000_100_000;
-const AWAY = new StoreError("unreachable", "no connection");
+const FAILURE = new StoreError("unreachable", "no connection");
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ["Date"], now: NOW });
@@ -22,38 +22,42 @@ type RuleInput = ConfigInput["rules"][number];
 
 const LOCAL: RuleInput = { name: "api", limit: 8, window: "1m", onError: "local" };
 
-/** A limiter whose store is away; and what its decisions come to. */
-function limiterOf(rules: RuleInput[], nativeLimiter?: NativeLimiter, store: Store = away()) {
+/** A limiter whose store fails, with functions that make decisions by it. */
+function limiterOf(
+  rules: RuleInput[],
+  nativeLimiter?: NativeLimiter,
+  store: Store = failingStore(),
+) {
   const config = defineConfig({ rules });
   const limiter = new Limiter(config, store, nativeLimiter);
-  const decide = (identity = "someone", ask?: DecideOptions) =>
-    limiter.decide(subjectsOf(config, identity), ask);
+  const decide = (identity = "someone", options?: DecideOptions) =>
+    limiter.decide(appliedRulesOf(config, identity), options);
   return {
     limiter,
     decide,
-    subjects: (identity = "someone") => subjectsOf(config, identity),
-    /** How many requests in a row are allowed before one is not, and what becomes of that one. */
-    async exhaust(identity?: string, ask?: DecideOptions) {
+    appliedRules: (identity = "someone") => appliedRulesOf(config, identity),
+    /** Decides requests until one is not allowed. Returns how many were, and the last decision. */
+    async exhaust(identity?: string, options?: DecideOptions) {
       for (let allowed = 0; allowed < 1000; allowed++) {
-        const decision = await decide(identity, ask);
+        const decision = await decide(identity, options);
         if (decision.outcome !== "allowed") return { allowed, decision };
       }
-      throw new Error("There is no end to it.");
+      throw new Error("All of 1000 requests were allowed.");
     },
   };
 }
 
-function subjectsOf({ rules }: Config, identity: string) {
+function appliedRulesOf({ rules }: Config, identity: string) {
   return rules.map((rule) => ({ rule, windows: rule.windows, identity }));
 }
 
-function away(error: unknown = AWAY): Store {
+function failingStore(error: unknown = FAILURE): Store {
   const fail = () => Promise.reject(error);
   return { decide: fail, adjust: fail, reset: fail };
 }
 
-function nativeLimiterOf(answer: (key: string) => Promise<{ success: boolean }>) {
-  const limit = vi.fn<NativeLimiter["limit"]>(({ key }) => answer(key));
+function nativeLimiterOf(reply: (key: string) => Promise<{ success: boolean }>) {
+  const limit = vi.fn<NativeLimiter["limit"]>(({ key }) => reply(key));
   return { limit };
 }
 
@@ -68,21 +72,24 @@ describe('a rule with onError: "local"', () => {
     [3, 0.001, 1],
     [100, 0.07, 7],
     [100, 0.29, 29],
-  ])("of %i, with a local share of %d, lets %i pass in a window", async (limit, share, allowed) => {
-    const localShare = share === undefined ? {} : { localShare: share };
-    const { exhaust } = limiterOf([{ ...LOCAL, limit, ...localShare }]);
-    expect(await exhaust()).toMatchObject({ allowed, decision: { outcome: "limited" } });
-    vi.setSystemTime(NOW + 60_000);
-    expect(await exhaust()).toMatchObject({ allowed });
-  });
+  ])(
+    "with limit %i and local share %d admits %i requests in a window",
+    async (limit, share, allowed) => {
+      const localShare = share === undefined ? {} : { localShare: share };
+      const { exhaust } = limiterOf([{ ...LOCAL, limit, ...localShare }]);
+      expect(await exhaust()).toMatchObject({ allowed, decision: { outcome: "limited" } });
+      vi.setSystemTime(NOW + 60_000);
+      expect(await exhaust()).toMatchObject({ allowed });
+    },
+  );
 
-  it("counts each client by itself", async () => {
+  it("counts each client apart", async () => {
     const { exhaust } = limiterOf([LOCAL]);
     expect(await exhaust("a")).toMatchObject({ allowed: 2 });
     expect(await exhaust("b")).toMatchObject({ allowed: 2 });
   });
 
-  it("tells no figures of a request that passes, but why it was decided here", async () => {
+  it("returns no quotas for a request that passes, but the failure of the store", async () => {
     const { decide } = limiterOf([LOCAL]);
     expect(await decide()).toEqual({
       outcome: "allowed",
@@ -98,7 +105,7 @@ describe('a rule with onError: "local"', () => {
     });
   });
 
-  it("says when there is room again, and which rule denied", async () => {
+  it("returns when there is quota again, and which rule denied the request", async () => {
     const { exhaust } = limiterOf([
       { ...LOCAL, name: "hourly", window: "1h" },
       { ...LOCAL, limit: 4 },
@@ -114,7 +121,7 @@ describe('a rule with onError: "local"', () => {
     });
   });
 
-  it("has room for a request that costs more than the share, as long as there is a whole limit", async () => {
+  it("admits one request that costs more than the share, but not more than the limit", async () => {
     const { exhaust } = limiterOf([LOCAL]);
     expect(await exhaust("a", { cost: 5 })).toMatchObject({ allowed: 1 });
     expect(await exhaust("b", { cost: 8 })).toMatchObject({ allowed: 1 });
@@ -122,7 +129,7 @@ describe('a rule with onError: "local"', () => {
     expect(await exhaust("a")).toMatchObject({ allowed: 0 });
   });
 
-  it("counts all windows, and the shards of a rule as one", async () => {
+  it("counts every window, and the shards of a rule as one", async () => {
     const limits = [
       { limit: 100, window: "1m" },
       { limit: 12, window: "1h" },
@@ -132,14 +139,14 @@ describe('a rule with onError: "local"', () => {
     expect(await limiterOf([{ ...LOCAL, shards: 4 }]).exhaust()).toMatchObject({ allowed: 2 });
   });
 
-  it("lets nothing roll over, and nothing be reserved", async () => {
+  it("neither rolls quota over nor reserves any", async () => {
     const { exhaust } = limiterOf([{ ...LOCAL, capacity: 80, maxReserved: 80 }]);
     expect(await exhaust("someone", { reserve: true })).toMatchObject({ allowed: 2 });
     vi.setSystemTime(NOW + 600_000);
     expect(await exhaust("someone", { reserve: true })).toMatchObject({ allowed: 2 });
   });
 
-  it("keeps a client banned that was over", async () => {
+  it("bans a client that exceeds the limit", async () => {
     const { exhaust, decide } = limiterOf([{ ...LOCAL, ban: "10m" }]);
     expect(await exhaust()).toMatchObject({ allowed: 2, decision: { retryAfterMs: 600_000 } });
     vi.setSystemTime(NOW + 599_000);
@@ -148,35 +155,35 @@ describe('a rule with onError: "local"', () => {
     expect(await decide()).toMatchObject({ outcome: "allowed" });
   });
 
-  it("is asked for room without being charged, nor calling the native limiter", async () => {
+  it("neither charges for a check nor calls the native limiter", async () => {
     const nativeLimiter = nativeLimiterOf(async () => ({ success: true }));
     const { decide, exhaust } = limiterOf([LOCAL], nativeLimiter);
-    for (let asked = 0; asked < 10; asked++) {
+    for (let checks = 0; checks < 10; checks++) {
       expect(await decide("someone", { checkOnly: true })).toMatchObject({ outcome: "allowed" });
     }
     expect(nativeLimiter.limit).not.toHaveBeenCalled();
     expect(await exhaust()).toMatchObject({ allowed: 2 });
   });
 
-  it("goes on where it was when the store goes away again in the same window", async () => {
-    let isAway = true;
+  it("continues with its count if the store fails again in the same window", async () => {
+    let isFailing = true;
     const store: Store = {
-      ...away(),
+      ...failingStore(),
       decide: async (groups) => {
-        if (isAway) throw AWAY;
+        if (isFailing) throw FAILURE;
         const tallies = [{ count: 1, resetMs: 60_000, banMs: 0 }];
         return { now: NOW, groups: groups.map(() => ({ admitted: true, tallies })) };
       },
     };
     const { decide, exhaust } = limiterOf([LOCAL], undefined, store);
     expect(await exhaust()).toMatchObject({ allowed: 2 });
-    isAway = false;
+    isFailing = false;
     expect(await decide()).toMatchObject({ outcome: "allowed", quotas: [{ remaining: 7 }] });
-    isAway = true;
+    isFailing = true;
     expect(await exhaust()).toMatchObject({ allowed: 0 });
   });
 
-  it("is as strict as closed when there is no place for one more client, but for those it knows", async () => {
+  it("denies a new client if the memory is full, and still admits clients that it counts", async () => {
     const limits = Array.from({ length: 8 }, (_, hour) => ({ limit: 80, window: `${hour + 1}h` }));
     const { limit, window, ...rule } = { ...LOCAL, limits };
     const { decide } = limiterOf([rule]);
@@ -192,26 +199,30 @@ describe('a rule with onError: "local"', () => {
     expect(await decide("newcomer")).toMatchObject({ outcome: "allowed" });
   });
 
-  it("counts here too when the fault is Weir's own", async () => {
-    const { exhaust } = limiterOf([LOCAL], undefined, away(new TypeError("secret")));
+  it("counts locally too if the error is not the store's", async () => {
+    const { exhaust } = limiterOf([LOCAL], undefined, failingStore(new TypeError("secret")));
     const { allowed, decision } = await exhaust();
     expect(allowed).toBe(2);
     expect(decision).toMatchObject({ storeFailure: { cause: "internal", detail: "TypeError" } });
   });
 });
 
-describe("among rules that disagree about an undecided request", () => {
+describe("rules with different onError", () => {
   const open: RuleInput = { name: "open", limit: 1, window: "1m" };
   const closed: RuleInput = { name: "closed", limit: 100, window: "1m", onError: "closed" };
 
   it.each<[string, RuleInput[], object]>([
-    ["open lets it pass", [open], { outcome: "undecided", open: true }],
-    ["closed denies it", [closed], { outcome: "undecided", open: false }],
+    ["open lets an undecided request pass", [open], { outcome: "undecided", open: true }],
+    ["closed denies an undecided request", [closed], { outcome: "undecided", open: false }],
     ["local wins over open", [open, LOCAL], { outcome: "allowed", storeFailure: { open: false } }],
     ["closed wins over local", [LOCAL, closed], { outcome: "undecided", open: false }],
-    ["closed wins over all", [open, LOCAL, closed], { outcome: "undecided", open: false }],
     [
-      "one in shadow mode has no say",
+      "closed wins over open and local",
+      [open, LOCAL, closed],
+      { outcome: "undecided", open: false },
+    ],
+    [
+      "closed in shadow mode has no effect",
       [{ ...closed, mode: "shadow" }, LOCAL],
       { outcome: "allowed" },
     ],
@@ -224,11 +235,11 @@ describe("among rules that disagree about an undecided request", () => {
     expect(await limiterOf(rules).decide()).toMatchObject(decision);
   });
 
-  it("only those that are local are counted locally, and all or none of them", async () => {
+  it("only rules with local are counted locally, all of them or none", async () => {
     const second: RuleInput = { ...LOCAL, name: "second", key: "global", limit: 12 };
     const { exhaust, decide } = limiterOf([open, LOCAL, second]);
     expect(await exhaust("a")).toMatchObject({ allowed: 2, decision: { rule: { name: "api" } } });
-    // A denied request has taken nothing of the other rule's quota.
+    // A denied request takes no quota of the other rule.
     expect(await decide("a")).toMatchObject({
       quotas: [
         { policy: "api", remaining: 0, violated: true },
@@ -242,22 +253,22 @@ describe("a rule that is charged by the response", () => {
   const failures: RuleInput = { ...LOCAL, count: { status: [401] } };
   const response = (status: number) => ({ status, headers: new Headers() });
 
-  it("is charged here when it was decided here, and the store is not asked", async () => {
-    const store = away();
+  it("is charged locally if it was decided locally, without a call of the store", async () => {
+    const store = failingStore();
     const adjust = vi.spyOn(store, "adjust");
-    const { limiter, decide, subjects } = limiterOf([failures], undefined, store);
+    const { limiter, decide, appliedRules } = limiterOf([failures], undefined, store);
     for (const status of [200, 200, 200, 401, 401]) {
       expect(await decide()).toMatchObject({ outcome: "allowed" });
-      expect(await limiter.chargeResponse(subjects(), response(status), true)).toEqual([]);
+      expect(await limiter.chargeResponse(appliedRules(), response(status), true)).toEqual([]);
     }
     expect(await decide()).toMatchObject({ outcome: "limited" });
     expect(adjust).not.toHaveBeenCalled();
   });
 
-  it("is charged here when the store went away in between, and says so", async () => {
-    const { limiter, decide, subjects } = limiterOf([{ ...failures, shards: 3 }]);
-    for (let failed = 0; failed < 2; failed++) {
-      await expect(limiter.chargeResponse(subjects(), response(401))).rejects.toBe(AWAY);
+  it("is charged locally if the store fails to charge it, and rejects", async () => {
+    const { limiter, decide, appliedRules } = limiterOf([{ ...failures, shards: 3 }]);
+    for (let charges = 0; charges < 2; charges++) {
+      await expect(limiter.chargeResponse(appliedRules(), response(401))).rejects.toBe(FAILURE);
     }
     expect(await decide()).toMatchObject({ outcome: "limited" });
     expect(await decide("someone else")).toMatchObject({ outcome: "allowed" });
@@ -265,11 +276,11 @@ describe("a rule that is charged by the response", () => {
 });
 
 describe("the native limiter", () => {
-  it("denies what is below it, for the longest period it may have, and takes nothing", async () => {
+  it("denies for the longest period that it can have, and no local quota is taken", async () => {
     let success = false;
     const nativeLimiter = nativeLimiterOf(async () => ({ success }));
     const { decide, exhaust } = limiterOf([LOCAL], nativeLimiter);
-    for (let denied = 0; denied < 10; denied++) {
+    for (let denials = 0; denials < 10; denials++) {
       expect(await decide()).toMatchObject({
         outcome: "limited",
         retryAfterMs: 60_000,
@@ -281,7 +292,7 @@ describe("the native limiter", () => {
     expect(await exhaust()).toMatchObject({ allowed: 2 });
   });
 
-  it("is asked for each rule that is local, by the rule and who is counted", async () => {
+  it("is called for each rule with local, with the rule's name and the identity", async () => {
     const nativeLimiter = nativeLimiterOf(async (key) => ({ success: !key.startsWith("second") }));
     const rules = [
       LOCAL,
@@ -293,7 +304,7 @@ describe("the native limiter", () => {
     expect(nativeLimiter.limit.mock.calls).toEqual([[{ key: "api:abc" }], [{ key: "second:abc" }]]);
   });
 
-  it("is not asked about who has no room here anyway", async () => {
+  it("is not called for a client that has no local quota left", async () => {
     const nativeLimiter = nativeLimiterOf(async () => ({ success: true }));
     const { exhaust } = limiterOf([LOCAL], nativeLimiter);
     await exhaust();
@@ -308,29 +319,29 @@ describe("the native limiter", () => {
         throw new Error("no");
       },
     ],
-  ])("that %s is as good as none", async (_, answer) => {
-    const { exhaust } = limiterOf([LOCAL], nativeLimiterOf(answer));
+  ])("that %s is ignored", async (_, reply) => {
+    const { exhaust } = limiterOf([LOCAL], nativeLimiterOf(reply));
     expect(await exhaust()).toMatchObject({ allowed: 2 });
   });
 
-  it("and a store that both hang take no longer than the deadline together", async () => {
-    const hanging = { ...away(), decide: () => new Promise<never>(() => {}) };
+  it("shares one deadline with the store if both do not answer", async () => {
+    const hangingStore = { ...failingStore(), decide: () => new Promise<never>(() => {}) };
     const nativeLimiter = nativeLimiterOf(() => new Promise(() => {}));
     const config = defineConfig({ timeoutMs: 200, rules: [LOCAL] });
-    const limiter = new Limiter(config, hanging, nativeLimiter);
+    const limiter = new Limiter(config, hangingStore, nativeLimiter);
     vi.useRealTimers();
     const timers = vi.spyOn(globalThis, "setTimeout");
-    expect(await limiter.decide(subjectsOf(config, "someone"))).toMatchObject({
+    expect(await limiter.decide(appliedRulesOf(config, "someone"))).toMatchObject({
       outcome: "allowed",
       storeFailure: { cause: "timeout" },
     });
     expect(nativeLimiter.limit).toHaveBeenCalledTimes(1);
-    const waits = timers.mock.calls.map(([, ms = 0]) => ms);
+    const timeouts = timers.mock.calls.map(([, ms = 0]) => ms);
     timers.mockRestore();
-    expect(waits).toEqual([180, 20]);
+    expect(timeouts).toEqual([180, 20]);
   });
 
-  it("that hangs holds a request up for a moment, and is then left alone for a second", async () => {
+  it("that does not answer delays one request, and is then not called for a second", async () => {
     const nativeLimiter = nativeLimiterOf(() => new Promise(() => {}));
     const { decide, exhaust } = limiterOf([LOCAL], nativeLimiter);
     expect(await exhaust()).toMatchObject({ allowed: 2 });

@@ -14,29 +14,29 @@ type RuleInput = ConfigInput["rules"][number];
 const minute = { limit: 100, window: "1m" } as const;
 const hour = { limit: 2000, window: "1h" } as const;
 
-function countersOf(fields: Partial<RuleInput>, ask?: DecideOptions): Counter[] {
+function countersOf(fields: Partial<RuleInput>, options?: DecideOptions): Counter[] {
   const quota = "limits" in fields ? {} : minute;
   const { rules } = defineConfig({ rules: [{ name: "api", ...quota, ...fields } as RuleInput] });
   return rules.flatMap((rule) => {
-    const subject = { rule, windows: rule.windows, identity: "someone" };
-    return ruleCountersOf(subject, "weir", ask).map(({ counter }) => counter);
+    const appliedRule = { rule, windows: rule.windows, identity: "someone" };
+    return ruleCountersOf(appliedRule, "weir", options).map(({ counter }) => counter);
   });
 }
 
-const leasableOf = (fields: Partial<RuleInput>, ask?: DecideOptions) =>
-  countersOf(fields, ask).map(({ leasable }) => leasable ?? false);
+const leasableOf = (fields: Partial<RuleInput>, options?: DecideOptions) =>
+  countersOf(fields, options).map(({ leasable }) => leasable ?? false);
 
-describe("quota may be taken in blocks", () => {
+describe("quota can be taken in blocks", () => {
   it.each<[string, Partial<RuleInput>, boolean[]]>([
-    ["unless a rule says otherwise", {}, [true]],
-    ["where a rule says so", { lease: "auto" }, [true]],
+    ["by default", {}, [true]],
+    ['with lease: "auto"', { lease: "auto" }, [true]],
     ["of each window", { limits: [minute, hour] }, [true, true]],
-    ["where a request costs more than 1", { cost: 5 }, [true]],
-    ["where windows begin for each client at another time", { start: "spread" }, [true]],
+    ["if a request costs more than 1", { cost: 5 }, [true]],
+    ["if windows begin at a different time for each client", { start: "spread" }, [true]],
     ["in shadow mode", { mode: "shadow" }, [true]],
-    ["where the capacity is the limit", { capacity: 100, maxReserved: 0 }, [true]],
+    ["if the capacity equals the limit", { capacity: 100, maxReserved: 0 }, [true]],
     [
-      "of the windows that do not roll over",
+      "of the window that does not roll over",
       { limits: [{ ...minute, capacity: 200 }, hour] },
       [false, true],
     ],
@@ -47,53 +47,53 @@ describe("quota may be taken in blocks", () => {
 
 describe("quota is never taken in blocks", () => {
   it.each<[string, Partial<RuleInput>, boolean[]]>([
-    ["where a rule says so", { lease: false }, [false]],
-    ["of any of its windows", { lease: false, limits: [minute, hour] }, [false, false]],
-    ["where a ban is to hold everywhere", { ban: "10m" }, [false]],
-    ["where it rolls over", { capacity: 150 }, [false]],
-    ["where it may be reserved", { maxReserved: 1 }, [false]],
-    ["where it is spread over shards", { shards: 2 }, [false]],
-    ["where the response says what it costs", { cost: "header:X-Cost" }, [false]],
-    ["where only some responses count", { count: { status: [401] } }, [false]],
+    ["with lease: false", { lease: false }, [false]],
+    ["of any window with lease: false", { lease: false, limits: [minute, hour] }, [false, false]],
+    ["if a ban must apply everywhere", { ban: "10m" }, [false]],
+    ["if it rolls over", { capacity: 150 }, [false]],
+    ["if it can be reserved", { maxReserved: 1 }, [false]],
+    ["if it is spread over shards", { shards: 2 }, [false]],
+    ["if the response determines the cost", { cost: "header:X-Cost" }, [false]],
+    ["if only some responses are counted", { count: { status: [401] } }, [false]],
   ])("%s", (_, fields, expected) => {
     expect(leasableOf(fields)).toEqual(expected);
     expect(leasableOf({ ...fields, lease: fields.lease ?? "auto" })).toEqual(expected);
   });
 
-  it("of a shard, nor of the one to choose instead", () => {
+  it("of either of two shards", () => {
     const [{ alternative, leasable }] = countersOf({ shards: 2 }) as [Counter];
     expect([leasable, alternative?.leasable]).toEqual([undefined, undefined]);
     expect(alternative).toBeDefined();
   });
 });
 
-describe("whatever is asked of a rule's counters", () => {
+describe("for every kind of decision", () => {
   it.each<[string, DecideOptions]>([
     ["another cost", { cost: 7 }],
-    ["nothing", { cost: 0, checkOnly: true }],
-    ["only whether there is room", { checkOnly: true }],
+    ["a cost of 0", { cost: 0, checkOnly: true }],
+    ["a check", { checkOnly: true }],
     ["a refund", { cost: -3 }],
     ["a reservation", { reserve: true }],
-  ])("they are leasable or not as ever: %s", (_, ask) => {
-    expect(leasableOf({}, ask)).toEqual([true]);
-    expect(leasableOf({ lease: false }, ask)).toEqual([false]);
-    expect(leasableOf({ maxReserved: 9 }, ask)).toEqual([false]);
+  ])("the rule alone determines whether quota can be leased: %s", (_, options) => {
+    expect(leasableOf({}, options)).toEqual([true]);
+    expect(leasableOf({ lease: false }, options)).toEqual([false]);
+    expect(leasableOf({ maxReserved: 9 }, options)).toEqual([false]);
   });
 
-  it("they are found again for a reset: by the same keys, and leasable", () => {
+  it("a reset uses the same keys, and the counters are leasable too", () => {
     const [rule] = defineConfig({ rules: [{ name: "api", limits: [minute, hour] }] }).rules;
     if (!rule) throw new Error("no rule");
-    const subject = { rule, windows: rule.windows, identity: "someone" };
-    const asked = ruleCountersOf(subject, "weir").map(({ counter }) => counter);
-    const all = allCountersOf(subject, "weir").map(({ counter }) => counter);
+    const appliedRule = { rule, windows: rule.windows, identity: "someone" };
+    const decided = ruleCountersOf(appliedRule, "weir").map(({ counter }) => counter);
+    const all = allCountersOf(appliedRule, "weir").map(({ counter }) => counter);
     expect(all.map(({ key, leasable }) => [key, leasable])).toEqual(
-      asked.map(({ key, leasable }) => [key, leasable]),
+      decided.map(({ key, leasable }) => [key, leasable]),
     );
   });
 
-  it("a store is told of each, rule by rule", async () => {
+  it("the store gets the flag for the counters of each rule", async () => {
     const store = createMemoryStore();
-    const asked = vi.spyOn(store, "decide");
+    const decide = vi.spyOn(store, "decide");
     const config = defineConfig({
       rules: [
         { name: "a", ...minute },
@@ -101,11 +101,11 @@ describe("whatever is asked of a rule's counters", () => {
         { name: "c", ...minute, mode: "shadow" },
       ],
     });
-    const subjects = config.rules.map((rule) => {
+    const appliedRules = config.rules.map((rule) => {
       return { rule, windows: rule.windows, identity: "someone" };
     });
-    await new Limiter(config, store).decide(subjects);
-    const groups = asked.mock.calls[0]?.[0].map((group) => group.map(({ leasable }) => leasable));
+    await new Limiter(config, store).decide(appliedRules);
+    const groups = decide.mock.calls[0]?.[0].map((group) => group.map(({ leasable }) => leasable));
     expect(groups).toEqual([[true, undefined], [true]]);
   });
 });

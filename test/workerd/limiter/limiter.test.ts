@@ -15,16 +15,16 @@ function limiterOf(
 ) {
   const config = defineConfig({ ...options, rules });
   const limiter = new Limiter(config, store);
-  return (...identities: string[]) => limiter.decide(subjectsOf(config, identities));
+  return (...identities: string[]) => limiter.decide(appliedRulesOf(config, identities));
 }
 
-function subjectsOf({ rules }: Config, identities: string[] = []) {
+function appliedRulesOf({ rules }: Config, identities: string[] = []) {
   return rules.map((rule, index) => {
     return { rule, windows: rule.windows, identity: identities[index] ?? "someone" };
   });
 }
 
-/** A memory store whose own clock stands still. */
+/** A memory store whose clock is stopped. */
 function atTime(now: number): Store {
   const store = createMemoryStore();
   return {
@@ -40,7 +40,7 @@ function failing(error: unknown): Store {
 }
 
 describe("a decision", () => {
-  it("says of every policy what is left of it and until when", async () => {
+  it("has the quota left of every policy, and when its window ends", async () => {
     const decide = limiterOf([
       { name: "login", limit: 5, window: "1m" },
       {
@@ -63,13 +63,13 @@ describe("a decision", () => {
     });
   });
 
-  it("is made in one call, with all that is enforced in one group", async () => {
+  it("is one call, with all enforced rules in one group", async () => {
     const store = atTime(NOW);
-    const asked = vi.spyOn(store, "decide");
+    const decideInStore = vi.spyOn(store, "decide");
     const decide = limiterOf(
       [
         { name: "a", limit: 5, window: "1m" },
-        { name: "trial", limit: 5, window: "1m", mode: "shadow" },
+        { name: "shadowed", limit: 5, window: "1m", mode: "shadow" },
         {
           name: "b",
           limits: [
@@ -81,14 +81,14 @@ describe("a decision", () => {
       store,
     );
     await decide("alice", "bob", "carol");
-    expect(asked).toHaveBeenCalledTimes(1);
-    expect(asked.mock.calls[0]?.[0].map((group) => group.map(({ key }) => key))).toEqual([
+    expect(decideInStore).toHaveBeenCalledTimes(1);
+    expect(decideInStore.mock.calls[0]?.[0].map((group) => group.map(({ key }) => key))).toEqual([
       ["weir:a:1m:alice", "weir:b:1s:carol", "weir:b:1h:carol"],
-      ["weir:trial:1m:bob"],
+      ["weir:shadowed:1m:bob"],
     ]);
   });
 
-  it("is limited when one policy is used up, until the last that denied resets", async () => {
+  it("is limited if one policy is used up, until every denying policy resets", async () => {
     const decide = limiterOf([
       { name: "wide", limit: 50, window: "1d" },
       {
@@ -112,7 +112,7 @@ describe("a decision", () => {
     });
   });
 
-  it("takes the time from the store, or from the edge when that is to be the clock", async () => {
+  it('uses the time of the store, or of the isolate with clock: "edge"', async () => {
     vi.useFakeTimers({ toFake: ["Date"], now: NOW + 7 });
     const store = atTime(NOW);
     const rules = [{ name: "login", limit: 5, window: "1m" }];
@@ -127,37 +127,37 @@ describe("a decision", () => {
 });
 
 describe("a rule in shadow mode", () => {
-  const trial = { name: "trial", limit: 1, window: "1m", mode: "shadow" } as const;
+  const shadowed = { name: "shadowed", limit: 1, window: "1m", mode: "shadow" } as const;
 
-  it("never denies, and says when it would have", async () => {
-    const decide = limiterOf([trial]);
+  it("never denies, and reports when it would have", async () => {
+    const decide = limiterOf([shadowed]);
     expect(await decide()).toMatchObject({ outcome: "allowed", quotas: [], shadow: [] });
     expect(await decide()).toMatchObject({
       outcome: "allowed",
       quotas: [],
-      shadow: [{ policy: "trial", violated: true }],
+      shadow: [{ policy: "shadowed", violated: true }],
     });
   });
 
-  it("counts on its own beside a live rule, whatever that decides", async () => {
+  it("counts apart from an enforced rule, regardless of its decision", async () => {
     const decide = limiterOf([
-      { name: "live", limit: 1, window: "1m" },
-      { ...trial, limit: 2 },
+      { name: "enforced", limit: 1, window: "1m" },
+      { ...shadowed, limit: 2 },
     ]);
     expect(await decide()).toMatchObject({ outcome: "allowed", shadow: [] });
     expect(await decide()).toMatchObject({ outcome: "limited", shadow: [] });
-    expect(await decide()).toMatchObject({ outcome: "limited", shadow: [{ policy: "trial" }] });
+    expect(await decide()).toMatchObject({ outcome: "limited", shadow: [{ policy: "shadowed" }] });
   });
 
   it.each([
     ["fails", () => Promise.reject(new StoreError("error-reply", "no")), "error-reply"],
     ["fails with a bug", () => Promise.reject(new TypeError("secret")), "internal"],
-  ])("that %s alone is undecided alone", async (_, decideLater, cause) => {
+  ])("that %s alone leaves the enforced rule decided", async (_, decideLater, cause) => {
     const store = atTime(NOW);
-    const decide = limiterOf([{ name: "live", limit: 1, window: "1m" }, trial], {
+    const decide = limiterOf([{ name: "enforced", limit: 1, window: "1m" }, shadowed], {
       ...store,
-      async decide([live = []], now) {
-        const { groups } = await store.decide([live], now);
+      async decide([enforced = []], now) {
+        const { groups } = await store.decide([enforced], now);
         const later = decideLater();
         later.catch(() => {});
         return { now: NOW, groups: [...groups, { admitted: false, tallies: [], later }] };
@@ -167,17 +167,17 @@ describe("a rule in shadow mode", () => {
       const decision = await decide();
       expect(decision.outcome).toBe(outcome);
       const shadow = "shadow" in decision ? await Promise.all(decision.shadow) : [];
-      expect(shadow.flat()).toMatchObject([{ policy: "trial", cause }]);
+      expect(shadow.flat()).toMatchObject([{ policy: "shadowed", cause }]);
       expect(JSON.stringify(shadow)).not.toContain("secret");
     }
   });
 
-  it("that is decided later says later when it would have denied", async () => {
+  it("that is decided later reports later when it would have denied", async () => {
     const store = atTime(NOW);
-    const decide = limiterOf([{ name: "live", limit: 1, window: "1m" }, trial], {
+    const decide = limiterOf([{ name: "enforced", limit: 1, window: "1m" }, shadowed], {
       ...store,
-      async decide([live = [], shadow = []], now) {
-        const { groups } = await store.decide([live], now);
+      async decide([enforced = [], shadow = []], now) {
+        const { groups } = await store.decide([enforced], now);
         const later = store.decide([shadow], now);
         return { now: NOW, groups: [...groups, { admitted: false, tallies: [], later }] };
       },
@@ -187,48 +187,48 @@ describe("a rule in shadow mode", () => {
       const decision = await decide();
       results.push("shadow" in decision && (await Promise.all(decision.shadow)).flat());
     }
-    expect(results).toMatchObject([[], [{ policy: "trial", violated: true }]]);
+    expect(results).toMatchObject([[], [{ policy: "shadowed", violated: true }]]);
   });
 
-  it("is charged for a response by a call of its own, which no enforced rule fails with", async () => {
-    const later = { limit: 5, window: "1m", count: { status: [401] } } as const;
+  it("is charged for a response by a separate call, which cannot fail an enforced rule", async () => {
+    const charged = { limit: 5, window: "1m", count: { status: [401] } } as const;
     const store = atTime(NOW);
     const config = defineConfig({
       rules: [
-        { name: "trial", mode: "shadow", ...later },
-        { name: "live", ...later },
+        { name: "shadowed", mode: "shadow", ...charged },
+        { name: "enforced", ...charged },
       ],
     });
     const limiter = new Limiter(config, {
       ...store,
       async adjust(counters, now) {
-        if (counters.some(({ key }) => key.includes("trial"))) return new Promise(() => {});
+        if (counters.some(({ key }) => key.includes("shadowed"))) return new Promise(() => {});
         return store.adjust(counters, now);
       },
     });
     const response = { status: 401, headers: new Headers() };
-    expect(await limiter.chargeResponse(subjectsOf(config), response)).toMatchObject([
-      { policy: "live", remaining: 4 },
+    expect(await limiter.chargeResponse(appliedRulesOf(config), response)).toMatchObject([
+      { policy: "enforced", remaining: 4 },
     ]);
   });
 
-  it("lets undecided requests pass, however it would treat them when enforced", async () => {
+  it("lets undecided requests pass, regardless of its onError", async () => {
     const decide = limiterOf(
-      [{ ...trial, onError: "closed" }],
+      [{ ...shadowed, onError: "closed" }],
       failing(new StoreError("error-reply", "no")),
     );
     expect(await decide()).toMatchObject({ outcome: "undecided", open: true });
   });
 });
 
-describe("a decision that cannot be made", () => {
+describe("an undecided request", () => {
   const open = { name: "open", limit: 5, window: "1m" } as const;
   const closed = { name: "closed", limit: 5, window: "1m", onError: "closed" } as const;
 
   it.each([
-    ["all of its rules are open", [open, { ...open, name: "b" }], true],
-    ["one of them is closed", [open, closed], false],
-  ])("passes or not: %s", async (_, rules, expected) => {
+    ["all rules have open", [open, { ...open, name: "b" }], true],
+    ["one rule has closed", [open, closed], false],
+  ])("passes unless a rule has closed: %s", async (_, rules, expected) => {
     const decide = limiterOf(rules, failing(new StoreError("unreachable", "no connection")));
     expect(await decide()).toEqual({
       outcome: "undecided",
@@ -238,7 +238,7 @@ describe("a decision that cannot be made", () => {
     });
   });
 
-  it("is nonsense when a store denies though every counter has room", async () => {
+  it("has the cause invalid-reply if a store denies although every counter has quota left", async () => {
     const tallies = [{ count: 1, resetMs: 60_000, banMs: 0 }];
     const verdict = { now: NOW, groups: [{ admitted: false, tallies }] };
     const decide = limiterOf([closed], { ...failing(undefined), decide: async () => verdict });
@@ -249,10 +249,17 @@ describe("a decision that cannot be made", () => {
     });
   });
 
-  it.each([new Error("bug"), "text", null, undefined])("is no throw: %o", async (thrown) => {
-    const decide = limiterOf([closed], failing(thrown));
-    expect(await decide()).toMatchObject({ outcome: "undecided", cause: "internal", open: false });
-  });
+  it.each([new Error("bug"), "text", null, undefined])(
+    "is the result of any error: %o",
+    async (thrown) => {
+      const decide = limiterOf([closed], failing(thrown));
+      expect(await decide()).toMatchObject({
+        outcome: "undecided",
+        cause: "internal",
+        open: false,
+      });
+    },
+  );
 });
 
 function quota(

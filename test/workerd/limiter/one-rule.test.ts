@@ -11,12 +11,12 @@ type Pair = [Counter, Counter];
 /** 2023-11-14T22:15:00Z, the beginning of a minute and of no hour. */
 const NOW = 1_700_000_100_000;
 
-function subjectsOf({ rules }: Config, identity: string): AppliedRule[] {
+function appliedRulesOf({ rules }: Config, identity: string): AppliedRule[] {
   return rules.map((rule) => ({ rule, windows: rule.windows, identity }));
 }
 
 describe("a limiter of one rule", () => {
-  /** One rule's limiter at a time that can be moved, and its only client. */
+  /** A limiter with one rule, one client, and a clock that the test sets. */
   function limiterFor(rule: Omit<ConfigInput["rules"][number], "name">, identity = "A".repeat(22)) {
     const config = defineConfig({ rules: [{ name: "api", ...rule }] });
     const clock = { now: NOW };
@@ -26,27 +26,27 @@ describe("a limiter of one rule", () => {
       adjust: (counters) => memory.adjust(counters, clock.now),
       reset: (counters) => memory.reset(counters, clock.now),
     });
-    const subjects = subjectsOf(config, identity);
-    const admitted = async (attempts: number, ask?: DecideOptions) => {
+    const appliedRules = appliedRulesOf(config, identity);
+    const admitted = async (attempts: number, options?: DecideOptions) => {
       let count = 0;
       for (let attempt = 0; attempt < attempts; attempt++) {
-        if ((await limiter.decide(subjects, ask)).outcome === "allowed") count++;
+        if ((await limiter.decide(appliedRules, options)).outcome === "allowed") count++;
       }
       return count;
     };
     const remaining = async () => {
-      const decision = await limiter.decide(subjects, { cost: 0, checkOnly: true });
+      const decision = await limiter.decide(appliedRules, { cost: 0, checkOnly: true });
       return decision.outcome === "undecided" ? undefined : decision.quotas[0]?.remaining;
     };
-    const subject = subjects[0] as AppliedRule;
-    return { limiter, subject, subjects, clock, admitted, remaining };
+    const appliedRule = appliedRules[0] as AppliedRule;
+    return { limiter, appliedRule, appliedRules, clock, admitted, remaining };
   }
 
   const response = (status: number, headers: Record<string, string> = {}) => {
     return { status, headers: new Headers(headers) };
   };
 
-  it("takes its cost, or the one that is asked", async () => {
+  it("takes the rule's cost, or the cost in the options", async () => {
     const { admitted, remaining } = limiterFor({ limit: 10, window: "1m", cost: 3 });
     expect(await admitted(1)).toBe(1);
     expect(await remaining()).toBe(7);
@@ -55,7 +55,7 @@ describe("a limiter of one rule", () => {
     expect(await remaining()).toBe(0);
   });
 
-  it("adds a window's grant to what is left, up to the capacity", async () => {
+  it("adds a window's grant to the quota left, up to the capacity", async () => {
     const { admitted, remaining, clock } = limiterFor({ limit: 100, window: "1m", capacity: 150 });
     expect(await remaining()).toBe(150);
     await admitted(1, { cost: 80 });
@@ -64,26 +64,26 @@ describe("a limiter of one rule", () => {
     expect(await remaining()).toBe(150);
   });
 
-  it("says when a reservation is honoured, and when there is room without one", async () => {
-    const { limiter, subjects } = limiterFor({ limit: 10, window: "1m", maxReserved: 25 });
-    const ask = { cost: 15, reserve: true };
-    expect(await limiter.decide(subjects, ask)).toMatchObject({
+  it("returns when later windows have granted a reservation, and when a request fits without one", async () => {
+    const { limiter, appliedRules } = limiterFor({ limit: 10, window: "1m", maxReserved: 25 });
+    const options = { cost: 15, reserve: true };
+    expect(await limiter.decide(appliedRules, options)).toMatchObject({
       outcome: "allowed",
       reservationDelayMs: 60_000,
       quotas: [{ remaining: 0 }],
     });
-    expect(await limiter.decide(subjects, ask)).toMatchObject({
+    expect(await limiter.decide(appliedRules, options)).toMatchObject({
       outcome: "allowed",
       reservationDelayMs: 120_000,
     });
-    expect(await limiter.decide(subjects, ask)).toMatchObject({ outcome: "limited" });
-    expect(await limiter.decide(subjects)).toMatchObject({
+    expect(await limiter.decide(appliedRules, options)).toMatchObject({ outcome: "limited" });
+    expect(await limiter.decide(appliedRules)).toMatchObject({
       outcome: "limited",
       retryAfterMs: 180_000,
     });
   });
 
-  it("splits a limit over its shards without loss", async () => {
+  it("distributes a limit over its shards without loss", async () => {
     const { admitted } = limiterFor({ limit: 103, window: "1m", shards: 10 });
     const count = await admitted(2000);
     expect(count).toBe(103);
@@ -98,14 +98,14 @@ describe("a limiter of one rule", () => {
     }
   });
 
-  it("looks at two shards in the one call", async () => {
+  it("chooses between two shards in one call", async () => {
     const store = createMemoryStore();
-    const asked = vi.spyOn(store, "decide");
+    const decide = vi.spyOn(store, "decide");
     const config = defineConfig({
       rules: [{ name: "llm", limit: 1000, window: "1m", shards: 10 }],
     });
-    await new Limiter(config, store).decide(subjectsOf(config, "all"));
-    const groups = asked.mock.calls.flatMap(([each]) => each.flat());
+    await new Limiter(config, store).decide(appliedRulesOf(config, "all"));
+    const groups = decide.mock.calls.flatMap(([each]) => each.flat());
     expect(groups).toHaveLength(1);
     expect(groups[0]?.key).toMatch(/^weir:llm:1m:all#\d$/);
     expect(groups[0]?.alternative?.key).toMatch(/^weir:llm:1m:all#\d$/);
@@ -115,59 +115,56 @@ describe("a limiter of one rule", () => {
   it.each([
     ["a count of statuses", { count: { status: [200] } }],
     ["a cost from a header", { cost: "header:x-cost" }],
-  ])(
-    "never exceeds the limit by requests one after the other, with %s and shards",
-    async (_, by) => {
-      const rule = { limit: 100, window: "1m", shards: 10, ...by };
-      const { limiter, subject } = limiterFor(rule);
-      let passed = 0;
-      for (let request = 0; request < 400; request++) {
-        const subjects = [{ ...subject }];
-        if ((await limiter.decide(subjects)).outcome !== "allowed") continue;
-        passed++;
-        await limiter.chargeResponse(subjects, response(200));
-      }
-      expect(passed).toBeLessThanOrEqual(100);
-      expect(passed).toBeGreaterThan(90);
-    },
-  );
+  ])("never exceeds the limit with %s and shards if requests do not overlap", async (_, fields) => {
+    const rule = { limit: 100, window: "1m", shards: 10, ...fields };
+    const { limiter, appliedRule } = limiterFor(rule);
+    let passed = 0;
+    for (let request = 0; request < 400; request++) {
+      const appliedRules = [{ ...appliedRule }];
+      if ((await limiter.decide(appliedRules)).outcome !== "allowed") continue;
+      passed++;
+      await limiter.chargeResponse(appliedRules, response(200));
+    }
+    expect(passed).toBeLessThanOrEqual(100);
+    expect(passed).toBeGreaterThan(90);
+  });
 
-  it("counts all windows of one request in the same two shards", async () => {
+  it("counts every window of a request in the same two shards", async () => {
     const store = createMemoryStore();
-    const asked = vi.spyOn(store, "decide");
+    const decide = vi.spyOn(store, "decide");
     const limits = [
       { limit: 100, window: "1m" },
       { limit: 1000, window: "1h" },
     ];
     const config = defineConfig({ rules: [{ name: "llm", limits, shards: 50 }] });
-    await new Limiter(config, store).decide(subjectsOf(config, "all"));
-    const [minute, hour] = asked.mock.calls.flatMap(([groups]) => groups.flat()) as Pair;
+    await new Limiter(config, store).decide(appliedRulesOf(config, "all"));
+    const [minute, hour] = decide.mock.calls.flatMap(([groups]) => groups.flat()) as Pair;
     expect([hour.identity, hour.alternative?.identity]).toEqual([
       minute.identity,
       minute.alternative?.identity,
     ]);
   });
 
-  it("never has shards that roll over promise room earlier than there is", async () => {
+  it("returns no retry time at which shards that roll over have too little quota", async () => {
     const rule = { limit: 7, window: "1m", capacity: 14, maxReserved: 21, shards: 2 };
-    const { limiter, subjects, admitted, clock } = limiterFor(rule);
-    // Shard 0 grants 4 a minute, shard 1 only 3. Debts of 10 and 9 are left of what is reserved.
+    const { limiter, appliedRules, admitted, clock } = limiterFor(rule);
+    // Shard 0 grants 4 per minute, shard 1 only 3. The reservations leave debts of 10 and 9.
     expect(await admitted(99, { reserve: true })).toBe(35);
     for (const cost of [1, 2, 3, 4, 5, 6]) {
       clock.now = NOW;
-      const denied = await limiter.decide(subjects, { cost });
-      if (denied.outcome !== "limited") throw new Error("it should be denied");
+      const denied = await limiter.decide(appliedRules, { cost });
+      if (denied.outcome !== "limited") throw new Error("The request should be denied.");
       clock.now = NOW + denied.retryAfterMs;
-      const then = await limiter.decide(subjects, { cost, checkOnly: true });
+      const then = await limiter.decide(appliedRules, { cost, checkOnly: true });
       expect(then.outcome, `a cost of ${cost}`).toBe("allowed");
     }
   });
 
-  it("begins windows at a time of each client's own when they are spread", async () => {
+  it('begins the windows of each client at a different time with start: "spread"', async () => {
     const rule = { limit: 1, window: "1h", start: "spread" } as const;
     const resetOf = async (identity: string) => {
-      const { limiter, subjects } = limiterFor(rule, identity);
-      const decision = await limiter.decide(subjects);
+      const { limiter, appliedRules } = limiterFor(rule, identity);
+      const decision = await limiter.decide(appliedRules);
       return decision.outcome === "allowed" ? decision.quotas[0]?.resetMs : undefined;
     };
     const identities = Array.from({ length: 50 }, (_, index) => `${index}AbCdEfGhIjKl`);
@@ -176,15 +173,15 @@ describe("a limiter of one rule", () => {
     expect(await Promise.all(identities.map(resetOf))).toEqual(resets);
   });
 
-  it("keeps who went over out for as long as the ban lasts", async () => {
-    const { limiter, subjects, clock, admitted } = limiterFor({
+  it("denies a client that exceeded the limit until the ban ends", async () => {
+    const { limiter, appliedRules, clock, admitted } = limiterFor({
       limit: 2,
       window: "1m",
       ban: "10m",
     });
     expect(await admitted(3)).toBe(2);
     clock.now += 599_999;
-    expect(await limiter.decide(subjects)).toMatchObject({
+    expect(await limiter.decide(appliedRules)).toMatchObject({
       outcome: "limited",
       retryAfterMs: 1,
     });
@@ -192,14 +189,16 @@ describe("a limiter of one rule", () => {
     expect(await admitted(3)).toBe(2);
   });
 
-  it("charges only responses with the statuses that it counts", async () => {
+  it("charges only responses with one of the statuses in count", async () => {
     const rule = { limit: 2, window: "1m", count: { status: [401, 403] } };
-    const { limiter, subjects, admitted, remaining } = limiterFor(rule);
+    const { limiter, appliedRules, admitted, remaining } = limiterFor(rule);
     expect(await admitted(9)).toBe(9);
-    expect(await limiter.chargeResponse(subjects, response(200))).toEqual([]);
+    expect(await limiter.chargeResponse(appliedRules, response(200))).toEqual([]);
     expect(await remaining()).toBe(2);
-    expect(await limiter.chargeResponse(subjects, response(401))).toMatchObject([{ remaining: 1 }]);
-    await limiter.chargeResponse(subjects, response(403));
+    expect(await limiter.chargeResponse(appliedRules, response(401))).toMatchObject([
+      { remaining: 1 },
+    ]);
+    await limiter.chargeResponse(appliedRules, response(403));
     expect(await admitted(1)).toBe(0);
   });
 
@@ -211,25 +210,25 @@ describe("a limiter of one rule", () => {
     [{ "x-cost": "-5" }, 9],
     [{ "x-cost": "1.5" }, 9],
     [{ "x-cost": "lots" }, 9],
-  ])("charges what the response says it cost: %j leaves %i of 10", async (headers, left) => {
+  ])("charges the cost in the response: %j leaves %i of 10", async (headers, left) => {
     const rule = { limit: 10, window: "1m", cost: "header:x-cost" };
-    const { limiter, subjects, admitted, remaining } = limiterFor(rule);
+    const { limiter, appliedRules, admitted, remaining } = limiterFor(rule);
     expect(await admitted(1)).toBe(1);
-    await limiter.chargeResponse(subjects, response(200, headers));
+    await limiter.chargeResponse(appliedRules, response(200, headers));
     expect(await remaining()).toBe(left);
   });
 
-  it("refunds up to the limit, and resets at once, on every shard", async () => {
-    const { limiter, subject, admitted, remaining } = limiterFor({ limit: 10, window: "1m" });
+  it("refunds up to the limit, and resets every shard", async () => {
+    const { limiter, appliedRule, admitted, remaining } = limiterFor({ limit: 10, window: "1m" });
     await admitted(4);
-    await limiter.refund(subject, 3);
+    await limiter.refund(appliedRule, 3);
     expect(await remaining()).toBe(9);
-    await limiter.refund(subject, 30);
+    await limiter.refund(appliedRule, 30);
     expect(await remaining()).toBe(10);
 
     const sharded = limiterFor({ limit: 10, window: "1m", shards: 5 });
     expect(await sharded.admitted(200)).toBe(10);
-    await sharded.limiter.reset(sharded.subject);
+    await sharded.limiter.reset(sharded.appliedRule);
     expect(await sharded.admitted(200)).toBe(10);
   });
 });
