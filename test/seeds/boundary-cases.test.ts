@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { defineConfig } from "../../src/config/index.ts";
 import { figuresOf, HOUR, onEveryStore } from "./on-every-store.ts";
 
-// The table of docs/fixed-window.md: what happens at the edges of what can be asked.
+// The table of docs/fixed-window.md: the smallest and largest values of each field.
 
 const WEEK = 7 * 24 * HOUR;
 const LARGEST = 999_999_999_999_999;
@@ -10,7 +10,7 @@ const LARGEST = 999_999_999_999_999;
 onEveryStore("a boundary case", (open) => {
   const quota = { name: "quota", key: "global", limit: 5, window: "1m" };
 
-  it("cost 0 is admitted within the limit and at it, and charges nothing", async () => {
+  it("a cost of 0 is admitted below the limit and at the limit, and charges nothing", async () => {
     const system = open([quota]);
     expect(await system.left(0)).toEqual([5]);
     expect(await system.take(0, 5)).toEqual([0]);
@@ -18,20 +18,20 @@ onEveryStore("a boundary case", (open) => {
     expect(await open([{ ...quota, limit: 0 }]).left(0)).toEqual([0]);
   });
 
-  it("a cost above the limit is denied whatever is left, and charges nothing", async () => {
+  it("a cost above the limit is always denied, and charges nothing", async () => {
     const system = open([{ ...quota, cost: 6 }]);
     const denied = await system.decide(18);
     expect(denied).toMatchObject({ outcome: "limited", retryAfterMs: 42_000 });
     expect(await system.take(18, 5)).toEqual([0]);
   });
 
-  it("a cost above a shard's part is denied, though the limit is not used", async () => {
+  it("a cost above the part of one shard is denied, although the limit is not used up", async () => {
     const system = open([{ ...quota, limit: 10, shards: 5 }]);
     expect(await system.take(0, 3)).toBe("denied");
     expect(await system.take(0, 2)).toEqual([0]);
   });
 
-  it("a denied cost of 5 leaves room for a cost of 1", async () => {
+  it("a cost of 1 is admitted after a cost of 5 was denied", async () => {
     const system = open([quota]);
     await system.take(0, 1);
     expect(await system.take(0, 5)).toBe("denied");
@@ -44,14 +44,14 @@ onEveryStore("a boundary case", (open) => {
     expect(await system.decide(60)).toMatchObject({ outcome: "limited" });
   });
 
-  it("a window of 1 s ends with each second", async () => {
+  it("a window of 1 s ends at each second", async () => {
     const system = open([{ ...quota, window: "1s" }]);
     expect(await system.admitted(7, 6)).toBe(5);
     expect(await system.decide(7.999)).toMatchObject({ outcome: "limited", retryAfterMs: 1 });
     expect(await system.admitted(8, 6)).toBe(5);
   });
 
-  it("a window of 52 weeks ends with its 364 days", async () => {
+  it("a window of 52 weeks ends after 364 days", async () => {
     const system = open([{ ...quota, window: "52w" }]);
     const { resetMs } = figuresOf(await system.decide(0));
     expect(resetMs).toBeLessThanOrEqual(52 * WEEK * 1000);
@@ -60,7 +60,7 @@ onEveryStore("a boundary case", (open) => {
     expect(await system.left(lastSecond + 1)).toEqual([5]);
   });
 
-  it("a clock that goes back into a window finds what was used in it", async () => {
+  it("a clock that steps back into an earlier window continues with the quota used in it", async () => {
     const system = open([quota]);
     await system.take(59, 5);
     await system.take(60.5, 2);
@@ -68,7 +68,7 @@ onEveryStore("a boundary case", (open) => {
     expect(await system.left(60.5)).toEqual([3]);
   });
 
-  it("a clock that goes back grants nothing twice where quota rolls over", async () => {
+  it("a clock that steps back does not grant quota twice where it rolls over", async () => {
     const system = open([{ ...quota, capacity: 8 }]);
     expect(await system.take(0, 8)).toEqual([0]);
     expect(await system.take(60, 5)).toEqual([0]);
@@ -77,14 +77,14 @@ onEveryStore("a boundary case", (open) => {
     expect(await system.left(120)).toEqual([5]);
   });
 
-  it("the largest limit is counted to without losing one", async () => {
+  it("the largest limit is counted exactly", async () => {
     const system = open([{ ...quota, limit: LARGEST }]);
     expect(await system.take(0, LARGEST - 1)).toEqual([1]);
     expect(await system.take(0, 1)).toEqual([0]);
     expect(await system.take(0, 1)).toBe("denied");
   });
 
-  it("what rolls over is counted to the largest as exactly", async () => {
+  it("the largest capacity is counted exactly", async () => {
     const system = open([{ ...quota, limit: LARGEST - 1, capacity: LARGEST, maxReserved: 1 }]);
     expect(await system.take(0, LARGEST)).toEqual([0]);
     expect(await system.take(0, 1)).toBe("denied");
@@ -92,7 +92,7 @@ onEveryStore("a boundary case", (open) => {
     expect(await system.left(60)).toEqual([LARGEST - 2]);
   });
 
-  it("one rule of 10,000 counts as if it were alone", async () => {
+  it("one rule of 10,000 counts as it does alone", async () => {
     const rules = Array.from({ length: 10_000 }, (_, index) => {
       return { ...quota, name: `r${index}`, match: { paths: [`/${index}`] } };
     });
@@ -101,7 +101,7 @@ onEveryStore("a boundary case", (open) => {
     expect(await system.left(0, { path: "/0" })).toEqual([5]);
   });
 
-  it("a rule with eight windows is within all of them or charged to none", async () => {
+  it("a rule with eight windows charges all of them or none", async () => {
     const lengths = ["1s", "10s", "1m", "10m", "1h", "1d", "1w", "52w"];
     const limits = lengths.map((window, index) => ({ limit: 9 - index, window }));
     const system = open([{ name: "eight", key: "global", limits }]);
@@ -113,7 +113,7 @@ onEveryStore("a boundary case", (open) => {
 it.each<[string, object, RegExp]>([
   ["a capacity below the limit", { limit: 100, window: "1h", capacity: 99 }, /capacity/],
   ["a capacity beside a limit of 0", { limit: 0, window: "1h", capacity: 9 }, /capacity/],
-  ["a reservation beside a limit of 0", { limit: 0, window: "1h", maxReserved: 9 }, /maxReserved/],
+  ["maxReserved beside a limit of 0", { limit: 0, window: "1h", maxReserved: 9 }, /maxReserved/],
   ["a window below a second", { limit: 5, window: 0 }, /window/],
   ["a window above 52 weeks", { limit: 5, window: "53w" }, /window/],
   ["a limit above the largest", { limit: LARGEST + 1, window: "1m" }, /limit/],

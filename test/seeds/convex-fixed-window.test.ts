@@ -10,9 +10,9 @@ const reserve = { reserve: true };
 onEveryStore("rate 100 per hour with capacity 150", (open) => {
   const hourly = { name: "hourly", key: "custom:user", limit: 100, window: "1h", capacity: 150 };
 
-  it("grants 100 with each hour, up to 150", async () => {
+  it("grants 100 in each hour, up to 150", async () => {
     const system = open([hourly]);
-    // A client begins with all of its capacity; the table begins at 100.
+    // A client starts with its whole capacity, and the table starts at 100.
     await system.take(0, 50, ann);
     const rows = [];
     for (const [at, cost] of [
@@ -37,7 +37,7 @@ onEveryStore("rate 100 per hour with capacity 150", (open) => {
     ]);
   });
 
-  it("grants as much for every hour that nobody asked in", async () => {
+  it("grants the same for each hour without requests", async () => {
     const system = open([{ ...hourly, capacity: 350 }]);
     expect(await system.take(0, 350, ann)).toEqual([0]);
     expect(await system.left(HOUR, ann)).toEqual([100]);
@@ -50,15 +50,18 @@ onEveryStore("a daily quota of 1000", (open) => {
   const daily = { name: "daily", key: "header:x-api-key", limit: 1000, window: "1d" };
   const key = { headers: { "x-api-key": "k" } };
 
-  it.each(["epoch", "2024-01-01T00:00:00Z"])("from %s on resets at midnight UTC", async (start) => {
-    const system = open([{ ...daily, start }]);
-    await system.take(6 * HOUR, 1000, key);
-    const denied = await system.decide(DAY - 1, key);
-    expect(denied).toMatchObject({ outcome: "limited", retryAfterMs: 1000 });
-    expect(await system.left(DAY, key)).toEqual([1000]);
-  });
+  it.each(["epoch", "2024-01-01T00:00:00Z"])(
+    "resets at midnight UTC with the start %s",
+    async (start) => {
+      const system = open([{ ...daily, start }]);
+      await system.take(6 * HOUR, 1000, key);
+      const denied = await system.decide(DAY - 1, key);
+      expect(denied).toMatchObject({ outcome: "limited", retryAfterMs: 1000 });
+      expect(await system.left(DAY, key)).toEqual([1000]);
+    },
+  );
 
-  it("tells the hours until it resets", async () => {
+  it("returns the time until it resets", async () => {
     const system = open([daily]);
     await system.take(6.5 * HOUR, 1000, key);
     const denied = await system.decide(6.5 * HOUR, key);
@@ -79,8 +82,8 @@ onEveryStore("500 a day from 9 AM Pacific", (open) => {
   );
 });
 
-onEveryStore("no start given", (open) => {
-  it("begins each client's window at a time of its own, and keeps to it", async () => {
+onEveryStore("a spread start", (open) => {
+  it("starts the windows of each client at another time, and always at the same time for one client", async () => {
     const spread = { key: "custom:user", limit: 100, window: "1h", start: "spread" };
     const system = open([{ name: "hourly", ...spread }]);
     const ends = async (seconds: number) => {
@@ -97,7 +100,7 @@ onEveryStore("no start given", (open) => {
 onEveryStore("100 free trial sign-ups an hour", (open) => {
   const signUps = { name: "free-trial-sign-up", key: "global", limit: 100, window: "1h" };
 
-  it("are shared by all", async () => {
+  it("are one quota for all clients", async () => {
     const system = open([signUps]);
     expect(await system.take(0, 60, ann)).toEqual([40]);
     expect(await system.take(0, 40, bob)).toEqual([0]);
@@ -105,7 +108,7 @@ onEveryStore("100 free trial sign-ups an hour", (open) => {
     expect(denied).toMatchObject({ outcome: "limited", retryAfterMs: 60_000 });
   });
 
-  it("may all come at once, and twice around the hour's edge", async () => {
+  it("are admitted all at once, and twice around the hour's edge", async () => {
     const system = open([signUps]);
     expect(await system.take(HOUR - MINUTE, 100, ann)).toEqual([0]);
     expect(await system.take(HOUR, 100, ann)).toEqual([0]);
@@ -115,7 +118,7 @@ onEveryStore("100 free trial sign-ups an hour", (open) => {
 onEveryStore("1000 LLM requests a minute over 10 shards", (open) => {
   const llm = { name: "llm", key: "global", limit: 1000, window: "1m", shards: 10 };
 
-  it("admits 1000, no more and, when it is asked often enough, no fewer", async () => {
+  it("admits exactly 1000 after enough attempts", async () => {
     const system = open([llm]);
     const cost = { cost: 50 };
     let admitted = 0;
@@ -131,7 +134,7 @@ onEveryStore("1000 LLM requests a minute over 10 shards", (open) => {
 onEveryStore("rate 100 per hour with capacity 120", (open) => {
   const actions = { name: "actions", key: "custom:user", limit: 100, window: "1h", capacity: 120 };
 
-  it("lets 20 roll over for each user", async () => {
+  it("rolls 20 over for each user", async () => {
     const system = open([actions]);
     expect(await system.take(0, 120, ann)).toEqual([0]);
     expect(await system.take(HOUR, 80, ann)).toEqual([20]);
@@ -139,7 +142,7 @@ onEveryStore("rate 100 per hour with capacity 120", (open) => {
     expect(await system.left(2 * HOUR, bob)).toEqual([120]);
   });
 
-  it("tells the minutes until there is room again", async () => {
+  it("returns the time until quota is left again", async () => {
     const system = open([actions]);
     await system.take(0, 120, ann);
     const denied = await system.decide(25 * MINUTE, ann);
@@ -150,7 +153,7 @@ onEveryStore("rate 100 per hour with capacity 120", (open) => {
 onEveryStore("1000 a minute with maxReserved 200", (open) => {
   const reservable = { name: "jobs", key: "global", limit: 1000, window: "1m", maxReserved: 200 };
 
-  it("lets 200 of the next minute be reserved, and no more", async () => {
+  it("reserves at most 200 of the next minute", async () => {
     const system = open([reservable]);
     await system.take(15, 1000);
     expect(await system.take(15, 1)).toBe("denied");
@@ -160,17 +163,17 @@ onEveryStore("1000 a minute with maxReserved 200", (open) => {
     expect(await system.left(MINUTE)).toEqual([800]);
   });
 
-  it("waits for nothing when there is room without reserving", async () => {
+  it("reserves nothing while quota is left", async () => {
     const system = open([reservable]);
     const reserved = await system.decide(0, {}, reserve);
     expect(reserved).toMatchObject({ outcome: "allowed", reservationDelayMs: 0 });
   });
 });
 
-onEveryStore("retryAfter = ts + period * ceil(-value / rate) - now", (open) => {
+onEveryStore("retryAfterMs = ts + period * ceil(-value / rate) - now", (open) => {
   const rate10 = { name: "ten", key: "custom:user", limit: 10, window: "1m", capacity: 20 };
 
-  // `used` of 20 at second 0, then `cost` at second `at` leaves `value`, which is below zero.
+  // Second 0 takes `used` of the capacity of 20. At second `at`, `cost` would leave `value`, which is below zero.
   it.each([
     { used: 20, at: 0, cost: 1, value: -1, retryAfter: 60 },
     { used: 20, at: 45, cost: 10, value: -10, retryAfter: 15 },

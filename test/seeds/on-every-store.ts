@@ -1,100 +1,96 @@
-import { env } from "cloudflare:workers";
-import { describe, inject } from "vitest";
+import { describe } from "vitest";
 import { type ConfigInput, defineConfig } from "../../src/config/index.ts";
 import type { DecideOptions } from "../../src/limiter/counters.ts";
 import type { Decision, Quota } from "../../src/limiter/decision.ts";
 import { Limiter } from "../../src/limiter/limiter.ts";
 import type { CustomKeys } from "../../src/request/custom-key.ts";
-import { createDurableObjectStore } from "../../src/stores/durable-object/durable-object-store.ts";
-import { createMemoryStore } from "../../src/stores/memory-store.ts";
 import type { Store } from "../../src/stores/store.ts";
-import { createUpstashStore } from "../../src/stores/upstash/upstash-store.ts";
+import { EVERY_STORE, TIMEOUT_MS, withClock } from "../suite/every-store.ts";
 import { identifying, type Sent } from "../workerd/request/requests.ts";
 
 export const MINUTE = 60;
 export const HOUR = 60 * MINUTE;
 export const DAY = 24 * HOUR;
 
-/** A midnight UTC to come, in milliseconds, a day off at least: what is past, objects clear away. */
+/**
+ * A midnight UTC at least a day ahead, in milliseconds. It is in the future because Durable Objects
+ * remove rows that have expired.
+ */
 export const MIDNIGHT = (Math.ceil(Date.now() / (DAY * 1000)) + 1) * DAY * 1000;
 
-/** Who sends a request, and where to. By default to `/search`, from one address. */
+/** The client of a request, and its target. Default: `/search`, from one address. */
 export interface From {
   readonly user?: string;
   readonly path?: string;
   readonly headers?: Sent;
 }
 
-/** Rules on a store, with nothing counted yet, and a clock that each request sets. */
+/** Rules on an empty store, with a clock that each request sets. */
 export interface System {
-  /** Decides a request that comes `seconds` after midnight UTC, by the rules it falls under. */
-  decide(seconds: number, from?: From, ask?: DecideOptions): Promise<Decision>;
-  /** How many of `attempts` requests, one after the other, are admitted. */
-  admitted(seconds: number, attempts: number, from?: From, ask?: DecideOptions): Promise<number>;
-  /** Takes quota at once; what is left then of each policy, or "denied". */
+  /** Decides a request that arrives `seconds` after midnight UTC, by the rules that match it. */
+  decide(seconds: number, from?: From, options?: DecideOptions): Promise<Decision>;
+  /** @returns how many of `attempts` requests, sent one after the other, are admitted */
+  admitted(
+    seconds: number,
+    attempts: number,
+    from?: From,
+    options?: DecideOptions,
+  ): Promise<number>;
+  /** Takes quota. @returns the quota left of each policy after that, or "denied" */
   take(
     seconds: number,
     cost: number,
     from?: From,
-    ask?: DecideOptions,
+    options?: DecideOptions,
   ): Promise<number[] | "denied">;
-  /** What is left of each policy. */
+  /** @returns the quota left of each policy */
   left(seconds: number, from?: From): Promise<number[] | "denied">;
 }
 
 type Options = Omit<ConfigInput, "rules">;
 type Open = (rules: ConfigInput["rules"], options?: Options) => System;
 
-const timeoutMs = 10_000;
-
-const stores: Record<string, (prefix: string) => Store> = {
-  memory: () => createMemoryStore(),
-  "Durable Objects": (prefix) =>
-    createDurableObjectStore({ namespace: env.COUNTERS, prefix, timeoutMs }),
-  Redis: () => {
-    const { restUrl: url, restToken: token } = inject("redis");
-    return createUpstashStore({ url, token, clock: "edge", timeoutMs });
-  },
-};
-
-/** The key `custom:user`. */
+/** The functions for `custom:` keys: `custom:user` reads a header field. */
 const keys: CustomKeys = { user: (request) => request.headers.get("x-user") };
 
 /**
  * Runs tests on all three stores.
  *
- * @param tests given a function that opens rules on the store, apart from whatever else is on it
+ * @param tests gets a function that opens rules on the store, with a prefix of their own
  */
 export function onEveryStore(name: string, tests: (open: Open) => void): void {
-  describe.each(Object.keys(stores))(`${name}, on %s`, (store) => {
+  describe.each(Object.keys(EVERY_STORE))(`${name}, on %s`, (store) => {
     tests((rules, options = {}) => openOn(store, rules, options));
   });
 }
 
 function openOn(name: string, rules: ConfigInput["rules"], options: Options): System {
   const prefix = crypto.randomUUID();
-  const config = defineConfig({ ...options, prefix, timeoutMs, rules });
+  const config = defineConfig({ ...options, prefix, timeoutMs: TIMEOUT_MS, rules });
   const subjectsOf = identifying(rules, options, { keys });
   let now = MIDNIGHT;
-  const store = stores[name]?.(prefix) as Store;
-  const limiter = new Limiter(config, {
-    decide: (groups) => store.decide(groups, now),
-    adjust: (counters) => store.adjust(counters, now),
-    reset: (counters) => store.reset(counters, now),
-  });
+  const store = EVERY_STORE[name]?.(prefix) as Store;
+  const limiter = new Limiter(
+    config,
+    withClock(store, () => now),
+  );
 
-  async function decide(seconds: number, from: From = {}, ask?: DecideOptions): Promise<Decision> {
+  async function decide(
+    seconds: number,
+    from: From = {},
+    options?: DecideOptions,
+  ): Promise<Decision> {
     const { user, path = "/search", headers } = from;
     const sent = { ...(user && { "x-user": user }), ...headers };
     const subjects = await subjectsOf(sent, `https://api.example.com${path}`);
     now = MIDNIGHT + seconds * 1000;
-    const decision = await limiter.decide(subjects, ask);
+    const decision = await limiter.decide(subjects, options);
     if (decision.outcome === "undecided") throw new Error(`undecided: ${decision.detail}`);
     return decision;
   }
 
-  async function take(seconds: number, cost: number, from?: From, ask?: DecideOptions) {
-    const decision = await decide(seconds, from, { ...ask, cost });
+  async function take(seconds: number, cost: number, from?: From, options?: DecideOptions) {
+    const decision = await decide(seconds, from, { ...options, cost });
     return decision.outcome === "allowed"
       ? decision.quotas.map(({ remaining }) => remaining)
       : "denied";
@@ -104,10 +100,10 @@ function openOn(name: string, rules: ConfigInput["rules"], options: Options): Sy
     decide,
     take,
     left: (seconds, from) => take(seconds, 0, from),
-    async admitted(seconds, attempts, from, ask) {
+    async admitted(seconds, attempts, from, options) {
       let count = 0;
       for (let attempt = 0; attempt < attempts; attempt++) {
-        if ((await decide(seconds, from, ask)).outcome === "allowed") count++;
+        if ((await decide(seconds, from, options)).outcome === "allowed") count++;
       }
       return count;
     },

@@ -14,7 +14,7 @@ const search = {
 };
 
 onEveryStore("5 a minute for each user and endpoint", (open) => {
-  it("admits five, and blocks from the sixth on", async () => {
+  it("admits five requests, and denies the sixth and seventh", async () => {
     const system = open([search]);
     const outcomes = [];
     for (let request = 1; request <= 7; request++) {
@@ -23,7 +23,7 @@ onEveryStore("5 a minute for each user and endpoint", (open) => {
     expect(outcomes).toEqual([...Array(5).fill("allowed"), "limited", "limited"]);
   });
 
-  it("counts every user and every endpoint alone", async () => {
+  it("counts each user and each endpoint separately", async () => {
     const feed = { ...search, match: { paths: ["/search", "/feed"] } };
     const system = open([feed]);
     expect(await system.admitted(0, 6, { user: "abc" })).toBe(5);
@@ -38,13 +38,13 @@ onEveryStore("5 a minute for each user and endpoint", (open) => {
     [59, 4],
     [60, 5],
     [90, 5],
-  ])("has at second %i, after a request at second 0, %i of five left", async (second, left) => {
+  ])("at second %i, after one request at second 0, has %i of five left", async (second, left) => {
     const system = open([search]);
     await system.decide(0, { user: "abc" });
     expect(await system.left(second, { user: "abc" })).toEqual([left]);
   });
 
-  it("admits only one of two that meet when one is left", async () => {
+  it("admits one of two simultaneous requests when quota for one is left", async () => {
     const system = open([search]);
     const user = { user: "abc" };
     await system.admitted(0, 4, user);
@@ -58,7 +58,7 @@ onEveryStore("5 a minute for each user and endpoint", (open) => {
     expect(await system.admitted(62, 6, { user: "abc" })).toBe(5);
   });
 
-  it("admits four there when two in ten seconds stand beside it", async () => {
+  it("admits four there with a second window of two in ten seconds", async () => {
     const { limit, window, ...login } = { ...search, match: { paths: ["/login"] } };
     const system = open([
       {
@@ -85,7 +85,7 @@ describe("the number of a window", () => {
     expect(windowAt(1_700_000_100_000, window).index).toBe(expected);
   });
 
-  it("is one with the user in the key, which expires a second after the window", () => {
+  it("is in the key behind the user, and the key expires a second after the window", () => {
     expect(storedAs({ rules: [search] }, "abc", 1_700_000_159)).toEqual([
       { key: "weir:search:1m:abc:28333335", expiresAt: 1_700_000_161 },
     ]);

@@ -6,7 +6,7 @@ import { StoreError } from "../../src/stores/store-error.ts";
 import { figuresOf, onEveryStore } from "./on-every-store.ts";
 import { storedAs } from "./stored-as.ts";
 
-// RedisRateLimiter.java: 5 in 10 s for a method of a class, for all callers or for each.
+// RedisRateLimiter.java: 5 in 10 s for a method of a class, for all callers together or for each caller.
 
 const rule = {
   name: "get-data",
@@ -26,7 +26,7 @@ onEveryStore("5 in 10 seconds", (open) => {
     expect(await system.admitted(10, 6, data)).toBe(5);
   });
 
-  it("tells who is denied to wait for what is left of the window", async () => {
+  it("returns the rest of the window as the wait of a denied request", async () => {
     const system = open([rule]);
     await system.admitted(3, 5, data);
     const decision = await system.decide(3, data);
@@ -34,7 +34,7 @@ onEveryStore("5 in 10 seconds", (open) => {
     expect(figuresOf(decision)).toMatchObject({ remaining: 0, resetMs: 7000 });
   });
 
-  it("counts all callers together, or each alone by another key", async () => {
+  it("counts all callers together, or each caller separately with another key", async () => {
     const [one, other] = ["a", "b"].map((user) => ({ ...data, user })) as [object, object];
     const global = open([rule]);
     expect(await global.admitted(0, 5, one)).toBe(5);
@@ -55,7 +55,7 @@ describe("the window of 1678900825 s", () => {
     expect(endsAt - windowMs).toBe(startsAt * 1000);
   });
 
-  it("is told by its number in a key that expires a second after its end", () => {
+  it("has its number in a key that expires a second after its end", () => {
     const input = { prefix: "ratelimiter", rules: [rule] };
     expect(storedAs(input, "all", 1_678_900_825)).toEqual([
       { key: "ratelimiter:get-data:10s:all:167890082", expiresAt: 1_678_900_831 },

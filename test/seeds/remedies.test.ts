@@ -5,25 +5,29 @@ import { onEveryStore } from "./on-every-store.ts";
 
 // The remedies of docs/fixed-window.md for the burst at a window's edge, each by its rule.
 
-onEveryStore("of five requests at 00:58 and five at 01:02", (open) => {
+onEveryStore("five requests at 00:58 and five at 01:02", (open) => {
   const login = { name: "login", key: "global" };
   const fivePerMinute = { limit: 5, window: "1m" };
 
   it.each([
     ["all ten pass 5 a minute", [fivePerMinute], [5, 5]],
-    ["four pass 2 in 10 s beside it", [fivePerMinute, { limit: 2, window: "10s" }], [2, 2]],
+    [
+      "four pass with a second window of 2 in 10 s",
+      [fivePerMinute, { limit: 2, window: "10s" }],
+      [2, 2],
+    ],
     ["six pass 1 in 12 s with a capacity of 5", [{ limit: 1, window: "12s", capacity: 5 }], [5, 1]],
   ])("%s", async (_, limits, passed) => {
     const system = open([{ ...login, limits }]);
     expect([await system.admitted(58, 5), await system.admitted(62, 5)]).toEqual(passed);
   });
 
-  it("thirteen could pass a capacity of 8: that before the edge, and the limit after it", async () => {
+  it("a capacity of 8 admits thirteen: the capacity before the edge, and the limit after it", async () => {
     const system = open([{ ...login, ...fivePerMinute, capacity: 8 }]);
     expect([await system.admitted(58, 9), await system.admitted(62, 9)]).toEqual([8, 5]);
   });
 
-  it("a client's own edge stands elsewhere with a spread start", async () => {
+  it("a spread start moves the edge for most clients", async () => {
     const system = open([{ ...login, ...fivePerMinute, key: "custom:user", start: "spread" }]);
     const users = Array.from({ length: 12 }, (_, index) => ({ user: `user-${index}` }));
     const passed = await Promise.all(
@@ -34,7 +38,7 @@ onEveryStore("of five requests at 00:58 and five at 01:02", (open) => {
     expect(passed.filter((count) => count === 5).length).toBeGreaterThan(6);
   });
 
-  it("what could be reserved at 00:58 is no longer there at 01:02", async () => {
+  it("quota reserved at 00:58 is not left at 01:02", async () => {
     const system = open([{ ...login, ...fivePerMinute, maxReserved: 5 }]);
     expect(await system.admitted(58, 5)).toBe(5);
     const reserved = await system.decide(58, {}, { cost: 5, reserve: true });
@@ -42,16 +46,16 @@ onEveryStore("of five requests at 00:58 and five at 01:02", (open) => {
     expect(await system.admitted(62, 5)).toBe(0);
   });
 
-  it("who was denied is told to come back at different times, none before there is room", async () => {
+  it("retryJitter gives denied clients different waits, none before quota is left", async () => {
     const system = open([{ ...login, ...fivePerMinute, retryJitter: "30s" }]);
     await system.admitted(18, 5);
     const limited = (await system.decide(18)) as Limited;
     const request = new Request("https://api.example.com/");
-    const told = Array.from({ length: 40 }, () =>
+    const waits = Array.from({ length: 40 }, () =>
       Number(limitedResponse(request, limited, "none").headers.get("retry-after")),
     );
-    expect(Math.min(...told)).toBeGreaterThanOrEqual(42);
-    expect(Math.max(...told)).toBeLessThanOrEqual(72);
-    expect(new Set(told).size).toBeGreaterThan(3);
+    expect(Math.min(...waits)).toBeGreaterThanOrEqual(42);
+    expect(Math.max(...waits)).toBeLessThanOrEqual(72);
+    expect(new Set(waits).size).toBeGreaterThan(3);
   });
 });

@@ -31,13 +31,13 @@ onEveryStore("RLAAS's window-size of 60 and max-requests of 5", (open) => {
     ]);
   });
 
-  it("says, allowed or denied, in how many seconds the window ends", async () => {
+  it("returns the time until the window ends, for allowed and denied requests", async () => {
     const system = open([{ ...rule, limit: 1 }]);
     expect(figuresOf(await system.decide(7, alice))).toMatchObject({ resetMs: 53_000 });
     expect(figuresOf(await system.decide(59, alice))).toMatchObject({ resetMs: 1000 });
   });
 
-  it("lets ten pass within two seconds: five at second 59 and five at second 61", async () => {
+  it("admits ten within two seconds: five at second 59 and five at second 61", async () => {
     const system = open([rule]);
     expect(await system.admitted(59, 6, alice)).toBe(5);
     expect(await system.admitted(61, 6, alice)).toBe(5);
@@ -50,7 +50,7 @@ describe("RLAAS's key", () => {
     expect(stored?.key).toBe("rlaas:rate_limit:1m:alice:28333335");
   });
 
-  // RLAAS keeps a key for 60 s from its first request; Weir until a second past the window's end.
+  // RLAAS keeps a key for 60 s from its first request. Weir keeps it until a second after the window's end.
   const prefix = `rlaas-${crypto.randomUUID()}`;
   const config = defineConfig({ prefix, rules: [rule] });
   const [{ counter }] = config.rules.flatMap((each) =>
@@ -58,7 +58,7 @@ describe("RLAAS's key", () => {
   ) as [ReturnType<typeof ruleCountersOf>[number]];
   const stored = `${counter.key}:${MIDNIGHT / 60_000}`;
 
-  it("is a string in Redis, whose expiry the second request does not move", async () => {
+  it("is a string in Redis, and the second request does not move its expiry", async () => {
     const { restUrl: url, restToken: token } = inject("redis");
     const redis = async (...command: string[]) => {
       const headers = { authorization: `Bearer ${token}` };
@@ -78,7 +78,7 @@ describe("RLAAS's key", () => {
     expect(after).toBeLessThanOrEqual(before);
   });
 
-  it("is a row in a Durable Object, to be kept until the same moment", async () => {
+  it("is a row in a Durable Object that expires at the same moment", async () => {
     const store = createDurableObjectStore({ namespace: env.COUNTERS, prefix, timeoutMs: 10_000 });
     await store.decide([[counter]], MIDNIGHT + 20_000);
     await store.decide([[counter]], MIDNIGHT + 59_000);

@@ -1,25 +1,10 @@
-import { env } from "cloudflare:workers";
-import { describe, expect, inject, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { type ConfigInput, defineConfig } from "../../../src/config/index.ts";
 import { Limiter } from "../../../src/limiter/limiter.ts";
-import { createDurableObjectStore } from "../../../src/stores/durable-object/durable-object-store.ts";
-import { createMemoryStore } from "../../../src/stores/memory-store.ts";
 import type { Store } from "../../../src/stores/store.ts";
-import { createUpstashStore } from "../../../src/stores/upstash/upstash-store.ts";
 import { HOUR, NOW } from "../../suite/driver.ts";
+import { EVERY_STORE, withClock } from "../../suite/every-store.ts";
 import { identifying } from "../request/requests.ts";
-
-const timeoutMs = 10_000;
-
-const stores: Record<string, (prefix: string) => Store> = {
-  memory: () => createMemoryStore(),
-  "Durable Objects": (prefix) =>
-    createDurableObjectStore({ namespace: env.COUNTERS, prefix, timeoutMs }),
-  Redis: () => {
-    const { restUrl: url, restToken: token } = inject("redis");
-    return createUpstashStore({ url, token, clock: "edge", timeoutMs });
-  },
-};
 
 type Rule = Partial<ConfigInput["rules"][number]>;
 
@@ -48,16 +33,13 @@ function tiersOf(limit: number): Rule {
   return { tiers: { by: "header:x-plan", limits: { pro: { limit, window: "1h" } } } };
 }
 
-/** A limiter over a store, at a fixed time, and the rule as its requests are counted. */
+/** A limiter over a store, at half past an hour, and the rule as its requests are counted. */
 async function deploy(store: Store, prefix: string, fields: Rule) {
-  const now = NOW + HOUR / 2;
-  const timed: Store = {
-    decide: (groups) => store.decide(groups, now),
-    adjust: (counters) => store.adjust(counters, now),
-    reset: (counters) => store.reset(counters, now),
-  };
   const rules = [{ name: "api", limit: 5, window: "1h", ...fields }];
-  const limiter = new Limiter(defineConfig({ prefix, rules }), timed);
+  const limiter = new Limiter(
+    defineConfig({ prefix, rules }),
+    withClock(store, () => NOW + HOUR / 2),
+  );
   const applied = await identifying(rules)({ "x-plan": "pro" });
   // A rule in shadow mode is enforced, as `getValue` does, to see what it has left.
   const enforced = applied.map(
@@ -66,10 +48,10 @@ async function deploy(store: Store, prefix: string, fields: Rule) {
   return { limiter, enforced };
 }
 
-describe.each(Object.keys(stores))("after a deploy, over %s", (name) => {
+describe.each(Object.keys(EVERY_STORE))("after a deploy, over %s", (name) => {
   it.each(changes)("a client has the documented quota left: %s", async (_, before, after, left) => {
     const prefix = crypto.randomUUID();
-    const store = stores[name]?.(prefix) as Store;
+    const store = EVERY_STORE[name]?.(prefix) as Store;
     const old = await deploy(store, prefix, before);
     const taken = await old.limiter.decide(old.enforced, { cost: 3 });
     expect(taken).toMatchObject({ outcome: "allowed" });
@@ -80,7 +62,7 @@ describe.each(Object.keys(stores))("after a deploy, over %s", (name) => {
 
   it("four shards that become two admit one and a half times the limit in that window", async () => {
     const prefix = crypto.randomUUID();
-    const store = stores[name]?.(prefix) as Store;
+    const store = EVERY_STORE[name]?.(prefix) as Store;
     let admitted = 0;
     for (const shards of [4, 2]) {
       const { limiter, enforced } = await deploy(store, prefix, { limit: 20, shards });
