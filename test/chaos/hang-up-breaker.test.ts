@@ -1,20 +1,18 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
-import { afterAll, beforeAll, describe, expect, inject, it, vi } from "vitest";
-import { type FaultyRest, startFaultyRest } from "../../dev/faulty-rest.ts";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { hangUp } from "../../dev/hang-up.ts";
-import type {} from "../../dev/provided-redis.ts";
 import type { ConfigInput } from "../../src/config/index.ts";
 import { FAILURES_TO_OPEN } from "../../src/stores/circuit.ts";
 import { send } from "../node/support/client.ts";
-import { type Origin, startOrigin } from "../node/support/origin.ts";
+import { REMOTE_STORES, useServers } from "../node/support/servers.ts";
 import { type Isolates, startIsolates } from "./support/isolates.ts";
 
 const TIMEOUT_MS = 3000;
 const LIMIT = 8;
 const LOGINS = 60;
 const ATTACKERS = 2;
-/** How long a call takes once the store is well: longer than an attacker stays. */
+/** The time of a call once the store works again, in milliseconds: longer than an attacker stays. */
 const SLOW_MS = 60;
 const STAYS_MS = 15;
 const PAUSE_MS = 40;
@@ -31,31 +29,20 @@ const RULES: ConfigInput["rules"] = [
   },
 ];
 
-let origin: Origin;
-let rest: FaultyRest;
+const servers = useServers();
 let clients = 0;
-
-beforeAll(async () => {
-  origin = await startOrigin();
-  rest = await startFaultyRest(inject("redis"));
-});
-
-afterAll(async () => {
-  await rest.stop();
-  await origin.stop();
-});
 
 const newClient = () => {
   clients += 1;
   return { "CF-Connecting-IP": `198.51.${clients >> 8}.${clients & 255}` };
 };
 
-/** What a store does: nothing well, or what it should, slowly. */
-const MOODS = {
+/** Makes a store fail, or work slowly. */
+const STATES = {
   upstash: {
-    fail: () => rest.inject({ answer: (_, response) => response.writeHead(500).end("{}") }),
+    fail: () => servers.rest.inject({ answer: (_, response) => response.writeHead(500).end("{}") }),
     recover: () =>
-      rest.inject({ answer: (_request, _response, pass) => setTimeout(pass, SLOW_MS) }),
+      servers.rest.inject({ answer: (_request, _response, pass) => setTimeout(pass, SLOW_MS) }),
   },
   "durable-object": {
     fail: (url: URL) => fetch(new URL("/chaos/throw", url)),
@@ -63,42 +50,41 @@ const MOODS = {
   },
 } as const;
 
-describe.each(["upstash", "durable-object"] as const)("an open breaker over %s", (store) => {
+describe.each(REMOTE_STORES)("an open breaker over %s", (store) => {
   let isolates: Isolates;
   let url: URL;
 
   beforeAll(async () => {
-    const vars = { UPSTASH_REDIS_REST_URL: rest.url, UPSTASH_REDIS_REST_TOKEN: rest.token };
     isolates = await startIsolates({
       count: 1,
       config: { store, rules: RULES, timeoutMs: TIMEOUT_MS, prefix: randomUUID() },
-      vars: { ORIGIN_URL: origin.url, ...(store === "upstash" && vars) },
+      vars: servers.varsFor(store),
     });
     url = isolates.urls[0] as URL;
   });
 
   afterAll(() => isolates.stop());
 
-  it("closes though clients take every probe and hang up", async () => {
+  it("closes although clients hang up on every probe", async () => {
     const see = async (path: string, headers: Record<string, string>) =>
       await send(url, path, { headers });
     await see("/strict", newClient());
-    await MOODS[store].fail(url);
+    await STATES[store].fail(url);
     for (let call = 0; call < FAILURES_TO_OPEN + 3; call++) await see("/strict", newClient());
     await vi.waitFor(() => expect(isolates.logs().join()).toContain('"state":"open"'));
 
     let isOver = false;
     const attack = Array.from({ length: ATTACKERS }, async () => {
-      // A client of its own each: a new Durable Object for every cut would be a load of another kind.
+      // One client for each attacker: a new Durable Object for each request would slow the machine down.
       const cut = { path: "/strict", headers: newClient() };
       while (!isOver) {
         await hangUp(url, cut, { way: "reset", when: STAYS_MS });
         await delay(PAUSE_MS);
       }
     });
-    await MOODS[store].recover(url);
+    await STATES[store].recover(url);
     try {
-      // A rest, and the probe after it; more on a busy machine. A probe that is lost is never answered.
+      // Normally one rest and one probe, but longer on a busy machine. A lost probe would never close it.
       await vi.waitFor(() => expect(isolates.logs().join()).toContain('"state":"closed"'), 15_000);
       const honest = newClient();
       const answers = [];
@@ -114,7 +100,7 @@ describe.each(["upstash", "durable-object"] as const)("an open breaker over %s",
       await Promise.all(attack);
     }
     const states = isolates.logs().filter((line) => line.includes('"weir":"breaker","state"'));
-    // An object may have been late on a busy machine: this is about the store.
+    // On a busy machine an object may be late. Only the lines of the whole store count.
     const ofStore = states.filter((line) => !line.includes('"scope":"object"'));
     expect(ofStore[0]).toContain('"state":"open"');
     expect(ofStore.at(-1)).toContain('"state":"closed"');

@@ -1,28 +1,26 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
-import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
-import { type FaultyRest, startFaultyRest } from "../../dev/faulty-rest.ts";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { hangUp, type Way } from "../../dev/hang-up.ts";
-import type {} from "../../dev/provided-redis.ts";
 import type { ConfigInput } from "../../src/config/index.ts";
 import { type Answer, send } from "../node/support/client.ts";
-import { type Origin, startOrigin } from "../node/support/origin.ts";
 import { limitsOf } from "../node/support/quota-fields.ts";
+import { REMOTE_STORES, useServers } from "../node/support/servers.ts";
 import { type RunningWorker, startWorker } from "../node/support/worker.ts";
 
 const SEED = 20_261_121;
 const CUTS = 1000;
-/** Cut requests under way at a time. */
+/** Requests to be cut that are under way at the same time. */
 const AT_ONCE = 12;
-/** The longest that a client stays, as a part of what an answer takes: some get theirs. */
-const STAYS = 1.3;
+/** The longest stay of a client, as a multiple of the usual answer time. So some get their answer. */
+const LONGEST_STAY = 1.3;
 const LATENCY_MS = 10;
 
 const CUTTERS = addresses("198.51.100", 6);
 const HONEST = addresses("203.0.113", 4);
 const ALL = [...CUTTERS, ...HONEST];
 
-/** Limits that are used up in the course of the storm, but for those by the response. */
+/** The storm uses up these limits, except that of `failed`. */
 const LIMITS = { client: 25, everyone: 150, leased: 120, failed: 5000 };
 const window = "52w";
 const onError = "closed";
@@ -48,26 +46,19 @@ const RULES: ConfigInput["rules"] = [
 ];
 const PATHS = ["/pair", "/leased", "/failed"] as const;
 
-let origin: Origin;
-let rest: FaultyRest;
+const servers = useServers();
 
 beforeAll(async () => {
-  origin = await startOrigin();
+  const { origin, rest } = servers;
   origin.on("/failed", (_, response) => setTimeout(() => response.writeHead(401).end(), 5));
-  rest = await startFaultyRest(inject("redis"));
   await rest.inject({ answer: (_request, _response, pass) => setTimeout(pass, LATENCY_MS) });
-});
-
-afterAll(async () => {
-  await rest.stop();
-  await origin.stop();
 });
 
 function addresses(network: string, count: number): string[] {
   return Array.from({ length: count }, (_, index) => `${network}.${index + 1}`);
 }
 
-/** Numbers from 0 to 1 by a linear congruence: the same ones in each run. */
+/** A linear congruential generator of numbers from 0 to 1, the same in each run. */
 function randomOf(seed: number): () => number {
   let state = seed;
   return () => {
@@ -80,21 +71,20 @@ function pick<Value>(values: readonly Value[], random: () => number): Value {
   return values[Math.floor(random() * values.length)] as Value;
 }
 
-describe.each(["upstash", "durable-object"] as const)("a storm of hang-ups over %s", (store) => {
+describe.each(REMOTE_STORES)("a storm of hang-ups over %s", (store) => {
   let worker: RunningWorker;
-  /** What the origin had seen before. */
+  /** The number of requests that the origin had received before. */
   let seenBefore = 0;
-  /** Requests that were cut, by path and client. */
+  /** The number of requests that were cut, by path and client. */
   const cut = new Map<string, number>();
   /** Answers to clients that stay, by path and client. */
   const answers = new Map<string, Answer[]>();
 
   beforeAll(async () => {
-    seenBefore = origin.received.length;
-    const vars = { UPSTASH_REDIS_REST_URL: rest.url, UPSTASH_REDIS_REST_TOKEN: rest.token };
+    seenBefore = servers.origin.received.length;
     worker = await startWorker({
       config: { store, rules: RULES, timeoutMs: 10_000, prefix: `storm-${randomUUID()}` },
-      vars: { ORIGIN_URL: origin.url, ...(store === "upstash" && vars) },
+      vars: servers.varsFor(store),
     });
     await storm();
   }, 180_000);
@@ -109,7 +99,7 @@ describe.each(["upstash", "durable-object"] as const)("a storm of hang-ups over 
     return answer;
   }
 
-  /** What an answer takes at the median while as many are under way, which depends on the machine. */
+  /** The median time of an answer under the same load, in milliseconds. It depends on the machine. */
   async function answerMs(): Promise<number> {
     const tookMs: number[] = [];
     const path = "/no-rule";
@@ -134,8 +124,8 @@ describe.each(["upstash", "durable-object"] as const)("a storm of hang-ups over 
         const way: Way = random() < 0.7 ? "reset" : "end";
         cut.set(path + client, (cut.get(path + client) ?? 0) + 1);
         const headers = { "CF-Connecting-IP": client };
-        const when = random() * usualMs * STAYS;
-        // No faster than answers come: this is not about a machine that has too much to do.
+        const when = random() * usualMs * LONGEST_STAY;
+        // Not faster than the answers, because the test must not overload the machine.
         await Promise.all([hangUp(worker.url, { path, headers }, { way, when }), delay(usualMs)]);
       }
     }
@@ -146,13 +136,13 @@ describe.each(["upstash", "durable-object"] as const)("a storm of hang-ups over 
     await Promise.all(Array.from({ length: AT_ONCE }, cutting));
     isOver = true;
     await Promise.all(honest);
-    // What was cut last runs to its end: one whole decision of the same kind after it.
+    // The last cut requests run to their end. One complete decision for each path waits for them.
     for (const path of PATHS) await see(path, HONEST[0] as string);
   }
 
-  /** Requests for a path that reached the origin. */
+  /** @returns how many requests for a path reached the origin */
   function worked(path: string, client?: string): number {
-    return origin.received.slice(seenBefore).filter(({ url, headers }) => {
+    return servers.origin.received.slice(seenBefore).filter(({ url, headers }) => {
       return url === path && (client === undefined || headers["cf-connecting-ip"] === client);
     }).length;
   }
@@ -160,7 +150,7 @@ describe.each(["upstash", "durable-object"] as const)("a storm of hang-ups over 
   const admitted = (path: string, client: string) =>
     (answers.get(path + client) ?? []).filter(({ status }) => status !== 429).length;
 
-  /** What has been used of each of a path's quotas, as one more request shows. */
+  /** @returns the quota used of each of a path's rules, without the request that reads it */
   async function used(path: string, client: string): Promise<Record<string, number>> {
     const { headers, status } = await see(path, client);
     const own = status === 429 || path === "/failed" ? 0 : 1;
@@ -171,7 +161,7 @@ describe.each(["upstash", "durable-object"] as const)("a storm of hang-ups over 
     );
   }
 
-  it("lets nobody have more than the limit", () => {
+  it("admits no client more often than its limit", () => {
     for (const client of ALL) {
       expect(worked("/pair", client)).toBeLessThanOrEqual(LIMITS.client);
       expect(worked("/leased", client)).toBeLessThanOrEqual(LIMITS.leased);
@@ -179,11 +169,11 @@ describe.each(["upstash", "durable-object"] as const)("a storm of hang-ups over 
     expect(worked("/pair")).toBeLessThanOrEqual(LIMITS.everyone);
   });
 
-  it("leaves no honest client undecided, and denies none that has quota left", async () => {
+  it("decides every request of an honest client, and denies none while quota is left", async () => {
     const all = HONEST.flatMap((client) =>
       PATHS.flatMap((path) => answers.get(path + client) ?? []),
     );
-    // Each has been there once at least for each path, before the storm was over.
+    // Each honest client has sent at least one request to each path.
     expect(all.length).toBeGreaterThanOrEqual(HONEST.length * PATHS.length);
     for (const { status, headers } of all) {
       expect([200, 401, 429]).toContain(status);
@@ -195,7 +185,7 @@ describe.each(["upstash", "durable-object"] as const)("a storm of hang-ups over 
     }
   });
 
-  it("burns no quota but what the requests that were cut had taken", async () => {
+  it("charges no more quota than the cut requests cost", async () => {
     let taken = 0;
     let everyone = 0;
     for (const client of ALL) {

@@ -1,7 +1,10 @@
 import type { Fault } from "./support/fault.ts";
 
-/** Has the objects do something else from now on. */
-export type ObjectStage = { misbehave(how: string): Promise<void> };
+/** Durable Objects that a test can make fail. */
+export interface ObjectStage {
+  /** Makes every object fail in this way from now on; "none" repairs them. */
+  misbehave(how: string): Promise<void>;
+}
 
 function fault(does: string, cause: string, how: string): Fault<ObjectStage> {
   return {
@@ -12,15 +15,15 @@ function fault(does: string, cause: string, how: string): Fault<ObjectStage> {
   };
 }
 
-/** What can be wrong with Durable Objects, as far as it can be brought about in workerd. */
+/** The faults of Durable Objects that a test can cause in workerd. */
 export const OBJECT_FAULTS: readonly Fault<ObjectStage>[] = [
   fault("throws", "unreachable", "throw"),
-  fault("counts, and then throws", "unreachable", "after it has counted"),
+  fault("counts and then throws", "unreachable", "after it has counted"),
   fault("never answers", "timeout", "hang"),
-  fault("lets nobody in", "timeout", "block"),
+  fault("blocks every call", "timeout", "block"),
   fault("cannot be started", "unreachable", "constructor"),
-  fault("is restarted with each call", "unreachable", "abort"),
+  fault("restarts with each call", "unreachable", "abort"),
   fault("cannot read its storage", "unreachable", "storage"),
   fault("answers null", "unreachable", "null"),
-  fault("answers in another shape", "unreachable", "shape"),
+  fault("answers with an unexpected value", "unreachable", "shape"),
 ];

@@ -3,6 +3,6 @@ import { OBJECT_FAULTS } from "./object-faults.ts";
 import { objectChaos } from "./stages.ts";
 import { chaosSuite } from "./support/chaos-suite.ts";
 
-describe("a Durable Object", () => {
+describe("Durable Objects", () => {
   chaosSuite(OBJECT_FAULTS, objectChaos);
 });

@@ -2,23 +2,27 @@ import type { FaultyRest, RestFault } from "../../dev/faulty-rest.ts";
 import type { OwnRedis } from "../../dev/own-redis.ts";
 import type { Fault } from "./support/fault.ts";
 
-export type RedisStage = { rest: FaultyRest; redis: OwnRedis };
+/** A Redis that a test can break, and the REST server in front of it. */
+export interface RedisStage {
+  readonly rest: FaultyRest;
+  readonly redis: OwnRedis;
+}
 
-/** Has Redis's clock read another time, to scripts that ask for it. */
+/** Shifts the time that scripts read from Redis. */
 function shiftedBy(seconds: number): RestFault {
   const shift = `redis.call('TIME')\ntime[1] = time[1] + ${seconds}`;
   return {
     command([name, script = "", ...rest], sourceOf) {
       const isDigest = name.toLowerCase() === "evalsha";
       const source = isDigest ? sourceOf(`${script}`) : `${script}`;
-      // One that is not known is answered with NOSCRIPT, and then sent as a whole.
+      // Redis answers an unknown digest with NOSCRIPT; then the client sends the source.
       if (source === undefined) return [name, script, ...rest];
       return ["EVAL", source.replace("redis.call('TIME')", shift), ...rest];
     },
   };
 }
 
-/** Redis as it is when it cannot, or when it is not what it was. */
+/** The faults of Redis itself. */
 export const REDIS_FAULTS: readonly Fault<RedisStage>[] = [
   {
     does: "is a read-only replica",
@@ -33,13 +37,13 @@ export const REDIS_FAULTS: readonly Fault<RedisStage>[] = [
     end: ({ redis }) => redis.run("CONFIG", "SET", "maxmemory", "0"),
   },
   {
-    does: "has been stopped",
+    does: "is paused",
     cause: "timeout",
     begin: ({ redis }) => redis.pause(),
     end: ({ redis }) => redis.resume(),
   },
   {
-    does: "restarts, and has lost all counts",
+    does: "restarts and has lost all counts",
     cause: "error-reply",
     begin: ({ redis }) => redis.kill(),
     end: ({ redis }) => redis.start(),
@@ -51,13 +55,13 @@ export const REDIS_FAULTS: readonly Fault<RedisStage>[] = [
     end: () => {},
   },
   {
-    does: "has a clock that leaps an hour ahead",
+    does: "has a clock that jumps an hour ahead",
     cause: undefined,
     begin: ({ rest }) => rest.inject(shiftedBy(3600)),
     end: ({ rest }) => rest.inject(),
   },
   {
-    does: "has a clock that goes back by an hour",
+    does: "has a clock that jumps back an hour",
     cause: undefined,
     begin: ({ rest }) => rest.inject(shiftedBy(-3600)),
     end: ({ rest }) => rest.inject(),

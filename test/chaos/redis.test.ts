@@ -4,7 +4,7 @@ import { REDIS_FAULTS } from "./redis-faults.ts";
 import { redisChaos } from "./stages.ts";
 import { chaosSuite } from "./support/chaos-suite.ts";
 
-// What stands in for Redis where there is none cannot be mistreated like this.
-describe.skipIf(inject("redis").kind !== "redis-server")("a Redis", () => {
+// js-redis-server, which replaces a missing redis-server, cannot be paused or made read-only.
+describe.skipIf(inject("redis").kind !== "redis-server")("Redis", () => {
   chaosSuite(REDIS_FAULTS, redisChaos);
 });

@@ -2,12 +2,12 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { FaultyRest, RestFault } from "../../dev/faulty-rest.ts";
 import type { Fault } from "./support/fault.ts";
 
-/** What is between Redis and Weir, where REST faults happen. */
-export type RestStage = {
-  rest: FaultyRest;
-  /** Where a redirect leads to: another server, which notes what it is sent. */
-  elsewhere: string;
-};
+/** The REST server between Weir and Redis. */
+export interface RestStage {
+  readonly rest: FaultyRest;
+  /** The URL of another server, the target of redirects. It records the requests that it gets. */
+  readonly elsewhere: string;
+}
 
 const DRIP_MS = 40;
 const MEBIBYTE = 1024 * 1024;
@@ -25,7 +25,7 @@ function raw(write: (socket: NonNullable<ServerResponse["socket"]>) => void): Re
   return { answer: (_, { socket }) => socket && write(socket) };
 }
 
-/** Sends a text byte by byte, for as long as somebody listens. */
+/** Sends a text byte by byte until the client closes the connection. */
 function drip(head: string, next: () => string): RestFault {
   return raw((socket) => {
     socket.write(head);
@@ -34,7 +34,7 @@ function drip(head: string, next: () => string): RestFault {
   });
 }
 
-/** Spaces are JSON: only its size is wrong with this body. */
+/** An answer of this size. Its JSON is valid, because JSON allows spaces. */
 function padded(mebibytes: number): RestFault {
   return {
     answer(_, response) {
@@ -61,12 +61,12 @@ const QUOTA = "ERR max requests limit exceeded. Limit: 500000, Usage: 500000.";
 const HEAD = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n";
 const REPLY = '{"result":[1700000100000,1,1,60000,0,0]}';
 
-/** What can be wrong with the way to Redis, or with the server there. */
+/** The faults of the REST server, and of the connection to it. */
 const FAULTS: [does: string, cause: string, fault: RestFault | ((s: RestStage) => RestFault)][] = [
   ["refuses connections", "unreachable", { isClosed: true }],
   ["resets connections", "unreachable", raw((socket) => socket.resetAndDestroy())],
   ["never answers", "timeout", { answer: () => {} }],
-  ["sends header fields byte by byte", "timeout", drip(`${HEAD}X-Slow: `, () => "a")],
+  ["sends its header fields byte by byte", "timeout", drip(`${HEAD}X-Slow: `, () => "a")],
   [
     "sends its body byte by byte",
     "timeout",
@@ -80,38 +80,50 @@ const FAULTS: [does: string, cause: string, fault: RestFault | ((s: RestStage) =
   ],
   ["answers 401", "error-reply", json(401, { error: "WRONGPASS invalid or missing auth token" })],
   ["answers 429", "error-reply", json(429, { error: "ERR too many requests" })],
-  ["has its quota used up", "error-reply", json(400, { error: QUOTA })],
-  ["does not speak JSON", "invalid-reply", json(200, "PONG")],
+  ["has used up its quota of commands", "error-reply", json(400, { error: QUOTA })],
+  ["answers text that is not JSON", "invalid-reply", json(200, "PONG")],
   ["answers null", "invalid-reply", json(200, null)],
-  ["answers in another shape", "invalid-reply", json(200, { result: { admitted: true } })],
+  ["answers JSON of another shape", "invalid-reply", json(200, { result: { admitted: true } })],
   ["answers with too few integers", "invalid-reply", json(200, { result: [1_700_000_100_000, 1] })],
   [
     "counts below zero",
     "invalid-reply",
     json(200, { result: [1_700_000_100_000, 1, -1, 60_000, 0, 0] }),
   ],
-  ["never knows the script", "error-reply", json(400, { error: "NOSCRIPT No matching script." })],
+  ["never has the script", "error-reply", json(400, { error: "NOSCRIPT No matching script." })],
   [
-    "breaks off its body",
+    "breaks off in its body",
     "unreachable",
     raw((socket) => socket.end(`${HEAD}Content-Length: 4000\r\n\r\n${REPLY.slice(0, 20)}`)),
   ],
   [
-    "promises more than it sends",
+    "announces more bytes than it sends",
     "timeout",
     raw((socket) => socket.write(`${HEAD}Content-Length: 4000\r\n\r\n${REPLY}`)),
   ],
   [
-    "sends more than it promises",
+    "sends more bytes than it announces",
     "invalid-reply",
     raw((socket) => socket.write(`${HEAD}Content-Length: 20\r\n\r\n${REPLY}`)),
   ],
-  ["does not speak HTTP", "unreachable", raw((socket) => socket.write("-ERR unknown command\r\n"))],
+  [
+    "answers without HTTP",
+    "unreachable",
+    raw((socket) => socket.write("-ERR unknown command\r\n")),
+  ],
   ["sends 8 MiB", "invalid-reply", padded(8)],
   ["sends without end", "timeout", padded(Number.POSITIVE_INFINITY)],
-  ["redirects elsewhere", "invalid-reply", redirect(302, ({ elsewhere }) => elsewhere)],
-  ["redirects with the body", "invalid-reply", redirect(307, ({ elsewhere }) => elsewhere)],
-  ["redirects in a circle", "invalid-reply", redirect(307, ({ rest }) => rest.url)],
+  [
+    "redirects to another server with 302",
+    "invalid-reply",
+    redirect(302, ({ elsewhere }) => elsewhere),
+  ],
+  [
+    "redirects to another server with 307",
+    "invalid-reply",
+    redirect(307, ({ elsewhere }) => elsewhere),
+  ],
+  ["redirects to itself", "invalid-reply", redirect(307, ({ rest }) => rest.url)],
 ];
 
 export const REST_FAULTS: readonly Fault<RestStage>[] = FAULTS.map(([does, cause, fault]) => ({

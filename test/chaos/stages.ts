@@ -9,17 +9,17 @@ import { type Isolates, startIsolates } from "./support/isolates.ts";
 import { CONFIG } from "./support/rules.ts";
 import { type Observed, observe } from "./support/scenario.ts";
 
-/** All that can go wrong on a stage, and how to see what comes of it. */
-export type Chaos = {
-  faults: readonly Fault<never>[];
-  /** Brings the fault of that place in the list about, before an isolate of its own. */
+/** The faults of one kind of store, and a way to observe each. */
+export interface Chaos {
+  readonly faults: readonly Fault<never>[];
+  /** Causes the fault at this index, in front of an isolate of its own. @returns what a client saw */
   watch(index: number): Promise<Observed>;
-  /** Requests that came where a redirect leads to, if there is such a place: their header fields. */
+  /** The header fields of the requests that the target of redirects got; none without redirects. */
   elsewhere(): readonly Record<string, unknown>[];
   stop(): Promise<void>;
-};
+}
 
-/** Faults of the REST server and of the way there, over a Redis that works. */
+/** Faults of the REST server and of the connection to it, in front of a working Redis. */
 export async function restChaos(redis: { host: string; port: number }): Promise<Chaos> {
   const rest = await startFaultyRest(redis);
   const elsewhere = await startOrigin();

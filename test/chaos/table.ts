@@ -1,6 +1,6 @@
 /**
- * Brings all faults about, prints what came of them, and with `--write` puts that into
- * docs/failure.md: `node test/chaos/table.ts --write`. Takes about two minutes.
+ * Causes every fault and prints the results as a table. `node test/chaos/table.ts --write` also writes the
+ * table into docs/failure.md. It takes about two minutes.
  */
 import { readFile, writeFile } from "node:fs/promises";
 import { startRedis } from "../../dev/redis.ts";
@@ -26,7 +26,7 @@ const redis = await startRedis({ requireServer: true });
 try {
   const own = await redisChaos();
   const charts = [
-    chartOf("Upstash, and the way there", await rowsOf(await restChaos(redis))),
+    chartOf("Upstash's REST API", await rowsOf(await restChaos(redis))),
     chartOf("Redis itself", own ? await rowsOf(own) : []),
     chartOf("Durable Objects", await rowsOf(await objectChaos())),
   ];

@@ -7,13 +7,17 @@ import { LIMIT, LOCAL_SHARE, TIMEOUT_MS } from "./rules.ts";
 import { median, type Observed, type Seen } from "./scenario.ts";
 import { rowOf } from "./verdict.ts";
 
-/** What Weir itself may take beyond the deadline: less than the deadline, or a doubled one would pass. */
+/** The time that Weir may take beyond the deadline. A larger margin would let a doubled deadline pass. */
 const MARGIN_MS = TIMEOUT_MS / 3;
 const RECOVERY_MS = 10_000;
 
 const document = readFileSync(DOCUMENT, "utf8");
 
-/** One test for each fault: the policy for all of them. @returns the chaos, once it has begun */
+/**
+ * One test for each fault. The same promises hold for all of them.
+ *
+ * @returns a function that returns the chaos, for use inside of tests
+ */
 export function chaosSuite(
   faults: readonly Pick<Fault<never>, "does" | "cause">[],
   start: () => Promise<Chaos | undefined>,
@@ -27,7 +31,7 @@ export function chaosSuite(
   afterAll(() => chaos?.stop());
 
   it.each(faults.map(({ does, cause }, index) => ({ does, cause, index })))(
-    "that $does: requests are treated as the rules say, in time, and counted again after it",
+    "handles a store that $does: by onError, in time, and with exact counts afterwards",
     async ({ does, cause, index }) => {
       const observed = await (chaos as Chaos).watch(index);
       expect(observed.before.every(isAllowed)).toBe(true);
@@ -92,7 +96,7 @@ function expectUndecided(observed: Observed, cause: string): void {
   expect(log.join("\n")).not.toMatch(/token-that|198\.18\.|203\.0\.|weir:\w+:52w:[\w-]{8}/);
 }
 
-/** Whatever it was: the store is counted in again, and admits as many as it should. */
+/** After any fault, Weir calls the store again, and a client is admitted exactly as often as its limit. */
 function expectExact({ recoveredMs, admittedAfter, sentAfter }: Observed): void {
   expect(recoveredMs).toBeLessThan(RECOVERY_MS);
   expect(sentAfter).toBe(LIMIT * 1.5);

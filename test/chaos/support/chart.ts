@@ -1,25 +1,25 @@
 import { join } from "node:path";
 import type { Row } from "./verdict.ts";
 
-/** Where the table stands, between two marks. */
+/** The page with the table, between two marks. */
 export const DOCUMENT = join(import.meta.dirname, "../../../docs/failure.md");
 
 const BEGIN = "<!-- by node test/chaos/table.ts --write -->";
 const END = "<!-- end -->";
 
-/** What is measured stands behind what is promised. */
+/** The table of one store. The measured columns follow the promised ones. */
 export function chartOf(store: string, rows: readonly Row[]): string {
   const head = [
-    `| ${store}: a store that … | cause in the log | \`open\` | \`closed\` | \`local\` | waited at most | added when open | recovered after |`,
+    `| ${store}: a store that … | cause in the log | \`open\` | \`closed\` | \`local\` | slowest | added while open | recovered |`,
     "|---|---|---|---|---|---|---|---|",
   ];
   return [...head, ...rows.map((row) => `${promiseOf(row)} ${figuresOf(row)}`)].join("\n");
 }
 
-/** The part of a line that every run must come to. */
+/** The columns that every run must reproduce. */
 export function promiseOf({ does, cause, open, closed, local }: Row): string {
-  const told = cause === "–" ? "–" : `\`${cause}\``;
-  return `| ${does} | ${told} | ${open} | ${closed} | ${local} |`;
+  const code = cause === "–" ? "–" : `\`${cause}\``;
+  return `| ${does} | ${code} | ${open} | ${closed} | ${local} |`;
 }
 
 function figuresOf({ cause, delayMs, addedMs, recoveredMs }: Row): string {

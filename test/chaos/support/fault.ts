@@ -1,9 +1,9 @@
-/** Something that can go wrong with a store, on a stage where it can be brought about. */
-export type Fault<Stage> = {
-  /** What the store does: "a store that …". */
-  does: string;
-  /** What the log says; undefined where requests are decided all the same. */
-  cause: string | undefined;
+/** A fault of a store, and how to cause it on a stage. */
+export interface Fault<Stage> {
+  /** What the store does, as the end of "a store that …". */
+  readonly does: string;
+  /** The cause in the log; undefined if requests are still decided. */
+  readonly cause: string | undefined;
   begin(stage: Stage): unknown;
   end(stage: Stage): unknown;
-};
+}

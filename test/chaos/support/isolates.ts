@@ -4,26 +4,27 @@ import type { ConfigInput } from "../../../src/config/index.ts";
 
 type Worker = MiniflareOptions["workers"][number];
 
-export type IsolatesOptions = {
-  /** How many of them. */
-  count: number;
-  config: ConfigInput;
-  /** Vars and secrets, the same for all. */
-  vars: Record<string, string>;
-};
+export interface IsolatesOptions {
+  /** The number of isolates. */
+  readonly count: number;
+  readonly config: ConfigInput;
+  /** Vars and secrets, the same for all isolates. */
+  readonly vars: Readonly<Record<string, string>>;
+}
 
-export type Isolates = {
-  urls: readonly URL[];
-  /** What all of them have logged so far, each line behind its level. */
+export interface Isolates {
+  readonly urls: readonly URL[];
+  /** The lines that all isolates have logged so far, each with its level in front. */
   logs(): readonly string[];
   stop(): Promise<void>;
-};
+}
 
 /**
- * Runs the same Worker many times in one workerd, each time with a memory of its own: as good as new
- * for each fault, and much sooner there than so many processes.
+ * Runs the same Worker many times in one workerd, each with a memory of its own. So each fault gets a
+ * fresh isolate, which starts much faster than a process.
  *
- * Its Durable Objects can be made to fail: `GET /chaos/throw` names what they do from then on.
+ * `GET /chaos/throw` makes the Worker's Durable Objects throw from then on. The other faults have such
+ * paths, too.
  */
 export async function startIsolates({ count, config, vars }: IsolatesOptions): Promise<Isolates> {
   const logs: string[] = [];
@@ -65,7 +66,7 @@ function workerOf(
   };
 }
 
-/** The objects live in the Worker's own isolate, so a plain variable tells them what to do. */
+/** The objects live in the isolate of the Worker, so a plain variable can hold their fault. */
 function mainModule(config: ConfigInput): string {
   return `
     import { CounterObject as Counters, defineConfig, weir } from "./weir.mjs";

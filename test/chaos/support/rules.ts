@@ -1,15 +1,15 @@
 import type { ConfigInput } from "../../../src/config/index.ts";
 
-/** The deadline of all chaos: short, so that the breaker opens soon. */
+/** The deadline of all chaos tests: short, so that the breaker opens early. */
 export const TIMEOUT_MS = 300;
 
-/** What each client has in a window, by each rule; few enough that none of it is leased. */
+/** The limit of each rule for each client: too small for leases. */
 export const LIMIT = 8;
 
-/** What one isolate grants of it by itself where the rule is local. */
+/** The share of it that one isolate admits for a `local` rule. */
 export const LOCAL_SHARE = 2;
 
-/** A path, and what its rules say together about undecided requests. */
+/** The paths, by the `onError` of the rules that match them. */
 export const PATHS = {
   open: "/open",
   closed: "/closed",
@@ -19,7 +19,7 @@ export const PATHS = {
   free: "/free",
 } as const;
 
-/** In a window so long that none ends while a fault is watched. */
+/** The window is so long that it does not end during a test. */
 const QUOTA = { limit: LIMIT, window: "52w" } as const;
 
 export const CONFIG: ConfigInput = {

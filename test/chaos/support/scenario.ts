@@ -5,46 +5,50 @@ import { besideControl } from "../../node/support/control.ts";
 import type { Fault } from "./fault.ts";
 import { LIMIT, PATHS } from "./rules.ts";
 
-/** An isolate that has just started, before a store on a stage. */
-export type Setting<Stage> = {
-  stage: Stage;
-  url: URL;
-  /** What has been logged so far. */
+/** An isolate that has just started, in front of a store on a stage. */
+export interface Setting<Stage> {
+  readonly stage: Stage;
+  readonly url: URL;
+  /** The lines logged so far. */
   logs(): readonly string[];
-};
+}
 
-/** What a client sees of one answer. */
-export type Seen = { status: number; isDecided: boolean; ms: number };
+/** The properties of one answer that a client sees. */
+export interface Seen {
+  readonly status: number;
+  readonly isDecided: boolean;
+  readonly ms: number;
+}
 
-/** All that is to be seen of a fault, from outside. */
-export type Observed = {
-  before: Seen[];
-  /** While the breaker was closed: each path once, as many as it takes to open it. */
-  atFirst: Record<"open" | "closed" | "local" | "closedOverLocal" | "localOverOpen", Seen>;
-  /** What the slowest request without a rule took in that time, in milliseconds. */
-  controlMs: number;
-  /** While it was open. */
-  then: Record<"open" | "closed" | "local", Seen[]>;
-  /** What a decision added at the median while it was open, in milliseconds. */
-  addedMs: number;
-  /** How long after its end the store was counted in again; undefined: not within 10 s. */
-  recoveredMs: number | undefined;
-  /** Of one client's requests at once, after that. */
-  admittedAfter: number;
-  sentAfter: number;
-  log: string[];
-};
+/** The effects of a fault that can be observed from outside. */
+export interface Observed {
+  readonly before: Seen[];
+  /** The requests that open the breaker: one for each path, at the same time. */
+  readonly atFirst: Record<"open" | "closed" | "local" | "closedOverLocal" | "localOverOpen", Seen>;
+  /** The time of the slowest request without a rule meanwhile, in milliseconds. */
+  readonly controlMs: number;
+  /** The requests while the breaker is open. */
+  readonly then: Record<"open" | "closed" | "local", Seen[]>;
+  /** The time that a decision adds while it is open, as the difference of medians in milliseconds. */
+  readonly addedMs: number;
+  /** The time from the end of the fault to the next decision, in milliseconds; undefined above 10 s. */
+  readonly recoveredMs: number | undefined;
+  /** Requests of one client at the same time after that: how many were admitted, and how many decided. */
+  readonly admittedAfter: number;
+  readonly sentAfter: number;
+  readonly log: string[];
+}
 
 const ROUNDS = 40;
 const RECOVERY_MS = 10_000;
 let clients = 0;
 
-/** Brings a fault about and ends it, and watches. Each has clients of its own. */
+/** Causes a fault, ends it, and observes its effects, with new clients for each fault. */
 export async function observe<Stage>(
   { stage, url, logs }: Setting<Stage>,
   fault: Fault<Stage>,
 ): Promise<Observed> {
-  // An isolate's first request takes longer than others, and Redis may not know the script yet.
+  // The first request of an isolate is slower than others, and Redis may not have the script yet.
   await recovery(url);
   const logged = logs().length;
   const client = newClient();
@@ -95,11 +99,11 @@ export async function observe<Stage>(
   }
 }
 
-/** One request after the other, each beside one that falls under no rule. */
+/** Sends requests one after the other, each followed by one that no rule matches. */
 async function whileOpen(url: URL) {
   const seen: Record<"open" | "closed" | "local", Seen[]> = { open: [], closed: [], local: [] };
   const [limited, free]: [number[], number[]] = [[], []];
-  // The same client all the time, which has room for two in this isolate where the rule is local.
+  // One client for all requests. Its share of the `local` rule in this isolate is two requests.
   const client = newClient();
   for (let round = 0; round < ROUNDS; round++) {
     const kind = (["open", "closed", "local"] as const)[round % 3] as "open";
@@ -122,7 +126,7 @@ async function recovery(url: URL): Promise<number | undefined> {
   return undefined;
 }
 
-/** Half as many requests again as there is quota for, at once. */
+/** Sends one and a half times the limit at the same time. */
 async function burst(url: URL): Promise<{ admitted: number; sent: number }> {
   const client = newClient();
   const sent = LIMIT * 1.5;
@@ -147,7 +151,7 @@ function newClient(): string {
   return `198.18.${(process.pid % 100) + (clients >>> 8)}.${clients & 255}`;
 }
 
-/** Lines come a moment after the answers that they are about: all of them, once no more come. */
+/** Log lines arrive shortly after the answers. @returns the lines once no more arrive */
 async function settled(read: () => readonly string[]): Promise<string[]> {
   let lines = read();
   for (let looks = 0; looks < 20; looks++) {

@@ -1,22 +1,22 @@
 import type { Fault } from "./fault.ts";
 import type { Observed, Seen } from "./scenario.ts";
 
-/** A fault's line in the table. */
-export type Row = {
-  does: string;
-  /** As the log has it, or "–" where requests were decided. */
-  cause: string;
-  open: string;
-  closed: string;
-  local: string;
-  /** What an undecided request waited at most before the breaker opened, in milliseconds. */
-  delayMs: number;
-  /** What a request waited more at the median while it was open, in milliseconds. */
-  addedMs: number;
-  recoveredMs: number;
-};
+/** A fault's row in the table. */
+export interface Row {
+  readonly does: string;
+  /** The cause in the log, or "–" if requests were decided. */
+  readonly cause: string;
+  readonly open: string;
+  readonly closed: string;
+  readonly local: string;
+  /** The longest wait of an undecided request before the breaker opened, in milliseconds. */
+  readonly delayMs: number;
+  /** The time that a decision adds while it is open, in milliseconds. */
+  readonly addedMs: number;
+  readonly recoveredMs: number;
+}
 
-/** What has been observed, in the words of the table. */
+/** The row for the observed effects. */
 export function rowOf({ does }: Pick<Fault<never>, "does">, observed: Observed): Row {
   const { atFirst, then, log, addedMs, recoveredMs } = observed;
   return {
@@ -31,7 +31,7 @@ export function rowOf({ does }: Pick<Fault<never>, "does">, observed: Observed):
   };
 }
 
-/** What became of requests with one `onError`. */
+/** The table's word for how Weir answered requests with one `onError`. */
 function wordOf(answers: readonly Seen[]): string {
   if (answers.every(({ isDecided }) => isDecided)) return "decided";
   const statuses = new Set(answers.map(({ status }) => status));

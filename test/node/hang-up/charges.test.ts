@@ -1,12 +1,10 @@
 import { randomUUID } from "node:crypto";
-import { afterAll, beforeAll, describe, expect, inject, it, vi } from "vitest";
-import { type FaultyRest, startFaultyRest } from "../../../dev/faulty-rest.ts";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { hangUp, WAYS_TO_HANG_UP } from "../../../dev/hang-up.ts";
-import type {} from "../../../dev/provided-redis.ts";
 import type { ConfigInput } from "../../../src/config/index.ts";
 import { send } from "../support/client.ts";
-import { type Origin, startOrigin } from "../support/origin.ts";
 import { limitsOf } from "../support/quota-fields.ts";
+import { REMOTE_STORES, useServers } from "../support/servers.ts";
 import { type RunningWorker, startWorker } from "../support/worker.ts";
 
 const QUOTA = { limit: 1000, window: "52w" } as const;
@@ -17,23 +15,12 @@ const RULES: ConfigInput["rules"] = [
 const PRICE = 7;
 const CUTS = 30;
 
-let origin: Origin;
-let rest: FaultyRest;
-
-beforeAll(async () => {
-  origin = await startOrigin();
-  rest = await startFaultyRest(inject("redis"));
-});
-
-afterAll(async () => {
-  await rest.stop();
-  await origin.stop();
-});
+const servers = useServers();
 
 /** Answers when it is told to; `reached` is when the request has come. */
 function held(path: string, status: number, headers: Record<string, string | number> = {}) {
   const [reached, answered] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-  origin.on(path, async (_, response) => {
+  servers.origin.on(path, async (_, response) => {
     reached.resolve();
     await answered.promise;
     response.writeHead(status, headers).end("done");
@@ -41,15 +28,14 @@ function held(path: string, status: number, headers: Record<string, string | num
   return { reached: reached.promise, answer: () => answered.resolve() };
 }
 
-describe.each(["upstash", "durable-object"] as const)("over the store %s", (store) => {
+describe.each(REMOTE_STORES)("over the store %s", (store) => {
   let worker: RunningWorker;
   let clients = 0;
 
   beforeAll(async () => {
-    const vars = { UPSTASH_REDIS_REST_URL: rest.url, UPSTASH_REDIS_REST_TOKEN: rest.token };
     worker = await startWorker({
       config: { store, rules: RULES, prefix: `cut-${randomUUID()}`, timeoutMs: 5000 },
-      vars: { ORIGIN_URL: origin.url, ...(store === "upstash" && vars) },
+      vars: servers.varsFor(store),
     });
   });
 
@@ -59,7 +45,7 @@ describe.each(["upstash", "durable-object"] as const)("over the store %s", (stor
 
   /** What a client has left of a rule, which a request that costs nothing shows. */
   async function left(path: string, headers: Record<string, string>): Promise<number> {
-    origin.on(path, (_, response) => response.writeHead(200, { "x-cost": "0" }).end());
+    servers.origin.on(path, (_, response) => response.writeHead(200, { "x-cost": "0" }).end());
     const answer = await send(worker.url, path, { headers });
     return Number(limitsOf(answer.headers)[0]?.r);
   }
@@ -72,13 +58,13 @@ describe.each(["upstash", "durable-object"] as const)("over the store %s", (stor
       "charges for all the work that the origin has done: %s",
       async (path, status, fields, cost) => {
         const headers = newClient();
-        const before = origin.received.length;
+        const before = servers.origin.received.length;
         for (let cut = 0; cut < CUTS; cut++) {
           const { reached, answer } = held(path, status, fields);
           await hangUp(worker.url, { path, headers }, { way, when: reached });
           answer();
         }
-        expect(origin.received).toHaveLength(before + CUTS);
+        expect(servers.origin.received).toHaveLength(before + CUTS);
         await vi.waitFor(
           async () => expect(await left(path, headers)).toBe(1000 - CUTS * cost),
           5000,
@@ -99,7 +85,7 @@ describe.each(["upstash", "durable-object"] as const)("over the store %s", (stor
     it("lets the origin's connection go when nobody reads its answer", async () => {
       const headers = newClient();
       const [reached, closed] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-      origin.on("/endless", (_, response) => {
+      servers.origin.on("/endless", (_, response) => {
         response.writeHead(200, { "x-cost": String(PRICE) });
         const timer = setInterval(() => response.write("x".repeat(1000)), 10);
         response.on("close", () => {
@@ -123,11 +109,7 @@ describe.each(WAYS_TO_HANG_UP)("when the client goes by %s during a call over RE
   beforeAll(async () => {
     worker = await startWorker({
       config: { rules: RULES, prefix: `cut-${randomUUID()}`, timeoutMs: 5000 },
-      vars: {
-        ORIGIN_URL: origin.url,
-        UPSTASH_REDIS_REST_URL: rest.url,
-        UPSTASH_REDIS_REST_TOKEN: rest.token,
-      },
+      vars: servers.varsFor("upstash"),
     });
   });
 
@@ -141,10 +123,12 @@ describe.each(WAYS_TO_HANG_UP)("when the client goes by %s during a call over RE
     ["the fourth", 4],
   ])("all that has begun is done: %s call", async (_, cutAt) => {
     const headers = { "CF-Connecting-IP": `198.51.100.${cutAt}` };
-    origin.on("/priced", (_, response) => response.writeHead(200, { "x-cost": PRICE }).end());
+    servers.origin.on("/priced", (_, response) =>
+      response.writeHead(200, { "x-cost": PRICE }).end(),
+    );
     const cut = Promise.withResolvers<void>();
     let [calls, passed] = [0, 0];
-    await rest.inject({
+    await servers.rest.inject({
       command: (command) => command,
       async answer(_, response, pass) {
         calls += 1;
@@ -164,8 +148,8 @@ describe.each(WAYS_TO_HANG_UP)("when the client goes by %s during a call over RE
     });
     await hangUp(worker.url, { path: "/priced", headers }, { way, when: cut.promise });
     await vi.waitFor(() => expect([calls, passed]).toEqual([4, 2]), 5000);
-    await rest.inject();
-    origin.on("/priced", (_, response) => response.writeHead(200, { "x-cost": "0" }).end());
+    await servers.rest.inject();
+    servers.origin.on("/priced", (_, response) => response.writeHead(200, { "x-cost": "0" }).end());
     const answer = await send(worker.url, "/priced", { headers });
     expect(limitsOf(answer.headers)).toMatchObject([{ name: "priced", r: 1000 - PRICE }]);
     expect(worker.logs()).toEqual([]);

@@ -1,12 +1,11 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
-import { afterAll, beforeAll, describe, expect, inject, it, vi } from "vitest";
-import { type FaultyRest, startFaultyRest } from "../../../dev/faulty-rest.ts";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { hangUp, WAYS_TO_HANG_UP } from "../../../dev/hang-up.ts";
-import type {} from "../../../dev/provided-redis.ts";
 import type { ConfigInput } from "../../../src/config/index.ts";
 import { send } from "../support/client.ts";
 import { limitsOf } from "../support/quota-fields.ts";
+import { useServers } from "../support/servers.ts";
 import { type RunningWorker, startWorker } from "../support/worker.ts";
 
 const LIMIT = 1000;
@@ -61,20 +60,15 @@ const MAIN = `
   export default app;
 `;
 
-let rest: FaultyRest;
+const servers = useServers();
 let worker: RunningWorker;
 
 beforeAll(async () => {
-  rest = await startFaultyRest(inject("redis"));
-  const vars = { UPSTASH_REDIS_REST_URL: rest.url, UPSTASH_REDIS_REST_TOKEN: rest.token };
-  worker = await startWorker({ config: CONFIG, main: MAIN, vars });
-  await rest.inject({ answer: (_request, _response, pass) => setTimeout(pass, SLOW_MS) });
+  worker = await startWorker({ config: CONFIG, main: MAIN, vars: servers.varsFor("upstash") });
+  await servers.rest.inject({ answer: (_request, _response, pass) => setTimeout(pass, SLOW_MS) });
 });
 
-afterAll(async () => {
-  await worker.stop();
-  await rest.stop();
-});
+afterAll(() => worker.stop());
 
 async function get<Result>(path: string): Promise<Result> {
   return JSON.parse(`${(await send(worker.url, path)).body}`);
@@ -82,8 +76,8 @@ async function get<Result>(path: string): Promise<Result> {
 
 /** Until Redis is called. */
 async function nextCall(): Promise<void> {
-  const before = rest.calls();
-  while (rest.calls() === before) await delay(1);
+  const before = servers.rest.calls();
+  while (servers.rest.calls() === before) await delay(1);
 }
 
 const left = async (key: string) =>
