@@ -1,11 +1,14 @@
-/** `npm run weir -- <command>`: Weir's tools for the command line, one file for each command. */
+/** The entry of the command line, `npm run weir --` here and `npx weir` in the package. Each command has a file. */
 import { Command, CommanderError } from "commander";
 import { addCheckCommand } from "./check.ts";
 
-const program = new Command("npm run weir --")
+/** In the package, this file is JavaScript. */
+const name = import.meta.filename.endsWith(".ts") ? "npm run weir --" : "npx weir";
+
+const program = new Command(name)
   .description("Tools for Weir's configuration. They need no account and no network.")
   .showHelpAfterError("(--help shows what is allowed)")
-  // Ending through process.exit could cut off what is still to be written.
+  // The default, process.exit, can cut off output that is still to be written.
   .exitOverride();
 
 addCheckCommand(program);
@@ -13,7 +16,7 @@ addCheckCommand(program);
 try {
   await program.parseAsync();
 } catch (error) {
-  // The parser has printed its own error, or the help that was asked for.
+  // The parser has already printed its error, or the help.
   if (!(error instanceof CommanderError)) throw error;
   process.exitCode = error.exitCode;
 }

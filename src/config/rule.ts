@@ -42,7 +42,7 @@ const LocalShare = v.pipe(v.number(SHARE), v.gtValue(0, SHARE), v.maxValue(1, SH
 const DEFAULT_LOCAL_SHARE = 0.25;
 
 /** When windows begin: at one time for all clients, or at a time derived from each client's key. */
-interface Start {
+export interface Start {
   readonly spread: boolean;
   readonly startMs: number;
 }

@@ -19,7 +19,7 @@ import { linksOf, readPage } from "../docs/pages.ts";
 const ROOT = join(import.meta.dirname, "../../..");
 const MODULES = join(ROOT, "node_modules");
 
-/** What is packed, copied so that packing changes nothing under the tests that run beside this one. */
+/** The files that packing reads. The test packs a copy, so that tests that run at the same time see no change. */
 const COPIED = [
   "src",
   "cli",
@@ -32,10 +32,10 @@ const COPIED = [
 
 const CONFIG = `
   import { type Config, defineConfig } from "weir/config";
-  const config: Config = defineConfig({
+  const config = defineConfig({
     rules: [{ name: "login", match: { paths: ["/login"] }, limit: 5, window: "1m" }],
   });
-  export default config;
+  export default config satisfies Config;
 `;
 
 const WORKER = `
@@ -70,13 +70,13 @@ const TSCONFIG = {
   },
 };
 
-// Each bundles and starts programs of its own, on a machine that may be busy with other tests.
+// The tests start compilers and bundlers, on a machine that may be busy with other tests.
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 
 let folder: string;
 /** A project that has the package installed. */
 let project: string;
-/** The package's files, by their paths in it. */
+/** The paths of all files in the package. */
 let files: string[];
 let manifest: Record<"dependencies" | "peerDependencies" | "bin", Record<string, string>>;
 
@@ -85,16 +85,15 @@ beforeAll(async () => {
   const copy = join(folder, "copy");
   for (const name of COPIED) await cp(join(ROOT, name), join(copy, name), { recursive: true });
   await symlink(MODULES, join(copy, "node_modules"));
-  await run("npm", ["pack", "--pack-destination", folder], copy);
-  expect(await readFile(join(copy, "package.json"))).toEqual(
-    await readFile(join(ROOT, "package.json")),
-  );
+  await writeFile(join(copy, "examples/own-worker/.dev.vars"), "TOKEN=secret");
+  await run("npm", ["run", "pack"], copy);
 
   project = join(folder, "project");
   const installed = join(project, "node_modules/weir");
   await mkdir(installed, { recursive: true });
-  const [tarball] = (await readdir(folder)).filter((name) => name.endsWith(".tgz"));
-  await run("tar", ["-xzf", join(folder, tarball as string), "--strip-components=1"], installed);
+  const built = await readdir(join(copy, "dist"));
+  const tarball = built.find((name) => name.endsWith(".tgz")) as string;
+  await run("tar", ["-xzf", join(copy, "dist", tarball), "--strip-components=1"], installed);
   files = await readdir(installed, { recursive: true });
 
   manifest = JSON.parse(await readFile(join(installed, "package.json"), "utf8"));
@@ -104,7 +103,7 @@ beforeAll(async () => {
     await mkdir(dirname(link), { recursive: true });
     await symlink(join(MODULES, name), link);
   }
-  // As npm links it.
+  // As npm does when it installs the package.
   const command = join(project, "node_modules/.bin/weir");
   await mkdir(dirname(command));
   await symlink(join(installed, manifest.bin.weir as string), command);
@@ -121,17 +120,17 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-describe("the package that npm packs", () => {
-  it("holds JavaScript, its types, the documentation and the examples, and neither tests nor sources", () => {
+describe("the packed package", () => {
+  it("contains JavaScript, types, documentation and examples, but no tests, sources or secrets", () => {
     expect(files).toEqual(expect.arrayContaining(["README.md", "LICENSE", "CHANGELOG.md"]));
-    expect(files).toContain("dist/package/src/index.js");
-    expect(files).toContain("dist/package/src/index.d.ts");
-    expect(files.filter((path) => /(^|\/)(test|dev|scripts)(\/|$)/.test(path))).toEqual([]);
+    expect(files).toContain("src/index.js");
+    expect(files).toContain("src/index.d.ts");
+    expect(files.filter((path) => /(^|\/)(test|dev|scripts|\..*)(\/|$)/.test(path))).toEqual([]);
     const sources = files.filter((path) => /(?<!\.d)\.ts$/.test(path));
     expect(sources.filter((path) => !path.startsWith("examples/"))).toEqual([]);
   });
 
-  it("holds every file that its pages link to", () => {
+  it("contains every file that its pages link to", () => {
     const pages = files.filter((path) => path.endsWith(".md"));
     expect(pages).toEqual(expect.arrayContaining(["README.md", "docs/programs.md"]));
     const missing = pages.flatMap((page) =>
@@ -142,12 +141,14 @@ describe("the package that npm packs", () => {
     expect(missing).toEqual([]);
   });
 
-  it("brings with it what it needs to run, and not the Node that develops it", () => {
+  it("depends on what it needs to run, and not on tools for development", () => {
     expect(Object.keys(manifest.dependencies)).toContain("valibot");
-    expect(manifest).not.toHaveProperty("optionalDependencies");
+    for (const field of ["optionalDependencies", "devDependencies", "scripts", "private"]) {
+      expect(manifest).not.toHaveProperty(field);
+    }
   });
 
-  it("gives Node the configuration", async () => {
+  it("exports the configuration to Node", async () => {
     const script = `
       import { ConfigError, defineConfig } from "weir/config";
       try {
@@ -160,17 +161,28 @@ describe("the package that npm packs", () => {
     expect(output).toContain("true Weir's configuration has");
   });
 
-  it("brings its types", async () => {
+  it.each([
+    { fault: "a value of another type", source: CONFIG.replace('"1m"', "{}") },
+    { fault: "the name of no rule", source: WORKER.replace('rule: "login"', 'rule: "typo"') },
+  ])("has types, which refuse $fault", async ({ source }) => {
     await run("tsc", ["-p", "."], project);
-    const mistyped = CONFIG.replace('"1m"', "{}");
-    await writeFile(join(project, "mistyped.ts"), mistyped);
+    await writeFile(join(project, "mistyped.ts"), source);
     await expect(run("tsc", ["-p", "."], project)).rejects.toThrow("mistyped.ts");
     await rm(join(project, "mistyped.ts"));
+  });
+
+  it("has types with the comments that editors show", async () => {
+    const types = await readFile(join(project, "node_modules/weir/src/config/rule-input.d.ts"));
+    expect(String(types)).toMatch(
+      /Which value tells clients apart.*@default "ip".*readonly key\?:/s,
+    );
   });
 
   it("has a command that checks the project's rules", async () => {
     const output = await run(join(project, "node_modules/.bin/weir"), ["check"], project);
     expect(output).toContain("weir.config.ts is ok: 1 rule.");
+    const help = await run(join(project, "node_modules/.bin/weir"), ["--help"], project);
+    expect(help).toContain("Usage: npx weir ");
   });
 
   it("is bundled by wrangler into a Worker", async () => {
@@ -180,7 +192,14 @@ describe("the package that npm packs", () => {
   });
 });
 
-/** Runs a command, the repository's own before others, and gives what it prints. */
+describe("npm pack in the root of the repository", () => {
+  it("refuses, and names the command that packs the package", async () => {
+    const packing = run("npm", ["pack", "--dry-run"], join(folder, "copy"));
+    await expect(packing).rejects.toThrow("npm run pack");
+  });
+});
+
+/** Runs a command, preferably the repository's own, and returns its output. */
 async function run(command: string, args: string[], cwd: string): Promise<string> {
   const PATH = [join(MODULES, ".bin"), process.env.PATH].join(delimiter);
   const log = { WRANGLER_LOG_PATH: join(folder, "logs"), WRANGLER_SEND_METRICS: "false" };

@@ -1,0 +1,41 @@
+/**
+ * The first half of `npm run pack`: builds the folder dist/package, which is the whole npm package with a
+ * package.json of its own. `npm publish ./dist/package` publishes it.
+ */
+import { execFileSync } from "node:child_process";
+import { chmod, cp, glob, readFile, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { packageManifest, type RepositoryManifest } from "./package-manifest.ts";
+
+/**
+ * The files beside the code: the documentation, and everything that its pages link to. Names of files, not
+ * of folders: an example's folder may also contain secrets (.dev.vars) and what wrangler left there.
+ */
+const COPIED = [
+  "*.md",
+  "LICENSE",
+  "docs/*.{md,svg}",
+  "examples/**/*.ts",
+  "examples/**/wrangler.toml",
+];
+
+const root = join(import.meta.dirname, "..");
+const target = join(root, "dist/package");
+
+await rm(target, { recursive: true, force: true });
+
+const project = join(import.meta.dirname, "tsconfig.package.json");
+execFileSync("tsc", ["-p", project], { cwd: root, stdio: "inherit" });
+
+const copied = glob(COPIED, { cwd: root, exclude: ["**/node_modules/**", "**/.*/**"] });
+for await (const path of copied) await cp(join(root, path), join(target, path));
+
+const repository: RepositoryManifest = JSON.parse(
+  await readFile(join(root, "package.json"), "utf8"),
+);
+const manifest = `${JSON.stringify(packageManifest(repository), null, 2)}\n`;
+await writeFile(join(target, "package.json"), manifest);
+
+const command = join(target, "cli/weir.js");
+await writeFile(command, `#!/usr/bin/env node\n${await readFile(command, "utf8")}`);
+await chmod(command, 0o755);
