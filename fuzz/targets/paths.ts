@@ -1,15 +1,16 @@
 import fc from "fast-check";
-import { type CanonicalPath, canonicalPath, isTooLong } from "../../src/request/canonical-path.ts";
+import { canonicalPath, isTooLong } from "../../src/request/canonical-path.ts";
 import { canonicalRequest } from "../../src/request/canonical-request.ts";
+import type { CanonicalPath } from "../../src/request/path-reader.ts";
 import { ORIGINS } from "../origins.ts";
 import { inTime, property } from "../property.ts";
 
-/** Readings that a path has at most. */
-const MAX_READINGS = 33;
-/** As long as Cloudflare lets a URL be. */
+/** The most variants that a path may have. */
+const MAX_VARIANTS = 33;
+/** The longest URL that Cloudflare accepts, in characters. */
 const MAX_LENGTH = 16 * 1024;
 
-/** What paths are taken apart at, escaped, escaped twice and in characters that only look like it. */
+/** Characters that split or end paths: plain, escaped, escaped twice, and as similar characters. */
 const PIECES = [
   ..."/\\.;%?#:*{}|+~ \t",
   ...["//", "/./", "/../", "..", "%2e", "%2E%2e", "%2f", "%2F", "%5c", "%3b", "%3f", "%23", "%00"],
@@ -25,7 +26,7 @@ const piece = fc.oneof(
 );
 const pieces = fc.array(piece, { maxLength: 6 });
 
-/** What a path is made of: repeated, for more than linear time shows where something is. */
+/** The parts of a path. The unit is repeated, because only long paths show more than linear time. */
 const parts = fc.record({
   unit: pieces.map((parts) => parts.join("")),
   length: fc.oneof(
@@ -36,69 +37,72 @@ const parts = fc.record({
   caseSensitive: fc.boolean(),
 });
 
-/** What anybody may send as a path. */
+/** Any path that a client may send. */
 export const pathsTarget = property(
   "paths",
-  "a path has one canonical form, and a reading for each origin's way to read it",
+  "a path has one canonical form, and a variant for each way in which an origin reads it",
   parts,
   ({ unit, length, end, caseSensitive }) => {
     const path = `/${unit.repeat(Math.ceil(length / (unit.length || 1)) || 1)}${end}`;
     const canonical = inTime(() => canonicalPath(path, caseSensitive));
-    refuseOdd(canonical);
+    checkForm(canonical);
     const again = canonicalPath(canonical.path, caseSensitive).path;
-    if (again !== canonical.path) throw new Error(`${canonical.path} is ${again} the second time`);
-    for (const reading of canonical.variants) refuseOdd(canonicalPath(reading, caseSensitive));
+    if (again !== canonical.path)
+      throw new Error(`${canonical.path} becomes ${again} the second time`);
+    for (const variant of canonical.variants) checkForm(canonicalPath(variant, caseSensitive));
 
     const url = URL.parse(`http://host${path}`)?.href;
     if (!url) return;
     const headers = new Headers();
     const request = { url, method: "GET", headers } as Request;
-    const asked = canonicalRequest(request, caseSensitive);
-    if (!asked && isTooLong(new URL(url).pathname)) return;
-    if (!asked) throw new Error("a URL that is one is not readable");
-    refuseOdd(asked);
-    refuseUnread(new URL(url).pathname, asked, caseSensitive);
+    const read = canonicalRequest(request, caseSensitive);
+    if (!read && isTooLong(new URL(url).pathname)) return;
+    if (!read) throw new Error("a valid URL is refused");
+    checkForm(read);
+    checkVariants(new URL(url).pathname, read, caseSensitive);
   },
 );
 
-function refuseOdd({ path, variants: readings, isUnambiguous: plain }: CanonicalPath): void {
-  if (readings[0] !== path) throw new Error("the canonical form is not the first reading");
-  if (readings.length > MAX_READINGS) throw new Error(`${readings.length} readings`);
-  if (plain && readings.length > 1) throw new Error("a plain path has two readings");
-  const odd = readings.find((reading) => !/^\/([^/]+(\/[^/]+)*)?$/.test(reading));
-  if (odd !== undefined) throw new Error(`"${odd}" is not in canonical form`);
+function checkForm({ path, variants, isUnambiguous }: CanonicalPath): void {
+  if (variants[0] !== path) throw new Error("the canonical form is not the first variant");
+  if (variants.length > MAX_VARIANTS) throw new Error(`${variants.length} variants`);
+  if (isUnambiguous && variants.length > 1) throw new Error("an unambiguous path has two variants");
+  const wrong = variants.find((variant) => !/^\/([^/]+(\/[^/]+)*)?$/.test(variant));
+  if (wrong !== undefined) throw new Error(`"${wrong}" is not in canonical form`);
 }
 
-/** A rule for the path that an origin takes the request to be about has to be about the request. */
-function refuseUnread(
+/** A rule for the path that an origin reads has to match the request. */
+function checkVariants(
   pathname: string,
-  { variants: readings, path, isUnambiguous: plain }: CanonicalPath,
+  { variants, path, isUnambiguous }: CanonicalPath,
   caseSensitive: boolean,
 ): void {
-  for (const [origin, reading] of Object.entries(ORIGINS)) {
-    const route = routeFor(() => reading(pathname), caseSensitive);
+  for (const [origin, readPath] of Object.entries(ORIGINS)) {
+    const route = routeFor(() => readPath(pathname), caseSensitive);
     if (route === undefined) continue;
-    if (!readings.includes(route)) {
-      throw new Error(`an origin that ${origin} reads ${route}, but the readings are ${readings}`);
+    if (!variants.includes(route)) {
+      throw new Error(`an origin that ${origin} reads ${route}, but the variants are ${variants}`);
     }
-    if (plain && route !== path) throw new Error(`plain, but an origin that ${origin} disagrees`);
+    if (isUnambiguous && route !== path) {
+      throw new Error(`an origin that ${origin} reads the unambiguous path as ${route}`);
+    }
   }
 }
 
-/** A rule's path in the form in which it is matched; undefined for what no rule can be written for. */
-function routeFor(read: () => string, caseSensitive: boolean): string | undefined {
+/** A rule's path in the form in which it is matched; undefined if no rule can be written for it. */
+function routeFor(readPath: () => string, caseSensitive: boolean): string | undefined {
   let path: string;
   try {
-    path = read();
+    path = readPath();
   } catch {
     return undefined;
   }
   if (!path.startsWith("/") || /[\s#\\*:?{}%\0]/.test(path)) return undefined;
   const segments: string[] = [];
   for (const segment of path.split("/").filter(Boolean)) {
-    const { path: written, variants: readings } = canonicalPath(`/${segment}`, caseSensitive);
-    // A segment that is none, or two, to some origins: who writes a rule means something else.
-    if (segment === "." || segment === ".." || readings.length > 1) return undefined;
+    const { path: written, variants } = canonicalPath(`/${segment}`, caseSensitive);
+    // To some origins the segment is no segment or two, so no rule is meant for it.
+    if (segment === "." || segment === ".." || variants.length > 1) return undefined;
     if (/^\/$|.\/|%/.test(written)) return undefined;
     segments.push(written.slice(1));
   }

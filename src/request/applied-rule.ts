@@ -4,38 +4,38 @@ import type { Rule, Window } from "../config/rule.ts";
 import type { Config } from "../config/schema.ts";
 import type { CanonicalRequest } from "./canonical-request.ts";
 import type { Claims } from "./claims.ts";
-import { type CustomKeys, customKey } from "./custom-key.ts";
+import { type CustomKeys, computeCustomKey } from "./custom-key.ts";
 import { isExempt } from "./exempt.ts";
 import {
-  identityNow,
+  cachedIdentityOf,
   identityOf,
   type KeyContext,
-  keyValue,
   type RequestContext,
+  readKeyValue,
 } from "./identity.ts";
 import type { RuleMatch } from "./matcher.ts";
 import { createClaimsReader } from "./token.ts";
 
-/** A rule that a request falls under, who is counted by it, and which quotas they have. */
+/** A rule that counts a request, the client's identity by its key, and the client's quotas. */
 export interface AppliedRule {
   readonly rule: Rule;
-  /** The rule's own, or those of the client's tier. */
+  /** The quotas of the rule, or of the client's tier. */
   readonly windows: readonly Window[];
   readonly identity: string;
   /**
-   * Of a rule in shadow mode that is not known in time: the subject that it turns out to be, or none.
-   * Until then there are no windows, and the identity means nothing.
+   * Set for a rule in shadow mode whose identity is not ready in time. Resolves to the applied rule, or
+   * to none if the request is exempt. `windows` and `identity` have no meaning then.
    */
   readonly later?: Promise<readonly AppliedRule[]>;
 }
 
 /**
- * How long rules in shadow mode are waited for once those that are enforced are known, in
- * milliseconds: time enough to hash a key, but not for a key function that calls somebody.
+ * How long a request waits for the identities of its shadow rules after those of its enforced rules, in
+ * milliseconds. It is enough to hash a key, but not for a custom function that calls another service.
  */
 const SHADOW_GRACE_MS = 2;
 
-/** Of the rules that a request matches, those that count it, in their order. */
+/** Applies the matching rules to a request. The result has the order of `matches`, without exempt rules. */
 export type Identifier = (
   canonical: CanonicalRequest,
   original: Request,
@@ -45,124 +45,126 @@ export type Identifier = (
 /**
  * Prepares the step from match to key: exemptions, identities and tiers.
  *
- * Whatever takes work is done at most once for a request, however many rules ask: a token is
- * verified, a custom function called, an identity hashed. What it keeps between requests are the
- * issuer's keys alone.
+ * Costly work happens at most once for a request, even if several rules need it: a token is verified
+ * once, a custom function called once, an identity hashed once. Of all this, only the issuer's keys are
+ * kept between requests.
  *
- * @param keys the functions behind the keys `custom:NAME`
+ * @param keys the functions for the keys `custom:NAME`
  */
 export function createIdentifier(
   { jwt, ipv6Prefix, timeoutMs }: Pick<Config, "jwt" | "ipv6Prefix" | "timeoutMs">,
   { secrets, keySecret }: Pick<ResolvedBindings, "secrets" | "keySecret">,
   keys: CustomKeys = {},
 ): Identifier {
-  const texts = new WeakMap<KeyExpression, string>();
-  const settings = { ipv6Prefix, keySecret };
+  const keyTexts = new WeakMap<KeyExpression, string>();
+  const hashOptions = { ipv6Prefix, keySecret };
   const readClaims = jwt ? createClaimsReader(jwt, secrets, timeoutMs) : async () => undefined;
 
-  async function identifyLater(
+  async function applyAsync(
     canonical: CanonicalRequest,
     original: Request,
     matches: readonly RuleMatch[],
   ): Promise<AppliedRule[]> {
-    const tokens = remembering<Claims | undefined>();
-    const customs = remembering<string | undefined>();
-    const identities = remembering<string>();
+    const claimsOnce = createOnce<Claims | undefined>();
+    const customOnce = createOnce<string | undefined>();
+    const identityOnce = createOnce<string>();
     const shared = {
       request: canonical,
       keySecret,
       ipv6Prefix,
-      claims: () => tokens("", () => readClaims(canonical.headers)),
-      custom: (name: string) => customs(name, () => customKey(keys, name, original)),
+      readClaims: () => claimsOnce("", () => readClaims(canonical.headers)),
+      computeCustom: (name: string) =>
+        customOnce(name, () => computeCustomKey(keys, name, original)),
     };
 
-    async function subjectOf({ rule, path, params }: RuleMatch): Promise<AppliedRule[]> {
+    async function apply({ rule, path, params }: RuleMatch): Promise<AppliedRule[]> {
       if (rule.exempt && (await isExempt(rule.exempt, canonical, secrets))) return [];
       const context = { ...shared, path, params };
-      const identity = await identities(textOfKey(rule.key, context, texts), () =>
+      const identity = await identityOnce(textOfKey(rule.key, context, keyTexts), () =>
         identityOf(rule.key, context),
       );
       return [{ rule, windows: await windowsFor(rule, context), identity }];
     }
 
-    const found = matches.map(subjectOf);
+    const results = matches.map(apply);
     if (matches.every(({ rule }) => rule.mode === "enforce")) {
-      return (await Promise.all(found)).flat();
+      return (await Promise.all(results)).flat();
     }
-    return withoutWaiting(matches, found);
+    return collectWithinGrace(matches, results);
   }
 
   return function identify(canonical, original, matches) {
-    const subjects = subjectsNow(canonical, matches, settings);
-    return subjects ?? identifyLater(canonical, original, matches);
+    const appliedRules = applyFromCache(canonical, matches, hashOptions);
+    return appliedRules ?? applyAsync(canonical, original, matches);
   };
 }
 
-/** The subjects, where rules in shadow mode neither delay nor fail those that are enforced. */
-async function withoutWaiting(
+/** Collects the applied rules so that shadow rules neither delay nor fail the enforced rules. */
+async function collectWithinGrace(
   matches: readonly RuleMatch[],
-  found: readonly Promise<AppliedRule[]>[],
+  results: readonly Promise<AppliedRule[]>[],
 ): Promise<AppliedRule[]> {
   const isShadow = (index: number) => matches[index]?.rule.mode === "shadow";
-  const known: AppliedRule[][] = [];
-  const trial = found.map(async (subjects, index) => {
-    if (isShadow(index)) known[index] = await subjects;
+  const readyShadow: AppliedRule[][] = [];
+  const shadow = results.map(async (result, index) => {
+    if (isShadow(index)) readyShadow[index] = await result;
   });
-  const allTrial = Promise.allSettled(trial);
-  const enforced = await Promise.all(found.map((each, index) => (isShadow(index) ? [] : each)));
-  const { promise: late, resolve } = Promise.withResolvers<void>();
+  const allShadow = Promise.allSettled(shadow);
+  const enforced = await Promise.all(results.map((each, index) => (isShadow(index) ? [] : each)));
+  const { promise: graceOver, resolve } = Promise.withResolvers<void>();
   const timer = setTimeout(resolve, SHADOW_GRACE_MS);
-  await Promise.race([allTrial, late]);
+  await Promise.race([allShadow, graceOver]);
   clearTimeout(timer);
   return matches.flatMap(({ rule }, index) => {
     if (!isShadow(index)) return enforced[index] as AppliedRule[];
-    const later = found[index] as Promise<AppliedRule[]>;
-    return known[index] ?? { rule, windows: [], identity: "", later };
+    const later = results[index] as Promise<AppliedRule[]>;
+    return readyShadow[index] ?? { rule, windows: [], identity: "", later };
   });
 }
 
 /**
- * The subjects of a request whose keys take no work and have been hashed before, as most have:
- * nothing is waited for, and nothing prepared for several rules to share.
+ * Applies rules whose identities need no work and are cached, as most are. It waits for nothing, and
+ * prepares nothing for several rules to share.
  *
- * @returns undefined where any key does, or a rule has exemptions or tiers
+ * @returns undefined if any identity is not cached, or if a rule has exemptions or tiers
  */
-function subjectsNow(
+function applyFromCache(
   request: CanonicalRequest,
   matches: readonly RuleMatch[],
-  settings: Pick<RequestContext, "ipv6Prefix" | "keySecret">,
+  hashOptions: Pick<RequestContext, "ipv6Prefix" | "keySecret">,
 ): AppliedRule[] | undefined {
-  const subjects: AppliedRule[] = [];
+  const appliedRules: AppliedRule[] = [];
   for (const { rule, path, params } of matches) {
     if (rule.exempt || rule.tiers) return undefined;
-    const identity = identityNow(rule.key, { request, path, params, ...settings });
+    const identity = cachedIdentityOf(rule.key, { request, path, params, ...hashOptions });
     if (identity === undefined) return undefined;
-    subjects.push({ rule, windows: rule.windows, identity });
+    appliedRules.push({ rule, windows: rule.windows, identity });
   }
-  return subjects;
+  return appliedRules;
 }
 
-/** The quotas of the client's tier; the rule's own when it names none that there is. */
+/** The quotas of the client's tier; the rule's own quotas without a tier or for an undefined tier. */
 async function windowsFor(rule: Rule, context: KeyContext): Promise<readonly Window[]> {
   if (!rule.tiers) return rule.windows;
-  const tier = await keyValue(rule.tiers.by, context);
+  const tier = await readKeyValue(rule.tiers.by, context);
   return (tier !== undefined && rule.tiers.windows.get(tier)) || rule.windows;
 }
 
 /**
- * Two keys with one text have one identity. The path and its parameters differ from rule to rule.
+ * A text that is equal for two keys only if their identities are equal in this request. A key that reads
+ * the path or its parameters includes them, because they differ between rules.
  *
- * @param texts those of keys that were asked for before: a key is written out once, not per request
+ * @param keyTexts the texts of keys, each of which is written once and not for each request
  */
 function textOfKey(
   key: KeyExpression,
   { path, params }: Pick<RuleMatch, "path" | "params">,
-  texts: WeakMap<KeyExpression, string>,
+  keyTexts: WeakMap<KeyExpression, string>,
 ): string {
-  let text = texts.get(key);
+  let text = keyTexts.get(key);
   if (text === undefined) {
     text = JSON.stringify(key);
-    texts.set(key, text);
+    keyTexts.set(key, text);
   }
   const readsPath = key.some((parts) =>
     parts.some(({ kind }) => kind === "param" || kind === "path"),
@@ -170,12 +172,15 @@ function textOfKey(
   return readsPath ? text + JSON.stringify([path, params]) : text;
 }
 
-/** Starts what a text stands for once, whoever asks. For one request, never for two. */
-function remembering<Result>(): (text: string, start: () => Promise<Result>) => Promise<Result> {
+/**
+ * Returns a function that starts the work for a name once, and returns the same promise afterwards. Use
+ * one for each request: promises must not cross requests.
+ */
+function createOnce<Result>(): (name: string, start: () => Promise<Result>) => Promise<Result> {
   const started = new Map<string, Promise<Result>>();
-  return (text, start) => {
-    const result = started.get(text) ?? start();
-    started.set(text, result);
+  return (name, start) => {
+    const result = started.get(name) ?? start();
+    started.set(name, result);
     return result;
   };
 }

@@ -1,51 +1,53 @@
-import { type CanonicalPath, canonicalPath, isTooLong } from "./canonical-path.ts";
+import { canonicalPath, isTooLong } from "./canonical-path.ts";
 import { LruCache } from "./lru-cache.ts";
-import { withoutFinal } from "./text-folding.ts";
+import type { CanonicalPath } from "./path-reader.ts";
+import { removeTrailing } from "./text-folding.ts";
 
-/** What rules and keys see of a request. One thing that can be written in two ways is one here. */
+/** A request as rules and keys see it. Two spellings of one thing are equal in it. */
 export interface CanonicalRequest extends CanonicalPath {
-  /** Upper case; HEAD is GET, because an origin does the same work for it. */
+  /** In upper case. HEAD is GET, because an origin does the same work for it. */
   readonly method: string;
-  /** The method as it came, in upper case: a rule may name HEAD itself. */
+  /** The sent method in upper case, because a rule may name HEAD itself. */
   readonly sentMethod: string;
-  /** A CORS preflight: browsers send it unasked, so only a rule that names OPTIONS counts it. */
-  readonly preflight: boolean;
-  /** Lower case, without port and without trailing dots. */
+  /** Browsers send a CORS preflight by themselves, so only a rule that names OPTIONS counts it. */
+  readonly isPreflight: boolean;
+  /** In lower case, without a port and without trailing dots. */
   readonly host: string;
-  /** The query with its question mark, or nothing. */
+  /** The query with its question mark, or an empty text. */
   readonly search: string;
   readonly headers: Headers;
-  /** What Cloudflare knows of the client; undefined outside Cloudflare. */
+  /** Cloudflare's data about the client; undefined outside Cloudflare. */
   readonly cf: ClientFacts | undefined;
 }
 
-/** Of what Cloudflare knows, what keys read. Declared here, since the CLI matches rules in Node. */
+/** The part of Cloudflare's data that keys read. Declared here, because the CLI matches rules in Node. */
 export interface ClientFacts {
   readonly country?: string | null;
   readonly asn?: number;
   readonly botManagement?: unknown;
 }
 
-/** What a URL says of host and path: all that it says to most rules. */
+/** The host and the path of a URL. Most rules need nothing else of it. */
 interface Place extends CanonicalPath {
   readonly host: string;
 }
 
 /**
- * The places of short URLs, by what stands before the query: parsing a URL and bringing its path into
- * canonical form takes longer than to decide from memory. At most 512 each, about half a megabyte, and
- * only of plain paths, which have one reading. A flood of new URLs costs what it would cost without.
+ * The places of short URLs, by the URL without its query. To parse a URL and to bring its path into
+ * canonical form takes longer than to decide from memory. At most 512 places each, about half a
+ * megabyte, and only of unambiguous paths, which have one variant. A URL that is not cached costs no
+ * more than without a cache.
  */
-const REMEMBERED = 512;
-const LONGEST_REMEMBERED = 256;
-const places = new LruCache<Place>(REMEMBERED);
-const caseSensitivePlaces = new LruCache<Place>(REMEMBERED);
+const CACHED_PLACES = 512;
+const MAX_CACHED_LENGTH = 256;
+const places = new LruCache<Place>(CACHED_PLACES);
+const caseSensitivePlaces = new LruCache<Place>(CACHED_PLACES);
 
 /**
- * @param routedPath the path that an app has routed the request by, if one has: it may read the URL
- * as it was sent, where Weir's has been resolved. The readings of both are those of the request
- * @returns undefined for a request that does not say which host and path it is for, or whose path is
- * too long to be read as origins may: see {@link namesPlace}
+ * @param routedPath the path by which an app has routed the request, if any. The app may read the URL as
+ * it was sent, while Weir reads it resolved. The request then has the variants of both paths
+ * @returns undefined for a request whose host and path are unclear (see {@link namesPlace}), and for a
+ * path that is too long to compute its variants
  */
 export function canonicalRequest(
   request: Request,
@@ -54,80 +56,81 @@ export function canonicalRequest(
 ): CanonicalRequest | undefined {
   const place = placeOf(request.url, caseSensitivePaths);
   if (!place) return undefined;
-  const isSame = routedPath === undefined || place.path === routedPath;
-  // Bringing both into their readings must not take longer than one may.
-  if (!isSame && isTooLong(new URL(request.url).pathname, routedPath)) return undefined;
-  const read = isSame ? place : withBoth(place, canonicalPath(routedPath, caseSensitivePaths));
-  return new ReadRequest(request, read);
+  if (routedPath === undefined || place.path === routedPath) {
+    return new RequestReader(request, place);
+  }
+  // The variants of both paths together must not take longer than those of one path may.
+  if (isTooLong(new URL(request.url).pathname, routedPath)) return undefined;
+  const routed = canonicalPath(routedPath, caseSensitivePaths);
+  return new RequestReader(request, mergePath(place, routed));
 }
 
-/** A path that is written in two ways. */
-function withBoth(place: Place, other: CanonicalPath): Place {
-  const readings = [...new Set([...place.variants, ...other.variants])];
-  const plain = place.isUnambiguous && other.isUnambiguous && readings.length === 1;
-  const literal = [...new Set([...place.literal, ...other.literal])];
-  return { ...place, isUnambiguous: plain, variants: readings, literal };
+/** Adds the variants of another path. */
+function mergePath(place: Place, other: CanonicalPath): Place {
+  const variants = [...new Set([...place.variants, ...other.variants])];
+  const isUnambiguous = place.isUnambiguous && other.isUnambiguous && variants.length === 1;
+  const unstrippedVariants = [
+    ...new Set([...place.unstrippedVariants, ...other.unstrippedVariants]),
+  ];
+  return { ...place, isUnambiguous, variants, unstrippedVariants };
 }
 
 function placeOf(url: string, caseSensitivePaths: boolean): Place | undefined {
-  // The query is neither part of the place, nor is a URL less of a URL for it.
-  const queryAt = url.indexOf("?");
-  const text = queryAt === -1 ? url : url.slice(0, queryAt);
-  // A slice keeps the whole text in memory, so it is that which has to be short.
-  const isShort = url.length <= LONGEST_REMEMBERED;
-  const recent = caseSensitivePaths ? caseSensitivePlaces : places;
-  const known = isShort ? recent.get(text) : undefined;
-  if (known) return known;
+  // The query is not part of the place, and never makes a URL invalid.
+  const queryIndex = url.indexOf("?");
+  const text = queryIndex === -1 ? url : url.slice(0, queryIndex);
+  // A slice keeps the whole text in memory, so the length of the whole text counts.
+  const isShort = url.length <= MAX_CACHED_LENGTH;
+  const cache = caseSensitivePaths ? caseSensitivePlaces : places;
+  const cached = isShort ? cache.get(text) : undefined;
+  if (cached) return cached;
   const parsed = parse(url);
   if (!parsed || isTooLong(parsed.pathname)) return undefined;
-  const host = withoutFinal(".", parsed.hostname);
+  const host = removeTrailing(".", parsed.hostname);
   const place = { ...canonicalPath(parsed.pathname, caseSensitivePaths), host };
-  if (isShort && place.isUnambiguous) recent.set(text, place);
+  if (isShort && place.isUnambiguous) cache.set(text, place);
   return place;
 }
 
-/** Whether a URL says which host and path it is for. */
+/** Whether the host and the path of a URL are clear. */
 export function namesPlace(url: string): boolean {
   return parse(url) !== undefined;
 }
 
 /**
- * `Host: api.example.com#` would make all of the path a fragment, to be matched as `/`; of two Host
- * fields no URL can be made.
+ * Parses a URL whose host and path are clear. `Host: api.example.com#` would make the whole path a
+ * fragment, and rules would match `/`. Two Host fields make no valid URL.
  */
 function parse(url: string): URL | undefined {
   return /^https?:\/\/[^/?#\\@\s]+\//i.test(url) ? (URL.parse(url) ?? undefined) : undefined;
 }
 
 /**
- * A request, read as far as nearly every rule needs it. The runtime makes the query and Cloudflare's
- * facts anew each time that they are read, so only keys that name them do that.
+ * Reads a request as far as nearly every rule needs it. The runtime creates the query and Cloudflare's
+ * data anew for each access, so they are read only for keys that name them.
  */
-class ReadRequest implements CanonicalRequest {
+class RequestReader implements CanonicalRequest {
   readonly path: string;
   readonly isUnambiguous: boolean;
   readonly variants: readonly string[];
-  readonly literal: readonly string[];
+  readonly unstrippedVariants: readonly string[];
   readonly method: string;
   readonly sentMethod: string;
-  readonly preflight: boolean;
+  readonly isPreflight: boolean;
   readonly host: string;
   readonly headers: Headers;
   readonly #request: Request;
 
-  constructor(
-    request: Request,
-    { path, isUnambiguous: plain, variants: readings, literal, host }: Place,
-  ) {
-    this.path = path;
-    this.isUnambiguous = plain;
-    this.variants = readings;
-    this.literal = literal;
-    this.host = host;
+  constructor(request: Request, place: Place) {
+    this.path = place.path;
+    this.isUnambiguous = place.isUnambiguous;
+    this.variants = place.variants;
+    this.unstrippedVariants = place.unstrippedVariants;
+    this.host = place.host;
     this.sentMethod = request.method.toUpperCase();
     this.method = this.sentMethod === "HEAD" ? "GET" : this.sentMethod;
     this.headers = request.headers;
-    this.preflight = isPreflight(this.sentMethod, request);
+    this.isPreflight = isPreflight(this.sentMethod, request);
     this.#request = request;
   }
 
@@ -141,8 +144,8 @@ class ReadRequest implements CanonicalRequest {
 }
 
 /**
- * The Fetch standard's CORS-preflight request. It never has a body or credentials, so a request with
- * one of these is what its method says, whatever fields it adds.
+ * Whether a request is the Fetch standard's CORS-preflight request. That never has a body or
+ * credentials, so a request with one of these is counted by its method, whatever fields it adds.
  */
 function isPreflight(method: string, request: Request): boolean {
   if (method !== "OPTIONS") return false;
@@ -150,7 +153,7 @@ function isPreflight(method: string, request: Request): boolean {
   return (
     Boolean(headers.get("origin") && headers.get("access-control-request-method")) &&
     !NOT_IN_PREFLIGHTS.some((name) => headers.has(name)) &&
-    // Proxies add a length of 0, of which the runtime makes an empty body.
+    // Proxies add a length of 0, for which the runtime creates an empty body.
     (headers.has("content-length") ? /^0+$/.test(headers.get("content-length") ?? "") : !body)
   );
 }

@@ -1,65 +1,65 @@
 import ipaddr from "ipaddr.js";
-import { type Address, parseAddress, undisguised } from "../config/network.ts";
+import { type Address, parseAddress, unwrapIPv4 } from "../config/network.ts";
 import { LruCache } from "./lru-cache.ts";
-import { withoutFinal } from "./text-folding.ts";
+import { removeTrailing } from "./text-folding.ts";
 
 /**
- * The address that Cloudflare gives to requests which Workers of other zones make. It stands for
- * all of them, so the zone, which Cloudflare puts into CF-Worker, is counted instead.
+ * The address that Cloudflare gives to the requests of Workers of other zones. All these Workers share
+ * it. They are counted by their zone instead, which Cloudflare writes into CF-Worker.
  * https://developers.cloudflare.com/fundamentals/reference/http-headers/#cf-connecting-ip
  */
 const WORKERS_ADDRESS = "2a06:98c0:3600::103";
 
 /**
- * Addresses as they are counted, by the text of CF-Connecting-IP and the prefix: parsing one takes
- * longer than everything else about a key. At most 1,024 short texts, less than 200 KB.
+ * Canonical addresses by the prefix length and the text of CF-Connecting-IP. Parsing an address takes
+ * longer than the rest of a key's work. At most 1,024 short texts, less than 200 KB.
  */
-const counted = new LruCache<string>(1024);
+const addresses = new LruCache<string>(1024);
 /** An IPv6 address with an IPv4 address at its end has 45 characters. */
-const LONGEST_REMEMBERED = 45;
+const MAX_CACHED_LENGTH = 45;
 
-/** Who sent a request, as far as Cloudflare knows. */
+/** The sender of a request, as far as Cloudflare reports it. */
 export type Client =
   | { readonly kind: "address"; readonly address: Address }
-  /** A Worker of another zone, all of which share one address; `zone` is empty when it is not told. */
+  /** A Worker of another zone, all of which share one address. `zone` is empty if it is not reported. */
   | { readonly kind: "worker"; readonly zone: string }
   /** The request did not come through Cloudflare. */
   | { readonly kind: "unknown" };
 
 /**
- * Who the client is, by CF-Connecting-IP alone: every other header that claims an address can be
- * forged. An IPv4 address in any of its IPv6 disguises is that IPv4 address.
+ * Reads the client from CF-Connecting-IP alone: clients can forge every other header with an address.
+ * An IPv4 address in an IPv6 notation is that IPv4 address.
  */
-export function clientOf(headers: Headers): Client {
-  const written = parseAddress(headers.get("cf-connecting-ip")?.trim() ?? "");
-  if (!written) return { kind: "unknown" };
-  if (written.toString() === WORKERS_ADDRESS) {
-    return { kind: "worker", zone: zoneOf(headers.get("cf-worker")) };
+export function readClient(headers: Headers): Client {
+  const address = parseAddress(headers.get("cf-connecting-ip")?.trim() ?? "");
+  if (!address) return { kind: "unknown" };
+  if (address.toString() === WORKERS_ADDRESS) {
+    return { kind: "worker", zone: readZone(headers.get("cf-worker")) };
   }
-  return { kind: "address", address: undisguised(written) };
+  return { kind: "address", address: unwrapIPv4(address) };
 }
 
 /**
- * A client as it is counted: an IPv6 address is its network, because one client has a whole one to
- * choose from.
+ * The text that a client is counted by. An IPv6 client is counted by its network, because it can choose
+ * any address in it.
  *
- * @param ipv6Prefix bits of an IPv6 address that tell clients apart
- * @returns `203.0.113.7`, `2001:db8::/64`, `worker:ZONE`, or `unknown`, one client for all
+ * @param ipv6Prefix leading bits of an IPv6 address that distinguish clients
+ * @returns `203.0.113.7`, `2001:db8::/64`, `worker:ZONE`, or `unknown`, one client for all others
  */
 export function clientAddress(headers: Headers, ipv6Prefix: number): string {
   const text = headers.get("cf-connecting-ip") ?? "";
-  const known = counted.get(`${ipv6Prefix}/${text}`);
-  if (known !== undefined) return known;
-  const client = clientOf(headers);
+  const cached = addresses.get(`${ipv6Prefix}/${text}`);
+  if (cached !== undefined) return cached;
+  const client = readClient(headers);
   switch (client.kind) {
     case "unknown":
       return "unknown";
     case "worker":
+      // Not cached: the zone is in another header.
       return `worker:${client.zone}`;
     case "address": {
-      const address = addressOf(client.address, ipv6Prefix);
-      // Workers are not remembered: another field says whose they are.
-      if (text.length <= LONGEST_REMEMBERED) counted.set(`${ipv6Prefix}/${text}`, address);
+      const address = canonicalAddress(client.address, ipv6Prefix);
+      if (text.length <= MAX_CACHED_LENGTH) addresses.set(`${ipv6Prefix}/${text}`, address);
       return address;
     }
     default:
@@ -67,21 +67,13 @@ export function clientAddress(headers: Headers, ipv6Prefix: number): string {
   }
 }
 
-function addressOf(address: Address, ipv6Prefix: number): string {
+function canonicalAddress(address: Address, ipv6Prefix: number): string {
   if (address.kind() === "ipv4") return address.toString();
-  return `${network(address.toByteArray(), ipv6Prefix)}/${ipv6Prefix}`;
+  return `${ipaddr.IPv6.networkAddressFromCIDR(`${address}/${ipv6Prefix}`)}/${ipv6Prefix}`;
 }
 
-/** Two fields, as a Worker may try that sends one itself, leave open which is Cloudflare's. */
-function zoneOf(field: string | null): string {
-  const zone = withoutFinal(".", field?.trim().toLowerCase() ?? "");
+/** A Worker may send CF-Worker itself. Of two fields it is unclear which one is Cloudflare's. */
+function readZone(field: string | null): string {
+  const zone = removeTrailing(".", field?.trim().toLowerCase() ?? "");
   return /^[\w.-]*$/.test(zone) ? zone : "";
-}
-
-function network(bytes: number[], prefix: number): string {
-  const masked = bytes.map((byte, index) => {
-    const kept = Math.min(8, Math.max(0, prefix - index * 8));
-    return byte & (0xff << (8 - kept));
-  });
-  return new ipaddr.IPv6(masked).toString();
 }

@@ -1,78 +1,79 @@
 import { MAX_KEY_LENGTH } from "../config/key-expression.ts";
-import { isBlank, withoutFinal } from "./text-folding.ts";
+import { isBlank, removeTrailing } from "./text-folding.ts";
 
-/** A longer field is absent, as the credential in it would be: base64 and padding add a third. */
-const MAX_WRITTEN = 2 * MAX_KEY_LENGTH;
+/** The longest field that is read. Base64 and padding make a credential a third longer. */
+const MAX_FIELD_LENGTH = 2 * MAX_KEY_LENGTH;
 
 /**
- * The credential in an Authorization field, in one spelling. The scheme is left out: many origins
- * take any, or none. The signature of a JWT is decoded, because base64 has many spellings of the same
- * bytes; a `Basic` credential is absent in any spelling but an encoder's.
+ * Reads the credential of an Authorization field and returns it in one spelling. The scheme is left
+ * out, because many origins accept any scheme or none. The signature of a JWT is decoded, because
+ * base64 has many spellings of the same bytes. A `Basic` credential counts only as an encoder writes it.
  *
  * @param value without blanks at its ends
- * @returns undefined for more than a scheme and one word, of which origins take the first, the last or
- * all; and where `bearer` is anywhere but the scheme, since some origins remove it from any place
+ * @returns undefined where origins may read different credentials. That is a field of more than a
+ * scheme and one word, of which origins take the first, the last or all words. It is also a field with
+ * `bearer` outside the scheme, because some origins remove that word anywhere
  */
-export function credentials(value: string): string | undefined {
-  if (value.length > MAX_WRITTEN) return undefined;
-  const [first = "", second, ...more] = words(value, 3);
+export function readCredential(value: string): string | undefined {
+  if (value.length > MAX_FIELD_LENGTH) return undefined;
+  const [first = "", second, ...more] = splitWords(value, 3);
   if (more.length > 0) return undefined;
   const word = second ?? first;
   if (/bearer/i.test(word)) return undefined;
-  if (second === undefined) return credential(word);
-  const scheme = withoutFinal(":", first).toLowerCase();
-  if (scheme === "basic") return asEncoded(word);
-  return scheme !== "bearer" && /bearer|basic/.test(scheme) ? undefined : credential(word);
+  if (second === undefined) return readToken(word);
+  const scheme = removeTrailing(":", first).toLowerCase();
+  if (scheme === "basic") return readBasic(word);
+  return scheme !== "bearer" && /bearer|basic/.test(scheme) ? undefined : readToken(word);
 }
 
 /** The first words of a text, `max` at most. */
-function words(text: string, max: number): string[] {
-  const found: string[] = [];
+function splitWords(text: string, max: number): string[] {
+  const words: string[] = [];
   let start = 0;
-  for (let at = 0; at <= text.length && found.length < max; at++) {
-    if (at < text.length && !isBlank(text.charCodeAt(at))) continue;
-    if (at > start) found.push(text.slice(start, at));
-    start = at + 1;
+  for (let index = 0; index <= text.length && words.length < max; index++) {
+    if (index < text.length && !isBlank(text.charCodeAt(index))) continue;
+    if (index > start) words.push(text.slice(start, index));
+    start = index + 1;
   }
-  return found;
+  return words;
 }
 
-/** The word behind `Bearer`, `Token` (which Rails also writes as `token="…"`) and the like. */
-function credential(word: string): string | undefined {
-  // A parameter list, of which origins read one part or another.
+/** Reads the word after `Bearer`, `Token` (which Rails also writes as `token="…"`) and similar schemes. */
+function readToken(word: string): string | undefined {
+  // A list of parameters. Origins differ in the parameter that they read.
   if (word.includes(";")) return undefined;
-  const bare = withoutFinal("=", word.replaceAll('"', "").replace(/^token=/i, ""));
-  if (!isSigned(bare)) return bare;
-  // Decoders stop at padding inside a text, or skip it.
-  return bare.includes("=") ? undefined : withSignatureDecoded(bare);
+  const bare = removeTrailing("=", word.replaceAll('"', "").replace(/^token=/i, ""));
+  if (!isJwt(bare)) return bare;
+  // Some decoders stop at padding inside a text, and others skip it.
+  return bare.includes("=") ? undefined : decodeJwtParts(bare);
 }
 
 /**
- * The credential of `Basic`, without padding. Decoders differ in the characters that they skip and in
- * where they stop, so a text that is not exactly what an encoder makes of its bytes is absent.
+ * Reads the credential of `Basic`, without padding. Decoders differ in the characters that they skip and
+ * in where they stop. So a text that an encoder would write differently is absent.
  */
-function asEncoded(word: string): string | undefined {
-  const letters = withoutFinal("=", word);
+function readBasic(word: string): string | undefined {
+  const letters = removeTrailing("=", word);
   if (!/^[A-Za-z0-9+/]+$/.test(letters) || letters.length % 4 === 1) return undefined;
-  return withoutFinal("=", btoa(atob(letters))) === letters ? letters : undefined;
+  return removeTrailing("=", btoa(atob(letters))) === letters ? letters : undefined;
 }
 
-/** Whether a text has the form of a JWT, signed (three parts) or encrypted (five). */
-function isSigned(word: string): boolean {
+/** Whether a text has the form of a JWT, either signed (three parts) or encrypted (five parts). */
+function isJwt(word: string): boolean {
   const parts = word.split(".", 6).length;
   return /^e[yw]/.test(word) && (parts === 3 || parts === 5);
 }
 
-/** The first part stays as it is: a signature covers its very text. */
-function withSignatureDecoded(jwt: string): string {
+/** Decodes all parts but the first, which stays as written: the signature covers its exact text. */
+function decodeJwtParts(jwt: string): string {
   const [header, ...parts] = jwt.split(".");
-  return [header, ...parts.map(decoded)].join(".");
+  return [header, ...parts.map(decodeBase64)].join(".");
 }
 
-/** The bytes of a text in base64. Decoders skip other characters, and unused bits at the end. */
-function decoded(base64: string): string {
+/** Decodes base64 leniently: decoders skip other characters, and ignore unused bits at the end. */
+function decodeBase64(base64: string): string {
   const letters = base64.replace(/[^\w+/-]/g, "");
-  // A single letter behind the last four holds no byte.
-  const whole = letters.length % 4 === 1 ? letters.slice(0, -1) : letters;
-  return atob(whole.replaceAll("-", "+").replaceAll("_", "/"));
+  // A single letter after a group of four encodes no byte.
+  const complete = letters.length % 4 === 1 ? letters.slice(0, -1) : letters;
+  return atob(complete.replaceAll("-", "+").replaceAll("_", "/"));
 }

@@ -1,42 +1,46 @@
 import type { Config } from "../config/schema.ts";
 
 /**
- * Functions behind the keys `custom:NAME`, by their names. What is not a text, and what throws, is
- * absent, and the key's next alternative or the client's address counts instead.
+ * The functions that compute the keys `custom:NAME`, by their names. A result that is not a text and a
+ * function that throws mean that the key is absent. Then the key's next alternative or the client's
+ * address counts.
  *
- * A function gets the request that will be forwarded: it must not read its body, but that of a clone.
+ * A function receives the request that will be forwarded. It must not read the body, only that of a
+ * clone.
  */
 export type CustomKeys = Readonly<
   Record<string, (request: Request) => CustomKey | Promise<CustomKey>>
 >;
 
+/** The result of a function for `custom:NAME`: the key's value, or nothing if the key is absent. */
 export type CustomKey = string | null | undefined;
 
-export async function customKey(
+/** Calls the function for `custom:NAME`. @returns undefined if the key is absent */
+export async function computeCustomKey(
   keys: CustomKeys,
   name: string,
   request: Request,
 ): Promise<string | undefined> {
-  const derive = ownKey(keys, name);
+  const compute = functionNamed(keys, name);
   try {
-    const value: unknown = await derive?.(request);
+    const value: unknown = await compute?.(request);
     return typeof value === "string" ? value : undefined;
   } catch {
     return undefined;
   }
 }
 
-/** For each key `custom:NAME` in the rules that has no function, what is wrong. */
+/** Describes each key `custom:NAME` in the rules that has no function. */
 export function customKeyFaults({ rules }: Config, keys: CustomKeys): string[] {
   const parts = rules.flatMap(({ key, tiers }) => [key, tiers?.by ?? []].flat(2));
   const names = new Set(parts.flatMap((part) => (part.kind === "custom" ? part.name : [])));
   return [...names]
-    .filter((name) => !ownKey(keys, name))
+    .filter((name) => !functionNamed(keys, name))
     .map((name) => `no function is given for the key custom:${name}: pass it in { keys }`);
 }
 
-/** Not what every object inherits, such as `constructor`. */
-function ownKey(keys: CustomKeys, name: string): CustomKeys[string] | undefined {
-  const derive: unknown = Object.hasOwn(keys, name) ? keys[name] : undefined;
-  return typeof derive === "function" ? (derive as CustomKeys[string]) : undefined;
+/** Ignores inherited properties of objects, such as `constructor`. */
+function functionNamed(keys: CustomKeys, name: string): CustomKeys[string] | undefined {
+  const compute: unknown = Object.hasOwn(keys, name) ? keys[name] : undefined;
+  return typeof compute === "function" ? (compute as CustomKeys[string]) : undefined;
 }

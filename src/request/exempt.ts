@@ -1,45 +1,48 @@
 import type { Exempt, ExpectedValue } from "../config/exempt.ts";
-import { holds } from "../config/network.ts";
-import { clientOf } from "./client-address.ts";
+import { contains } from "../config/network.ts";
+import { readClient } from "./client-address.ts";
 
 /**
- * Whether a rule leaves a request uncounted. Any one of what `exempt` lists is enough.
+ * Whether a rule leaves a request uncounted, because its address or any one header matches `exempt`.
  *
- * An address is compared as the client wrote it, not cut to its network; Workers of other zones,
- * who share one, are never exempt by it.
+ * The client's full address is compared, not its network of `ipv6Prefix` bits. Workers of other zones
+ * share one address, so an address never exempts them.
  *
- * @param secrets what the Worker's secrets hold; one that is not there exempts nobody
+ * @param secrets the values of the Worker's secrets; an entry for a missing secret exempts no request
  */
 export async function isExempt(
   { networks, headers }: Exempt,
   request: { readonly headers: Headers },
   secrets: ReadonlyMap<string, string>,
 ): Promise<boolean> {
-  const client = networks.length > 0 ? clientOf(request.headers) : undefined;
-  if (client?.kind === "address" && networks.some((network) => holds(network, client.address))) {
+  const client = networks.length > 0 ? readClient(request.headers) : undefined;
+  if (client?.kind === "address" && networks.some((network) => contains(network, client.address))) {
     return true;
   }
   for (const { name, value } of headers) {
-    const given = request.headers.get(name);
-    const expected = resolve(value, secrets);
-    if (given && expected && (await equalInConstantTime(given, expected))) return true;
+    const sent = request.headers.get(name);
+    const expected = resolveExpected(value, secrets);
+    if (sent && expected && (await isEqualInConstantTime(sent, expected))) return true;
   }
   return false;
 }
 
-function resolve(value: ExpectedValue, secrets: ReadonlyMap<string, string>): string | undefined {
+function resolveExpected(
+  value: ExpectedValue,
+  secrets: ReadonlyMap<string, string>,
+): string | undefined {
   return typeof value === "string" ? value : secrets.get(value.secret);
 }
 
 /**
- * Compares in a time that tells nothing of how much of a guess is right. Digests are compared, not
- * the texts: they have one length, which `timingSafeEqual` needs, and the secret's stays unknown.
+ * Compares two texts in a time that does not reveal how much of a guess is right. It compares digests,
+ * not the texts: `timingSafeEqual` needs equal lengths, and the length of the secret stays unknown.
  */
-async function equalInConstantTime(given: string, expected: string): Promise<boolean> {
-  const [one, other] = await Promise.all([digestOf(given), digestOf(expected)]);
-  return crypto.subtle.timingSafeEqual(one, other);
+async function isEqualInConstantTime(sent: string, expected: string): Promise<boolean> {
+  const digests = await Promise.all([sha256(sent), sha256(expected)]);
+  return crypto.subtle.timingSafeEqual(...digests);
 }
 
-function digestOf(text: string): Promise<ArrayBuffer> {
+function sha256(text: string): Promise<ArrayBuffer> {
   return crypto.subtle.digest("SHA-256", new TextEncoder().encode(text));
 }

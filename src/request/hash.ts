@@ -1,47 +1,47 @@
 import { LruCache } from "./lru-cache.ts";
 
-/** Turns what a key holds into an identity: see {@link hasherFor}. */
+/** Hashes the text of a key into an identity: see {@link hasherFor}. */
 export interface Hasher {
   /** @returns 22 characters of base64url */
   hash(text: string): Promise<string>;
-  /** The same, if it has been hashed lately: there is nothing to wait for. */
-  recall(text: string): string | undefined;
+  /** The same hash, if it is cached: then there is nothing to wait for. */
+  cachedHash(text: string): string | undefined;
 }
 
-/** Bytes of a hash that are kept: 128 bits, at which two clients never meet by chance. */
+/** Bytes of a hash that are kept: at 128 bits, no two clients share an identity by chance. */
 const IDENTITY_BYTES = 16;
-/** Hashes that are remembered, and of which texts: hashing costs more than all else about a key. */
-const REMEMBERED = 2048;
-const LONGEST_REMEMBERED = 128;
+/** Cached hashes, and the longest text that is cached. Hashing costs more than the rest of a key's work. */
+const CACHED_HASHES = 2048;
+const MAX_CACHED_LENGTH = 128;
 const encoder = new TextEncoder();
 
-/** One for each secret, whose hashes no other secret's cache may hold. An isolate has one or two. */
+/** One hasher for each secret, because their caches must not mix. An isolate has one or two. */
 const hashers = new Map<string, Hasher>();
 
 /**
- * The function that makes identities: HMAC-SHA-256 by the secret, or SHA-256 without one, cut to 128
- * bits. Anyone who can read the store can test guesses of a SHA-256; of an HMAC only with the secret.
+ * The hasher that makes identities: HMAC-SHA-256 with the secret, or SHA-256 without a secret, cut to
+ * 128 bits. Anyone who can read the store can test guesses of a SHA-256. For an HMAC they need the secret.
  */
 export function hasherFor(secret = ""): Hasher {
-  const known = hashers.get(secret);
-  if (known) return known;
-  const hasher = remembering(secret === "" ? sha256 : hmacBy(secret));
+  const existing = hashers.get(secret);
+  if (existing) return existing;
+  const hasher = createCachingHasher(secret === "" ? sha256 : createHmac(secret));
   hashers.set(secret, hasher);
   return hasher;
 }
 
 type Digest = (bytes: Uint8Array) => Promise<ArrayBuffer>;
 
-function remembering(digest: Digest): Hasher {
-  const hashes = new LruCache<string>(REMEMBERED);
+function createCachingHasher(digest: Digest): Hasher {
+  const hashes = new LruCache<string>(CACHED_HASHES);
   return {
-    recall: (text) => hashes.get(text),
+    cachedHash: (text) => hashes.get(text),
     async hash(text) {
-      const known = hashes.get(text);
-      if (known !== undefined) return known;
+      const cached = hashes.get(text);
+      if (cached !== undefined) return cached;
       const bytes = await digest(encoder.encode(text));
       const identity = base64url(new Uint8Array(bytes, 0, IDENTITY_BYTES));
-      if (text.length <= LONGEST_REMEMBERED) hashes.set(text, identity);
+      if (text.length <= MAX_CACHED_LENGTH) hashes.set(text, identity);
       return identity;
     },
   };
@@ -51,8 +51,8 @@ function sha256(bytes: Uint8Array): Promise<ArrayBuffer> {
   return crypto.subtle.digest("SHA-256", bytes as Uint8Array<ArrayBuffer>);
 }
 
-/** The key is imported by the first request that needs it; what is kept is the key, no promise. */
-function hmacBy(secret: string): Digest {
+/** The first request that needs the key imports it. The key is kept, its promise is not. */
+function createHmac(secret: string): Digest {
   const raw = encoder.encode(secret);
   const algorithm = { name: "HMAC", hash: "SHA-256" };
   const importKey = () => crypto.subtle.importKey("raw", raw, algorithm, false, ["sign"]);

@@ -1,95 +1,95 @@
 import { type KeyExpression, type KeyPart, MAX_KEY_LENGTH } from "../config/key-expression.ts";
 import type { CanonicalRequest } from "./canonical-request.ts";
-import { type Claims, claimOf } from "./claims.ts";
+import { type Claims, readClaim } from "./claims.ts";
 import { clientAddress } from "./client-address.ts";
 import { hasherFor } from "./hash.ts";
 import { cookieNamed, headerNamed, queryNamed } from "./request-values.ts";
 
-/** Where keys find what they read of a request itself. */
+/** The parts of a request that keys read without waiting. */
 export interface RequestContext {
   readonly request: CanonicalRequest;
-  /** The path by which a rule matched; undefined when several readings of it match. */
+  /** The path by which a rule matched; undefined when several variants of it match. */
   readonly path: string | undefined;
-  /** The parameters of that path, less those that differ between readings. */
+  /** The parameters of that path, without those that differ between variants. */
   readonly params: Readonly<Record<string, string>>;
-  /** Bits of an IPv6 address that tell clients apart. */
+  /** Leading bits of an IPv6 address that distinguish clients. */
   readonly ipv6Prefix: number;
-  /** Makes identities HMACs; without it they are plain hashes. */
+  /** The secret for HMACs. Without it, identities are plain hashes. */
   readonly keySecret?: string | undefined;
 }
 
-/** Where keys find what they read. */
+/** Everything that keys read. */
 export interface KeyContext extends RequestContext {
-  /** The claims of the request's token, if it could be verified. */
-  readonly claims: () => Promise<Claims | undefined>;
-  /** What the function behind `custom:NAME` says. */
-  readonly custom: (name: string) => Promise<string | null | undefined>;
+  /** @returns the claims of the request's token; undefined without a valid token */
+  readonly readClaims: () => Promise<Claims | undefined>;
+  /** Calls the function for `custom:NAME`. */
+  readonly computeCustom: (name: string) => Promise<string | null | undefined>;
 }
 
-/** What a part of a key is called, such as `header:x-api-key`, and what it holds. */
-export interface Present {
+/** The name of a part of a key, such as `header:x-api-key`, and the part's value in a request. */
+export interface NamedValue {
   readonly name: string;
   readonly value: string;
 }
 
-/** Who is counted, as a short text that shows nothing of them: see {@link hashOf}. */
+/** The client's identity by a key: a short text that reveals nothing of the client. See {@link hashValues}. */
 export async function identityOf(key: KeyExpression, context: KeyContext): Promise<string> {
-  const parts: Present[] = [];
+  const values: NamedValue[] = [];
   for (const alternatives of key) {
-    // The client's address stands in where none of the alternatives is there.
-    parts.push((await firstPresent(alternatives, context)) ?? addressOf(context));
+    // Without any of the alternatives, the client's address is counted.
+    values.push((await firstPresent(alternatives, context)) ?? addressIn(context));
   }
-  return hashOf(parts, context.keySecret);
+  return hashValues(values, context.keySecret);
 }
 
 /**
- * The same identity, where it takes no work to speak of.
+ * The same identity, if no work is needed for it.
  *
- * @returns undefined where a part has to be waited for or decoded, which rules of one key share, or the
- * hash is not remembered
+ * @returns undefined if a part has to be waited for, if a part has to be decoded (rules with one key
+ * share the result), or if the hash is not cached
  */
-export function identityNow(key: KeyExpression, context: RequestContext): string | undefined {
-  const parts: Present[] = [];
+export function cachedIdentityOf(key: KeyExpression, context: RequestContext): string | undefined {
+  const values: NamedValue[] = [];
   for (const alternatives of key) {
-    let found: Present | undefined;
+    let present: NamedValue | undefined;
     for (const part of alternatives) {
-      if (isLater(part) || part.kind === "cookie" || part.kind === "query") return undefined;
-      found = presentIn(part, context);
-      if (found) break;
+      if (isAsync(part) || part.kind === "cookie" || part.kind === "query") return undefined;
+      present = valueIn(part, context);
+      if (present) break;
     }
-    parts.push(found ?? addressOf(context));
+    values.push(present ?? addressIn(context));
   }
-  return hasherFor(context.keySecret).recall(textOf(parts));
+  return hasherFor(context.keySecret).cachedHash(encodeValues(values));
 }
 
 /**
- * Makes an identity of what a key holds.
+ * Makes an identity from the values of a key.
  *
- * Each part becomes what it is called and what it holds, both with their lengths in front, so that
- * no value can pass for two or for one of another kind; the hash of that bounds its length and keeps
- * addresses and API keys out of the store.
+ * Names and values are written with their lengths in front, so that no value is mistaken for two values
+ * or for a value of another name. The hash bounds the length, and keeps addresses and API keys out of
+ * the store.
  *
- * @param secret makes the hash one that nobody else can compute
+ * @param secret turns the hash into an HMAC, which nobody else can compute
  * @returns 22 characters of base64url
  */
-export function hashOf(parts: readonly Present[], secret?: string): Promise<string> {
-  return hasherFor(secret).hash(textOf(parts));
+export function hashValues(values: readonly NamedValue[], secret?: string): Promise<string> {
+  return hasherFor(secret).hash(encodeValues(values));
 }
 
-function textOf(parts: readonly Present[]): string {
+function encodeValues(values: readonly NamedValue[]): string {
   let text = "";
-  for (const { name, value } of parts) {
+  for (const { name, value } of values) {
     text += `${name.length}:${name}${value.length}:${value}`;
   }
   return text;
 }
 
 /**
- * What the first alternative that is present holds, for keys of a single element.
+ * The value of the first alternative that is present, for keys of a single element.
  *
- * @returns undefined when none is: unlike in an identity, no address stands in
+ * @returns undefined if none is present; unlike an identity, it does not fall back to the address
  */
-export async function keyValue(
+export async function readKeyValue(
   [alternatives = []]: KeyExpression,
   context: KeyContext,
 ): Promise<string | undefined> {
@@ -99,43 +99,44 @@ export async function keyValue(
 async function firstPresent(
   alternatives: readonly KeyPart[],
   context: KeyContext,
-): Promise<Present | undefined> {
+): Promise<NamedValue | undefined> {
   for (const part of alternatives) {
-    const found = isLater(part)
-      ? presentAs(part, await readLater(part, context))
-      : presentIn(part, context);
-    if (found) return found;
+    const present = isAsync(part)
+      ? namedValue(part, await readAsync(part, context))
+      : valueIn(part, context);
+    if (present) return present;
   }
   return undefined;
 }
 
-/** How a rule writes a part of its key, such as `header:x-api-key`. */
-export function nameOf(part: KeyPart): string {
+/** A part's name as a rule writes it, such as `header:x-api-key`. */
+export function keyPartName(part: KeyPart): string {
   return "name" in part ? `${part.kind}:${part.name}` : part.kind;
 }
 
 /** A part that is not in the request itself, and has to be waited for. */
-type LaterPart = KeyPart & { readonly kind: "jwt" | "custom" };
+type AsyncKeyPart = KeyPart & { readonly kind: "jwt" | "custom" };
 
-function isLater(part: KeyPart): part is LaterPart {
+function isAsync(part: KeyPart): part is AsyncKeyPart {
   return part.kind === "jwt" || part.kind === "custom";
 }
 
-function presentIn(part: KeyPart, context: RequestContext): Present | undefined {
-  return part.kind === "ip" ? addressOf(context) : presentAs(part, read(part, context));
+function valueIn(part: KeyPart, context: RequestContext): NamedValue | undefined {
+  return part.kind === "ip" ? addressIn(context) : namedValue(part, readValue(part, context));
 }
 
-function presentAs(part: KeyPart, value: string | null | undefined): Present | undefined {
+/** @returns undefined for an empty or too long value, which is absent */
+function namedValue(part: KeyPart, value: string | null | undefined): NamedValue | undefined {
   if (!value || value.length > MAX_KEY_LENGTH) return undefined;
-  return { name: nameOf(part), value };
+  return { name: keyPartName(part), value };
 }
 
-function addressOf({ request, ipv6Prefix }: RequestContext): Present {
+function addressIn({ request, ipv6Prefix }: RequestContext): NamedValue {
   return { name: "ip", value: clientAddress(request.headers, ipv6Prefix) };
 }
 
-/** What a part of a key holds in this request: undefined or empty when it is absent. */
-function read(
+/** @returns a part's value in this request; undefined or empty if it is absent */
+function readValue(
   part: Exclude<KeyPart, { kind: "ip" }>,
   { request, path, params }: RequestContext,
 ): string | null | undefined {
@@ -164,14 +165,15 @@ function read(
       return "global";
     case "jwt":
     case "custom":
-      // See readLater.
+      // See readAsync.
       return undefined;
   }
 }
 
-async function readLater(
-  part: LaterPart,
-  { claims, custom }: KeyContext,
+async function readAsync(
+  part: AsyncKeyPart,
+  { readClaims, computeCustom }: KeyContext,
 ): Promise<string | null | undefined> {
-  return part.kind === "jwt" ? claimOf(await claims(), part.name) : custom(part.name);
+  if (part.kind === "custom") return computeCustom(part.name);
+  return readClaim(await readClaims(), part.name);
 }

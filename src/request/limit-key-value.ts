@@ -7,26 +7,27 @@ import { canonicalRequest } from "./canonical-request.ts";
 import { clientAddress } from "./client-address.ts";
 import { createMatcher, type RuleMatch } from "./matcher.ts";
 import { cookieValue, headerNamed, queryValue } from "./request-values.ts";
-import { withoutFinal } from "./text-folding.ts";
+import { removeTrailing } from "./text-folding.ts";
 
-// A program's values go the way of a request's where that can be: a value that the gateway never
-// counts by would be a counter that only programs see.
+// Brings a program's values into the form in which the gateway counts those of requests, by the same
+// functions where possible. Otherwise a program would use a counter that no request uses.
 
-type Canonical = Pick<Config, "ipv6Prefix" | "caseSensitivePaths">;
+/** The configuration that decides how values are written. */
+export type ValueOptions = Pick<Config, "ipv6Prefix" | "caseSensitivePaths">;
 
-/** Characters of a path that Cloudflare lets through. */
+/** The longest path that Cloudflare accepts, in characters. */
 const MAX_PATH = 16 * 1024;
-/** Characters of a host name, and of a port behind it. */
+/** The longest host name, and a port after it, in characters. */
 const MAX_HOST = 253 + 6;
 
-/** @returns the value in the form in which the gateway counts it; undefined when no request has it */
-export function countedValue(
+/** @returns the value as the gateway counts it; undefined when no request can carry it */
+export function canonicalValue(
   part: KeyPart,
   value: string,
   rule: Rule,
-  config: Canonical,
+  config: ValueOptions,
 ): string | undefined {
-  // Requests are UTF-8, which has no halves of characters.
+  // Requests are UTF-8, which has no lone surrogates.
   if (!value.isWellFormed()) return undefined;
   switch (part.kind) {
     case "ip": {
@@ -36,17 +37,17 @@ export function countedValue(
       );
     }
     case "header":
-      return inHeader(part.name, value);
+      return canonicalHeader(part.name, value);
     case "cookie":
       return cookieValue(value);
     case "query":
       return queryValue(value);
     case "path":
-      return inPath(value, rule, config);
+      return matchedPath(value, rule, config);
     case "param":
-      return inRoute(part.name, value, rule, config);
+      return matchedParam(part.name, value, rule, config);
     case "host":
-      return inUrl(value);
+      return canonicalHost(value);
     case "method": {
       const method = value.toUpperCase();
       if (!/^[!#$%&'*+.^_`|~0-9A-Z-]+$/.test(method)) return undefined;
@@ -67,8 +68,8 @@ export function countedValue(
   }
 }
 
-/** What {@link countedValue} takes, for an error. */
-export function wantedValue(part: KeyPart): string {
+/** Describes the values that {@link canonicalValue} accepts, for error messages. */
+export function expectedValue(part: KeyPart): string {
   switch (part.kind) {
     case "ip":
       return "an IP address";
@@ -95,52 +96,57 @@ export function wantedValue(part: KeyPart): string {
   }
 }
 
-function inHeader(name: string, value: string): string | undefined {
+function canonicalHeader(name: string, value: string): string | undefined {
   try {
     return headerNamed(new Headers([[name, value]]), name);
   } catch {
-    // A line break or a NUL.
+    // A header cannot hold a line break or a NUL.
     return undefined;
   }
 }
 
-function inUrl(host: string): string | undefined {
-  // DNS has no longer names, and bringing one into ASCII takes long.
+function canonicalHost(host: string): string | undefined {
+  // DNS has no longer names, and converting a long name to ASCII would take long.
   if (host.length > MAX_HOST || !/^[^/?#\\@\s]+$/.test(host)) return undefined;
-  return withoutFinal(".", URL.parse(`http://${host}/`)?.hostname ?? "");
+  return removeTrailing(".", URL.parse(`http://${host}/`)?.hostname ?? "");
 }
 
-function inPath(path: string, rule: Rule, config: Canonical): string | undefined {
+function matchedPath(path: string, rule: Rule, config: ValueOptions): string | undefined {
   if (!path.startsWith("/") || /[?#]/.test(path)) return undefined;
-  const found = matchOf(path, rule.match.paths, rule, config);
-  // `rateLimit` applies a rule that it is given to all paths.
-  return found ? found.path : matchOf(path, undefined, rule, config)?.path;
+  const match = matchPath(path, rule.match.paths, rule, config);
+  // The middleware applies a rule that a program names to any path.
+  return match ? match.path : matchPath(path, undefined, rule, config)?.path;
 }
 
-/** The parameter as one of the rule's routes takes it from a path, in which all other segments are `x`. */
-function inRoute(name: string, value: string, rule: Rule, config: Canonical): string | undefined {
+/** The parameter that one of the rule's routes reads from a path with this value, with `x` elsewhere. */
+function matchedParam(
+  name: string,
+  value: string,
+  rule: Rule,
+  config: ValueOptions,
+): string | undefined {
   const isNamed = (segment: string) => /^:\w+/.exec(segment)?.[0] === `:${name}`;
   for (const route of rule.match.paths ?? []) {
     const segments = splitRoute(route);
-    const named = segments.find(isNamed);
-    if (named === undefined) continue;
-    // Only a pattern spans segments.
-    const parts = named.includes("{") ? value.split("/") : [value];
-    const written = parts.map(encodeURIComponent).join("/");
-    const pathTo = (text: string) =>
+    const parameter = segments.find(isNamed);
+    if (parameter === undefined) continue;
+    // Only a parameter with a pattern can contain slashes.
+    const parts = parameter.includes("{") ? value.split("/") : [value];
+    const encoded = parts.map(encodeURIComponent).join("/");
+    const fillRoute = (text: string) =>
       `/${segments.map((each) => (isNamed(each) ? text : "x")).join("/")}`;
-    const found = matchOf(pathTo(written), [pathTo(named)], rule, config)?.params;
-    if (found && Object.hasOwn(found, name)) return found[name];
+    const params = matchPath(fillRoute(encoded), [fillRoute(parameter)], rule, config)?.params;
+    if (params && Object.hasOwn(params, name)) return params[name];
   }
   return undefined;
 }
 
-/** How a request with that path falls under a rule with those routes, and no other conditions. */
-function matchOf(
+/** Matches a path against a rule with the given routes and without other conditions. */
+function matchPath(
   path: string,
   paths: readonly string[] | undefined,
   rule: Rule,
-  { caseSensitivePaths }: Canonical,
+  { caseSensitivePaths }: ValueOptions,
 ): RuleMatch | undefined {
   if (path.length > MAX_PATH) return undefined;
   const request = canonicalRequest(new Request(`http://host${path}`), caseSensitivePaths);

@@ -5,108 +5,111 @@ import {
   parseAlternatives,
 } from "../config/key-expression.ts";
 import type { Rule } from "../config/rule.ts";
-import type { Config } from "../config/schema.ts";
-import { hashOf, nameOf, type Present } from "./identity.ts";
-import { countedValue, wantedValue } from "./limit-key-value.ts";
+import { hashValues, keyPartName, type NamedValue } from "./identity.ts";
+import { canonicalValue, expectedValue, type ValueOptions } from "./limit-key-value.ts";
 import { trimBlanks } from "./text-folding.ts";
 
 /**
- * The client that a program means by a rule's key: one value, or a list with one for each element of
- * the key. A value is a text where its element has one alternative, as `"abc"` for
- * `header:x-api-key`. It is an object that names the alternative where there are several, as
+ * The client that a program names by a rule's key: one value, or a list with a value for each element of
+ * the key. For an element with one alternative, a value is a text, as `"abc"` for `header:x-api-key`.
+ * For an element with several, it is an object that names the alternative, as
  * `{ "header:x-api-key": "abc" }` or `{ ip: "203.0.113.7" }` for `header:x-api-key | ip`. `{ ip }` is
- * allowed for every element: requests without any of its alternatives are counted by address.
+ * allowed for every element, because requests without any alternative are counted by their address.
  */
 export type LimitKey = LimitKeyValue | readonly LimitKeyValue[];
 
-/** A text, or an object of one alternative's name and its value. */
+/** A text, or an object with the name of one alternative and its value. */
 export type LimitKeyValue = string | Readonly<Record<string, string>>;
 
-/** A program that gives no key is counted by this one, and so with every request to a `global` rule. */
-const EVERYONE: Present = { name: "global", value: "global" };
+/** The values of a call without a key. It shares its counter with the requests of a `global` rule. */
+const GLOBAL: NamedValue = { name: "global", value: "global" };
 
 /**
- * The identity of a client that a program names, in place of a request. The gateway counts a request
- * with these values by the same identity, and so in the same counter.
+ * The identity of a client that a program names, without a request. The gateway gives a request with
+ * these values the same identity, so both use the same counter.
  *
- * @param key undefined for one counter that all share
- * @param secret makes identities HMACs, if the gateway's are
- * @throws {TypeError} when the values do not fit the rule's key; says how, but quotes no value
+ * @param key undefined for one counter that all callers share
+ * @param secret the secret for HMACs, if the gateway has one
+ * @throws {TypeError} when the values do not fit the rule's key. The message quotes no value
  */
 export async function identityOfLimitKey(
   rule: Rule,
   key: LimitKey | undefined,
-  config: Canonical,
+  config: ValueOptions,
   secret?: string,
 ): Promise<string> {
-  if (key === undefined) return hashOf([EVERYONE], secret);
-  const values: unknown = Array.isArray(key) ? key : [key];
-  // Types do not cross a service binding.
-  if (!Array.isArray(values) || values.length !== rule.key.length) {
-    const wanted = rule.key.length === 1 ? "a text" : `a list of ${rule.key.length} texts`;
-    throw refused(rule, `is ${wanted}, for ${nameOfKey(rule.key)}`);
+  if (key === undefined) return hashValues([GLOBAL], secret);
+  const given: unknown = Array.isArray(key) ? key : [key];
+  // TypeScript does not check calls over a service binding.
+  if (!Array.isArray(given) || given.length !== rule.key.length) {
+    const expected = rule.key.length === 1 ? "a text" : `a list of ${rule.key.length} texts`;
+    throw createKeyError(rule, `is ${expected}, for ${describeKey(rule.key)}`);
   }
-  const parts = rule.key.map((alternatives, index) =>
-    givenPart(rule, alternatives, values[index] as unknown, config),
+  const values = rule.key.map((alternatives, index) =>
+    namedValue(rule, alternatives, given[index] as unknown, config),
   );
-  return hashOf(parts, secret);
+  return hashValues(values, secret);
 }
 
-type Canonical = Pick<Config, "ipv6Prefix" | "caseSensitivePaths">;
-
-/** @throws {TypeError} when the value is for no alternative, or none that a request could hold */
-function givenPart(
+/** @throws {TypeError} when no alternative can have the value, or when no request can carry it */
+function namedValue(
   rule: Rule,
   alternatives: readonly KeyPart[],
   given: unknown,
-  config: Canonical,
-): Present {
-  const { part, value } = chosen(rule, alternatives, given);
-  if (typeof value !== "string") throw refused(rule, `is a text, for ${nameOf(part)}`);
-  const counted = value.length <= MAX_KEY_LENGTH && countedValue(part, value, rule, config);
-  if (counted && counted.length <= MAX_KEY_LENGTH) return { name: nameOf(part), value: counted };
-  throw refused(rule, `needs ${wanted(part, value)} as ${nameOf(part)}`);
+  config: ValueOptions,
+): NamedValue {
+  const { part, value } = findAlternative(rule, alternatives, given);
+  const name = keyPartName(part);
+  if (typeof value !== "string") throw createKeyError(rule, `is a text, for ${name}`);
+  const canonical = value.length <= MAX_KEY_LENGTH && canonicalValue(part, value, rule, config);
+  if (canonical && canonical.length <= MAX_KEY_LENGTH) return { name, value: canonical };
+  throw createKeyError(rule, `needs ${describeExpected(part, value)} as ${name}`);
 }
 
-function wanted(part: KeyPart, value: string): string {
+function describeExpected(part: KeyPart, value: string): string {
   if (value.length > MAX_KEY_LENGTH) return `a text of up to ${MAX_KEY_LENGTH} characters`;
   const isEmpty = trimBlanks(value) === "" && part.kind !== "ip";
-  return isEmpty ? "a text that is not empty" : wantedValue(part);
+  return isEmpty ? "a text that is not empty" : expectedValue(part);
 }
 
-/** The alternative that a value is for. */
-function chosen(
+/**
+ * The alternative that a program's value is for, and the value.
+ *
+ * @throws {TypeError} when the value does not name one of several alternatives
+ */
+function findAlternative(
   rule: Pick<Rule, "name">,
   alternatives: readonly KeyPart[],
   given: unknown,
 ): { part: KeyPart; value: unknown } {
-  const [only, ...others] = alternatives;
+  const [first, ...others] = alternatives;
   if (isPlainObject(given)) {
     const [[name = "", value] = [], ...more] = Object.entries(given);
-    const part = [...alternatives, ADDRESS].find((each) => nameOf(each) === canonicalName(name));
+    const canonical = canonicalName(name);
+    const part = [...alternatives, ADDRESS].find((each) => keyPartName(each) === canonical);
     if (part && more.length === 0) return { part, value };
-  } else if (only && others.length === 0) {
-    return { part: only, value: given };
+  } else if (first && others.length === 0) {
+    return { part: first, value: given };
   }
-  throw refused(rule, `names one of ${examplesOf(alternatives)}`);
+  throw createKeyError(rule, `names one of ${describeAlternatives(alternatives)}`);
 }
 
 const ADDRESS: KeyPart = { kind: "ip" };
 
-/** A name as a rule may write it, in the form in which the rule's are kept. */
+/** A name in the spelling of {@link keyPartName}. Programs may use any spelling that a rule may use. */
 function canonicalName(name: string): string | undefined {
   const [part] = parseAlternatives(name) ?? [];
-  return part && nameOf(part);
+  return part && keyPartName(part);
 }
 
-function examplesOf(alternatives: readonly KeyPart[]): string {
-  const names = new Set([...alternatives, ADDRESS].map(nameOf));
-  const written = (name: string) => (/^\w+$/.test(name) ? name : JSON.stringify(name));
-  return [...names].map((name) => `{ ${written(name)}: "…" }`).join(", ");
+function describeAlternatives(alternatives: readonly KeyPart[]): string {
+  const names = new Set([...alternatives, ADDRESS].map(keyPartName));
+  const quote = (name: string) => (/^\w+$/.test(name) ? name : JSON.stringify(name));
+  return [...names].map((name) => `{ ${quote(name)}: "…" }`).join(", ");
 }
 
-function refused({ name }: Pick<Rule, "name">, what: string): TypeError {
-  return new TypeError(`The key for the rule "${name}" ${what}.`);
+function createKeyError({ name }: Pick<Rule, "name">, problem: string): TypeError {
+  return new TypeError(`The key for the rule "${name}" ${problem}.`);
 }
 
 function isPlainObject(value: unknown): value is object {
@@ -115,6 +118,6 @@ function isPlainObject(value: unknown): value is object {
   return prototype === Object.prototype || prototype === null;
 }
 
-function nameOfKey(key: KeyExpression): string {
-  return key.map((alternatives) => alternatives.map(nameOf).join(" | ")).join(", ");
+function describeKey(key: KeyExpression): string {
+  return key.map((alternatives) => alternatives.map(keyPartName).join(" | ")).join(", ");
 }

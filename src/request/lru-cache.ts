@@ -1,7 +1,7 @@
 /**
- * Remembers results of late, by the text that they were worked out from: `max` of them at most, of
- * which the less recent half is forgotten at a time. A flood of new texts costs what it would cost
- * without.
+ * Keeps recent results by the text that they were computed from, and at most `max` of them. When it is
+ * full, it drops the less recently used half. A text that is not cached costs no more than without a
+ * cache.
  */
 export class LruCache<Result> {
   readonly #half: number;

@@ -1,89 +1,97 @@
-/** A path that has been decoded, and cut at a NUL: what is left of it to be read. */
-function readable(decoded: string): string {
-  return decoded.split("\0", 1)[0] ?? "";
-}
-
 /**
- * What a decoded path is to an origin that divides it now: `\` is a slash to some, `;parameters` go
- * before dots are resolved, or after, when `;x/..` has been one segment; or dots stay.
+ * The variants of a decoded path for origins that split it now and strip path parameters. To some
+ * origins `\` is a slash. Parameters go before dots are resolved, or afterwards, so that `;x/..` was one
+ * segment. Or dots stay.
  *
- * @param fold what is left of differences between letters, in a segment that has been divided off
+ * @param fold folds the remaining differences between characters, in a segment that has been split off
  */
-export function waysToDivide(decoded: string, fold: (text: string) => string): string[] {
-  const text = readable(decoded);
-  const dividers = text.includes("\\") ? [/[/\\]/, "/"] : ["/"];
-  return dividers.flatMap((divider) => {
-    const segments = text.split(divider).filter(Boolean);
-    const bare = segments.map((segment) => asOne(fold(segment)));
+export function strippedVariants(decoded: string, fold: (text: string) => string): string[] {
+  const text = cutAtNul(decoded);
+  return separatorsIn(text).flatMap((separator) => {
+    const segments = text.split(separator).filter(Boolean);
+    const stripped = segments.map((segment) => stripSegment(fold(segment)));
     // Without dots there is nothing to resolve.
-    if (!DOTS.test(text)) return [join(bare)];
-    const late = resolve(segments).map((segment) => asOne(fold(segment)));
-    return [join(resolve(bare)), join(bare), join(late)];
+    if (!DOTS.test(text)) return [join(stripped)];
+    const strippedLast = resolveDots(segments).map((segment) => stripSegment(fold(segment)));
+    return [join(resolveDots(stripped)), join(stripped), join(strippedLast)];
   });
 }
 
-/** A full stop in any of its forms; a leader of two or three of them. */
-const DOTS = /[.\u2024-\u2026\ufe19\ufe30\ufe52\uff0e]/;
-
-/** A decoded path by the reading that takes most for the same. */
-export function mostResolved(decoded: string): string {
-  const segments = readable(decoded).split(/[/\\]/).filter(Boolean);
-  return join(resolve(segments.map(withoutParameters)));
+/**
+ * The variants of a decoded path for origins without path parameters. To them `;x`, a NUL and blanks are
+ * text, and a segment of nothing else is a segment. One variant has them removed from the start of each
+ * segment, because a program may strip them before it uses the value.
+ *
+ * @param fold as for {@link strippedVariants}
+ */
+export function unstrippedVariants(decoded: string, fold: (text: string) => string): string[] {
+  return separatorsIn(decoded).flatMap((separator) => {
+    const segments = decoded.split(separator).map((segment) => escapeSlashes(fold(segment)));
+    const variants = [join(segments)];
+    if (DOTS.test(decoded)) variants.push(join(resolveDots(segments)));
+    if (segments.some((segment) => STRIPPED_FROM_START.test(segment))) {
+      const trimmed = segments.map((segment) => segment.replace(STRIPPED_FROM_START, ""));
+      variants.push(join(trimmed.map(removeParameters)));
+    }
+    return variants;
+  });
 }
 
-/** A path whose segments have been decoded one by one. */
-export function undivided(segments: readonly string[]): string {
-  return join(segments.map((segment) => asOne(readable(segment))));
-}
-
-/** The same with all that is in the segments. */
-export function undividedText(segments: readonly string[]): string {
-  return join(segments.map(withoutSlashes));
-}
-
-/** Whether a decoded path has anything that {@link waysToDivide} removes and other origins keep. */
-export function hasLiterals(decoded: string): boolean {
+/** Whether a decoded path contains anything that only {@link strippedVariants} removes. */
+export function hasStrippableText(decoded: string): boolean {
   return /[;\0\s]/.test(decoded);
 }
 
-/**
- * What a decoded path is to an origin that knows no parameters: `;x`, a NUL and blanks are text, and
- * a segment of nothing else is a segment. Also without those at a segment's start, which a program
- * may strip before it uses the value.
- *
- * @param fold as for {@link waysToDivide}
- */
-export function waysToKeep(decoded: string, fold: (text: string) => string): string[] {
-  const dividers = decoded.includes("\\") ? [/[/\\]/, "/"] : ["/"];
-  return dividers.flatMap((divider) => {
-    const kept = decoded.split(divider).map((segment) => withoutSlashes(fold(segment)));
-    const readings = [join(kept)];
-    if (DOTS.test(decoded)) readings.push(join(resolve(kept)));
-    if (kept.some((segment) => LEADING.test(segment))) {
-      readings.push(join(kept.map((segment) => withoutParameters(segment.replace(LEADING, "")))));
-    }
-    return readings;
-  });
+/** The variant of a decoded path in which the most paths are equal. */
+export function canonicalVariant(decoded: string): string {
+  const segments = cutAtNul(decoded).split(/[/\\]/).filter(Boolean);
+  return join(resolveDots(segments.map(removeParameters)));
 }
 
-/** What some remove from a segment's start. */
-const LEADING = /^[;\0\s]+/;
-
-/** A segment that an origin has divided off before: what is a slash in it does not divide it. */
-function asOne(segment: string): string {
-  return withoutSlashes(withoutParameters(segment));
+/** The variant for an origin that splits the path before it decodes and strips each segment. */
+export function joinStripped(segments: readonly string[]): string {
+  return join(segments.map((segment) => stripSegment(cutAtNul(segment))));
 }
 
-function withoutSlashes(segment: string): string {
+/** The variant for an origin that splits the path before it decodes each segment, and strips nothing. */
+export function joinUnstripped(segments: readonly string[]): string {
+  return join(segments.map(escapeSlashes));
+}
+
+export function removeTrailingSlash(path: string): string {
+  return path.length > 1 && path.endsWith("/") ? path.slice(0, -1) : path;
+}
+
+/** A full stop in any of its forms, or a leader of two or three dots. */
+const DOTS = /[.\u2024-\u2026\ufe19\ufe30\ufe52\uff0e]/;
+
+/** Text that some programs strip from the start of a segment. */
+const STRIPPED_FROM_START = /^[;\0\s]+/;
+
+/** The separators by which origins may split a path. */
+function separatorsIn(decoded: string): (string | RegExp)[] {
+  return decoded.includes("\\") ? [/[/\\]/, "/"] : ["/"];
+}
+
+function cutAtNul(decoded: string): string {
+  return decoded.split("\0", 1)[0] ?? "";
+}
+
+/** Strips a segment that has been split off already, so that a slash in it no longer splits it. */
+function stripSegment(segment: string): string {
+  return escapeSlashes(removeParameters(segment));
+}
+
+function escapeSlashes(segment: string): string {
   return /[/\\]/.test(segment) ? segment.replace(/[/\\]/g, "%2f") : segment;
 }
 
-function withoutParameters(segment: string): string {
+function removeParameters(segment: string): string {
   const end = segment.indexOf(";");
   return (end === -1 ? segment : segment.slice(0, end)).trimEnd();
 }
 
-function resolve(segments: readonly string[]): string[] {
+function resolveDots(segments: readonly string[]): string[] {
   const resolved: string[] = [];
   for (const segment of segments) {
     if (segment === "..") resolved.pop();

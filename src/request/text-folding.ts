@@ -1,24 +1,25 @@
-// Ways to write one text in another: each takes off what some origins do not see.
+// Brings texts into one canonical form. Each function removes a difference that some origins do not see.
 
 /**
- * One letter for all that a server may take for it: compatible forms (NFKC: `ｌ`, `ﬁ`, `K`) are the
- * plain ones, and upper case is lower, letter by letter, also where only one of the two directions
- * leads to it (`ı`, `İ`, `ς`). `ß` stays, since it is `ss` in words, but in no server's routes.
+ * Replaces each character by one representative of all characters that a server may treat as equal.
+ * Compatible forms (NFKC: `ｌ`, `ﬁ`, `K`) become plain characters. Upper case becomes lower case, letter
+ * by letter, even where only one direction of the mapping connects two letters (`ı`, `İ`, `ς`). `ß`
+ * stays: it equals `ss` in words, but in no server's routes.
  */
 export function foldText(text: string, caseSensitive: boolean): string {
   if (isAscii(text)) return caseSensitive ? text : text.toLowerCase();
-  return folded(text.replace(LONG_MARKS, "\u0301").normalize("NFKC"), caseSensitive);
+  return foldNormalized(text.replace(LONG_MARKS, "\u0301").normalize("NFKC"), caseSensitive);
 }
 
-/** The rest of {@link foldText} for a text whose compatible forms are the plain ones already. */
-export function folded(plain: string, caseSensitive: boolean): string {
-  if (caseSensitive) return plain;
-  const lower = foldCase(plain);
-  // A letter that case has changed may go together with an accent behind it.
-  return lower === plain ? plain : lower.normalize("NFKC");
+/** Does the rest of {@link foldText} for a text that is in NFKC. */
+export function foldNormalized(normalized: string, caseSensitive: boolean): string {
+  if (caseSensitive) return normalized;
+  const lower = foldCase(normalized);
+  // A letter whose case has changed may combine with the accent after it.
+  return lower === normalized ? normalized : lower.normalize("NFKC");
 }
 
-/** The part of {@link foldText} that is about case alone. */
+/** Folds case as {@link foldText} does, and nothing else. */
 export function foldCase(text: string): string {
   const lower = text.toLowerCase();
   if (isAscii(lower)) return lower;
@@ -31,11 +32,12 @@ export function foldCase(text: string): string {
 }
 
 /**
- * Undoes what only careless decoders do: `%u006c`, which was never a standard, and ASCII spelt in
- * more bytes of UTF-8 than it needs (`%C1%AC`). Controls and characters without a width go, as some
- * parsers drop them; NUL stays, at which others stop.
+ * Decodes escapes that only lenient decoders accept: `%u006c`, which was never a standard, and
+ * overlong UTF-8 (`%C1%AC`), which spends more bytes on an ASCII character than it needs. Also removes
+ * control characters and characters without a width, because some parsers drop them. NUL stays,
+ * because other parsers stop at it.
  */
-export function undoCareless(text: string): string {
+export function decodeNonStandard(text: string): string {
   return text
     .replace(/%u([0-9a-f]{4})/gi, (_, code: string) =>
       String.fromCharCode(Number.parseInt(code, 16)),
@@ -43,14 +45,14 @@ export function undoCareless(text: string): string {
     .replace(/%(?:C|E0%8|F0%80%8)([01])%([89AB][0-9A-F])/gi, (_, high: string, low: string) =>
       String.fromCharCode((Number(high) << 6) | (Number.parseInt(low, 16) & 0x3f)),
     )
-    .replace(UNSEEN, "");
+    .replace(INVISIBLE, "");
 }
 
-/** What remains where bytes that are not UTF-8 are left out. */
-export function withoutBrokenBytes(text: string): string {
+/** Removes escaped bytes that are not UTF-8, and decodes the other escapes. */
+export function removeInvalidUtf8(text: string): string {
   if (!text.includes("%")) return text;
   return text
-    .replace(UTF8_OR_BYTE, (_, whole?: string) => (whole ? decodeURIComponent(whole) : ""))
+    .replace(UTF8_OR_BYTE, (_, escapes?: string) => (escapes ? decodeURIComponent(escapes) : ""))
     .replaceAll("\ufffd", "");
 }
 
@@ -59,75 +61,81 @@ export function isAscii(text: string): boolean {
 }
 
 /**
- * Undoes one level of percent escapes, as a server does that knows of no other. Where bytes are not
- * UTF-8, the ASCII among them is all that is read.
+ * Decodes one level of percent escapes, as a server does that decodes once. Where the bytes are not
+ * UTF-8, only the ASCII characters among them are decoded.
  */
 export function decodeEscapes(text: string): string {
   if (!text.includes("%")) return text;
   try {
     return decodeURIComponent(text);
   } catch {
-    // A single exception at most: thousands would take long.
-    return text.replace(/(?:%[0-9a-f]{2})+/gi, decodeRun);
+    // This way a text causes one exception at most. Thousands of exceptions would take long.
+    return text.replace(/(?:%[0-9a-f]{2})+/gi, decodeEscapeRun);
   }
 }
 
-/** Whether a text has escapes that spell characters. */
-export function hasEscapes(text: string): boolean {
+/** Whether a text contains escapes of valid UTF-8. */
+export function hasDecodableEscapes(text: string): boolean {
   return UTF8_ANYWHERE.test(text);
 }
 
-/** @param escapes nothing but percent escapes */
-export function decodeRun(escapes: string): string {
+/**
+ * Decodes consecutive escapes. Where they are not UTF-8, only ASCII is decoded, and the other escapes
+ * are written in upper case.
+ *
+ * @param escapes a text that consists of percent escapes
+ */
+export function decodeEscapeRun(escapes: string): string {
   if (UTF8_RUN.test(escapes)) return decodeURIComponent(escapes);
   const upper = escapes.toUpperCase();
   return /%[0-7]/.test(upper) ? upper.replace(/%[0-7][0-9A-F]/g, decodeURIComponent) : upper;
 }
 
 /**
- * Removes blanks from both ends: what servers of any make strip from a value, which is white space
- * of Unicode, controls, and characters without a width. A loop, because a regular expression such
- * as `/\s+$/` takes quadratic time for blanks inside the text.
+ * Removes blanks from both ends. A blank is any character that some server strips from a value:
+ * Unicode white space, control characters and characters without a width. This is a loop because a
+ * regular expression such as `/\s+$/` takes quadratic time for blanks inside the text.
  *
- * @param alsoQuotes whether double quotes are removed, too, also one without a counterpart
+ * @param alsoQuotes whether to remove double quotes too, even one without a counterpart
  */
 export function trimBlanks(text: string, alsoQuotes = false): string {
   let start = 0;
   let end = text.length;
-  const goes = (at: number) => {
-    const code = text.charCodeAt(at);
+  const isRemovable = (index: number) => {
+    const code = text.charCodeAt(index);
     return isBlank(code) || (alsoQuotes && code === QUOTE);
   };
-  while (start < end && goes(start)) start++;
-  while (end > start && goes(end - 1)) end--;
+  while (start < end && isRemovable(start)) start++;
+  while (end > start && isRemovable(end - 1)) end--;
   return start === 0 && end === text.length ? text : text.slice(start, end);
 }
 
-/** Whether a UTF-16 code unit is a blank of {@link trimBlanks}. */
+/** Whether a UTF-16 code unit is a blank as {@link trimBlanks} defines it. */
 export function isBlank(code: number): boolean {
   if (code <= 0xa0) return code <= 0x20 || code >= 0x7f;
-  // Soft hyphen, then what begins behind the Latin letters and Greek.
+  // U+00AD is the soft hyphen. The next blank is U+034F.
   if (code === 0xad) return true;
   return code >= 0x34f && OTHER_BLANKS.test(String.fromCharCode(code));
 }
 
-/** Removes all of one character from the end. A loop, for the same reason. */
-export function withoutFinal(character: string, text: string): string {
+/** Removes every occurrence of a character from the end. A loop for the reason of {@link trimBlanks}. */
+export function removeTrailing(character: string, text: string): string {
   let end = text.length;
   while (end > 0 && text[end - 1] === character) end--;
   return end === text.length ? text : text.slice(0, end);
 }
 
 const QUOTE = 0x22;
-/** White space above ASCII, the replacement character, and what has no width. */
+/** White space above ASCII, the replacement character, and characters without a width. */
 const OTHER_BLANKS = /[\s\ufffd]|\p{Default_Ignorable_Code_Point}/u;
 /**
- * More marks on one letter than any language has. They become a single one, because NFKC sorts them in
- * quadratic time. Unicode's stream-safe text format allows 30, which takes too long in many readings.
- * Without any, a segment of marks alone would be empty. The half-width sound marks become marks.
+ * More combining marks than any language puts on one letter. Such a run becomes a single mark, because
+ * NFKC sorts marks in quadratic time. Unicode's stream-safe text format allows 30 marks, which would
+ * take too long in up to 40 variants of a path. A segment of marks alone must not become empty, so one
+ * mark stays. The half-width sound marks are included because NFKC turns them into marks.
  */
 const LONG_MARKS = /[\p{M}\uff9e\uff9f]{9,}/gu;
-/** Escapes of characters that decodeURIComponent takes for UTF-8 (RFC 3629, 4), as a pattern. */
+/** The escapes that decodeURIComponent accepts as UTF-8 (RFC 3629, section 4), as a pattern. */
 const UTF8 = `(?:${[
   "%[0-7][0-9A-F]",
   "%(?:C[2-9A-F]|D[0-9A-F])<>",
@@ -141,7 +149,7 @@ const UTF8 = `(?:${[
 const UTF8_ANYWHERE = new RegExp(UTF8, "i");
 const UTF8_RUN = new RegExp(`^${UTF8}$`, "i");
 const UTF8_OR_BYTE = new RegExp(`(${UTF8})|%[0-9A-F]{2}`, "gi");
-/** The other lower-case letters that are not the lower case of their upper case, after NFKC. */
+/** The remaining lower-case letters that are not the lower case of their own upper case, after NFKC. */
 const ONE_WAY = /[\u1c80-\u1c88]/g;
-/** Controls but NUL, and what has no width. */
-const UNSEEN = /(?!\0)\p{Cc}|\p{Default_Ignorable_Code_Point}/gu;
+/** Control characters except NUL, and characters without a width. */
+const INVISIBLE = /(?!\0)\p{Cc}|\p{Default_Ignorable_Code_Point}/gu;

@@ -39,7 +39,7 @@ function matchesRoute(given: string, caseSensitive: boolean) {
       ...canonicalPath(pathname, caseSensitive),
       method: "GET",
       sentMethod: "GET",
-      preflight: false,
+      isPreflight: false,
       host: "a.example",
       search: "",
       headers: new Headers(),

@@ -4,50 +4,57 @@ import { WORST_CASES, type WorstCase } from "./worst-cases.ts";
 
 vi.mock("cloudflare:workers", () => ({ waitUntil() {} }));
 
-/** What a single request may cost at the longest that Cloudflare lets through, in milliseconds. */
+/** How long one request of the greatest length that Cloudflare accepts may take, in milliseconds. */
 const LIMIT_MS = 5;
-/** A time below tells nothing of how it grows. */
+/** Times below this one are too short to show how they grow, in milliseconds. */
 const SHORT_MS = 2.5;
-/** Four times the length takes four times as long, and sixteen times if the time is quadratic. */
+/** For four times the length, linear time grows fourfold and quadratic time sixteenfold. */
 const GROWTH = 4;
-const MOST_GROWTH = 9;
-/** The shortest of so many times counts: other programs take the rest, and the compiler the first. */
-const TRIES = 150;
+const MAX_GROWTH = 9;
+/** The shortest of this many runs counts. Other programs delay some runs, and compilation the first ones. */
+const RUNS = 150;
 
-/** Milliseconds that a text takes to be read; undefined when no request can carry it. */
-async function timed({ prepare }: Reader, text: string, enoughMs: number) {
+/**
+ * Measures how long a reader takes for a text, in milliseconds.
+ *
+ * @param enoughMs the measurement ends when a run takes no longer
+ * @returns undefined when no request can carry the text
+ */
+async function measure({ prepare }: Reader, text: string, enoughMs: number) {
   const read = prepare(text);
   if (!read) return undefined;
-  let least = Number.POSITIVE_INFINITY;
-  for (let tries = 0; tries < TRIES && least > enoughMs; tries++) {
+  let shortest = Number.POSITIVE_INFINITY;
+  for (let runs = 0; runs < RUNS && shortest > enoughMs; runs++) {
     const startedAt = performance.now();
     await read();
-    least = Math.min(least, performance.now() - startedAt);
+    shortest = Math.min(shortest, performance.now() - startedAt);
   }
-  return least;
+  return shortest;
 }
 
-/** What is wrong with the time that a text takes; undefined when nothing is. */
-async function fault(reader: Reader, make: WorstCase): Promise<string | undefined> {
-  // A quarter first: quadratic time would make the whole take minutes.
-  const quarter = await timed(reader, make(reader.bytes / GROWTH), LIMIT_MS);
+/** Describes a time that is too long or not linear. @returns undefined if the time is good */
+async function faultOf(reader: Reader, make: WorstCase): Promise<string | undefined> {
+  // A quarter of the length comes first: with quadratic time, the whole length would take minutes.
+  const quarter = await measure(reader, make(reader.bytes / GROWTH), LIMIT_MS);
   if (quarter === undefined) return undefined;
   if (quarter > LIMIT_MS) return `${quarter.toFixed(1)} ms for a quarter`;
-  const whole = (await timed(reader, make(reader.bytes), SHORT_MS)) ?? 0;
+  const whole = (await measure(reader, make(reader.bytes), SHORT_MS)) ?? 0;
   if (whole > LIMIT_MS) return `${whole.toFixed(1)} ms`;
   if (whole <= SHORT_MS) return undefined;
-  const least = (await timed(reader, make(reader.bytes / GROWTH), 0)) ?? 0;
-  return whole / least > MOST_GROWTH ? `${(whole / least).toFixed(1)} times a quarter` : undefined;
+  const quarterAgain = (await measure(reader, make(reader.bytes / GROWTH), 0)) ?? 0;
+  return whole / quarterAgain > MAX_GROWTH
+    ? `${(whole / quarterAgain).toFixed(1)} times a quarter`
+    : undefined;
 }
 
-describe("one request stalls no isolate: in the worst case below 5 ms, and linear in its length", () => {
+describe("reading one request takes less than 5 ms in the worst case, and time linear in its length", () => {
   it.each(READERS.map((reader) => [reader.name, reader] as const))(
     "%s",
     async (_, reader) => {
       const faults: Record<string, string> = {};
       for (const [name, make] of WORST_CASES) {
-        const found = await fault(reader, make);
-        if (found) faults[name] = found;
+        const fault = await faultOf(reader, make);
+        if (fault) faults[name] = fault;
       }
       expect(faults).toEqual({});
     },

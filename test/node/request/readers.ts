@@ -4,22 +4,22 @@ import type { Rule } from "../../../src/config/rule.ts";
 import { allowOrigin } from "../../../src/http/cors.ts";
 import { isTooLong } from "../../../src/request/canonical-path.ts";
 import { canonicalRequest } from "../../../src/request/canonical-request.ts";
-import { type Claims, claimOf } from "../../../src/request/claims.ts";
+import { type Claims, readClaim } from "../../../src/request/claims.ts";
 import { clientAddress } from "../../../src/request/client-address.ts";
 import { identityOf } from "../../../src/request/identity.ts";
 import { identityOfLimitKey } from "../../../src/request/limit-key.ts";
 import { createMatcher } from "../../../src/request/matcher.ts";
 
-/** A header field's size, and a target's, as Cloudflare lets them through. */
+/** The greatest size of a header field and of a path that Cloudflare accepts, in bytes. */
 export const HEADER_BYTES = 64 * 1024;
 export const PATH_BYTES = 16 * 1024;
-/** The longest path with special characters that is read at all. */
-const READ_BYTES = 4096;
+/** The longest path with special characters that Weir accepts, in bytes. */
+const MAX_PATH_BYTES = 4096;
 
 export interface Reader {
   readonly name: string;
   readonly bytes: number;
-  /** Prepares a text to be read. Undefined for what no request can carry. */
+  /** Prepares the reading of a text. Undefined for a text that no request can carry. */
   readonly prepare: (text: string) => (() => unknown) | undefined;
 }
 
@@ -37,14 +37,14 @@ const config = defineConfig({
   })),
 });
 const matchRules = createMatcher(config.rules, false);
-/** What makes a path have most of its readings. */
+/** Starts of paths that have the most variants. */
 const OPENINGS = [
   "//x/..;%255c%ff/",
   "//x/..;/a%2f..%2fb;c%255c%ff%5c%2e%2e%5c/",
   "/a;b%5c%2f%2561%ff/",
   `//;x%2f%3b%255c%ff${encodeURIComponent("．／ ")}%u002e%20/%5c%00/;y/`,
 ];
-/** By its name, for what it imports is of workerd's types. */
+/** Imported by its name, because its imports need the types of workerd. */
 const TOKEN = "../../../src/request/token.ts";
 const { createClaimsReader } = (await import(/* @vite-ignore */ TOKEN)) as {
   createClaimsReader(
@@ -59,12 +59,11 @@ const readClaims = createClaimsReader(
   1000,
 );
 
-/** As the bytes of a field arrive: one character for each. */
-function field(text: string): string | undefined {
-  const value = Buffer.from(text, "utf8")
+/** Makes a header field of a text: one character for each byte of its UTF-8. */
+function field(text: string): string {
+  return Buffer.from(text, "utf8")
     .toString("latin1")
     .replace(/[\0\r\n]/g, " ");
-  return value;
 }
 
 function request(url: string, headers: Record<string, string> = {}): Request | undefined {
@@ -80,8 +79,8 @@ function header(name: string, key: string): Reader {
     name: `key ${key}`,
     bytes: HEADER_BYTES,
     prepare(text) {
-      const asked = request("http://host/", { [name]: field(text) as string });
-      return asked && counting(asked, key);
+      const sent = request("http://host/", { [name]: field(text) });
+      return sent && prepareIdentity(sent, key);
     },
   };
 }
@@ -95,18 +94,18 @@ function prefixed(name: string, key: string, before: string, after = ""): Reader
   };
 }
 
-function counting(asked: Request, key: string) {
+function prepareIdentity(sent: Request, key: string) {
   const expression = [parseAlternatives(key) ?? []];
   return () => {
-    const canonical = canonicalRequest(asked, false);
+    const canonical = canonicalRequest(sent, false);
     if (!canonical) return undefined;
     return identityOf(expression, {
       request: canonical,
       path: canonical.path,
       params: {},
       ipv6Prefix: 64,
-      claims: () => readClaims(asked.headers),
-      custom: async () => undefined,
+      readClaims: () => readClaims(sent.headers),
+      computeCustom: async () => undefined,
     });
   };
 }
@@ -116,11 +115,11 @@ function path(name: string, caseSensitive: boolean, encode: (text: string) => st
     name,
     bytes: PATH_BYTES,
     prepare(text) {
-      const asked = request(`http://host/${encode(text)}`);
+      const sent = request(`http://host/${encode(text)}`);
       return (
-        asked &&
+        sent &&
         (() => {
-          const canonical = canonicalRequest(asked, caseSensitive);
+          const canonical = canonicalRequest(sent, caseSensitive);
           return canonical && matchRules(canonical);
         })
       );
@@ -128,11 +127,11 @@ function path(name: string, caseSensitive: boolean, encode: (text: string) => st
   };
 }
 
-/** A path that has every reading, and is as long as may be read, after what opens its readings. */
-function longest(opening: string, routed = false): Reader {
+/** The longest accepted path, which has the most variants because of its start. */
+function longestPath(opening: string, routed = false): Reader {
   return {
     name: `path, ${opening} in front${routed ? ", routed by an app" : ""}`,
-    bytes: READ_BYTES,
+    bytes: MAX_PATH_BYTES,
     prepare(text) {
       const { pathname } = new URL(`http://host${opening}${text}`);
       const targetOf = (length: number) => pathname.slice(0, length).replace(/%.?$/, "");
@@ -141,11 +140,11 @@ function longest(opening: string, routed = false): Reader {
       const isRefused = (path: string) => isTooLong(path, routedAs(path) ?? "");
       while (isRefused(targetOf(length))) length = Math.floor(length * 0.98);
       const path = targetOf(length);
-      const asked = request(`http://host${path}`);
-      if (!asked) return undefined;
+      const sent = request(`http://host${path}`);
+      if (!sent) return undefined;
       return () => {
-        const canonical = canonicalRequest(asked, false, routedAs(path));
-        if (!canonical) throw new Error("the path is refused, so that nothing is measured");
+        const canonical = canonicalRequest(sent, false, routedAs(path));
+        if (!canonical) throw new Error("the path is refused, so nothing is measured");
         return matchRules(canonical);
       };
     },
@@ -165,13 +164,13 @@ function query(key: string, before: string): Reader {
     name: `key ${key}, ${before}`,
     bytes: PATH_BYTES,
     prepare(text) {
-      const asked = request(`http://host/?${before}${text}`);
-      return asked && counting(asked, key);
+      const sent = request(`http://host/?${before}${text}`);
+      return sent && prepareIdentity(sent, key);
     },
   };
 }
 
-function given(key: string): Reader {
+function programKey(key: string): Reader {
   const rule = { ...(config.rules[0] as Rule), key: [parseAlternatives(key) ?? []] };
   return {
     name: `a program's ${key}`,
@@ -183,8 +182,8 @@ function given(key: string): Reader {
 export const READERS: readonly Reader[] = [
   path("path", false, (text) => text),
   path("path by case", true, (text) => text),
-  ...OPENINGS.map((opening) => longest(opening)),
-  ...OPENINGS.map((opening) => longest(opening, true)),
+  ...OPENINGS.map((opening) => longestPath(opening)),
+  ...OPENINGS.map((opening) => longestPath(opening, true)),
   query("query:api_key", ""),
   query("query:api_key", "api_key="),
   query("query:api_key", "api_key"),
@@ -207,7 +206,7 @@ export const READERS: readonly Reader[] = [
     prepare(text) {
       const headers = new Headers({
         "cf-connecting-ip": "2a06:98c0:3600::103",
-        "cf-worker": field(text) as string,
+        "cf-worker": field(text),
       });
       return () => clientAddress(headers, 64);
     },
@@ -216,17 +215,17 @@ export const READERS: readonly Reader[] = [
     name: "Origin",
     bytes: HEADER_BYTES,
     prepare(text) {
-      const asked = request("http://host/", { origin: field(text) as string });
-      return asked && (() => allowOrigin(asked, new Headers()));
+      const sent = request("http://host/", { origin: field(text) });
+      return sent && (() => allowOrigin(sent, new Headers()));
     },
   },
   {
     name: "Host",
     bytes: HEADER_BYTES,
     prepare(text) {
-      const asked = request(`http://${text}/`);
-      if (!asked?.url.endsWith("/") || asked.url.split("/").length > 4) return undefined;
-      return () => canonicalRequest(asked, false);
+      const sent = request(`http://${text}/`);
+      if (!sent?.url.endsWith("/") || sent.url.split("/").length > 4) return undefined;
+      return () => canonicalRequest(sent, false);
     },
   },
   {
@@ -235,7 +234,7 @@ export const READERS: readonly Reader[] = [
     prepare: (text) => () =>
       canonicalRequest({ url: text, method: "GET", headers: new Headers() } as Request, false),
   },
-  { name: "claim", bytes: HEADER_BYTES, prepare: (text) => () => claimOf({ sub: text }, "sub") },
+  { name: "claim", bytes: HEADER_BYTES, prepare: (text) => () => readClaim({ sub: text }, "sub") },
   ...[
     "ip",
     "header:x-api-key",
@@ -248,5 +247,5 @@ export const READERS: readonly Reader[] = [
     "method",
     "jwt:sub",
     "custom:x",
-  ].map(given),
+  ].map(programKey),
 ];

@@ -18,7 +18,7 @@ const ROUTERS = { LinearRouter, PatternRouter, RegExpRouter, TrieRouter };
 
 const apps = Object.entries(ROUTERS).map(([name, Router]) => ({
   name,
-  /** One app for each route, so that no route hides another. */
+  /** One app for each route, so that no route shadows another. */
   apps: ROUTES.map((route) => {
     const app = new Hono({ router: new Router() });
     app.all(route, (context) => context.text("matched"));
@@ -83,17 +83,17 @@ const target = fc
   });
 
 async function routesOf(url: string): Promise<[router: string, route: number][]> {
-  const found: [string, number][] = [];
-  for (const { name, apps: routed } of apps) {
-    for (const [index, app] of routed.entries()) {
-      if ((await app.fetch(new Request(url))).status === 200) found.push([name, index]);
+  const matched: [string, number][] = [];
+  for (const { name, apps: routeApps } of apps) {
+    for (const [index, app] of routeApps.entries()) {
+      if ((await app.fetch(new Request(url))).status === 200) matched.push([name, index]);
     }
   }
-  return found;
+  return matched;
 }
 
 describe("a route of a Hono app behind Weir", () => {
-  it("matches no path that the same route in a rule does not match", async () => {
+  it("matches a path only if the same route in a rule matches it", async () => {
     await fc.assert(
       fc.asyncProperty(target, async (path) => {
         const url = URL.parse(`http://host${path}`)?.href;

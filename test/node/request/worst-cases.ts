@@ -1,4 +1,4 @@
-/** Makes a text of about so many bytes that is meant to take long to read. */
+/** Makes a text of about the given number of bytes that may take long to read. */
 export type WorstCase = (bytes: number) => string;
 
 function repeated(unit: string, { before = "", after = "" } = {}): WorstCase {
@@ -8,10 +8,10 @@ function repeated(unit: string, { before = "", after = "" } = {}): WorstCase {
   };
 }
 
-/** Marks of many combining classes, the highest first: what normalization has to put in order. */
+/** Marks of many combining classes, the highest first, which normalization has to sort. */
 const MARKS = "\u0345\u035d\u0315\u0301\u0323\u0321\u05b0\u0334";
 
-/** Runs of what regular expressions, decoders and normalization go back and forth over. */
+/** Units whose repetition may make regular expressions, decoders or normalization slow. */
 const UNITS: Readonly<Record<string, string>> = {
   spaces: " ",
   tabs: "\t",
@@ -25,7 +25,7 @@ const UNITS: Readonly<Record<string, string>> = {
   semicolons: ";",
   commas: ",",
   equals: "=",
-  "pairs of nothing": "a=b;",
+  "short pairs": "a=b;",
   ampersands: "&",
   quotes: '"',
   "escaped quotes": '\\"',
@@ -38,7 +38,7 @@ const UNITS: Readonly<Record<string, string>> = {
   "percent signs": "%",
   "escaped percent signs": "%25",
   "nested escapes": "%2525",
-  "escapes in halves": "%%32%35",
+  "nested escapes of single digits": "%%32%35",
   "escaped letters": "%61",
   "escaped NULs": "%00",
   "escaped spaces": "%20",
@@ -47,50 +47,50 @@ const UNITS: Readonly<Record<string, string>> = {
   "escaped semicolons": "%3b",
   "bytes that are not UTF-8": "%ff",
   "halves of characters": "%e2%82",
-  "characters in too many bytes": "%c1%ac",
-  "escapes that are no standard": "%u006c",
-  "such escapes of percent signs": "%u0025",
-  "escapes that are none": "%zz",
+  "overlong UTF-8": "%c1%ac",
+  "escapes of no standard": "%u006c",
+  "percent signs as escapes of no standard": "%u0025",
+  "invalid escapes": "%zz",
   ligatures: "\ufdfa",
   "escaped ligatures": "%ef%b7%ba",
   "wide letters": "\uff4c",
   "wide slashes": "%ef%bc%8f",
   "letters of one-way case": "\u0131",
   "dotted capitals": "\u0130",
-  "no width": "\u200b",
+  "characters without a width": "\u200b",
   "surrogate pairs": "\ud83d\ude00",
   mark: "\u0301",
   "marks out of order": MARKS,
   "two marks out of order": "\u0301\u0323",
   "escaped marks out of order": encodeURIComponent(MARKS),
   "escaped marks, twice": encodeURIComponent(encodeURIComponent("\u0301\u0323")),
-  "marks on letters, as many as stay": `a${MARKS}`,
+  "as many marks on letters as are kept": `a${MARKS}`,
   "segments of marks": `a${encodeURIComponent(MARKS)}/`,
-  "percent signs of every kind": `${encodeURIComponent(`％41\\．${MARKS}％41．`)}%5c\\%25%25`,
-  "letters of every kind": `%u0061\\%2e${encodeURIComponent("İ𝒜ᲀﷺ")}..%5c`,
+  "percent signs of all kinds": `${encodeURIComponent(`％41\\．${MARKS}％41．`)}%5c\\%25%25`,
+  "letters of all kinds": `%u0061\\%2e${encodeURIComponent("İ𝒜ᲀﷺ")}..%5c`,
   "segments of ligatures": "%ef%b7%ba/",
   "segments of a parameter": ";a/",
   "segments of blanks": "%20/",
   "segments of escaped NULs": "%00/",
   "Hangul letters": "\u1100\u1161\u11a8",
   base64: "QUJD",
-  "base64 and rubbish": "Q!",
+  "base64 and other characters": "Q!",
   words: "Bearer ",
   "at signs": "@",
   "names with escapes": "%zz%zz=1;",
-  "names almost right": "sie=1;",
+  "similar names": "sie=1;",
   "names behind white space": " sie=",
   "words of a letter": "a ",
-  "names almost right, with brackets": "sid[x=1;",
-  "names almost right, with escapes": "si%64%zz=;",
-  "parameters almost right": "api_kex=1&",
-  "parameters almost right, with brackets": "api_key[x&",
+  "similar names with brackets": "sid[x=1;",
+  "similar names with escapes": "si%64%zz=;",
+  "similar parameters": "api_kex=1&",
+  "similar parameters with brackets": "api_key[x&",
   "parts of a token": "ey.",
   "words and semicolons": "a ;",
   "signs of base64url": "-_",
 };
 
-/** The runs as they are, within letters, and with what makes a reader go into them. */
+/** Each repeated unit alone, between letters, and with a letter before each unit. */
 export const WORST_CASES: readonly (readonly [name: string, make: WorstCase])[] = Object.entries(
   UNITS,
 ).flatMap(([name, unit]) => [

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { canonicalPath } from "../../../src/request/canonical-path.ts";
 
-/** As a request's path arrives: through the URL parser that workerd has. */
+/** Parses the URL first, as workerd does when a request arrives. */
 function canonical(path: string, caseSensitive = false) {
   return canonicalPath(new URL(`http://host${path}`).pathname, caseSensitive);
 }
@@ -27,12 +27,12 @@ describe("a canonical path", () => {
     ["/%CF%83%CF%82", "/σσ"],
     ["/a%20b", "/a b"],
     ["/login?x=/../y", "/login"],
-  ])("that every origin reads alike: %s is %s", (path, expected) => {
+  ])("is unambiguous where every origin reads it alike: %s becomes %s", (path, expected) => {
     expect(canonical(path)).toEqual({
       path: expected,
-      plain: true,
-      readings: [expected],
-      literal: [],
+      isUnambiguous: true,
+      variants: [expected],
+      unstrippedVariants: [],
     });
   });
 
@@ -76,12 +76,12 @@ describe("a canonical path", () => {
     ["/x/%EF%BC%8E%EF%BC%8E/login", "/login"],
     ["/cafe%CC%81", "/café"],
     ["/%E2%84%AAey", "/key"],
-  ])("that some origins read otherwise: %s is %s", (path, expected) => {
-    expect(canonical(path)).toMatchObject({ path: expected, plain: false });
+  ])("is ambiguous where some origins read it differently: %s becomes %s", (path, expected) => {
+    expect(canonical(path)).toMatchObject({ path: expected, isUnambiguous: false });
   });
 
   it.each([
-    // As a reference to a network path, `//host/path`.
+    // Some origins read `//host/path` as a network-path reference.
     ["//login", ["/login", "/"]],
     ["//x/login", ["/x/login", "/login"]],
     ["///x/login", ["/x/login", "/login"]],
@@ -102,28 +102,25 @@ describe("a canonical path", () => {
     ["/log%ffin", ["/log%ffin", "/login"]],
     ["/caf%c3%a9%ff", ["/caf%c3%a9%ff", "/café"]],
     ["/a%EF%BC%8Fb", ["/a/b", "/a%2fb"]],
-  ])("comes in every reading that an origin may have: %s is %j", (path, expected) => {
+  ])("has a variant for each way in which an origin may read it: %s has %j", (path, expected) => {
     expect(canonical(path).variants).toEqual(expected);
   });
 
   it.each([
-    // A parameter that is taken off before an escaped slash, or one of another alphabet, divides.
+    // These origins remove parameters before an escaped or full-width slash splits the path.
     ["/login;%EF%BC%8Fx/%2f", "/login"],
     ["/login%2f%3b%EF%BC%BCx", "/login"],
     ["/a%2flogin;%5cx", "/a/login"],
-    // What is nothing to some is a segment to others, and it is that which the dots take off.
+    // Some origins drop an empty segment. To others it is a segment, which the dots remove.
     ["/login/%20%2f..", "/login"],
     ["/login/;x%2f..", "/login"],
     ["/login/%EF%BB%BF%2f..", "/login"],
     ["/login/%252f%2f..", "/login"],
     ["/login%5cx%2f..", "/"],
-  ])(
-    "is also as an origin reads it that does less, or does it in another order: %s",
-    (path, read) => {
-      expect(canonical(path)).toMatchObject({ plain: false });
-      expect(canonical(path).variants).toContain(read);
-    },
-  );
+  ])("has a variant for origins that decode less or in another order: %s", (path, variant) => {
+    expect(canonical(path)).toMatchObject({ isUnambiguous: false });
+    expect(canonical(path).variants).toContain(variant);
+  });
 
   it.each([
     ["/;x/login", ["/;x/login", "/x/login"]],
@@ -134,8 +131,8 @@ describe("a canonical path", () => {
     ["/login;x", ["/login;x"]],
     ["/login", []],
     ["/a%20b", []],
-  ])("is also as an origin reads it that knows no parameters: %s is %j", (path, expected) => {
-    expect(canonical(path).literal).toEqual(expected);
+  ])("has variants for origins without path parameters: %s has %j", (path, expected) => {
+    expect(canonical(path).unstrippedVariants).toEqual(expected);
   });
 
   it.each([
@@ -144,16 +141,16 @@ describe("a canonical path", () => {
     ["/%", "/%"],
     ["/%e2%82/%6c", "/%e2%82/l"],
     ["/%6c%ff", "/l%ff"],
-  ])("keeps escapes that spell no text: %s is %s", (path, expected) => {
+  ])("keeps escapes that are not UTF-8: %s becomes %s", (path, expected) => {
     expect(canonical(path).path).toBe(expected);
   });
 
-  it("keeps its case when paths are matched by case", () => {
+  it("keeps its case when paths are case-sensitive", () => {
     expect(canonical("/Login/%41", true)).toEqual({
       path: "/Login/A",
-      plain: true,
-      readings: ["/Login/A"],
-      literal: [],
+      isUnambiguous: true,
+      variants: ["/Login/A"],
+      unstrippedVariants: [],
     });
   });
 
@@ -169,11 +166,11 @@ describe("a canonical path", () => {
       `/a${"\u0301\u0323".repeat(500)}`,
       `/a${"\u0323\u0301".repeat(500)}`,
     ],
-  ])("is one for %s", (_, one, other) => {
+  ])("is equal for %s", (_, one, other) => {
     expect(canonical(one).path).toBe(canonical(other).path);
   });
 
-  it("is the same when it is made canonical again", () => {
+  it("does not change when it is made canonical again", () => {
     for (const path of [
       ...["//A/%2e./b;c/", "/%252525", "/a%2f%2fb", "/x%00y", "/%25"],
       ...["/%C4%B1%CC%81", "/%C4%B0%CC%81"],
@@ -191,7 +188,7 @@ describe("a canonical path", () => {
     `/${"%ff".repeat(5000)}`,
     `/${"%2525".repeat(3000)}`,
     `/${"/".repeat(15_000)}`,
-  ])("is found for 15 KB of attack without a throw", (path) => {
+  ])("is computed for 15 KB of hostile input without an exception", (path) => {
     expect(canonicalPath(path, false).path).toMatch(/^\//);
   });
 });

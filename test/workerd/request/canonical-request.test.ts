@@ -7,26 +7,29 @@ function read(url: string, caseSensitivePaths = false) {
 }
 
 describe("a request's host and path", () => {
-  it("are the same the second time that a URL comes", () => {
+  it("are the same when a URL arrives again", () => {
     for (let time = 0; time < 3; time++) {
       expect(read("https://API.example.com.:8443/A/b/")).toMatchObject({
         host: "api.example.com",
         path: "/a/b",
-        plain: true,
+        isUnambiguous: true,
       });
       expect(read("https://other.example.com/A/b/")?.host).toBe("other.example.com");
-      expect(read("https://api.example.com/a//b")).toMatchObject({ path: "/a/b", plain: false });
+      expect(read("https://api.example.com/a//b")).toMatchObject({
+        path: "/a/b",
+        isUnambiguous: false,
+      });
     }
   });
 
-  it("have the case that the configuration wants, whichever came first", () => {
+  it("keep or fold their case as configured, in either order", () => {
     for (let time = 0; time < 2; time++) {
       expect(read("https://api.example.com/Case", true)?.path).toBe("/Case");
       expect(read("https://api.example.com/Case", false)?.path).toBe("/case");
     }
   });
 
-  it("do not depend on the query, which is each request's own", () => {
+  it("do not depend on the query", () => {
     for (const query of ["?a=1", "?a=2", "", "?a=3#?a=4", "?a=5/../x", `?a=${"6".repeat(500)}`]) {
       const request = read(`https://api.example.com/q${query}`);
       expect(request).toMatchObject({ host: "api.example.com", path: "/q" });
@@ -35,7 +38,7 @@ describe("a request's host and path", () => {
   });
 
   it.each(["https://api.example.com#/a?b", "https://a?b@api.example.com/a", "https://a, b/", "/a"])(
-    "are not read from %s, before or after a URL like it",
+    "are refused for %s, before and after a similar URL",
     (url) => {
       for (let time = 0; time < 2; time++) {
         expect(read(url)).toBeUndefined();
@@ -44,7 +47,7 @@ describe("a request's host and path", () => {
     },
   );
 
-  it("are right after more URLs than are remembered", () => {
+  it("are correct after more URLs than the cache holds", () => {
     for (let time = 0; time < 2; time++) {
       for (let number = 0; number < 2000; number++) {
         const url = `https://h${number}.example.com/p${number}?q=${number}`;
@@ -60,10 +63,10 @@ describe("a long path", () => {
 
   it.each([
     ["printable ASCII of any length", `/${"a".repeat(16_000)}`],
-    ["any number of plain segments", `/${"a/".repeat(8000)}`],
+    ["any number of segments of letters", `/${"a/".repeat(8000)}`],
     ["4,096 characters with escapes", `/${"%e6%97%a5".repeat(455)}`],
     ["128 slashes with an escape", `/${"a/".repeat(127)}%61`],
-  ])("is read: %s", (_, path) => {
+  ])("is accepted: %s", (_, path) => {
     expect(read(path)).toBeDefined();
   });
 
@@ -73,12 +76,12 @@ describe("a long path", () => {
     ["escaped slashes", `/${"a%2f".repeat(128)}`],
     ["slashes that are escaped twice", `/${"a%252f".repeat(128)}`],
     ["backslashes", `/${"a%5c".repeat(128)}`],
-    ["wide slashes", `/${"a%ef%bc%8f".repeat(128)}`],
+    ["full-width slashes", `/${"a%ef%bc%8f".repeat(128)}`],
   ])("is refused: %s", (_, path) => {
     expect(read(path)).toBeUndefined();
   });
 
-  it("shares its bound with the path that an app has routed by", () => {
+  it("shares its bound with the path by which an app routed the request", () => {
     const long = `/${"a".repeat(2500)}%3b`;
     expect(read(long, long)).toBeUndefined();
     expect(read(`/${"A".repeat(2500)}/`, `/${"A".repeat(2500)}/`)).toBeDefined();

@@ -8,20 +8,28 @@ function client(address: string, prefix = 64, headers: Record<string, string> = 
 describe("a client's address", () => {
   it.each([
     ["an IPv4 address", "203.0.113.7", "203.0.113.7"],
-    ["that address mapped into IPv6", "::ffff:203.0.113.7", "203.0.113.7"],
-    ["the same in hexadecimal", "::ffff:cb00:7107", "203.0.113.7"],
-    ["the same written out", "0:0:0:0:0:FFFF:CB00:7107", "203.0.113.7"],
-    ["that address behind NAT64", "64:ff9b::203.0.113.7", "203.0.113.7"],
-    ["the same with the prefix for local use", "64:ff9b:1::203.0.113.7", "203.0.113.7"],
-    ["that address translated", "::ffff:0:203.0.113.7", "203.0.113.7"],
-    ["that address through 6to4", "2002:cb00:7107::1", "203.0.113.7"],
-    ["that address through Teredo", "2001:0:4136:e378:8000:63bf:34ff:8ef8", "203.0.113.7"],
-    ["the same by another server", "2001:0:5ef5:79fd:0:1234:34ff:8ef8", "203.0.113.7"],
+    ["the same address mapped into IPv6", "::ffff:203.0.113.7", "203.0.113.7"],
+    ["the mapped address in hexadecimal", "::ffff:cb00:7107", "203.0.113.7"],
+    ["the mapped address in full length", "0:0:0:0:0:FFFF:CB00:7107", "203.0.113.7"],
+    ["the same address behind NAT64", "64:ff9b::203.0.113.7", "203.0.113.7"],
+    [
+      "the same address behind NAT64 with the prefix for local use",
+      "64:ff9b:1::203.0.113.7",
+      "203.0.113.7",
+    ],
+    ["the same address translated (RFC 2765)", "::ffff:0:203.0.113.7", "203.0.113.7"],
+    ["the same address through 6to4", "2002:cb00:7107::1", "203.0.113.7"],
+    ["the same address through Teredo", "2001:0:4136:e378:8000:63bf:34ff:8ef8", "203.0.113.7"],
+    [
+      "the same address through another Teredo server",
+      "2001:0:5ef5:79fd:0:1234:34ff:8ef8",
+      "203.0.113.7",
+    ],
     ["an IPv6 address", "2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"],
-    ["its neighbour in the /64", "2001:db8:1:2:ffff::1", "2001:db8:1:2::/64"],
-    ["the same in another spelling", "2001:0DB8:0001:0002:0:0:0:0", "2001:db8:1:2::/64"],
+    ["another address in its /64", "2001:db8:1:2:ffff::1", "2001:db8:1:2::/64"],
+    ["its network in another spelling", "2001:0DB8:0001:0002:0:0:0:0", "2001:db8:1:2::/64"],
     ["another /64", "2001:db8:1:3::1", "2001:db8:1:3::/64"],
-  ])("is found for %s", (_, address, expected) => {
+  ])("is canonical for %s", (_, address, expected) => {
     expect(client(address)).toBe(expected);
   });
 
@@ -38,7 +46,7 @@ describe("a client's address", () => {
   });
 
   it.each(["x-forwarded-for", "x-real-ip", "true-client-ip", "forwarded", "x-client-ip"])(
-    "is not what %s claims",
+    "is not read from %s",
     (header) => {
       expect(client("203.0.113.7", 64, { [header]: "198.51.100.1" })).toBe("203.0.113.7");
       expect(clientAddress(new Headers({ [header]: "198.51.100.1" }), 64)).toBe("unknown");
@@ -52,7 +60,7 @@ describe("a client's address", () => {
     },
   );
 
-  it("is the same after more addresses than are remembered", () => {
+  it("is correct after more addresses than the cache holds", () => {
     for (let time = 0; time < 2; time++) {
       for (let number = 0; number < 3000; number++) {
         const ipv4 = `10.1.${number >> 8}.${number & 255}`;
@@ -64,7 +72,7 @@ describe("a client's address", () => {
     }
   });
 
-  it("is the zone for Workers of other zones, who all share one address", () => {
+  it("is the zone for Workers of other zones, which all share one address", () => {
     const from = (zone: string) => client("2a06:98c0:3600::103", 64, { "cf-worker": zone });
     expect(from("a.example")).toBe("worker:a.example");
     expect(from("B.example")).toBe("worker:b.example");
@@ -73,7 +81,7 @@ describe("a client's address", () => {
   });
 
   it.each([undefined, "", "a.example, b.example", "a b", "a/b"])(
-    "is one Worker for all whose zone cannot be told: %j",
+    "is the same for all Workers whose zone is unclear: %j",
     (zone) => {
       const sent = zone === undefined ? {} : { "cf-worker": zone };
       expect(client("2a06:98c0:3600:0::103", 64, sent)).toBe("worker:");

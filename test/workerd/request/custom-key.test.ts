@@ -8,8 +8,8 @@ const by = (key: string | string[], keys: CustomKeys) => identifyingBy(key, {}, 
 describe("a custom key", () => {
   it.each<[string, CustomKeys[string]]>([
     ["from a function", (request) => request.headers.get("tenant")],
-    ["from one that takes its time", async (request) => request.headers.get("tenant")],
-  ])("counts by what it says: %s", async (_, tenant) => {
+    ["from an asynchronous function", async (request) => request.headers.get("tenant")],
+  ])("counts by the function's result: %s", async (_, tenant) => {
     const identity = by("custom:tenant", { tenant });
     expect(await identity({ tenant: "a" })).toBe(await identity({ tenant: "a" }));
     expect(await identity({ tenant: "a" })).not.toBe(await identity({ tenant: "b" }));
@@ -24,14 +24,14 @@ describe("a custom key", () => {
     ["a number", () => 5],
     ["an object", () => ({ toString: () => "a" })],
     [
-      "a throw",
+      "an exception",
       () => {
         throw new Error("no");
       },
     ],
     ["a rejection", () => Promise.reject(new Error("no"))],
     ["no function", "text"],
-  ])("is absent for %s: the next alternative counts, then the address", async (_, tenant) => {
+  ])("is absent for %s, so that the next alternative or the address counts", async (_, tenant) => {
     const keys = { tenant } as CustomKeys;
     const sent = { "x-api-key": "k" };
     expect(await by("custom:tenant | header:x-api-key", keys)(sent)).toBe(
@@ -41,27 +41,27 @@ describe("a custom key", () => {
   });
 
   it.each(["tenant", "constructor", "toString", "__proto__"])(
-    "is absent when there is no function %s",
+    "is absent without a function %s",
     async (name) => {
       expect(await by(`custom:${name}`, {})()).toBe(await by("ip", {})());
     },
   );
 
-  it("is asked once for a request, however many rules it is in", async () => {
+  it("is computed once for a request, even for several rules", async () => {
     const tenant = vi.fn(() => "a");
     const rules = [
       { key: "custom:tenant" },
       { key: ["custom:tenant", "path"] },
       { tiers: { by: "custom:tenant", limits: { a: { limit: 1, window: 1 } } } },
     ];
-    const subjects = identifying(rules, {}, { keys: { tenant } });
-    expect(await subjects()).toHaveLength(3);
+    const apply = identifying(rules, {}, { keys: { tenant } });
+    expect(await apply()).toHaveLength(3);
     expect(tenant).toHaveBeenCalledTimes(1);
-    await subjects();
+    await apply();
     expect(tenant).toHaveBeenCalledTimes(2);
   });
 
-  it("is a fault without its function, named once", () => {
+  it("is reported once if it has no function", () => {
     const limits = { a: { limit: 1, window: 1 } };
     const quota = { limit: 1, window: 1 };
     const config = defineConfig({
@@ -80,15 +80,15 @@ describe("a custom key", () => {
 });
 
 describe("one key in several rules", () => {
-  it("is one client in each, but for parameters of their paths", async () => {
+  it("is the same client in each rule, unless it reads parameters of their paths", async () => {
     const rules = [
       { key: "param:id", match: { paths: ["/users/:id/*"] } },
       { key: "param:id", match: { paths: ["/users/:other/:id"] } },
       { key: "header:h" },
       { key: "header:h" },
     ];
-    const subjects = await identifying(rules)({ h: "v" }, "https://api.example.com/users/1/2");
-    const [user, item, one, other] = subjects.map(({ identity }) => identity);
+    const appliedRules = await identifying(rules)({ h: "v" }, "https://api.example.com/users/1/2");
+    const [user, item, one, other] = appliedRules.map(({ identity }) => identity);
     expect(user).not.toBe(item);
     expect(one).toBe(other);
   });

@@ -2,12 +2,12 @@ import { afterEach, describe, expect, it, vi } from "vitest";
 import { identifying, type Sent } from "./requests.ts";
 
 /** Whether a rule with these exemptions leaves a request uncounted. */
-async function exempted(exempt: object, sent: Sent, env: Record<string, unknown> = {}) {
-  const subjects = await identifying([{ exempt }], {}, { env })(sent);
-  return subjects.length === 0;
+async function isExempted(exempt: object, sent: Sent, env: Record<string, unknown> = {}) {
+  const appliedRules = await identifying([{ exempt }], {}, { env })(sent);
+  return appliedRules.length === 0;
 }
 
-describe("an address is exempt", () => {
+describe("an address exempts a request", () => {
   it.each<[string, string, boolean]>([
     ["198.51.100.0/24", "198.51.100.7", true],
     ["198.51.100.0/24", "198.51.101.7", false],
@@ -28,31 +28,31 @@ describe("an address is exempt", () => {
     ["0.0.0.0/0", "198.51.100.7, 10.0.0.1", false],
     ["0.0.0.0/0", "", false],
     ["::/0", "nonsense", false],
-  ])("by %s, for %s: %s", async (network, address, expected) => {
-    expect(await exempted({ ips: [network] }, { "cf-connecting-ip": address })).toBe(expected);
+  ])("if the network %s contains %s: %s", async (network, address, expected) => {
+    expect(await isExempted({ ips: [network] }, { "cf-connecting-ip": address })).toBe(expected);
   });
 
-  it("by any network of several", async () => {
+  it("if any of several networks contains it", async () => {
     const ips = ["192.0.2.0/24", "198.51.100.0/24", "2001:db8::/32"];
-    expect(await exempted({ ips }, { "cf-connecting-ip": "198.51.100.1" })).toBe(true);
-    expect(await exempted({ ips }, { "cf-connecting-ip": "2001:db8::1" })).toBe(true);
-    expect(await exempted({ ips }, { "cf-connecting-ip": "203.0.113.1" })).toBe(false);
+    expect(await isExempted({ ips }, { "cf-connecting-ip": "198.51.100.1" })).toBe(true);
+    expect(await isExempted({ ips }, { "cf-connecting-ip": "2001:db8::1" })).toBe(true);
+    expect(await isExempted({ ips }, { "cf-connecting-ip": "203.0.113.1" })).toBe(false);
   });
 
   it.each(["x-forwarded-for", "x-real-ip", "true-client-ip"])(
-    "not when %s alone claims it",
+    "not if only %s carries it",
     async (header) => {
-      expect(await exempted({ ips: ["198.51.100.1"] }, { [header]: "198.51.100.1" })).toBe(false);
+      expect(await isExempted({ ips: ["198.51.100.1"] }, { [header]: "198.51.100.1" })).toBe(false);
     },
   );
 
-  it("not when all Workers of other zones have it", async () => {
+  it("not if all Workers of other zones share it", async () => {
     const sent = { "cf-connecting-ip": "2a06:98c0:3600::103", "cf-worker": "evil.example" };
-    expect(await exempted({ ips: ["2a06:98c0::/29"] }, sent)).toBe(false);
+    expect(await isExempted({ ips: ["2a06:98c0::/29"] }, sent)).toBe(false);
   });
 });
 
-describe("a header exempts", () => {
+describe("a header exempts a request", () => {
   const secret = { headers: { "X-Internal": { secret: "INTERNAL" } } };
   const set = { INTERNAL: "s3cret" };
 
@@ -60,46 +60,46 @@ describe("a header exempts", () => {
     ["with the text", { headers: { "X-Probe": "up" } }, { "x-probe": "up" }, {}, true],
     ["not with another text", { headers: { "x-probe": "up" } }, { "x-probe": "UP" }, {}, false],
     ["not with more text", { headers: { "x-probe": "up" } }, { "x-probe": "upper" }, {}, false],
-    ["not when it is empty", { headers: { "x-probe": "up" } }, { "x-probe": "" }, {}, false],
-    ["not when it is not there", { headers: { "x-probe": "up" } }, {}, {}, false],
+    ["not if it is empty", { headers: { "x-probe": "up" } }, { "x-probe": "" }, {}, false],
+    ["not if it is missing", { headers: { "x-probe": "up" } }, {}, {}, false],
     ["with the secret", secret, { "x-internal": "s3cret" }, set, true],
     ["not with another secret", secret, { "x-internal": "s3creT" }, set, false],
     ["not with the secret's name", secret, { "x-internal": "INTERNAL" }, set, false],
-    ["not with nothing", secret, { "x-internal": "" }, set, false],
-    ["not when the secret is not set", secret, { "x-internal": "undefined" }, {}, false],
-    ["not when the secret is empty", secret, { "x-internal": "" }, { INTERNAL: "" }, false],
-    ["not when the secret is blank", secret, { "x-internal": " " }, { INTERNAL: " " }, false],
-    ["not when the secret is no text", secret, { "x-internal": "1" }, { INTERNAL: 1 }, false],
+    ["not with an empty value", secret, { "x-internal": "" }, set, false],
+    ["not if the secret is not set", secret, { "x-internal": "undefined" }, {}, false],
+    ["not if the secret is empty", secret, { "x-internal": "" }, { INTERNAL: "" }, false],
+    ["not if the secret is blank", secret, { "x-internal": " " }, { INTERNAL: " " }, false],
+    ["not if the secret is not a text", secret, { "x-internal": "1" }, { INTERNAL: 1 }, false],
     [
-      "when it is any of several",
+      "if any of several headers matches",
       { headers: { "x-probe": "up", ...secret.headers } },
       { "x-internal": "s3cret" },
       set,
       true,
     ],
     [
-      "or the address does",
+      "or its address exempts it",
       { ips: ["203.0.113.0/24"], ...secret },
       { "x-internal": "wrong" },
       set,
       true,
     ],
     [
-      "or it does, whatever the address",
+      "with the secret, from any address",
       { ips: ["192.0.2.1"], ...secret },
       { "x-internal": "s3cret" },
       set,
       true,
     ],
   ])("%s", async (_, exempt, sent, env, expected) => {
-    expect(await exempted(exempt, sent, env)).toBe(expected);
+    expect(await isExempted(exempt, sent, env)).toBe(expected);
   });
 });
 
-it("leaves the rules that do not exempt the request, in their order", async () => {
+it("an exempt request is still counted by its other rules, in their order", async () => {
   const rules = [{}, { exempt: { ips: ["203.0.113.7"] } }, {}];
-  const subjects = await identifying(rules)();
-  expect(subjects.map(({ rule }) => rule.name)).toEqual(["r0", "r2"]);
+  const appliedRules = await identifying(rules)();
+  expect(appliedRules.map(({ rule }) => rule.name)).toEqual(["r0", "r2"]);
 });
 
 describe("a secret is compared in constant time", () => {
@@ -119,22 +119,22 @@ describe("a secret is compared in constant time", () => {
   ];
 
   it.each(guesses)(
-    "by nothing but timingSafeEqual, over digests of one length: %.12s",
+    "by timingSafeEqual only, over digests of equal length: %.12s",
     async (guess) => {
       const compare = vi.spyOn(crypto.subtle, "timingSafeEqual");
-      const isExempt = await exempted(exempt, { "x-internal": guess }, env);
-      expect(isExempt).toBe(guess === "let-me-pass");
+      const passed = await isExempted(exempt, { "x-internal": guess }, env);
+      expect(passed).toBe(guess === "let-me-pass");
       expect(compare).toHaveBeenCalledTimes(1);
       const lengths = compare.mock.calls[0]?.map((digest) => digest.byteLength);
       expect(lengths).toEqual([32, 32]);
     },
   );
 
-  // A comparison beside it, such as === to be faster, would decide some of these by itself.
-  it.each([true, false])("and no other comparison has a say: %s", async (verdict) => {
+  // A second comparison, such as === for speed, would decide some of these guesses.
+  it.each([true, false])("and no other comparison decides: %s", async (verdict) => {
     vi.spyOn(crypto.subtle, "timingSafeEqual").mockReturnValue(verdict);
     for (const guess of guesses) {
-      expect(await exempted(exempt, { "x-internal": guess }, env), guess).toBe(verdict);
+      expect(await isExempted(exempt, { "x-internal": guess }, env), guess).toBe(verdict);
     }
   });
 });

@@ -3,11 +3,11 @@ import { parseAlternatives } from "../../../src/config/key-expression.ts";
 import { type CanonicalRequest, canonicalRequest } from "../../../src/request/canonical-request.ts";
 import type { Claims } from "../../../src/request/claims.ts";
 import {
-  hashOf,
-  identityNow,
+  cachedIdentityOf,
+  hashValues,
   identityOf,
   type KeyContext,
-  keyValue,
+  readKeyValue,
 } from "../../../src/request/identity.ts";
 
 interface Sent {
@@ -26,7 +26,7 @@ function identity(key: string | string[], sent: Sent = {}) {
 }
 
 function value(key: string, sent: Sent = {}) {
-  return keyValue([parseAlternatives(key) ?? []], contextOf(sent));
+  return readKeyValue([parseAlternatives(key) ?? []], contextOf(sent));
 }
 
 function contextOf(sent: Sent): KeyContext {
@@ -42,12 +42,12 @@ function contextOf(sent: Sent): KeyContext {
     path: canonical.path,
     params,
     ipv6Prefix: 64,
-    claims: async () => sent.claims,
-    custom: async (name) => sent.custom?.[name],
+    readClaims: async () => sent.claims,
+    computeCustom: async (name) => sent.custom?.[name],
   };
 }
 
-describe("an identity that was hashed before", () => {
+describe("an identity whose hash is cached", () => {
   const sent = {
     url: "https://host.example/path?q=query",
     headers: { h: "header", cookie: "c=cookie" },
@@ -73,11 +73,11 @@ describe("an identity that was hashed before", () => {
     ["header:none"],
     [["ip", "host"]],
     [["header:none", "param:none | path"]],
-  ])("is there at once, and the same, for %j", async (key) => {
+  ])("is available at once, and the same, for %j", async (key) => {
     const elements = [key].flat().map((text) => parseAlternatives(text) ?? []);
     const context = contextOf({ ...sent, method: "DELETE" });
     const hashed = await identityOf(elements, context);
-    expect(identityNow(elements, context)).toBe(hashed);
+    expect(cachedIdentityOf(elements, context)).toBe(hashed);
   });
 
   it.each([
@@ -87,20 +87,20 @@ describe("an identity that was hashed before", () => {
     ["query:q"],
     ["header:none | custom:name"],
     [["ip", "jwt:sub"]],
-  ])("is worked out once for all rules where it takes work, as for %j", async (key) => {
+  ])("is not used for a key that takes work, which rules share: %j", async (key) => {
     const elements = [key].flat().map((text) => parseAlternatives(text) ?? []);
     await identityOf(elements, contextOf(sent));
-    expect(identityNow(elements, contextOf(sent))).toBeUndefined();
+    expect(cachedIdentityOf(elements, contextOf(sent))).toBeUndefined();
   });
 
-  it("is not there for whoever was not hashed", () => {
+  it("is missing for a new client", () => {
     const elements = [parseAlternatives("header:h") ?? []];
-    expect(identityNow(elements, contextOf({ headers: { h: "new" } }))).toBeUndefined();
+    expect(cachedIdentityOf(elements, contextOf({ headers: { h: "new" } }))).toBeUndefined();
   });
 });
 
 describe("an identity", () => {
-  it("is 22 characters of base64url that show nothing of the client", async () => {
+  it("is 22 characters of base64url, not the client's own value", async () => {
     const text = await identity("header:x-api-key", { headers: { "x-api-key": "secret" } });
     expect(text).toMatch(/^[A-Za-z0-9_-]{22}$/);
     expect(await identity("ip")).toMatch(/^[A-Za-z0-9_-]{22}$/);
@@ -131,12 +131,12 @@ describe("an identity", () => {
       { headers: { "cf-connecting-ip": "203.0.113.1" } },
       { headers: { "cf-connecting-ip": "203.0.113.2" } },
     ],
-  ])("by %s tells clients apart by that", async (_, key, one, other) => {
+  ])("by %s distinguishes clients by it", async (_, key, one, other) => {
     expect(await identity(key, one)).toBe(await identity(key, one));
     expect(await identity(key, one)).not.toBe(await identity(key, other));
   });
 
-  it("by global is one for all", async () => {
+  it("by global is the same for all clients", async () => {
     const other = { headers: { "cf-connecting-ip": "203.0.113.9" }, url: "https://x/y" };
     expect(await identity("global")).toBe(await identity("global", other));
   });
@@ -146,7 +146,7 @@ describe("an identity", () => {
     ["path", { url: "https://x//A/%62/" }, { url: "https://x/a/b" }],
     ["method", { method: "HEAD" }, { method: "GET" }],
     ["header:h", { headers: { H: " v " } }, { headers: { h: "v" } }],
-  ])("by %s is one for two ways to write the same", async (key, one, other) => {
+  ])("by %s is the same for two spellings", async (key, one, other) => {
     expect(await identity(key, one)).toBe(await identity(key, other));
   });
 
@@ -183,19 +183,22 @@ describe("an identity", () => {
     ["country", {}],
     ["asn", {}],
     ["ja4", { cf: { botManagement: {} } }],
-  ])("by %s is the client's address when that is absent, empty or twofold", async (key, sent) => {
-    expect(await identity(key, sent)).toBe(await identity("ip"));
-  });
+  ])(
+    "by %s falls back to the address if the key is absent, empty or sent twice: %j",
+    async (key, sent) => {
+      expect(await identity(key, sent)).toBe(await identity("ip"));
+    },
+  );
 
   it.each(['sid="a b"', "sid=a%20b", "sid=%61%20b", "x=1;sid=a%20b ;y=2"])(
-    "by a cookie is the same however it is written: %s",
+    "by a cookie is the same in each spelling: %s",
     async (cookie) => {
       const plain = await identity("cookie:sid", { headers: { cookie: "sid=a%20b" } });
       expect(await identity("cookie:sid", { headers: { cookie } })).toBe(plain);
     },
   );
 
-  it("by a cookie is the same whatever other cookies come with it", async () => {
+  it("by a cookie does not depend on other cookies", async () => {
     const cookie = 'a={"x":1,"y":2}; sid=real; b=1 c=2, d';
     const alone = { headers: { cookie: "sid=real" } };
     expect(await identity("cookie:sid", { headers: { cookie } })).toBe(
@@ -203,7 +206,7 @@ describe("an identity", () => {
     );
   });
 
-  it("puts the address in the place of what is missing from a list", async () => {
+  it("uses the address for a missing element of a list", async () => {
     const key = ["header:x-api-key", "path"];
     const from = (ip: string) => identity(key, { headers: { "cf-connecting-ip": ip } });
     expect(await from("203.0.113.1")).not.toBe(await from("203.0.113.2"));
@@ -228,11 +231,11 @@ describe("an identity", () => {
       { headers: { user: "11:header:role1:x", role: "y" } },
       { headers: { user: "1", role: "1:header:role1:xy" } },
     ],
-  ])("is not fooled by %s", async (_, key, one, other) => {
+  ])("is not confused by %s", async (_, key, one, other) => {
     expect(await identity(key, one)).not.toBe(await identity(key, other));
   });
 
-  it("never takes a value of one kind for the same value of another", async () => {
+  it("differs for the same value of different kinds", async () => {
     const value = "203.0.113.7";
     const ids = await Promise.all([
       identity("ip"),
@@ -248,18 +251,18 @@ describe("an identity", () => {
     expect(new Set(ids).size).toBe(ids.length);
   });
 
-  it("is short, however long the value", async () => {
+  it("is short even for a long value", async () => {
     const long = await identity("header:h", { headers: { h: "x".repeat(100_000) } });
     expect(long).toHaveLength(22);
   });
 });
 
-describe("an identity by a secret", () => {
+describe("an identity with a secret", () => {
   const parts = [{ name: "ip", value: "203.0.113.7" }];
   const secrets = ["a".repeat(32), "b".repeat(32), undefined];
 
-  it("is another for each secret and without one, though one isolate has made them all", async () => {
-    const made = async () => Promise.all(secrets.map((secret) => hashOf(parts, secret)));
+  it("differs for each secret and without one, even in one isolate", async () => {
+    const made = async () => Promise.all(secrets.map((secret) => hashValues(parts, secret)));
     const first = await made();
     expect(new Set(first).size).toBe(3);
     // From the cache.
@@ -274,11 +277,11 @@ describe("an identity by a secret", () => {
     const mac = new Uint8Array(await crypto.subtle.sign("HMAC", key, text), 0, 16);
     const written = btoa(String.fromCharCode(...mac));
     const expected = written.replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
-    expect(await hashOf(parts, "a".repeat(32))).toBe(expected);
+    expect(await hashValues(parts, "a".repeat(32))).toBe(expected);
   });
 });
 
-describe("a value that is too long", () => {
+describe("a value above the maximum length", () => {
   const long = "x".repeat(8193);
 
   it.each<[string, Sent]>([
@@ -295,7 +298,7 @@ describe("a value that is too long", () => {
     expect(await identity(`${key} | method`, sent)).toBe(await identity("method"));
   });
 
-  it("is one of more than 8 KiB", async () => {
+  it("is longer than 8 KiB", async () => {
     const longest = { headers: { h: long.slice(1) } };
     expect(await identity("header:h", longest)).not.toBe(await identity("ip"));
   });
@@ -303,7 +306,7 @@ describe("a value that is too long", () => {
 
 describe("a number in a claim", () => {
   it.each([2 ** 53, -(2 ** 53), 1e300, 1.5, 0.1, Number.NaN, Number.POSITIVE_INFINITY])(
-    "that a double does not hold exactly is absent: %j",
+    "is absent if a double does not hold it exactly: %j",
     async (id) => {
       expect(await identity("jwt:id", { claims: { id } })).toBe(await identity("ip"));
     },
@@ -314,7 +317,7 @@ describe("a number in a claim", () => {
     [1e3, "1000"],
     [-0, "0"],
     [2 ** 53 - 1, "9007199254740991"],
-  ])("is its digits: %j is %s", async (id, text) => {
+  ])("is written in digits: %j becomes %s", async (id, text) => {
     expect(await value("jwt:id", { claims: { id } })).toBe(text);
   });
 });
@@ -328,7 +331,7 @@ describe("a key's value", () => {
     ["ip", {}, "203.0.113.7"],
     ["header:plan", {}, undefined],
     ["header:plan | jwt:plan", { headers: { plan: "" } }, undefined],
-  ])("of %s with %j is %j: no address stands in", async (key, sent, expected) => {
+  ])("of %s with %j is %j, without the address as a fallback", async (key, sent, expected) => {
     expect(await value(key, sent)).toBe(expected);
   });
 });

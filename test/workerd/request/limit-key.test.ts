@@ -21,13 +21,13 @@ function configWith(key: string | string[], paths = ["/users/:id"]) {
   });
 }
 
-function given(key: string | string[], values: LimitKey | undefined) {
+function identityFor(key: string | string[], values: LimitKey | undefined) {
   const config = configWith(key);
   return identityOfLimitKey(config.rules[0] as Rule, values, config);
 }
 
-/** Who the gateway counts a request by. */
-function counted(key: string | string[]): Promise<string> {
+/** The identity by which the gateway counts a request with a value for every key. */
+function gatewayIdentity(key: string | string[]): Promise<string> {
   const config = configWith(key);
   const cf = { country: "NL", asn: 13335, botManagement: { ja4: "t13d" } };
   const request = new Request("https://Api.Example.com./Users/Ann?tenant=acme", {
@@ -47,12 +47,12 @@ function counted(key: string | string[]): Promise<string> {
     path: match?.path ?? canonical.path,
     params: match?.params ?? {},
     ipv6Prefix: config.ipv6Prefix,
-    claims: async () => ({ sub: "user-1" }),
-    custom: async () => "gold",
+    readClaims: async () => ({ sub: "user-1" }),
+    computeCustom: async () => "gold",
   });
 }
 
-describe("a given key", () => {
+describe("a program's key", () => {
   it.each<[string | string[], LimitKey]>([
     ["ip", "2001:db8::1:0:0:1"],
     ["ip", "2001:db8:0:0:9::9"],
@@ -89,21 +89,21 @@ describe("a given key", () => {
       ["query:tenant", "header:x-api-key | ip"],
       ["acme", { "header:x-api-key": "abc" }],
     ],
-  ])("for %j is the client that the gateway counts", async (key, values) => {
-    expect(await given(key, values)).toBe(await counted(key));
+  ])("for %j names the client that the gateway counts: %j", async (key, values) => {
+    expect(await identityFor(key, values)).toBe(await gatewayIdentity(key));
   });
 
-  it("left out is one counter for all, that of a rule for everyone", async () => {
-    expect(await given("header:x-api-key", undefined)).toBe(await counted("global"));
+  it("is that of a global rule if it is left out", async () => {
+    expect(await identityFor("header:x-api-key", undefined)).toBe(await gatewayIdentity("global"));
   });
 
-  it("of two values is not one of another division", async () => {
+  it("differs for another split of the same text", async () => {
     const key = ["query:a", "query:b"];
-    expect(await given(key, ["x1", "y"])).not.toBe(await given(key, ["x", "1y"]));
+    expect(await identityFor(key, ["x1", "y"])).not.toBe(await identityFor(key, ["x", "1y"]));
   });
 
-  /** The gateway's identity for a request, by a rule whose paths are `/users/:id` unless others are given. */
-  async function countedFor(key: string, sent: Sent) {
+  /** The gateway's identity for a request, by a rule for `sent.routes` or for `/users/:id`. */
+  async function gatewayIdentityFor(key: string, sent: Sent) {
     const config = configWith(key, sent.routes);
     const {
       url = "https://api.example.com/users/ann",
@@ -123,8 +123,8 @@ describe("a given key", () => {
       path: match?.path,
       params: match?.params ?? {},
       ipv6Prefix: config.ipv6Prefix,
-      claims: async () => undefined,
-      custom: async () => undefined,
+      readClaims: async () => undefined,
+      computeCustom: async () => undefined,
     });
   }
 
@@ -171,13 +171,16 @@ describe("a given key", () => {
     ["asn", "AS13335", { cf: { asn: 13335 } }],
     ["asn", "013335", { cf: { asn: 13335 } }],
     ["global", "global", {}],
-  ])("for %s that is %j is counted as the request that carries it", async (key, value, request) => {
-    const config = configWith(key, request.routes);
-    const identity = await identityOfLimitKey(config.rules[0] as Rule, value, config);
-    expect(identity).toBe(await countedFor(key, request));
-    // The address stands in where a request carries no value.
-    expect(identity).not.toBe(await countedFor("ip", request));
-  });
+  ])(
+    "for %s with the value %j is counted like a request that carries it",
+    async (key, value, request) => {
+      const config = configWith(key, request.routes);
+      const identity = await identityOfLimitKey(config.rules[0] as Rule, value, config);
+      expect(identity).toBe(await gatewayIdentityFor(key, request));
+      // A request without a value is counted by its address.
+      expect(identity).not.toBe(await gatewayIdentityFor("ip", request));
+    },
+  );
 
   it.each<[key: string, value: string, needs: string, routes?: string[]]>([
     ["header:x", "a,b", "a text without commas"],
@@ -206,7 +209,7 @@ describe("a given key", () => {
     ["asn", "0", "a number"],
     ["global", "user1", "global"],
   ])(
-    "for %s that is %j is refused, as no request is counted by it",
+    "for %s is refused with the value %j, which no request can carry",
     async (key, value, needs, routes) => {
       const config = configWith(key, routes);
       const refused = identityOfLimitKey(config.rules[0] as Rule, value, config);
@@ -239,8 +242,8 @@ describe("a given key", () => {
     ["header:a", { "header:a": { ip: "1.2.3.4" } }, "is a text, for header:a."],
     ["header:a", { ip: "user-1" }, "needs an IP address as ip."],
     ["header:a", "x".repeat(8193), "a text of up to 8192 characters as header:a."],
-  ])("for %j that is %j is refused", async (key, values, message) => {
-    const refused = given(key, values as LimitKey);
+  ])("for %j is refused if it is %j", async (key, values, message) => {
+    const refused = identityFor(key, values as LimitKey);
     await expect(refused).rejects.toThrow(TypeError);
     await expect(refused).rejects.toThrow(message);
   });

@@ -1,33 +1,32 @@
 import { describe, expect, it } from "vitest";
 import { LruCache } from "../../../src/request/lru-cache.ts";
 
-describe("what was worked out of late", () => {
-  it("is there again, by the very same text", () => {
-    const recent = new LruCache<number>(4);
-    for (const [index, text] of ["a", "A", "", "__proto__", "a "].entries())
-      recent.set(text, index);
-    expect(recent.get("a ")).toBe(4);
-    expect(recent.get("__proto__")).toBe(3);
-    expect(recent.get("constructor")).toBeUndefined();
+describe("a cache of recent results", () => {
+  it("returns a result for exactly the same text", () => {
+    const cache = new LruCache<number>(4);
+    for (const [index, text] of ["a", "A", "", "__proto__", "a "].entries()) cache.set(text, index);
+    expect(cache.get("a ")).toBe(4);
+    expect(cache.get("__proto__")).toBe(3);
+    expect(cache.get("constructor")).toBeUndefined();
   });
 
-  it("never comes to more than the bound", () => {
-    const recent = new LruCache<number>(100);
+  it("never holds more results than its bound", () => {
+    const cache = new LruCache<number>(100);
     for (let number = 0; number < 10_000; number++) {
-      recent.set(`${number}`, number);
-      expect(recent.size).toBeLessThanOrEqual(100);
+      cache.set(`${number}`, number);
+      expect(cache.size).toBeLessThanOrEqual(100);
     }
-    expect(recent.size).toBeGreaterThanOrEqual(50);
-    expect(recent.get("9999")).toBe(9999);
-    expect(recent.get("0")).toBeUndefined();
+    expect(cache.size).toBeGreaterThanOrEqual(50);
+    expect(cache.get("9999")).toBe(9999);
+    expect(cache.get("0")).toBeUndefined();
   });
 
-  it("stays as long as it is asked for, through a flood of others", () => {
-    const recent = new LruCache<number>(100);
-    recent.set("paying", 1);
+  it("keeps a result that is used often through a flood of others", () => {
+    const cache = new LruCache<number>(100);
+    cache.set("paying", 1);
     for (let number = 0; number < 10_000; number++) {
-      recent.set(`${number}`, number);
-      expect(recent.get("paying")).toBe(1);
+      cache.set(`${number}`, number);
+      expect(cache.get("paying")).toBe(1);
     }
   });
 });

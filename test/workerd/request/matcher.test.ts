@@ -5,7 +5,7 @@ import { createMatcher } from "../../../src/request/matcher.ts";
 
 type MatchInput = NonNullable<ConfigInput["rules"][number]["match"]>;
 
-/** Rules named r0, r1, … with the given conditions, and which of them a request falls under. */
+/** Prepares rules named r0, r1, … with the given conditions. @returns a function that matches a request */
 function matching(conditions: MatchInput[], caseSensitivePaths = false) {
   const { rules } = defineConfig({
     rules: conditions.map((match, index) => ({ name: `r${index}`, match, limit: 1, window: 1 })),
@@ -21,17 +21,20 @@ function matching(conditions: MatchInput[], caseSensitivePaths = false) {
   };
 }
 
-/** Whether a request falls under one rule. */
+/** Whether a rule with these conditions matches a request. */
 function matches(match: MatchInput, method: string, url: string, headers = {}) {
   return matching([match])(method, url, headers).length === 1;
 }
 
 describe("a rule's paths", () => {
-  it.each([true, false])("match a pattern's alternatives as wholes, by case: %s", (byCase) => {
-    const match = matching([{ paths: ["/:page{login|signin}"] }], byCase);
-    for (const path of ["/login", "/signin"]) expect(match("GET", path)).toHaveLength(1);
-    for (const path of ["/loginx", "/xsignin"]) expect(match("GET", path)).toEqual([]);
-  });
+  it.each([true, false])(
+    "match the whole alternatives of a pattern, case-sensitive: %s",
+    (byCase) => {
+      const match = matching([{ paths: ["/:page{login|signin}"] }], byCase);
+      for (const path of ["/login", "/signin"]) expect(match("GET", path)).toHaveLength(1);
+      for (const path of ["/loginx", "/xsignin"]) expect(match("GET", path)).toEqual([]);
+    },
+  );
 
   it.each([
     ["/users/:id", "/users/7", true],
@@ -53,7 +56,7 @@ describe("a rule's paths", () => {
     ["/a//b", "/a/b", true],
     ["/", "/", true],
     ["/", "/x", false],
-  ])("%s, asked for %s: %s", (path, url, expected) => {
+  ])("%s matches %s: %s", (path, url, expected) => {
     if (path === "*") return expect(matches({}, "GET", url)).toBe(expected);
     expect(matches({ paths: [path] }, "GET", url)).toBe(expected);
   });
@@ -71,7 +74,7 @@ describe("a rule's paths", () => {
     "/./login",
     "/%256cogin",
     "/x%2f..%2flogin",
-  ])("are not got around by %s", (url) => {
+  ])("cannot be bypassed by %s", (url) => {
     expect(matches({ paths: ["/login"] }, "GET", url)).toBe(true);
   });
 
@@ -81,38 +84,38 @@ describe("a rule's paths", () => {
     ["/api/*", "/api%2f..%2fx"],
     ["/api/*", "/api/%2e%2e%2fx"],
     ["/x", "/api%2f..%2fx"],
-  ])("%s are matched in each reading that an origin may have of %s", (path, url) => {
+  ])("%s matches any variant that an origin may read of %s", (path, url) => {
     expect(matches({ paths: [path] }, "GET", url)).toBe(true);
   });
 
-  it("are matched by case when the configuration says so", () => {
+  it("are case-sensitive if the configuration says so", () => {
     const match = matching([{ paths: ["/Login"] }], true);
     expect(match("GET", "/Login")).toHaveLength(1);
     expect(match("GET", "/login")).toHaveLength(0);
   });
 
-  it("give their parameters in the path's canonical form", () => {
+  it("read parameters from the canonical path", () => {
     const match = matching([{ paths: ["/orgs/:org/users/:userId"] }]);
     expect(match("GET", "/orgs/ACME/users/%4A%6F")).toEqual([
       { name: "r0", params: { org: "acme", userId: "jo" } },
     ]);
   });
 
-  it("give parameters to a path that looks like the route itself", () => {
+  it("read parameters from a path that looks like the route itself", () => {
     const match = matching([{ paths: ["/users/:id"] }]);
     expect(match("GET", "/users/:id")).toEqual([{ name: "r0", params: { id: ":id" } }]);
   });
 });
 
-describe("a path that has several readings", () => {
+describe("a path with several variants", () => {
   it.each([
-    // The client chooses what stands before the dots, so none of them is the parameter.
+    // The client chooses the text before the dots, so neither text is the parameter.
     ["/files/a%2f..%2fb", {}],
     ["/files/c%2f..%2fb", {}],
     ["/files/a%2fb", { name: "a%2fb" }],
     ["/files/%2561", { name: "a" }],
     ["/files/b", { name: "b" }],
-  ])("gives only the parameters that all of them have: %s", (url, params) => {
+  ])("has only the parameters that are equal in all of them: %s", (url, params) => {
     const match = matching([{ paths: ["/files/:name"] }]);
     expect(match("GET", url)).toEqual([{ name: "r0", params }]);
   });
@@ -127,14 +130,14 @@ describe("a path that has several readings", () => {
     ["/otp/:n{[0-9]+}", "/otp/;1555", { n: "1555" }],
     ["/otp/:n{[0-9]+}", "/otp/%201555", { n: "1555" }],
     ["/files/:name{.+\\.txt}", "/files/a;b.txt", { name: "a;b.txt" }],
-    // Where a rule matches without them, parameters and blanks are no part of what it counts by.
+    // A rule that matches without path parameters and blanks does not count by them.
     ["/files/:name", "/files/a;v=1", { name: "a" }],
     ["/files/:name", "/files/a%20", { name: "a" }],
-  ])("falls under %s as %s, for an origin that knows no parameters", (route, url, params) => {
+  ])("matches %s as %s, for an origin without path parameters", (route, url, params) => {
     expect(matching([{ paths: [route] }])("GET", url)).toEqual([{ name: "r0", params }]);
   });
 
-  it("gives the first of two routes its parameter", () => {
+  it("has the parameter of the first of two routes", () => {
     const match = matching([{ paths: ["/files/:name", "/:kind/:id"] }]);
     expect(match("GET", "/files/b")).toEqual([{ name: "r0", params: { name: "b" } }]);
   });
@@ -151,7 +154,7 @@ describe("a rule's hosts", () => {
     ["*.example.com", "https://example.com/", false],
     ["*.example.com", "https://myexample.com/", false],
     ["bücher.example", "https://xn--bcher-kva.example/", true],
-  ])("%s, asked for %s: %s", (host, url, expected) => {
+  ])("%s matches %s: %s", (host, url, expected) => {
     expect(matches({ hosts: [host] }, "GET", url)).toBe(expected);
   });
 });
@@ -179,13 +182,13 @@ describe("a rule's methods", () => {
     [undefined, "OPTIONS", {}, true],
     [undefined, "PURGE", {}, true],
     [["PATCH"], "patch", {}, true],
-  ])("%j, asked with %s %j: %s", (methods, method, headers, expected) => {
+  ])("%j match %s %j: %s", (methods, method, headers, expected) => {
     expect(matches(methods ? { methods } : {}, method, "/", headers)).toBe(expected);
   });
 });
 
 describe("an exception", () => {
-  it("takes requests out of its rule, when all it names holds", () => {
+  it("removes requests that meet all of its conditions", () => {
     const match = matching([
       { paths: ["/api/*"], except: { paths: ["/api/health"], methods: ["GET"] } },
     ]);
@@ -194,18 +197,21 @@ describe("an exception", () => {
     expect(match("GET", "/api/users")).toHaveLength(1);
   });
 
-  it("can be for a host", () => {
+  it("can name a host", () => {
     const match = matching([{ except: { hosts: ["internal.example.com"] } }]);
     expect(match("GET", "https://internal.example.com/")).toHaveLength(0);
     expect(match("GET", "https://api.example.com/")).toHaveLength(1);
   });
 
-  it.each(["/HEALTH", "/health/", "/%68ealth"])("holds for %s, which all read alike", (url) => {
-    expect(matches({ except: { paths: ["/health"] } }, "GET", url)).toBe(false);
-  });
+  it.each(["/HEALTH", "/health/", "/%68ealth"])(
+    "applies to %s, which every origin reads alike",
+    (url) => {
+      expect(matches({ except: { paths: ["/health"] } }, "GET", url)).toBe(false);
+    },
+  );
 
   it.each(["/login%2f..%2fhealth", "/health;login", "//health", "/%2568ealth", "/health%00login"])(
-    "does not hold for %s, which an origin may read otherwise",
+    "does not apply to %s, which an origin may read differently",
     (url) => {
       expect(matches({ except: { paths: ["/health"] } }, "GET", url)).toBe(true);
     },
@@ -213,7 +219,7 @@ describe("an exception", () => {
 });
 
 describe("several rules", () => {
-  it("are found in their order, each once, with and without paths", () => {
+  it("match in their order, each once, with and without paths", () => {
     const match = matching([
       { paths: ["/api/*"] },
       {},
@@ -224,7 +230,7 @@ describe("several rules", () => {
     expect(match("GET", "/api/users").map(({ name }) => name)).toEqual(["r0", "r1", "r3", "r4"]);
   });
 
-  it("need all of a rule's conditions to hold", () => {
+  it("match only if all conditions of a rule are met", () => {
     const rule = { hosts: ["api.example.com"], methods: ["POST"], paths: ["/login"] };
     expect(matches(rule, "POST", "/login")).toBe(true);
     expect(matches(rule, "GET", "/login")).toBe(false);
@@ -232,7 +238,7 @@ describe("several rules", () => {
     expect(matches(rule, "POST", "https://www.example.com/login")).toBe(false);
   });
 
-  it("may be thousands", () => {
+  it("can be thousands", () => {
     const match = matching(
       Array.from({ length: 10_000 }, (_, i) => ({ paths: [`/v1/r${i}/:id`] })),
     );
@@ -255,13 +261,13 @@ describe("a path that was matched before", () => {
       expect(names("POST", "https://a.example.com/users/7")).toEqual(["r1", "r2"]);
       expect(names("POST", "https://b.example.com/users/7")).toEqual(["r2"]);
       expect(names("GET", "https://a.example.com/users/me")).toEqual(["r0", "r2"]);
-      // Not plain, so that excepting it would be a way around; its canonical form was remembered.
+      // An exception must not apply to this ambiguous path, although its canonical form is cached.
       expect(names("GET", "https://a.example.com/users//me")).toEqual(["r0", "r1", "r2"]);
       expect(match("GET", "/users/8")[0]?.params).toEqual({ id: "8" });
     }
   });
 
-  it("matches as before after more new paths than are remembered", () => {
+  it("matches as before after more new paths than the cache holds", () => {
     const match = matching(rules);
     expect(match("GET", "/users/first")).toHaveLength(2);
     for (let number = 0; number < 2000; number++) {
@@ -270,7 +276,7 @@ describe("a path that was matched before", () => {
     expect(match("GET", "/users/first")[0]?.params).toEqual({ id: "first" });
   });
 
-  it("is not that of another configuration", () => {
+  it("does not affect another configuration", () => {
     const [one, other] = [matching([{ paths: ["/A"] }], true), matching([{ paths: ["/a"] }])];
     for (let time = 0; time < 2; time++) {
       expect([one("GET", "/a").length, one("GET", "/A").length]).toEqual([0, 1]);

@@ -5,13 +5,14 @@ import { type CanonicalRequest, canonicalRequest } from "../../../src/request/ca
 import type { CustomKeys } from "../../../src/request/custom-key.ts";
 import { createMatcher } from "../../../src/request/matcher.ts";
 
-/** Header fields of a request from one client, beside those that are given. */
+/** Header fields of a request, in addition to the client's address. */
 export type Sent = Readonly<Record<string, string>>;
 
 /**
- * A Worker's request path as far as who is counted.
+ * Prepares a Worker's request path as far as the applied rules.
  *
- * @param rules each in addition to a name and a quota of 5 a minute
+ * @param rules their fields, in addition to a name and a quota of 5 per minute
+ * @returns a function that sends a request and returns its applied rules
  */
 export function identifying(
   rules: readonly object[],
@@ -29,7 +30,7 @@ export function identifying(
   const identify = createIdentifier(config, resolveBindings(config, env), keys);
   const matchRules = createMatcher(config.rules, config.caseSensitivePaths);
 
-  return async function subjects(
+  return async function apply(
     sent: Sent = {},
     url = "https://api.example.com/",
   ): Promise<AppliedRule[]> {
@@ -40,12 +41,12 @@ export function identifying(
   };
 }
 
-/** Who is counted by the key of a single rule. */
+/** Prepares a single rule with a key. @returns a function that sends a request and returns its identity */
 export function identifyingBy(
   key: string | string[],
   options?: Partial<ConfigInput>,
   worker?: { env?: Record<string, unknown>; keys?: CustomKeys },
 ) {
-  const subjects = identifying([{ key }], options, worker);
-  return async (sent?: Sent) => (await subjects(sent))[0]?.identity;
+  const apply = identifying([{ key }], options, worker);
+  return async (sent?: Sent) => (await apply(sent))[0]?.identity;
 }

@@ -10,27 +10,32 @@ const limits = JSON.parse(`{
 
 describe("a client's quota", () => {
   it.each<[string, string, Sent, number[]]>([
-    ["is its tier's", "header:plan", { plan: "pro" }, [50]],
-    ["is all of its tier's", "header:plan", { plan: "max" }, [90, 900]],
-    ["is the rule's without a tier", "header:plan", {}, [5]],
-    ["is the rule's for a tier that is empty", "header:plan", { plan: "" }, [5]],
-    ["is the rule's for a tier that there is not", "header:plan", { plan: "Pro" }, [5]],
-    ["is the tier's that is called __proto__", "header:plan", { plan: "__proto__" }, [7]],
-    ["is the rule's for what objects inherit", "header:plan", { plan: "constructor" }, [5]],
-    ["is of the first that is present", "header:a | header:b", { b: "pro" }, [50]],
-    ["is of the first, known or not", "header:a | header:b", { a: "x", b: "pro" }, [5]],
-    ["is by address when that is asked for", "ip", {}, [70]],
-    ["is never by the address that stands in", "header:plan", {}, [5]],
+    ["is the quota of its tier", "header:plan", { plan: "pro" }, [50]],
+    ["is every quota of its tier", "header:plan", { plan: "max" }, [90, 900]],
+    ["is the rule's quota without a tier", "header:plan", {}, [5]],
+    ["is the rule's quota for an empty tier", "header:plan", { plan: "" }, [5]],
+    ["is the rule's quota for an undefined tier", "header:plan", { plan: "Pro" }, [5]],
+    ["is the quota of a tier named __proto__", "header:plan", { plan: "__proto__" }, [7]],
+    ["is the rule's quota for an inherited property", "header:plan", { plan: "constructor" }, [5]],
+    ["is that of the first alternative that is present", "header:a | header:b", { b: "pro" }, [50]],
+    [
+      "is that of the first alternative, even with an undefined tier",
+      "header:a | header:b",
+      { a: "x", b: "pro" },
+      [5],
+    ],
+    ["is chosen by the address if the rule says so", "ip", {}, [70]],
+    ["is never chosen by the address that replaces a missing key", "header:plan", {}, [5]],
   ])("%s", async (_, by, sent, expected) => {
-    const [subject] = await identifying([{ tiers: { by, limits } }])(sent);
-    expect(subject?.windows.map(({ limit }) => limit)).toEqual(expected);
+    const [appliedRule] = await identifying([{ tiers: { by, limits } }])(sent);
+    expect(appliedRule?.windows.map(({ limit }) => limit)).toEqual(expected);
   });
 
-  it("may come from a function, and changes nothing of who is counted", async () => {
+  it("may come from a function, and does not change the identity", async () => {
     const keys = { plan: (request: Request) => request.headers.get("x-key") && "pro" };
     const rules = [{ tiers: { by: "custom:plan", limits } }, {}];
-    const [tiered, plain] = await identifying(rules, {}, { keys })({ "x-key": "k" });
+    const [tiered, untiered] = await identifying(rules, {}, { keys })({ "x-key": "k" });
     expect(tiered?.windows).toMatchObject([{ policy: "r0", limit: 50, capacity: 80 }]);
-    expect(tiered?.identity).toBe(plain?.identity);
+    expect(tiered?.identity).toBe(untiered?.identity);
   });
 });

@@ -1,0 +1,186 @@
+import { decodeAll, decodeLeniently, decodeLevel } from "./path-decoding.ts";
+import {
+  canonicalVariant,
+  hasStrippableText,
+  joinStripped,
+  joinUnstripped,
+  removeTrailingSlash,
+  strippedVariants,
+  unstrippedVariants,
+} from "./path-variants.ts";
+import {
+  decodeEscapes,
+  foldCase,
+  foldNormalized,
+  foldText,
+  isAscii,
+  removeInvalidUtf8,
+} from "./text-folding.ts";
+
+/** A path as rules see it. */
+export interface CanonicalPath {
+  /** The canonical form, by which paths are counted. */
+  readonly path: string;
+  /**
+   * Whether every origin reads the path in this form. Different servers split, decode and resolve
+   * `/a%2f..%2fb`, `//a`, `/a;b` and `/%2561` in different orders.
+   */
+  readonly isUnambiguous: boolean;
+  /**
+   * All forms in which an origin may read the path, the canonical form first. A rule that matches any
+   * of them matches the request.
+   */
+  readonly variants: readonly string[];
+  /**
+   * Further forms, in which an origin without path parameters may read it: `;x`, a NUL and blanks are
+   * text of a segment. They select only rules that no variant selects. For other rules they change
+   * neither the path nor the parameters to count by.
+   */
+  readonly unstrippedVariants: readonly string[];
+}
+
+/** Lenient decoders differ from others only for a decoded path with any of this. */
+const LENIENT_DIFFERS = /[^ -~]|%/;
+
+/** Computes the canonical form and the variants of a path that needs work. */
+export class PathReader {
+  readonly #pathname: string;
+  readonly #caseSensitive: boolean;
+  /** Folded texts by the originals: the same segments occur in several variants. */
+  readonly #folded = new Map<string, string>();
+  /** The path after one level of decoding. */
+  readonly #once: string;
+  /** The path after all levels of decoding. */
+  readonly #decoded: string;
+  /** The decoded path, folded. */
+  readonly #strict: string;
+  /** The folded path as lenient decoders decode it, without a query or a fragment. */
+  readonly #lenient: string;
+  /** Folding changes the characters that split the path, so origins may fold before or after. */
+  readonly #foldsSeparators: boolean;
+  /** The segments for an origin that splits before it decodes; undefined if the order does not matter. */
+  readonly #splitFirst: readonly string[] | undefined;
+
+  constructor(pathname: string, caseSensitive: boolean) {
+    this.#pathname = pathname;
+    this.#caseSensitive = caseSensitive;
+    this.#once = decodeLevel(pathname);
+    this.#decoded = decodeAll(this.#once);
+    this.#strict = this.#fold(this.#decoded);
+    const lenient = LENIENT_DIFFERS.test(this.#decoded)
+      ? foldNormalized(decodeLeniently(this.#once), caseSensitive)
+      : this.#strict;
+    this.#lenient = lenient.replace(/[?#].*$/s, "");
+    this.#foldsSeparators = separatorsOf(this.#decoded) !== separatorsOf(this.#strict);
+    if (countSlashes(this.#strict) !== countSlashes(pathname) || /[\0?#]/.test(this.#strict)) {
+      this.#splitFirst = pathname.split("/").map((segment) => this.#fold(decodeAll(segment)));
+    }
+  }
+
+  read(): CanonicalPath {
+    const path = canonicalVariant(this.#lenient);
+    const variants = this.#variantsWith(path);
+    const isUnambiguous = variants.size === 1 && this.#isWrittenPlainly(path);
+    const unstripped = this.#unstrippedVariants();
+    for (const variant of variants) unstripped.delete(variant);
+    return {
+      path,
+      isUnambiguous,
+      variants: [...variants],
+      unstrippedVariants: [...unstripped],
+    };
+  }
+
+  readonly #fold = (text: string): string => {
+    const cached = this.#folded.get(text);
+    if (cached !== undefined) return cached;
+    const result = foldText(text, this.#caseSensitive);
+    this.#folded.set(text, result);
+    return result;
+  };
+
+  #variantsWith(path: string): Set<string> {
+    const variants = new Set([path]);
+    const add = (text: string, fold: (text: string) => string) => {
+      for (const variant of strippedVariants(text, fold)) variants.add(variant);
+    };
+    for (const text of new Set([this.#lenient, this.#strict])) {
+      add(text, keepText);
+      const rest = afterAuthority(text);
+      if (rest !== undefined) add(rest, keepText);
+    }
+    if (this.#foldsSeparators) add(this.#decoded, this.#fold);
+    for (const text of this.#lessDecoded()) {
+      for (const variant of strippedVariants(text, this.#fold)) {
+        // No route matches a variant that still has escapes.
+        if (!variant.includes("%")) variants.add(variant);
+      }
+    }
+    if (this.#splitFirst) variants.add(joinStripped(this.#splitFirst));
+    const validOnly = removeInvalidUtf8(this.#lenient);
+    if (validOnly !== this.#lenient) variants.add(canonicalVariant(validOnly));
+    return variants;
+  }
+
+  /** The path for origins that decode a single time, or that remove parameters before they decode. */
+  #lessDecoded(): string[] {
+    const texts = this.#pathname.includes("%25") ? [decodeEscapes(this.#pathname)] : [];
+    if (this.#pathname.includes(";")) {
+      texts.push(decodeEscapes(this.#pathname.replace(/;[^/]*/g, "")));
+    }
+    return texts.filter((text) => text !== this.#decoded);
+  }
+
+  #unstrippedVariants(): Set<string> {
+    const variants = new Set<string>();
+    if (!hasStrippableText(this.#strict)) return variants;
+    const add = (text: string, fold: (text: string) => string) => {
+      for (const variant of unstrippedVariants(text, fold)) variants.add(variant);
+    };
+    const texts = new Set([this.#strict, this.#lenient, afterAuthority(this.#strict)]);
+    if (this.#once !== this.#decoded) texts.add(this.#fold(this.#once));
+    for (const text of texts) if (text !== undefined) add(text, keepText);
+    if (this.#foldsSeparators) add(this.#decoded, this.#fold);
+    if (this.#splitFirst) variants.add(joinUnstripped(this.#splitFirst));
+    return variants;
+  }
+
+  /** Whether the path becomes canonical by one level of decoding, case and a trailing slash alone. */
+  #isWrittenPlainly(path: string): boolean {
+    return (
+      !this.#pathname.includes("%25") &&
+      countSlashes(this.#pathname) === countSlashes(this.#once) &&
+      // Folding `ı` makes it an ASCII letter, and few origins read it as that letter.
+      isAscii(path) === isAscii(this.#once) &&
+      removeTrailingSlash(this.#caseSensitive ? this.#once : foldCase(this.#once)) === path
+    );
+  }
+}
+
+/** Removes the characters that neither split, resolve nor cut a path. */
+function separatorsOf(text: string): string {
+  return text.replace(/[^/\\.;\0\s%]+/g, "");
+}
+
+/**
+ * The path of a network-path reference. To an origin that resolves the request's target as a URL,
+ * `//host/login` is `/login`, and so is `///host/login`.
+ *
+ * @returns undefined when the text does not begin with two slashes
+ */
+function afterAuthority(text: string): string | undefined {
+  return /^[/\\]{2,}[^/\\]*(.*)$/s.exec(text)?.[1];
+}
+
+function keepText(text: string): string {
+  return text;
+}
+
+function countSlashes(text: string): number {
+  let slashes = 0;
+  for (let index = 0; index < text.length; index++) {
+    const code = text.charCodeAt(index);
+    if (code === 0x2f || code === 0x5c) slashes++;
+  }
+  return slashes;
+}
