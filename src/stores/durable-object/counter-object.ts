@@ -4,32 +4,37 @@ import {
   type Counter,
   type GroupVerdict,
   type ReadRow,
-  storedKey,
   type Tally,
   type UnusedQuota,
-  windowAt,
 } from "../../engine/counter.ts";
 import { adjustGroup, decideGroup, resetGroup, returnUnused } from "../../engine/fixed-window.ts";
 import { CounterTable } from "./counter-table.ts";
-import { type Charge, OpenHolds } from "./open-holds.ts";
+import { type Charge, chargesOf, refundsOf } from "./hold-charges.ts";
+import type { HoldWaiter, Shortfall } from "./hold-waiters.ts";
+import { OpenHolds } from "./open-holds.ts";
 
-/** A group's verdict, and the time by which it was decided. */
+/** A group's verdict, and the time at which the object decided. */
 export interface TimedVerdict extends GroupVerdict {
   readonly now: number;
-  /** Whether a denial is for quota that may yet be given back: nobody is to remember it. */
+  /** Whether caches must ignore a denial, because an open hold may still release quota. */
   readonly skipCache?: boolean;
 }
 
-/** What `hold` answers: with an id to settle it by when it was admitted. */
+/** The verdict of `hold`. If the group is admitted, it has the id to end the hold by. */
 export interface HoldVerdict extends TimedVerdict {
   readonly hold?: string;
 }
 
+/** Stores the hold of an admitted group, in the same turn of the event loop as its charges. */
+type AddHold = (charges: readonly Charge[], now: number) => void;
+
 /**
- * All counters of one identity, in SQLite: what was counted outlives eviction and restart.
+ * All counters of one identity, in SQLite: counts survive eviction and restart.
  *
- * A row is one counter in one window, as a key in Redis is. Rows of windows that have ended are removed
- * when the next one begins, or by an alarm, which empties the object when none is left.
+ * A row is one counter in one window, like a key in Redis. Rows of windows that have ended are removed
+ * when the next window begins, or by an alarm. The alarm also deletes the table when no row is left.
+ *
+ * Workers call these methods as RPCs. During a deploy, Workers and objects may run different versions.
  */
 export class CounterObject extends DurableObject<unknown> {
   readonly #holds = new OpenHolds();
@@ -43,28 +48,28 @@ export class CounterObject extends DurableObject<unknown> {
   }
 
   /**
-   * Decides groups whose counters all live here.
+   * Decides groups whose counters are all stored in this object.
    *
-   * @param now the time to decide by, or undefined for this object's own
-   * @param maxWaitMs how long to wait, at most and for all groups, for a hold that may yet make room
-   * @param unused given back before anything is decided
-   * @param id names the charge, so that `settle` can give it back: of a group that other objects have
-   * charged already
+   * @param now the time to decide by; undefined: this object's clock
+   * @param maxWaitMs how long all groups together may wait for holds that may release quota
+   * @param unused quota to return before the decision
+   * @param holdId makes the charge a final hold, which `endHold` can release: for a group that other
+   * objects have charged already
    */
   async decide(
     groups: readonly (readonly Counter[])[],
     now: number | undefined,
     maxWaitMs: number,
     unused: readonly UnusedQuota[] = [],
-    id?: string,
+    holdId?: string,
   ): Promise<TimedVerdict[]> {
-    if (unused.length > 0) this.giveBack(unused, now);
+    if (unused.length > 0) this.returnUnused(unused, now);
     const waitEndsAt = Date.now() + maxWaitMs;
     const verdicts: TimedVerdict[] = [];
     for (const counters of groups) {
       const waitMs = verdicts.length === 0 ? maxWaitMs : waitEndsAt - Date.now();
-      const verdict = await this.#take(counters, now, waitMs, id, (charges, at) => {
-        if (id !== undefined) this.#holds.addFinal(id, charges, at);
+      const verdict = await this.#decideGroup(counters, now, waitMs, holdId, (charges, at) => {
+        if (holdId !== undefined) this.#holds.addFinal(holdId, charges, at);
       });
       verdicts.push(verdict);
     }
@@ -72,11 +77,11 @@ export class CounterObject extends DurableObject<unknown> {
   }
 
   /**
-   * Charges a group on condition. Until `settle` is called, others who find no room wait to see
-   * whether it will be given back. A hold that nobody settles stays charged: a limit is kept,
-   * whatever happens to the Worker that asked.
+   * Charges a group and opens a hold. Until `endHold` is called, other requests that find no quota wait
+   * to see whether this charge will be released. A hold that nobody ends stays charged: the limit is
+   * respected, whatever happens to the Worker.
    *
-   * @param id what to settle it by: the caller's, so that it can give back what it never heard of
+   * @param id chosen by the caller, so that it can release a hold even if the answer never arrives
    */
   async hold(
     counters: readonly Counter[],
@@ -84,41 +89,36 @@ export class CounterObject extends DurableObject<unknown> {
     maxWaitMs: number,
     id: string = crypto.randomUUID(),
   ): Promise<HoldVerdict> {
-    const verdict = await this.#take(counters, now, maxWaitMs, id, (charges, at) => {
-      this.#holds.open(id, charges, at);
+    const verdict = await this.#decideGroup(counters, now, maxWaitMs, id, (charges, at) => {
+      this.#holds.addOpen(id, charges, at);
     });
     return verdict.admitted ? { ...verdict, hold: id } : verdict;
   }
 
   /**
-   * Keeps what a decision has charged here, or gives it back. Settling twice does nothing; a charge
-   * that was given back before it came is not made.
+   * Ends a hold: keeps its charge or releases it. A second call does nothing. A hold that is released
+   * before its charge arrives is never charged.
    */
-  settle(id: string, keep: boolean): void {
-    const held = this.#holds.settle(id, keep);
-    if (!held) return;
-    const read = this.#reader(held.now);
-    const returned = held.charges
-      .filter(({ counter }) => !hasMovedOn(counter, held.now, read))
-      .map(({ counter, quota }) => ({ ...counter, cost: -quota }));
-    this.adjust(returned, held.now);
+  endHold(id: string, keep: boolean): void {
+    const hold = this.#holds.end(id, keep);
+    if (hold) this.adjust(refundsOf(hold, this.#rowReader(hold.now)), hold.now);
   }
 
-  /** Takes off what will not be used, where its window lasts. */
-  giveBack(unused: readonly UnusedQuota[], givenNow: number | undefined): void {
+  /** Returns unused quota to the counters whose window still lasts. */
+  returnUnused(unused: readonly UnusedQuota[], givenNow: number | undefined): void {
     const now = givenNow ?? Date.now();
-    this.#rows.write(returnUnused(unused, now, this.#reader(now)), now);
+    this.#rows.write(returnUnused(unused, now, this.#rowReader(now)), now);
   }
 
-  /** Adds costs without asking for room, or takes negative ones off. */
+  /** Adds costs whether or not quota is left, or subtracts negative costs. */
   adjust(counters: readonly Counter[], givenNow: number | undefined): Tally[] {
     const now = givenNow ?? Date.now();
-    const { tallies, writes } = adjustGroup(counters, now, this.#reader(now));
+    const { tallies, writes } = adjustGroup(counters, now, this.#rowReader(now));
     this.#rows.write(writes, now);
     return tallies;
   }
 
-  /** Forgets what these counters have counted in the current window, and their bans. */
+  /** Removes the counts of these counters in the current window, their bans and their holds. */
   reset(counters: readonly Counter[], givenNow: number | undefined): void {
     const now = givenNow ?? Date.now();
     this.#rows.write(resetGroup(counters, now), now);
@@ -129,69 +129,68 @@ export class CounterObject extends DurableObject<unknown> {
     return this.#rows.clean(Date.now());
   }
 
-  /** @param charged is called with what was charged before any other call can come between */
-  async #take(
+  /** Decides a group, if necessary after waiting for holds to end. */
+  async #decideGroup(
     counters: readonly Counter[],
     givenNow: number | undefined,
     maxWaitMs: number,
-    id: string | undefined,
-    charged: (charges: readonly Charge[], now: number) => void,
+    holdId: string | undefined,
+    addHold: AddHold,
   ): Promise<TimedVerdict> {
-    const waiting = this.#holds.waiter(maxWaitMs);
+    const waiter = this.#holds.createWaiter(maxWaitMs);
     try {
       while (true) {
-        // From here to the write nothing is awaited, so no other call comes between.
         const now = givenNow ?? Date.now();
-        const read = this.#reader(now);
-        const { verdict, writes } = decideGroup(counters, now, read);
-        if (this.#holds.isGivenUp(id)) return { ...verdict, admitted: false, now };
-        // A ban holds, whatever is given back.
-        const isFinal = verdict.admitted || counters.some((each) => isBanned(each, read));
-        const lacksWithin = (maxAgeMs: number) =>
-          isFinal ? undefined : this.#holds.lacksOf(counters, verdict.tallies, now, maxAgeMs);
-        const lacks = waiting.isOver ? undefined : lacksWithin(maxWaitMs);
-        if (!lacks) {
-          // A client is not banned for quota that may yet be given back.
-          if (lacksWithin(Number.POSITIVE_INFINITY)) {
-            return { ...unbanned(verdict), now, skipCache: true };
-          }
-          this.#rows.write(writes, now);
-          if (verdict.admitted) charged(chargesOf(counters, verdict), now);
-          return { ...verdict, now };
-        }
-        // Less may be enough for another call than for this one.
-        if (counters.some(({ cost }) => cost > 1) || counters.length > 1) waiting.passOn();
-        await waiting.next(lacks);
+        const result = this.#tryGroup(counters, now, waiter, maxWaitMs, holdId, addHold);
+        if ("admitted" in result) return result;
+        // Quota that is too little for a large group may be enough for another call.
+        if (counters.length > 1 || counters.some(({ cost }) => cost > 1)) waiter.wakeNext();
+        await waiter.wait(result);
       }
     } finally {
-      waiting.end();
+      waiter.end();
     }
   }
 
-  #reader(now: number): ReadRow {
+  /**
+   * Decides a group and stores the result. It awaits nothing, so no other call can come between.
+   *
+   * @returns the verdict, or the shortfall to wait for
+   */
+  #tryGroup(
+    counters: readonly Counter[],
+    now: number,
+    waiter: HoldWaiter,
+    maxWaitMs: number,
+    holdId: string | undefined,
+    addHold: AddHold,
+  ): TimedVerdict | Shortfall {
+    const read = this.#rowReader(now);
+    const { verdict, writes } = decideGroup(counters, now, read);
+    if (this.#holds.isReleasedEarly(holdId)) return { ...verdict, admitted: false, now };
+    // Released quota does not lift a ban.
+    const isFinal = verdict.admitted || counters.some((counter) => isBanned(counter, read));
+    if (!isFinal) {
+      const findShortfall = (maxAgeMs: number) =>
+        this.#holds.findShortfall(counters, verdict.tallies, now, maxAgeMs);
+      const shortfall = waiter.hasTimedOut ? undefined : findShortfall(maxWaitMs);
+      if (shortfall) return shortfall;
+      // A client is not banned while an open hold, even an old one, may still release the quota.
+      if (findShortfall(Number.POSITIVE_INFINITY)) {
+        return { ...withoutBans(verdict), now, skipCache: true };
+      }
+    }
+    this.#rows.write(writes, now);
+    if (verdict.admitted) addHold(chargesOf(counters, verdict), now);
+    return { ...verdict, now };
+  }
+
+  #rowReader(now: number): ReadRow {
     return (key) => this.#rows.read(key, now);
   }
 }
 
-/**
- * Whether a counter that rolls over was charged in a later window. That window's grant may have made up
- * for the held quota already, and giving it back once more would admit a request too many.
- */
-function hasMovedOn(counter: Counter, heldAt: number, read: ReadRow): boolean {
-  const row = counter.rollsOver ? read(storedKey(counter, heldAt)) : undefined;
-  return row !== undefined && row.window > windowAt(heldAt, counter).index;
-}
-
-function chargesOf(counters: readonly Counter[], { tallies }: GroupVerdict): Charge[] {
-  return counters.flatMap((counter, index) => {
-    const { cost, checkOnly } = counter;
-    const quota = checkOnly ? 0 : (tallies[index]?.charged ?? cost);
-    return quota > 0 ? [{ counter, quota }] : [];
-  });
-}
-
-/** A denial that brings no ban about. */
-function unbanned({ admitted, tallies }: GroupVerdict): GroupVerdict {
+function withoutBans({ admitted, tallies }: GroupVerdict): GroupVerdict {
   return { admitted, tallies: tallies.map((tally) => ({ ...tally, banMs: 0 })) };
 }
 

@@ -4,14 +4,14 @@ const HOUR_MS = 3_600_000;
 const YEAR_MS = 365 * 24 * HOUR_MS;
 
 /**
- * The rows of one Durable Object, in its SQLite. The table is made with the first row, so that an
- * object that was never charged, or has been emptied, stores nothing, however often it is read.
+ * The rows of one Durable Object, in its SQLite. The table is created with the first row. An object
+ * that was never charged, or has been emptied, therefore stores nothing, however often it is read.
  */
 export class CounterTable {
   readonly #storage: DurableObjectStorage;
-  /** Undefined until SQLite was asked. */
+  /** Undefined until the first query. */
   #hasTable: boolean | undefined;
-  /** When the alarm will ring; undefined when it is not set. */
+  /** The time of the alarm; undefined while none is set. */
   #alarmAt: number | undefined;
 
   constructor(storage: DurableObjectStorage, alarmAt: number | undefined) {
@@ -19,7 +19,7 @@ export class CounterTable {
     this.#alarmAt = alarmAt;
   }
 
-  /** @returns what is stored under a key, unless it has expired */
+  /** Returns the row stored under a key, unless it has expired. */
   read(key: string, now: number): Row | undefined {
     if (!this.#exists()) return undefined;
     const [row] = this.#query(
@@ -39,10 +39,10 @@ export class CounterTable {
         firstExpiry = Math.min(firstExpiry, row.expiresAt);
       }
     }
-    if (firstExpiry < Number.POSITIVE_INFINITY) this.#ringFor(firstExpiry, now);
+    if (firstExpiry < Number.POSITIVE_INFINITY) this.#ensureAlarm(firstExpiry, now);
   }
 
-  /** To be called when the alarm rings: removes what has expired, and all when nothing is left. */
+  /** Must be called by the alarm: removes expired rows, and all storage if no row is left. */
   async clean(now: number): Promise<void> {
     this.#alarmAt = undefined;
     if (!this.#exists()) return;
@@ -51,13 +51,13 @@ export class CounterTable {
       "SELECT min(expires_at) AS earliest, max(expires_at) AS latest FROM rows",
     ) as [{ earliest: number | null; latest: number | null }];
     if (earliest !== null && latest !== null) {
-      return this.#ringAt(Math.min(Math.max(earliest, now + HOUR_MS), latest), now);
+      return this.#setAlarm(Math.min(Math.max(earliest, now + HOUR_MS), latest), now);
     }
     this.#hasTable = false;
     await this.#storage.deleteAll();
   }
 
-  /** @returns whether the row is a new one */
+  /** Inserts or updates a row. @returns whether the key is new */
   #put(key: string, { window, count, expiresAt }: Row, now: number): boolean {
     if (this.#exists()) {
       const [updated] = this.#query(
@@ -68,7 +68,7 @@ export class CounterTable {
         key,
       );
       if (updated) return false;
-      // A window's first charge is when its predecessors are cleared away.
+      // The first charge of a window removes the rows of earlier windows.
       this.#query("DELETE FROM rows WHERE expires_at <= ?", now);
     } else {
       this.#query(
@@ -81,18 +81,20 @@ export class CounterTable {
   }
 
   /**
-   * Has the alarm ring for a new row: when it expires, or within an hour of now if it is set for a
-   * later time. So a row is kept for no more than an hour too long, and a busy object, which clears
-   * ended windows away by itself, is woken no more than once an hour: an alarm costs a call and a row.
+   * Makes sure that an alarm removes a new row. Without an alarm, one is set for the row's expiry. An
+   * alarm that is set already is moved only if it is later than the row's expiry and more than an hour
+   * ahead. A row is therefore kept at most an hour too long. A busy object removes the rows of ended windows anyway, so it is
+   * woken at most once an hour: an alarm costs a call and a written row.
    */
-  #ringFor(expiresAt: number, now: number): void {
+  #ensureAlarm(expiresAt: number, now: number): void {
     const isSet = this.#alarmAt !== undefined;
-    const ringsBy = isSet ? Math.max(expiresAt, now + HOUR_MS) : expiresAt;
-    if (this.#alarmAt === undefined || this.#alarmAt > ringsBy) this.#ringAt(ringsBy, now);
+    const latestAlarm = isSet ? Math.max(expiresAt, now + HOUR_MS) : expiresAt;
+    if (this.#alarmAt === undefined || this.#alarmAt > latestAlarm)
+      this.#setAlarm(latestAlarm, now);
   }
 
-  /** No alarm can be set for centuries ahead, as reservations can be made: that one rings early. */
-  #ringAt(time: number, now: number): void {
+  /** An alarm cannot be centuries ahead, but reservations can. Such an alarm rings after a year. */
+  #setAlarm(time: number, now: number): void {
     this.#alarmAt = Math.min(time, now + YEAR_MS);
     this.#storage.setAlarm(this.#alarmAt);
   }

@@ -1,3 +1,4 @@
+import { LUA_CHARGE } from "./lua-charge.ts";
 import { type Clock, createScript } from "./script.ts";
 
 /**
@@ -15,113 +16,9 @@ import { type Clock, createScript } from "./script.ts";
 export function createDecideScript(clock: Clock): string {
   return createScript(
     clock,
-    `${CHARGE_FIELD}${CHARGE_FIXED}${CHARGE_ROLLING}${CHARGE_COUNTER}${RETURN_UNUSED}${DECIDE_GROUP}${TRY_SHADOW_GROUP}${DECIDE_GROUPS}`,
+    `${LUA_CHARGE}${RETURN_UNUSED}${DECIDE_GROUP}${TRY_SHADOW_GROUP}${DECIDE_GROUPS}`,
   );
 }
-
-/**
- * `chargeField(c, amount, ceiling)`: charges an amount unless the count would then exceed the ceiling.
- * Returns whether it was charged, and the count.
- *
- * One BITFIELD command does it. Let `headroom` be 2^63 - 1 - ceiling. Adding amount + headroom
- * overflows exactly if count + amount > ceiling, and then OVERFLOW FAIL changes nothing. Subtracting
- * `headroom` again leaves count + amount. After a failed first step this would be negative, since
- * no count comes near 2^63; so it fails as well.
- *
- * `fieldMaxMinus(number)`: 2^63 - 1 minus a number, as digits. It computes two halves, because Lua's
- * numbers are exact only to 2^53.
- */
-const CHARGE_FIELD = `local function fieldMaxMinus(number)
-  local high, low = 9223372036 - math.floor(number / 1e9), 854775807 - number % 1e9
-  if low < 0 then
-    high, low = high - 1, low + 1e9
-  end
-  return string.format('%.0f%09.0f', high, low)
-end
-
-local function chargeField(c, amount, ceiling)
-  local results = redis.call('BITFIELD', c.key, 'OVERFLOW', 'FAIL',
-    'INCRBY', 'u63', 0, fieldMaxMinus(ceiling - amount),
-    'INCRBY', 'u63', 0, '-' .. fieldMaxMinus(ceiling), 'GET', 'u63', 0)
-  return results[1] and true or false, results[3]
-end
-
-`;
-
-/**
- * `chargeFixed(c)`: charges a counter that does not roll over. Returns whether it was charged, its
- * count, and the amount.
- *
- * The first attempt charges the block that an unused counter would grant. Its ceiling is lowered, so
- * that it succeeds only if the quota left still allows a block of this size. If it fails although the
- * cost itself fits, a second command charges the smaller block that the count allows. An attempt can
- * fail only on a counter that was charged before: on an unused one, a failed BITFIELD would create the
- * key.
- */
-const CHARGE_FIXED = `local function blockFor(quotaLeft)
-  return math.floor(quotaLeft / BLOCK_SHARE)
-end
-
-local function chargeFixed(c)
-  local amount = math.max(c.cost, math.min(c.block, blockFor(c.ceiling)))
-  local ceiling = c.ceiling
-  if amount > c.cost then
-    ceiling = ceiling - (BLOCK_SHARE - 1) * amount
-  end
-  local charged, count = chargeField(c, amount, ceiling)
-  if not charged and amount > c.cost and count + c.cost <= c.ceiling then
-    amount = math.max(c.cost, blockFor(c.ceiling - count))
-    charged, count = chargeField(c, amount, c.ceiling)
-  end
-  if not charged then
-    return false, count, 0
-  end
-  undoSteps[#undoSteps + 1] = function()
-    if count == amount then
-      redis.call('DEL', c.key)
-    else
-      redis.call('BITFIELD', c.key, 'INCRBY', 'u63', 0, digits(-amount))
-    end
-  end
-  if count == amount then
-    redis.call('PEXPIRE', c.key, digits(c.resetMs + EXPIRY_GRACE_MS))
-  end
-  return true, count, amount
-end
-
-`;
-
-/**
- * `chargeRolling(c)`: the same for a counter that rolls over. The fourth result is a function that
- * stores the new count. It must run only if the whole group is admitted.
- */
-const CHARGE_ROLLING = `local function chargeRolling(c)
-  local count, window = readCount(c)
-  if count + c.cost > c.ceiling then
-    return false, count, 0
-  end
-  local amount = math.max(c.cost, math.min(c.block, blockFor(c.ceiling - count)))
-  return true, count + amount, amount, function() writeRolling(c, count + amount, window) end
-end
-
-`;
-
-/**
- * `chargeCounter(c)`: charges any counter, with the results of `chargeRolling`. A counter that cannot
- * be charged is only read, because BITFIELD would create its key.
- */
-const CHARGE_COUNTER = `local function chargeCounter(c)
-  if c.checkOnly or c.cost == 0 or c.cost > c.ceiling then
-    local count = readCount(c)
-    return count + c.cost <= c.ceiling, count, 0
-  end
-  if c.rollsOver then
-    return chargeRolling(c)
-  end
-  return chargeFixed(c)
-end
-
-`;
 
 /**
  * Returns unused quota to the counters whose window still lasts, if they have counted that much. A

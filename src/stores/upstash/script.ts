@@ -22,7 +22,7 @@ export type Clock = "redis" | "edge";
  *   Reply  Integers only.
  *
  * A counter is stored as an unsigned 63-bit field, because one BITFIELD command can check and charge
- * it, and Upstash bills commands: see CHARGE_FIELD in decide-script.ts. INCRBY would need a second
+ * it, and Upstash bills commands: see CHARGE_FIELD in lua-charge.ts. INCRBY would need a second
  * command, either to check first or to take back the charge of a denied request.
  *
  * A counter that rolls over is stored as a string, `W:count`: its count in window W, when it was last

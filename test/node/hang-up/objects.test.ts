@@ -46,9 +46,9 @@ const MAIN = `
       await scheduler.wait(${DISTANCE_MS});
       return super.decide(...args);
     }
-    async settle(...args) {
+    async endHold(...args) {
       await scheduler.wait(${DISTANCE_MS});
-      return super.settle(...args);
+      return super.endHold(...args);
     }
   }
 

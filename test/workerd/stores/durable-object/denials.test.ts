@@ -13,7 +13,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-type Method = "decide" | "hold" | "settle" | "adjust";
+type Method = "decide" | "hold" | "endHold" | "adjust";
 type Meet = (method: Method, name: string, call: number) => Promise<void> | void;
 
 /** A store over objects in which each call first meets what it may, and the calls that were made. */
@@ -33,7 +33,7 @@ function inStore<Result>(
           return (object[which] as (...args: never[]) => unknown).apply(object, args);
         };
       const [decide, hold] = [method("decide"), method("hold")];
-      return { decide, hold, settle: method("settle"), adjust: method("adjust") };
+      return { decide, hold, endHold: method("endHold"), adjust: method("adjust") };
     };
     const store = createDurableObjectStore({
       namespace: { getByName } as unknown as Namespace,
@@ -74,7 +74,7 @@ describe("a denial by one of several objects", () => {
     "stays one when what another one holds cannot be given back: it %s",
     async (_, fault) => {
       const [roomy, full] = inOrder({}, { limit: 0 }) as [Counter, Counter];
-      const meet: Meet = (method) => (method === "settle" ? fault() : undefined);
+      const meet: Meet = (method) => (method === "endHold" ? fault() : undefined);
       await inStore(meet, async (store) => {
         const startedAt = Date.now();
         const { groups } = await store.decide([[roomy, full]]);
@@ -86,7 +86,7 @@ describe("a denial by one of several objects", () => {
 
   it("comes well within the deadline beside holds that nobody settles", async () => {
     const quotas = inOrder({ limit: 1 }, { limit: 1 }, { limit: 1 });
-    const meet: Meet = (method) => (method === "settle" ? new Promise(() => {}) : undefined);
+    const meet: Meet = (method) => (method === "endHold" ? new Promise(() => {}) : undefined);
     await inStore(meet, async (store) => {
       await store.decide([quotas]);
       const startedAt = Date.now();
@@ -105,7 +105,7 @@ describe("a denial by one of several objects", () => {
     await inStore(meet, async (store, calls) => {
       await expect(store.decide([quotas])).rejects.toMatchObject({ failure: "timeout" });
       await wait(3 * TIMEOUT_MS);
-      expect(calls).toEqual(["hold", "settle"]);
+      expect(calls).toEqual(["hold", "endHold"]);
       const looks = await store.decide(quotas.map((each) => [{ ...each, cost: 0 }]));
       expect(looks.groups.map(({ tallies }) => tallies[0]?.count)).toEqual([0, 0, 0]);
     });
@@ -119,7 +119,7 @@ it("settles the holds of objects that name them themselves, as older ones do in 
       const object = objects.getByName(name);
       return {
         decide: object.decide.bind(object),
-        settle: object.settle.bind(object),
+        endHold: object.endHold.bind(object),
         hold: (counters: Counter[], now: number, maxWaitMs: number) =>
           object.hold(counters, now, maxWaitMs),
       };

@@ -161,7 +161,7 @@ describe("the storage of an object", () => {
     ["a denial by an object before it", (quota) => store.decide([[quota, first]])],
     [
       "a settlement of what is not known",
-      (quota) => objectOf(quota).settle(crypto.randomUUID(), false),
+      (quota) => objectOf(quota).endHold(crypto.randomUUID(), false),
     ],
     ["a late alarm", (quota) => runInDurableObject(objectOf(quota), (object) => object.alarm())],
   ];
@@ -222,7 +222,7 @@ describe("calls of objects", () => {
       getByName(name: string) {
         const stub = env.COUNTERS.getByName(name);
         const spied =
-          (method: "decide" | "hold" | "settle" | "adjust" | "giveBack") =>
+          (method: "decide" | "hold" | "endHold" | "adjust" | "returnUnused") =>
           (...args: never[]) => {
             calls.push(method);
             return (stub[method] as (...args: never[]) => Promise<unknown>)(...args);
@@ -230,9 +230,9 @@ describe("calls of objects", () => {
         return {
           decide: spied("decide"),
           hold: spied("hold"),
-          settle: spied("settle"),
+          endHold: spied("endHold"),
           adjust: spied("adjust"),
-          giveBack: spied("giveBack"),
+          returnUnused: spied("returnUnused"),
         };
       },
     } as unknown as DurableObjectNamespace<CounterObject>;
@@ -266,7 +266,7 @@ describe("calls of objects", () => {
   });
 
   it("are two and a settlement for rules with two keys", async () => {
-    expect(await callsOf(...twoObjects())).toEqual(["hold", "decide", "settle"]);
+    expect(await callsOf(...twoObjects())).toEqual(["hold", "decide", "endHold"]);
   });
 
   it("are two for rules with two keys of which the first denies", async () => {
@@ -274,7 +274,7 @@ describe("calls of objects", () => {
   });
 
   it("are three for rules with two keys of which the second denies", async () => {
-    expect(await callsOf(...twoObjects({}, { limit: 0 }))).toEqual(["hold", "decide", "settle"]);
+    expect(await callsOf(...twoObjects({}, { limit: 0 }))).toEqual(["hold", "decide", "endHold"]);
   });
 
   it("are one for one of two shards, and two when neither has room", async () => {
@@ -293,7 +293,7 @@ describe("calls of objects", () => {
     const [own, other] = [counter(), counter()];
     const unused = [own, other].map((each) => ({ counter: each, quota: 1, window: 0 }));
     const calls = await callsDuring((store) => store.decide([[own]], undefined, unused));
-    expect(calls.toSorted()).toEqual(["decide", "giveBack"]);
+    expect(calls.toSorted()).toEqual(["decide", "returnUnused"]);
   });
 });
 
@@ -310,7 +310,7 @@ describe("a hold", () => {
     const quota = counter({ limit: 1 });
     const { object, hold } = await open(quota);
     const other = object.decide([[quota]], now, patience);
-    await object.settle(hold, false);
+    await object.endHold(hold, false);
     expect((await other)[0]).toMatchObject({ admitted: true, tallies: [{ count: 1 }] });
   });
 
@@ -318,7 +318,7 @@ describe("a hold", () => {
     const quota = counter({ limit: 1 });
     const { object, hold } = await open(quota);
     const other = object.decide([[quota]], now, patience);
-    await object.settle(hold, true);
+    await object.endHold(hold, true);
     expect((await other)[0]).toMatchObject({ admitted: false, tallies: [{ count: 1 }] });
   });
 
@@ -340,7 +340,7 @@ describe("a hold", () => {
     const { object, hold } = await open(quota);
     await object.reset([quota], now);
     await object.decide([[quota]], now, patience);
-    await object.settle(hold, false);
+    await object.endHold(hold, false);
     const [look] = await object.decide([[{ ...quota, cost: 0 }]], now, patience);
     expect(look?.tallies[0]?.count).toBe(1);
   });
@@ -349,8 +349,8 @@ describe("a hold", () => {
     const quota = counter({ limit: 2 });
     const { object, hold } = await open(quota);
     await object.decide([[quota]], now, patience);
-    await object.settle(hold, false);
-    await object.settle(hold, false);
+    await object.endHold(hold, false);
+    await object.endHold(hold, false);
     const [look] = await object.decide([[{ ...quota, cost: 0 }]], now, patience);
     expect(look?.tallies[0]?.count).toBe(1);
   });
@@ -360,7 +360,7 @@ describe("a hold", () => {
     const { hold } = await open(quota);
     await abortAllDurableObjects();
     const object = objectOf(quota);
-    await object.settle(hold, false);
+    await object.endHold(hold, false);
     expect((await object.decide([[quota]], now, patience))[0]).toMatchObject({ admitted: false });
   });
 });

@@ -59,7 +59,7 @@ describe("a hold that outlasts its window", () => {
         }
       };
       await take(15);
-      for (const id of ids) object.settle(id, false);
+      for (const id of ids) object.endHold(id, false);
       await take(60);
       expect(admitted).toBe(40);
     }));
@@ -71,7 +71,7 @@ describe("calls that wait for a hold", () => {
       const quota = quotaOf({ limit: 2 });
       const { hold: id } = await hold({ ...quota, cost: 2 });
       const both = Promise.all([decide(quota), decide(quota)]);
-      object.settle(id as string, false);
+      object.endHold(id as string, false);
       expect((await both).map((each) => each?.admitted)).toEqual([true, true]);
     }));
 
@@ -80,8 +80,8 @@ describe("calls that wait for a hold", () => {
       const quota = quotaOf({ limit: 1 });
       const { hold: id } = await hold(quota);
       const [first, second] = [hold(quota), resultOf(decide(quota))];
-      object.settle(id as string, false);
-      object.settle((await first).hold as string, false);
+      object.endHold(id as string, false);
+      object.endHold((await first).hold as string, false);
       await pass(0);
       expect(second.value).toMatchObject({ admitted: true, tallies: [{ count: 1 }] });
     }));
@@ -92,10 +92,10 @@ describe("calls that wait for a hold", () => {
       const ids = [await hold(quota), await hold(quota), await hold(quota)].map(({ hold }) => hold);
       const large = resultOf(decide({ ...quota, cost: 3 }));
       const small = resultOf(decide(quota));
-      object.settle(ids[0] as string, false);
+      object.endHold(ids[0] as string, false);
       await pass(0);
       expect(small.value).toMatchObject({ admitted: true });
-      object.settle(ids[1] as string, true);
+      object.endHold(ids[1] as string, true);
       await pass(0);
       expect(large.value).toMatchObject({ admitted: false });
     }));
@@ -105,7 +105,7 @@ describe("calls that wait for a hold", () => {
       const quota = quotaOf({ limit: 1 });
       const { hold: id } = await hold(quota);
       const calls = Array.from({ length: 9 }, () => resultOf(decide(quota)));
-      object.settle(id as string, true);
+      object.endHold(id as string, true);
       await pass(0);
       for (const { value } of calls) {
         expect(value).toMatchObject({ admitted: false });
@@ -120,7 +120,7 @@ describe("calls that wait for a hold", () => {
       const calls = Array.from({ length: 120 }, () => resultOf(decide(quota)));
       await pass(0);
       for (const [index, { hold: id }] of holds.entries()) {
-        object.settle(id as string, index % 3 === 0);
+        object.endHold(id as string, index % 3 === 0);
         await pass(0);
         expect(vi.getTimerCount()).toBeLessThanOrEqual(120);
       }
@@ -138,7 +138,7 @@ describe("calls that wait for a hold", () => {
       const calls = Array.from({ length: 200 }, () => resultOf(decide(quota)));
       await pass(0);
       const hasRoom = vi.spyOn(Math, "floor");
-      for (const { hold: id } of holds.slice(0, 49)) object.settle(id as string, false);
+      for (const { hold: id } of holds.slice(0, 49)) object.endHold(id as string, false);
       await pass(0);
       // Each decision computes its window a few times, and each wake-up decides once.
       const perReturn = hasRoom.mock.calls.length / 49;
@@ -179,7 +179,7 @@ describe("a hold that nobody settles", () => {
       const quota = quotaOf({ limit: 2 });
       const [{ hold: id }] = [await hold(quota), await hold(quota)];
       await pass(25_000);
-      object.settle(id as string, false);
+      object.endHold(id as string, false);
       expect((await decide(quota))?.admitted).toBe(true);
       expect((await decide(quota))?.admitted).toBe(false);
       expect(await usedOf(quota)).toBe(2);
@@ -191,7 +191,7 @@ describe("a hold that nobody settles", () => {
       const { hold: id } = await hold(quota);
       await pass(PATIENCE_MS);
       expect(await decide(quota)).toMatchObject({ admitted: false, tallies: [{ banMs: 0 }] });
-      object.settle(id as string, true);
+      object.endHold(id as string, true);
       expect(await decide(quota)).toMatchObject({ admitted: false, tallies: [{ banMs: 60_000 }] });
     }));
 });
@@ -200,8 +200,8 @@ describe("a charge that was given up", () => {
   it("is not made when its call comes late", () =>
     inObject(async ({ object, quotaOf, hold, decide, usedOf }) => {
       const quota = quotaOf({ limit: 5 });
-      object.settle("first", false);
-      object.settle("second", false);
+      object.endHold("first", false);
+      object.endHold("second", false);
       expect(await hold(quota, "first")).toMatchObject({ admitted: false });
       expect(await decide(quota, "second")).toMatchObject({ admitted: false });
       expect(await usedOf(quota)).toBe(0);
@@ -212,8 +212,8 @@ describe("a charge that was given up", () => {
       const quota = quotaOf({ limit: 1 });
       const { hold: id } = await hold(quota);
       const waiting = hold(quota, "waiting");
-      object.settle("waiting", false);
-      object.settle(id as string, false);
+      object.endHold("waiting", false);
+      object.endHold(id as string, false);
       expect(await waiting).toMatchObject({ admitted: false });
       expect(await usedOf(quota)).toBe(0);
     }));
@@ -225,8 +225,8 @@ describe("a charge that was given up", () => {
       expect(await decide({ ...quota, block: 50 }, "last")).toMatchObject({
         tallies: [{ count: 51, charged: 50 }],
       });
-      object.settle("last", false);
-      object.settle("last", false);
+      object.endHold("last", false);
+      object.endHold("last", false);
       expect(await usedOf(quota)).toBe(1);
     }));
 });

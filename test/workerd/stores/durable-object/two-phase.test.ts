@@ -42,7 +42,7 @@ function honestStore(namespace: Namespace): Store {
   return withDeadline(createDurableObjectStore(options), HONEST_MS);
 }
 
-type Method = "decide" | "hold" | "settle";
+type Method = "decide" | "hold" | "endHold";
 
 /** A store whose calls meet faults, for one request whose client may hang up. */
 function storeWith(objects: Namespace, faults: readonly Fault[]) {
@@ -73,7 +73,7 @@ function storeWith(objects: Namespace, faults: readonly Fault[]) {
       return faults.find((fault) => fault.call === call && fault.side === side)?.kind;
     };
     if (!isAlive()) await never;
-    const gives = method === "settle" && keep === false;
+    const gives = method === "endHold" && keep === false;
     if (gives) returned.add(name);
     await meet(at("before"));
     if (gives) heard.add(name);
@@ -91,7 +91,7 @@ function storeWith(objects: Namespace, faults: readonly Fault[]) {
           const call = object[which] as (...args: never[]) => unknown;
           return through(name, which, args[1], () => call.apply(object, args));
         };
-      return { decide: method("decide"), hold: method("hold"), settle: method("settle") };
+      return { decide: method("decide"), hold: method("hold"), endHold: method("endHold") };
     },
   } as unknown as Namespace;
   const background = (task: Promise<unknown>) => {

@@ -1,0 +1,67 @@
+import type { Counter } from "../../engine/counter.ts";
+import type { CounterObject, TimedVerdict } from "./counter-object.ts";
+import type { DecisionDeadline } from "./decision-deadline.ts";
+import type { ObjectPart } from "./object-parts.ts";
+
+/** Returns the object that stores an identity's counters. */
+export type ObjectOf = (identity: string) => DurableObjectStub<CounterObject>;
+
+/** The calls that one decision over several objects makes. Its holds have one id, chosen here. */
+export class DecisionCalls {
+  readonly #objectOf: ObjectOf;
+  readonly #now: number | undefined;
+  readonly #deadline: DecisionDeadline;
+  readonly #holdId = crypto.randomUUID();
+  /** Ids that objects have chosen themselves, by identity. */
+  readonly #otherHoldIds = new Map<string, string>();
+
+  constructor(objectOf: ObjectOf, now: number | undefined, deadline: DecisionDeadline) {
+    this.#objectOf = objectOf;
+    this.#now = now;
+    this.#deadline = deadline;
+  }
+
+  /** Charges a part and opens a hold. It charges the cost only: a block might have to be returned. */
+  async hold({ identity, counters }: ObjectPart): Promise<TimedVerdict> {
+    const costs = counters.map(({ block, ...counter }) => counter);
+    const { maxWaitMs } = this.#deadline;
+    const verdict = await this.#objectOf(identity).hold(costs, this.#now, maxWaitMs, this.#holdId);
+    // During a deploy an object may still run older code, which chooses the id itself.
+    if (verdict.hold !== undefined) this.#otherHoldIds.set(identity, verdict.hold);
+    return checkVerdict(verdict, counters);
+  }
+
+  /** Decides the last part. Its charge is a final hold. */
+  async decide({ identity, counters }: ObjectPart): Promise<TimedVerdict> {
+    const object = this.#objectOf(identity);
+    const { maxWaitMs } = this.#deadline;
+    const [verdict] = await object.decide([counters], this.#now, maxWaitMs, [], this.#holdId);
+    return checkVerdict(verdict, counters);
+  }
+
+  /** Reads the counts of a part: a decision that charges nothing and waits for no hold. */
+  async read({ identity, counters }: ObjectPart): Promise<TimedVerdict> {
+    const checks = counters.map((counter) => ({ ...counter, checkOnly: true }));
+    const [verdict] = await this.#objectOf(identity).decide([checks], this.#now, 0);
+    return checkVerdict(verdict, counters);
+  }
+
+  /**
+   * Ends the hold of a part. Never rejects. A call that fails is repeated once, because ending a hold
+   * twice does nothing. A hold that cannot be ended stays charged, which never admits a request too
+   * many.
+   */
+  async endHold({ identity }: ObjectPart, keep: boolean): Promise<void> {
+    const id = this.#otherHoldIds.get(identity) ?? this.#holdId;
+    const call = async () => this.#objectOf(identity).endHold(id, keep);
+    await call()
+      .catch(call)
+      .catch(() => {});
+  }
+}
+
+/** @throws {TypeError} if an object's answer is not a verdict on these counters */
+function checkVerdict(verdict: TimedVerdict | undefined, { length }: readonly Counter[]) {
+  if (verdict?.tallies.length === length) return verdict;
+  throw new TypeError("not a verdict");
+}

@@ -1,0 +1,67 @@
+import type { Counter, UnusedQuota } from "../../engine/counter.ts";
+import type { ObjectOf } from "./decision-calls.ts";
+import type { DecisionDeadline } from "./decision-deadline.ts";
+import { type ObjectPart, partsOf } from "./object-parts.ts";
+import { decideAcross, type GroupDecision } from "./two-phase.ts";
+
+type Group = readonly Counter[];
+
+/** Decides groups of counters that have no alternatives, with one call for each object if possible. */
+export class GroupDecider {
+  readonly #objectOf: ObjectOf;
+  readonly #background: (task: Promise<unknown>) => void;
+
+  /** @param background keeps a task alive that no response waits for */
+  constructor(objectOf: ObjectOf, background: (task: Promise<unknown>) => void) {
+    this.#objectOf = objectOf;
+    this.#background = background;
+  }
+
+  async decide(
+    groups: readonly Group[],
+    now: number | undefined,
+    unused: readonly UnusedQuota[],
+    deadline: DecisionDeadline,
+  ): Promise<GroupDecision[]> {
+    const decisions: GroupDecision[] = [];
+    /** The indices of the groups that need only one object, by identity. */
+    const inOneObject = new Map<string, number[]>();
+    const calls: Promise<unknown>[] = [];
+    for (const [index, group] of groups.entries()) {
+      const parts = partsOf(group);
+      const [{ identity }] = parts as [ObjectPart];
+      if (parts.length === 1) {
+        inOneObject.set(identity, [...(inOneObject.get(identity) ?? []), index]);
+        continue;
+      }
+      const call = decideAcross(this.#objectOf, parts, now, deadline, this.#background);
+      calls.push(call.then((decision) => (decisions[index] = decision)));
+    }
+    const returnsElsewhere = unused.filter(({ counter }) => !inOneObject.has(counter.identity));
+    if (returnsElsewhere.length > 0) this.#background(this.#returnUnused(returnsElsewhere, now));
+    for (const [identity, indices] of inOneObject) {
+      const call = this.#objectOf(identity).decide(
+        indices.map((index) => groups[index] as Group),
+        now,
+        deadline.maxWaitMs,
+        unused.filter(({ counter }) => counter.identity === identity),
+      );
+      calls.push(
+        call.then((verdicts) => {
+          for (const [at, index] of indices.entries()) {
+            decisions[index] = verdicts[at] as GroupDecision;
+          }
+        }),
+      );
+    }
+    await Promise.all(calls);
+    return decisions;
+  }
+
+  /** Returns quota to objects that decide no group. A failed return is ignored: the quota stays charged. */
+  #returnUnused(unused: readonly UnusedQuota[], now: number | undefined): Promise<unknown> {
+    return Promise.allSettled(
+      unused.map((each) => this.#objectOf(each.counter.identity).returnUnused([each], now)),
+    );
+  }
+}
