@@ -6,7 +6,7 @@ import { send } from "./support/client.ts";
 import { type Origin, startOrigin } from "./support/origin.ts";
 import { type RunningWorker, startWorker } from "./support/worker.ts";
 
-// Windows so long that none ends while requests are under way.
+// The windows are so long that none ends during a test.
 const RULES: ConfigInput["rules"] = [
   { name: "plain", match: { paths: ["/plain"] }, limit: 100, window: "52w" },
   { name: "rolling", match: { paths: ["/rolling"] }, limit: 60, capacity: 100, window: "52w" },
@@ -29,12 +29,12 @@ afterAll(async () => {
 });
 
 describe.each(["redis", "edge"] as const)(
-  "three Workers that count in one Redis, by the clock %s",
+  "three Workers that count in one Redis, with the clock %s,",
   (clock) => {
     let workers: RunningWorker[];
 
     beforeAll(async () => {
-      // Counters of this run's own.
+      // The prefix gives this run its own counters.
       const config = { rules: RULES, clock, prefix: `several-${randomUUID()}` };
       const vars = {
         ORIGIN_URL: origin.url,
@@ -50,7 +50,7 @@ describe.each(["redis", "edge"] as const)(
       await Promise.all(workers.map((worker) => worker.stop()));
     });
 
-    /** How many of the requests that one client sends to all Workers at once get which status. */
+    /** Sends requests of one client to all Workers at once, and counts the responses by status. */
     async function rush(path: string): Promise<Record<number, number>> {
       const statuses = await Promise.all(
         Array.from({ length: REQUESTS }, async (_, index) => {
@@ -63,15 +63,15 @@ describe.each(["redis", "edge"] as const)(
       return counts;
     }
 
-    it("admit exactly the limit of 300 requests at once", async () => {
+    it("admit 300 requests at once exactly up to the limit", async () => {
       expect(await rush("/plain")).toEqual({ 200: 100, 429: 200 });
     }, 20_000);
 
-    it("admit exactly the capacity where quota rolls over", async () => {
+    it("admit exactly the capacity if quota rolls over", async () => {
       expect(await rush("/rolling")).toEqual({ 200: 100, 429: 200 });
     }, 20_000);
 
-    it("admit no more than the limit where it is spread over shards, and nearly all of it", async () => {
+    it("admit nearly the limit if it is spread over shards, and never more", async () => {
       const { 200: admitted = 0, 429: denied = 0 } = await rush("/sharded");
       expect(admitted + denied).toBe(REQUESTS);
       expect(admitted).toBeLessThanOrEqual(100);

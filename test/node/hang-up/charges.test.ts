@@ -17,8 +17,8 @@ const CUTS = 30;
 
 const servers = useServers();
 
-/** Answers when it is told to; `reached` is when the request has come. */
-function held(path: string, status: number, headers: Record<string, string | number> = {}) {
+/** Holds responses to a path until `answer` is called. `reached` resolves when a request arrives. */
+function holdResponse(path: string, status: number, headers: Record<string, string | number> = {}) {
   const [reached, answered] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   servers.origin.on(path, async (_, response) => {
     reached.resolve();
@@ -43,30 +43,30 @@ describe.each(REMOTE_STORES)("over the store %s", (store) => {
 
   const newClient = () => ({ "CF-Connecting-IP": `198.51.100.${++clients}` });
 
-  /** What a client has left of a rule, which a request that costs nothing shows. */
-  async function left(path: string, headers: Record<string, string>): Promise<number> {
+  /** The quota left of a client, which a request without a cost shows. */
+  async function remaining(path: string, headers: Record<string, string>): Promise<number> {
     servers.origin.on(path, (_, response) => response.writeHead(200, { "x-cost": "0" }).end());
     const answer = await send(worker.url, path, { headers });
     return Number(limitsOf(answer.headers)[0]?.r);
   }
 
-  describe.each(WAYS_TO_HANG_UP)("when the client goes by %s", (way) => {
+  describe.each(WAYS_TO_HANG_UP)("when the client hangs up by %s", (way) => {
     it.each([
       ["/failed", 401, {}, 1],
       ["/priced", 200, { "x-cost": PRICE }, PRICE],
     ])(
-      "charges for all the work that the origin has done: %s",
+      "charges all responses of the origin: %s",
       async (path, status, fields, cost) => {
         const headers = newClient();
         const before = servers.origin.received.length;
         for (let cut = 0; cut < CUTS; cut++) {
-          const { reached, answer } = held(path, status, fields);
+          const { reached, answer } = holdResponse(path, status, fields);
           await hangUp(worker.url, { path, headers }, { way, when: reached });
           answer();
         }
         expect(servers.origin.received).toHaveLength(before + CUTS);
         await vi.waitFor(
-          async () => expect(await left(path, headers)).toBe(1000 - CUTS * cost),
+          async () => expect(await remaining(path, headers)).toBe(1000 - CUTS * cost),
           5000,
         );
         expect(worker.logs()).toEqual([]);
@@ -74,15 +74,15 @@ describe.each(REMOTE_STORES)("over the store %s", (store) => {
       20_000,
     );
 
-    it("charges for a body that breaks off as for a request without an answer", async () => {
+    it("charges an incomplete request like a request without a response", async () => {
       const headers = newClient();
-      const { reached } = held("/priced", 200, { "x-cost": PRICE });
+      const { reached } = holdResponse("/priced", 200, { "x-cost": PRICE });
       const cut = { method: "POST", path: "/priced", headers, body: "half", contentLength: 8 };
       await hangUp(worker.url, cut, { way, when: reached });
-      await vi.waitFor(async () => expect(await left("/priced", headers)).toBe(999), 5000);
+      await vi.waitFor(async () => expect(await remaining("/priced", headers)).toBe(999), 5000);
     });
 
-    it("lets the origin's connection go when nobody reads its answer", async () => {
+    it("closes the origin's connection if no client reads the response", async () => {
       const headers = newClient();
       const [reached, closed] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
       servers.origin.on("/endless", (_, response) => {
@@ -98,12 +98,15 @@ describe.each(REMOTE_STORES)("over the store %s", (store) => {
       const sentAt = performance.now();
       await closed.promise;
       expect(performance.now() - sentAt).toBeLessThan(3000);
-      await vi.waitFor(async () => expect(await left("/priced", headers)).toBe(1000 - PRICE), 5000);
+      await vi.waitFor(
+        async () => expect(await remaining("/priced", headers)).toBe(1000 - PRICE),
+        5000,
+      );
     });
   });
 });
 
-describe.each(WAYS_TO_HANG_UP)("when the client goes by %s during a call over REST", (way) => {
+describe.each(WAYS_TO_HANG_UP)("when the client hangs up by %s during a call over REST", (way) => {
   let worker: RunningWorker;
 
   beforeAll(async () => {
@@ -115,13 +118,14 @@ describe.each(WAYS_TO_HANG_UP)("when the client goes by %s during a call over RE
 
   afterAll(() => worker.stop());
 
-  // The decision, and what charges for the response; each is sent twice where Redis forgot the script.
+  // There are two calls: one decides, one charges the response. Each is sent twice, because Redis has
+  // lost the script.
   it.each([
     ["the first", 1],
     ["the second", 2],
     ["the third", 3],
     ["the fourth", 4],
-  ])("all that has begun is done: %s call", async (_, cutAt) => {
+  ])("every call is completed: %s call", async (_, cutAt) => {
     const headers = { "CF-Connecting-IP": `198.51.100.${cutAt}` };
     servers.origin.on("/priced", (_, response) =>
       response.writeHead(200, { "x-cost": PRICE }).end(),
@@ -134,10 +138,10 @@ describe.each(WAYS_TO_HANG_UP)("when the client goes by %s during a call over RE
         calls += 1;
         if (calls === cutAt) {
           cut.resolve();
-          // Until the Worker has learnt that the client is gone.
+          // Gives the Worker time to notice that the client has hung up.
           await new Promise((resolve) => setTimeout(resolve, 50));
         }
-        // A Redis that has forgotten its scripts, for each of them once.
+        // Replies to the first call of each script as a Redis does that has lost its scripts.
         if (calls % 2 === 1) {
           response.writeHead(400).end('{"error":"NOSCRIPT No matching script."}');
           return;

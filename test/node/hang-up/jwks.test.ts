@@ -7,11 +7,11 @@ import { type Origin, startOrigin } from "../support/origin.ts";
 import { limitsOf } from "../support/quota-fields.ts";
 import { type RunningWorker, startWorker } from "../support/worker.ts";
 
-/** How long the issuer takes: longer than the clients that hang up stay. */
+/** How long the issuer takes, in milliseconds: longer than until the clients hang up. */
 const ISSUER_MS = 60;
 const LIMIT = 1000;
 
-/** The issuer, and the origin: whatever the Worker fetches, it fetches here. */
+/** The issuer and the origin: every `fetch` of the Worker goes to this server. */
 let zone: Origin;
 let worker: RunningWorker;
 const [old, rotated] = [issued("old"), issued("rotated")];
@@ -22,7 +22,7 @@ const CONFIG: ConfigInput = {
   rules: [{ name: "user", key: "jwt:sub", limit: LIMIT, window: "52w", lease: false }],
 };
 
-/** Weir by a clock that can be put forward: a minute is long for a test. */
+/** Weir with a clock that a request advances by a minute, because a test cannot wait that long. */
 const MAIN = `
   import { CounterObject, defineConfig, weir } from "./weir.mjs";
   const { fetch } = weir(defineConfig(${JSON.stringify(CONFIG)}));
@@ -64,8 +64,11 @@ function issued(kid: string) {
 
 let clients = 0;
 
-/** Each from an address of its own, so that what is left tells whether the token counted. */
-function from({ token }: { token: string }): Record<string, string> {
+/**
+ * The header fields of a request with a token. Each has its own address, so that the quota left shows
+ * whether the request was counted by its token.
+ */
+function headersWith({ token }: { token: string }): Record<string, string> {
   clients += 1;
   return {
     Host: "shop.example",
@@ -74,33 +77,33 @@ function from({ token }: { token: string }): Record<string, string> {
   };
 }
 
-async function left(key: { token: string }): Promise<number> {
-  const { headers } = await send(worker.url, "/", { headers: from(key) });
+async function remaining(key: { token: string }): Promise<number> {
+  const { headers } = await send(worker.url, "/", { headers: headersWith(key) });
   return Number(limitsOf(headers)[0]?.r);
 }
 
-it("An issuer's keys are learnt though each client that causes a fetch hangs up", async () => {
+it("An issuer's keys are cached although each client that causes a fetch hangs up", async () => {
   for (let cut = 0; cut < 5; cut++) {
-    await hangUp(worker.url, { path: "/", headers: from(old) }, { way: "reset", when: 10 });
+    await hangUp(worker.url, { path: "/", headers: headersWith(old) }, { way: "reset", when: 10 });
   }
-  const first = await left(old);
-  expect(await left(old)).toBe(first - 1);
+  const first = await remaining(old);
+  expect(await remaining(old)).toBe(first - 1);
   expect(fetches()).toBe(1);
 });
 
-it("A rotated key is learnt after a minute, though clients hang up on every fetch for it", async () => {
-  await left(old);
+it("A rotated key is cached after a minute, although clients hang up during every fetch", async () => {
+  await remaining(old);
   const before = fetches();
   published = [rotated.jwk];
-  const cut = () =>
-    hangUp(worker.url, { path: "/", headers: from(rotated) }, { way: "reset", when: 10 });
-  await cut();
+  const requestAndHangUp = () =>
+    hangUp(worker.url, { path: "/", headers: headersWith(rotated) }, { way: "reset", when: 10 });
+  await requestAndHangUp();
   expect(fetches()).toBe(before);
   await send(worker.url, "/a-minute-later");
-  for (let times = 0; times < 5; times++) await cut();
+  for (let times = 0; times < 5; times++) await requestAndHangUp();
   await vi.waitFor(async () => {
-    const first = await left(rotated);
-    expect(first - (await left(rotated))).toBe(1);
+    const first = await remaining(rotated);
+    expect(first - (await remaining(rotated))).toBe(1);
   }, 5000);
   expect(fetches()).toBe(before + 1);
 });

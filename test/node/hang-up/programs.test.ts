@@ -10,7 +10,7 @@ import { type RunningWorker, startWorker } from "../support/worker.ts";
 
 const LIMIT = 1000;
 const CUTS = 10;
-/** How long Redis and the app take each: longer than those that hang up stay. */
+/** How long Redis and the app each take, in milliseconds. */
 const SLOW_MS = 40;
 
 const CONFIG: ConfigInput = {
@@ -34,7 +34,7 @@ const CONFIG: ConfigInput = {
   ],
 };
 
-/** An app behind the middleware, and a caller of the service over RPC, in one Worker. */
+/** A Worker with an app behind the middleware, which also calls the service over RPC. */
 const MAIN = `
   import { CounterObject, defineConfig, Hono, rateLimit, WeirService } from "./weir.mjs";
   const config = defineConfig(${JSON.stringify(CONFIG)});
@@ -74,21 +74,21 @@ async function get<Result>(path: string): Promise<Result> {
   return JSON.parse(`${(await send(worker.url, path)).body}`);
 }
 
-/** Until Redis is called. */
+/** Resolves when Redis is called. */
 async function nextCall(): Promise<void> {
   const before = servers.rest.calls();
   while (servers.rest.calls() === before) await delay(1);
 }
 
-const left = async (key: string) =>
+const remaining = async (key: string) =>
   (await get<{ remaining: number }[]>(`/limits/value/${key}`))[0]?.remaining;
 
-describe.each(WAYS_TO_HANG_UP)("when the client goes by %s", (way) => {
+describe.each(WAYS_TO_HANG_UP)("when the client hangs up by %s", (way) => {
   it.each([
-    ["while it is decided", SLOW_MS / 2],
-    ["while the app works", SLOW_MS * 1.5],
-    ["while it is charged", SLOW_MS * 2.5],
-  ])("the middleware charges for what the app does: %s", async (_, when) => {
+    ["during the decision", SLOW_MS / 2],
+    ["while the app runs", SLOW_MS * 1.5],
+    ["during the charge", SLOW_MS * 2.5],
+  ])("the middleware charges the app's response: %s", async (_, when) => {
     const headers = { "CF-Connecting-IP": `198.51.100.${Math.round(when)}`, "X-Way": way };
     if (way === "end") headers["CF-Connecting-IP"] = `198.51.101.${Math.round(when)}`;
     const before = await get<number>("/login");
@@ -97,7 +97,7 @@ describe.each(WAYS_TO_HANG_UP)("when the client goes by %s", (way) => {
     await vi.waitFor(async () => {
       const answer = await send(worker.url, "/login", { headers });
       const done = JSON.parse(`${answer.body}`) - before;
-      // Where the machine is busy, some were cut before they were read.
+      // On a busy machine, some clients hang up before Weir has read their request.
       expect(done).toBeGreaterThan(0);
       expect(limitsOf(answer.headers)[0]?.r).toBe(LIMIT - done);
     }, 5000);
@@ -105,16 +105,16 @@ describe.each(WAYS_TO_HANG_UP)("when the client goes by %s", (way) => {
   });
 
   it.each<[string, string, number]>([
-    ["takes what was asked for", "take", LIMIT - 11],
-    ["gives back what was given back", "give", LIMIT - 7],
-    ["resets who was to be reset", "reset", LIMIT],
+    ["takes the quota", "take", LIMIT - 11],
+    ["gives the quota back", "give", LIMIT - 7],
+    ["resets the client", "reset", LIMIT],
   ])("the service %s", async (_, method, rest) => {
     const key = randomUUID();
     for (let times = 0; times < 10; times++) await send(worker.url, `/limits/take/${key}`);
     const cut = { path: `/limits/${method}/${key}` };
-    // Quota that this isolate has leased is taken without a call.
+    // If this isolate has leased quota, no call may follow.
     await hangUp(worker.url, cut, { way, when: Promise.race([nextCall(), delay(500)]) });
-    await vi.waitFor(async () => expect(await left(key)).toBe(rest), 5000);
+    await vi.waitFor(async () => expect(await remaining(key)).toBe(rest), 5000);
     expect(worker.logs()).toEqual([]);
   });
 });

@@ -53,14 +53,14 @@ describe("a page on another origin", () => {
     { Origin: "" },
     { Origin: 'https://page.example", "x' },
     { Origin: "https://p\u00e4ge.example" },
-  ])("is not what sends %o", async (headers) => {
+  ])("is not assumed for a request with the fields %o", async (headers) => {
     const answer = await send(worker.url, "/none", { headers });
     expect(answer.status).toBe(429);
     const names = Object.keys(answer.headers);
     expect(names.filter((name) => name.startsWith("access-control"))).toEqual([]);
   });
 
-  it("gets an allowed response as the origin made it", async () => {
+  it("gets an allowed response with the origin's own CORS fields", async () => {
     const cors = { "access-control-allow-origin": "https://only.example", vary: "Accept" };
     origin.on("/cors", (_, response) => response.writeHead(200, cors).end());
     const page = { Origin: PREFLIGHT.Origin };

@@ -18,15 +18,15 @@ const QUOTA_EXCEEDED = {
 
 type RuleInput = ConfigInput["rules"][number];
 
-/** A rule by which every request for a path is one too many. */
-function nothingAt(path: string, rule: Partial<RuleInput> = {}): RuleInput {
+/** A rule that denies every request for a path. */
+function denyAll(path: string, rule: Partial<RuleInput> = {}): RuleInput {
   return { name: path.slice(1), match: { paths: [path] }, limit: 0, window: "1h", ...rule };
 }
 
 const RULES: RuleInput[] = [
-  nothingAt("/day", { window: "1d" }),
-  nothingAt("/hour"),
-  { ...nothingAt("/also"), match: { paths: ["/hour"] }, window: "1d", mode: "shadow" },
+  denyAll("/day", { window: "1d" }),
+  denyAll("/hour"),
+  { ...denyAll("/also"), match: { paths: ["/hour"] }, window: "1d", mode: "shadow" },
   {
     name: "some",
     match: { paths: ["/some"] },
@@ -45,14 +45,14 @@ const RULES: RuleInput[] = [
   },
   { name: "get", match: { methods: ["GET"], paths: ["/get"] }, limit: 1, window: "1h" },
   { name: "any", match: { paths: ["/any"] }, limit: 1, window: "1h" },
-  nothingAt("/status", { response: { status: 503 } }),
-  nothingAt("/fields", {
+  denyAll("/status", { response: { status: 503 } }),
+  denyAll("/fields", {
     response: { headers: { "X-Reason": "quota", "Content-Type": "text/plain" } },
   }),
-  nothingAt("/text", { response: { body: "Slow down." } }),
-  nothingAt("/empty", { response: { status: 403, body: "" } }),
-  nothingAt("/json", { response: { status: 420, body: { error: { code: "slow" } } } }),
-  nothingAt("/html", {
+  denyAll("/text", { response: { body: "Slow down." } }),
+  denyAll("/empty", { response: { status: 403, body: "" } }),
+  denyAll("/json", { response: { status: 420, body: { error: { code: "slow" } } } }),
+  denyAll("/html", {
     response: { body: "<p>Slow down.", headers: { "content-type": "text/html" } },
   }),
 ];
@@ -72,7 +72,7 @@ afterAll(async () => {
   await origin.stop();
 });
 
-/** Requests of one client that nobody has seen before. */
+/** Returns a function that sends requests of a new client. */
 function newClient() {
   const address = `203.0.113.${++clients}`;
   return ({ path, headers, method = "GET" }: Outgoing & { path: string }) =>
@@ -84,7 +84,7 @@ function jsonOf({ body }: Answer): unknown {
 }
 
 describe("a denial", () => {
-  it("is a problem of the registered type, is not stored, and does not reach the origin", async () => {
+  it("is a problem of the registered type, cannot be stored, and does not reach the origin", async () => {
     const before = origin.received.length;
     const answer = await newClient()({ path: "/hour" });
     expect(answer).toMatchObject({
@@ -106,20 +106,23 @@ describe("a denial", () => {
     ["/day", DAY, ["day"]],
     ["/some", HOUR, ["some/1h"]],
     ["/all", DAY, ["all/1h", "all/1d"]],
-  ])("of %s asks to wait until every violated window has ended", async (path, length, violated) => {
-    const get = newClient();
-    if (path === "/some") expect((await get({ path })).status).toBe(200);
-    const before = Date.now() / 1000;
-    const answer = await get({ path });
-    const after = Date.now() / 1000;
-    const end = (Math.floor(before / length) + 1) * length;
-    expect(answer.headers["retry-after"]).toMatch(/^[1-9]\d*$/);
-    expect(Number(answer.headers["retry-after"])).toBeGreaterThanOrEqual(end - after);
-    expect(Number(answer.headers["retry-after"])).toBeLessThan(end - before + 1);
-    expect(jsonOf(answer)).toMatchObject({ "violated-policies": violated });
-  });
+  ])(
+    "for %s has a Retry-After until every violated window has ended",
+    async (path, length, violated) => {
+      const get = newClient();
+      if (path === "/some") expect((await get({ path })).status).toBe(200);
+      const before = Date.now() / 1000;
+      const answer = await get({ path });
+      const after = Date.now() / 1000;
+      const end = (Math.floor(before / length) + 1) * length;
+      expect(answer.headers["retry-after"]).toMatch(/^[1-9]\d*$/);
+      expect(Number(answer.headers["retry-after"])).toBeGreaterThanOrEqual(end - after);
+      expect(Number(answer.headers["retry-after"])).toBeLessThan(end - before + 1);
+      expect(jsonOf(answer)).toMatchObject({ "violated-policies": violated });
+    },
+  );
 
-  it("to HEAD has the same fields and no body", async () => {
+  it("of a HEAD request has the same fields and no body", async () => {
     const client = newClient();
     const head = await client({ path: "/hour", method: "HEAD" });
     const get = await client({ path: "/hour" });
@@ -130,7 +133,7 @@ describe("a denial", () => {
     );
   });
 
-  it("does not wait for a body", async () => {
+  it("is sent before the request's body has arrived", async () => {
     const headers = { "Content-Length": "1000000" };
     const sending = open(worker.url, "/hour", { method: "PUT", headers });
     sending.flushHeaders();
@@ -139,14 +142,14 @@ describe("a denial", () => {
     sending.destroy();
   });
 
-  it("takes the place of a WebSocket", async () => {
+  it("is sent instead of a WebSocket", async () => {
     const { status, body } = await newClient()({ path: "/hour", headers: HANDSHAKE });
     expect(status).toBe(429);
     expect(JSON.parse(body.toString())).toMatchObject(QUOTA_EXCEEDED);
   });
 });
 
-describe("a denial of another form", () => {
+describe("a denial that the rule replaces", () => {
   const problem = (status: number, policy: string) =>
     expect.objectContaining({ ...QUOTA_EXCEEDED, status, "violated-policies": [policy] });
 
@@ -157,7 +160,7 @@ describe("a denial of another form", () => {
     ["/empty", 403, "text/plain; charset=utf-8", ""],
     ["/json", 420, "application/json", { error: { code: "slow" } }],
     ["/html", 429, "text/html", "<p>Slow down."],
-  ])("is for %s what the rule says, and says when to retry", async (path, status, type, body) => {
+  ])("for %s is the rule's response, with Retry-After", async (path, status, type, body) => {
     const answer = await newClient()({ path });
     expect(answer.status).toBe(status);
     expect(answer.headers).toMatchObject({
@@ -175,13 +178,13 @@ describe("a rule's methods", () => {
   it.each([
     ["/get", "HEAD", "GET"],
     ["/any", "OPTIONS", "DELETE"],
-  ])("of %s count %s and %s alike", async (path, first, second) => {
+  ])("for %s count %s and %s together", async (path, first, second) => {
     const client = newClient();
     expect((await client({ path, method: first })).status).toBe(200);
     expect((await client({ path, method: second })).status).toBe(429);
   });
 
-  it("do not count what they leave out", async () => {
+  it("do not count other methods", async () => {
     const client = newClient();
     const statuses = ["POST", "POST", "GET", "GET"].map((method) =>
       client({ path: "/get", method }).then(({ status }) => status),

@@ -9,20 +9,23 @@ import { awayFromWindowEdge } from "../support/window-edge.ts";
 import { type RunningWorker, startWorker } from "../support/worker.ts";
 
 const TIMEOUT_MS = 600;
-/** What Weir itself may take beyond the deadline: less than the deadline, or a doubled one would pass. */
+/**
+ * How long Weir may take beyond the deadline. It is shorter than the deadline, so that a test would fail
+ * if Weir waited for the deadline twice.
+ */
 const MARGIN_MS = TIMEOUT_MS / 2;
-/** What a line of the log may take, on such a machine. */
-const PATIENCE_MS = 10_000;
+/** How long a log line may take to arrive, on a busy machine. */
+const LOG_TIMEOUT_MS = 10_000;
 const TOKEN = "token-that-nobody-may-see";
 const CLIENT = "203.0.113.77";
 
-// Without leases, which need no store: what lies here would be used through an outage.
+// Without leases: an isolate could use its leased quota without the store, throughout an outage.
 const open = { limit: 100, window: "1h", lease: false } as const;
 const closed = { ...open, onError: "closed" } as const;
 const RULES: ConfigInput["rules"] = [
   { name: "open", match: { paths: ["/open", "/both"] }, ...open },
   { name: "closed", match: { paths: ["/closed", "/both"] }, ...closed },
-  { name: "trial", match: { paths: ["/trial", "/open"] }, ...closed, mode: "shadow" },
+  { name: "shadowed", match: { paths: ["/shadowed", "/open"] }, ...closed, mode: "shadow" },
 ];
 
 let origin: Origin;
@@ -39,7 +42,7 @@ afterAll(async () => {
   await store.stop();
 });
 
-/** Starts the Worker over a store, for one test. */
+/** Starts a Worker with a store, for one test. */
 async function startWith(url: string, token = TOKEN, config: Partial<ConfigInput> = {}) {
   worker = await startWorker({
     config: { rules: RULES, timeoutMs: TIMEOUT_MS, ...config },
@@ -50,7 +53,8 @@ async function startWith(url: string, token = TOKEN, config: Partial<ConfigInput
     },
   });
   onTestFinished(worker.stop);
-  // An isolate's first request compiles: that is no part of the deadline. No rule matches this one.
+  // The first request of an isolate also compiles the code, which the deadline does not include. No
+  // rule matches this request.
   await sendTo("/first");
 }
 
@@ -58,12 +62,12 @@ function sendTo(path: string) {
   return send(worker.url, path, { headers: { "CF-Connecting-IP": CLIENT } });
 }
 
-/** Sends one request to each path at once, and checks all that is promised of an undecided one. */
+/** Sends one request to each path at once, and checks the responses to undecided requests. */
 async function expectUndecided() {
-  // An isolate's first request takes longer than others.
+  // The first request of an isolate takes longer than others.
   await send(worker.url, "/free");
   const sentAt = performance.now();
-  const paths = ["/open", "/closed", "/both", "/trial"];
+  const paths = ["/open", "/closed", "/both", "/shadowed"];
   const { result, controlMs } = await besideControl(worker.url, "/free", async () => {
     const answers = await Promise.all(paths.map(sendTo));
     return { answers, tookMs: performance.now() - sentAt };
@@ -73,7 +77,7 @@ async function expectUndecided() {
 
   expect(answers.map(({ status }) => status)).toEqual([200, 503, 503, 200]);
   for (const { status, headers, body } of answers) {
-    // There are no figures, so none are given.
+    // Undecided requests have no quotas to show.
     const names = Object.keys(headers).filter((name) => name.includes("ratelimit"));
     expect(names).toEqual([]);
     if (status === 200) continue;
@@ -91,9 +95,9 @@ async function expectUndecided() {
   }
 }
 
-/** Waits for the one line that is logged of an outage. */
-async function logged(): Promise<string> {
-  await vi.waitFor(() => expect(worker.logs()).toHaveLength(1), PATIENCE_MS);
+/** Waits for the only line that the log has about an outage. */
+async function logLine(): Promise<string> {
+  await vi.waitFor(() => expect(worker.logs()).toHaveLength(1), LOG_TIMEOUT_MS);
   return worker.logs().join();
 }
 
@@ -102,7 +106,7 @@ function reply(status: number, body: unknown, type = "application/json"): Handle
   return (_, response) => response.writeHead(status, { "Content-Type": type }).end(text);
 }
 
-/** Redis's own words for a command that it does not have, which quote the arguments. */
+/** Redis's error for an unknown command, which quotes the arguments. */
 const unknownCommand: Handler = async (_, response) => {
   const [name, ...args] = JSON.parse(`${await store.received.at(-1)?.body}`) as string[];
   const quoted = args.map((arg) => `'${arg}' `).join("");
@@ -110,58 +114,70 @@ const unknownCommand: Handler = async (_, response) => {
   response.writeHead(400).end(JSON.stringify({ error }));
 };
 
-describe("a store", () => {
-  it.each<{ does: string; cause: string; handler: Handler; asked?: number }>([
-    { does: "never answers", cause: "timeout", handler: () => {} },
+describe("a store that fails", () => {
+  it.each<{ does: string; cause: string; handler: Handler; calls?: number }>([
+    { does: "never replies", cause: "timeout", handler: () => {} },
     {
-      does: "never ends its answer",
+      does: "never ends its reply",
       cause: "timeout",
       handler: (_, to) => to.write('{"result":['),
     },
     { does: "closes the connection", cause: "unreachable", handler: (_, to) => to.destroy() },
-    { does: "answers 500", cause: "error-reply", handler: reply(500, { error: "ERR internal" }) },
-    { does: "answers 500 and nothing", cause: "invalid-reply", handler: reply(500, "") },
     {
-      does: "answers 503 in HTML",
+      does: "replies with 500",
+      cause: "error-reply",
+      handler: reply(500, { error: "ERR internal" }),
+    },
+    { does: "replies with 500 and no body", cause: "invalid-reply", handler: reply(500, "") },
+    {
+      does: "replies with 503 in HTML",
       cause: "invalid-reply",
       handler: reply(503, "<h1>", "text/html"),
     },
-    { does: "answers 401", cause: "error-reply", handler: reply(401, { error: "WRONGPASS no" }) },
-    { does: "quotes the command", cause: "error-reply", handler: unknownCommand },
     {
-      does: "knows no script",
+      does: "replies with 401",
+      cause: "error-reply",
+      handler: reply(401, { error: "WRONGPASS no" }),
+    },
+    { does: "quotes the command in an error", cause: "error-reply", handler: unknownCommand },
+    {
+      does: "keeps no script",
       cause: "error-reply",
       handler: reply(400, { error: "NOSCRIPT No matching script." }),
-      asked: 2,
+      calls: 2,
     },
     {
-      does: "does not speak JSON",
+      does: "does not reply with JSON",
       cause: "invalid-reply",
       handler: reply(200, "PONG", "text/plain"),
     },
-    { does: "answers null", cause: "invalid-reply", handler: reply(200, null) },
-    { does: "answers without a result", cause: "invalid-reply", handler: reply(200, {}) },
+    { does: "replies with null", cause: "invalid-reply", handler: reply(200, null) },
+    { does: "replies without a result", cause: "invalid-reply", handler: reply(200, {}) },
     {
-      does: "answers with no result",
+      does: "replies with the result null",
       cause: "invalid-reply",
       handler: reply(200, { result: null }),
     },
-    { does: "answers too little", cause: "invalid-reply", handler: reply(200, { result: [1, 1] }) },
     {
-      does: "counts below zero",
+      does: "replies with too few numbers",
+      cause: "invalid-reply",
+      handler: reply(200, { result: [1, 1] }),
+    },
+    {
+      does: "replies with a count below 0",
       cause: "invalid-reply",
       handler: reply(200, { result: [1, 1, -1, 1] }),
     },
   ])(
-    "that $does leaves requests undecided, is asked once, and is logged without secrets",
-    async ({ cause, handler, asked = 1 }) => {
+    "because it $does leaves requests undecided, is called once, and is logged without secrets",
+    async ({ cause, handler, calls = 1 }) => {
       store.on("/", handler);
       await startWith(store.url);
       const before = store.received.length;
       await expectUndecided();
       const requests = store.received.slice(before);
-      expect(requests).toHaveLength(4 * asked);
-      const line = await logged();
+      expect(requests).toHaveLength(4 * calls);
+      const line = await logLine();
       expect(line).toContain(`"cause":"${cause}"`);
       const bodies = await Promise.all(requests.map(({ body }) => body));
       const keys = bodies.flatMap((body) => keysOf(body.toString()));
@@ -170,22 +186,22 @@ describe("a store", () => {
   );
 
   it.each<[string, () => Promise<Parameters<typeof startWith>>, cause: string]>([
-    ["behind a closed port", async () => [`http://${await closedPort()}`], "unreachable"],
+    ["at a closed port", async () => [`http://${await closedPort()}`], "unreachable"],
     ["without a token", async () => [store.url, ""], "misconfigured"],
-    ["with a token that is none", async () => [store.url, `${TOKEN} twice`], "misconfigured"],
+    ["with an invalid token", async () => [store.url, `${TOKEN} twice`], "misconfigured"],
     ["without a URL", async () => ["", TOKEN, { store: "upstash" }], "misconfigured"],
-    ["at what is no URL", async () => ["example.upstash.io"], "misconfigured"],
-  ])("%s leaves requests undecided, and is not asked", async (_how, options, cause) => {
+    ["with an invalid URL", async () => ["example.upstash.io"], "misconfigured"],
+  ])("%s leaves requests undecided, and is not called", async (_how, options, cause) => {
     const before = store.received.length;
     await startWith(...(await options()));
     await expectUndecided();
     expect(store.received).toHaveLength(before);
     const log = () => worker.logs().join("\n");
-    await vi.waitFor(() => expect(log()).toContain(`"cause":"${cause}"`), PATIENCE_MS);
+    await vi.waitFor(() => expect(log()).toContain(`"cause":"${cause}"`), LOG_TIMEOUT_MS);
     expect(log()).not.toContain(TOKEN);
   });
 
-  it("that was away is counted in again, once it has been found to be back", async () => {
+  it("counts requests again after it has recovered", async () => {
     await awayFromWindowEdge(3_600_000);
     const first = await startRedisOverRest();
     await startWith(first.url, first.token, { timeoutMs: 10_000 });
@@ -198,9 +214,9 @@ describe("a store", () => {
     await first.stop();
     await expectUndecided();
 
-    // It comes back empty: it knows neither counts nor the script.
+    // The new Redis is empty: it has neither counts nor the script.
     await startRedisOverRest({ token: first.token, port: Number(new URL(first.url).port) });
-    await vi.waitFor(async () => expect(await remaining()).toContain("r=99"), PATIENCE_MS);
+    await vi.waitFor(async () => expect(await remaining()).toContain("r=99"), LOG_TIMEOUT_MS);
     expect(await remaining()).toContain("r=98");
   }, 20_000);
 });
@@ -214,7 +230,7 @@ async function startRedisOverRest(options: { token?: string; port?: number } = {
   return { url: rest.url, token: rest.token, stop, stopRedis: redis.stop };
 }
 
-/** Does it the first time only. */
+/** A function that runs an action on its first call only. */
 function once(action: () => Promise<void>): () => Promise<void> {
   let done: Promise<void> | undefined;
   return () => (done ??= action());

@@ -56,12 +56,12 @@ describe.each(WAYS)("a response through $way", ({ options }) => {
     [600, "GET"],
     [999, "GET"],
     [999, "HEAD"],
-  ])("keeps status %d to %s, though no Response can be made with it", async (status, method) => {
+  ])("keeps status %d to %s, although `new Response` throws for it", async (status, method) => {
     origin.on("/odd", (_, response) => response.writeHead(status).end());
     expect((await sendToHost("/odd", { method })).status).toBe(status);
   });
 
-  it("to HEAD has the fields of a body and none", async () => {
+  it("to HEAD has the fields of a body, but no body", async () => {
     const fields = { "content-length": "42", "content-type": "image/png" };
     origin.on("/head", (_, response) => response.writeHead(200, fields).end());
     const answer = await sendToHost("/head", { method: "HEAD" });
@@ -69,7 +69,7 @@ describe.each(WAYS)("a response through $way", ({ options }) => {
     expect(answer.body).toHaveLength(0);
   });
 
-  it.each([301, 302, 303, 307, 308])("that redirects by %d is not followed", async (status) => {
+  it.each([301, 302, 303, 307, 308])("that redirects with %d is not followed", async (status) => {
     const location = "http://elsewhere.example/a%2Fb?c";
     origin.on("/moved", (_, response) => response.writeHead(status, { location }).end("moved"));
     const before = origin.received.length;
@@ -90,7 +90,7 @@ describe.each(WAYS)("a response through $way", ({ options }) => {
     ["gzip", Buffer.from("not gzip at all"), "gzip"],
     ["br", brotliCompressSync(TEXT), "gzip, br"],
     ["zstd", Buffer.from("whatever"), "zstd"],
-  ])("in %s stays as it is: %#", async (encoding, body, accepted) => {
+  ])("in %s is not changed: %#", async (encoding, body, accepted) => {
     const fields = { "content-encoding": encoding, "content-length": `${body.length}` };
     origin.on("/compressed", (_, response) => response.writeHead(200, fields).end(body));
     const answer = await sendToHost("/compressed", { headers: { "Accept-Encoding": accepted } });
@@ -108,12 +108,12 @@ describe.each(WAYS)("a response through $way", ({ options }) => {
     const [response] = (await once(sent, "response")) as [IncomingMessage];
     const [first] = (await once(response, "data")) as [Buffer];
     expect(first.toString()).toBe("data: 1\n\n");
-    // Only when the client has the first event is there a second one.
+    // The origin sends the second event only after the client has the first.
     acknowledged.resolve();
     expect((await buffer(response)).toString()).toBe("data: 2\n\n");
   });
 
-  it("ends the connection where the origin's broke off, and serves on", async () => {
+  it("breaks off if the origin's breaks off, and later requests work", async () => {
     origin.on("/broken", async (_, response) => {
       response.writeHead(200, { "Content-Length": "100" });
       response.write("a part", () => response.destroy());
@@ -125,7 +125,7 @@ describe.each(WAYS)("a response through $way", ({ options }) => {
     expect((await sendToHost("/")).status).toBe(200);
   });
 
-  it("may be given up midway, and the origin learns of it", async () => {
+  it("can be aborted by the client, and the origin's connection is then closed", async () => {
     const gone = Promise.withResolvers<string>();
     origin.on("/endless", (_, response) => {
       response.once("close", () => gone.resolve("gone"));
@@ -138,14 +138,14 @@ describe.each(WAYS)("a response through $way", ({ options }) => {
     expect((await sendToHost("/")).status).toBe(200);
   });
 
-  it("is 502 when the origin closes the connection without one", async () => {
+  it("is 502 if the origin closes the connection without a response", async () => {
     origin.on("/nothing", (_, response) => response.destroy());
     const { status, headers } = await sendToHost("/nothing");
     expect(status).toBe(502);
     expect(headers).toMatchObject({ "content-type": "application/problem+json" });
   });
 
-  it("may be a WebSocket, which carries messages both ways, and its end", async () => {
+  it("can be a WebSocket, which carries messages in both directions, and its close", async () => {
     const frames = [
       { opcode: websocket.TEXT, payload: Buffer.from("text") },
       { opcode: websocket.BINARY, payload: Buffer.from([0, 255]) },

@@ -20,7 +20,7 @@ const CONFIG: ConfigInput = {
 
 let origin: Origin;
 let worker: RunningWorker;
-/** The names of the fields of each attempt to switch protocols. */
+/** The names of the header fields of each request to switch protocols. */
 const upgrades: string[][] = [];
 
 beforeAll(async () => {
@@ -72,7 +72,7 @@ describe.each(WAYS)("a request through $way", ({ options, host }) => {
     ["/a^b", "/a%5Eb"],
     ["/a?b#c", "/a?b"],
     ["http://elsewhere.example/a?b", "/a?b"],
-  ])("to %s arrives at %s, as any Worker reads it", async (target, arriving) => {
+  ])("to %s arrives at %s, the URL as Workers parse it", async (target, arriving) => {
     expect((await send(worker.url, target, { headers: { Host: HOST } })).status).toBe(200);
     expect(lastReceived().url).toBe(arriving);
   });
@@ -93,7 +93,7 @@ describe.each(WAYS)("a request through $way", ({ options, host }) => {
     "X_REWRITE_URL",
     "X-Original_Url",
     "X_Rewrite-URL",
-  ])("leaves out %s, by which some servers choose another path", async (name) => {
+  ])("loses %s, by which some servers choose another path", async (name) => {
     const fields = { [name]: "/login", "x-original-host": "kept", "x-original-uri": "kept" };
     const body = randomBytes(100_000);
     const headers = { Host: HOST, ...fields };
@@ -106,7 +106,7 @@ describe.each(WAYS)("a request through $way", ({ options, host }) => {
     expect(digest(await arriving)).toBe(digest(body));
   });
 
-  it("is a WebSocket still, without them", async () => {
+  it("loses these fields as a WebSocket request too", async () => {
     const headers = { Host: HOST, ...HANDSHAKE, "X-Original-URL": "/login" };
     const sending = open(worker.url, "/socket", { headers }).end();
     const [response, socket] = (await once(sending, "upgrade")) as [IncomingMessage, Duplex];
@@ -119,7 +119,7 @@ describe.each(WAYS)("a request through $way", ({ options, host }) => {
     socket.destroy();
   });
 
-  it("keeps its fields", async () => {
+  it("keeps its other header fields", async () => {
     const fields = {
       "accept-encoding": "br;q=1, zstd",
       authorization: "Basic eDp5",
@@ -134,14 +134,19 @@ describe.each(WAYS)("a request through $way", ({ options, host }) => {
     expect(lastReceived().headers).toMatchObject({ ...fields, host: host(origin) });
   });
 
-  it.each(["content-length", "transfer-encoding"])("keeps a large body, by %s", async (framing) => {
-    const body = randomBytes(4 * 1024 * 1024);
-    const framed = framing === "content-length" ? `${body.length}` : "chunked";
-    const headers = { Host: HOST, [framing]: framed };
-    expect((await send(worker.url, "/upload", { method: "PUT", headers, body })).status).toBe(200);
-    expect(digest(await lastReceived().body)).toBe(digest(body));
-    expect(lastReceived().headers[framing]).toBe(framed);
-  });
+  it.each(["content-length", "transfer-encoding"])(
+    "keeps a large body with %s",
+    async (framing) => {
+      const body = randomBytes(4 * 1024 * 1024);
+      const framed = framing === "content-length" ? `${body.length}` : "chunked";
+      const headers = { Host: HOST, [framing]: framed };
+      expect((await send(worker.url, "/upload", { method: "PUT", headers, body })).status).toBe(
+        200,
+      );
+      expect(digest(await lastReceived().body)).toBe(digest(body));
+      expect(lastReceived().headers[framing]).toBe(framed);
+    },
+  );
 
   it("reaches the origin while its body is still being sent", async () => {
     const firstChunk = Promise.withResolvers<string>();
@@ -151,7 +156,7 @@ describe.each(WAYS)("a request through $way", ({ options, host }) => {
     });
     const sending = open(worker.url, "/chat", { method: "POST", headers: { Host: HOST } });
     sending.write("first");
-    // Only when the origin has the first chunk is there a second one.
+    // The client sends the second chunk only after the origin has the first.
     expect(await firstChunk.promise).toBe("first");
     sending.end(", second");
     const [response] = (await once(sending, "response")) as [IncomingMessage];
@@ -159,7 +164,7 @@ describe.each(WAYS)("a request through $way", ({ options, host }) => {
     expect((await lastReceived().body).toString()).toBe("first, second");
   });
 
-  it("may be given up midway without an error", async () => {
+  it("can be aborted by the client without an error", async () => {
     const begun = Promise.withResolvers<void>();
     origin.on("/given-up", (incoming) => {
       incoming.once("data", () => begun.resolve());
@@ -171,7 +176,7 @@ describe.each(WAYS)("a request through $way", ({ options, host }) => {
     sending.destroy();
     await expect(lastReceived().body).rejects.toThrow("aborted");
 
-    // What was logged of it would stand before the mark.
+    // A log line about the aborted request would precede the line of this request.
     expect((await send(worker.url, "/mark", { headers: { Host: HOST } })).status).toBe(200);
     await vi.waitFor(() => expect(worker.logs()).toHaveLength(1), 10_000);
     expect(worker.logs()).toEqual([expect.stringContaining('"policy":"mark"')]);

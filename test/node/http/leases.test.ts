@@ -8,19 +8,19 @@ import { type Origin, startOrigin } from "../support/origin.ts";
 import { limitsOf, policiesOf } from "../support/quota-fields.ts";
 import { type RunningWorker, startWorker } from "../support/worker.ts";
 
-// A window that does not end while the tests run: the day begins twelve hours from now.
+// A window that does not end while the tests run: its day began twelve hours ago.
 const start = new Date(Date.now() - 12 * 3_600_000).toISOString();
 const day = { window: "1d", start } as const;
 const RULES: ConfigInput["rules"] = [
   { name: "hot", match: { paths: ["/hot"] }, limit: 100_000, ...day },
   { name: "falling", match: { paths: ["/falling"] }, limit: 60, ...day },
   { name: "rush", match: { paths: ["/rush"] }, limit: 100, ...day },
-  { name: "asked", match: { paths: ["/asked"] }, limit: 1000, ...day, lease: false },
+  { name: "unleased", match: { paths: ["/unleased"] }, limit: 1000, ...day, lease: false },
   { name: "login", match: { paths: ["/login"] }, limit: 2, ...day },
   { name: "strict", match: { paths: ["/strict"] }, limit: 2, ...day, lease: false },
   { name: "client", match: { paths: ["/both"] }, limit: 3, ...day },
   { name: "everyone", match: { paths: ["/both"] }, key: "global", limit: 1000, ...day },
-  { name: "trial", match: { paths: ["/both"] }, limit: 500, ...day, mode: "shadow" },
+  { name: "shadowed", match: { paths: ["/both"] }, limit: 500, ...day, mode: "shadow" },
 ];
 
 const redis = inject("redis");
@@ -42,7 +42,7 @@ function sendTo(path: string, client = "203.0.113.1"): Promise<Answer> {
   return send(worker.url, path, { headers: { "CF-Connecting-IP": client } });
 }
 
-/** The answers to requests one after the other, and the calls over REST that they took. */
+/** Sends requests one after the other. Returns the answers and the number of calls over REST. */
 async function sendSome(count: number, path: string, client?: string) {
   const before = rest.calls();
   const answers: Answer[] = [];
@@ -50,12 +50,12 @@ async function sendSome(count: number, path: string, client?: string) {
   return { answers, calls: rest.calls() - before };
 }
 
-function restOf(policy: string) {
+function remainingOf(policy: string) {
   return ({ headers }: Pick<Answer, "headers">): number =>
     Number(limitsOf(headers).find(({ name }) => name === policy)?.r);
 }
 
-/** Falls by one each: `from`, `from` - 1, … */
+/** The numbers `from`, `from` - 1, and so on. */
 function countdown(from: number, count: number): number[] {
   return Array.from({ length: count }, (_, index) => from - index);
 }
@@ -71,7 +71,7 @@ describe.each(["redis", "edge"] as const)("over Redis, by the clock %s", (clock)
         UPSTASH_REDIS_REST_TOKEN: rest.token,
       },
     });
-    // Redis knows the script from here on.
+    // This request loads the script into Redis.
     await sendTo("/hot", "203.0.113.99");
   });
 
@@ -79,11 +79,11 @@ describe.each(["redis", "edge"] as const)("over Redis, by the clock %s", (clock)
     await worker.stop();
   });
 
-  // First, since quota that others have leased and left idle goes back with a call, on a busy machine.
+  // This test comes first: later, a call could be needed to return quota that other tests left unused.
   it.each([
     { path: "/login", policy: "login" },
     { path: "/strict", policy: "strict" },
-  ])("a denial of $path from memory has all that the store's has", async ({ path, policy }) => {
+  ])("a denial of $path from memory equals a denial from the store", async ({ path, policy }) => {
     const { answers, calls } = await sendSome(3, path);
     expect(answers.map(({ status }) => status)).toEqual([200, 200, 429]);
     expect(calls).toBe(3);
@@ -95,24 +95,24 @@ describe.each(["redis", "edge"] as const)("over Redis, by the clock %s", (clock)
       expect(status).toBe(429);
       expect(Object.keys(headers).sort()).toEqual(Object.keys(first.headers).sort());
       expect(headers["retry-after"]).toMatch(/^\d+$/);
-      const wait = Number(headers["retry-after"]);
-      expect(Math.abs(wait - Number(first.headers["retry-after"]))).toBeLessThan(60);
-      expect(limitsOf(headers)).toEqual([{ name: policy, r: 0, t: wait }]);
+      const waitSeconds = Number(headers["retry-after"]);
+      expect(Math.abs(waitSeconds - Number(first.headers["retry-after"]))).toBeLessThan(60);
+      expect(limitsOf(headers)).toEqual([{ name: policy, r: 0, t: waitSeconds }]);
       expect(policiesOf(headers)).toEqual(policiesOf(first.headers));
-      // The seconds count down while the requests are sent, in the body as in Retry-After.
-      const detail = problem.detail.replace(/\d+ s\.$/, `${wait} s.`);
+      // The seconds count down between the requests, in the body as in Retry-After.
+      const detail = problem.detail.replace(/\d+ s\.$/, `${waitSeconds} s.`);
       expect(JSON.parse(body.toString())).toEqual({ ...problem, detail });
     }
   });
 
-  it("a busy client takes far fewer calls than requests", async () => {
+  it("requests of a busy client take far fewer calls than requests", async () => {
     const { answers, calls } = await sendSome(300, "/hot");
     expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
     expect(calls).toBeLessThan(60);
     expect(calls).toBeGreaterThan(1);
   });
 
-  it("clients that come once take one call each", async () => {
+  it("the only request of a client takes one call", async () => {
     let calls = 0;
     for (let host = 1; host <= 9; host++) {
       calls += (await sendSome(1, "/hot", `198.51.100.${host}`)).calls;
@@ -123,7 +123,7 @@ describe.each(["redis", "edge"] as const)("over Redis, by the clock %s", (clock)
   it("r falls by one with each request of a client, down to 0", async () => {
     const { answers } = await sendSome(61, "/falling");
     expect(answers.map(({ status }) => status)).toEqual([...Array(60).fill(200), 429]);
-    expect(answers.map(restOf("falling"))).toEqual([...countdown(59, 60), 0]);
+    expect(answers.map(remainingOf("falling"))).toEqual([...countdown(59, 60), 0]);
     for (const { headers } of answers) {
       expect(policiesOf(headers)).toEqual([{ name: "falling", q: 60, w: 86_400 }]);
       const [limit] = limitsOf(headers);
@@ -132,29 +132,29 @@ describe.each(["redis", "edge"] as const)("over Redis, by the clock %s", (clock)
     }
   });
 
-  it("exactly the limit is admitted of 400 requests at once", async () => {
+  it("400 requests at once are admitted exactly up to the limit", async () => {
     const before = origin.received.length;
     const answers = await Promise.all(Array.from({ length: 400 }, () => sendTo("/rush")));
-    const { answers: late } = await sendSome(20, "/rush");
-    const passed = [...answers, ...late].filter(({ status }) => status === 200);
-    expect(passed).toHaveLength(100);
+    const { answers: more } = await sendSome(20, "/rush");
+    const admitted = [...answers, ...more].filter(({ status }) => status === 200);
+    expect(admitted).toHaveLength(100);
     expect(origin.received).toHaveLength(before + 100);
-    for (const each of passed) {
-      expect(restOf("rush")(each)).toBeGreaterThanOrEqual(0);
-      expect(restOf("rush")(each)).toBeLessThan(100);
+    for (const each of admitted) {
+      expect(remainingOf("rush")(each)).toBeGreaterThanOrEqual(0);
+      expect(remainingOf("rush")(each)).toBeLessThan(100);
     }
     for (const { status, headers } of answers) {
       if (status === 429) expect(headers["retry-after"]).toMatch(/^[1-9]\d*$/);
     }
   }, 20_000);
 
-  it("a rule with lease: false asks every time, and its figures are the store's", async () => {
-    const { answers, calls } = await sendSome(30, "/asked");
+  it("a rule with lease: false takes one call per request, and shows the store's figures", async () => {
+    const { answers, calls } = await sendSome(30, "/unleased");
     expect(calls).toBe(30);
-    expect(answers.map(restOf("asked"))).toEqual(countdown(999, 30));
+    expect(answers.map(remainingOf("unleased"))).toEqual(countdown(999, 30));
   });
 
-  it("one client's denial from memory charges nobody else, and tells of every policy", async () => {
+  it("a denial from memory charges no other client, and shows every policy", async () => {
     const client = "203.0.113.7";
     const { answers } = await sendSome(4, "/both", client);
     expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 429]);
@@ -167,7 +167,7 @@ describe.each(["redis", "edge"] as const)("over Redis, by the clock %s", (clock)
       ]);
     }
     const { answers: others } = await sendSome(3, "/both", "203.0.113.8");
-    expect(others.map(restOf("everyone"))).toEqual([996, 995, 994]);
-    expect(others.map(restOf("client"))).toEqual([2, 1, 0]);
+    expect(others.map(remainingOf("everyone"))).toEqual([996, 995, 994]);
+    expect(others.map(remainingOf("client"))).toEqual([2, 1, 0]);
   });
 });

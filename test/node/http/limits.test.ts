@@ -52,7 +52,7 @@ describe.each<{ store: string; vars?: Record<string, string>; config?: Partial<C
   beforeAll(async () => {
     await awayFromWindowEdge(3_600_000);
     worker = await startWorker({
-      // Counters of this run's own.
+      // The prefix gives this run its own counters.
       config: { rules: RULES, prefix: `http-${randomUUID()}`, ...config },
       vars: { ORIGIN_URL: origin.url, ...vars },
     });
@@ -62,7 +62,7 @@ describe.each<{ store: string; vars?: Record<string, string>; config?: Partial<C
     await worker.stop();
   });
 
-  it("let five requests to /login pass, and deny the sixth to that client alone", async () => {
+  it("admit five requests to /login, and deny the sixth of that client only", async () => {
     const before = origin.received.length;
     const statuses: number[] = [];
     for (let attempt = 1; attempt <= 6; attempt++) {
@@ -74,17 +74,17 @@ describe.each<{ store: string; vars?: Record<string, string>; config?: Partial<C
     expect((await sendFrom("203.0.113.1", "/login", "GET")).status).toBe(200);
   });
 
-  it("admit exactly as many as there is quota of 400 requests at once", async () => {
+  it("admit 400 requests at once exactly up to the limit", async () => {
     const before = origin.received.length;
     const answers = await Promise.all(times(400, () => sendFrom("203.0.113.1", "/rush")));
     expect(tally(answers)).toEqual({ 200: 100, 429: 300 });
     expect(origin.received).toHaveLength(before + 100);
-    // Each of those admitted was told another rest: nobody was counted twice, or not at all.
-    const rests = answers.filter(({ status }) => status === 200).map(restOf("rush"));
-    expect(rests.toSorted((a, b) => a - b)).toEqual(times(100, (index) => index));
+    // Each admitted request has a different remaining quota: each was counted exactly once.
+    const remaining = answers.filter(({ status }) => status === 200).map(remainingOf("rush"));
+    expect(remaining.toSorted((a, b) => a - b)).toEqual(times(100, (index) => index));
   }, 20_000);
 
-  it("hold for each client and for all together, of 200 requests at once", async () => {
+  it("apply per client and to all clients together, for 200 requests at once", async () => {
     const clients = times(8, (index) => `203.0.113.${100 + index}`);
     const answers = await Promise.all(
       times(25, () => clients)
@@ -95,16 +95,17 @@ describe.each<{ store: string; vars?: Record<string, string>; config?: Partial<C
     for (const client of clients) {
       const admitted = answers.filter((each) => each.client === client && each.status === 200);
       expect(admitted.length).toBeLessThanOrEqual(10);
-      // Who was denied by the limit for all has lost nothing of his own quota.
+      // A client that the common limit denied has not lost any of its own quota.
       const { status, headers } = await sendFrom(client, "/shared");
       expect(status).toBe(429);
-      expect(restOf("client")({ headers })).toBe(10 - admitted.length);
+      expect(remainingOf("client")({ headers })).toBe(10 - admitted.length);
     }
   }, 20_000);
 
-  it("let a client pass again when its window has ended, as Retry-After said", async () => {
+  it("admit a client again after its window has ended, within the time of Retry-After", async () => {
     let last = await sendTimed();
-    for (let sent = 1; last.status === 200 && sent < 100; sent++) last = await sendTimed();
+    for (let requests = 1; last.status === 200 && requests < 100; requests++)
+      last = await sendTimed();
     expect(last).toMatchObject({ status: 429, headers: { "retry-after": "1" } });
     const promisedAt = last.answeredAt + 1000;
     while (last.status === 429) {
@@ -112,7 +113,7 @@ describe.each<{ store: string; vars?: Record<string, string>; config?: Partial<C
       last = await sendTimed();
     }
     expect(last.status).toBe(200);
-    expect(restOf("short")(last)).toBe(1);
+    expect(remainingOf("short")(last)).toBe(1);
   });
 });
 
@@ -122,7 +123,7 @@ async function sendTimed() {
   return { ...answer, sentAt, answeredAt: Date.now() };
 }
 
-function restOf(policy: string) {
+function remainingOf(policy: string) {
   return ({ headers }: Pick<Answer, "headers">): number =>
     Number(limitsOf(headers).find(({ name }) => name === policy)?.r);
 }

@@ -19,7 +19,7 @@ afterAll(async () => {
   await origin.stop();
 });
 
-/** Starts a Worker for one test, whose clients ask for one host. */
+/** Starts a Worker for one test. Returns a function that sends requests for one host. */
 async function startFor(options: WorkerOptions, host = HOST) {
   const worker = await startWorker(options);
   onTestFinished(worker.stop);
@@ -28,7 +28,7 @@ async function startFor(options: WorkerOptions, host = HOST) {
 }
 
 describe("an ORIGIN_URL", () => {
-  /** Workers before a base path: by the var, and by the configuration. */
+  /** Send requests to Workers whose origin has a base path: one by the var, one by the configuration. */
   let basedSenders: ((target: string) => Promise<Answer>)[];
   const stops: (() => Promise<void>)[] = [];
 
@@ -54,14 +54,14 @@ describe("an ORIGIN_URL", () => {
     ["/base", "//a?b", "/base//a?b"],
     ["/base/", "/a?b", "/base/a?b"],
     ["/base/%2F//", "/a", "/base/%2F/a"],
-  ])("that ends in %o sends %s on to %s", async (base, target, arriving) => {
+  ])("that ends in %o forwards %s to %s", async (base, target, arriving) => {
     const vars = { ORIGIN_URL: origin.url + base };
     const sendTo = await startFor({ config: CONFIG, vars });
     expect((await sendTo(target)).status).toBe(200);
     expect(origin.received.at(-1)?.url).toBe(arriving);
   });
 
-  // The path that rules were asked about, below the base; what is still escaped is for the origin.
+  // The origin gets the path that Weir matched, below the base. It decodes the remaining escapes itself.
   it.each([
     ["/../x", "/x"],
     ["/../../../x", "/x"],
@@ -94,7 +94,7 @@ describe("an ORIGIN_URL", () => {
     ["/?", "/?"],
     ["/x#/../y", "/x"],
     ["/x?y#/../z", "/x?y"],
-  ])("with a base path is not left by %s", async (target, arriving) => {
+  ])("keeps its base path for the target %s", async (target, arriving) => {
     const before = origin.received.length;
     for (const send of basedSenders) {
       expect((await send(target)).status).toBe(200);
@@ -103,13 +103,13 @@ describe("an ORIGIN_URL", () => {
     expect(origin.received).toHaveLength(before + basedSenders.length);
   });
 
-  it("wins over the url of the configuration", async () => {
+  it("takes precedence over the url of the configuration", async () => {
     const config = { ...CONFIG, origin: { url: "http://elsewhere.example" } };
     const sendTo = await startFor({ config, vars: { ORIGIN_URL: origin.url } });
     expect((await sendTo("/")).status).toBe(200);
   });
 
-  it("is not needed where the configuration has a url", async () => {
+  it("is not needed if the configuration has a url", async () => {
     const config = { ...CONFIG, origin: { url: `${origin.url}/configured` } };
     const sendTo = await startFor({ config });
     expect((await sendTo("/a")).status).toBe(200);
@@ -118,7 +118,7 @@ describe("an ORIGIN_URL", () => {
 });
 
 describe("a service binding", () => {
-  it("takes requests to another Worker, its URL as the client wrote it", async () => {
+  it("forwards requests to another Worker, with the URL as the client sent it", async () => {
     const script = `export default {
       async fetch(request) {
         return Response.json([request.method, request.url, await request.text()]);
@@ -134,7 +134,7 @@ describe("a service binding", () => {
   });
 });
 
-describe("an origin that cannot be had", () => {
+describe("an unavailable origin", () => {
   const bound = { ...CONFIG, origin: { binding: "SHOP" } };
   const throws = "export default { fetch() { throw new Error('secret-detail') } }";
   const unreachable = "The origin could not be reached.";
@@ -142,38 +142,38 @@ describe("an origin that cannot be had", () => {
 
   it.each<[string, () => Promise<WorkerOptions>, detail: string, host?: string]>([
     [
-      "behind a closed port",
+      "at a closed port",
       async () => ({ config: CONFIG, vars: { ORIGIN_URL: `http://${await closedPort()}` } }),
       unreachable,
     ],
     [
-      "behind a closed port of a service",
+      "at the closed port of a service",
       async () => ({ config: bound, services: { SHOP: { address: await closedPort() } } }),
       unreachable,
     ],
     [
-      "behind a closed port of the zone",
+      "at the closed port of the zone",
       async () => ({ config: CONFIG, zone: await closedPort() }),
       unreachable,
     ],
     [
-      "because its Worker throws",
+      "whose Worker throws",
       async () => ({ config: bound, services: { SHOP: { script: throws } } }),
       unreachable,
     ],
-    ["because its binding is missing", async () => ({ config: bound }), unconfigured],
+    ["whose binding is missing", async () => ({ config: bound }), unconfigured],
     [
-      "because ORIGIN_URL is no URL",
+      "whose ORIGIN_URL is no URL",
       async () => ({ config: CONFIG, vars: { ORIGIN_URL: "shop.example" } }),
       unconfigured,
     ],
     [
-      "because there is no zone on this machine",
+      "behind a route, on a machine without a zone",
       async () => ({ config: CONFIG }),
       "There is no origin here. Set ORIGIN_URL, or start with npm run dev.",
       "localhost:8787",
     ],
-  ])("%s is a 502 of few words", async (_why, options, detail, host) => {
+  ])("%s causes a 502 without details", async (_, options, detail, host) => {
     const sendTo = await startFor(await options(), host);
     for (const path of ["/limited", "/free"]) {
       const answer = await sendTo(path);
@@ -188,7 +188,7 @@ describe("an origin that cannot be had", () => {
 });
 
 describe.each(WAYS)("a rule's exception through $way", ({ options }) => {
-  it("lets nothing through in a form that an origin may read in another way", async () => {
+  it("forwards no path that an origin could read as another path", async () => {
     const rule = { name: "none", match: { except: { paths: ["/free"] } }, limit: 0 };
     const sendTo = await startFor(options(origin, { rules: [{ ...rule, window: "1h" }] }));
     for (const target of ["/limited/%2e%2e/free", "/limited\\..\\free", "/limited/..%2ffree"]) {

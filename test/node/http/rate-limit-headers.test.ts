@@ -9,11 +9,11 @@ import { type RunningWorker, startWorker } from "../support/worker.ts";
 
 const DAY = 86_400;
 const HOUR = 3600;
-/** What a line of the log may take, on a machine that has other things to do. */
-const PATIENCE_MS = 10_000;
+/** How long a log line may take to arrive, on a busy machine. */
+const LOG_TIMEOUT_MS = 10_000;
 
 const RULES: ConfigInput["rules"] = [
-  { name: "site", match: { except: { paths: ["/tried", "/free"] } }, limit: 10, window: "1d" },
+  { name: "site", match: { except: { paths: ["/shadowed", "/free"] } }, limit: 10, window: "1d" },
   {
     name: "search",
     match: { paths: ["/search"] },
@@ -23,10 +23,16 @@ const RULES: ConfigInput["rules"] = [
     ],
   },
   { name: "none", match: { paths: ["/none"] }, limit: 0, window: "1h" },
-  { name: "trial", match: { paths: ["/tried", "/search"] }, limit: 0, window: 1, mode: "shadow" },
+  {
+    name: "shadowed",
+    match: { paths: ["/shadowed", "/search"] },
+    limit: 0,
+    window: 1,
+    mode: "shadow",
+  },
 ];
 
-/** What an origin says of limits of its own. */
+/** The fields of an origin with limits of its own. */
 const ORIGINS_OWN = {
   "ratelimit-policy": '"origin";q=7;w=1',
   ratelimit: '"origin";r=5;t=1',
@@ -54,17 +60,17 @@ async function startWith(headers: ConfigInput["headers"]): Promise<void> {
   worker = await startWorker({ config, vars: { ORIGIN_URL: origin.url } });
 }
 
-/** Requests of one client that nobody has seen before. */
+/** Returns a function that sends requests of a new client. */
 function newClient() {
   const headers = { "CF-Connecting-IP": `203.0.113.${++clients}` };
   return (path: string) => send(worker.url, path, { headers });
 }
 
-describe("the fields of an answer", () => {
+describe("the RateLimit fields of a response", () => {
   beforeAll(() => startWith(undefined));
   afterAll(() => worker.stop());
 
-  it("name each policy with its quota and window, and what is left of it until when", async () => {
+  it("show each policy with its quota and window, the quota left and the window's end", async () => {
     const get = newClient();
     for (const remaining of [9, 8]) {
       const before = Date.now() / 1000;
@@ -79,7 +85,7 @@ describe("the fields of an answer", () => {
     }
   });
 
-  it("name the windows of one rule apart, behind the rules before it", async () => {
+  it("show each window of a rule, after the rules before it", async () => {
     const { headers } = await newClient()("/search");
     expect(policiesOf(headers)).toEqual([
       { name: "site", q: 10, w: DAY },
@@ -93,13 +99,13 @@ describe("the fields of an answer", () => {
     ]);
   });
 
-  it("stand behind those of the origin", async () => {
+  it("follow those of the origin", async () => {
     const { headers } = await newClient()("/own");
     expect(policiesOf(headers)).toMatchObject([{ name: "origin", q: 7, w: 1 }, { name: "site" }]);
     expect(limitsOf(headers)).toMatchObject([{ name: "origin", r: 5, t: 1 }, { name: "site" }]);
   });
 
-  it("tell of every quota when one of them denies, none of which is charged", async () => {
+  it("show every quota if one of them denies, and none of them is charged", async () => {
     const get = newClient();
     for (const attempt of ["first", "second"]) {
       const { status, headers } = await get("/none");
@@ -115,23 +121,23 @@ describe("the fields of an answer", () => {
     }
   });
 
-  it.each(["/tried", "/free"])("are the origin's own alone for %s", async (path) => {
+  it.each(["/shadowed", "/free"])("are only those of the origin for %s", async (path) => {
     const { status, headers } = await newClient()(path);
     expect(status).toBe(200);
     expect(namesOf(headers)).toEqual([]);
   });
 });
 
-describe("the fields of an answer and a rule in shadow mode", () => {
-  // A Worker of its own: lines of the log come after the answers, and those of other tests too.
+describe("the RateLimit fields of a response to which a rule in shadow mode applies", () => {
+  // A separate Worker, because log lines arrive after the responses, also those of other tests.
   beforeAll(() => startWith(undefined));
   afterAll(() => worker.stop());
 
-  it("say nothing of it, which only the log does", async () => {
-    const { headers } = await newClient()("/tried");
+  it("do not show the rule, which only the log does", async () => {
+    const { headers } = await newClient()("/shadowed");
     expect(namesOf(headers)).toEqual([]);
-    await vi.waitFor(() => expect(worker.logs()).toHaveLength(1), PATIENCE_MS);
-    expect(worker.logs()).toEqual([expect.stringMatching(/^log: .*"policy":"trial"/)]);
+    await vi.waitFor(() => expect(worker.logs()).toHaveLength(1), LOG_TIMEOUT_MS);
+    expect(worker.logs()).toEqual([expect.stringMatching(/^log: .*"policy":"shadowed"/)]);
   });
 });
 
@@ -152,7 +158,7 @@ describe.each([
   it.each([
     ["/a", 200],
     ["/none", 429],
-  ])(`gives %s ${ours.length} fields`, async (path, expected) => {
+  ])(`adds ${ours.length} fields to the response for %s`, async (path, expected) => {
     const { status, headers } = await newClient()(path);
     expect({ status, names: namesOf(headers) }).toEqual({ status: expected, names: ours });
     expect("retry-after" in headers).toBe(expected === 429);
@@ -177,7 +183,7 @@ describe.each(["legacy", "both"] as const)("X-RateLimit fields of headers: %s", 
   it.each([
     ["/search", 10, 9, DAY],
     ["/none", 0, 0, HOUR],
-  ])("tell for %s of the quota that runs out first", async (path, limit, remaining, length) => {
+  ])("show the quota with the least left for %s", async (path, limit, remaining, length) => {
     const reset = endOfWindow(Date.now() / 1000, length);
     const { headers } = await newClient()(path);
     expect(headers).toMatchObject({
@@ -188,14 +194,14 @@ describe.each(["legacy", "both"] as const)("X-RateLimit fields of headers: %s", 
   });
 });
 
-/** Which of the fields about quotas there are. */
+/** The names of the RateLimit and X-RateLimit fields. */
 function namesOf(headers: IncomingHttpHeaders): string[] {
   return Object.keys(headers)
     .filter((name) => /^(x-)?ratelimit/.test(name))
     .sort();
 }
 
-/** When the window ends that a moment falls into: both in epoch seconds. */
+/** The end of the window that contains a time, both in seconds since the Unix epoch. */
 function endOfWindow(now: number, length: number): number {
   return (Math.floor(now / length) + 1) * length;
 }

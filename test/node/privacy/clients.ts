@@ -2,7 +2,7 @@ import { createHmac } from "node:crypto";
 import type { ConfigInput } from "../../../src/config/index.ts";
 import type { Markers } from "./leaks.ts";
 
-/** What nobody may see of those who are counted, and of what the Worker is trusted with. */
+/** Texts of clients, and secrets of the Worker, that must not appear in any output. */
 export const MARKERS = {
   "an IPv4 address": "203.0.113.177",
   "an IPv6 address": "2001:db8:5ec:7e7::abcd",
@@ -20,7 +20,7 @@ export const MARKERS = {
   "the store's token": "store-token-d70c2f98e1ab",
 } as const satisfies Markers;
 
-/** Each in a way of its own, with few enough to deny some. */
+/** A quota that is small enough for some requests to be denied. */
 const QUOTA = { limit: 3, window: "52w" } as const;
 const at = (path: string) => ({ name: path.slice(1), match: { paths: [path] }, ...QUOTA });
 
@@ -59,7 +59,7 @@ export interface Sent {
   readonly headers: Record<string, string>;
 }
 
-/** What one client sends that has everything with it. */
+/** The requests of one client: one for each rule, each with every marker of a client. */
 export function requestsOf(address: string): Sent[] {
   const token = jwt({ sub: MARKERS["a JWT's subject"] });
   const password = Buffer.from(`user:${MARKERS["a password"]}`).toString("base64");
@@ -80,7 +80,7 @@ export function requestsOf(address: string): Sent[] {
   }));
 }
 
-/** As Node sends a field's bytes. */
+/** A text whose characters are the bytes that Node is to send in a field. */
 function latin1(text: string): string {
   return Buffer.from(text).toString("latin1");
 }

@@ -18,13 +18,13 @@ describe("the search for leaks", () => {
     ["base64 at 1", Buffer.from(`a${KEY}:b`).toString("base64")],
     ["base64 at 2", Buffer.from(`ab${KEY}`).toString("base64")],
     ["base64url at 1", Buffer.from(`user${KEY}`).toString("base64url")],
-  ])("finds one that is planted: %s", (form, planted) => {
+  ])("finds a marker: %s", (form, planted) => {
     const leaks = leaksIn({ "the log": planted, "the store": "nothing" }, MARKERS);
     expect(leaks).toContainEqual({ what: "the API key", form, where: "the log" });
     expect(leaks.every(({ where }) => where === "the log")).toBe(true);
   });
 
-  it("finds nothing in hashes, in parts of a marker, and in what is like it", () => {
+  it("finds nothing in hashes, in parts of a marker, and in similar texts", () => {
     const where = {
       "the store": "weir:api:1m:MMXuBUwSU35Th2hdK_MvhQ:28333335",
       "the log": "203.0.113.7",

@@ -1,7 +1,7 @@
-/** Something that must not be seen anywhere: what it is, and a text that nothing else contains. */
+/** Texts that must not appear anywhere, by what they are. Nothing else contains these texts. */
 export type Markers = Readonly<Record<string, string>>;
 
-/** Where a marker was found, and in which form. */
+/** A marker that was found: what it is, in which form, and where. */
 export interface Leak {
   readonly what: string;
   readonly form: string;
@@ -9,10 +9,10 @@ export interface Leak {
 }
 
 /**
- * Looks for markers in what was kept or told: as they are, in URL escapes, in JSON's, in base64 wherever
- * its letters begin, in hex.
+ * Searches stored and sent data for markers: unchanged, in URL escapes, in JSON escapes, in hex, and in
+ * base64 at any offset.
  *
- * @param where what was looked through, by the name of the place; bytes, or text
+ * @param where the data, as bytes or text, by the name of the place
  */
 export function leaksIn(
   where: Readonly<Record<string, string | Buffer>>,
@@ -22,7 +22,7 @@ export function leaksIn(
     formsOf(text).map(([form, written]) => ({ what, form, written: written.toLowerCase() })),
   );
   return Object.entries(where).flatMap(([place, content]) => {
-    // Letters are compared by no case: who writes a secret in upper case has written it.
+    // The comparison ignores case: a secret in upper case is a leak too.
     const text = Buffer.from(content).toString("latin1").toLowerCase();
     return forms
       .filter(({ written }) => text.includes(written))
@@ -30,7 +30,7 @@ export function leaksIn(
   });
 }
 
-/** Ways to write a text that are not the same, as the bytes of each, one character for a byte. */
+/** The different forms in which a text can be written. Each character stands for one byte. */
 function formsOf(text: string): [form: string, written: string][] {
   const bytes = Buffer.from(text);
   const plain = bytes.toString("latin1");
@@ -56,7 +56,7 @@ function hex(letter: string): string {
   return letter.charCodeAt(0).toString(16).padStart(4, "0");
 }
 
-/** The letters that depend on nothing before or behind the text, when so many bytes are before it. */
+/** The base64 characters that depend on the text alone if `offset` bytes precede it. */
 function middleOfBase64(bytes: Buffer, offset: number): string {
   const shifted = Buffer.concat([Buffer.alloc(offset), bytes]);
   const whole = shifted.subarray(0, shifted.length - (shifted.length % 3)).toString("base64");

@@ -13,10 +13,10 @@ import { send } from "../support/client.ts";
 import { type Origin, startOrigin } from "../support/origin.ts";
 import { MARKERS, RULES, requestsOf } from "./clients.ts";
 import { leaksIn } from "./leaks.ts";
-import { type Stage, startStage } from "./stage.ts";
+import { type PrivacyWorker, startPrivacyWorker } from "./worker.ts";
 
 const ADDRESSES = [MARKERS["an IPv4 address"], MARKERS["an IPv6 address"]];
-/** More often than any quota but the leased one has room. */
+/** More requests per rule than any quota allows, except the leased one. */
 const ROUNDS = 8;
 
 let origin: Origin;
@@ -34,31 +34,31 @@ function configOf(fields: Partial<ConfigInput>): ConfigInput {
   return { rules: RULES, jwt: { secret: "JWT_SECRET" }, headers: "both", ...fields };
 }
 
-/** Everything that clients are told, while each of them sends everything so many times. */
-async function talk(
-  stage: Stage,
+/** Sends all requests of all clients several times. Returns the text of all responses. */
+async function sendAll(
+  worker: PrivacyWorker,
   rounds: number,
-): Promise<{ told: string; statuses: Set<number> }> {
-  const told: string[] = [];
+): Promise<{ responses: string; statuses: Set<number> }> {
+  const texts: string[] = [];
   const statuses = new Set<number>();
   for (const address of ADDRESSES) {
     for (let round = 0; round < rounds; round++) {
       const requests = requestsOf(address);
       const answers = await Promise.all(
-        requests.map(({ path, headers }) => send(stage.url, path, { headers })),
+        requests.map(({ path, headers }) => send(worker.url, path, { headers })),
       );
       for (const { status, headers, body } of answers) {
-        told.push(JSON.stringify(headers), `${body}`);
+        texts.push(JSON.stringify(headers), `${body}`);
         statuses.add(status);
       }
     }
   }
-  return { told: told.join("\n"), statuses };
+  return { responses: texts.join("\n"), statuses };
 }
 
 /**
- * All keys with a prefix, and what they hold. DUMP would give a value of any type in one command, but
- * js-redis-server has none: Weir stores strings alone, and another type fails here.
+ * Reads all keys with a prefix, and their values. DUMP would read a value of any type, but
+ * js-redis-server does not have it. Weir stores strings only, and any other type fails here.
  */
 async function storedInRedis(prefix: string): Promise<{ keys: number; content: Buffer }> {
   const { host, port } = inject("redis");
@@ -75,7 +75,7 @@ async function storedInRedis(prefix: string): Promise<{ keys: number; content: B
   }
 }
 
-/** The names and the content of all files below a folder. */
+/** The paths and the content of all files below a folder. */
 async function filesIn(folder: string): Promise<Record<string, Buffer>> {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true });
   const files = entries.filter((entry) => entry.isFile());
@@ -87,54 +87,54 @@ async function filesIn(folder: string): Promise<Record<string, Buffer>> {
   return Object.fromEntries(await Promise.all(read));
 }
 
-describe("what Weir keeps and tells shows nobody's address, key or secret", () => {
+describe("responses, log and store contain no address, key or secret", () => {
   it.each(["redis", "edge"] as const)(
     "in Redis, by the clock %s",
     async (clock) => {
       const prefix = `privacy-${randomUUID()}`;
       const rest = await startFaultyRest(inject("redis"));
-      const stage = await startStage({
+      const worker = await startPrivacyWorker({
         config: configOf({ clock, prefix }),
         vars: varsFor(rest),
       });
-      const { told, statuses } = await talk(stage, ROUNDS);
-      const logs = stage.logs();
-      await Promise.all([stage.stop(), rest.stop()]);
+      const { responses, statuses } = await sendAll(worker, ROUNDS);
+      const logs = worker.logs();
+      await Promise.all([worker.stop(), rest.stop()]);
       const stored = await storedInRedis(prefix);
 
-      // What is looked through is there: decisions of both kinds, what was stored and logged of them.
+      // Makes sure that there is something to search: both kinds of decisions, stored keys and log lines.
       expect(statuses).toEqual(new Set([200, 401, 429]));
       expect(stored.keys).toBeGreaterThan(20);
       expect(logs).toContain("shadow-denied");
-      const where = { "the log": logs, responses: told, Redis: stored.content };
+      const where = { "the log": logs, responses, Redis: stored.content };
       expect(leaksIn(where, MARKERS)).toEqual([]);
     },
     60_000,
   );
 
   it("in Durable Objects", async () => {
-    const kept = await mkdtemp(join(tmpdir(), "weir-privacy-"));
+    const folder = await mkdtemp(join(tmpdir(), "weir-privacy-"));
     try {
-      const stage = await startStage({
+      const worker = await startPrivacyWorker({
         config: configOf({ store: "durable-object" }),
         vars: { ORIGIN_URL: origin.url },
-        kept,
+        folder,
       });
-      const { told, statuses } = await talk(stage, ROUNDS);
-      const logs = stage.logs();
-      await stage.stop();
-      const files = await filesIn(kept);
+      const { responses, statuses } = await sendAll(worker, ROUNDS);
+      const logs = worker.logs();
+      await worker.stop();
+      const files = await filesIn(folder);
 
       expect(statuses).toEqual(new Set([200, 401, 429]));
       const rows = Object.values(files).filter((content) => content.includes("weir:header:52w:"));
       expect(rows.length).toBeGreaterThan(0);
-      expect(leaksIn({ "the log": logs, responses: told, ...files }, MARKERS)).toEqual([]);
+      expect(leaksIn({ "the log": logs, responses, ...files }, MARKERS)).toEqual([]);
     } finally {
-      await rm(kept, { recursive: true, force: true });
+      await rm(folder, { recursive: true, force: true });
     }
   }, 60_000);
 
-  it("and is looked for in earnest: a rule that is named like a secret is found everywhere", async () => {
+  it("contain the name of a rule that is a secret, which the search finds everywhere", async () => {
     const rest = await startFaultyRest(inject("redis"));
     const prefix = `privacy-${randomUUID()}`;
     const name = MARKERS["a cookie"];
@@ -144,12 +144,15 @@ describe("what Weir keeps and tells shows nobody's address, key or secret", () =
       window: "52w",
       mode,
     }));
-    const stage = await startStage({ config: configOf({ prefix, rules }), vars: varsFor(rest) });
-    const { told } = await talk(stage, 1);
-    const logs = stage.logs();
-    await Promise.all([stage.stop(), rest.stop()]);
+    const worker = await startPrivacyWorker({
+      config: configOf({ prefix, rules }),
+      vars: varsFor(rest),
+    });
+    const { responses } = await sendAll(worker, 1);
+    const logs = worker.logs();
+    await Promise.all([worker.stop(), rest.stop()]);
     const stored = await storedInRedis(prefix);
-    const leaks = leaksIn({ "the log": logs, responses: told, Redis: stored.content }, MARKERS);
+    const leaks = leaksIn({ "the log": logs, responses, Redis: stored.content }, MARKERS);
     expect(leaks.filter(({ form }) => form === "plain")).toEqual(
       ["the log", "responses", "Redis"].map((where) => ({
         what: "a cookie",
@@ -170,87 +173,87 @@ function varsFor(rest: FaultyRest): Record<string, string> {
 
 type Fault = (request: IncomingMessage, response: ServerResponse) => unknown;
 
-/** What a store, or something in its place, says of all that it was sent. */
-async function quoted({ headers, url }: IncomingMessage, body: Buffer): Promise<string> {
+/** All that a store was sent, as a store could quote it in a reply. */
+async function quoteRequest({ headers, url }: IncomingMessage, body: Buffer): Promise<string> {
   return `${headers.authorization} ${url} ${body} ${JSON.stringify(headers)}`;
 }
 
-function answering(status: number, type: string, write: (said: string) => string): Fault {
+function replyQuoting(status: number, type: string, write: (quote: string) => string): Fault {
   return async (request, response) => {
-    const said = await quoted(request, await buffer(request));
-    response.writeHead(status, { "content-type": type }).end(write(said));
+    const quote = await quoteRequest(request, await buffer(request));
+    response.writeHead(status, { "content-type": type }).end(write(quote));
   };
 }
 
-const error = (said: string) => JSON.stringify({ error: said });
+const error = (message: string) => JSON.stringify({ error: message });
 const FAULTS: Record<string, RestFault> = {
-  "refuses the token and quotes it": {
-    answer: answering(401, "application/json", (said) => error(`WRONGPASS invalid: ${said}`)),
+  "rejects the token and quotes it": {
+    answer: replyQuoting(401, "application/json", (quote) => error(`WRONGPASS invalid: ${quote}`)),
   },
   "quotes the command in an error": {
-    answer: answering(400, "application/json", (said) => error(`ERR unknown: ${said}`)),
+    answer: replyQuoting(400, "application/json", (quote) => error(`ERR unknown: ${quote}`)),
   },
-  "quotes it in an error within a success": {
-    answer: answering(200, "application/json", (said) => error(said)),
+  "quotes the command in an error with status 200": {
+    answer: replyQuoting(200, "application/json", (quote) => error(quote)),
   },
-  "answers 503 in HTML": {
-    answer: answering(503, "text/html", (said) => `<h1>503</h1><pre>${said}</pre>`),
+  "replies with 503 in HTML": {
+    answer: replyQuoting(503, "text/html", (quote) => `<h1>503</h1><pre>${quote}</pre>`),
   },
-  "answers with what it was sent": {
-    answer: answering(200, "application/json", (said) => JSON.stringify({ result: [said] })),
+  "replies with the request as the result": {
+    answer: replyQuoting(200, "application/json", (quote) => JSON.stringify({ result: [quote] })),
   },
-  "never answers": { answer: () => {} },
-  "is not there": { isClosed: true },
+  "never replies": { answer: () => {} },
+  "is at a closed port": { isClosed: true },
 };
 
-describe("what goes wrong is told without anybody's address, key or secret", () => {
+describe("after a failure, responses and log contain no address, key or secret", () => {
   it.each(Object.entries(FAULTS))(
-    "by a store that %s",
+    "of a store that %s",
     async (_, fault) => {
       const rest = await startFaultyRest(inject("redis"));
       await rest.inject(fault);
       const prefix = `privacy-${randomUUID()}`;
       const config = configOf({ prefix, timeoutMs: 100 });
-      const stage = await startStage({ config, vars: varsFor(rest) });
-      const { told, statuses } = await talk(stage, 2);
-      const logs = stage.logs();
-      await Promise.all([stage.stop(), rest.stop()]);
+      const worker = await startPrivacyWorker({ config, vars: varsFor(rest) });
+      const { responses, statuses } = await sendAll(worker, 2);
+      const logs = worker.logs();
+      await Promise.all([worker.stop(), rest.stop()]);
 
       expect(statuses).toEqual(new Set([200, 401, 429, 503]));
       expect(logs).toContain('"weir":"undecided"');
-      expect(leaksIn({ "the log": logs, responses: told }, MARKERS)).toEqual([]);
+      expect(leaksIn({ "the log": logs, responses }, MARKERS)).toEqual([]);
     },
     60_000,
   );
 
   it.each<[string, Record<string, string>, Partial<ConfigInput>]>([
     [
-      "a token with a line break in it",
+      "a token that contains a space",
       { UPSTASH_REDIS_REST_TOKEN: `${MARKERS["the store's token"]} x` },
       {},
     ],
     [
-      "a URL with the token in it",
+      "a store URL that contains the token",
       { UPSTASH_REDIS_REST_URL: `redis://:${MARKERS["the store's token"]}@h` },
       {},
     ],
     [
-      "an origin that has a password",
+      "an origin URL that contains a password",
       { ORIGIN_URL: `http://u:${MARKERS["a password"]}@origin` },
       {},
     ],
-    ["an origin that is not there", { ORIGIN_URL: "http://127.0.0.1:1" }, { store: "memory" }],
+    ["an origin at a closed port", { ORIGIN_URL: "http://127.0.0.1:1" }, { store: "memory" }],
     ["a native limiter that is not bound", {}, { nativeLimiter: { binding: "NATIVE" } }],
   ])(
-    "by a Worker that has %s",
+    "of a Worker with %s",
     async (_, vars, fields) => {
       const rest = await startFaultyRest(inject("redis"));
       const config = configOf({ timeoutMs: 100, prefix: `privacy-${randomUUID()}`, ...fields });
-      const stage = await startStage({ config, vars: { ...varsFor(rest), ...vars } });
-      const { told } = await talk(stage, 1);
-      const logs = stage.logs();
-      await Promise.all([stage.stop(), rest.stop()]);
-      expect(leaksIn({ "the log": logs, responses: told }, MARKERS)).toEqual([]);
+      const worker = await startPrivacyWorker({ config, vars: { ...varsFor(rest), ...vars } });
+      const { responses } = await sendAll(worker, 1);
+      const logs = worker.logs();
+      await Promise.all([worker.stop(), rest.stop()]);
+      expect(leaksIn({ "the log": logs, responses }, MARKERS)).toEqual([]);
     },
     60_000,
   );

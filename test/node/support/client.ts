@@ -2,33 +2,36 @@ import { once } from "node:events";
 import { type ClientRequest, type IncomingMessage, request } from "node:http";
 import { buffer } from "node:stream/consumers";
 
-export type Outgoing = {
-  method?: string;
-  headers?: Record<string, string | string[]>;
-  body?: string | Uint8Array;
-};
+/** The parts of a request beside its URL. */
+export interface Outgoing {
+  readonly method?: string;
+  readonly headers?: Readonly<Record<string, string | string[]>>;
+  readonly body?: string | Uint8Array;
+}
 
-export type Answer = {
-  status: number;
-  /** By lower-case name. Repeated ones are joined, but for Set-Cookie. */
-  headers: IncomingMessage["headers"];
-  /** As it came over the wire, still compressed. */
-  body: Buffer;
-};
+/** A response. */
+export interface Answer {
+  readonly status: number;
+  /** By lower-case name. Repeated fields are joined, except Set-Cookie. */
+  readonly headers: IncomingMessage["headers"];
+  /** The bytes that were received, still compressed. */
+  readonly body: Buffer;
+}
 
 /**
- * Begins a request on a connection of its own. Unlike `fetch` it sends the path as it is given,
- * adds no fields, follows nothing and decompresses nothing.
+ * Begins a request on a new connection. Unlike `fetch`, it sends the path unchanged, adds no fields,
+ * follows no redirects and decompresses no body.
  */
 export function open(base: URL, path: string, { method, headers }: Outgoing = {}): ClientRequest {
   const { hostname: host, port } = base;
   return request({ host, port, path, method: method ?? "GET", headers, agent: false });
 }
 
-/** Sends a request, and reads the answer to its end. */
+/** Sends a request, and reads the whole response. */
 export async function send(base: URL, path: string, outgoing: Outgoing = {}): Promise<Answer> {
   const sent = open(base, path, outgoing).end(outgoing.body);
-  // With its answer a server may hang up on a body that it does not want; before it, `once` rejects.
+  // A server may close the connection after its response, although it has not read the whole body. An
+  // error before the response makes `once` reject.
   sent.on("error", () => {});
   const [response] = (await once(sent, "response")) as [IncomingMessage];
   const { statusCode: status = 0, headers } = response;

@@ -1,10 +1,10 @@
 import { send } from "./client.ts";
 
 /**
- * Runs a task beside requests that no rule applies to, one after the other.
+ * Runs a task, and meanwhile sends requests to which no rule applies, one after the other.
  *
- * @returns its result, and what the slowest of those took, in milliseconds: so much of any request's
- * time at that moment is the machine's, and not the limiter's
+ * @returns the result of the task, and the time of the slowest request, in milliseconds: the machine
+ * caused that delay, and not the limiter
  */
 export async function besideControl<Result>(
   url: URL,

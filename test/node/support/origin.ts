@@ -3,35 +3,35 @@ import type { Duplex } from "node:stream";
 import { buffer } from "node:stream/consumers";
 import { listen } from "../../../dev/loopback.ts";
 
-/** A request as it came in: nothing of it decoded. */
-export type Received = {
-  method: string;
+/** A request as it was received, without any decoding. */
+export interface Received {
+  readonly method: string;
   /** The request's target, byte for byte. */
-  url: string;
-  /** By lower-case name; repeated ones joined as Node does it. */
-  headers: IncomingMessage["headers"];
-  /** The whole body; rejects when the client goes away before its end. */
-  body: Promise<Buffer>;
-};
+  readonly url: string;
+  /** By lower-case name. Node joins repeated fields. */
+  readonly headers: IncomingMessage["headers"];
+  /** The whole body. Rejects if the client hangs up before its end. */
+  readonly body: Promise<Buffer>;
+}
 
 export type Handler = (request: IncomingMessage, response: ServerResponse) => unknown;
 export type UpgradeHandler = (request: IncomingMessage, socket: Duplex) => unknown;
 
-export type Origin = {
-  url: string;
-  /** The same as host and port. */
-  address: string;
-  /** Every request so far, in the order in which they came. */
-  received: Received[];
-  /** Has requests for a path answered by a handler, and no longer by the usual 200. */
+export interface Origin {
+  readonly url: string;
+  /** The host and port of `url`. */
+  readonly address: string;
+  /** All requests so far, in the order of their arrival. */
+  readonly received: Received[];
+  /** Sets the handler for the requests to a path, instead of the default response `200 ok`. */
   on(path: string, handler: Handler): void;
-  /** Has all attempts to switch protocols answered by a handler. */
+  /** Sets the handler for all requests to switch protocols. */
   onUpgrade(handler: UpgradeHandler): void;
-  /** Stops listening and drops open connections. */
+  /** Stops listening and closes all connections. */
   stop(): Promise<void>;
-};
+}
 
-/** Starts an origin on loopback that reads a request and answers `200 ok`, if not told otherwise. */
+/** Starts an origin on loopback. It responds to every request with `200 ok` unless a handler is set. */
 export async function startOrigin(): Promise<Origin> {
   const received: Received[] = [];
   const handlers = new Map<string, Handler>();
@@ -42,7 +42,7 @@ export async function startOrigin(): Promise<Origin> {
     const handler = handlers.get(url.replace(/\?.*/s, ""));
     if (handler) handler(request, response);
     else body.then(() => response.end("ok"), ignore);
-    // Only who asks for the body minds that it broke off.
+    // Without this, an aborted body that no test reads would be an unhandled rejection.
     body.catch(ignore);
   });
   const { host, port, stop } = await listen(server);
@@ -56,7 +56,7 @@ export async function startOrigin(): Promise<Origin> {
   };
 }
 
-/** Host and port where nothing listens. */
+/** A host and port on which no server listens. */
 export async function closedPort(): Promise<string> {
   const { address, stop } = await startOrigin();
   await stop();

@@ -1,6 +1,10 @@
 import { afterEach, beforeEach, vi } from "vitest";
 
-/** Keeps from the terminal what each test of a file prints. @returns a function that tells it */
+/**
+ * Captures the output of each test of a file, instead of printing it.
+ *
+ * @returns a function that returns the output of the current test
+ */
 export function capturePrinted(): () => string {
   let printed = "";
   beforeEach(() => {

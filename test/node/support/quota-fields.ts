@@ -1,15 +1,17 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { isInnerList, parseList } from "structured-headers";
 
-/** An item of `RateLimit-Policy` or `RateLimit`: a policy's name, and its parameters. */
-export type QuotaItem = { name: unknown } & Record<string, unknown>;
+/** An item of `RateLimit-Policy` or `RateLimit`: the name of a policy and the item's parameters. */
+export interface QuotaItem extends Readonly<Record<string, unknown>> {
+  readonly name: unknown;
+}
 
-/** Reads `RateLimit-Policy` as any client would that knows RFC 9651 and nothing of Weir. */
+/** Parses `RateLimit-Policy` by RFC 9651, with a parser that is independent of Weir. */
 export function policiesOf(headers: IncomingHttpHeaders): QuotaItem[] {
   return itemsOf(headers["ratelimit-policy"]);
 }
 
-/** Reads `RateLimit` likewise. */
+/** Parses `RateLimit` in the same way. */
 export function limitsOf(headers: IncomingHttpHeaders): QuotaItem[] {
   return itemsOf(headers.ratelimit);
 }

@@ -2,17 +2,17 @@ import type { ConfigInput } from "../../../src/config/index.ts";
 import type { Origin } from "./origin.ts";
 import type { WorkerOptions } from "./worker.ts";
 
-/** The host that clients of Weir ask for. */
+/** The host in the requests of Weir's clients. */
 export const HOST = "shop.example";
 
-type Way = {
-  way: string;
-  options: (origin: Origin, config: ConfigInput) => WorkerOptions;
-  /** The Host that the origin then sees. */
-  host: (origin: Origin) => string;
-};
+interface Way {
+  readonly way: string;
+  readonly options: (origin: Origin, config: ConfigInput) => WorkerOptions;
+  /** The `Host` that the origin receives. */
+  readonly host: (origin: Origin) => string;
+}
 
-/** Every way in which Weir can stand before an origin. */
+/** All ways in which Weir can forward to an origin. */
 export const WAYS: Way[] = [
   {
     way: "ORIGIN_URL",

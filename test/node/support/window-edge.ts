@@ -1,15 +1,15 @@
 import { setTimeout as delay } from "node:timers/promises";
 
-/** What tests of one window take at most, on a machine that has other things to do, in milliseconds. */
+/** The longest time that tests within one window take, on a busy machine, in milliseconds. */
 const NEEDED_MS = 15_000;
 
 /**
- * Waits for the next window when the current one ends within 15 s, for requests of a test not to stand
- * in two windows.
+ * Waits for the next window if the current one ends within 15 s, so that all requests of a test are in
+ * one window.
  *
- * @param windowMs the longest window of the test; those that begin with the epoch's multiples
+ * @param windowMs the longest window of the test that begins at a multiple of its length since the epoch
  */
 export async function awayFromWindowEdge(windowMs: number): Promise<void> {
-  const leftMs = windowMs - (Date.now() % windowMs);
-  if (leftMs < NEEDED_MS) await delay(leftMs + 1);
+  const remainingMs = windowMs - (Date.now() % windowMs);
+  if (remainingMs < NEEDED_MS) await delay(remainingMs + 1);
 }

@@ -3,40 +3,44 @@ import { weirModule, workerConfig } from "../../../dev/workerd.ts";
 import type { ConfigInput } from "../../../src/config/index.ts";
 
 /**
- * The deadline of decisions, if a test does not say otherwise: long enough for a busy machine, where
- * the default of a second leaves requests undecided.
+ * The deadline of decisions, unless a test sets another. On a busy machine the default of one second
+ * would leave requests undecided.
  */
 export const TIMEOUT_MS = 10_000;
 
-/** What a service is: another Worker, by its source, or a server, by its host and port. */
-export type Service = { script: string } | { address: string };
+/** A service binding: to a Worker by its source, or to a server by its host and port. */
+export type Service = { readonly script: string } | { readonly address: string };
 
-export type WorkerOptions = {
-  /** What weir.config.ts would hold. Plain data, as JSON carries it. */
-  config: ConfigInput;
+export interface WorkerOptions {
+  /** The argument of `defineConfig`. It must be plain data, because it is passed as JSON. */
+  readonly config: ConfigInput;
   /** Vars and secrets. */
-  vars?: Record<string, string>;
+  readonly vars?: Record<string, string>;
   /** Service bindings, by their names. */
-  services?: Record<string, Service>;
-  /** Host and port of what answers every `fetch`, as a zone's own origin does behind a route. */
-  zone?: string;
-  /** Another main module than `weir(config)`; it finds the package and Hono in "./weir.mjs". */
-  main?: string;
-};
+  readonly services?: Record<string, Service>;
+  /** The host and port of the server for every `fetch`, as a zone's origin behind a route. */
+  readonly zone?: string;
+  /**
+   * The source of the main module. It can import the package and Hono from "./weir.mjs".
+   *
+   * @default a module that exports `weir(defineConfig(config))`
+   */
+  readonly main?: string;
+}
 
-export type RunningWorker = {
-  url: URL;
-  /** What the Worker and its runtime have logged so far, uncaught exceptions included. */
+export interface RunningWorker {
+  readonly url: URL;
+  /** All log lines of the Worker and its runtime so far, including uncaught exceptions. */
   logs(): string[];
   stop(): Promise<void>;
-};
+}
 
 /**
- * Runs Weir in workerd, on a port of its own, by what wrangler.toml says of the runtime.
+ * Runs Weir in workerd, on a free port, with the runtime settings of wrangler.toml.
  *
- * Clients talk to the Worker itself, without the proxies that `wrangler dev` puts before and
- * behind it: what arrives at the origin is what workerd and Weir make of it, and CF-Connecting-IP
- * is there only when the client sends it.
+ * Clients connect to the Worker directly, without the proxies that `wrangler dev` puts before and after
+ * it. So only workerd and Weir change what arrives at the origin, and a request has CF-Connecting-IP only
+ * if the client sends it.
  */
 export async function startWorker(options: WorkerOptions): Promise<RunningWorker> {
   const logs: string[] = [];

@@ -4,21 +4,25 @@ import type { ConfigInput } from "../../../src/config/index.ts";
 import { TIMEOUT_MS } from "../support/worker.ts";
 import { MARKERS } from "./clients.ts";
 
-export interface Stage {
+export interface PrivacyWorker {
   readonly url: URL;
   logs(): string;
   stop(): Promise<void>;
 }
 
-export interface StageOptions {
+export interface PrivacyWorkerOptions {
   readonly config: ConfigInput;
   readonly vars: Readonly<Record<string, string>>;
-  /** Where Durable Objects are kept. */
-  readonly kept?: string;
+  /** The folder in which Durable Objects are stored. */
+  readonly folder?: string;
 }
 
-/** Runs Weir with a custom key and with its secrets, and gathers what it and its runtime print. */
-export async function startStage({ config, vars, kept }: StageOptions): Promise<Stage> {
+/** Runs Weir with a custom key and with its secrets, and collects the log of Weir and its runtime. */
+export async function startPrivacyWorker({
+  config,
+  vars,
+  folder,
+}: PrivacyWorkerOptions): Promise<PrivacyWorker> {
   const logs: string[] = [];
   const secrets = {
     INTERNAL: MARKERS["an exempt client's token"],
@@ -44,7 +48,7 @@ export async function startStage({ config, vars, kept }: StageOptions): Promise<
         dev: { unsafeDirectSockets: [{}], stripCfConnectingIp: false },
       },
     ],
-    ...(kept !== undefined && { resourcePersistencePath: kept }),
+    ...(folder !== undefined && { resourcePersistencePath: folder }),
     handleStructuredLogs: ({ level, message }) => logs.push(`${level}: ${message}`),
   });
   try {
