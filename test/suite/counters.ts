@@ -1,6 +1,6 @@
 import type { Counter } from "../../src/engine/counter.ts";
 
-/** A minute's quota of one client, unless told otherwise. Each is a counter of its own. */
+/** A new counter. Default: five requests a minute of a new client. */
 export function counter(fields: Partial<Counter> = {}): Counter {
   const identity = fields.identity ?? crypto.randomUUID();
   const limit = fields.limit ?? 5;

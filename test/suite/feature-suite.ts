@@ -3,13 +3,13 @@ import type { Counter } from "../../src/engine/counter.ts";
 import { counter } from "./counters.ts";
 import { type Driver, HOUR, NOW } from "./driver.ts";
 
-/** What counters can do beside counting: the part of the store suite that is about these. */
+/** The part of the store suite for rollover, bans, shards, looks, adjustments and resets. */
 export function describeFeatures({ store, decide, admitted, used, clockIsOurs }: Driver): void {
   describe("a counter that rolls over", () => {
     const rolling = (fields: Partial<Counter> = {}) =>
       counter({ limit: 100, ceiling: 150, windowMs: HOUR, rollsOver: true, ...fields });
 
-    it("adds a window's grant to what is left, up to its capacity", async () => {
+    it("adds each window's limit to the quota left, up to the capacity", async () => {
       const hourly = rolling();
       const left = async (now: number) => 150 - ((await used([hourly], now))[0] as number);
       await decide([{ ...hourly, cost: 80 }]);
@@ -20,14 +20,14 @@ export function describeFeatures({ store, decide, admitted, used, clockIsOurs }:
       expect(await left(NOW + 2 * HOUR)).toBe(150);
     });
 
-    it("may use all of its capacity in one window, and then what each next one grants", async () => {
+    it("admits its capacity in one window, and the limit in each later one", async () => {
       const hourly = rolling({ cost: 50 });
       expect(await admitted([hourly], 9)).toBe(3);
       expect(await admitted([hourly], 9, NOW + HOUR)).toBe(2);
       expect(await admitted([hourly], 9, NOW + 3 * HOUR)).toBe(3);
     });
 
-    it("may be taken into later windows' grants by a reservation", async () => {
+    it("takes quota of later windows for a reservation", async () => {
       const hourly = rolling({ limit: 10, ceiling: 10, cost: 5 });
       const reserving = { ...hourly, ceiling: 25 };
       expect(await admitted([hourly], 3)).toBe(2);
@@ -38,7 +38,7 @@ export function describeFeatures({ store, decide, admitted, used, clockIsOurs }:
       expect(await admitted([hourly], 1, NOW + 2 * HOUR)).toBe(1);
     });
 
-    it("grants a window once, when the clock goes back and forth", async () => {
+    it("adds a window's limit once when the clock steps back and forth", async () => {
       const hourly = rolling({ cost: 50 });
       await admitted([hourly], 3, NOW + HOUR);
       expect(await admitted([hourly], 1, NOW + 0.5 * HOUR)).toBe(0);
@@ -47,7 +47,7 @@ export function describeFeatures({ store, decide, admitted, used, clockIsOurs }:
       expect(await admitted([hourly], 9, NOW + HOUR)).toBe(0);
     });
 
-    it("charges none of a group when another counter has no room", async () => {
+    it("charges no counter of a group when another counter is full", async () => {
       const hourly = rolling();
       await decide([hourly, counter({ limit: 0, identity: hourly.identity })]);
       expect(await used([hourly])).toEqual([0]);
@@ -58,7 +58,7 @@ export function describeFeatures({ store, decide, admitted, used, clockIsOurs }:
     const banned = (fields: Partial<Counter> = {}) =>
       counter({ limit: 2, windowMs: 10_000, banMs: 50_000, ...fields });
 
-    it("outlasts the window of who went over, by no more than it says", async () => {
+    it("outlasts the window, and ends after exactly its length", async () => {
       const login = banned();
       expect(await admitted([login], 2, NOW + 9_000)).toBe(2);
       const verdict = await decide([login], NOW + 9_000);
@@ -71,24 +71,24 @@ export function describeFeatures({ store, decide, admitted, used, clockIsOurs }:
       }
     });
 
-    it("is not made longer by asking again", async () => {
+    it("is not extended by further requests", async () => {
       const login = banned({ limit: 0 });
       await decide([login]);
       const [tally] = (await decide([login], NOW + 1000)).tallies;
       expect(tally?.banMs).toBeLessThanOrEqual(clockIsOurs ? 49_000 : 50_000);
     });
 
-    it("is not brought about by a look, but seen by it", async () => {
+    it("is not begun by a look, but a look returns it", async () => {
       const login = banned({ limit: 0 });
       const look = { ...login, checkOnly: true, neverBans: true };
       expect((await decide([look])).tallies[0]?.banMs).toBe(0);
       await decide([login]);
-      // Less a second at most, or ten where the ban goes on by the store's own clock.
+      // The test takes less than a second, or less than ten where the store's own clock counts.
       const least = clockIsOurs ? 49_000 : 40_000;
       expect((await decide([look])).tallies[0]?.banMs).toBeGreaterThan(least);
     });
 
-    it("does not fall on who asks within the limit, nor on another", async () => {
+    it("does not begin within the limit, and not for other clients", async () => {
       const login = banned();
       await admitted([login], 2);
       expect((await decide([banned()])).tallies[0]?.banMs).toBe(0);
@@ -96,8 +96,8 @@ export function describeFeatures({ store, decide, admitted, used, clockIsOurs }:
     });
   });
 
-  describe("a counter with another to choose instead", () => {
-    it("takes the one with more room, until neither has any", async () => {
+  describe("a counter with an alternative", () => {
+    it("charges the one with more quota left, until both are full", async () => {
       const [one, other] = [counter({ limit: 3 }), counter({ limit: 2 })];
       const either = { ...one, alternative: other };
       expect(await admitted([either], 9)).toBe(5);
@@ -105,7 +105,7 @@ export function describeFeatures({ store, decide, admitted, used, clockIsOurs }:
       expect(await used([other])).toEqual([2]);
     });
 
-    it("is told of as if it had been asked itself", async () => {
+    it("reports the count of its alternative as its own", async () => {
       const either = {
         ...counter({ limit: 3, cost: 2 }),
         alternative: counter({ limit: 2, cost: 2 }),
@@ -119,7 +119,7 @@ export function describeFeatures({ store, decide, admitted, used, clockIsOurs }:
       ]);
     });
 
-    it("is charged where there is more room, and given back to where there is less", async () => {
+    it("adjusts up the one with more quota left, and down the one with less", async () => {
       const [one, other] = [counter({ limit: 9 }), counter({ limit: 9 })];
       await store.adjust([{ ...one, cost: 5 }], NOW);
       const either = (cost: number) => ({ ...one, alternative: { ...other, cost }, cost });
@@ -130,8 +130,8 @@ export function describeFeatures({ store, decide, admitted, used, clockIsOurs }:
     });
   });
 
-  describe("a counter with another to choose instead, that is charged by the response", () => {
-    it("is within the limit, by requests that come one after the other", async () => {
+  describe("a counter with an alternative, charged by the response", () => {
+    it("admits both limits together to requests that come one after the other", async () => {
       const [one, other] = [counter({ limit: 3 }), counter({ limit: 2 })];
       const either = { ...one, alternative: other };
       const look = { ...either, checkOnly: true, alternative: { ...other, checkOnly: true } };
@@ -148,7 +148,7 @@ export function describeFeatures({ store, decide, admitted, used, clockIsOurs }:
   });
 
   describe("a counter that is only checked", () => {
-    it("is asked for room, and never charged", async () => {
+    it("denies when it is full, and is never charged", async () => {
       const [login, api] = [counter({ limit: 1 }), counter({ limit: 9 })];
       const checked = { ...login, checkOnly: true };
       expect(await admitted([checked, api], 3)).toBe(3);
@@ -165,14 +165,14 @@ export function describeFeatures({ store, decide, admitted, used, clockIsOurs }:
       return tally?.count;
     };
 
-    it("charges what something turned out to cost, also above the limit", async () => {
+    it("charges the actual cost, also above the limit", async () => {
       const quota = counter({ limit: 5 });
       expect(await adjust(quota, 3)).toBe(3);
       expect(await adjust(quota, 4)).toBe(7);
       expect((await decide([quota])).admitted).toBe(false);
     });
 
-    it("refunds, and never lifts the quota above the limit", async () => {
+    it("refunds at most what was used", async () => {
       const quota = counter({ limit: 5 });
       await admitted([quota], 5);
       expect(await adjust(quota, -2)).toBe(3);
@@ -181,14 +181,14 @@ export function describeFeatures({ store, decide, admitted, used, clockIsOurs }:
       expect(await admitted([quota], 9)).toBe(5);
     });
 
-    it("reaches several clients' counters, and says what each stands at", async () => {
+    it("adjusts counters of several clients, and returns the count of each", async () => {
       const counters = [counter({ cost: 1 }), counter({ cost: 2 }), counter({ cost: 3 })];
       const tallies = await store.adjust(counters, NOW);
       expect(tallies.map(({ count }) => count)).toEqual([1, 2, 3]);
       expect(await used(counters)).toEqual([1, 2, 3]);
     });
 
-    it("stays from 0 to 2^53 - 1", async () => {
+    it("keeps counts between 0 and 2^53 - 1", async () => {
       const quota = counter();
       expect(await adjust(quota, Number.MAX_SAFE_INTEGER)).toBe(Number.MAX_SAFE_INTEGER);
       expect(await adjust(quota, 1)).toBe(Number.MAX_SAFE_INTEGER);
@@ -197,7 +197,7 @@ export function describeFeatures({ store, decide, admitted, used, clockIsOurs }:
   });
 
   describe("a reset", () => {
-    it("frees a client at once, of bans and of what it reserved too", async () => {
+    it("removes the count, the ban and the reservations of a client", async () => {
       const login = counter({ limit: 1, banMs: 60_000 });
       const hourly = counter({ limit: 1, ceiling: 9, windowMs: HOUR, rollsOver: true, cost: 9 });
       await decide([hourly]);
@@ -207,7 +207,7 @@ export function describeFeatures({ store, decide, admitted, used, clockIsOurs }:
       expect(await admitted([login, hourly], 3)).toBe(1);
     });
 
-    it("leaves other clients as they are", async () => {
+    it("does not change other clients", async () => {
       const [one, other] = [counter(), counter()];
       await admitted([one, other], 5);
       await store.reset([one], NOW);

@@ -1,7 +1,7 @@
 import type { Counter } from "../../src/engine/counter.ts";
 import type { Store } from "../../src/stores/store.ts";
 
-/** A store that is asked as if all rules could be leased that may be: see limiter/counters.ts. */
+/** A store that marks every counter as leasable that limiter/counters.ts would mark. */
 export function leasable(store: Store): Store {
   const mark = (counter: Counter): Counter => {
     const { rollsOver, banMs, alternative } = counter;

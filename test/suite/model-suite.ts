@@ -5,31 +5,36 @@ import type { Store } from "../../src/stores/store.ts";
 import { counter } from "./counters.ts";
 
 const HOUR = 3_600_000;
-/** Windows begin at whole ticks, so every now and then an operation comes just after one's start. */
+/** Windows begin at whole ticks, so some operations come right after the start of a window. */
 const TICK = 20_000;
 
 export interface ModelSuiteOptions {
   /** Sequences of operations to try. */
   readonly runs: number;
   /**
-   * Steps by which the clock goes back, in milliseconds; it never lags by more than the largest.
-   * With bans about it does not go back.
+   * Steps by which the clock goes back, in milliseconds. It is never behind its latest time by more than the
+   * largest step. Sequences with bans have no such steps.
+   *
+   * @default none
    */
   readonly back?: readonly number[];
   /**
-   * Whether going back may lead into the window before. A store that charges on condition and then
-   * gives back has moved a counter that rolls over on to the present window, unlike the others.
+   * Whether a step back may lead into the previous window. Set it to false for a store that charges
+   * conditionally and then returns quota: unlike the others, it has moved a counter that rolls over to the current
+   * window.
+   *
+   * @default true
    */
   readonly backAcross?: boolean;
-  /** Whether blocks are asked for and given back: not of a store that does that by itself. */
+  /** Whether sequences request and return blocks. False for a store with leases of its own. @default false */
   readonly blocks?: boolean;
-  /** Whether there are bans: not where keys expire by a clock of the store's own. */
+  /** Whether counters have bans. False for a store whose keys expire by its own clock. @default false */
   readonly bans?: boolean;
 }
 
 /**
- * Holds a store to a model of fixed windows, over random counters, operations and clocks. When it
- * fails, fast-check tells the seed and the shortest sequence that shows it.
+ * Compares a store with a model of fixed windows, in random sequences of counters, operations and clocks.
+ * fast-check reports the seed and the shortest sequence that fails.
  */
 export function modelSuite(
   createStore: () => Store,
@@ -42,21 +47,21 @@ export function modelSuite(
   };
   describe("model", () => {
     it(
-      `is followed through ${runs} sequences of operations`,
+      `agrees with the store in ${runs} sequences of operations`,
       () => run(scenario({ back, backAcross, blocks, bans: false })),
       60_000,
     );
 
     if (bans)
       it(
-        `is followed through ${runs} sequences with bans`,
+        `agrees with the store in ${runs} sequences with bans`,
         () => run(scenario({ back: [], backAcross, blocks, bans })),
         60_000,
       );
   });
 }
 
-/** What each of a run's counters has for good. */
+/** The properties of a counter that do not change in a sequence. */
 interface Quota {
   readonly client: number;
   readonly limit: number;
@@ -68,25 +73,25 @@ interface Quota {
   readonly banMs: number;
 }
 
-/** What is asked of one of them. */
-interface Ask {
+/** A request for quota of one counter. */
+interface QuotaRequest {
   readonly cost: number;
   readonly reserve: boolean;
   readonly checkOnly: boolean;
   readonly block?: number | undefined;
 }
 
-/** What is given back of one of them. */
+/** Quota that a sequence returns to one counter. */
 interface Return {
   readonly quota: number;
-  /** How many windows ago it was charged. */
+  /** The number of windows since it was charged. */
   readonly windowsAgo: number;
 }
 
 type Operation =
   | {
       readonly kind: "decide";
-      readonly asks: readonly (Ask | null)[];
+      readonly requests: readonly (QuotaRequest | null)[];
       readonly split: number;
       readonly returns: readonly (Return | null)[];
     }
@@ -96,7 +101,7 @@ type Operation =
 interface Scenario {
   readonly quotas: readonly Quota[];
   readonly startMs: number;
-  /** How far the clock may be behind the latest time that it told. */
+  /** How far the clock may be behind its latest time, in milliseconds. */
   readonly lagMs: number;
   readonly steps: readonly { readonly passMs: number; readonly operation: Operation }[];
 }
@@ -106,7 +111,7 @@ function scenario({ back, backAcross, blocks, bans }: Omit<Required<ModelSuiteOp
   const quota: fc.Arbitrary<Quota> = fc
     .record({
       client: fc.nat({ max: 1 }),
-      // Small ones are used up in a few steps; of large ones there are blocks to be had.
+      // A few steps use up a small limit. Only a large limit has blocks.
       limit: fc.oneof(fc.nat({ max: 6 }), fc.nat({ max: 99 })),
       more: fc.nat({ max: 6 }),
       maxReserved: fc.nat({ max: 6 }),
@@ -116,7 +121,7 @@ function scenario({ back, backAcross, blocks, bans }: Omit<Required<ModelSuiteOp
       banMs: bans ? fc.constantFrom(0, TICK, 7 * TICK) : fc.constant(0),
     })
     .map(({ more, maxReserved, rolls, ...rest }) => {
-      // A counter of single windows has neither, and nothing makes up for what a limit of 0 lacks.
+      // A counter that does not roll over has neither. With a limit of 0, no window repays a reservation.
       const rollsOver = rolls && rest.limit > 0;
       return {
         ...rest,
@@ -125,7 +130,7 @@ function scenario({ back, backAcross, blocks, bans }: Omit<Required<ModelSuiteOp
         maxReserved: rollsOver ? maxReserved : 0,
       };
     });
-  const ask: fc.Arbitrary<Ask> = fc.record({
+  const quotaRequest: fc.Arbitrary<QuotaRequest> = fc.record({
     cost: fc.nat({ max: 8 }),
     reserve: fc.boolean(),
     checkOnly: fc.boolean(),
@@ -146,7 +151,7 @@ function scenario({ back, backAcross, blocks, bans }: Omit<Required<ModelSuiteOp
       weight: 8,
       arbitrary: fc.record({
         kind: fc.constant("decide" as const),
-        asks: perCounter(ask),
+        requests: perCounter(quotaRequest),
         split: fc.nat({ max: 2 }),
         returns: blocks ? perCounter(giveBack) : fc.constant([]),
       }),
@@ -176,7 +181,7 @@ function scenario({ back, backAcross, blocks, bans }: Omit<Required<ModelSuiteOp
   });
 }
 
-/** Fixed windows in plain words: what the store has to come to. */
+/** Fixed windows, written as simply as possible. The store must return the same. */
 function model() {
   const used = new Map<string, { window: number; count: number }>();
   const bannedUntil = new Map<string, number>();
@@ -243,7 +248,7 @@ function windowOf({ windowMs, offsetMs }: Counter, now: number): number {
 async function compare(store: Store, { quotas, startMs, lagMs, steps }: Scenario): Promise<void> {
   const clients = [crypto.randomUUID(), crypto.randomUUID()];
   const keys = quotas.map(({ client }) => counter({ identity: clients[client] as string }).key);
-  const counterAt = (index: number, { cost, reserve, checkOnly, block }: Ask): Counter => {
+  const counterAt = (index: number, { cost, reserve, checkOnly, block }: QuotaRequest): Counter => {
     const { client, capacity, maxReserved, rollsOver, banMs, ...rest } = quotas[index] as Quota;
     return {
       ...rest,
@@ -260,7 +265,7 @@ async function compare(store: Store, { quotas, startMs, lagMs, steps }: Scenario
   const charging = (index: number, cost: number) =>
     counterAt(index, { cost, reserve: false, checkOnly: false });
   const expected = model();
-  // Not past, since a store may clear away what is past.
+  // In the future, because a store may remove rows of the past.
   let now = Math.ceil(Date.now() / HOUR) * HOUR + startMs;
   let latest = now;
 
@@ -275,10 +280,10 @@ async function compare(store: Store, { quotas, startMs, lagMs, steps }: Scenario
     for (const [index, { admitted, tallies }] of verdict.groups.entries()) {
       const group = groups[index] as readonly Counter[];
       const all = expected.decide(group, now);
-      // A denial that is told from memory may leave out counters, but not all that have no room.
-      const told = all.tallies.filter((_, at) => admitted || tallies[at] !== undefined);
-      const known = tallies.filter((tally) => tally !== undefined);
-      expect({ admitted, tallies: known }, step).toEqual({ ...all, tallies: told });
+      // A denial from memory may leave out counters, but not all the full ones.
+      const expectedTallies = all.tallies.filter((_, at) => admitted || tallies[at] !== undefined);
+      const returned = tallies.filter((tally) => tally !== undefined);
+      expect({ admitted, tallies: returned }, step).toEqual({ ...all, tallies: expectedTallies });
       const denies = tallies.some((tally, at) => {
         const { cost, ceiling } = group[at] as Counter;
         return tally !== undefined && (tally.banMs > 0 || tally.count + cost > ceiling);
@@ -292,14 +297,14 @@ async function compare(store: Store, { quotas, startMs, lagMs, steps }: Scenario
     latest = Math.max(now, latest);
     const step = `step ${index}`;
     if (operation.kind === "decide") {
-      const asked = present(operation.asks, counterAt);
-      const groups = [asked.slice(0, operation.split), asked.slice(operation.split)];
+      const requested = present(operation.requests, counterAt);
+      const groups = [requested.slice(0, operation.split), requested.slice(operation.split)];
       const filled = groups.filter(({ length }) => length > 0);
       const unused = present(operation.returns, (index, { quota, windowsAgo }): UnusedQuota => {
         const given = charging(index, 0);
         return { counter: given, quota, window: windowOf(given, now) - windowsAgo };
       });
-      // Only what lives for a single window is ever given back so.
+      // Leases exist only for counters that do not roll over, so only these get returns.
       const plain = unused.filter(({ counter: { rollsOver } }) => !rollsOver);
       if (filled.length > 0) await decide(filled, step, plain);
     } else if (operation.kind === "adjust") {

@@ -1,4 +1,4 @@
-/** Whole numbers below what is asked for, always the same ones for a seed. */
+/** A generator of whole numbers from 0 to below a bound. The same seed gives the same numbers. */
 export function randomOf(seed: number): (below: number) => number {
   let state = seed;
   return (below) => {

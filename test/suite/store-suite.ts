@@ -25,12 +25,12 @@ export function storeSuite(createStore: () => Store, { expiresByStoreClock }: Ex
       ]);
     });
 
-    it("counts each client alone", async () => {
+    it("counts each client separately", async () => {
       expect(await admitted([counter()], 9)).toBe(5);
       expect(await admitted([counter()], 9)).toBe(5);
     });
 
-    it("says when the window ends, to the millisecond", async () => {
+    it("returns the time until the window ends, to the millisecond", async () => {
       const login = counter();
       for (const [past, left] of [
         [0, 60_000],
@@ -45,7 +45,7 @@ export function storeSuite(createStore: () => Store, { expiresByStoreClock }: Ex
 
     it("starts anew in the next window", async () => {
       const login = counter();
-      // A store's own clock would give the requests of a window's last millisecond one second in all.
+      // By the store's own clock, a key written in a window's last millisecond expires after a second.
       expect(await admitted([login], 9, NOW + (expiresByStoreClock ? 50_000 : 59_999))).toBe(5);
       expect(await admitted([login], 9, NOW + 60_000)).toBe(5);
     });
@@ -56,7 +56,7 @@ export function storeSuite(createStore: () => Store, { expiresByStoreClock }: Ex
       expect(await admitted([login], 5, NOW + 62_000)).toBe(5);
     });
 
-    it("begins windows where the offset says", async () => {
+    it("begins windows at the offset", async () => {
       const start = NOW + 17 * MINUTE;
       const daily = counter({ limit: 1, windowMs: DAY, offsetMs: start % DAY });
       expect(await admitted([daily], 2, start - 1)).toBe(1);
@@ -64,16 +64,16 @@ export function storeSuite(createStore: () => Store, { expiresByStoreClock }: Ex
       expect((await decide([daily], start)).tallies[0]?.resetMs).toBe(DAY);
     });
 
-    it("keeps the count of a window when the clock goes back into it", async () => {
+    it("keeps the count of a window when the clock steps back into it", async () => {
       const login = counter();
-      // As above: the count is not to expire while the test runs.
+      // By the store's own clock, the count must not expire while the test runs.
       const end = NOW + (expiresByStoreClock ? 50_000 : 59_500);
       await admitted([login], 5, end - 500);
       await decide([login], NOW + 60_500);
       expect(await admitted([login], 3, end)).toBe(0);
     });
 
-    it("charges no counter when one of three has no room", async () => {
+    it("charges no counter when one of three is full", async () => {
       const identity = crypto.randomUUID();
       const minute = counter({ identity, limit: 33 });
       const hour = counter({ identity, limit: 2000, windowMs: HOUR });
@@ -101,7 +101,7 @@ export function storeSuite(createStore: () => Store, { expiresByStoreClock }: Ex
       },
     );
 
-    it("decides groups apart from each other in one call", async () => {
+    it("decides each group of a call separately", async () => {
       const live = counter({ limit: 2 });
       const trial = counter({ limit: 1, identity: live.identity });
       const [other, closed] = [counter(), counter({ limit: 0 })];
@@ -118,7 +118,7 @@ export function storeSuite(createStore: () => Store, { expiresByStoreClock }: Ex
       expect(await used([live, trial, other])).toEqual([2, 1, 0]);
     });
 
-    it("leaves room for a cost of 1 when a cost of 5 was denied", async () => {
+    it("admits a cost of 4 after a cost of 5 was denied", async () => {
       const quota = counter({ limit: 5 });
       await decide([quota]);
       expect((await decide([{ ...quota, cost: 5 }])).admitted).toBe(false);
@@ -126,12 +126,12 @@ export function storeSuite(createStore: () => Store, { expiresByStoreClock }: Ex
       expect(await used([quota])).toEqual([5]);
     });
 
-    it("admits nothing with a limit of 0, nor a cost above the limit", async () => {
+    it("admits no request with a limit of 0, and no cost above the limit", async () => {
       expect(await admitted([counter({ limit: 0 })], 2)).toBe(0);
       expect(await admitted([counter({ limit: 4, cost: 5 })], 2)).toBe(0);
     });
 
-    it("follows a limit that is raised or lowered within the window", async () => {
+    it("applies a raised or lowered limit within the window", async () => {
       const quota = counter({ limit: 5 });
       await admitted([quota], 5);
       expect(await admitted([{ ...quota, limit: 7, ceiling: 7 }], 5)).toBe(2);
@@ -139,7 +139,7 @@ export function storeSuite(createStore: () => Store, { expiresByStoreClock }: Ex
       expect(await used([quota])).toEqual([7]);
     });
 
-    it("counts to the largest limit without losing one", async () => {
+    it("counts exactly up to the largest limit", async () => {
       const limit = 999_999_999_999_999;
       const quota = counter({ limit });
       expect((await decide([{ ...quota, cost: limit - 1 }])).tallies[0]?.count).toBe(limit - 1);
@@ -149,13 +149,13 @@ export function storeSuite(createStore: () => Store, { expiresByStoreClock }: Ex
 
     describeFeatures(driver);
 
-    it("admits exactly the limit of many concurrent requests", async () => {
+    it("admits exactly the limit under concurrency", async () => {
       const quota = counter({ limit: 20 });
       const verdicts = await Promise.all(Array.from({ length: 60 }, () => decide([quota])));
       expect(verdicts.filter((verdict) => verdict.admitted)).toHaveLength(20);
     });
 
-    it("is exact under concurrency when clients share one of two counters", async () => {
+    it("admits exactly the limit under concurrency where clients share one of two counters", async () => {
       const shared = counter({ limit: 10 });
       const clients = Array.from({ length: 8 }, () => counter({ limit: 3 }));
       const verdicts = await Promise.all(

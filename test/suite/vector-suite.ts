@@ -9,7 +9,7 @@ import { type Outcome, type Step, VECTORS, type Vector, type VectorCounter } fro
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 
-/** Real time that a test may take at most, where a ban goes on while it runs. */
+/** The longest real time of a test during which a ban runs, in milliseconds. */
 const PATIENCE_MS = 10_000;
 
 /**
@@ -29,8 +29,8 @@ export function vectorSuite(
       const key = counter();
       for (const [index, step] of vector.steps.entries()) {
         const now = base + step.at;
-        const [asked, capacity] = counterOf(key, { ...vector.counter, ...step }, step, base);
-        const outcome = await run(store, step, asked, capacity, now);
+        const [requested, capacity] = counterOf(key, { ...vector.counter, ...step }, step, base);
+        const outcome = await run(store, step, requested, capacity, now);
         if (expiresByStoreClock && step.expect?.banMs) {
           expectBan(outcome, step.expect, `step ${index}`);
         } else {
@@ -48,7 +48,7 @@ export function vectorSuite(
         expect(await admittedAt(now)).toBe(true);
         const before = Date.now();
         expect(await admittedAt(now)).toBe(false);
-        // In the next window there is room, but for the ban.
+        // In the next window only the ban denies.
         const polling = { interval: 5, timeout: PATIENCE_MS };
         await expect.poll(() => admittedAt(now + MINUTE), polling).toBe(true);
         expect(Date.now() - before).toBeGreaterThanOrEqual(100);
@@ -69,7 +69,7 @@ function counterOf(
   base: number,
 ): [Counter, capacity: number] {
   const { windowMs = MINUTE, offsetMs = 0, zeroAt, rollsOver, banMs } = rule;
-  const asked = {
+  const requested = {
     key,
     identity,
     limit,
@@ -80,35 +80,35 @@ function counterOf(
     ...(rollsOver && { rollsOver }),
     ...(banMs && { banMs }),
   };
-  return [asked, capacity];
+  return [requested, capacity];
 }
 
 async function run(
   store: Store,
   { op = "decide" }: Step,
-  asked: Counter,
+  requested: Counter,
   capacity: number,
   now: number,
 ): Promise<Outcome | undefined> {
   if (op === "reset") {
-    await store.reset([asked], now);
+    await store.reset([requested], now);
     return undefined;
   }
   if (op === "adjust") {
-    const [tally] = await store.adjust([asked], now);
+    const [tally] = await store.adjust([requested], now);
     return outcomeOf(tally as Tally, capacity);
   }
-  const verdict = await store.decide([[asked]], now);
-  expect(verdict.now, "the time decided by").toBe(now);
+  const verdict = await store.decide([[requested]], now);
+  expect(verdict.now, "the time of the decision").toBe(now);
   const [{ admitted, tallies }] = verdict.groups as [GroupVerdict];
   const [tally] = tallies as [Tally];
   const { banMs, count } = tally;
   const outcome = { admitted, ...outcomeOf(tally, capacity) };
   if (!admitted) {
-    return { ...outcome, retryMs: Math.max(banMs, quotaAfterMs(asked, tally, capacity)) };
+    return { ...outcome, retryMs: Math.max(banMs, quotaAfterMs(requested, tally, capacity)) };
   }
   return count > capacity
-    ? { ...outcome, honouredMs: quotaAfterMs({ ...asked, cost: 0 }, tally, capacity) }
+    ? { ...outcome, honouredMs: quotaAfterMs({ ...requested, cost: 0 }, tally, capacity) }
     : outcome;
 }
 

@@ -1,9 +1,9 @@
-// What fixed windows come to, as data: every store gives these numbers.
+// Fixed windows as data. Every store must return these numbers.
 //
-// Times are milliseconds from a base in the future, which is the start of a window when the
-// counter has no offset. What is left is `value` = capacity − quota used, as in
+// Times are milliseconds after a base in the future, which is the start of a window if the
+// counter has no offset. `value` is the quota left: capacity − quota used, or
 //   value = min(value + limit · windows elapsed, capacity) − cost
-// and below zero once it is reserved, or charged without asking.
+// It is below zero after a reservation, or after an adjustment above the capacity.
 
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
@@ -15,40 +15,40 @@ const MAX = Number.MAX_SAFE_INTEGER;
 /** A counter, as a rule describes it. */
 export interface VectorCounter {
   readonly limit: number;
-  /** What may be used without reserving. By default the limit. */
+  /** The quota that can be used without a reservation. @default limit */
   readonly capacity?: number;
-  /** By default a minute. */
+  /** @default 60000, a minute */
   readonly windowMs?: number;
-  /** Where windows begin after those without an offset. */
+  /** The start of windows, relative to those without an offset. */
   readonly offsetMs?: number;
-  /** Where the window with the number 0 begins; those before have negative numbers. */
+  /** The start of window number 0, after the base. Earlier windows have negative numbers. */
   readonly zeroAt?: number;
   readonly rollsOver?: boolean;
   readonly banMs?: number;
 }
 
-/** What a decision or an adjustment leaves. */
+/** The result of a decision or an adjustment. */
 export interface Outcome {
-  /** Only decisions are admitted or not. */
+  /** Undefined for adjustments. */
   readonly admitted?: boolean;
   readonly value: number;
   readonly resetMs: number;
-  /** When a denied cost finds room; by default at the window's end. */
+  /** The time until a denied cost fits. @default resetMs */
   readonly retryMs?: number;
-  /** When later windows have made up for what an admitted cost reserved; by default it reserved nothing. */
+  /** The time until later windows have repaid a reservation. @default no reservation */
   readonly honouredMs?: number;
-  /** How long the client stays banned; by default it is not. */
+  /** The time until the ban ends. @default 0, no ban */
   readonly banMs?: number;
 }
 
-/** Something done to the counter, whose rule may have changed meanwhile. */
+/** One operation on the counter. Its own fields replace those of the counter, as a changed rule would. */
 export interface Step extends Partial<VectorCounter> {
   readonly at: number;
-  /** By default "decide". A reset leaves nothing to tell. */
+  /** A reset has no outcome. @default "decide" */
   readonly op?: "decide" | "adjust" | "reset";
-  /** By default 1. */
+  /** @default 1 */
   readonly cost?: number;
-  /** How far below zero this request may take the value; by default not at all. */
+  /** How far below zero this request may take the value. @default 0 */
   readonly reserve?: number;
   readonly expect?: Outcome;
 }
@@ -57,7 +57,7 @@ export interface Vector {
   readonly name: string;
   readonly counter: VectorCounter;
   readonly steps: readonly Step[];
-  /** A ban ends in it, which time passed in cannot bring about where keys expire by themselves. */
+  /** Whether a ban ends in it. A store whose keys expire by its own clock skips these vectors. */
   readonly endsBan?: true;
 }
 
@@ -77,7 +77,7 @@ const no = (value: number, resetMs: number, rest?: Partial<Outcome>): Outcome =>
 
 const plain: Vector[] = [
   {
-    name: "a plain counter admits its limit, denies the next and starts anew",
+    name: "a plain counter admits its limit, denies the next request and starts anew",
     counter: { limit: 2 },
     steps: [
       { at: 0, expect: yes(1, MINUTE) },
@@ -87,7 +87,7 @@ const plain: Vector[] = [
     ],
   },
   {
-    name: "a plain counter grants no more for windows in which nothing was used",
+    name: "a plain counter keeps no quota of unused windows",
     counter: { limit: 3 },
     steps: [
       { at: 0, cost: 2, expect: yes(1, MINUTE) },
@@ -96,7 +96,7 @@ const plain: Vector[] = [
     ],
   },
   {
-    name: "a denied cost of 5 leaves room for a cost of 1",
+    name: "a cost of 1 is admitted after a cost of 5 was denied",
     counter: { limit: 5 },
     steps: [
       { at: 0, expect: yes(4, MINUTE) },
@@ -105,7 +105,7 @@ const plain: Vector[] = [
     ],
   },
   {
-    name: "a cost of 0 is admitted when all is used, and takes nothing",
+    name: "a cost of 0 is admitted by a full counter, and charges nothing",
     counter: { limit: 1 },
     steps: [
       { at: 0, cost: 0, expect: yes(1, MINUTE) },
@@ -132,7 +132,7 @@ const plain: Vector[] = [
     ],
   },
   {
-    name: "a limit of 0 admits only what costs nothing",
+    name: "a limit of 0 admits only a cost of 0",
     counter: { limit: 0 },
     steps: [
       { at: 0, expect: no(0, MINUTE) },
@@ -202,7 +202,7 @@ const windows: Vector[] = [
 
 const rollover: Vector[] = [
   {
-    name: "100 an hour up to 150: what is left is added to, and capped",
+    name: "100 an hour up to 150: each hour adds to the quota left, up to the capacity",
     counter: { limit: 100, capacity: 150, windowMs: HOUR, rollsOver: true },
     steps: [
       { at: 0, cost: 80, expect: yes(70, HOUR) },
@@ -212,7 +212,7 @@ const rollover: Vector[] = [
     ],
   },
   {
-    name: "1 a second up to 3: three at once, and the fourth in a second",
+    name: "1 a second up to 3: three at once, and the fourth a second later",
     counter: { limit: 1, capacity: 3, windowMs: SECOND, rollsOver: true },
     steps: [
       { at: 0, cost: 4, expect: no(3, 1000) },
@@ -221,7 +221,7 @@ const rollover: Vector[] = [
     ],
   },
   {
-    name: "10 a minute: the wait for 10 more is that for the next window",
+    name: "10 a minute: a denied cost of 10 waits for the next window",
     counter: { limit: 10, rollsOver: true },
     steps: [
       { at: 0, cost: 5, expect: yes(5, MINUTE) },
@@ -230,7 +230,7 @@ const rollover: Vector[] = [
     ],
   },
   {
-    name: "the wait is for as many windows as make up for a cost",
+    name: "a denied cost waits for as many windows as repay it",
     counter: { limit: 10, capacity: 40, rollsOver: true },
     steps: [
       { at: 0, cost: 40, expect: yes(0, MINUTE) },
@@ -241,7 +241,7 @@ const rollover: Vector[] = [
     ],
   },
   {
-    name: "windows in which nothing was used grant each their limit, and no more than the capacity",
+    name: "each unused window adds its limit, up to the capacity",
     counter: { limit: 3, capacity: 10, rollsOver: true },
     steps: [
       { at: 0, cost: 10, expect: yes(0, MINUTE) },
@@ -254,7 +254,7 @@ const rollover: Vector[] = [
 
 const reservations: Vector[] = [
   {
-    name: "10 a minute: a reservation is honoured when later windows have made up for it",
+    name: "10 a minute: a reservation waits until later windows have repaid it",
     counter: { limit: 10, rollsOver: true },
     steps: [
       { at: 0, cost: 5, reserve: 100, expect: yes(5, MINUTE) },
@@ -263,7 +263,7 @@ const reservations: Vector[] = [
     ],
   },
   {
-    name: "1 a second, one below zero: the next has to wait for two seconds",
+    name: "1 a second, one below zero: the next request waits two seconds",
     counter: { limit: 1, windowMs: SECOND, rollsOver: true },
     steps: [
       { at: 0, cost: 2, reserve: 1, expect: yes(-1, 1000, { honouredMs: 1000 }) },
@@ -272,7 +272,7 @@ const reservations: Vector[] = [
     ],
   },
   {
-    name: "1 a second, at most two ahead: a cost of 4 is more than there can be",
+    name: "1 a second, at most two reserved: a cost of 4 is denied",
     counter: { limit: 1, windowMs: SECOND, rollsOver: true },
     steps: [
       { at: 0, cost: 4, reserve: 2, expect: no(1, 1000, { retryMs: 3000 }) },
@@ -280,7 +280,7 @@ const reservations: Vector[] = [
     ],
   },
   {
-    name: "a reservation is made as far ahead as allowed, and paid back window by window",
+    name: "reservations take at most what is allowed, and each window repays its limit",
     counter: { limit: 10, capacity: 12, rollsOver: true },
     steps: [
       { at: 0, cost: 22, reserve: 15, expect: yes(-10, MINUTE, { honouredMs: MINUTE }) },
@@ -295,7 +295,7 @@ const reservations: Vector[] = [
 
 const clocks: Vector[] = [
   {
-    name: "a clock that goes back into a window finds what was used of it",
+    name: "a clock that steps back into a window finds its count",
     counter: { limit: 2 },
     steps: [
       { at: 59_900, cost: 2, expect: yes(0, 100) },
@@ -305,7 +305,7 @@ const clocks: Vector[] = [
     ],
   },
   {
-    name: "a clock that goes back is not granted a window twice",
+    name: "a clock that steps back does not add a window's limit twice",
     counter: { limit: 1, capacity: 2, rollsOver: true },
     steps: [
       { at: 59_900, cost: 2, expect: yes(0, 100) },
@@ -316,7 +316,7 @@ const clocks: Vector[] = [
     ],
   },
   {
-    name: "an adjustment by a clock that has gone back counts as of the latest window",
+    name: "an adjustment by a clock that has stepped back applies to the latest window",
     counter: { limit: 1, capacity: 2, rollsOver: true },
     steps: [
       { at: 60_100, cost: 2, expect: yes(0, 59_900) },
@@ -326,7 +326,7 @@ const clocks: Vector[] = [
     ],
   },
   {
-    name: "what changes nothing does not move a clock's window on",
+    name: "an adjustment by 0 does not move the counter to a later window",
     counter: { limit: 10, capacity: 20, rollsOver: true },
     steps: [
       { at: 59_900, cost: 15, expect: yes(5, 100) },
@@ -339,7 +339,7 @@ const clocks: Vector[] = [
 
 const largest: Vector[] = [
   {
-    name: "a limit of 2^53 - 1 is used to the last",
+    name: "a limit of 2^53 - 1 is counted exactly",
     counter: { limit: MAX },
     steps: [
       { at: 0, cost: MAX - 1, expect: yes(1, MINUTE) },
@@ -349,7 +349,7 @@ const largest: Vector[] = [
     ],
   },
   {
-    name: "a count of 2^53 - 1 stays what it is when a small limit denies",
+    name: "a denial by a small limit does not change a count of 2^53 - 1",
     counter: { limit: 5 },
     steps: [
       { at: 0, op: "adjust", cost: MAX, expect: { value: 5 - MAX, resetMs: MINUTE } },
@@ -358,7 +358,7 @@ const largest: Vector[] = [
     ],
   },
   {
-    name: "a count between a limit and 2^53 - 1 stays what it is when the limit denies",
+    name: "a denial does not change a count between the limit and 2^53 - 1",
     counter: { limit: MAX - 10 },
     steps: [
       { at: 0, op: "adjust", cost: MAX - 5, expect: { value: -5, resetMs: MINUTE } },
@@ -368,7 +368,7 @@ const largest: Vector[] = [
     ],
   },
   {
-    name: "counts stand still at 2^53 - 1 and at 0",
+    name: "counts stay between 0 and 2^53 - 1",
     counter: { limit: 5 },
     steps: [
       { at: 0, op: "adjust", cost: MAX, expect: { value: 5 - MAX, resetMs: MINUTE } },
@@ -378,7 +378,7 @@ const largest: Vector[] = [
     ],
   },
   {
-    name: "2^52 a window roll over to 2^53 - 1",
+    name: "a limit of 2^52 rolls over up to 2^53 - 1",
     counter: { limit: 2 ** 52, capacity: MAX, rollsOver: true },
     steps: [
       { at: 0, cost: MAX, expect: yes(0, MINUTE) },
@@ -391,7 +391,7 @@ const largest: Vector[] = [
 
 const adjustments: Vector[] = [
   {
-    name: "a refund gives back what was used, and never more than the limit",
+    name: "a refund returns at most what was used",
     counter: { limit: 5 },
     steps: [
       { at: 0, cost: 4, expect: yes(1, MINUTE) },
@@ -402,7 +402,7 @@ const adjustments: Vector[] = [
     ],
   },
   {
-    name: "a refund before anything was used gives nothing",
+    name: "a refund of an unused counter changes nothing",
     counter: { limit: 5, capacity: 8, rollsOver: true },
     steps: [
       { at: 0, op: "adjust", cost: -3, expect: { value: 8, resetMs: MINUTE } },
@@ -411,7 +411,7 @@ const adjustments: Vector[] = [
     ],
   },
   {
-    name: "a refund of a reservation brings its room forward",
+    name: "a refund of a reservation frees its quota at once",
     counter: { limit: 10, rollsOver: true },
     steps: [
       { at: 0, cost: 30, reserve: 20, expect: yes(-20, MINUTE, { honouredMs: 2 * MINUTE }) },
@@ -420,7 +420,7 @@ const adjustments: Vector[] = [
     ],
   },
   {
-    name: "a charge above the limit is made up for at the window's end by a plain counter",
+    name: "a plain counter forgets a charge above the limit at the window's end",
     counter: { limit: 5 },
     steps: [
       { at: 0, op: "adjust", cost: 17, expect: { value: -12, resetMs: MINUTE } },
@@ -429,7 +429,7 @@ const adjustments: Vector[] = [
     ],
   },
   {
-    name: "a charge above the capacity is made up for by as many windows as it takes",
+    name: "several windows repay a charge above the capacity",
     counter: { limit: 5, capacity: 6, rollsOver: true },
     steps: [
       { at: 0, op: "adjust", cost: 17, expect: { value: -11, resetMs: MINUTE } },
@@ -439,7 +439,7 @@ const adjustments: Vector[] = [
     ],
   },
   {
-    name: "a charge that takes centuries to be made up for",
+    name: "a charge that later windows repay in centuries",
     counter: { limit: 1, windowMs: YEAR, rollsOver: true },
     steps: [
       { at: 0, op: "adjust", cost: 1000, expect: { value: -999, resetMs: YEAR } },
@@ -453,7 +453,7 @@ const adjustments: Vector[] = [
 
 const changedRules: Vector[] = [
   {
-    name: "a limit raised within the window adds to what is left, and lowered takes from it",
+    name: "raising the limit within a window adds to the quota left, and lowering it subtracts",
     counter: { limit: 5 },
     steps: [
       { at: 0, cost: 5, expect: yes(0, MINUTE) },
@@ -464,7 +464,7 @@ const changedRules: Vector[] = [
     ],
   },
   {
-    name: "a limit lowered below what rolled over is made up for at the new rate",
+    name: "a lowered limit repays what was used before at the new rate",
     counter: { limit: 5, capacity: 10, rollsOver: true },
     steps: [
       { at: 0, cost: 8, expect: yes(2, MINUTE) },
@@ -474,7 +474,7 @@ const changedRules: Vector[] = [
     ],
   },
   {
-    name: "a ban stands as long as it was made for when the rule's is shortened",
+    name: "a ban keeps its length when the rule's ban is shortened",
     counter: { limit: 0, banMs: HOUR },
     steps: [
       { at: 0, expect: no(0, MINUTE, { banMs: HOUR, retryMs: HOUR }) },
@@ -485,7 +485,7 @@ const changedRules: Vector[] = [
 
 const resets: Vector[] = [
   {
-    name: "a reset gives a plain counter all of its limit",
+    name: "a reset empties a plain counter",
     counter: { limit: 3 },
     steps: [
       { at: 0, cost: 3, expect: yes(0, MINUTE) },
@@ -494,7 +494,7 @@ const resets: Vector[] = [
     ],
   },
   {
-    name: "a reset forgets what was reserved",
+    name: "a reset removes reservations",
     counter: { limit: 3, capacity: 6, rollsOver: true },
     steps: [
       { at: 0, cost: 16, reserve: 10, expect: yes(-10, MINUTE, { honouredMs: 4 * MINUTE }) },
@@ -503,7 +503,7 @@ const resets: Vector[] = [
     ],
   },
   {
-    name: "a reset lifts a ban",
+    name: "a reset ends a ban",
     counter: { limit: 1, banMs: HOUR },
     steps: [
       { at: 0, expect: yes(0, MINUTE) },
@@ -528,7 +528,7 @@ const bans: Vector[] = [
     ],
   },
   {
-    name: "a ban that ends within a window that is used up is followed by another",
+    name: "a new ban follows one that ends within a used-up window",
     counter: { limit: 1, banMs: 10_000 },
     endsBan: true,
     steps: [
@@ -539,7 +539,7 @@ const bans: Vector[] = [
     ],
   },
   {
-    name: "a ban is not made longer by asking, and denies what costs nothing",
+    name: "a ban is not extended by requests, and denies a cost of 0",
     counter: { limit: 1, banMs: HOUR },
     steps: [
       { at: 0, cost: 2, expect: no(1, MINUTE, { banMs: HOUR, retryMs: HOUR }) },
@@ -548,7 +548,7 @@ const bans: Vector[] = [
     ],
   },
   {
-    name: "a refund does not lift a ban",
+    name: "a refund does not end a ban",
     counter: { limit: 2, banMs: HOUR },
     steps: [
       { at: 0, cost: 2, expect: yes(0, MINUTE) },
