@@ -5,7 +5,7 @@ export const MINUTE = 60_000;
 export const HOUR = 60 * MINUTE;
 export const DAY = 24 * HOUR;
 
-/** The next full hour: not past, since a store may clear away what is past. */
+/** The next full hour. It is in the future, because a store may remove rows of the past. */
 export const NOW = Math.ceil(Date.now() / HOUR) * HOUR;
 
 export type Driver = ReturnType<typeof driverOf>;
@@ -25,7 +25,7 @@ export function driverOf(store: Store, { expiresByStoreClock }: ExpiryOptions) {
     return groups[0] as GroupVerdict;
   }
 
-  /** How many of `attempts` requests, one after the other, are admitted. */
+  /** @returns how many of `attempts` requests, sent one after the other, are admitted */
   async function admitted(counters: readonly Counter[], attempts: number, now = NOW) {
     let count = 0;
     for (let attempt = 0; attempt < attempts; attempt++) {
@@ -34,7 +34,7 @@ export function driverOf(store: Store, { expiresByStoreClock }: ExpiryOptions) {
     return count;
   }
 
-  /** The quota used, by a decision that costs nothing. */
+  /** @returns the quota used of each counter, read by a decision with a cost of 0 */
   async function used(counters: readonly Counter[], now = NOW) {
     const { tallies } = await decide(
       counters.map((each) => ({ ...each, cost: 0 })),

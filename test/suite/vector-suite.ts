@@ -56,7 +56,7 @@ export function vectorSuite(
   });
 }
 
-/** The next start of a window: not past, since a store may clear away what is past. */
+/** The next start of a window. It is in the future, because a store may remove rows of the past. */
 function baseOf({ counter: { windowMs = MINUTE } }: Vector): number {
   const hour = Math.ceil(Date.now() / HOUR) * HOUR;
   return Math.ceil(hour / windowMs) * windowMs;
@@ -108,7 +108,7 @@ async function run(
     return { ...outcome, retryMs: Math.max(banMs, quotaAfterMs(requested, tally, capacity)) };
   }
   return count > capacity
-    ? { ...outcome, honouredMs: quotaAfterMs({ ...requested, cost: 0 }, tally, capacity) }
+    ? { ...outcome, reservationDelayMs: quotaAfterMs({ ...requested, cost: 0 }, tally, capacity) }
     : outcome;
 }
 
@@ -116,14 +116,14 @@ function outcomeOf({ count, resetMs, banMs }: Tally, capacity: number) {
   return { value: capacity - count, resetMs, banMs };
 }
 
-/** With what a vector leaves out. */
+/** An outcome with its defaults. */
 function complete({ banMs = 0, ...outcome }: Outcome): Outcome {
   return outcome.admitted === false
     ? { retryMs: outcome.resetMs, ...outcome, banMs }
     : { ...outcome, banMs };
 }
 
-/** While the vector's time may stand still, a ban's goes on; otherwise the outcome is the same. */
+/** Compares an outcome. The time of a ban runs on while the time of the vector stands still. */
 function expectBan(outcome: Outcome | undefined, expected: Outcome, step: string): void {
   const { banMs: left = 0, retryMs, ...rest } = outcome as Outcome;
   const { banMs, retryMs: _, ...others } = complete(expected) as Outcome & { banMs: number };

@@ -36,7 +36,7 @@ export interface Outcome {
   /** The time until a denied cost fits. @default resetMs */
   readonly retryMs?: number;
   /** The time until later windows have repaid a reservation. @default no reservation */
-  readonly honouredMs?: number;
+  readonly reservationDelayMs?: number;
   /** The time until the ban ends. @default 0, no ban */
   readonly banMs?: number;
 }
@@ -258,15 +258,25 @@ const reservations: Vector[] = [
     counter: { limit: 10, rollsOver: true },
     steps: [
       { at: 0, cost: 5, reserve: 100, expect: yes(5, MINUTE) },
-      { at: MINUTE, cost: 16, reserve: 100, expect: yes(-6, MINUTE, { honouredMs: MINUTE }) },
-      { at: 90_000, cost: 5, reserve: 100, expect: yes(-11, 30_000, { honouredMs: 90_000 }) },
+      {
+        at: MINUTE,
+        cost: 16,
+        reserve: 100,
+        expect: yes(-6, MINUTE, { reservationDelayMs: MINUTE }),
+      },
+      {
+        at: 90_000,
+        cost: 5,
+        reserve: 100,
+        expect: yes(-11, 30_000, { reservationDelayMs: 90_000 }),
+      },
     ],
   },
   {
     name: "1 a second, one below zero: the next request waits two seconds",
     counter: { limit: 1, windowMs: SECOND, rollsOver: true },
     steps: [
-      { at: 0, cost: 2, reserve: 1, expect: yes(-1, 1000, { honouredMs: 1000 }) },
+      { at: 0, cost: 2, reserve: 1, expect: yes(-1, 1000, { reservationDelayMs: 1000 }) },
       { at: 0, expect: no(-1, 1000, { retryMs: 2000 }) },
       { at: 0, reserve: 1, expect: no(-1, 1000, { retryMs: 2000 }) },
     ],
@@ -276,15 +286,20 @@ const reservations: Vector[] = [
     counter: { limit: 1, windowMs: SECOND, rollsOver: true },
     steps: [
       { at: 0, cost: 4, reserve: 2, expect: no(1, 1000, { retryMs: 3000 }) },
-      { at: 0, cost: 3, reserve: 2, expect: yes(-2, 1000, { honouredMs: 2000 }) },
+      { at: 0, cost: 3, reserve: 2, expect: yes(-2, 1000, { reservationDelayMs: 2000 }) },
     ],
   },
   {
     name: "reservations take at most what is allowed, and each window repays its limit",
     counter: { limit: 10, capacity: 12, rollsOver: true },
     steps: [
-      { at: 0, cost: 22, reserve: 15, expect: yes(-10, MINUTE, { honouredMs: MINUTE }) },
-      { at: 20_000, cost: 5, reserve: 15, expect: yes(-15, 40_000, { honouredMs: 100_000 }) },
+      { at: 0, cost: 22, reserve: 15, expect: yes(-10, MINUTE, { reservationDelayMs: MINUTE }) },
+      {
+        at: 20_000,
+        cost: 5,
+        reserve: 15,
+        expect: yes(-15, 40_000, { reservationDelayMs: 100_000 }),
+      },
       { at: 20_000, cost: 1, reserve: 15, expect: no(-15, 40_000, { retryMs: 100_000 }) },
       { at: MINUTE, cost: 1, expect: no(-5, MINUTE, { retryMs: MINUTE }) },
       { at: 2 * MINUTE, cost: 5, expect: yes(0, MINUTE) },
@@ -414,7 +429,12 @@ const adjustments: Vector[] = [
     name: "a refund of a reservation frees its quota at once",
     counter: { limit: 10, rollsOver: true },
     steps: [
-      { at: 0, cost: 30, reserve: 20, expect: yes(-20, MINUTE, { honouredMs: 2 * MINUTE }) },
+      {
+        at: 0,
+        cost: 30,
+        reserve: 20,
+        expect: yes(-20, MINUTE, { reservationDelayMs: 2 * MINUTE }),
+      },
       { at: 0, op: "adjust", cost: -25, expect: { value: 5, resetMs: MINUTE } },
       { at: 0, cost: 5, expect: yes(0, MINUTE) },
     ],
@@ -497,7 +517,12 @@ const resets: Vector[] = [
     name: "a reset removes reservations",
     counter: { limit: 3, capacity: 6, rollsOver: true },
     steps: [
-      { at: 0, cost: 16, reserve: 10, expect: yes(-10, MINUTE, { honouredMs: 4 * MINUTE }) },
+      {
+        at: 0,
+        cost: 16,
+        reserve: 10,
+        expect: yes(-10, MINUTE, { reservationDelayMs: 4 * MINUTE }),
+      },
       { at: 1, op: "reset" },
       { at: 2, cost: 6, expect: yes(0, 59_998) },
     ],
