@@ -7,12 +7,12 @@ import { counter } from "../suite/counters.ts";
 import { driverOf, NOW } from "../suite/driver.ts";
 import { leasable } from "../suite/leasable.ts";
 
-/** What an isolate remembers is this little here, so that a flood of keys is soon one. */
+/** The size of the caches: small, so that few keys flood them. */
 const REMEMBERED = 64;
 const KEYS = 5000;
 const STEP_MS = 5;
 
-/** What stands in front of Redis in an isolate, with a store behind it that is always right. */
+/** The caches of an isolate, over an exact store. */
 function edge() {
   const caches = withDenialCache(createMemoryStore(), REMEMBERED);
   const options = { timeoutMs: 1000, background: () => {}, maxLeases: REMEMBERED };
@@ -20,7 +20,7 @@ function edge() {
 }
 
 describe("a flood of random keys", () => {
-  it("frees nobody who is over the limit", async () => {
+  it("frees no client that has used up its limit", async () => {
     const { admitted } = edge();
     const client = counter({ limit: 5 });
     expect(await admitted([client], 9)).toBe(5);
@@ -28,7 +28,7 @@ describe("a flood of random keys", () => {
     expect(await admitted([client], 20, NOW + KEYS)).toBe(0);
   });
 
-  it("makes no client's limit larger, while that client goes on", async () => {
+  it("raises no client's limit while that client sends requests", async () => {
     const { admitted } = edge();
     const client = counter({ limit: 100 });
     let passed = 0;
@@ -40,7 +40,7 @@ describe("a flood of random keys", () => {
     expect(passed).toBe(100);
   });
 
-  it("does not make a map grow, nor drive out what is in use", () => {
+  it("neither grows a map nor evicts an entry in use", () => {
     const map = new FrequencyMap<{ recentUses: number; lastUsedAt: number }>(REMEMBERED);
     map.add("client", { recentUses: 1, lastUsedAt: NOW });
     for (let key = 0; key < KEYS; key++) {

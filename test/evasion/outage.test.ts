@@ -27,7 +27,7 @@ let worker: RunningWorker;
 
 beforeAll(async () => {
   target = await startTarget();
-  // A Redis that is kept so busy that it never answers in time.
+  // Stands for a Redis under so much load that it never answers in time.
   silent = await listen(createServer(() => {}));
   worker = await startWorker({
     config: { rules: RULES, timeoutMs: 50 },
@@ -45,7 +45,7 @@ afterAll(async () => {
   await target.stop();
 });
 
-/** How many of many requests of one client pass. */
+/** @returns how many of 20 simultaneous requests of one client pass */
 async function passed(path: string): Promise<number> {
   const answers = await Promise.all(
     Array.from({ length: TRIES }, () => sendRaw(worker.url, { lines: head(path) })),
@@ -53,16 +53,16 @@ async function passed(path: string): Promise<number> {
   return answers.filter(({ status }) => status === 200).length;
 }
 
-describe("who slows the store down", () => {
-  it("gets nothing past a rule that is closed", async () => {
+describe("an attacker who slows the store down", () => {
+  it("gets no request past a `closed` rule", async () => {
     expect(await passed("/closed")).toBe(0);
   });
 
-  it("gets no more than the limit past a rule that counts by itself then", async () => {
+  it("gets at most the share past a `local` rule", async () => {
     expect(await passed("/local")).toBeLessThanOrEqual(5);
   });
 
-  it("gets all past a rule that is open, as it says", async () => {
+  it("gets every request past an `open` rule, as configured", async () => {
     expect(await passed("/open")).toBe(TRIES);
   });
 });

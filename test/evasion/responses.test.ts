@@ -58,12 +58,12 @@ function ask(path: string, ...fields: string[]): Promise<RawAnswer> {
   return sendRaw(worker.url, { lines: head(path, ...fields) });
 }
 
-describe("a response of Weir's own", () => {
+describe("a response of Weir", () => {
   it.each([
     ["a denial", "/used-up", 429],
-    ["a denial in a form of its own", "/own", 403],
+    ["a denial with the rule's own response", "/own", 403],
     ["a refusal", "/used-up", 400],
-  ])("is not for any cache to keep: %s", async (_, path, status) => {
+  ])("must not be cached: %s", async (_, path, status) => {
     const lines = head(path).map((line) => (status === 400 ? line.replace("com", "com#") : line));
     const { headers, ...answer } = await sendRaw(worker.url, { lines });
     expect(answer.status).toBe(status);
@@ -73,7 +73,7 @@ describe("a response of Weir's own", () => {
   });
 
   it.each(["https://app.example", "null", "https://app.example:8443", "capacitor://localhost"])(
-    "can be read by pages of %s",
+    "is readable for pages of %s",
     async (origin) => {
       const { headers } = await ask("/used-up", `Origin: ${origin}`);
       expect(headers["access-control-allow-origin"]).toBe(origin);
@@ -91,7 +91,7 @@ describe("a response of Weir's own", () => {
     "//a.example",
     "javascript:alert(1)",
     `https://${"a".repeat(300)}.example`,
-  ])("repeats no Origin that is none: %s", async (origin) => {
+  ])("does not repeat an invalid Origin: %s", async (origin) => {
     const { status, headers } = await ask("/used-up", `Origin: ${origin}`);
     expect(status).toBe(429);
     expect(headers).not.toHaveProperty("access-control-allow-origin");
@@ -101,23 +101,23 @@ describe("a response of Weir's own", () => {
   it.each([
     ["a line break", "Origin: https://a.example\r\nX-Injected: 1"],
     ["a LF", "Origin: https://a.example\nX-Injected: 1"],
-    ["escaped ones", "Origin: https://a.example%0d%0aX-Injected:%201"],
-    ["odd bytes", "Origin: https://\xe5\x98\x8a\xe5\x98\x8dX-Injected:1"],
+    ["escaped line breaks", "Origin: https://a.example%0d%0aX-Injected:%201"],
+    ["other bytes", "Origin: https://\xe5\x98\x8a\xe5\x98\x8dX-Injected:1"],
     ["a C1 control", "Origin: https://a.example\x85X-Injected:1"],
-  ])("gets no field from what it repeats: %s", async (_, field) => {
+  ])("gets no field injected by the Origin: %s", async (_, field) => {
     const { status, headers } = await ask("/used-up", field);
     expect(status).toBe(429);
     expect(headers).not.toHaveProperty("x-injected");
   });
 
-  it("repeats neither key nor address nor path", async () => {
+  it("repeats no key, address or path", async () => {
     const { status, text } = await ask(`/keyed?${SECRET_KEY}`, `X-Api-Key: ${SECRET_KEY}`);
     expect(status).toBe(429);
     expect(text).not.toMatch(new RegExp(`${SECRET_KEY}|203\\.0\\.113|/keyed`));
     expect(worker.logs().join()).not.toMatch(new RegExp(`${SECRET_KEY}|203\\.0\\.113`));
   });
 
-  it("tells of the rules that hold for the request, and of no other", async () => {
+  it("names the rules that match the request, and no others", async () => {
     const { status, text, headers } = await ask("/used-up");
     expect(status).toBe(429);
     expect(headers["ratelimit-policy"]).toMatch(/^"used-up";q=0;w=\d+, "roomy";q=900;w=\d+$/);
@@ -125,14 +125,14 @@ describe("a response of Weir's own", () => {
     expect(text).not.toMatch(/elsewhere|in-shadow|by-key|of-its-own/);
   });
 
-  it("tells of no rule in shadow mode where nothing denies", async () => {
+  it("names no rule in shadow mode", async () => {
     const { status, text } = await ask("/roomy");
     expect(status).toBe(200);
     expect(text).toContain('"roomy"');
     expect(text).not.toContain("in-shadow");
   });
 
-  it("says nothing of Weir where no rule holds", async () => {
+  it("adds nothing where no rule matches", async () => {
     const { status, text } = await ask("/nowhere");
     expect(status).toBe(200);
     expect(text).not.toMatch(/weir|ratelimit/i);
@@ -142,7 +142,7 @@ describe("a response of Weir's own", () => {
 describe("a configuration", () => {
   const rule = { name: "a", limit: 1, window: "1m" } as const;
 
-  it.each(["__proto__", "constructor", "prototype"])("has no field %s to be misled by", (field) => {
+  it.each(["__proto__", "constructor", "prototype"])("cannot have a field %s", (field) => {
     const config = JSON.parse(
       `{ "rules": [{ "name": "a", "limit": 1, "window": "1m", "${field}": {} }] }`,
     );
@@ -155,14 +155,14 @@ describe("a configuration", () => {
     "Cloudflare-CDN-Cache-Control",
     "Surrogate-Control",
     "Expires",
-  ])("cannot have denials cached by %s", (field) => {
+  ])("cannot allow caching of denials by %s", (field) => {
     const response = { headers: { [field]: "max-age=3600" } };
     expect(() => defineConfig({ rules: [{ ...rule, response }] })).toThrow(
       "rules[0].response.headers",
     );
   });
 
-  it("has no parameter __proto__, which would be in no object", () => {
+  it("cannot have a path parameter __proto__", () => {
     const paths = ["/users/:__proto__"];
     expect(() => defineConfig({ rules: [{ ...rule, match: { paths } }] })).toThrow(
       "rules[0].match.paths[0]",

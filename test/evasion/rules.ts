@@ -1,13 +1,13 @@
 import type { ConfigInput } from "../../src/config/index.ts";
 
-/** More than all vectors together, so that none is denied: what they use up shows who was counted. */
+/** More than the number of vectors, so that none is denied. The quota left shows which client was counted. */
 export const LIMIT = 1_000_000;
-/** What the tier `gold` has. */
+/** The limit of the tier `gold`. */
 export const GOLD = 2_000_000;
 
 const quota = { limit: LIMIT, window: "52w", lease: false } as const;
 
-/** The rules that the vectors are sent at. */
+/** The rules of the Worker that gets the vectors. */
 export const RULES: ConfigInput["rules"] = [
   { name: "all", key: "global", ...quota },
   { name: "ip", match: { paths: ["/ip"] }, ...quota },

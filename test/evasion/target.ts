@@ -5,10 +5,10 @@ import { listen } from "../../dev/loopback.ts";
 import type { Vector } from "./vector.ts";
 import { JWKS } from "./vectors/tokens.ts";
 
-/** Heads of any size arrive: what is too long is for workerd and for Weir to say. */
+/** Large enough for any head, because workerd and Weir must refuse the ones that are too long. */
 const MAX_HEAD_BYTES = 1024 * 1024;
 
-/** An origin that remembers what came, and the issuer of tokens, in one. */
+/** One server that is the origin, which records its requests, and the issuer of tokens. */
 export async function startTarget() {
   const received: string[] = [];
   const server = createServer({ maxHeaderSize: MAX_HEAD_BYTES }, ({ method, url }, response) => {
@@ -16,20 +16,20 @@ export async function startTarget() {
     received.push(`${method} ${url}`);
     return response.end("ok");
   });
-  // Node would pass over fields behind the 2,000th byte of them all, so to speak: it counts to 2,000.
+  // 0 removes Node's limit: by default it ignores all but the first 2,000 fields.
   server.maxHeadersCount = 0;
   return { received, ...(await listen(server)) };
 }
 
 export interface RawAnswer {
   readonly status: number;
-  /** By lower-case name; repeated ones joined by a comma. */
+  /** By lower-case name. Repeated fields are joined by a comma. */
   readonly headers: Readonly<Record<string, string>>;
-  /** All that came, one character for each byte. */
+  /** The whole response, one character for each byte. */
   readonly text: string;
 }
 
-/** Sends a vector's bytes as they are, and reads until the other side hangs up. */
+/** Sends the bytes of a vector, and reads until the server closes the connection. */
 export async function sendRaw(
   base: URL,
   { lines, body = "" }: Pick<Vector, "lines" | "body">,

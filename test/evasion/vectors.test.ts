@@ -18,7 +18,7 @@ const CLASSES = [addresses, paths, methods, hosts, keys, choices, wire];
 
 let target: Awaited<ReturnType<typeof startTarget>>;
 let worker: RunningWorker;
-/** How many requests each client of each rule has sent, as the vectors say. */
+/** The number of requests that each client of each rule has sent so far, by the vectors. */
 let sent: Map<string, number>;
 
 beforeAll(async () => {
@@ -44,7 +44,7 @@ function running(config: Partial<ConfigInput>, options: object = {}) {
   });
 }
 
-/** What the RateLimit fields have to say, by the vectors up to this one. */
+/** The policies and quotas that the RateLimit fields must have after the vectors so far. */
 function expected({ counted = {}, preflight, status, quotas = {} }: Vector) {
   const refused = status !== undefined;
   const clients = Object.entries(preflight || refused ? counted : { all: "everyone", ...counted });
@@ -72,7 +72,7 @@ async function check(vector: Vector): Promise<void> {
     status: vector.status ?? 200,
     counted: expected(vector).toSorted(byRule),
   });
-  // One request at the origin for one that was counted: none is hidden in another.
+  // The origin gets exactly one request, so none was hidden in another.
   expect(target.received.length - before).toBe(vector.status === undefined ? 1 : 0);
 }
 
@@ -80,7 +80,7 @@ function each({ vectors }: VectorClass): [string, Vector][] {
   return vectors.map((vector) => [vector.name, vector]);
 }
 
-describe("a way around the limits is none", () => {
+describe("no vector gets around a limit", () => {
   running({ jwt: { secret: "JWT_SECRET" } });
 
   describe.each(CLASSES.map((one) => [one.about, one] as const))("%s", (_, one) => {
@@ -92,7 +92,7 @@ describe("a way around the limits is none", () => {
   });
 });
 
-describe(`a way around the limits is none: ${issuedTokens.about}`, () => {
+describe(`no vector gets around a limit: ${issuedTokens.about}`, () => {
   running({ jwt: { jwks: "https://issuer.example/jwks.json" } }, () => ({
     zone: `${target.host}:${target.port}`,
     vars: SECRETS,
@@ -104,13 +104,13 @@ describe(`a way around the limits is none: ${issuedTokens.about}`, () => {
 describe("the vectors", () => {
   const all = [...CLASSES, sharedTokens, issuedTokens].flatMap(({ vectors }) => vectors);
 
-  it("let nothing pass uncounted but preflights", () => {
+  it("pass uncounted only as preflights", () => {
     const uncounted = all.filter(({ counted, status }) => !counted && status === undefined);
     expect(uncounted.length).toBeGreaterThan(0);
     expect(uncounted.filter(({ preflight }) => !preflight)).toEqual([]);
   });
 
-  it("have names of their own, class by class", () => {
+  it("have unique names in each class", () => {
     for (const { vectors } of [...CLASSES, sharedTokens, issuedTokens]) {
       const names = vectors.map(({ name }) => name);
       expect(new Set(names).size).toBe(names.length);

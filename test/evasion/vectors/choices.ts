@@ -19,7 +19,7 @@ function exempt(name: string, counted: boolean, ...fields: string[]): Vector {
 }
 
 export const choices: VectorClass = {
-  about: "Tiers and exemptions: names that every object has, secrets that are nearly right",
+  about: "Tiers and exemptions: properties that every object has, secrets with small differences",
   vectors: [
     tier("none", []),
     tier("gold", ["X-Plan: gold"], GOLD),
@@ -29,21 +29,21 @@ export const choices: VectorClass = {
     tier("two fields", ["X-Plan: gold", "X-Plan: gold"]),
     exempt("nothing", true),
     exempt("the secret", false, "X-Internal: let-me-pass"),
-    exempt("a part of it", true, "X-Internal: let-me"),
-    exempt("with more behind it", true, "X-Internal: let-me-passx"),
-    exempt("in capitals", true, "X-Internal: LET-ME-PASS"),
-    exempt("empty", true, "X-Internal:"),
-    exempt("twice", true, "X-Internal: let-me-pass", "X-Internal: let-me-pass"),
+    exempt("a part of the secret", true, "X-Internal: let-me"),
+    exempt("the secret and one more letter", true, "X-Internal: let-me-passx"),
+    exempt("the secret in capitals", true, "X-Internal: LET-ME-PASS"),
+    exempt("an empty field", true, "X-Internal:"),
+    exempt("the secret twice", true, "X-Internal: let-me-pass", "X-Internal: let-me-pass"),
     exempt("a guess and the secret", true, "X-Internal: guess, let-me-pass"),
-    exempt("its name", true, "X-Internal: INTERNAL"),
-    exempt("another field", true, "Internal: let-me-pass"),
+    exempt("the secret's name", true, "X-Internal: INTERNAL"),
+    exempt("the secret in another field", true, "Internal: let-me-pass"),
     {
-      name: "exempt: an address that is forged",
+      name: "exempt: a forged address",
       lines: head("/ip", "X-Forwarded-For: 198.51.100.1"),
       counted: { ip: "v4", exempt: "v4" },
     },
     {
-      name: "exempt: an address that is exempt from one rule",
+      name: "exempt: an address exempt from one rule",
       lines: [
         "GET /ip HTTP/1.1",
         "Host: x",

@@ -1,6 +1,6 @@
 import { lines, type Vector, type VectorClass } from "../vector.ts";
 
-/** A request for /host with these lines for a Host. */
+/** A request for /host with these Host fields. */
 function host(name: string, fields: readonly string[], counted: Record<string, string>): Vector {
   return { name, lines: lines("GET /host HTTP/1.1", ...fields), counted };
 }
@@ -24,8 +24,8 @@ const SPELLINGS = [
   "%61pi.example.com",
 ];
 
-/** What is no host. Made into a URL, some of these would hide the path from every rule. */
-const NONE = [
+/** Invalid hosts. In a URL, some of them would hide the path from every rule. */
+const INVALID = [
   "api.example.com#",
   "api.example.com?",
   "api.example.com\\",
@@ -50,40 +50,45 @@ const NONE = [
 ];
 
 export const hosts: VectorClass = {
-  about: "The host: case, dots, ports, and what is none",
+  about: "The host: case, dots, ports, and invalid hosts",
   vectors: [
     ...SPELLINGS.map((name) => host(`Host: ${name}`, [`Host: ${name}`], api)),
     host("white space around it", ["Host: \t api.example.com \t"], api),
     host("X-Forwarded-Host", ["Host: api.example.com", "X-Forwarded-Host: other.example"], api),
     host("another host", ["Host: other.example"], { "by-host": "other.example" }),
-    host("one that only ends alike", ["Host: myapi.example.com"], { "by-host": "my" }),
-    host("a host below", ["Host: a.b.wild.example"], { below: "client", "by-host": "a.b" }),
-    host("the same in capitals with a dot", ["Host: A.B.WILD.example."], {
+    host("another host with the same ending", ["Host: myapi.example.com"], { "by-host": "my" }),
+    host("a subdomain of the wildcard", ["Host: a.b.wild.example"], {
       below: "client",
       "by-host": "a.b",
     }),
-    host("the host itself", ["Host: wild.example"], { "by-host": "wild" }),
-    host("one that only ends like a host below", ["Host: mywild.example"], { "by-host": "mywild" }),
+    host("a subdomain in capitals with a dot", ["Host: A.B.WILD.example."], {
+      below: "client",
+      "by-host": "a.b",
+    }),
+    host("the domain of the wildcard", ["Host: wild.example"], { "by-host": "wild" }),
+    host("another host with the ending of the wildcard", ["Host: mywild.example"], {
+      "by-host": "mywild",
+    }),
     host("an empty label", ["Host: api..example.com"], { "by-host": "api..example.com" }),
     host("an IP address", ["Host: 192.0.2.1"], { "by-host": "192.0.2.1" }),
-    host("the same in hexadecimal", ["Host: 0xc0.0.2.1"], { "by-host": "192.0.2.1" }),
-    host("the same as one number", ["Host: 3221225985"], { "by-host": "192.0.2.1" }),
+    host("an IP address in hexadecimal", ["Host: 0xc0.0.2.1"], { "by-host": "192.0.2.1" }),
+    host("an IP address as one number", ["Host: 3221225985"], { "by-host": "192.0.2.1" }),
     host("an IPv6 address", ["Host: [2001:db8::1]"], { "by-host": "[2001:db8::1]" }),
-    host("the same written out", ["Host: [2001:DB8:0:0:0:0:0:1]:80"], {
+    host("an IPv6 address written out", ["Host: [2001:DB8:0:0:0:0:0:1]:80"], {
       "by-host": "[2001:db8::1]",
     }),
     host("the workers.dev host", ["Host: weir.me.workers.dev"], { "by-host": "workers.dev" }),
     {
-      name: "a path in the host goes before the target, to the origin too",
+      name: "a path in the host: Weir and the origin read it before the target",
       lines: lines("GET /host HTTP/1.1", "Host: api.example.com/login?"),
       counted: { login: "client", path: "login" },
     },
     {
-      name: "another host in the target: that of the field counts",
+      name: "another host in the target: Weir reads the Host field",
       lines: lines("GET http://other.example/host HTTP/1.1", "Host: api.example.com"),
       counted: api,
     },
-    ...NONE.map((name) => refused(`Host: ${JSON.stringify(name)}`, `Host: ${name}`)),
+    ...INVALID.map((name) => refused(`Host: ${JSON.stringify(name)}`, `Host: ${name}`)),
     refused("two Host fields", "Host: api.example.com", "Host: other.example"),
     refused("no Host field"),
     refused("a Host field with a space before its colon", "Host : api.example.com"),

@@ -1,6 +1,6 @@
 import { head, type Vector, type VectorClass } from "../vector.ts";
 
-/** A request to the rule of that name, counted by it as that client. */
+/** A request that this rule counts as this client. The path of the request is the rule's name. */
 function by(rule: string, client: string, name: string, ...fields: string[]): Vector {
   return {
     name: `${rule}: ${name}`,
@@ -9,23 +9,34 @@ function by(rule: string, client: string, name: string, ...fields: string[]): Ve
   };
 }
 
-function cookie(client: string, ...fields: string[]): Vector {
-  return by(
-    "cookie",
-    client,
-    fields.join(" and ") || "none",
-    ...fields.map((field) => `Cookie: ${field}`),
-  );
+/** Requests with an Authorization field, all from one client. */
+function bearers(client: string, values: readonly string[]): Vector[] {
+  return values.map((value) => {
+    return by("bearer", client, JSON.stringify(value), `Authorization: ${value}`);
+  });
 }
 
-function query(client: string, text: string): Vector {
-  return {
+/** One request with these Cookie fields. */
+function cookie(client: string, ...fields: string[]): Vector {
+  const name = fields.join(" and ") || "none";
+  return by("cookie", client, name, ...fields.map((field) => `Cookie: ${field}`));
+}
+
+/** Requests with one Cookie field each, all from one client. */
+function cookies(client: string, fields: readonly string[]): Vector[] {
+  return fields.map((field) => cookie(client, field));
+}
+
+/** Requests with these queries, all from one client. */
+function queries(client: string, texts: readonly string[]): Vector[] {
+  return texts.map((text) => ({
     name: `query: ${text.length > 100 ? `${text.length} bytes` : text}`,
     lines: head(`/query?${text}`),
     counted: { query: client },
-  };
+  }));
 }
 
+/** A request that the rule `pair` counts by two fields, and the rule `first` by the first of them. */
 function pair(names: [pair: string, first: string], name: string, ...fields: string[]): Vector {
   return {
     name: `pair: ${name}`,
@@ -34,14 +45,19 @@ function pair(names: [pair: string, first: string], name: string, ...fields: str
   };
 }
 
-/** As long as a key may be. */
+/** A key of the largest length, 8 KiB. */
 const LONG = "a".repeat(8 * 1024);
 
-/** In a key, whoever is not named otherwise is counted by the address. */
+/** The client of a request without a usable key: Weir counts its address. */
 const ADDRESS = "by address";
 
+/** A bearer token in the form of a JWT, with this text as its signature. */
+function signed(signature: string): string {
+  return `Bearer eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhIn0.${signature}`;
+}
+
 export const keys: VectorClass = {
-  about: "Keys: absent, empty, repeated, huge, and values made to be taken for others",
+  about: "Keys: absent, empty, repeated, huge, and values that resemble others",
   vectors: [
     by("header", "k", "given", "X-Api-Key: k"),
     by("header", "k", "another case of its name", "x-API-key: k"),
@@ -51,7 +67,7 @@ export const keys: VectorClass = {
     by("header", ADDRESS, "empty", "X-Api-Key:"),
     by("header", ADDRESS, "only white space", "X-Api-Key:  \t"),
     by("header", ADDRESS, "another name", "X_Api_Key: k"),
-    // Else a good key and one of the day would be a new client each day.
+    // Otherwise a valid key with another second key each day would be a new client each day.
     by("header", ADDRESS, "sent twice", "X-Api-Key: k", "X-Api-Key: 1"),
     by("header", ADDRESS, "sent twice, with another second", "X-Api-Key: k", "X-Api-Key: 2"),
     by("header", ADDRESS, "twice in one field", "X-Api-Key: k, 3"),
@@ -59,129 +75,135 @@ export const keys: VectorClass = {
     by("header", "long", "of 8 KiB", `X-Api-Key: ${LONG}`),
     by("header", ADDRESS, "of 8 KiB and a byte", `X-Api-Key: ${LONG}b`),
     by("header", ADDRESS, "of 100 KB", `X-Api-Key: ${"a".repeat(100_000)}`),
-    by("header", "k", "a non-breaking space in front", "X-Api-Key: \xc2\xa0k"),
-    by("header", "k", "an ideographic space behind", "X-Api-Key: k\xe3\x80\x80"),
-    by("header", "k", "a character without width behind", "X-Api-Key: k\xe2\x80\x8b"),
-    by("header", ADDRESS, "of odd bytes", "X-Api-Key: \xff\xfe"),
-    by("header", ADDRESS, "of other odd bytes", "X-Api-Key: \xff"),
+    by("header", "k", "a non-breaking space before it", "X-Api-Key: \xc2\xa0k"),
+    by("header", "k", "an ideographic space after it", "X-Api-Key: k\xe3\x80\x80"),
+    by("header", "k", "a zero-width character after it", "X-Api-Key: k\xe2\x80\x8b"),
+    by("header", ADDRESS, "of bytes that are not UTF-8", "X-Api-Key: \xff\xfe"),
+    by("header", ADDRESS, "of other bytes that are not UTF-8", "X-Api-Key: \xff"),
     by("header", "%", "with escapes", "X-Api-Key: %6b%00"),
     by("header", "address as text", "the address itself", "X-Api-Key: 203.0.113.7"),
     by("header", "__proto__", "__proto__", "X-Api-Key: __proto__"),
     by("header", "constructor", "constructor", "X-Api-Key: constructor"),
 
-    by("bearer", "t", "given", "Authorization: Bearer t"),
-    by("bearer", "t", "another case", "Authorization: bEARER t"),
-    by("bearer", "t", "more space", "Authorization: Bearer   \t t"),
-    by("bearer", "T", "another token", "Authorization: Bearer T"),
+    // Other cases, more space, no scheme or another one, quotes, a colon, padding: one token.
+    ...bearers("t", [
+      "Bearer t",
+      "bEARER t",
+      "Bearer   \t t",
+      "t",
+      "Foo t",
+      "token t",
+      'Token token="t"',
+      "Bearer: t",
+      "Bearer t==",
+      "Bearer\xc2\xa0t",
+    ]),
+    ...bearers("T", ["Bearer T"]),
     by("bearer", ADDRESS, "two fields", "Authorization: Bearer t", "Authorization: Bearer 1"),
-    by("bearer", "basic", "Basic", "Authorization: Basic dXNlcjpwYXNzd29yZA=="),
-    by("bearer", "basic", "without padding", "Authorization: basic dXNlcjpwYXNzd29yZA"),
+    ...bearers("basic", [
+      "Basic dXNlcjpwYXNzd29yZA==",
+      "basic dXNlcjpwYXNzd29yZA",
+      "Basic: dXNlcjpwYXNzd29yZA==",
+      "Bearer dXNlcjpwYXNzd29yZA==",
+    ]),
+    ...bearers("other basic", ["Basic dXNlcjpwYXNzd29yZQ=="]),
     // Decoders read these as the same bytes, or as others. No encoder writes them.
-    ...[
-      "dXNlcjpwYXNzd29yZB==",
-      "dXNlcjpwYXNzd29yZA==x",
-      "dXNl!!cjpwYXNzd29yZA=",
-      "dXNl_cjpwYXNzd29yZA==",
-      "dXNl-cjpwYXNzd29yZA==",
-      "dXNl=cjpwYXNzd29yZA==",
-      "=dXNlcjpwYXNzd29yZA==",
-      '"dXNlcjpwYXNzd29yZA=="',
-    ].map((word) =>
-      by("bearer", ADDRESS, `Basic written as ${word}`, `Authorization: Basic ${word}`),
-    ),
-    by("bearer", "basic", "Basic with a colon", "Authorization: Basic: dXNlcjpwYXNzd29yZA=="),
-    by("bearer", "basic", "as a token", "Authorization: Bearer dXNlcjpwYXNzd29yZA=="),
-    by("bearer", "t", "no scheme", "Authorization: t"),
-    by("bearer", "t", "another scheme", "Authorization: Foo t"),
-    by("bearer", "t", "Token", "Authorization: token t"),
-    by("bearer", "t", "Token, as Rails writes it", 'Authorization: Token token="t"'),
-    by("bearer", "t", "a colon", "Authorization: Bearer: t"),
-    // To an origin that takes "Bearer " or "Bearer" off wherever it stands, each of these is "tuv".
-    ...["tBearer uv", "tuBEARER v", "Bearertuv", "tBeareruv", "Bearer tBeareruv", "tBasic uv"].map(
-      (value) => by("bearer", ADDRESS, value, `Authorization: ${value}`),
-    ),
-    by("bearer", "t", "padding", "Authorization: Bearer t=="),
-    by("bearer", "t", "a non-breaking space", "Authorization: Bearer\xc2\xa0t"),
-    // Of several words an origin takes the first, the last or all.
-    ...["t x", "t y", "x t", "t t", "t;x=1", "t, Bearer x"].map((words) =>
-      by("bearer", ADDRESS, JSON.stringify(words), `Authorization: Bearer ${words}`),
-    ),
-    ...["YQ", "YR", "YQ==", "Y!Q"].map((signature) =>
-      by(
-        "bearer",
-        "a signed token",
-        `a signature that is written ${signature}`,
-        `Authorization: Bearer eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhIn0.${signature}`,
-      ),
-    ),
-    by(
-      "bearer",
-      "another signed token",
-      "another signature",
-      "Authorization: Bearer eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhIn0.Yg",
-    ),
-    ...["Y=Q", "=YQ", "Y=!Q=="].map((signature) =>
-      by(
-        "bearer",
-        ADDRESS,
-        `a signature that is written ${signature}`,
-        `Authorization: Bearer eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhIn0.${signature}`,
-      ),
-    ),
-    by("bearer", "other basic", "another Basic", "Authorization: Basic dXNlcjpwYXNzd29yZQ=="),
+    ...bearers(ADDRESS, [
+      "Basic dXNlcjpwYXNzd29yZB==",
+      "Basic dXNlcjpwYXNzd29yZA==x",
+      "Basic dXNl!!cjpwYXNzd29yZA=",
+      "Basic dXNl_cjpwYXNzd29yZA==",
+      "Basic dXNl-cjpwYXNzd29yZA==",
+      "Basic dXNl=cjpwYXNzd29yZA==",
+      "Basic =dXNlcjpwYXNzd29yZA==",
+      'Basic "dXNlcjpwYXNzd29yZA=="',
+    ]),
+    // An origin that removes "Bearer " or "Bearer" anywhere in the field reads each of these as "tuv".
+    ...bearers(ADDRESS, [
+      "tBearer uv",
+      "tuBEARER v",
+      "Bearertuv",
+      "tBeareruv",
+      "Bearer tBeareruv",
+      "tBasic uv",
+    ]),
+    // Origins read the first of several words, the last one, or all of them.
+    ...bearers(ADDRESS, [
+      "Bearer t x",
+      "Bearer t y",
+      "Bearer x t",
+      "Bearer t t",
+      "Bearer t;x=1",
+      "Bearer t, Bearer x",
+    ]),
+    // Spellings of one signature in base64url.
+    ...bearers("a signed token", ["YQ", "YR", "YQ==", "Y!Q"].map(signed)),
+    ...bearers("another signed token", [signed("Yg")]),
+    // Decoders differ in where they stop.
+    ...bearers(ADDRESS, ["Y=Q", "=YQ", "Y=!Q=="].map(signed)),
 
     by("agent", "browser", "a field with commas", "User-Agent: Mozilla/5.0 (KHTML, like Gecko)"),
     by("agent", "bot", "another", "User-Agent: Bot/1 (a, b)"),
 
-    cookie("s", "sid=s"),
-    cookie("s", "a=b; sid=s ; c=d"),
-    cookie("s", 'sid="s"'),
-    cookie("s", "sid=%73"),
-    cookie("s", 'sid="\\s"'),
-    cookie("s", 'sid="\\163"'),
-    cookie("s", "sid = s"),
-    cookie("s", "SID=s"),
-    cookie("s", "s%69d=s"),
-    cookie("s", "sid=s; junk=1"),
-    cookie("s", "a=1,2; sid=s; b={1,2}"),
-    cookie("s", 'a="x y", "z"; sid=s'),
-    cookie("s", "a=1 b=2; sid=s; c d=3"),
-    cookie("v1,user-1", "sid=v1%2Cuser-1"),
-    cookie("s", "$Version=1; sid=s; $Path=/"),
-    cookie("s", 'sid="s'),
-    cookie("s", 'sid=s"'),
-    cookie("s", "sid=s%00"),
-    cookie("s", "sid=\xc2\xa0s\xe2\x80\x83"),
-    cookie("s", "sid=%C2%A0s"),
-    cookie("s", "[sid]=s"),
-    cookie("s", "sid[=s"),
-    cookie("s", "sid%5b%5d=s"),
-    cookie("s", "\xc2\xa0sid=s"),
-    cookie("s", "+sid=s"),
-    cookie("a b", "sid=a+b"),
-    cookie("a b", "sid=a%20b"),
+    ...cookies("s", [
+      "sid=s",
+      "a=b; sid=s ; c=d",
+      'sid="s"',
+      "sid=%73",
+      'sid="\\s"',
+      'sid="\\163"',
+      "sid = s",
+      "SID=s",
+      "s%69d=s",
+      "sid=s; junk=1",
+      "a=1,2; sid=s; b={1,2}",
+      'a="x y", "z"; sid=s',
+      "a=1 b=2; sid=s; c d=3",
+      "$Version=1; sid=s; $Path=/",
+      'sid="s',
+      'sid=s"',
+      "sid=s%00",
+      "sid=\xc2\xa0s\xe2\x80\x83",
+      "sid=%C2%A0s",
+      "[sid]=s",
+      "sid[=s",
+      "sid%5b%5d=s",
+      "\xc2\xa0sid=s",
+      "+sid=s",
+    ]),
     cookie("S", "sid=S"),
+    cookie("v1,user-1", "sid=v1%2Cuser-1"),
+    ...cookies("a b", ["sid=a+b", "sid=a%20b", 'sid="a b"']),
+    cookie('a "b', 'sid="a \\"b"'),
     cookie("__proto__", "sid=__proto__"),
     cookie("a=b", "sid=a=b"),
-    ...["", "sid", "sid=", 'sid=""', "sidx=s", "xsid=s", "=s", ";;;,,,"].map((text) =>
-      cookie(ADDRESS, text),
-    ),
-    // Of two, servers take the first or the last: not one of them is safe to count by.
-    cookie(ADDRESS, "sid=s; sid=1"),
-    cookie(ADDRESS, "sid=2; sid=s"),
-    cookie(ADDRESS, "sid=s; SID=3"),
-    cookie(ADDRESS, "sid =s; sid=4"),
+    cookie("long", `sid=${LONG}`),
+    // Without a value.
+    ...cookies(ADDRESS, ["", "sid", "sid=", 'sid=""', "sidx=s", "xsid=s", "=s", ";;;,,,"]),
+    // Servers read the first of two values, or the last one, so neither identifies the client.
+    ...cookies(ADDRESS, [
+      "sid=s; sid=1",
+      "sid=2; sid=s",
+      "sid=s; SID=3",
+      "sid =s; sid=4",
+      "sid=s, sid=6",
+      'x="; sid=s"; sid=7',
+      `${"sid=s;".repeat(5000)}`,
+    ]),
+    // Several fields arrive as one, joined by commas. Browsers send one field, with parts joined by `;`.
     cookie(ADDRESS, "sid=s", "sid=5"),
-    cookie(ADDRESS, "sid=s, sid=6"),
-    // Several fields arrive as one, joined by commas. Browsers send one, or parts that are joined by `;`.
     cookie(ADDRESS, "sid=s", "junk=1"),
     cookie(ADDRESS, "junk=1", "sid=s"),
-    // What stands before the comma may be the same for all clients.
-    ...["sid=v1,user-1", 'sid="v1,user-1"', 'sid={"v":1, "id":7}', "sid=s,", "a=1,sid=s"].map(
-      (text) => cookie(ADDRESS, text),
-    ),
-    // Python's http.cookies divides pairs at white space, too.
-    ...[
+    // The part before the comma may be the same for all clients.
+    ...cookies(ADDRESS, [
+      "sid=v1,user-1",
+      'sid="v1,user-1"',
+      'sid={"v":1, "id":7}',
+      "sid=s,",
+      "a=1,sid=s",
+    ]),
+    // Python's http.cookies also divides pairs at white space.
+    ...cookies(ADDRESS, [
       "sid=1; a=1 sid=s",
       "sid=2; a=1\tsid=s",
       "sid=3; a=1 sid = s",
@@ -193,68 +215,80 @@ export const keys: VectorClass = {
       "sid=s secure",
       'sid="s" a=1',
       'sid="s" a="1"',
-    ].map((text) => cookie(ADDRESS, text)),
-    cookie("a b", 'sid="a b"'),
-    cookie('a "b', 'sid="a \\"b"'),
-    cookie(ADDRESS, 'x="; sid=s"; sid=7'),
-    cookie("long", `sid=${LONG}`),
-    cookie(ADDRESS, `${"sid=s;".repeat(5000)}`),
+    ]),
 
-    query("q", "api_key=q"),
-    query("q", "x=1&api_key=q&y=2"),
-    query("q", "api_key=%71"),
-    query("q", "api%5fkey=q"),
-    query("q", "api_key=q#api_key=1"),
-    query("q", "api_key=q%20"),
-    query("q", "api_key=+q"),
-    query("q", "api_key=q%00"),
-    query("q", "api_key=%u0071"),
-    query("q", "API_KEY=q"),
-    query("q", "api.key=q"),
-    query("q", "+api_key=q"),
-    query("q", "api_key%00x=q"),
-    query("q", "api_key[]=q"),
-    query("q", "api_key[][0]=q"),
-    query("q", "[api_key]=q"),
-    query("q", "api[key=q"),
-    query("q", "api%5Bkey=q"),
-    query("q", "api_key[=q"),
-    query("q", "%C2%A0api_key=q"),
-    query("q", "api_key=%C2%A0q%E3%80%80"),
-    query("q", "api_key=q%E2%80%8B"),
-    query("q", "x=1;api_key=q"),
-    query("Q", "api_key=Q"),
-    query("__proto__", "api_key=__proto__"),
-    ...["", "api_key", "api_key=", "api_key=%20", "xapi_key=q", "__proto__=q"].map((text) =>
-      query(ADDRESS, text),
-    ),
-    query(ADDRESS, "api_key=q&api_key=1"),
-    query(ADDRESS, "api_key=2&API_KEY=q"),
-    query(ADDRESS, "api_key=3&api.key=q"),
-    query(ADDRESS, "api_key=4&api%20key=q"),
-    query(ADDRESS, "api_key=5&api_key[]=q"),
-    query(ADDRESS, "api_key=6&[api_key]=q"),
-    query(ADDRESS, "api_key=7&api[key=q"),
+    ...queries("q", [
+      "api_key=q",
+      "x=1&api_key=q&y=2",
+      "api_key=%71",
+      "api%5fkey=q",
+      "api_key=q#api_key=1",
+      "api_key=q%20",
+      "api_key=+q",
+      "api_key=q%00",
+      "api_key=%u0071",
+      "API_KEY=q",
+      "api.key=q",
+      "+api_key=q",
+      "api_key%00x=q",
+      "api_key[]=q",
+      "api_key[][0]=q",
+      "[api_key]=q",
+      "api[key=q",
+      "api%5Bkey=q",
+      "api_key[=q",
+      "%C2%A0api_key=q",
+      "api_key=%C2%A0q%E3%80%80",
+      "api_key=q%E2%80%8B",
+      "x=1;api_key=q",
+    ]),
+    ...queries("Q", ["api_key=Q"]),
+    ...queries("__proto__", ["api_key=__proto__"]),
+    ...queries("long", [`api_key=${LONG}`]),
+    ...queries("last", [`${"x=1&".repeat(5000)}api_key=last`]),
+    // Without a value, or with one that is too long.
+    ...queries(ADDRESS, ["", "api_key", "api_key=", "api_key=%20", "xapi_key=q", "__proto__=q"]),
+    ...queries(ADDRESS, [`api_key=${LONG}b`]),
+    // Several parameters that a server may read as this one.
+    ...queries(ADDRESS, [
+      "api_key=q&api_key=1",
+      "api_key=2&API_KEY=q",
+      "api_key=3&api.key=q",
+      "api_key=4&api%20key=q",
+      "api_key=5&api_key[]=q",
+      "api_key=6&[api_key]=q",
+      "api_key=7&api[key=q",
+      "x=1;api_key=q&api_key=6",
+    ]),
     // Rack 2 skips brackets of either kind in front of a name.
-    ...["]api_key", "[]api_key", "][api_key", "%5D%5Bapi_key", "[][api_key]]", "[+]api_key"].map(
-      (name) => query(ADDRESS, `api_key=8&${name}=q`),
+    ...queries(
+      ADDRESS,
+      ["]api_key", "[]api_key", "][api_key", "%5D%5Bapi_key", "[][api_key]]", "[+]api_key"].map(
+        (name) => `api_key=8&${name}=q`,
+      ),
     ),
-    query(ADDRESS, `api_key=${LONG}b`),
-    query(ADDRESS, "x=1;api_key=q&api_key=6"),
-    query("long", `api_key=${LONG}`),
-    query("last", `${"x=1&".repeat(5000)}api_key=last`),
 
-    pair(["a, b", "a"], "two", "User: a", "Role: b"),
-    pair(["ab, c", "ab"], "where one ends", "User: ab", "Role: c"),
-    pair(["a, bc", "a"], "and the other begins", "User: a", "Role: bc"),
-    pair(["a_role_b, c", "a_role_b"], "a delimiter in the one", "User: a_role_b", "Role: c"),
-    pair(["a, b_role_c", "a"], "the same in the other", "User: a", "Role: b_role_c"),
-    pair(["1:a, b", "1:a"], "a length in the one", "User: 1:a", "Role: b"),
-    pair(["1, b", "1"], "a part of it", "User: 1", "Role: b"),
-    pair(["a, none", "a"], "one is missing", "User: a"),
-    pair(["none, a", "role a"], "the other is", "Role: a"),
-    pair(["none, none", "none"], "both are"),
-    pair(["address, none", "address"], "one is the address", "User: 203.0.113.7"),
-    pair(["|", "|"], "a delimiter alone", "User: |", "Role: |"),
+    pair(["a, b", "a"], "two fields", "User: a", "Role: b"),
+    pair(["ab, c", "ab"], "a character more in the first field", "User: ab", "Role: c"),
+    pair(["a, bc", "a"], "a character more in the second field", "User: a", "Role: bc"),
+    pair(
+      ["a_role_b, c", "a_role_b"],
+      "a delimiter in the first field",
+      "User: a_role_b",
+      "Role: c",
+    ),
+    pair(
+      ["a, b_role_c", "a"],
+      "the same delimiter in the second field",
+      "User: a",
+      "Role: b_role_c",
+    ),
+    pair(["1:a, b", "1:a"], "a length in the first field", "User: 1:a", "Role: b"),
+    pair(["1, b", "1"], "the first field without that length", "User: 1", "Role: b"),
+    pair(["a, none", "a"], "the second field is missing", "User: a"),
+    pair(["none, a", "role a"], "the first field is missing", "Role: a"),
+    pair(["none, none", "none"], "both fields are missing"),
+    pair(["address, none", "address"], "the first field is the address", "User: 203.0.113.7"),
+    pair(["|", "|"], "only delimiters", "User: |", "Role: |"),
   ],
 };

@@ -1,6 +1,6 @@
 import { bytes, head, type Vector, type VectorClass } from "../vector.ts";
 
-/** Spellings of `/login`: under its rule, by its client, and with one counter where paths are counted. */
+/** Spellings of `/login`. Its rule matches all of them, and a rule by path has one counter for them. */
 const LOGINS = [
   "/login",
   "//login",
@@ -90,7 +90,7 @@ const LOGINS = [
   "ftp://other.example/login",
 ];
 
-/** What workerd refuses before Weir sees it. */
+/** Targets that workerd refuses before Weir runs. */
 const REFUSED: [string, number][] = [
   ["\\login", 400],
   ["/lo\tgin", 400],
@@ -111,7 +111,7 @@ const REFUSED: [string, number][] = [
   [`/${"a/".repeat(60_000)}`, 414],
 ];
 
-/** What Weir refuses, with 414: bringing it into all readings would stall the isolate. */
+/** Targets that Weir refuses with 414, because computing their variants would take too long. */
 const TOO_LONG = [
   `/${"%2e%2e%2f".repeat(1500)}`,
   `/${"%25".repeat(5000)}`,
@@ -123,9 +123,9 @@ const TOO_LONG = [
   `/login/${"x%2f..%2f".repeat(100)}`,
 ];
 
-/** Other targets, and the rules that they fall under. */
+/** Other targets, and the rules that match them. */
 const OTHERS: [target: string, counted: Record<string, string>][] = [
-  // Nothing that one could take for /login.
+  // Targets that no origin reads as /login.
   ["/log%zzin", {}],
   ["/%", {}],
   ["/%6", {}],
@@ -137,7 +137,7 @@ const OTHERS: [target: string, counted: Record<string, string>][] = [
   ["login", {}],
   ["http:login", {}],
   ["//other.example/x", {}],
-  // To an origin that resolves its target as a reference, the path of another host.
+  // An origin that resolves the target as a reference reads the path of another host.
   ["//other.example/login", { login: "client", path: "login" }],
   ["/\\other.example/login", { login: "client", path: "login" }],
   ["///other.example/login", { login: "client", path: "login" }],
@@ -145,7 +145,7 @@ const OTHERS: [target: string, counted: Record<string, string>][] = [
   [`/${"a".repeat(30_000)}`, {}],
   [`/${"a/".repeat(25_000)}`, {}],
   [`/api/${"a/".repeat(25_000)}`, { api: "client" }],
-  // As long as a path with escapes may be.
+  // Paths with escapes of almost the largest length.
   [`/${"%e6%97%a5".repeat(450)}`, {}],
   [`/api/${"%e6%97%a5".repeat(450)}`, { api: "client" }],
   [`/api/${"a/".repeat(120)}%61`, { api: "client" }],
@@ -153,7 +153,7 @@ const OTHERS: [target: string, counted: Record<string, string>][] = [
   [`/${"%25".repeat(1300)}`, {}],
   [`/${"%ff".repeat(1300)}`, {}],
   [`/${"%ef%b7%ba".repeat(450)}`, {}],
-  // Below /api/, in one reading or another.
+  // At least one variant is below /api/.
   ["/api/x", { api: "client" }],
   ["/api", { api: "client" }],
   ["/API/x", { api: "client" }],
@@ -165,7 +165,7 @@ const OTHERS: [target: string, counted: Record<string, string>][] = [
   ["/api%u002fx", { api: "client" }],
   ["/api%3f/x", { api: "client" }],
   ["/api/../x", {}],
-  // An exception holds for what all read alike, and for nothing else.
+  // An `except` applies only if all variants match it.
   ["/api/health", {}],
   ["/api/HEALTH/", {}],
   ["/api/%68ealth", {}],
@@ -180,7 +180,7 @@ const OTHERS: [target: string, counted: Record<string, string>][] = [
   ["/api/heal%e2%80%8bth", { api: "client" }],
   ["/api/%ef%bd%88ealth", { api: "client" }],
   ["/api/%2568ealth", { api: "client" }],
-  // A parameter is one, however it is written.
+  // All spellings of a parameter are one client.
   ["/files/a", { file: "a" }],
   ["/files/A", { file: "a" }],
   ["/files/%61", { file: "a" }],
@@ -189,12 +189,12 @@ const OTHERS: [target: string, counted: Record<string, string>][] = [
   ["/files/a%20", { file: "a" }],
   ["/files/a%00b", { file: "a" }],
   ["/files/%ef%bd%81", { file: "a" }],
-  // With and without a character that only some see.
+  // Only some origins ignore this character, so there are two values.
   ["/files/%c2%ada", { file: "by address" }],
   ["/files/b", { file: "b" }],
   ["/files/a%2fb", { file: "a%2fb" }],
   ["/files/..%2fx", { file: "..%2fx" }],
-  // Two names in two readings: the client chose one, so its address is counted.
+  // Two variants have two values. The client could choose one, so Weir counts its address.
   ["/files/1%2f..%2fa", { file: "by address" }],
   ["/files/2%2f..%2fa", { file: "by address" }],
   ["/files/a%2f..%2f3", { file: "by address" }],
@@ -207,7 +207,7 @@ const OTHERS: [target: string, counted: Record<string, string>][] = [
   ["/users/12%20", { user: "12" }],
   ["/users/12;x", { user: "12" }],
   ["/users/__proto__", {}],
-  // A segment of nothing but a parameter, a NUL or blanks is a segment to origins that know none.
+  // Some origins keep a segment that has only a parameter, a NUL or blanks.
   ["/en/sign-in", { locale: "client" }],
   ["/;x/sign-in", { locale: "client" }],
   ["/;/sign-in", { locale: "client" }],
@@ -226,14 +226,14 @@ const OTHERS: [target: string, counted: Record<string, string>][] = [
   ["/files/;x", { file: "by address" }],
   ["/users/;12", { user: "12" }],
   ["/users/%2012", { user: "12" }],
-  // Accents are one, whether they come in one character or in two.
+  // An accent in one character or in two is the same.
   ["/caf%c3%a9", { cafe: "client" }],
   [bytes("/café"), { cafe: "client" }],
   ["/CAF%C3%89", { cafe: "client" }],
   ["/cafe%cc%81", { cafe: "client" }],
   ["/caf%25c3%25a9", { cafe: "client" }],
   ["/cafe", {}],
-  // Names that every object has.
+  // Properties that every object has.
   ["/__proto__", {}],
   ["/constructor", {}],
   ["/toString", {}],
@@ -246,7 +246,7 @@ function named(target: string): string {
 }
 
 export const paths: VectorClass = {
-  about: "The path: every spelling of one, and what no rule is about",
+  about: "The path: every spelling of one path, and paths without a rule",
   vectors: [
     ...LOGINS.map(
       (target): Vector => ({

@@ -2,14 +2,14 @@ import { createHmac, createSign, generateKeyPairSync, type KeyObject } from "nod
 import { SECRETS } from "../rules.ts";
 import { head, type Vector, type VectorClass } from "../vector.ts";
 
-// Tokens are made when this loads: RSA keys have no place in a repository.
+// This module creates the tokens when it loads, because a repository must not contain RSA keys.
 
 const KEYS = generateKeyPairSync("rsa", { modulusLength: 2048 });
 const OTHERS = generateKeyPairSync("rsa", { modulusLength: 2048 });
 const PEM = KEYS.publicKey.export({ type: "spki", format: "pem" }).toString();
 const JWK = KEYS.publicKey.export({ format: "jwk" });
 
-/** What the issuer publishes. A shared secret, which it should not, is nobody's key. */
+/** The keys that the issuer publishes. It should not publish a shared secret; Weir must not accept it. */
 export const JWKS = {
   keys: [
     { ...JWK, kid: "one", alg: "RS256", use: "sig" },
@@ -50,7 +50,7 @@ function token(name: string, client: string, text: string, scheme = "Bearer "): 
   };
 }
 
-/** A token that is not good names nobody: its bearer is counted by address, never as somebody new. */
+/** The client of an invalid token: Weir counts the address. */
 const ADDRESS = "by address";
 
 const { JWT_SECRET } = SECRETS;
@@ -58,14 +58,14 @@ const HS256 = { alg: "HS256", typ: "JWT" };
 const good = hs(HS256, claims, JWT_SECRET);
 const [goodHead, goodClaims, goodMac] = good.split(".") as [string, string, string];
 
-/** For a Worker whose tokens are signed with a secret. */
+/** Vectors for a Worker whose tokens are signed with a secret. */
 export const sharedTokens: VectorClass = {
   about: "Tokens signed with a secret: forged, expired, unsigned, huge",
   vectors: [
     token("good", "alice", good),
     token("good, with another case of Bearer", "alice", good, "bearer   "),
     token(
-      "good, with claims beside",
+      "good, with other claims",
       "alice",
       hs(HS256, { ...claims, plan: "x", iat: 1 }, JWT_SECRET),
     ),
@@ -97,11 +97,19 @@ export const sharedTokens: VectorClass = {
       ADDRESS,
       `${encoded(HS256, { sub: "eve" })}.${goodMac}`,
     ),
-    token("of an odd type", ADDRESS, hs({ ...HS256, typ: "dpop+jwt" }, claims, JWT_SECRET)),
-    token("a subject that is no text", ADDRESS, hs(HS256, { sub: { toString: "x" } }, JWT_SECRET)),
-    token("a number", "42", hs(HS256, { sub: 42 }, JWT_SECRET)),
-    token("a number above 2^53", ADDRESS, hs(HS256, '{"sub":9007199254740993}', JWT_SECRET)),
-    token("the next one", ADDRESS, hs(HS256, '{"sub":9007199254740995}', JWT_SECRET)),
+    token("another `typ`", ADDRESS, hs({ ...HS256, typ: "dpop+jwt" }, claims, JWT_SECRET)),
+    token(
+      "a subject that is not a text",
+      ADDRESS,
+      hs(HS256, { sub: { toString: "x" } }, JWT_SECRET),
+    ),
+    token("a subject that is a number", "42", hs(HS256, { sub: 42 }, JWT_SECRET)),
+    token("a subject above 2^53", ADDRESS, hs(HS256, '{"sub":9007199254740993}', JWT_SECRET)),
+    token(
+      "the next subject above 2^53",
+      ADDRESS,
+      hs(HS256, '{"sub":9007199254740995}', JWT_SECRET),
+    ),
     token("a subject that is empty", ADDRESS, hs(HS256, { sub: "" }, JWT_SECRET)),
     token(
       "a subject that is inherited",
@@ -110,15 +118,15 @@ export const sharedTokens: VectorClass = {
     ),
     token("claims that are a list", ADDRESS, hs(HS256, "[]", JWT_SECRET)),
     token("claims that are null", ADDRESS, hs(HS256, "null", JWT_SECRET)),
-    token("claims that are no JSON", ADDRESS, hs(HS256, "{", JWT_SECRET)),
+    token("claims that are not JSON", ADDRESS, hs(HS256, "{", JWT_SECRET)),
     token("nonsense", ADDRESS, "a.b.c"),
     token("dots", ADDRESS, ".".repeat(1000)),
-    token("odd bytes", ADDRESS, "\xff.\xff.\xff"),
+    token("bytes that are not UTF-8", ADDRESS, "\xff.\xff.\xff"),
     token("good, without Bearer", ADDRESS, good, ""),
     token("good, as Basic", ADDRESS, good, "Basic "),
-    token("two good ones", ADDRESS, `${good}, Bearer ${good}`),
+    token("two good tokens", ADDRESS, `${good}, Bearer ${good}`),
     {
-      name: "in two fields",
+      name: "a good token in one of two fields",
       lines: head("/token", `Authorization: Bearer ${good}`, "Authorization: Bearer 1"),
       counted: { token: ADDRESS },
     },
@@ -132,15 +140,15 @@ export const sharedTokens: VectorClass = {
 
 const RS256 = { alg: "RS256", typ: "JWT", kid: "one" };
 
-/** For a Worker whose tokens are signed by an issuer that publishes its keys. */
+/** Vectors for a Worker whose tokens are signed by an issuer that publishes its keys. */
 export const issuedTokens: VectorClass = {
-  about: "Tokens signed by an issuer: with the public key as a secret, and what `kid` can be",
+  about: "Tokens signed by an issuer: with the public key as a secret, and with any `kid`",
   vectors: [
     token("good", "alice", rs(RS256, claims)),
-    token("of a longer life", "alice", rs(RS256, { ...claims, exp: 99_999_999_999 })),
+    token("good, with a later expiry", "alice", rs(RS256, { ...claims, exp: 99_999_999_999 })),
     token("HS256 with the public key's PEM", ADDRESS, hs({ ...RS256, alg: "HS256" }, claims, PEM)),
     token(
-      "the same without its last line",
+      "HS256 with the PEM without its last line break",
       ADDRESS,
       hs({ ...RS256, alg: "HS256" }, claims, PEM.trim()),
     ),
@@ -150,27 +158,27 @@ export const issuedTokens: VectorClass = {
       hs({ ...RS256, alg: "HS256" }, claims, JSON.stringify(JWK)),
     ),
     token("HS256 with the modulus", ADDRESS, hs({ ...RS256, alg: "HS256" }, claims, String(JWK.n))),
-    token("an HMAC that says RS256", ADDRESS, hs(RS256, claims, PEM)),
+    token("an HMAC with the header of RS256", ADDRESS, hs(RS256, claims, PEM)),
     token(
-      "HS256 with a secret that is published",
+      "HS256 with the published secret",
       ADDRESS,
       hs({ alg: "HS256", kid: "shared" }, claims, "shared"),
     ),
     token(
-      "RS256 by a secret that is published",
+      "RS256 with the published secret",
       ADDRESS,
       hs({ alg: "RS256", kid: "shared" }, claims, "shared"),
     ),
-    token("another's key", ADDRESS, rs(RS256, claims, OTHERS.privateKey)),
+    token("the key of another issuer", ADDRESS, rs(RS256, claims, OTHERS.privateKey)),
     token("alg none", ADDRESS, `${encoded({ ...RS256, alg: "none" }, claims)}.`),
     token("PS256", ADDRESS, rs({ ...RS256, alg: "PS256" }, claims)),
     token(
-      "a key of its own in its header",
+      "a key in the token's own header",
       ADDRESS,
       rs({ ...RS256, jwk: OTHERS.publicKey.export({ format: "jwk" }) }, claims, OTHERS.privateKey),
     ),
     token(
-      "keys of its own by jku",
+      "the attacker's keys by jku",
       ADDRESS,
       rs(
         { ...RS256, kid: "two", jku: "https://evil.example/jwks.json" },
