@@ -4,13 +4,13 @@ import type { Target } from "./target.ts";
 
 const NAMES = ["config", "paths", "spellings", "keys", "fields", "problem", "reply", "script"];
 
-/** By name and not by an import, since what it tries is written for workerd, with other types. */
-async function targetOf(name: string): Promise<Target> {
+/** Imports a target by its name, because it tests code for workerd, which has other types. */
+async function loadTarget(name: string): Promise<Target> {
   return (await import(`./targets/${name}.ts`))[`${name}Target`];
 }
 
 try {
-  const all = await Promise.all(NAMES.map(targetOf));
+  const all = await Promise.all(NAMES.map(loadTarget));
   const { targets, cases, seed } = parseOptions(process.argv.slice(2), all);
   for (const target of targets) {
     const startedAt = performance.now();
@@ -26,7 +26,7 @@ try {
     process.exitCode = 1;
   }
 } catch (error) {
-  // Commander has said what is wrong already.
+  // Commander has printed the problem already.
   if (error instanceof CommanderError) process.exitCode = error.exitCode === 0 ? 0 : 2;
   else {
     console.error(error instanceof Error ? error.message : error);

@@ -1,7 +1,7 @@
 import { Command, InvalidArgumentError } from "commander";
-import type { Effort, Target } from "./target.ts";
+import type { RunOptions, Target } from "./target.ts";
 
-export interface FuzzOptions extends Effort {
+export interface FuzzOptions extends RunOptions {
   readonly targets: readonly Target[];
 }
 
@@ -9,27 +9,26 @@ const CASES = 1_000_000;
 const MAX = 2 ** 31 - 1;
 
 /**
- * Reads the command line.
+ * Parses the command line.
  *
- * @param args the arguments alone, without the program's name.
- * @throws {CommanderError} after printing what is wrong, or the help that was asked for; its
- * `exitCode` says which.
+ * @param args the arguments without the program's name
+ * @throws {CommanderError} after it printed a problem or the requested help. `exitCode` is 0 for help
  */
 export function parseOptions(args: readonly string[], all: readonly Target[]): FuzzOptions {
   const width = Math.max(...all.map(({ name }) => name.length));
   const list = all.map(({ name, about }) => `  ${name.padEnd(width)}  ${about}`).join("\n");
   const { target, cases, seed } = new Command("npm run fuzz --")
     .description(
-      "Holds Weir against arbitrary input, a few minutes for each target. The target script needs " +
-        "redis-server. Exits with 1 when something did not hold, and shows the smallest case.",
+      "Tests Weir with arbitrary input, a few minutes for each target. The target script needs " +
+        "redis-server. Exits with 1 after a finding, and prints the smallest case that shows it.",
     )
     .option(
       "--target <names>",
-      "which, with a comma between several, or all (default: all)",
-      names(all),
+      "targets to run, separated by commas, or all (default: all)",
+      parseTargets(all),
     )
-    .option("--cases <n>", "how many of each", wholeNumber(1, MAX), CASES)
-    .option("--seed <n>", "for the same cases again (default: another one each time)", seedOf)
+    .option("--cases <n>", "cases for each target", parseWholeNumber(1, MAX), CASES)
+    .option("--seed <n>", "repeats the cases of this seed (default: a random seed)", parseSeed)
     .addHelpText("after", `\nTargets:\n${list}`)
     .allowExcessArguments(false)
     .exitOverride()
@@ -38,24 +37,24 @@ export function parseOptions(args: readonly string[], all: readonly Target[]): F
   return { targets: target ?? all, cases, seed: seed ?? Math.floor(Math.random() * MAX) };
 }
 
-function names(all: readonly Target[]) {
+function parseTargets(all: readonly Target[]) {
   return (text: string): readonly Target[] => {
     if (text.trim() === "all") return all;
     return text.split(",").map((given) => {
-      const found = all.find(({ name }) => name === given.trim());
-      if (found) return found;
+      const target = all.find(({ name }) => name === given.trim());
+      if (target) return target;
       const allowed = ["all", ...all.map(({ name }) => name)].join(", ");
-      throw new InvalidArgumentError(`There is no "${given.trim()}". Allowed: ${allowed}.`);
+      throw new InvalidArgumentError(`There is no target "${given.trim()}". Allowed: ${allowed}.`);
     });
   };
 }
 
-function wholeNumber(min: number, max: number) {
+function parseWholeNumber(min: number, max: number) {
   return (text: string): number => {
     const value = /^\d+$/.test(text) ? Number(text) : Number.NaN;
     if (value >= min && value <= max) return value;
-    throw new InvalidArgumentError(`A whole number from ${min} to ${max} is wanted.`);
+    throw new InvalidArgumentError(`Must be a whole number from ${min} to ${max}.`);
   };
 }
 
-const seedOf = wholeNumber(0, MAX);
+const parseSeed = parseWholeNumber(0, MAX);

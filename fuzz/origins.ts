@@ -1,34 +1,34 @@
-// How servers of different makes come from a URL's path to what their routes are compared with:
-// none of them as Weir does it, and no two alike.
+// How different servers turn a URL's path into the path that they compare with their routes. No two of
+// them do it alike, and none does it as Weir does.
 
-/** What an origin makes of a path; throws for one that it would refuse. */
-type Reading = (pathname: string) => string;
+/** Reads a path as an origin does. @throws for a path that the origin would refuse */
+type PathReading = (pathname: string) => string;
 
-export const ORIGINS: Readonly<Record<string, Reading>> = {
-  "decodes, then resolves": (pathname) => resolved(decoded(pathname)),
-  "divides, then decodes": (pathname) => pathname.split("/").map(decoded).join("/"),
-  "takes parameters off, then decodes and resolves": (pathname) =>
-    resolved(decoded(pathname.replace(/;[^/]*/g, ""))),
-  "decodes, and takes parameters off then": (pathname) =>
-    resolved(decoded(pathname)).replace(/;[^/]*/g, ""),
-  "takes a backslash for a slash": (pathname) => resolved(decoded(pathname).replaceAll("\\", "/")),
-  "stops at a NUL": (pathname) => resolved(decodeURIComponent(pathname).replace(/\0.*/s, "")),
-  "decodes twice": (pathname) => resolved(decoded(decoded(pathname))),
-  "resolves, and decodes twice then": (pathname) => decoded(decoded(resolved(pathname))),
+export const ORIGINS: Readonly<Record<string, PathReading>> = {
+  "decodes, then resolves": (pathname) => resolve(decode(pathname)),
+  "splits, then decodes": (pathname) => pathname.split("/").map(decode).join("/"),
+  "removes parameters, then decodes and resolves": (pathname) =>
+    resolve(decode(pathname.replace(/;[^/]*/g, ""))),
+  "decodes, resolves, then removes parameters": (pathname) =>
+    resolve(decode(pathname)).replace(/;[^/]*/g, ""),
+  "reads a backslash as a slash": (pathname) => resolve(decode(pathname).replaceAll("\\", "/")),
+  "stops at a NUL": (pathname) => resolve(decodeURIComponent(pathname).replace(/\0.*/s, "")),
+  "decodes twice": (pathname) => resolve(decode(decode(pathname))),
+  "resolves, then decodes twice": (pathname) => decode(decode(resolve(pathname))),
 };
 
-/** Whoever does not stop at a NUL refuses it. */
-function decoded(text: string): string {
+/** Decodes a path. An origin that does not stop at a NUL refuses it. */
+function decode(text: string): string {
   const path = decodeURIComponent(text);
   if (path.includes("\0")) throw new Error("400");
   return path;
 }
 
-function resolved(path: string): string {
-  const kept: string[] = [];
+function resolve(path: string): string {
+  const segments: string[] = [];
   for (const segment of path.split("/")) {
-    if (segment === "..") kept.pop();
-    else if (segment !== "" && segment !== ".") kept.push(segment);
+    if (segment === "..") segments.pop();
+    else if (segment !== "" && segment !== ".") segments.push(segment);
   }
-  return `/${kept.join("/")}`;
+  return `/${segments.join("/")}`;
 }

@@ -1,42 +1,42 @@
 import fc from "fast-check";
-import type { Effort, Outcome, Target } from "./target.ts";
+import type { Outcome, RunOptions, Target } from "./target.ts";
 
-/** A case that takes longer is a finding, in milliseconds: somebody may send many of them. */
+/** A case that takes longer is a finding, in milliseconds: a client may send many of them. */
 export const SLOW_MS = 50;
 
-/** How often a case has to be slow: now and then it is others, or this one tidying up. */
-const SLOW_TIMES = 5;
+/** How often in a row a case must be slow. Other programs or garbage collection may delay one run. */
+const SLOW_RUNS = 5;
 
-/** Of a finding, this many characters are shown. */
-const SHOWN = 2000;
+/** The most characters of a finding that are printed. */
+const MAX_PRINTED = 2000;
 
-/** A target that is one arbitrary and what has to hold of it. */
-export function property<Value>(
+/** A target with one arbitrary. `assertHolds` throws for a value without the property. */
+export function createTarget<Value>(
   name: string,
   about: string,
   arbitrary: fc.Arbitrary<Value>,
-  holds: (value: Value) => void,
+  assertHolds: (value: Value) => void,
 ): Target {
-  const test = fc.property(arbitrary, holds);
-  return { name, about, check: (effort) => run(test, effort) };
+  const test = fc.property(arbitrary, assertHolds);
+  return { name, about, check: (options) => run(test, options) };
 }
 
-/** The same of something that answers later. */
-export function asyncProperty<Value>(
+/** The same, for an asynchronous property. */
+export function createAsyncTarget<Value>(
   name: string,
   about: string,
   arbitrary: fc.Arbitrary<Value>,
-  holds: (value: Value) => Promise<void>,
+  assertHolds: (value: Value) => Promise<void>,
 ): Target {
-  const test = fc.asyncProperty(arbitrary, holds);
-  return { name, about, check: (effort) => run(test, effort) };
+  const test = fc.asyncProperty(arbitrary, assertHolds);
+  return { name, about, check: (options) => run(test, options) };
 }
 
 /**
- * How long this thread has worked, in milliseconds, where that can be told; what a clock shows on a
- * busy machine is partly the others'.
+ * The CPU time of this thread, in milliseconds; the time of a clock where the runtime does not report
+ * CPU time. On a busy machine a clock includes the work of other programs.
  */
-export const workedMs: () => number = threadClock() ?? (() => performance.now());
+export const cpuTimeMs: () => number = threadClock() ?? (() => performance.now());
 
 interface Thread {
   threadCpuUsage(): { readonly user: number; readonly system: number };
@@ -44,40 +44,40 @@ interface Thread {
 
 function threadClock(): (() => number) | undefined {
   const { process } = globalThis as unknown as { process?: Thread };
-  const worked = () => {
+  const cpuTime = () => {
     const { user, system } = (process as Thread).threadCpuUsage();
     return (user + system) / 1000;
   };
   try {
-    worked();
-    return worked;
+    cpuTime();
+    return cpuTime;
   } catch {
-    // There is none in workerd.
+    // workerd has no such function.
     return undefined;
   }
 }
 
 /**
- * What an action comes to.
+ * Runs an action and returns its result.
  *
- * @throws when it takes long, and again when it is tried anew
+ * @throws when it takes longer than `SLOW_MS` in each of `SLOW_RUNS` runs
  */
 export function inTime<Result>(act: () => Result): Result {
   let result: Result;
-  let least = Number.POSITIVE_INFINITY;
-  for (let times = 0; times < SLOW_TIMES; times++) {
-    const start = workedMs();
+  let shortest = Number.POSITIVE_INFINITY;
+  for (let runs = 0; runs < SLOW_RUNS; runs++) {
+    const start = cpuTimeMs();
     result = act();
-    least = Math.min(least, workedMs() - start);
-    if (least <= SLOW_MS) return result;
+    shortest = Math.min(shortest, cpuTimeMs() - start);
+    if (shortest <= SLOW_MS) return result;
   }
-  throw new Error(`takes ${Math.round(least)} ms`);
+  throw new Error(`takes ${Math.round(shortest)} ms`);
 }
 
-/** Runs a property, whichever of fast-check's two kinds it is. */
+/** Runs a property of either of fast-check's two kinds. */
 export async function run<Value>(
   test: fc.IProperty<[Value]> | fc.IAsyncProperty<[Value]>,
-  { cases, seed }: Effort,
+  { cases, seed }: RunOptions,
 ): Promise<Outcome> {
   const asAsync = test as fc.IAsyncProperty<[Value]>;
   const details = await fc.check(asAsync, { numRuns: cases, seed });
@@ -85,6 +85,7 @@ export async function run<Value>(
   if (!failed) return { cases: numRuns };
   const [smallest] = counterexample ?? [];
   const what = errorInstance instanceof Error ? errorInstance.message : String(errorInstance);
-  const cut = (text: string) => (text.length > SHOWN ? `${text.slice(0, SHOWN)}…` : text);
+  const cut = (text: string) =>
+    text.length > MAX_PRINTED ? `${text.slice(0, MAX_PRINTED)}…` : text;
   return { cases: numRuns, finding: { smallest: cut(fc.stringify(smallest)), what: cut(what) } };
 }

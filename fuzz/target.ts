@@ -1,30 +1,32 @@
-/** How much of a target is tried. */
-export interface Effort {
+/** How to run a target. */
+export interface RunOptions {
+  /** How many cases to try. */
   readonly cases: number;
-  /** The same seed makes the same cases. */
+  /** The same seed generates the same cases. */
   readonly seed: number;
 }
 
-/** What a target came to. */
+/** The result of a target. */
 export interface Outcome {
-  /** Cases that were tried, up to the first that failed. */
+  /** The number of cases that ran, up to the first failure. */
   readonly cases: number;
-  /** What the cases were, where that is worth a word. */
+  /** An explanation of the cases, if they need one. */
   readonly note?: string | undefined;
   readonly finding?: Finding | undefined;
 }
 
-/** A case in which something is not as it has to be. */
+/** A case in which the target's property does not hold. */
 export interface Finding {
-  /** The smallest case that shows it, as source. */
+  /** The smallest case that fails, as source code. */
   readonly smallest: string;
+  /** Describes the failure. */
   readonly what: string;
 }
 
-/** Something of Weir's that is held against arbitrary input. */
+/** A part of Weir that is tested with arbitrary input. */
 export interface Target {
   readonly name: string;
-  /** What has to hold, in a few words. */
+  /** The property that must hold, in a few words. */
   readonly about: string;
-  check(effort: Effort): Promise<Outcome>;
+  check(options: RunOptions): Promise<Outcome>;
 }

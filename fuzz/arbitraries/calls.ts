@@ -2,24 +2,24 @@ import fc from "fast-check";
 import { MAX_LIMIT } from "../../src/config/limits.ts";
 import { type Counter, MAX_COUNT, type UnusedQuota, windowAt } from "../../src/engine/counter.ts";
 
-/** The shortest ban: none ends while a case is being tried. */
+/** The shortest ban, in milliseconds. It does not end while a case runs. */
 const MIN_BAN_MS = 600_000;
 const MAX_WINDOW_MS = 31_449_600_000;
 
-/** Calls of a store one after the other, each at its time. */
+/** Consecutive calls of a store, each with its time in milliseconds. */
 export type Calls = readonly ({ readonly now: number } & (
-  | { readonly does: "decide"; readonly groups: Counter[][]; readonly unused: UnusedQuota[] }
-  | { readonly does: "adjust" | "reset"; readonly counters: Counter[] }
+  | { readonly method: "decide"; readonly groups: Counter[][]; readonly unused: UnusedQuota[] }
+  | { readonly method: "adjust" | "reset"; readonly counters: Counter[] }
 ))[];
 
-/** Small numbers are used up in a few steps; large ones show where digits are lost. */
+/** Small numbers are used up in a few calls. Large numbers show where digits are lost. */
 const amount = fc.oneof(
   { weight: 4, arbitrary: fc.nat(9) },
   { weight: 2, arbitrary: fc.nat(200) },
   { weight: 1, arbitrary: fc.integer({ min: 0, max: MAX_LIMIT }) },
 );
 
-/** What one counter of a case has for good. */
+/** The fixed properties of a counter in a case. */
 const quota = fc.record({
   limit: amount,
   more: amount,
@@ -31,8 +31,8 @@ const quota = fc.record({
 });
 type Quota = typeof quota extends fc.Arbitrary<infer Value> ? Value : never;
 
-/** What is asked of it. */
-const ask = fc.record({
+/** The properties of a counter that differ between calls. */
+const charge = fc.record({
   cost: amount,
   reserve: fc.boolean(),
   checkOnly: fc.boolean(),
@@ -40,11 +40,11 @@ const ask = fc.record({
   block: fc.option(amount, { nil: undefined }),
   group: fc.nat(2),
 });
-type Ask = typeof ask extends fc.Arbitrary<infer Value> ? Value : never;
+type Charge = typeof charge extends fc.Arbitrary<infer Value> ? Value : never;
 
-const perQuota = <Value>(each: fc.Arbitrary<Value>) =>
+const perCounter = <Value>(each: fc.Arbitrary<Value>) =>
   fc.array(fc.option(each, { freq: 2 }), { minLength: 3, maxLength: 3 });
-const change = fc
+const correction = fc
   .tuple(
     fc.oneof(
       { weight: 9, arbitrary: amount },
@@ -52,55 +52,59 @@ const change = fc
     ),
     fc.boolean(),
   )
-  .map(([by, less]) => (less ? -by : by));
-const step = fc.record({
-  passes: fc.oneof(
+  .map(([amount, isNegative]) => (isNegative ? -amount : amount));
+const call = fc.record({
+  elapsedWindows: fc.oneof(
     { weight: 3, arbitrary: fc.constant(0) },
     { weight: 1, arbitrary: fc.double({ min: -2, max: 4, noNaN: true }) },
   ),
-  does: fc.constantFrom("decide", "decide", "decide", "decide", "adjust", "reset"),
-  asks: perQuota(ask),
-  changes: perQuota(change),
-  returns: perQuota(fc.record({ quota: amount, windowsAgo: fc.nat(1) })),
+  method: fc.constantFrom("decide", "decide", "decide", "decide", "adjust", "reset"),
+  charges: perCounter(charge),
+  corrections: perCounter(correction),
+  returns: perCounter(fc.record({ quota: amount, windowsAgo: fc.nat(1) })),
 });
 
-export const drawn = fc.record({
+/** A case: three counters, and the calls that use them. */
+export const scenario = fc.record({
   quotas: fc.array(quota, { minLength: 3, maxLength: 3 }),
   startMs: fc.oneof(fc.nat(2 ** 31 - 1), fc.integer({ min: 0, max: 2 ** 42 })),
-  steps: fc.array(step, { minLength: 1, maxLength: 80, size: "max" }),
+  calls: fc.array(call, { minLength: 1, maxLength: 80, size: "max" }),
 });
-export type Drawn = typeof drawn extends fc.Arbitrary<infer Value> ? Value : never;
+export type Scenario = typeof scenario extends fc.Arbitrary<infer Value> ? Value : never;
 
-/** @param id makes the keys of a case its own */
-export function callsFrom({ quotas, startMs, steps }: Drawn, id: string): Calls {
-  // Bans end by Redis's own clock, so where there are some, no other passes.
-  const stands = quotas.some(({ kind }) => kind === "bans");
-  const shortest = Math.min(...quotas.map(({ windowMs }) => windowMs));
+/** @param id a prefix of the keys, so that cases share no counters */
+export function callsFrom({ quotas, startMs, calls }: Scenario, id: string): Calls {
+  // Bans end by Redis's own clock, so the time of a case with bans does not change.
+  const isTimeFixed = quotas.some(({ kind }) => kind === "bans");
+  const shortestMs = Math.min(...quotas.map(({ windowMs }) => windowMs));
   let now = startMs;
-  return steps.map(({ passes, does, asks, changes, returns }) => {
-    if (!stands) now = Math.max(0, now + Math.round(passes * shortest));
-    const counterAt = (index: number, ask: Partial<Ask>) =>
-      counterOf(quotas[index] as Quota, `${id}${index}`, ask);
-    if (does === "decide") {
-      const asked = present(asks, (index, ask) => ({ ask, counter: counterAt(index, ask) }));
+  return calls.map(({ elapsedWindows, method, charges, corrections, returns }) => {
+    if (!isTimeFixed) now = Math.max(0, now + Math.round(elapsedWindows * shortestMs));
+    const counterAt = (index: number, charge: Partial<Charge>) =>
+      counterOf(quotas[index] as Quota, `${id}${index}`, charge);
+    if (method === "decide") {
+      const charged = mapPresent(charges, (index, charge) => ({
+        group: charge.group,
+        counter: counterAt(index, charge),
+      }));
       const groups = [0, 1, 2].map((number) =>
-        asked.filter(({ ask }) => ask.group === number).map(({ counter }) => counter),
+        charged.filter(({ group }) => group === number).map(({ counter }) => counter),
       );
-      const unused = present(returns, (index, { quota, windowsAgo }): UnusedQuota => {
+      const unused = mapPresent(returns, (index, { quota, windowsAgo }): UnusedQuota => {
         const counter = counterAt(index, {});
         return { counter, quota, window: windowAt(now, counter).index - windowsAgo };
       }).filter(({ counter }) => !counter.rollsOver && !counter.alternative);
-      return { now, does, groups: groups.filter(({ length }) => length > 0), unused };
+      return { now, method, groups: groups.filter(({ length }) => length > 0), unused };
     }
-    const counters = present(changes, (index, cost) => counterAt(index, { cost }));
-    return { now, does, counters };
+    const counters = mapPresent(corrections, (index, cost) => counterAt(index, { cost }));
+    return { now, method, counters };
   });
 }
 
 function counterOf(
   { limit, more, reserved, windowMs, offset, kind, banMs }: Quota,
   identity: string,
-  { cost = 0, reserve = false, checkOnly = false, neverBans = false, block }: Partial<Ask>,
+  { cost = 0, reserve = false, checkOnly = false, neverBans = false, block }: Partial<Charge>,
 ): Counter {
   const rollsOver = kind === "rolls" && limit > 0;
   const capacity = rollsOver ? Math.min(MAX_LIMIT, limit + more) : limit;
@@ -128,6 +132,10 @@ function counterOf(
   };
 }
 
-function present<T, R>(values: readonly (T | null)[], make: (index: number, value: T) => R): R[] {
+/** Calls a function for each value that is not null. */
+function mapPresent<T, R>(
+  values: readonly (T | null)[],
+  make: (index: number, value: T) => R,
+): R[] {
   return values.flatMap((value, index) => (value === null ? [] : [make(index, value)]));
 }

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 
-// Configurations that are valid, or nearly so: what stands in one field may not fit another.
+// Configurations that are valid or nearly valid: the values of two fields may contradict each other.
 
 const MAX = 999_999_999_999_999;
 
@@ -39,7 +39,7 @@ const quota = fc
   .map(({ limit, window, more, maxReserved }) => ({
     limit,
     window,
-    // Mostly none, and seldom less than the limit.
+    // Most quotas have no capacity, and few have one below the limit.
     ...((more < 0 || more > 16) && { capacity: Math.min(MAX, limit + more) }),
     ...(more === 5 && { maxReserved }),
   }));
@@ -48,7 +48,7 @@ const oneQuota = fc.oneof(
   { weight: 1, arbitrary: fc.record({ limits: fc.array(quota, { maxLength: 3 }) }) },
 );
 const names = ["a", "x-api-key", "__proto__", "constructor", "toString", "pro", "retry-after", ""];
-const named = <Value>(value: fc.Arbitrary<Value>) =>
+const entriesOf = <Value>(value: fc.Arbitrary<Value>) =>
   fc.array(fc.tuple(some(...names), value), { maxLength: 2 }).map(ownEntries);
 const texts = some("a", "", " a", "a\r\nset-cookie: b", "é", "10", "{}", "\0");
 const extras = fc.record(
@@ -59,11 +59,11 @@ const extras = fc.record(
     shards: fc.nat(101),
     cost: fc.oneof(fc.nat(9), some<unknown>("header:x-cost", "header:", -1, 0.5)),
     count: some<unknown>("request", { status: [401, 403] }, { status: [99] }, "status"),
-    tiers: fc.record({ by: key, limits: named(oneQuota) }),
+    tiers: fc.record({ by: key, limits: entriesOf(oneQuota) }),
     exempt: fc.record(
       {
         ips: listOf(some("198.51.100.0/24", "2001:db8::/32", "::ffff:1.2.3.4", "0x7f.1", "::/129")),
-        headers: named(fc.oneof(texts, some({ secret: "TOKEN" }, { secret: "a b" }))),
+        headers: entriesOf(fc.oneof(texts, some({ secret: "TOKEN" }, { secret: "a b" }))),
       },
       { requiredKeys: [] },
     ),
@@ -74,7 +74,11 @@ const extras = fc.record(
     lease: some<unknown>("auto", false, true),
     retryJitter: window,
     response: fc.record(
-      { status: fc.integer({ min: 399, max: 600 }), body: fc.jsonValue(), headers: named(texts) },
+      {
+        status: fc.integer({ min: 399, max: 600 }),
+        body: fc.jsonValue(),
+        headers: entriesOf(texts),
+      },
       { requiredKeys: [] },
     ),
   },
@@ -82,9 +86,9 @@ const extras = fc.record(
 );
 const rule = fc
   .tuple(fc.stringMatching(/^[a-z0-9][a-z0-9_-]{0,9}$/), oneQuota, extras, fc.nat(15))
-  .map(([name, quota, fields, kept]) => ({ name, ...quota, ...few(fields, kept) }));
+  .map(([name, quota, fields, kept]) => ({ name, ...quota, ...pickFew(fields, kept) }));
 
-/** What one may write in weir.config.ts: about half of them are valid. */
+/** Configurations as users may write them. About half of them are valid. */
 export const config = fc
   .tuple(
     fc.array(rule, { maxLength: 2 }),
@@ -109,16 +113,16 @@ export const config = fc
     ),
     fc.nat(15),
   )
-  .map(([rules, fields, kept]) => ({ rules, ...few(fields, kept) }));
+  .map(([rules, fields, kept]) => ({ rules, ...pickFew(fields, kept) }));
 
-/** A few of the fields, so that not every configuration has a fault in one of many. */
-function few(fields: object, kept: number): Record<string, unknown> {
+/** Picks a few of the fields. With all of them, nearly every configuration would have a fault. */
+function pickFew(fields: object, kept: number): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(fields).filter((_, index) => (kept * 7 + index * 5) % 16 < 2),
   );
 }
 
-/** An object whose fields are its own whatever they are called, as JSON.parse makes it. */
+/** Makes an object whose fields are its own, even `__proto__`, as JSON.parse does. */
 function ownEntries<Value>(entries: readonly (readonly [string, Value])[]): object {
   return Object.fromEntries(entries);
 }

@@ -8,7 +8,7 @@ import { ruleCountersOf } from "../../src/limiter/counters.ts";
 import type { Limited, Quota } from "../../src/limiter/decision.ts";
 import { isViolated, quotasOf } from "../../src/limiter/quotas.ts";
 
-/** From the smallest to the largest, both of them often. */
+/** Integers from `min` to `max`. Small ones are frequent. */
 const upTo = (max: number, min = 0) =>
   fc.oneof(fc.integer({ min, max: Math.min(max, min + 9) }), fc.integer({ min, max }));
 
@@ -63,14 +63,14 @@ export interface Denial {
   readonly quotas: readonly Quota[];
 }
 
-/** What any rule that is allowed can come to, whatever its counters stand at. */
+/** A denial by any valid rule, with any state of its counters. */
 export const denial: fc.Arbitrary<Denial> = fc
   .tuple(rule, fc.array(tally, { minLength: 8, maxLength: 8 }), upTo(MAX_COUNT))
   .map(([input, tallies, now]) => {
     const [rule] = defineConfig({ rules: [input] }).rules as [Rule];
     const entries = ruleCountersOf({ rule, windows: rule.windows, identity: "a" }, "weir");
-    const told = entries.map(({ counter }, index) => tallyOf(counter, tallies[index] as never));
-    const quotas = quotasOf(entries, { admitted: false, tallies: told }, now);
+    const read = entries.map(({ counter }, index) => tallyOf(counter, tallies[index] as never));
+    const quotas = quotasOf(entries, { admitted: false, tallies: read }, now);
     const retryAfterMs = Math.max(
       1,
       ...quotas.filter(isViolated).map((quota) => quota.retryAfterMs),
@@ -78,7 +78,7 @@ export const denial: fc.Arbitrary<Denial> = fc
     return { quotas, limited: { outcome: "limited", quotas, shadow: [], retryAfterMs, rule } };
   });
 
-/** A tally such as script-reply.ts lets pass. */
+/** A tally that script-reply.ts accepts. */
 function tallyOf(
   { windowMs, banMs: bans }: Counter,
   { count, reset, banMs }: { count: number; reset: number; banMs: number },

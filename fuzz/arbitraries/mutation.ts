@@ -1,9 +1,9 @@
 import fc from "fast-check";
 
-/** One change to a value of lists and objects. */
+/** One change inside a value that consists of lists and objects. */
 export interface Mutation {
-  /** Counts the places that there are. */
-  readonly at: number;
+  /** Selects the place to change, modulo the number of places. */
+  readonly place: number;
   readonly kind: "replace" | "add" | "remove" | "rename";
   readonly name: string;
   readonly value: unknown;
@@ -20,7 +20,7 @@ const VALUES = [
 ];
 
 export const mutation: fc.Arbitrary<Mutation> = fc.record({
-  at: fc.nat(999),
+  place: fc.nat(999),
   kind: fc.constantFrom("replace", "replace", "add", "remove", "rename"),
   name: fc.constantFrom(...NAMES),
   value: fc.oneof(
@@ -31,25 +31,28 @@ export const mutation: fc.Arbitrary<Mutation> = fc.record({
 
 type Container = unknown[] | Record<string, unknown>;
 
-/** A copy of a value with a change somewhere in it. */
-export function mutated(value: unknown, { at, kind, name, value: given }: Mutation): unknown {
+/** Copies a value and changes the copy in one place. */
+export function mutate(
+  value: unknown,
+  { place: index, kind, name, value: replacement }: Mutation,
+): unknown {
   const copy = copyOf(value);
   const places = placesIn(copy);
-  const place = places[at % Math.max(1, places.length)];
-  if (!place) return given;
+  const place = places[index % Math.max(1, places.length)];
+  if (!place) return replacement;
   const [container, key] = place;
-  if (kind === "replace") set(container, key, given);
-  else if (kind === "add") set(container, name, given);
+  if (kind === "replace") set(container, key, replacement);
+  else if (kind === "add") set(container, name, replacement);
   else {
-    const held = (container as Record<string, unknown>)[key];
+    const removed = (container as Record<string, unknown>)[key];
     if (Array.isArray(container)) container.splice(Number(key), 1);
     else delete container[key];
-    if (kind === "rename") set(container, name, held);
+    if (kind === "rename") set(container, name, removed);
   }
   return copy;
 }
 
-/** Not by an assignment, for `__proto__` is to be a field like any other. */
+/** Sets a field without an assignment, so that `__proto__` becomes a field like any other. */
 function set(container: Container, key: string, value: unknown): void {
   if (Array.isArray(container) && !/^\d+$/.test(key)) container.push(value);
   else {
@@ -60,21 +63,21 @@ function set(container: Container, key: string, value: unknown): void {
 
 function copyOf(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(copyOf);
-  if (!isPlain(value)) return value;
+  if (!isPlainObject(value)) return value;
   const copy = {};
-  for (const [key, held] of Object.entries(value)) set(copy, key, copyOf(held));
+  for (const [key, field] of Object.entries(value)) set(copy, key, copyOf(field));
   return copy;
 }
 
 function placesIn(value: unknown): [Container, string][] {
-  if (!Array.isArray(value) && !isPlain(value)) return [];
+  if (!Array.isArray(value) && !isPlainObject(value)) return [];
   const container = value as Container;
-  return Object.entries(container).flatMap(([key, held]) => [
+  return Object.entries(container).flatMap(([key, field]) => [
     [container, key] as [Container, string],
-    ...placesIn(held),
+    ...placesIn(field),
   ]);
 }
 
-function isPlain(value: unknown): value is Record<string, unknown> {
+function isPlainObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && value.constructor === Object;
 }

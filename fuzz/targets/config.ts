@@ -4,23 +4,23 @@ import type { Config } from "../../src/config/schema.ts";
 import { type CanonicalRequest, canonicalRequest } from "../../src/request/canonical-request.ts";
 import { createMatcher } from "../../src/request/matcher.ts";
 import { config } from "../arbitraries/config.ts";
-import { mutated, mutation } from "../arbitraries/mutation.ts";
-import { inTime, property } from "../property.ts";
+import { mutate, mutation } from "../arbitraries/mutation.ts";
+import { createTarget, inTime } from "../property.ts";
 
 const input = fc.oneof(
   {
     weight: 19,
     arbitrary: fc
       .tuple(config, fc.array(mutation, { maxLength: 2 }))
-      .map(([valid, mutations]) => mutations.reduce<unknown>(mutated, valid)),
+      .map(([valid, mutations]) => mutations.reduce<unknown>(mutate, valid)),
   },
   { weight: 1, arbitrary: fc.anything({ maxDepth: 3, withNullPrototype: true }) },
 );
 
-/** What a fault says: what is there, and what may be. */
+/** The form of a fault's message: the value, and the allowed values. */
 const FAULT = /^(got .*|missing|unknown field.*); allowed: ./s;
 
-/** What all objects inherit, before anything is tried. */
+/** The properties that all objects inherit, before the first case. */
 const INHERITED = Object.getOwnPropertyNames(Object.prototype).sort().join();
 
 const REQUEST = canonicalRequest(
@@ -28,24 +28,24 @@ const REQUEST = canonicalRequest(
   false,
 ) as CanonicalRequest;
 
-/** A weir.config.ts with anything in it. */
-export const configTarget = property(
+/** A weir.config.ts with any content. */
+export const configTarget = createTarget(
   "config",
-  "a configuration is valid, or refused with every fault and what is allowed in its place",
+  "a configuration is valid, or refused with every fault and the allowed values",
   input,
   (given) => {
-    const config = inTime(() => orRefused(given));
+    const config = inTime(() => tryDefine(given));
     const inherited = Object.getOwnPropertyNames(Object.prototype).sort().join();
-    if (inherited !== INHERITED) throw new Error("every object has inherited something");
+    if (inherited !== INHERITED) throw new Error("Object.prototype was changed");
     if (!config) return;
     const again = defineConfig(JSON.parse(JSON.stringify(given)));
-    if (textOf(again) !== textOf(config)) throw new Error("it is another when read from JSON");
-    // A Worker makes its matcher when it starts: what fails there takes the site down.
+    if (textOf(again) !== textOf(config)) throw new Error("it differs when it is read from JSON");
+    // A Worker creates its matcher when it starts. An exception there would take the site down.
     createMatcher(config.rules, config.caseSensitivePaths)(REQUEST);
   },
 );
 
-function orRefused(given: unknown): Config | undefined {
+function tryDefine(given: unknown): Config | undefined {
   try {
     return defineConfig(given as ConfigInput);
   } catch (error) {
@@ -53,13 +53,13 @@ function orRefused(given: unknown): Config | undefined {
     const paths = error.faults.map(({ path }) => path);
     if (paths.length === 0) throw new Error("refused without a fault");
     if (new Set(paths).size < paths.length) throw new Error("two faults in one place");
-    const odd = error.faults.find(({ message }) => !FAULT.test(message));
-    if (odd) throw new Error(`a fault that says "${odd.message}"`);
+    const unclear = error.faults.find(({ message }) => !FAULT.test(message));
+    if (unclear) throw new Error(`a fault with the message "${unclear.message}"`);
     return undefined;
   }
 }
 
-/** A configuration in full: Maps too, which JSON passes over. */
+/** A configuration as text, with its Maps, which JSON would omit. */
 function textOf(config: Config): string {
   return JSON.stringify(config, (_, value) =>
     value instanceof Map ? { entries: [...value] } : value,

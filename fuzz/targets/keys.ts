@@ -7,7 +7,7 @@ import {
   type KeyContext,
   type NamedValue,
 } from "../../src/request/identity.ts";
-import { asyncProperty } from "../property.ts";
+import { createAsyncTarget } from "../property.ts";
 
 /** How many lists are kept to be compared with later lists. */
 const KEPT_LISTS = 50_000;
@@ -38,7 +38,7 @@ const lists = fc.array(fc.record({ name, value }), { minLength: 1, maxLength: 4 
 const listByIdentity = new Map<string, string>();
 
 /** Identities: one for each list of values, without any of the values in it. */
-export const keysTarget = asyncProperty(
+export const keysTarget = createAsyncTarget(
   "keys",
   "two keys never have the same identity, and no identity contains a value of its key",
   lists,

@@ -3,7 +3,7 @@ import { canonicalPath, isTooLong } from "../../src/request/canonical-path.ts";
 import { canonicalRequest } from "../../src/request/canonical-request.ts";
 import type { CanonicalPath } from "../../src/request/path-reader.ts";
 import { ORIGINS } from "../origins.ts";
-import { inTime, property } from "../property.ts";
+import { createTarget, inTime } from "../property.ts";
 
 /** The most variants that a path may have. */
 const MAX_VARIANTS = 33;
@@ -38,7 +38,7 @@ const parts = fc.record({
 });
 
 /** Any path that a client may send. */
-export const pathsTarget = property(
+export const pathsTarget = createTarget(
   "paths",
   "a path has one canonical form, and a variant for each way in which an origin reads it",
   parts,

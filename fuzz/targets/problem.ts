@@ -1,14 +1,14 @@
 import fc from "fast-check";
 import { limitedResponse } from "../../src/http/responses.ts";
 import { denial } from "../arbitraries/denial.ts";
-import { asyncProperty } from "../property.ts";
+import { createAsyncTarget } from "../property.ts";
 
 const REQUEST = { method: "GET", headers: new Headers() } as Request;
 
-/** The body of a 429 that no rule has given another form. */
-export const problemTarget = asyncProperty(
+/** The body of a 429 whose rule does not configure another body. */
+export const problemTarget = createAsyncTarget(
   "problem",
-  "a denial's body is problem+json that names the policies without room, and no others",
+  "a denial's body is problem+json that names exactly the violated policies",
   fc.record({ denial }),
   async ({ denial: { limited, quotas } }) => {
     const { response: _, ...rule } = limited.rule;
@@ -16,7 +16,7 @@ export const problemTarget = asyncProperty(
     const problem = JSON.parse(await response.text());
     const violated = quotas.filter((quota) => quota.violated).map(({ policy }) => policy);
     if (JSON.stringify(problem["violated-policies"]) !== JSON.stringify(violated)) {
-      throw new Error(`names ${problem["violated-policies"]}, but it is ${violated}`);
+      throw new Error(`names ${problem["violated-policies"]}, but expected ${violated}`);
     }
     const seconds = response.headers.get("retry-after");
     if (!problem.detail.endsWith(` Try again in ${seconds} s.`)) throw new Error(problem.detail);

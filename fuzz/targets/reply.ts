@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { type Counter, MAX_COUNT, type Tally } from "../../src/engine/counter.ts";
 import { StoreError } from "../../src/stores/store-error.ts";
 import { readTallies, readVerdict } from "../../src/stores/upstash/script-reply.ts";
-import { property } from "../property.ts";
+import { createTarget } from "../property.ts";
 
 const WINDOW_MS = 60_000;
 
@@ -21,8 +21,8 @@ const counter: fc.Arbitrary<Counter> = fc
     ...(checkOnly && { checkOnly }),
   }));
 
-/** Integers at the edges of what may stand in a reply, so that some replies are good. */
-const figure = fc.oneof(
+/** Integers near the bounds of valid replies, so that some replies are valid. */
+const integer = fc.oneof(
   { weight: 6, arbitrary: fc.nat(2) },
   { weight: 3, arbitrary: fc.constantFrom(WINDOW_MS, WINDOW_MS + 1, 2 ** 53 - 1, 2 ** 53, -1) },
   { weight: 1, arbitrary: fc.oneof(fc.double(), fc.jsonValue({ maxDepth: 1 })) },
@@ -34,37 +34,37 @@ const scenario = fc.record({
     maxLength: 2,
   }),
   reply: fc.oneof(
-    { weight: 9, arbitrary: fc.array(figure, { maxLength: 30 }) },
+    { weight: 9, arbitrary: fc.array(integer, { maxLength: 30 }) },
     { weight: 1, arbitrary: fc.jsonValue({ maxDepth: 2 }) },
   ),
-  /** Whether the list is cut to as long as it has to be. */
+  /** Whether the list is cut or filled to the expected length. */
   fits: fc.boolean(),
 });
 
-/** What the scripts might reply, or whoever answers in their place. */
-export const replyTarget = property(
+/** Replies of the scripts, or of a server that answers in their place. */
+export const replyTarget = createTarget(
   "reply",
-  "what a store answers is read as just the integers asked for, or refused",
+  "a store's answer is read as exactly the requested integers, or refused",
   scenario,
   ({ groups, reply, fits }) => {
     const counters = groups.flat();
-    const wanted = 1 + groups.length + 4 * counters.length;
-    const verdictReply = fits && Array.isArray(reply) ? filled(reply, wanted) : reply;
-    const verdict = orRefused(() => readVerdict(verdictReply, groups));
+    const expectedLength = 1 + groups.length + 4 * counters.length;
+    const verdictReply = fits && Array.isArray(reply) ? fill(reply, expectedLength) : reply;
+    const verdict = tryRead(() => readVerdict(verdictReply, groups));
     for (const [index, { tallies }] of (verdict?.groups ?? []).entries()) {
-      for (const [at, tally] of tallies.entries()) refuseNonsense(tally, groups[index]?.[at]);
+      for (const [at, tally] of tallies.entries()) checkBounds(tally, groups[index]?.[at]);
     }
-    const talliesReply = fits && Array.isArray(reply) ? filled(reply, 3 * counters.length) : reply;
-    const tallies = orRefused(() => readTallies(talliesReply, counters)) ?? [];
-    for (const [at, tally] of tallies.entries()) refuseNonsense(tally, counters[at]);
+    const talliesReply = fits && Array.isArray(reply) ? fill(reply, 3 * counters.length) : reply;
+    const tallies = tryRead(() => readTallies(talliesReply, counters)) ?? [];
+    for (const [at, tally] of tallies.entries()) checkBounds(tally, counters[at]);
   },
 );
 
-function filled(values: readonly unknown[], length: number): unknown[] {
+function fill(values: readonly unknown[], length: number): unknown[] {
   return Array.from({ length }, (_, index) => values[index] ?? 1);
 }
 
-function orRefused<Result>(read: () => Result): Result | undefined {
+function tryRead<Result>(read: () => Result): Result | undefined {
   try {
     return read();
   } catch (error) {
@@ -73,9 +73,10 @@ function orRefused<Result>(read: () => Result): Result | undefined {
   }
 }
 
-/** What cannot be of a counter, whatever it has been through. */
-function refuseNonsense(tally: Tally | undefined, counter: Counter | undefined): void {
-  if (!tally || !counter) throw new Error("there is none of a counter");
+/** @throws for a tally that no state of the counter can have */
+function checkBounds(tally: Tally | undefined, counter: Counter | undefined): void {
+  if (!tally || !counter)
+    throw new Error("a counter without a tally, or a tally without a counter");
   const { cost, block, windowMs, banMs } = counter;
   const bounds: Record<keyof Tally, readonly [min: number, max: number]> = {
     count: [0, MAX_COUNT],

@@ -3,58 +3,58 @@ import { engineStore } from "../../dev/engine-store.ts";
 import { startRedis } from "../../dev/redis.ts";
 import type { Store } from "../../src/stores/store.ts";
 import { StoreError } from "../../src/stores/store-error.ts";
-import { type Calls, callsFrom, drawn } from "../arbitraries/calls.ts";
-import { pipelined } from "../pipelined.ts";
+import { type Calls, callsFrom, scenario } from "../arbitraries/calls.ts";
+import { createPipelinedStore } from "../pipelined-store.ts";
 import { run } from "../property.ts";
-import type { Effort, Outcome, Target } from "../target.ts";
+import type { Outcome, RunOptions, Target } from "../target.ts";
 
-/** By how much a ban may be over sooner than the engine says: Redis's clock goes on meanwhile. */
-const SLACK_MS = 60_000;
-/** Sequences after which an own Redis is emptied. */
-const ROUND = 2000;
-/** Where a window is short and this machine busy, Redis may forget a count: not three times. */
-const TIMES = 3;
+/** How much shorter a ban may be than in the engine, because Redis's clock does not stand still. */
+const MAX_BAN_DIFFERENCE_MS = 60_000;
+/** After this many sequences, the own Redis is emptied. */
+const SEQUENCES_PER_ROUND = 2000;
+/** Attempts for a sequence. On a busy machine, a short window may expire in Redis during one attempt. */
+const ATTEMPTS = 3;
 
-/** The script on Redis against its twin, in arbitrary calls; a case is a call. */
+/** Compares the script on Redis with the engine, in arbitrary calls. A case is a call. */
 export const scriptTarget: Target = {
   name: "script",
-  about: "the script on Redis answers each call as the engine does, in integers that are read",
-  async check(effort) {
+  about: "the script on Redis answers each call as the engine does, with valid integers",
+  async check(options) {
     const redis = await startRedis({ requireServer: true });
     try {
-      return await checkScript(redis, effort, { isOwn: true });
+      return await checkScript(redis, options, { isOwn: true });
     } finally {
       await redis.stop();
     }
   },
 };
 
-/** @param isOwn whether what Redis holds may be removed; if not, it is given keys that nobody else has */
+/** @param isOwn whether the Redis may be emptied; its keys are unique in any case */
 export async function checkScript(
   redis: { host: string; port: number },
-  { cases, seed }: Effort,
+  { cases, seed }: RunOptions,
   { isOwn = false } = {},
 ): Promise<Outcome> {
-  const { store, empty, close } = await pipelined(redis);
-  const own = crypto.randomUUID();
+  const { store, empty, close } = await createPipelinedStore(redis);
+  const runId = crypto.randomUUID();
   let [calls, sequences] = [0, 0];
-  const test = fc.asyncProperty(drawn, async (case_) => {
-    for (let time = 1; ; time++) {
-      const sequence = callsFrom(case_, `${own}:${++sequences}:`);
+  const test = fc.asyncProperty(scenario, async (drawn) => {
+    for (let attempt = 1; ; attempt++) {
+      const sequence = callsFrom(drawn, `${runId}:${++sequences}:`);
       calls += sequence.length;
       const difference = await differenceIn(sequence, store);
       if (!difference) return;
-      if (time === TIMES) throw new Error(difference);
+      if (attempt === ATTEMPTS) throw new Error(difference);
     }
   });
   try {
-    // The script becomes known, and calls are in order from now on.
+    // Redis loads the scripts first. From then on it receives the calls in order.
     await store.reset([], 0);
     await store.adjust([], 0);
     await store.decide([], 0);
     for (let round = 0; calls < cases; round++) {
-      const effort = { cases: roundOf(cases - calls), seed: seed + round };
-      const { finding } = await run(test, effort);
+      const options = { cases: sequencesFor(cases - calls), seed: seed + round };
+      const { finding } = await run(test, options);
       if (finding) return { cases: calls, finding };
       if (isOwn) await empty();
     }
@@ -64,27 +64,27 @@ export async function checkScript(
   return { cases: calls, note: `in ${sequences.toLocaleString("en")} sequences` };
 }
 
-/** Sequences for so many calls, at 40 each. */
-function roundOf(calls: number): number {
-  return Math.min(ROUND, Math.ceil(calls / 40));
+/** The number of sequences for a number of calls, at 40 calls each. */
+function sequencesFor(calls: number): number {
+  return Math.min(SEQUENCES_PER_ROUND, Math.ceil(calls / 40));
 }
 
-/** What Redis says otherwise than the engine, if anything. */
+/** Describes the first answer in which Redis differs from the engine. */
 async function differenceIn(calls: Calls, redis: Store): Promise<string | undefined> {
   const engine = engineStore();
-  // All at once: they go out in one pipeline, and Redis takes them in turn.
-  const answers = calls.map((call) => ask(redis, call));
+  // All calls go out in one pipeline, and Redis executes them in their order.
+  const answers = calls.map((call) => send(redis, call));
   for (const [index, answer] of (await Promise.all(answers)).entries()) {
-    const expected = await ask(engine, calls[index] as Calls[number]);
+    const expected = await send(engine, calls[index] as Calls[number]);
     if (isSame(answer, expected)) continue;
-    return `call ${index} is ${JSON.stringify(answer)}, but ${JSON.stringify(expected)} by the engine`;
+    return `call ${index} returns ${JSON.stringify(answer)}, but the engine ${JSON.stringify(expected)}`;
   }
   return undefined;
 }
 
-async function ask(store: Store, call: Calls[number]): Promise<unknown> {
+async function send(store: Store, call: Calls[number]): Promise<unknown> {
   try {
-    switch (call.does) {
+    switch (call.method) {
       case "decide":
         return await store.decide(call.groups, call.now, call.unused);
       case "adjust":
@@ -97,16 +97,16 @@ async function ask(store: Store, call: Calls[number]): Promise<unknown> {
   }
 }
 
-/** The same, but for bans that have grown shorter. */
+/** Whether two answers are equal, except that a ban may be a little shorter. */
 function isSame(answer: unknown, expected: unknown, name = ""): boolean {
   if (name === "banMs" && Number(expected) > 0) {
-    const over = Number(expected) - Number(answer);
-    return over >= 0 && over <= SLACK_MS;
+    const shorterMs = Number(expected) - Number(answer);
+    return shorterMs >= 0 && shorterMs <= MAX_BAN_DIFFERENCE_MS;
   }
   if (typeof expected !== "object" || typeof answer !== "object") return answer === expected;
-  const [given, wanted] = [Object.entries(answer ?? {}), Object.entries(expected ?? {})];
+  const [actual, wanted] = [Object.entries(answer ?? {}), Object.entries(expected ?? {})];
   return (
-    given.length === wanted.length &&
+    actual.length === wanted.length &&
     wanted.every(([key, value]) => isSame((answer as Record<string, unknown>)[key], value, key))
   );
 }

@@ -1,10 +1,10 @@
 import fc from "fast-check";
 import { canonicalPath } from "../../src/request/canonical-path.ts";
-import { property } from "../property.ts";
+import { createTarget } from "../property.ts";
 
 const LETTERS = [..."abiklsz019-_~é"];
 
-/** Ways to write one letter that some server takes for it. */
+/** Spellings of a letter that some server reads as this letter. */
 const SPELLINGS: readonly ((letter: string) => string)[] = [
   (letter) => letter,
   (letter) => letter.toUpperCase(),
@@ -21,8 +21,8 @@ const SPELLINGS: readonly ((letter: string) => string)[] = [
   (letter) => `${letter}%0a`,
 ];
 
-/** Ways to divide segments, and to add some that come to nothing. */
-const SLASHES = [
+/** Separators of segments, and segments that origins remove. */
+const SEPARATORS = [
   ...["/", "//", "/./", "/x/../", "\\", "/;x=1/", "/%2e/", "/y/%2E%2e/"],
   ...["%2f", "%2F", "%5c", "%252f", "/%252e/", "/x%2f..%2f", "%2fx%2f%2e%2e%2f", "%u002f"],
   ...["%c0%af", "%EF%BC%8F", "/%EF%BC%8E/", ";a=b/", "%3Ba/", "%20/"],
@@ -35,30 +35,33 @@ const word = fc.array(
   { minLength: 1, maxLength: 4 },
 );
 
-const spelt = fc
+const pathInTwoSpellings = fc
   .record({
-    words: fc.array(fc.record({ slash: fc.constantFrom(...SLASHES), word }), {
+    words: fc.array(fc.record({ separator: fc.constantFrom(...SEPARATORS), word }), {
       minLength: 1,
       maxLength: 3,
     }),
     end: fc.constantFrom(...ENDS),
   })
   .map(({ words, end }) => ({
-    plainly: words.map(({ word }) => `/${word.map(({ letter }) => letter).join("")}`).join(""),
-    oddly: `/${words
-      .map(({ slash, word }) => slash + word.map(({ letter, spell }) => spell(letter)).join(""))
+    plain: words.map(({ word }) => `/${word.map(({ letter }) => letter).join("")}`).join(""),
+    disguised: `/${words
+      .map(
+        ({ separator, word }) =>
+          separator + word.map(({ letter, spell }) => spell(letter)).join(""),
+      )
       .join("")}${end}`,
   }));
 
-/** One path, written plainly and in a way that some server takes for the same. */
-export const spellingsTarget = property(
+/** One path in two spellings: a plain one, and one that some server reads as the same path. */
+export const spellingsTarget = createTarget(
   "spellings",
-  "a path in any spelling that a server takes for it is counted as that path",
-  spelt,
-  ({ plainly, oddly }) => {
-    const { pathname } = new URL(`http://host${oddly}`);
+  "a path in any spelling that some server accepts is counted as that path",
+  pathInTwoSpellings,
+  ({ plain, disguised }) => {
+    const { pathname } = new URL(`http://host${disguised}`);
     const { path } = canonicalPath(pathname, false);
-    if (path !== plainly) throw new Error(`${oddly} is ${path}, and not ${plainly}`);
+    if (path !== plain) throw new Error(`${disguised} is counted as ${path}, and not as ${plain}`);
   },
 );
 
@@ -70,14 +73,14 @@ function escaped(letter: string): string {
   return [...new TextEncoder().encode(letter)].map((byte) => `%${hex(byte, 2)}`).join("");
 }
 
-/** ASCII in two bytes of UTF-8, where one is enough. */
+/** An ASCII letter in two bytes of UTF-8, where one byte is enough. */
 function overlong(letter: string): string {
   const code = letter.charCodeAt(0);
   if (code > 0x7f) return letter;
   return `%${hex(0xc0 | (code >> 6), 2)}%${hex(0x80 | (code & 0x3f), 2)}`;
 }
 
-/** ASCII in the width of Chinese characters, which compatible forms come from. */
+/** An ASCII letter in the width of Chinese characters, whose compatible form is the letter. */
 function fullWidth(letter: string): string {
   const code = letter.charCodeAt(0);
   return code > 0x20 && code < 0x7f ? String.fromCharCode(code + 0xfee0) : letter;

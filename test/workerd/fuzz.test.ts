@@ -8,7 +8,7 @@ import { replyTarget } from "../../fuzz/targets/reply.ts";
 import { spellingsTarget } from "../../fuzz/targets/spellings.ts";
 
 // A short run of `npm run fuzz` in workerd, with the same cases each time.
-const EFFORT = { cases: 3000, seed: 20_260_101 };
+const RUN = { cases: 3000, seed: 20_260_101 };
 
 const TARGETS = [
   configTarget,
@@ -21,11 +21,11 @@ const TARGETS = [
 ];
 
 it.each(TARGETS)(
-  "against arbitrary input: $about",
+  "$name, with arbitrary input: $about",
   async ({ check }) => {
-    const { cases, finding } = await check(EFFORT);
+    const { cases, finding } = await check(RUN);
     expect(finding).toBeUndefined();
-    expect(cases).toBe(EFFORT.cases);
+    expect(cases).toBe(RUN.cases);
   },
   30_000,
 );

@@ -5,44 +5,44 @@ import { capturePrinted } from "../support/printed.ts";
 
 const TARGETS: Target[] = ["config", "paths"].map((name) => ({
   name,
-  about: `what holds of ${name}`,
+  about: `the property of ${name}`,
   check: async () => ({ cases: 0 }),
 }));
 
 const printed = capturePrinted();
 
 describe("npm run fuzz", () => {
-  it("tries a million cases of each target, other ones each time", () => {
+  it("runs a million cases of each target, with a random seed", () => {
     const [one, other] = [parseOptions([], TARGETS), parseOptions([], TARGETS)];
     expect(one).toMatchObject({ targets: TARGETS, cases: 1_000_000 });
     expect(one.seed).not.toBe(other.seed);
   });
 
-  it("tries what it is told to", () => {
+  it("runs the given targets, cases and seed", () => {
     const args = ["--target", "paths", "--cases", "10", "--seed", "0"];
     expect(parseOptions(args, TARGETS)).toEqual({ targets: [TARGETS[1]], cases: 10, seed: 0 });
   });
 
-  it("takes all for every target, as its help calls the default", () => {
+  it("runs every target for all, which its help names as the default", () => {
     expect(parseOptions(["--target", "all"], TARGETS).targets).toEqual(TARGETS);
   });
 
   it.each([
-    [["--target", "path"], 'There is no "path". Allowed: all, config, paths.'],
-    [["--cases", "0"], "A whole number from 1 to 2147483647 is wanted."],
-    [["--cases", "1e3"], "A whole number from 1"],
-    [["--seed", "-1"], "A whole number from 0"],
+    [["--target", "path"], 'There is no target "path". Allowed: all, config, paths.'],
+    [["--cases", "0"], "Must be a whole number from 1 to 2147483647."],
+    [["--cases", "1e3"], "Must be a whole number from 1"],
+    [["--seed", "-1"], "Must be a whole number from 0"],
     [["--fast"], "unknown option '--fast'"],
     [["now"], "too many arguments"],
-  ])("refuses %j and says what is allowed", (args, message) => {
+  ])("refuses %j and prints the allowed values", (args, message) => {
     expect(() => parseOptions(args, TARGETS)).toThrow(expect.objectContaining({ exitCode: 1 }));
     expect(printed()).toContain(message);
   });
 
-  it("explains itself, target by target", () => {
+  it("describes each target in its help", () => {
     expect(() => parseOptions(["--help"], TARGETS)).toThrow(
       expect.objectContaining({ exitCode: 0 }),
     );
-    expect(printed()).toContain("paths   what holds of paths");
+    expect(printed()).toContain("paths   the property of paths");
   });
 });

@@ -1,34 +1,34 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { inTime, property, workedMs } from "../../../fuzz/property.ts";
+import { cpuTimeMs, createTarget, inTime } from "../../../fuzz/property.ts";
 
-const EFFORT = { cases: 1000, seed: 1 };
+const RUN = { cases: 1000, seed: 1 };
 
 function smallerThan(limit: number) {
-  return property("small", "is small", fc.nat(999), (value) => {
+  return createTarget("small", "is small", fc.nat(999), (value) => {
     if (value >= limit) throw new Error(`${value} is too much`);
   });
 }
 
 function work(ms: number): void {
-  const end = workedMs() + ms;
-  while (workedMs() < end);
+  const end = cpuTimeMs() + ms;
+  while (cpuTimeMs() < end);
 }
 
-it("tells the smallest case that fails, and what is wrong with it", async () => {
-  const { finding } = await smallerThan(10).check(EFFORT);
+it("reports the smallest case that fails, and its error", async () => {
+  const { finding } = await smallerThan(10).check(RUN);
   expect(finding).toEqual({ smallest: "10", what: "10 is too much" });
 });
 
-it("finds nothing where everything holds, and says how much was tried", async () => {
-  expect(await smallerThan(1000).check(EFFORT)).toEqual({ cases: 1000 });
+it("reports the number of cases if the property holds", async () => {
+  expect(await smallerThan(1000).check(RUN)).toEqual({ cases: 1000 });
 });
 
-it("takes what is slow again and again for a finding", () => {
+it("fails for an action that is slow in every run", () => {
   expect(() => inTime(() => work(60))).toThrow(/^takes 6\d ms$/);
 });
 
-it("forgives what was slow once", () => {
+it("accepts an action that is slow in one run", () => {
   const times = [60, 0];
   const act = () => {
     work(times.shift() ?? 0);

@@ -1,17 +1,17 @@
 import { expect, inject, it } from "vitest";
 import type {} from "../../../dev/provided-redis.ts";
-import { pipelined } from "../../../fuzz/pipelined.ts";
+import { createPipelinedStore } from "../../../fuzz/pipelined-store.ts";
 import { checkScript, scriptTarget } from "../../../fuzz/targets/script.ts";
 import { counter } from "../../suite/counters.ts";
 
-it(`against arbitrary calls: ${scriptTarget.about}`, async () => {
+it(`with arbitrary calls: ${scriptTarget.about}`, async () => {
   const { cases, finding } = await checkScript(inject("redis"), { cases: 4000, seed: 20_260_101 });
   expect(finding).toBeUndefined();
   expect(cases).toBeGreaterThanOrEqual(4000);
 }, 30_000);
 
-it("gives back nothing where nothing is given back", async () => {
-  const { store, close } = await pipelined(inject("redis"));
+it("returns no quota for an unused quota of 0", async () => {
+  const { store, close } = await createPipelinedStore(inject("redis"));
   try {
     const own = counter();
     const unused = [{ counter: own, quota: 0, window: 0 }];
@@ -21,12 +21,13 @@ it("gives back nothing where nothing is given back", async () => {
   }
 });
 
-it("reads the largest count of a shard as that, and not as one more", async () => {
-  const { store, close } = await pipelined(inject("redis"));
+it("reads the largest count of a shard exactly", async () => {
+  const { store, close } = await createPipelinedStore(inject("redis"));
   try {
     const [one, other] = [counter({ limit: 2 }), counter({ limit: 1 })];
     const sharded = { ...one, cost: Number.MAX_SAFE_INTEGER, alternative: { ...other } };
-    for (const _ of ["the roomier", "the other"]) await store.adjust([sharded], 0);
+    for (const _ of ["the shard with more quota left", "the other shard"])
+      await store.adjust([sharded], 0);
     const [tally] = await store.adjust([{ ...sharded, cost: 0 }], 0);
     expect(tally?.count).toBe(Number.MAX_SAFE_INTEGER);
   } finally {

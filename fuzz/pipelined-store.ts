@@ -3,38 +3,48 @@ import { Redis } from "ioredis";
 import type { Store } from "../src/stores/store.ts";
 import { createUpstashStore } from "../src/stores/upstash/upstash-store.ts";
 
-/** What Upstash reads and plain Redis refuses. */
+/** A flag that Upstash reads and plain Redis refuses. */
 const FLAG = /^#!lua flags=allow-key-locking(?=\n)/;
 
-export interface Pipelined {
-  /** The production store, which does not know where its calls go. */
+/** A command that waits for the next pipeline. */
+interface QueuedCommand {
+  readonly args: readonly unknown[];
+  readonly answer: (error: Error | null, result: unknown) => void;
+}
+
+export interface PipelinedStore {
+  /** The production store, whose calls go to Redis. */
   readonly store: Store;
-  /** Removes all that Redis holds. */
+  /** Removes all keys from Redis. */
   empty(): Promise<unknown>;
   close(): void;
 }
 
 /**
- * The store for Upstash with Redis directly behind it: what it would send over REST goes out in one
- * pipeline with all else that is asked in the same turn, in this order. Until it is closed, `fetch`
- * leads there.
+ * Connects the store for Upstash directly to Redis. All requests of one turn of the event loop, which
+ * would go over REST, go out in one pipeline, in their order. The global `fetch` is replaced until
+ * `close`.
  */
-export async function pipelined(address: { host: string; port: number }): Promise<Pipelined> {
+export async function createPipelinedStore(address: {
+  host: string;
+  port: number;
+}): Promise<PipelinedStore> {
   const redis = new Redis({ ...address, lazyConnect: true });
   await redis.connect();
   const digests = new Map<string, string>();
-  type Waiting = { args: unknown[]; answer: (error: Error | null, result: unknown) => void };
-  let queue: Waiting[] = [];
+  let queue: QueuedCommand[] = [];
 
+  /** Sends the queued commands, and passes each result to its command. */
   async function flush(): Promise<void> {
     const sent = queue;
     queue = [];
     const pipeline = redis.pipeline();
-    for (const { args } of sent) pipeline.call(...(args as [string]));
+    for (const { args } of sent) pipeline.call(...(args as unknown as [string]));
     const results = (await pipeline.exec()) ?? [];
     for (const [index, [error, result]] of results.entries()) sent[index]?.answer(error, result);
   }
 
+  /** Answers a request of the store as Upstash's REST server would. */
   async function answer(_: unknown, { body }: { body: string }): Promise<unknown> {
     const [name, script, ...rest] = JSON.parse(body);
     let source = script;
@@ -53,7 +63,7 @@ export async function pipelined(address: { host: string; port: number }): Promis
     return { ok: !error, status: error ? 400 : 200, text: async () => text };
   }
 
-  const fetched = globalThis.fetch;
+  const originalFetch = globalThis.fetch;
   globalThis.fetch = answer as never;
   return {
     store: createUpstashStore({
@@ -64,7 +74,7 @@ export async function pipelined(address: { host: string; port: number }): Promis
     }),
     empty: () => redis.flushall(),
     close() {
-      globalThis.fetch = fetched;
+      globalThis.fetch = originalFetch;
       redis.disconnect();
     },
   };
