@@ -1,82 +1,86 @@
 import { Command, InvalidArgumentError, Option } from "commander";
-import { FLOOR, SUBJECTS, type Subject } from "./environment/subjects.ts";
+import { BASELINE, SUBJECTS, type Subject } from "./environment/subjects.ts";
 import { WORKLOADS } from "./load/workloads.ts";
 
-/** What is measured beside the plain workloads. */
+/** The parts of a run besides the workloads. */
 export const EXPERIMENTS = ["isolates", "flood", "added-cpu", "cpu"] as const;
 const PARTS = [...WORKLOADS.map(({ name }) => name), ...EXPERIMENTS];
-const DEFAULT_DISTANCE_MS = 20;
-const MAX_DISTANCE_MS = 900;
+const DEFAULT_REDIS_LATENCY_MS = 20;
+/** Weir's default `timeoutMs` is 1,000, and a higher latency would leave requests undecided. */
+const MAX_REDIS_LATENCY_MS = 900;
 
-export type BenchOptions = {
-  /** Few requests: to see that the bench works, not for its figures. */
-  quick: boolean;
-  /** How far Redis is, in ms; the plain workloads run once for each. */
-  distances: number[];
-  /** The floor is always among them. */
-  subjects: readonly Subject[];
+export interface BenchOptions {
+  /** Whether to send few requests: a quick run tests the bench, and its figures mean little. */
+  readonly quick: boolean;
+  /** The latencies of Redis, in milliseconds. Each workload runs once for each value. */
+  readonly redisLatenciesMs: readonly number[];
+  /** The subjects of the run. The baseline is always one of them. */
+  readonly subjects: readonly Subject[];
   /** Names of workloads and experiments. */
-  parts: readonly string[];
-  /** Where to write the figures. */
-  json: string | undefined;
-  /** Nothing is left out, so the results may take the place of the published ones. */
-  isWhole: boolean;
-};
+  readonly parts: readonly string[];
+  /** The file that the figures are written to. @default bench/results/latest.json in a whole run */
+  readonly json: string | undefined;
+  /** Whether the run leaves nothing out. Only such a run replaces the published figures. */
+  readonly isWhole: boolean;
+}
 
 /**
  * Reads the command line.
  *
- * @param args the arguments alone, without the program's name.
- * @throws {CommanderError} after printing what is wrong, or the help that was asked for; its
- * `exitCode` says which.
+ * @param args the arguments, without the program's name
+ * @throws {CommanderError} after printing an error or the help; `exitCode` is 0 for the help
  */
 export function parseOptions(args: readonly string[]): BenchOptions {
   const names = SUBJECTS.map(({ name }) => name);
   const given = new Command("npm run bench --")
-    .description("Measures Weir and its peers side by side on this machine, and writes a report.")
-    .option("--quick", "few requests, about a minute: a smoke test, whose figures say little")
+    .description("Measures Weir and other limiters on this machine, and prints a report.")
+    .option("--quick", "send few requests: a test of the bench, about a minute")
     .addOption(
-      new Option("--distance <ms,…>", "how far Redis is, in ms (default: 20)").argParser(distances),
+      new Option(
+        "--redis-latency <ms,…>",
+        "how long Redis takes to answer, in ms (default: 20)",
+      ).argParser(parseLatencies),
     )
     .addOption(
-      new Option("--only <subject,…>", `subjects beside the floor: ${names.join(", ")}`).argParser(
-        listOf(names),
-      ),
+      new Option(
+        "--only <subject,…>",
+        `subjects besides the baseline: ${names.join(", ")}`,
+      ).argParser(listOf(names)),
     )
     .addOption(
-      new Option("--workload <name,…>", `what to run: ${PARTS.join(", ")}`).argParser(
+      new Option("--workload <name,…>", `parts to run: ${PARTS.join(", ")}`).argParser(
         listOf(PARTS),
       ),
     )
-    .option("--json <file>", "where to write the figures (a whole run: bench/results/latest.json)")
+    .option("--json <file>", "the file for the figures (whole run: bench/results/latest.json)")
     .showHelpAfterError("(--help shows what is allowed)")
     .exitOverride()
     .parse(args, { from: "user" })
     .opts<{
       quick?: boolean;
-      distance?: number[];
+      redisLatency?: number[];
       only?: string[];
       workload?: string[];
       json?: string;
     }>();
 
-  const { quick = false, distance = [DEFAULT_DISTANCE_MS], only, workload, json } = given;
+  const { quick = false, redisLatency = [DEFAULT_REDIS_LATENCY_MS], only, workload, json } = given;
   return {
     quick,
-    distances: distance,
-    subjects: SUBJECTS.filter(({ name }) => name === FLOOR || !only || only.includes(name)),
+    redisLatenciesMs: redisLatency,
+    subjects: SUBJECTS.filter(({ name }) => name === BASELINE || !only || only.includes(name)),
     parts: workload ?? PARTS,
     json,
-    isWhole: !quick && !only && !workload && distance.includes(DEFAULT_DISTANCE_MS),
+    isWhole: !quick && !only && !workload && redisLatency.includes(DEFAULT_REDIS_LATENCY_MS),
   };
 }
 
-function distances(text: string): number[] {
+function parseLatencies(text: string): number[] {
   const values = text.split(",").map((part) => (/^\d+$/.test(part) ? Number(part) : Number.NaN));
-  if (values.some((value) => !(value <= MAX_DISTANCE_MS)) || new Set(values).size < values.length) {
-    // Weir gives a decision one second, unless it is told otherwise.
+  const isAllowed = values.every((value) => value <= MAX_REDIS_LATENCY_MS);
+  if (!isAllowed || new Set(values).size < values.length) {
     throw new InvalidArgumentError(
-      `Allowed: whole numbers from 0 to ${MAX_DISTANCE_MS}, each once, such as 0,5,20,100.`,
+      `Allowed: whole numbers from 0 to ${MAX_REDIS_LATENCY_MS}, each once, such as 0,5,20,100.`,
     );
   }
   return values;
@@ -87,9 +91,8 @@ function listOf(allowed: readonly string[]): (text: string) => string[] {
     const names = text.split(",");
     const unknown = names.filter((name) => !allowed.includes(name));
     if (unknown.length > 0) {
-      throw new InvalidArgumentError(
-        `There is no ${unknown.map((name) => `"${name}"`).join(", ")}. Allowed: ${allowed.join(", ")}.`,
-      );
+      const quoted = unknown.map((name) => `"${name}"`).join(", ");
+      throw new InvalidArgumentError(`There is no ${quoted}. Allowed: ${allowed.join(", ")}.`);
     }
     return names;
   };

@@ -1,97 +1,127 @@
-import type { Stage } from "./environment/environment.ts";
-import { machine, versions } from "./environment/machine.ts";
+import type { Environment } from "./environment/environment.ts";
+import { readMachine, readVersions } from "./environment/machine.ts";
 import { type AddedCpuOptions, measureAddedCpu } from "./experiments/added-cpu.ts";
 import { measureDecisionCpu } from "./experiments/decision-cpu.ts";
 import { runFlood } from "./experiments/flood.ts";
-import { countsAcrossIsolates, runIsolates } from "./experiments/isolates.ts";
+import { countsAcrossIsolates, type IsolatesResult, runIsolates } from "./experiments/isolates.ts";
 import { measureManyRules } from "./experiments/many-rules.ts";
-import { type Effort, runWorkload } from "./experiments/rounds.ts";
+import { runWorkload, type SampleSize } from "./experiments/rounds.ts";
 import { CONNECTIONS } from "./load/closed-loop.ts";
 import { WORKLOADS } from "./load/workloads.ts";
 import type { BenchOptions } from "./options.ts";
-import { mainDistance, type Results } from "./report/results.ts";
+import { mainRedisLatency, type Results, type WorkloadResult } from "./report/results.ts";
 
-/** How much is done, of each of the things that there are to do. */
-type Extent = {
-  effort: Effort;
-  /** Runs on eight isolates: Weir's target is set for 20, and for others fewer tell as much. */
-  isolates: { weir: number; others: number };
-  flood: { rounds: number; seconds: number };
-  addedCpu: AddedCpuOptions;
-  decisions: { rounds: number; decisions: number };
-};
+/** The sample size of each part of a run. */
+interface SampleSizes {
+  readonly workloads: SampleSize;
+  /** Runs on eight isolates. Weir's target is defined for 20 runs; the others need fewer. */
+  readonly isolates: { readonly weir: number; readonly others: number };
+  readonly flood: { readonly rounds: number; readonly seconds: number };
+  readonly addedCpu: AddedCpuOptions;
+  readonly decisions: { readonly rounds: number; readonly decisions: number };
+}
 
-const FULL: Extent = {
-  effort: { rounds: 3, warmUp: 600, count: "full" },
+const FULL: SampleSizes = {
+  workloads: { rounds: 3, warmUp: 600, count: "full" },
   isolates: { weir: 20, others: 2 },
   flood: { rounds: 4, seconds: 2 },
   addedCpu: { rounds: 8, requests: 4000, warmUp: 6000 },
   decisions: { rounds: 5, decisions: 20_000 },
 };
 
-const QUICK: Extent = {
-  effort: { rounds: 1, warmUp: 50, count: "quick" },
+const QUICK: SampleSizes = {
+  workloads: { rounds: 1, warmUp: 50, count: "quick" },
   isolates: { weir: 1, others: 0 },
   flood: { rounds: 1, seconds: 2 },
   addedCpu: { rounds: 1, requests: 400, warmUp: 200 },
   decisions: { rounds: 1, decisions: 3000 },
 };
 
-/** A flood is slow to measure, and a few subjects show what there is to see. */
-const FLOODED = ["floor", "weir", "weir-durable-object", "upstash-ratelimit"];
+/** The subjects of the flood. A flood takes long to measure, so it leaves the other subjects out. */
+const FLOOD_SUBJECTS = ["baseline", "weir", "weir-durable-object", "upstash-ratelimit"];
 
 /**
- * Measures what was asked for, one thing after the other.
+ * Runs the parts that the options select, one after the other.
  *
- * @param progress is told what comes next
+ * @param onProgress receives the title of each part before it starts
  */
 export async function run(
-  stage: Stage,
+  environment: Environment,
   options: BenchOptions,
-  progress: (text: string) => void,
+  onProgress: (text: string) => void,
 ): Promise<Results> {
-  const { quick, distances, subjects, parts } = options;
-  const { effort, isolates, flood, addedCpu, decisions } = quick ? QUICK : FULL;
-  const distance = mainDistance(distances);
-  const results: Results = {
-    date: new Date().toISOString(),
-    machine: machine(),
-    versions: versions(stage.redis.version),
-    options: { quick, distances, connections: CONNECTIONS, rounds: effort.rounds },
-    workloads: [],
-    isolates: [],
-    flood: [],
-  };
+  const { quick, redisLatenciesMs, subjects, parts } = options;
+  const sizes = quick ? QUICK : FULL;
+  const redisLatencyMs = mainRedisLatency(redisLatenciesMs);
+  async function runPart<Result>(
+    part: string,
+    title: string,
+    measure: () => Promise<Result>,
+  ): Promise<Result | undefined> {
+    if (!parts.includes(part)) return undefined;
+    onProgress(title);
+    return await measure();
+  }
 
-  for (const distanceMs of distances) {
+  const date = new Date().toISOString();
+  const workloads = await runWorkloads(environment, options, sizes.workloads, onProgress);
+  const isolates = parts.includes("isolates")
+    ? await runAllIsolates(environment, options, sizes.isolates, onProgress)
+    : [];
+  const floodSubjects = subjects.filter(({ name }) => FLOOD_SUBJECTS.includes(name));
+  const flood = await runPart("flood", "a flood of random keys", () =>
+    runFlood(environment, floodSubjects, redisLatencyMs, sizes.flood),
+  );
+  const addedCpu = await runPart("added-cpu", "CPU time that Weir adds to a request", () =>
+    measureAddedCpu(environment, redisLatencyMs, sizes.addedCpu),
+  );
+  const decisionCpu = await runPart("cpu", "CPU time of a decision from memory", () =>
+    measureDecisionCpu(environment, redisLatencyMs, sizes.decisions),
+  );
+  const manyRules = await runPart("cpu", "CPU time with 2 rules and with 200", () =>
+    measureManyRules(environment, redisLatencyMs, sizes.workloads),
+  );
+  const { rounds } = sizes.workloads;
+  return {
+    date,
+    machine: readMachine(),
+    versions: readVersions(environment.redis.version),
+    options: { quick, redisLatenciesMs, connections: CONNECTIONS, rounds },
+    ...{ workloads, isolates, flood: flood ?? [], addedCpu, decisionCpu, manyRules },
+  };
+}
+
+async function runWorkloads(
+  environment: Environment,
+  { redisLatenciesMs, subjects, parts }: BenchOptions,
+  sampleSize: SampleSize,
+  onProgress: (text: string) => void,
+): Promise<WorkloadResult[]> {
+  const results: WorkloadResult[] = [];
+  for (const redisLatencyMs of redisLatenciesMs) {
     for (const workload of WORKLOADS.filter(({ name }) => parts.includes(name))) {
-      progress(`${workload.title}, Redis ${distanceMs} ms away`);
-      const rounds = await runWorkload(stage, workload, subjects, distanceMs, effort);
-      const requests = workload.count[effort.count];
-      results.workloads.push({ workload, distanceMs, requests, subjects: rounds });
+      onProgress(`${workload.title}, Redis ${redisLatencyMs} ms away`);
+      const requests = workload.count[sampleSize.count];
+      const rounds = await runWorkload(environment, workload, subjects, redisLatencyMs, sampleSize);
+      results.push({ workload, redisLatencyMs, requests, subjects: rounds });
     }
   }
-  if (parts.includes("isolates")) {
-    for (const subject of subjects.filter(countsAcrossIsolates)) {
-      const runs = subject.name === "weir" ? isolates.weir : isolates.others;
-      if (runs === 0) continue;
-      progress(`eight isolates: ${subject.title}`);
-      results.isolates.push(await runIsolates(stage, subject, distance, runs));
-    }
-  }
-  if (parts.includes("flood")) {
-    progress("a flood of random keys");
-    const flooded = subjects.filter(({ name }) => FLOODED.includes(name));
-    results.flood = await runFlood(stage, flooded, distance, flood);
-  }
-  if (parts.includes("added-cpu")) {
-    progress("CPU time that Weir adds to a request");
-    results.addedCpu = await measureAddedCpu(stage, distance, addedCpu);
-  }
-  if (parts.includes("cpu")) {
-    progress("CPU time of Weir");
-    results.decisionCpu = await measureDecisionCpu(stage, distance, decisions);
-    results.manyRules = await measureManyRules(stage, distance, effort);
+  return results;
+}
+
+async function runAllIsolates(
+  environment: Environment,
+  { redisLatenciesMs, subjects }: BenchOptions,
+  runs: SampleSizes["isolates"],
+  onProgress: (text: string) => void,
+): Promise<IsolatesResult[]> {
+  const results: IsolatesResult[] = [];
+  for (const subject of subjects.filter(countsAcrossIsolates)) {
+    const runsOfSubject = subject.name === "weir" ? runs.weir : runs.others;
+    if (runsOfSubject === 0) continue;
+    onProgress(`eight isolates: ${subject.title}`);
+    const redisLatencyMs = mainRedisLatency(redisLatenciesMs);
+    results.push(await runIsolates(environment, subject, redisLatencyMs, runsOfSubject));
   }
   return results;
 }

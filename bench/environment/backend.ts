@@ -1,34 +1,32 @@
 /**
- * The child process with all that stands behind the Workers: the origin, and a REST server before
- * Redis for every distance.
- *
- * They have a process of their own because the load generator measures in the parent: on one event
- * loop, an answer would wait for requests that are being sent, and its latency would be the bench's.
+ * The child process of the servers behind the Workers: the origin, and one REST server for each Redis
+ * latency. They have a process of their own because the parent generates the load and measures it. On one
+ * event loop, responses would wait for requests that are being sent, and the bench would measure itself.
  */
 import { startDemoOrigin } from "../../dev/demo-origin.ts";
 import { startUpstashRest } from "../../dev/upstash-rest.ts";
-import type { FromBackend, ToBackend } from "./start-backend.ts";
+import type { BackendMessage, BackendRequest } from "./start-backend.ts";
 
-// Without the parent there is nobody to end this process.
+// The parent ends this process. If the parent is gone, nobody else would.
 process.on("disconnect", () => process.exit());
 
-const { redis, distances } = JSON.parse(process.argv[2] ?? "{}") as {
+const { redis, redisLatenciesMs } = JSON.parse(process.argv[2] ?? "{}") as {
   redis: { host: string; port: number };
-  distances: number[];
+  redisLatenciesMs: number[];
 };
 
 const origin = await startDemoOrigin();
 const rests = await Promise.all(
-  distances.map((delayMs) => startUpstashRest({ redis, token: "bench", delayMs })),
+  redisLatenciesMs.map((delayMs) => startUpstashRest({ redis, token: "bench", delayMs })),
 );
 
-process.on("message", (message: ToBackend) => {
-  if (message.ask !== "calls") return;
-  tell({ calls: rests.reduce((sum, rest) => sum + rest.calls(), 0) });
+process.on("message", (request: BackendRequest) => {
+  if (request.type !== "calls") return;
+  send({ calls: rests.reduce((sum, rest) => sum + rest.calls(), 0) });
 });
 
-tell({ originUrl: origin.url, restUrls: rests.map(({ url }) => url) });
+send({ originUrl: origin.url, restUrls: rests.map(({ url }) => url) });
 
-function tell(message: FromBackend): void {
+function send(message: BackendMessage): void {
   process.send?.(message);
 }

@@ -1,54 +1,58 @@
-import type { LocalRedis } from "../../dev/redis.ts";
-import { startRedis } from "../../dev/redis.ts";
-import { type RedisWatch, watchRedis } from "./redis-meter.ts";
+import { type LocalRedis, startRedis } from "../../dev/redis.ts";
+import { createRedisMeter, type RedisMeter } from "./redis-meter.ts";
 import { type Runtime, type RuntimeOptions, startRuntime } from "./runtime.ts";
-import { makeScratch } from "./scratch.ts";
+import { createScratch } from "./scratch.ts";
 import { type Backend, startBackend } from "./start-backend.ts";
 
-/** What all subjects run between: a Redis, the servers behind them, and what counts there. */
-export type Stage = {
-  redis: LocalRedis;
-  backend: Backend;
-  watch: RedisWatch;
-  /** Starts a Worker that knows the origin, and the REST server at a distance. */
-  start(options: RuntimeOptions, distanceMs: number): Promise<Runtime>;
-  /** Ends all that was started, Workers included. */
+/** The servers and meters that all subjects share. */
+export interface Environment {
+  readonly redis: LocalRedis;
+  readonly backend: Backend;
+  readonly redisMeter: RedisMeter;
+  /** Starts a Worker with the addresses of the origin and of the REST server with this latency. */
+  startWorker(options: RuntimeOptions, redisLatencyMs: number): Promise<Runtime>;
+  /** Stops all servers and Workers. */
   stop(): Promise<void>;
-};
+}
 
-/** @throws when there is no redis-server, or something does not start; then nothing is left over. */
-export async function openStage(distances: readonly number[]): Promise<Stage> {
-  const started: (() => Promise<void> | void)[] = [];
+/**
+ * Starts the servers.
+ *
+ * @param redisLatenciesMs the latencies of Redis, in milliseconds
+ * @throws {Error} when PATH has no redis-server or a server does not start; then nothing keeps running
+ */
+export async function startEnvironment(redisLatenciesMs: readonly number[]): Promise<Environment> {
+  const stops: (() => Promise<void> | void)[] = [];
   async function stop(): Promise<void> {
-    // The last one first: nothing is taken away from under what still uses it.
-    for (const end of started.splice(0).reverse()) await end();
+    // In reverse order, so that nothing stops before its users.
+    for (const stopOne of stops.splice(0).reverse()) await stopOne();
   }
   try {
-    // A stand-in for Redis would be measured as if it were Redis.
+    // Without requireServer, a Redis written in JavaScript might run, and its speed would be measured.
     const redis = await startRedis({ requireServer: true });
-    started.push(redis.stop);
-    const scratch = await makeScratch();
-    started.push(scratch.remove);
-    const watch = watchRedis(redis);
-    started.push(watch.stop);
-    const backend = await startBackend({ redis, distances });
-    started.push(backend.stop);
+    stops.push(redis.stop);
+    const scratch = await createScratch();
+    stops.push(scratch.remove);
+    const redisMeter = createRedisMeter(redis);
+    stops.push(redisMeter.stop);
+    const backend = await startBackend({ redis, redisLatenciesMs });
+    stops.push(backend.stop);
     return {
       redis,
       backend,
-      watch,
-      async start(options, distanceMs) {
+      redisMeter,
+      async startWorker(options, redisLatencyMs) {
         const vars = {
           ORIGIN_URL: backend.originUrl,
-          ...(!options.durableObject && backend.restVars(distanceMs)),
+          ...(!options.durableObject && backend.restVars(redisLatencyMs)),
           ...options.vars,
         };
-        const runtime = await startRuntime({ ...options, vars, storage: scratch.folder() });
-        started.push(runtime.stop);
+        const runtime = await startRuntime({ ...options, vars, storage: scratch.nextFolder() });
+        stops.push(runtime.stop);
         return {
           ...runtime,
           async stop() {
-            started.splice(started.indexOf(runtime.stop), 1);
+            stops.splice(stops.indexOf(runtime.stop), 1);
             await runtime.stop();
           },
         };

@@ -3,15 +3,15 @@ import { createRequire } from "node:module";
 import { arch, cpus, platform, release, totalmem } from "node:os";
 import { dirname, join } from "node:path";
 
-/** What the figures were taken on. */
-export type Machine = {
-  cpu: string;
-  cores: number;
-  memoryGiB: number;
-  system: string;
-};
+/** The machine of a run. */
+export interface Machine {
+  readonly cpu: string;
+  readonly cores: number;
+  readonly memoryGiB: number;
+  readonly system: string;
+}
 
-export function machine(): Machine {
+export function readMachine(): Machine {
   const cores = cpus();
   return {
     cpu: cores[0]?.model.trim() ?? "unknown",
@@ -21,7 +21,7 @@ export function machine(): Machine {
   };
 }
 
-const MEASURED = [
+const PACKAGES = [
   "workerd",
   "miniflare",
   "hono",
@@ -30,21 +30,21 @@ const MEASURED = [
   "hono-rate-limiter",
 ];
 
-/** What ran: Node, Redis, and the packages that are measured or run them. */
-export function versions(redisVersion: string): Record<string, string> {
-  const packages = MEASURED.map((name) => [name, packageVersion(name)]);
+/** The versions of Node, of Redis and of the packages that the bench measures or runs. */
+export function readVersions(redisVersion: string): Record<string, string> {
+  const packages = PACKAGES.map((name) => [name, packageVersion(name)]);
   return { node: process.versions.node, redis: redisVersion, ...Object.fromEntries(packages) };
 }
 
 function packageVersion(name: string): string {
   const { resolve } = createRequire(import.meta.url);
-  // workerd is miniflare's own dependency, and not all packages export their package.json.
+  // Not every package exports its package.json, so this looks for the file above the resolved module.
   for (let folder = dirname(resolve(name)); ; folder = dirname(folder)) {
     try {
       const found = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
       if (found.name === name && found.version) return found.version;
     } catch {
-      // No package.json here: further up.
+      // This folder has no package.json; the loop continues with its parent.
     }
     if (folder === dirname(folder)) return "unknown";
   }

@@ -1,7 +1,7 @@
 import { Redis } from "ioredis";
 
-/** What this connection and that of the stand-in send of themselves. */
-const OUR_OWN = new Set([
+/** Commands that this connection and the REST server's connection send on their own behalf. */
+const OWN_COMMANDS = new Set([
   "info",
   "config",
   "client",
@@ -12,21 +12,21 @@ const OUR_OWN = new Set([
   "flushall",
 ]);
 
-/** A connection to Redis beside that of the stand-in. */
-export type RedisWatch = {
-  /** Commands that Redis has run since it was started: those inside of scripts, and the scripts. */
+/** A second connection to Redis, next to the REST server's. */
+export interface RedisMeter {
+  /** Commands that Redis has run since its start: scripts, and the commands inside scripts. */
   commands(): Promise<number>;
-  /** Forgets all counters, but no script. */
-  empty(): Promise<void>;
+  /** Deletes all counters, but no script. */
+  deleteCounters(): Promise<void>;
   stop(): void;
-};
+}
 
-/** Counts by Redis's own INFO commandstats. */
-export function watchRedis(address: { host: string; port: number }): RedisWatch {
+/** Counts commands with Redis's `INFO commandstats`. */
+export function createRedisMeter(address: { host: string; port: number }): RedisMeter {
   const redis = new Redis({ ...address, maxRetriesPerRequest: 1 });
   return {
     commands: async () => sumOfCalls(await redis.info("commandstats")),
-    empty: async () => void (await redis.flushall()),
+    deleteCounters: async () => void (await redis.flushall()),
     stop: () => redis.disconnect(),
   };
 }
@@ -36,7 +36,7 @@ export function sumOfCalls(info: string): number {
   let sum = 0;
   for (const [, name = "", calls] of info.matchAll(/^cmdstat_([^:]+):calls=(\d+)/gm)) {
     const [command = ""] = name.split("|");
-    if (!OUR_OWN.has(command)) sum += Number(calls);
+    if (!OWN_COMMANDS.has(command)) sum += Number(calls);
   }
   return sum;
 }

@@ -3,25 +3,26 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
+/** A file system in memory, on Linux. */
 const MEMORY = "/dev/shm";
 
-/** A folder for what the emulated platform stores. */
-export type Scratch = {
-  /** A folder of one's own in it, empty and not made yet. */
-  folder(): string;
+/** The folder of everything that the emulated platform stores. */
+export interface Scratch {
+  /** The path of a new subfolder, which does not exist yet. */
+  nextFolder(): string;
   remove(): Promise<void>;
-};
+}
 
 /**
- * In memory where the system has files in memory. On a disk, an object that stores something for
- * the first time waits for it several times over, and all other objects with it: with many clients
- * that alone would be measured, and Cloudflare's objects do not share a disk.
+ * Creates the folder, in memory if possible. On a disk, an emulated object waits for several syncs when it
+ * stores something for the first time, and all other objects wait with it. With many clients the bench
+ * would measure the disk. On Cloudflare, objects do not share a disk.
  */
-export async function makeScratch(): Promise<Scratch> {
+export async function createScratch(): Promise<Scratch> {
   const root = await mkdtemp(join(existsSync(MEMORY) ? MEMORY : tmpdir(), "weir-bench-"));
   let folders = 0;
   return {
-    folder: () => join(root, `${folders++}`),
+    nextFolder: () => join(root, `${folders++}`),
     remove: () => rm(root, { recursive: true, force: true }),
   };
 }

@@ -2,55 +2,69 @@ import { once } from "node:events";
 import { join } from "node:path";
 import { startChild } from "../../dev/child.ts";
 
-/** What the parent says to the child process, and what that says back. */
-export type ToBackend = { ask: "calls" };
-export type FromBackend = { originUrl: string; restUrls: string[] } | { calls: number };
+/** A message from the parent: it requests the number of REST calls. */
+export interface BackendRequest {
+  readonly type: "calls";
+}
 
-/** Origin and REST servers, in a child process. */
-export type Backend = {
-  originUrl: string;
-  /** What the Workers are to be told of the REST server at a distance. */
-  restVars(distanceMs: number): Record<string, string>;
-  /** REST calls received so far, at all distances together. */
+interface Addresses {
+  readonly originUrl: string;
+  readonly restUrls: readonly string[];
+}
+
+interface Calls {
+  readonly calls: number;
+}
+
+/** A message from the child: first the addresses, then an answer to each `BackendRequest`. */
+export type BackendMessage = Addresses | Calls;
+
+/** The origin and the REST servers, in a child process. */
+export interface Backend {
+  readonly originUrl: string;
+  /** The vars and secrets that connect a Worker to the REST server with this latency. */
+  restVars(redisLatencyMs: number): Record<string, string>;
+  /** REST calls received so far, summed over all REST servers. */
   restCalls(): Promise<number>;
   stop(): Promise<void>;
-};
+}
 
-export type BackendOptions = {
-  redis: { host: string; port: number };
-  /** Milliseconds that a REST call takes besides its work; a server is started for each. */
-  distances: readonly number[];
-};
+export interface BackendOptions {
+  readonly redis: { readonly host: string; readonly port: number };
+  /** How long each REST server delays its answers, in milliseconds. One server is started per value. */
+  readonly redisLatenciesMs: readonly number[];
+}
 
-/** @throws when the child process ends before it is ready; it has printed why. */
-export async function startBackend({ redis, distances }: BackendOptions): Promise<Backend> {
+/** @throws {Error} when the child process ends before it is ready; the child has printed the reason */
+export async function startBackend({ redis, redisLatenciesMs }: BackendOptions): Promise<Backend> {
   const { host, port } = redis;
+  const options = JSON.stringify({ redis: { host, port }, redisLatenciesMs });
   const child = await startChild(
     process.execPath,
-    [join(import.meta.dirname, "backend.ts"), JSON.stringify({ redis: { host, port }, distances })],
+    [join(import.meta.dirname, "backend.ts"), options],
     { stdio: ["ignore", "inherit", "inherit", "ipc"] },
   );
 
-  async function hear<Message extends FromBackend>(): Promise<Message> {
+  async function nextMessage<Message extends BackendMessage>(): Promise<Message> {
     const ended = child.exited.then(() => {
-      throw new Error("The bench's origin and REST servers have ended.");
+      throw new Error("The process of the bench's origin and REST servers has ended.");
     });
     const [message] = await Promise.race([once(child.process, "message"), ended]);
     return message as Message;
   }
 
   try {
-    const { originUrl, restUrls } = await hear<Extract<FromBackend, { originUrl: string }>>();
+    const { originUrl, restUrls } = await nextMessage<Addresses>();
     return {
       originUrl,
-      restVars: (distanceMs) => ({
-        UPSTASH_REDIS_REST_URL: restUrls[distances.indexOf(distanceMs)] as string,
+      restVars: (redisLatencyMs) => ({
+        UPSTASH_REDIS_REST_URL: restUrls[redisLatenciesMs.indexOf(redisLatencyMs)] as string,
         UPSTASH_REDIS_REST_TOKEN: "bench",
       }),
       async restCalls() {
-        const heard = hear<Extract<FromBackend, { calls: number }>>();
-        child.process.send({ ask: "calls" } satisfies ToBackend);
-        return (await heard).calls;
+        const message = nextMessage<Calls>();
+        child.process.send({ type: "calls" } satisfies BackendRequest);
+        return (await message).calls;
       },
       stop: child.stop,
     };

@@ -1,55 +1,59 @@
 import type { ConfigInput } from "../../src/config/index.ts";
 import type { RuntimeOptions } from "./runtime.ts";
 
-/** What a subject pays for: commands of Redis, Durable Objects, or nothing that is billed by use. */
+/** What a subject pays for by use: Redis commands, Durable Objects, or nothing. */
 export type Billing = "redis" | "durable-objects" | "none";
 
-/** A way to limit, or not to: a Worker, and how it is configured. */
-export type Subject = {
-  name: string;
-  title: string;
-  billing: Billing;
-  /** Whether it is Weir, which must never admit more than the limit. */
-  isWeir: boolean;
-  /** The window that it counts in; undefined for the floor, which counts nothing. */
-  windowMs: number | undefined;
-  /** The Worker that keeps a limit, but for what it is told of the origin and of Redis. */
-  runtime(limit: number): RuntimeOptions;
-};
+/** A Worker that the bench measures, with its configuration. Only the baseline has no limit. */
+export interface Subject {
+  readonly name: string;
+  readonly title: string;
+  readonly billing: Billing;
+  /** Whether the subject is Weir, which must never admit more than the limit. */
+  readonly isWeir: boolean;
+  /** The length of its windows, in milliseconds; undefined for the baseline, which counts nothing. */
+  readonly windowMs: number | undefined;
+  /** How to start the Worker with this limit. `Environment.startWorker` adds the servers' addresses. */
+  readonly runtimeOptions: (limit: number) => RuntimeOptions;
+}
 
 const HOUR_SECONDS = 3600;
-/** The longest period that the platform's binding knows. */
+/** The longest period of Cloudflare's `ratelimits` binding. */
 const NATIVE_SECONDS = 60;
 
-export type WeirOptions = {
-  clock?: "redis" | "edge";
-  store?: "durable-object";
-  /** `false` asks the store for every decision. */
-  lease?: false;
-};
+export interface WeirOptions {
+  readonly clock?: "redis" | "edge";
+  readonly store?: "durable-object";
+  /** `false` calls the store for every decision. */
+  readonly lease?: false;
+}
 
-/** The rule of a subject, and beside it as many as are wanted that match nothing that is sent. */
+/**
+ * Weir's configuration with one rule that limits the requests of the bench.
+ *
+ * @param unrelatedRules the number of further rules, which match no request of the bench
+ */
 export function weirConfig(
   limit: number,
   { clock, store, lease }: WeirOptions = {},
-  others = 0,
+  unrelatedRules = 0,
 ): ConfigInput {
   const limited: ConfigInput["rules"][number] = {
     name: "limited",
     match: { paths: ["/limited"] },
     limit,
     window: "1h",
-    // A decision that could not be made must not look like one that was.
+    // With "open", an undecided request would look like an admitted one.
     onError: "closed",
     ...(lease === false && { lease }),
   };
-  const rest = Array.from({ length: others }, (_, index) => ({
+  const unrelated = Array.from({ length: unrelatedRules }, (_, index) => ({
     name: `other-${index}`,
     match: { methods: ["GET", "POST"], paths: [`/other-${index}/:id`, `/v${index}/*`] },
     limit: 100,
     window: "1h" as const,
   }));
-  return { rules: [limited, ...rest], ...(clock && { clock }), ...(store && { store }) };
+  return { rules: [limited, ...unrelated], ...(clock && { clock }), ...(store && { store }) };
 }
 
 function weir(name: string, title: string, options: WeirOptions): Subject {
@@ -60,10 +64,10 @@ function weir(name: string, title: string, options: WeirOptions): Subject {
     billing: durableObject ? "durable-objects" : "redis",
     isWeir: true,
     windowMs: HOUR_SECONDS * 1000,
-    runtime: (limit) => ({
+    runtimeOptions: (limit) => ({
       worker: durableObject ? "weir-durable-object.ts" : "weir.ts",
       vars: {
-        // A prefix of its own: the subjects share one Redis, and the clients are the same.
+        // Each subject needs its own prefix: all share one Redis and have the same clients.
         CONFIG: JSON.stringify({ ...weirConfig(limit, options), prefix: name }),
       },
       durableObject,
@@ -78,23 +82,23 @@ function peer(name: string, title: string): Subject {
     billing: "redis",
     isWeir: false,
     windowMs: HOUR_SECONDS * 1000,
-    runtime: (limit) => ({
+    runtimeOptions: (limit) => ({
       worker: `${name}.ts`,
       vars: { LIMIT: `${limit}`, WINDOW_SECONDS: `${HOUR_SECONDS}` },
     }),
   };
 }
 
-export const FLOOR = "floor";
+export const BASELINE = "baseline";
 
 export const SUBJECTS: readonly Subject[] = [
   {
-    name: FLOOR,
-    title: "forward only (the floor)",
+    name: BASELINE,
+    title: "forward only (the baseline)",
     billing: "none",
     isWeir: false,
     windowMs: undefined,
-    runtime: () => ({ worker: "floor.ts", vars: {} }),
+    runtimeOptions: () => ({ worker: "baseline.ts", vars: {} }),
   },
   weir("weir", "Weir", {}),
   weir("weir-edge", 'Weir, `clock: "edge"`', { clock: "edge" }),
@@ -109,7 +113,7 @@ export const SUBJECTS: readonly Subject[] = [
     billing: "none",
     isWeir: false,
     windowMs: NATIVE_SECONDS * 1000,
-    runtime: (limit) => ({
+    runtimeOptions: (limit) => ({
       worker: "native.ts",
       vars: {},
       rateLimit: { limit, period: NATIVE_SECONDS },

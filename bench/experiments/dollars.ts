@@ -1,5 +1,5 @@
 /**
- * Prices in US dollars, November 2026, without what plans include.
+ * Prices in US dollars, November 2026, without the amounts that plans include.
  *
  * https://upstash.com/pricing/redis (pay as you go)
  * https://developers.cloudflare.com/durable-objects/platform/pricing/
@@ -8,20 +8,22 @@ const PER_REDIS_COMMAND = 0.2 / 100_000;
 const PER_OBJECT_CALL = 0.15 / 1_000_000;
 const PER_ROW_WRITTEN = 1 / 1_000_000;
 
-/** What a number of requests made their limiter use. */
-export type Usage = {
-  restCalls: number;
-  /** Commands of Redis, scripts and what is called inside them. */
-  commands: number;
-  objectCalls: number;
-  rowsWritten: number;
-};
+/** What a limiter used for a number of requests. */
+export interface Usage {
+  readonly restCalls: number;
+  /** Redis commands: scripts, and the commands inside scripts. */
+  readonly commands: number;
+  readonly objectCalls: number;
+  readonly rowsWritten: number;
+}
 
 export const NO_USAGE: Usage = { restCalls: 0, commands: 0, objectCalls: 0, rowsWritten: 0 };
 
 /**
- * What that comes to for a million requests. Left out is what depends on the deployment: the
+ * The price of this usage for one million requests. It leaves out costs that depend on the deployment: the
  * Worker's own requests, the time that Durable Objects are in memory, and storage.
+ *
+ * @param requests the number of requests that caused the usage
  */
 export function dollarsPerMillion(usage: Usage, requests: number): number {
   const dollars =

@@ -1,53 +1,59 @@
-import type { Stage } from "../environment/environment.ts";
+import type { Environment } from "../environment/environment.ts";
 import type { Runtime } from "../environment/runtime.ts";
 import type { Subject } from "../environment/subjects.ts";
 import type { AdmissionSummary } from "../load/admissions.ts";
-import { clientAddress, FREE_PATH, LIMITED_PATH, type Outgoing } from "../load/clients.ts";
+import { clientAddress, FREE_PATH, LIMITED_PATH, type OutgoingRequest } from "../load/clients.ts";
 import { type Latency, quantilesOf } from "../load/latency.ts";
 import { openLoop } from "../load/open-loop.ts";
-import { untilWindowHasRoom } from "../load/window.ts";
+import { waitForWindow } from "../load/window.ts";
 
-/** Slow enough that the CPU has time to spare: what is looked for is waiting, not saturation. */
+/** A rate that leaves CPU time unused: the experiment measures waiting, not saturation. */
 const RATE_PER_SECOND = 300;
-/** Of so many requests one is the paying client's. */
+/** One request in three is the paying client's. */
 const PAYING_EVERY = 3;
 const LIMIT = 10_000;
-const PAYING = 0;
-const FLOODING = 1;
+/** The index of the paying client, and of the first client of the flood. */
+const PAYING_CLIENT = 0;
+const FIRST_FLOOD_CLIENT = 1;
 
-/** What a client who pays had to wait, and whether it was served, before a flood and in it. */
-export type FloodRound = {
-  before: Latency;
-  during: Latency;
-  admissions: AdmissionSummary;
-  restCallsPerRequest: number;
-};
+/** The paying client's latency before the flood and during it, and its admissions during the flood. */
+export interface FloodRound {
+  readonly before: Latency;
+  readonly during: Latency;
+  readonly admissions: AdmissionSummary;
+  readonly restCallsPerRequest: number;
+}
 
-export type FloodResult = { subject: Subject; rounds: FloodRound[] };
+export interface FloodResult {
+  readonly subject: Subject;
+  readonly rounds: readonly FloodRound[];
+}
 
 /**
- * A flood of clients that each come once, beside one who comes again and again. Before it, as many
- * requests go to a path that no rule is about.
+ * Measures one busy client while many other clients send one request each. Before the flood, the other
+ * clients send as many requests to a path without a rule.
+ *
+ * @param size the number of rounds, and the seconds of each half of a round
  */
 export async function runFlood(
-  stage: Stage,
+  environment: Environment,
   subjects: readonly Subject[],
-  distanceMs: number,
-  { rounds, seconds }: { rounds: number; seconds: number },
+  redisLatencyMs: number,
+  { rounds, seconds }: { readonly rounds: number; readonly seconds: number },
 ): Promise<FloodResult[]> {
   const started: { subject: Subject; runtime: Runtime; rounds: FloodRound[] }[] = [];
-  // The clients are the same as in what was measured before.
-  await stage.watch.empty();
+  // Earlier measurements had the same clients.
+  await environment.redisMeter.deleteCounters();
   try {
     for (const subject of subjects) {
-      const runtime = await stage.start(subject.runtime(LIMIT), distanceMs);
+      const runtime = await environment.startWorker(subject.runtimeOptions(LIMIT), redisLatencyMs);
       started.push({ subject, runtime, rounds: [] });
-      await floodOnce(stage, runtime, 0, 1);
+      await floodOnce(environment, runtime, 0, 1);
     }
     for (let round = 1; round <= rounds; round++) {
       for (const { subject, runtime, rounds } of started) {
-        await untilWindowHasRoom(subject.windowMs, 4 * seconds * 1000);
-        rounds.push(await floodOnce(stage, runtime, round, seconds));
+        await waitForWindow(subject.windowMs, 4 * seconds * 1000);
+        rounds.push(await floodOnce(environment, runtime, round, seconds));
       }
     }
     return started.map(({ subject, rounds }) => ({ subject, rounds }));
@@ -57,28 +63,30 @@ export async function runFlood(
 }
 
 async function floodOnce(
-  stage: Stage,
+  { backend }: Environment,
   runtime: Runtime,
   round: number,
   seconds: number,
 ): Promise<FloodRound> {
   const [url] = runtime.urls as [URL];
   const count = seconds * RATE_PER_SECOND;
-  const paying = clientAddress(round, PAYING);
-  const isPaying = ({ client }: Outgoing) => client === paying;
-  const requests = (path: string) =>
+  const paying = clientAddress(round, PAYING_CLIENT);
+  const isPaying = ({ client }: OutgoingRequest) => client === paying;
+  const requestsWith = (floodPath: string) =>
     Array.from({ length: count }, (_, index) =>
       index % PAYING_EVERY === 0
         ? { client: paying, path: LIMITED_PATH }
-        : { client: clientAddress(round, FLOODING + index), path },
+        : { client: clientAddress(round, FIRST_FLOOD_CLIENT + index), path: floodPath },
     );
+  const calm = requestsWith(FREE_PATH);
+  const flood = requestsWith(LIMITED_PATH);
 
-  // What a client's first requests take is no matter of the flood.
-  await openLoop(url, requests(FREE_PATH).slice(0, RATE_PER_SECOND), RATE_PER_SECOND, isPaying);
-  const before = await openLoop(url, requests(FREE_PATH), RATE_PER_SECOND, isPaying);
-  const callsBefore = await stage.backend.restCalls();
-  const during = await openLoop(url, requests(LIMITED_PATH), RATE_PER_SECOND, isPaying);
-  const calls = (await stage.backend.restCalls()) - callsBefore;
+  // The paying client's first requests call the store, with a flood or without, so they are not measured.
+  await openLoop(url, calm.slice(0, RATE_PER_SECOND), RATE_PER_SECOND, isPaying);
+  const before = await openLoop(url, calm, RATE_PER_SECOND, isPaying);
+  const callsBefore = await backend.restCalls();
+  const during = await openLoop(url, flood, RATE_PER_SECOND, isPaying);
+  const calls = (await backend.restCalls()) - callsBefore;
   return {
     before: quantilesOf(before.latency),
     during: quantilesOf(during.latency),

@@ -1,8 +1,8 @@
-import type { Stage } from "../environment/environment.ts";
-import { FLOOR, type Subject } from "../environment/subjects.ts";
+import type { Environment } from "../environment/environment.ts";
+import { BASELINE, type Subject } from "../environment/subjects.ts";
 import { clientAddress, LIMITED_PATH } from "../load/clients.ts";
 import { closedLoop } from "../load/closed-loop.ts";
-import { untilWindowHasRoom } from "../load/window.ts";
+import { waitForWindow } from "../load/window.ts";
 import type { Workload } from "../load/workloads.ts";
 import { warmUp } from "./rounds.ts";
 
@@ -10,10 +10,15 @@ export const ISOLATES = 8;
 export const ISOLATES_LIMIT = 1000;
 const OFFERED = 5000;
 const WARM_UP = 400;
+/** Longer than any run takes, in milliseconds. */
 const RUN_MS = 20_000;
 
-/** How many requests of one client a number of isolates admitted, run by run. */
-export type IsolatesResult = { subject: Subject; admitted: number[]; failed: number };
+/** How many requests of one client eight isolates admitted, in each run. */
+export interface IsolatesResult {
+  readonly subject: Subject;
+  readonly admitted: readonly number[];
+  readonly failed: number;
+}
 
 const ONE_CLIENT: Workload = {
   name: "isolates",
@@ -23,38 +28,42 @@ const ONE_CLIENT: Workload = {
   clients: (count) => Array.from({ length: count }, () => 0),
 };
 
-/** The binding of the platform counts for a location, and its emulation for all: no comparison. */
+/**
+ * Whether a subject counts the requests of several isolates together. Cloudflare's binding counts for each
+ * location but its emulation counts for all, so that comparison would mean nothing.
+ */
 export function countsAcrossIsolates({ name }: Subject): boolean {
-  return name !== FLOOR && name !== "native";
+  return name !== BASELINE && name !== "native";
 }
 
 /**
- * Offers one client's requests to eight isolates in turn, five times as many as its limit, so that
- * nothing is denied but for the limit. Each run has a client of its own.
+ * Sends one client's requests to eight isolates in turn. The client sends five times its limit, so the
+ * isolates should admit exactly the limit. Each run has a client of its own.
  */
 export async function runIsolates(
-  stage: Stage,
+  environment: Environment,
   subject: Subject,
-  distanceMs: number,
+  redisLatencyMs: number,
   runs: number,
 ): Promise<IsolatesResult> {
-  // The clients are the same as in what was measured before.
-  await stage.watch.empty();
-  const options = { ...subject.runtime(ISOLATES_LIMIT), isolates: ISOLATES };
-  const runtime = await stage.start(options, distanceMs);
-  const result: IsolatesResult = { subject, admitted: [], failed: 0 };
+  // Earlier measurements had the same clients.
+  await environment.redisMeter.deleteCounters();
+  const options = { ...subject.runtimeOptions(ISOLATES_LIMIT), isolates: ISOLATES };
+  const runtime = await environment.startWorker(options, redisLatencyMs);
+  const admittedByRun: number[] = [];
+  let failedInAll = 0;
   try {
     await warmUp(runtime, ONE_CLIENT, WARM_UP);
     for (let run = 1; run <= runs; run++) {
       const client = clientAddress(run, 0);
       const requests = Array.from({ length: OFFERED }, () => ({ client, path: LIMITED_PATH }));
-      await untilWindowHasRoom(subject.windowMs, RUN_MS);
+      await waitForWindow(subject.windowMs, RUN_MS);
       const { admissions } = await closedLoop(runtime.urls, requests);
       const { admitted, failed } = admissions.summary(ISOLATES_LIMIT);
-      result.admitted.push(admitted);
-      result.failed += failed;
+      admittedByRun.push(admitted);
+      failedInAll += failed;
     }
-    return result;
+    return { subject, admitted: admittedByRun, failed: failedInAll };
   } finally {
     await runtime.stop();
   }

@@ -1,29 +1,31 @@
-import type { Stage } from "../environment/environment.ts";
+import type { Environment } from "../environment/environment.ts";
 import { type Subject, weirConfig } from "../environment/subjects.ts";
 import { WORKLOADS, type Workload } from "../load/workloads.ts";
 import { median } from "./median.ts";
-import { type Effort, runWorkload } from "./rounds.ts";
+import { runWorkload, type SampleSize } from "./rounds.ts";
 
 const FEW = 2;
 const MANY = 200;
 
-/** CPU time of a request, in microseconds, through workerd to the origin and back. */
-export type ManyRules = {
-  few: number;
-  many: number;
-  /** Many by few, within a round. */
-  ratio: number;
-};
+/** CPU time of a request through workerd to the origin and back, in microseconds. */
+export interface ManyRules {
+  /** With 2 rules. */
+  readonly few: number;
+  /** With 200 rules. */
+  readonly many: number;
+  /** The median of `many` / `few` over the rounds. */
+  readonly ratio: number;
+}
 
-/** Weir with so many rules, of which one matches what is sent. */
-function withRules(count: number): Subject {
+/** Weir with `count` rules. One of them matches the requests of the bench. */
+function weirWithRules(count: number): Subject {
   return {
     name: `${count}-rules`,
     title: `Weir with ${count} rules`,
     billing: "redis",
     isWeir: true,
     windowMs: 3_600_000,
-    runtime: (limit) => ({
+    runtimeOptions: (limit) => ({
       worker: "weir.ts",
       vars: {
         CONFIG: JSON.stringify({ ...weirConfig(limit, {}, count - 1), prefix: `rules-${count}` }),
@@ -32,16 +34,21 @@ function withRules(count: number): Subject {
   };
 }
 
-/** What rules cost that a request does not fall under. Undefined where CPU time cannot be read. */
+/**
+ * Measures what rules cost that do not match the request.
+ *
+ * @returns undefined where CPU time cannot be read
+ */
 export async function measureManyRules(
-  stage: Stage,
-  distanceMs: number,
-  effort: Effort,
+  environment: Environment,
+  redisLatencyMs: number,
+  sampleSize: SampleSize,
 ): Promise<ManyRules | undefined> {
   const hot = WORKLOADS.find(({ name }) => name === "hot") as Workload;
-  const subjects = [withRules(FEW), withRules(MANY)];
-  const [few, many] = (await runWorkload(stage, hot, subjects, distanceMs, effort)).map(
-    ({ rounds }) => rounds.map(({ cpuPerRequest }) => cpuPerRequest),
+  const subjects = [weirWithRules(FEW), weirWithRules(MANY)];
+  const results = await runWorkload(environment, hot, subjects, redisLatencyMs, sampleSize);
+  const [few, many] = results.map(({ rounds }) =>
+    rounds.map(({ cpuPerRequest }) => cpuPerRequest),
   ) as [(number | undefined)[], (number | undefined)[]];
   if (!areNumbers(few) || !areNumbers(many)) return undefined;
   return {

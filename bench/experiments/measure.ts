@@ -1,54 +1,54 @@
 import { setTimeout as delay } from "node:timers/promises";
-import type { Stage } from "../environment/environment.ts";
+import type { Environment } from "../environment/environment.ts";
 import type { Runtime } from "../environment/runtime.ts";
 import type { Billing } from "../environment/subjects.ts";
 import type { AdmissionSummary } from "../load/admissions.ts";
-import type { Load } from "../load/closed-loop.ts";
+import type { ClosedLoopResult } from "../load/closed-loop.ts";
 import { type Latency, quantilesOf } from "../load/latency.ts";
 import { dollarsPerMillion, type Usage } from "./dollars.ts";
 
-/** What one subject did with one round of requests. */
-export type Measurement = AdmissionSummary & {
-  latency: Latency;
-  requestsPerSecond: number;
+/** The results of one subject in one round. */
+export interface Measurement extends AdmissionSummary {
+  readonly latency: Latency;
+  readonly requestsPerSecond: number;
   /** CPU time of the workerd process, in microseconds; undefined where it cannot be read. */
-  cpuPerRequest: number | undefined;
-  restCallsPerRequest: number;
-  commandsPerRequest: number;
-  objectCallsPerRequest: number;
-  rowsPerRequest: number;
-  dollarsPerMillion: number;
-};
+  readonly cpuPerRequest: number | undefined;
+  readonly restCallsPerRequest: number;
+  readonly commandsPerRequest: number;
+  readonly objectCallsPerRequest: number;
+  readonly rowsPerRequest: number;
+  readonly dollarsPerMillion: number;
+}
 
-export type MeasureOptions = {
-  stage: Stage;
-  runtime: Runtime;
-  billing: Billing;
-  limit: number;
-  distanceMs: number;
-};
+export interface MeasureOptions {
+  readonly environment: Environment;
+  readonly runtime: Runtime;
+  readonly billing: Billing;
+  readonly limit: number;
+  readonly redisLatencyMs: number;
+}
 
-/** Sends a load, and takes what the meters show afterwards off what they showed before. */
+/** Sends a load and reads all meters before and after it. */
 export async function measure(
-  { stage, runtime, billing, limit, distanceMs }: MeasureOptions,
-  send: () => Promise<Load>,
+  { environment, runtime, billing, limit, redisLatencyMs }: MeasureOptions,
+  sendLoad: () => Promise<ClosedLoopResult>,
 ): Promise<Measurement> {
-  const before = await readUsage(stage, runtime, billing);
+  const usageBefore = await readUsage(environment, runtime, billing);
   const cpuBefore = runtime.cpuMicroseconds();
-  const load = await send();
-  // What goes on behind the last answer is part of its price.
-  await delay(2 * distanceMs + 100);
+  const load = await sendLoad();
+  // Some limiters still work after the last response. This wait includes that work in the figures.
+  await delay(2 * redisLatencyMs + 100);
   const cpuAfter = runtime.cpuMicroseconds();
-  const after = await readUsage(stage, runtime, billing);
+  const usageAfter = await readUsage(environment, runtime, billing);
 
   const admissions = load.admissions.summary(limit);
   const { offered } = admissions;
   const usage: Usage = {
-    restCalls: after.restCalls - before.restCalls,
-    commands: after.commands - before.commands,
-    // These the Worker counts anew each time that it is asked.
-    objectCalls: after.objectCalls,
-    rowsWritten: after.rowsWritten,
+    restCalls: usageAfter.restCalls - usageBefore.restCalls,
+    commands: usageAfter.commands - usageBefore.commands,
+    // The Worker resets these two counts whenever it returns them, so they need no subtraction.
+    objectCalls: usageAfter.objectCalls,
+    rowsWritten: usageAfter.rowsWritten,
   };
   const cpu = cpuBefore === undefined || cpuAfter === undefined ? undefined : cpuAfter - cpuBefore;
   return {
@@ -64,22 +64,31 @@ export async function measure(
   };
 }
 
-async function readUsage(stage: Stage, runtime: Runtime, billing: Billing): Promise<Usage> {
+async function readUsage(
+  { backend, redisMeter }: Environment,
+  runtime: Runtime,
+  billing: Billing,
+): Promise<Usage> {
   const [restCalls, commands, objects] = await Promise.all([
-    stage.backend.restCalls(),
-    stage.watch.commands(),
-    billing === "durable-objects" ? readObjects(runtime) : { calls: 0, rows: 0 },
+    backend.restCalls(),
+    redisMeter.commands(),
+    billing === "durable-objects" ? takeObjectCounts(runtime) : { calls: 0, rows: 0 },
   ]);
   return { restCalls, commands, objectCalls: objects.calls, rowsWritten: objects.rows };
 }
 
-/** What bench/workers/weir-durable-object.ts has counted since it was asked last. */
-async function readObjects(runtime: Runtime): Promise<{ calls: number; rows: number }> {
-  // With several isolates each counts its own calls, and the first one, which has the objects, rows.
+interface ObjectCounts {
+  readonly calls: number;
+  readonly rows: number;
+}
+
+/** The counts of bench/workers/weir-durable-object.ts since the last time that they were read. */
+async function takeObjectCounts(runtime: Runtime): Promise<ObjectCounts> {
+  // Each isolate counts its own calls. Only the first isolate has the objects, so only it counts rows.
   const counts = await Promise.all(
     runtime.urls.map(async (url) => {
       const response = await fetch(new URL("/bench/counts", url));
-      return (await response.json()) as { calls: number; rows: number };
+      return (await response.json()) as ObjectCounts;
     }),
   );
   return {

@@ -1,6 +1,10 @@
-/** The middle value; the mean of the two middle ones of an even number. */
+/**
+ * The middle value; for an even number of values, the mean of the two middle ones.
+ *
+ * @throws {RangeError} when `values` is empty
+ */
 export function median(values: readonly number[]): number {
-  if (values.length === 0) throw new RangeError("nothing has no median");
+  if (values.length === 0) throw new RangeError("An empty list has no median.");
   const sorted = [...values].sort((a, b) => a - b);
   const middle = sorted.length >>> 1;
   const upper = sorted[middle] as number;

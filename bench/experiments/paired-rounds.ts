@@ -1,28 +1,31 @@
 import { median } from "./median.ts";
 
-/** The median of some rounds' values, and how far they lie apart. */
-export type Spread = { median: number; least: number; most: number };
+/** The median of several rounds, with the smallest and the largest value. */
+export interface Spread {
+  readonly median: number;
+  readonly least: number;
+  readonly most: number;
+}
 
 export function spreadOf(values: readonly number[]): Spread {
   return { median: median(values), least: Math.min(...values), most: Math.max(...values) };
 }
 
 /**
- * One subject's values less another's, subtracted within each round: what slows the machine down in a
- * round slows both, and cancels out.
+ * The difference between two subjects in each round. Anything that slows the machine during a round slows
+ * both subjects, so their difference changes little.
  *
- * @throws {RangeError} when the two do not have the same rounds
+ * @throws {RangeError} when the subjects have different numbers of rounds
  */
-export function differences(values: readonly number[], others: readonly number[]): number[] {
-  if (values.length !== others.length) throw new RangeError("the rounds are not pairs");
+export function pairedDifferences(values: readonly number[], others: readonly number[]): number[] {
+  if (values.length !== others.length) {
+    throw new RangeError(`${values.length} rounds cannot be paired with ${others.length}.`);
+  }
   return values.map((value, round) => value - (others[round] as number));
 }
 
-/**
- * The order in which items take their turns: each turn begins with the next item, so that none always
- * comes after the same other.
- */
-export function turn<Item>(items: readonly Item[], number: number): Item[] {
-  const first = number % items.length;
+/** The items in a rotated order that starts with item `turn`, so that no item always follows the same other item. */
+export function rotate<Item>(items: readonly Item[], turn: number): Item[] {
+  const first = turn % items.length;
   return [...items.slice(first), ...items.slice(0, first)];
 }

@@ -1,51 +1,59 @@
-import type { Stage } from "../environment/environment.ts";
+import type { Environment } from "../environment/environment.ts";
 import type { Runtime } from "../environment/runtime.ts";
 import type { Subject } from "../environment/subjects.ts";
 import { closedLoop } from "../load/closed-loop.ts";
-import { untilWindowHasRoom } from "../load/window.ts";
+import { waitForWindow } from "../load/window.ts";
 import { requestsOf, type Workload } from "../load/workloads.ts";
 import { type Measurement, measure } from "./measure.ts";
-import { turn } from "./paired-rounds.ts";
+import { rotate } from "./paired-rounds.ts";
 
-/** How much is done to be sure of a figure. */
-export type Effort = {
+/** How many rounds and requests a figure is made of. */
+export interface SampleSize {
   /** How often each subject gets each workload. */
-  rounds: number;
-  /** Requests before any are measured: connections, scripts in Redis, compiled code. */
-  warmUp: number;
-  count: "full" | "quick";
-};
+  readonly rounds: number;
+  /** Requests before the measured ones. They open connections, load scripts into Redis, and compile code. */
+  readonly warmUp: number;
+  /** Which of a workload's two request counts is sent. */
+  readonly count: "full" | "quick";
+}
 
-/** What a subject did with a workload, round by round. */
-export type Rounds = { subject: Subject; rounds: Measurement[] };
+/** The measurements of one subject, one for each round. */
+export interface SubjectRounds {
+  readonly subject: Subject;
+  readonly rounds: readonly Measurement[];
+}
 
-/** Longer than any round takes. */
+/** Longer than any round takes, in milliseconds. */
 const ROUND_MS = 15_000;
 
-/** Gives all subjects the same requests, in rounds: what the machine does meanwhile meets them all. */
+/**
+ * Sends the same requests to all subjects, in rounds. If the machine slows down during a round, it slows
+ * all subjects.
+ */
 export async function runWorkload(
-  stage: Stage,
+  environment: Environment,
   workload: Workload,
   subjects: readonly Subject[],
-  distanceMs: number,
-  effort: Effort,
-): Promise<Rounds[]> {
+  redisLatencyMs: number,
+  sampleSize: SampleSize,
+): Promise<SubjectRounds[]> {
   const started: { subject: Subject; runtime: Runtime; rounds: Measurement[] }[] = [];
-  // The clients are the same as in what was measured before.
-  await stage.watch.empty();
+  // Earlier measurements had the same clients.
+  await environment.redisMeter.deleteCounters();
   try {
     for (const subject of subjects) {
-      const runtime = await stage.start(subject.runtime(workload.limit), distanceMs);
+      const options = subject.runtimeOptions(workload.limit);
+      const runtime = await environment.startWorker(options, redisLatencyMs);
       started.push({ subject, runtime, rounds: [] });
-      await warmUp(runtime, workload, effort.warmUp);
+      await warmUp(runtime, workload, sampleSize.warmUp);
     }
-    for (let round = 1; round <= effort.rounds; round++) {
-      const requests = requestsOf(workload, workload.count[effort.count], round);
-      // Each round another subject begins, so that none is always the one after the same other.
-      for (const { subject, runtime, rounds } of turn(started, (round - 1) * 2)) {
-        await untilWindowHasRoom(subject.windowMs, ROUND_MS);
+    for (let round = 1; round <= sampleSize.rounds; round++) {
+      const requests = requestsOf(workload, workload.count[sampleSize.count], round);
+      // Each round starts with another subject, so that no subject always runs after the same other one.
+      for (const { subject, runtime, rounds } of rotate(started, (round - 1) * 2)) {
+        await waitForWindow(subject.windowMs, ROUND_MS);
         const { limit } = workload;
-        const options = { stage, runtime, billing: subject.billing, limit, distanceMs };
+        const options = { environment, runtime, billing: subject.billing, limit, redisLatencyMs };
         rounds.push(await measure(options, () => closedLoop(runtime.urls, requests)));
       }
     }
@@ -55,13 +63,13 @@ export async function runWorkload(
   }
 }
 
-/** With clients of their own, in round 0, that no measured round has. */
+/** Sends requests of round 0, whose clients no measured round has. */
 export async function warmUp(
   { urls }: Pick<Runtime, "urls">,
   workload: Workload,
   count: number,
 ): Promise<void> {
-  // One alone, for what a limiter prepares once and lets all others wait for.
+  // First a single request, because a limiter may prepare something while all other requests wait.
   for (const url of urls) await closedLoop([url], requestsOf(workload, 1, 0));
   await closedLoop(urls, requestsOf(workload, count, 0));
 }

@@ -1,25 +1,28 @@
-/** What became of the requests of each client. */
-export type Admissions = {
+/** Counts the admitted and denied requests of each client. */
+export interface Admissions {
   record(client: string, status: number): void;
   summary(limit: number): AdmissionSummary;
-};
+}
 
-export type AdmissionSummary = {
+export interface AdmissionSummary {
+  readonly offered: number;
+  readonly admitted: number;
+  /** Requests admitted beyond the limit, summed over all clients. */
+  readonly over: number;
+  /** Requests denied although the client's limit had quota left, summed over all clients. */
+  readonly under: number;
+  /** Requests that were neither forwarded nor denied: the limiter or the bench failed. */
+  readonly failed: number;
+}
+
+interface ClientCounts {
   offered: number;
   admitted: number;
-  /** Requests admitted beyond the limit, of all clients together. */
-  over: number;
-  /** Requests denied although the limit had room for them, of all clients together. */
-  under: number;
-  /** Requests that were neither forwarded nor denied: the limiter or the bench failed. */
-  failed: number;
-};
+}
 
-type Client = { offered: number; admitted: number };
-
-/** Over and under are summed apart, since one client's excess is no amends for another's lack. */
+/** The summary keeps over and under apart: requests over one client's limit do not offset another's denials. */
 export function createAdmissions(): Admissions {
-  const clients = new Map<string, Client>();
+  const clients = new Map<string, ClientCounts>();
   let failed = 0;
 
   return {

@@ -1,20 +1,26 @@
-/** A request to be sent: who asks, and on which path. */
-export type Outgoing = { client: string; path: string };
+/** A request that the load generator sends. */
+export interface OutgoingRequest {
+  readonly client: string;
+  readonly path: string;
+}
 
-/** The path that all subjects limit, and one that they only forward. */
+/** The path that every subject limits. */
 export const LIMITED_PATH = "/limited";
+/** A path that every subject forwards without a limit. */
 export const FREE_PATH = "/free";
 
 const MAX_ROUNDS = 100;
 
 /**
- * A client's IPv4 address, by which all subjects count. Rounds have clients of their own, so that
- * each begins with nothing counted and nothing remembered.
+ * A client's IPv4 address, which every subject uses as the key. Each round has clients of its own, so it
+ * starts without counters in the store and without leases or denials in memory.
  *
  * @param round 0 to 99
  * @param index 0 to 16,777,215
+ * @throws {RangeError} when `round` is 100 or more
  */
 export function clientAddress(round: number, index: number): string {
-  if (round >= MAX_ROUNDS) throw new RangeError(`no addresses for round ${round}`);
+  if (round >= MAX_ROUNDS)
+    throw new RangeError(`Rounds 0 to 99 have addresses, round ${round} has none.`);
   return `${11 + round}.${index >>> 16}.${(index >>> 8) & 255}.${index & 255}`;
 }

@@ -1,41 +1,43 @@
 import type { RecordableHistogram } from "node:perf_hooks";
 import { type Admissions, createAdmissions } from "./admissions.ts";
-import type { Outgoing } from "./clients.ts";
+import type { OutgoingRequest } from "./clients.ts";
 import { type Connection, connect } from "./connection.ts";
 import { createLatencyHistogram, recordMs } from "./latency.ts";
 
+/** How many connections send requests. */
 export const CONNECTIONS = 16;
 
-/** What came of the requests that were sent. */
-export type Load = {
-  latency: RecordableHistogram;
-  admissions: Admissions;
-  elapsedMs: number;
-};
+export interface ClosedLoopResult {
+  readonly latency: RecordableHistogram;
+  readonly admissions: Admissions;
+  readonly elapsedMs: number;
+}
 
 /**
- * Sends requests over 16 connections, each of which sends its next one when it has an answer. With
- * several isolates, the requests go round robin.
+ * Sends requests over 16 connections. Each connection sends its next request when it has a response. With
+ * several isolates, request n goes to isolate n modulo their number.
+ *
+ * @param urls the address of each isolate
  */
 export async function closedLoop(
   urls: readonly URL[],
-  requests: readonly Outgoing[],
-): Promise<Load> {
+  requests: readonly OutgoingRequest[],
+): Promise<ClosedLoopResult> {
   const latency = createLatencyHistogram();
   const admissions = createAdmissions();
-  // Each isolate has a queue, so that one that is slow does not send its share to the others.
-  const next = urls.map((_, isolate) => isolate);
+  // Each isolate has a queue of its own. With one queue, a slow isolate would get fewer requests.
+  const nextIndex = urls.map((_, isolate) => isolate);
 
-  async function exhaust(connection: Connection, isolate: number): Promise<void> {
+  async function sendAll(connection: Connection, isolate: number): Promise<void> {
     while (true) {
-      const index = next[isolate] as number;
-      const outgoing = requests[index];
-      if (outgoing === undefined) return;
-      next[isolate] = index + urls.length;
+      const index = nextIndex[isolate] as number;
+      const request = requests[index];
+      if (request === undefined) return;
+      nextIndex[isolate] = index + urls.length;
       const sentAt = performance.now();
-      const status = await connection.send(outgoing);
+      const status = await connection.send(request);
       recordMs(latency, performance.now() - sentAt);
-      admissions.record(outgoing.client, status);
+      admissions.record(request.client, status);
     }
   }
 
@@ -45,7 +47,7 @@ export async function closedLoop(
   });
   try {
     const startedAt = performance.now();
-    await Promise.all(connections.map((each) => exhaust(each.connection, each.isolate)));
+    await Promise.all(connections.map((each) => sendAll(each.connection, each.isolate)));
     return { latency, admissions, elapsedMs: performance.now() - startedAt };
   } finally {
     await Promise.all(connections.map(({ connection }) => connection.close()));

@@ -1,16 +1,18 @@
 import { type Dispatcher, Pool } from "undici";
-import type { Outgoing } from "./clients.ts";
+import type { OutgoingRequest } from "./clients.ts";
 
-/** Connections to one Worker that are kept alive; each carries one request at a time. */
-export type Connection = {
-  /** Sends a request, and resolves to the status once the whole answer is there. */
-  send(outgoing: Outgoing): Promise<number>;
+/** Kept-alive connections to one Worker. Each carries one request at a time. */
+export interface Connection {
+  /** Sends a request. @returns the status, after the whole response has arrived */
+  send(request: OutgoingRequest): Promise<number>;
   close(): Promise<void>;
-};
+}
 
 /**
- * Opens connections as they are needed, at most so many. By undici's `dispatch`, its lowest layer: the load generator shares the
- * machine with what it measures, so what it does not do itself is left for the Workers.
+ * Opens connections on demand. It uses `dispatch`, undici's lowest layer, because the load generator and
+ * the Workers share the machine's CPU.
+ *
+ * @param connections the largest number of connections
  */
 export function connect(url: URL, connections = 1): Connection {
   const pool = new Pool(url.origin, { connections, pipelining: 1 });

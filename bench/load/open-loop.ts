@@ -1,51 +1,51 @@
 import type { RecordableHistogram } from "node:perf_hooks";
 import { setTimeout as delay } from "node:timers/promises";
 import { type Admissions, createAdmissions } from "./admissions.ts";
-import type { Outgoing } from "./clients.ts";
+import type { OutgoingRequest } from "./clients.ts";
 import { connect } from "./connection.ts";
 import { createLatencyHistogram, recordMs } from "./latency.ts";
 
-/** So many that no request waits for another's answer. */
+/** Enough connections that no request waits for the response to another one. */
 const CONNECTIONS = 128;
 
-export type Paced = {
-  /** Of the requests that are watched. */
-  latency: RecordableHistogram;
-  admissions: Admissions;
-};
+/** Latencies and admissions of the measured requests. */
+export interface OpenLoopResult {
+  readonly latency: RecordableHistogram;
+  readonly admissions: Admissions;
+}
 
 /**
- * Sends requests at a steady rate, whatever becomes of those before.
+ * Sends requests at a steady rate, without waiting for responses.
  *
- * @param watched whose latency and admissions count
+ * @param isMeasured selects the requests whose latency and admission are recorded
  */
 export async function openLoop(
   url: URL,
-  requests: readonly Outgoing[],
+  requests: readonly OutgoingRequest[],
   ratePerSecond: number,
-  watched: (outgoing: Outgoing) => boolean,
-): Promise<Paced> {
+  isMeasured: (request: OutgoingRequest) => boolean,
+): Promise<OpenLoopResult> {
   const latency = createLatencyHistogram();
   const admissions = createAdmissions();
   const connection = connect(url, CONNECTIONS);
 
-  async function send(outgoing: Outgoing): Promise<void> {
+  async function send(request: OutgoingRequest): Promise<void> {
     const sentAt = performance.now();
-    const status = await connection.send(outgoing);
-    if (!watched(outgoing)) return;
+    const status = await connection.send(request);
+    if (!isMeasured(request)) return;
     recordMs(latency, performance.now() - sentAt);
-    admissions.record(outgoing.client, status);
+    admissions.record(request.client, status);
   }
 
   try {
-    const sent: Promise<void>[] = [];
+    const responses: Promise<void>[] = [];
     const startedAt = performance.now();
-    for (const [index, outgoing] of requests.entries()) {
+    for (const [index, request] of requests.entries()) {
       const waitMs = startedAt + (index * 1000) / ratePerSecond - performance.now();
       if (waitMs > 0) await delay(waitMs);
-      sent.push(send(outgoing));
+      responses.push(send(request));
     }
-    await Promise.all(sent);
+    await Promise.all(responses);
     return { latency, admissions };
   } finally {
     await connection.close();

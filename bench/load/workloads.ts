@@ -1,17 +1,17 @@
-import { clientAddress, LIMITED_PATH, type Outgoing } from "./clients.ts";
+import { clientAddress, LIMITED_PATH, type OutgoingRequest } from "./clients.ts";
 import { zipf } from "./zipf.ts";
 
-/** Who sends how much, as fast as 16 connections take it. */
-export type Workload = {
-  name: string;
-  title: string;
-  /** Requests that each client has in a window. */
-  limit: number;
-  /** How many requests are sent, in a whole run and in a quick one. */
-  count: { full: number; quick: number };
-  /** The index of the client of each request; a round's own. */
-  clients(count: number, round: number): number[];
-};
+/** Which clients send requests, as fast as 16 connections allow. */
+export interface Workload {
+  readonly name: string;
+  readonly title: string;
+  /** The limit of each client in a window. */
+  readonly limit: number;
+  /** The number of requests in a round of a whole run and of a quick run. */
+  readonly count: { readonly full: number; readonly quick: number };
+  /** The index of the client of each request. */
+  readonly clients: (count: number, round: number) => number[];
+}
 
 const ZIPF_EXPONENT = 1.1;
 
@@ -47,7 +47,7 @@ export const WORKLOADS: readonly Workload[] = [
 ];
 
 /** The requests of one round. */
-export function requestsOf(workload: Workload, count: number, round: number): Outgoing[] {
+export function requestsOf(workload: Workload, count: number, round: number): OutgoingRequest[] {
   return workload
     .clients(count, round)
     .map((index) => ({ client: clientAddress(round, index), path: LIMITED_PATH }));

@@ -4,9 +4,9 @@ import { BarChart } from "echarts/charts";
 import { GridComponent, TitleComponent } from "echarts/components";
 import * as echarts from "echarts/core";
 import { SVGRenderer } from "echarts/renderers";
-import { FLOOR, type Subject } from "../environment/subjects.ts";
+import { BASELINE, type Subject } from "../environment/subjects.ts";
 import { figure } from "./format.ts";
-import { mainDistance, type Results, summaryOf, type WorkloadResult } from "./results.ts";
+import { mainRedisLatency, type Results, summaryOf, type WorkloadResult } from "./results.ts";
 import type { Summary } from "./summary.ts";
 
 echarts.use([BarChart, GridComponent, TitleComponent, SVGRenderer]);
@@ -16,12 +16,20 @@ const LEFT = 260;
 const PANEL_GAP = 60;
 const TOP = 70;
 const ROW_HEIGHT = 24;
-const COLORS = { weir: "#1f6feb", peer: "#8c959f", floor: "#d0d7de" };
+const COLORS = { weir: "#1f6feb", peer: "#8c959f", baseline: "#d0d7de" };
 
 /** A column of bars: one figure of every subject. */
-type Panel = { title: string; result: WorkloadResult; value: (summary: Summary) => number };
+interface Panel {
+  readonly title: string;
+  readonly result: WorkloadResult;
+  readonly value: (summary: Summary) => number;
+}
 
-/** Writes a picture of what a request waits and of what a million cost, or nothing without both. */
+/**
+ * Writes a chart of latency and price.
+ *
+ * @returns false when the run lacks one of the two workloads; then no file is written
+ */
 export async function writeChart(file: string, results: Results): Promise<boolean> {
   const svg = renderChart(results);
   if (svg === undefined) return false;
@@ -30,10 +38,11 @@ export async function writeChart(file: string, results: Results): Promise<boolea
   return true;
 }
 
+/** @returns the chart as SVG; undefined when the run lacks one of the two workloads */
 export function renderChart({ workloads, options, machine, date }: Results): string | undefined {
-  const distanceMs = mainDistance(options.distances);
+  const redisLatencyMs = mainRedisLatency(options.redisLatenciesMs);
   const [hot, zipf] = ["hot", "zipf-1k"].map((name) =>
-    workloads.find((each) => each.workload.name === name && each.distanceMs === distanceMs),
+    workloads.find((each) => each.workload.name === name && each.redisLatencyMs === redisLatencyMs),
   );
   if (!hot || !zipf) return undefined;
   const panels: Panel[] = [
@@ -41,7 +50,7 @@ export function renderChart({ workloads, options, machine, date }: Results): str
     { title: "1,000 keys: p50, ms", result: zipf, value: ({ latency }) => latency.p50 },
     { title: "1,000 keys: $ per million", result: zipf, value: (each) => each.dollarsPerMillion },
   ];
-  // Bars grow upwards on this axis: the last one is on top.
+  // This axis grows upwards, so the last subject is on top.
   const subjects = hot.subjects.map(({ subject }) => subject).reverse();
   const height = TOP + subjects.length * ROW_HEIGHT + 24;
   const panelWidth = (WIDTH - LEFT - PANEL_GAP * panels.length) / panels.length;
@@ -58,7 +67,7 @@ export function renderChart({ workloads, options, machine, date }: Results): str
         textStyle: { fontSize: 14, color: "#1f2328" },
       })),
       {
-        text: `Redis ${distanceMs} ms away, ${machine.cores} cores of ${machine.cpu}, ${date.slice(0, 10)}`,
+        text: `Redis ${redisLatencyMs} ms away, ${machine.cores} cores of ${machine.cpu}, ${date.slice(0, 10)}`,
         left: LEFT,
         top: height - 26,
         textStyle: { fontSize: 11, fontWeight: "normal", color: "#656d76" },
@@ -89,11 +98,11 @@ export function renderChart({ workloads, options, machine, date }: Results): str
   });
   const svg = chart.renderToSVGString();
   chart.dispose();
-  return asPicture(svg);
+  return withTitle(svg);
 }
 
-/** With a title for those who have it read to them, and without styles for a pointer above it. */
-function asPicture(svg: string): string {
+/** Adds a title for screen readers and removes the styles, which only serve a mouse pointer. */
+function withTitle(svg: string): string {
   const title = "Latency and cost of Weir and of other limiters, beside forwarding alone";
   return svg
     .replace(/^<svg [^>]*>/, (tag) => `${tag}\n<title>${title}</title>`)
@@ -103,7 +112,8 @@ function asPicture(svg: string): string {
 function bar({ result, value }: Panel, subject: Subject): object {
   const summary = summaryOf(result, subject.name);
   const height = summary ? value(summary) : 0;
-  const color = subject.name === FLOOR ? COLORS.floor : subject.isWeir ? COLORS.weir : COLORS.peer;
+  const color =
+    subject.name === BASELINE ? COLORS.baseline : subject.isWeir ? COLORS.weir : COLORS.peer;
   return {
     value: height,
     itemStyle: { color },

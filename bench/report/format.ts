@@ -1,17 +1,17 @@
 import { markdownTable } from "markdown-table";
 
-/** Stands where there is no figure. */
+/** The table cell of a figure that does not exist. */
 export const NONE = "–";
 
-/** A number with so many decimals, and thousands apart. */
+/** A number with a fixed count of decimals and with thousands separators. */
 export function figure(value: number | undefined, decimals: number): string {
   if (value === undefined) return NONE;
-  const fixed = { minimumFractionDigits: decimals, maximumFractionDigits: decimals };
-  const text = value.toLocaleString("en-US", fixed);
+  const digits = { minimumFractionDigits: decimals, maximumFractionDigits: decimals };
+  const text = value.toLocaleString("en-US", digits);
   return /^-[0.]+$/.test(text) ? text.slice(1) : text;
 }
 
-/** A Markdown table: the first column to the left, figures to the right. */
+/** A Markdown table: the first column is aligned left, the others are aligned right. */
 export function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
   const align = head.map((_, column) => (column === 0 ? "l" : "r"));
   return markdownTable([[...head], ...rows.map((row) => [...row])], { align });

@@ -3,25 +3,29 @@ import { dirname } from "node:path";
 import { type Results, summaryOf } from "./results.ts";
 import type { Target } from "./targets.ts";
 
-/** Writes all figures, those of every round among them, and makes the folder if it is missing. */
-export async function writeJson(file: string, results: Results, targets: Target[]): Promise<void> {
+/** Writes all figures of all rounds, and creates the folder if it does not exist. */
+export async function writeJson(
+  file: string,
+  results: Results,
+  targets: readonly Target[],
+): Promise<void> {
   await mkdir(dirname(file), { recursive: true });
   await writeFile(file, `${JSON.stringify(toJson(results, targets), undefined, 2)}\n`);
 }
 
-/** No lists of plain values, which the formatter would set on one line: the file passes `check`. */
+/** The JSON has no lists of plain values. Biome would put such a list on one line, and `npm run check` would fail. */
 export function toJson(results: Results, targets: readonly Target[]): object {
   const { date, machine, versions, options, addedCpu, decisionCpu, manyRules } = results;
   return {
     date,
     machine,
     versions,
-    options: { ...options, distances: options.distances.join(",") },
+    options: { ...options, redisLatenciesMs: options.redisLatenciesMs.join(",") },
     workloads: results.workloads.map((result) => ({
       workload: result.workload.name,
       title: result.workload.title,
       limit: result.workload.limit,
-      distanceMs: result.distanceMs,
+      redisLatencyMs: result.redisLatencyMs,
       requests: result.requests,
       subjects: result.subjects.map(({ subject, rounds }) => ({
         subject: subject.name,

@@ -1,60 +1,73 @@
 import type { Machine } from "../environment/machine.ts";
-import { FLOOR } from "../environment/subjects.ts";
+import { BASELINE } from "../environment/subjects.ts";
 import type { AddedCpu } from "../experiments/added-cpu.ts";
 import type { DecisionCpu } from "../experiments/decision-cpu.ts";
 import type { FloodResult } from "../experiments/flood.ts";
 import type { IsolatesResult } from "../experiments/isolates.ts";
 import type { ManyRules } from "../experiments/many-rules.ts";
-import type { Rounds } from "../experiments/rounds.ts";
+import type { Measurement } from "../experiments/measure.ts";
+import type { SubjectRounds } from "../experiments/rounds.ts";
 import type { Workload } from "../load/workloads.ts";
 import { type Summary, summarize } from "./summary.ts";
 
-/** A workload at a distance, and what each subject did with it. */
-export type WorkloadResult = {
-  workload: Workload;
-  distanceMs: number;
-  requests: number;
-  subjects: Rounds[];
-};
-
-/** All that a run has found; what was not asked for is not there. */
-export type Results = {
-  date: string;
-  machine: Machine;
-  versions: Record<string, string>;
-  options: { quick: boolean; distances: number[]; connections: number; rounds: number };
-  workloads: WorkloadResult[];
-  isolates: IsolatesResult[];
-  flood: FloodResult[];
-  addedCpu?: AddedCpu | undefined;
-  decisionCpu?: DecisionCpu | undefined;
-  manyRules?: ManyRules | undefined;
-};
-
-const MAIN_DISTANCE_MS = 20;
-
-/** The distance that targets are set for, and that all but plain workloads run at: 20 ms if it is there. */
-export function mainDistance(distances: readonly number[]): number {
-  return distances.includes(MAIN_DISTANCE_MS) ? MAIN_DISTANCE_MS : (distances[0] ?? 0);
+/** The measurements of all subjects with one workload and one latency of Redis. */
+export interface WorkloadResult {
+  readonly workload: Workload;
+  readonly redisLatencyMs: number;
+  readonly requests: number;
+  readonly subjects: readonly SubjectRounds[];
 }
 
-/** A subject's figures, beside those of the floor in the same rounds. */
+/** The results of a run. Experiments that the run left out are empty or undefined. */
+export interface Results {
+  readonly date: string;
+  readonly machine: Machine;
+  readonly versions: Readonly<Record<string, string>>;
+  readonly options: {
+    readonly quick: boolean;
+    readonly redisLatenciesMs: readonly number[];
+    readonly connections: number;
+    readonly rounds: number;
+  };
+  readonly workloads: readonly WorkloadResult[];
+  readonly isolates: readonly IsolatesResult[];
+  readonly flood: readonly FloodResult[];
+  readonly addedCpu?: AddedCpu | undefined;
+  readonly decisionCpu?: DecisionCpu | undefined;
+  readonly manyRules?: ManyRules | undefined;
+}
+
+const MAIN_REDIS_LATENCY_MS = 20;
+
+/**
+ * The latency of the targets, of the chart and of every experiment except the workloads: 20 ms if the run
+ * has it, otherwise the first one.
+ */
+export function mainRedisLatency(redisLatenciesMs: readonly number[]): number {
+  const hasMain = redisLatenciesMs.includes(MAIN_REDIS_LATENCY_MS);
+  return hasMain ? MAIN_REDIS_LATENCY_MS : (redisLatenciesMs[0] ?? 0);
+}
+
+/** Summarizes the rounds of a subject, compared with the same rounds of the baseline. */
 export function summaryOf({ subjects }: WorkloadResult, name: string): Summary | undefined {
   const rounds = roundsOf(subjects, name);
-  const floor = roundsOf(subjects, FLOOR);
-  return rounds && floor && summarize(rounds, floor);
+  const baseline = roundsOf(subjects, BASELINE);
+  return rounds && baseline && summarize(rounds, baseline);
 }
 
-export function roundsOf(subjects: readonly Rounds[], name: string): Rounds["rounds"] | undefined {
+export function roundsOf(
+  subjects: readonly SubjectRounds[],
+  name: string,
+): readonly Measurement[] | undefined {
   return subjects.find(({ subject }) => subject.name === name)?.rounds;
 }
 
-/** Requests that Weir admitted over a limit, in any part of the run. There must be none. */
-export function weirsExcess(
+/** The requests that Weir admitted over a limit, in all parts of the run. It must be 0. */
+export function excessOfWeir(
   { workloads, isolates, flood }: Results,
   isolatesLimit: number,
 ): number {
-  const overs = [
+  const excesses = [
     ...workloads.flatMap(({ subjects }) =>
       subjects.flatMap(({ subject, rounds }) =>
         subject.isWeir ? rounds.map(({ over }) => over) : [],
@@ -67,5 +80,5 @@ export function weirsExcess(
       subject.isWeir ? rounds.map(({ admissions }) => admissions.over) : [],
     ),
   ];
-  return overs.reduce((sum, over) => sum + over, 0);
+  return excesses.reduce((sum, excess) => sum + excess, 0);
 }

@@ -1,4 +1,4 @@
-import { FLOOR } from "../environment/subjects.ts";
+import { BASELINE } from "../environment/subjects.ts";
 import { figure, NONE, table } from "./format.ts";
 import { summaryOf, type WorkloadResult } from "./results.ts";
 import type { Summary } from "./summary.ts";
@@ -6,7 +6,7 @@ import type { Summary } from "./summary.ts";
 const HEAD = [
   "",
   "p50 ms",
-  "× floor",
+  "× baseline",
   "added p50",
   "added p95",
   "added p99",
@@ -19,26 +19,26 @@ const HEAD = [
   "under",
 ];
 
-/** All subjects on one workload; CPU, calls and commands are for each request. */
+/** All subjects with one workload. CPU time, REST calls and commands are per request. */
 export function workloadTable(result: WorkloadResult): string {
-  const { workload, distanceMs, requests, subjects } = result;
+  const { workload, redisLatencyMs, requests, subjects } = result;
   const rows: string[][] = [];
   const failures: string[] = [];
   for (const { subject } of subjects) {
     const summary = summaryOf(result, subject.name);
     if (!summary) continue;
-    rows.push([subject.title, ...cells(summary, subject.name === FLOOR)]);
+    rows.push([subject.title, ...cells(summary, subject.name === BASELINE)]);
     if (summary.failed > 0) failures.push(`${subject.title}: ${summary.failed} requests failed.`);
   }
   const title = `### ${workload.title}`;
-  const setup = `${figure(requests, 0)} requests in each round, Redis ${distanceMs} ms away.`;
+  const setup = `${figure(requests, 0)} requests in each round, Redis ${redisLatencyMs} ms away.`;
   return [title, setup, table(HEAD, rows), ...failures].join("\n\n");
 }
 
-function cells(summary: Summary, isFloor: boolean): string[] {
+function cells(summary: Summary, isBaseline: boolean): string[] {
   const { latency, added, ratio, requestsPerSecond, cpuPerRequest } = summary;
   const { restCallsPerRequest, commandsPerRequest, dollarsPerMillion, over, under } = summary;
-  const absolute = [
+  const times = [
     figure(latency.p50, 2),
     figure(ratio, 2),
     figure(added.p50, 2),
@@ -47,10 +47,10 @@ function cells(summary: Summary, isFloor: boolean): string[] {
     figure(requestsPerSecond, 0),
     figure(cpuPerRequest, 0),
   ];
-  // The floor limits nothing: neither does it pay, nor does it admit too much.
-  if (isFloor) return [...absolute, ...Array.from({ length: 5 }, () => NONE)];
+  // The baseline limits nothing, so it has no calls, no price and no limit to exceed.
+  if (isBaseline) return [...times, ...Array.from({ length: 5 }, () => NONE)];
   return [
-    ...absolute,
+    ...times,
     figure(restCallsPerRequest, 3),
     figure(commandsPerRequest, 3),
     figure(dollarsPerMillion, 2),

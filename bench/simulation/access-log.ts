@@ -3,24 +3,28 @@ import { createInterface } from "node:readline";
 import type { Random } from "./random.ts";
 import type { Arrival } from "./traffic.ts";
 
-/** Common Log Format, to which Combined only adds: who, identity, user, [when], "request", ... */
+/**
+ * The start of a line in Common Log Format: host, identity, user, [time], "request". Combined Log Format adds
+ * fields at the end.
+ */
 const LINE =
   /^(\S+) \S+ .*?\[(\d\d)\/([A-Z][a-z]{2})\/(\d{4}):(\d\d:\d\d:\d\d) ([+-]\d\d)(\d\d)\] "/;
 
 const SECOND_MS = 1000;
 
-/** What an access log tells of requests. */
+/** The requests of an access log. */
 export interface AccessLog {
-  /** From the first one's second on, in the order of time. */
+  /** Ordered by time. Time 0 is the second of the first request. */
   readonly arrivals: readonly Arrival[];
+  /** The number of different addresses. */
   readonly clients: number;
-  /** To the end of the last one's second. */
+  /** From time 0 to the end of the last request's second. */
   readonly durationMs: number;
-  /** Lines that are none of the format. */
+  /** The number of lines in another format. */
   readonly unreadable: number;
 }
 
-/** @throws {Error} that says what is wrong with the file */
+/** @throws {Error} when the file cannot be read or has no line of the format; the message names the file */
 export async function readAccessLog(file: string, random: Random): Promise<AccessLog> {
   try {
     return await parseAccessLog(createInterface({ input: createReadStream(file) }), random);
@@ -30,10 +34,10 @@ export async function readAccessLog(file: string, random: Random): Promise<Acces
 }
 
 /**
- * Logs are written when responses end, so lines need not be in the order of their times; and times
- * are whole seconds, so within one the moment is chance.
+ * Parses the lines of an access log. Servers write a line when the response ends, so the lines are not
+ * always ordered by time. The times are whole seconds, so each request gets a random time in its second.
  *
- * @throws {Error} when there is no line of the format
+ * @throws {Error} when no line is in Common or Combined Log Format
  */
 export async function parseAccessLog(
   lines: AsyncIterable<string> | Iterable<string>,
@@ -45,19 +49,19 @@ export async function parseAccessLog(
   let [first, last] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
   for await (const line of lines) {
     if (line.trim() === "") continue;
-    const read = readLine(line);
-    if (!read) {
+    const entry = readLine(line);
+    if (!entry) {
       unreadable++;
       continue;
     }
-    const client = clients.get(read.address) ?? clients.size;
-    clients.set(read.address, client);
-    requests.push({ atMs: read.at + SECOND_MS * random.uniform(), client });
-    first = Math.min(first, read.at);
-    last = Math.max(last, read.at);
+    const client = clients.get(entry.address) ?? clients.size;
+    clients.set(entry.address, client);
+    requests.push({ atMs: entry.at + SECOND_MS * random.uniform(), client });
+    first = Math.min(first, entry.at);
+    last = Math.max(last, entry.at);
   }
   if (requests.length === 0) {
-    throw new Error("no line of it is in Common or Combined Log Format");
+    throw new Error("No line is in Common or Combined Log Format.");
   }
   const arrivals = requests
     .map(({ atMs, client }) => ({ atMs: atMs - first, client }))
@@ -65,7 +69,7 @@ export async function parseAccessLog(
   return { arrivals, clients: clients.size, durationMs: last - first + SECOND_MS, unreadable };
 }
 
-/** Who asked, and when: milliseconds since the Unix epoch. */
+/** The address of a line, and its time in milliseconds since the Unix epoch. */
 function readLine(line: string): { address: string; at: number } | undefined {
   const [, address, day, month, year, time, hours, minutes] = LINE.exec(line) ?? [];
   const at = Date.parse(`${day} ${month} ${year} ${time} ${hours}${minutes}`);

@@ -11,22 +11,25 @@ echarts.use([LineChart, GridComponent, LegendComponent, TitleComponent, SVGRende
 const [WIDTH, HEIGHT] = [1000, 360];
 const [LEFT, TOP, GAP, BOTTOM] = [60, 90, 90, 60];
 const PANEL_WIDTH = (WIDTH - 2 * LEFT - GAP) / 2;
-/** By demand: half of the limit, all of it, five times as much. */
+/** The colors of the three demands: half of the limit, the limit, and five times the limit. */
 const COLORS = ["#54aeff", "#1f6feb", "#0a3069"];
 const TEXT = { color: "#1f2328", fontSize: 14 };
 
 const PANELS = [
-  { title: "Calls of the store per request", value: (each: Summary) => each.callsPerRequest },
-  { title: "Denied of what the limit allowed, %", value: (each: Summary) => 100 * each.missed },
+  { title: "Store calls per request", value: (each: Summary) => each.callsPerRequest },
+  {
+    title: "Denied although the limit allowed it, %",
+    value: (each: Summary) => 100 * each.wronglyDeniedShare,
+  },
 ];
 
-/** Writes a picture of what more isolates cost: calls, and requests that are denied too many. */
+/** Writes a chart of store calls and wrongly denied requests by the number of isolates. */
 export async function writeChart(file: string, summaries: readonly Summary[]): Promise<void> {
   await mkdir(dirname(file), { recursive: true });
   await writeFile(file, `${renderChart(summaries)}\n`);
 }
 
-/** @param summaries of which those of the group "isolates" are drawn */
+/** @param summaries all summaries; the chart shows the group "isolates" */
 export function renderChart(summaries: readonly Summary[]): string {
   const drawn = summaries.filter(({ group }) => group === "isolates");
   const demands = [...new Set(drawn.map(({ demand }) => demand))];
@@ -52,13 +55,13 @@ export function renderChart(summaries: readonly Summary[]): string {
         textStyle: TEXT,
       })),
       {
-        text: `One key with a limit of ${limit.toLocaleString("en-US")} a minute, whose requests come to any isolate; store ${roundTripMs} ms away`,
+        text: `One key with a limit of ${limit.toLocaleString("en-US")} a minute; each request goes to a random isolate; store ${roundTripMs} ms away`,
         left: LEFT,
         top: HEIGHT - 24,
         textStyle: { ...TEXT, fontSize: 11, color: "#656d76", fontWeight: "normal" },
       },
     ],
-    legend: { top: 44, left: LEFT, itemGap: 30, data: demands.map(nameOf) },
+    legend: { top: 44, left: LEFT, itemGap: 30, data: demands.map(labelOf) },
     grid: grids,
     xAxis: PANELS.map((_, gridIndex) => ({
       gridIndex,
@@ -70,7 +73,7 @@ export function renderChart(summaries: readonly Summary[]): string {
     yAxis: PANELS.map((_, gridIndex) => ({ gridIndex, type: "value", min: 0 })),
     series: PANELS.flatMap(({ value }, index) =>
       demands.map((demand) => ({
-        name: nameOf(demand),
+        name: labelOf(demand),
         type: "line",
         xAxisIndex: index,
         yAxisIndex: index,
@@ -82,16 +85,16 @@ export function renderChart(summaries: readonly Summary[]): string {
   });
   const svg = chart.renderToSVGString();
   chart.dispose();
-  return picture(svg, PANELS.map(({ title }) => title).join("; "));
+  return withTitle(svg, PANELS.map(({ title }) => title).join("; "));
 }
 
-/** With a title for who cannot see it, and without styles, which are all for a mouse. */
-function picture(svg: string, title: string): string {
+/** Adds a title for screen readers and removes the styles, which only serve a mouse pointer. */
+function withTitle(svg: string, title: string): string {
   return svg
     .replace(/<style.*?<\/style>\s*/s, "")
     .replace(/<svg [^>]*>/, (begin) => `${begin}\n<title>${title}</title>`);
 }
 
-function nameOf(demand: string): string {
+function labelOf(demand: string): string {
   return `offered: ${demand === "all" ? "" : `${demand} `}the limit`;
 }

@@ -1,18 +1,17 @@
 import type { Actor } from "./actor.ts";
 
-/** Something that is going to happen. */
+/** A planned event. */
 export interface Event {
   /** Milliseconds since the Unix epoch, with fractions. */
   readonly at: number;
-  /** Events of one moment happen in the order in which they were planned. */
+  /** Events at the same time happen in the order in which they were planned. */
   readonly order: number;
-  /** To whom it happens. */
   readonly actor: Actor;
-  /** Undefined once it has been cancelled. */
+  /** Undefined after the event has been cancelled. */
   task: (() => void) | undefined;
 }
 
-/** What is going to happen, the next event first: a binary heap. */
+/** The planned events, ordered by time: a binary heap. */
 export class EventQueue {
   readonly #heap: Event[] = [];
 
@@ -28,6 +27,7 @@ export class EventQueue {
     heap[place] = event;
   }
 
+  /** Removes and returns the earliest event. */
   pop(): Event | undefined {
     const heap = this.#heap;
     const first = heap[0];

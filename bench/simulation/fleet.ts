@@ -9,17 +9,17 @@ type FleetOptions = Pick<Scenario, "isolates" | "routing" | "deathsPerMinute" | 
 
 const MINUTE_MS = 60_000;
 
-/** All isolates, and which of them a request comes to. */
+/** All isolates, and the routing of requests to them. */
 export class Fleet {
   readonly #time: VirtualTime;
   readonly #random: Random;
   readonly #options: FleetOptions;
   readonly #connect: (isolate: Isolate) => Store;
   readonly #isolates: Isolate[];
-  /** Where each client's requests come to, as of when. */
+  /** The index of each client's isolate, and when the client last sent a request. */
   readonly #homes = new Map<number, { place: number; seenAt: number }>();
-  /** Requests that waited for a decision when their isolate died. */
-  lost = 0;
+  /** How many requests waited for a decision when their isolate died. */
+  lostWithIsolate = 0;
 
   constructor(
     time: VirtualTime,
@@ -34,6 +34,7 @@ export class Fleet {
     this.#isolates = Array.from({ length: options.isolates }, () => this.#start());
   }
 
+  /** Selects the isolate for a request of this client. */
   isolateFor(client: number): Isolate {
     const { isolates, routing } = this.#options;
     const place = this.#random.chance(routing.strays)
@@ -42,8 +43,8 @@ export class Fleet {
     return this.#isolates[place] as Isolate;
   }
 
-  /** Lets isolates die, until then. */
-  dieUntil(endsAt: number): void {
+  /** Plans the deaths of isolates until `endsAt`. */
+  planDeaths(endsAt: number): void {
     const { isolates, deathsPerMinute } = this.#options;
     if (deathsPerMinute === 0) return;
     const nextAt =
@@ -53,9 +54,9 @@ export class Fleet {
       const place = this.#random.below(isolates);
       const isolate = this.#isolates[place] as Isolate;
       isolate.die(nextAt);
-      this.lost += isolate.waiting;
+      this.lostWithIsolate += isolate.waiting;
       this.#isolates[place] = this.#start();
-      this.dieUntil(endsAt);
+      this.planDeaths(endsAt);
     });
   }
 
@@ -64,7 +65,7 @@ export class Fleet {
     return new Isolate(skewMs, this.#connect);
   }
 
-  /** A client that moves does so at any moment; where to is decided when it is next seen. */
+  /** A client may move at any time. Its new home is chosen when it sends its next request. */
   #homeOf(client: number): number {
     const { isolates, routing } = this.#options;
     const { now } = this.#time;

@@ -4,18 +4,18 @@ import { withLeases } from "../../src/stores/isolate/with-leases.ts";
 import type { Store } from "../../src/stores/store.ts";
 import type { Actor } from "./actor.ts";
 
-/** What a decision has by default. */
+/** The default of Weir's `timeoutMs`. */
 const TIMEOUT_MS = 1000;
 
-/** One of many that run Weir: what it keeps in memory dies with it. */
+/** One of many isolates that run Weir. Its leases and its denial cache are lost when it dies. */
 export class Isolate implements Actor {
   readonly skewMs: number;
   isAlive = true;
-  /** By the true time; undefined while it lives. */
+  /** By the true time; undefined while the isolate lives. */
   diedAt: number | undefined;
-  /** Requests that wait for a decision. */
+  /** How many requests wait for a decision. */
   waiting = 0;
-  /** What decides here, as src/stores/create-store.ts puts it together. */
+  /** The store with the wrappers of src/stores/create-store.ts, without the breaker. */
   readonly store: Store;
 
   constructor(skewMs: number, connect: (isolate: Isolate) => Store) {

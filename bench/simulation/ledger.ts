@@ -3,11 +3,11 @@ import type { Verdict } from "../../src/stores/store.ts";
 import type { Isolate } from "./isolate.ts";
 import { type Request, requestOf } from "./request.ts";
 
-/** Quota of one client's window that was charged to one isolate. */
+/** The quota of one client's window that was charged to one isolate. */
 export interface Share {
-  /** What was charged, less what was given back and less what was admitted. */
+  /** The quota charged, minus the quota returned, minus the requests admitted. */
   unspent: number;
-  /** When the isolate last had a request of the client; true time. */
+  /** When the isolate last received a request of the client, by the true time. */
   usedAt: number;
 }
 
@@ -15,27 +15,28 @@ export interface Share {
 export interface Account {
   readonly client: number;
   readonly endsAt: number;
-  /** Requests decided, one way or the other. */
+  /** Requests admitted or denied. */
   decided: number;
   admitted: number;
-  /** What the store has counted, if it has counted right. */
+  /** The count that the store should have. */
   charged: number;
   readonly shares: Map<Isolate, Share>;
 }
 
-/** Who was charged what, and who was admitted: kept beside the store, to see that it fits. */
+/** Records every charge and every admission outside the store, to compare both afterwards. */
 export class Ledger {
   readonly #accounts = new Map<string, Account>();
   readonly #counter: Pick<Counter, "windowMs" | "offsetMs">;
+  /** Calls of the store, including calls that fetch blocks in the background. */
   calls = 0;
-  /** Leases that were given back, with whatever call. */
-  givenBack = 0;
-  quotaGivenBack = 0;
-  /** Requests that were admitted from a lease after the window it was charged in; true time. */
-  late = 0;
-  /** By how much at most, in milliseconds. */
-  latestMs = 0;
-  /** Requests decided without a call of their own. */
+  /** Leases whose unused quota was returned with a call. */
+  returnedLeases = 0;
+  returnedQuota = 0;
+  /** Requests admitted from a lease after the end of its window, by the true time. */
+  afterWindow = 0;
+  /** The longest time that such a request came after the end, in milliseconds. */
+  mostAfterWindowMs = 0;
+  /** Requests decided without a call for them. */
   fromMemory = 0;
 
   constructor(counter: Pick<Counter, "windowMs" | "offsetMs">) {
@@ -46,13 +47,13 @@ export class Ledger {
     return this.#accounts.values();
   }
 
-  called(unused: readonly UnusedQuota[]): void {
+  recordCall(unused: readonly UnusedQuota[]): void {
     this.calls++;
-    this.givenBack += unused.length;
+    this.returnedLeases += unused.length;
   }
 
-  /** Notes what a call has done in the store. */
-  charged(
+  /** Records what a call has charged and returned in the store. */
+  recordCharges(
     isolate: Isolate,
     groups: readonly (readonly Counter[])[],
     { now, groups: answers }: Verdict,
@@ -60,34 +61,34 @@ export class Ledger {
   ): void {
     const { index } = windowAt(now, this.#counter);
     for (const { counter, quota, window } of unused) {
-      // The store takes nothing off another window.
+      // The store ignores returned quota of another window.
       if (window !== index) continue;
       this.#charge(isolate, requestOf(counter).client, now, -quota);
-      this.quotaGivenBack += quota;
+      this.returnedQuota += quota;
     }
     for (const [place, group] of groups.entries()) {
       const answer = answers[place];
       if (!answer?.admitted) continue;
-      for (const [part, counter] of group.entries()) {
-        const { charged = counter.cost } = answer.tallies[part] ?? {};
+      for (const [index, counter] of group.entries()) {
+        const { charged = counter.cost } = answer.tallies[index] ?? {};
         this.#charge(isolate, requestOf(counter).client, now, charged);
       }
     }
   }
 
-  /** Notes a decision, in the window that the request was charged in. */
-  decided(request: Request, verdict: Verdict, now: number): void {
+  /** Records a decision in the window that the request was charged in. */
+  recordDecision(request: Request, verdict: Verdict, now: number): void {
     const { admitted = false, tallies = [] } = verdict.groups[0] ?? {};
-    const { call, client, isolate } = request;
-    if (!call) this.fromMemory++;
-    let at = call ? call.decidedAt : Math.floor(now);
-    if (admitted && !call?.admitted) {
-      // From a lease. Which window's it is, the answer says, and it had better be this one.
+    const { answer, client, isolate } = request;
+    if (!answer) this.fromMemory++;
+    let at = answer ? answer.decidedAt : Math.floor(now);
+    if (admitted && !answer?.admitted) {
+      // The request was admitted from a lease. The tally's resetMs gives the end of the lease's window.
       const endsAt = verdict.now + (tallies[0]?.resetMs ?? 0);
       at = endsAt - 1;
       if (now >= endsAt) {
-        this.late++;
-        this.latestMs = Math.max(this.latestMs, now - endsAt);
+        this.afterWindow++;
+        this.mostAfterWindowMs = Math.max(this.mostAfterWindowMs, now - endsAt);
       }
     }
     const account = this.#accountOf(client, at);

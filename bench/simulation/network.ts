@@ -8,14 +8,16 @@ import { type Request, requestOf } from "./request.ts";
 import type { VirtualTime } from "./virtual-time.ts";
 
 export interface NetworkOptions {
+  /** The mean time of a call to the store and back, in milliseconds. */
   readonly roundTripMs: number;
+  /** The share of calls whose request or answer is lost. */
   readonly lossShare: number;
 }
 
-/** Of the time one way, as much is the same for all; the rest is chance, so calls overtake others. */
-const STEADY = 0.7;
+/** The constant share of the one-way time. The rest is random, so a call can overtake an earlier one. */
+const CONSTANT_SHARE = 0.7;
 
-/** The way from isolates to the store and back. */
+/** The network between the isolates and the store. */
 export class Network {
   readonly #time: VirtualTime;
   readonly #store: Store;
@@ -37,9 +39,9 @@ export class Network {
     this.#options = options;
   }
 
-  /** The store as an isolate sees it. */
-  from(isolate: Isolate): Store {
-    const unsupported = () => Promise.reject(new Error("not simulated"));
+  /** The store as an isolate reaches it over the network. */
+  connect(isolate: Isolate): Store {
+    const unsupported = () => Promise.reject(new Error("The simulation only supports decide."));
     return {
       decide: (groups, _now, unused = []) => this.#call(isolate, groups, unused),
       adjust: unsupported,
@@ -52,20 +54,20 @@ export class Network {
     groups: readonly (readonly Counter[])[],
     unused: readonly UnusedQuota[],
   ): Promise<Verdict> {
-    this.#ledger.called(unused);
+    this.#ledger.recordCall(unused);
     const isLost = this.#random.chance(this.#options.lossShare);
-    // Half of what gets lost has been done nevertheless.
-    const isDone = !isLost || this.#random.chance(0.5);
+    // In half of the lost calls only the answer is lost, so the store has charged the quota.
+    const reachesStore = !isLost || this.#random.chance(0.5);
     const arrivesAt = this.#time.now + this.#oneWayMs();
     return new Promise((resolve) => {
-      if (!isDone) return;
+      if (!reachesStore) return;
       this.#time.at(arrivesAt, WORLD, async () => {
         const verdict = await this.#store.decide(groups, undefined, unused);
-        this.#ledger.charged(isolate, groups, verdict, unused);
+        this.#ledger.recordCharges(isolate, groups, verdict, unused);
         if (isLost) return;
         this.#time.at(arrivesAt + this.#oneWayMs(), isolate, () => {
-          for (const [request, { admitted }] of asked(groups, verdict)) {
-            request.call = { decidedAt: verdict.now, admitted };
+          for (const [request, { admitted }] of requestsWithAnswers(groups, verdict)) {
+            request.answer = { decidedAt: verdict.now, admitted };
           }
           resolve(verdict);
         });
@@ -75,12 +77,12 @@ export class Network {
 
   #oneWayMs(): number {
     const mean = this.#options.roundTripMs / 2;
-    return STEADY * mean + this.#random.exponential((1 - STEADY) * mean);
+    return CONSTANT_SHARE * mean + this.#random.exponential((1 - CONSTANT_SHARE) * mean);
   }
 }
 
-/** The request that each group is asked for, and what was answered. */
-function* asked(
+/** The request of each group, with the store's answer for that group. */
+function* requestsWithAnswers(
   groups: readonly (readonly Counter[])[],
   verdict: Verdict,
 ): Generator<[Request, GroupVerdict]> {

@@ -5,41 +5,37 @@ const DEFAULT_SEED = 1;
 
 export interface SimulationOptions {
   readonly seed: number;
-  /** An access log to take requests from. */
+  /** The file of an access log with the requests to simulate. */
   readonly log: string | undefined;
-  /** Where to write the figures. */
+  /** The file that the figures are written to. @default bench/results/simulation.json in a whole run */
   readonly json: string | undefined;
-  /** Groups of scenarios. */
+  /** The groups of scenarios to simulate. */
   readonly groups: readonly string[];
-  /** Nothing is left out nor put in, so the results may take the place of the published ones. */
+  /** Whether the run has the default seed and all scenarios. Only such a run replaces the published figures. */
   readonly isWhole: boolean;
 }
 
 /**
  * Reads the command line.
  *
- * @param args the arguments alone, without the program's name
- * @throws {CommanderError} after printing what is wrong, or the help that was asked for; its
- * `exitCode` says which
+ * @param args the arguments, without the program's name
+ * @throws {CommanderError} after printing an error or the help; `exitCode` is 0 for the help
  */
 export function parseOptions(args: readonly string[]): SimulationOptions {
   const { seed, log, json, only } = new Command("npm run simulate --")
     .description("Simulates Weir's leases on up to 10,000 isolates, in virtual time.")
     .addOption(
-      new Option("--seed <number>", "another one, other chances")
+      new Option("--seed <number>", "another seed gives other random numbers")
         .default(DEFAULT_SEED)
         .argParser(seedIn),
     )
-    .option("--log <file>", "an access log to take requests from, in Common or Combined Log Format")
+    .option("--log <file>", "an access log to simulate, in Common or Combined Log Format")
     .addOption(
-      new Option("--only <group,…>", `what to simulate: ${groupNames().join(", ")}`).argParser(
+      new Option("--only <group,…>", `groups to simulate: ${groupNames().join(", ")}`).argParser(
         groupsIn,
       ),
     )
-    .option(
-      "--json <file>",
-      "where to write the figures (a whole run: bench/results/simulation.json)",
-    )
+    .option("--json <file>", "the file for the figures (whole run: bench/results/simulation.json)")
     .showHelpAfterError("(--help shows what is allowed)")
     .exitOverride()
     .parse(args, { from: "user" })
@@ -56,7 +52,7 @@ export function parseOptions(args: readonly string[]): SimulationOptions {
 function seedIn(text: string): number {
   const seed = /^\d+$/.test(text) ? Number(text) : Number.NaN;
   if (!Number.isSafeInteger(seed)) {
-    throw new InvalidArgumentError("Allowed: whole numbers from 0 on, such as 7.");
+    throw new InvalidArgumentError("Allowed: whole numbers from 0 upwards, such as 7.");
   }
   return seed;
 }

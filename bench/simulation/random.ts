@@ -1,13 +1,13 @@
 import { uniformFloat64 } from "pure-rand/distribution/uniformFloat64";
 import { xoroshiro128plus } from "pure-rand/generator/xoroshiro128plus";
 
-/** Chance, the same for the same seed. */
+/** A random generator that is determined by its seed and its purpose. */
 export class Random {
   readonly #generator;
 
   /**
-   * @param purpose what it is drawn for: each has numbers of its own, so that the same requests come
-   * whatever becomes of them
+   * @param purpose what the numbers are for. Each purpose has a sequence of its own, so the traffic stays
+   * the same when, for example, the network draws more numbers
    */
   constructor(seed: number, purpose: string) {
     this.#generator = xoroshiro128plus(seedOf(seed, purpose));
@@ -23,17 +23,18 @@ export class Random {
     return Math.floor(this.uniform() * count);
   }
 
+  /** Returns true with this probability. */
   chance(probability: number): boolean {
     return probability > 0 && this.uniform() < probability;
   }
 
-  /** How long it takes until something happens that is as likely at any moment. */
+  /** The time to the next event of a Poisson process with this mean interval. */
   exponential(mean: number): number {
     return -mean * Math.log(1 - this.uniform());
   }
 }
 
-/** A seed made of another and of a text: FNV-1a, 32 bits. */
+/** Derives a seed from another seed and a text: FNV-1a, 32 bits. */
 export function seedOf(seed: number, text: string): number {
   let hash = 0x811c9dc5;
   for (const char of `${seed}:${text}`) {

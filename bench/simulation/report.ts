@@ -1,7 +1,7 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import { figure, NONE, table } from "../report/format.ts";
-import { PLACES } from "./figures.ts";
+import { PLACES } from "./run-result.ts";
 import type { Summary } from "./summary.ts";
 
 const HEAD = [
@@ -14,28 +14,29 @@ const HEAD = [
   "Over",
   "Under, %",
   "worst window, %",
-  "died / quiet / busy / store, %",
+  "dead / quiet / busy / store, %",
   "Calls per request",
   "From memory, %",
-  "Given back",
+  "Leases returned",
   "p50, ms",
   "p99, ms",
 ];
 
-const LEGEND = `Offered, admitted and given back are of one run; a range is of several. "Over" is what was admitted
-above a window's limit. "Under" is what was denied of the requests that the limits allowed, min(decided, limit) in each
-window: of all windows, and of the worst one in % of its limit; then where that quota lay unspent when the window ended,
-with isolates that had died, that had not been asked for 5 s, with others, or in the store. Leases given back are
-counted; "from memory" is what was decided without a call of its own. Times are what requests wait, in virtual ms.`;
+const LEGEND = `"Offered", "Admitted" and "Leases returned" are per run; "Admitted" is a range if the runs differ. "Over" counts
+the requests admitted above the limit of a window. "Under" is the share of requests that were denied although the
+limit of their window allowed them, over all windows. "worst window" is the largest number of such requests in one
+window, in % of its limit. The next column shows where the quota was that they could have used: in isolates that had
+died, in isolates without a request of the client for 5 s, in other isolates, or in the store. "From memory" is the
+share of requests decided without a call for them. The last two columns are the virtual time that requests waited.`;
 
-/** The table, a row for each scenario, and what its columns are. */
+/** A table with one row for each scenario, and an explanation of its columns. */
 export function summaryTable(summaries: readonly Summary[]): string {
   return `${table(HEAD, summaries.map(rowOf))}\n\n${LEGEND}`;
 }
 
 function rowOf(summary: Summary): string[] {
-  const { missed, missedBy, fewestAdmitted, mostAdmitted, runs } = summary;
-  const where = PLACES.map((place) => figure(100 * missedBy[place], 0)).join(" / ");
+  const { wronglyDeniedShare, wronglyDeniedBy, fewestAdmitted, mostAdmitted, runs } = summary;
+  const places = PLACES.map((place) => figure(100 * wronglyDeniedBy[place], 0)).join(" / ");
   const range = `${figure(fewestAdmitted, 0)}–${figure(mostAdmitted, 0)}`;
   return [
     summary.name,
@@ -45,18 +46,18 @@ function rowOf(summary: Summary): string[] {
     figure(summary.offered / runs, 0),
     fewestAdmitted === mostAdmitted ? figure(mostAdmitted, 0) : range,
     figure(summary.over, 0),
-    figure(100 * missed, 2),
-    figure(100 * summary.worstMissed, 1),
-    missed === 0 ? NONE : where,
+    figure(100 * wronglyDeniedShare, 2),
+    figure(100 * summary.worstWindowShare, 1),
+    wronglyDeniedShare === 0 ? NONE : places,
     figure(summary.callsPerRequest, 3),
     figure(100 * summary.fromMemory, 1),
-    figure(summary.givenBack / runs, 0),
+    figure(summary.returnedLeases / runs, 0),
     figure(summary.p50Ms, 1),
     figure(summary.p99Ms, 1),
   ];
 }
 
-/** Writes all figures, and makes the folder if it is missing. */
+/** Writes all figures, and creates the folder if it does not exist. */
 export async function writeFigures(
   file: string,
   seed: number,

@@ -1,36 +1,36 @@
 import type { Random } from "./random.ts";
 import type { Traffic } from "./traffic.ts";
 
-/** Which isolate a client's request comes to. */
+/** Which isolate receives a client's request. */
 export interface Routing {
-  /** How often a client's home becomes another isolate, per minute. */
+  /** How often a client's home moves to another isolate, per minute. */
   readonly movesPerMinute: number;
-  /** The share of requests that come to any isolate, rather than to the client's home. */
+  /** The share of requests that go to a random isolate instead of the client's home. */
   readonly strays: number;
 }
 
-/** Every request comes to any isolate: the worst that can happen to leases. */
+/** Every request goes to a random isolate. This is the worst case for leases. */
 export const ANYWHERE: Routing = { movesPerMinute: 0, strays: 1 };
 
-/** What is simulated. Times in milliseconds. */
+/** The input of a simulation. */
 export interface Scenario {
   readonly group: string;
   readonly name: string;
   readonly isolates: number;
   readonly limit: number;
   readonly windowMs: number;
-  /** There and back, on average. */
+  /** The mean time of a call to the store and back, in milliseconds. */
   readonly roundTripMs: number;
-  /** Requests offered, in words. */
+  /** The requests that clients send, relative to the limit, such as "5 ×". */
   readonly demand: string;
   readonly traffic: (random: Random) => Traffic | Promise<Traffic>;
   readonly routing: Routing;
-  /** The share of isolates that die in a minute; each is replaced by one that knows nothing. */
+  /** The share of isolates that die in a minute. Each one is replaced by an isolate with empty memory. */
   readonly deathsPerMinute: number;
-  /** Clocks of isolates are off by up to this, either way. */
+  /** The clock of each isolate is wrong by up to this, in either direction, in milliseconds. */
   readonly skewMs: number;
-  /** The share of calls of which either the request or the answer gets lost. */
+  /** The share of calls whose request or answer is lost. */
   readonly lossShare: number;
-  /** How often it is run, each time with another seed. */
+  /** The number of runs, each with a seed of its own. */
   readonly runs: number;
 }

@@ -1,4 +1,4 @@
-/** `npm run simulate`: what leases do on up to 10,000 isolates, which one machine cannot show. */
+/** `npm run simulate`: simulates leases on up to 10,000 isolates, which the bench cannot start on one machine. */
 import { join, relative } from "node:path";
 import { CommanderError } from "commander";
 import { readAccessLog } from "./access-log.ts";
@@ -7,7 +7,7 @@ import { parseOptions, type SimulationOptions } from "./options.ts";
 import { Random } from "./random.ts";
 import { summaryTable, writeFigures } from "./report.ts";
 import { allScenarios } from "./scenarios/all.ts";
-import { faultOf, type Summary } from "./summary.ts";
+import { type Summary, violationOf } from "./summary.ts";
 import { runOnThreads } from "./threads.ts";
 
 const JSON_FILE = join(import.meta.dirname, "../results/simulation.json");
@@ -19,7 +19,7 @@ async function main(args: string[]): Promise<number> {
   try {
     const options = parseOptions(args);
     const { seed, log, groups } = options;
-    if (log !== undefined) await introduce(log);
+    if (log !== undefined) await printLogSize(log);
     const scenarios = allScenarios(log).filter(({ group }) => groups.includes(group));
     const startedAt = performance.now();
     let done = 0;
@@ -28,23 +28,23 @@ async function main(args: string[]): Promise<number> {
       console.error(`${seconds} s  ${++done} of ${scenarios.length}: ${name}`);
     });
     await report(summaries, options);
-    const faults = summaries.flatMap((summary) => faultOf(summary) ?? []);
-    for (const fault of faults) console.error(`error: ${fault}`);
-    return faults.length > 0 ? 1 : 0;
+    const violations = summaries.flatMap((summary) => violationOf(summary) ?? []);
+    for (const violation of violations) console.error(`error: ${violation}`);
+    return violations.length > 0 ? 1 : 0;
   } catch (error) {
-    // The parser has printed its own error, or the help.
+    // Commander has already printed its message.
     if (error instanceof CommanderError) return error.exitCode;
     console.error(`error: ${error instanceof Error ? error.message : error}`);
     return 1;
   }
 }
 
-/** Says what there is in a log, before anything else takes its time. */
-async function introduce(file: string): Promise<void> {
+/** Prints the size of the log before the simulation starts, and fails early if the log is unreadable. */
+async function printLogSize(file: string): Promise<void> {
   const log = await readAccessLog(file, new Random(0, "log"));
   const hours = (log.durationMs / 3_600_000).toFixed(1);
   console.error(`${file}: ${log.arrivals.length} requests of ${log.clients} clients in ${hours} h`);
-  if (log.unreadable > 0) console.error(`${log.unreadable} lines are of another format: left out`);
+  if (log.unreadable > 0) console.error(`ignored ${log.unreadable} lines in another format`);
 }
 
 async function report(summaries: Summary[], options: SimulationOptions): Promise<void> {
@@ -55,7 +55,7 @@ async function report(summaries: Summary[], options: SimulationOptions): Promise
     await writeFigures(json, seed, summaries);
     console.log(`Figures: ${relative(process.cwd(), json)}`);
   }
-  // A part of the picture must not take the place of the whole one.
+  // A partial run must not replace the published chart.
   if (isWhole) {
     await writeChart(CHART_FILE, summaries);
     console.log(`Chart: ${relative(process.cwd(), CHART_FILE)}`);

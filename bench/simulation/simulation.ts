@@ -3,83 +3,83 @@ import { createMemoryStore } from "../../src/stores/memory-store.ts";
 import type { Verdict } from "../../src/stores/store.ts";
 import { StoreError } from "../../src/stores/store-error.ts";
 import { WORLD } from "./actor.ts";
-import { audit, type Figures, noFigures } from "./figures.ts";
 import { Fleet } from "./fleet.ts";
 import { Ledger } from "./ledger.ts";
 import { Network } from "./network.ts";
 import { Random, seedOf } from "./random.ts";
-import { type Request, traced } from "./request.ts";
+import { type Request, withRequest } from "./request.ts";
+import { audit, emptyResult, type RunResult } from "./run-result.ts";
 import type { Scenario } from "./scenario.ts";
 import type { Arrival, ClosedTraffic } from "./traffic.ts";
 import { VirtualTime } from "./virtual-time.ts";
 
-/** Where windows of all lengths up to a day begin: midnight of 2026-01-01 UTC. */
+/** Midnight of 2026-01-01 UTC: windows of all lengths up to a day start at this time. */
 const STARTS_AT = Date.UTC(2026, 0, 1);
 
-/** Runs a scenario once. The same seed gives the same figures. */
-export async function simulate(scenario: Scenario, seed: number): Promise<Figures> {
+/** Runs a scenario once. The same seed gives the same result. */
+export async function simulate(scenario: Scenario, seed: number): Promise<RunResult> {
   const time = new VirtualTime(STARTS_AT);
   const random = (purpose: string) => new Random(seed, purpose);
-  const figures = noFigures();
+  const result = emptyResult();
   const ledger = new Ledger(counterOf(scenario, 0));
   const store = createMemoryStore(Number.POSITIVE_INFINITY);
   const network = new Network(time, store, ledger, random("network"), scenario);
-  const fleet = new Fleet(time, random("fleet"), scenario, (isolate) => network.from(isolate));
+  const fleet = new Fleet(time, random("fleet"), scenario, (isolate) => network.connect(isolate));
 
-  function request(client: number, onDecided: () => void = () => {}): void {
+  function send(client: number, onDecided: () => void = () => {}): void {
     const isolate = fleet.isolateFor(client);
-    const request: Request = { client, isolate, at: time.now, call: undefined };
+    const request: Request = { client, isolate, at: time.now, answer: undefined };
     time.continueAs(isolate);
-    figures.offered++;
+    result.offered++;
     isolate.waiting++;
-    const counter = traced(counterOf(scenario, client), request);
+    const counter = withRequest(counterOf(scenario, client), request);
     isolate.store
       .decide([[counter]])
       .then(
-        (verdict) => settle(request, verdict),
+        (verdict) => recordDecision(request, verdict),
         (error) => {
           if (!(error instanceof StoreError)) throw error;
-          figures.undecided++;
+          result.undecided++;
         },
       )
       .then(() => {
         isolate.waiting--;
-        figures.waits.push(time.now - request.at);
+        result.waits.push(time.now - request.at);
         onDecided();
       })
       .catch((error) => time.fail(error));
   }
 
-  function settle(request: Request, verdict: Verdict): void {
-    if (verdict.groups[0]?.admitted) figures.admitted++;
-    ledger.decided(request, verdict, time.now);
+  function recordDecision(request: Request, verdict: Verdict): void {
+    if (verdict.groups[0]?.admitted) result.admitted++;
+    ledger.recordDecision(request, verdict, time.now);
   }
 
   const traffic = await scenario.traffic(random("traffic"));
   if (traffic.kind === "closed") {
-    startClosed(time, traffic, request);
+    planClosed(time, traffic, send);
   } else {
-    startOpen(time, traffic.arrivals, request);
-    fleet.dieUntil(STARTS_AT + traffic.durationMs);
+    planOpen(time, traffic.arrivals, send);
+    fleet.planDeaths(STARTS_AT + traffic.durationMs);
   }
   await time.run();
 
   const countOf = async (client: number, at: number) => {
-    const asking = { ...counterOf(scenario, client), cost: 0 };
-    const { groups } = await store.decide([[asking]], at);
+    const counter = { ...counterOf(scenario, client), cost: 0 };
+    const { groups } = await store.decide([[counter]], at);
     return groups[0]?.tallies[0]?.count ?? 0;
   };
-  await audit(figures, ledger, scenario.limit, countOf);
-  return { ...figures, lost: fleet.lost };
+  await audit(result, ledger, scenario.limit, countOf);
+  return { ...result, lostWithIsolate: fleet.lostWithIsolate };
 }
 
-/** As many runs as the scenario has, in one. */
-export async function simulateRuns(scenario: Scenario, seed: number): Promise<Figures[]> {
-  const all: Figures[] = [];
+/** Runs a scenario `scenario.runs` times, each time with a seed of its own. */
+export async function simulateRuns(scenario: Scenario, seed: number): Promise<RunResult[]> {
+  const results: RunResult[] = [];
   for (let run = 0; run < scenario.runs; run++) {
-    all.push(await simulate(scenario, seedOf(seed, `${scenario.name}, run ${run}`)));
+    results.push(await simulate(scenario, seedOf(seed, `${scenario.name}, run ${run}`)));
   }
-  return all;
+  return results;
 }
 
 function counterOf({ limit, windowMs }: Scenario, client: number): Counter {
@@ -95,11 +95,11 @@ function counterOf({ limit, windowMs }: Scenario, client: number): Counter {
   };
 }
 
-/** Each request plans the next one. */
-function startOpen(
+/** Plans requests at their times. Each request plans the next one, so that the queue stays short. */
+function planOpen(
   time: VirtualTime,
   arrivals: Iterable<Arrival>,
-  request: (client: number) => void,
+  send: (client: number) => void,
 ): void {
   const rest = arrivals[Symbol.iterator]();
   const planNext = () => {
@@ -107,21 +107,22 @@ function startOpen(
     if (done) return;
     time.at(STARTS_AT + value.atMs, WORLD, () => {
       planNext();
-      request(value.client);
+      send(value.client);
     });
   };
   planNext();
 }
 
-function startClosed(
+/** Plans a fixed number of concurrent requests. Each decision plans the next request. */
+function planClosed(
   time: VirtualTime,
   { clients, concurrency, handlingMs }: ClosedTraffic,
-  request: (client: number, onDecided: () => void) => void,
+  send: (client: number, onDecided: () => void) => void,
 ): void {
   const rest = clients.values();
-  const next = () => {
+  const sendNext = () => {
     const { value, done } = rest.next();
-    if (!done) request(value, () => time.at(time.now + handlingMs, WORLD, next));
+    if (!done) send(value, () => time.at(time.now + handlingMs, WORLD, sendNext));
   };
-  for (let place = 0; place < concurrency; place++) time.at(STARTS_AT, WORLD, next);
+  for (let place = 0; place < concurrency; place++) time.at(STARTS_AT, WORLD, sendNext);
 }

@@ -1,7 +1,7 @@
-import { type Figures, PLACES, type Place } from "./figures.ts";
+import { PLACES, type Place, type RunResult } from "./run-result.ts";
 import type { Scenario } from "./scenario.ts";
 
-/** A scenario's figures, all runs together. Shares are from 0 to 1. */
+/** The results of all runs of a scenario. Shares are from 0 to 1. */
 export interface Summary {
   readonly group: string;
   readonly name: string;
@@ -13,67 +13,66 @@ export interface Summary {
   readonly runs: number;
   readonly offered: number;
   readonly admitted: number;
-  /** Of one run. */
+  /** Requests admitted in the run with the fewest. */
   readonly fewestAdmitted: number;
+  /** Requests admitted in the run with the most. */
   readonly mostAdmitted: number;
   readonly undecided: number;
-  readonly lost: number;
+  readonly lostWithIsolate: number;
   readonly over: number;
   readonly overdrawn: number;
   readonly miscounted: number;
-  readonly late: number;
-  readonly latestMs: number;
-  /** Under-admission: of the requests that were within the limits, those that were denied. */
-  readonly missed: number;
-  /** Of the missed, the share for which quota lay unspent there. */
-  readonly missedBy: Record<Place, number>;
-  /** The largest part of one window's limit that was missed. */
-  readonly worstMissed: number;
+  readonly afterWindow: number;
+  readonly mostAfterWindowMs: number;
+  /** Under-admission: the share of requests within the limits that were denied. */
+  readonly wronglyDeniedShare: number;
+  /** The wrongly denied requests, as shares by the place of the quota that they could have used. */
+  readonly wronglyDeniedBy: Readonly<Record<Place, number>>;
+  /** The largest share of one window's limit that was wrongly denied. */
+  readonly worstWindowShare: number;
   readonly callsPerRequest: number;
-  readonly givenBack: number;
-  readonly quotaGivenBack: number;
+  readonly returnedLeases: number;
+  readonly returnedQuota: number;
   readonly fromMemory: number;
   readonly p50Ms: number;
   readonly p99Ms: number;
 }
 
-export function summaryOf(scenario: Scenario, runs: readonly Figures[]): Summary {
+export function summaryOf(scenario: Scenario, runs: readonly RunResult[]): Summary {
   const { group, name, isolates, limit, windowMs, demand, roundTripMs } = scenario;
-  const sumOf = (of: (run: Figures) => number) => runs.reduce((sum, run) => sum + of(run), 0);
-  const mostOf = (of: (run: Figures) => number) => Math.max(...runs.map(of));
+  const sumOf = (value: (run: RunResult) => number) =>
+    runs.reduce((sum, run) => sum + value(run), 0);
+  const mostOf = (value: (run: RunResult) => number) => Math.max(...runs.map(value));
   const offered = sumOf((run) => run.offered);
-  const missed = sumOf((run) => run.missed);
+  const wronglyDenied = sumOf((run) => run.wronglyDenied);
+  const admissible = sumOf((run) => run.admissible);
   const waits = Float64Array.from(runs.flatMap((run) => run.waits)).sort();
-  const missedBy = { dead: 0, quiet: 0, busy: 0, store: 0 };
-  for (const place of PLACES)
-    missedBy[place] = share(
-      sumOf((run) => run.missedBy[place]),
-      missed,
-    );
+  const wronglyDeniedBy = { dead: 0, quiet: 0, busy: 0, store: 0 };
+  for (const place of PLACES) {
+    const denied = sumOf((run) => run.wronglyDeniedBy[place]);
+    wronglyDeniedBy[place] = share(denied, wronglyDenied);
+  }
   return {
     ...{ group, name, isolates, limit, windowMs, demand, roundTripMs, runs: runs.length, offered },
     admitted: sumOf((run) => run.admitted),
     fewestAdmitted: Math.min(...runs.map((run) => run.admitted)),
     mostAdmitted: mostOf((run) => run.admitted),
     undecided: sumOf((run) => run.undecided),
-    lost: sumOf((run) => run.lost),
+    lostWithIsolate: sumOf((run) => run.lostWithIsolate),
     over: sumOf((run) => run.over),
     overdrawn: sumOf((run) => run.overdrawn),
     miscounted: sumOf((run) => run.miscounted),
-    late: sumOf((run) => run.late),
-    latestMs: mostOf((run) => run.latestMs),
-    missed: share(
-      missed,
-      sumOf((run) => run.rightful),
-    ),
-    missedBy,
-    worstMissed: mostOf((run) => run.worstMissed),
+    afterWindow: sumOf((run) => run.afterWindow),
+    mostAfterWindowMs: mostOf((run) => run.mostAfterWindowMs),
+    wronglyDeniedShare: share(wronglyDenied, admissible),
+    wronglyDeniedBy,
+    worstWindowShare: mostOf((run) => run.worstWindowShare),
     callsPerRequest: share(
       sumOf((run) => run.calls),
       offered,
     ),
-    givenBack: sumOf((run) => run.givenBack),
-    quotaGivenBack: sumOf((run) => run.quotaGivenBack),
+    returnedLeases: sumOf((run) => run.returnedLeases),
+    returnedQuota: sumOf((run) => run.returnedQuota),
     fromMemory: share(
       sumOf((run) => run.fromMemory),
       offered,
@@ -83,12 +82,13 @@ export function summaryOf(scenario: Scenario, runs: readonly Figures[]): Summary
   };
 }
 
-/** What must never be, in words; undefined when all is as it must be. */
-export function faultOf({ name, over, overdrawn, miscounted, late }: Summary): string | undefined {
+/** The first broken guarantee, as a sentence; undefined when the scenario kept all of them. */
+export function violationOf(summary: Summary): string | undefined {
+  const { name, over, overdrawn, miscounted, afterWindow } = summary;
   if (over > 0) return `${name}: ${over} requests were admitted over the limit`;
-  if (overdrawn > 0) return `${name}: ${overdrawn} requests were admitted without quota`;
-  if (miscounted > 0) return `${name}: ${miscounted} counts are not what was charged`;
-  if (late > 0) return `${name}: ${late} requests were admitted from leases of a window before`;
+  if (overdrawn > 0) return `${name}: ${overdrawn} requests were admitted without charged quota`;
+  if (miscounted > 0) return `${name}: ${miscounted} counts differ from the charged quota`;
+  if (afterWindow > 0) return `${name}: ${afterWindow} requests were admitted from expired leases`;
   return undefined;
 }
 
@@ -96,7 +96,7 @@ function share(part: number, whole: number): number {
   return whole === 0 ? 0 : part / whole;
 }
 
-/** @param sorted ascending */
+/** @param sorted in ascending order @param rank from 0 to 1 */
 function percentile(sorted: Float64Array, rank: number): number {
   return sorted[Math.max(0, Math.ceil(rank * sorted.length) - 1)] ?? 0;
 }

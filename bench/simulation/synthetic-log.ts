@@ -3,23 +3,24 @@ import type { Random } from "./random.ts";
 const HOURS = 6;
 const VISITORS = 400;
 const VISITS = 600;
-/** Requests that a page comes to, with all that is on it. */
-const PARTS = 12;
+/** The requests of a page, including its images, styles and scripts. */
+const REQUESTS_PER_PAGE = 12;
 const HOUR_S = 3600;
 
 /**
- * An access log such as a small site has, for who gives none: visits of some pages, each page a burst
- * of requests; a monitor that asks every ten seconds; and a scraper that is in a hurry for a while.
+ * Generates the access log of a small site, for a simulation without a log. The log has visitors, whose
+ * every page is a burst of requests; a monitor that sends a request every ten seconds; and a scraper that
+ * sends 2.5 requests a second for half an hour.
  *
- * @returns lines in Common Log Format, somewhat out of order as in real ones
+ * @returns lines in Common Log Format; as in real logs, some of them are out of order
  */
-export function* madeUpLog(random: Random): Generator<string> {
+export function* syntheticLog(random: Random): Generator<string> {
   const requests: { atS: number; address: string }[] = [];
   for (let visit = 0; visit < VISITS; visit++) {
     const address = `198.51.${random.below(2)}.${random.below(VISITORS / 2)}`;
     let atS = HOURS * HOUR_S * random.uniform();
     for (let pages = 1 + random.below(4); pages > 0; pages--) {
-      for (let part = 0; part < PARTS; part++) {
+      for (let request = 0; request < REQUESTS_PER_PAGE; request++) {
         requests.push({ atS: atS + random.exponential(0.5), address });
       }
       atS += random.exponential(40);

@@ -7,7 +7,8 @@ import type { WorkerData } from "./worker.ts";
 /**
  * Runs scenarios on all cores.
  *
- * @returns in the order of the scenarios, whatever the order in which they are done
+ * @param onDone receives each summary when its scenario ends
+ * @returns the summaries in the order of the scenarios
  */
 export async function runOnThreads(
   scenarios: readonly Scenario[],
@@ -15,11 +16,11 @@ export async function runOnThreads(
   onDone: (summary: Summary) => void,
 ): Promise<Summary[]> {
   const summaries = new Map<string, Summary>();
-  const waiting = scenarios.map(({ name }) => name);
-  const threads = Math.min(availableParallelism(), waiting.length);
+  const pending = scenarios.map(({ name }) => name);
+  const threads = Math.min(availableParallelism(), pending.length);
   await Promise.all(
     Array.from({ length: threads }, () =>
-      runOneByOne(waiting, data, (summary) => {
+      runOneByOne(pending, data, (summary) => {
         summaries.set(summary.name, summary);
         onDone(summary);
       }),
@@ -28,15 +29,19 @@ export async function runOnThreads(
   return scenarios.map(({ name }) => summaries.get(name) as Summary);
 }
 
-/** @param waiting names of scenarios: who starts one takes it off */
+/**
+ * Runs scenarios on one thread until none is left.
+ *
+ * @param pending the names of the scenarios; all threads take names from this list
+ */
 function runOneByOne(
-  waiting: string[],
+  pending: string[],
   workerData: WorkerData,
   onDone: (summary: Summary) => void,
 ): Promise<void> {
   const thread = new Worker(new URL("./worker.ts", import.meta.url), { workerData });
-  const next = () => {
-    const name = waiting.shift();
+  const startNext = () => {
+    const name = pending.shift();
     if (name === undefined) return false;
     thread.postMessage(name);
     return true;
@@ -45,8 +50,8 @@ function runOneByOne(
     thread.on("error", reject);
     thread.on("message", (summary: Summary) => {
       onDone(summary);
-      if (!next()) resolve();
+      if (!startNext()) resolve();
     });
-    if (!next()) resolve();
+    if (!startNext()) resolve();
   }).finally(() => thread.terminate());
 }

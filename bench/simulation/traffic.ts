@@ -1,34 +1,37 @@
 import { zipf } from "../load/zipf.ts";
 import type { Random } from "./random.ts";
 
-/** A request to come: when, in milliseconds after the beginning, and which client's. */
+/** A future request. */
 export interface Arrival {
+  /** Milliseconds after the start. */
   readonly atMs: number;
   readonly client: number;
 }
 
-/** Requests that come whatever becomes of those before them, in the order of time. */
+/** Requests that arrive at fixed times, whether earlier ones were answered or not. */
 export interface OpenTraffic {
   readonly kind: "open";
+  /** Ordered by time. */
   readonly arrivals: Iterable<Arrival>;
   readonly durationMs: number;
 }
 
-/** Requests of which so many are under way at a time: each waits for another to be answered. */
+/** Requests with a fixed concurrency: a new one is sent when an earlier one is answered. */
 export interface ClosedTraffic {
   readonly kind: "closed";
+  /** The client of each request. */
   readonly clients: readonly number[];
   readonly concurrency: number;
-  /** Between an answer and the next request, in milliseconds: what everything else takes. */
+  /** The time from a decision to the next request, such as the origin's, in milliseconds. */
   readonly handlingMs: number;
 }
 
 export type Traffic = OpenTraffic | ClosedTraffic;
 
-/** Requests per second at a moment, in milliseconds after the beginning. */
+/** Requests per second at a time in milliseconds after the start. */
 export type Rate = (atMs: number) => number;
 
-/** Independent requests, at a rate that may change: Poisson's process, by thinning. */
+/** The times of independent requests at a rate that may change: a Poisson process, by thinning. */
 export function* poisson(
   rate: Rate,
   peakPerSecond: number,
@@ -41,51 +44,51 @@ export function* poisson(
   }
 }
 
-export function steady(perSecond: number): Rate {
+export function constantRate(perSecond: number): Rate {
   return () => perSecond;
 }
 
-/** Half of the time twice the mean, and nothing in the other half. */
-export function onAndOff(perSecond: number, periodMs: number): Rate {
-  return (at) => (at % periodMs < periodMs / 2 ? 2 * perSecond : 0);
+/** Twice the mean in the first half of each period, and 0 in the second half. */
+export function onOffRate(meanPerSecond: number, periodMs: number): Rate {
+  return (at) => (at % periodMs < periodMs / 2 ? 2 * meanPerSecond : 0);
 }
 
-/** From nothing to twice the mean and back, as days and nights do. */
-export function waves(perSecond: number, periodMs: number): Rate {
-  return (at) => perSecond * (1 - Math.cos((2 * Math.PI * at) / periodMs));
+/** A cosine from 0 to twice the mean and back, as over day and night. */
+export function waveRate(meanPerSecond: number, periodMs: number): Rate {
+  return (at) => meanPerSecond * (1 - Math.cos((2 * Math.PI * at) / periodMs));
 }
 
-/** So many requests within 100 ms, again and again. */
+/** The times of repeated bursts: `size` requests within 100 ms. */
 export function* bursts(
   size: number,
-  perSecond: number,
+  meanPerSecond: number,
   durationMs: number,
   random: Random,
 ): Generator<number> {
-  const everyMs = (1000 * size) / perSecond;
+  const everyMs = (1000 * size) / meanPerSecond;
   for (let at = 0; at < durationMs; at += everyMs) {
-    const spread = Array.from({ length: size }, () => at + 100 * random.uniform());
-    yield* spread.sort((a, b) => a - b);
+    const times = Array.from({ length: size }, () => at + 100 * random.uniform());
+    yield* times.sort((a, b) => a - b);
   }
 }
 
-/** Says of each moment whose request it is. */
-export function* of(clients: () => number, times: Iterable<number>): Generator<Arrival> {
-  for (const atMs of times) yield { atMs, client: clients() };
+/** Combines times with clients. */
+export function* arrivalsOf(nextClient: () => number, times: Iterable<number>): Generator<Arrival> {
+  for (const atMs of times) yield { atMs, client: nextClient() };
 }
 
 export function oneClient(): () => number {
   return () => 0;
 }
 
-/** Any of so many clients, all alike. */
-export function anyOf(clients: number, random: Random): () => number {
-  return () => random.below(clients);
+/** Draws from `count` clients that are equally likely. */
+export function uniformClients(count: number, random: Random): () => number {
+  return () => random.below(count);
 }
 
-/** Some clients ask much more often than others; see {@link zipf}. */
-export function uneven(keys: number, exponent: number, seed: number): () => number {
-  const drawn = zipf({ keys, exponent, count: 100_000, seed });
+/** Draws clients by Zipf's law; see {@link zipf}. */
+export function zipfClients(keys: number, exponent: number, seed: number): () => number {
+  const clients = zipf({ keys, exponent, count: 100_000, seed });
   let next = 0;
-  return () => drawn[next++ % drawn.length] as number;
+  return () => clients[next++ % clients.length] as number;
 }

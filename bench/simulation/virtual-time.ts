@@ -1,15 +1,15 @@
 import { type Actor, WORLD } from "./actor.ts";
 import { type Event, EventQueue } from "./event-queue.ts";
 
-/** Whether this thread's clock and timers are those of a simulation. */
-let isTakenOver = false;
+/** Whether a simulation has replaced the clock and the timers of this thread. */
+let isReplaced = false;
 
 /**
- * Time that passes only from event to event.
+ * A clock that jumps from event to event.
  *
- * While it runs, `Date.now`, `setTimeout` and `clearTimeout` are those of the actor to whom the
- * event happens, in this whole thread. Between two events all promises are carried on as far as they
- * go, so what happens does not depend on how fast the machine is.
+ * While it runs, it replaces `Date.now`, `setTimeout` and `clearTimeout` in this thread with the clock and
+ * the timers of the actor of the current event. Between two events it waits until no promise can proceed,
+ * so results do not depend on the speed of the machine.
  */
 export class VirtualTime {
   /** The true time: milliseconds since the Unix epoch, with fractions. */
@@ -23,33 +23,37 @@ export class VirtualTime {
     this.now = startsAt;
   }
 
-  /** Plans something. Nothing happens in the past. */
+  /** Plans an event. A time in the past counts as now. */
   at(at: number, actor: Actor, task: () => void): Event {
     const event: Event = { at: Math.max(at, this.now), order: this.#planned++, actor, task };
     this.#queue.push(event);
     return event;
   }
 
-  /** From here on the event happens to somebody else. */
+  /** Assigns the rest of the current event to another actor. */
   continueAs(actor: Actor): void {
     this.#actor = actor;
   }
 
-  /** Ends the run with an error: for what goes wrong in promises that nobody waits for. */
+  /** Ends the run with an error. It is for errors in promises that nothing awaits. */
   fail(error: unknown): void {
     this.#failure ??= { error };
   }
 
-  /** Until nothing is planned any more. */
+  /**
+   * Runs all planned events, and those that they plan.
+   *
+   * @throws {Error} when another simulation runs in this thread, or the error passed to `fail`
+   */
   async run(): Promise<void> {
-    const restore = this.#takeOver();
+    const restore = this.#replaceGlobals();
     try {
       for (let event = this.#queue.pop(); event; event = this.#queue.pop()) {
         if (!event.task || !event.actor.isAlive) continue;
         this.now = event.at;
         this.#actor = event.actor;
         event.task();
-        await promisesCarriedOn();
+        await microtasksDone();
         if (this.#failure) throw this.#failure.error;
       }
     } finally {
@@ -57,9 +61,9 @@ export class VirtualTime {
     }
   }
 
-  #takeOver(): () => void {
-    if (isTakenOver) throw new Error("another simulation runs in this thread");
-    isTakenOver = true;
+  #replaceGlobals(): () => void {
+    if (isReplaced) throw new Error("Another simulation runs in this thread.");
+    isReplaced = true;
     const { setTimeout, clearTimeout } = globalThis;
     const { now } = Date;
     Date.now = () => Math.floor(this.now + this.#actor.skewMs);
@@ -69,7 +73,7 @@ export class VirtualTime {
     };
     Object.assign(globalThis, { setTimeout: start, clearTimeout: stop });
     return () => {
-      isTakenOver = false;
+      isReplaced = false;
       Date.now = now;
       Object.assign(globalThis, { setTimeout, clearTimeout });
     };
@@ -77,6 +81,6 @@ export class VirtualTime {
 }
 
 /** Node runs all microtasks before the next immediate. */
-function promisesCarriedOn(): Promise<void> {
+function microtasksDone(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }

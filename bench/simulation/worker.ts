@@ -1,12 +1,13 @@
-/** A thread that runs scenarios: time is a thread's own. */
+/** A thread that runs scenarios. A simulation replaces the clock of its thread, so each needs its own. */
 import { parentPort, workerData } from "node:worker_threads";
 import { allScenarios } from "./scenarios/all.ts";
 import { simulateRuns } from "./simulation.ts";
 import { summaryOf } from "./summary.ts";
 
-/** What a thread is started with. */
+/** The input of a thread. */
 export interface WorkerData {
   readonly seed: number;
+  /** The file of an access log. */
   readonly log: string | undefined;
 }
 
@@ -15,7 +16,7 @@ const scenarios = new Map(allScenarios(log).map((scenario) => [scenario.name, sc
 
 parentPort?.on("message", async (name: string) => {
   const scenario = scenarios.get(name);
-  if (!scenario) throw new Error(`there is no scenario "${name}"`);
-  // What it throws ends the thread, and is told to who started it.
+  if (!scenario) throw new Error(`There is no scenario "${name}".`);
+  // An error ends the thread, and the parent receives it as the thread's "error" event.
   parentPort?.postMessage(summaryOf(scenario, await simulateRuns(scenario, seed)));
 });

@@ -1,23 +1,23 @@
 import { env } from "cloudflare:workers";
 
-/** What the bench binds to its Workers; each has those that it needs. */
-export type Bindings = {
-  /** What to stand in front of. */
-  ORIGIN_URL: string;
-  /** Requests that a client has in a window. */
-  LIMIT: string;
-  WINDOW_SECONDS: string;
-  UPSTASH_REDIS_REST_URL: string;
-  UPSTASH_REDIS_REST_TOKEN: string;
-  /** What a weir.config.ts would hold, as JSON. */
-  CONFIG: string;
-  RATE_LIMITER: RateLimit;
-};
+/** The bindings of all Workers. Each Worker uses those that it needs. */
+export interface Bindings {
+  /** The server that requests are forwarded to. */
+  readonly ORIGIN_URL: string;
+  /** The limit of each client in a window. */
+  readonly LIMIT: string;
+  readonly WINDOW_SECONDS: string;
+  readonly UPSTASH_REDIS_REST_URL: string;
+  readonly UPSTASH_REDIS_REST_TOKEN: string;
+  /** The configuration of Weir, as JSON. */
+  readonly CONFIG: string;
+  readonly RATE_LIMITER: RateLimit;
+}
 
 export const bindings = env as unknown as Bindings;
 
-/** Who is counted, in all Workers alike. */
+/** The request header whose value is the key, in all Workers. */
 export const CLIENT_HEADER = "cf-connecting-ip";
 
-/** The only path that is limited; all others are just forwarded. */
+/** The only path with a limit. Requests to other paths are only forwarded. */
 export const LIMITED_PATH = "/limited";

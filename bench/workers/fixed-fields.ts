@@ -1,8 +1,8 @@
 import { forward } from "./forward.ts";
 
 /**
- * Forwards, and adds two fields that are always the same: the least that any limiter does that shows a
- * client its quotas. A fetched response's headers cannot be changed, so a copy of it is sent.
+ * Forwards, and adds two constant header fields. Every limiter that sends quotas to clients does at least
+ * this much work. The headers of a fetched response are immutable, so the Worker copies the response.
  */
 export default {
   async fetch(request) {

@@ -1,6 +1,6 @@
 import { bindings } from "./bindings.ts";
 
-/** To the origin and back, with no more work than a Worker has that only forwards. */
+/** Forwards a request to the origin, with as little work as possible. */
 export function forward(request: Request): Promise<Response> {
   const { url } = request;
   const path = url.slice(url.indexOf("/", url.indexOf("//") + 2));

@@ -5,9 +5,9 @@ import { bindings, CLIENT_HEADER, LIMITED_PATH } from "./bindings.ts";
 import { forward } from "./forward.ts";
 
 /**
- * `hono-rate-limiter` with its RedisStore over `@upstash/redis`, as its documentation has it, but
- * made with the first request: the store loads its scripts when it is made, which a Worker may not
- * do outside of a request.
+ * `hono-rate-limiter` with its RedisStore on `@upstash/redis`, as in its documentation, with one change:
+ * the first request creates the limiter. The store's constructor loads scripts into Redis, and a Worker
+ * may not send requests outside a request handler.
  *
  * https://honohub.dev/docs/rate-limiter/stores/redis
  */

@@ -3,8 +3,8 @@ import { bindings, CLIENT_HEADER, LIMITED_PATH } from "./bindings.ts";
 import { forward } from "./forward.ts";
 
 /**
- * The platform's own binding. What stands behind it here is miniflare's emulation, which counts
- * exactly; on Cloudflare each location counts for itself, and catches up with itself later.
+ * Cloudflare's `ratelimits` binding, as miniflare emulates it. The emulation counts exactly. On Cloudflare,
+ * each location counts separately, and its counts are eventually consistent.
  *
  * https://developers.cloudflare.com/workers/runtime-apis/bindings/rate-limit/
  */

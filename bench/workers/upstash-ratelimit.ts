@@ -5,10 +5,10 @@ import { bindings, CLIENT_HEADER, LIMITED_PATH } from "./bindings.ts";
 import { forward } from "./forward.ts";
 
 /**
- * `@upstash/ratelimit` as its documentation has it for Workers: the client for Cloudflare, and a
- * Map outside of the handler in which it remembers who is denied. Analytics are off, which would
- * write once more for each request. The limiter too stands outside, where its documentation allows
- * it: that costs it less than making one for every request.
+ * `@upstash/ratelimit` as in its documentation for Workers: with the client for Cloudflare, and with a Map
+ * outside the handler as its cache of denied clients. Analytics are off, because they would add a write to
+ * each request. The limiter is created outside the handler, as the documentation allows: one limiter for
+ * all requests costs less than a new one for each request.
  *
  * https://upstash.com/docs/redis/sdks/ratelimit-ts/features
  * https://github.com/upstash/ratelimit-js/blob/main/examples/cloudflare-workers/src/index.ts

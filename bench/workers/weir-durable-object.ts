@@ -3,8 +3,8 @@ import { CounterObject as Counters, weir } from "../../src/index.ts";
 import { bindings } from "./bindings.ts";
 
 /**
- * Weir on Durable Objects, with a count of what Cloudflare would bill: calls of objects, and rows
- * that they write. The objects live in this Worker's isolate, so plain variables will do.
+ * Weir on Durable Objects. The Worker counts what Cloudflare would bill: calls of objects, and rows that
+ * the objects write. The objects run in this Worker's isolate, so the counts are plain variables.
  */
 let calls = 0;
 let rows = 0;
@@ -15,7 +15,7 @@ export class CounterObject extends Counters {
     const { sql } = ctx.storage;
     const exec = sql.exec.bind(sql);
     sql.exec = (query: string, ...values: unknown[]) => {
-      // A cursor knows what it has written only when it has been read to its end.
+      // The `rowsWritten` of a cursor is complete only after all its rows were read.
       const cursor = exec(query, ...values);
       cursors.push(cursor);
       return cursor as never;
@@ -29,23 +29,23 @@ export class CounterObject extends Counters {
   }
 }
 
-/** A namespace whose objects count the calls of their methods. */
-function counted(namespace: DurableObjectNamespace): DurableObjectNamespace {
+/** Wraps a namespace so that calls of its objects are counted. */
+function countCalls(namespace: DurableObjectNamespace): DurableObjectNamespace {
   return new Proxy(namespace, {
     get(target, name) {
       const member = Reflect.get(target, name);
       if (name !== "getByName") return typeof member === "function" ? member.bind(target) : member;
       return (...args: Parameters<DurableObjectNamespace["getByName"]>) =>
-        countedStub(target.getByName(...args));
+        countCallsOfStub(target.getByName(...args));
     },
   });
 }
 
-function countedStub(stub: DurableObjectStub): DurableObjectStub {
+function countCallsOfStub(stub: DurableObjectStub): DurableObjectStub {
   const methods = stub as unknown as Record<string, (...args: unknown[]) => unknown>;
   return new Proxy(stub, {
     get(_, name) {
-      // Called in one expression: to a stub, `apply` would be a name on the object's side.
+      // One expression calls the method: on a stub, `methods[name].apply` would be a remote property.
       return (...args: unknown[]) => {
         calls += 1;
         return methods[name as string]?.(...args);
@@ -64,12 +64,12 @@ function takeCounts(): Response {
 }
 
 const handler = weir(defineConfig(JSON.parse(bindings.CONFIG)));
-let settings: Record<string, unknown> | undefined;
+let bindingsOfWeir: Record<string, unknown> | undefined;
 
 export default {
   fetch(request, env, ctx) {
     if (request.url.endsWith("/bench/counts")) return takeCounts();
-    settings ??= { ...env, COUNTERS: counted(env.COUNTERS) };
-    return handler.fetch(request as Parameters<typeof handler.fetch>[0], settings, ctx);
+    bindingsOfWeir ??= { ...env, COUNTERS: countCalls(env.COUNTERS) };
+    return handler.fetch(request as Parameters<typeof handler.fetch>[0], bindingsOfWeir, ctx);
   },
 } satisfies ExportedHandler<{ COUNTERS: DurableObjectNamespace }>;

@@ -5,24 +5,24 @@ import { moves, unevenClients } from "./many-clients.ts";
 import {
   clocks,
   deaths,
-  distances,
   limits,
   losses,
   numbersOfIsolates,
+  roundTrips,
   windows,
 } from "./one-client.ts";
 import { shapes } from "./shapes.ts";
 
 /**
- * Everything that is simulated, row by row.
+ * All scenarios, in the order of the report.
  *
- * @param log a file to take requests from; see {@link accessLog}
+ * @param log the file of an access log; see {@link accessLog}
  */
 export function allScenarios(log?: string): Scenario[] {
   return [
     ...numbersOfIsolates(),
     ...limits(),
-    ...distances(),
+    ...roundTrips(),
     ...deaths(),
     ...moves(),
     ...clocks(),

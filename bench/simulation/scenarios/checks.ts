@@ -1,19 +1,19 @@
 import { zipf } from "../../load/zipf.ts";
 import type { Scenario } from "../scenario.ts";
-import { steady } from "../traffic.ts";
-import { FIVE_TIMES, open, SECOND, USUAL } from "./defaults.ts";
+import { constantRate } from "../traffic.ts";
+import { DEFAULTS, FIVE_TIMES, openTraffic, SECOND } from "./defaults.ts";
 
 const OFFERED = 5000;
 
-/** Eight isolates and one key, five times its limit within one window: none over, few under. */
+/** Eight isolates and one key with five times its limit in one window, as in the bench's `isolates` experiment. */
 export function eightIsolates(): Scenario[] {
-  const eight = { ...USUAL, group: "eight", isolates: 8, demand: FIVE_TIMES.demand, runs: 20 };
+  const eight = { ...DEFAULTS, group: "eight", isolates: 8, demand: FIVE_TIMES.demand, runs: 20 };
   const perSecond = OFFERED / 58;
   return [
     {
       ...eight,
       name: "8 isolates, 5,000 evenly within a minute",
-      traffic: (random) => open(steady(perSecond), perSecond, 58 * SECOND, random),
+      traffic: (random) => openTraffic(constantRate(perSecond), perSecond, 58 * SECOND, random),
     },
     ...[16, 64, 256].map((concurrency): Scenario => {
       const clients = new Array(OFFERED).fill(0);
@@ -26,21 +26,21 @@ export function eightIsolates(): Scenario[] {
   ];
 }
 
-/** A thousand clients on one isolate, as `npm run bench` has them, and what it depends on. */
+/** A thousand clients on one isolate, as in the bench's `zipf-1k` workload, with variations. */
 export function oneIsolate(): Scenario[] {
-  const usual = { count: 4000, concurrency: 16, limit: 50, roundTripMs: 20, handlingMs: 1 };
+  const base = { count: 4000, concurrency: 16, limit: 50, roundTripMs: 20, handlingMs: 1 };
   return [
-    { ...usual, but: "16 at a time" },
-    { ...usual, but: "handled in 5 ms", handlingMs: 5 },
-    { ...usual, but: "handled in 20 ms", handlingMs: 20 },
-    { ...usual, but: "20,000 requests", count: 20_000 },
-    { ...usual, but: "64 at a time", concurrency: 64 },
-    { ...usual, but: "near", roundTripMs: 1 },
-    { ...usual, but: "far", roundTripMs: 100 },
-    { ...usual, but: "a smaller limit", limit: 20 },
-    { ...usual, but: "a larger limit", limit: 1000 },
+    { ...base, but: "16 at a time" },
+    { ...base, but: "handled in 5 ms", handlingMs: 5 },
+    { ...base, but: "handled in 20 ms", handlingMs: 20 },
+    { ...base, but: "20,000 requests", count: 20_000 },
+    { ...base, but: "64 at a time", concurrency: 64 },
+    { ...base, but: "near", roundTripMs: 1 },
+    { ...base, but: "far", roundTripMs: 100 },
+    { ...base, but: "a smaller limit", limit: 20 },
+    { ...base, but: "a larger limit", limit: 1000 },
   ].map(({ but, count, concurrency, limit, roundTripMs, handlingMs }) => ({
-    ...USUAL,
+    ...DEFAULTS,
     group: "zipf",
     name: `1,000 clients by Zipf, ${but}`,
     isolates: 1,

@@ -1,13 +1,20 @@
 import type { Random } from "../random.ts";
 import { ANYWHERE, type Scenario } from "../scenario.ts";
-import { of, oneClient, poisson, type Rate, steady, type Traffic } from "../traffic.ts";
+import {
+  arrivalsOf,
+  constantRate,
+  oneClient,
+  poisson,
+  type Rate,
+  type Traffic,
+} from "../traffic.ts";
 
 export const SECOND = 1000;
 export const MINUTE = 60 * SECOND;
 export const HOUR = 60 * MINUTE;
 
-/** One client of a busy API, whose requests come to any of 100 isolates: what others vary. */
-export const USUAL = {
+/** One busy client of an API whose requests go to random ones of 100 isolates. Scenarios vary this. */
+export const DEFAULTS = {
   isolates: 100,
   limit: 1000,
   windowMs: MINUTE,
@@ -19,32 +26,36 @@ export const USUAL = {
   runs: 3,
 } as const;
 
-/** How much is offered: a multiple of the limit, and its name. */
+/** How many requests a client sends: a multiple of the limit, and its name. */
 export const HALF = { times: 0.5, demand: "half" } as const;
 export const ALL = { times: 1, demand: "all" } as const;
 export const FIVE_TIMES = { times: 5, demand: "5 ×" } as const;
 
-type Demand = { readonly times: number; readonly demand: string };
+interface Demand {
+  readonly times: number;
+  readonly demand: string;
+}
 
-/** One client that asks evenly, for three windows; for two where a limit is large. */
-export function offered({ times, demand }: Demand, rest: Omit<Scenario, "traffic" | "demand">) {
+/** A scenario in which one client sends requests at a constant rate for three windows, or for two if its limit is large. */
+export function withDemand({ times, demand }: Demand, rest: Omit<Scenario, "traffic" | "demand">) {
   const perSecond = (times * rest.limit * SECOND) / rest.windowMs;
   const durationMs = (rest.limit > 10_000 ? 2 : 3) * rest.windowMs;
   return {
     ...rest,
     demand,
-    traffic: (random: Random) => open(steady(perSecond), perSecond, durationMs, random),
+    traffic: (random: Random) =>
+      openTraffic(constantRate(perSecond), perSecond, durationMs, random),
   };
 }
 
-/** Requests of one client, or of many, at a rate. */
-export function open(
+/** Requests at a rate, by default of one client. */
+export function openTraffic(
   rate: Rate,
   peakPerSecond: number,
   durationMs: number,
   random: Random,
-  clients = oneClient(),
+  nextClient = oneClient(),
 ): Traffic {
   const times = poisson(rate, peakPerSecond, durationMs, random);
-  return { kind: "open", durationMs, arrivals: of(clients, times) };
+  return { kind: "open", durationMs, arrivals: arrivalsOf(nextClient, times) };
 }

@@ -1,31 +1,32 @@
 import { parseAccessLog, readAccessLog } from "../access-log.ts";
 import type { Random } from "../random.ts";
 import type { Scenario } from "../scenario.ts";
-import { madeUpLog } from "../synthetic-log.ts";
-import { HOUR, MINUTE, USUAL } from "./defaults.ts";
+import { syntheticLog } from "../synthetic-log.ts";
+import { DEFAULTS, HOUR, MINUTE } from "./defaults.ts";
 
-/** As many requests as the limit allows in the window, for each address. */
+/** The limits of each address. */
 const LIMITS = [
   { limit: 20, windowMs: MINUTE, words: "20 a minute" },
   { limit: 200, windowMs: HOUR, words: "200 an hour" },
 ];
 
 /**
- * Requests as they are in an access log, each address a client. A log does not tell where requests
- * were served: most of a client's come to its home, one in twenty to any isolate, and the home becomes
- * another one every ten minutes on average. One isolate in a hundred dies in a minute.
+ * The requests of an access log, in which each address is a client. A log does not contain the isolates that
+ * served the requests. The scenario assumes that most requests of a client go to its home isolate, that one
+ * in twenty goes to a random isolate, that a home changes every ten minutes on average, and that one
+ * isolate in a hundred dies in a minute.
  *
- * @param file in Common or Combined Log Format; without one, a log is made up
+ * @param file in Common or Combined Log Format; without a file, the log is generated
  */
 export function accessLog(file: string | undefined): Scenario[] {
   const load = (random: Random) =>
-    file === undefined ? parseAccessLog(madeUpLog(random), random) : readAccessLog(file, random);
+    file === undefined ? parseAccessLog(syntheticLog(random), random) : readAccessLog(file, random);
   return [10, 100].flatMap((isolates) =>
     LIMITS.map(
       ({ limit, windowMs, words }): Scenario => ({
-        ...USUAL,
+        ...DEFAULTS,
         group: "log",
-        name: `${file === undefined ? "a made-up log" : "the log"}, ${isolates} isolates, ${words}`,
+        name: `${file === undefined ? "a generated log" : "the log"}, ${isolates} isolates, ${words}`,
         isolates,
         limit,
         windowMs,

@@ -1,41 +1,47 @@
 import type { Scenario } from "../scenario.ts";
-import { anyOf, steady, uneven } from "../traffic.ts";
-import { ALL, FIVE_TIMES, MINUTE, open, USUAL } from "./defaults.ts";
+import { constantRate, uniformClients, zipfClients } from "../traffic.ts";
+import { ALL, DEFAULTS, FIVE_TIMES, MINUTE, openTraffic } from "./defaults.ts";
 
 const CLIENTS = 50;
 const LIMIT = 200;
 
-/** Fifty clients, each at home on one isolate: its lease is of use to nobody once it has moved. */
+/** Fifty clients, each with a home isolate. After a client has moved, its old isolate's lease stays unused. */
 export function moves(): Scenario[] {
-  const WAYS = [
-    { way: "clients stay", movesPerMinute: 0, strays: 0 },
-    { way: "a request in 20 strays", movesPerMinute: 0, strays: 0.05 },
-    { way: "clients move once a minute", movesPerMinute: 1, strays: 0 },
-    { way: "clients move every 10 s", movesPerMinute: 6, strays: 0 },
-    { way: "clients move every second", movesPerMinute: 60, strays: 0 },
+  const MOVES = [
+    { move: "clients stay", movesPerMinute: 0, strays: 0 },
+    { move: "a request in 20 strays", movesPerMinute: 0, strays: 0.05 },
+    { move: "clients move once a minute", movesPerMinute: 1, strays: 0 },
+    { move: "clients move every 10 s", movesPerMinute: 6, strays: 0 },
+    { move: "clients move every second", movesPerMinute: 60, strays: 0 },
   ];
-  return WAYS.flatMap(({ way, ...routing }) =>
+  return MOVES.flatMap(({ move, ...routing }) =>
     [ALL, FIVE_TIMES].map(({ times, demand }) => {
       const perSecond = (CLIENTS * times * LIMIT) / 60;
       return {
-        ...USUAL,
+        ...DEFAULTS,
         group: "moves",
-        name: `${way}, ${demand}`,
+        name: `${move}, ${demand}`,
         limit: LIMIT,
         demand,
         routing,
         runs: 1,
         traffic: (random) =>
-          open(steady(perSecond), perSecond, 3 * MINUTE, random, anyOf(CLIENTS, random)),
+          openTraffic(
+            constantRate(perSecond),
+            perSecond,
+            3 * MINUTE,
+            random,
+            uniformClients(CLIENTS, random),
+          ),
       };
     }),
   );
 }
 
-/** A thousand clients, some of which ask far more often than others. */
+/** A thousand clients that send very different numbers of requests. */
 export function unevenClients(): Scenario[] {
   return [10, 100, 1000].map((isolates) => ({
-    ...USUAL,
+    ...DEFAULTS,
     group: "uneven",
     name: `1,000 clients by Zipf, ${isolates.toLocaleString("en-US")} isolates`,
     isolates,
@@ -45,6 +51,12 @@ export function unevenClients(): Scenario[] {
     deathsPerMinute: 0.01,
     runs: 1,
     traffic: (random) =>
-      open(steady(500), 500, 3 * MINUTE, random, uneven(1000, 1.1, random.below(2 ** 31))),
+      openTraffic(
+        constantRate(500),
+        500,
+        3 * MINUTE,
+        random,
+        zipfClients(1000, 1.1, random.below(2 ** 31)),
+      ),
   }));
 }

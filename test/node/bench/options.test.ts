@@ -7,50 +7,55 @@ const printed = capturePrinted();
 const namesOf = (args: string[]) => parseOptions(args).subjects.map(({ name }) => name);
 
 describe("npm run bench", () => {
-  it("measures everything, 20 ms from Redis, and may then replace what was published", () => {
+  it("measures everything with Redis 20 ms away, and replaces the published figures", () => {
     const options = parseOptions([]);
-    expect(options).toMatchObject({ quick: false, distances: [20], isWhole: true });
+    expect(options).toMatchObject({ quick: false, redisLatenciesMs: [20], isWhole: true });
     expect(options.subjects.length).toBeGreaterThan(8);
     expect(options.parts).toContain("zipf-1k");
     expect(options.parts).toContain("flood");
   });
 
-  it.each([["--quick"], ["--only", "weir"], ["--workload", "hot"], ["--distance", "0"]])(
-    "replaces nothing with %s",
+  it.each([["--quick"], ["--only", "weir"], ["--workload", "hot"], ["--redis-latency", "0"]])(
+    "does not replace the published figures with %s",
     (...args) => {
       expect(parseOptions(args).isWhole).toBe(false);
     },
   );
 
-  it("always has the floor beside the subjects that are asked for", () => {
+  it("always measures the baseline too", () => {
     expect(namesOf(["--only", "weir,upstash-ratelimit"])).toEqual([
-      "floor",
+      "baseline",
       "weir",
       "upstash-ratelimit",
     ]);
   });
 
-  it("takes several distances and workloads", () => {
-    const { distances, parts } = parseOptions(["--distance", "0,100", "--workload", "hot,cpu"]);
-    expect(distances).toEqual([0, 100]);
+  it("accepts several latencies and workloads", () => {
+    const { redisLatenciesMs, parts } = parseOptions([
+      "--redis-latency",
+      "0,100",
+      "--workload",
+      "hot,cpu",
+    ]);
+    expect(redisLatenciesMs).toEqual([0, 100]);
     expect(parts).toEqual(["hot", "cpu"]);
   });
 
   it.each([
-    [["--only", "wier"], 'There is no "wier". Allowed: floor, weir,'],
+    [["--only", "wier"], 'There is no "wier". Allowed: baseline, weir,'],
     [["--workload", "hot,cold"], 'There is no "cold". Allowed: hot, zipf-1k,'],
-    [["--distance", "-5"], "whole numbers from 0 to 900"],
-    [["--distance", "20,20"], "each once"],
-    [["--distance", "901"], "whole numbers from 0 to 900"],
+    [["--redis-latency", "-5"], "whole numbers from 0 to 900"],
+    [["--redis-latency", "20,20"], "each once"],
+    [["--redis-latency", "901"], "whole numbers from 0 to 900"],
     [["--fast"], "unknown option '--fast'"],
     [["now"], "too many arguments"],
-  ])("refuses %j and says what is allowed", (args, message) => {
+  ])("rejects %j and prints the allowed values", (args, message) => {
     expect(() => parseOptions(args)).toThrow(expect.objectContaining({ exitCode: 1 }));
     expect(printed()).toContain(message);
   });
 
-  it("explains itself", () => {
+  it("prints its help", () => {
     expect(() => parseOptions(["--help"])).toThrow(expect.objectContaining({ exitCode: 0 }));
-    expect(printed()).toContain("--distance");
+    expect(printed()).toContain("--redis-latency");
   });
 });

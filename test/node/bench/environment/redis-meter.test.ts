@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { sumOfCalls } from "../../../../bench/environment/redis-meter.ts";
 
-describe("the commands that Redis has run", () => {
-  it("are those of scripts and the scripts, without what the bench itself sends", () => {
+describe("the count of Redis commands", () => {
+  it("includes scripts and their commands, without the commands of the bench", () => {
     const info = [
       "# Commandstats",
       "cmdstat_evalsha:calls=10,usec=100,usec_per_call=10.00,rejected_calls=0,failed_calls=1",

@@ -1,29 +1,33 @@
 import { describe, expect, it } from "vitest";
 import { summarizeRounds } from "../../../../bench/experiments/added-cpu.ts";
-import { differences, spreadOf, turn } from "../../../../bench/experiments/paired-rounds.ts";
+import {
+  pairedDifferences,
+  rotate,
+  spreadOf,
+} from "../../../../bench/experiments/paired-rounds.ts";
 
 describe("paired rounds", () => {
-  it("are subtracted one by one, not as medians", () => {
-    // A machine that slows down by half: the medians' difference would be 15, and no round's.
-    expect(differences([120, 240, 135], [100, 200, 120])).toEqual([20, 40, 15]);
+  it("are subtracted round by round, before the median", () => {
+    // In the second round the machine runs at half speed. Subtracting the medians would give 15.
+    expect(pairedDifferences([120, 240, 135], [100, 200, 120])).toEqual([20, 40, 15]);
   });
 
-  it("must be pairs", () => {
-    expect(() => differences([1, 2], [1])).toThrow(RangeError);
+  it("must be equal in number", () => {
+    expect(() => pairedDifferences([1, 2], [1])).toThrow(RangeError);
   });
 
-  it("are reported with their median and how far they lie apart", () => {
+  it("are summarized by median, smallest and largest value", () => {
     expect(spreadOf([3, -1, 10, 4])).toEqual({ median: 3.5, least: -1, most: 10 });
   });
 
-  it("begin with another subject each time", () => {
-    const orders = [0, 1, 2, 3].map((number) => turn(["a", "b", "c"], number).join(""));
+  it("start with another subject each time", () => {
+    const orders = [0, 1, 2, 3].map((number) => rotate(["a", "b", "c"], number).join(""));
     expect(orders).toEqual(["abc", "bca", "cab", "abc"]);
   });
 });
 
 describe("the CPU time that Weir adds", () => {
-  it("is compared with both baselines of the same round", () => {
+  it("is the difference to each baseline in the same round", () => {
     const rounds = [
       { forward: 200, fields: 230, weir: 250 },
       { forward: 400, fields: 440, weir: 470 },

@@ -10,7 +10,7 @@ function admissionsOf(statuses: Record<string, number[]>) {
 }
 
 describe("admissions", () => {
-  it("are neither over nor under when each client gets its limit", () => {
+  it("have no over and no under when each client gets its limit", () => {
     const admissions = admissionsOf({ busy: [200, 200, 429, 429], idle: [200] });
     expect(admissions.summary(2)).toEqual({
       offered: 5,
@@ -21,17 +21,17 @@ describe("admissions", () => {
     });
   });
 
-  it("do not set one client's excess off against another's lack", () => {
-    const admissions = admissionsOf({ favoured: [200, 200, 200], wronged: [200, 429, 429] });
+  it("keep one client's excess apart from another client's denials", () => {
+    const admissions = admissionsOf({ excessive: [200, 200, 200], denied: [200, 429, 429] });
     expect(admissions.summary(2)).toMatchObject({ over: 1, under: 1 });
   });
 
-  it("lack nothing when a client asks for less than its limit", () => {
+  it("have no under when a client sends fewer requests than its limit", () => {
     expect(admissionsOf({ idle: [200, 200] }).summary(50)).toMatchObject({ over: 0, under: 0 });
   });
 
-  it("count what was neither forwarded nor denied as failed, and as not admitted", () => {
-    const admissions = admissionsOf({ unlucky: [200, 503, 500] });
+  it("count other statuses than 200 and 429 as failed and as not admitted", () => {
+    const admissions = admissionsOf({ client: [200, 503, 500] });
     expect(admissions.summary(3)).toMatchObject({ admitted: 1, failed: 2, under: 2 });
   });
 });

@@ -8,19 +8,19 @@ function timesDrawn(ranks: number[]): Map<number, number> {
 }
 
 describe("zipf", () => {
-  it("draws ranks among the keys that there are", () => {
+  it("draws every key, and no other", () => {
     const ranks = zipf({ keys: 10, exponent: 1.1, count: 2000, seed: 1 });
     expect(ranks).toHaveLength(2000);
     expect(new Set(ranks)).toEqual(new Set([0, 1, 2, 3, 4, 5, 6, 7, 8, 9]));
   });
 
-  it("draws the same for the same seed, and something else for another", () => {
+  it("draws the same keys for the same seed, and other keys for another seed", () => {
     const draw = (seed: number) => zipf({ keys: 1000, exponent: 1.1, count: 50, seed });
     expect(draw(7)).toEqual(draw(7));
     expect(draw(7)).not.toEqual(draw(8));
   });
 
-  it.each([1, 1.1, 2])("draws rank r in proportion to r ** -%d", (exponent) => {
+  it.each([1, 1.1, 2])("draws the key of rank r in proportion to r ** -%d", (exponent) => {
     const count = 100_000;
     const times = timesDrawn(zipf({ keys: 100, exponent, count, seed: 1 }));
     const weights = Array.from({ length: 100 }, (_, rank) => (rank + 1) ** -exponent);
@@ -32,7 +32,7 @@ describe("zipf", () => {
     }
   });
 
-  it("draws evenly with an exponent of 0", () => {
+  it("draws all keys equally often with exponent 0", () => {
     const times = timesDrawn(zipf({ keys: 4, exponent: 0, count: 4000, seed: 1 }));
     for (const rank of [0, 1, 2, 3]) expect(times.get(rank)).toBeGreaterThan(900);
   });

@@ -25,10 +25,10 @@ const RESULTS: Results = {
   date: "2026-11-20T12:00:00.000Z",
   machine: { cpu: "some CPU", cores: 2, memoryGiB: 8, system: "linux" },
   versions: {},
-  options: { quick: false, distances: [20], connections: 16, rounds: 1 },
+  options: { quick: false, redisLatenciesMs: [20], connections: 16, rounds: 1 },
   workloads: WORKLOADS.map((workload) => ({
     workload,
-    distanceMs: 20,
+    redisLatencyMs: 20,
     requests: 100,
     subjects: SUBJECTS.map((subject) => ({ subject, rounds: [ROUND] })),
   })),
@@ -39,7 +39,7 @@ const RESULTS: Results = {
 describe("the chart", () => {
   const svg = renderChart(RESULTS) ?? "";
 
-  it("names every subject and says what it was measured on", () => {
+  it("names every subject, the latency of Redis, the machine and the date", () => {
     for (const { title } of SUBJECTS) {
       expect(svg).toContain(title.replaceAll("`", "").replaceAll('"', "&quot;"));
     }
@@ -48,13 +48,13 @@ describe("the chart", () => {
     expect(svg).toContain("6.78");
   });
 
-  it("is a picture with a title, and no more", () => {
+  it("has a title, no styles and no scripts", () => {
     expect(svg).toMatch(/^<svg [^>]*>\n<title>[^<]+<\/title>/);
     expect(svg).not.toContain("<style");
     expect(svg).not.toContain("<script");
   });
 
-  it("is not drawn of a part of the workloads", () => {
+  it("needs both workloads", () => {
     expect(renderChart({ ...RESULTS, workloads: RESULTS.workloads.slice(0, 1) })).toBeUndefined();
   });
 });

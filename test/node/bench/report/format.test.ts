@@ -12,13 +12,13 @@ describe("a figure", () => {
     expect(figure(value, decimals)).toBe(text);
   });
 
-  it("that is not there is a dash", () => {
+  it("is a dash when it is undefined", () => {
     expect(figure(undefined, 2)).toBe("–");
   });
 });
 
 describe("a table", () => {
-  it("has names to the left and figures to the right, in columns of one width", () => {
+  it("aligns names left and figures right, in columns of equal width", () => {
     const rows = [
       ["short", "1.00"],
       ["rather long", "1,234.00"],

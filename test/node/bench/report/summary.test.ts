@@ -31,30 +31,30 @@ describe("a median", () => {
     expect(median(values)).toBe(middle);
   });
 
-  it("of nothing there is none", () => {
+  it("of an empty list does not exist", () => {
     expect(() => median([])).toThrow(RangeError);
   });
 });
 
 describe("a summary", () => {
-  const floor = [measured(1), measured(2), measured(4)];
+  const baseline = [measured(1), measured(2), measured(4)];
   const rounds = [measured(2), measured(4), measured(8)];
 
-  it("compares with the floor of the same round, however much the machine drifts", () => {
-    const summary = summarize(rounds, floor);
+  it("compares each round with the same round of the baseline", () => {
+    const summary = summarize(rounds, baseline);
     expect(summary.ratio).toBe(2);
     expect(summary.latency.p50).toBe(4);
     expect(summary.added).toEqual({ p50: 2, p95: 4, p99: 6 });
   });
 
-  it("adds up what must not happen even once", () => {
+  it("sums the errors of all rounds", () => {
     const bad = [measured(1, { over: 1 }), measured(1, { over: 2, failed: 1 }), measured(1)];
-    expect(summarize(bad, floor)).toMatchObject({ over: 3, under: 0, failed: 1 });
+    expect(summarize(bad, baseline)).toMatchObject({ over: 3, under: 0, failed: 1 });
   });
 
-  it("has no CPU time where it could not be read", () => {
-    const blind = rounds.map((round) => ({ ...round, cpuPerRequest: undefined }));
-    expect(summarize(blind, floor).cpuPerRequest).toBeUndefined();
+  it("has no CPU time when a round has none", () => {
+    const withoutCpu = rounds.map((round) => ({ ...round, cpuPerRequest: undefined }));
+    expect(summarize(withoutCpu, baseline).cpuPerRequest).toBeUndefined();
   });
 
   it("compares two subjects round by round", () => {

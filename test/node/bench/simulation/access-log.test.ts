@@ -1,13 +1,13 @@
 import { describe, expect, it } from "vitest";
 import { parseAccessLog, readAccessLog } from "../../../../bench/simulation/access-log.ts";
 import { Random } from "../../../../bench/simulation/random.ts";
-import { madeUpLog } from "../../../../bench/simulation/synthetic-log.ts";
+import { syntheticLog } from "../../../../bench/simulation/synthetic-log.ts";
 
 const parse = (lines: Iterable<string>) => parseAccessLog(lines, new Random(1, "log"));
 const line = (address: string, time: string) => `${address} - - [${time}] "GET / HTTP/1.1" 200 5`;
 
 describe("an access log", () => {
-  it("is read in the order of time, whatever the order of its lines", async () => {
+  it("is sorted by time", async () => {
     const { arrivals, clients, durationMs, unreadable } = await parse([
       line("192.0.2.1", "17/May/2015:10:05:03 +0000"),
       line("192.0.2.2", "17/May/2015:10:04:43 +0000"),
@@ -23,7 +23,7 @@ describe("an access log", () => {
     });
   });
 
-  it("is read with users, zones, IPv6, and what the combined format adds", async () => {
+  it("may have users, time zones, IPv6 addresses, host names and the fields of the combined format", async () => {
     const { arrivals, unreadable } = await parse([
       '2001:db8::1 - ann [31/Dec/2015:23:59:59 -0100] "GET / HTTP/1.1" 200 5 "-" "Mozilla/5.0"',
       'a.example.com - "Ann Lee" [01/Jan/2016:01:00:00 +0000] "-" 408 - "-" "-"',
@@ -32,7 +32,7 @@ describe("an access log", () => {
     expect(arrivals.map(({ atMs }) => Math.floor(atMs / 1000))).toEqual([0, 1]);
   });
 
-  it("may have lines of another format, and empty ones", async () => {
+  it("may have empty lines and lines in another format", async () => {
     const { arrivals, unreadable } = await parse([
       "# comment",
       "",
@@ -43,15 +43,15 @@ describe("an access log", () => {
     expect(unreadable).toBe(2);
   });
 
-  it("is refused when no line is of the format, or it cannot be read", async () => {
+  it("is rejected when no line has the format or the file cannot be read", async () => {
     await expect(parse(["hello", "world"])).rejects.toThrow("Common or Combined Log Format");
     const random = new Random(1, "log");
     await expect(readAccessLog("no/such.log", random)).rejects.toThrow(/^no\/such\.log: ENOENT/);
     await expect(readAccessLog(".", random)).rejects.toThrow(/^\.: EISDIR/);
   });
 
-  it("is made up for who has none, always the same for a seed", async () => {
-    const make = (seed: number) => [...madeUpLog(new Random(seed, "made up"))];
+  it("is generated from a seed when the user has none", async () => {
+    const make = (seed: number) => [...syntheticLog(new Random(seed, "log"))];
     expect(make(1)).toEqual(make(1));
     expect(make(1)).not.toEqual(make(2));
     const { arrivals, unreadable } = await parse(make(1));

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { audit, type Figures, noFigures } from "../../../../bench/simulation/figures.ts";
 import { Isolate } from "../../../../bench/simulation/isolate.ts";
 import { Ledger } from "../../../../bench/simulation/ledger.ts";
-import { type Request, traced } from "../../../../bench/simulation/request.ts";
+import { type Request, withRequest } from "../../../../bench/simulation/request.ts";
+import { audit, emptyResult, type RunResult } from "../../../../bench/simulation/run-result.ts";
 import type { Counter, Tally } from "../../../../src/engine/counter.ts";
 
 const WINDOW_MS = 60_000;
@@ -18,11 +18,11 @@ const counter: Counter = {
   ceiling: LIMIT,
 };
 
-const unused = () => Promise.reject(new Error("not asked"));
-const newIsolate = () => new Isolate(0, () => ({ decide: unused, adjust: unused, reset: unused }));
+const fail = () => Promise.reject(new Error("The test does not call the store."));
+const newIsolate = () => new Isolate(0, () => ({ decide: fail, adjust: fail, reset: fail }));
 
 function requestOn(isolate: Isolate): Request {
-  return { client: 0, isolate, at: 0, call: undefined };
+  return { client: 0, isolate, at: 0, answer: undefined };
 }
 
 const answer = (admitted: boolean, tally: Partial<Tally>) => ({
@@ -30,63 +30,69 @@ const answer = (admitted: boolean, tally: Partial<Tally>) => ({
   tallies: [{ count: 0, resetMs: WINDOW_MS, banMs: 0, ...tally }],
 });
 
-/** The store charges an isolate. */
+/** Records that the store has charged quota to an isolate. */
 function charge(ledger: Ledger, isolate: Isolate, charged: number): void {
-  const groups = [[traced(counter, requestOn(isolate))]];
-  ledger.charged(isolate, groups, { now: 0, groups: [answer(true, { charged })] }, []);
+  const groups = [[withRequest(counter, requestOn(isolate))]];
+  ledger.recordCharges(isolate, groups, { now: 0, groups: [answer(true, { charged })] }, []);
 }
 
-/** An isolate decides by itself, as if in the window that ends then. */
+/** Records a decision from a lease whose window ends at `endsAt`. */
 function decide(ledger: Ledger, isolate: Isolate, at: number, admitted = true, endsAt = WINDOW_MS) {
   const tally = { resetMs: endsAt - at };
-  ledger.decided(requestOn(isolate), { now: at, groups: [answer(admitted, tally)] }, at);
+  ledger.recordDecision(requestOn(isolate), { now: at, groups: [answer(admitted, tally)] }, at);
 }
 
-async function figuresOf(ledger: Ledger, count: number): Promise<Figures> {
-  const figures = noFigures();
-  await audit(figures, ledger, LIMIT, async () => count);
-  return figures;
+/** @param count the count that the store has */
+async function resultOf(ledger: Ledger, count: number): Promise<RunResult> {
+  const result = emptyResult();
+  await audit(result, ledger, LIMIT, async () => count);
+  return result;
 }
 
 describe("the ledger of a simulation", () => {
-  it("finds nothing wrong where all is right", async () => {
+  it("reports no violation when there is none", async () => {
     const [ledger, isolate] = [new Ledger(counter), newIsolate()];
     charge(ledger, isolate, 2);
     decide(ledger, isolate, 10);
     decide(ledger, isolate, 20);
-    const figures = await figuresOf(ledger, 2);
-    expect(figures).toMatchObject({ over: 0, overdrawn: 0, miscounted: 0, late: 0, missed: 0 });
-    expect(figures.fromMemory).toBe(2);
+    const result = await resultOf(ledger, 2);
+    expect(result).toMatchObject({ over: 0, overdrawn: 0, miscounted: 0 });
+    expect(result).toMatchObject({ afterWindow: 0, wronglyDenied: 0 });
+    expect(result.fromMemory).toBe(2);
   });
 
-  it("sees what is admitted over the limit", async () => {
+  it("reports requests admitted over the limit", async () => {
     const [ledger, isolate] = [new Ledger(counter), newIsolate()];
     charge(ledger, isolate, LIMIT + 1);
     for (let at = 0; at <= LIMIT; at++) decide(ledger, isolate, at);
-    expect(await figuresOf(ledger, LIMIT + 1)).toMatchObject({ over: 1, overdrawn: 0 });
+    expect(await resultOf(ledger, LIMIT + 1)).toMatchObject({ over: 1, overdrawn: 0 });
   });
 
-  it("sees what is admitted with another isolate's quota", async () => {
+  it("reports requests admitted with another isolate's quota", async () => {
     const [ledger, one, other] = [new Ledger(counter), newIsolate(), newIsolate()];
     charge(ledger, one, 2);
     decide(ledger, other, 10);
-    expect(await figuresOf(ledger, 2)).toMatchObject({ over: 0, overdrawn: 1 });
+    expect(await resultOf(ledger, 2)).toMatchObject({ over: 0, overdrawn: 1 });
   });
 
-  it("sees what is admitted from a lease after its window", async () => {
+  it("reports requests admitted from a lease after the end of its window", async () => {
     const [ledger, isolate] = [new Ledger(counter), newIsolate()];
     charge(ledger, isolate, 2);
     decide(ledger, isolate, WINDOW_MS + 5, true, WINDOW_MS);
-    expect(await figuresOf(ledger, 2)).toMatchObject({ late: 1, latestMs: 5, overdrawn: 0 });
+    expect(await resultOf(ledger, 2)).toMatchObject({
+      afterWindow: 1,
+      mostAfterWindowMs: 5,
+      overdrawn: 0,
+    });
   });
 
-  it("sees counts that are not what was charged", async () => {
+  it("reports counts that differ from the charged quota", async () => {
     const [ledger, isolate] = [new Ledger(counter), newIsolate()];
     charge(ledger, isolate, 2);
-    expect(await figuresOf(ledger, 1)).toMatchObject({ miscounted: 1 });
+    expect(await resultOf(ledger, 1)).toMatchObject({ miscounted: 1 });
   });
 
-  it("tells where the quota lies that is missing", async () => {
+  it("reports where the unused quota was", async () => {
     const isolates = [newIsolate(), newIsolate(), newIsolate()] as const;
     const [dead, quiet, busy] = isolates;
     const ledger = new Ledger(counter);
@@ -95,8 +101,12 @@ describe("the ledger of a simulation", () => {
     decide(ledger, quiet, 100, false);
     decide(ledger, busy, WINDOW_MS - 100, false);
     decide(ledger, busy, WINDOW_MS - 50, false);
-    const { rightful, missed, missedBy, worstMissed } = await figuresOf(ledger, 3);
-    expect({ rightful, missed, worstMissed }).toEqual({ rightful: 3, missed: 3, worstMissed: 1 });
-    expect(missedBy).toEqual({ dead: 1, quiet: 1, busy: 1, store: 0 });
+    const { admissible, wronglyDenied, wronglyDeniedBy, worstWindowShare } = await resultOf(
+      ledger,
+      3,
+    );
+    expect({ admissible, wronglyDenied }).toEqual({ admissible: 3, wronglyDenied: 3 });
+    expect(worstWindowShare).toBe(1);
+    expect(wronglyDeniedBy).toEqual({ dead: 1, quiet: 1, busy: 1, store: 0 });
   });
 });

@@ -6,7 +6,7 @@ import { capturePrinted } from "../../support/printed.ts";
 const printed = capturePrinted();
 
 describe("npm run simulate", () => {
-  it("simulates everything, and may then replace what was published", () => {
+  it("simulates everything and replaces the published figures", () => {
     const options = parseOptions([]);
     expect(options).toMatchObject({ seed: 1, log: undefined, isWhole: true });
     expect(options.groups).toContain("isolates");
@@ -17,7 +17,7 @@ describe("npm run simulate", () => {
     ["--seed", "2"],
     ["--only", "eight"],
     ["--log", "access.log"],
-  ])("replaces nothing with %s %s", (...args) => {
+  ])("does not replace the published figures with %s %s", (...args) => {
     expect(parseOptions(args).isWhole).toBe(false);
   });
 
@@ -27,17 +27,17 @@ describe("npm run simulate", () => {
     [["--only", "isolate"], 'There is no "isolate". Allowed: isolates,'],
     [["--fast"], "unknown option '--fast'"],
     [["now"], "too many arguments"],
-  ])("refuses %j and says what is allowed", (args, message) => {
+  ])("rejects %j and prints the allowed values", (args, message) => {
     expect(() => parseOptions(args)).toThrow(expect.objectContaining({ exitCode: 1 }));
     expect(printed()).toContain(message);
   });
 
-  it("explains itself", () => {
+  it("prints its help", () => {
     expect(() => parseOptions(["--help"])).toThrow(expect.objectContaining({ exitCode: 0 }));
     expect(printed()).toContain("--log");
   });
 
-  it("has a name for each scenario, by which threads are told which to run", () => {
+  it("gives each scenario a name of its own, because threads find scenarios by name", () => {
     const names = allScenarios().map(({ name }) => name);
     expect(new Set(names).size).toBe(names.length);
   });

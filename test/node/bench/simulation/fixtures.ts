@@ -1,11 +1,17 @@
 import { Random } from "../../../../bench/simulation/random.ts";
 import type { Scenario } from "../../../../bench/simulation/scenario.ts";
-import { anyOf, bursts, of, poisson, steady } from "../../../../bench/simulation/traffic.ts";
+import {
+  arrivalsOf,
+  bursts,
+  constantRate,
+  poisson,
+  uniformClients,
+} from "../../../../bench/simulation/traffic.ts";
 
 const SECOND = 1000;
 
-/** Two isolates near a store, one client that asks for twice its limit, for three windows. */
-export function smallScenario(but: Partial<Scenario> = {}): Scenario {
+/** Two isolates, and one client that sends twice its limit for three windows. */
+export function smallScenario(overrides: Partial<Scenario> = {}): Scenario {
   return {
     group: "test",
     name: "small",
@@ -19,22 +25,22 @@ export function smallScenario(but: Partial<Scenario> = {}): Scenario {
     skewMs: 0,
     lossShare: 0,
     runs: 1,
-    traffic: evenly(10, 30 * SECOND),
-    ...but,
+    traffic: constantTraffic(10, 30 * SECOND),
+    ...overrides,
   };
 }
 
-/** One client, at so many requests per second. */
-export function evenly(perSecond: number, durationMs: number): Scenario["traffic"] {
+/** One client that sends requests at a constant rate. */
+export function constantTraffic(perSecond: number, durationMs: number): Scenario["traffic"] {
   return (random) => ({
     kind: "open",
     durationMs,
-    arrivals: of(() => 0, poisson(steady(perSecond), perSecond, durationMs, random)),
+    arrivals: arrivalsOf(() => 0, poisson(constantRate(perSecond), perSecond, durationMs, random)),
   });
 }
 
-/** Anything that may happen, all at once: short windows, far stores, clocks that are wrong, deaths. */
-export function anyScenario(seed: number): Scenario {
+/** A random scenario: short windows, distant stores, wrong clocks, deaths and lost calls, in any combination. */
+export function randomScenario(seed: number): Scenario {
   const random = new Random(seed, "scenario");
   const oneOf = (values: readonly number[]) => values[random.below(values.length)] as number;
   const windowMs = oneOf([SECOND, 2 * SECOND, 10 * SECOND]);
@@ -56,11 +62,11 @@ export function anyScenario(seed: number): Scenario {
     traffic: (draws) => ({
       kind: "open",
       durationMs,
-      arrivals: of(
-        anyOf(clients, draws),
+      arrivals: arrivalsOf(
+        uniformClients(clients, draws),
         burst > 0
           ? bursts(burst, perSecond, durationMs, draws)
-          : poisson(steady(perSecond), perSecond, durationMs, draws),
+          : poisson(constantRate(perSecond), perSecond, durationMs, draws),
       ),
     }),
   });

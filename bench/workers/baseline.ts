@@ -1,4 +1,4 @@
 import { forward } from "./forward.ts";
 
-/** The floor: a Worker that forwards and limits nothing. No framework, which would be a cost of its own. */
+/** The baseline: a Worker that only forwards. It uses no framework, because a framework takes time too. */
 export default { fetch: (request) => forward(request) } satisfies ExportedHandler;

@@ -15,7 +15,7 @@ export function isolatesTable(results: readonly IsolatesResult[]): string {
     const counts = [admitted.length, ...extremes, over, failed];
     return [subject.title, ...counts.map((count) => figure(count, 0))];
   });
-  const title = `### one key on ${ISOLATES} isolates, limit ${figure(ISOLATES_LIMIT, 0)}, five times as much offered`;
+  const title = `### one key on ${ISOLATES} isolates, limit ${figure(ISOLATES_LIMIT, 0)}, five times the limit offered`;
   return [title, table(head, rows)].join("\n\n");
 }
 
@@ -31,21 +31,21 @@ export function floodTable(results: readonly FloodResult[]): string {
     "failed",
   ];
   const rows = results.map(({ subject, rounds }) => {
-    const middle = (decimals: number, value: (round: FloodRound) => number) =>
+    const medianOf = (decimals: number, value: (round: FloodRound) => number) =>
       figure(median(rounds.map(value)), decimals);
     const failed = rounds.reduce((sum, { admissions }) => sum + admissions.failed, 0);
     return [
       subject.title,
-      middle(2, ({ before }) => before.p50),
-      middle(2, ({ during }) => during.p50),
-      middle(2, ({ before, during }) => during.p50 / before.p50),
-      middle(2, ({ before }) => before.p99),
-      middle(2, ({ during }) => during.p99),
-      middle(3, ({ restCallsPerRequest }) => restCallsPerRequest),
+      medianOf(2, ({ before }) => before.p50),
+      medianOf(2, ({ during }) => during.p50),
+      medianOf(2, ({ before, during }) => during.p50 / before.p50),
+      medianOf(2, ({ before }) => before.p99),
+      medianOf(2, ({ during }) => during.p99),
+      medianOf(3, ({ restCallsPerRequest }) => restCallsPerRequest),
       figure(failed, 0),
     ];
   });
-  const title = "### a paying client beside a flood of random keys, ms";
+  const title = "### a paying client during a flood of random keys, ms";
   return [title, table(head, rows)].join("\n\n");
 }
 
@@ -58,11 +58,11 @@ export function addedCpuTable(cpu: AddedCpu): string {
     row("forward only", cpu.forward),
     row("forward and add two fixed fields", cpu.fields),
     row("Weir, decided from memory", cpu.weir),
-    row("Weir over forward only", cpu.overForward),
-    row("Weir over forward and two fixed fields", cpu.overFields),
+    row("Weir minus forward only", cpu.overForward),
+    row("Weir minus forward and two fixed fields", cpu.overFields),
   ];
-  const setup = `${cpu.rounds.length} rounds of ${figure(cpu.requests, 0)} requests of one client for each Worker, in turns.`;
-  const calls = `REST calls for each of Weir's requests: ${figure(cpu.restCallsPerRequest, 4)}.`;
+  const setup = `${cpu.rounds.length} rounds. In each, the Workers take turns and each gets ${figure(cpu.requests, 0)} requests of one client.`;
+  const calls = `REST calls for each request to Weir: ${figure(cpu.restCallsPerRequest, 4)}.`;
   const head = ["", "median", "least", "most"];
   return ["### CPU time of a request, µs", setup, table(head, rows), calls].join("\n\n");
 }
@@ -73,7 +73,7 @@ export function cpuTable({ decisionCpu, manyRules }: Results): string {
     ["REST calls for each of these decisions", figure(decisionCpu?.restCallsPerDecision, 4)],
     ["a forwarded request with 2 rules", figure(manyRules?.few, 0)],
     ["a forwarded request with 200 rules", figure(manyRules?.many, 0)],
-    ["200 rules by 2 rules", figure(manyRules?.ratio, 2)],
+    ["200 rules / 2 rules", figure(manyRules?.ratio, 2)],
   ];
   return ["### CPU time of Weir, µs", table(["", ""], rows)].join("\n\n");
 }

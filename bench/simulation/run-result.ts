@@ -1,0 +1,119 @@
+import { IDLE_MS } from "../../src/stores/isolate/lease-book.ts";
+import type { Account, Ledger } from "./ledger.ts";
+
+/**
+ * Where a window's quota was when the window ended without using it: in isolates that had died ("dead"), in
+ * isolates without a request of the client for {@link IDLE_MS} ("quiet"), in other isolates ("busy"), or in
+ * the store ("store"), because it was returned too late or because denials came from memory.
+ */
+export const PLACES = ["dead", "quiet", "busy", "store"] as const;
+export type Place = (typeof PLACES)[number];
+
+/** The result of one run. Numbers without a unit count requests. */
+export interface RunResult {
+  offered: number;
+  admitted: number;
+  /** Not decided before the deadline. */
+  undecided: number;
+  /** Waiting for a decision when their isolate died. */
+  lostWithIsolate: number;
+  /** Admitted above the limit of a window. */
+  over: number;
+  /** Admitted by an isolate beyond the quota that was charged to it. */
+  overdrawn: number;
+  /** Windows whose count in the store differs from the quota charged and returned. */
+  miscounted: number;
+  /** Admitted from a lease after the end of its window, by the store's clock. */
+  afterWindow: number;
+  /** The longest time that such a request came after the end, in milliseconds. */
+  mostAfterWindowMs: number;
+  /** What the limits allow: in each window, the smaller of its decided requests and its limit. */
+  admissible: number;
+  /** Denied although the limit allowed them: `admissible` minus `admitted`, window by window. */
+  wronglyDenied: number;
+  /** The wrongly denied requests, by the place of the quota that they could have used. */
+  wronglyDeniedBy: Record<Place, number>;
+  /** The largest share of one window's limit that was wrongly denied, from 0 to 1. */
+  worstWindowShare: number;
+  /** Calls of the store, including calls that fetch blocks in the background. */
+  calls: number;
+  /** Leases whose unused quota was returned, and the quota that the store took back. */
+  returnedLeases: number;
+  returnedQuota: number;
+  /** Decided without a call for them. */
+  fromMemory: number;
+  /** How long each request waited for its decision, in milliseconds. */
+  waits: number[];
+}
+
+export function emptyResult(): RunResult {
+  return {
+    offered: 0,
+    admitted: 0,
+    undecided: 0,
+    lostWithIsolate: 0,
+    over: 0,
+    overdrawn: 0,
+    miscounted: 0,
+    afterWindow: 0,
+    mostAfterWindowMs: 0,
+    admissible: 0,
+    wronglyDenied: 0,
+    wronglyDeniedBy: { dead: 0, quiet: 0, busy: 0, store: 0 },
+    worstWindowShare: 0,
+    calls: 0,
+    returnedLeases: 0,
+    returnedQuota: 0,
+    fromMemory: 0,
+    waits: [],
+  };
+}
+
+/**
+ * Adds the ledger's figures to the result of a run that has ended.
+ *
+ * @param countOf reads the store's count of a client at a time
+ */
+export async function audit(
+  result: RunResult,
+  ledger: Ledger,
+  limit: number,
+  countOf: (client: number, at: number) => Promise<number>,
+): Promise<void> {
+  const { calls, returnedLeases, returnedQuota, fromMemory, afterWindow, mostAfterWindowMs } =
+    ledger;
+  Object.assign(result, { calls, returnedLeases, returnedQuota, fromMemory });
+  Object.assign(result, { afterWindow, mostAfterWindowMs });
+  for (const account of ledger.accounts) {
+    const { client, endsAt, admitted, decided, charged } = account;
+    result.over += Math.max(0, admitted - limit);
+    if ((await countOf(client, endsAt - 1)) !== charged) result.miscounted++;
+    const unspent = unspentOf(account);
+    result.overdrawn += unspent.overdrawn;
+
+    const admissible = Math.min(decided, limit);
+    const wronglyDenied = Math.max(0, admissible - admitted);
+    result.admissible += admissible;
+    result.wronglyDenied += wronglyDenied;
+    result.worstWindowShare = Math.max(result.worstWindowShare, wronglyDenied / limit);
+    const places = { ...unspent, store: limit - charged };
+    let unexplained = wronglyDenied;
+    for (const place of PLACES) {
+      const explained = Math.min(unexplained, places[place]);
+      result.wronglyDeniedBy[place] += explained;
+      unexplained -= explained;
+    }
+  }
+}
+
+/** Where an account's charged quota was when its window ended. */
+function unspentOf({ shares, endsAt }: Account) {
+  const unspent = { dead: 0, quiet: 0, busy: 0, overdrawn: 0 };
+  for (const [isolate, share] of shares) {
+    if (share.unspent < 0) unspent.overdrawn -= share.unspent;
+    else if (isolate.diedAt !== undefined && isolate.diedAt < endsAt) unspent.dead += share.unspent;
+    else if (endsAt - share.usedAt >= IDLE_MS) unspent.quiet += share.unspent;
+    else unspent.busy += share.unspent;
+  }
+  return unspent;
+}
