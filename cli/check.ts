@@ -13,18 +13,18 @@ interface CheckOptions {
 }
 
 /**
- * `check`: says whether a configuration is good, and ends with 0 if so and with 1 if not. Everything
- * that is wrong is printed at once. A good one is shown as Weir reads it, since a rule can be valid
- * and still not be the one that was meant; beside it, the ways around it that are left. Those fail
- * nothing unless that is asked for: a deploy is not to wait for them.
+ * Adds the command `check`, which checks a configuration. It exits with 0 if the configuration is valid, and
+ * with 1 after printing all faults if it is not. It prints the rules of a valid configuration as Weir reads
+ * them, because a valid rule may still differ from what its author intended. It also prints warnings: ways
+ * around the rules. Warnings change the exit code only with `--strict`, so that they delay no deploy.
  */
 export function addCheckCommand(program: Command): void {
   program
     .command("check")
-    .description("Checks the rules: prints every fault at once, or the rules as Weir reads them.")
+    .description("Checks the rules. Prints all faults, or the rules as Weir reads them.")
     .option("--config <file>", "a .ts, .js, .mjs or .json file", "weir.config.ts")
     .option("--json", "print JSON")
-    .option("--strict", "end with 1 also when there are warnings")
+    .option("--strict", "exit with 1 if there are warnings")
     .action(async ({ config: file, json, strict }: CheckOptions) => {
       const loaded = await loadConfig(file);
       const warnings = loaded.kind === "valid" ? await warningsOf(loaded.config, file) : [];
@@ -48,7 +48,7 @@ function toJson(file: string, loaded: LoadedConfig, warnings: readonly Warning[]
   }
 }
 
-/** JSON knows neither Maps, which it would write as empty objects, nor addresses. */
+/** A replacer for JSON, which would write a Map as an empty object, and an address as its fields. */
 function writable(_key: string, value: unknown): unknown {
   if (value instanceof Map) return Object.fromEntries(value);
   if (value instanceof ipaddr.IPv4 || value instanceof ipaddr.IPv6) return value.toString();

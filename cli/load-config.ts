@@ -6,31 +6,31 @@ import type { Fault } from "../src/config/faults.ts";
 import type { Config, ConfigInput } from "../src/config/schema.ts";
 import { explainLoadError, parseJson } from "./load-error.ts";
 
-/** What came of reading a configuration's file. */
+/** The result of reading the file of a configuration. */
 export type LoadedConfig =
   | { readonly kind: "valid"; readonly config: Config }
   | { readonly kind: "faulty"; readonly faults: readonly Fault[] }
-  /** There was no configuration to check; `error` says why, and what to do. */
+  /** The file has no configuration to check; `error` gives the reason, and what to do. */
   | { readonly kind: "unreadable"; readonly error: string };
 
 const EXTENSIONS = [".ts", ".js", ".mjs", ".json"];
 
 const NO_DEFAULT =
-  "It has no default export. Write: export default defineConfig({ rules: [...] });";
+  "The file has no default export. Write: export default defineConfig({ rules: [...] });";
 
 /**
- * Reads and checks a configuration: a module's default export, or a JSON document.
+ * Reads and checks a configuration: the default export of a module, or a JSON document.
  *
- * @param file a path, from the current directory
+ * @param file a path, relative to the current directory
  */
 export async function loadConfig(file: string): Promise<LoadedConfig> {
-  const obstacle = await obstacleTo(file);
-  if (obstacle) return { kind: "unreadable", error: obstacle };
+  const fault = await pathFault(file);
+  if (fault) return { kind: "unreadable", error: fault };
   try {
     const module = await read(resolve(file));
     if (!("default" in module)) return { kind: "unreadable", error: NO_DEFAULT };
     const { default: exported } = module;
-    // A plain object is not to get around the check by leaving `defineConfig` out.
+    // A plain object, exported without `defineConfig`, must not skip the check.
     const config = isConfig(exported) ? exported : defineConfig(exported as ConfigInput);
     return { kind: "valid", config };
   } catch (error) {
@@ -39,15 +39,15 @@ export async function loadConfig(file: string): Promise<LoadedConfig> {
   }
 }
 
-/** What keeps a path from being read at all, as far as can be told without reading it. */
-async function obstacleTo(file: string): Promise<string | undefined> {
+/** Why a path cannot be a configuration's file, as far as visible without reading it. */
+async function pathFault(file: string): Promise<string | undefined> {
   const stats = await stat(file).catch(() => undefined);
   if (!stats) {
-    return "There is no such file. Run this where it is, or name it with --config <file>.";
+    return "There is no such file. Run the command in the folder of the file, or name the file with --config <file>.";
   }
-  if (!stats.isFile()) return "It is not a file. Name the file itself with --config <file>.";
+  if (!stats.isFile()) return "This is not a file. Name the file itself with --config <file>.";
   if (!EXTENSIONS.includes(extname(file))) {
-    return `Its name does not end in one of ${EXTENSIONS.join(", ")}.`;
+    return `The name of the file does not end in one of ${EXTENSIONS.join(", ")}.`;
   }
   return undefined;
 }
@@ -57,7 +57,7 @@ async function read(path: string): Promise<object> {
   return import(pathToFileURL(path).href);
 }
 
-/** By its shape: the configuration may have imported another copy of Weir, with its own class. */
+/** Compares the shape and not the class: the file may import another copy of Weir with its own class. */
 function isConfigError(error: unknown): error is Pick<ConfigError, "faults"> {
   return (
     error instanceof Error &&

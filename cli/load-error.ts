@@ -1,32 +1,32 @@
-/** What to do about an error whose own message does not say so, by its code in Node. */
+/** What to do about an error of Node whose own message has no advice, by its code. */
 const ADVICE: Readonly<Record<string, string>> = {
   ERR_MODULE_NOT_FOUND:
     "Run npm install, or correct the import; a relative one ends in its file's extension, as in ./rules.ts.",
   ERR_UNSUPPORTED_DIR_IMPORT: "Name the file in the import, as in ./rules/index.ts.",
   ERR_UNSUPPORTED_ESM_URL_SCHEME:
-    "Rules are plain data: import packages and files, and nothing that only workerd has.",
-  ERR_UNSUPPORTED_TYPESCRIPT_SYNTAX: "Types are removed, not compiled: write plain objects.",
+    "Rules are plain data: import only packages and files, and no module that exists only in workerd.",
+  ERR_UNSUPPORTED_TYPESCRIPT_SYNTAX:
+    "Node removes types but does not compile TypeScript: write plain objects.",
 };
 
 /**
- * Says why a module or a JSON document could not be loaded, where in it that is as far as Node
- * tells, and what to do.
+ * Explains why a module or a JSON document could not be loaded: the error, its place if Node reports one, and
+ * what to do.
  *
- * @param error whatever was thrown by reading or running the file
- * @param file the file's path, as it was given
+ * @param error the value that reading or running the file threw
+ * @param file the path of the file, as given on the command line
  */
 export function explainLoadError(error: unknown, file: string): string {
-  if (!(error instanceof Error)) return `It throws ${String(error)}.`;
+  if (!(error instanceof Error)) return `The file throws ${String(error)}.`;
   const trace = traceOf(error);
   const advice = "code" in error ? ADVICE[String(error.code)] : undefined;
   return [trace, advice ?? howToLocate(trace, file)].filter(Boolean).join("\n");
 }
 
 /**
- * Parses JSON. Where that fails, the error names the line in place of V8's excerpt of the text: there
- * may be a secret in it.
+ * Parses JSON. V8's error quotes the text, which may contain a secret; this error gives the line instead.
  *
- * @throws {SyntaxError}
+ * @throws {SyntaxError} if the text is not JSON
  */
 export function parseJson(text: string): unknown {
   try {
@@ -39,16 +39,15 @@ export function parseJson(text: string): unknown {
     const line = text.slice(0, text.indexOf(excerpt) + excerpt.length / 2).split("\n").length;
     const message = (error as Error).message.replace(excerpted, () => "");
     const located = new SyntaxError(`${message} (line ${line})`);
-    // Without frames: those of this file say nothing about the one that was read.
+    // Without frames: they would point at this file, not at the file with the fault.
     located.stack = String(located);
     throw located;
   }
 }
 
 /**
- * The stack down to the frames of whoever loaded the file, which would hide the one line that matters.
- * Of what Node puts above the message, the place is kept and the lines of source are not: there may be
- * a secret in them.
+ * The stack without the frames of the loader, which would hide the line that matters. Node puts the place and
+ * lines of source above the message. The place is kept; the source is not, because it may contain a secret.
  */
 function traceOf({ name, message, stack = `${name}: ${message}` }: Error): string {
   const lines = stack.split("\n");
@@ -61,8 +60,8 @@ function traceOf({ name, message, stack = `${name}: ${message}` }: Error): strin
   return [...place, ...shown.slice(Math.max(0, begin))].join("\n");
 }
 
-/** A syntax error in a module of plain JavaScript comes without its place. */
+/** Node reports no place for a syntax error in a JavaScript module. */
 function howToLocate(trace: string, file: string): string | undefined {
   if (!trace.startsWith("SyntaxError") || file.endsWith(".json")) return undefined;
-  return `To see where: node --check ${file} (or a file that it imports).`;
+  return `To find the line, run node --check ${file} (or a file that it imports).`;
 }

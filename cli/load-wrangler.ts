@@ -8,31 +8,31 @@ export interface Route {
   readonly customDomain: boolean;
 }
 
-/** What wrangler's configuration says of where and how the Worker runs: once for each environment. */
+/** Where and how the Worker runs, in one environment of wrangler's configuration. */
 export interface Deployment {
-  /** Where a field stands, to people. */
+  /** The place of a field, for messages. */
   readonly place: (field: string) => string;
   readonly routes: readonly Route[];
-  /** Undefined: nothing is said of it. */
+  /** Undefined: not set. */
   readonly workersDev: boolean | undefined;
   readonly previewUrls: boolean | undefined;
   readonly cache: boolean;
   readonly compatibilityFlags: readonly string[];
 }
 
-/** In the order in which wrangler looks for them. */
+/** The names of wrangler's configuration, in the order in which wrangler looks for them. */
 const NAMES = ["wrangler.json", "wrangler.jsonc", "wrangler.toml"];
 
 /**
- * Reads wrangler's configuration as wrangler does, if there is one beside a file.
+ * Reads wrangler's configuration as wrangler does, if there is one in the folder of a file.
  *
- * @returns the deployments that it describes; a warning when it cannot be read
+ * @returns one deployment for each environment; a warning if the configuration cannot be read
  */
 export async function loadDeployments(file: string): Promise<Deployment[] | Warning> {
   const path = NAMES.map((name) => join(dirname(file), name)).find(existsSync);
   if (path === undefined) return [];
   try {
-    // Loaded only where it is needed: it takes longer than all the rest.
+    // Imported only when needed: loading wrangler takes longer than everything else.
     const { unstable_readConfig } = await import("wrangler");
     const read = (env?: string) =>
       unstable_readConfig({ config: path, ...(env && { env }) }, { hideWarnings: true });
@@ -54,8 +54,8 @@ export async function loadDeployments(file: string): Promise<Deployment[] | Warn
     return {
       code: "wrangler-unread",
       where: basename(path),
-      what: `It could not be read, so nothing in it has been looked at: ${firstLine(error)}`,
-      advice: "Correct it, or run npm install if wrangler is not there",
+      what: `The file could not be read, so none of its settings were checked: ${firstLine(error)}`,
+      advice: "Correct the file, or run npm install if wrangler is not installed",
     };
   }
 }

@@ -4,9 +4,9 @@ import { areTierNamesSecret } from "../src/config/tier-names.ts";
 
 type Tiers = NonNullable<Rule["tiers"]>;
 
-// What `check` prints goes into the logs of builds, which more people read than the configuration.
+// `check` prints into build logs, which more people can read than the configuration.
 
-/** A rule as it is printed: without the values that exempt from it, and without credentials as tiers. */
+/** A rule to print: without the values in `exempt`, and without tier names that may be credentials. */
 export function withoutSecrets({ exempt, tiers, ...rule }: Rule): object {
   return {
     ...rule,
@@ -24,7 +24,7 @@ export function withoutSecrets({ exempt, tiers, ...rule }: Rule): object {
   };
 }
 
-/** The windows of tiers by the names to print: what a credential must hold is not one of them. */
+/** The windows of tiers, by the names to print. A name that may be a credential becomes a number. */
 export function shownTiers({ by, windows }: Tiers): Tiers["windows"] {
   if (!areTierNamesSecret(by)) return windows;
   return new Map([...windows.values()].map((each, index) => [`(tier ${index + 1})`, each]));

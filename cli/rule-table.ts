@@ -6,10 +6,10 @@ import { shownTiers } from "./redaction.ts";
 
 const HEADINGS = ["RULE", "COUNTED BY", "QUOTA", "REQUESTS", "ON ERROR", "MODE", "ALSO"];
 
-/** Items of one list that are written out: a row should stay readable with fifty paths in a rule. */
+/** How many items of a list are printed, so that a row stays readable if a rule has fifty paths. */
 const LISTED = 3;
 
-/** Shows rules one to a line, in columns: what is counted, by whom, and what happens then. */
+/** A table with one line for each rule. */
 export function ruleTable(rules: readonly Rule[]): string {
   const rows = withoutEmptyLast([HEADINGS, ...rules.map(cellsOf)]);
   const widths = HEADINGS.map((_, column) =>
@@ -21,7 +21,7 @@ export function ruleTable(rules: readonly Rule[]): string {
     .join("\n");
 }
 
-/** The last column is for what few rules have, so most tables need none. */
+/** Removes the last column if it is empty. It is for fields that few rules have. */
 function withoutEmptyLast([headings = [], ...rows]: string[][]): string[][] {
   const isUsed = rows.some((cells) => cells.at(-1) !== "");
   return [headings, ...rows].map((cells) => (isUsed ? cells : cells.slice(0, -1)));
@@ -40,7 +40,7 @@ function cellsOf(rule: Rule): string[] {
   ];
 }
 
-/** What few rules have, in the order of a request; nothing for a rule that has none of it. */
+/** The fields that few rules have, in the order in which a request meets them; empty if a rule has none. */
 function formatRest(rule: Rule): string {
   const { exempt, tiers, spread, shards, cost, countStatus, banMs, retryJitterMs } = rule;
   const exemptions = exempt && [
@@ -67,7 +67,7 @@ function formatTier([name, windows]: [string, readonly Window[]]): string {
   return `${name} ${windows.map(formatQuota).join(", ")}`;
 }
 
-/** As in a configuration: "a | b" for the first one present, a comma between what counts together. */
+/** A key as in a configuration: "a | b" for the first one present, and a comma between combined elements. */
 function formatKey(key: KeyExpression): string {
   return key
     .map((alternatives) =>

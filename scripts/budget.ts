@@ -1,6 +1,6 @@
 /**
- * Measures what `npm run bundle` has made against what a Worker may take here, shows what the bundle
- * is made of, and fails when that is too much.
+ * The second half of `npm run budget`: compares the bundle that `npm run bundle` built with the budget, and
+ * prints its biggest parts. Exits with 1 if the size or the start-up time exceeds the budget.
  */
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
@@ -9,30 +9,30 @@ import { gzipSize, partsOf } from "./bundle.ts";
 import { activeMs, leastOf } from "./startup.ts";
 
 /**
- * The budget. Cloudflare allows 3 MiB (free) or 10 MiB of gzip, and a second of start-up: these are
- * what Weir needs with a little room, so that what makes it bigger is noticed.
+ * The budget: what Weir needs and a little more, so that growth is noticed. Cloudflare itself allows 3 MiB
+ * (free plan) or 10 MiB of gzip, and one second of start-up.
  */
 const BUDGET = {
-  /** Of the bundle after gzip, in KiB. */
+  /** The size of the bundle after gzip, in KiB. */
   gzipKiB: 72,
   /**
-   * Of the Worker's start, in milliseconds, on the machine that measures. Most of it is workerd's
-   * own: an empty Worker takes about 15 ms on two busy cores.
+   * The start-up time of the Worker on the measuring machine, in milliseconds. Most of it is workerd's own:
+   * an empty Worker takes about 15 ms on two busy cores.
    */
   startupMs: 30,
 };
 
-/** Start-up is measured again, up to so many times, while it seems to take too long. */
+/** The most measurements of the start-up time. The first one within the budget is the last. */
 const ATTEMPTS = 5;
 
-/** How many parts of the bundle are shown. */
+/** How many parts of the bundle are printed. */
 const SHOWN = 10;
 
 const root = join(import.meta.dirname, "..");
 const inDist = (name: string) => join(root, "dist", name);
 const readJson = (path: string) => JSON.parse(readFileSync(path, "utf8"));
 
-/** Bundles the Worker, starts it in workerd, and gives the time that its profile shows. */
+/** Bundles the Worker, starts it in workerd, and returns the active time of its profile. */
 function startupMs(): number {
   const profile = inDist("worker-startup.cpuprofile");
   execFileSync("wrangler", ["check", "startup", "--outfile", profile], {

@@ -3,16 +3,16 @@ import { dirname, join } from "node:path";
 import { gzipSync } from "node:zlib";
 import type { Metafile } from "esbuild";
 
-/** What a part of the bundle takes in it: a package, a folder of src/, a file beside them. */
+/** A part of the bundle: a package, a folder of src/, or a file in the root. */
 export interface Part {
   readonly name: string;
-  /** Minified, before gzip. What gzip makes of a part depends on all the others. */
+  /** The minified size, before gzip: the compressed size of one part depends on all other parts. */
   readonly bytes: number;
 }
 
 type Outputs = Pick<Metafile, "outputs">;
 
-/** The gzip size of what is uploaded, in bytes, counted as wrangler counts it. */
+/** The size of the uploaded files after gzip, in bytes, calculated like wrangler does. */
 export async function gzipSize(root: string, meta: Outputs): Promise<number> {
   const uploaded = Object.keys(meta.outputs).filter((path) => !path.endsWith(".map"));
   return gzipSync(
@@ -20,7 +20,7 @@ export async function gzipSize(root: string, meta: Outputs): Promise<number> {
   ).byteLength;
 }
 
-/** What the bundle is made of, the biggest part first. */
+/** The parts of the bundle, the biggest first. */
 export function partsOf({ outputs }: Outputs): Part[] {
   const bytes = new Map<string, number>();
   for (const { inputs } of Object.values(outputs)) {

@@ -1,9 +1,9 @@
 /**
- * Makes `node_modules/.bin/node`, which npm scripts and npx find first, the Node of the optional
- * dependency for this platform. npm does that itself from 11.6 on. Earlier ones remove the link together
- * with the packages for other platforms, which name the same command.
+ * Links `node_modules/.bin/node`, which npm scripts and npx find first, to the Node of the optional
+ * dependency for this platform. npm 11.6 and later do this themselves. Earlier versions remove the link
+ * together with the packages for other platforms, which have a command of the same name.
  *
- * JavaScript, for it runs by whatever Node the machine has.
+ * This file is JavaScript, because any version of Node on the machine may run it.
  */
 import { existsSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -17,7 +17,7 @@ const link = join(commands, isWindows ? "node.cmd" : "node");
 const installed = Object.keys(optionalDependencies ?? {}).find((name) =>
   existsSync(join("node_modules", name, "bin", program)),
 );
-// Without one the machine's own Node runs the scripts, if it is new enough.
+// If none is installed, the machine's own Node runs the scripts.
 if (installed && existsSync(commands) && !existsSync(link)) {
   if (isWindows) writeFileSync(link, `@"%~dp0\\..\\${installed}\\bin\\${program}" %*\r\n`);
   else symlinkSync(join("..", installed, "bin", program), link);

@@ -1,15 +1,15 @@
-/** What is read of a .cpuprofile, as DevTools and `wrangler check startup` write it. */
+/** The fields that this file reads from a .cpuprofile of DevTools or `wrangler check startup`. */
 export interface CpuProfile {
   readonly nodes: readonly { readonly id: number; readonly callFrame: { functionName: string } }[];
-  /** The id of the node that ran at each sample. */
+  /** The id of the active node at each sample. */
   readonly samples: readonly number[];
-  /** Before each sample, since the one before it, in microseconds. */
+  /** The time between each sample and the one before it, in microseconds. */
   readonly timeDeltas: readonly number[];
 }
 
 /**
- * How long the profile's thread was at work, in milliseconds: all of it but `(idle)`. That is the
- * "Active" that wrangler prints, which includes what workerd itself does to load a Worker.
+ * How long the profiled thread was active, in milliseconds: all samples except those of `(idle)`. wrangler
+ * prints this time as "Active". It includes workerd's own work to load a Worker.
  */
 export function activeMs({ nodes, samples, timeDeltas }: CpuProfile): number {
   const idle = nodes.find(({ callFrame }) => callFrame.functionName === "(idle)")?.id;
@@ -18,8 +18,11 @@ export function activeMs({ nodes, samples, timeDeltas }: CpuProfile): number {
 }
 
 /**
- * The least of a few measurements, for on a busy machine each holds what others took of the time.
- * One that is small enough ends them.
+ * The least of several measurements: on a busy machine, each one also contains the time that other processes
+ * took.
+ *
+ * @param attempts the most measurements
+ * @param enough a measurement of at most this is the last one
  */
 export function leastOf(attempts: number, enough: number, measure: () => number): number {
   let least = measure();

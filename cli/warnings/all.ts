@@ -5,10 +5,10 @@ import { ruleWarnings } from "./rules.ts";
 import type { Warning } from "./warning.ts";
 
 /**
- * Every way around that a valid configuration leaves, as far as can be told from it and from
- * wrangler's beside it.
+ * All warnings about a valid configuration: the ways around its rules that are visible in it, and in
+ * wrangler's configuration in the same folder.
  *
- * @param file where the configuration was read
+ * @param file the path of the configuration
  */
 export async function warningsOf(config: Config, file: string): Promise<Warning[]> {
   if (config.rules.length === 0) return [];

@@ -8,49 +8,52 @@ import {
   segmentsOf,
 } from "./route-coverage.ts";
 
-/** One host, method and route of a rule; undefined where the rule leaves it open. */
+/** One host, method and route of a rule. Undefined: the rule matches any. */
 interface Cell {
   readonly host: string | undefined;
   readonly method: string | undefined;
   readonly route: Segments | undefined;
 }
 
-/** Conditions with their routes divided into segments, once for all comparisons. */
-interface Prepared {
+/** Conditions with their routes split into segments, once for all comparisons. */
+interface SplitConditions {
   readonly conditions: Conditions;
   readonly routes: readonly Segments[] | undefined;
 }
 
-/** Tells which rules provably apply wherever another one does. */
+/** Answers which rules provably apply to every request that another rule applies to. */
 export interface Coverage {
   /**
-   * Whether each request that `rule` applies to provably has one of `others` apply to it,
-   * perhaps a different one for each route. False may also mean that it cannot be proven.
+   * Whether one of `others` provably applies to each request that `rule` applies to. It may be a different one
+   * for each route. False also if there is no proof.
    *
-   * @param others the same list for many rules: it is sorted once
-   * @param counts which of them count for this rule; all by default
+   * @param others a list that is passed for many rules: it is grouped only once
+   * @param accepts which of `others` are considered; all by default
    */
-  isCovered(rule: Rule, others: readonly Rule[], counts?: (other: Rule) => boolean): boolean;
-  /** Whether `except` provably takes out all that the rule would apply to. */
+  isCovered(rule: Rule, others: readonly Rule[], accepts?: (other: Rule) => boolean): boolean;
+  /** Whether `except` provably excludes every request that the other conditions match. */
   isExceptedWhole(match: Match): boolean;
 }
 
 /**
- * Compares conditions by their texts. Sample requests prove nothing: a sample that misses a pattern
- * such as `:id{[a-z]+}` shows no request of its rule, and one path shows none of those around it.
+ * Compares the texts of conditions. Sample requests would prove nothing: a sample may miss a pattern such as
+ * `:id{[a-z]+}`, and says nothing about other paths.
  */
 export function createCoverage(caseSensitive: boolean): Coverage {
-  const known = new WeakMap<Conditions, Prepared>();
-  const prepare = (conditions: Conditions): Prepared => {
-    const before = known.get(conditions);
+  const splitOnce = new WeakMap<Conditions, SplitConditions>();
+  const splitRoutes = (conditions: Conditions): SplitConditions => {
+    const before = splitOnce.get(conditions);
     if (before) return before;
     const routes = conditions.paths?.flatMap((path) => segmentsOf(path, caseSensitive));
-    const prepared = { conditions, routes };
-    known.set(conditions, prepared);
-    return prepared;
+    const split = { conditions, routes };
+    splitOnce.set(conditions, split);
+    return split;
   };
 
-  const includes = ({ conditions: { hosts, methods }, routes }: Prepared, cell: Cell): boolean =>
+  const includes = (
+    { conditions: { hosts, methods }, routes }: SplitConditions,
+    cell: Cell,
+  ): boolean =>
     (!hosts || hosts.some((host) => cell.host !== undefined && hostCovers(host, cell.host))) &&
     (!methods || (cell.method !== undefined && methodsCover(methods, cell.method))) &&
     (!routes ||
@@ -58,59 +61,63 @@ export function createCoverage(caseSensitive: boolean): Coverage {
         cell.route ? routeCovers(route, cell.route, caseSensitive) : isEveryPath(route),
       ));
 
-  const excludes = ({ conditions: { hosts, methods }, routes }: Prepared, cell: Cell): boolean => {
-    const { host: itsHost, method: itsMethod, route: itsRoute } = cell;
+  const excludes = (
+    { conditions: { hosts, methods }, routes }: SplitConditions,
+    cell: Cell,
+  ): boolean => {
+    const { host: cellHost, method: cellMethod, route: cellRoute } = cell;
     return (
       (hosts !== undefined &&
-        itsHost !== undefined &&
-        !hosts.some((host) => hostCovers(host, itsHost) || hostCovers(itsHost, host))) ||
+        cellHost !== undefined &&
+        !hosts.some((host) => hostCovers(host, cellHost) || hostCovers(cellHost, host))) ||
       (methods !== undefined &&
-        itsMethod !== undefined &&
-        !methods.some((method) => asGet(method) === asGet(itsMethod))) ||
+        cellMethod !== undefined &&
+        !methods.some((method) => asGet(method) === asGet(cellMethod))) ||
       (routes !== undefined &&
-        itsRoute !== undefined &&
-        routes.every((route) => routesDisjoint(route, itsRoute, caseSensitive)))
+        cellRoute !== undefined &&
+        routes.every((route) => routesDisjoint(route, cellRoute, caseSensitive)))
     );
   };
 
   const isWithin = (narrow: Conditions, wide: Conditions): boolean =>
-    cellsOf(prepare(narrow)).every((cell) => includes(prepare(wide), cell));
+    cellsOf(splitRoutes(narrow)).every((cell) => includes(splitRoutes(wide), cell));
 
   const applies = ({ match: other }: Rule, { except }: Match, cell: Cell): boolean =>
-    // Only a rule that names OPTIONS applies to preflight requests.
+    // A preflight request matches only a rule that names OPTIONS.
     (cell.method !== "OPTIONS" || other.methods?.includes("OPTIONS") === true) &&
-    includes(prepare(other), cell) &&
+    includes(splitRoutes(other), cell) &&
     (!other.except ||
-      excludes(prepare(other.except), cell) ||
+      excludes(splitRoutes(other.except), cell) ||
       (except !== undefined && isWithin(other.except, except)));
 
-  const sorted = new WeakMap<readonly Rule[], Map<string, Rule[]>>();
+  const grouped = new WeakMap<readonly Rule[], Map<string, Rule[]>>();
   const candidates = (others: readonly Rule[], { route }: Cell): Rule[] => {
     const byStart =
-      sorted.get(others) ?? Map.groupBy(others, (other) => startOf(prepare(other.match).routes));
-    sorted.set(others, byStart);
+      grouped.get(others) ??
+      Map.groupBy(others, (other) => startOf(splitRoutes(other.match).routes));
+    grouped.set(others, byStart);
     const start = route && startOf([route]);
     const same = start === undefined || start === ANY_START ? [] : (byStart.get(start) ?? []);
     return [...same, ...(byStart.get(ANY_START) ?? [])];
   };
 
   return {
-    isCovered: (rule, others, counts = () => true) =>
-      cellsOf(prepare(rule.match)).every((cell) =>
+    isCovered: (rule, others, accepts = () => true) =>
+      cellsOf(splitRoutes(rule.match)).every((cell) =>
         candidates(others, cell).some(
-          (other) => counts(other) && (other === rule || applies(other, rule.match, cell)),
+          (other) => accepts(other) && (other === rule || applies(other, rule.match, cell)),
         ),
       ),
     isExceptedWhole: (match) => match.except !== undefined && isWithin(match, match.except),
   };
 }
 
-/** No segment: it would begin another one. */
+/** Stands for any first segment. No segment contains a slash. */
 const ANY_START = "/";
 
 /**
- * The first segment that all paths of these routes have. With 10,000 rules, as many as a configuration
- * may have, comparing each with each would take 13 s.
+ * The first segment of all paths that match these routes. Rules are grouped by it: comparing each of 10,000
+ * rules, the most that are allowed, with every other one would take 13 s.
  */
 function startOf(routes: readonly Segments[] | undefined): string {
   const starts = new Set(routes?.map(([first = ""]) => (isLiteral(first) ? first : ANY_START)));
@@ -118,7 +125,7 @@ function startOf(routes: readonly Segments[] | undefined): string {
   return starts.size === 1 ? only : ANY_START;
 }
 
-function cellsOf({ conditions, routes }: Prepared): Cell[] {
+function cellsOf({ conditions, routes }: SplitConditions): Cell[] {
   const { hosts = [undefined], methods = [undefined] } = conditions;
   const each: readonly (Segments | undefined)[] = routes ?? [undefined];
   return hosts.flatMap((host) =>
@@ -126,12 +133,12 @@ function cellsOf({ conditions, routes }: Prepared): Cell[] {
   );
 }
 
-/** A wildcard stands for one label or more, so it does not include the domain itself. */
+/** Whether one host includes another. A wildcard stands for at least one label, so not for the domain itself. */
 function hostCovers(wide: string, narrow: string): boolean {
   return wide === narrow || (wide.startsWith("*.") && narrow.endsWith(wide.slice(1)));
 }
 
-/** A HEAD request counts as GET; a GET request does not count as HEAD. */
+/** Whether methods include one method. GET includes HEAD, but HEAD does not include GET. */
 function methodsCover(methods: readonly string[], method: string): boolean {
   return methods.includes(method) || methods.includes(asGet(method));
 }

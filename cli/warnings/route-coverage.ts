@@ -1,17 +1,17 @@
 import { splitRoute } from "../../src/config/match.ts";
 import { canonicalPath } from "../../src/request/canonical-path.ts";
 
-/** A route's segments, in the form that the matcher compares with paths. */
+/** The segments of a route, in the canonical form that the matcher compares with paths. */
 export type Segments = readonly string[];
 
 /**
- * A pattern that matches no slash: letters, digits, classes of these, groups and repetitions. All
- * others may match a slash, and then Hono lets one parameter match several segments of a path.
+ * A pattern that cannot match a slash: letters, digits, classes of these, groups and repetitions. Any other
+ * pattern may match a slash, and then Hono lets one parameter match several segments of a path.
  */
 const WITHIN_SEGMENT =
   /^(?:[\w-]|\\[dw.-]|\[(?:\w(?:-\w)?)+-?\]|\(\?:|[()|?*+]|\{\d+(?:,\d*)?\})+$/;
 
-/** A route as one or, with an optional last parameter, two lists of segments. */
+/** Splits a route into segments. A route with an optional last parameter gives two lists. */
 export function segmentsOf(route: string, caseSensitive: boolean): Segments[] {
   const segments = splitRoute(route)
     .flatMap((segment) => {
@@ -25,8 +25,8 @@ export function segmentsOf(route: string, caseSensitive: boolean): Segments[] {
 }
 
 /**
- * Whether every path that matches `narrow` provably matches `wide` too. False may also mean that it
- * cannot be proven: no regular expression is compared with another one.
+ * Whether every path that matches `narrow` provably matches `wide` too. False also if there is no proof: two
+ * different regular expressions are not compared.
  */
 export function routeCovers(wide: Segments, narrow: Segments, caseSensitive: boolean): boolean {
   if (wide.join("/") === narrow.join("/")) return true;
@@ -40,7 +40,7 @@ export function routeCovers(wide: Segments, narrow: Segments, caseSensitive: boo
   }
   const prefix = wide.slice(0, -1);
   const rest = narrow.at(-1) === "*" ? narrow.slice(0, -1) : narrow;
-  // To Hono `/a/*` includes `/a`, but `/*/*` does not include `/a`.
+  // In Hono, `/a/*` includes `/a`, but `/*/*` does not include `/a`.
   if (prefix.at(-1) === "*" && rest.length === prefix.length) return false;
   return (
     prefix.length <= rest.length &&
@@ -48,7 +48,7 @@ export function routeCovers(wide: Segments, narrow: Segments, caseSensitive: boo
   );
 }
 
-/** Whether provably no path matches both. */
+/** Whether provably no path matches both routes. */
 export function routesDisjoint(a: Segments, b: Segments, caseSensitive: boolean): boolean {
   const length = Math.max(a.length, b.length);
   for (let index = 0; index < length; index++) {
@@ -56,18 +56,18 @@ export function routesDisjoint(a: Segments, b: Segments, caseSensitive: boolean)
     if (isOpenEnded(one, index === a.length - 1)) return false;
     if (isOpenEnded(other, index === b.length - 1)) return false;
     if (one === undefined || other === undefined) {
-      // A pattern that matches nothing matches `/` too.
+      // A pattern that matches the empty text also matches `/`.
       const pattern = patternOf(one ?? other ?? "");
       return pattern === undefined || !matches(pattern, "", caseSensitive);
     }
     if (isLiteral(one) && isLiteral(other) && one !== other) return true;
-    if (isLiteral(one) && isRefusedBy(other, one, caseSensitive)) return true;
-    if (isLiteral(other) && isRefusedBy(one, other, caseSensitive)) return true;
+    if (isLiteral(one) && isExcludedBy(other, one, caseSensitive)) return true;
+    if (isLiteral(other) && isExcludedBy(one, other, caseSensitive)) return true;
   }
   return false;
 }
 
-/** Whether a segment may stand for any number of a path's segments. */
+/** Whether a segment of a route may match several segments of a path. */
 function isOpenEnded(segment: string | undefined, isLast: boolean): boolean {
   if (segment === undefined) return false;
   if (segment === "*") return isLast;
@@ -75,7 +75,7 @@ function isOpenEnded(segment: string | undefined, isLast: boolean): boolean {
   return pattern !== undefined && !staysWithinSegment(pattern);
 }
 
-function isRefusedBy(segment: string, literal: string, caseSensitive: boolean): boolean {
+function isExcludedBy(segment: string, literal: string, caseSensitive: boolean): boolean {
   const pattern = patternOf(segment);
   return pattern !== undefined && !matches(pattern, literal, caseSensitive);
 }
@@ -90,7 +90,7 @@ function segmentCovers(wide: string, narrow: string, caseSensitive: boolean): bo
       ? matches(pattern, narrow, caseSensitive)
       : patternOf(narrow) === pattern;
   }
-  // A parameter without a pattern matches any segment but an empty one, which only `/` has.
+  // A parameter without a pattern matches every segment except the empty one, which only `/` has.
   const narrower = patternOf(narrow);
   if (narrower !== undefined && matches(narrower, "", caseSensitive)) return false;
   return isLiteral(narrow) || (narrow !== "*" && isOneSegment(narrow));
@@ -111,7 +111,7 @@ function patternOf(segment: string): string | undefined {
 
 function staysWithinSegment(pattern: string): boolean {
   if (!WITHIN_SEGMENT.test(pattern)) return false;
-  // Hono puts `^` and `$` around a pattern: outside a group, an alternative has only one of the two.
+  // Hono adds `^` before and `$` after a pattern. An alternative outside a group gets only one of the two.
   let depth = 0;
   for (const character of pattern) {
     if (character === "(") depth++;

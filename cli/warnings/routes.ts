@@ -3,15 +3,15 @@ import type { Deployment, Route } from "../load-wrangler.ts";
 import { pathsOf } from "./samples.ts";
 import type { Warning } from "./warning.ts";
 
-/** A route's pattern, taken apart. */
+/** The parts of a route's pattern. */
 interface Pattern {
-  /** In lower case; `*` may stand at its start, for anything or nothing. */
+  /** In lower case. A `*` at the start stands for any text, also an empty one. */
   readonly host: string;
-  /** With the slash; `*` may stand at its end, for anything or nothing. */
+  /** With the leading slash. A `*` at the end stands for any text, also an empty one. */
   readonly path: string;
 }
 
-/** What routes leave out that a rule is about, or take in that they should not. */
+/** Warnings about routes that miss requests of a rule, or that match too many requests. */
 export function routeWarnings({ rules }: Config, { routes, place }: Deployment): Warning[] {
   if (routes.length === 0) return [];
   const where = place("routes");
@@ -22,13 +22,13 @@ export function routeWarnings({ rules }: Config, { routes, place }: Deployment):
       path !== "/*" && {
         code: "route-by-path",
         where,
-        what: `${route.pattern} goes by the path as it is written, with its case and its query: what is spelt otherwise reaches the origin without Weir`,
-        advice: `Route ${host}/*, and leave it to rules which paths they are about`,
+        what: `${route.pattern} compares the path as it is written, with its case and its query: a path that is spelt differently reaches the origin without Weir`,
+        advice: `Route ${host}/*, and select the paths in the rules`,
       },
       /^\*[^.]/.test(host) && {
         code: "route-any-prefix",
         where,
-        what: `${route.pattern} is also about hosts that only end so, such as my${host.slice(1)}`,
+        what: `${route.pattern} also matches other hosts with the same ending, such as my${host.slice(1)}`,
         advice: `Write two routes, ${host.slice(1)}/* and *.${host.slice(1)}/*`,
       },
     ].filter((warning) => warning !== false);
@@ -45,14 +45,14 @@ export function routeWarnings({ rules }: Config, { routes, place }: Deployment):
     warnings.push({
       code: "route-misses-rule",
       where,
-      what: `The rule "${name}" is about requests that reach the origin without Weir, such as ${missed[0]}`,
+      what: `The rule "${name}" matches requests that reach the origin without Weir, such as ${missed[0]}`,
       advice: "Add a route for the whole host, such as api.example.com/*",
     });
   }
   return warnings;
 }
 
-/** A custom domain is a host with all its paths. */
+/** The pattern of a route. A custom domain is a host with all its paths. */
 function patternOf({ pattern, customDomain }: Route): Pattern {
   const [, host = "", path = ""] = /^(?:\*?https?:\/\/)?([^/]*)(\/.*)?$/.exec(pattern) ?? [];
   if (customDomain || (path === "" && host.endsWith("*")))
@@ -60,7 +60,7 @@ function patternOf({ pattern, customDomain }: Route): Pattern {
   return { host: host.toLowerCase(), path: path || "/" };
 }
 
-/** Whether a route takes in a host and a path; what is undefined is left open by the rule. */
+/** Whether a route matches a host and a path. Undefined: the rule matches any. */
 function covers(pattern: Pattern, host: string | undefined, path: string | undefined): boolean {
   const onHost =
     host === undefined ||

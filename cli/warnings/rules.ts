@@ -5,36 +5,36 @@ import type { Config } from "../../src/config/schema.ts";
 import { type Coverage, createCoverage } from "./coverage.ts";
 import type { Warning } from "./warning.ts";
 
-/** Words of a path behind which credentials are tried. */
+/** Words in a path that show that clients send credentials there. */
 const CREDENTIALS = new Set(
   "login logon signin auth authenticate oauth token password passwd passcode otp totp 2fa mfa passkey webauthn reset forgot".split(
     " ",
   ),
 );
 
-/** What a client puts into a request as it likes, unless somebody checks it. */
+/** Kinds of key whose value a client can choose freely, unless the origin checks it. */
 const CHOSEN = new Set(["header", "cookie", "query", "param"]);
 
-/** Networks with fewer bits than this hold a large part of all addresses. */
+/** An exempt network with a shorter prefix contains a large part of all addresses. */
 const MIN_EXEMPT_BITS = 8;
 
-/** The other rules, by what they are good for beside the one looked at. */
-interface Others {
+/** The rules that can close the gap of another rule, grouped by the gap. */
+interface Remedies {
   readonly coverage: Coverage;
-  /** Enforced rules that bound a client where credentials are tried. */
+  /** Enforced rules that limit failed logins for each address. */
   readonly byAddress: readonly Rule[];
-  /** Enforced rules that do not open when the store fails. */
+  /** Enforced rules that still limit clients while the store fails. */
   readonly staysClosed: readonly Rule[];
-  /** Enforced rules whose counters a client cannot have many of. */
+  /** Enforced rules in which one client cannot have many counters. */
   readonly bounds: readonly Rule[];
 }
 
-/** What in the rules themselves leaves a way around them. */
+/** Warnings about the rules themselves. */
 export function ruleWarnings({ rules, caseSensitivePaths, ipv6Prefix }: Config): Warning[] {
   const enforced = rules.filter(
     (rule) => rule.mode === "enforce" && rule.cost !== 0 && !exemptsMost(rule),
   );
-  const others: Others = {
+  const remedies: Remedies = {
     coverage: createCoverage(caseSensitivePaths),
     byAddress: enforced.filter((rule) => isByAddress(rule) && countsFailures(rule)),
     staysClosed: enforced.filter(({ onError }) => onError !== "open"),
@@ -42,11 +42,11 @@ export function ruleWarnings({ rules, caseSensitivePaths, ipv6Prefix }: Config):
   };
   const warnings = rules.flatMap((rule, index) => {
     const place = `rules[${index}]`;
-    const inert = exceptWarnings(rule, place, others);
+    const inert = exceptWarnings(rule, place, remedies);
     return [
       ...inert,
-      ...(inert.length > 0 ? [] : credentialWarnings(rule, place, others)),
-      ...(inert.length > 0 ? [] : madeUpWarnings(rule, place, others)),
+      ...(inert.length > 0 ? [] : credentialWarnings(rule, place, remedies)),
+      ...(inert.length > 0 ? [] : madeUpWarnings(rule, place, remedies)),
       ...exemptWarnings(rule, place),
       ...tierWarnings(rule, place),
     ];
@@ -54,19 +54,19 @@ export function ruleWarnings({ rules, caseSensitivePaths, ipv6Prefix }: Config):
   return ipv6Prefix > 64 ? [...warnings, manyNetworks(ipv6Prefix)] : warnings;
 }
 
-function exceptWarnings(rule: Rule, place: string, { coverage }: Others): Warning[] {
+function exceptWarnings(rule: Rule, place: string, { coverage }: Remedies): Warning[] {
   if (!coverage.isExceptedWhole(rule.match)) return [];
   return [
     {
       code: "never-matches",
       where: `${place}.match.except`,
-      what: `The rule "${rule.name}" holds for no request: its except takes out all that it is about`,
+      what: `The rule "${rule.name}" counts no request: its except excludes everything that it matches`,
       advice: "Make except narrower, or remove the rule",
     },
   ];
 }
 
-/** Rules that count on trial deny nobody, and one for reading pages tries no password. */
+/** Whether clients send credentials to the paths of an enforced rule. Requests that only read send none. */
 function isForCredentials({ match, mode }: Rule): boolean {
   const reads = match.methods?.every((method) => /^(GET|HEAD|OPTIONS)$/.test(method));
   if (mode === "shadow" || reads) return false;
@@ -74,18 +74,18 @@ function isForCredentials({ match, mode }: Rule): boolean {
   return segments.some((segment) => {
     const words = wordsOf(segment);
     return words.some((word, index) => {
-      // sign-in is two words to this, and log-in.
+      // This also finds sign-in and log-in, which are two words.
       return CREDENTIALS.has(word) || CREDENTIALS.has(`${word}${words[index + 1] ?? ""}`);
     });
   });
 }
 
-/** The words of a segment, and of a parameter's pattern; the parameter's name is in no path. */
+/** The words of a literal segment or of a parameter's pattern. A parameter's name is not part of any path. */
 function wordsOf(segment: string): string[] {
   const text = segment.startsWith(":") ? (/\{(.+)\}/s.exec(segment)?.[1] ?? "") : segment;
   return (
     text
-      // `[Ll]ogin` is a way to write `login`, and the `b` of `\bauth\b` is no letter.
+      // `[Ll]ogin` becomes `login`, and `\bauth\b` becomes `auth`.
       .replace(/\[(.)[^\]]*\]/g, "$1")
       .replace(/\\[a-z]/gi, " ")
       .toLowerCase()
@@ -97,7 +97,7 @@ function wordsOf(segment: string): string[] {
 function credentialWarnings(
   rule: Rule,
   place: string,
-  { coverage, byAddress, staysClosed }: Others,
+  { coverage, byAddress, staysClosed }: Remedies,
 ): Warning[] {
   const suspects = hasChosen(rule.key) || rule.onError === "open";
   if (!suspects || !isForCredentials(rule)) return [];
@@ -106,15 +106,15 @@ function credentialWarnings(
     warnings.push({
       code: "no-address-limit",
       where: `${place}.key`,
-      what: `Clients choose what the rule "${rule.name}" counts them by, so each guess can come from a new one`,
-      advice: 'Put a rule beside it with the same match and key: "ip"',
+      what: `Clients choose the key of the rule "${rule.name}", so they can send each guess with a new key`,
+      advice: 'Add a rule with the same match and key: "ip"',
     });
   }
   if (!coverage.isCovered(rule, staysClosed)) {
     warnings.push({
       code: "fails-open",
       where: `${place}.onError`,
-      what: `Who can slow the store down guesses past the rule "${rule.name}" without a limit`,
+      what: `A client that slows the store down can guess without limit: the rule "${rule.name}" is open then`,
       advice: 'Set onError: "closed", or "local"',
     });
   }
@@ -122,10 +122,10 @@ function credentialWarnings(
 }
 
 /**
- * Of a path parameter there is no warning here: what it names, requests for it share. Where credentials
- * are tried, `no-address-limit` warns of this too.
+ * Warnings about keys that clients can make up. A path parameter is not one: requests for the same resource
+ * share its value. For credentials, `no-address-limit` also warns about path parameters.
  */
-function madeUpWarnings(rule: Rule, place: string, { coverage, bounds }: Others): Warning[] {
+function madeUpWarnings(rule: Rule, place: string, { coverage, bounds }: Remedies): Warning[] {
   const isMadeUp = rule.key.flat().some(({ kind }) => kind !== "param" && CHOSEN.has(kind));
   if (!isMadeUp || rule.mode === "shadow" || isForCredentials(rule)) return [];
   if (coverage.isCovered(rule, bounds, (other) => countsAllOf(other, rule))) return [];
@@ -133,24 +133,24 @@ function madeUpWarnings(rule: Rule, place: string, { coverage, bounds }: Others)
     {
       code: "made-up-keys",
       where: `${place}.key`,
-      what: `Who makes up a new key for each request passes the rule "${rule.name}" without a limit`,
+      what: `A client that makes up a new key for each request is not limited by the rule "${rule.name}"`,
       advice:
-        'Put a rule beside it with the same match, key: "ip", and a limit for all clients behind one address',
+        'Add a rule with the same match, key: "ip", and a limit for all clients behind one address',
     },
   ];
 }
 
-/** By something of which one client cannot have many: an address, a verified claim, nothing at all. */
+/** Whether one client has few values of the key, such as addresses or verified claims. */
 function isBound({ key, match }: Rule): boolean {
   return key.flat().every(({ kind }) => {
-    // One counter for each host that a client names, unless the rule names them.
+    // A client can make up hosts, unless the rule lists them.
     if (kind === "host") return match.hosts?.every((host) => !host.startsWith("*")) === true;
-    // A client can make up paths, and the TLS fingerprint of its hand-shake.
+    // A client can make up paths, and the fingerprint of its TLS handshake.
     return !CHOSEN.has(kind) && kind !== "path" && kind !== "ja4";
   });
 }
 
-/** By the address, or by something that many clients share. */
+/** Whether the key is the address, or a value that many clients share. */
 function isByAddress(rule: Rule): boolean {
   return isBound(rule) && rule.key.flat().every(({ kind }) => kind !== "custom");
 }
@@ -174,7 +174,7 @@ function exemptWarnings({ name, exempt }: Rule, place: string): Warning[] {
     .map((header) => ({
       code: "exempt-by-text",
       where: `${place}.exempt.headers[${JSON.stringify(header.name)}]`,
-      what: `Who can read the source passes the rule "${name}" uncounted`,
+      what: `Everyone who can read the source can send the text, and is exempt from the rule "${name}"`,
       advice: 'Write { secret: "NAME" }, and set that secret',
     }));
 }
@@ -185,8 +185,8 @@ function tierWarnings({ name, tiers }: Rule, place: string): Warning[] {
     {
       code: "tier-by-client",
       where: `${place}.tiers.by`,
-      what: `Clients choose their tier of the rule "${name}" themselves`,
-      advice: "Take it from a verified claim (jwt:CLAIM), or from a function (custom:NAME)",
+      what: `Clients can choose their tier of the rule "${name}"`,
+      advice: "Take the tier from a verified claim (jwt:CLAIM) or from a function (custom:NAME)",
     },
   ];
 }
@@ -196,7 +196,7 @@ function manyNetworks(bits: number): Warning {
   return {
     code: "ipv6-prefix",
     where: "ipv6Prefix",
-    what: `Whoever has one /64, as every home has, is ${networks} clients`,
+    what: `A client with one /64, such as a home, counts as ${networks} clients`,
     advice: "Set ipv6Prefix to 64 or less",
   };
 }

@@ -1,9 +1,9 @@
 import { type Conditions, splitRoute } from "../../src/config/match.ts";
 
-/** Stands where a route has `*` or a parameter. */
+/** The segment that replaces `*` or a parameter. */
 const ANY_SEGMENT = "0";
 
-/** Paths as one would ask for them: `/v1/*` is about `/v1` and all below. */
+/** Sample paths that match a rule. `/v1/*` gives `/v1`, `/v1/0` and `/v1/0/0`. */
 export function pathsOf({ paths = ["/"] }: Conditions): string[] {
   return paths.flatMap((route) => {
     const segments = splitRoute(route);

@@ -1,11 +1,11 @@
-/** Something that is valid, and leaves a way around the rules. */
+/** A valid setting that leaves a way around the rules. */
 export interface Warning {
-  /** Never changes, and has its line in docs/security.md. */
+  /** The stable name of the warning, which docs/security.md explains. */
   readonly code: string;
-  /** Where it is: a path in the configuration, or a field of wrangler's. */
+  /** The place: a path in the configuration, or a field of wrangler's configuration. */
   readonly where: string;
-  /** What can be done because of it. */
+  /** What a client can do because of the setting. */
   readonly what: string;
-  /** What to write instead. */
+  /** What to change. */
   readonly advice: string;
 }

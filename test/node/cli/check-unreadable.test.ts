@@ -34,7 +34,7 @@ describe("check, of what it cannot read", () => {
     ],
     ["no default export", "a.mjs", "export const rules = [];", ["export default defineConfig("]],
     ["an error of its own", "a.mjs", '\nthrow new Error("no");', ["Error: no", "a.mjs:2:7"]],
-    ["what is no error", "a.mjs", "throw null;", ["It throws null."]],
+    ["what is no error", "a.mjs", "throw null;", ["The file throws null."]],
     ["another kind of file", "a.yaml", "rules: []", [".ts, .js, .mjs, .json"]],
   ] as const)("says why, and what to do: %s", async ([, file, content, says]) => {
     const { code, stdout, stderr } = await check(file, content);
@@ -48,7 +48,7 @@ describe("check, of what it cannot read", () => {
   test.for([
     [["check"], "weir.config.ts cannot be read.\nThere is no such file."],
     [["check", "--config", "b.ts"], "b.ts cannot be read.\nThere is no such file."],
-    [["check", "--config", "."], ". cannot be read.\nIt is not a file."],
+    [["check", "--config", "."], ". cannot be read.\nThis is not a file."],
   ] as const)("says that there is no file: weir %s", async ([args, message]) => {
     await using folder = await temporaryFolder();
     const { code, stdout, stderr } = await runWeir(args, folder.path);
