@@ -1,7 +1,7 @@
 /** `npm run bench`: measures Weir and other limiters on one machine, with all the servers that they need. */
 import { join, relative } from "node:path";
 import { CommanderError } from "commander";
-import { stopRequest } from "../dev/stop-request.ts";
+import { waitForStopRequest } from "../dev/stop-request.ts";
 import { type Environment, startEnvironment } from "./environment/environment.ts";
 import { ISOLATES_LIMIT } from "./experiments/isolates.ts";
 import { type BenchOptions, parseOptions } from "./options.ts";
@@ -32,7 +32,7 @@ async function main(args: string[]): Promise<number> {
   let environment: Environment | undefined;
   try {
     const options = parseOptions(args);
-    const stopRequested = stopRequest();
+    const stopRequested = waitForStopRequest();
     environment = await startEnvironment(options.redisLatenciesMs);
     const startedAt = Date.now();
     const running = run(environment, options, (text) => {

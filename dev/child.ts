@@ -2,32 +2,35 @@ import { type ChildProcess, type SpawnOptions, spawn } from "node:child_process"
 import { once } from "node:events";
 import { setTimeout as delay } from "node:timers/promises";
 
-/** How long a child may take to end in order before it is killed, in milliseconds. */
+/** How long a child process may take to end after SIGTERM, in milliseconds. Then it is killed. */
 const GRACE_MS = 3000;
 
 /** Why a child process ended: with a code, or by a signal. */
-export type Exit = { code: number | null; signal: NodeJS.Signals | null };
+export interface Exit {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+}
 
-/** A child process that ends when it is told to, and at the latest together with this process. */
-export type OwnedChild = {
+/** A child process that ends at the latest together with this process. */
+export interface OwnedChild {
   readonly process: ChildProcess;
   readonly pid: number;
-  /** Settles once the process has ended, for whatever reason; never rejects. */
+  /** Resolves when the process has ended, for whatever reason; never rejects. */
   readonly exited: Promise<Exit>;
-  /** Ends the process and everything that it started, and waits until it has ended. */
+  /** Ends the process and all processes that it started, and waits until it has ended. */
   stop(): Promise<void>;
-};
+}
 
 // Windows has neither process groups nor signals to send to one.
 const hasProcessGroups = process.platform !== "win32";
 const living = new Set<ChildProcess>();
 
 /**
- * Starts a program, without a shell, in a process group of its own. So a Ctrl-C at the terminal
- * reaches this process alone, which then ends its children in the order that it needs, and one
- * signal to the group also ends the grandchildren that a killed child would leave behind.
+ * Starts a program, without a shell, in a process group of its own. Ctrl-C at the terminal then reaches
+ * only this process, which can end its children in the right order. A signal to the group also ends
+ * the grandchildren, which a killed child would leave behind.
  *
- * @throws the error of `spawn`, with code `ENOENT` when there is no such program.
+ * @throws the error of `spawn`, with code `ENOENT` if there is no such program
  */
 export async function startChild(
   command: string,
@@ -37,7 +40,7 @@ export async function startChild(
   endChildrenWithThisProcess();
   const child = spawn(command, args, { ...options, detached: hasProcessGroups });
   const ended = new Promise<void>((resolve) => child.once("exit", () => resolve()));
-  // Later than `ended`: by now everything that it printed has been read too.
+  // Later than `ended`: `close` comes when all output of the process has been read.
   const exited = new Promise<Exit>((resolve) => {
     child.once("close", (code, signal) => {
       living.delete(child);
@@ -48,7 +51,7 @@ export async function startChild(
   living.add(child);
 
   async function stop(): Promise<void> {
-    // The program itself first: it knows in which order its own children should end.
+    // First the program only: it can end its own children in the right order.
     child.kill("SIGTERM");
     await Promise.race([ended, delay(GRACE_MS, undefined, { ref: false })]);
     killGroup(child);
@@ -66,24 +69,24 @@ function killGroup(child: ChildProcess): void {
   try {
     process.kill(-(child.pid as number), "SIGKILL");
   } catch (error) {
-    // Nobody of the group is left, which is what was wanted. macOS says EPERM for a moment longer.
+    // The group has ended already. Shortly after its end, macOS reports EPERM instead of ESRCH.
     if (!["ESRCH", "EPERM"].includes((error as NodeJS.ErrnoException).code ?? "")) throw error;
   }
 }
 
-let watching = false;
+let isWatching = false;
 
 function endChildrenWithThisProcess(): void {
-  if (watching) return;
-  watching = true;
+  if (isWatching) return;
+  isWatching = true;
   process.on("exit", () => {
     for (const child of living) killGroup(child);
   });
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
     process.on(signal, function endOnSignal() {
-      // A signal's default action ends a process without an `exit` event, and listening to the
-      // signal takes that action away. Whoever else listens decides when to exit; with nobody
-      // else, the children are ended here and the signal is given its action back.
+      // By default a signal ends the process without an `exit` event. A listener disables that. If
+      // there is another listener, it decides when to exit. Otherwise the children are killed now,
+      // and the signal is sent again with its default action.
       if (process.listenerCount(signal) > 1) return;
       for (const child of living) killGroup(child);
       process.off(signal, endOnSignal);

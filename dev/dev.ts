@@ -1,69 +1,74 @@
-/** `npm run dev` and `npm run dev:redis`: Weir on this machine, with all that it needs beside it. */
+/** `npm run dev` and `npm run dev:redis`: runs Weir on this machine, with its origin and store. */
 import { CommanderError } from "commander";
 import getPort from "get-port";
+import {
+  createEmbeddedStore,
+  type Dependency,
+  startOrigin,
+  startRedisStore,
+} from "./dependencies.ts";
+import { startDevProxy } from "./dev-proxy.ts";
 import { choosePort, DEFAULT_PORT } from "./free-port.ts";
-import { startFront } from "./front.ts";
 import { linesToTry } from "./lines-to-try.ts";
 import { type DevOptions, parseOptions } from "./options.ts";
-import { embeddedStore, type Part, startOrigin, startRedisStore } from "./parts.ts";
-import { stopRequest } from "./stop-request.ts";
+import { waitForStopRequest } from "./stop-request.ts";
 import { startWrangler } from "./wrangler.ts";
 
 process.exitCode = await main(process.argv.slice(2));
 
-/** What has to be ended again, in the order in which it was started. */
-type Started = Pick<Part, "stop">[];
+/** The processes and servers to stop, in the order in which they were started. */
+type Started = Pick<Dependency, "stop">[];
 
-/** @returns the exit code: 0 when it was told to end. */
+/** @returns the exit code: 0 after a request to stop */
 async function main(args: string[]): Promise<number> {
   const started: Started = [];
   try {
     return await run(parseOptions(args), started);
   } catch (error) {
-    // The parser has printed its own error, or the help.
+    // The parser has printed its error or the help already.
     if (error instanceof CommanderError) return error.exitCode;
     console.error(`error: ${error instanceof Error ? error.message : error}`);
     return 1;
   } finally {
-    // The last one first: nothing is taken away from under what still uses it.
-    for (const part of started.reverse()) await part.stop();
+    // In reverse order, because each may use those that were started before it.
+    for (const each of started.reverse()) await each.stop();
   }
 }
 
 async function run(options: DevOptions, started: Started): Promise<number> {
-  const stopRequested = stopRequest();
+  const stopRequested = waitForStopRequest();
 
   const port = await choosePort(options.port);
   if (options.port === undefined && port !== DEFAULT_PORT) {
-    console.log(`Port ${DEFAULT_PORT} is in use: taking ${port}.`);
+    console.log(`Port ${DEFAULT_PORT} is in use. Weir listens on ${port}.`);
   }
-  const behind = { host: "127.0.0.1", port: await getPort({ host: "127.0.0.1" }) };
-  // First of all, for the port to be had.
-  const front = await startFront(behind, { port });
-  started.push(front);
+  const target = { host: "127.0.0.1", port: await getPort({ host: "127.0.0.1" }) };
+  // The proxy starts first, before another process can take the port.
+  const proxy = await startDevProxy(target, { port });
+  started.push(proxy);
   const origin = await startOrigin(options.origin);
   started.push(origin);
-  const store = options.redis ? await startRedisStore() : embeddedStore();
+  const store = options.redis ? await startRedisStore() : createEmbeddedStore();
   started.push(store);
   const wrangler = await startWrangler({
-    port: behind.port,
+    port: target.port,
     vars: { ...origin.vars, ...store.vars },
   });
   started.push(wrangler);
 
   let answered = false;
   const ended = new AbortController();
-  const announced = wrangler.untilAnswering(ended.signal).then(
+  const announcement = wrangler.untilAnswering(ended.signal).then(
     () => {
       answered = true;
-      const { url } = front;
+      const { url } = proxy;
       console.log(linesToTry({ url, origin: origin.description, store: store.description }));
     },
     () => {},
   );
   const end = await Promise.race([stopRequested, wrangler.exited]);
   ended.abort();
-  await announced;
+  await announcement;
   if (end === "stop") return 0;
 
   const code = end.code ?? 1;

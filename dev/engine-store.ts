@@ -2,10 +2,10 @@ import type { Row, Writes } from "../src/engine/counter.ts";
 import { adjustGroup, decideGroup, resetGroup, returnUnused } from "../src/engine/fixed-window.ts";
 import type { Store } from "../src/stores/store.ts";
 
-/** The engine and nothing else: every row is kept, and only the engine tells what has expired. */
-export function engineStore(): Store {
+/** Creates a store that only applies the engine. It keeps all rows, and ignores those that have expired. */
+export function createEngineStore(): Store {
   const rows = new Map<string, Row>();
-  const at = (now: number) => (key: string) => {
+  const rowReader = (now: number) => (key: string) => {
     const row = rows.get(key);
     return row && row.expiresAt > now ? row : undefined;
   };
@@ -14,16 +14,16 @@ export function engineStore(): Store {
   };
   return {
     async decide(groups, now = Date.now(), unused = []) {
-      write(returnUnused(unused, now, at(now)));
+      write(returnUnused(unused, now, rowReader(now)));
       const verdicts = groups.map((counters) => {
-        const { verdict, writes } = decideGroup(counters, now, at(now));
+        const { verdict, writes } = decideGroup(counters, now, rowReader(now));
         write(writes);
         return verdict;
       });
       return { now, groups: verdicts };
     },
     async adjust(counters, now = Date.now()) {
-      const { tallies, writes } = adjustGroup(counters, now, at(now));
+      const { tallies, writes } = adjustGroup(counters, now, rowReader(now));
       write(writes);
       return tallies;
     },

@@ -3,39 +3,46 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import { buffer } from "node:stream/consumers";
 import { type Listening, listen } from "./loopback.ts";
 import { type Command, connectRedis, type Outcome, RedisUnreachable } from "./redis-connection.ts";
-import { acceptScriptFlag } from "./script-flag.ts";
+import { withScriptFlag } from "./script-flag.ts";
 import { parseCommand, toEntry } from "./upstash-wire.ts";
 
-/** What is wrong with a REST server, all of it or nothing. */
-export type RestFault = {
-  /** Answers in place of the server; `pass` has it answer as ever. */
-  answer?: (request: IncomingMessage, response: ServerResponse, pass: () => unknown) => unknown;
-  /** What reaches Redis in place of a command. `sourceOf` knows the scripts that came by. */
-  command?: (command: Command, sourceOf: (digest: string) => string | undefined) => Command;
-  /** Nothing listens, and open connections are cut. */
-  isClosed?: boolean;
-};
+/** A fault of a REST server. Without any member, the server works. */
+export interface RestFault {
+  /** Answers instead of the server. `pass` lets the server answer. */
+  readonly answer?: (
+    request: IncomingMessage,
+    response: ServerResponse,
+    pass: () => unknown,
+  ) => unknown;
+  /** Replaces a command before Redis gets it. `sourceOf` returns the text of a script seen before. */
+  readonly command?: (
+    command: Command,
+    sourceOf: (digest: string) => string | undefined,
+  ) => Command;
+  /** Whether the server does not listen, and open connections are closed. */
+  readonly isClosed?: boolean;
+}
 
-/** An Upstash-compatible REST server that can be made to fail. */
-export type FaultyRest = {
-  url: string;
-  token: string;
+/** An Upstash-compatible REST server whose faults a test can choose. */
+export interface FaultyRest {
+  readonly url: string;
+  readonly token: string;
   /** The number of HTTP requests received so far. */
   calls(): number;
-  /** Has it fail from now on; without a fault, work again. */
+  /** Makes the server fail from now on. Without a fault, it works again. */
   inject(fault?: RestFault): Promise<void>;
   stop(): Promise<void>;
-};
+}
 
 /**
- * Starts a REST server over a Redis that knows only what Weir sends, commands to `POST /`, and whose
- * faults are switched while it runs. For development without faults there is upstash-rest.ts.
+ * Starts a REST server over a Redis. It understands only the requests that Weir sends: commands to
+ * `POST /`. Its faults can change while it runs. upstash-rest.ts is the server without faults.
  *
- * @throws when Redis does not answer now.
+ * @throws if Redis does not answer
  */
 export async function startFaultyRest(redis: { host: string; port: number }): Promise<FaultyRest> {
   const token = "token-that-nobody-may-see";
-  const connection = acceptScriptFlag(await connectRedis(redis));
+  const connection = withScriptFlag(await connectRedis(redis));
   const sources = new Map<string, string>();
   let [fault, calls]: [RestFault, number] = [{}, 0];
 

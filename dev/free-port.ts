@@ -5,19 +5,19 @@ const HOST = "127.0.0.1";
 export const DEFAULT_PORT = 8787;
 
 /**
- * The loopback port to listen on: the one that was asked for, or else 8787 or the next free one.
+ * Chooses the loopback port to listen on: the requested one; by default 8787 or the next free port.
  *
- * @throws when the port that was asked for cannot be had. Another one would not do: whoever named
- * it counts on it.
+ * @throws if the requested port is not available. Another port would not help: other programs expect
+ * this one
  */
-export async function choosePort(wanted?: number): Promise<number> {
-  if (wanted === undefined) {
+export async function choosePort(requested?: number): Promise<number> {
+  if (requested === undefined) {
     return getPort({ host: HOST, port: portNumbers(DEFAULT_PORT, DEFAULT_PORT + 100) });
   }
-  const port = await getPort({ host: HOST, port: wanted });
-  if (port !== wanted) {
+  const port = await getPort({ host: HOST, port: requested });
+  if (port !== requested) {
     throw new Error(
-      `Port ${wanted} is in use, or not permitted. Give another one with --port, or none for a free one.`,
+      `Port ${requested} is in use, or not permitted. Pass another port with --port, or none for a free one.`,
     );
   }
   return port;

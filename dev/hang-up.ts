@@ -3,35 +3,35 @@ import { connect } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 
 /**
- * How a client goes away: `reset` by an RST, as a process that is killed, or an attacker; `end` by a FIN,
- * as a browser that leaves a page.
+ * How a client closes its connection: `reset` with an RST, like a killed process or an attacker; `end`
+ * with a FIN, like a browser that leaves a page.
  */
-export type Way = "reset" | "end";
+export type WayToHangUp = "reset" | "end";
 
-export const WAYS_TO_HANG_UP: readonly Way[] = ["reset", "end"];
+export const WAYS_TO_HANG_UP: readonly WayToHangUp[] = ["reset", "end"];
 
-export type HangUp = {
-  way: Way;
-  /** Milliseconds after the request's last byte, or what is waited for. */
-  when: number | Promise<unknown>;
-};
+export interface HangUp {
+  readonly way: WayToHangUp;
+  /** Milliseconds after the last byte of the request, or a promise to wait for. */
+  readonly when: number | Promise<unknown>;
+}
 
-/** A request as it is written on the wire. */
-export type Cut = {
-  method?: string;
-  path: string;
-  headers?: Record<string, string>;
-  /** What is sent of the body. */
-  body?: string;
-  /** What is promised of it, where that is more. */
-  contentLength?: number;
-};
+/** A request to send as text, which may be incomplete. */
+export interface RawRequest {
+  readonly method?: string;
+  readonly path: string;
+  readonly headers?: Record<string, string>;
+  /** The part of the body that is sent. */
+  readonly body?: string;
+  /** The length in the Content-Length field. @default the length of `body` */
+  readonly contentLength?: number;
+}
 
-/** Sends a request on a connection of its own, hangs up on the answer, and waits for the socket's end. */
-export async function hangUp(base: URL, request: Cut, { way, when }: HangUp): Promise<void> {
+/** Sends a request on a new connection, hangs up, and waits until the socket is closed. */
+export async function hangUp(base: URL, request: RawRequest, { way, when }: HangUp): Promise<void> {
   const socket = connect({ host: base.hostname, port: Number(base.port), noDelay: true });
   const closed = new Promise<void>((resolve) => socket.once("close", () => resolve()));
-  // The server may answer or hang up first: neither matters any more.
+  // The server may answer or hang up first. Neither matters.
   socket.on("error", () => {}).resume();
   await once(socket, "connect");
   socket.write(bytesOf(base, request));
@@ -41,7 +41,7 @@ export async function hangUp(base: URL, request: Cut, { way, when }: HangUp): Pr
   await closed;
 }
 
-function bytesOf(base: URL, { method = "GET", path, headers = {}, ...rest }: Cut): string {
+function bytesOf(base: URL, { method = "GET", path, headers = {}, ...rest }: RawRequest): string {
   const { body = "", contentLength = Buffer.byteLength(body) } = rest;
   const fields = {
     Host: base.host,

@@ -1,25 +1,25 @@
 import { once } from "node:events";
 import type { AddressInfo, Server, Socket } from "node:net";
 
-/** Where a server listens, and how to end it. */
-export type Listening = {
-  host: string;
-  port: number;
+/** A server that listens. */
+export interface Listening {
+  readonly host: string;
+  readonly port: number;
   /** Stops listening and drops open connections. */
   stop(): Promise<void>;
-};
+}
 
-export type ListenOptions = {
-  /** Default: `127.0.0.1`, so that nobody else on the network reaches it. */
-  host?: string;
-  /** Default: a free port. */
-  port?: number;
-};
+export interface ListenOptions {
+  /** @default "127.0.0.1", which other machines cannot reach */
+  readonly host?: string;
+  /** @default a free port */
+  readonly port?: number;
+}
 
 /**
- * Lets a server listen, on loopback unless told otherwise.
+ * Lets a server listen, by default on loopback.
  *
- * @throws when the port is taken or not permitted.
+ * @throws if the port is in use or not permitted
  */
 export async function listen(
   server: Server,
@@ -39,7 +39,7 @@ export async function listen(
     async stop() {
       const closed = once(server, "close");
       server.close();
-      // A server closes once its last client has gone, and clients keep connections for later.
+      // A server closes after its last connection, and clients keep connections open.
       for (const socket of sockets) socket.destroy();
       await closed;
     },

@@ -2,26 +2,25 @@ import { Command, InvalidArgumentError, Option } from "commander";
 import { DEFAULT_PORT } from "./free-port.ts";
 
 /** How to run Weir locally. */
-export type DevOptions = {
-  /** Count in Redis, as in production, and not in the embedded store. */
-  redis: boolean;
-  /** The port that was asked for; without one, the first that is free. */
-  port?: number;
-  /** The origin to stand in front of; without one, the demo origin. */
-  origin?: string;
-};
+export interface DevOptions {
+  /** Whether to count in Redis, as in production, and not in the embedded store. */
+  readonly redis: boolean;
+  /** The port to listen on. @default 8787, or the next free port */
+  readonly port?: number;
+  /** The URL of the origin to protect. @default the demo origin */
+  readonly origin?: string;
+}
 
 /**
- * Reads the command line, and what it leaves open from the environment variables `PORT` and
+ * Reads the options from the command line, or else from the environment variables `PORT` and
  * `ORIGIN_URL`.
  *
- * @param args the arguments alone, without the program's name.
- * @throws {CommanderError} after printing what is wrong, or the help that was asked for; its
- * `exitCode` says which.
+ * @param args the arguments without the program's name
+ * @throws {CommanderError} after printing the error or the help; `exitCode` is 0 after the help
  */
 export function parseOptions(args: readonly string[]): DevOptions {
-  const given = new Command("npm run dev --")
-    .description("Runs Weir on this machine: no account, and no Redis unless it is asked for.")
+  const options = new Command("npm run dev --")
+    .description("Runs Weir on this machine. It needs no account, and no Redis without --redis.")
     .option("--redis", "count in Redis through the REST API, as in production")
     .addOption(
       new Option("--port <n>", `port to listen on (default: ${DEFAULT_PORT}, or the next free one)`)
@@ -36,7 +35,7 @@ export function parseOptions(args: readonly string[]): DevOptions {
     .exitOverride()
     .parse(args, { from: "user" })
     .opts<Partial<DevOptions>>();
-  return { redis: false, ...given };
+  return { redis: false, ...options };
 }
 
 function parsePort(text: string): number {

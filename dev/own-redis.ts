@@ -7,29 +7,29 @@ import { type Command, connectRedis } from "./redis-connection.ts";
 const HOST = "127.0.0.1";
 const START_TIMEOUT_MS = 10_000;
 
-/** A `redis-server` of one's own, to be mistreated. */
-export type OwnRedis = {
-  host: string;
-  port: number;
+/** A `redis-server` that one test has for itself, and may pause or kill. */
+export interface OwnRedis {
+  readonly host: string;
+  readonly port: number;
   run(...command: Command): Promise<void>;
-  /** Stops its process without ending it, and lets it go on. */
+  /** Suspends the process; `resume` lets it continue. */
   pause(): void;
   resume(): void;
-  /** Ends it; what it held is lost. */
+  /** Ends the process. Its data is lost. */
   kill(): Promise<void>;
-  /** Starts it again, at the same port. */
+  /** Starts it again, on the same port. */
   start(): Promise<void>;
   stop(): Promise<void>;
-};
+}
 
-/** @returns undefined when PATH has no redis-server */
+/** Starts a `redis-server`. @returns undefined if PATH has none */
 export async function startOwnRedis(): Promise<OwnRedis | undefined> {
   const address = { host: HOST, port: await getPort({ host: HOST }) };
   let child: OwnedChild | undefined;
 
   async function start(): Promise<void> {
-    const keepNothing = ["--save", "", "--appendonly", "no"];
-    const args = ["--port", `${address.port}`, "--bind", HOST, ...keepNothing];
+    const noPersistence = ["--save", "", "--appendonly", "no"];
+    const args = ["--port", `${address.port}`, "--bind", HOST, ...noPersistence];
     child = await startChild("redis-server", args, { cwd: tmpdir(), stdio: "ignore" });
     const startedAt = Date.now();
     while (true) {

@@ -1,16 +1,16 @@
 /**
- * The Redis that the whole test run shares, as `inject("redis")` gives it to a test. It is plain
- * data without Node's types, so that tests that run in workerd can name it too.
+ * The Redis that all tests of a run share: `inject("redis")` returns it. It is plain data without
+ * Node's types, so that tests in workerd can use the type too.
  */
-export type ProvidedRedis = {
-  kind: "redis-server" | "js-redis-server";
-  host: string;
-  port: number;
-  /** Where Upstash's REST API answers over this Redis. */
-  restUrl: string;
-  /** The bearer token that it demands. */
-  restToken: string;
-};
+export interface ProvidedRedis {
+  readonly kind: "redis-server" | "js-redis-server";
+  readonly host: string;
+  readonly port: number;
+  /** The URL of an Upstash-compatible REST API over this Redis. */
+  readonly restUrl: string;
+  /** The bearer token that the REST API requires. */
+  readonly restToken: string;
+}
 
 declare module "vitest" {
   interface ProvidedContext {

@@ -3,31 +3,31 @@ import { Redis, ReplyError } from "ioredis";
 /** A command's name and its arguments. */
 export type Command = [name: string, ...args: (string | Buffer)[]];
 
-/** What Redis answers: a string as its bytes, so that any value survives. */
+/** A reply of Redis. Strings are bytes, so that no value changes. */
 export type Reply = Buffer | number | null | Error | Reply[];
 
-/** How one command ended: with a reply, or with Redis's own error message. */
+/** The result of a command: a reply, or Redis's error message. */
 export type Outcome = { reply: Reply } | { error: string };
 
-/** Redis was not there, or went away before it answered. Whether a command ran is unknown. */
+/** Redis could not be reached, or did not answer. Whether a command was run is unknown. */
 export class RedisUnreachable extends Error {
   override name = "RedisUnreachable";
 }
 
-/** One connection to Redis. It returns by itself when Redis does. */
-export type RedisConnection = {
-  /** Runs the commands in order; one that fails does not stop the next. */
+/** A connection to Redis. It reconnects automatically. */
+export interface RedisConnection {
+  /** Runs commands in order. If one fails, the next ones run all the same. */
   run(commands: readonly Command[]): Promise<Outcome[]>;
-  /** Runs the commands as one transaction: all of them with nothing in between, or none. */
+  /** Runs commands as a transaction: all of them, without other commands in between, or none. */
   transaction(commands: readonly Command[]): Promise<Outcome[] | { error: string }>;
   close(): void;
-};
+}
 
 /**
  * Connects to Redis.
  *
- * @throws {RedisUnreachable} here when nothing answers, and from `run` and `transaction`, at once
- * and without a retry, while Redis is away: a replayed increment would count twice.
+ * @throws {RedisUnreachable} if Redis does not answer. `run` and `transaction` throw it too, at once and
+ * without a retry: a repeated increment would count twice
  */
 export async function connectRedis(address: {
   host: string;
@@ -41,7 +41,7 @@ export async function connectRedis(address: {
     maxRetriesPerRequest: 0,
     retryStrategy: () => 50,
   });
-  // Each failed command says so itself; without a listener the client would print it once more.
+  // Each failed command rejects already. Without a listener the client would also print the error.
   client.on("error", () => {});
   try {
     await client.connect();
@@ -50,16 +50,16 @@ export async function connectRedis(address: {
     throw new RedisUnreachable(`No Redis at ${address.host}:${address.port}`, { cause });
   }
 
-  // In capitals because the client reshapes the replies of commands that it knows by their
-  // lower-case name (HGETALL into an object), and what is wanted here is what Redis said.
+  // In capitals, because the client changes the replies of commands that it knows by their lower-case
+  // names (HGETALL becomes an object). This function must return the reply of Redis.
   const send = ([name, ...args]: Command): Promise<Outcome> =>
-    settle(client.callBuffer(name.toUpperCase(), ...args));
+    outcomeOf(client.callBuffer(name.toUpperCase(), ...args));
 
   return {
     run: (commands) => Promise.all(commands.map(send)),
 
     async transaction(commands) {
-      // Written in one go, so nothing else on this connection can come in between.
+      // All are written at once, so no other command of this connection can come between.
       const [, ...results] = await Promise.all([
         send(["MULTI"]),
         ...commands.map(send),
@@ -76,7 +76,7 @@ export async function connectRedis(address: {
   };
 }
 
-async function settle(pending: Promise<unknown>): Promise<Outcome> {
+async function outcomeOf(pending: Promise<unknown>): Promise<Outcome> {
   try {
     return { reply: (await pending) as Reply };
   } catch (cause) {

@@ -8,20 +8,21 @@ const HOST = "127.0.0.1";
 const START_TIMEOUT_MS = 10_000;
 const PORT_ATTEMPTS = 5;
 
-/** A `redis-server` of this machine, started by this process. */
-export type RedisServer = {
-  version: string;
-  host: string;
-  port: number;
-  pid: number;
+/** A `redis-server` that this process has started. */
+export interface RedisServer {
+  readonly version: string;
+  readonly host: string;
+  readonly port: number;
+  readonly pid: number;
   stop(): Promise<void>;
-};
+}
 
 /**
- * Starts the `redis-server` of PATH on a free loopback port, keeping nothing on disk, and waits
- * until it answers. Resolves to `undefined` when PATH has none.
+ * Starts the `redis-server` of PATH on a free loopback port, without persistence, and waits until it
+ * answers.
  *
- * @throws when it does not start, with what it printed.
+ * @returns undefined if PATH has no `redis-server`
+ * @throws if it does not start; the message has its output
  */
 export async function startRedisServer(): Promise<RedisServer | undefined> {
   for (let attempt = 1; ; attempt++) {
@@ -36,9 +37,9 @@ export async function startRedisServer(): Promise<RedisServer | undefined> {
     }
 
     await child.stop();
-    // Between asking for a free port and binding it, another process can take it.
-    const lostPort = output().includes("Address already in use");
-    if (!lostPort || attempt === PORT_ATTEMPTS) {
+    // Another process can take the port before redis-server binds it.
+    const isPortTaken = output().includes("Address already in use");
+    if (!isPortTaken || attempt === PORT_ATTEMPTS) {
       throw new Error(`redis-server did not start on ${HOST}:${port}. It printed:\n${output()}`);
     }
   }
@@ -57,7 +58,7 @@ async function spawnRedis(port: number): Promise<OwnedChild | undefined> {
   }
 }
 
-/** Keeps reading, so that the pipe never fills up; remembers only the end of what was printed. */
+/** Reads all output, so that the pipe never fills up, and keeps only its end. */
 function collectOutput({ process }: OwnedChild): () => string {
   let tail = "";
   for (const stream of [process.stdout, process.stderr]) {
@@ -68,7 +69,7 @@ function collectOutput({ process }: OwnedChild): () => string {
   return () => tail.trim();
 }
 
-/** The version of our Redis once it answers, or `undefined` when it ended or was too slow. */
+/** Waits for the Redis of a child process. @returns its version; undefined if it ended or is too slow */
 async function waitUntilReady(child: OwnedChild, port: number): Promise<string | undefined> {
   const client = new Redis({
     host: HOST,
@@ -76,7 +77,7 @@ async function waitUntilReady(child: OwnedChild, port: number): Promise<string |
     retryStrategy: () => 20,
     maxRetriesPerRequest: null,
   });
-  // Refused connections are expected until it listens; the retry above handles them.
+  // Connections are refused until Redis listens. The retries above handle that.
   client.on("error", () => {});
   const info = client.info("server").catch(() => "");
   try {
@@ -86,7 +87,7 @@ async function waitUntilReady(child: OwnedChild, port: number): Promise<string |
       delay(START_TIMEOUT_MS, undefined, { ref: false }),
     ]);
     if (typeof answer !== "string") return undefined;
-    // Whoever won the port may be a Redis too: only ours has the pid of our child.
+    // Another process that took the port may also be a Redis. Only the right one has this pid.
     if (/^process_id:(\d+)/m.exec(answer)?.[1] !== `${child.pid}`) return undefined;
     return /^redis_version:(\S+)/m.exec(answer)?.[1];
   } finally {

@@ -1,31 +1,31 @@
 import { startJsRedis } from "./js-redis.ts";
 import { startRedisServer } from "./redis-server.ts";
 
-/** A Redis on loopback for development and tests: empty when it starts, gone when it stops. */
-export type LocalRedis = {
-  kind: "redis-server" | "js-redis-server";
-  version: string;
-  host: string;
-  port: number;
-  /** The process of a `redis-server`; js-redis-server runs inside this one. */
-  pid?: number;
-  /** Ends it and waits until it has ended. It never outlives this process. */
+/** A Redis on loopback for development and tests. It starts empty and keeps nothing. */
+export interface LocalRedis {
+  readonly kind: "redis-server" | "js-redis-server";
+  readonly version: string;
+  readonly host: string;
+  readonly port: number;
+  /** The process of `redis-server`; undefined for js-redis-server, which runs in this process. */
+  readonly pid?: number;
+  /** Ends it and waits until it has ended. It also ends together with this process. */
   stop(): Promise<void>;
-};
+}
 
 /**
- * Starts the `redis-server` of PATH or, so that a machine without one can still develop and test,
- * js-redis-server, which is written in JavaScript and close to Redis but not Redis itself.
+ * Starts the `redis-server` of PATH. A machine without one uses js-redis-server instead, which is
+ * written in JavaScript and behaves much like Redis.
  *
- * @param options.requireServer refuse the stand-in (default `false`).
- * @throws when `redis-server` is required and absent, or does not start.
+ * @param options.requireServer whether to throw instead of using js-redis-server (default `false`)
+ * @throws if `redis-server` is required and missing, or does not start
  */
 export async function startRedis({ requireServer = false } = {}): Promise<LocalRedis> {
   const server = await startRedisServer();
   if (server !== undefined) return { kind: "redis-server", ...server };
   if (requireServer) {
     throw new Error(
-      "redis-server is required here and PATH has none. Install it: " +
+      "redis-server is required, but PATH has none. Install it: " +
         "`apt-get install redis-server` (Debian, Ubuntu) or `brew install redis` (macOS).",
     );
   }

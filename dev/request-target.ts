@@ -1,8 +1,8 @@
 import type { IncomingMessage } from "node:http";
 
 /**
- * What a request asks for, as it came. Parsing it as a URL would resolve `/../`, take `//name` for
- * a host, and throw at others.
+ * The path and the query of a request, unchanged. A URL parser would resolve `/../`, read `//name` as a
+ * host, and throw for other targets.
  */
 export function requestTarget(request: IncomingMessage): { path: string; query: URLSearchParams } {
   const target = request.url ?? "/";

@@ -1,23 +1,24 @@
 import { createHash } from "node:crypto";
 import type { Command, Outcome, RedisConnection } from "./redis-connection.ts";
 
-// Upstash reads this first line of a script; plain Redis refuses to run a script that has it.
+// Upstash reads this first line of a script. Redis itself rejects a script that has it.
 const FLAG_LINE = /^#!lua flags=allow-key-locking(?=\r?\n|$)/;
 
 /**
- * A connection that accepts scripts with Upstash's flag, and hides that Redis never sees it.
+ * Wraps a connection so that scripts may have Upstash's flag. It removes the flag before Redis gets the
+ * script.
  *
- * A client addresses a script by the digest of what it wrote, Redis by the digest of what it got.
- * The pairs are remembered forever, which is safe: Redis alone decides whether it still has a
- * script, so that after SCRIPT FLUSH an EVALSHA meets NOSCRIPT as it does on Upstash.
+ * The client and Redis therefore have different digests of the same script. This wrapper stores the pairs
+ * for ever. That is safe, because only Redis decides whether it still has a script: after SCRIPT
+ * FLUSH, EVALSHA fails with NOSCRIPT as it does on Upstash.
  */
-export function acceptScriptFlag(connection: RedisConnection): RedisConnection {
+export function withScriptFlag(connection: RedisConnection): RedisConnection {
   const redisDigests = new Map<string, string>();
 
   function withoutFlag(script: string | Buffer): string | Buffer {
     const source = script.toString();
     if (!FLAG_LINE.test(source)) return script;
-    // The line is emptied, not removed: line numbers in Lua's errors stay those of the source.
+    // The line is emptied and not removed, so that line numbers in Lua's errors stay right.
     const stripped = source.replace(FLAG_LINE, "");
     redisDigests.set(sha1(source), sha1(stripped));
     return stripped;
@@ -45,7 +46,7 @@ export function acceptScriptFlag(connection: RedisConnection): RedisConnection {
     return command;
   }
 
-  /** The digest that SCRIPT LOAD answers is that of the script that the client sent. */
+  /** SCRIPT LOAD must return the digest of the script as the client sent it. */
   function toClient(outcome: Outcome, [name, subcommand = "", script = ""]: Command): Outcome {
     const isLoad = isWord(name, "SCRIPT") && isWord(subcommand, "LOAD");
     return isLoad && "reply" in outcome ? { reply: Buffer.from(sha1(script)) } : outcome;

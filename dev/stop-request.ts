@@ -1,30 +1,30 @@
 const PARENT_CHECK_MS = 250;
 
 /**
- * From now on a request to end does not end this process: the promise resolves instead, and who
- * called can end things in order. Asked a second time, the process exits without waiting.
+ * Handles SIGINT, SIGTERM and SIGHUP: the first one resolves the promise, so that the caller can end its
+ * children in order. A second one ends the process at once.
  */
-export function stopRequest(): Promise<"stop"> {
+export function waitForStopRequest(): Promise<"stop"> {
   return new Promise((resolve) => {
-    let asked = false;
+    let isRequested = false;
     for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
       process.on(signal, () => {
-        if (asked) process.exit(1);
-        asked = true;
+        if (isRequested) process.exit(1);
+        isRequested = true;
         resolve("stop");
       });
     }
     if (process.env.npm_lifecycle_event !== undefined) {
-      whenParentEnds(() => resolve("stop"));
+      onParentEnd(() => resolve("stop"));
     }
   });
 }
 
 /**
- * `npm run` starts scripts through a shell, and a SIGTERM for npm ends npm and that shell alone:
- * that the shell is gone is then all that this process learns of it.
+ * `npm run` starts scripts through a shell. A SIGTERM to npm ends only npm and the shell; this process
+ * gets no signal and can only notice that its parent has ended.
  */
-function whenParentEnds(callback: () => void): void {
+function onParentEnd(callback: () => void): void {
   const parent = process.ppid;
   const timer = setInterval(() => {
     if (process.ppid === parent) return;

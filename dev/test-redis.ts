@@ -4,15 +4,15 @@ import { type LocalRedis, startRedis } from "./redis.ts";
 const VARIABLE = "WEIR_TEST_REDIS";
 
 /**
- * Starts the Redis that tests run on: `redis-server`, or js-redis-server on a machine without it.
- * The environment variable `WEIR_TEST_REDIS` demands one of the two by its name. (Not `CI`, which many
- * machines set that have no Redis.)
+ * Starts the Redis for tests: `redis-server`, or js-redis-server on a machine without it. The
+ * environment variable `WEIR_TEST_REDIS` can require one of the two by name. (The variable `CI` is not
+ * used for that, because many machines that set it have no Redis.)
  *
- * @throws when the one that is demanded cannot be had.
+ * @throws if the required Redis is not available
  */
 export async function startTestRedis(): Promise<LocalRedis> {
-  const demanded = process.env[VARIABLE];
-  switch (demanded) {
+  const required = process.env[VARIABLE];
+  switch (required) {
     case undefined:
     case "":
       return await startRedis();
@@ -22,7 +22,7 @@ export async function startTestRedis(): Promise<LocalRedis> {
       return { kind: "js-redis-server", ...(await startJsRedis()) };
     default:
       throw new Error(
-        `${VARIABLE} is "${demanded}". Allowed: redis-server, js-redis-server, or nothing for either.`,
+        `${VARIABLE} is "${required}". Allowed: redis-server, js-redis-server, or nothing for either.`,
       );
   }
 }

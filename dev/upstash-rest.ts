@@ -4,48 +4,51 @@ import { setTimeout as delay } from "node:timers/promises";
 import { type Listening, type ListenOptions, listen } from "./loopback.ts";
 import { connectRedis, type Outcome, RedisUnreachable } from "./redis-connection.ts";
 import { requestTarget } from "./request-target.ts";
-import { acceptScriptFlag } from "./script-flag.ts";
+import { withScriptFlag } from "./script-flag.ts";
 import { BadRequest, parseCommand, parseCommands, parsePath, toEntry } from "./upstash-wire.ts";
 
 const MAX_BODY_BYTES = 1024 * 1024;
 
-export type UpstashRestOptions = ListenOptions & {
-  /** The Redis that does the work. */
-  redis: { host: string; port: number };
-  /** The token that every request must carry. Default: a random one. */
-  token?: string;
-  /** Milliseconds that each answer is held back, to stand for a network. Default: 0. */
-  delayMs?: number;
-};
+export interface UpstashRestOptions extends ListenOptions {
+  /** The Redis that runs the commands. */
+  readonly redis: { host: string; port: number };
+  /** The token that every request must have. @default a random token */
+  readonly token?: string;
+  /** How long each answer is delayed, like in a network, in milliseconds. @default 0 */
+  readonly delayMs?: number;
+}
 
-/** A local stand-in for Upstash's REST API. */
-export type UpstashRest = {
-  /** What `UPSTASH_REDIS_REST_URL` should be. */
-  url: string;
-  /** What `UPSTASH_REDIS_REST_TOKEN` should be. */
-  token: string;
-  /** The number of HTTP requests received so far, refused ones included. */
+/** A local server with Upstash's REST API. */
+export interface UpstashRest {
+  /** The value for `UPSTASH_REDIS_REST_URL`. */
+  readonly url: string;
+  /** The value for `UPSTASH_REDIS_REST_TOKEN`. */
+  readonly token: string;
+  /** The number of HTTP requests received so far, including those answered with an error. */
   calls(): number;
-  /** Stops listening and drops open connections. Redis itself runs on. */
+  /** Stops listening and closes open connections. Redis keeps running. */
   stop(): Promise<void>;
-};
+}
 
-/** What the handler of a request decides; the server writes it out as JSON. */
-type Answer = { status: number; body: unknown };
+/** The answer to a request. The server writes `body` as JSON. */
+interface Answer {
+  readonly status: number;
+  readonly body: unknown;
+}
 
 /**
- * Starts an HTTP server that speaks Upstash's REST API over a Redis: a command to `POST /` or as
- * a path, lists of commands to `/pipeline` and `/multi-exec`, strings in base64 on request, and
- * scripts with Upstash's own flag. Redis being away is a 503 at once, and passes when it is back.
+ * Starts an HTTP server with Upstash's REST API over a Redis: a command to `POST /` or as a path, lists
+ * of commands to `/pipeline` and `/multi-exec`, strings in base64 on request, and scripts with
+ * Upstash's flag. While Redis cannot be reached, it answers 503 at once.
  *
- * @throws when Redis does not answer now, or the port is taken.
+ * @throws if Redis does not answer, or the port is in use
  */
 export async function startUpstashRest(options: UpstashRestOptions): Promise<UpstashRest> {
   const { token = randomBytes(24).toString("base64url"), delayMs = 0 } = options;
-  const redis = acceptScriptFlag(await connectRedis(options.redis));
+  const redis = withScriptFlag(await connectRedis(options.redis));
   let calls = 0;
 
-  // No timeout: closing an idle connection could meet a request that has just been sent on it.
+  // No timeout: an idle connection could be closed while a request arrives on it.
   const server = createServer({ keepAliveTimeout: 0 }, async (request, response) => {
     calls += 1;
     const { status, body } = await answer(request).catch(toErrorAnswer);
@@ -72,7 +75,7 @@ export async function startUpstashRest(options: UpstashRestOptions): Promise<Ups
       }
       case "/multi-exec": {
         const outcomes = await redis.transaction(parseCommands(parseJson(body)));
-        // Redis refused the transaction as a whole: nothing ran, so there are no entries.
+        // Redis rejected the whole transaction and ran no command, so there are no entries.
         if (!Array.isArray(outcomes)) return failure(400, outcomes.error);
         return { status: 200, body: outcomes.map((outcome) => toEntry(outcome, base64)) };
       }
@@ -108,7 +111,7 @@ class BodyTooLarge extends Error {}
 async function readBody(request: IncomingMessage): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let bytes = 0;
-  // Read to the end even when it is too much: a client that is still sending hears no answer.
+  // Read to the end even if it is too large: a client does not read the answer while it sends.
   for await (const chunk of request as AsyncIterable<Buffer>) {
     bytes += chunk.length;
     if (bytes <= MAX_BODY_BYTES) chunks.push(chunk);

@@ -1,18 +1,18 @@
 import type { Command, Outcome, Reply } from "./redis-connection.ts";
 
-/** What stands in an answer's `result`. */
+/** The `result` of an answer. */
 export type JsonReply = string | number | null | JsonReply[];
 
 /** One entry of an answer, and the whole answer to a single command. */
 export type Entry = { result: JsonReply } | { error: string };
 
-/** A request that cannot be understood; the message is for the client. */
+/** An invalid request. The message is sent to the client. */
 export class BadRequest extends Error {
   override name = "BadRequest";
 }
 
-// A REST call has no connection of its own to use these on. On the one behind this server, which
-// all calls share, they would leave a mode behind or hold everybody up.
+// Commands that need a connection of their own. All REST calls share one connection to Redis, where
+// these commands would change the mode or block the other calls.
 const CONNECTION_COMMANDS = new Set(
   `AUTH BLMOVE BLMPOP BLPOP BRPOP BRPOPLPUSH BZMPOP BZPOPMAX BZPOPMIN DISCARD EXEC HELLO MONITOR
   MULTI PSUBSCRIBE QUIT RESET SELECT SSUBSCRIBE SUBSCRIBE SYNC PSYNC UNWATCH WAIT WATCH`.split(
@@ -21,9 +21,10 @@ const CONNECTION_COMMANDS = new Set(
 );
 
 /**
- * Reads one command, as a body of `POST /` carries it: `["SET", "key", "value", "EX", 60]`.
+ * Reads one command from the body of `POST /`: `["SET", "key", "value", "EX", 60]`.
  *
- * @throws {BadRequest} saying what is wrong, and in which command when `where` names it.
+ * @param where names the command in error messages
+ * @throws {BadRequest} if the command is invalid
  */
 export function parseCommand(value: unknown, where = "the body"): Command {
   if (!Array.isArray(value) || value.length === 0) {
@@ -36,7 +37,7 @@ export function parseCommand(value: unknown, where = "the body"): Command {
 /**
  * Reads the commands of `POST /pipeline` and `POST /multi-exec`.
  *
- * @throws {BadRequest} as `parseCommand` does; then none of them runs.
+ * @throws {BadRequest} if any command is invalid
  */
 export function parseCommands(value: unknown): Command[] {
   if (!Array.isArray(value) || value.length === 0) {
@@ -46,10 +47,10 @@ export function parseCommands(value: unknown): Command[] {
 }
 
 /**
- * Reads a command from a path such as `/set/key/a%2Fb?EX=60`. A body is the last argument before
- * those of the query.
+ * Reads a command from a path such as `/set/key/a%2Fb?EX=60`. The body, if there is one, becomes an
+ * argument before those of the query.
  *
- * @throws {BadRequest} when a part of the path is not valid percent-encoding.
+ * @throws {BadRequest} if the path is not valid percent-encoding
  */
 export function parsePath(path: string, body: Buffer, query: URLSearchParams): Command {
   let parts: string[];
@@ -71,7 +72,7 @@ function parseArgument(argument: unknown, index: number, where: string): string 
     case "boolean":
       return `${argument}`;
     default:
-      throw new BadRequest(`ERR ${where}, element ${index + 1}: a string or a number is wanted`);
+      throw new BadRequest(`ERR ${where}, element ${index + 1} must be a string or a number`);
   }
 }
 
@@ -81,11 +82,11 @@ function refuseConnectionCommand(command: Command): Command {
   return command;
 }
 
-/** Writes how a command ended. `base64` is what the header `upstash-encoding: base64` asks for. */
+/** Converts an outcome to JSON. `base64`: the request had the header `upstash-encoding: base64`. */
 export function toEntry(outcome: Outcome, base64: boolean): Entry {
   if ("error" in outcome) return outcome;
   const { reply } = outcome;
-  // Only a reply that is "OK" stays as it is: inside a list even "OK" is encoded.
+  // Only a reply of "OK" is not encoded. Inside a list, "OK" is encoded too.
   if (Buffer.isBuffer(reply) && reply.equals(OK)) return { result: "OK" };
   return { result: toJson(reply, base64 ? "base64" : "utf8") };
 }
@@ -95,7 +96,7 @@ const OK = Buffer.from("OK");
 function toJson(reply: Reply, encoding: "base64" | "utf8"): JsonReply {
   if (Array.isArray(reply)) return reply.map((element) => toJson(element, encoding));
   if (Buffer.isBuffer(reply)) return reply.toString(encoding);
-  // An error inside a list, which a script can return, has no place of its own in JSON.
+  // A script can return an error inside a list. JSON has no form for it, so it becomes a string.
   if (reply instanceof Error) return Buffer.from(reply.message).toString(encoding);
   return reply;
 }

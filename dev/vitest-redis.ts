@@ -4,12 +4,12 @@ import { startTestRedis } from "./test-redis.ts";
 import { startUpstashRest } from "./upstash-rest.ts";
 
 /**
- * A `globalSetup` of Vitest: one Redis and one REST server over it for the whole run, which tests
- * reach by `inject("redis")`. Tests share it, so each takes keys of its own.
+ * A `globalSetup` of Vitest: starts one Redis and one REST server for the whole run. Tests get them by
+ * `inject("redis")`. They share the Redis, so each test uses its own keys.
  */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const redis = await startTestRedis().catch((error) => {
-    // Vitest 5.0 fails at printing what a global setup throws, and would hide the reason.
+    // Vitest 5.0 fails to print an error of a global setup, which would hide the reason.
     console.error(error.message);
     throw error;
   });

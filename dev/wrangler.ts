@@ -6,18 +6,18 @@ import { type OwnedChild, startChild } from "./child.ts";
 
 const HOST = "127.0.0.1";
 
-/** A `wrangler dev` that runs the Worker. */
-export type Wrangler = OwnedChild & {
-  url: string;
-  /** Resolves once the Worker answers; rejects with the signal's reason if that comes first. */
+/** A running `wrangler dev`. */
+export interface Wrangler extends OwnedChild {
+  readonly url: string;
+  /** Resolves when the Worker answers; rejects with the signal's reason if it is aborted first. */
   untilAnswering(signal: AbortSignal): Promise<void>;
-};
+}
 
 /**
- * Starts the `wrangler dev` of this project on loopback, printing where this process prints.
+ * Starts `wrangler dev` for this project on loopback. Its output goes to the output of this process.
  *
- * @param vars the Worker's vars. They win over `wrangler.toml`, `.dev.vars` and `.env`, also when
- * they are empty.
+ * @param options.vars the Worker's vars. They override `wrangler.toml`, `.dev.vars` and `.env`, even if
+ * they are empty
  */
 export async function startWrangler(options: {
   port: number;
@@ -26,7 +26,7 @@ export async function startWrangler(options: {
   const { port, vars } = options;
   const require = createRequire(import.meta.url);
   const program = join(dirname(require.resolve("wrangler/package.json")), "bin/wrangler.js");
-  // Wrangler stops when its usual inspector port is in use, by another project for instance.
+  // Wrangler ends if its default inspector port is in use, for example by another project.
   const inspectorPort = await getPort({ host: HOST, port: portNumbers(9229, 9329) });
 
   const child = await startChild(
@@ -51,8 +51,8 @@ export async function startWrangler(options: {
 async function untilAnswering(url: string, signal: AbortSignal): Promise<void> {
   for (;;) {
     try {
-      // Any status will do. No deadline: while the Worker does not compile, wrangler holds the
-      // request until it does.
+      // Any status is an answer. No deadline: while the Worker does not compile, wrangler delays
+      // the request.
       const response = await fetch(url, { signal, redirect: "manual" });
       await response.body?.cancel();
       return;

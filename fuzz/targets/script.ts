@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import { engineStore } from "../../dev/engine-store.ts";
+import { createEngineStore } from "../../dev/engine-store.ts";
 import { startRedis } from "../../dev/redis.ts";
 import type { Store } from "../../src/stores/store.ts";
 import { StoreError } from "../../src/stores/store-error.ts";
@@ -71,7 +71,7 @@ function sequencesFor(calls: number): number {
 
 /** Describes the first answer in which Redis differs from the engine. */
 async function differenceIn(calls: Calls, redis: Store): Promise<string | undefined> {
-  const engine = engineStore();
+  const engine = createEngineStore();
   // All calls go out in one pipeline, and Redis executes them in their order.
   const answers = calls.map((call) => send(redis, call));
   for (const [index, answer] of (await Promise.all(answers)).entries()) {

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { hangUp, type Way } from "../../dev/hang-up.ts";
+import { hangUp, type WayToHangUp } from "../../dev/hang-up.ts";
 import type { ConfigInput } from "../../src/config/index.ts";
 import { type Answer, send } from "../node/support/client.ts";
 import { limitsOf } from "../node/support/quota-fields.ts";
@@ -121,7 +121,7 @@ describe.each(REMOTE_STORES)("a storm of hang-ups over %s", (store) => {
     async function cutting(): Promise<void> {
       while (left-- > 0) {
         const [path, client] = [pick(PATHS, random), pick(CUTTERS, random)];
-        const way: Way = random() < 0.7 ? "reset" : "end";
+        const way: WayToHangUp = random() < 0.7 ? "reset" : "end";
         cut.set(path + client, (cut.get(path + client) ?? 0) + 1);
         const headers = { "CF-Connecting-IP": client };
         const when = random() * usualMs * LONGEST_STAY;

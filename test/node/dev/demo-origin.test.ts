@@ -15,18 +15,18 @@ it.each([
   ["GET", "/", { path: "/", query: {} }],
   ["POST", "/login?next=%2Fhome", { path: "/login", query: { next: "/home" } }],
   ["DELETE", "//a//%2F", { path: "//a//%2F", query: {} }],
-])("answers %s %s with what it saw", async (method, path, seen) => {
+])("answers %s %s with the method, path and query received", async (method, path, received) => {
   const response = await fetch(origin.url + path, { method });
   expect(response.status).toBe(200);
   expect(await response.json()).toEqual({
     message: "Hello from the demo origin.",
     method,
-    ...seen,
+    ...received,
   });
 });
 
 it.each(["//", "*", "http://other.example/x", "/a/../b"])(
-  "answers target %s as it came",
+  "reports the target %s unchanged",
   async (path) => {
     const { hostname, port } = new URL(origin.url);
     const [response] = await once(
@@ -38,6 +38,6 @@ it.each(["//", "*", "http://other.example/x", "/a/../b"])(
   },
 );
 
-it("listens on loopback alone", () => {
+it("listens on loopback only", () => {
   expect(origin.url).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/);
 });

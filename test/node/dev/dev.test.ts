@@ -17,7 +17,7 @@ afterEach(() => {
   for (const child of running.splice(0)) child.kill("SIGTERM");
 });
 
-/** Runs the command behind `npm run dev`, and collects all that it prints. */
+/** Runs the command of `npm run dev`, and collects its output. */
 function runDev(...args: string[]) {
   const { PORT, ORIGIN_URL, ...env } = process.env;
   const child = spawn(process.execPath, [PROGRAM, ...args], {
@@ -43,9 +43,10 @@ it.each([
   { args: [], store: /counting in: a Durable Object/, addresses: 2 },
   { args: ["--redis"], store: /counting in: (js-)?redis-server \d/, addresses: 4 },
 ])(
-  "runs the Worker in front of the demo origin, with $args, and leaves nothing behind",
+  "runs the Worker in front of the demo origin, with $args, and ends all processes",
   async ({ args, store, addresses }) => {
-    // A port of its own: seconds pass from choosing one to listening, and two runs would choose the same.
+    // Each run has its own port. A port is chosen seconds before the program listens on it, so two runs
+    // would choose the same one.
     const port = await getPort({ host: "127.0.0.1" });
     const { child, printed, ended } = runDev("--port", `${port}`, ...args);
     const text = await printed;
@@ -77,14 +78,14 @@ it.each([
   START_TIMEOUT_MS,
 );
 
-it("exits with 1 and says why when the port is in use", async () => {
+it("exits with 1 and prints why if the port is in use", async () => {
   const { port, stop } = await listen(createServer());
   const { code, output } = await runDev("--port", `${port}`).ended;
   expect({ code, output }).toMatchObject({ code: 1, output: expect.stringContaining("in use") });
   await stop();
 });
 
-it("exits with 1 and says what is allowed when an option is wrong", async () => {
+it("exits with 1 and prints the allowed values if an option is wrong", async () => {
   const { code, output } = await runDev("--port", "eighty").ended;
   expect({ code, output }).toMatchObject({ code: 1, output: expect.stringContaining("Allowed:") });
 });

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { choosePort, DEFAULT_PORT } from "../../../dev/free-port.ts";
 import { type Listening, listen } from "../../../dev/loopback.ts";
 
-/** Listens where `npm run dev` would; another run of it on this machine may come first. */
+/** Listens on the default port of `npm run dev`, unless another program does already. */
 async function listenOnFirst(): Promise<Listening> {
   for (let attempt = 1; ; attempt++) {
     const port = await choosePort();
@@ -16,19 +16,19 @@ async function listenOnFirst(): Promise<Listening> {
 }
 
 describe("choosePort", () => {
-  it("takes the port that was asked for", async () => {
+  it("chooses the requested port", async () => {
     const { port, stop } = await listen(createServer());
     await stop();
     expect(await choosePort(port)).toBe(port);
   });
 
-  it("refuses a port that is in use, and takes no other instead", async () => {
+  it("rejects a requested port that is in use, and chooses no other one", async () => {
     const { port, stop } = await listen(createServer());
     await expect(choosePort(port)).rejects.toThrow(`Port ${port} is in use`);
     await stop();
   });
 
-  it("takes 8787 or the next free one when none was asked for", async () => {
+  it("chooses 8787 or the next free port if none was requested", async () => {
     const { port: first, stop } = await listenOnFirst();
     expect(first).toBeGreaterThanOrEqual(DEFAULT_PORT);
     expect(await choosePort()).toBeGreaterThan(first);

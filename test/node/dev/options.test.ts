@@ -47,7 +47,7 @@ describe("parseOptions", () => {
   });
 
   it.each(["0", "65536", "-1", "80.5", "1e3", "0x50", "http", ""])(
-    "refuses port %j, saying what is allowed",
+    "rejects port %j with the allowed values",
     (port) => {
       expect(() => parseOptions([`--port=${port}`])).toThrow(
         `'--port <n>' argument '${port}' is invalid. Allowed: a whole number from 1 to 65535.`,
@@ -55,13 +55,13 @@ describe("parseOptions", () => {
     },
   );
 
-  it("names the environment variable that holds a bad port", () => {
+  it("names the environment variable with an invalid port", () => {
     vi.stubEnv("PORT", "99999");
     expect(() => parseOptions([])).toThrow("value '99999' from env 'PORT' is invalid");
   });
 
   it.each(["localhost:3000", "example.com", "ftp://example.com", "http://", ""])(
-    "refuses origin %j, saying what is allowed",
+    "rejects origin %j with the allowed values",
     (origin) => {
       expect(() => parseOptions([`--origin=${origin}`])).toThrow(
         `'--origin <url>' argument '${origin}' is invalid. Allowed: a whole URL with http or https`,
@@ -72,12 +72,12 @@ describe("parseOptions", () => {
   it.each([
     [["--prot", "1"], "Did you mean --port?"],
     [["8787"], "too many arguments"],
-  ])("refuses %j", (args, message) => {
+  ])("rejects %j", (args, message) => {
     expect(() => parseOptions(args)).toThrow(expect.objectContaining({ exitCode: 1 }));
     expect(printed).toHaveBeenCalledWith(expect.stringContaining(message));
   });
 
-  it("prints its help, which is no error", () => {
+  it("prints the help, without an error", () => {
     expect(() => parseOptions(["--help"])).toThrow(expect.objectContaining({ exitCode: 0 }));
     expect(printed).toHaveBeenCalledWith(expect.stringMatching(/--port.*--origin/s));
   });

@@ -36,20 +36,20 @@ async function ask(
 }
 
 describe.each(redises)("$name", ({ start }) => {
-  it("answers as soon as it has started, empty", async () => {
+  it("answers as soon as it has started, and is empty", async () => {
     const redis = own(await start());
     expect(await ask(redis, "PING")).toBe("PONG");
     expect(await ask(redis, "DBSIZE")).toBe(0);
     expect(redis.version).toMatch(/^\d+\.\d+\.\d+/);
   });
 
-  it("runs beside another one", async () => {
+  it("runs beside another Redis", async () => {
     const [first, second] = await Promise.all([start().then(own), start().then(own)]);
     await ask(first, "SET", "key", "first");
     expect(await ask(second, "GET", "key")).toBeNull();
   });
 
-  it("is gone once it has stopped", async () => {
+  it("does not listen any more after it has stopped", async () => {
     const redis = await start();
     expect(await refuses(redis)).toBe(false);
     await redis.stop();
@@ -58,13 +58,13 @@ describe.each(redises)("$name", ({ start }) => {
 });
 
 describe.runIf(hasRedisServer)("startRedis, with redis-server on PATH", () => {
-  it("takes it, and says so", async () => {
+  it("starts it, and reports its kind", async () => {
     const redis = own(await startRedis());
     expect(redis.kind).toBe("redis-server");
     expect(await ask(redis, "INFO", "server")).toContain(`process_id:${redis.pid}`);
   });
 
-  it("listens on loopback alone, and writes nothing to disk", async () => {
+  it("listens on loopback only, and writes nothing to disk", async () => {
     const redis = own(await startRedis());
     expect(await ask(redis, "CONFIG", "GET", "bind")).toEqual(["bind", "127.0.0.1"]);
     expect(await ask(redis, "CONFIG", "GET", "save")).toEqual(["save", ""]);
@@ -72,7 +72,7 @@ describe.runIf(hasRedisServer)("startRedis, with redis-server on PATH", () => {
   });
 
   it.each(["SIGINT", "SIGTERM", "SIGHUP"] as const)(
-    "does not outlive its parent that gets %s, and leaves it to die of it",
+    "ends with its parent after %s, and does not keep the signal from the parent",
     async (signal) => {
       const parent = await startParent("setInterval(() => {}, 1000);");
       parent.process.kill(signal);
@@ -84,7 +84,7 @@ describe.runIf(hasRedisServer)("startRedis, with redis-server on PATH", () => {
   it.each([
     ["exits", "process.exit(3);"],
     ["throws", "throw new Error();"],
-  ])("does not outlive its parent that %s", async (_, ending) => {
+  ])("ends with its parent that %s", async (_, ending) => {
     const parent = await startParent(ending);
     await once(parent.process, "exit");
     await vi.waitUntil(() => refuses(parent.redis), 10_000);
@@ -96,11 +96,11 @@ describe("startRedis, without redis-server on PATH", () => {
     vi.stubEnv("PATH", "");
   });
 
-  it("takes js-redis-server, and says so", async () => {
+  it("starts js-redis-server, and reports its kind", async () => {
     expect(own(await startRedis())).toMatchObject({ kind: "js-redis-server", version: "0.3.0" });
   });
 
-  it("says what to install when the server is required", async () => {
+  it("explains what to install if the server is required", async () => {
     await expect(startRedis({ requireServer: true })).rejects.toThrow(
       "apt-get install redis-server",
     );
@@ -113,35 +113,35 @@ describe("startTestRedis, without redis-server on PATH", () => {
     vi.stubEnv("WEIR_TEST_REDIS", undefined);
   });
 
-  it("takes js-redis-server, also where CI is set", async () => {
+  it("starts js-redis-server, even if CI is set", async () => {
     vi.stubEnv("CI", "1");
     expect(own(await startTestRedis()).kind).toBe("js-redis-server");
   });
 
-  it("says what to install when WEIR_TEST_REDIS demands the server", async () => {
+  it("explains what to install if WEIR_TEST_REDIS requires the server", async () => {
     vi.stubEnv("WEIR_TEST_REDIS", "redis-server");
     await expect(startTestRedis()).rejects.toThrow("apt-get install redis-server");
   });
 
-  it("says what WEIR_TEST_REDIS may be when it is something else", async () => {
+  it("lists the allowed values if WEIR_TEST_REDIS has another one", async () => {
     vi.stubEnv("WEIR_TEST_REDIS", "valkey");
     await expect(startTestRedis()).rejects.toThrow("Allowed: redis-server, js-redis-server");
   });
 });
 
-it("startTestRedis takes js-redis-server beside a redis-server when WEIR_TEST_REDIS says so", async () => {
+it("startTestRedis starts js-redis-server instead of redis-server if WEIR_TEST_REDIS requires it", async () => {
   vi.stubEnv("WEIR_TEST_REDIS", "js-redis-server");
   expect(own(await startTestRedis()).kind).toBe("js-redis-server");
 });
 
 describe.skipIf(process.platform === "win32")("startRedis, with a redis-server that fails", () => {
-  it("shows what redis-server printed", async () => {
+  it("has the output of redis-server in the error", async () => {
     await using path = await fakeRedisServer("echo 'Fatal: wrong moon phase'; exit 1");
     vi.stubEnv("PATH", path.name);
     await expect(startRedis()).rejects.toThrow("wrong moon phase");
   });
 
-  it.runIf(hasRedisServer)("takes another port when it lost the first one", async () => {
+  it.runIf(hasRedisServer)("tries another port if the first one was taken", async () => {
     await using path = await fakeRedisServer(
       `if mkdir "$(dirname "$0")/tried"; then echo 'bind: Address already in use'; exit 1; fi`,
       `PATH="\${PATH#*${delimiter}}" exec redis-server "$@"`,
@@ -151,7 +151,7 @@ describe.skipIf(process.platform === "win32")("startRedis, with a redis-server t
   });
 });
 
-/** Starts a Node process that starts a Redis, tells where, and then does what `then` says. */
+/** Starts a Node process that starts a Redis, prints its address, and then runs the code `then`. */
 async function startParent(then: string) {
   const module = JSON.stringify(new URL("../../../dev/redis.ts", import.meta.url).href);
   const code = `
@@ -166,7 +166,7 @@ async function startParent(then: string) {
   return { process: parent, redis: JSON.parse(line) as LocalRedis };
 }
 
-/** A folder for PATH with a shell script in place of redis-server. */
+/** A folder for PATH with a shell script named redis-server. */
 async function fakeRedisServer(...lines: string[]) {
   const name = await mkdtemp(join(tmpdir(), "weir-path-"));
   const program = join(name, "redis-server");

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { connect } from "node:net";
 
-/** Whether nobody listens there. */
+/** Whether no server listens at this address. */
 export async function refuses({ host, port }: { host: string; port: number }): Promise<boolean> {
   const socket = connect(port, host);
   try {

@@ -4,7 +4,7 @@ import { startUpstashRest, type UpstashRest } from "../../../dev/upstash-rest.ts
 import { redises } from "./redises.ts";
 
 const clients = [
-  { client: "as it comes", options: {} },
+  { client: "default options", options: {} },
   {
     client: "one request for each command, plain strings",
     options: {
@@ -39,7 +39,7 @@ describe.each(redises)("@upstash/redis over $name", ({ start }) => {
       await client.scriptFlush();
     });
 
-    it("keeps values as they were", async () => {
+    it("keeps values unchanged", async () => {
       expect(await client.set("text", "é ✓ OK")).toBe("OK");
       expect(await client.get("text")).toBe("é ✓ OK");
       expect(await client.get("nothing")).toBeNull();
@@ -50,7 +50,7 @@ describe.each(redises)("@upstash/redis over $name", ({ start }) => {
       expect(await client.mget("text", "nothing")).toEqual(["é ✓ OK", null]);
     });
 
-    it("runs a script with Upstash's flag by its digest, and sends it when it is unknown", async () => {
+    it("runs a script with Upstash's flag by its digest, and sends the script if Redis lacks it", async () => {
       const script = client.createScript<[number, number]>(
         `#!lua flags=allow-key-locking
         return { redis.call("INCRBY", KEYS[1], ARGV[1]), redis.call("PEXPIRE", KEYS[1], 5000) }`,
@@ -61,7 +61,7 @@ describe.each(redises)("@upstash/redis over $name", ({ start }) => {
       expect(rest.calls() - calls).toBe(1);
     });
 
-    it("throws what Redis answers", async () => {
+    it("throws the error of Redis", async () => {
       await expect(client.evalsha("0".repeat(40), [], [])).rejects.toThrow("NOSCRIPT");
       await client.set("text", "a");
       await expect(client.incr("text")).rejects.toThrow("not an integer");
@@ -72,7 +72,7 @@ describe.each(redises)("@upstash/redis over $name", ({ start }) => {
       await expect(client.multi().incr("n").get("n").exec()).resolves.toEqual([3, 3]);
     });
 
-    it("is refused with a wrong token", async () => {
+    it("rejects with a wrong token", async () => {
       const stranger = new Redis({ url: rest.url, token: "wrong", ...options });
       await expect(stranger.get("n")).rejects.toThrow("WRONGPASS");
     });

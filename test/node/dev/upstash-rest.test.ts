@@ -14,7 +14,7 @@ function sha1(text: string): string {
 
 type Body = { result?: unknown; error?: string };
 
-/** Sends a request as an Upstash client would, and reads the answer. */
+/** Sends a request like an Upstash client, and reads the answer. */
 async function call(
   rest: UpstashRest,
   path: string,
@@ -46,7 +46,7 @@ describe.each(redises)("the REST API over $name", ({ start }) => {
   });
 
   describe("commands", () => {
-    it("answers a command's result", async () => {
+    it("answers with the result of a command", async () => {
       expect(await call(rest, "/", ["SET", "key", "value"])).toEqual({
         status: 200,
         body: { result: "OK" },
@@ -54,14 +54,14 @@ describe.each(redises)("the REST API over $name", ({ start }) => {
       expect((await call(rest, "/", ["GET", "key"])).body).toEqual({ result: "value" });
     });
 
-    it("takes numbers and booleans as arguments", async () => {
+    it("accepts numbers and booleans as arguments", async () => {
       await call(rest, "/", ["RPUSH", "list", 1, -2.5, true]);
       expect((await call(rest, "/", ["LRANGE", "list", 0, -1])).body).toEqual({
         result: ["1", "-2.5", "true"],
       });
     });
 
-    it("answers 400 and Redis's message when a command fails", async () => {
+    it("answers 400 with Redis's message if a command fails", async () => {
       await call(rest, "/", ["SET", "key", "value"]);
       expect(await call(rest, "/", ["INCR", "key"])).toEqual({
         status: 400,
@@ -69,13 +69,13 @@ describe.each(redises)("the REST API over $name", ({ start }) => {
       });
     });
 
-    it("answers what Redis answers, in the shape that Redis gives it", async () => {
+    it("answers with the reply of Redis in its original form", async () => {
       await call(rest, "/", ["hset", "hash", "a", 1]);
       expect((await call(rest, "/", ["hgetall", "hash"])).body).toEqual({ result: ["a", "1"] });
       expect((await call(rest, "/", ["hget", "hash", "b"])).body).toEqual({ result: null });
     });
 
-    it("takes a command as a path, then its body, then its query", async () => {
+    it("reads a command from the path, then the body, then the query", async () => {
       await call(rest, "/set/a%2Fb", "a value", {});
       expect((await call(rest, "/get/a%2Fb", undefined, { method: "GET" })).body).toEqual({
         result: "a value",
@@ -87,7 +87,7 @@ describe.each(redises)("the REST API over $name", ({ start }) => {
     });
 
     it.each([[["MULTI"]], [["subscribe", "channel"]], [["BLPOP", "list", 0]]])(
-      "refuses %j, which needs a connection of its own",
+      "rejects %j, which needs a connection of its own",
       async (command) => {
         const { status, body } = await call(rest, "/", command);
         expect(status).toBe(400);
@@ -115,7 +115,7 @@ describe.each(redises)("the REST API over $name", ({ start }) => {
       ]);
     });
 
-    it("encodes every string of nested lists, OK among them", async () => {
+    it("encodes every string of nested lists, including OK", async () => {
       const script = "return {'a', 1, {'OK', false, {'b'}}}";
       expect((await call(rest, "/", ["EVAL", script, 0], { headers })).body).toEqual({
         result: [base64("a"), 1, [base64("OK"), null, [base64("b")]]],
@@ -129,14 +129,14 @@ describe.each(redises)("the REST API over $name", ({ start }) => {
       });
     });
 
-    it("leaves errors as they are", async () => {
+    it("does not encode errors", async () => {
       const { body } = await call(rest, "/", ["NOPE"], { headers });
       expect(body.error).toMatch(/^ERR unknown command/);
     });
   });
 
   describe("pipelines", () => {
-    it("answers each command's result or error, and goes on after an error", async () => {
+    it("answers with the result or error of each command, and continues after an error", async () => {
       const commands = [
         ["SET", "key", "value"],
         ["INCR", "key"],
@@ -154,7 +154,7 @@ describe.each(redises)("the REST API over $name", ({ start }) => {
   });
 
   describe("transactions", () => {
-    it("answers each command's result or error", async () => {
+    it("answers with the result or error of each command", async () => {
       const commands = [
         ["SET", "key", "value"],
         ["INCR", "key"],
@@ -170,14 +170,14 @@ describe.each(redises)("the REST API over $name", ({ start }) => {
       });
     });
 
-    it("runs nothing when Redis refuses one of the commands", async () => {
+    it("runs nothing if Redis rejects one of the commands", async () => {
       const { status, body } = await call(rest, "/multi-exec", [["SET", "key", "value"], ["GET"]]);
       expect(status).toBe(400);
       expect(body.error).toMatch(/^EXECABORT/);
       expect((await call(rest, "/", ["GET", "key"])).body).toEqual({ result: null });
     });
 
-    it("runs them atomically: nothing comes in between", async () => {
+    it("runs them atomically, without other commands in between", async () => {
       const increments = Array.from({ length: 20 }, () => ["INCR", "n"]);
       const answers = await Promise.all(
         Array.from({ length: 20 }, () => call(rest, "/multi-exec", increments)),
@@ -194,7 +194,7 @@ describe.each(redises)("the REST API over $name", ({ start }) => {
     const script = `${FLAG}\nreturn ARGV[1]`;
     const noScript = { error: expect.stringMatching(/^NOSCRIPT No matching script/) };
 
-    it("runs them, and finds them by the digest of what was sent", async () => {
+    it("runs them, and finds them by the digest of the text sent", async () => {
       expect((await call(rest, "/", ["EVAL", script, 0, "a"])).body).toEqual({ result: "a" });
       const evalsha = ["EVALSHA", sha1(script).toUpperCase(), 0, "b"];
       expect((await call(rest, "/", evalsha)).body).toEqual({ result: "b" });
@@ -207,7 +207,7 @@ describe.each(redises)("the REST API over $name", ({ start }) => {
       expect((await call(rest, "/", ["EVAL", source, 0, "a"])).body).toEqual({ result });
     });
 
-    it("answers NOSCRIPT before the script was sent, and after SCRIPT FLUSH", async () => {
+    it("answers NOSCRIPT before the script is sent, and after SCRIPT FLUSH", async () => {
       const evalsha = ["EVALSHA", sha1(script), 0, "a"];
       expect(await call(rest, "/", evalsha)).toEqual({ status: 400, body: noScript });
       await call(rest, "/", ["EVAL", script, 0, "a"]);
@@ -228,28 +228,28 @@ describe.each(redises)("the REST API over $name", ({ start }) => {
       ]);
     });
 
-    it("loads them under the digest of what was sent, and finds that they exist", async () => {
+    it("loads them under the digest of the text sent, and reports that they exist", async () => {
       const load = ["script", "load", script];
       expect((await call(rest, "/", load)).body).toEqual({ result: sha1(script) });
       const exists = ["SCRIPT", "EXISTS", sha1(script), sha1("return 1")];
       expect((await call(rest, "/", exists)).body).toEqual({ result: [1, 0] });
     });
 
-    it("counts lines as the source does", async () => {
+    it("keeps the line numbers of the source in errors", async () => {
       const { body } = await call(rest, "/", ["EVAL", `${FLAG}\n\nerror('here')`, 0]);
       expect(body.error).toContain("user_script:3: here");
     });
 
-    it("takes off that line alone: any other first line is left to Redis", async () => {
+    it("removes only this line, and sends any other first line to Redis", async () => {
       const { status } = await call(rest, "/", ["EVAL", `${FLAG},no-such-flag\nreturn 1`, 0]);
       expect(status).toBe(400);
     });
   });
 
-  describe("what it refuses", () => {
+  describe("errors", () => {
     const paths = ["/", "/pipeline", "/multi-exec", "/get/key", "/no/such"];
 
-    it.each(paths)("answers 401 on %s without the token, or with another", async (path) => {
+    it.each(paths)("answers 401 on %s without the token, or with another token", async (path) => {
       const refused = { status: 401, body: { error: expect.stringMatching(/^WRONGPASS/) } };
       for (const authorization of ["", "Bearer", "Bearer wrong", `Basic ${rest.token}`]) {
         const headers = { authorization };
@@ -299,7 +299,7 @@ describe.each(redises)("the REST API over $name", ({ start }) => {
 });
 
 describe("the REST API", () => {
-  it("takes the token and the port that it is given", async () => {
+  it("uses the given token and port", async () => {
     const redis = await startJsRedis();
     const port = await getPort();
     const rest = await startUpstashRest({ redis, token: "a token", port });
@@ -310,7 +310,7 @@ describe("the REST API", () => {
     await redis.stop();
   });
 
-  it("holds each answer back by delayMs", async () => {
+  it("delays each answer by delayMs", async () => {
     const redis = await startJsRedis();
     const rest = await startUpstashRest({ redis, delayMs: 50 });
     const start = performance.now();
@@ -327,7 +327,7 @@ describe("the REST API", () => {
     );
   });
 
-  it("answers 503 while Redis is gone, and works again when it returns", async () => {
+  it("answers 503 while Redis cannot be reached, and works again afterwards", async () => {
     const first = await startJsRedis();
     const rest = await startUpstashRest({ redis: first });
     await first.stop();
@@ -345,10 +345,10 @@ describe("the REST API", () => {
     await second.stop();
   });
 
-  it("answers 503 to what was under way when Redis went away", async () => {
+  it("answers 503 to commands that Redis had not answered when it stopped", async () => {
     const redis = await startJsRedis();
     const rest = await startUpstashRest({ redis });
-    // Waits for an entry that nobody adds.
+    // A command that waits for an entry that is never added.
     const pending = call(rest, "/", ["XREAD", "BLOCK", 0, "STREAMS", "stream", "$"]);
     await vi.waitUntil(() => rest.calls() === 1, 10_000);
     await redis.stop();
@@ -356,7 +356,7 @@ describe("the REST API", () => {
     await rest.stop();
   });
 
-  it("drops connections that are open when it stops", async () => {
+  it("closes open connections when it stops", async () => {
     const redis = await startJsRedis();
     const rest = await startUpstashRest({ redis });
     const socket = connect(Number(new URL(rest.url).port), "127.0.0.1");

@@ -1,7 +1,7 @@
-import { engineStore } from "../../../dev/engine-store.ts";
+import { createEngineStore } from "../../../dev/engine-store.ts";
 import { conformance } from "../../suite/conformance.ts";
 
-conformance("the engine", engineStore, {
+conformance("the engine", createEngineStore, {
   runs: 5000,
   back: [1, 999, 20_000, 100_000],
   blocks: true,

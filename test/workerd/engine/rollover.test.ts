@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { engineStore } from "../../../dev/engine-store.ts";
+import { createEngineStore } from "../../../dev/engine-store.ts";
 import type { Counter, Tally } from "../../../src/engine/counter.ts";
 import { quotaAfterMs } from "../../../src/engine/fixed-window.ts";
 import { counter } from "../../suite/counters.ts";
@@ -38,7 +38,7 @@ describe("a counter that rolls over", () => {
       const { rate, more, maxReserved } = quota;
       const capacity = rate + more;
       const rolling = counter({ limit: rate, ceiling: capacity + maxReserved, rollsOver: true });
-      const store = engineStore();
+      const store = createEngineStore();
       let now = 0;
       let balance: Balance = { value: capacity, ts: 0 };
       for (const { passMs, cost } of sequence) {

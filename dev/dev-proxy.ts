@@ -2,38 +2,41 @@ import { createServer, type IncomingMessage, request, type ServerResponse } from
 import type { Duplex } from "node:stream";
 import { type ListenOptions, listen } from "./loopback.ts";
 
-/** What stands before `wrangler dev`. */
-export type Front = { url: string; stop(): Promise<void> };
+/** A proxy in front of `wrangler dev`. */
+export interface DevProxy {
+  readonly url: string;
+  stop(): Promise<void>;
+}
 
 /**
- * Starts a proxy that hands on what Weir would read, and answers 400 to all else, as Weir does in
- * production. `wrangler dev` has a proxy of its own before the Worker, which makes a URL of a request
- * without a check: two Host fields were a 500, and `Host: api.example.com#` made any path `/`.
+ * Starts a proxy that passes on requests with a valid URL and answers 400 to all others, as Weir does in
+ * production. `wrangler dev` has its own proxy in front of the Worker, which builds the URL unchecked:
+ * it answered 500 to two Host fields, and `Host: api.example.com#` turned any path into `/`.
  *
  * @param target host and port of `wrangler dev`, which may start later
- * @throws when the port is taken.
+ * @throws if the port is in use
  */
-export async function startFront(
+export async function startDevProxy(
   target: { host: string; port: number },
   options: ListenOptions = {},
-): Promise<Front> {
-  // No timeout: closing an idle connection could meet a request that has just been sent on it.
+): Promise<DevProxy> {
+  // No timeout: an idle connection could be closed while a request arrives on it.
   const server = createServer({ keepAliveTimeout: 0 });
-  // Every field is handed on, however many there are.
+  // Pass on all fields, without a limit of their number.
   server.maxHeadersCount = 0;
 
-  /** The same request to the target, its fields as they came. */
-  function again({ method, url, rawHeaders }: IncomingMessage) {
+  /** Opens the same request to the target, with the fields unchanged. */
+  function openRequest({ method, url, rawHeaders }: IncomingMessage) {
     return request({ ...target, method, path: url, headers: rawHeaders as never, agent: false });
   }
 
   server.on("request", (incoming: IncomingMessage, response: ServerResponse) => {
-    if (!isForOneUrl(incoming)) {
+    if (!hasValidUrl(incoming)) {
       response.writeHead(400, { "content-type": "application/problem+json", connection: "close" });
       response.end(PROBLEM);
       return;
     }
-    const sent = again(incoming);
+    const sent = openRequest(incoming);
     sent.on("response", (answer) => {
       response.writeHead(answer.statusCode ?? 502, answer.statusMessage, answer.rawHeaders);
       answer.on("error", () => response.destroy()).pipe(response);
@@ -42,18 +45,18 @@ export async function startFront(
       if (response.headersSent) response.destroy();
       else response.writeHead(502).end("wrangler dev does not answer (yet).\n");
     });
-    // Who hangs up is gone for the Worker, too.
+    // If the client hangs up, the Worker must notice.
     response.on("close", () => sent.destroy());
     incoming.on("error", () => sent.destroy()).pipe(sent);
   });
 
   server.on("upgrade", (incoming: IncomingMessage, socket: Duplex, head: Buffer) => {
     socket.on("error", () => {});
-    if (!isForOneUrl(incoming)) {
+    if (!hasValidUrl(incoming)) {
       socket.end(`${statusLine(400, "Bad Request")}connection: close\r\n\r\n`);
       return;
     }
-    const sent = again(incoming);
+    const sent = openRequest(incoming);
     sent.on("error", () => socket.destroy());
     sent.on("upgrade", (answer, other: Duplex, begun: Buffer) => {
       socket.write(`${headOf(answer)}\r\n`);
@@ -63,7 +66,7 @@ export async function startFront(
       socket.on("close", () => other.destroy());
       socket.pipe(other).pipe(socket);
     });
-    // An answer that is no upgrade: a denial, for instance.
+    // An answer other than an upgrade, for example a denial.
     sent.on("response", (answer) => {
       socket.write(
         `${headOf(answer, /^(connection|transfer-encoding)$/i)}connection: close\r\n\r\n`,
@@ -84,17 +87,17 @@ const PROBLEM = JSON.stringify({
   detail: "The request does not say which host and path it is for.",
 });
 
-/** Whether there is one Host, and whether it and the target make one URL, as the Worker would read it. */
-function isForOneUrl({ url = "", rawHeaders }: IncomingMessage): boolean {
+/** Whether a request has exactly one Host field, which forms a valid URL with the request target. */
+function hasValidUrl({ url = "", rawHeaders }: IncomingMessage): boolean {
   const hosts = rawHeaders.filter(
     (_, at) => at % 2 === 1 && /^host$/i.test(rawHeaders[at - 1] ?? ""),
   );
   const [host = ""] = hosts;
-  if (hosts.length !== 1 || !isReadable(`http://${host}/`)) return false;
-  return isReadable(url.startsWith("/") ? `http://${host}${url}` : url);
+  if (hosts.length !== 1 || !isValidUrl(`http://${host}/`)) return false;
+  return isValidUrl(url.startsWith("/") ? `http://${host}${url}` : url);
 }
 
-function isReadable(url: string): boolean {
+function isValidUrl(url: string): boolean {
   return /^https?:\/\/[^/?#\\@\s]+\//i.test(url) && URL.canParse(url);
 }
 

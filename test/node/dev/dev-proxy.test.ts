@@ -3,20 +3,20 @@ import { once } from "node:events";
 import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { type Front, startFront } from "../../../dev/front.ts";
+import { type DevProxy, startDevProxy } from "../../../dev/dev-proxy.ts";
 import { sendRaw } from "../../evasion/target.ts";
 import { open, send } from "../support/client.ts";
 import { closedPort, type Origin, startOrigin } from "../support/origin.ts";
 import { echoFrames, HANDSHAKE, TEXT, writeFrame } from "../support/websocket.ts";
 
 let behind: Origin;
-let front: Front;
+let front: DevProxy;
 let url: URL;
 
 beforeAll(async () => {
   behind = await startOrigin();
   behind.onUpgrade(echoFrames);
-  front = await startFront(addressOf(behind.address));
+  front = await startDevProxy(addressOf(behind.address));
   url = new URL(front.url);
 });
 
@@ -35,7 +35,7 @@ function raw(target: string, ...hosts: string[]) {
   return sendRaw(url, { lines: [`GET ${target} HTTP/1.1`, ...fields, "Connection: close"] });
 }
 
-describe("what stands before wrangler dev", () => {
+describe("the proxy in front of wrangler dev", () => {
   it.each([
     ["/login", ["a.example", "b.example"]],
     ["/login", ["a.example", "a.example"]],
@@ -51,14 +51,14 @@ describe("what stands before wrangler dev", () => {
     ["/login", []],
     ["*", ["api.example.com"]],
     ["http://api.example.com#/login", ["api.example.com"]],
-  ])("refuses %s with the hosts %j", async (target, hosts) => {
+  ])("answers 400 to %s with the hosts %j", async (target, hosts) => {
     const before = behind.received.length;
     expect((await raw(target, ...hosts)).status).toBe(400);
     expect(behind.received).toHaveLength(before);
   });
 
   it.each(["/", "/a/../b?c#d", "//a\\b", "/%zz", "http://other.example/login"])(
-    "hands on %s as it came",
+    "passes on %s unchanged",
     async (target) => {
       expect((await raw(target, "api.example.com:8080")).status).toBe(200);
       expect(behind.received.at(-1)).toMatchObject({
@@ -68,7 +68,7 @@ describe("what stands before wrangler dev", () => {
     },
   );
 
-  it("hands on bodies, repeated fields and statuses", async () => {
+  it("passes on bodies, repeated fields and statuses", async () => {
     behind.on("/echo", async (_, response) => {
       const body = await behind.received.at(-1)?.body;
       response.writeHead(429, { "set-cookie": ["a=1", "b=2"], "retry-after": "7" }).end(body);
@@ -85,7 +85,7 @@ describe("what stands before wrangler dev", () => {
     expect(behind.received.at(-1)?.headers["x-a"]).toBe("1, 2");
   });
 
-  it("hands on WebSockets", async () => {
+  it("passes on WebSockets", async () => {
     const sending = open(url, "/socket", { headers: HANDSHAKE }).end();
     const [response, socket] = (await once(sending, "upgrade")) as [IncomingMessage, Duplex];
     expect(response.statusCode).toBe(101);
@@ -94,13 +94,13 @@ describe("what stands before wrangler dev", () => {
     socket.destroy();
   });
 
-  it("answers 502 while nothing is behind it", async () => {
-    const early = await startFront(addressOf(await closedPort()));
+  it("answers 502 while wrangler dev does not listen", async () => {
+    const early = await startDevProxy(addressOf(await closedPort()));
     expect((await send(new URL(early.url), "/")).status).toBe(502);
     await early.stop();
   });
 
-  it("hangs up on what is behind it when its client does", async () => {
+  it("closes its connection to wrangler dev when the client hangs up", async () => {
     const begun = Promise.withResolvers<IncomingMessage>();
     behind.on("/slow", (incoming) => begun.resolve(incoming));
     const sending = open(url, "/slow");

@@ -2,17 +2,17 @@ import { startDemoOrigin } from "./demo-origin.ts";
 import { startRedis } from "./redis.ts";
 import { startUpstashRest } from "./upstash-rest.ts";
 
-/** Something that the Worker needs beside it. */
-export type Part = {
-  /** What tells the Worker of it. */
-  vars: Record<string, string>;
-  /** What it is, to print. */
-  description: string;
+/** A service that the Worker needs. */
+export interface Dependency {
+  /** The Worker's vars that name the service. */
+  readonly vars: Record<string, string>;
+  /** Printed at the start. */
+  readonly description: string;
   stop(): Promise<void>;
-};
+}
 
-/** The origin that the Worker stands in front of: the given one, or else the demo origin. */
-export async function startOrigin(url?: string): Promise<Part> {
+/** Returns the origin at a URL; without a URL, starts the demo origin. */
+export async function startOrigin(url?: string): Promise<Dependency> {
   if (url !== undefined) {
     return { vars: { ORIGIN_URL: url }, description: url, stop: async () => {} };
   }
@@ -24,8 +24,8 @@ export async function startOrigin(url?: string): Promise<Part> {
   };
 }
 
-/** Production's store: Redis behind a REST server that speaks as Upstash's does. */
-export async function startRedisStore(): Promise<Part> {
+/** Starts the same kind of store as in production: Redis behind a REST server like Upstash's. */
+export async function startRedisStore(): Promise<Dependency> {
   const redis = await startRedis();
   const rest = await startUpstashRest({ redis });
   return {
@@ -38,11 +38,11 @@ export async function startRedisStore(): Promise<Part> {
   };
 }
 
-/** The store inside the Worker's own runtime, which needs nothing beside it. */
-export function embeddedStore(): Part {
+/** The store that runs inside the Worker's runtime: Durable Objects. */
+export function createEmbeddedStore(): Dependency {
   return {
-    // Empty is unset to the Worker. Left out, the credentials of a deployment that stand in
-    // `.dev.vars` or `.env` would make this run count in that deployment's database.
+    // The Worker treats an empty var as missing. If these were left out, credentials in `.dev.vars`
+    // or `.env` would make this run count in the database of a deployment.
     vars: { UPSTASH_REDIS_REST_URL: "", UPSTASH_REDIS_REST_TOKEN: "" },
     description: "a Durable Object on this machine (no Redis)",
     stop: async () => {},
