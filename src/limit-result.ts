@@ -17,9 +17,12 @@ export interface LimitGranted {
 /** The rule has not enough quota left. None was taken. */
 export interface LimitDenied {
   readonly ok: false;
-  /** Milliseconds until the rule has enough quota for the same cost. */
+  /**
+   * Milliseconds to wait before the same call is made again. Other calls may use the quota first, and a
+   * cost above the limit is always denied.
+   */
   readonly retryAfterMs: number;
-  /** One for each window of the rule. */
+  /** One for each window of the rule. A denial from memory may lack some windows. */
   readonly quotas: readonly Quota[];
   readonly undecided?: undefined;
 }

@@ -54,8 +54,8 @@ export interface RateLimitVariables {
  * app.get("/quotas", (c) => c.json(c.var.rateLimit));
  *
  * @param config the configuration that `defineConfig` returned
- * @throws {RangeError} if the configuration has no such rule, or if the rule is counted by a parameter
- * of the paths in its `match`
+ * @throws {RangeError} if the configuration has no such rule, or if the rule reads a parameter of
+ * the paths in its `match`
  */
 export function rateLimit<RuleName extends string>(
   config: Config<RuleName>,
@@ -93,12 +93,12 @@ function ruleForAllRequests(rules: readonly Rule[], name: string): Rule {
   const rule = rules.find((each) => each.name === name);
   if (!rule) {
     const names = rules.map((each) => each.name).join(", ") || "none";
-    throw new RangeError(`There is no rule "${name}" for rateLimit. There are: ${names}.`);
+    throw new RangeError(`There is no rule "${name}" for rateLimit. The rules are: ${names}.`);
   }
   const parameter = [rule.key, rule.tiers?.by ?? []].flat(2).find(({ kind }) => kind === "param");
   if (parameter) {
     throw new RangeError(
-      `The rule "${name}" reads a parameter of the paths in its match: use rateLimit(config) without rule.`,
+      `The rule "${name}" reads a parameter of the paths in its match, which the option "rule" ignores. Use rateLimit(config) without this option.`,
     );
   }
   return { ...rule, match: {} };

@@ -15,7 +15,7 @@ export class RateLimitError extends Error {
   override readonly name = "RateLimitError";
   /** The name of the rule that denied the call. */
   readonly rule: string;
-  /** Milliseconds until the rule has enough quota for the same cost; a whole number. */
+  /** Milliseconds to wait before the same call is made again; a whole number. */
   readonly retryAfterMs: number;
 
   /** @param retryAfterMs rounded up to a whole number */

@@ -73,21 +73,25 @@ export const CHARGED_OPTIONS: OptionTypes = {
 export function checkOptions(options: unknown, types: OptionTypes): void {
   const allowed = Object.keys(types).join(", ");
   if (!isPlainObject(options)) {
-    throw new TypeError(`The options are an object with any of ${allowed}, such as { key: "…" }.`);
+    throw new TypeError(
+      `The options must be an object with any of ${allowed}, such as { key: "…" }.`,
+    );
   }
   for (const [name, value] of Object.entries(options)) {
     const type = Object.hasOwn(types, name) ? types[name] : undefined;
     if (type === undefined) {
-      throw new TypeError(`There is no such option. There are: ${allowed}.`);
+      throw new TypeError(`There is no such option. The options are: ${allowed}.`);
     }
     const given = typeof value;
     if (type !== "any" && value !== undefined && given !== type) {
-      throw new TypeError(`The option ${name} is a ${type}, not a ${given}.`);
+      throw new TypeError(`The option ${name} must be a ${type}, not a ${given}.`);
     }
   }
   // A variable that was never set would charge the counter that all calls without a key share.
   if (Object.hasOwn(options, "key") && (options as { key?: unknown }).key === undefined) {
-    throw new TypeError("The option key is undefined: leave it out for one counter for all.");
+    throw new TypeError(
+      "The option key is undefined. Leave it out to use the counter that all calls without a key share.",
+    );
   }
 }
 
@@ -102,7 +106,9 @@ export function checkCost(cost: unknown, minimum: number): void {
   if (Number.isInteger(cost) && (cost as number) >= minimum && (cost as number) <= MAX_LIMIT) {
     return;
   }
-  throw new RangeError(`A cost is a whole number from ${minimum} to ${MAX_LIMIT}, not ${cost}.`);
+  throw new RangeError(
+    `The cost must be a whole number from ${minimum} to ${MAX_LIMIT}, not ${cost}.`,
+  );
 }
 
 function isPlainObject(value: unknown): value is object {

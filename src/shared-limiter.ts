@@ -14,12 +14,12 @@ export interface SharedLimiter {
 const limiters = new WeakMap<Config, SharedLimiter>();
 
 /**
- * Returns the limiter of a configuration, which gateway, middleware and service share in an isolate:
- * leases, cached denials and the state of the breaker are then known to all of them. The first call
- * creates it, and logs which bindings cannot work. Later calls ignore `env`: the bindings of an
- * isolate never change.
+ * Returns the limiter of a configuration. Gateway, middleware and service share it in an isolate, so that
+ * they use the same leases, cached denials and breaker. The first call creates it, and logs which
+ * bindings cannot work. Later calls ignore `env`: the bindings of an isolate never change.
  *
- * It keeps plain values between requests, and no promise, so that no request waits for another's I/O.
+ * Between requests the limiter keeps plain values and no promise: workerd cancels a request that waits
+ * for the I/O of another request.
  *
  * @param config the object that `defineConfig` returned, not a copy
  */

@@ -38,7 +38,7 @@ function sender(origin: OriginBinding): Forward {
 async function passThrough(request: Request): Promise<Response> {
   if (isLoopback(new URL(request.url).hostname)) {
     // `wrangler dev` has no zone: the request would return to this Worker again and again.
-    const detail = "There is no origin here. Set ORIGIN_URL, or start with npm run dev.";
+    const detail = "A local Worker has no origin. Set ORIGIN_URL, or start with npm run dev.";
     return badGatewayResponse(request, detail);
   }
   return await fetch(withUrl(request, request.url));

@@ -17,7 +17,10 @@ export interface Quota {
   readonly resetAt: number;
   /** Whether this quota denied the request. */
   readonly violated: boolean;
-  /** Milliseconds until the same request fits into this quota; 0 if it fits now. */
+  /**
+   * Milliseconds until the same request may fit into this quota; 0 if it fits now. A cost above the
+   * capacity never fits.
+   */
   readonly retryAfterMs: number;
   /** Milliseconds until later windows have granted the reserved quota; 0 if none is reserved. */
   readonly reservationDelayMs: number;
@@ -39,9 +42,10 @@ export interface Allowed {
 
 export interface Limited {
   readonly outcome: "limited";
+  /** One for each window of each enforced rule. A denial from memory may lack some of them. */
   readonly quotas: readonly Quota[];
   readonly shadow: ShadowResults;
-  /** Milliseconds until the same request fits into every quota that denied it. */
+  /** Milliseconds until the same request may fit into every quota that denied it. */
   readonly retryAfterMs: number;
   /** The first rule that denied the request, in the order of the configuration. */
   readonly rule: Rule;

@@ -154,7 +154,7 @@ describe("rateLimit", () => {
   it("throws for an unknown rule, and for one that reads a parameter of its paths", () => {
     const rule = (name: string) => () => appWith([FIVE, users], { rule: name });
     const users = { ...FIVE, name: "users", key: "param:id", match: { paths: ["/users/:id"] } };
-    expect(rule("fife")).toThrow('no rule "fife" for rateLimit. There are: five, users.');
+    expect(rule("fife")).toThrow('no rule "fife" for rateLimit. The rules are: five, users.');
     expect(rule("users")).toThrow("reads a parameter of the paths in its match");
   });
 

@@ -193,12 +193,16 @@ describe("a reset of a rule with tiers", () => {
 
 describe("a call with an unknown rule or an invalid cost", () => {
   it.each<[string, LimitOptions | undefined, string]>([
-    ["fife", {}, 'There is no rule "fife". There are: five, ten.'],
-    ["five", { cost: 1.5 }, "A cost is a whole number from -999999999999999 to 999999999999999"],
+    ["fife", {}, 'There is no rule "fife". The rules are: five, ten.'],
+    [
+      "five",
+      { cost: 1.5 },
+      "The cost must be a whole number from -999999999999999 to 999999999999999",
+    ],
     ["five", { cost: Number.NaN }, "not NaN."],
     ["five", { cost: Infinity }, "not Infinity."],
     ["five", { cost: 1e15 }, "not 1000000000000000."],
-    ["five", { cost: "1" as never }, "A cost is a whole number"],
+    ["five", { cost: "1" as never }, "The cost must be a whole number"],
   ])("throws a RangeError: %s, %j", async (rule, options, message) => {
     const service = serviceOf([FIVE, { ...FIVE, name: "ten" }]);
     await expect(service.limit(rule, options)).rejects.toThrow(message);
@@ -213,12 +217,15 @@ describe("a call with an unknown rule or an invalid cost", () => {
 describe("options that are not a plain object of the known options", () => {
   it.each<[unknown, string]>([
     ...[5, "ann", ["ann"], null, true, new Map([["key", "ann"]]), new Date(0)].map(
-      (options): [unknown, string] => [options, "The options are an object with any of key, tier"],
+      (options): [unknown, string] => [
+        options,
+        "The options must be an object with any of key, tier",
+      ],
     ),
-    [{ kye: "ann" }, "There is no such option. There are: key, tier"],
-    [{ key: undefined }, "The option key is undefined: leave it out for one counter for all."],
+    [{ kye: "ann" }, "There is no such option. The options are: key, tier"],
+    [{ key: undefined }, "The option key is undefined. Leave it out to use the counter"],
     [JSON.parse('{"__proto__": {"key": "ann"}}'), "There is no such option"],
-    [{ tier: 5 }, "The option tier is a string, not a number."],
+    [{ tier: 5 }, "The option tier must be a string, not a number."],
   ])("throw a TypeError, and charge no shared counter: %j", async (options, message) => {
     const service = serviceOf([FIVE]);
     for (const method of ["limit", "check", "getValue", "reset"] as const) {
@@ -255,7 +262,7 @@ describe("a service whose bindings cannot work as configured", () => {
   const nativeLimiter = { binding: "NATIVE" };
 
   it.each<[string, Omit<ConfigInput, "rules">, Record<string, unknown>]>([
-    ["UPSTASH_REDIS_REST_URL is not set, though", {}, { UPSTASH_REDIS_REST_TOKEN: "token" }],
+    ["UPSTASH_REDIS_REST_URL is not set, but", {}, { UPSTASH_REDIS_REST_TOKEN: "token" }],
     ["no rate limiter is bound as NATIVE", { nativeLimiter }, {}],
   ])("logs it once: %s", async (fault, options, bindings) => {
     const log = vi.spyOn(console, "error").mockReturnValue();

@@ -89,7 +89,7 @@ describe("a Worker without an origin", () => {
       const response = await send({}, `http://${host}/`);
       expect(response.status).toBe(502);
       expect(await response.json()).toMatchObject({
-        detail: "There is no origin here. Set ORIGIN_URL, or start with npm run dev.",
+        detail: "A local Worker has no origin. Set ORIGIN_URL, or start with npm run dev.",
       });
       expect(fetch).not.toHaveBeenCalled();
     },

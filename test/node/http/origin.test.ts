@@ -170,7 +170,7 @@ describe("an unavailable origin", () => {
     [
       "behind a route, on a machine without a zone",
       async () => ({ config: CONFIG }),
-      "There is no origin here. Set ORIGIN_URL, or start with npm run dev.",
+      "A local Worker has no origin. Set ORIGIN_URL, or start with npm run dev.",
       "localhost:8787",
     ],
   ])("%s causes a 502 without details", async (_, options, detail, host) => {
