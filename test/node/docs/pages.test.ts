@@ -7,8 +7,7 @@ const MAX_COLUMNS = 120;
 const WIDE_TABLES =
   /^(ARCHITECTURE|SECURITY|docs\/(cost|failure|security|storage)|.*\/README)\.md$/;
 /** Pages whose lines are still to be wrapped. */
-const UNWRAPPED =
-  /^(ARCHITECTURE|CHANGELOG|docs\/(failure|performance)|(bench|test\/evasion)\/README)\.md$/;
+const UNWRAPPED = /^(ARCHITECTURE|CHANGELOG|docs\/(failure|performance)|bench\/README)\.md$/;
 const pages = PAGES.map((path) => [path, readPage(path)] as const);
 const scripts: Record<string, string> = JSON.parse(readFileSync("package.json", "utf8")).scripts;
 
@@ -37,7 +36,7 @@ describe.each(pages)("%s", (path, page) => {
   });
 
   it("names only npm scripts that exist", () => {
-    const names = found(page, /\bnpm run (?!pack\b)([\w:-]+)/g);
+    const names = found(page, /\bnpm run ([\w:-]+)/g);
     expect(names.filter((name) => !(name in scripts))).toEqual([]);
   });
 
