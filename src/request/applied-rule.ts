@@ -30,12 +30,12 @@ export interface AppliedRule {
 }
 
 /**
- * How long a request waits for the identities of its shadow rules after those of its enforced rules, in
- * milliseconds. It is enough to hash a key, but not for a custom function that calls another service.
+ * How long a request waits for its shadow rules once the identities of its enforced rules are ready, in
+ * milliseconds. Hashing a key takes less, and a custom function that calls another service takes longer.
  */
 const SHADOW_GRACE_MS = 2;
 
-/** Applies the matching rules to a request. The result has the order of `matches`, without exempt rules. */
+/** Applies the matching rules to a request, in their order. Leaves out rules that exempt the request. */
 export type Identifier = (
   canonical: CanonicalRequest,
   original: Request,
@@ -46,8 +46,8 @@ export type Identifier = (
  * Prepares the step from match to key: exemptions, identities and tiers.
  *
  * Costly work happens at most once for a request, even if several rules need it: a token is verified
- * once, a custom function called once, an identity hashed once. Of all this, only the issuer's keys are
- * kept between requests.
+ * once, a custom function called once, an identity hashed once. Between requests, only an issuer's keys
+ * are kept.
  *
  * @param keys the functions for the keys `custom:NAME`
  */
@@ -123,8 +123,8 @@ async function collectWithinGrace(
 }
 
 /**
- * Applies rules whose identities need no work and are cached, as most are. It waits for nothing, and
- * prepares nothing for several rules to share.
+ * Applies rules whose identities are cached, as most are. It waits for nothing, and allocates nothing
+ * that rules share.
  *
  * @returns undefined if any identity is not cached, or if a rule has exemptions or tiers
  */

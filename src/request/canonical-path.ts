@@ -1,29 +1,30 @@
 import { type CanonicalPath, PathReader } from "./path-reader.ts";
 import { removeTrailingSlash } from "./path-variants.ts";
 
-/** A path without any of this is canonical except for case and a trailing slash. */
+/** A path without a match is canonical, except for its case and a trailing slash. */
 const NEEDS_WORK = /[%;\\]|[^!-~]|\/[./]/;
 
 /**
  * The most characters and segments of a sent path that needs work. Each of up to 40 variants takes time
- * for each of them, and one request must not delay the others of its isolate. The bounds allow 450
+ * in proportion, and one request must not delay the other requests of its isolate. The bounds allow 450
  * Chinese characters, which take nine characters each, and any key of S3 or R2 (1,024 bytes).
  */
 const MAX_CHARACTERS = 4096;
 const MAX_SEGMENTS = 128;
 
-/** Text that splits a path, in its shorter spellings. Longer spellings count against `MAX_CHARACTERS`. */
+/** Separators of segments in their shorter spellings. `MAX_CHARACTERS` limits the longer ones. */
 const SEPARATORS = /[/\\]|%(?:25)*(?:2f|5c|u|c0|ef%bc)/gi;
 
 /**
- * Brings a URL's path into the canonical form, which rules are matched against and paths are counted by:
- * escapes decoded (nested ones too), `\` as `/`, cut at a NUL, `;parameters` and white space at a
- * segment's end removed, `.`, `..` and empty segments resolved, no trailing slash, compatible characters
- * made equal, lower case unless `caseSensitive`. Bytes that are not UTF-8 stay escaped.
+ * Brings a URL's path into the canonical form, by which rules match and count it. Escapes are decoded,
+ * nested ones too. `\` becomes `/`. A NUL ends the path. `;parameters` and white space at the end of a
+ * segment are removed. `.`, `..` and empty segments are resolved, and a trailing slash is removed.
+ * Compatible characters become equal, and upper case becomes lower case unless `caseSensitive`. Bytes
+ * that are not UTF-8 stay escaped.
  *
- * Where origins read a path differently, the canonical form follows the origins to which the most
- * paths are equal, so that these paths share a counter. The other forms are variants. The time is
- * linear in the length of the path.
+ * Where origins read a path differently, the canonical form is the one that makes the most paths equal,
+ * so that these paths share a counter. The other forms are variants. The time is linear in the length of
+ * the path.
  *
  * @param pathname as the WHATWG URL parser returns it
  */

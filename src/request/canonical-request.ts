@@ -9,7 +9,7 @@ export interface CanonicalRequest extends CanonicalPath {
   readonly method: string;
   /** The sent method in upper case, because a rule may name HEAD itself. */
   readonly sentMethod: string;
-  /** Browsers send a CORS preflight by themselves, so only a rule that names OPTIONS counts it. */
+  /** Browsers add CORS preflights to an app's requests, so only a rule that names OPTIONS counts them. */
   readonly isPreflight: boolean;
   /** In lower case, without a port and without trailing dots. */
   readonly host: string;
@@ -33,10 +33,10 @@ interface Place extends CanonicalPath {
 }
 
 /**
- * The places of short URLs, by the URL without its query. To parse a URL and to bring its path into
- * canonical form takes longer than to decide from memory. At most 512 places each, about half a
- * megabyte, and only of unambiguous paths, which have one variant. A URL that is not cached costs no
- * more than without a cache.
+ * The places of short URLs, by the URL without its query. Parsing a URL and computing its canonical path
+ * takes longer than a decision from memory. Each cache has at most 512 places, about half a megabyte, and
+ * only those of unambiguous paths, which have one variant. A URL that is not cached costs no more than
+ * without a cache.
  */
 const CACHED_PLACES = 512;
 const MAX_CACHED_LENGTH = 256;
@@ -44,6 +44,8 @@ const places = new LruCache<Place>(CACHED_PLACES);
 const caseSensitivePlaces = new LruCache<Place>(CACHED_PLACES);
 
 /**
+ * Reads a request into its canonical form.
+ *
  * @param routedPath the path by which an app has routed the request, if any. The app may read the URL as
  * it was sent, while Weir reads it resolved. The request then has the variants of both paths
  * @returns undefined for a request whose host and path are unclear (see {@link namesPlace}), and for a
@@ -59,7 +61,7 @@ export function canonicalRequest(
   if (routedPath === undefined || place.path === routedPath) {
     return new RequestReader(request, place);
   }
-  // The variants of both paths together must not take longer than those of one path may.
+  // Both paths together have the bounds of one path.
   if (isTooLong(new URL(request.url).pathname, routedPath)) return undefined;
   const routed = canonicalPath(routedPath, caseSensitivePaths);
   return new RequestReader(request, mergePath(place, routed));
@@ -144,8 +146,8 @@ class RequestReader implements CanonicalRequest {
 }
 
 /**
- * Whether a request is the Fetch standard's CORS-preflight request. That never has a body or
- * credentials, so a request with one of these is counted by its method, whatever fields it adds.
+ * Whether a request is the Fetch standard's CORS-preflight request. Such a request never has a body or
+ * credentials. A request with one of these is counted by its method, whatever fields it adds.
  */
 function isPreflight(method: string, request: Request): boolean {
   if (method !== "OPTIONS") return false;

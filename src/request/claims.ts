@@ -2,9 +2,8 @@
 export type Claims = Readonly<Record<string, unknown>>;
 
 /**
- * Reads a claim as a key's value: the token's own claim, if it is a text that is not empty or a whole
- * number. A number that a double cannot hold exactly is absent. JSON.parse rounds it, so two clients
- * would become one.
+ * Reads a claim as a key's value. Only whole numbers and texts that are not empty are present. A number
+ * that a double cannot hold exactly is absent: JSON.parse rounds it, so two clients would become one.
  */
 export function readClaim(claims: Claims | undefined, name: string): string | undefined {
   const value = claims && Object.hasOwn(claims, name) ? claims[name] : undefined;

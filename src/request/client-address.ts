@@ -12,7 +12,7 @@ const WORKERS_ADDRESS = "2a06:98c0:3600::103";
 
 /**
  * Canonical addresses by the prefix length and the text of CF-Connecting-IP. Parsing an address takes
- * longer than the rest of a key's work. At most 1,024 short texts, less than 200 KB.
+ * longer than the other work for a key. At most 1,024 short texts, less than 200 KB.
  */
 const addresses = new LruCache<string>(1024);
 /** An IPv6 address with an IPv4 address at its end has 45 characters. */
@@ -72,7 +72,7 @@ function canonicalAddress(address: Address, ipv6Prefix: number): string {
   return `${ipaddr.IPv6.networkAddressFromCIDR(`${address}/${ipv6Prefix}`)}/${ipv6Prefix}`;
 }
 
-/** A Worker may send CF-Worker itself. Of two fields it is unclear which one is Cloudflare's. */
+/** A Worker may send CF-Worker too. Then it is unclear which of two fields is Cloudflare's. */
 function readZone(field: string | null): string {
   const zone = removeTrailing(".", field?.trim().toLowerCase() ?? "");
   return /^[\w.-]*$/.test(zone) ? zone : "";

@@ -7,12 +7,13 @@ const MAX_FIELD_LENGTH = 2 * MAX_KEY_LENGTH;
 /**
  * Reads the credential of an Authorization field and returns it in one spelling. The scheme is left
  * out, because many origins accept any scheme or none. The signature of a JWT is decoded, because
- * base64 has many spellings of the same bytes. A `Basic` credential counts only as an encoder writes it.
+ * base64 has many spellings of the same bytes. A `Basic` credential is absent unless an
+ * encoder would write it so.
  *
  * @param value without blanks at its ends
- * @returns undefined where origins may read different credentials. That is a field of more than a
- * scheme and one word, of which origins take the first, the last or all words. It is also a field with
- * `bearer` outside the scheme, because some origins remove that word anywhere
+ * @returns undefined where origins may read different credentials. Such a field has more than a scheme
+ * and one word, of which origins take the first, the last or all words. Or it has `bearer` outside the
+ * scheme, and some origins remove that word anywhere
  */
 export function readCredential(value: string): string | undefined {
   if (value.length > MAX_FIELD_LENGTH) return undefined;

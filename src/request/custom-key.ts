@@ -1,12 +1,11 @@
 import type { Config } from "../config/schema.ts";
 
 /**
- * The functions that compute the keys `custom:NAME`, by their names. A result that is not a text and a
- * function that throws mean that the key is absent. Then the key's next alternative or the client's
- * address counts.
+ * The functions that compute the keys `custom:NAME`, by their names. A key is absent if its function
+ * throws, or returns anything but a text that is not empty. Then the next alternative of the key or the
+ * client's address is counted.
  *
- * A function receives the request that will be forwarded. It must not read the body, only that of a
- * clone.
+ * A function receives the request that will be forwarded. To read the body, it must clone the request.
  */
 export type CustomKeys = Readonly<
   Record<string, (request: Request) => CustomKey | Promise<CustomKey>>

@@ -8,7 +8,7 @@ import { readClient } from "./client-address.ts";
  * The client's full address is compared, not its network of `ipv6Prefix` bits. Workers of other zones
  * share one address, so an address never exempts them.
  *
- * @param secrets the values of the Worker's secrets; an entry for a missing secret exempts no request
+ * @param secrets the values of the Worker's secrets; a header whose secret is missing exempts no request
  */
 export async function isExempt(
   { networks, headers }: Exempt,

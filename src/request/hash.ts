@@ -1,6 +1,6 @@
 import { LruCache } from "./lru-cache.ts";
 
-/** Hashes the text of a key into an identity: see {@link hasherFor}. */
+/** Makes identities from the texts of keys: see {@link hasherFor}. */
 export interface Hasher {
   /** @returns 22 characters of base64url */
   hash(text: string): Promise<string>;
@@ -10,12 +10,12 @@ export interface Hasher {
 
 /** Bytes of a hash that are kept: at 128 bits, no two clients share an identity by chance. */
 const IDENTITY_BYTES = 16;
-/** Cached hashes, and the longest text that is cached. Hashing costs more than the rest of a key's work. */
+/** How many hashes are cached, and of texts up to which length. Hashing is the costliest work for a key. */
 const CACHED_HASHES = 2048;
 const MAX_CACHED_LENGTH = 128;
 const encoder = new TextEncoder();
 
-/** One hasher for each secret, because their caches must not mix. An isolate has one or two. */
+/** One hasher for each secret, because their caches must not mix. An isolate needs one or two. */
 const hashers = new Map<string, Hasher>();
 
 /**

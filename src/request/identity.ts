@@ -36,7 +36,7 @@ export interface NamedValue {
 export async function identityOf(key: KeyExpression, context: KeyContext): Promise<string> {
   const values: NamedValue[] = [];
   for (const alternatives of key) {
-    // Without any of the alternatives, the client's address is counted.
+    // If all alternatives are absent, the client's address is counted.
     values.push((await firstPresent(alternatives, context)) ?? addressIn(context));
   }
   return hashValues(values, context.keySecret);
@@ -45,8 +45,8 @@ export async function identityOf(key: KeyExpression, context: KeyContext): Promi
 /**
  * The same identity, if no work is needed for it.
  *
- * @returns undefined if a part has to be waited for, if a part has to be decoded (rules with one key
- * share the result), or if the hash is not cached
+ * @returns undefined if the hash is not cached, or if a part must be waited for or decoded. Rules with
+ * the same key share that work
  */
 export function cachedIdentityOf(key: KeyExpression, context: RequestContext): string | undefined {
   const values: NamedValue[] = [];
@@ -165,7 +165,7 @@ function readValue(
       return "global";
     case "jwt":
     case "custom":
-      // See readAsync.
+      // readAsync reads these.
       return undefined;
   }
 }

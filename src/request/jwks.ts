@@ -11,7 +11,10 @@ import type { HonoJsonWebKey } from "hono/utils/jwt/jws";
 const FRESH_MS = 10 * 60_000;
 /** How long they are used if a fetch fails: an issuer's outage must not make tokens invalid. */
 const STALE_MS = 60 * 60_000;
-/** Cool-down between fetches for an unknown `kid`. Clients choose it, so random values must not each cause a fetch. */
+/**
+ * Cool-down between fetches for an unknown `kid`. Clients choose it, so random values must not each
+ * cause a fetch.
+ */
 const REFETCH_MS = 60_000;
 /** Cool-down after a failed fetch. */
 const BACKOFF_MS = 10_000;
@@ -33,8 +36,8 @@ export type KeySource = (kid: string) => Promise<HonoJsonWebKey | undefined>;
  *
  * The fetch continues after that request's client hangs up, and the mark of a running fetch expires. So
  * no client can prevent a fetch. Other requests use the cached keys. Requests whose key is not cached
- * wait. They do not wait for the promise of another request, which Workers may never settle. They poll
- * plain values.
+ * wait. They do not wait for the promise of another request, which the runtime may never settle. They
+ * poll plain values.
  *
  * @param maxWaitMs how long a request waits for any fetch, in milliseconds; then its key is unknown
  */

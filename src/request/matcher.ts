@@ -11,7 +11,7 @@ export interface RuleMatch extends PathMatch {
 /** @returns every rule that matches a request, in the order of the rules */
 export type Matcher = (request: CanonicalRequest) => RuleMatch[];
 
-/** Prepares rules for matching. */
+/** Prepares the rules of a configuration for matching. */
 export function createMatcher(rules: readonly Rule[], caseSensitivePaths: boolean): Matcher {
   const routes = new RouteTable(rules, caseSensitivePaths);
   return function matchRules(request) {
@@ -34,7 +34,7 @@ function matchesConditions({ match }: Rule, request: CanonicalRequest): boolean 
 }
 
 function isExcepted(except: Conditions, request: CanonicalRequest, matchesPath: boolean): boolean {
-  // An origin may read an ambiguous path as another path. To except it would be a way around the rule.
+  // An origin may read an ambiguous path as another path. An exception for it would bypass the rule.
   const isExceptedPath = !except.paths || (matchesPath && request.isUnambiguous);
   return isExceptedPath && matchesHost(except, request) && matchesMethod(except, request);
 }

@@ -40,7 +40,8 @@ export function decodeAll(text: string): string {
 export function decodeLeniently(once: string): string {
   let decoded = once;
   for (let round = 0; round < DECODE_ROUNDS; round++) {
-    // After the first round, folding may have made percent signs. decodeLevel writes their escapes in one case.
+    // Folding may have created escapes from a full-width `％`. Only decodeLevel writes the invalid ones
+    // in upper case.
     const standard = round === 0 ? decodeNextLevel(decoded) : decodeLevel(decoded);
     const next = foldText(decodeNonStandard(standard), true);
     if (next === decoded) break;
@@ -49,7 +50,7 @@ export function decodeLeniently(once: string): string {
   return decoded;
 }
 
-/** Does {@link decodeLevel} for a text that is decoded already, whose other escapes may be invalid bytes. */
+/** Decodes another level, unless all remaining escapes are invalid bytes. */
 function decodeNextLevel(text: string): string {
   return hasDecodableEscapes(text) ? decodeLevel(text) : text;
 }

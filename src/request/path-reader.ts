@@ -33,13 +33,13 @@ export interface CanonicalPath {
   readonly variants: readonly string[];
   /**
    * Further forms, in which an origin without path parameters may read it: `;x`, a NUL and blanks are
-   * text of a segment. They select only rules that no variant selects. For other rules they change
-   * neither the path nor the parameters to count by.
+   * text of a segment. They select only rules that no variant selects. Other rules do not count
+   * by them.
    */
   readonly unstrippedVariants: readonly string[];
 }
 
-/** Lenient decoders differ from others only for a decoded path with any of this. */
+/** Lenient decoders read a decoded path like others, unless it has one of these characters. */
 const LENIENT_DIFFERS = /[^ -~]|%/;
 
 /** Computes the canonical form and the variants of a path that needs work. */
@@ -54,9 +54,9 @@ export class PathReader {
   readonly #decoded: string;
   /** The decoded path, folded. */
   readonly #strict: string;
-  /** The folded path as lenient decoders decode it, without a query or a fragment. */
+  /** The path as lenient decoders decode it, folded and cut at `?` or `#`. */
   readonly #lenient: string;
-  /** Folding changes the characters that split the path, so origins may fold before or after. */
+  /** Whether folding changes separators. Then it matters if an origin folds before or after it splits. */
   readonly #foldsSeparators: boolean;
   /** The segments for an origin that splits before it decodes; undefined if the order does not matter. */
   readonly #splitFirst: readonly string[] | undefined;
@@ -145,7 +145,7 @@ export class PathReader {
     return variants;
   }
 
-  /** Whether the path becomes canonical by one level of decoding, case and a trailing slash alone. */
+  /** Whether the path differs from its canonical form only by one level of escapes, case and a last slash. */
   #isWrittenPlainly(path: string): boolean {
     return (
       !this.#pathname.includes("%25") &&
@@ -157,7 +157,7 @@ export class PathReader {
   }
 }
 
-/** Removes the characters that neither split, resolve nor cut a path. */
+/** Removes all characters except those that split, resolve or cut a path. */
 function separatorsOf(text: string): string {
   return text.replace(/[^/\\.;\0\s%]+/g, "");
 }

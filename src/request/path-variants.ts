@@ -1,9 +1,9 @@
 /**
- * The variants of a decoded path for origins that split it now and strip path parameters. To some
- * origins `\` is a slash. Parameters go before dots are resolved, or afterwards, so that `;x/..` was one
- * segment. Or dots stay.
+ * The variants of a decoded path for origins that strip path parameters. These origins differ in three
+ * ways: whether `\` is a slash, whether they resolve dots, and whether they strip before that. If they
+ * strip afterwards, the segment `;x` still exists when `..` removes a segment.
  *
- * @param fold folds the remaining differences between characters, in a segment that has been split off
+ * @param fold folds the characters of a segment, if the text is not folded yet
  */
 export function strippedVariants(decoded: string, fold: (text: string) => string): string[] {
   const text = cutAtNul(decoded);
@@ -19,7 +19,7 @@ export function strippedVariants(decoded: string, fold: (text: string) => string
 
 /**
  * The variants of a decoded path for origins without path parameters. To them `;x`, a NUL and blanks are
- * text, and a segment of nothing else is a segment. One variant has them removed from the start of each
+ * text of a segment, which may have no other text. One variant removes these from the start of each
  * segment, because a program may strip them before it uses the value.
  *
  * @param fold as for {@link strippedVariants}
@@ -37,23 +37,23 @@ export function unstrippedVariants(decoded: string, fold: (text: string) => stri
   });
 }
 
-/** Whether a decoded path contains anything that only {@link strippedVariants} removes. */
+/** Whether the stripped and the unstripped variants of a decoded path differ. */
 export function hasStrippableText(decoded: string): boolean {
   return /[;\0\s]/.test(decoded);
 }
 
-/** The variant of a decoded path in which the most paths are equal. */
+/** The canonical form of a decoded path: the variant that makes the most paths equal. */
 export function canonicalVariant(decoded: string): string {
   const segments = cutAtNul(decoded).split(/[/\\]/).filter(Boolean);
   return join(resolveDots(segments.map(removeParameters)));
 }
 
-/** The variant for an origin that splits the path before it decodes and strips each segment. */
+/** The variant for an origin that splits the path first, then decodes and strips each segment. */
 export function joinStripped(segments: readonly string[]): string {
   return join(segments.map((segment) => stripSegment(cutAtNul(segment))));
 }
 
-/** The variant for an origin that splits the path before it decodes each segment, and strips nothing. */
+/** The variant for an origin that splits the path first, then decodes each segment and strips nothing. */
 export function joinUnstripped(segments: readonly string[]): string {
   return join(segments.map(escapeSlashes));
 }
@@ -77,7 +77,7 @@ function cutAtNul(decoded: string): string {
   return decoded.split("\0", 1)[0] ?? "";
 }
 
-/** Strips a segment that has been split off already, so that a slash in it no longer splits it. */
+/** Removes parameters, and escapes the slashes of a segment, at which the origin does not split again. */
 function stripSegment(segment: string): string {
   return escapeSlashes(removeParameters(segment));
 }

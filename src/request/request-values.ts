@@ -3,16 +3,18 @@ import { readCredential } from "./credentials.ts";
 import { createNameTest } from "./lenient-name.ts";
 import { decodeEscapes, trimBlanks } from "./text-folding.ts";
 
-// Reads the value that a request carries under a name, as the origin reads it. Two spellings of one
+// Reads the value with a given name from a request, as the origin reads it. Two spellings of one
 // value become one. Where the origin may read another value than Weir, the value is absent. Otherwise
 // one valid API key or session would be a new client in each spelling.
 
 /** Header fields whose own grammar has commas, and which no origin accepts as a credential. */
 const LISTS = /^(user-agent|accept.*|sec-.*)$/;
-/** A longer value is absent before it is decoded. Four times the bound, because `\141` is one character. */
+/** A longer value is absent without being decoded. In `\141`, four characters encode one. */
 const MAX_ENCODED_LENGTH = 4 * MAX_KEY_LENGTH;
 
 /**
+ * Reads a header field.
+ *
  * @param name in lower case
  * @returns undefined also for a field that was sent twice: the runtime joins its values by a comma
  */
@@ -29,6 +31,8 @@ export function headerValue(name: string, value: string): string | undefined {
 }
 
 /**
+ * Reads a cookie.
+ *
  * @returns undefined also for a cookie next to a comma. Several Cookie fields arrive as one field,
  * joined by commas. Some origins split cookies at commas, and others read the comma as part of the value
  */
@@ -38,7 +42,9 @@ export function cookieNamed(headers: Headers, name: string): string | undefined 
 }
 
 /**
- * @param search a URL's query, with its question mark. It is split at `;` too, as some servers still do
+ * Reads a query parameter. Parameters are split at `;` too, because some servers still do so.
+ *
+ * @param search a URL's query, with its question mark
  */
 export function queryNamed(search: string, name: string): string | undefined {
   return singleValue(pairsIn(search.slice(1), AMPERSAND), name, decodeParameter);
@@ -99,7 +105,7 @@ function* pairsIn(
   }
 }
 
-/** Decodes the only text under a name. Of two texts the origin may read either, so they are absent. */
+/** Decodes the only text with a name. If there are two, the origin may read either, so both are absent. */
 function singleValue(
   pairs: Iterable<Pair | readonly [string, string, boolean]>,
   name: string,

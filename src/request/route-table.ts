@@ -9,7 +9,7 @@ type Params = Readonly<Record<string, string>>;
 
 /** The path by which a rule's routes match a request. */
 export interface PathMatch {
-  /** Undefined when several variants match: the client chose a path with several variants. */
+  /** Undefined when several variants match, because the client chose how they differ. */
   readonly path: string | undefined;
   /** The parameters of that path, without those that differ between variants. */
   readonly params: Params;
@@ -45,8 +45,8 @@ const MAX_CACHED_LENGTH = 256;
 const MAX_CACHED_RULES = 16;
 
 /**
- * The routes of all rules, in one of Hono's tries. So the time for a request hardly depends on the
- * number of rules.
+ * The routes of all rules, in one trie of Hono. So the time for a request hardly depends on the number
+ * of rules.
  */
 export class RouteTable {
   readonly #router = new TrieRouter<Target>();
@@ -117,7 +117,7 @@ function select(
 ): void {
   const before = selected.get(index);
   if (!before) selected.set(index, { path: variant, params, variant });
-  // Of two routes of a rule that match one variant, the first route counts, whatever the client sends.
+  // If two routes of a rule match one variant, the first route counts.
   else if (before.variant !== variant) {
     selected.set(index, { ...intersect(before, variant, params), variant });
   }

@@ -149,7 +149,7 @@ const UTF8 = `(?:${[
 const UTF8_ANYWHERE = new RegExp(UTF8, "i");
 const UTF8_RUN = new RegExp(`^${UTF8}$`, "i");
 const UTF8_OR_BYTE = new RegExp(`(${UTF8})|%[0-9A-F]{2}`, "gi");
-/** The remaining lower-case letters that are not the lower case of their own upper case, after NFKC. */
+/** Further letters, after NFKC, that another letter replaces when they are upper-cased and then lower-cased. */
 const ONE_WAY = /[\u1c80-\u1c88]/g;
 /** Control characters except NUL, and characters without a width. */
 const INVISIBLE = /(?!\0)\p{Cc}|\p{Default_Ignorable_Code_Point}/gu;

@@ -46,7 +46,7 @@ describe("an address exempts a request", () => {
     },
   );
 
-  it("not if all Workers of other zones share it", async () => {
+  it("not if it is the address of Workers of other zones", async () => {
     const sent = { "cf-connecting-ip": "2a06:98c0:3600::103", "cf-worker": "evil.example" };
     expect(await isExempted({ ips: ["2a06:98c0::/29"] }, sent)).toBe(false);
   });

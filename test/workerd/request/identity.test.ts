@@ -87,13 +87,13 @@ describe("an identity whose hash is cached", () => {
     ["query:q"],
     ["header:none | custom:name"],
     [["ip", "jwt:sub"]],
-  ])("is not used for a key that takes work, which rules share: %j", async (key) => {
+  ])("is not available at once for a key that takes work: %j", async (key) => {
     const elements = [key].flat().map((text) => parseAlternatives(text) ?? []);
     await identityOf(elements, contextOf(sent));
     expect(cachedIdentityOf(elements, contextOf(sent))).toBeUndefined();
   });
 
-  it("is missing for a new client", () => {
+  it("is not available for a new client", () => {
     const elements = [parseAlternatives("header:h") ?? []];
     expect(cachedIdentityOf(elements, contextOf({ headers: { h: "new" } }))).toBeUndefined();
   });
@@ -235,7 +235,7 @@ describe("an identity", () => {
     expect(await identity(key, one)).not.toBe(await identity(key, other));
   });
 
-  it("differs for the same value of different kinds", async () => {
+  it("differs between kinds of keys with the same value", async () => {
     const value = "203.0.113.7";
     const ids = await Promise.all([
       identity("ip"),
