@@ -1,21 +1,21 @@
 import { describe, expect, test } from "vitest";
 import { check } from "./run-weir.ts";
 
-/** What a rule exempts by, a token's key, an origin's password: none of it belongs in a build's log. */
+/** A value in exempt, the key of a token, or the password of an origin. None may appear in a build log. */
 const SECRET = "s3cret-5e2c91d47bb0";
 
 const QUOTA = { limit: 5, window: "1m" } as const;
 const exempting = (exempt: unknown) => ({ rules: [{ name: "api", ...QUOTA, exempt }] });
 const withHeaders = (headers: unknown) => exempting({ headers });
 
-/** Everything that `check` prints of a file, as text and as JSON. */
+/** Everything that `check` prints for a file, as text and as JSON. */
 async function printed(file: string, content: unknown): Promise<string> {
   const runs = [await check(file, content), await check(file, content, "--json")];
   return runs.map(({ stdout, stderr }) => stdout + stderr).join("\n");
 }
 
-describe("check shows no secret", () => {
-  test("of a good configuration, but where it stands", async () => {
+describe("check prints no secret", () => {
+  test("of a valid configuration, but the names of headers", async () => {
     const headers = { "x-internal": SECRET, "x-partner": { secret: "PARTNER" } };
     const text = await printed("rules.json", withHeaders(headers));
     expect(text).toContain("not x-internal x-partner");
@@ -25,7 +25,7 @@ describe("check shows no secret", () => {
     expect(text).not.toContain(SECRET);
   });
 
-  test("that stands in the place of its name", async () => {
+  test("that is written in place of its name", async () => {
     const text = "hunter2LiteralSecretOf32Characters0";
     const config = { ...withHeaders({ a: { secret: text } }), jwt: { secret: text } };
     const shown = await printed("rules.json", config);
@@ -44,7 +44,7 @@ describe("check shows no secret", () => {
     "query:v",
     "param:secret",
     "jwt:plan | header:x-admin",
-  ])("of tiers by %s, whose names are what clients send", async (by) => {
+  ])("in the names of tiers by %s, which clients send", async (by) => {
     const tiers = { by, limits: { [SECRET]: { limit: 900, window: "1m" } } };
     const rules = [{ name: "api", ...QUOTA, tiers, match: { paths: ["/:secret"] } }];
     const text = await printed("rules.json", { rules, jwt: { secret: "NAME" } });
@@ -53,7 +53,7 @@ describe("check shows no secret", () => {
     expect(text).not.toContain(SECRET);
   });
 
-  test("but names of plans, which are no secret", async () => {
+  test("but the names of plans, which are not secret", async () => {
     const tiers = { by: "query:plan", limits: { pro: { limit: 900, window: "1m" } } };
     const text = await printed("rules.json", { rules: [{ name: "api", ...QUOTA, tiers }] });
     expect(text).toContain("query:plan: pro 900 per 1m");
@@ -81,7 +81,7 @@ describe("check shows no secret", () => {
     ['tiers["…"]', { by: "header:x-api-key", [SECRET]: TIER }],
     ["tiers.limit", { by: "header:x-api-key", limit: { [SECRET]: TIER } }],
     ["tiers.by", { by: `header:x-api-key=${SECRET}`, limits: { a: TIER } }],
-  ])("of a faulty tier, but where it stands: %s", async ([path, tiers]) => {
+  ])("of a faulty tier, but its path: %s", async ([path, tiers]) => {
     const text = await printed("rules.json", tiered(tiers));
     expect(text).toContain(`rules[0].${path}: `);
     expect(text).not.toContain(SECRET);
@@ -99,13 +99,13 @@ describe("check shows no secret", () => {
       `export default { rules: [{ name: "a", limit: 5, window: 60, response: (t = "${SECRET}") => t }] };`,
     ],
     ["a class", `export default class { secret = "${SECRET}" }`],
-  ])("of a function in place of %s", async ([, source]) => {
+  ])("in the source of a function in place of %s", async ([, source]) => {
     const text = await printed("rules.mjs", source);
     expect(text).toContain("got a function; allowed: ");
     expect(text).not.toContain(SECRET);
   });
 
-  test("of tiers in what is shown of a rule", async () => {
+  test("of tiers in the preview of a rule", async () => {
     const tiers = { by: "header:x-api-key", limits: { [SECRET]: TIER } };
     expect(await printed("rules.json", { rules: { tiers } })).not.toContain(SECRET);
     expect(await printed("rules.json", { rules: [[{ tiers }]] })).not.toContain(SECRET);
@@ -148,7 +148,7 @@ describe("check shows no secret", () => {
     expect(text).not.toContain(SECRET);
   });
 
-  test("of two faulty names, each of which is told", async () => {
+  test("of two faulty names, and reports both", async () => {
     const { stdout } = await check("a.json", withHeaders({ "a: b": "c", "a: d": "e" }), "--json");
     expect(JSON.parse(stdout).faults).toMatchObject([
       { path: 'rules[0].exempt.headers["a:…"]' },
@@ -165,10 +165,13 @@ describe("check shows no secret", () => {
     ["a.ts", `export default {\n  "x-internal": "${SECRET} };`, "a.ts:"],
     ["a.ts", `enum A { "x-internal" = "${SECRET}" }`, "a.ts:1"],
     ["a.mjs", `export default {\n  "x-internal": "${SECRET} };`, "node --check a.mjs"],
-  ])("of a file that cannot be read, but where to look: %s %s", async ([file, content, place]) => {
-    const text = await printed(file, content);
-    expect(text).toContain("SyntaxError");
-    expect(text).toContain(place);
-    expect(text).not.toContain(SECRET.slice(0, 8));
-  });
+  ])(
+    "of a file that cannot be read, but the place of the fault: %s %s",
+    async ([file, content, place]) => {
+      const text = await printed(file, content);
+      expect(text).toContain("SyntaxError");
+      expect(text).toContain(place);
+      expect(text).not.toContain(SECRET.slice(0, 8));
+    },
+  );
 });

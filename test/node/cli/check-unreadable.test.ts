@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { check, runWeir, temporaryFolder, WEIR_CONFIG } from "./run-weir.ts";
 
-describe("check, of what it cannot read", () => {
+describe("check of a file that cannot be read", () => {
   test.for([
     ["a syntax error in JSON", "a.json", '{"rules": [}', ["SyntaxError", "is not valid JSON"]],
     ["an empty JSON file", "a.json", "", ["SyntaxError"]],
@@ -17,15 +17,10 @@ describe("check, of what it cannot read", () => {
       "export default {",
       ["SyntaxError", "node --check a.mjs"],
     ],
-    ["TypeScript that is more than types", "a.ts", "enum A { B }", ["enum", "write plain objects"]],
-    [
-      "a package that is not there",
-      "a.mjs",
-      'import "weir-missing";',
-      ["'weir-missing'", "Run npm install"],
-    ],
-    ["a module that is not there", "a.mjs", 'import "./rules";', ["rules'", "as in ./rules.ts"]],
-    ["a module of workerd's", "a.mjs", 'import "cloudflare:workers";', ["Rules are plain data"]],
+    ["TypeScript that Node cannot strip", "a.ts", "enum A { B }", ["enum", "write plain objects"]],
+    ["a missing package", "a.mjs", 'import "weir-missing";', ["'weir-missing'", "Run npm install"]],
+    ["a missing module", "a.mjs", 'import "./rules";', ["rules'", "as in ./rules.ts"]],
+    ["a module of workerd", "a.mjs", 'import "cloudflare:workers";', ["Rules are plain data"]],
     [
       "a name that is not exported",
       "a.mjs",
@@ -33,14 +28,19 @@ describe("check, of what it cannot read", () => {
       ["'define'", "a.mjs:1"],
     ],
     ["no default export", "a.mjs", "export const rules = [];", ["export default defineConfig("]],
-    ["an error of its own", "a.mjs", '\nthrow new Error("no");', ["Error: no", "a.mjs:2:7"]],
-    ["what is no error", "a.mjs", "throw null;", ["The file throws null."]],
+    [
+      "an error that the file throws",
+      "a.mjs",
+      '\nthrow new Error("no");',
+      ["Error: no", "a.mjs:2:7"],
+    ],
+    ["a thrown value that is not an error", "a.mjs", "throw null;", ["The file throws null."]],
     ["another kind of file", "a.yaml", "rules: []", [".ts, .js, .mjs, .json"]],
-  ] as const)("says why, and what to do: %s", async ([, file, content, says]) => {
+  ] as const)("prints the reason, and what to do: %s", async ([, file, content, says]) => {
     const { code, stdout, stderr } = await check(file, content);
     expect(stderr).toContain(`${file} cannot be read.\n`);
     for (const words of says) expect(stderr).toContain(words);
-    // Where it was loaded from says nothing to whoever wrote it.
+    // The frames of the loader would not help the author of the file.
     expect(stderr).not.toMatch(/node:internal|cli\/|commander/);
     expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
   });
@@ -49,7 +49,7 @@ describe("check, of what it cannot read", () => {
     [["check"], "weir.config.ts cannot be read.\nThere is no such file."],
     [["check", "--config", "b.ts"], "b.ts cannot be read.\nThere is no such file."],
     [["check", "--config", "."], ". cannot be read.\nThis is not a file."],
-  ] as const)("says that there is no file: weir %s", async ([args, message]) => {
+  ] as const)("reports a missing file: weir %s", async ([args, message]) => {
     await using folder = await temporaryFolder();
     const { code, stdout, stderr } = await runWeir(args, folder.path);
     expect(stderr).toContain(message);

@@ -36,8 +36,8 @@ const FAULTY_PATHS = ["name", "key", "limit", "window", "lease"].map(
   (field) => `rules[0].${field}`,
 );
 
-describe("check, of a good configuration", () => {
-  test("shows the rules as Weir reads them and ends with 0", async () => {
+describe("check of a valid configuration", () => {
+  test("prints the rules as Weir reads them and exits with 0", async () => {
     const { code, stdout, stderr } = await check("rules.json", GOOD);
     const [headline, gap, ...table] = stdout.trimEnd().split("\n");
     expect([headline, gap]).toEqual(["rules.json is ok: 3 rules.", ""]);
@@ -58,14 +58,14 @@ describe("check, of a good configuration", () => {
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
   });
 
-  test("lines its columns up", async () => {
+  test("aligns the columns", async () => {
     const { stdout } = await check("rules.json", GOOD);
     const [, , ...table] = stdout.trimEnd().split("\n");
     const starts = table.map((line) => line.search(/(MODE|enforce|shadow)$/));
     expect(new Set(starts).size).toBe(1);
   });
 
-  test("shows what few rules have in a column of its own", async () => {
+  test("prints rare fields in a separate column", async () => {
     const everything = {
       name: "llm",
       limit: 500,
@@ -91,7 +91,7 @@ describe("check, of a good configuration", () => {
     expect(all).toMatch(/ ban 15m$/);
   });
 
-  test("with --json prints tiers by their names and exempt networks", async () => {
+  test("with --json prints tiers by name, and exempt networks", async () => {
     const tiers = { by: "header:plan", limits: { pro: { limit: 50, window: "1m" } } };
     const exempt = { ips: ["10.0.0.0/8", "::1"] };
     const rules = [{ ...GOOD.rules[2], tiers, exempt }];
@@ -109,13 +109,13 @@ describe("check, of a good configuration", () => {
     ]);
   });
 
-  test("says so when it has no rules", async () => {
+  test("reports that there are no rules", async () => {
     const { code, stdout } = await check("rules.json", { rules: [] });
     expect(stdout).toBe("rules.json is ok: no rules, so every request passes.\n");
     expect(code).toBe(0);
   });
 
-  test("with --json prints the rules, every default filled in", async () => {
+  test("with --json prints the rules with all defaults", async () => {
     const { code, stdout, stderr } = await check("rules.json", GOOD, "--json");
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
     expect(JSON.parse(stdout)).toEqual({
@@ -153,19 +153,19 @@ describe("check, of a good configuration", () => {
     ],
     ["plain.mjs", "export default GOOD;"],
     ["plain.js", "module.exports = GOOD;"],
-  ] as const)("takes it from %s", async ([file, module]) => {
+  ] as const)("accepts %s", async ([file, module]) => {
     const { code, stdout } = await check(file, module.replace("GOOD", JSON.stringify(GOOD)));
     expect(stdout).toContain(`${file} is ok: 3 rules.`);
     expect(code).toBe(0);
   });
 
-  test("is the project's own, and needs no option: weir.config.ts where it runs", async () => {
+  test("reads weir.config.ts in the current folder without an option", async () => {
     const { code, stdout, stderr } = await runWeir(["check"]);
     expect(stdout).toMatch(/^weir\.config\.ts is ok: /);
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
   }, 30_000);
 
-  test("is all written out before it ends, however much there is", async () => {
+  test("writes all output before it exits, also if it is long", async () => {
     const rules = Array.from({ length: 3000 }, (_, index) => ({
       ...GOOD.rules[0],
       name: `r${index}`,
@@ -175,9 +175,9 @@ describe("check, of a good configuration", () => {
   });
 });
 
-describe("check, of a configuration with five faults", () => {
+describe("check of a configuration with faults", () => {
   const MODULE = `import { defineConfig } from "${WEIR_CONFIG}";\nexport default defineConfig(${JSON.stringify(FIVE_FAULTS)});`;
-  /** As another copy of Weir would throw it: a class that this one does not know. */
+  /** The error of another copy of Weir, which has another class. */
   const FOREIGN = `throw Object.assign(new Error(), { name: "ConfigError", faults: [${FAULTY_PATHS.map(
     (path) => `{ path: "${path}", message: "allowed: something else" }`,
   )}] });`;
@@ -188,16 +188,19 @@ describe("check, of a configuration with five faults", () => {
     ["weir.mjs", MODULE],
     ["plain.mjs", `export default ${JSON.stringify(FIVE_FAULTS)};`],
     ["foreign.mjs", FOREIGN],
-  ] as const)("in %s, prints each on its own line and ends with 1", async ([file, content]) => {
-    const { code, stdout, stderr } = await check(file, content);
-    const [headline, ...lines] = stderr.trimEnd().split("\n");
-    expect(headline).toBe(`${file} has 5 faults:`);
-    expect(lines.map((line) => line.split(": ")[0]?.trim())).toEqual(FAULTY_PATHS);
-    for (const line of lines) expect(line).toContain("allowed: ");
-    expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
-  });
+  ] as const)(
+    "in %s prints each fault on its own line and exits with 1",
+    async ([file, content]) => {
+      const { code, stdout, stderr } = await check(file, content);
+      const [headline, ...lines] = stderr.trimEnd().split("\n");
+      expect(headline).toBe(`${file} has 5 faults:`);
+      expect(lines.map((line) => line.split(": ")[0]?.trim())).toEqual(FAULTY_PATHS);
+      for (const line of lines) expect(line).toContain("allowed: ");
+      expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
+    },
+  );
 
-  test("with --json prints them as data and ends with 1", async () => {
+  test("with --json prints the faults as data and exits with 1", async () => {
     const { code, stdout, stderr } = await check("rules.json", FIVE_FAULTS, "--json");
     expect(JSON.parse(stdout)).toEqual({
       ok: false,
@@ -207,7 +210,7 @@ describe("check, of a configuration with five faults", () => {
     expect({ code, stderr }).toEqual({ code: 1, stderr: "" });
   });
 
-  test("names the configuration where the fault is the whole of it", async () => {
+  test("names the configuration if the fault has no path", async () => {
     const { stderr } = await check("rules.json", 5);
     expect(stderr).toContain("rules.json has 1 fault:\n  the configuration: got 5; allowed: ");
   });

@@ -8,7 +8,7 @@ import { check, runWeir, temporaryFolder } from "./run-weir.ts";
 const RULE = { name: "api", limit: 5, window: "1m" } as const;
 const HEAD = 'name = "w"\nmain = "w.ts"\ncompatibility_date = "2026-11-01"\n';
 
-/** What is wrong with a configuration of wrangler's, beside one rule. */
+/** The warnings about a configuration of wrangler, with one rule. */
 async function warnings(wrangler: string, match: object = {}): Promise<Warning[]> {
   await using folder = await temporaryFolder();
   await folder.write("wrangler.toml", HEAD + wrangler);
@@ -23,16 +23,16 @@ async function codes(wrangler: string, match: object = {}): Promise<string[]> {
 const OFF = "workers_dev = false\n";
 const routes = (...patterns: string[]) => `routes = ${JSON.stringify(patterns)}\n`;
 
-// It takes longer to load than a test may.
+// Loading wrangler can take longer than the limit of a test.
 beforeAll(async () => {
   await import("wrangler");
 }, 60_000);
 
-describe("a configuration of wrangler's", () => {
+describe("wrangler's configuration", () => {
   test.each([
     ["workers_dev = true\n", ["workers-dev"]],
     ["workers_dev = false\n", []],
-    // Where it is left out, wrangler turns it on if there is no route.
+    // By default, wrangler turns it on if there is no route.
     ["", ["workers-dev"]],
     ["routes = []\n", ["workers-dev"]],
     [`workers_dev = true\n${routes("api.example.com/*")}`, ["workers-dev"]],
@@ -51,7 +51,7 @@ describe("a configuration of wrangler's", () => {
     [routes("api.example.com/login"), ["route-by-path"]],
     ['routes = [{ pattern = "edge.example.com", custom_domain = true }]\n', []],
     ['route = "api.example.com/api*"\n', ["route-by-path"]],
-  ])("%j is warned of: %j", async (wrangler, expected) => {
+  ])("%j gives the warnings %j", async (wrangler, expected) => {
     expect(await codes(wrangler)).toEqual(expected);
   });
 
@@ -67,7 +67,7 @@ describe("a configuration of wrangler's", () => {
     ["/images/*", ["api.example.com/images/*"], false],
     ["/images/:id", ["api.example.com/images/*"], true],
     ["/images/:id?", ["api.example.com/images/*"], false],
-  ])("covers a rule for %s by %j: %s", async (path, patterns, covered) => {
+  ])("has a route for a rule's path %s with %j: %s", async (path, patterns, covered) => {
     const found = await codes(routes(...patterns), { paths: [path] });
     expect(found.includes("route-misses-rule")).toBe(!covered);
   });
@@ -82,12 +82,12 @@ describe("a configuration of wrangler's", () => {
     ["example.com", "*example.com/*", true],
     ["*.example.com", "*.example.com/*", true],
     ["*.example.com", "api.example.com/*", false],
-  ])("covers a rule for the host %s by %s: %s", async (host, pattern, covered) => {
+  ])("has a route for a rule's host %s with %s: %s", async (host, pattern, covered) => {
     const found = await codes(routes(pattern), { hosts: [host] });
     expect(found.includes("route-misses-rule")).toBe(!covered);
   });
 
-  test("says which request a route misses", async () => {
+  test("gives a request that no route matches", async () => {
     const match = { hosts: ["api.example.com"], paths: ["/a", "/b"] };
     const found = await warnings(routes("api.example.com/a*"), match);
     expect(found.at(-1)).toMatchObject({
@@ -97,7 +97,7 @@ describe("a configuration of wrangler's", () => {
     });
   });
 
-  test("is looked at in each environment", async () => {
+  test("is checked in each environment", async () => {
     const found = await warnings("workers_dev = false\n[env.staging]\nworkers_dev = true\n");
     expect(found).toMatchObject([
       { code: "workers-dev", where: "wrangler.toml, env.staging: workers_dev" },
@@ -105,32 +105,32 @@ describe("a configuration of wrangler's", () => {
   });
 
   test.each([
-    // Each environment has its own routes and workers_dev, or those of the top.
+    // Each environment has its own routes and workers_dev, or inherits them from the top level.
     [`${OFF}[env.staging]\n`, []],
     [`${routes("api.example.com/*")}[env.staging]\n`, []],
     [`${routes("api.example.com/*")}[env.staging]\nroutes = []\n`, ["env.staging"]],
     [`[env.production]\nroute = "api.example.com/*"\n`, ["wrangler.toml"]],
     [`[env.a]\n[env.b]\n${OFF}`, ["wrangler.toml", "env.a"]],
-  ])("is taken to answer on workers.dev without a route, in %j: %j", async (wrangler, expected) => {
+  ])("answers on workers.dev if there is no route: %j gives %j", async (wrangler, expected) => {
     const found = (await warnings(wrangler)).filter(({ code }) => code === "workers-dev");
     const places = found.map(({ where }) => where.replace(/: .*/, "").replace(/.*, /, ""));
     expect(places).toEqual(expected);
   });
 
-  test("says of workers.dev whether preview URLs come with it", async () => {
+  test("names preview URLs in the warning about workers.dev if they are on too", async () => {
     const [alone] = await warnings("preview_urls = false\n");
     const [both] = await warnings("");
     expect(alone?.what).not.toContain("for each version");
     expect(both?.what).toContain("for each version");
   });
 
-  test("that cannot be read is told of", async () => {
+  test("gives a warning if it cannot be read", async () => {
     expect(await warnings("[[[\n")).toMatchObject([
       { code: "wrangler-unread", where: "wrangler.toml" },
     ]);
   });
 
-  test("that is not there is none to be warned of", async () => {
+  test("gives no warning if it does not exist", async () => {
     await using folder = await temporaryFolder();
     const config = defineConfig({ rules: [RULE] });
     expect(await warningsOf(config, join(folder.path, "rules.json"))).toEqual([]);
@@ -140,7 +140,7 @@ describe("a configuration of wrangler's", () => {
 describe("warnings", () => {
   const open = { ...RULE, match: { paths: ["/login"] } };
 
-  test("stand below the rules, with their number and where they are explained", async () => {
+  test("are printed below the rules, with their number and the page that explains them", async () => {
     const { code, stdout, stderr } = await check("rules.json", { rules: [open] });
     const [table, list] = stdout.split("\n\n").slice(1);
     expect(table).toMatch(/^RULE /);
@@ -151,7 +151,7 @@ describe("warnings", () => {
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
   });
 
-  test("are a list in JSON, and fail nothing there either", async () => {
+  test("are a list in JSON, and do not change the exit code there either", async () => {
     const { code, stdout } = await check("rules.json", { rules: [open] }, "--json");
     expect(JSON.parse(stdout)).toMatchObject({ ok: true, warnings: [{ code: "fails-open" }] });
     expect(code).toBe(0);
@@ -160,13 +160,13 @@ describe("warnings", () => {
   test.each([
     [[open], 1],
     [[RULE], 0],
-  ])("end a strict check with 1, and their absence does not", async (rules, expected) => {
+  ])("make a strict check exit with 1, and only they do", async (rules, expected) => {
     const { code, stdout } = await check("rules.json", { rules }, "--strict");
     expect(stdout).toContain("rules.json is ok: 1 rule.");
     expect(code).toBe(expected);
   });
 
-  test("there are none of the project's own configuration", async () => {
+  test("are absent for the project's own configuration", async () => {
     const { code, stdout } = await runWeir(["check", "--strict"]);
     expect(stdout).not.toContain("warning");
     expect(code).toBe(0);

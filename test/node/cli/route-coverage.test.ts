@@ -5,8 +5,8 @@ import { defineConfig } from "../../../src/config/index.ts";
 import { canonicalPath } from "../../../src/request/canonical-path.ts";
 import { createMatcher } from "../../../src/request/matcher.ts";
 
-// Whatever is held to cover a route must match every path that the route matches: here the real
-// matcher is asked about made-up routes and paths.
+// A route that covers another one must match every path that the other one matches. Here the real
+// matcher checks this with generated routes and paths.
 
 const SEGMENTS = [
   "a",
@@ -75,7 +75,7 @@ test.each([false, true])("covers and disjoint agree with the matcher, case %s", 
     ),
     { numRuns: 5000 },
   );
-  // Or the property would hold for a function that proves nothing.
+  // Otherwise the property would hold for a function that never finds a proof.
   expect(seen.covered).toBeGreaterThan(100);
   expect(seen.disjoint).toBeGreaterThan(100);
 });

@@ -6,17 +6,17 @@ import { fileURLToPath } from "node:url";
 
 const COMMAND = fileURLToPath(new URL("../../../cli/weir.ts", import.meta.url));
 
-/** What a module in a temporary folder imports: by name, it would not find "weir/config". */
+/** The URL of weir/config. A module in a temporary folder cannot import it by name. */
 export const WEIR_CONFIG = new URL("../../../src/config/index.ts", import.meta.url).href;
 
-/** What a command printed, and the code that it ended with. */
+/** The output and the exit code of a command. */
 export interface Run {
   readonly code: number;
   readonly stdout: string;
   readonly stderr: string;
 }
 
-/** Runs the command as a process of its own, as `npm run weir --` does. */
+/** Runs the command in a new process, as `npm run weir --` does. */
 export function runWeir(
   args: readonly string[],
   cwd: string = dirname(dirname(COMMAND)),
@@ -33,7 +33,7 @@ export function runWeir(
   return promise;
 }
 
-/** A folder for one test's files, gone when it is disposed of. */
+/** A folder for the files of one test. Disposing of it deletes the folder. */
 export async function temporaryFolder() {
   const path = await mkdtemp(join(tmpdir(), "weir-"));
   return {
@@ -43,10 +43,10 @@ export async function temporaryFolder() {
   };
 }
 
-/** Runs `check` in a folder with one file in it; what is no text already is written as JSON. */
+/** Runs `check` in a folder with one file. A content that is not a text is written as JSON. */
 export async function check(file: string, content: unknown, ...args: string[]): Promise<Run> {
   await using folder = await temporaryFolder();
   await folder.write(file, typeof content === "string" ? content : JSON.stringify(content));
-  // Awaited here: the folder is gone once this returns.
+  // Awaited, because the folder is deleted when this function returns.
   return await runWeir(["check", "--config", file, ...args], folder.path);
 }

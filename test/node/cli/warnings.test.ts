@@ -4,7 +4,7 @@ import { defineConfig } from "../../../src/config/index.ts";
 
 type RuleFields = Record<string, unknown>;
 
-/** The codes of what is wrong with rules, each in addition to a name and a quota. */
+/** The codes of the warnings about rules. Each rule gets a name and a limit in addition. */
 function codes(rules: readonly RuleFields[], options: object = {}): string[] {
   return warnings(rules, options).map(({ code }) => code);
 }
@@ -34,7 +34,7 @@ describe("no-address-limit", () => {
     "query:user",
     "header:x-device | ip",
     ["ip", "header:x-device"],
-  ])("warns of a login that is counted by %j alone", (key) => {
+  ])("warns if a login is counted only by %j", (key) => {
     expect(warnings([login("/login", { key })])).toEqual([
       {
         code: "no-address-limit",
@@ -45,15 +45,18 @@ describe("no-address-limit", () => {
     ]);
   });
 
-  test.each(["ip", "global", "jwt:sub", ["ip", "host"]])("does not where that is %j", (key) => {
-    const jwt = { secret: "S" };
-    expect(codes([login("/login", { key })], { jwt })).toEqual([]);
-  });
+  test.each(["ip", "global", "jwt:sub", ["ip", "host"]])(
+    "does not warn if the key is %j",
+    (key) => {
+      const jwt = { secret: "S" };
+      expect(codes([login("/login", { key })], { jwt })).toEqual([]);
+    },
+  );
 
   test.each([
-    ["beside it", { match: { paths: ["/login"] } }, []],
+    ["for the same path", { match: { paths: ["/login"] } }, []],
     ["for every request", {}, []],
-    ["for a part of the site that it is in", { match: { paths: ["/*"] } }, []],
+    ["for a part of the site that includes the path", { match: { paths: ["/*"] } }, []],
     ["for its method", { match: { methods: ["POST"] } }, []],
     ["for another method", { match: { methods: ["GET"] } }, ["no-address-limit"]],
     ["for another path", { match: { paths: ["/login/x"] } }, ["no-address-limit"]],
@@ -74,7 +77,7 @@ describe("no-address-limit", () => {
     ["by address and any host", { key: ["ip", "host"] }, ["no-address-limit"]],
     ["by the TLS client", { key: "ja4" }, ["no-address-limit"]],
     ["by network and country", { key: ["asn", "country"] }, []],
-    ["that exempts everybody", { exempt: { ips: ["0.0.0.0/0", "::/0"] } }, ["no-address-limit"]],
+    ["that exempts all clients", { exempt: { ips: ["0.0.0.0/0", "::/0"] } }, ["no-address-limit"]],
     ["that exempts a network", { exempt: { ips: ["198.51.100.0/24"] } }, []],
     ["that counts failed log-ins", { count: { status: [401, 403] } }, []],
     ["that counts something else", { count: { status: [500] } }, ["no-address-limit"]],
@@ -84,7 +87,7 @@ describe("no-address-limit", () => {
       { key: "header:b" },
       ["no-address-limit", "made-up-keys"],
     ],
-  ] as const)("with a rule by address %s", (_, floor, expected) => {
+  ] as const)("with another rule by address %s", (_, floor, expected) => {
     expect(codes([login("/login", { key: "header:a" }), { onError: "closed", ...floor }])).toEqual(
       expected,
     );
@@ -103,7 +106,7 @@ describe("no-address-limit", () => {
     "/:page{login(\\..*)?}",
     "/:page{[Ll]og-?in}",
     "/:page{\\bsign(?:in|up)\\b}",
-  ])("takes %s for a place where credentials are tried", (path) => {
+  ])("treats %s as a path where clients send credentials", (path) => {
     expect(codes([login(path, { key: "header:a" })])).toEqual(["no-address-limit"]);
   });
 
@@ -116,11 +119,11 @@ describe("no-address-limit", () => {
     "/*",
     "/search",
     "/:page{[a-z]+}",
-  ])("takes %s for none", (path) => {
+  ])("does not treat %s as such a path", (path) => {
     expect(codes([login(path, { key: "header:a" })])).toEqual(["made-up-keys"]);
   });
 
-  test("does not warn of a rule that is only about reading", () => {
+  test("does not warn about a rule for reading methods", () => {
     const match = { methods: ["GET", "HEAD"], paths: ["/login"] };
     expect(codes([{ match, key: "header:a" }])).toEqual(["made-up-keys"]);
   });
@@ -140,7 +143,7 @@ describe("made-up-keys", () => {
     ["header:x-api-key | ip", "ip"],
     ["ip", "cookie:sid"],
     ["header:x-api-key | ip", "path"],
-  ])("warns of a rule that counts by %j alone", (key) => {
+  ])("warns about a rule that counts only by %j", (key) => {
     expect(warnings([{ ...search, key }], { jwt })).toEqual([
       {
         code: "made-up-keys",
@@ -161,7 +164,7 @@ describe("made-up-keys", () => {
     "path",
     "host",
     ["ip", "path"],
-  ])("does not where that is %j", (key) => {
+  ])("does not warn if the key is %j", (key) => {
     const match = { paths: ["/search/:id"] };
     expect(codes([{ match, key }], { jwt })).toEqual([]);
   });
@@ -171,7 +174,7 @@ describe("made-up-keys", () => {
     ["for every client", { key: "global" }, []],
     ["by a verified claim", { key: "jwt:sub | ip" }, []],
     ["by a function", { key: "custom:tenant" }, []],
-    ["by address, for a part of the site that it is in", { match: { paths: ["/*"] } }, []],
+    ["by address, for a part of the site that includes the path", { match: { paths: ["/*"] } }, []],
     ["by address, for another path", { match: { paths: ["/other"] } }, ["made-up-keys"]],
     ["by address, for another method", { match: { methods: ["POST"] } }, ["made-up-keys"]],
     ["by address, for one of its hosts", { match: { hosts: ["a.example"] } }, ["made-up-keys"]],
@@ -186,7 +189,7 @@ describe("made-up-keys", () => {
       { match: { paths: ["/*"] }, key: ["ip", "path"] },
       ["made-up-keys"],
     ],
-  ] as const)("with a rule beside it %s", (_, beside, expected) => {
+  ] as const)("with another rule %s", (_, beside, expected) => {
     expect(codes([{ ...search, key: "header:a | ip" }, beside], { jwt })).toEqual(expected);
   });
 
@@ -194,7 +197,7 @@ describe("made-up-keys", () => {
     ["/users/:id{[a-z]+}", ["/items/*"], false],
     ["/users/:id{[a-z]+}", ["/users/:name{[a-z]+}"], true],
     ["/users/:id{[a-z]+}", ["/users/:id"], true],
-    // With `.` a pattern takes in slashes, and so more than one segment.
+    // A pattern with `.` matches slashes, and so several segments.
     ["/users/:id{.+}", ["/users/:id"], false],
     ["/users/:id{[^x]+}", ["/users/:id"], false],
     ["/users/:id{.+}", ["/users/*"], true],
@@ -217,7 +220,7 @@ describe("made-up-keys", () => {
     [undefined, ["/"], false],
     [undefined, ["/*"], true],
     [undefined, ["/:a", "/:a/*"], false],
-  ] as const)("takes %j for bounded by a rule for %j: %s", (path, paths, bounded) => {
+  ] as const)("treats %j as covered by a rule for %j: %s", (path, paths, bounded) => {
     const found = codes([
       { key: "header:a", ...(path && { match: { paths: [path] } }) },
       { match: { paths } },
@@ -230,7 +233,7 @@ describe("made-up-keys", () => {
     [{ methods: ["HEAD"] }, { methods: ["GET"] }, true],
     [{ methods: ["GET"] }, { methods: ["HEAD"] }, false],
     [{}, { methods: ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "PURGE"] }, false],
-    // Without methods, a rule does not apply to preflight requests.
+    // A rule without methods does not apply to preflight requests.
     [{ methods: ["OPTIONS"] }, {}, false],
     [{ methods: ["OPTIONS"] }, { methods: ["OPTIONS"] }, true],
     [{ hosts: ["*.example.com"] }, { hosts: ["any.example.com"] }, false],
@@ -247,7 +250,7 @@ describe("made-up-keys", () => {
     [{ except: { paths: ["/health"] } }, { except: { paths: ["/health"] } }, true],
     [{ except: { paths: ["/public/*"] } }, { except: { paths: ["/public/a"] } }, true],
     [{ except: { paths: ["/public/a"] } }, { except: { paths: ["/public/*"] } }, false],
-  ])("takes requests for %j for bounded by a rule for %j: %s", (match, other, bounded) => {
+  ])("treats requests for %j as covered by a rule for %j: %s", (match, other, bounded) => {
     const found = codes([{ key: "header:a", match }, { match: other }]);
     expect(found).toEqual(bounded ? [] : ["made-up-keys"]);
   });
@@ -261,7 +264,7 @@ describe("made-up-keys", () => {
     ["asn", {}, []],
     ["country", {}, []],
     [["ip", "method"], {}, []],
-  ])("takes %j with match %j for a bound, or does not", (key, match, expected) => {
+  ])("with the key %j and the match %j of the other rule gives %j", (key, match, expected) => {
     const hosts = { hosts: ["a.example.com"] };
     expect(
       codes([
@@ -271,7 +274,7 @@ describe("made-up-keys", () => {
     ).toEqual(expected);
   });
 
-  test("does not of a rule that denies nobody, nor of one that holds for no request", () => {
+  test("does not warn about a rule that denies nobody or matches no request", () => {
     expect(codes([{ ...search, key: "header:a", mode: "shadow" }])).toEqual([]);
     const match = { paths: ["/a"], except: { paths: ["/*"] } };
     expect(codes([{ match, key: "header:a" }])).toEqual(["never-matches"]);
@@ -279,17 +282,17 @@ describe("made-up-keys", () => {
 });
 
 describe("fails-open", () => {
-  test("warns of a login that passes undecided", () => {
+  test("warns if undecided logins pass", () => {
     expect(warnings([login("/login", { onError: "open" })])).toMatchObject([
       { code: "fails-open", where: "rules[0].onError", advice: expect.stringContaining("closed") },
     ]);
   });
 
-  test.each(["closed", "local"])("does not where it is %s", (onError) => {
+  test.each(["closed", "local"])("does not warn if onError is %s", (onError) => {
     expect(codes([login("/login", { onError })])).toEqual([]);
   });
 
-  test("does not where another rule for the same is closed", () => {
+  test("does not warn if another rule for the same requests is closed", () => {
     expect(codes([login("/login", { onError: "open" }), { onError: "closed" }])).toEqual([]);
     const other = { match: { paths: ["/other"] }, onError: "closed" };
     expect(codes([login("/login", { onError: "open" }), other])).toEqual(["fails-open"]);
@@ -299,7 +302,7 @@ describe("fails-open", () => {
     { match: { paths: ["/search"] } },
     {},
     { match: { paths: ["/login"] }, mode: "shadow" },
-  ])("does not for %j", (rule) => {
+  ])("does not warn about %j", (rule) => {
     expect(codes([rule])).toEqual([]);
   });
 });
@@ -311,7 +314,7 @@ describe("never-matches", () => {
     { paths: ["/v1/*"], except: { paths: ["/v1/*"] } },
     { methods: ["POST", "PUT"], except: { methods: ["PUT", "POST", "GET"] } },
     { paths: ["/a/:id{[a-f]{8}}"], except: { paths: ["/*"] } },
-  ])("warns of a rule whose exception is all it is about: %j", (match) => {
+  ])("warns about a rule whose except excludes everything: %j", (match) => {
     expect(warnings([{ match }])).toMatchObject([
       { code: "never-matches", where: "rules[0].match.except" },
     ]);
@@ -327,13 +330,13 @@ describe("never-matches", () => {
     { paths: ["/a"], except: { methods: ["GET", "OPTIONS"] } },
     { paths: ["/a"], except: { paths: ["/*"], methods: ["GET"] } },
     { paths: ["/a/:id"], except: { paths: ["/a/:id{[a-z0-9]+}"] } },
-  ])("does not where something is left: %j", (match) => {
+  ])("does not warn if a request remains: %j", (match) => {
     expect(codes([{ match }])).toEqual([]);
   });
 });
 
 describe("exempt-by-text", () => {
-  test("warns of a text in the source that exempts, and not of a secret", () => {
+  test("warns about a text that exempts, and not about a secret", () => {
     const headers = { "X-Internal": "let-me-pass", "x-other": { secret: "OTHER" } };
     expect(warnings([{ exempt: { headers } }])).toMatchObject([
       { code: "exempt-by-text", where: 'rules[0].exempt.headers["x-internal"]' },
@@ -342,7 +345,7 @@ describe("exempt-by-text", () => {
     expect(codes([{ exempt: { ips: ["198.51.100.0/24"] } }])).toEqual([]);
   });
 
-  test("quotes nothing of that text", () => {
+  test("does not quote the text", () => {
     const found = warnings([{ exempt: { headers: { "x-internal": "let-me-pass" } } }]);
     expect(JSON.stringify(found)).not.toContain("let-me-pass");
   });
@@ -352,14 +355,14 @@ describe("tier-by-client", () => {
   const limits = { pro: { limit: 9, window: "1m" } };
 
   test.each(["header:x-plan", "cookie:plan", "query:plan", "jwt:plan | header:x-plan"])(
-    "warns of tiers by %s",
+    "warns about tiers by %s",
     (by) => {
       const found = codes([{ tiers: { by, limits } }], { jwt: { secret: "S" } });
       expect(found).toEqual(["tier-by-client"]);
     },
   );
 
-  test.each(["jwt:plan", "custom:plan", "country"])("does not of tiers by %s", (by) => {
+  test.each(["jwt:plan", "custom:plan", "country"])("does not warn about tiers by %s", (by) => {
     expect(codes([{ tiers: { by, limits } }], { jwt: { secret: "S" } })).toEqual([]);
   });
 });
@@ -369,13 +372,13 @@ describe("ipv6-prefix", () => {
     [65, "2 clients"],
     [80, "65536 clients"],
     [128, "2^64 clients"],
-  ])("warns of %i bits", (ipv6Prefix, says) => {
+  ])("warns about %i bits", (ipv6Prefix, says) => {
     expect(warnings([{}], { ipv6Prefix })).toMatchObject([
       { code: "ipv6-prefix", where: "ipv6Prefix", what: expect.stringContaining(says) },
     ]);
   });
 
-  test.each([64, 56, 48])("does not of %i bits", (ipv6Prefix) => {
+  test.each([64, 56, 48])("does not warn about %i bits", (ipv6Prefix) => {
     expect(codes([{}], { ipv6Prefix })).toEqual([]);
   });
 });

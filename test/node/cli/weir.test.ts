@@ -9,7 +9,7 @@ describe("the command line", () => {
       ["check", "--help"],
       ["check [options]", "--config <file>", "weir.config.ts", "--json"],
     ],
-  ] as const)("explains itself: %s", async ([, args, says]) => {
+  ] as const)("prints its help: %s", async ([, args, says]) => {
     const { code, stdout, stderr } = await runWeir(args);
     for (const words of says) expect(stdout).toContain(words);
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
@@ -25,7 +25,7 @@ describe("the command line", () => {
     ],
     ["an option without its value", ["check", "--config"], "argument missing"],
     ["more than is asked for", ["check", "rules.json"], "too many arguments"],
-  ] as const)("ends with 1 at %s", async ([, args, message]) => {
+  ] as const)("exits with 1 for %s", async ([, args, message]) => {
     const { code, stdout, stderr } = await runWeir(args);
     expect(stderr).toContain(message);
     expect({ code, stdout }).toEqual({ code: 1, stdout: "" });

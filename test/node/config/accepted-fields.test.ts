@@ -4,15 +4,23 @@ import { definedRule, withRule } from "./fixtures.ts";
 
 const MAX = 999_999_999_999_999;
 
-describe("a quota's extras", () => {
+describe("capacity and maxReserved", () => {
   test.for<[string, object, object[]]>([
     ["default to no rollover and no reservations", {}, [{ capacity: 5, maxReserved: 0 }]],
-    ["stand beside a limit", { capacity: 9, maxReserved: 3 }, [{ capacity: 9, maxReserved: 3 }]],
-    ["may be the limit itself", { capacity: 5, maxReserved: 0 }, [{ capacity: 5 }]],
-    ["may be the largest", { capacity: MAX, maxReserved: MAX }, [{ capacity: MAX }]],
-    ["may be none of nothing", { limit: 0, maxReserved: 0 }, [{ capacity: 0, maxReserved: 0 }]],
     [
-      "stand in each of limits",
+      "apply to the limit beside them",
+      { capacity: 9, maxReserved: 3 },
+      [{ capacity: 9, maxReserved: 3 }],
+    ],
+    ["may equal the limit", { capacity: 5, maxReserved: 0 }, [{ capacity: 5 }]],
+    ["may have the largest value", { capacity: MAX, maxReserved: MAX }, [{ capacity: MAX }]],
+    [
+      "may be 0 reservations with a limit of 0",
+      { limit: 0, maxReserved: 0 },
+      [{ capacity: 0, maxReserved: 0 }],
+    ],
+    [
+      "apply to the element of limits that they are in",
       {
         limits: [
           { limit: 5, window: 60, capacity: 7 },
@@ -47,7 +55,7 @@ test.for<[Partial<ConfigInput["rules"][number]>, object]>([
   [{}, { lease: true }],
   [{ lease: "auto" }, { lease: true }],
   [{ lease: false }, { lease: false }],
-  // Where it has no effect it may stand all the same.
+  // Accepted also where it has no effect.
   [
     { lease: "auto", ban: "1m" },
     { lease: true, banMs: 60_000 },
@@ -59,14 +67,14 @@ test.for<[Partial<ConfigInput["rules"][number]>, object]>([
   [{ onError: "local" }, { onError: "local", localShare: 0.25 }],
   [{ onError: "local", localShare: 1 }, { localShare: 1 }],
   [{ onError: "local", localShare: 0.001 }, { localShare: 0.001 }],
-])("a rule with %o has %o", ([fields, expected]) => {
+])("parses a rule with %o to %o", ([fields, expected]) => {
   expect(definedRule(fields)).toMatchObject(expected);
 });
 
 describe("tiers", () => {
   const pro = { limit: 50, window: "1m" };
 
-  test("are read as a rule's own quotas are, and named alike", () => {
+  test("parse like a rule's own limits, with the same policy names", () => {
     const limits = {
       pro: { ...pro, capacity: 80, maxReserved: 2 },
       "Max-1.0_x": {
@@ -102,20 +110,20 @@ describe("tiers", () => {
     expect(windows).toMatchObject([{ policy: "api", limit: 5 }]);
   });
 
-  test.for(["__proto__", "constructor", "prototype", "toString"])("may be called %s", (name) => {
+  test.for(["__proto__", "constructor", "prototype", "toString"])("accept the name %s", (name) => {
     const limits = JSON.parse(`{ "${name}": { "limit": 7, "window": 60 } }`);
     const { tiers } = definedRule({ tiers: { by: "header:plan", limits } });
     expect([...(tiers?.windows ?? [])]).toMatchObject([[name, [{ limit: 7 }]]]);
   });
 
-  test("may be by a parameter of the rule's path", () => {
+  test("may depend on a parameter of the rule's path", () => {
     const tiers = { by: "param:plan", limits: { pro } };
     expect(definedRule({ tiers, match: { paths: ["/:plan/*"] } }).tiers?.windows.size).toBe(1);
   });
 });
 
 describe("exempt", () => {
-  test("keeps networks parsed, and headers by their lower-case names", () => {
+  test("parses networks, and writes header names in lower case", () => {
     const ips = ["198.51.100.0/24", "192.0.2.1", "2001:db8::/32", "::1"];
     const headers = { "X-Probe": "up and running", "X-Internal": { secret: "INTERNAL" } };
     const { exempt } = definedRule({ exempt: { ips, headers } });
@@ -131,7 +139,7 @@ describe("exempt", () => {
     ]);
   });
 
-  test("may be of one kind alone", () => {
+  test("accepts ips without headers, and headers without ips", () => {
     expect(definedRule({ exempt: { ips: ["::/0"] } }).exempt?.headers).toEqual([]);
     expect(definedRule({ exempt: { headers: { a: "b" } } }).exempt?.networks).toEqual([]);
   });
@@ -160,11 +168,11 @@ describe("jwt", () => {
       { jwks: url, algs: ["ES256", "EdDSA"] },
       { kind: "jwks", url, algs: ["ES256", "EdDSA"], header: "authorization" },
     ],
-  ])("%o is read as %o", ([jwt, expected]) => {
+  ])("parses %o to %o", ([jwt, expected]) => {
     expect(defined(jwt)).toEqual(expected);
   });
 
-  test("lets claims be keys, of rules and of tiers", () => {
+  test("allows claims as keys of rules and of tiers", () => {
     const tiers = { by: "jwt:plan", limits: { pro: { limit: 9, window: 60 } } };
     const config = { ...withRule({ key: ["jwt:org.id", "jwt:sub"], tiers }), jwt: { jwks: url } };
     const [rule] = defineConfig(config as ConfigInput).rules;

@@ -18,7 +18,7 @@ describe("a window", () => {
     [1, 1000],
     [60, MINUTE_MS],
     [31_449_600, 364 * DAY_MS],
-  ])("of %o takes %i ms", ([window, windowMs]) => {
+  ])("of %o lasts %i ms", ([window, windowMs]) => {
     expect(definedRule({ window }).windows).toMatchObject([{ windowMs }]);
   });
 });
@@ -29,15 +29,15 @@ test.for([0, 1, 999_999_999_999_999])("a limit may be %i", (limit) => {
 
 describe("a policy is named", () => {
   test.for<[string, (string | number)[], string[]]>([
-    ["by its rule alone when there is one window", ["1m"], ["api"]],
-    ["by rule and window when there are several", ["1m", "1h"], ["api/1m", "api/1h"]],
+    ["by its rule if the rule has one window", ["1m"], ["api"]],
+    ["by rule and window if the rule has several", ["1m", "1h"], ["api/1m", "api/1h"]],
     [
-      "in the largest unit that divides a window",
+      "with the largest unit that divides the window",
       [90, 120, 604_800],
       ["api/90s", "api/2m", "api/1w"],
     ],
     [
-      "apart for each of as many as 8 windows",
+      "differently for each of 8 windows",
       [1, 2, 3, 4, 5, 6, 7, 8],
       [1, 2, 3, 4, 5, 6, 7, 8].map((seconds) => `api/${seconds}s`),
     ],
@@ -69,7 +69,7 @@ describe("a window's offset is its start modulo its length", () => {
     expect(definedRule({ start, window }).windows).toMatchObject([{ offsetMs }]);
   });
 
-  test("and each window of a rule has its own", () => {
+  test("separately for each window of a rule", () => {
     const limits = [
       { limit: 1, window: "1h" },
       { limit: 2, window: "1d" },
@@ -83,7 +83,7 @@ describe("a window's offset is its start modulo its length", () => {
 test.for<[string, object, number]>([
   ["limit and window beside limits", { limits: [{ limit: 9, window: 60 }], limit: undefined }, 9],
   ["limits beside limit and window", { limit: 5, window: "1m", limits: undefined }, 5],
-])("takes a field that is undefined as one that is not there: %s", ([, fields, limit]) => {
+])("treats an undefined field as absent: %s", ([, fields, limit]) => {
   expect(faultsOf(withRule(fields))).toEqual([]);
   expect(definedRule(fields).windows).toMatchObject([{ limit }]);
 });

@@ -3,10 +3,10 @@ import { type ConfigInput, defineConfig } from "weir/config";
 import { definedRule } from "./fixtures.ts";
 
 describe("a key", () => {
-  const PLAIN = ["ip", "host", "path", "method", "country", "asn", "ja4", "global"];
+  const UNNAMED = ["ip", "host", "path", "method", "country", "asn", "ja4", "global"];
 
   test.for<[unknown, unknown]>([
-    ...PLAIN.map((kind): [string, unknown] => [kind, [[{ kind }]]]),
+    ...UNNAMED.map((kind): [string, unknown] => [kind, [[{ kind }]]]),
     ["header:X-API-Key", [[{ kind: "header", name: "x-api-key" }]]],
     ["cookie:Session", [[{ kind: "cookie", name: "Session" }]]],
     ["query:user id", [[{ kind: "query", name: "user id" }]]],
@@ -26,7 +26,7 @@ describe("a key", () => {
       ["header:a | ip", "host"],
       [[{ kind: "header", name: "a" }, { kind: "ip" }], [{ kind: "host" }]],
     ],
-  ])("%o says who is counted", ([key, expected]) => {
+  ])("parses %o", ([key, expected]) => {
     expect(definedRule({ key, match: { paths: ["/users/:id"] } }).key).toEqual(expected);
   });
 
@@ -36,7 +36,7 @@ describe("a key", () => {
     "/users/:id{[0-9]+}",
     "/on/:id{\\d{4}-\\d{2}}",
     "/:tenant/users/:id/*",
-  ])("may name a parameter of %s", (path) => {
+  ])("may name a parameter of the path %s", (path) => {
     const key = [[{ kind: "param", name: "id" }]];
     expect(definedRule({ key: "param:id", match: { paths: ["/", path] } }).key).toEqual(key);
   });
@@ -52,14 +52,14 @@ describe("match", () => {
     ["*.MÜNCHEN.example", "*.xn--mnchen-3ya.example"],
     ["localhost", "localhost"],
     ["192.0.2.1", "192.0.2.1"],
-  ])("brings the host %s into the form of a URL's: %s", ([host, expected]) => {
+  ])("converts the host %s to the form in URLs: %s", ([host, expected]) => {
     expect(definedRule({ match: { hosts: [host] } }).match.hosts).toEqual([expected]);
     expect(definedRule({ match: { except: { hosts: [host] } } }).match.except?.hosts).toEqual([
       expected,
     ]);
   });
 
-  test("upper-cases methods, whatever they are called", () => {
+  test("converts all methods to upper case", () => {
     const methods = ["get", "Post", "PURGE", "M-Search"];
     const expected = ["GET", "POST", "PURGE", "M-SEARCH"];
     expect(definedRule({ match: { methods } }).match.methods).toEqual(expected);
@@ -80,14 +80,14 @@ describe("match", () => {
     "/:year{\\d{4}}",
     "/a.b-c_d~e+f",
     "/straße",
-  ])("keeps the path %s as it is written", (path) => {
+  ])("keeps the path %s unchanged", (path) => {
     expect(definedRule({ match: { paths: [path] } }).match.paths).toEqual([path]);
     expect(definedRule({ match: { except: { paths: [path] } } }).match.except?.paths).toEqual([
       path,
     ]);
   });
 
-  test("is every request when there is none", () => {
+  test("defaults to every request", () => {
     expect(definedRule({}).match).toEqual({});
     expect(definedRule({ match: {} }).match).toEqual({});
   });
@@ -96,7 +96,7 @@ describe("match", () => {
 describe("a response", () => {
   test.for<[string, object]>([
     ["may be empty", {}],
-    ["may have a status alone", { status: 503 }],
+    ["may have only a status", { status: 503 }],
     ["may have a text", { body: "Slow down." }],
     ["may have an empty text", { body: "" }],
     ["may have an object", { body: { error: { code: 17 } } }],
@@ -125,7 +125,7 @@ describe("a top-level field", () => {
     [{ origin: { binding: "ORIGIN" } }],
     [{ nativeLimiter: { binding: "NATIVE_2" } }],
     [{ origin: { url: "https://origin.example.com" } }],
-  ])("is kept: %o", ([fields]) => {
+  ])("is accepted unchanged: %o", ([fields]) => {
     expect(defineConfig({ rules: [], ...fields })).toMatchObject(fields);
   });
 
@@ -133,7 +133,7 @@ describe("a top-level field", () => {
     ["https://origin.example.com/", "https://origin.example.com"],
     ["https://example.com/base/", "https://example.com/base"],
     ["http://127.0.0.1:8080", "http://127.0.0.1:8080"],
-  ])("origin.url %s stands for %s", ([url, expected]) => {
+  ])("origin.url %s becomes %s", ([url, expected]) => {
     expect(defineConfig({ rules: [], origin: { url } }).origin).toEqual({ url: expected });
   });
 });
@@ -143,6 +143,6 @@ test.for<[string, object, object]>([
   ["mode", { mode: "shadow" }, { mode: "shadow" }],
   ["a name of one digit", { name: "1" }, { name: "1" }],
   ["a name of 64 characters", { name: "a_-4".repeat(16) }, { name: "a_-4".repeat(16) }],
-])("a rule keeps %s", ([, fields, expected]) => {
+])("a rule accepts %s", ([, fields, expected]) => {
   expect(definedRule(fields)).toMatchObject(expected);
 });

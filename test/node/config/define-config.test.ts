@@ -29,7 +29,7 @@ const EXAMPLE: ConfigInput = {
 
 const ONE_MINUTE = { maxReserved: 0, windowMs: 60_000, offsetMs: 0 };
 const ONE_HOUR = { ...ONE_MINUTE, windowMs: 3_600_000 };
-/** What a rule does that says nothing of it. */
+/** The defaults of a rule. */
 const DEFAULTS = {
   spread: false,
   shards: 1,
@@ -41,8 +41,8 @@ const DEFAULTS = {
   retryJitterMs: 0,
 };
 
-describe("a good configuration", () => {
-  test("comes back with its rules read and every default filled in", () => {
+describe("a valid configuration", () => {
+  test("is returned with parsed rules and all defaults", () => {
     expect(defineConfig(EXAMPLE)).toEqual({
       rules: [
         {
@@ -80,11 +80,11 @@ describe("a good configuration", () => {
     });
   });
 
-  test("is plain data: one that went through JSON is read alike", () => {
+  test("may come from JSON, with the same result", () => {
     expect(defineConfig(JSON.parse(JSON.stringify(EXAMPLE)))).toEqual(defineConfig(EXAMPLE));
   });
 
-  test("is left as it was", () => {
+  test("is not changed", () => {
     const given = structuredClone(EXAMPLE);
     defineConfig(given);
     expect(given).toEqual(EXAMPLE);
@@ -94,12 +94,12 @@ describe("a good configuration", () => {
     expect(defineConfig({ rules: [] }).rules).toEqual([]);
   });
 
-  test("may have 10000 rules", () => {
+  test("may have 10,000 rules", () => {
     const rules = Array.from({ length: 10_000 }, (_, index) => rule({ name: `r${index}` }));
     expect(faultsOf({ rules })).toEqual([]);
   });
 
-  test("is told from one that was not checked", () => {
+  test("is distinguished from an unchecked one", () => {
     expect(isConfig(defineConfig(EXAMPLE))).toBe(true);
     expect([EXAMPLE, { ...defineConfig(EXAMPLE) }, null, undefined, 5].some(isConfig)).toBe(false);
   });
@@ -121,13 +121,13 @@ describe("a configuration with faults", () => {
     ["rules[2].limt", 'unknown field; did you mean "limit"?; allowed: name, match, key, limit'],
   ] as const;
 
-  test("of which there are five gives five messages, each with its path and what is allowed", () => {
+  test("is reported with each path and what is allowed there", () => {
     expect(faultsOf(FIVE_FAULTS)).toEqual(
       FIVE.map(([path, start]) => ({ path, message: expect.stringContaining(start) })),
     );
   });
 
-  test("is refused once, by one error whose message names every fault on its own line", () => {
+  test("throws one error, whose message has a line for each fault", () => {
     expect.assertions(4 + FIVE.length);
     try {
       defineConfig(FIVE_FAULTS as unknown as ConfigInput);
@@ -144,14 +144,14 @@ describe("a configuration with faults", () => {
     }
   });
 
-  test("counts one fault as one", () => {
+  test("writes a single fault in the singular", () => {
     expect(() => defineConfig({ rules: [], timeoutMs: 0 })).toThrow(
       "Weir's configuration has 1 fault:\n  timeoutMs: got 0; allowed: a whole number from 1 to 30000",
     );
   });
 });
 
-test("weir/config loads in Node itself, by the package's own name", async () => {
+test("weir/config loads in Node by its package name", async () => {
   const program = 'import { defineConfig } from "weir/config"; console.log(typeof defineConfig);';
   const run = promisify(execFile)(process.execPath, ["--input-type=module", "--eval", program]);
   expect((await run).stdout).toBe("function\n");

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { faultsOf, rule, withRule } from "./fixtures.ts";
 
-describe("tells faults apart", () => {
-  test("by naming the first rule of a name at every later one", () => {
+describe("the faults of a configuration", () => {
+  test("name the first rule with a duplicate name at each later one", () => {
     const rules = ["a", "b", "a", "a"].map((name) => rule({ name }));
     const message = 'got "a"; allowed: a unique name; rules[0] has this one';
     expect(faultsOf({ rules })).toEqual([
@@ -11,7 +11,7 @@ describe("tells faults apart", () => {
     ]);
   });
 
-  test("by reporting every unknown field at its own path", () => {
+  test("report each unknown field at its own path", () => {
     const faults = faultsOf({ ...withRule({ lease: 1, burst: 2 }), bogus: 1, "a b": 2 });
     expect(faults.map(({ path }) => path)).toEqual([
       "rules[0].lease",
@@ -21,7 +21,7 @@ describe("tells faults apart", () => {
     ]);
   });
 
-  test("without saying that the field a misspelt one stands for is missing", () => {
+  test("do not also report the correct field as missing beside a misspelt one", () => {
     expect(faultsOf({ rules: [{ nam: "api", limt: 5, widow: "1m" }] })).toMatchObject([
       { path: "rules[0].nam", message: expect.stringContaining('did you mean "name"?') },
       { path: "rules[0].limt", message: expect.stringContaining('did you mean "limit"?') },
@@ -29,17 +29,17 @@ describe("tells faults apart", () => {
     ]);
   });
 
-  test("by finding those between rules beside those within one", () => {
+  test("include faults within a rule and faults between rules", () => {
     const rules = [rule({ limit: -1 }), rule({ key: "param:id" })];
     const paths = faultsOf({ rules, clock: "local" }).map(({ path }) => path);
     expect(paths.sort()).toEqual(["clock", "rules[0].limit", "rules[1].key", "rules[1].name"]);
   });
 });
 
-describe("shows what was given", () => {
+describe("the message of a fault shows the given value", () => {
   const got = (limit: unknown) => faultsOf(withRule({ limit }))[0]?.message;
 
-  test("cut short when it is long", () => {
+  test("shortened if it is long", () => {
     expect(got("x".repeat(10_000))?.length).toBeLessThan(200);
   });
 

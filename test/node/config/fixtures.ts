@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { ConfigError, type ConfigInput, defineConfig, type Fault } from "weir/config";
 
-/** A rule with nothing in it but what it must have, and `fields`: `limits` stand for its quota. */
+/** A rule with the required fields and `fields`. With `limits` in them, it has no `limit` and `window`. */
 export function rule(fields: object = {}): object {
   const quota = "limits" in fields ? {} : { limit: 5, window: "1m" };
   return { name: "api", ...quota, ...fields };
@@ -12,14 +12,14 @@ export function withRule(fields: object): object {
   return { rules: [rule(fields)] };
 }
 
-/** What `defineConfig` makes of one rule with `fields`. */
+/** The rule that `defineConfig` returns for one rule with `fields`. */
 export function definedRule(fields: object) {
   const [defined] = defineConfig(withRule(fields) as ConfigInput).rules;
   if (!defined) throw new Error("the rule is not there");
   return defined;
 }
 
-/** The faults for which `defineConfig` refuses `input`; none when it accepts it. */
+/** The faults that `defineConfig` throws for `input`; none if it accepts the input. */
 export function faultsOf(input: unknown): readonly Fault[] {
   try {
     defineConfig(input as ConfigInput);
@@ -30,10 +30,10 @@ export function faultsOf(input: unknown): readonly Fault[] {
   }
 }
 
-/** A name for a fault, a configuration that has no other, its path, and what its message says. */
+/** The name of a fault, a configuration with this fault alone, the path, and parts of the message. */
 export type Refused = readonly [fault: string, input: unknown, path: string, ...says: string[]];
 
-/** One test for each fault: there is that one alone, at its path, and it says what is allowed. */
+/** Adds a test for each fault: it is the only one, it has its path, and its message has the given parts. */
 export function refuses(cases: readonly Refused[]): void {
   test.for(cases)("%s", ([, input, path, ...says]) => {
     const faults = faultsOf(input);

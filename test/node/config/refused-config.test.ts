@@ -5,7 +5,7 @@ const A_CONFIG = "allowed: an object with rules, origin, store, clock";
 const A_RULE = "allowed: an object with name, match, key, limit, window";
 const LONG = "a".repeat(65);
 
-describe("refuses a configuration that is not one", () => {
+describe("refuses a value that is not a configuration", () => {
   refuses([
     ...[null, 5, "rules", true, () => ({})].map(
       (input): Refused => [String(input), input, "", A_CONFIG],

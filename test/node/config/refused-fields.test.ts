@@ -42,7 +42,7 @@ describe("refuses a rule's field", () => {
   ]);
 });
 
-describe("refuses, within a rule,", () => {
+describe("refuses the fields of a rule", () => {
   const within = (fields: object, path: string, ...says: string[]): Refused => [
     JSON.stringify(fields),
     withRule(fields),
@@ -149,7 +149,7 @@ describe("refuses jwt", () => {
   ]);
 });
 
-test("a rule's faults are all there, those between its fields too", () => {
+test("reports all faults of a rule, also those between its fields", () => {
   const faults = faultsOf(withRule({ capacity: 1, cost: -1, count: {}, exempt: {} }));
   expect(faults.map(({ path }) => path).sort()).toEqual([
     "rules[0].capacity",

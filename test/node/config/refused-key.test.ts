@@ -60,7 +60,7 @@ describe("refuses a key", () => {
   ]);
 });
 
-describe("refuses a claim without jwt to verify it", () => {
+describe("refuses a claim as a key if jwt is not set", () => {
   const says = "allowed: a claim only beside jwt, at the top level";
   const tiers = { by: "header:plan | jwt:plan", limits: { pro: { limit: 9, window: 60 } } };
   refuses([
@@ -70,13 +70,13 @@ describe("refuses a claim without jwt to verify it", () => {
     ["of tiers", withRule({ tiers }), "rules[0].tiers.by", `got "jwt:plan"; ${says}`],
   ]);
 
-  test("beside faults of other rules and of its own", () => {
+  test("beside other faults of the same rule and of other rules", () => {
     const rules = [rule({ name: "a", key: "jwt:sub", limit: -1 }), rule({ name: "b", window: 0 })];
     const paths = faultsOf({ rules }).map(({ path }) => path);
     expect(paths.sort()).toEqual(["rules[0].key", "rules[0].limit", "rules[1].window"]);
   });
 
-  test("but not where jwt is itself at fault", () => {
+  test("but not if jwt is set and has a fault", () => {
     const config = { ...withRule({ key: "jwt:sub" }), jwt: { secret: "a-b" } };
     expect(faultsOf(config).map(({ path }) => path)).toEqual(["jwt.secret"]);
   });

@@ -54,7 +54,7 @@ describe("refuses limits", () => {
     rule("beside maxReserved", { limits: [quota], maxReserved: 0 }, "maxReserved", "got 0"),
   ]);
 
-  test("beside both limit and window, at each of the two", () => {
+  test("beside limit and window, with a fault at both", () => {
     const faults = faultsOf(withRule({ limits: [quota], ...quota }));
     expect(faults.map(({ path }) => path)).toEqual(["rules[0].limit", "rules[0].window"]);
   });

@@ -3,7 +3,7 @@ import { type Refused, refuses, withRule } from "./fixtures.ts";
 
 const RULE_FIELDS =
   "allowed: name, match, key, limit, window, limits, capacity, maxReserved, start, shards, cost, count, tiers, exempt, ban, mode, onError, localShare, lease, retryJitter, response";
-/** Words of other limiters: a rule that has one and gets it ignored limits less than it says. */
+/** Fields of other limiters. If Weir ignored one, the rule would limit less than its author expects. */
 const NOT_BUILT = ["tokens", "burst", "points", "skip", "blockDuration"];
 const LONG = "a".repeat(65);
 

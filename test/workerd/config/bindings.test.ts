@@ -14,7 +14,7 @@ function settings(options: Omit<ConfigInput, "rules">, bindings: Record<string, 
 }
 
 describe("the store", () => {
-  it("is Upstash when its URL is set", () => {
+  it("is Upstash if its URL is set", () => {
     expect(settings({}, { ...upstash, ...objects }).store).toEqual({
       kind: "upstash",
       url: "https://a.upstash.io",
@@ -22,12 +22,12 @@ describe("the store", () => {
     });
   });
 
-  it.each([undefined, "", "  "])("is the Durable Object when that URL is %j", (url) => {
+  it.each([undefined, "", "  "])("is the Durable Object if that URL is %j", (url) => {
     const { store } = settings({}, { ...objects, UPSTASH_REDIS_REST_URL: url });
     expect(store).toEqual({ kind: "durable-object", namespace: env.COUNTERS });
   });
 
-  it("is what the configuration says, whatever is set", () => {
+  it("is the configured one, whatever bindings are set", () => {
     expect(settings({ store: "memory" }, { ...upstash }).store).toEqual({ kind: "memory" });
     expect(settings({ store: "durable-object" }, { ...upstash, ...objects }).store.kind).toBe(
       "durable-object",
@@ -51,7 +51,7 @@ describe("the store", () => {
 describe("a token without its URL", () => {
   const { UPSTASH_REDIS_REST_TOKEN } = upstash;
 
-  it("is a fault, and the counters stay in Durable Objects", () => {
+  it("is a fault, and Durable Objects count", () => {
     const { store, limiterFaults } = settings({}, { UPSTASH_REDIS_REST_TOKEN, ...objects });
     expect(store).toEqual({ kind: "durable-object", namespace: env.COUNTERS });
     expect(limiterFaults).toEqual([
@@ -59,7 +59,7 @@ describe("a token without its URL", () => {
     ]);
   });
 
-  it("is none where the configuration chooses another store, or there is no token", () => {
+  it("is no fault if the configuration names the store, or if there is no token", () => {
     const token = { UPSTASH_REDIS_REST_TOKEN, ...objects };
     expect(settings({ store: "durable-object" }, token).limiterFaults).toEqual([]);
     expect(settings({ store: "memory" }, token).limiterFaults).toEqual([]);
@@ -84,7 +84,7 @@ describe("the secrets", () => {
     jwt: { secret: "JWT" },
   });
 
-  it("are those that the configuration names, and no others", () => {
+  it("are only those that the configuration names", () => {
     const bindings = { INTERNAL: "i", PROBE: "p\n", JWT: "j", OTHER: "o" };
     const { secrets, requestFaults } = resolveBindings(config, bindings);
     expect([...secrets]).toEqual([
@@ -95,7 +95,7 @@ describe("the secrets", () => {
     expect(requestFaults).toEqual([]);
   });
 
-  it("are faults when they are not set, each told once", () => {
+  it("are reported once each if they are not set", () => {
     const { secrets, requestFaults } = resolveBindings(config, { PROBE: " ", JWT: 5 });
     expect(secrets.size).toBe(0);
     expect(requestFaults).toEqual([
@@ -110,7 +110,7 @@ describe("the secrets", () => {
     "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP",
     "_x9",
     "jwt_key",
-  ])("whose name may be a secret itself are faults that show its first characters: %s", (text) => {
+  ])("whose name may be a secret itself are reported by its first characters: %s", (text) => {
     const given = defineConfig({ rules: [rule("a", text)], jwt: { secret: text } });
     const { requestFaults } = resolveBindings(given, {});
     expect(requestFaults).toEqual([
@@ -119,7 +119,7 @@ describe("the secrets", () => {
     expect([...resolveBindings(given, { [text]: "value" }).secrets]).toEqual([[text, "value"]]);
   });
 
-  it("are none where none is named", () => {
+  it("are none if the configuration names none", () => {
     const options = { jwt: { jwks: "https://issuer.example.com/jwks.json" } };
     expect(settings(options, { JWT: "j" })).toMatchObject({
       secrets: new Map(),
@@ -131,13 +131,13 @@ describe("the secrets", () => {
 describe("the key secret", () => {
   const secret = "0123456789abcdef0123456789abcdef";
 
-  it.each([undefined, ""])("is none when it is %j", (given) => {
+  it.each([undefined, ""])("is not set if it is %j", (given) => {
     const read = settings({ store: "memory" }, { WEIR_KEY_SECRET: given });
     expect(read).not.toHaveProperty("keySecret");
     expect(read.store.kind).toBe("memory");
   });
 
-  it("is one of 32 characters and more", () => {
+  it("may have 32 characters or more", () => {
     expect(settings({}, { ...objects, WEIR_KEY_SECRET: secret })).toMatchObject({
       keySecret: secret,
       store: { kind: "durable-object" },
@@ -153,7 +153,7 @@ describe("the key secret", () => {
     secret.slice(1),
     5,
     { get: () => secret },
-  ])("that is %j lets nothing be decided, and is told without being shown", (given) => {
+  ])("of %j makes the store misconfigured, and is not quoted", (given) => {
     const read = settings({ store: "memory" }, { WEIR_KEY_SECRET: given });
     expect(read).not.toHaveProperty("keySecret");
     expect(read.store).toMatchObject({
@@ -167,7 +167,7 @@ describe("the key secret", () => {
 describe("the origin", () => {
   const url = (text: string) => settings({}, { ORIGIN_URL: text }).origin;
 
-  it("is the zone's own when nothing says otherwise", () => {
+  it("is the zone's own by default", () => {
     expect(settings({}, {}).origin).toEqual({ kind: "pass-through" });
     expect(url("")).toEqual({ kind: "pass-through" });
   });
@@ -180,7 +180,7 @@ describe("the origin", () => {
     expect(url(text)).toEqual({ kind: "url", base });
   });
 
-  it("is ORIGIN_URL in place of the configuration's url", () => {
+  it("is ORIGIN_URL, which replaces the configuration's url", () => {
     const origin = { url: "https://live.example.com" };
     expect(settings({ origin }, {}).origin).toMatchObject({ base: "https://live.example.com" });
     expect(settings({ origin }, { ORIGIN_URL: "http://localhost:3000" }).origin).toMatchObject({
@@ -209,7 +209,7 @@ describe("the origin", () => {
     expect(JSON.stringify(url(text))).not.toContain("secret");
   });
 
-  it("is misconfigured by a binding that is not there", () => {
+  it("is misconfigured by a missing binding", () => {
     expect(settings({ origin: { binding: "API" } }, {}).origin).toMatchObject({
       kind: "misconfigured",
       fault: "no service is bound as API: add it to wrangler.toml",
@@ -221,7 +221,7 @@ describe("the native limiter", () => {
   const nativeLimiter = { binding: "NATIVE" };
   const limiter = { limit: async () => ({ success: true }) };
 
-  it("is the limiter that is bound, if the configuration names it", () => {
+  it("is the bound limiter that the configuration names", () => {
     expect(settings({ nativeLimiter }, { ...objects, NATIVE: limiter })).toMatchObject({
       nativeLimiter: limiter,
       limiterFaults: [],
@@ -229,7 +229,7 @@ describe("the native limiter", () => {
     expect(settings({}, { NATIVE: limiter }).nativeLimiter).toBeUndefined();
   });
 
-  it.each([undefined, "text", {}])("that is bound as %j is none, and is told", (NATIVE) => {
+  it.each([undefined, "text", {}])("that is bound as %j is reported as a fault", (NATIVE) => {
     const bindings = { ...objects, NATIVE };
     const { nativeLimiter: found, limiterFaults } = settings({ nativeLimiter }, bindings);
     expect(found).toBeUndefined();
