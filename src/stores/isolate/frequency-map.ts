@@ -1,42 +1,43 @@
-/** How often something was asked for of late. */
+/** How often an entry was used recently. */
 export interface Frequency {
-  /** Requests, each weighing less the longer it is past; see {@link recentUsesAt}. */
+  /** Number of uses as of `lastUsedAt`, each weighted by its age; see {@link recentUsesAt}. */
   recentUses: number;
-  /** When that was, in milliseconds: the last request. */
+  /** When the entry was used last, in milliseconds. */
   lastUsedAt: number;
 }
 
-/** After this long, in milliseconds, a request weighs 1/e of what it did. */
+/** The age at which a use weighs 1/e of a new one, in milliseconds. */
 export const DECAY_MS = 10_000;
 
-/** Entries looked at for one that may be evicted. */
+/** How many entries an eviction examines at most. */
 const EVICTION_SCAN = 8;
 
-/** Of newcomers that find only entries hotter than themselves, one in so many gets in. */
+/** Of the new entries that find only busier ones, one in this many is admitted. */
 const ADMIT_ONE_IN = 8;
 
-/** The recentUses of something by now: about the requests of the last {@link DECAY_MS}. */
+/** The weighted uses at a moment: approximately the uses of the last {@link DECAY_MS}. */
 export function recentUsesAt({ recentUses, lastUsedAt }: Frequency, now: number): number {
-  const past = Math.max(0, now - lastUsedAt);
-  return past === 0 ? recentUses : recentUses * Math.exp(-past / DECAY_MS);
+  const ageMs = Math.max(0, now - lastUsedAt);
+  return ageMs === 0 ? recentUses : recentUses * Math.exp(-ageMs / DECAY_MS);
 }
 
 /**
- * A map of at most `max` entries that keeps what is asked for often.
+ * A map of at most `max` entries that keeps the frequently used ones.
  *
- * In order of use, so the least recent come first. But recency is cheap to come by: whoever sends a
- * new key with each request could flush a map that evicts by it alone. So a newcomer takes the place
- * of an entry that has cooled below its own single request, and those that have not are passed over.
- * To drive out a client one has to send more than it does, for each of the places. Where all are
- * hotter, a newcomer is let in now and then, in place of the coldest, so that a client that goes on asking makes it.
+ * Entries are in order of use, the least recently used first. Eviction by order alone (LRU) would let
+ * a sender of ever new keys empty the map. A new entry therefore replaces one whose uses have decayed
+ * below its own; busier entries are passed over. To evict a client, an attacker must send more than
+ * that client, for every place in the map. When all examined entries are busier, one new entry in
+ * {@link ADMIT_ONE_IN} replaces the least used of them, so that a client that keeps sending gets a
+ * place.
  */
 export class FrequencyMap<Value extends Frequency> {
   readonly #entries = new Map<string, Value>();
   readonly #max: number;
   readonly #onEvict: (value: Value, now: number) => void;
-  #refused = 0;
-  /** The key at the end of the order, if it is known: a busy one is used again and again. */
-  #last: string | undefined;
+  #rejectedEntries = 0;
+  /** The last key in the order, if known: a busy key that is already last is not moved again. */
+  #lastKey: string | undefined;
 
   constructor(max: number, onEvict: (value: Value, now: number) => void = () => {}) {
     this.#max = max;
@@ -47,53 +48,58 @@ export class FrequencyMap<Value extends Frequency> {
     return this.#entries.size;
   }
 
+  /** Returns an entry without counting a use. */
   peek(key: string): Value | undefined {
     return this.#entries.get(key);
   }
 
-  /** Finds an entry and notes that it is in use. */
+  /** Returns an entry and counts a use. */
   use(key: string, now: number): Value | undefined {
     const value = this.#entries.get(key);
     if (!value) return undefined;
     value.recentUses = recentUsesAt(value, now) + 1;
     value.lastUsedAt = now;
-    if (key !== this.#last) {
+    if (key !== this.#lastKey) {
       this.#entries.delete(key);
       this.#entries.set(key, value);
-      this.#last = key;
+      this.#lastKey = key;
     }
     return value;
   }
 
-  /** Puts in what is not there. @returns whether there was a place */
+  /**
+   * Adds an entry whose key is not in the map.
+   *
+   * @returns whether it was added; false if the map is full of busier entries
+   */
   add(key: string, value: Value): boolean {
-    if (this.#entries.size >= this.#max && !this.#makePlace(value)) return false;
+    if (this.#entries.size >= this.#max && !this.#evictFor(value)) return false;
     this.#entries.set(key, value);
-    this.#last = key;
+    this.#lastKey = key;
     return true;
   }
 
   delete(key: string): void {
-    this.#last = undefined;
+    this.#lastKey = undefined;
     this.#entries.delete(key);
   }
 
-  /** Empties the map. @returns what was in it */
+  /** Removes all entries. @returns the removed values */
   clear(): Value[] {
     const values = [...this.#entries.values()];
-    this.#last = undefined;
+    this.#lastKey = undefined;
     this.#entries.clear();
     return values;
   }
 
-  /** The entry that was used least recently, but for those that an eviction has passed over. */
+  /** The first entry in the order: the least recently used, except those that an eviction moved. */
   oldest(): readonly [string, Value] | undefined {
     return this.#entries.entries().next().value;
   }
 
-  #makePlace(newcomer: Value): boolean {
+  #evictFor(newcomer: Value): boolean {
     const now = newcomer.lastUsedAt;
-    this.#last = undefined;
+    this.#lastKey = undefined;
     let rarest: { key: string; value: Value; recentUses: number } | undefined;
     let left = Math.min(EVICTION_SCAN, this.#entries.size);
     for (const [key, value] of this.#entries) {
@@ -101,13 +107,13 @@ export class FrequencyMap<Value extends Frequency> {
       const recentUses = recentUsesAt(value, now);
       if (!rarest || recentUses < rarest.recentUses) rarest = { key, value, recentUses };
       if (recentUses < newcomer.recentUses) break;
-      // Passed over: to the end, where the next newcomer does not look again.
+      // Moved to the end, so that the next eviction examines other entries.
       this.#entries.delete(key);
       this.#entries.set(key, value);
     }
     if (!rarest) return false;
-    if (rarest.recentUses >= newcomer.recentUses && ++this.#refused % ADMIT_ONE_IN !== 0)
-      return false;
+    const isBusier = rarest.recentUses >= newcomer.recentUses;
+    if (isBusier && ++this.#rejectedEntries % ADMIT_ONE_IN !== 0) return false;
     this.#entries.delete(rarest.key);
     this.#onEvict(rarest.value, now);
     return true;

@@ -1,90 +1,79 @@
-import { type Counter, type Tally, type UnusedQuota, windowAt } from "../../engine/counter.ts";
-import { BLOCK_SHARE } from "../../engine/fixed-window.ts";
-import { DECAY_MS, type Frequency, FrequencyMap } from "./frequency-map.ts";
-import { type CounterSnapshot, isValidAt, type StoreCall, snapshotOf } from "./snapshot.ts";
+import type { Counter, Tally, UnusedQuota } from "../../engine/counter.ts";
+import { FrequencyMap } from "./frequency-map.ts";
+import {
+  addQuota,
+  isIdle,
+  type Lease,
+  openLease,
+  type TakenQuota,
+  unusedQuotaOf,
+} from "./lease.ts";
+import { type StoreCall, snapshotOf } from "./snapshot.ts";
 
-/** A lease that nobody has used for this long, in milliseconds, is given back. */
-export const IDLE_MS = 5000;
+/** How many leases one call returns at most. */
+const MAX_RETURNS_PER_CALL = 8;
 
-/** Leases given back with one call at most, and how many may wait for one: about 0.5 MB. */
-const MAX_UNUSED_PER_CALL = 8;
-const MAX_UNUSED = 1024;
+/** How many returns wait for a call at most: about 0.5 MB. */
+const MAX_RETURNS = 1024;
 
-/** A fresh block is fetched while this many round trips' worth of requests is left of the old one. */
-const ROUND_TRIPS_AHEAD = 3;
-
-/** Quota of one counter that is charged to it already, to be used by this isolate alone. */
-export interface Lease extends Frequency {
-  /** As it was when the quota was bought. */
-  counter: Counter;
-  /** What is left, good for the window of `known`. */
-  quota: number;
-  snapshot: CounterSnapshot | undefined;
-  /** Until when a block may be under way, by this isolate's clock; 0 when none is. */
-  refillPendingUntil: number;
-  /** Quota that a request takes, on the average of late. */
-  meanCost: number;
-  /** How long the last call took, in milliseconds. */
-  roundTripMs: number;
-  /** When it was opened, by this isolate's clock. */
-  readonly openedAt: number;
-  /** Whether its counter has been reset: what was charged for it is gone from the store. */
-  isReset: boolean;
-}
-
-/** Quota that a request has taken from a lease, and the window that it is good for. */
-export interface Taken {
-  readonly quota: number;
-  readonly window: number;
+/** A call about leased counters. */
+export interface LeaseCall extends StoreCall {
+  /** {@link LeaseBook.clockSteps} when the call was sent. */
+  readonly clockSteps: number;
 }
 
 /**
  * The leases of an isolate: plain values, at most `max` of them.
  *
- * A lease is quota that has been charged. Losing one, or forgetting it, denies somebody who had room,
- * and never admits one too many; so whatever is in doubt is dropped.
+ * The store has charged all leased quota. Quota that is lost here denies requests that could have been
+ * admitted, and never admits one too many. In doubt, quota is therefore dropped.
  */
 export class LeaseBook {
   readonly #leases: FrequencyMap<Lease>;
-  /** To be given back with the next call. */
-  #unused: UnusedQuota[] = [];
+  /** Quota to return to the store with the next calls. */
+  #returns: UnusedQuota[] = [];
   #latest = Number.NEGATIVE_INFINITY;
-  #steps = 0;
+  #clockSteps = 0;
 
   constructor(max: number) {
     this.#leases = new FrequencyMap(max, (lease, now) => this.#release(lease, now));
   }
 
   /** How often this isolate's clock has gone back. */
-  get steps(): number {
-    return this.#steps;
+  get clockSteps(): number {
+    return this.#clockSteps;
   }
 
   /**
-   * Notes the time by this isolate's clock.
+   * Notes the time of this isolate's clock, and returns all leases if it has gone back.
    *
-   * The ends of windows are known by that clock. How far it has gone back cannot be seen: between two
-   * requests it may have run on and hidden most of the step. So after any step back all leases are
-   * returned; the store still knows whether their windows last.
+   * Leases rely on this clock for the ends of windows. The size of a step back is unknown, because
+   * time that passed since the last request hides a part of it. The store still knows which windows
+   * have not ended.
    */
   observe(now: number): void {
     const hasGoneBack = now < this.#latest;
     this.#latest = now;
     if (!hasGoneBack) return;
-    this.#steps += 1;
-    for (const { counter, quota, snapshot: known } of this.#leases.clear()) {
-      if (known) this.#queue({ counter, quota, window: known.window });
+    this.#clockSteps += 1;
+    for (const { counter, quota, snapshot } of this.#leases.clear()) {
+      if (snapshot) this.#queueReturn({ counter, quota, window: snapshot.window });
     }
   }
 
-  /** The lease that was bought for a counter, without noting a use. */
+  /** The lease whose quota was charged for this counter, without counting a use. */
   peek({ key, ceiling, leasable }: Counter): Lease | undefined {
     const lease = leasable ? this.#leases.peek(key) : undefined;
     return lease?.counter.ceiling === ceiling ? lease : undefined;
   }
 
-  /** The lease that a counter falls under; undefined when there is none, nor a place for one. */
-  find(counter: Counter, now: number): Lease | undefined {
+  /**
+   * The lease for a counter's request, opened if there is none. It counts a use unless the request
+   * takes no quota.
+   *
+   * @returns undefined if the counter is not leasable or the book is full of busier leases
+   */
+  findOrOpen(counter: Counter, now: number): Lease | undefined {
     const { key, cost, ceiling, checkOnly, leasable } = counter;
     if (!leasable) return undefined;
     const isUse = cost > 0 && !checkOnly;
@@ -92,7 +81,7 @@ export class LeaseBook {
     if (!lease) return isUse ? this.#open(counter, now) : undefined;
     if (isUse) lease.meanCost += (cost - lease.meanCost) / lease.recentUses;
     if (lease.counter.ceiling !== ceiling) {
-      // Bought for another tier's limit. Only the store can tell whether it is within this one.
+      // Charged under another tier's limit. Only the store can decide whether it is within this one.
       this.#release(lease, now);
       lease.counter = counter;
     }
@@ -100,53 +89,39 @@ export class LeaseBook {
   }
 
   /**
-   * Takes in what a store has told of a counter, and quota that it has charged for later.
+   * Records a store's answer about a counter.
    *
-   * @param steps how often the clock had gone back when the store was asked
+   * @param quota charged for later requests: added to the lease, or queued to be returned if the lease
+   * cannot use it any more
    */
-  record(
-    lease: Lease,
-    counter: Counter,
-    tally: Tally,
-    call: StoreCall,
-    quota: number,
-    steps = this.#steps,
-  ): void {
+  record(lease: Lease, counter: Counter, tally: Tally, call: LeaseCall, quota: number): void {
     if (lease.isReset) return;
-    const known = snapshotOf(counter, tally, call);
-    // Bought for another limit; or the lease was evicted; or nobody knows by now when its window ends.
-    const isOurs = this.#isBoughtFor(lease, counter) && steps === this.#steps;
-    if (!isOurs) {
-      this.#queue({ counter, quota, window: known.window });
-      return;
+    const snapshot = snapshotOf(counter, tally, call);
+    // After a step of the clock this isolate does not know when the window ends.
+    if (this.#isCurrent(lease, counter) && call.clockSteps === this.#clockSteps) {
+      addQuota(lease, quota, snapshot, call);
+    } else {
+      this.#queueReturn({ counter, quota, window: snapshot.window });
     }
-    // Overtaken by an answer of the next window.
-    if (isOvertaken(known, lease.snapshot, call)) return;
-    if (known.window !== lease.snapshot?.window) {
-      lease.quota = 0;
-      lease.snapshot = known;
-    } else if (isLater(known, lease.snapshot)) {
-      lease.snapshot = known;
-    }
-    lease.quota += quota;
-    lease.roundTripMs = Math.max(0, call.answeredAt - call.sentAt) || lease.roundTripMs;
   }
 
-  /** Puts back what was taken: into its lease, or into the store where the lease has moved on. */
-  putBack(lease: Lease, counter: Counter, { quota, window }: Taken): void {
+  /** Returns quota that a request took: to its lease, or to the store if the lease has moved on. */
+  putBack(lease: Lease, counter: Counter, { quota, window }: TakenQuota): void {
     if (lease.isReset) return;
-    if (lease.snapshot?.window === window && this.#isBoughtFor(lease, counter))
+    if (lease.snapshot?.window === window && this.#isCurrent(lease, counter)) {
       lease.quota += quota;
-    else this.#queue({ counter, quota, window });
+    } else {
+      this.#queueReturn({ counter, quota, window });
+    }
   }
 
-  /** What is to be given back with a call that is about to be made. */
+  /** Removes and returns what the next call gives back to the store. */
   takeReturns(now: number): UnusedQuota[] {
-    this.#dropIdle(now);
-    return this.#unused.splice(0, MAX_UNUSED_PER_CALL);
+    this.#queueIdle(now);
+    return this.#returns.splice(0, MAX_RETURNS_PER_CALL);
   }
 
-  /** Empties the leases of counters that are about to be adjusted: what is to be given back first. */
+  /** Empties the leases of counters. @returns their quota, which must go back to the store */
   drain(counters: readonly Counter[], now: number): UnusedQuota[] {
     return counters.flatMap(({ key }): UnusedQuota[] => {
       const lease = this.#leases.peek(key);
@@ -158,7 +133,7 @@ export class LeaseBook {
     });
   }
 
-  /** Forgets counters that are reset: what was charged to them is gone. */
+  /** Removes the leases of counters that were reset: the store has no charge for them any more. */
   discard(counters: readonly Counter[]): void {
     const keys = new Set(counters.map(({ key }) => key));
     for (const key of keys) {
@@ -166,28 +141,17 @@ export class LeaseBook {
       if (lease) lease.isReset = true;
       this.#leases.delete(key);
     }
-    this.#unused = this.#unused.filter(({ counter }) => !keys.has(counter.key));
+    this.#returns = this.#returns.filter(({ counter }) => !keys.has(counter.key));
   }
 
   #open(counter: Counter, now: number): Lease | undefined {
-    const lease: Lease = {
-      counter,
-      quota: 0,
-      snapshot: undefined,
-      refillPendingUntil: 0,
-      meanCost: counter.cost,
-      roundTripMs: 0,
-      openedAt: now,
-      isReset: false,
-      recentUses: 1,
-      lastUsedAt: now,
-    };
+    const lease = openLease(counter, now);
     return this.#leases.add(counter.key, lease) ? lease : undefined;
   }
 
-  /** Looks at the leases that were used least recently, as many as a call can give back. */
-  #dropIdle(now: number): void {
-    for (let looks = this.#unused.length; looks < MAX_UNUSED_PER_CALL; looks++) {
+  /** Moves idle leases, the least recently used first, to the returns of the next call. */
+  #queueIdle(now: number): void {
+    for (let count = this.#returns.length; count < MAX_RETURNS_PER_CALL; count++) {
       const [key, lease] = this.#leases.oldest() ?? [];
       if (!key || !lease || !isIdle(lease, now)) return;
       this.#leases.delete(key);
@@ -195,88 +159,18 @@ export class LeaseBook {
     }
   }
 
-  /** Whether a lease is still in use, for the limit that a counter has. */
-  #isBoughtFor(lease: Lease, { key, ceiling }: Counter): boolean {
+  /** Whether a lease is still in the book, and under the limit of this request's tier. */
+  #isCurrent(lease: Lease, { key, ceiling }: Counter): boolean {
     return lease.counter.ceiling === ceiling && this.#leases.peek(key) === lease;
   }
 
   #release(lease: Lease, now: number): void {
     const unused = unusedQuotaOf(lease, now);
     lease.quota = 0;
-    if (unused) this.#queue(unused);
+    if (unused) this.#queueReturn(unused);
   }
 
-  #queue(unused: UnusedQuota): void {
-    if (unused.quota > 0 && this.#unused.length < MAX_UNUSED) this.#unused.push(unused);
+  #queueReturn(unused: UnusedQuota): void {
+    if (unused.quota > 0 && this.#returns.length < MAX_RETURNS) this.#returns.push(unused);
   }
-}
-
-/** Whether a lease is about to be given back. */
-export function isIdle(
-  { lastUsedAt, refillPendingUntil: askingUntil }: Lease,
-  now: number,
-): boolean {
-  return now - lastUsedAt >= IDLE_MS && askingUntil <= now;
-}
-
-/** What a lease is good for by now. */
-export function quotaOf({ quota, snapshot: known }: Lease, now: number): number {
-  return known && isValidAt(known, now) ? quota : 0;
-}
-
-/**
- * The block to ask for: what is going to be used here in {@link DECAY_MS}, or in what is left of the
- * window, if it goes on like this; but at most twice what there was so far, the first request not
- * counted. More where requests come faster than a block can be fetched, so that it lasts for some
- * round trips. 0 for none.
- */
-export function blockOf(lease: Lease, counter: Counter, now: number): number {
-  const {
-    recentUses,
-    meanCost,
-    snapshot: known,
-    refillPendingUntil: askingUntil,
-    openedAt,
-  } = lease;
-  // Another is under way; or a clock has gone back behind what is known, which is for later.
-  if (askingUntil > now || (known && now < known.validFrom)) return 0;
-  const leftMs = windowAt(now, counter).endsAt - now;
-  const grown = recentUses / (1 - Math.exp(-(now - openedAt) / DECAY_MS));
-  const usual = Math.min(grown, 2 * (recentUses - 1)) * Math.min(1, leftMs / DECAY_MS);
-  const fast = Math.min(2 * requestsAhead(lease, now), 4 * (recentUses - 4));
-  const used = known && isValidAt(known, now) ? known.count : 0;
-  const share = Math.floor((counter.ceiling - used) / BLOCK_SHARE);
-  return Math.min(share, Math.round(Math.round(Math.max(usual, fast)) * meanCost));
-}
-
-/** Requests that are going to come, at the present rate, while a block is fetched and a little longer. */
-export function requestsAhead({ recentUses, openedAt, roundTripMs }: Lease, now: number): number {
-  // Of a lease that is younger, all of the recentUses is of its own time.
-  const ageMs = Math.min(DECAY_MS, Math.max(now - openedAt, roundTripMs, 1));
-  return (recentUses / ageMs) * roundTripMs * ROUND_TRIPS_AHEAD;
-}
-
-/**
- * Whether an answer is about a window before the one that is known, and not because the store's clock
- * has been put back: past its end by our clock, the store knows better which window it is.
- */
-function isOvertaken(
-  answer: CounterSnapshot,
-  known: CounterSnapshot | undefined,
-  call: StoreCall,
-): boolean {
-  if (!known || answer.window >= known.window) return false;
-  return (call.isGiven ? call.decidedAt : call.answeredAt) < known.validUntil;
-}
-
-/** Whether of two answers about one window the first was given later: they may come in any order. */
-function isLater(one: CounterSnapshot, other: CounterSnapshot): boolean {
-  if (one.decidedAt !== other.decidedAt) return one.decidedAt > other.decidedAt;
-  return one.count >= other.count;
-}
-
-function unusedQuotaOf(lease: Lease, now: number): UnusedQuota | undefined {
-  const quota = quotaOf(lease, now);
-  if (quota === 0 || !lease.snapshot) return undefined;
-  return { counter: lease.counter, quota, window: lease.snapshot.window };
 }

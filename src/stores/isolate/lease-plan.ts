@@ -1,95 +1,118 @@
 import { type Counter, type Tally, windowAt } from "../../engine/counter.ts";
 import { hasQuota } from "../../engine/fixed-window.ts";
+import { isShadow } from "../shadow-groups.ts";
 import type { GroupAnswer } from "../store.ts";
-import { type Lease, quotaOf, type Taken } from "./lease-book.ts";
+import { availableQuota, isIdle, type Lease, type TakenQuota } from "./lease.ts";
 import { type CounterSnapshot, tallyOf } from "./snapshot.ts";
 
-/** How one counter of a group is to be decided. */
+/** How one counter of a group is decided. */
 export interface CounterPlan {
   readonly counter: Counter;
   readonly lease?: Lease | undefined;
-  /** What was taken from the lease. */
-  readonly taken?: Taken;
-  /** What the lease was good for: a refund may empty it before the decision is there. */
-  readonly basis?: { readonly snapshot: CounterSnapshot; readonly unspent: number };
-  /** What is asked of the store; undefined where the lease is enough. */
+  /** Quota taken from the lease. */
+  readonly taken?: TakenQuota;
+  /** The lease when the plan was made: a refund may drain the lease before the store answers. */
+  readonly planned?: { readonly snapshot: CounterSnapshot; readonly unspent: number };
+  /** The counter as the store is called with it; undefined if the lease covers the cost. */
   readonly request?: Counter;
-  /** Whether all that is asked is for later, and nothing of it for a request. */
-  readonly isAhead?: boolean;
+  /** Whether the call only refills the lease: no request takes any of the quota. */
+  readonly isRefill?: boolean;
 }
 
-/** What became of a group: the answer is about what was asked of it. */
+/** The plans of a group's counters, in their order. */
+export type GroupPlan = readonly CounterPlan[];
+
+/** The answer for a group; its tallies are those of the counters that have a `request`. */
 export interface GroupResult {
-  readonly parts: readonly CounterPlan[];
+  readonly plans: GroupPlan;
   readonly answer: GroupAnswer;
 }
 
-/** The verdict on a group that leases are enough for. */
+/** The answer for a group whose leases cover it. */
 export const ADMITTED_FROM_LEASES: GroupAnswer = { admitted: true, tallies: [] };
 
-export function needsStore(parts: readonly CounterPlan[]): boolean {
-  return parts.some(({ request: asked }) => asked);
+/** Takes a counter's cost from its lease, and requests the rest from the store. */
+export function planCounter(counter: Counter, lease: Lease | undefined, now: number): CounterPlan {
+  if (!lease || counter.cost === 0) return { counter, lease, request: counter };
+  const { cost, checkOnly } = counter;
+  // The same call returns the quota of an idle lease: a check would count it twice.
+  const available = checkOnly && isIdle(lease, now) ? 0 : availableQuota(lease, now);
+  const quota = Math.min(available, cost);
+  if (!checkOnly) lease.quota -= quota;
+  const { snapshot } = lease;
+  return {
+    counter,
+    lease,
+    ...(snapshot && { planned: { snapshot, unspent: lease.quota } }),
+    ...(snapshot && !checkOnly && { taken: { quota, window: snapshot.window } }),
+    ...(quota < cost && { request: { ...counter, cost: cost - quota } }),
+  };
 }
 
-/** What is left for later of what an admitted counter was charged. */
-export function leftOf(
-  { cost, checkOnly }: Counter,
-  { charged = cost }: Tally,
-  isAhead: boolean,
-): number {
-  if (checkOnly) return 0;
-  return isAhead ? charged : charged - cost;
+/** Whether a group needs a call, because its leases do not cover it. */
+export function needsStore(plans: GroupPlan): boolean {
+  return plans.some(({ request }) => request);
 }
 
-/** The parts of a group, each with what the store has said of it, if it was asked. */
-function answered({
-  parts,
-  answer,
-}: GroupResult): { part: CounterPlan; tally: Tally | undefined }[] {
-  const tallies = answer.tallies.values();
-  return parts.map((part) => ({ part, tally: part.request && tallies.next().value }));
+/** Whether leases have admitted an enforced group, and only groups in shadow mode need the store. */
+export function isOnlyShadowOpen(groups: readonly GroupPlan[]): boolean {
+  const isAdmitted = groups.some((plans) => !needsStore(plans) && !isShadowPlan(plans));
+  return isAdmitted && groups.every((plans) => !needsStore(plans) || isShadowPlan(plans));
 }
 
-/**
- * Whether a group was denied for nothing but quota that lies here by now: another request's block
- * has come in meanwhile, with the last of the quota in it.
- */
-export function coveredByNow(result: GroupResult, now: number): boolean {
-  if (result.answer.admitted) return false;
-  const full = answered(result).filter(({ part, tally }) => tally && isFull(part, tally));
-  const isHere = ({ part: { lease, counter } }: (typeof full)[number]) =>
-    lease !== undefined && counter.cost > 0 && quotaOf(lease, now) >= counter.cost;
-  return full.length > 0 && full.every(isHere);
+function isShadowPlan(plans: GroupPlan): boolean {
+  return isShadow(plans.map(({ counter }) => counter));
 }
 
-function isFull({ request: asked }: CounterPlan, { count, banMs }: Tally): boolean {
-  return asked !== undefined && (banMs > 0 || !hasQuota(asked, count));
+/** Store clock minus local clock, in milliseconds, as far as a first counter's lease knows it. */
+export function clockOffsetOf(plans: GroupPlan | undefined): number {
+  return plans?.[0]?.lease?.snapshot?.clockOffsetMs ?? 0;
 }
 
-/** The answer for a group: its counts are the store's, less the quota leased here and not used yet. */
-export function answerOf({ parts, answer }: GroupResult, storeNow: number): GroupAnswer {
+/** Quota that an admitted counter was charged for later requests. */
+export function unspentChargeOf({ request, isRefill }: CounterPlan, tally: Tally): number {
+  if (!request || request.checkOnly) return 0;
+  const { charged = request.cost } = tally;
+  return isRefill ? charged : charged - request.cost;
+}
+
+/** The answer to the caller: the store's counts minus the quota leased here and not used yet. */
+export function answerOf({ plans, answer }: GroupResult, storeNow: number): GroupAnswer {
   const { admitted, later } = answer;
   if (later) {
-    const assembled = later.then(({ now, groups: [late] }) => ({
+    const laterAnswer = later.then(({ now, groups: [late] }) => ({
       now,
-      groups: [answerOf({ parts, answer: late as GroupAnswer }, now)],
+      groups: [answerOf({ plans, answer: late as GroupAnswer }, now)],
     }));
-    // Who asked may not want to know.
-    assembled.catch(() => {});
-    return { ...answer, later: assembled };
+    // The caller may ignore it; a rejection must not count as unhandled then.
+    laterAnswer.catch(() => {});
+    return { ...answer, later: laterAnswer };
   }
-  const tallies = answered({ parts, answer }).map(({ part, tally }): Tally | undefined => {
-    const { counter, lease, request: asked, basis } = part;
-    if (asked && !tally) return undefined;
-    const known = lease?.snapshot ?? basis?.snapshot;
-    const unspent = lease?.snapshot ? lease.quota : (basis?.unspent ?? 0);
-    const reported = tally ?? tallyOf(known as CounterSnapshot, storeNow);
-    const { resetMs, banMs } = reported;
-    const isCurrent = known?.window === windowAt(storeNow, counter).index;
-    const count = Math.max(0, reported.count - (isCurrent ? unspent : 0));
-    // What came in after the denial does not undo it.
-    const isDenied = !admitted && tally !== undefined && isFull(part, tally);
-    return { count: isDenied && hasQuota(counter, count) ? reported.count : count, resetMs, banMs };
+  const storeTallies = answer.tallies.values();
+  const tallies = plans.map((plan): Tally | undefined => {
+    if (!plan.request) return clientTally(plan, undefined, admitted, storeNow);
+    const tally = storeTallies.next().value;
+    return tally && clientTally(plan, tally, admitted, storeNow);
   });
   return { admitted, tallies };
+}
+
+/** A counter's tally without the quota that its lease has not used yet. */
+function clientTally(
+  { counter, lease, request, planned }: CounterPlan,
+  storeTally: Tally | undefined,
+  admitted: boolean,
+  storeNow: number,
+): Tally {
+  const snapshot = lease?.snapshot ?? planned?.snapshot;
+  const unspent = lease?.snapshot ? lease.quota : (planned?.unspent ?? 0);
+  // Without a call the lease covered the cost, and such a lease has a snapshot.
+  const tally = storeTally ?? tallyOf(snapshot as CounterSnapshot, storeNow);
+  const { resetMs, banMs } = tally;
+  const isCurrent = snapshot?.window === windowAt(storeNow, counter).index;
+  const count = Math.max(0, tally.count - (isCurrent ? unspent : 0));
+  // A block that arrived after the denial does not revoke it: the reported count must explain it.
+  const isDenied =
+    !admitted && storeTally && request && (banMs > 0 || !hasQuota(request, tally.count));
+  return { count: isDenied && hasQuota(counter, count) ? tally.count : count, resetMs, banMs };
 }

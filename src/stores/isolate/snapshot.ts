@@ -1,76 +1,77 @@
 import type { Counter, Tally } from "../../engine/counter.ts";
 
-/** What a store has told of a counter, and between which times of this isolate's clock it holds. */
+/** A counter's state in the store's last answer, and how long this isolate may rely on it. */
 export interface CounterSnapshot {
   readonly count: number;
-  /** When the store decided, by its clock. */
+  /** When the store decided, by the store's clock. */
   readonly decidedAt: number;
-  /** The window's number. */
+  /** The number of the window that `count` belongs to. */
   readonly window: number;
-  /** Its end, by the store's clock: every answer about one window gives one and the same. */
+  /** The window's end by the store's clock: the same in every answer about this window. */
   readonly endsAt: number;
-  /** When a ban ends, by the store's clock; 0 when there is none. */
+  /** The end of a ban by the store's clock; 0 without a ban. */
   readonly bannedUntil: number;
-  /** Not before this, by this isolate's clock. */
+  /** First moment of validity, by this isolate's clock. */
   readonly validFrom: number;
-  /** Before this, by this isolate's clock: no later than the window's true end. */
+  /** End of validity, by this isolate's clock: never later than the window's true end. */
   readonly validUntil: number;
-  /** What is added to this isolate's clock for that of the store: rather too little than too much. */
+  /**
+   * Store clock minus local clock, in milliseconds; underestimated by the time the answer travelled.
+   * 0 when the caller passed the time.
+   */
   readonly clockOffsetMs: number;
 }
 
-/** When a call was sent and answered, by this isolate's clock, and the clock that it was decided by. */
+/** The times of a call to the store. */
 export interface StoreCall {
+  /** When the call was sent, by this isolate's clock. */
   readonly sentAt: number;
+  /** When the answer arrived, by this isolate's clock. */
   readonly answeredAt: number;
-  /** When the store decided, by its own clock; or the time that it was given to decide by. */
+  /** When the store decided, by its own clock; or the time that the caller passed. */
   readonly decidedAt: number;
+  /** Whether the caller passed the time, so that the caller's clock places the windows. */
   readonly isGiven: boolean;
 }
 
 /**
- * What a tally says for the time to come.
+ * The snapshot that a tally gives.
  *
- * The store decided somewhere between the call and its answer. So a window ends no earlier than
- * `resetMs` after the call, until when the count is about the current window for sure; and no later
- * than `resetMs` after the answer, which is what a client is told.
+ * The store decided at some moment between `sentAt` and `answeredAt`. The window therefore ends no
+ * earlier than `resetMs` after `sentAt`: until then the count certainly belongs to the current window.
+ * It ends no later than `resetMs` after `answeredAt`: clients are told to wait until then.
  */
 export function snapshotOf(counter: Counter, tally: Tally, call: StoreCall): CounterSnapshot {
   const { sentAt, answeredAt, decidedAt, isGiven } = call;
   const { count, resetMs, banMs } = tally;
   const { windowMs, offsetMs } = counter;
-  // Where counters live in several places, the time is that of one and the rest that of another,
-  // which may be on the other side of a window's edge.
+  // Rounded: with counters in several objects, `decidedAt` is of one object's clock and `resetMs` of
+  // another's, which may already be on the other side of a window's edge.
   const window = Math.round((decidedAt + resetMs - offsetMs) / windowMs) - 1;
   const endsAt = (window + 1) * windowMs + offsetMs;
-  const bannedUntil = banMs > 0 ? decidedAt + banMs : 0;
-  // Whose clock is ours holds for the whole of its window, and to the millisecond.
-  const [from, until] = isGiven ? [endsAt - windowMs, endsAt] : [sentAt, sentAt + resetMs];
-  const ahead = isGiven ? 0 : decidedAt - answeredAt;
   return {
     count,
     decidedAt,
     window,
     endsAt,
-    bannedUntil,
-    validFrom: from,
-    validUntil: until,
-    clockOffsetMs: ahead,
+    bannedUntil: banMs > 0 ? decidedAt + banMs : 0,
+    // With the caller's clock the window's edges are exact to the millisecond.
+    validFrom: isGiven ? endsAt - windowMs : sentAt,
+    validUntil: isGiven ? endsAt : sentAt + resetMs,
+    clockOffsetMs: isGiven ? 0 : decidedAt - answeredAt,
   };
 }
 
-export function isValidAt(
-  { validFrom: from, validUntil: until }: CounterSnapshot,
-  now: number,
-): boolean {
-  return from <= now && now < until;
+/** @param now by this isolate's clock, or the time that the caller passed */
+export function isValidAt({ validFrom, validUntil }: CounterSnapshot, now: number): boolean {
+  return validFrom <= now && now < validUntil;
 }
 
 /** @param storeNow by the clock that placed the window */
-export function tallyOf(known: CounterSnapshot, storeNow: number): Tally {
+export function tallyOf(snapshot: CounterSnapshot, storeNow: number): Tally {
   return {
-    count: known.count,
-    resetMs: Math.max(1, known.endsAt - storeNow),
-    banMs: Math.max(0, known.bannedUntil - storeNow),
+    count: snapshot.count,
+    resetMs: Math.max(1, snapshot.endsAt - storeNow),
+    banMs: Math.max(0, snapshot.bannedUntil - storeNow),
   };
 }

@@ -24,7 +24,12 @@ describe("what is known by a clock that was given", () => {
   it("holds for the whole of its window, to the millisecond", () => {
     const tally = { count: 3, resetMs: 20_000, banMs: 0 };
     const known = snapshotOf(counter(), tally, given(NOW + 40_000));
-    expect(known).toMatchObject({ count: 3, window: 28_333_335, endsAt: NOW + MINUTE, ahead: 0 });
+    expect(known).toMatchObject({
+      count: 3,
+      window: 28_333_335,
+      endsAt: NOW + MINUTE,
+      clockOffsetMs: 0,
+    });
     expect([-1, 0, MINUTE - 1, MINUTE].map((past) => isValidAt(known, NOW + past))).toEqual([
       false,
       true,

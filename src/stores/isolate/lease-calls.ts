@@ -1,0 +1,170 @@
+import type { Counter, Tally, UnusedQuota } from "../../engine/counter.ts";
+import { withDeadline } from "../deadline.ts";
+import type { GroupAnswer, Store, Verdict } from "../store.ts";
+import { StoreError } from "../store-error.ts";
+import type { Lease } from "./lease.ts";
+import type { LeaseBook, LeaseCall } from "./lease-book.ts";
+import { type GroupPlan, unspentChargeOf } from "./lease-plan.ts";
+import { blockOf, refillDemand } from "./lease-size.ts";
+
+/** How long a counter gets no block after one was lost with its answer, in milliseconds. */
+const LOST_BLOCK_MS = 10_000;
+
+export interface LeaseCallOptions {
+  /** After this long without an answer, a requested block counts as lost, in milliseconds. */
+  readonly timeoutMs: number;
+  /** Keeps a task alive that no response waits for. */
+  readonly background: (task: Promise<unknown>) => void;
+}
+
+/** A block that a call requests. */
+interface PendingBlock {
+  readonly lease: Lease;
+  /** The lease's `refillPendingUntil` that this call has set. */
+  readonly pendingUntil: number;
+}
+
+/** The calls to the store: they request blocks, and record the answers in the leases. */
+export class LeaseCalls {
+  readonly #store: Store;
+  readonly #book: LeaseBook;
+  readonly #options: LeaseCallOptions;
+  /**
+   * Whether the last call was answered. Otherwise calls request no blocks, because a block is lost
+   * when its answer is.
+   */
+  #isAnswering = true;
+
+  constructor(store: Store, book: LeaseBook, options: LeaseCallOptions) {
+    this.#store = store;
+    this.#book = book;
+    this.#options = options;
+  }
+
+  /** Decides groups in one call. Every group must have a counter with a `request`. */
+  async decide(
+    groups: readonly GroupPlan[],
+    now: number | undefined,
+    unused: readonly UnusedQuota[],
+  ): Promise<Verdict> {
+    const requests = groups.map((plans) => plans.flatMap(({ request }) => request ?? []));
+    const blocks = pendingBlocksOf(groups);
+    const { clockSteps } = this.#book;
+    const sentAt = Date.now();
+    let verdict: Verdict;
+    try {
+      verdict = await this.#store.decide(requests, now, unused);
+    } catch (error) {
+      this.#isAnswering = false;
+      // The store may have charged the blocks. A pause for their counters prevents that a store whose
+      // answers are lost uses up their windows.
+      setPendingUntil(blocks, (now ?? Date.now()) + LOST_BLOCK_MS);
+      throw error;
+    }
+    this.#isAnswering = true;
+    setPendingUntil(blocks, 0);
+    const isGiven = now !== undefined;
+    const callAt = (decidedAt: number): LeaseCall => {
+      const answeredAt = Date.now();
+      if (!isGiven) this.#book.observe(answeredAt);
+      return { sentAt, answeredAt, decidedAt, isGiven, clockSteps };
+    };
+    this.#recordVerdict(groups, verdict, callAt);
+    return verdict;
+  }
+
+  /**
+   * Returns the unspent quota of counters to the store, which must adjust the quota that was used, and
+   * then adjusts them.
+   *
+   * @throws {StoreError} ("timeout") if both calls together exceed the deadline
+   */
+  async adjust(counters: readonly Counter[], now: number | undefined): Promise<readonly Tally[]> {
+    const { timeoutMs } = this.#options;
+    const startedAt = Date.now();
+    const unused = this.#book.drain(counters, now ?? startedAt);
+    if (unused.length === 0) return this.#store.adjust(counters, now);
+    await this.#store.decide([], now, unused);
+    const timeLeftMs = timeoutMs - (Date.now() - startedAt);
+    if (timeLeftMs <= 0) throw new StoreError("timeout", "no time was left to adjust a counter");
+    return withDeadline(this.#store, timeLeftMs).adjust(counters, now);
+  }
+
+  /** Fetches blocks in the background for leases that the current rate soon uses up. */
+  refill(plans: GroupPlan, now: number | undefined, time: number): void {
+    if (!this.#isAnswering) return;
+    let groups: GroupPlan[] | undefined;
+    for (const { lease, counter } of plans) {
+      if (!lease || counter.checkOnly || counter.cost === 0) continue;
+      const demand = refillDemand(lease, time);
+      if (demand < 1 || lease.quota >= demand * counter.cost) continue;
+      const request = this.requestBlock(lease, counter, time);
+      if (!request) continue;
+      groups ??= [];
+      groups.push([{ counter, lease, request, isRefill: true }]);
+    }
+    if (!groups) return;
+    const call = this.decide(groups, now, this.#book.takeReturns(time));
+    // A failure is ignored: the next decision that needs the store reports it.
+    this.#options.background(call.catch(() => {}));
+  }
+
+  /**
+   * The request for a block, marked in the lease as pending.
+   *
+   * @returns undefined if no block larger than the cost is due
+   */
+  requestBlock(lease: Lease, counter: Counter, now: number): Counter | undefined {
+    const block = this.#isAnswering ? blockOf(lease, counter, now) : 0;
+    if (block <= counter.cost) return undefined;
+    lease.refillPendingUntil = now + this.#options.timeoutMs;
+    return { ...counter, block };
+  }
+
+  #recordVerdict(
+    groups: readonly GroupPlan[],
+    verdict: Verdict,
+    callAt: (decidedAt: number) => LeaseCall,
+  ): void {
+    const call = callAt(verdict.now);
+    for (const [index, answer] of verdict.groups.entries()) {
+      const plans = groups[index] as GroupPlan;
+      if (!answer.later) this.#record(plans, answer, call);
+      else {
+        answer.later.then(
+          ({ now, groups: [late] }) => this.#record(plans, late as GroupAnswer, callAt(now)),
+          () => {},
+        );
+      }
+    }
+  }
+
+  #record(plans: GroupPlan, answer: GroupAnswer, call: LeaseCall): void {
+    if (answer.skipCache) return;
+    const tallies = answer.tallies.values();
+    for (const plan of plans) {
+      const { lease, request } = plan;
+      if (!request) continue;
+      const tally = tallies.next().value;
+      if (!lease || !tally) continue;
+      const quota = answer.admitted ? unspentChargeOf(plan, tally) : 0;
+      this.#book.record(lease, request, tally, call, quota);
+    }
+  }
+}
+
+function pendingBlocksOf(groups: readonly GroupPlan[]): PendingBlock[] {
+  return groups.flat().flatMap(({ lease, request }) => {
+    return lease && request?.block !== undefined
+      ? [{ lease, pendingUntil: lease.refillPendingUntil }]
+      : [];
+  });
+}
+
+/** @param until 0 when the blocks have arrived */
+function setPendingUntil(blocks: readonly PendingBlock[], until: number): void {
+  for (const { lease, pendingUntil } of blocks) {
+    // Not if this block counted as lost meanwhile and another one is pending.
+    if (lease.refillPendingUntil === pendingUntil) lease.refillPendingUntil = until;
+  }
+}
