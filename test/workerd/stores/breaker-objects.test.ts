@@ -8,7 +8,7 @@ import { counter } from "../../suite/counters.ts";
 
 const NOW = 1_700_000_100_000;
 
-/** A breaker over objects, of which those named in `broken` fail whatever they are asked. */
+/** A breaker over objects. Those named in `broken` fail with every call. */
 function overObjects() {
   const state = { now: NOW, calls: 0, broken: new Set<string>(), changes: [] as string[] };
   const memory = createMemoryStore();
@@ -28,7 +28,7 @@ function overObjects() {
     onChange: (change, scope) => state.changes.push(`${scope} ${change}`),
     clock: () => state.now,
   });
-  /** A decision about the objects of these identities, in their order. */
+  /** Decides with the objects of these identities, in their order. */
   function decide(...identities: string[]): Promise<string> {
     const group = identities.map((identity) => counter({ identity, limit: 1e6 }));
     return store.decide([group], NOW).then(
@@ -40,7 +40,7 @@ function overObjects() {
 }
 
 describe("a breaker over objects", () => {
-  it("opens for all when five calls in a row have failed for three clients", async () => {
+  it("opens for the whole store after five failures in a row for three clients", async () => {
     const { state, decide } = overObjects();
     state.broken = new Set(["a", "b", "c"]);
     for (const client of ["a", "a", "b", "b"]) expect(await decide(client)).toBe("unreachable");
@@ -54,13 +54,13 @@ describe("a breaker over objects", () => {
   });
 
   it.each(["before", "after"])(
-    "leaves a broken object alone that stands %s each client's own, and no other",
+    "stops the calls to a broken object that is called %s each client's own, and to no other",
     async (place) => {
       const { state, decide } = overObjects();
       state.broken.add("global");
       const both = (client: string) =>
         place === "before" ? decide("global", client) : decide(client, "global");
-      // A client may be blamed for the first failure; the object that all share, for the others.
+      // The first failure may be attributed to a client, the others to the object that all share.
       for (let call = 1; call <= 6; call++) await both(`client-${call}`);
       expect(await both("somebody")).toBe("circuit-open");
       expect(state.changes).toEqual(["object open"]);
@@ -76,7 +76,7 @@ describe("a breaker over objects", () => {
     },
   );
 
-  it("leaves the only object alone that a rule with the key global has", async () => {
+  it("stops the calls to the single object of a rule with the key global", async () => {
     const { state, decide } = overObjects();
     state.broken.add("global");
     for (let call = 1; call <= 5; call++) expect(await decide("global")).toBe("unreachable");
@@ -84,7 +84,7 @@ describe("a breaker over objects", () => {
     expect(state.calls).toBe(5);
   });
 
-  it("lets no object of a rule in shadow mode rest what is enforced beside it", async () => {
+  it("calls enforced rules although the object of a rule in shadow mode fails", async () => {
     const { state, store, decide } = overObjects();
     state.broken.add("trial");
     const trial = counter({ identity: "trial", shadow: true });
@@ -97,7 +97,7 @@ describe("a breaker over objects", () => {
     expect(await decide("b")).toBe("done");
   });
 
-  it("takes the shards of one client for one", async () => {
+  it("counts the shards of one client as one object", async () => {
     const { state, decide } = overObjects();
     state.broken = new Set(["a#0", "a#1", "a#2", "a#3"]);
     for (const shard of [0, 1, 2, 3, 0, 1]) await decide(`a#${shard}`);
@@ -106,7 +106,7 @@ describe("a breaker over objects", () => {
     expect(await decide("b")).toBe("done");
   });
 
-  it("lets one client's failures in a row rest that client alone", async () => {
+  it("stops only the calls for the client that fails", async () => {
     const { state, decide } = overObjects();
     state.broken.add("a");
     for (let call = 1; call <= 9; call++) await decide("a");
@@ -119,7 +119,7 @@ describe("a breaker over objects", () => {
     expect(state.changes).toEqual(["object open"]);
   });
 
-  it("forgets the failures of an object that succeeds", async () => {
+  it("resets the failures of an object that succeeds", async () => {
     const { state, decide } = overObjects();
     for (let round = 1; round <= 3; round++) {
       state.broken.add("a");
@@ -130,7 +130,7 @@ describe("a breaker over objects", () => {
     expect(state.changes).toEqual([]);
   });
 
-  it("rests a broken object that is shared, though its clients' own calls succeed between", async () => {
+  it("stops the calls to a broken shared object although calls to the clients' own objects succeed", async () => {
     const { state, decide } = overObjects();
     state.broken.add("global");
     for (let call = 1; call <= 20; call++) {
@@ -142,7 +142,7 @@ describe("a breaker over objects", () => {
     expect(state.changes).toEqual(["object open"]);
   });
 
-  it("keeps count of a shared object through a flood of clients whose own objects fail", async () => {
+  it("keeps the failures of a shared object while many clients' own objects fail", async () => {
     const { state, decide } = overObjects();
     state.broken.add("global");
     for (let client = 0; client < 4; client++) await decide(`c${client}`, "global");
@@ -150,7 +150,7 @@ describe("a breaker over objects", () => {
     for (let client = 0; client < 2000; client++) {
       state.broken.add(`f${client}`);
       await decide(`f${client}`);
-      // Nobody's success but theirs: what is counted is failures in a row of one object.
+      // Only successes of the same object reset its failures in a row.
       await decide("well");
       if (client % 200 === 0) await decide(`d${client}`, "global");
     }
@@ -158,7 +158,7 @@ describe("a breaker over objects", () => {
     expect(await decide("well")).toBe("done");
   });
 
-  it("learns nothing from a call that only gives back, which nobody waits for", async () => {
+  it("ignores the success of a call that only returns unused quota", async () => {
     const { state, store, decide } = overObjects();
     state.broken = new Set(["a", "b", "c"]);
     for (const client of ["a", "a", "b", "b"]) await decide(client);

@@ -10,7 +10,7 @@ const TIMEOUT_MS = 300;
 const NOW = 1_700_000_100_000;
 const COUNTER = counter();
 
-/** A breaker over a store that does as it is told, at a time that is told too. */
+/** A breaker over a store whose outcomes and time the test sets. */
 function breaker() {
   const state = { now: NOW, fails: false, calls: 0, changes: [] as string[] };
   const pending: PromiseWithResolvers<void>[] = [];
@@ -49,7 +49,7 @@ function breaker() {
     store,
     decide,
     outcome,
-    /** Begins a call that does not end before it is told to. */
+    /** Begins a call that lasts until the test ends it. */
     begin() {
       hangs = true;
       const answer = decide();
@@ -91,14 +91,14 @@ describe("a breaker that is closed", () => {
     expect(state.changes).toEqual([]);
   });
 
-  it("opens once, though many calls fail at the same time", async () => {
+  it("opens once although many calls fail at the same time", async () => {
     const { state, begin } = breaker();
     const calls = Array.from({ length: 20 }, begin);
     for (const call of calls) expect(await call.fail()).toBe("timeout");
     expect(state.changes).toEqual(["open"]);
   });
 
-  it("counts adjustments and resets as it does decisions", async () => {
+  it("counts failures of adjustments and resets like those of decisions", async () => {
     const { state, store, decide, outcome } = breaker();
     state.fails = true;
     for (const call of [
@@ -118,7 +118,7 @@ describe("a breaker that is closed", () => {
 });
 
 describe("a breaker that is open", () => {
-  it("rests for a second, lets one call through, and closes when that succeeds", async () => {
+  it("rests for a second, lets one call through, and closes if the call succeeds", async () => {
     const { state, decide, open } = breaker();
     await open();
     state.fails = false;
@@ -130,7 +130,7 @@ describe("a breaker that is open", () => {
     expect(state.changes).toEqual(["open", "closed"]);
   });
 
-  it("probes with one call at a time, and nobody waits for it", async () => {
+  it("probes with one call at a time, which no other call waits for", async () => {
     const { state, begin, decide, open } = breaker();
     await open();
     state.fails = false;
@@ -142,7 +142,7 @@ describe("a breaker that is open", () => {
     expect(await decide()).toBe("done");
   });
 
-  it("rests again after a probe that failed, and says so to nobody", async () => {
+  it("rests again after a failed probe, without a change of state", async () => {
     const { state, decide, open } = breaker();
     await open();
     state.now += REST_MS;
@@ -155,7 +155,7 @@ describe("a breaker that is open", () => {
     expect(state.changes).toEqual(["open", "closed"]);
   });
 
-  it("takes a probe that never ends for lost, and sends another", async () => {
+  it("sends another probe if one never ends", async () => {
     const { state, begin, decide, open } = breaker();
     await open();
     state.fails = false;
@@ -168,7 +168,7 @@ describe("a breaker that is open", () => {
     expect(state.changes).toEqual(["open", "closed"]);
   });
 
-  it("lets no second probe go because of a call that was under way before", async () => {
+  it("sends no second probe after the failure of a call that began before", async () => {
     const { state, begin, decide, open } = breaker();
     const [early, late] = [begin(), begin()];
     await open();
@@ -182,7 +182,7 @@ describe("a breaker that is open", () => {
     expect(await probe.succeed()).toBe("done");
   });
 
-  it("is closed by a call that was under way before, if that succeeds", async () => {
+  it("closes if a call that began before succeeds", async () => {
     const { state, begin, decide, open } = breaker();
     const early = begin();
     await open();
@@ -196,13 +196,13 @@ describe("a breaker that is open", () => {
     ["a second", 1000],
     ["an hour", 3_600_000],
     ["ten years", 315_360_000_000],
-  ])("neither closes nor rests for ever when the clock goes back by %s", async (_, backMs) => {
+  ])("neither closes nor rests for ever if the clock steps back by %s", async (_, backMs) => {
     const { state, decide, open } = breaker();
     await open();
     const opened = state.now;
     state.now -= backMs;
     const outcomes: string[] = [];
-    // No later than a rest and a lost probe after it, by a clock that goes on from there.
+    // At the latest after a rest and a lost probe, measured from the new time on.
     while (outcomes.at(-1) !== "unreachable" && state.now - (opened - backMs) <= 10_000) {
       outcomes.push(await decide());
       state.now += 100;
@@ -213,7 +213,7 @@ describe("a breaker that is open", () => {
     expect(await decide()).toBe("circuit-open");
   });
 
-  it("probes at once when the clock has leapt ahead, and one call only", async () => {
+  it("sends one probe at once if the clock leaps ahead", async () => {
     const { state, begin, decide, open } = breaker();
     await open();
     state.now += 315_360_000_000;
@@ -223,7 +223,7 @@ describe("a breaker that is open", () => {
     expect(await decide()).toBe("circuit-open");
   });
 
-  it("says what the last failure was, for an operator", async () => {
+  it("has the last failure in its message, for operators", async () => {
     const { store, open } = breaker();
     await open();
     await expect(store.decide([[COUNTER]], NOW)).rejects.toMatchObject({
@@ -233,7 +233,7 @@ describe("a breaker that is open", () => {
   });
 });
 
-it("A breaker opens as often as the store goes away", async () => {
+it("a breaker opens in each outage of the store", async () => {
   const { state, decide, open } = breaker();
   for (let outage = 1; outage <= 3; outage++) {
     await open();

@@ -11,7 +11,7 @@ const calls: [string, (store: Store) => Promise<unknown>][] = [
   ["a reset", (store) => store.reset([counter()])],
 ];
 
-/** A store that answers nothing until it is told to. */
+/** A store that answers when the test resolves or rejects its calls. */
 function silent() {
   const { promise, resolve, reject } = Promise.withResolvers<never>();
   const answer = () => promise;
@@ -27,7 +27,7 @@ describe.each(calls)("with a deadline, %s", (_, call) => {
     vi.useRealTimers();
   });
 
-  it("is late when there is no answer by the deadline, and not before", async () => {
+  it("fails with timeout at the deadline, and not before", async () => {
     const { store } = silent();
     const settled = vi.fn();
     const outcome = call(withDeadline(store, 250)).catch((error) => error);
@@ -41,7 +41,7 @@ describe.each(calls)("with a deadline, %s", (_, call) => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  it("is answered as by the store, a millisecond before it would be late", async () => {
+  it("returns an answer that comes a millisecond before the deadline", async () => {
     const { store, resolve } = silent();
     const outcome = call(withDeadline(store, 250));
     await vi.advanceTimersByTimeAsync(249);
@@ -50,7 +50,7 @@ describe.each(calls)("with a deadline, %s", (_, call) => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  it("fails as the store does", async () => {
+  it("fails with the error of the store", async () => {
     const { store, reject } = silent();
     const outcome = call(withDeadline(store, 250));
     const failure = new StoreError("error-reply", "no");
@@ -59,7 +59,7 @@ describe.each(calls)("with a deadline, %s", (_, call) => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  it("stays late when the store answers or fails afterwards", async () => {
+  it("ignores an answer or a failure after the deadline", async () => {
     for (const end of ["resolve", "reject"] as const) {
       const { store, ...ends } = silent();
       const outcome = call(withDeadline(store, 250)).catch((error) => error);
@@ -69,7 +69,7 @@ describe.each(calls)("with a deadline, %s", (_, call) => {
     }
   });
 
-  it("has a deadline of its own", async () => {
+  it("has its own deadline in each call", async () => {
     const { store } = silent();
     const limited = withDeadline(store, 250);
     const [first, second] = [vi.fn(), vi.fn()];
@@ -84,7 +84,7 @@ describe.each(calls)("with a deadline, %s", (_, call) => {
 });
 
 describe("a store with a deadline", () => {
-  it("is asked for exactly what it was", async () => {
+  it("gets the same arguments", async () => {
     const memory = createMemoryStore();
     const asked = vi.spyOn(memory, "decide");
     const adjusted = vi.spyOn(memory, "adjust");

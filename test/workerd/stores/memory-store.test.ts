@@ -7,7 +7,7 @@ import { HOUR } from "../../suite/driver.ts";
 import { randomOf } from "../../suite/random.ts";
 
 describe("the memory store's bound", () => {
-  it("refuses one counter more than it may hold rather than forget one", async () => {
+  it("rejects a counter when it is full, and drops none", async () => {
     const store = createMemoryStore(2);
     const [first, second, third] = [counter(), counter(), counter()];
     await store.decide([[first, second]], 0);
@@ -17,7 +17,7 @@ describe("the memory store's bound", () => {
     });
   });
 
-  it("has room again when windows have ended", async () => {
+  it("stores new counters after windows have ended", async () => {
     const store = createMemoryStore(2);
     await store.decide([[counter(), counter()]], 0);
     await expect(store.decide([[counter()]], 60_999)).rejects.toMatchObject({
@@ -26,7 +26,7 @@ describe("the memory store's bound", () => {
     await expect(store.decide([[counter(), counter()]], 61_000)).resolves.toBeDefined();
   });
 
-  it("has room again when only some have expired, however often it was full before", async () => {
+  it("stores new counters after some have expired, however often it was full", async () => {
     const store = createMemoryStore(4);
     const minute = () => counter();
     const hour = () => counter({ windowMs: HOUR });
@@ -36,13 +36,13 @@ describe("the memory store's bound", () => {
       failure: "memory-full",
     });
     await store.decide([[minute(), minute()]], 121_000);
-    // All have expired, more than once.
+    // All counters expire, several times.
     for (let time = 2 * HOUR; time < 9 * HOUR; time += 61_000) {
       await store.decide([[minute(), minute(), minute(), minute()]], time);
     }
   });
 
-  it("takes the place of a row that was written after others, and expires before them", async () => {
+  it("replaces a row that was written after others but expires before them", async () => {
     const store = createMemoryStore(2);
     const [first, second] = [counter({ windowMs: HOUR }), counter({ windowMs: HOUR })];
     await store.decide([[first, second]], 0);
@@ -52,7 +52,7 @@ describe("the memory store's bound", () => {
     await expect(store.decide([[counter()]], 61_000)).resolves.toBeDefined();
   });
 
-  it("forgets no counter that rolls over before its quota is repaid", async () => {
+  it("keeps a counter that rolls over until its quota is repaid", async () => {
     const store = createMemoryStore(1);
     const rolling = counter({ limit: 1, ceiling: 9, rollsOver: true });
     for (let request = 0; request < 3; request++) await store.decide([[rolling]], 0);
@@ -62,35 +62,38 @@ describe("the memory store's bound", () => {
     await expect(store.decide([[counter()]], 181_000)).resolves.toBeDefined();
   });
 
-  it.each([1, 2, 3])("is that of a map that looks at every row, seed %i", async (seed) => {
-    const store = createMemoryStore(20);
-    const random = randomOf(seed);
-    const expiries = new Map<string, number>();
-    const quotas = Array.from({ length: 60 }, () =>
-      counter({ windowMs: [1000, 5000, 60_000][random(3)] as number, limit: 1_000_000 }),
-    );
-    let now = 0;
-    for (let step = 0; step < 5000; step++) {
-      now += random(4) === 0 ? random(2000) : 0;
-      const quota = quotas[random(quotas.length)] as Counter;
-      const key = storedKey(quota, now);
-      if (random(8) === 0) {
-        await store.reset([quota], now);
-        expiries.delete(key);
-        continue;
-      }
-      const live = [...expiries.values()].filter((expiresAt) => expiresAt > now).length;
-      const isFull = live >= 20 && !((expiries.get(key) ?? 0) > now);
-      const { failure } = await store.decide([[quota]], now).then(
-        () => ({ failure: undefined }),
-        (error) => error,
+  it.each([1, 2, 3])(
+    "is the same as that of a map that checks every row, seed %i",
+    async (seed) => {
+      const store = createMemoryStore(20);
+      const random = randomOf(seed);
+      const expiries = new Map<string, number>();
+      const quotas = Array.from({ length: 60 }, () =>
+        counter({ windowMs: [1000, 5000, 60_000][random(3)] as number, limit: 1_000_000 }),
       );
-      expect(failure).toBe(isFull ? "memory-full" : undefined);
-      if (!isFull) expiries.set(key, windowAt(now, quota).endsAt + EXPIRY_GRACE_MS);
-    }
-  });
+      let now = 0;
+      for (let step = 0; step < 5000; step++) {
+        now += random(4) === 0 ? random(2000) : 0;
+        const quota = quotas[random(quotas.length)] as Counter;
+        const key = storedKey(quota, now);
+        if (random(8) === 0) {
+          await store.reset([quota], now);
+          expiries.delete(key);
+          continue;
+        }
+        const live = [...expiries.values()].filter((expiresAt) => expiresAt > now).length;
+        const isFull = live >= 20 && !((expiries.get(key) ?? 0) > now);
+        const { failure } = await store.decide([[quota]], now).then(
+          () => ({ failure: undefined }),
+          (error) => error,
+        );
+        expect(failure).toBe(isFull ? "memory-full" : undefined);
+        if (!isFull) expiries.set(key, windowAt(now, quota).endsAt + EXPIRY_GRACE_MS);
+      }
+    },
+  );
 
-  it("at 100,000 counters takes a place in time that does not grow with them", async () => {
+  it("replaces a counter in a time that does not depend on their number, up to 100,000", async () => {
     const stores = [1000, 100_000].map((max) => ({ max, store: createMemoryStore(max) }));
     const timesMs = [];
     for (const { max, store } of stores) {
@@ -98,7 +101,7 @@ describe("the memory store's bound", () => {
         await store.decide([[counter({ offsetMs: client % 60_000, key: `${client}` })]], 0);
       }
       const startedAt = performance.now();
-      // Full all the time, with one more that has expired at each request.
+      // The store stays full, and one more counter expires before each request.
       for (let past = 1; past <= 2000; past++) {
         await store.decide([[counter({ windowMs: HOUR })]], 1000 + past * 60).catch(() => {});
       }
@@ -108,7 +111,7 @@ describe("the memory store's bound", () => {
     expect(many).toBeLessThan(20 * few + 100);
   });
 
-  it("leaves enforced rules their places, however many rules in shadow mode take", async () => {
+  it("has space for enforced rules, however many counters rules in shadow mode have", async () => {
     const store = createMemoryStore(2);
     const trial = () => counter({ shadow: true });
     await store.decide([[trial()], [trial()], [counter()]], 0);
@@ -118,7 +121,7 @@ describe("the memory store's bound", () => {
     await expect(store.decide([[counter()]], 0)).rejects.toMatchObject({ failure: "memory-full" });
   });
 
-  it("finds a shadow rule's counter where it is looked at as if it were enforced", async () => {
+  it("finds a shadow rule's counter when it is read as if the rule were enforced", async () => {
     const store = createMemoryStore(2);
     const trial = counter({ shadow: true });
     await store.decide([[trial]], 0);

@@ -12,13 +12,13 @@ import { NOW } from "../../suite/driver.ts";
 
 const TIMEOUT_MS = 50;
 
-/** A store with a place for each client, where calls that name `broken` fail as they are told to. */
-function placesThat(fail: () => Promise<never>) {
+/** A store with an object for each client. Calls to the object `broken` fail as the test says. */
+function storeThat(fail: () => Promise<never>) {
   const memory = createMemoryStore();
   const calls: string[][] = [];
   const tasks: Promise<unknown>[] = [];
   const background = (task: Promise<unknown>) => void tasks.push(task);
-  const places: Store = {
+  const objects: Store = {
     ...memory,
     async decide(groups, now = NOW, unused) {
       calls.push(groups.map(([first]) => first?.identity ?? ""));
@@ -26,8 +26,8 @@ function placesThat(fail: () => Promise<never>) {
       return memory.decide(groups, now, unused);
     },
   };
-  const apart = withSeparateShadows(places, { timeoutMs: TIMEOUT_MS, background });
-  const store = withLeases(withDenialCache(withDeadline(apart, TIMEOUT_MS)), {
+  const separate = withSeparateShadows(objects, { timeoutMs: TIMEOUT_MS, background });
+  const store = withLeases(withDenialCache(withDeadline(separate, TIMEOUT_MS)), {
     timeoutMs: TIMEOUT_MS,
     background,
   });
@@ -42,9 +42,9 @@ const shadowOf = (fields: Partial<Counter> = {}) =>
 describe.each([
   ["fails", away, "unreachable"],
   ["never answers", never, "timeout"],
-])("a shadow group whose place %s", (_, fail, failure) => {
-  it.each([true, false])("leaves the enforced verdict as it is, leasable: %s", async (leasable) => {
-    const { store } = placesThat(fail);
+])("a shadow group whose object %s", (_, fail, failure) => {
+  it.each([true, false])("does not change the enforced verdict, leasable: %s", async (leasable) => {
+    const { store } = storeThat(fail);
     const enforced = counter({ limit: 3, leasable });
     const verdicts = [];
     for (let request = 0; request < 5; request++) {
@@ -55,8 +55,8 @@ describe.each([
     expect(verdicts).toEqual([true, true, true, false, false]);
   });
 
-  it("gives back to its lease what had been taken for it", async () => {
-    const { store } = placesThat(fail);
+  it("returns the quota that was taken from its lease", async () => {
+    const { store } = storeThat(fail);
     const enforced = counter();
     const [leased, broken] = [
       shadowOf({ limit: 1000, leasable: true }),
@@ -73,8 +73,8 @@ describe.each([
 });
 
 describe("a shadow group", () => {
-  it("is decided later, and its lease and its denials are kept as ever", async () => {
-    const { store, calls } = placesThat(away);
+  it("is decided separately, and uses its lease and the denial cache", async () => {
+    const { store, calls } = storeThat(away);
     const admitted = async (trial: Counter) => {
       const { groups } = await store.decide([[counter({ limit: 0 })], [trial]], NOW);
       const [, answer] = groups;
@@ -89,8 +89,8 @@ describe("a shadow group", () => {
     expect(calls.flat()).not.toContain("other");
   });
 
-  it("goes with the enforced ones where they live in one place, and it does too", async () => {
-    const { store, calls } = placesThat(away);
+  it("is decided in the same call if its counters and all enforced ones are in one object", async () => {
+    const { store, calls } = storeThat(away);
     const enforced = counter();
     const { groups } = await store.decide([
       [enforced],
@@ -103,8 +103,8 @@ describe("a shadow group", () => {
     ]);
   });
 
-  it("is waited for where nothing is enforced", async () => {
-    const { store } = placesThat(away);
+  it("is waited for if no rule is enforced", async () => {
+    const { store } = storeThat(away);
     const { groups } = await store.decide([[shadowOf()], [shadowOf({ identity: "third" })]], NOW);
     expect(groups.map(({ admitted, later }) => [admitted, later])).toEqual([
       [true, undefined],
@@ -115,8 +115,8 @@ describe("a shadow group", () => {
     });
   });
 
-  it("is counted though the enforced ones cannot be decided", async () => {
-    const { store, memory, tasks } = placesThat(away);
+  it("is counted although the enforced groups cannot be decided", async () => {
+    const { store, memory, tasks } = storeThat(away);
     const trial = shadowOf();
     await expect(
       store.decide([[counter({ identity: "broken" })], [trial]], NOW),

@@ -9,8 +9,8 @@ import { counter } from "../../suite/counters.ts";
 const TIMEOUT_MS = 1000;
 const VERDICT: Verdict = { now: 0, groups: [] };
 
-/** A breaker over a store that answers when told to, by a clock of the test's own. */
-function stage({ clients = 1 } = {}) {
+/** A breaker over a store that answers when the test says so, in virtual time. */
+function createCalls({ clients = 1 } = {}) {
   vi.useFakeTimers();
   const pending: ((verdict: Verdict) => void)[] = [];
   const inner: Store = {
@@ -25,16 +25,16 @@ function stage({ clients = 1 } = {}) {
     onChange: (change, scope) => changes.push(`${scope} ${change}`),
   });
   const startedAt = Date.now();
-  /** A call, and what became of it when. */
+  /** Sends a call, and records its outcome and time. */
   function send(identity: string = crypto.randomUUID()) {
     const call = { outcome: "waits", ms: Number.NaN };
-    const note = (outcome: string) => {
+    const record = (outcome: string) => {
       call.outcome = outcome;
       call.ms = Date.now() - startedAt;
     };
     store.decide([[counter({ identity })]]).then(
-      () => note("done"),
-      (error: StoreError) => note(error.failure),
+      () => record("done"),
+      (error: StoreError) => record(error.failure),
     );
     return call;
   }
@@ -55,8 +55,8 @@ afterEach(() => {
 });
 
 describe("calls that wait for a store", () => {
-  it("wait no longer than sixteen of them, when two hundred at once get no answer", async () => {
-    const at = stage();
+  it("are at most sixteen until the deadline, if two hundred at once get no answer", async () => {
+    const at = createCalls();
     const first = at.send();
     await at.answer(0);
     expect(first.outcome).toBe("done");
@@ -72,8 +72,8 @@ describe("calls that wait for a store", () => {
     expect(at.changes).toEqual(["store open"]);
   });
 
-  it("fail at once when the breaker opens, though they were sent a moment before", async () => {
-    const at = stage();
+  it("fail at once when the breaker opens, even if they were sent just before", async () => {
+    const at = createCalls();
     for (let call = 0; call < 5; call++) at.send();
     await at.wait(TIMEOUT_MS - 1);
     const late = at.send();
@@ -82,8 +82,8 @@ describe("calls that wait for a store", () => {
     expect(late.ms).toBeLessThanOrEqual(TIMEOUT_MS * 1.1);
   });
 
-  it("close the breaker all the same, when the store answers those who went", async () => {
-    const at = stage();
+  it("close the breaker when the store answers a call that has already failed", async () => {
+    const at = createCalls();
     for (let call = 0; call < 6; call++) at.send();
     await at.wait(TIMEOUT_MS - 1);
     const late = at.send();
@@ -97,15 +97,15 @@ describe("calls that wait for a store", () => {
     ["a burst that is answered one by one", 30],
     ["a burst whose first answer takes seven tenths of the deadline", 700],
   ])("are all answered: %s", async (_, everyMs) => {
-    const at = stage();
+    const at = createCalls();
     const calls = Array.from({ length: 200 }, () => at.send());
     await at.wait(everyMs);
     for (let call = 0; call < 200; call++) await at.answer(call);
     expect(calls.every(({ outcome }) => outcome === "done")).toBe(true);
   });
 
-  it("are all answered by a store that is slow as ever", async () => {
-    const at = stage();
+  it("are all answered by a store that is as slow as before", async () => {
+    const at = createCalls();
     at.send();
     await at.wait(650);
     await at.answer(0);
@@ -115,8 +115,8 @@ describe("calls that wait for a store", () => {
     expect(calls.every(({ outcome }) => outcome === "done")).toBe(true);
   });
 
-  it("are not taken for stalled while some are answered", async () => {
-    const at = stage();
+  it("do not count as stalled while some are answered", async () => {
+    const at = createCalls();
     at.send();
     await at.answer(0);
     const stuck = Array.from({ length: 40 }, () => at.send());
@@ -130,8 +130,8 @@ describe("calls that wait for a store", () => {
     expect(stuck.every(({ outcome }) => outcome === "waits")).toBe(true);
   });
 
-  it("do not count for ever when their requests ended without a word", async () => {
-    const at = stage();
+  it("do not count for ever if their requests were cancelled", async () => {
+    const at = createCalls();
     const hung = withBreaker(
       { decide: () => new Promise(() => {}), adjust: async () => [], reset: async () => {} },
       { timeoutMs: TIMEOUT_MS },
@@ -143,8 +143,8 @@ describe("calls that wait for a store", () => {
     expect(await Promise.race([outcome, "waits"])).toBe("waits");
   });
 
-  it("of one client do not make those of others fail, where each has an object", async () => {
-    const at = stage({ clients: 3 });
+  it("of one client do not let those of others fail if each client has an object", async () => {
+    const at = createCalls({ clients: 3 });
     at.send("well");
     await at.answer(0);
     for (let call = 0; call < 100; call++) at.send("slow");

@@ -7,8 +7,8 @@ import type { Clock } from "../../../../src/stores/upstash/script.ts";
 import { createUpstashStore } from "../../../../src/stores/upstash/upstash-store.ts";
 import { counter } from "../../../suite/counters.ts";
 
-// What the script does to Redis, seen from Redis: on a server of its own, for its figures to be
-// those of this file alone.
+// The effects of the scripts in Redis. This file has a server of its own, because it reads figures of
+// the whole server.
 const server = await startTestRedis();
 const rest = await startUpstashRest({ redis: server });
 const redis = new Redis(server.port, server.host);
@@ -30,7 +30,7 @@ function storeWith(clock: Clock) {
   return createUpstashStore({ url: rest.url, token: rest.token, clock, timeoutMs: 10_000 });
 }
 
-/** Runs a decision and counts the commands that Redis ran for it, as INFO commandstats has them. */
+/** Runs a decision. @returns the commands that Redis ran for it, by INFO commandstats */
 async function commandsOf(run: () => Promise<unknown>): Promise<Record<string, number>> {
   await redis.config("RESETSTAT");
   await run();
@@ -48,18 +48,21 @@ describe.runIf(server.kind === "redis-server")("Redis commands per decision", ()
   it.each([
     { clock: "edge", time: {} },
     { clock: "redis", time: { time: 1 } },
-  ] as const)("are one more for a window's first, by the clock $clock", async ({ clock, time }) => {
-    const store = storeWith(clock);
-    const quota = counter({ limit: 3, windowMs: 3_600_000 });
-    await store.decide([[counter()]]);
-    expect(await commandsOf(() => store.decide([[quota]]))).toEqual({ ...opened, ...time });
-    expect(await commandsOf(() => store.decide([[quota]]))).toEqual({ ...within, ...time });
-    expect(await commandsOf(() => store.decide([[quota]]))).toEqual({ ...within, ...time });
-    // Denied: it looked and charged nothing, at the same price.
-    expect(await commandsOf(() => store.decide([[quota]]))).toEqual({ ...within, ...time });
-  });
+  ] as const)(
+    "are one more for the first in a window, with the clock $clock",
+    async ({ clock, time }) => {
+      const store = storeWith(clock);
+      const quota = counter({ limit: 3, windowMs: 3_600_000 });
+      await store.decide([[counter()]]);
+      expect(await commandsOf(() => store.decide([[quota]]))).toEqual({ ...opened, ...time });
+      expect(await commandsOf(() => store.decide([[quota]]))).toEqual({ ...within, ...time });
+      expect(await commandsOf(() => store.decide([[quota]]))).toEqual({ ...within, ...time });
+      // Denied: nothing is charged, for the same number of commands.
+      expect(await commandsOf(() => store.decide([[quota]]))).toEqual({ ...within, ...time });
+    },
+  );
 
-  // What each feature adds, by the edge's clock and in a window that is open: docs/cost.md.
+  // The commands that each feature adds in a window that has begun: see docs/cost.md.
   const rolling = { ceiling: 8, rollsOver: true };
   const full = { limit: 1 };
   const banned = { banMs: 60_000 };
@@ -79,7 +82,7 @@ describe.runIf(server.kind === "redis-server")("Redis commands per decision", ()
   ])("for %s", async (_, fields, expected) => {
     const store = storeWith("edge");
     const counters = fields.map((each) => counter({ windowMs: 3_600_000, ...each }));
-    // Twice, for both of two shards to have been opened.
+    // Twice, so that both shards have been charged.
     await store.decide([counters.map((each) => ({ ...each, checkOnly: false }))]);
     await store.decide([counters.map((each) => ({ ...each, checkOnly: false }))]);
     expect(await commandsOf(() => store.decide([counters]))).toEqual({ evalsha: 1, ...expected });
@@ -115,13 +118,13 @@ describe.runIf(server.kind === "redis-server")("Redis commands per decision", ()
 });
 
 describe("a flood of made-up keys", () => {
-  it("stores nothing once a rule by address beside it denies", async () => {
+  it("stores nothing once another rule, by address, denies", async () => {
     const store = storeWith("edge");
     const address = counter({ limit: 3, windowMs: HOUR });
     for (let made = 0; made < 50; made++) {
       await store.decide([[counter({ limit: 1000, windowMs: HOUR }), address]]);
     }
-    // Three made-up keys that were admitted, and the address.
+    // The three made-up keys that were admitted, and the address.
     expect(await redis.dbsize()).toBe(4);
   });
 
@@ -141,7 +144,7 @@ describe("a flood of made-up keys", () => {
   });
 });
 
-describe.each(["redis", "edge"] as const)("the script by the clock %s", (clock) => {
+describe.each(["redis", "edge"] as const)("the scripts with the clock %s", (clock) => {
   const store = storeWith(clock);
 
   it("decides two rules with three windows in one REST call", async () => {
@@ -152,8 +155,8 @@ describe.each(["redis", "edge"] as const)("the script by the clock %s", (clock) 
     expect(rest.calls() - before).toBe(1);
   });
 
-  it("moves no counter when one of three denies", async () => {
-    // Hours, for no window to end between the two decisions.
+  it("changes no counter if one of three denies", async () => {
+    // Hours, so that no window ends between the two decisions.
     const counters = [{}, {}, { limit: 1 }].map((each) => counter({ windowMs: HOUR, ...each }));
     await store.decide([counters]);
     const before = await snapshot();
@@ -162,14 +165,14 @@ describe.each(["redis", "edge"] as const)("the script by the clock %s", (clock) 
     expect(await snapshot()).toEqual(before);
   });
 
-  it("leaves no key behind for what it denied", async () => {
+  it("creates no key for a denied request", async () => {
     await store.decide([[counter(), counter({ limit: 0 })]]);
     await store.decide([[counter(), counter({ limit: 2, cost: 3 })]]);
     expect(await redis.keys("*")).toEqual([]);
   });
 
-  it("lets every key expire a second after its window, and later requests do not move that", async () => {
-    // A shorter window's key could expire while the test looks at it, on a busy machine.
+  it("lets every key expire a second after its window, and later requests do not change that", async () => {
+    // On a busy machine the key of a shorter window could expire before the test reads it.
     const counters = [10_000, 60_000, 52 * 604_800_000].map((windowMs) => counter({ windowMs }));
     const { groups } = await store.decide([counters]);
     for (const [index, { key }] of counters.entries()) {
@@ -184,7 +187,7 @@ describe.each(["redis", "edge"] as const)("the script by the clock %s", (clock) 
     }
   });
 
-  it("keeps what rolls over until later windows have granted all that is used of it", async () => {
+  it("keeps a counter that rolls over until later windows have repaid it", async () => {
     const windowMs = 3_600_000;
     const hourly = counter({ limit: 10, ceiling: 40, cost: 25, rollsOver: true, windowMs });
     const { groups } = await store.decide([[hourly]]);
@@ -194,7 +197,7 @@ describe.each(["redis", "edge"] as const)("the script by the clock %s", (clock) 
     expect(ttl).toBeGreaterThan(reset + 2 * windowMs);
   });
 
-  it("keeps counting when Redis has forgotten its scripts, and asks twice only then", async () => {
+  it("keeps counting after SCRIPT FLUSH, and makes a second call only then", async () => {
     const quota = counter({ limit: 2, windowMs: 3_600_000 });
     const before = rest.calls();
     await store.decide([[quota]]);
@@ -206,14 +209,14 @@ describe.each(["redis", "edge"] as const)("the script by the clock %s", (clock) 
   });
 });
 
-describe.each(["redis", "edge"] as const)("a key of another type, by the clock %s", (clock) => {
+describe.each(["redis", "edge"] as const)("a key of another type, with the clock %s", (clock) => {
   const store = storeWith(clock);
   const hour = 3_600_000;
   const plain = (fields: Partial<Counter> = {}) => counter({ windowMs: hour, ...fields });
   const rolling = (fields: Partial<Counter> = {}) =>
     plain({ limit: 5, ceiling: 20, rollsOver: true, ...fields });
 
-  /** Puts a list where the counter's key is going to be. */
+  /** Stores a list under the counter's key. */
   async function occupy({ key, rollsOver }: Counter): Promise<void> {
     const window = Math.floor(Date.now() / hour);
     await redis.rpush(rollsOver ? key : `${key}:${window}`, "something else");
@@ -228,7 +231,7 @@ describe.each(["redis", "edge"] as const)("a key of another type, by the clock %
   );
 
   it.each(cases)(
-    "leaves nothing charged: $first, then $second of another type; opened: $isOpen",
+    "leaves no counter charged: $first, then $second of another type; begun before: $isOpen",
     async ({ first, second, isOpen }) => {
       const [charged, foreign] = [kinds[first]({ cost: 2 }), kinds[second]()];
       if (isOpen) await store.decide([[charged]]);
@@ -247,7 +250,7 @@ describe.each(["redis", "edge"] as const)("a key of another type, by the clock %
     },
   );
 
-  it("leaves nothing charged, nor a client banned, where another group was denied", async () => {
+  it("leaves no counter charged and no client banned if another group was denied", async () => {
     const [charged, full, foreign] = [plain(), plain({ limit: 0, banMs: 60_000 }), plain()];
     await occupy(foreign);
     const before = await snapshot();
@@ -255,7 +258,7 @@ describe.each(["redis", "edge"] as const)("a key of another type, by the clock %
     expect(await snapshot()).toEqual(before);
   });
 
-  it("leaves a block uncharged, and one of two shards", async () => {
+  it("leaves a block and one of two shards uncharged", async () => {
     const [block, shard, foreign] = [
       plain({ limit: 800, block: 50 }),
       plain({ alternative: plain() }),
@@ -267,7 +270,7 @@ describe.each(["redis", "edge"] as const)("a key of another type, by the clock %
     expect(await snapshot()).toEqual(before);
   });
 
-  it("cannot be given back to, which no decision fails for", async () => {
+  it("gets no unused quota returned, and no decision fails because of that", async () => {
     const [charged, foreign] = [plain(), plain()];
     await occupy(foreign);
     const window = Math.floor(Date.now() / hour);
@@ -277,7 +280,7 @@ describe.each(["redis", "edge"] as const)("a key of another type, by the clock %
   });
 
   it.each(["plain", "rolling"] as const)(
-    "leaves a shadow group undecided, %s, and the others decided",
+    "leaves only the shadow group undecided, %s",
     async (kind) => {
       const shadow = true;
       const [charged, after, foreign] = [plain(), plain({ shadow }), kinds[kind]({ shadow })];
@@ -299,7 +302,7 @@ describe.each(["redis", "edge"] as const)("a key of another type, by the clock %
 });
 
 describe("a stored key", () => {
-  it("is the counter's, and the number of the window: 28333335 for 1700000100", async () => {
+  it("is the counter's key and the number of the window: 28333335 for 1700000100", async () => {
     const alice = counter({ key: "weir:search:1m:alice" });
     await storeWith("edge").decide([[alice]], 1_700_000_100_000);
     expect(await redis.keys("*")).toEqual(["weir:search:1m:alice:28333335"]);
@@ -312,7 +315,7 @@ describe("a stored key", () => {
     expect(await redis.call("BITFIELD", key, "GET", "u63", "0")).toEqual([3]);
   });
 
-  it("has its window from Redis's own clock, unless the edge's is asked for", async () => {
+  it("has the window of Redis's clock, unless the edge's is configured", async () => {
     const alice = counter({ key: "weir:search:1m:alice" });
     const { now } = await storeWith("redis").decide([[alice]], 1_700_000_100_000);
     const [seconds] = await redis.time();
@@ -321,7 +324,7 @@ describe("a stored key", () => {
   });
 });
 
-/** Every key with its value and the moment it expires. */
+/** Every key with its value and the time at which it expires. */
 async function snapshot(): Promise<Record<string, string>> {
   const keys = (await redis.keys("*")).sort();
   const entries = keys.map(async (key) => {

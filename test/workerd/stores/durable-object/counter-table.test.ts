@@ -115,7 +115,7 @@ describe("alarms of a Durable Object", () => {
     expect(busy.length).toBeLessThanOrEqual(26);
   });
 
-  it("remove an ended minute within an hour, and a lone day when it has ended", async () => {
+  it("remove a minute's row within an hour of its end, and a single day's row at its end", async () => {
     expect(await alarmsOf([0, 300])).toEqual([1 + 1 / 60, 360, 24 * 60 + 1 / 60]);
   });
 });

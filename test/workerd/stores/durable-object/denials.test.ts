@@ -16,7 +16,7 @@ afterEach(() => {
 type Method = "decide" | "hold" | "endHold" | "adjust";
 type Meet = (method: Method, name: string, call: number) => Promise<void> | void;
 
-/** A store over objects in which each call first meets what it may, and the calls that were made. */
+/** Runs a task with a store over objects, where `meet` runs before each call, and the list of calls. */
 function inStore<Result>(
   meet: Meet,
   task: (store: ReturnType<typeof createDurableObjectStore>, calls: Method[]) => Promise<Result>,
@@ -45,7 +45,7 @@ function inStore<Result>(
   });
 }
 
-/** Counters in objects that are asked in this order. */
+/** Counters whose objects are called in this order. */
 function inOrder(...fields: Partial<Counter>[]): Counter[] {
   return fields.map((each, index) =>
     counter({ windowMs: DAY, identity: `${index}${crypto.randomUUID()}`, ...each }),
@@ -59,7 +59,7 @@ describe("a denial by one of several objects", () => {
     ["is late", () => wait(2 * TIMEOUT_MS)],
   ];
 
-  it.each(faults)("stays one when a look at another object %s", async (_, fault) => {
+  it.each(faults)("stays a denial if reading another object %s", async (_, fault) => {
     const [full, roomy] = inOrder({ limit: 0 }, {}) as [Counter, Counter];
     const meet: Meet = (_method, name) => (name.endsWith(roomy.identity) ? fault() : undefined);
     await inStore(meet, async (store) => {
@@ -70,21 +70,18 @@ describe("a denial by one of several objects", () => {
     });
   });
 
-  it.each(faults)(
-    "stays one when what another one holds cannot be given back: it %s",
-    async (_, fault) => {
-      const [roomy, full] = inOrder({}, { limit: 0 }) as [Counter, Counter];
-      const meet: Meet = (method) => (method === "endHold" ? fault() : undefined);
-      await inStore(meet, async (store) => {
-        const startedAt = Date.now();
-        const { groups } = await store.decide([[roomy, full]]);
-        expect(groups).toMatchObject([{ admitted: false, tallies: [{ count: 0 }, { count: 0 }] }]);
-        expect(Date.now() - startedAt).toBeLessThanOrEqual(TIMEOUT_MS / 4 + 10);
-      });
-    },
-  );
+  it.each(faults)("stays a denial if the release of another object's hold %s", async (_, fault) => {
+    const [roomy, full] = inOrder({}, { limit: 0 }) as [Counter, Counter];
+    const meet: Meet = (method) => (method === "endHold" ? fault() : undefined);
+    await inStore(meet, async (store) => {
+      const startedAt = Date.now();
+      const { groups } = await store.decide([[roomy, full]]);
+      expect(groups).toMatchObject([{ admitted: false, tallies: [{ count: 0 }, { count: 0 }] }]);
+      expect(Date.now() - startedAt).toBeLessThanOrEqual(TIMEOUT_MS / 4 + 10);
+    });
+  });
 
-  it("comes well within the deadline beside holds that nobody settles", async () => {
+  it("arrives well within the deadline although no hold is ever ended", async () => {
     const quotas = inOrder({ limit: 1 }, { limit: 1 }, { limit: 1 });
     const meet: Meet = (method) => (method === "endHold" ? new Promise(() => {}) : undefined);
     await inStore(meet, async (store) => {
@@ -98,7 +95,7 @@ describe("a denial by one of several objects", () => {
     });
   });
 
-  it("asks no further object for a caller that has given up, and gives back what is late", async () => {
+  it("calls no further object after the deadline, and releases a late hold", async () => {
     const quotas = inOrder({}, {}, {});
     const meet: Meet = (method, _name, call) =>
       method === "hold" && call === 1 ? wait(2 * TIMEOUT_MS) : undefined;
@@ -112,7 +109,7 @@ describe("a denial by one of several objects", () => {
   });
 });
 
-it("settles the holds of objects that name them themselves, as older ones do in a deploy", async () => {
+it("ends the holds of objects that choose the ids themselves, as older versions do", async () => {
   const [roomy, full] = inOrder({}, { limit: 0 }) as [Counter, Counter];
   await withObjects(async (objects) => {
     const getByName = (name: string) => {
@@ -143,7 +140,7 @@ describe("two shards in objects", () => {
     alternative: alternative as Counter,
   });
 
-  it("admit all that both have in a burst, and no more", async () => {
+  it("admit the quota of both in a burst, and no more", async () => {
     const pair = either(shardsOf(10, 10));
     await inStore(
       () => {},
@@ -170,7 +167,7 @@ describe("two shards in objects", () => {
           return [groups[0]?.admitted, calls.length - before];
         };
         expect(await callsFor()).toEqual([true, 1]);
-        // Two are left, one in each: now either may be asked.
+        // One request is left in each shard. Now either shard may be called first.
         expect(await callsFor()).toEqual([true, 1]);
         expect(await callsFor()).toEqual([true, 1]);
         expect(await callsFor()).toEqual([false, 2]);
@@ -178,7 +175,7 @@ describe("two shards in objects", () => {
     );
   });
 
-  it("fill up alike, by what this isolate has seen of them", async () => {
+  it("fill up evenly, by the counts that this isolate has seen", async () => {
     const shards = shardsOf(...Array.from({ length: 10 }, () => 100));
     await inStore(
       () => {},
@@ -195,7 +192,7 @@ describe("two shards in objects", () => {
     );
   });
 
-  it("are tried both in a group with other objects, which is charged as a whole or not at all", async () => {
+  it("are both tried in a group with other objects, which is charged as a whole or not at all", async () => {
     const [global] = inOrder({ limit: 15, identity: "z" }) as [Counter];
     const pair = either(shardsOf(10, 10));
     await inStore(
@@ -218,7 +215,7 @@ describe("two shards in objects", () => {
     );
   });
 
-  it("hold a rule's windows together, and apart where one has room only in one of them", async () => {
+  it("count a rule's windows in one shard, or in two if no shard has quota left for both", async () => {
     const [one, other] = ["a", "b"].map((shard) => `${shard}${crypto.randomUUID()}`);
     const windows = [60_000, DAY].map((windowMs) =>
       either([
@@ -235,7 +232,7 @@ describe("two shards in objects", () => {
         const { alternative: _, ...minuteInOne } = minute;
         await store.adjust([{ ...minuteInOne, cost: 4 }]);
         await store.adjust([{ ...(day.alternative as Counter), cost: 4 }]);
-        // The minute has room in the second shard only, the day in the first one only.
+        // Only the second shard has quota left for the minute, only the first one for the day.
         expect((await store.decide([windows])).groups[0]?.admitted).toBe(true);
         calls.length = 0;
         await store.adjust([{ ...(minute.alternative as Counter), cost: 4 }]);
@@ -246,7 +243,7 @@ describe("two shards in objects", () => {
     );
   });
 
-  it("deny when one has no room and the other one fails, and nothing is learnt of that", async () => {
+  it("deny if one has no quota left and the other one fails, and mark the denial as not to be cached", async () => {
     const [one, alternative] = shardsOf(2, 0) as [Counter, Counter];
     const pair = either([one, alternative]);
     const meet: Meet = (_method, name) => {

@@ -47,14 +47,14 @@ describe("a counter object", () => {
     expect((await store.decide([[login]])).groups[0]?.admitted).toBe(false);
   });
 
-  it("decides by its own clock, which is also what the verdict says", async () => {
+  it("decides by its own clock, and reports that time", async () => {
     vi.useFakeTimers({ toFake: ["Date"], now: 1_700_000_100_000 });
     const verdict = await store.decide([[counter()]]);
     expect(verdict.now).toBe(1_700_000_100_000);
     expect(verdict.groups[0]?.tallies[0]?.resetMs).toBe(60_000);
   });
 
-  it("stores a row for each open window, to be kept until a second past its end", async () => {
+  it("stores a row for each window, which expires a second after the window", async () => {
     const now = Math.ceil(Date.now() / 60_000) * 60_000;
     const minute = counter({ key: "weir:login:1m:someone" });
     await store.decide([[minute]], now);
@@ -86,7 +86,7 @@ describe("a counter object", () => {
     expect(verdicts).toMatchObject([{ admitted: false, tallies: [{ banMs: 60_000 }] }]);
   });
 
-  it("drops a counter's ended windows when it opens the next", async () => {
+  it("removes the rows of ended windows when a counter's next window begins", async () => {
     const now = Math.ceil(Date.now() / 60_000) * 60_000;
     const minute = counter();
     for (let window = 0; window < 5; window++) {
@@ -97,8 +97,8 @@ describe("a counter object", () => {
     ]);
   });
 
-  it("empties itself by alarm when all windows have ended", async () => {
-    // The beginning of an hour, for the minute to end before it.
+  it("removes all storage by alarm after all windows have ended", async () => {
+    // At the beginning of an hour, so that the minute ends before the hour.
     vi.useFakeTimers({ toFake: ["Date"], now: Math.ceil(Date.now() / 3_600_000) * 3_600_000 });
     const minute = counter();
     const hour = counter({ identity: minute.identity, windowMs: 3_600_000 });
@@ -119,7 +119,7 @@ describe("a counter object", () => {
     expect(await alarmAt()).toBeNull();
   });
 
-  it("counts again after it has emptied itself", async () => {
+  it("counts again after it has removed all storage", async () => {
     const minute = counter();
     const { now, groups } = await store.decide([[minute]]);
     const endsAt = now + (groups[0]?.tallies[0]?.resetMs as number);
@@ -133,7 +133,7 @@ describe("a counter object", () => {
 describe("the storage of an object", () => {
   afterEach(reset);
 
-  /** The tables in an object, and when its alarm rings. */
+  /** The tables of an object, and the time of its alarm. */
   function storedIn(quota: Counter) {
     return runInDurableObject(objectOf(quota), async (_, { storage }) => ({
       tables: storage.sql.exec("SELECT name FROM sqlite_master").toArray(),
@@ -141,28 +141,25 @@ describe("the storage of an object", () => {
     }));
   }
 
-  /** Full, and asked before all others. */
+  /** A counter without quota whose object is called first. */
   const first = counter({ limit: 0, identity: "!" });
 
   const looks: [string, (quota: Counter) => Promise<unknown>][] = [
-    ["a look at a newcomer", (quota) => store.decide([[{ ...quota, checkOnly: true }]])],
-    ["a look at its value", (quota) => store.decide([[{ ...quota, cost: 0, checkOnly: true }]])],
-    ["a denied newcomer", (quota) => store.decide([[{ ...quota, cost: 6 }]])],
+    ["a check of a new counter", (quota) => store.decide([[{ ...quota, checkOnly: true }]])],
+    ["a read of its count", (quota) => store.decide([[{ ...quota, cost: 0, checkOnly: true }]])],
+    ["a denied request of a new client", (quota) => store.decide([[{ ...quota, cost: 6 }]])],
     ["a request that costs nothing", (quota) => store.decide([[{ ...quota, cost: 0 }]])],
     ["a reset", (quota) => store.reset([{ ...quota, banMs: 60_000 }])],
     ["a refund", (quota) => store.adjust([{ ...quota, cost: -1 }])],
     [
-      "quota that is given back",
+      "a return of unused quota",
       (quota) =>
         store.decide([[{ ...quota, cost: 0 }]], undefined, [
           { counter: quota, quota: 1, window: Math.floor(Date.now() / 60_000) },
         ]),
     ],
     ["a denial by an object before it", (quota) => store.decide([[quota, first]])],
-    [
-      "a settlement of what is not known",
-      (quota) => objectOf(quota).endHold(crypto.randomUUID(), false),
-    ],
+    ["the end of an unknown hold", (quota) => objectOf(quota).endHold(crypto.randomUUID(), false)],
     ["a late alarm", (quota) => runInDurableObject(objectOf(quota), (object) => object.alarm())],
   ];
 
@@ -174,16 +171,16 @@ describe("the storage of an object", () => {
 
   it.each<[string, Partial<Counter>]>([
     ["a charge", {}],
-    ["a denial that brings a ban", { limit: 0, banMs: 60_000 }],
+    ["a denial that starts a ban", { limit: 0, banMs: 60_000 }],
     ["a reservation", { rollsOver: true, cost: 9, ceiling: 9 }],
-  ])("has an alarm to be emptied by, after %s", async (_, fields) => {
+  ])("has an alarm that will remove it, after %s", async (_, fields) => {
     const quota = counter(fields);
     await store.decide([[quota]]);
     const { alarmAt } = await storedIn(quota);
     expect(alarmAt).toBeGreaterThan(Date.now());
   });
 
-  it("is emptied of an ended minute beside a day, in whichever order they are stored", async () => {
+  it("loses the row of an ended minute beside a day, whichever was stored first", async () => {
     vi.useFakeTimers({ toFake: ["Date"], now: Math.ceil(Date.now() / DAY) * DAY });
     const day = counter({ windowMs: DAY });
     const minute = counter({ identity: day.identity });
@@ -206,7 +203,7 @@ describe("the storage of an object", () => {
       vi.setSystemTime(alarmAt as number);
       await runDurableObjectAlarm(objectOf(day));
       expect(await rowsLeft()).toBe(1);
-      // Hours later, when the alarm waits for the end of the day.
+      // Hours later, when the alarm is set for the end of the day.
       vi.setSystemTime(Date.now() + 5 * HOUR);
     }
     vi.useRealTimers();
@@ -265,7 +262,7 @@ describe("calls of objects", () => {
     expect(await callsOf(counter({ identity, limit: 0 }))).toEqual(["decide"]);
   });
 
-  it("are two and a settlement for rules with two keys", async () => {
+  it("are two, and one to end the hold, for rules with two keys", async () => {
     expect(await callsOf(...twoObjects())).toEqual(["hold", "decide", "endHold"]);
   });
 
@@ -277,7 +274,7 @@ describe("calls of objects", () => {
     expect(await callsOf(...twoObjects({}, { limit: 0 }))).toEqual(["hold", "decide", "endHold"]);
   });
 
-  it("are one for one of two shards, and two when neither has room", async () => {
+  it("are one for one of two shards, and two if neither has quota left", async () => {
     expect(await callsOf({ ...counter(), alternative: counter() })).toEqual(["decide"]);
     const full = { ...counter({ limit: 0 }), alternative: counter({ limit: 0 }) };
     expect(await callsOf(full)).toEqual(["decide", "decide"]);
@@ -306,7 +303,7 @@ describe("a hold", () => {
     return { object, hold: hold as string };
   };
 
-  it("lets another decision wait, and admits it when the quota is given back", async () => {
+  it("lets another decision wait, and admits it when the quota is released", async () => {
     const quota = counter({ limit: 1 });
     const { object, hold } = await open(quota);
     const other = object.decide([[quota]], now, patience);
@@ -322,20 +319,20 @@ describe("a hold", () => {
     expect((await other)[0]).toMatchObject({ admitted: false, tallies: [{ count: 1 }] });
   });
 
-  it("is not waited for when giving it back would not make room", async () => {
+  it("is not waited for if its release would not be enough", async () => {
     const quota = counter({ limit: 2 });
     const { object } = await open(quota);
     const [verdict] = await object.decide([[{ ...quota, cost: 3 }]], now, patience);
     expect(verdict).toMatchObject({ admitted: false, tallies: [{ count: 1 }] });
   });
 
-  it("is not waited for longer than the one who asks has patience", async () => {
+  it("is not waited for longer than maxWaitMs", async () => {
     const quota = counter({ limit: 1 });
     const { object } = await open(quota);
     expect((await object.decide([[quota]], now, 5))[0]).toMatchObject({ admitted: false });
   });
 
-  it("gives nothing back of what a reset has already removed", async () => {
+  it("returns nothing that a reset has already removed", async () => {
     const quota = counter({ limit: 2 });
     const { object, hold } = await open(quota);
     await object.reset([quota], now);
@@ -345,7 +342,7 @@ describe("a hold", () => {
     expect(look?.tallies[0]?.count).toBe(1);
   });
 
-  it("gives back once, however often it is settled", async () => {
+  it("returns its quota once, however often it is released", async () => {
     const quota = counter({ limit: 2 });
     const { object, hold } = await open(quota);
     await object.decide([[quota]], now, patience);
@@ -355,7 +352,7 @@ describe("a hold", () => {
     expect(look?.tallies[0]?.count).toBe(1);
   });
 
-  it("stays charged when the object breaks down before it is settled", async () => {
+  it("stays charged if the object restarts before the hold is ended", async () => {
     const quota = counter({ limit: 1 });
     const { hold } = await open(quota);
     await abortAllDurableObjects();

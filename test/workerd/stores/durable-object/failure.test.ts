@@ -27,11 +27,14 @@ describe("a Durable Object that fails", () => {
       { failure: "error-reply", message: "a Durable Object is overloaded" },
     ],
     ["throws nothing", undefined, { failure: "unreachable" }],
-  ])("and %s is told as that, and never by its own words", async (_, error, expected) => {
-    const store = storeThatFails(error);
-    await expect(store.decide([[someone]])).rejects.toMatchObject(expected);
-    await expect(store.decide([[someone, counter()]])).rejects.toMatchObject(expected);
-    await expect(store.adjust([someone])).rejects.toMatchObject(expected);
-    await expect(store.reset([someone])).rejects.toMatchObject(expected);
-  });
+  ])(
+    "and %s causes a matching failure, without the message of its error",
+    async (_, error, expected) => {
+      const store = storeThatFails(error);
+      await expect(store.decide([[someone]])).rejects.toMatchObject(expected);
+      await expect(store.decide([[someone, counter()]])).rejects.toMatchObject(expected);
+      await expect(store.adjust([someone])).rejects.toMatchObject(expected);
+      await expect(store.reset([someone])).rejects.toMatchObject(expected);
+    },
+  );
 });

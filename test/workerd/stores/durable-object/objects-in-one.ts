@@ -6,9 +6,9 @@ import { CounterObject } from "../../../../src/stores/durable-object/counter-obj
 export type Namespace = DurableObjectNamespace<CounterObject>;
 
 /**
- * Runs a task within a Durable Object, with any number of real counter objects over its storage, in
- * which every counter has a key of its own. So calls of objects take no time but the clock's, which may
- * be virtual; see {@link useVirtualTime}.
+ * Runs a task in a Durable Object, with any number of real counter objects over its storage. Every
+ * counter has its own key. Calls of objects therefore take no real time, and the time can be virtual:
+ * see {@link useVirtualTime}.
  */
 export function withObjects<Result>(
   task: (objects: Namespace) => Promise<Result>,
@@ -27,19 +27,19 @@ export function withObjects<Result>(
 
 const DAY = 24 * 3_600_000;
 
-/** From tomorrow's noon on: no window ends meanwhile, and no alarm is due by the machine's clock. */
+/** Starts virtual time at noon tomorrow: no window ends in a test, and no alarm rings by the real clock. */
 export function useVirtualTime(): void {
   const now = Math.ceil(Date.now() / DAY) * DAY + DAY / 2;
   vi.useFakeTimers({ toFake: ["Date", "setTimeout", "clearTimeout"], now });
 }
 
-/** Lets virtual time go on until a task has ended. */
+/** Advances virtual time until a task has ended. */
 export async function passTime<Result>(stepMs: number, task: Promise<Result>): Promise<Result> {
   let isOver = false;
   const ended = task.finally(() => {
     isOver = true;
   });
-  // Its failure is the caller's, whenever it comes.
+  // The caller handles a failure.
   ended.catch(() => {});
   while (!isOver) await vi.advanceTimersByTimeAsync(stepMs);
   return ended;

@@ -4,7 +4,7 @@ import type { CounterObject } from "../../../../src/stores/durable-object/counte
 import { counter } from "../../../suite/counters.ts";
 import { useVirtualTime, withObjects } from "./objects-in-one.ts";
 
-const PATIENCE_MS = 250;
+const MAX_WAIT_MS = 250;
 
 beforeEach(useVirtualTime);
 
@@ -12,7 +12,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-/** One object, whose calls are decided as they come. */
+/** Runs a task with the calls of one object. */
 function inObject(task: (calls: ReturnType<typeof callsOf>) => Promise<void>): Promise<void> {
   return withObjects((objects) => task(callsOf(objects.getByName("one") as never)));
 }
@@ -22,19 +22,19 @@ function callsOf(object: CounterObject) {
   return {
     object,
     quotaOf: (fields: Partial<Counter>) => counter({ windowMs: day, ...fields }),
-    hold: (quota: Counter, id?: string) => object.hold([quota], undefined, PATIENCE_MS, id),
+    hold: (quota: Counter, id?: string) => object.hold([quota], undefined, MAX_WAIT_MS, id),
     decide: async (quota: Counter, id?: string) => {
-      const [verdict] = await object.decide([[quota]], undefined, PATIENCE_MS, [], id);
+      const [verdict] = await object.decide([[quota]], undefined, MAX_WAIT_MS, [], id);
       return verdict;
     },
     usedOf: async (quota: Counter) => {
-      const [look] = await object.decide([[{ ...quota, cost: 0 }]], undefined, 0);
-      return look?.tallies[0]?.count;
+      const [check] = await object.decide([[{ ...quota, cost: 0 }]], undefined, 0);
+      return check?.tallies[0]?.count;
     },
   };
 }
 
-/** What a call came to, once it has: undefined while it waits. */
+/** The result of a call; without a value while the call waits. */
 function resultOf<Result>(call: Promise<Result>): { value?: Result } {
   const result: { value?: Result } = {};
   call.then((value) => {
@@ -45,8 +45,8 @@ function resultOf<Result>(call: Promise<Result>): { value?: Result } {
 
 const pass = (ms: number) => vi.advanceTimersByTimeAsync(ms);
 
-describe("a hold that outlasts its window", () => {
-  it("gives nothing back to a counter that rolls over: the grant has made up for it", () =>
+describe("a hold that lasts longer than its window", () => {
+  it("returns nothing to a counter that rolls over: the next grant has repaid it", () =>
     inObject(async ({ object, hold, decide }) => {
       const quota = counter({ windowMs: 60_000, limit: 20, ceiling: 40, rollsOver: true });
       const ids = [];
@@ -66,7 +66,7 @@ describe("a hold that outlasts its window", () => {
 });
 
 describe("calls that wait for a hold", () => {
-  it("are both admitted when it gives back enough for both", () =>
+  it("are both admitted if the release is enough for both", () =>
     inObject(async ({ object, quotaOf, hold, decide }) => {
       const quota = quotaOf({ limit: 2 });
       const { hold: id } = await hold({ ...quota, cost: 2 });
@@ -75,7 +75,7 @@ describe("calls that wait for a hold", () => {
       expect((await both).map((each) => each?.admitted)).toEqual([true, true]);
     }));
 
-  it("are admitted one after the other, where the first one gives back as well", () =>
+  it("are admitted one after the other if the first one is released too", () =>
     inObject(async ({ object, quotaOf, hold, decide }) => {
       const quota = quotaOf({ limit: 1 });
       const { hold: id } = await hold(quota);
@@ -86,7 +86,7 @@ describe("calls that wait for a hold", () => {
       expect(second.value).toMatchObject({ admitted: true, tallies: [{ count: 1 }] });
     }));
 
-  it("are admitted though others before them ask for more than there is", () =>
+  it("are admitted although calls before them need more than was released", () =>
     inObject(async ({ object, quotaOf, hold, decide }) => {
       const quota = quotaOf({ limit: 3 });
       const ids = [await hold(quota), await hold(quota), await hold(quota)].map(({ hold }) => hold);
@@ -100,7 +100,7 @@ describe("calls that wait for a hold", () => {
       expect(large.value).toMatchObject({ admitted: false });
     }));
 
-  it("are denied as soon as it is kept", () =>
+  it("are denied as soon as the hold is kept", () =>
     inObject(async ({ object, quotaOf, hold, decide }) => {
       const quota = quotaOf({ limit: 1 });
       const { hold: id } = await hold(quota);
@@ -113,7 +113,7 @@ describe("calls that wait for a hold", () => {
       }
     }));
 
-  it("have one timer each, and leave none behind: 120 calls for 120 holds", () =>
+  it("have one timer each, and clear it: 120 calls for 120 holds", () =>
     inObject(async ({ object, quotaOf, hold, decide, usedOf }) => {
       const quota = quotaOf({ limit: 120 });
       const holds = await Promise.all(Array.from({ length: 120 }, () => hold(quota)));
@@ -131,7 +131,7 @@ describe("calls that wait for a hold", () => {
       expect(vi.getTimerCount()).toBe(0);
     }));
 
-  it("decide about twice for each return, however many wait", () =>
+  it("decide about twice for each release, however many calls wait", () =>
     inObject(async ({ object, quotaOf, hold, decide }) => {
       const quota = quotaOf({ limit: 50 });
       const holds = await Promise.all(Array.from({ length: 50 }, () => hold(quota)));
@@ -145,36 +145,36 @@ describe("calls that wait for a hold", () => {
       hasRoom.mockRestore();
       expect(perReturn).toBeLessThan(60);
       expect(calls.filter(({ value }) => value?.admitted)).toHaveLength(49);
-      await pass(PATIENCE_MS);
+      await pass(MAX_WAIT_MS);
       expect(calls.every(({ value }) => value)).toBe(true);
     }));
 });
 
-describe("a hold that nobody settles", () => {
-  it("is waited for as long as a call has patience, which is then denied", () =>
+describe("a hold that is never ended", () => {
+  it("is waited for at most maxWaitMs, and then the call is denied", () =>
     inObject(async ({ quotaOf, hold, decide }) => {
       const quota = quotaOf({ limit: 1 });
       await hold(quota);
       const call = resultOf(decide(quota));
-      await pass(PATIENCE_MS - 1);
+      await pass(MAX_WAIT_MS - 1);
       expect(call.value).toBeUndefined();
       await pass(1);
-      // Nor is that remembered by an isolate, for the quota may yet be given back.
+      // Isolates do not cache this denial, because the quota may still be released.
       const denial = { admitted: false, skipCache: true, tallies: [{ count: 1 }] };
       expect(call.value).toMatchObject(denial);
     }));
 
-  it("is waited for by nobody once it is older than that", () =>
+  it("is not waited for if it is older than maxWaitMs", () =>
     inObject(async ({ quotaOf, hold, decide }) => {
       const quota = quotaOf({ limit: 1 });
       await hold(quota);
-      await pass(PATIENCE_MS);
+      await pass(MAX_WAIT_MS);
       const call = resultOf(decide(quota));
       await pass(0);
       expect(call.value).toMatchObject({ admitted: false });
     }));
 
-  it("gives back when it is settled late, and stays charged when it never is", () =>
+  it("returns its quota if it is released late, and stays charged if it never is", () =>
     inObject(async ({ object, quotaOf, hold, decide, usedOf }) => {
       const quota = quotaOf({ limit: 2 });
       const [{ hold: id }] = [await hold(quota), await hold(quota)];
@@ -185,19 +185,19 @@ describe("a hold that nobody settles", () => {
       expect(await usedOf(quota)).toBe(2);
     }));
 
-  it("has nobody banned for quota that may yet be given back", () =>
+  it("bans no client for quota that may still be released", () =>
     inObject(async ({ object, quotaOf, hold, decide }) => {
       const quota = quotaOf({ limit: 1, banMs: 60_000 });
       const { hold: id } = await hold(quota);
-      await pass(PATIENCE_MS);
+      await pass(MAX_WAIT_MS);
       expect(await decide(quota)).toMatchObject({ admitted: false, tallies: [{ banMs: 0 }] });
       object.endHold(id as string, true);
       expect(await decide(quota)).toMatchObject({ admitted: false, tallies: [{ banMs: 60_000 }] });
     }));
 });
 
-describe("a charge that was given up", () => {
-  it("is not made when its call comes late", () =>
+describe("a hold that is released before its charge", () => {
+  it("is not charged by a late call", () =>
     inObject(async ({ object, quotaOf, hold, decide, usedOf }) => {
       const quota = quotaOf({ limit: 5 });
       object.endHold("first", false);
@@ -207,7 +207,7 @@ describe("a charge that was given up", () => {
       expect(await usedOf(quota)).toBe(0);
     }));
 
-  it("is not made by a call that still waits", () =>
+  it("is not charged by a call that still waits", () =>
     inObject(async ({ object, quotaOf, hold, usedOf }) => {
       const quota = quotaOf({ limit: 1 });
       const { hold: id } = await hold(quota);
@@ -218,7 +218,7 @@ describe("a charge that was given up", () => {
       expect(await usedOf(quota)).toBe(0);
     }));
 
-  it("is given back once, all of its block, by the object that decided", () =>
+  it("is released once by the object that decided, with its whole block", () =>
     inObject(async ({ object, quotaOf, decide, usedOf }) => {
       const quota = quotaOf({ limit: 800 });
       await decide(quota);

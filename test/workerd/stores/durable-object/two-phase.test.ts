@@ -6,9 +6,9 @@ import type { Store } from "../../../../src/stores/store.ts";
 import { counter } from "../../../suite/counters.ts";
 import { type Namespace, passTime, useVirtualTime, wait, withObjects } from "./objects-in-one.ts";
 
-// A decision over two objects, with a fault before or after each call takes effect: what is enumerated
-// here are all places at which the decision can be interrupted, alone and in twos. The objects are real
-// ones over one object's storage, in which every counter has its own key, and time is virtual.
+// A decision over two objects, with faults before or after each of its calls takes effect. The tests
+// enumerate every point at which the decision can be interrupted, and all pairs of them. The objects are
+// real, over the storage of one object in which every counter has its own key. Time is virtual.
 
 const KINDS = ["throws", "is late", "never returns", "loses its client"] as const;
 
@@ -18,7 +18,7 @@ interface Fault {
   readonly kind: (typeof KINDS)[number];
 }
 
-/** Calls of objects that a decision makes, and those that settle it. */
+/** The calls that a decision makes: two that decide, and up to two that end holds. */
 const CALLS = [0, 1, 2, 3];
 
 const SINGLE: Fault[][] = CALLS.flatMap((call) =>
@@ -32,7 +32,7 @@ const DOUBLE: Fault[][] = SINGLE.flatMap(([first]) =>
 
 /** The deadline of the decision with the faults. */
 const VICTIM_MS = 200;
-/** The deadline of honest clients: its quarter is how long they may wait for a hold. */
+/** The deadline of clients without faults. They wait for a hold for at most a quarter of it. */
 const HONEST_MS = 2000;
 
 const PREFIX = "two-phase";
@@ -44,15 +44,15 @@ function honestStore(namespace: Namespace): Store {
 
 type Method = "decide" | "hold" | "endHold";
 
-/** A store whose calls meet faults, for one request whose client may hang up. */
+/** A store whose calls have faults, for one request whose client may hang up. */
 function storeWith(objects: Namespace, faults: readonly Fault[]) {
   const tasks = new Set<Promise<unknown>>();
-  /** The objects that were told to give back, and those that have heard it. */
-  const [returned, heard] = [new Set<string>(), new Set<string>()];
+  /** The objects that were called to release a hold, and those that got the call. */
+  const [released, reached] = [new Set<string>(), new Set<string>()];
   const hit = Promise.withResolvers<void>();
   const never = new Promise<never>(() => {});
   let [calls, hasClient] = [0, true];
-  // Workers cancels what a request does when its client is gone, unless `waitUntil` keeps it.
+  // If the client hangs up, Workers cancels the request, unless `waitUntil` has a pending task.
   const isAlive = () => hasClient || tasks.size > 0;
 
   async function meet(kind: Fault["kind"] | undefined): Promise<void> {
@@ -67,16 +67,16 @@ function storeWith(objects: Namespace, faults: readonly Fault[]) {
 
   async function through<Result>(name: string, method: Method, keep: unknown, run: () => Result) {
     const call = calls++;
-    // No client is lost, and no call fails, before it has been sent.
+    // A call is sent before it can fail or its client can hang up.
     await null;
     const at = (side: Fault["side"]) => {
       return faults.find((fault) => fault.call === call && fault.side === side)?.kind;
     };
     if (!isAlive()) await never;
-    const gives = method === "endHold" && keep === false;
-    if (gives) returned.add(name);
+    const isRelease = method === "endHold" && keep === false;
+    if (isRelease) released.add(name);
     await meet(at("before"));
-    if (gives) heard.add(name);
+    if (isRelease) reached.add(name);
     const result = await run();
     await meet(at("after"));
     return result;
@@ -107,12 +107,12 @@ function storeWith(objects: Namespace, faults: readonly Fault[]) {
   return {
     store: withDeadline(store, VICTIM_MS),
     hit: hit.promise,
-    /** Whether an object may have kept a charge that it was to give back, for it never heard so. */
-    maySpoil: ({ identity }: Counter) => {
+    /** Whether an object may still have a charge, because it never got the call to release it. */
+    mayStayCharged: ({ identity }: Counter) => {
       const name = `${PREFIX}:${identity}`;
-      return returned.has(name) && !heard.has(name);
+      return released.has(name) && !reached.has(name);
     },
-    /** Waits for what was kept alive, as long as it can end. */
+    /** Waits for the tasks kept alive, unless they never end. */
     settled: () => Promise.race([Promise.all(tasks), wait(6 * VICTIM_MS)]),
   };
 }
@@ -129,12 +129,12 @@ async function outcomeOf(store: Store, ...group: Counter[]): Promise<Outcome> {
 }
 
 async function usedOf(honest: Store, quota: Counter): Promise<number> {
-  const look = { ...quota, cost: 0, checkOnly: true };
-  const { groups } = await honest.decide([[look]]);
+  const check = { ...quota, cost: 0, checkOnly: true };
+  const { groups } = await honest.decide([[check]]);
   return groups[0]?.tallies[0]?.count as number;
 }
 
-/** The limits of the two counters, in the order in which they are asked. */
+/** The limits of the two counters, in the order in which their objects are called. */
 type Limits = readonly [number, number];
 
 const CASES: Record<string, Limits> = {
@@ -151,14 +151,14 @@ async function run(objects: Namespace, limits: Limits, faults: readonly Fault[])
   const [first, second] = limits.map((limit, index) =>
     counter({ limit, windowMs, identity: `${"ab"[index]}${crypto.randomUUID()}` }),
   ) as [Counter, Counter];
-  const { store, hit, maySpoil, settled } = storeWith(objects, faults);
+  const { store, hit, mayStayCharged, settled } = storeWith(objects, faults);
 
   const victim = Promise.race([
     outcomeOf(store, first, second),
     wait(6 * VICTIM_MS).then((): Outcome => "none"),
   ]);
   await Promise.race([hit, victim]);
-  // Another client, just when it happens.
+  // Another client, at the time of the fault.
   const startedAt = Date.now();
   const third = await outcomeOf(honest, first);
   const thirdTookMs = Date.now() - startedAt;
@@ -176,11 +176,11 @@ async function run(objects: Namespace, limits: Limits, faults: readonly Fault[])
     const count = admitted[index] as number;
     expect(count, `${name}: admitted by ${index}`).toBeLessThanOrEqual(quota.limit);
     expect(used[index], `${name}: charged to ${index}`).toBeGreaterThanOrEqual(count);
-    const spoilt = maySpoil(quota) ? 1 : 0;
+    const spoilt = mayStayCharged(quota) ? 1 : 0;
     expect(used[index], `${name}: charged to ${index}`).toBeLessThanOrEqual(count + spoilt);
   }
   const verdict = Math.min(...limits) === 0 ? "denied" : "allowed";
-  // Where the last quota was taken by the third client, before the decision asked for it.
+  // The third client has taken the last quota before the decision.
   const isOvertaken = third === "allowed" && limits[0] === 1;
   const lastCall = limits[0] === 0 ? 0 : 1;
   const isDecided = faults.every(
@@ -188,7 +188,7 @@ async function run(objects: Namespace, limits: Limits, faults: readonly Fault[])
   );
   if (isOvertaken) expect(outcome, name).not.toBe("allowed");
   else expect(isDecided ? [verdict] : [verdict, "undecided"], name).toContain(outcome);
-  // All that is left can be used, and no more.
+  // The whole quota left can be used, and no more.
   const left = Math.min(...limits.map((limit, index) => limit - (used[index] as number)));
   let more = 0;
   for (let attempt = 0; attempt <= left; attempt++) {
@@ -199,7 +199,7 @@ async function run(objects: Namespace, limits: Limits, faults: readonly Fault[])
   expect(more, `${name}: left`).toBe(Math.max(0, left));
 }
 
-/** All at once, each with clients of its own. */
+/** Runs all cases at the same time, each with its own clients. */
 async function runAll(limits: Limits, all: readonly (readonly Fault[])[]): Promise<void> {
   await withObjects((objects) => {
     const runs = all.map((faults) => run(objects, limits, faults));
@@ -216,12 +216,12 @@ describe.each(Object.entries(CASES))("a decision over two objects that %s", (_, 
     vi.useRealTimers();
   });
 
-  it("is right without a fault", () => runAll(limits, [[]]));
+  it("is correct without a fault", () => runAll(limits, [[]]));
 
-  it(`is right, whatever one of ${SINGLE.length} faults does to it`, () => runAll(limits, SINGLE));
+  it(`is correct with each of ${SINGLE.length} faults`, () => runAll(limits, SINGLE));
 
   it(
-    `is right, whatever two of them do, in ${DOUBLE.length} ways`,
+    `is correct with each of ${DOUBLE.length} pairs of faults`,
     () => runAll(limits, DOUBLE),
     60_000,
   );

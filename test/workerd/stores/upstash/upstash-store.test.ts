@@ -12,7 +12,7 @@ describe("the Upstash store", () => {
 
   const login = counter({ key: "weir:login:1m:someone", identity: "someone", limit: 5 });
 
-  /** A store whose calls are answered by `answers` in turn, and how often it was called. */
+  /** A store whose calls get `answers` in turn, and the spy on `fetch`. */
   function storeAnsweredBy(...answers: (() => Response | Promise<Response>)[]) {
     const fetch = vi.spyOn(globalThis, "fetch").mockImplementation(async () => {
       return (answers[fetch.mock.calls.length - 1] ?? (() => Response.error()))();
@@ -47,7 +47,7 @@ describe("the Upstash store", () => {
       "invalid-reply",
     ],
     [
-      "texts for integers",
+      "strings instead of integers",
       json({ result: ["1700000100000", "1", "1", "60000", "0"] }),
       "invalid-reply",
     ],
@@ -60,18 +60,18 @@ describe("the Upstash store", () => {
     ],
     ["a window that has ended", json({ result: [1_700_000_100_000, 1, 1, 0, 0] }), "invalid-reply"],
     [
-      "a window longer than asked",
+      "a window longer than the counter's",
       json({ result: [1_700_000_100_000, 1, 1, 60_001, 0] }),
       "invalid-reply",
     ],
     ["an empty object", json({}), "invalid-reply"],
-  ])("answers %s with a failure, and asks only once", async (_, answer, failure) => {
+  ])("throws a failure after %s, and calls only once", async (_, answer, failure) => {
     const { store, fetch } = storeAnsweredBy(answer);
     await expect(store.decide([[login]])).rejects.toMatchObject({ name: "StoreError", failure });
     expect(fetch).toHaveBeenCalledTimes(1);
   });
 
-  it("gives up a call that hangs, and does not repeat it", async () => {
+  it("aborts a call that hangs, and does not repeat it", async () => {
     const fetch = vi.spyOn(globalThis, "fetch").mockImplementation((_, init) => {
       const { signal } = init as { signal: AbortSignal };
       return new Promise((_, reject) => {
@@ -83,7 +83,7 @@ describe("the Upstash store", () => {
     expect(fetch).toHaveBeenCalledTimes(1);
   });
 
-  it("sends EVAL once when EVALSHA finds no script, and no more when EVAL finds none", async () => {
+  it("sends EVAL once after NOSCRIPT, and does not repeat EVAL", async () => {
     const noScript = refusal("NOSCRIPT No matching script. Please use EVAL.");
     const { store, fetch } = storeAnsweredBy(noScript, noScript);
     await expect(store.decide([[login]])).rejects.toMatchObject({ failure: "error-reply" });
@@ -93,14 +93,14 @@ describe("the Upstash store", () => {
     ]);
   });
 
-  it("does not take a key that says NOSCRIPT for Redis saying so", async () => {
+  it("does not mistake a key with the text NOSCRIPT for the error", async () => {
     const { store, fetch } = storeAnsweredBy(refusal("ERR syntax error"));
     const odd = counter({ key: "NOSCRIPT:login:1m:someone" });
     await expect(store.decide([[odd]])).rejects.toMatchObject({ failure: "error-reply" });
     expect(fetch).toHaveBeenCalledTimes(1);
   });
 
-  it("tells what Redis said, without the command and its keys", async () => {
+  it("has the message of Redis in its error, without the command and its keys", async () => {
     const quoting = `ERR unknown command 'EVALSHA', with args beginning with: '${login.key}'`;
     const { store } = storeAnsweredBy(refusal(quoting));
     const error = await store.decide([[login]]).catch((thrown: Error) => thrown);
@@ -110,7 +110,7 @@ describe("the Upstash store", () => {
     expect(String((error as Error).stack)).not.toContain(login.identity);
   });
 
-  it("tells nothing of either shard's identity, nor of the client's without a shard", async () => {
+  it("replaces the identities of both shards and of the client in its error", async () => {
     const [one, alternative] = ["#1", "#2"].map((shard) =>
       counter({ key: `weir:llm:1m:someone${shard}`, identity: `someone${shard}` }),
     ) as [Counter, Counter];
@@ -121,7 +121,7 @@ describe("the Upstash store", () => {
     expect((error as Error).message).toBe("ERR no way: 'weir:llm:1m:…' 'weir:llm:1m:…' '…'");
   });
 
-  it("declares its keys to Upstash only where it knows them all: by the edge's clock", async () => {
+  it("declares all its keys to Upstash with the edge's clock only", async () => {
     const noScript = refusal("NOSCRIPT No matching script. Please use EVAL.");
     for (const [clock, first] of [
       ["edge", "#!lua flags=allow-key-locking"],
