@@ -13,7 +13,7 @@ import { isChargedByResponse } from "./limiter/counters.ts";
 import { type Allowed, type Decision, type Quota, toUndecided } from "./limiter/decision.ts";
 import type { Limiter } from "./limiter/limiter.ts";
 import { logDecision } from "./log.ts";
-import { type AppliedRule, createIdentifier, type Identifier } from "./request/applied-rule.ts";
+import { type AppliedRule, createRuleApplier, type RuleApplier } from "./request/applied-rule.ts";
 import { canonicalRequest, namesPlace } from "./request/canonical-request.ts";
 import type { CustomKeys } from "./request/custom-key.ts";
 import { createMatcher, type Matcher } from "./request/matcher.ts";
@@ -45,7 +45,7 @@ export class Gateway {
   readonly #config: Config;
   readonly #limiter: Limiter;
   readonly #match: Matcher;
-  readonly #identify: Identifier;
+  readonly #applyRules: RuleApplier;
   readonly #forwardToOrigin: ForwardWithQuotas;
 
   /** @param keys the functions behind the keys `custom:NAME` */
@@ -53,7 +53,7 @@ export class Gateway {
     this.#config = config;
     this.#limiter = limiter;
     this.#match = createMatcher(config.rules, config.caseSensitivePaths);
-    this.#identify = createIdentifier(config, bindings, keys);
+    this.#applyRules = createRuleApplier(config, bindings, keys);
     this.#forwardToOrigin = createForward(bindings.origin);
   }
 
@@ -108,9 +108,9 @@ export class Gateway {
       const canonical = canonicalRequest(request, caseSensitivePaths, routedPath);
       if (!canonical) return undefined;
       const matches = this.#match(canonical);
-      const identified = matches.length === 0 ? [] : this.#identify(canonical, request, matches);
-      // Most clients are identified without a promise. An `await` would cost a microtask even then.
-      const appliedRules = identified instanceof Promise ? await identified : identified;
+      const applied = matches.length === 0 ? [] : this.#applyRules(canonical, request, matches);
+      // Most identities are cached, so that there is no promise. An `await` would cost a microtask even then.
+      const appliedRules = applied instanceof Promise ? await applied : applied;
       if (appliedRules.length === 0) return { appliedRules, tookMs: 0 };
       const identifiedAt = Date.now();
       const decision = await this.#limiter.decide(

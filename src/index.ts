@@ -9,7 +9,7 @@ export type {
 export type { Quota } from "./limiter/decision.ts";
 export { type RateLimitOptions, type RateLimitVariables, rateLimit } from "./middleware.ts";
 export { RateLimitError } from "./rate-limit-error.ts";
-export type { CustomKey, CustomKeys } from "./request/custom-key.ts";
+export type { CustomKeys, CustomKeyValue } from "./request/custom-key.ts";
 export type { LimitKey, LimitKeyValue } from "./request/limit-key.ts";
 export { WeirService } from "./service.ts";
 export type { CheckOptions, ClientOptions, LimitOptions } from "./service-options.ts";

@@ -8,7 +8,7 @@ import { ruleCountersOf } from "../../src/limiter/counters.ts";
 import type { Limited, Quota } from "../../src/limiter/decision.ts";
 import { isViolated, quotasOf } from "../../src/limiter/quotas.ts";
 
-/** Integers from `min` to `max`. Small ones are frequent. */
+/** Integers from `min` to `max`, often one of the ten smallest. */
 const upTo = (max: number, min = 0) =>
   fc.oneof(fc.integer({ min, max: Math.min(max, min + 9) }), fc.integer({ min, max }));
 

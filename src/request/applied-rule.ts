@@ -36,7 +36,7 @@ export interface AppliedRule {
 const SHADOW_GRACE_MS = 2;
 
 /** Applies the matching rules to a request, in their order. Leaves out rules that exempt the request. */
-export type Identifier = (
+export type RuleApplier = (
   canonical: CanonicalRequest,
   original: Request,
   matches: readonly RuleMatch[],
@@ -51,11 +51,11 @@ export type Identifier = (
  *
  * @param keys the functions for the keys `custom:NAME`
  */
-export function createIdentifier(
+export function createRuleApplier(
   { jwt, ipv6Prefix, timeoutMs }: Pick<Config, "jwt" | "ipv6Prefix" | "timeoutMs">,
   { secrets, keySecret }: Pick<ResolvedBindings, "secrets" | "keySecret">,
   keys: CustomKeys = {},
-): Identifier {
+): RuleApplier {
   const keyTexts = new WeakMap<KeyExpression, string>();
   const hashOptions = { ipv6Prefix, keySecret };
   const readClaims = jwt ? createClaimsReader(jwt, secrets, timeoutMs) : async () => undefined;
@@ -93,7 +93,7 @@ export function createIdentifier(
     return collectWithinGrace(matches, results);
   }
 
-  return function identify(canonical, original, matches) {
+  return function applyRules(canonical, original, matches) {
     const appliedRules = applyFromCache(canonical, matches, hashOptions);
     return appliedRules ?? applyAsync(canonical, original, matches);
   };

@@ -8,11 +8,11 @@ import type { Config } from "../config/schema.ts";
  * A function receives the request that will be forwarded. To read the body, it must clone the request.
  */
 export type CustomKeys = Readonly<
-  Record<string, (request: Request) => CustomKey | Promise<CustomKey>>
+  Record<string, (request: Request) => CustomKeyValue | Promise<CustomKeyValue>>
 >;
 
 /** The result of a function for `custom:NAME`: the key's value, or nothing if the key is absent. */
-export type CustomKey = string | null | undefined;
+export type CustomKeyValue = string | null | undefined;
 
 /** Calls the function for `custom:NAME`. @returns undefined if the key is absent */
 export async function computeCustomKey(

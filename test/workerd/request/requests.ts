@@ -1,6 +1,6 @@
 import { resolveBindings } from "../../../src/config/bindings.ts";
 import { type ConfigInput, defineConfig } from "../../../src/config/index.ts";
-import { type AppliedRule, createIdentifier } from "../../../src/request/applied-rule.ts";
+import { type AppliedRule, createRuleApplier } from "../../../src/request/applied-rule.ts";
 import { type CanonicalRequest, canonicalRequest } from "../../../src/request/canonical-request.ts";
 import type { CustomKeys } from "../../../src/request/custom-key.ts";
 import { createMatcher } from "../../../src/request/matcher.ts";
@@ -27,7 +27,7 @@ export function identifying(
       ...fields,
     })),
   });
-  const identify = createIdentifier(config, resolveBindings(config, env), keys);
+  const applyRules = createRuleApplier(config, resolveBindings(config, env), keys);
   const matchRules = createMatcher(config.rules, config.caseSensitivePaths);
 
   return async function apply(
@@ -37,7 +37,7 @@ export function identifying(
     const headers = { "cf-connecting-ip": "203.0.113.7", ...sent };
     const request = new Request(url, { headers });
     const canonical = canonicalRequest(request, config.caseSensitivePaths) as CanonicalRequest;
-    return identify(canonical, request, matchRules(canonical));
+    return applyRules(canonical, request, matchRules(canonical));
   };
 }
 
