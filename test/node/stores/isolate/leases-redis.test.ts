@@ -101,6 +101,9 @@ describe.runIf(server.kind === "redis-server").each(clocks)("by the clock %s", (
     const unused = others.map((each) => unusedOf(each, 2));
     const commands = await commandsOf(() => store.decide([[quota]], undefined, unused));
     expect(commands).toEqual({ ...within, bitfield: 3 });
+    const rest = others.map((each) => unusedOf(each, 3));
+    const last = await commandsOf(() => store.decide([[quota]], undefined, rest));
+    expect(last, "down to 0").toEqual({ ...within, bitfield: 3, del: 2 });
   });
 
   it("what is given back of a window that has ended costs nothing", async () => {

@@ -114,6 +114,8 @@ describe.runIf(server.kind === "redis-server")("Redis commands per decision", ()
     expect(await commandsOf(() => store.adjust([quota]))).toEqual(opened);
     expect(await commandsOf(() => store.adjust([quota]))).toEqual(within);
     expect(await commandsOf(() => store.reset([quota]))).toEqual({ evalsha: 1, del: 1 });
+    const banned = { ...quota, banMs: 60_000 };
+    expect(await commandsOf(() => store.reset([banned]))).toEqual({ evalsha: 1, del: 2 });
   });
 });
 

@@ -9,21 +9,23 @@ import { counter } from "../../../suite/counters.ts";
 const HOUR = 3_600_000;
 const NOW = Math.ceil(Date.now() / HOUR) * HOUR;
 
-interface Decision {
-  readonly counters: readonly Counter[];
-  /** Milliseconds after the first decision. Default: 0. */
+/** A call of an object. */
+interface Call {
+  /** @default "decide" */
+  readonly kind?: "decide" | "adjust" | "alarm";
+  /** @default none, for an alarm */
+  readonly counters?: readonly Counter[];
+  /** Milliseconds after the first call. @default 0 */
   readonly at?: number;
-  /** Whether the counters are charged or refunded without a decision. Default: false. */
-  readonly isAdjustment?: boolean;
 }
 
-/** What one decision costs: rows that SQLite says it wrote, and alarms that it set. */
+/** The number of rows that SQLite reports as written by a call, and of alarms that it set. */
 interface Writes {
   readonly rows: number;
   readonly alarms: number;
 }
 
-/** Decides in the storage of an object that has a table and an alarm. @returns rows by decision */
+/** Decides in an object that has a table and an alarm. @returns the rows that each decision wrote */
 async function rowsWrittenBy(...decisions: Counter[][]): Promise<number[]> {
   const writes = await writesOf(
     true,
@@ -32,8 +34,8 @@ async function rowsWrittenBy(...decisions: Counter[][]): Promise<number[]> {
   return writes.map(({ rows }) => rows);
 }
 
-/** @param hasTable whether the object has a table already, with a row that lasts an hour */
-function writesOf(hasTable: boolean, decisions: readonly Decision[]): Promise<Writes[]> {
+/** @param hasTable whether the object already has a table, with a row that expires in an hour */
+function writesOf(hasTable: boolean, calls: readonly Call[]): Promise<Writes[]> {
   const stub = env.COUNTERS.getByName(crypto.randomUUID());
   return runInDurableObject(stub, async (_, { storage }) => {
     let cursors: SqlStorageCursor<Record<string, SqlStorageValue>>[] = [];
@@ -49,17 +51,27 @@ function writesOf(hasTable: boolean, decisions: readonly Decision[]): Promise<Wr
       alarms += 1;
       return storage.setAlarm(time);
     };
-    const table = new CounterTable({ sql, setAlarm } as unknown as DurableObjectStorage, undefined);
+    const deleteAll = () => storage.deleteAll();
+    const table = new CounterTable(
+      { sql, setAlarm, deleteAll } as unknown as DurableObjectStorage,
+      undefined,
+    );
     const any = { window: 0, count: 1, expiresAt: NOW + HOUR };
     if (hasTable) table.write(new Map([["any", any]]), NOW);
-    return decisions.map(({ counters, at = 0, isAdjustment }) => {
+    const written: Writes[] = [];
+    for (const { kind = "decide", counters = [], at = 0 } of calls) {
       [cursors, alarms] = [[], 0];
       const now = NOW + at;
-      const write = isAdjustment ? adjustGroup : decideGroup;
-      const { writes } = write(counters, now, (key) => table.read(key, now));
-      table.write(writes, now);
-      return { rows: cursors.reduce((sum, { rowsWritten }) => sum + rowsWritten, 0), alarms };
-    });
+      if (kind === "alarm") await table.clean(now);
+      else {
+        const compute = kind === "decide" ? decideGroup : adjustGroup;
+        const { writes } = compute(counters, now, (key) => table.read(key, now));
+        table.write(writes, now);
+      }
+      const rows = cursors.reduce((sum, { rowsWritten }) => sum + rowsWritten, 0);
+      written.push({ rows, alarms });
+    }
+    return written;
   });
 }
 
@@ -148,10 +160,21 @@ describe("rows written by a Durable Object", () => {
 
   it("are one for a charge that is returned", async () => {
     const quota = counter({ limit: 3, windowMs: HOUR });
-    const returned = { counters: [{ ...quota, cost: -1 }], isAdjustment: true };
+    const returned = { kind: "adjust", counters: [{ ...quota, cost: -1 }] } as const;
     const charged = { counters: [quota] };
     const writes = await writesOf(true, [charged, returned, charged, charged, returned]);
     expect(writes.map(({ rows }) => rows)).toEqual([1, 1, 1, 1, 1]);
+  });
+
+  it("are one for each row that an alarm removes, and one alarm while rows are left", async () => {
+    const [minutes, hour] = [[counter(), counter()], counter({ windowMs: HOUR })];
+    const after = (minute: number) => ({ kind: "alarm", at: minute * 60_000 + 1000 }) as const;
+    const calls = [{ counters: [...minutes, hour] }, after(1), after(60)];
+    expect(await writesOf(false, calls)).toEqual([
+      { rows: 3 + 2, alarms: 1 },
+      { rows: 2, alarms: 1 },
+      { rows: 1, alarms: 0 },
+    ]);
   });
 
   it("are one for each counter", async () => {
