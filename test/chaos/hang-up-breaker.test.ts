@@ -84,7 +84,8 @@ describe.each(REMOTE_STORES)("an open breaker over %s", (store) => {
     });
     await STATES[store].recover(url);
     try {
-      // Normally one rest and one probe, but longer on a busy machine. A lost probe would never close it.
+      // Normally this takes one pause and one probe, and longer on a busy machine. A lost probe would
+      // never close the breaker.
       await vi.waitFor(() => expect(isolates.logs().join()).toContain('"state":"closed"'), 15_000);
       const honest = newClient();
       const answers = [];

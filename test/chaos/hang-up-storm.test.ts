@@ -197,7 +197,8 @@ describe.each(REMOTE_STORES)("a storm of hang-ups over %s", (store) => {
       everyone = pair.everyone as number;
       taken += pair.client as number;
     }
-    // Each request took of both or of none; those that `used` sent are among the later ones' clients.
+    // Each request charges both rules or none. `everyone` was read last, so it includes the requests that
+    // `used` sent for the other clients.
     const probes = ALL.slice(0, -1).filter((client) => lastWasAdmitted("/pair", client)).length;
     expect(everyone).toBe(taken + probes);
     for (const client of ALL) {

@@ -1,12 +1,12 @@
 import type { Fault } from "./support/fault.ts";
 
 /** Durable Objects that a test can make fail. */
-export interface ObjectStage {
+export interface ObjectEnvironment {
   /** Makes every object fail in this way from now on; "none" repairs them. */
   misbehave(how: string): Promise<void>;
 }
 
-function fault(does: string, cause: string, how: string): Fault<ObjectStage> {
+function fault(does: string, cause: string, how: string): Fault<ObjectEnvironment> {
   return {
     does,
     cause,
@@ -16,7 +16,7 @@ function fault(does: string, cause: string, how: string): Fault<ObjectStage> {
 }
 
 /** The faults of Durable Objects that a test can cause in workerd. */
-export const OBJECT_FAULTS: readonly Fault<ObjectStage>[] = [
+export const OBJECT_FAULTS: readonly Fault<ObjectEnvironment>[] = [
   fault("throws", "unreachable", "throw"),
   fault("counts and then throws", "unreachable", "after it has counted"),
   fault("never answers", "timeout", "hang"),

@@ -1,6 +1,6 @@
 import { describe } from "vitest";
+import { objectChaos } from "./environments.ts";
 import { OBJECT_FAULTS } from "./object-faults.ts";
-import { objectChaos } from "./stages.ts";
 import { chaosSuite } from "./support/chaos-suite.ts";
 
 describe("Durable Objects", () => {

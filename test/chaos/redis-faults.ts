@@ -3,7 +3,7 @@ import type { OwnRedis } from "../../dev/own-redis.ts";
 import type { Fault } from "./support/fault.ts";
 
 /** A Redis that a test can break, and the REST server in front of it. */
-export interface RedisStage {
+export interface RedisEnvironment {
   readonly rest: FaultyRest;
   readonly redis: OwnRedis;
 }
@@ -23,7 +23,7 @@ function shiftedBy(seconds: number): RestFault {
 }
 
 /** The faults of Redis itself. */
-export const REDIS_FAULTS: readonly Fault<RedisStage>[] = [
+export const REDIS_FAULTS: readonly Fault<RedisEnvironment>[] = [
   {
     does: "is a read-only replica",
     cause: "error-reply",

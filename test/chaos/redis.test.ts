@@ -1,7 +1,7 @@
 import { describe, inject } from "vitest";
 import type {} from "../../dev/provided-redis.ts";
+import { redisChaos } from "./environments.ts";
 import { REDIS_FAULTS } from "./redis-faults.ts";
-import { redisChaos } from "./stages.ts";
 import { chaosSuite } from "./support/chaos-suite.ts";
 
 // js-redis-server, which replaces a missing redis-server, cannot be paused or made read-only.

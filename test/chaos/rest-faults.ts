@@ -3,7 +3,7 @@ import type { FaultyRest, RestFault } from "../../dev/faulty-rest.ts";
 import type { Fault } from "./support/fault.ts";
 
 /** The REST server between Weir and Redis. */
-export interface RestStage {
+export interface RestEnvironment {
   readonly rest: FaultyRest;
   /** The URL of another server, the target of redirects. It records the requests that it gets. */
   readonly elsewhere: string;
@@ -50,10 +50,10 @@ function padded(mebibytes: number): RestFault {
   };
 }
 
-function redirect(status: number, to: (stage: RestStage) => string) {
-  return (stage: RestStage): RestFault => ({
+function redirect(status: number, to: (environment: RestEnvironment) => string) {
+  return (environment: RestEnvironment): RestFault => ({
     answer: (_: IncomingMessage, response) =>
-      response.writeHead(status, { location: to(stage) }).end(),
+      response.writeHead(status, { location: to(environment) }).end(),
   });
 }
 
@@ -62,7 +62,11 @@ const HEAD = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n";
 const REPLY = '{"result":[1700000100000,1,1,60000,0,0]}';
 
 /** The faults of the REST server, and of the connection to it. */
-const FAULTS: [does: string, cause: string, fault: RestFault | ((s: RestStage) => RestFault)][] = [
+const FAULTS: [
+  does: string,
+  cause: string,
+  fault: RestFault | ((s: RestEnvironment) => RestFault),
+][] = [
   ["refuses connections", "unreachable", { isClosed: true }],
   ["resets connections", "unreachable", raw((socket) => socket.resetAndDestroy())],
   ["never answers", "timeout", { answer: () => {} }],
@@ -126,9 +130,12 @@ const FAULTS: [does: string, cause: string, fault: RestFault | ((s: RestStage) =
   ["redirects to itself", "invalid-reply", redirect(307, ({ rest }) => rest.url)],
 ];
 
-export const REST_FAULTS: readonly Fault<RestStage>[] = FAULTS.map(([does, cause, fault]) => ({
-  does,
-  cause,
-  begin: (stage) => stage.rest.inject(typeof fault === "function" ? fault(stage) : fault),
-  end: ({ rest }) => rest.inject(),
-}));
+export const REST_FAULTS: readonly Fault<RestEnvironment>[] = FAULTS.map(
+  ([does, cause, fault]) => ({
+    does,
+    cause,
+    begin: (environment) =>
+      environment.rest.inject(typeof fault === "function" ? fault(environment) : fault),
+    end: ({ rest }) => rest.inject(),
+  }),
+);

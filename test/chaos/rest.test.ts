@@ -1,7 +1,7 @@
 import { describe, expect, inject, it } from "vitest";
 import type {} from "../../dev/provided-redis.ts";
+import { restChaos } from "./environments.ts";
 import { REST_FAULTS } from "./rest-faults.ts";
-import { restChaos } from "./stages.ts";
 import { chaosSuite } from "./support/chaos-suite.ts";
 
 describe("Upstash", () => {

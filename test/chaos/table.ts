@@ -4,7 +4,7 @@
  */
 import { readFile, writeFile } from "node:fs/promises";
 import { startRedis } from "../../dev/redis.ts";
-import { type Chaos, objectChaos, redisChaos, restChaos } from "./stages.ts";
+import { type Chaos, objectChaos, redisChaos, restChaos } from "./environments.ts";
 import { chartOf, DOCUMENT, withChart } from "./support/chart.ts";
 import { type Row, rowOf } from "./support/verdict.ts";
 

@@ -35,7 +35,7 @@ export async function sendRaw(
   { lines, body = "" }: Pick<Vector, "lines" | "body">,
 ): Promise<RawAnswer> {
   const socket = connect(Number(base.port), base.hostname);
-  // Who is refused in the middle of a request may find the connection reset; the answer came before.
+  // After a refusal in the middle of a request, the connection may be reset behind the answer.
   socket.on("error", () => {});
   let text = "";
   socket.on("data", (chunk: Buffer) => {

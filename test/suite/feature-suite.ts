@@ -3,7 +3,7 @@ import type { Counter } from "../../src/engine/counter.ts";
 import { counter } from "./counters.ts";
 import { type Driver, HOUR, NOW } from "./driver.ts";
 
-/** The part of the store suite for rollover, bans, shards, looks, adjustments and resets. */
+/** The part of the store suite for rollover, bans, shards, checks, adjustments and resets. */
 export function describeFeatures({ store, decide, admitted, used, clockIsOurs }: Driver): void {
   describe("a counter that rolls over", () => {
     const rolling = (fields: Partial<Counter> = {}) =>
@@ -78,14 +78,14 @@ export function describeFeatures({ store, decide, admitted, used, clockIsOurs }:
       expect(tally?.banMs).toBeLessThanOrEqual(clockIsOurs ? 49_000 : 50_000);
     });
 
-    it("is not begun by a look, but a look returns it", async () => {
+    it("is not started by a check, and a check returns its time left", async () => {
       const login = banned({ limit: 0 });
-      const look = { ...login, checkOnly: true, neverBans: true };
-      expect((await decide([look])).tallies[0]?.banMs).toBe(0);
+      const check = { ...login, checkOnly: true, neverBans: true };
+      expect((await decide([check])).tallies[0]?.banMs).toBe(0);
       await decide([login]);
       // The test takes less than a second, or less than ten where the store's own clock counts.
       const least = clockIsOurs ? 49_000 : 40_000;
-      expect((await decide([look])).tallies[0]?.banMs).toBeGreaterThan(least);
+      expect((await decide([check])).tallies[0]?.banMs).toBeGreaterThan(least);
     });
 
     it("does not begin within the limit, and not for other clients", async () => {
@@ -119,7 +119,7 @@ export function describeFeatures({ store, decide, admitted, used, clockIsOurs }:
       ]);
     });
 
-    it("adjusts up the one with more quota left, and down the one with less", async () => {
+    it("charges the one with more quota left, and refunds the one with less", async () => {
       const [one, other] = [counter({ limit: 9 }), counter({ limit: 9 })];
       await store.adjust([{ ...one, cost: 5 }], NOW);
       const either = (cost: number) => ({ ...one, alternative: { ...other, cost }, cost });
@@ -134,10 +134,10 @@ export function describeFeatures({ store, decide, admitted, used, clockIsOurs }:
     it("admits both limits together to requests that come one after the other", async () => {
       const [one, other] = [counter({ limit: 3 }), counter({ limit: 2 })];
       const either = { ...one, alternative: other };
-      const look = { ...either, checkOnly: true, alternative: { ...other, checkOnly: true } };
+      const check = { ...either, checkOnly: true, alternative: { ...other, checkOnly: true } };
       let passed = 0;
       for (let request = 0; request < 9; request++) {
-        if (!(await decide([look])).admitted) continue;
+        if (!(await decide([check])).admitted) continue;
         passed++;
         await store.adjust([either], NOW);
       }

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import type { Chaos } from "../stages.ts";
+import type { Chaos } from "../environments.ts";
 import { DOCUMENT, promiseOf } from "./chart.ts";
 import type { Fault } from "./fault.ts";
 import { LIMIT, LOCAL_SHARE, TIMEOUT_MS } from "./rules.ts";

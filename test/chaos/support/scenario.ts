@@ -5,9 +5,9 @@ import { besideControl } from "../../node/support/control.ts";
 import type { Fault } from "./fault.ts";
 import { LIMIT, PATHS } from "./rules.ts";
 
-/** An isolate that has just started, in front of a store on a stage. */
-export interface Setting<Stage> {
-  readonly stage: Stage;
+/** An isolate that has just started, in front of a store on a environment. */
+export interface Setting<Environment> {
+  readonly environment: Environment;
   readonly url: URL;
   /** The lines logged so far. */
   logs(): readonly string[];
@@ -44,9 +44,9 @@ const RECOVERY_MS = 10_000;
 let clients = 0;
 
 /** Causes a fault, ends it, and observes its effects, with new clients for each fault. */
-export async function observe<Stage>(
-  { stage, url, logs }: Setting<Stage>,
-  fault: Fault<Stage>,
+export async function observe<Environment>(
+  { environment, url, logs }: Setting<Environment>,
+  fault: Fault<Environment>,
 ): Promise<Observed> {
   // The first request of an isolate is slower than others, and Redis may not have the script yet.
   await recovery(url);
@@ -61,10 +61,10 @@ export async function observe<Stage>(
   async function end(): Promise<void> {
     if (isOver) return;
     isOver = true;
-    await fault.end(stage);
+    await fault.end(environment);
   }
   try {
-    await fault.begin(stage);
+    await fault.begin(environment);
     const { result: first, controlMs } = await besideControl(url, PATHS.free, () =>
       Promise.all(
         [PATHS.open, PATHS.closed, PATHS.local, PATHS.closedOverLocal, PATHS.localOverOpen]

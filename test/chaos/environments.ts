@@ -1,9 +1,9 @@
 import { type FaultyRest, startFaultyRest } from "../../dev/faulty-rest.ts";
 import { type OwnRedis, startOwnRedis } from "../../dev/own-redis.ts";
 import { type Origin, startOrigin } from "../node/support/origin.ts";
-import { OBJECT_FAULTS, type ObjectStage } from "./object-faults.ts";
-import { REDIS_FAULTS, type RedisStage } from "./redis-faults.ts";
-import { REST_FAULTS, type RestStage } from "./rest-faults.ts";
+import { OBJECT_FAULTS, type ObjectEnvironment } from "./object-faults.ts";
+import { REDIS_FAULTS, type RedisEnvironment } from "./redis-faults.ts";
+import { REST_FAULTS, type RestEnvironment } from "./rest-faults.ts";
 import type { Fault } from "./support/fault.ts";
 import { type Isolates, startIsolates } from "./support/isolates.ts";
 import { CONFIG } from "./support/rules.ts";
@@ -23,8 +23,8 @@ export interface Chaos {
 export async function restChaos(redis: { host: string; port: number }): Promise<Chaos> {
   const rest = await startFaultyRest(redis);
   const elsewhere = await startOrigin();
-  const stage: RestStage = { rest, elsewhere: elsewhere.url };
-  const chaos = await over(rest, REST_FAULTS, stage, [elsewhere.stop, rest.stop]);
+  const environment: RestEnvironment = { rest, elsewhere: elsewhere.url };
+  const chaos = await over(rest, REST_FAULTS, environment, [elsewhere.stop, rest.stop]);
   return { ...chaos, elsewhere: () => elsewhere.received.map(({ headers }) => headers) };
 }
 
@@ -33,8 +33,8 @@ export async function redisChaos(): Promise<Chaos | undefined> {
   const redis: OwnRedis | undefined = await startOwnRedis();
   if (!redis) return undefined;
   const rest = await startFaultyRest(redis);
-  const stage: RedisStage = { rest, redis };
-  return await over(rest, REDIS_FAULTS, stage, [rest.stop, redis.stop]);
+  const environment: RedisEnvironment = { rest, redis };
+  return await over(rest, REDIS_FAULTS, environment, [rest.stop, redis.stop]);
 }
 
 /** Faults of Durable Objects. */
@@ -45,7 +45,7 @@ export async function objectChaos(): Promise<Chaos> {
     isolates,
     origin,
     [],
-    (url): ObjectStage => ({
+    (url): ObjectEnvironment => ({
       async misbehave(how) {
         await fetch(new URL(`/chaos/${encodeURIComponent(how)}`, url));
       },
@@ -53,17 +53,17 @@ export async function objectChaos(): Promise<Chaos> {
   );
 }
 
-async function over<Stage>(
+async function over<Environment>(
   rest: FaultyRest,
-  faults: readonly Fault<Stage>[],
-  stage: Stage,
+  faults: readonly Fault<Environment>[],
+  environment: Environment,
   ends: (() => Promise<void>)[],
 ): Promise<Chaos> {
   const { origin, isolates } = await start(faults.length, {
     UPSTASH_REDIS_REST_URL: rest.url,
     UPSTASH_REDIS_REST_TOKEN: rest.token,
   });
-  return chaosOf(faults, isolates, origin, ends, () => stage);
+  return chaosOf(faults, isolates, origin, ends, () => environment);
 }
 
 async function start(count: number, vars: Record<string, string>) {
@@ -72,18 +72,21 @@ async function start(count: number, vars: Record<string, string>) {
   return { origin, isolates: await startIsolates({ count, config: CONFIG, vars: all }) };
 }
 
-function chaosOf<Stage>(
-  faults: readonly Fault<Stage>[],
+function chaosOf<Environment>(
+  faults: readonly Fault<Environment>[],
   { urls, logs, stop }: Isolates,
   origin: Origin,
   ends: (() => Promise<void>)[],
-  stageOf: (url: URL) => Stage,
+  environmentOf: (url: URL) => Environment,
 ): Chaos {
   return {
     faults: faults as readonly Fault<never>[],
     watch(index) {
       const url = urls[index] as URL;
-      return observe({ stage: stageOf(url), url, logs }, faults[index] as Fault<Stage>);
+      return observe(
+        { environment: environmentOf(url), url, logs },
+        faults[index] as Fault<Environment>,
+      );
     },
     elsewhere: () => [],
     async stop() {
