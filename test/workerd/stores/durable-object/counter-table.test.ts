@@ -168,8 +168,8 @@ describe("rows written by a Durable Object", () => {
 
   it("are one for each row that an alarm removes, and one alarm while rows are left", async () => {
     const [minutes, hour] = [[counter(), counter()], counter({ windowMs: HOUR })];
-    const after = (minute: number) => ({ kind: "alarm", at: minute * 60_000 + 1000 }) as const;
-    const calls = [{ counters: [...minutes, hour] }, after(1), after(60)];
+    const alarmAfter = (minute: number) => ({ kind: "alarm", at: minute * 60_000 + 1000 }) as const;
+    const calls = [{ counters: [...minutes, hour] }, alarmAfter(1), alarmAfter(60)];
     expect(await writesOf(false, calls)).toEqual([
       { rows: 3 + 2, alarms: 1 },
       { rows: 2, alarms: 1 },
