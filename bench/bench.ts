@@ -1,4 +1,7 @@
-/** `npm run bench`: measures Weir and other limiters on one machine, with all the servers that they need. */
+/**
+ * `npm run bench`: measures Weir and other limiters on one machine, with all the servers that they
+ * need.
+ */
 import { join, relative } from "node:path";
 import { CommanderError } from "commander";
 import { waitForStopRequest } from "../dev/stop-request.ts";
@@ -54,7 +57,10 @@ async function main(args: string[]): Promise<number> {
   }
 }
 
-/** @returns the exit code: 1 if Weir exceeded a limit. Missed targets do not count: times depend on the machine. */
+/**
+ * @returns the exit code: 1 if Weir exceeded a limit. Missed targets do not count: times depend on the
+ * machine.
+ */
 async function report(results: Results, options: BenchOptions): Promise<number> {
   const targets = targetsOf(results);
   console.log(`\n${tablesOf(results, targets, options).join("\n\n")}\n`);

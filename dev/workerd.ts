@@ -105,7 +105,10 @@ export async function bundleForWorkerd(
 
 let weirBundle: Promise<string> | undefined;
 
-/** Weir's sources, Hono and `defineConfig` as one module. It is bundled once and serves every configuration. */
+/**
+ * Weir's sources, Hono and `defineConfig` as one module. It is bundled once and serves every
+ * configuration.
+ */
 export function weirModule(): Promise<string> {
   weirBundle ??= bundleForWorkerd({
     stdin: {

@@ -8,7 +8,10 @@ const CLIENTS = 4;
 /** How long each client waits before its next request, in milliseconds. */
 const PAUSE_MS = 20;
 
-/** A client hangs up before this time after its request, in milliseconds. Most responses take about as long. */
+/**
+ * A client hangs up before this time after its request, in milliseconds. Most responses take about as
+ * long.
+ */
 const MAX_STAY_MS = 40;
 
 /**

@@ -19,7 +19,10 @@ interface Count extends Bound {
   readonly window: number;
   /** Requests that were sent and answered in this window. */
   inside: number;
-  /** Requests that were sent in this window and answered after its end: either window may have admitted them. */
+  /**
+   * Requests that were sent in this window and answered after its end: either window may have admitted
+   * them.
+   */
   across: number;
 }
 

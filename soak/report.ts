@@ -59,7 +59,10 @@ export interface Report {
 const MAX_GROWTH = 0.1;
 /** The baseline is measured two minutes after the start, when the process has stopped growing. */
 const BASELINE_MS = 120_000;
-/** A memory figure is the median of this many samples: a single one may lie just before or after a collection. */
+/**
+ * A memory figure is the median of this many samples: a single one may lie just before or after a
+ * collection.
+ */
 const SAMPLES = 10;
 const MAX_EXCESSES = 20;
 const MIB = 1024 * 1024;

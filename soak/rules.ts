@@ -56,7 +56,10 @@ export const POLICIES: ReadonlyMap<string, Policy> = new Map([
   ["abuse", { limit: 5, windowMs: 60_000, isShared: false }],
 ]);
 
-/** The requests of one client that all isolates together may admit with `onError: "local"` while the store fails. */
+/**
+ * The requests of one client that all isolates together may admit with `onError: "local"` while the
+ * store fails.
+ */
 export const LOCAL_POLICY: Policy = {
   limit: LOCAL.limit * LOCAL.localShare * ISOLATES,
   windowMs: 10_000,

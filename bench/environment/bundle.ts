@@ -5,7 +5,7 @@ const WORKERS = join(import.meta.dirname, "../workers");
 
 const bundles = new Map<string, Promise<string>>();
 
-/** A Worker of bench/workers/ as one module. It is minified because wrangler.toml has Weir minified too. */
+/** A Worker of bench/workers/ as one module. It is minified because wrangler minifies Weir. */
 export function bundleWorker(file: string): Promise<string> {
   let bundle = bundles.get(file);
   if (!bundle) {

@@ -67,7 +67,7 @@ function weir(name: string, title: string, options: WeirOptions): Subject {
     runtimeOptions: (limit) => ({
       worker: durableObject ? "weir-durable-object.ts" : "weir.ts",
       vars: {
-        // Each subject needs its own prefix: all share one Redis and have the same clients.
+        // All subjects share one Redis and have the same clients, so each needs its own prefix.
         CONFIG: JSON.stringify({ ...weirConfig(limit, options), prefix: name }),
       },
       durableObject,

@@ -24,7 +24,10 @@ export function pairedDifferences(values: readonly number[], others: readonly nu
   return values.map((value, round) => value - (others[round] as number));
 }
 
-/** The items in a rotated order that starts with item `turn`, so that no item always follows the same other item. */
+/**
+ * The items in a rotated order that starts with item `turn`, so that no item always follows the same
+ * other item.
+ */
 export function rotate<Item>(items: readonly Item[], turn: number): Item[] {
   const first = turn % items.length;
   return [...items.slice(first), ...items.slice(0, first)];

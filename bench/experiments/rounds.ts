@@ -11,7 +11,10 @@ import { rotate } from "./paired-rounds.ts";
 export interface SampleSize {
   /** How often each subject gets each workload. */
   readonly rounds: number;
-  /** Requests before the measured ones. They open connections, load scripts into Redis, and compile code. */
+  /**
+   * Requests before the measured ones. They open connections, load scripts into Redis, and compile
+   * code.
+   */
   readonly warmUp: number;
   /** Which of a workload's two request counts is sent. */
   readonly count: "full" | "quick";

@@ -20,7 +20,10 @@ interface ClientCounts {
   admitted: number;
 }
 
-/** The summary keeps over and under apart: requests over one client's limit do not offset another's denials. */
+/**
+ * The summary keeps over and under apart: requests over one client's limit do not offset another's
+ * denials.
+ */
 export function createAdmissions(): Admissions {
   const clients = new Map<string, ClientCounts>();
   let failed = 0;

@@ -3,13 +3,13 @@ import { dirname } from "node:path";
 import { BarChart } from "echarts/charts";
 import { GridComponent, TitleComponent } from "echarts/components";
 import * as echarts from "echarts/core";
-import { SVGRenderer } from "echarts/renderers";
 import { BASELINE, type Subject } from "../environment/subjects.ts";
 import { figure } from "./format.ts";
 import { mainRedisLatency, type Results, summaryOf, type WorkloadResult } from "./results.ts";
 import type { Summary } from "./summary.ts";
+import { renderSvg } from "./svg.ts";
 
-echarts.use([BarChart, GridComponent, TitleComponent, SVGRenderer]);
+echarts.use([BarChart, GridComponent, TitleComponent]);
 
 const WIDTH = 1000;
 const LEFT = 260;
@@ -50,15 +50,12 @@ export function renderChart({ workloads, options, machine, date }: Results): str
     { title: "1,000 keys: p50, ms", result: zipf, value: ({ latency }) => latency.p50 },
     { title: "1,000 keys: $ per million", result: zipf, value: (each) => each.dollarsPerMillion },
   ];
-  // This axis grows upwards, so the last subject is on top.
+  // The category axis grows upwards. In reverse order, the first subject is on top.
   const subjects = hot.subjects.map(({ subject }) => subject).reverse();
   const height = TOP + subjects.length * ROW_HEIGHT + 24;
   const panelWidth = (WIDTH - LEFT - PANEL_GAP * panels.length) / panels.length;
 
-  const chart = echarts.init(null, null, { renderer: "svg", ssr: true, width: WIDTH, height });
-  chart.setOption({
-    animation: false,
-    backgroundColor: "#ffffff",
+  const option = {
     title: [
       ...panels.map(({ title }, index) => ({
         text: title,
@@ -95,18 +92,10 @@ export function renderChart({ workloads, options, machine, date }: Results): str
       barWidth: ROW_HEIGHT * 0.6,
       data: subjects.map((subject) => bar(panel, subject)),
     })),
-  });
-  const svg = chart.renderToSVGString();
-  chart.dispose();
-  return withTitle(svg);
-}
-
-/** Adds a title for screen readers and removes the styles, which only serve a mouse pointer. */
-function withTitle(svg: string): string {
-  const title = "Latency and cost of Weir and of other limiters, beside forwarding alone";
-  return svg
-    .replace(/^<svg [^>]*>/, (tag) => `${tag}\n<title>${title}</title>`)
-    .replace(/<style[^>]*>.*?<\/style>\n?/s, "");
+  };
+  const title =
+    "Latency and price of Weir and of other limiters, with forwarding alone as the baseline";
+  return renderSvg(option, { width: WIDTH, height }, title);
 }
 
 function bar({ result, value }: Panel, subject: Subject): object {

@@ -13,7 +13,10 @@ export async function writeJson(
   await writeFile(file, `${JSON.stringify(toJson(results, targets), undefined, 2)}\n`);
 }
 
-/** The JSON has no lists of plain values. Biome would put such a list on one line, and `npm run check` would fail. */
+/**
+ * The JSON has no lists of plain values. Biome would put such a list on one line, and `npm run check`
+ * would fail.
+ */
 export function toJson(results: Results, targets: readonly Target[]): object {
   const { date, machine, versions, options, addedCpu, decisionCpu, manyRules } = results;
   return {

@@ -3,10 +3,10 @@ import { dirname } from "node:path";
 import { LineChart } from "echarts/charts";
 import { GridComponent, LegendComponent, TitleComponent } from "echarts/components";
 import * as echarts from "echarts/core";
-import { SVGRenderer } from "echarts/renderers";
+import { renderSvg } from "../report/svg.ts";
 import type { Summary } from "./summary.ts";
 
-echarts.use([LineChart, GridComponent, LegendComponent, TitleComponent, SVGRenderer]);
+echarts.use([LineChart, GridComponent, LegendComponent, TitleComponent]);
 
 const [WIDTH, HEIGHT] = [1000, 360];
 const [LEFT, TOP, GAP, BOTTOM] = [60, 90, 90, 60];
@@ -41,11 +41,7 @@ export function renderChart(summaries: readonly Summary[]): string {
     height: HEIGHT - TOP - BOTTOM,
   }));
 
-  const size = { width: WIDTH, height: HEIGHT };
-  const chart = echarts.init(null, null, { renderer: "svg", ssr: true, ...size });
-  chart.setOption({
-    animation: false,
-    backgroundColor: "#ffffff",
+  const option = {
     color: COLORS,
     title: [
       ...PANELS.map(({ title }, index) => ({
@@ -82,17 +78,9 @@ export function renderChart(summaries: readonly Summary[]): string {
           .map((each) => [each.isolates, value(each)]),
       })),
     ),
-  });
-  const svg = chart.renderToSVGString();
-  chart.dispose();
-  return withTitle(svg, PANELS.map(({ title }) => title).join("; "));
-}
-
-/** Adds a title for screen readers and removes the styles, which only serve a mouse pointer. */
-function withTitle(svg: string, title: string): string {
-  return svg
-    .replace(/<style.*?<\/style>\s*/s, "")
-    .replace(/<svg [^>]*>/, (begin) => `${begin}\n<title>${title}</title>`);
+  };
+  const title = PANELS.map((panel) => panel.title).join("; ");
+  return renderSvg(option, { width: WIDTH, height: HEIGHT }, title);
 }
 
 function labelOf(demand: string): string {

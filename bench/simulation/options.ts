@@ -11,7 +11,10 @@ export interface SimulationOptions {
   readonly json: string | undefined;
   /** The groups of scenarios to simulate. */
   readonly groups: readonly string[];
-  /** Whether the run has the default seed and all scenarios. Only such a run replaces the published figures. */
+  /**
+   * Whether the run has the default seed and all scenarios. Only such a run replaces the published
+   * figures.
+   */
   readonly isWhole: boolean;
 }
 

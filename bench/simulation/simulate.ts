@@ -1,4 +1,7 @@
-/** `npm run simulate`: simulates leases on up to 10,000 isolates, which the bench cannot start on one machine. */
+/**
+ * `npm run simulate`: simulates leases on up to 10,000 isolates, which the bench cannot start on one
+ * machine.
+ */
 import { join, relative } from "node:path";
 import { CommanderError } from "commander";
 import { readAccessLog } from "./access-log.ts";

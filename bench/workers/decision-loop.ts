@@ -14,7 +14,10 @@ const limited = new Hono();
 limited.use(rateLimit(defineConfig(JSON.parse(bindings.CONFIG))));
 limited.all("*", (c) => c.text("ok"));
 
-/** If every decision called Redis, the loop would take minutes. It ends after this time, in milliseconds. */
+/**
+ * If every decision called Redis, the loop would take minutes. It ends after this time, in
+ * milliseconds.
+ */
 const LONGEST_MS = 5000;
 
 export default {

@@ -5,7 +5,10 @@ import { DEFAULTS, FIVE_TIMES, openTraffic, SECOND } from "./defaults.ts";
 
 const OFFERED = 5000;
 
-/** Eight isolates and one key with five times its limit in one window, as in the bench's `isolates` experiment. */
+/**
+ * Eight isolates and one key with five times its limit in one window, as in the bench's `isolates`
+ * experiment.
+ */
 export function eightIsolates(): Scenario[] {
   const eight = { ...DEFAULTS, group: "eight", isolates: 8, demand: FIVE_TIMES.demand, runs: 20 };
   const perSecond = OFFERED / 58;

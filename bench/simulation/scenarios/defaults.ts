@@ -36,7 +36,10 @@ interface Demand {
   readonly demand: string;
 }
 
-/** A scenario in which one client sends requests at a constant rate for three windows, or for two if its limit is large. */
+/**
+ * A scenario in which one client sends requests at a constant rate for three windows, or for two if its
+ * limit is large.
+ */
 export function withDemand({ times, demand }: Demand, rest: Omit<Scenario, "traffic" | "demand">) {
   const perSecond = (times * rest.limit * SECOND) / rest.windowMs;
   const durationMs = (rest.limit > 10_000 ? 2 : 3) * rest.windowMs;

@@ -5,7 +5,10 @@ import { ALL, DEFAULTS, FIVE_TIMES, MINUTE, openTraffic } from "./defaults.ts";
 const CLIENTS = 50;
 const LIMIT = 200;
 
-/** Fifty clients, each with a home isolate. After a client has moved, its old isolate's lease stays unused. */
+/**
+ * Fifty clients, each with a home isolate. After a client has moved, its old isolate's lease stays
+ * unused.
+ */
 export function moves(): Scenario[] {
   const MOVES = [
     { move: "clients stay", movesPerMinute: 0, strays: 0 },

@@ -15,7 +15,10 @@ export function numbersOfIsolates(): Scenario[] {
   );
 }
 
-/** Small limits, for which every block is one request, and large ones, for which blocks have their largest size. */
+/**
+ * Small limits, for which every block is one request, and large ones, for which blocks have their
+ * largest size.
+ */
 export function limits(): Scenario[] {
   const LIMITS = [
     { limit: 50, isolates: 10, runs: 10 },

@@ -39,7 +39,10 @@ export function constantTraffic(perSecond: number, durationMs: number): Scenario
   });
 }
 
-/** A random scenario: short windows, distant stores, wrong clocks, deaths and lost calls, in any combination. */
+/**
+ * A random scenario: short windows, distant stores, wrong clocks, deaths and lost calls, in any
+ * combination.
+ */
 export function randomScenario(seed: number): Scenario {
   const random = new Random(seed, "scenario");
   const oneOf = (values: readonly number[]) => values[random.below(values.length)] as number;
