@@ -46,8 +46,8 @@ const CHECKS_PER_DEADLINE = 10;
  *
  * If the store is made of objects, each object that fails has its own circuit. A failed call is
  * attributed to one of its objects: the one with the most failures in a row. A broken object that all
- * calls share therefore rests alone. Neither that object nor the shards of one client look like an
- * outage.
+ * calls share therefore rests alone. Failures of that object, or of the shards of one client, do not
+ * open the breaker for the whole store.
  */
 export function withBreaker(store: Store, options: BreakerOptions): Store {
   const breaker = new Breaker(options);

@@ -36,7 +36,7 @@ export class Circuit {
     return this.#failures;
   }
 
-  /** Tells operators why nothing is called. */
+  /** Why no calls are made, for operators. */
   get reason(): string {
     return `not called after ${this.#failures} failures in a row; the last failure was: ${this.#lastFailure}`;
   }

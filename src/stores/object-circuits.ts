@@ -1,6 +1,6 @@
 import { Circuit, type Ticket } from "./circuit.ts";
 
-/** Circuits kept at most, those of the objects that failed last. */
+/** The most circuits stored. The circuits of the objects that failed last are kept. */
 const MAX_OBJECTS = 256;
 
 /**

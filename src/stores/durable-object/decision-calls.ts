@@ -6,7 +6,7 @@ import type { ObjectPart } from "./object-parts.ts";
 /** Returns the object that stores an identity's counters. */
 export type ObjectOf = (identity: string) => DurableObjectStub<CounterObject>;
 
-/** The calls that one decision over several objects makes. Its holds have one id, chosen here. */
+/** The calls of one decision over several objects. All its holds have the same id. */
 export class DecisionCalls {
   readonly #objectOf: ObjectOf;
   readonly #now: number | undefined;

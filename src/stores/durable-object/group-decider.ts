@@ -58,7 +58,7 @@ export class GroupDecider {
     return decisions;
   }
 
-  /** Returns quota to objects that decide no group. A failed return is ignored: the quota stays charged. */
+  /** Returns quota to objects that decide no group. Failures are ignored: the quota stays charged. */
   #returnUnused(unused: readonly UnusedQuota[], now: number | undefined): Promise<unknown> {
     return Promise.allSettled(
       unused.map((each) => this.#objectOf(each.counter.identity).returnUnused([each], now)),

@@ -36,7 +36,7 @@ export function refundsOf({ charges, now }: Hold, read: ReadRow): Counter[] {
 
 /**
  * Whether a counter that rolls over was charged in a window after the hold's. The grant of that window
- * may have repaid the held quota already. Returning it again would admit a request too many.
+ * may have repaid the held quota already. Returning it as well would admit a request too many.
  */
 function wasChargedLater(counter: Counter, heldAt: number, read: ReadRow): boolean {
   const row = counter.rollsOver ? read(storedKey(counter, heldAt)) : undefined;

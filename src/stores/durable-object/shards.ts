@@ -28,7 +28,7 @@ export async function decideInShards(
   while (changed.length > 0 && deadline.timeLeftMs > 0) {
     const retried: readonly ShardChoice[] = changed;
     const answers = await decider.decide(countersOf(retried), now, [], deadline).catch(() => []);
-    // The first shard has denied the group. Without an answer of the second one, that denial stands.
+    // The first shard has denied the group. Without an answer of the second one, it stays denied.
     if (answers.length === 0) break;
     for (const [at, choice] of retried.entries()) {
       decisions[choices.indexOf(choice)] = answers[at] as GroupDecision;

@@ -10,7 +10,12 @@ export function createAdjustScript(clock: Clock): string {
   return createScript(clock, `${ADD_FIXED}${ADD_ROLLING}${ADJUST}`);
 }
 
-/** Creates the script that removes counters and their bans. ARGV: the counters. Reply: the keys removed. */
+/**
+ * Creates the script that removes counters and their bans.
+ *
+ * ARGV: the counters.
+ * Reply: the number of keys removed.
+ */
 export function createResetScript(clock: Clock): string {
   return createScript(clock, RESET);
 }

@@ -47,7 +47,7 @@ function readChargedTally(counter: Counter, admitted: boolean, integers: Integer
 }
 
 function readTally({ windowMs, banMs }: Counter, integers: IntegerReader): Tally {
-  // A ban lasts as long as the rule said when it began, which may be longer than the rule says now.
+  // A ban keeps the length that the rule had when it began, which may be longer than its length now.
   const longestBanMs = banMs ? MAX_COUNT : 0;
   return {
     count: integers.next(0, MAX_COUNT),

@@ -22,7 +22,7 @@ afterEach(async () => {
   await Promise.all(started.splice(0).map((redis) => redis.stop()));
 });
 
-async function ask(
+async function run(
   redis: Pick<LocalRedis, "host" | "port">,
   name: string,
   ...args: string[]
@@ -38,15 +38,15 @@ async function ask(
 describe.each(redises)("$name", ({ start }) => {
   it("answers as soon as it has started, and is empty", async () => {
     const redis = own(await start());
-    expect(await ask(redis, "PING")).toBe("PONG");
-    expect(await ask(redis, "DBSIZE")).toBe(0);
+    expect(await run(redis, "PING")).toBe("PONG");
+    expect(await run(redis, "DBSIZE")).toBe(0);
     expect(redis.version).toMatch(/^\d+\.\d+\.\d+/);
   });
 
   it("runs beside another Redis", async () => {
     const [first, second] = await Promise.all([start().then(own), start().then(own)]);
-    await ask(first, "SET", "key", "first");
-    expect(await ask(second, "GET", "key")).toBeNull();
+    await run(first, "SET", "key", "first");
+    expect(await run(second, "GET", "key")).toBeNull();
   });
 
   it("does not listen any more after it has stopped", async () => {
@@ -61,14 +61,14 @@ describe.runIf(hasRedisServer)("startRedis, with redis-server on PATH", () => {
   it("starts it, and reports its kind", async () => {
     const redis = own(await startRedis());
     expect(redis.kind).toBe("redis-server");
-    expect(await ask(redis, "INFO", "server")).toContain(`process_id:${redis.pid}`);
+    expect(await run(redis, "INFO", "server")).toContain(`process_id:${redis.pid}`);
   });
 
   it("listens on loopback only, and writes nothing to disk", async () => {
     const redis = own(await startRedis());
-    expect(await ask(redis, "CONFIG", "GET", "bind")).toEqual(["bind", "127.0.0.1"]);
-    expect(await ask(redis, "CONFIG", "GET", "save")).toEqual(["save", ""]);
-    expect(await ask(redis, "CONFIG", "GET", "appendonly")).toEqual(["appendonly", "no"]);
+    expect(await run(redis, "CONFIG", "GET", "bind")).toEqual(["bind", "127.0.0.1"]);
+    expect(await run(redis, "CONFIG", "GET", "save")).toEqual(["save", ""]);
+    expect(await run(redis, "CONFIG", "GET", "appendonly")).toEqual(["appendonly", "no"]);
   });
 
   it.each(["SIGINT", "SIGTERM", "SIGHUP"] as const)(
@@ -147,7 +147,7 @@ describe.skipIf(process.platform === "win32")("startRedis, with a redis-server t
       `PATH="\${PATH#*${delimiter}}" exec redis-server "$@"`,
     );
     vi.stubEnv("PATH", `${path.name}${delimiter}${process.env.PATH}`);
-    expect(await ask(own(await startRedis()), "PING")).toBe("PONG");
+    expect(await run(own(await startRedis()), "PING")).toBe("PONG");
   });
 });
 

@@ -29,11 +29,11 @@ describe.each(calls)("with a deadline, %s", (_, call) => {
 
   it("fails with timeout at the deadline, and not before", async () => {
     const { store } = silent();
-    const settled = vi.fn();
+    const ended = vi.fn();
     const outcome = call(withDeadline(store, 250)).catch((error) => error);
-    outcome.then(settled);
+    outcome.then(ended);
     await vi.advanceTimersByTimeAsync(249);
-    expect(settled).not.toHaveBeenCalled();
+    expect(ended).not.toHaveBeenCalled();
     await vi.advanceTimersByTimeAsync(1);
     const error = await outcome;
     expect(error).toBeInstanceOf(StoreError);
@@ -86,17 +86,17 @@ describe.each(calls)("with a deadline, %s", (_, call) => {
 describe("a store with a deadline", () => {
   it("gets the same arguments", async () => {
     const memory = createMemoryStore();
-    const asked = vi.spyOn(memory, "decide");
+    const decided = vi.spyOn(memory, "decide");
     const adjusted = vi.spyOn(memory, "adjust");
-    const emptied = vi.spyOn(memory, "reset");
+    const wasReset = vi.spyOn(memory, "reset");
     const limited = withDeadline(memory, 1000);
     const quota = counter();
     const unused = [{ counter: quota, quota: 1, window: 5 }];
     await limited.decide([[quota]], 7, unused);
     await limited.adjust([quota], 8);
     await limited.reset([quota], 9);
-    expect(asked).toHaveBeenCalledExactlyOnceWith([[quota]], 7, unused);
+    expect(decided).toHaveBeenCalledExactlyOnceWith([[quota]], 7, unused);
     expect(adjusted).toHaveBeenCalledExactlyOnceWith([quota], 8);
-    expect(emptied).toHaveBeenCalledExactlyOnceWith([quota], 9);
+    expect(wasReset).toHaveBeenCalledExactlyOnceWith([quota], 9);
   });
 });

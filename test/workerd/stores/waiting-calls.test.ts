@@ -64,9 +64,9 @@ describe("calls that wait for a store", () => {
     await at.wait(TIMEOUT_MS / 2);
     const after = calls.filter(({ outcome }) => outcome === "waits");
     expect(after).toHaveLength(MAX_STALLED);
-    const late = at.send();
+    const next = at.send();
     await at.wait(0);
-    expect(late.outcome).toBe("circuit-open");
+    expect(next.outcome).toBe("circuit-open");
     await at.wait(TIMEOUT_MS / 2);
     expect(after.every(({ outcome }) => outcome === "timeout")).toBe(true);
     expect(at.changes).toEqual(["store open"]);
@@ -76,19 +76,19 @@ describe("calls that wait for a store", () => {
     const at = createCalls();
     for (let call = 0; call < 5; call++) at.send();
     await at.wait(TIMEOUT_MS - 1);
-    const late = at.send();
+    const next = at.send();
     await at.wait(TIMEOUT_MS / 10);
-    expect(late).toMatchObject({ outcome: "circuit-open" });
-    expect(late.ms).toBeLessThanOrEqual(TIMEOUT_MS * 1.1);
+    expect(next).toMatchObject({ outcome: "circuit-open" });
+    expect(next.ms).toBeLessThanOrEqual(TIMEOUT_MS * 1.1);
   });
 
   it("close the breaker when the store answers a call that has already failed", async () => {
     const at = createCalls();
     for (let call = 0; call < 6; call++) at.send();
     await at.wait(TIMEOUT_MS - 1);
-    const late = at.send();
+    const next = at.send();
     await at.wait(TIMEOUT_MS / 10);
-    expect(late.outcome).toBe("circuit-open");
+    expect(next.outcome).toBe("circuit-open");
     await at.answer(6);
     expect(at.changes).toEqual(["store open", "store closed"]);
   });

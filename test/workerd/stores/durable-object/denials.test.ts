@@ -56,7 +56,7 @@ describe("a denial by one of several objects", () => {
   const faults: [string, () => Promise<void>][] = [
     ["fails", () => Promise.reject(new Error("Network connection lost."))],
     ["never answers", () => new Promise(() => {})],
-    ["is late", () => wait(2 * TIMEOUT_MS)],
+    ["answers late", () => wait(2 * TIMEOUT_MS)],
   ];
 
   it.each(faults)("stays a denial if reading another object %s", async (_, fault) => {
@@ -103,8 +103,8 @@ describe("a denial by one of several objects", () => {
       await expect(store.decide([quotas])).rejects.toMatchObject({ failure: "timeout" });
       await wait(3 * TIMEOUT_MS);
       expect(calls).toEqual(["hold", "endHold"]);
-      const looks = await store.decide(quotas.map((each) => [{ ...each, cost: 0 }]));
-      expect(looks.groups.map(({ tallies }) => tallies[0]?.count)).toEqual([0, 0, 0]);
+      const verdict = await store.decide(quotas.map((each) => [{ ...each, cost: 0 }]));
+      expect(verdict.groups.map(({ tallies }) => tallies[0]?.count)).toEqual([0, 0, 0]);
     });
   });
 });
@@ -185,8 +185,8 @@ describe("two shards in objects", () => {
           const alternative = (one + 1 + Math.floor(Math.random() * 9)) % 10;
           await store.decide([[either([shards[one] as Counter, shards[alternative] as Counter])]]);
         }
-        const looks = await store.decide(shards.map((each) => [{ ...each, cost: 0 }]));
-        const counts = looks.groups.map(({ tallies }) => tallies[0]?.count as number);
+        const verdict = await store.decide(shards.map((each) => [{ ...each, cost: 0 }]));
+        const counts = verdict.groups.map(({ tallies }) => tallies[0]?.count as number);
         expect(Math.max(...counts) - Math.min(...counts)).toBeLessThan(15);
       },
     );
@@ -206,10 +206,10 @@ describe("two shards in objects", () => {
         const [one, other, all] = [pair, pair.alternative, global].map(
           ({ alternative: _, ...each }: Counter) => each,
         );
-        const looks = await store.decide(
+        const verdict = await store.decide(
           [one, other, all].map((each) => [{ ...(each as Counter), cost: 0 }]),
         );
-        const [a = 0, b = 0, c] = looks.groups.map(({ tallies }) => tallies[0]?.count);
+        const [a = 0, b = 0, c] = verdict.groups.map(({ tallies }) => tallies[0]?.count);
         expect([a + b, c]).toEqual([15, 15]);
       },
     );

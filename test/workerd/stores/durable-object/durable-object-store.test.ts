@@ -144,7 +144,7 @@ describe("the storage of an object", () => {
   /** A counter without quota whose object is called first. */
   const first = counter({ limit: 0, identity: "!" });
 
-  const looks: [string, (quota: Counter) => Promise<unknown>][] = [
+  const reads: [string, (quota: Counter) => Promise<unknown>][] = [
     ["a check of a new counter", (quota) => store.decide([[{ ...quota, checkOnly: true }]])],
     ["a read of its count", (quota) => store.decide([[{ ...quota, cost: 0, checkOnly: true }]])],
     ["a denied request of a new client", (quota) => store.decide([[{ ...quota, cost: 6 }]])],
@@ -163,9 +163,9 @@ describe("the storage of an object", () => {
     ["a late alarm", (quota) => runInDurableObject(objectOf(quota), (object) => object.alarm())],
   ];
 
-  it.each(looks)("is not used by %s", async (_, look) => {
+  it.each(reads)("is not used by %s", async (_, read) => {
     const quota = counter();
-    await look(quota);
+    await read(quota);
     expect(await storedIn(quota)).toEqual({ tables: [], alarmAt: null });
   });
 
@@ -295,18 +295,18 @@ describe("calls of objects", () => {
 });
 
 describe("a hold", () => {
-  const patience = 10_000;
+  const maxWaitMs = 10_000;
   const now = Math.ceil(Date.now() / 60_000) * 60_000;
   const open = async (quota: Counter) => {
     const object = objectOf(quota);
-    const { hold } = await object.hold([quota], now, patience);
+    const { hold } = await object.hold([quota], now, maxWaitMs);
     return { object, hold: hold as string };
   };
 
   it("lets another decision wait, and admits it when the quota is released", async () => {
     const quota = counter({ limit: 1 });
     const { object, hold } = await open(quota);
-    const other = object.decide([[quota]], now, patience);
+    const other = object.decide([[quota]], now, maxWaitMs);
     await object.endHold(hold, false);
     expect((await other)[0]).toMatchObject({ admitted: true, tallies: [{ count: 1 }] });
   });
@@ -314,7 +314,7 @@ describe("a hold", () => {
   it("lets another decision wait, and denies it when the quota is kept", async () => {
     const quota = counter({ limit: 1 });
     const { object, hold } = await open(quota);
-    const other = object.decide([[quota]], now, patience);
+    const other = object.decide([[quota]], now, maxWaitMs);
     await object.endHold(hold, true);
     expect((await other)[0]).toMatchObject({ admitted: false, tallies: [{ count: 1 }] });
   });
@@ -322,7 +322,7 @@ describe("a hold", () => {
   it("is not waited for if its release would not be enough", async () => {
     const quota = counter({ limit: 2 });
     const { object } = await open(quota);
-    const [verdict] = await object.decide([[{ ...quota, cost: 3 }]], now, patience);
+    const [verdict] = await object.decide([[{ ...quota, cost: 3 }]], now, maxWaitMs);
     expect(verdict).toMatchObject({ admitted: false, tallies: [{ count: 1 }] });
   });
 
@@ -336,20 +336,20 @@ describe("a hold", () => {
     const quota = counter({ limit: 2 });
     const { object, hold } = await open(quota);
     await object.reset([quota], now);
-    await object.decide([[quota]], now, patience);
+    await object.decide([[quota]], now, maxWaitMs);
     await object.endHold(hold, false);
-    const [look] = await object.decide([[{ ...quota, cost: 0 }]], now, patience);
-    expect(look?.tallies[0]?.count).toBe(1);
+    const [read] = await object.decide([[{ ...quota, cost: 0 }]], now, maxWaitMs);
+    expect(read?.tallies[0]?.count).toBe(1);
   });
 
   it("returns its quota once, however often it is released", async () => {
     const quota = counter({ limit: 2 });
     const { object, hold } = await open(quota);
-    await object.decide([[quota]], now, patience);
+    await object.decide([[quota]], now, maxWaitMs);
     await object.endHold(hold, false);
     await object.endHold(hold, false);
-    const [look] = await object.decide([[{ ...quota, cost: 0 }]], now, patience);
-    expect(look?.tallies[0]?.count).toBe(1);
+    const [read] = await object.decide([[{ ...quota, cost: 0 }]], now, maxWaitMs);
+    expect(read?.tallies[0]?.count).toBe(1);
   });
 
   it("stays charged if the object restarts before the hold is ended", async () => {
@@ -358,6 +358,6 @@ describe("a hold", () => {
     await abortAllDurableObjects();
     const object = objectOf(quota);
     await object.endHold(hold, false);
-    expect((await object.decide([[quota]], now, patience))[0]).toMatchObject({ admitted: false });
+    expect((await object.decide([[quota]], now, maxWaitMs))[0]).toMatchObject({ admitted: false });
   });
 });

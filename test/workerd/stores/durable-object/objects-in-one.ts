@@ -27,7 +27,7 @@ export function withObjects<Result>(
 
 const DAY = 24 * 3_600_000;
 
-/** Starts virtual time at noon tomorrow: no window ends in a test, and no alarm rings by the real clock. */
+/** Starts virtual time at noon tomorrow, so that no window ends and no real alarm rings in a test. */
 export function useVirtualTime(): void {
   const now = Math.ceil(Date.now() / DAY) * DAY + DAY / 2;
   vi.useFakeTimers({ toFake: ["Date", "setTimeout", "clearTimeout"], now });

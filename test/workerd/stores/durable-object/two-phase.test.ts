@@ -10,7 +10,7 @@ import { type Namespace, passTime, useVirtualTime, wait, withObjects } from "./o
 // enumerate every point at which the decision can be interrupted, and all pairs of them. The objects are
 // real, over the storage of one object in which every counter has its own key. Time is virtual.
 
-const KINDS = ["throws", "is late", "never returns", "loses its client"] as const;
+const KINDS = ["throws", "answers late", "never returns", "loses its client"] as const;
 
 interface Fault {
   readonly call: number;
@@ -59,7 +59,7 @@ function storeWith(objects: Namespace, faults: readonly Fault[]) {
     if (!kind) return;
     hit.resolve();
     if (kind === "throws") throw new Error("Network connection lost.");
-    if (kind === "is late") await wait(1.5 * VICTIM_MS);
+    if (kind === "answers late") await wait(1.5 * VICTIM_MS);
     if (kind === "never returns") await never;
     if (kind === "loses its client") hasClient = false;
     if (!isAlive()) await never;
@@ -113,7 +113,7 @@ function storeWith(objects: Namespace, faults: readonly Fault[]) {
       return released.has(name) && !reached.has(name);
     },
     /** Waits for the tasks kept alive, unless they never end. */
-    settled: () => Promise.race([Promise.all(tasks), wait(6 * VICTIM_MS)]),
+    tasksEnded: () => Promise.race([Promise.all(tasks), wait(6 * VICTIM_MS)]),
   };
 }
 
@@ -151,7 +151,7 @@ async function run(objects: Namespace, limits: Limits, faults: readonly Fault[])
   const [first, second] = limits.map((limit, index) =>
     counter({ limit, windowMs, identity: `${"ab"[index]}${crypto.randomUUID()}` }),
   ) as [Counter, Counter];
-  const { store, hit, mayStayCharged, settled } = storeWith(objects, faults);
+  const { store, hit, mayStayCharged, tasksEnded } = storeWith(objects, faults);
 
   const victim = Promise.race([
     outcomeOf(store, first, second),
@@ -163,7 +163,7 @@ async function run(objects: Namespace, limits: Limits, faults: readonly Fault[])
   const third = await outcomeOf(honest, first);
   const thirdTookMs = Date.now() - startedAt;
   const outcome = await victim;
-  await settled();
+  await tasksEnded();
 
   const admitted: Limits = [outcome, third].reduce<Limits>(
     ([a, b], each, at) => (each === "allowed" ? [a + 1, at === 0 ? b + 1 : b] : [a, b]),
@@ -176,8 +176,8 @@ async function run(objects: Namespace, limits: Limits, faults: readonly Fault[])
     const count = admitted[index] as number;
     expect(count, `${name}: admitted by ${index}`).toBeLessThanOrEqual(quota.limit);
     expect(used[index], `${name}: charged to ${index}`).toBeGreaterThanOrEqual(count);
-    const spoilt = mayStayCharged(quota) ? 1 : 0;
-    expect(used[index], `${name}: charged to ${index}`).toBeLessThanOrEqual(count + spoilt);
+    const kept = mayStayCharged(quota) ? 1 : 0;
+    expect(used[index], `${name}: charged to ${index}`).toBeLessThanOrEqual(count + kept);
   }
   const verdict = Math.min(...limits) === 0 ? "denied" : "allowed";
   // The third client has taken the last quota before the decision.
