@@ -40,13 +40,14 @@ export function planCounter(counter: Counter, lease: Lease | undefined, now: num
   const quota = Math.min(available, cost);
   if (!checkOnly) lease.quota -= quota;
   const { snapshot } = lease;
-  return {
-    counter,
-    lease,
-    ...(snapshot && { planned: { snapshot, unspent: lease.quota } }),
-    ...(snapshot && !checkOnly && { taken: { quota, window: snapshot.window } }),
-    ...(quota < cost && { request: { ...counter, cost: cost - quota } }),
-  };
+  // Assigned, not spread into a literal: this runs for every request that needs the store.
+  const plan: { -readonly [Field in keyof CounterPlan]: CounterPlan[Field] } = { counter, lease };
+  if (snapshot) {
+    plan.planned = { snapshot, unspent: lease.quota };
+    if (!checkOnly) plan.taken = { quota, window: snapshot.window };
+  }
+  if (quota < cost) plan.request = quota === 0 ? counter : { ...counter, cost: cost - quota };
+  return plan;
 }
 
 /** Whether a group needs a call, because its leases do not cover it. */
