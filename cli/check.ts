@@ -28,7 +28,7 @@ export function addCheckCommand(program: Command): void {
     .action(async ({ config: file, json, strict }: CheckOptions) => {
       const loaded = await loadConfig(file);
       const warnings = loaded.kind === "valid" ? await warningsOf(loaded.config, file) : [];
-      if (json) console.log(JSON.stringify(toJson(file, loaded, warnings), writable, 2));
+      if (json) console.log(JSON.stringify(toJson(file, loaded, warnings), jsonReplacer, 2));
       else printText(file, loaded, warnings);
       const isGood = loaded.kind === "valid" && !(strict && warnings.length > 0);
       process.exitCode = isGood ? 0 : 1;
@@ -49,7 +49,7 @@ function toJson(file: string, loaded: LoadedConfig, warnings: readonly Warning[]
 }
 
 /** A replacer for JSON, which would write a Map as an empty object, and an address as its fields. */
-function writable(_key: string, value: unknown): unknown {
+function jsonReplacer(_key: string, value: unknown): unknown {
   if (value instanceof Map) return Object.fromEntries(value);
   if (value instanceof ipaddr.IPv4 || value instanceof ipaddr.IPv6) return value.toString();
   return value;
@@ -63,7 +63,7 @@ function printText(file: string, loaded: LoadedConfig, warnings: readonly Warnin
         console.log(`${file} is ok: no rules, so every request passes.`);
         return;
       }
-      console.log(`${file} is ok: ${counted(rules.length, "rule")}.\n\n${ruleTable(rules)}`);
+      console.log(`${file} is ok: ${plural(rules.length, "rule")}.\n\n${ruleTable(rules)}`);
       if (warnings.length > 0) console.log(`\n${warningList(warnings)}`);
       return;
     }
@@ -71,7 +71,7 @@ function printText(file: string, loaded: LoadedConfig, warnings: readonly Warnin
       const lines = loaded.faults.map(
         ({ path, message }) => `  ${path || "the configuration"}: ${message}`,
       );
-      console.error(`${file} has ${counted(lines.length, "fault")}:\n${lines.join("\n")}`);
+      console.error(`${file} has ${plural(lines.length, "fault")}:\n${lines.join("\n")}`);
       return;
     }
     case "unreadable":
@@ -86,10 +86,10 @@ function warningList(warnings: readonly Warning[]): string {
   const lines = warnings.map(
     ({ code, where, what, advice }) => `  ${code} (${where}): ${what}. ${advice}.`,
   );
-  const headline = `${counted(warnings.length, "warning")}, explained in docs/security.md:`;
+  const headline = `${plural(warnings.length, "warning")}, explained in docs/security.md:`;
   return [headline, ...lines].join("\n");
 }
 
-function counted(count: number, noun: string): string {
+function plural(count: number, noun: string): string {
   return `${count} ${noun}${count === 1 ? "" : "s"}`;
 }

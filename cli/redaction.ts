@@ -1,4 +1,4 @@
-import { shownSecretName } from "../src/config/exempt.ts";
+import { printableSecretName } from "../src/config/exempt.ts";
 import type { Rule } from "../src/config/rule.ts";
 import { areTierNamesSecret } from "../src/config/tier-names.ts";
 
@@ -16,16 +16,18 @@ export function withoutSecrets({ exempt, tiers, ...rule }: Rule): object {
         headers: exempt.headers.map(({ name, value }) => ({
           name,
           value:
-            typeof value === "string" ? "(not shown)" : { secret: shownSecretName(value.secret) },
+            typeof value === "string"
+              ? "(not shown)"
+              : { secret: printableSecretName(value.secret) },
         })),
       },
     }),
-    ...(tiers && { tiers: { ...tiers, windows: shownTiers(tiers) } }),
+    ...(tiers && { tiers: { ...tiers, windows: printableTiers(tiers) } }),
   };
 }
 
 /** The windows of tiers, by the names to print. A name that may be a credential becomes a number. */
-export function shownTiers({ by, windows }: Tiers): Tiers["windows"] {
+export function printableTiers({ by, windows }: Tiers): Tiers["windows"] {
   if (!areTierNamesSecret(by)) return windows;
   return new Map([...windows.values()].map((each, index) => [`(tier ${index + 1})`, each]));
 }

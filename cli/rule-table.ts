@@ -2,7 +2,7 @@ import { formatDuration } from "../src/config/duration.ts";
 import type { KeyExpression } from "../src/config/key-expression.ts";
 import type { Conditions, Match } from "../src/config/match.ts";
 import type { Rule, Window } from "../src/config/rule.ts";
-import { shownTiers } from "./redaction.ts";
+import { printableTiers } from "./redaction.ts";
 
 const HEADINGS = ["RULE", "COUNTED BY", "QUOTA", "REQUESTS", "ON ERROR", "MODE", "ALSO"];
 
@@ -48,14 +48,14 @@ function formatRest(rule: Rule): string {
     ...exempt.headers.map(({ name }) => name),
   ];
   return [
-    exemptions && `not ${shortened(exemptions).join(" ")}`,
+    exemptions && `not ${shortList(exemptions).join(" ")}`,
     tiers &&
-      `${formatKey(tiers.by)}: ${shortened([...shownTiers(tiers)].map(formatTier)).join("; ")}`,
+      `${formatKey(tiers.by)}: ${shortList([...printableTiers(tiers)].map(formatTier)).join("; ")}`,
     spread && "windows spread",
     shards > 1 && `${shards} shards`,
     typeof cost === "object" && `costs header:${cost.header}`,
     typeof cost === "number" && cost !== 1 && `costs ${cost}`,
-    countStatus && `counts ${shortened(countStatus.map(String)).join(" ")}`,
+    countStatus && `counts ${shortList(countStatus.map(String)).join(" ")}`,
     banMs !== undefined && `ban ${formatDuration(banMs / 1000)}`,
     retryJitterMs > 0 && `jitter ${formatDuration(retryJitterMs / 1000)}`,
   ]
@@ -96,11 +96,11 @@ function formatMatch({ except, ...conditions }: Match): string {
 function formatConditions({ hosts, methods, paths }: Conditions): string {
   return [hosts, methods, paths]
     .filter((list) => list !== undefined)
-    .map((list) => shortened(list).join(" "))
+    .map((list) => shortList(list).join(" "))
     .join(" ");
 }
 
-function shortened(list: readonly string[]): string[] {
+function shortList(list: readonly string[]): string[] {
   return list.length <= LISTED + 1
     ? [...list]
     : [...list.slice(0, LISTED), `and ${list.length - LISTED} more`];

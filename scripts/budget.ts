@@ -22,11 +22,11 @@ const BUDGET = {
   startupMs: 30,
 };
 
-/** The most measurements of the start-up time. The first one within the budget is the last. */
+/** The maximum number of start-up measurements. The first one within the budget is the last. */
 const ATTEMPTS = 5;
 
 /** How many parts of the bundle are printed. */
-const SHOWN = 10;
+const PRINTED_PARTS = 10;
 
 const root = join(import.meta.dirname, "..");
 const inDist = (name: string) => join(root, "dist", name);
@@ -47,31 +47,31 @@ const meta = readJson(inDist("bundle-meta.json"));
 const kib = (bytes: number) => (bytes / 1024).toFixed(1);
 
 console.log("Biggest parts of the bundle, before gzip:");
-for (const { name, bytes } of partsOf(meta).slice(0, SHOWN)) {
+for (const { name, bytes } of partsOf(meta).slice(0, PRINTED_PARTS)) {
   console.log(`  ${kib(bytes).padStart(6)} KiB  ${name}`);
 }
 
-const figures = [
+const measurements = [
   {
-    what: "The bundle after gzip",
-    is: (await gzipSize(root, meta)) / 1024,
-    most: BUDGET.gzipKiB,
+    name: "The bundle after gzip",
+    value: (await gzipSize(root, meta)) / 1024,
+    max: BUDGET.gzipKiB,
     unit: "KiB",
   },
   {
-    what: "The Worker's start",
-    is: leastOf(ATTEMPTS, BUDGET.startupMs, startupMs),
-    most: BUDGET.startupMs,
+    name: "The Worker's start",
+    value: leastOf(ATTEMPTS, BUDGET.startupMs, startupMs),
+    max: BUDGET.startupMs,
     unit: "ms",
   },
 ];
-for (const { what, is, most, unit } of figures) {
-  console.log(`${what}: ${is.toFixed(1)} ${unit} of at most ${most}`);
+for (const { name, value, max, unit } of measurements) {
+  console.log(`${name}: ${value.toFixed(1)} ${unit} of at most ${max}`);
 }
-for (const { what, is, most, unit } of figures.filter((each) => each.is > each.most)) {
-  const over = `${(is - most).toFixed(1)} ${unit} over`;
+for (const { name, value, max, unit } of measurements.filter((each) => each.value > each.max)) {
+  const excess = `${(value - max).toFixed(1)} ${unit}`;
   console.error(
-    `${what} is ${over} its budget. Bring it down, or raise the budget in scripts/budget.ts.`,
+    `${name} is ${excess} over its budget. Reduce it, or raise the budget in scripts/budget.ts.`,
   );
   process.exitCode = 1;
 }

@@ -8,8 +8,9 @@ import { join } from "node:path";
 import { packageManifest, type RepositoryManifest } from "./package-manifest.ts";
 
 /**
- * The files beside the code: the documentation, and everything that its pages link to. Names of files, not
- * of folders: an example's folder may also contain secrets (.dev.vars) and what wrangler left there.
+ * The files beside the code: the documentation, and everything that its pages link to. These are
+ * patterns for files, not folders: the folder of an example may also contain secrets (.dev.vars) and files of
+ * wrangler.
  */
 const COPIED = [
   "*.md",

@@ -21,7 +21,7 @@ export function activeMs({ nodes, samples, timeDeltas }: CpuProfile): number {
  * The least of several measurements: on a busy machine, each one also contains the time that other processes
  * took.
  *
- * @param attempts the most measurements
+ * @param attempts the maximum number of measurements
  * @param enough a measurement of at most this is the last one
  */
 export function leastOf(attempts: number, enough: number, measure: () => number): number {

@@ -21,8 +21,23 @@ interface SplitConditions {
   readonly routes: readonly Segments[] | undefined;
 }
 
-/** Answers which rules provably apply to every request that another rule applies to. */
-export interface Coverage {
+/**
+ * Finds rules that provably apply to every request that another rule applies to.
+ *
+ * It compares the texts of conditions. Sample requests would prove nothing: a sample may miss a pattern such
+ * as `:id{[a-z]+}`, and says nothing about other paths.
+ */
+export class Coverage {
+  readonly #caseSensitive: boolean;
+  readonly #split = new WeakMap<Conditions, SplitConditions>();
+  /** For each list of rules, its rules by the first segment of their paths. */
+  readonly #byStart = new WeakMap<readonly Rule[], Map<string, Rule[]>>();
+
+  /** @param caseSensitive whether upper and lower case differ in paths */
+  constructor(caseSensitive: boolean) {
+    this.#caseSensitive = caseSensitive;
+  }
+
   /**
    * Whether one of `others` provably applies to each request that `rule` applies to. It may be a different one
    * for each route. False also if there is no proof.
@@ -30,86 +45,89 @@ export interface Coverage {
    * @param others a list that is passed for many rules: it is grouped only once
    * @param accepts which of `others` are considered; all by default
    */
-  isCovered(rule: Rule, others: readonly Rule[], accepts?: (other: Rule) => boolean): boolean;
-  /** Whether `except` provably excludes every request that the other conditions match. */
-  isExceptedWhole(match: Match): boolean;
-}
-
-/**
- * Compares the texts of conditions. Sample requests would prove nothing: a sample may miss a pattern such as
- * `:id{[a-z]+}`, and says nothing about other paths.
- */
-export function createCoverage(caseSensitive: boolean): Coverage {
-  const splitOnce = new WeakMap<Conditions, SplitConditions>();
-  const splitRoutes = (conditions: Conditions): SplitConditions => {
-    const before = splitOnce.get(conditions);
-    if (before) return before;
-    const routes = conditions.paths?.flatMap((path) => segmentsOf(path, caseSensitive));
-    const split = { conditions, routes };
-    splitOnce.set(conditions, split);
-    return split;
-  };
-
-  const includes = (
-    { conditions: { hosts, methods }, routes }: SplitConditions,
-    cell: Cell,
-  ): boolean =>
-    (!hosts || hosts.some((host) => cell.host !== undefined && hostCovers(host, cell.host))) &&
-    (!methods || (cell.method !== undefined && methodsCover(methods, cell.method))) &&
-    (!routes ||
-      routes.some((route) =>
-        cell.route ? routeCovers(route, cell.route, caseSensitive) : isEveryPath(route),
-      ));
-
-  const excludes = (
-    { conditions: { hosts, methods }, routes }: SplitConditions,
-    cell: Cell,
-  ): boolean => {
-    const { host: cellHost, method: cellMethod, route: cellRoute } = cell;
-    return (
-      (hosts !== undefined &&
-        cellHost !== undefined &&
-        !hosts.some((host) => hostCovers(host, cellHost) || hostCovers(cellHost, host))) ||
-      (methods !== undefined &&
-        cellMethod !== undefined &&
-        !methods.some((method) => asGet(method) === asGet(cellMethod))) ||
-      (routes !== undefined &&
-        cellRoute !== undefined &&
-        routes.every((route) => routesDisjoint(route, cellRoute, caseSensitive)))
+  isCovered(
+    rule: Rule,
+    others: readonly Rule[],
+    accepts: (other: Rule) => boolean = () => true,
+  ): boolean {
+    return cellsOf(this.#splitRoutes(rule.match)).every((cell) =>
+      this.#candidates(others, cell).some(
+        (other) => accepts(other) && (other === rule || this.#applies(other, rule.match, cell)),
+      ),
     );
-  };
+  }
 
-  const isWithin = (narrow: Conditions, wide: Conditions): boolean =>
-    cellsOf(splitRoutes(narrow)).every((cell) => includes(splitRoutes(wide), cell));
+  /** Whether `except` provably excludes every request that the other conditions match. */
+  isExceptedWhole(match: Match): boolean {
+    return match.except !== undefined && this.#isWithin(match, match.except);
+  }
 
-  const applies = ({ match: other }: Rule, { except }: Match, cell: Cell): boolean =>
-    // A preflight request matches only a rule that names OPTIONS.
-    (cell.method !== "OPTIONS" || other.methods?.includes("OPTIONS") === true) &&
-    includes(splitRoutes(other), cell) &&
-    (!other.except ||
-      excludes(splitRoutes(other.except), cell) ||
-      (except !== undefined && isWithin(other.except, except)));
+  /** Conditions with their routes split into segments. Each is split only once. */
+  #splitRoutes(conditions: Conditions): SplitConditions {
+    const cached = this.#split.get(conditions);
+    if (cached) return cached;
+    const routes = conditions.paths?.flatMap((path) => segmentsOf(path, this.#caseSensitive));
+    const split = { conditions, routes };
+    this.#split.set(conditions, split);
+    return split;
+  }
 
-  const grouped = new WeakMap<readonly Rule[], Map<string, Rule[]>>();
-  const candidates = (others: readonly Rule[], { route }: Cell): Rule[] => {
+  /** The rules of a list whose paths can begin like the route of a cell. */
+  #candidates(others: readonly Rule[], { route }: Cell): Rule[] {
     const byStart =
-      grouped.get(others) ??
-      Map.groupBy(others, (other) => startOf(splitRoutes(other.match).routes));
-    grouped.set(others, byStart);
+      this.#byStart.get(others) ??
+      Map.groupBy(others, (other) => startOf(this.#splitRoutes(other.match).routes));
+    this.#byStart.set(others, byStart);
     const start = route && startOf([route]);
     const same = start === undefined || start === ANY_START ? [] : (byStart.get(start) ?? []);
     return [...same, ...(byStart.get(ANY_START) ?? [])];
-  };
+  }
 
-  return {
-    isCovered: (rule, others, accepts = () => true) =>
-      cellsOf(splitRoutes(rule.match)).every((cell) =>
-        candidates(others, cell).some(
-          (other) => accepts(other) && (other === rule || applies(other, rule.match, cell)),
-        ),
-      ),
-    isExceptedWhole: (match) => match.except !== undefined && isWithin(match, match.except),
-  };
+  #applies({ match: other }: Rule, { except }: Match, cell: Cell): boolean {
+    return (
+      // A preflight request matches only a rule that names OPTIONS.
+      (cell.method !== "OPTIONS" || other.methods?.includes("OPTIONS") === true) &&
+      this.#includes(other, cell) &&
+      (!other.except ||
+        this.#excludes(other.except, cell) ||
+        (except !== undefined && this.#isWithin(other.except, except)))
+    );
+  }
+
+  #isWithin(narrow: Conditions, wide: Conditions): boolean {
+    return cellsOf(this.#splitRoutes(narrow)).every((cell) => this.#includes(wide, cell));
+  }
+
+  /** Whether every request of a cell provably matches the conditions. */
+  #includes(conditions: Conditions, cell: Cell): boolean {
+    const { hosts, methods } = conditions;
+    const { routes } = this.#splitRoutes(conditions);
+    return (
+      (!hosts || hosts.some((host) => cell.host !== undefined && hostCovers(host, cell.host))) &&
+      (!methods || (cell.method !== undefined && methodsCover(methods, cell.method))) &&
+      (!routes ||
+        routes.some((route) =>
+          cell.route ? routeCovers(route, cell.route, this.#caseSensitive) : isEveryPath(route),
+        ))
+    );
+  }
+
+  /** Whether provably no request of a cell matches the conditions. */
+  #excludes(conditions: Conditions, { host, method, route }: Cell): boolean {
+    const { hosts, methods } = conditions;
+    const { routes } = this.#splitRoutes(conditions);
+    return (
+      (hosts !== undefined &&
+        host !== undefined &&
+        !hosts.some((each) => hostCovers(each, host) || hostCovers(host, each))) ||
+      (methods !== undefined &&
+        method !== undefined &&
+        !methods.some((each) => asGet(each) === asGet(method))) ||
+      (routes !== undefined &&
+        route !== undefined &&
+        routes.every((each) => routesDisjoint(each, route, this.#caseSensitive)))
+    );
+  }
 }
 
 /** Stands for any first segment. No segment contains a slash. */

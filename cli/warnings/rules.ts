@@ -1,19 +1,12 @@
 import type { KeyExpression } from "../../src/config/key-expression.ts";
-import { splitRoute } from "../../src/config/match.ts";
 import type { Rule } from "../../src/config/rule.ts";
 import type { Config } from "../../src/config/schema.ts";
-import { type Coverage, createCoverage } from "./coverage.ts";
+import { Coverage } from "./coverage.ts";
+import { isForCredentials } from "./credential-paths.ts";
 import type { Warning } from "./warning.ts";
 
-/** Words in a path that show that clients send credentials there. */
-const CREDENTIALS = new Set(
-  "login logon signin auth authenticate oauth token password passwd passcode otp totp 2fa mfa passkey webauthn reset forgot".split(
-    " ",
-  ),
-);
-
 /** Kinds of key whose value a client can choose freely, unless the origin checks it. */
-const CHOSEN = new Set(["header", "cookie", "query", "param"]);
+const CHOSEN_BY_CLIENT = new Set(["header", "cookie", "query", "param"]);
 
 /** An exempt network with a shorter prefix contains a large part of all addresses. */
 const MIN_EXEMPT_BITS = 8;
@@ -22,11 +15,11 @@ const MIN_EXEMPT_BITS = 8;
 interface Remedies {
   readonly coverage: Coverage;
   /** Enforced rules that limit failed logins for each address. */
-  readonly byAddress: readonly Rule[];
+  readonly addressRules: readonly Rule[];
   /** Enforced rules that still limit clients while the store fails. */
-  readonly staysClosed: readonly Rule[];
+  readonly limitingInOutage: readonly Rule[];
   /** Enforced rules in which one client cannot have many counters. */
-  readonly bounds: readonly Rule[];
+  readonly boundingRules: readonly Rule[];
 }
 
 /** Warnings about the rules themselves. */
@@ -35,10 +28,10 @@ export function ruleWarnings({ rules, caseSensitivePaths, ipv6Prefix }: Config):
     (rule) => rule.mode === "enforce" && rule.cost !== 0 && !exemptsMost(rule),
   );
   const remedies: Remedies = {
-    coverage: createCoverage(caseSensitivePaths),
-    byAddress: enforced.filter((rule) => isByAddress(rule) && countsFailures(rule)),
-    staysClosed: enforced.filter(({ onError }) => onError !== "open"),
-    bounds: enforced.filter(isBound),
+    coverage: new Coverage(caseSensitivePaths),
+    addressRules: enforced.filter((rule) => isByAddress(rule) && countsFailures(rule)),
+    limitingInOutage: enforced.filter(({ onError }) => onError !== "open"),
+    boundingRules: enforced.filter(isBounded),
   };
   const warnings = rules.flatMap((rule, index) => {
     const place = `rules[${index}]`;
@@ -46,12 +39,12 @@ export function ruleWarnings({ rules, caseSensitivePaths, ipv6Prefix }: Config):
     return [
       ...inert,
       ...(inert.length > 0 ? [] : credentialWarnings(rule, place, remedies)),
-      ...(inert.length > 0 ? [] : madeUpWarnings(rule, place, remedies)),
+      ...(inert.length > 0 ? [] : madeUpKeyWarnings(rule, place, remedies)),
       ...exemptWarnings(rule, place),
       ...tierWarnings(rule, place),
     ];
   });
-  return ipv6Prefix > 64 ? [...warnings, manyNetworks(ipv6Prefix)] : warnings;
+  return ipv6Prefix > 64 ? [...warnings, ipv6Warning(ipv6Prefix)] : warnings;
 }
 
 function exceptWarnings(rule: Rule, place: string, { coverage }: Remedies): Warning[] {
@@ -66,43 +59,15 @@ function exceptWarnings(rule: Rule, place: string, { coverage }: Remedies): Warn
   ];
 }
 
-/** Whether clients send credentials to the paths of an enforced rule. Requests that only read send none. */
-function isForCredentials({ match, mode }: Rule): boolean {
-  const reads = match.methods?.every((method) => /^(GET|HEAD|OPTIONS)$/.test(method));
-  if (mode === "shadow" || reads) return false;
-  const segments = (match.paths ?? []).flatMap(splitRoute);
-  return segments.some((segment) => {
-    const words = wordsOf(segment);
-    return words.some((word, index) => {
-      // This also finds sign-in and log-in, which are two words.
-      return CREDENTIALS.has(word) || CREDENTIALS.has(`${word}${words[index + 1] ?? ""}`);
-    });
-  });
-}
-
-/** The words of a literal segment or of a parameter's pattern. A parameter's name is not part of any path. */
-function wordsOf(segment: string): string[] {
-  const text = segment.startsWith(":") ? (/\{(.+)\}/s.exec(segment)?.[1] ?? "") : segment;
-  return (
-    text
-      // `[Ll]ogin` becomes `login`, and `\bauth\b` becomes `auth`.
-      .replace(/\[(.)[^\]]*\]/g, "$1")
-      .replace(/\\[a-z]/gi, " ")
-      .toLowerCase()
-      .split(/[^a-z0-9]+/)
-      .filter(Boolean)
-  );
-}
-
 function credentialWarnings(
   rule: Rule,
   place: string,
-  { coverage, byAddress, staysClosed }: Remedies,
+  { coverage, addressRules, limitingInOutage }: Remedies,
 ): Warning[] {
-  const suspects = hasChosen(rule.key) || rule.onError === "open";
+  const suspects = isChosenByClient(rule.key) || rule.onError === "open";
   if (!suspects || !isForCredentials(rule)) return [];
   const warnings: Warning[] = [];
-  if (hasChosen(rule.key) && !coverage.isCovered(rule, byAddress)) {
+  if (isChosenByClient(rule.key) && !coverage.isCovered(rule, addressRules)) {
     warnings.push({
       code: "no-address-limit",
       where: `${place}.key`,
@@ -110,7 +75,7 @@ function credentialWarnings(
       advice: 'Add a rule with the same match and key: "ip"',
     });
   }
-  if (!coverage.isCovered(rule, staysClosed)) {
+  if (!coverage.isCovered(rule, limitingInOutage)) {
     warnings.push({
       code: "fails-open",
       where: `${place}.onError`,
@@ -125,10 +90,16 @@ function credentialWarnings(
  * Warnings about keys that clients can make up. A path parameter is not one: requests for the same resource
  * share its value. For credentials, `no-address-limit` also warns about path parameters.
  */
-function madeUpWarnings(rule: Rule, place: string, { coverage, bounds }: Remedies): Warning[] {
-  const isMadeUp = rule.key.flat().some(({ kind }) => kind !== "param" && CHOSEN.has(kind));
+function madeUpKeyWarnings(
+  rule: Rule,
+  place: string,
+  { coverage, boundingRules }: Remedies,
+): Warning[] {
+  const isMadeUp = rule.key
+    .flat()
+    .some(({ kind }) => kind !== "param" && CHOSEN_BY_CLIENT.has(kind));
   if (!isMadeUp || rule.mode === "shadow" || isForCredentials(rule)) return [];
-  if (coverage.isCovered(rule, bounds, (other) => countsAllOf(other, rule))) return [];
+  if (coverage.isCovered(rule, boundingRules, (other) => countsAllOf(other, rule))) return [];
   return [
     {
       code: "made-up-keys",
@@ -141,18 +112,18 @@ function madeUpWarnings(rule: Rule, place: string, { coverage, bounds }: Remedie
 }
 
 /** Whether one client has few values of the key, such as addresses or verified claims. */
-function isBound({ key, match }: Rule): boolean {
+function isBounded({ key, match }: Rule): boolean {
   return key.flat().every(({ kind }) => {
     // A client can make up hosts, unless the rule lists them.
     if (kind === "host") return match.hosts?.every((host) => !host.startsWith("*")) === true;
     // A client can make up paths, and the fingerprint of its TLS handshake.
-    return !CHOSEN.has(kind) && kind !== "path" && kind !== "ja4";
+    return !CHOSEN_BY_CLIENT.has(kind) && kind !== "path" && kind !== "ja4";
   });
 }
 
 /** Whether the key is the address, or a value that many clients share. */
 function isByAddress(rule: Rule): boolean {
-  return isBound(rule) && rule.key.flat().every(({ kind }) => kind !== "custom");
+  return isBounded(rule) && rule.key.flat().every(({ kind }) => kind !== "custom");
 }
 
 function countsFailures({ countStatus }: Rule): boolean {
@@ -180,7 +151,7 @@ function exemptWarnings({ name, exempt }: Rule, place: string): Warning[] {
 }
 
 function tierWarnings({ name, tiers }: Rule, place: string): Warning[] {
-  if (!tiers || !hasChosen(tiers.by)) return [];
+  if (!tiers || !isChosenByClient(tiers.by)) return [];
   return [
     {
       code: "tier-by-client",
@@ -191,7 +162,7 @@ function tierWarnings({ name, tiers }: Rule, place: string): Warning[] {
   ];
 }
 
-function manyNetworks(bits: number): Warning {
+function ipv6Warning(bits: number): Warning {
   const networks = bits - 64 < 32 ? 2 ** (bits - 64) : `2^${bits - 64}`;
   return {
     code: "ipv6-prefix",
@@ -201,6 +172,6 @@ function manyNetworks(bits: number): Warning {
   };
 }
 
-function hasChosen(key: KeyExpression): boolean {
-  return key.flat().some(({ kind }) => CHOSEN.has(kind));
+function isChosenByClient(key: KeyExpression): boolean {
+  return key.flat().some(({ kind }) => CHOSEN_BY_CLIENT.has(kind));
 }

@@ -1,4 +1,4 @@
-import { shownSecretName } from "./exempt.ts";
+import { printableSecretName } from "./exempt.ts";
 import { ORIGIN_URL, parseOriginUrl } from "./origin.ts";
 import type { Config } from "./schema.ts";
 
@@ -88,7 +88,7 @@ export function resolveBindings(config: Config, env: Env): ResolvedBindings {
 }
 
 function notSet(secret: string): string {
-  const shown = shownSecretName(secret);
+  const shown = printableSecretName(secret);
   const hint = shown === secret ? "" : " (write the secret's name there, not the secret)";
   return `${shown} is not set${hint}`;
 }

@@ -1,5 +1,5 @@
 import * as v from "valibot";
-import { bindingName, fields, listOf, mapOf, parsed } from "./fields.ts";
+import { bindingName, fields, listOf, mapOf, parsedText } from "./fields.ts";
 import { parseHeaderName } from "./key-expression.ts";
 import { type Network, parseNetwork } from "./network.ts";
 
@@ -45,7 +45,7 @@ const CONVENTIONAL = /^(?=.{1,64}$)[A-Z][A-Z0-9]{0,19}(_[A-Z0-9]{0,19})*$/;
  * The name of a secret, for logs. A name that is not conventional is cut to its first three characters:
  * it may be the secret itself, written by mistake in place of its name.
  */
-export function shownSecretName(name: string): string {
+export function printableSecretName(name: string): string {
   return CONVENTIONAL.test(name) ? name : `${name.slice(0, 3)}…`;
 }
 
@@ -61,8 +61,8 @@ const Value = v.union(
 export const ExemptSchema = v.pipe(
   fields(
     {
-      ips: v.optional(listOf(parsed(parseNetwork, IP), `a list of one or more: ${IP}`)),
-      headers: v.optional(mapOf(parsed(parseHeaderName, NAME), Value, HEADERS)),
+      ips: v.optional(listOf(parsedText(parseNetwork, IP), `a list of one or more: ${IP}`)),
+      headers: v.optional(mapOf(parsedText(parseHeaderName, NAME), Value, HEADERS)),
     },
     EXEMPT,
   ),

@@ -133,7 +133,7 @@ function preview(input: unknown): string {
 }
 
 /** A replacer for JSON: hides the fields that may contain a secret. */
-function shown(key: string, value: unknown): unknown {
+function hideSecrets(key: string, value: unknown): unknown {
   if (key === "exempt" || key === "secret" || key === "tiers") return "…";
   return typeof value === "string" ? withoutCredentials(value) : value;
 }
@@ -161,7 +161,7 @@ function toJson(input: unknown): string | undefined {
   if (typeof input === "number") return String(input);
   if (typeof input === "bigint") return `${input}n`;
   try {
-    return JSON.stringify(input, shown);
+    return JSON.stringify(input, hideSecrets);
   } catch {
     return Array.isArray(input) ? "a list" : "an object";
   }

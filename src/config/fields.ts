@@ -61,17 +61,17 @@ export function oneOf<const Words extends readonly string[]>(...words: Words) {
 }
 
 /** A text that matches a pattern. */
-export function matching(pattern: RegExp, allowed: string) {
-  return parsed((text) => (pattern.test(text) ? text : undefined), allowed);
+export function textMatching(pattern: RegExp, allowed: string) {
+  return parsedText((text) => (pattern.test(text) ? text : undefined), allowed);
 }
 
 /** The name of a binding, a secret or a var, as wrangler accepts it. */
 export function bindingName(allowed: string) {
-  return matching(/^[A-Za-z_]\w*$/, allowed);
+  return textMatching(/^[A-Za-z_]\w*$/, allowed);
 }
 
 /** A text in a special notation. The schema's output is what `parse` returns; undefined is a fault. */
-export function parsed<Output>(parse: (text: string) => Output | undefined, allowed: string) {
+export function parsedText<Output>(parse: (text: string) => Output | undefined, allowed: string) {
   return v.pipe(
     v.string(allowed),
     v.rawTransform<string, Output>(({ dataset, addIssue, NEVER }) => {

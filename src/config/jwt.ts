@@ -1,6 +1,6 @@
 import * as v from "valibot";
 import { SecretName } from "./exempt.ts";
-import { fields, listOf, oneOf, parsed, pathTo } from "./fields.ts";
+import { fields, listOf, oneOf, parsedText, pathTo } from "./fields.ts";
 import { parseHeaderName } from "./key-expression.ts";
 
 const JWT =
@@ -13,26 +13,26 @@ const ALGS = ["RS256", "RS384", "RS512", "ES256", "ES384", "ES512", "EdDSA"] as 
 export interface JwtInput {
   /**
    * The name of the Worker's secret that signs the tokens (HMAC). Write the name in capitals, not the
-   * secret itself. Refused beside `jwks`.
+   * secret itself. Refused together with `jwks`.
    *
    * @example "JWT_SECRET"
    */
   readonly secret?: string | undefined;
   /**
-   * The algorithm of tokens that are signed with `secret`. Refused beside `jwks`.
+   * The algorithm of tokens that are signed with `secret`. Refused together with `jwks`.
    *
    * @default "HS256"
    */
   readonly alg?: "HS256" | "HS384" | "HS512" | undefined;
   /**
    * The URL of the issuer's public keys, a JWK set (RFC 7517): an absolute https URL without credentials
-   * or fragment. Refused beside `secret`.
+   * or fragment. Refused together with `secret`.
    *
    * @example "https://issuer.example.com/.well-known/jwks.json"
    */
   readonly jwks?: string | undefined;
   /**
-   * The accepted algorithms of tokens that are verified with `jwks`. Refused beside `secret`.
+   * The accepted algorithms of tokens that are verified with `jwks`. Refused together with `secret`.
    *
    * @default ["RS256"]
    */
@@ -64,10 +64,10 @@ const JwtFields = fields(
   {
     secret: v.optional(SecretName),
     alg: v.optional(oneOf("HS256", "HS384", "HS512")),
-    jwks: v.optional(parsed(parseJwksUrl, JWKS)),
+    jwks: v.optional(parsedText(parseJwksUrl, JWKS)),
     // No symmetric algorithm: with one, anyone could sign a token with the public key as the secret.
     algs: v.optional(listOf(oneOf(...ALGS), `a list of ${ALGS.join(", ")}`)),
-    header: v.optional(parsed(parseHeaderName, HEADER), "authorization"),
+    header: v.optional(parsedText(parseHeaderName, HEADER), "authorization"),
     issuer: v.optional(Text),
     audience: v.optional(Text),
   },

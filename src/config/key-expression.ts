@@ -6,20 +6,8 @@ const UNNAMED = ["ip", "host", "path", "method", "country", "asn", "ja4", "globa
 const NAMED = ["header", "cookie", "query", "param", "jwt", "custom"] as const;
 
 /**
- * One value that tells clients apart, or alternatives:
- *
- * - `"ip"`: the client's address; for IPv6, its network of `ipv6Prefix` bits
- * - `"header:NAME"`, `"cookie:NAME"`, `"query:NAME"`: that header field, cookie or query parameter
- * - `"param:NAME"`: the part of the path for which `:NAME` stands in `match.paths`
- * - `"host"`, `"path"`, `"method"`: the host, path or method of the request
- * - `"country"`, `"asn"`: the client's country or network operator, as Cloudflare reports it
- * - `"ja4"`: the fingerprint of the client's TLS handshake; needs Cloudflare's Bot Management
- * - `"global"`: one counter for all clients
- * - `"jwt:CLAIM"`: a claim of the client's verified token; needs the top-level field `jwt`
- * - `"custom:NAME"`: the result of the function `keys.NAME`, an option of `weir` and `rateLimit`
- * - `"a | b"`: the first of these values that the request has
- *
- * If the request has none of the values, the client's address takes their place.
+ * One value that tells clients apart, or alternatives (`"a | b"`). The comment of `RuleInput.key` lists all
+ * values.
  *
  * @example "header:x-api-key | ip"
  */

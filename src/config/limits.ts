@@ -22,7 +22,7 @@ const LIMITS = "either limits, or limit and window";
 export interface LimitExtras {
   /**
    * The most quota that a client can have at once, when unused quota rolls over to later windows. A whole
-   * number, at least the limit, in the unit of `cost` (requests, by default). Refused beside `limit: 0`.
+   * number, at least the limit, in the unit of `cost` (requests, by default). Refused together with `limit: 0`.
    *
    * @default the limit: no quota rolls over
    * @example limit: 10, window: "1h", capacity: 30
@@ -57,14 +57,14 @@ export interface LimitFields extends LimitExtras {
    * How much quota each window adds: a whole number from 0 to 999999999999999, in the unit of `cost`
    * (requests, by default). 0 denies every request, except requests that cost 0.
    *
-   * Required, together with `window`, unless `limits` is set. Refused beside `limits`.
+   * Required, together with `window`, unless `limits` is set. Refused together with `limits`.
    */
   readonly limit?: number | undefined;
   /**
    * The length of the window: `"10s"`, `"1m"`, `"1h"`, `"1d"`, `"1w"`, or a number of whole seconds. From 1
    * second to 52 weeks.
    *
-   * Required, together with `limit`, unless `limits` is set. Refused beside `limits`.
+   * Required, together with `limit`, unless `limits` is set. Refused together with `limits`.
    */
   readonly window?: DurationInput | undefined;
   /**

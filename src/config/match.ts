@@ -1,6 +1,6 @@
 import { splitRoutingPath } from "hono/utils/url";
 import * as v from "valibot";
-import { fields, listOf, parsed } from "./fields.ts";
+import { fields, listOf, parsedText } from "./fields.ts";
 
 const HOSTS = 'host names without a port, such as "api.example.com" or "*.example.com"';
 const METHODS = 'HTTP methods, such as "POST"';
@@ -47,9 +47,9 @@ export interface MatchInput extends ConditionsInput {
 }
 
 const conditions = {
-  hosts: v.optional(listOf(parsed(parseHost, HOSTS), `a list of ${HOSTS}`)),
-  methods: v.optional(listOf(parsed(parseMethod, METHODS), `a list of ${METHODS}`)),
-  paths: v.optional(listOf(parsed(parseRoute, PATHS), `a list of ${PATHS}`)),
+  hosts: v.optional(listOf(parsedText(parseHost, HOSTS), `a list of ${HOSTS}`)),
+  methods: v.optional(listOf(parsedText(parseMethod, METHODS), `a list of ${METHODS}`)),
+  paths: v.optional(listOf(parsedText(parseRoute, PATHS), `a list of ${PATHS}`)),
 };
 
 const AT_LEAST_ONE = `at least one of ${Object.keys(conditions).join(", ")}`;

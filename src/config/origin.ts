@@ -1,5 +1,5 @@
 import * as v from "valibot";
-import { bindingName, fields, parsed } from "./fields.ts";
+import { bindingName, fields, parsedText } from "./fields.ts";
 
 /** What is allowed in `origin.url` and in the var `ORIGIN_URL`, for messages. */
 export const ORIGIN_URL =
@@ -11,13 +11,13 @@ const ORIGIN = 'either { url: "https://origin.example.com" } or { binding: "NAME
 export interface OriginInput {
   /**
    * The URL of the origin: an absolute http or https URL, with a base path if needed, without credentials,
-   * query or fragment. The var `ORIGIN_URL` replaces it. Refused beside `binding`.
+   * query or fragment. The var `ORIGIN_URL` replaces it. Refused together with `binding`.
    *
    * @example "https://origin.example.com"
    */
   readonly url?: string | undefined;
   /**
-   * The name of a service binding in wrangler.toml: another Worker is the origin. Refused beside `url`.
+   * The name of a service binding in wrangler.toml: another Worker is the origin. Refused together with `url`.
    *
    * @example "ORIGIN"
    */
@@ -45,7 +45,7 @@ export function parseOriginUrl(text: string): string | undefined {
 export const OriginSchema = v.pipe(
   fields(
     {
-      url: v.optional(parsed(parseOriginUrl, ORIGIN_URL)),
+      url: v.optional(parsedText(parseOriginUrl, ORIGIN_URL)),
       binding: v.optional(bindingName(BINDING)),
     },
     ORIGIN,

@@ -29,11 +29,22 @@ export interface RuleInput<Name extends string = string> extends LimitFields {
    */
   readonly match?: MatchInput | undefined;
   /**
-   * Which value tells clients apart. `"a | b"` means the first one that the request has. A list combines all
-   * of its elements. If a value is absent, the client's address takes its place.
+   * Which value tells clients apart:
    *
-   * Add a rule with `key: "ip"` beside a key that clients can choose freely, such as a header that nobody
-   * checks.
+   * - `"ip"`: the client's address; for IPv6, its network of `ipv6Prefix` bits
+   * - `"header:NAME"`, `"cookie:NAME"`, `"query:NAME"`: that header field, cookie or query parameter
+   * - `"param:NAME"`: the part of the path for which `:NAME` stands in `match.paths`
+   * - `"host"`, `"path"`, `"method"`: the host, path or method of the request
+   * - `"country"`, `"asn"`: the client's country or network operator, as Cloudflare reports it
+   * - `"ja4"`: the fingerprint of the client's TLS handshake; needs Cloudflare's Bot Management
+   * - `"global"`: one counter for all clients
+   * - `"jwt:CLAIM"`: a claim of the client's verified token; needs the top-level field `jwt`
+   * - `"custom:NAME"`: the result of the function `keys.NAME`, an option of `weir` and `rateLimit`
+   * - `"a | b"`: the first of these values that the request has
+   * - a list: all of its elements combined
+   *
+   * If the request has none of the values, the client's address takes their place. Add a rule with
+   * `key: "ip"` beside a key that clients can choose freely, such as a header that nobody checks.
    *
    * @default "ip"
    * @example "header:x-api-key | ip"
@@ -91,7 +102,7 @@ export interface RuleInput<Name extends string = string> extends LimitFields {
    */
   readonly exempt?: ExemptInput | undefined;
   /**
-   * How long a client is denied after it exceeded the limit, written like `window`. Refused beside `shards`
+   * How long a client is denied after it exceeded the limit, written like `window`. Refused together with `shards`
    * above 1.
    *
    * @default none: a client is admitted again when a window gives it quota
@@ -114,7 +125,7 @@ export interface RuleInput<Name extends string = string> extends LimitFields {
   readonly onError?: "open" | "closed" | "local" | undefined;
   /**
    * The part of each limit that one isolate admits with `onError: "local"`: a number above 0, at most 1.
-   * Refused beside any other `onError`.
+   * Refused together with any other `onError`.
    *
    * @default 0.25
    */

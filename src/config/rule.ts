@@ -1,7 +1,7 @@
 import * as v from "valibot";
 import { type Cost, CostSchema, CountSchema } from "./charge.ts";
 import { type Exempt, ExemptSchema } from "./exempt.ts";
-import { fields, integer, matching, oneOf, parsed, pathToItem } from "./fields.ts";
+import { fields, integer, oneOf, parsedText, pathToItem, textMatching } from "./fields.ts";
 import { ALLOWED_KEYS, type KeyExpression, parseAlternatives } from "./key-expression.ts";
 import { checkLimitExtras, checkLimitFields, Duration, limitFields } from "./limits.ts";
 import { type Match, MatchSchema } from "./match.ts";
@@ -59,11 +59,11 @@ function parseStart(text: string): Start | undefined {
 }
 
 const RuleFields = fields({
-  name: matching(/^[a-z0-9][a-z0-9_-]{0,63}$/, NAME),
+  name: textMatching(/^[a-z0-9][a-z0-9_-]{0,63}$/, NAME),
   match: v.optional(MatchSchema, {}),
   key: v.optional(Key, "ip"),
   ...limitFields,
-  start: v.optional(parsed(parseStart, START), "epoch"),
+  start: v.optional(parsedText(parseStart, START), "epoch"),
   shards: v.optional(integer(1, MAX_SHARDS), 1),
   cost: v.optional(CostSchema, 1),
   count: v.optional(CountSchema, "request"),

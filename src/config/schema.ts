@@ -1,5 +1,5 @@
 import * as v from "valibot";
-import { fields, integer, isRecord, matching, oneOf, pathTo, pathToItem } from "./fields.ts";
+import { fields, integer, isRecord, oneOf, pathTo, pathToItem, textMatching } from "./fields.ts";
 import { type JwtConfig, type JwtInput, JwtSchema } from "./jwt.ts";
 import { type NativeLimiterInput, NativeLimiterSchema } from "./native-limiter.ts";
 import { type OriginConfig, type OriginInput, OriginSchema } from "./origin.ts";
@@ -141,7 +141,7 @@ const ConfigFields = fields({
   origin: v.optional(OriginSchema),
   store: v.optional(oneOf("upstash", "durable-object", "memory")),
   clock: v.optional(oneOf("redis", "edge"), "redis"),
-  prefix: v.optional(matching(/^[A-Za-z0-9._-]{1,64}$/, PREFIX), "weir"),
+  prefix: v.optional(textMatching(/^[A-Za-z0-9._-]{1,64}$/, PREFIX), "weir"),
   timeoutMs: v.optional(integer(1, 30_000), 1000),
   headers: v.optional(oneOf("draft-11", "legacy", "both", "none"), "draft-11"),
   ipv6Prefix: v.optional(integer(1, 128), 64),

@@ -1,5 +1,5 @@
 import * as v from "valibot";
-import { fields, mapOf, matching, parsed } from "./fields.ts";
+import { fields, mapOf, parsedText, textMatching } from "./fields.ts";
 import {
   ALLOWED_KEYS,
   type KeyExpression,
@@ -15,8 +15,8 @@ const TIER_NAME = "1 to 64 of A-Z, a-z, 0-9, ., _ and -";
 /** Different limits for some clients. */
 export interface TiersInput {
   /**
-   * The value that names a client's tier: a key, or alternatives. Choose a value that clients cannot choose
-   * themselves, such as a verified claim.
+   * The value that names a client's tier, written like the `key` of a rule, but not as a list. Choose a value
+   * that clients cannot choose themselves, such as a verified claim.
    *
    * @example "jwt:plan"
    */
@@ -31,9 +31,9 @@ export interface TiersInput {
 }
 
 export const TiersSchema = fields({
-  by: parsed(parseBy, BY),
+  by: parsedText(parseBy, BY),
   limits: mapOf(
-    matching(/^[A-Za-z0-9._-]{1,64}$/, TIER_NAME),
+    textMatching(/^[A-Za-z0-9._-]{1,64}$/, TIER_NAME),
     v.pipe(fields(limitFields, "{ limit, window }"), checkLimitFields(), checkLimitExtras()),
     TIERS,
   ),
