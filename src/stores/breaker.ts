@@ -33,7 +33,7 @@ export interface BreakerOptions {
   readonly clock?: () => number;
 }
 
-/** How often a waiting call checks whether to wait on, within its deadline. */
+/** How many times within its deadline a waiting call checks whether to wait on. */
 const CHECKS_PER_DEADLINE = 10;
 
 /**

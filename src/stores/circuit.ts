@@ -66,7 +66,7 @@ export class Circuit {
   /**
    * Records a call that failed.
    *
-   * @param mayOpen whether enough failures may open the circuit
+   * @param mayOpen whether the circuit may open if there have been enough failures
    * @returns whether this failure opened it
    */
   fail(ticket: Ticket, now: number, failure: string, mayOpen: boolean): boolean {

@@ -63,7 +63,7 @@ const FAILING_CLIENTS = 3;
  * - leases and the denial cache decide most requests without a call;
  * - the breaker stops the calls while the store fails;
  * - the keep-alive lets calls end after a client has hung up;
- * - the deadline limits the time that a call is waited for.
+ * - the deadline lets a call fail when it takes too long.
  *
  * @param clients the number of clients whose objects must fail for the breaker to open
  */

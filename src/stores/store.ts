@@ -14,9 +14,9 @@ export interface GroupAnswer extends Omit<GroupVerdict, "tallies"> {
   /** Whether counts may still decrease, because charges of other requests may be returned. */
   readonly isProvisional?: boolean;
   /**
-   * Present only for a shadow group that is decided separately from the enforced groups. Resolves to a
-   * verdict on this group alone, and rejects with a `StoreError` if it cannot be decided. In that case
-   * `tallies` is empty, and `admitted` has no meaning.
+   * Present only for a shadow group that is decided separately from the enforced groups: resolves to a
+   * verdict on this group alone, or rejects with a `StoreError` if it cannot be decided. An answer with
+   * `later` has no tallies, and its `admitted` has no meaning.
    */
   readonly later?: Promise<Verdict>;
   /**

@@ -83,9 +83,8 @@ export class CounterTable {
   /**
    * Makes sure that an alarm removes a new row. Without an alarm, one is set for the row's expiry. An
    * alarm that is set already is moved only if it is later than the row's expiry and more than an hour
-   * ahead. A row is therefore kept at most an hour too long. A busy object
-   * removes the rows of ended windows anyway, so it is woken at most once an hour: an alarm costs a
-   * call and a written row.
+   * ahead. A row is therefore kept at most an hour too long. A busy object removes the rows of ended
+   * windows anyway, so it is woken at most once an hour: an alarm costs a call and a written row.
    */
   #ensureAlarm(expiresAt: number, now: number): void {
     const isSet = this.#alarmAt !== undefined;

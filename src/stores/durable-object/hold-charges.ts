@@ -13,6 +13,7 @@ export interface Hold {
   readonly now: number;
 }
 
+/** Quota that a hold has charged to a counter. */
 export interface Charge {
   readonly counter: Counter;
   readonly quota: number;

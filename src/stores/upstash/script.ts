@@ -2,7 +2,7 @@ import { LUA_COUNTERS } from "./lua-counters.ts";
 import { LUA_UNDO } from "./lua-undo.ts";
 
 /**
- * Whose clock places the windows. `redis`: one clock for all isolates, for the price of one command
+ * Whose clock determines the windows. `redis`: one clock for all isolates, for the price of one command
  * (TIME). `edge`: the clock of the Worker.
  */
 export type Clock = "redis" | "edge";
@@ -14,7 +14,7 @@ export type Clock = "redis" | "edge";
  *   KEYS   One for each counter, for all groups in a row. The key of the counter's ban follows it if
  *          the counter can ban, then the key of its alternative if it has one.
  *          Clock `edge`: the keys as stored, so that every key the script touches is declared.
- *          Clock `redis`: the keys without window numbers, because only TIME determines these.
+ *          Clock `redis`: the keys without window numbers, because the script computes these from TIME.
  *   ARGV   The time of the edge in ms, or 0; then the arguments of each script. A counter is eleven
  *          integers: limit, window in ms, offset in ms, cost, ceiling, 1 if it rolls over, 1 if it is
  *          only checked, block, ban in ms, 1 if it never bans, 1 if it has an alternative. That
@@ -28,7 +28,7 @@ export type Clock = "redis" | "edge";
  * A counter that rolls over is stored as a string, `W:count`: its count in window W, when it was last
  * written. The script subtracts the quota granted since then when it reads the counter.
  *
- * The Lua text has no comments, because a comment would be part of the bundle. The comments stand at
+ * The Lua text has no comments, because a comment would be part of the bundle. The comments are at
  * the constants that hold the text.
  */
 export function createScript(clock: Clock, work: string): string {
