@@ -1,0 +1,112 @@
+import { spawn } from "node:child_process";
+import { join, resolve } from "node:path";
+import { pathToFileURL } from "node:url";
+
+/** What an editor shows for a file of TypeScript. */
+export interface LanguageServer extends AsyncDisposable {
+  /** The suggestions between the quotation marks behind the first `field: "`, in alphabetical order. */
+  completions(field: string): Promise<string[]>;
+  /** The text that appears when the pointer is on the first `field:`; empty if there is none. */
+  hover(field: string): Promise<string>;
+}
+
+interface Message {
+  readonly id?: number;
+  readonly method?: string;
+  readonly result?: unknown;
+}
+
+interface Position {
+  readonly line: number;
+  readonly character: number;
+}
+
+/**
+ * Opens a file in TypeScript's own language server, which speaks the Language Server Protocol.
+ *
+ * @param path a file of the repository
+ * @param text replaces the content of the file
+ */
+export async function openInEditor(path: string, text: string): Promise<LanguageServer> {
+  const server = spawn("node_modules/.bin/tsc", ["--lsp", "--stdio"]);
+  const replies = new Map<number, (result: unknown) => void>();
+  let sent = 0;
+
+  const write = (message: object) => {
+    const body = JSON.stringify({ jsonrpc: "2.0", ...message });
+    server.stdin.write(`Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`);
+  };
+  const request = (method: string, params?: object) =>
+    new Promise<unknown>((reply) => {
+      replies.set(++sent, reply);
+      write({ id: sent, method, params });
+    });
+
+  readMessages(server.stdout, ({ id, method, result }) => {
+    if (id === undefined) return;
+    // The server's own requests, such as for settings, need an answer.
+    if (method !== undefined) write({ id, result: null });
+    else replies.get(id)?.(result);
+  });
+
+  const uri = pathToFileURL(resolve(path)).href;
+  await request("initialize", {
+    processId: process.pid,
+    rootUri: pathToFileURL(join(resolve("."), "/")).href,
+    capabilities: { textDocument: { hover: { contentFormat: ["markdown"] } } },
+  });
+  write({ method: "initialized", params: {} });
+  const textDocument = { uri, languageId: "typescript", version: 1, text };
+  write({ method: "textDocument/didOpen", params: { textDocument } });
+
+  const at = (position: Position) => ({ textDocument: { uri }, position });
+  return {
+    async completions(field) {
+      const position = positionAfter(text, `${field}: "`);
+      const list = (await request("textDocument/completion", at(position))) as {
+        readonly items: readonly { readonly label: string }[];
+      };
+      return list.items.map(({ label }) => label).sort();
+    },
+    async hover(field) {
+      const { line, character } = positionAfter(text, `${field}:`);
+      const position = { line, character: character - field.length };
+      const hover = (await request("textDocument/hover", at(position))) as null | {
+        readonly contents: { readonly value: string };
+      };
+      return hover?.contents.value ?? "";
+    },
+    async [Symbol.asyncDispose]() {
+      const ended = new Promise((done) => server.once("exit", done));
+      server.kill();
+      await ended;
+    },
+  };
+}
+
+/** The position behind the first occurrence of a text at the beginning of a word. */
+function positionAfter(text: string, searched: string): Position {
+  const index = text.search(new RegExp(`(?<!\\w)${searched}`));
+  if (index === -1) throw new Error(`The file does not contain ${searched}`);
+  const lines = text.slice(0, index + searched.length).split("\n");
+  return { line: lines.length - 1, character: lines.at(-1)?.length ?? 0 };
+}
+
+/** Calls a function for each message in a stream. A header with the length precedes each message. */
+function readMessages(stream: NodeJS.ReadableStream, handle: (message: Message) => void): void {
+  let received = Buffer.alloc(0);
+  stream.on("data", (chunk: Buffer) => {
+    received = Buffer.concat([received, chunk]);
+    for (;;) {
+      const end = received.indexOf("\r\n\r\n");
+      if (end === -1) return;
+      const length = Number(
+        /Content-Length: (\d+)/i.exec(received.toString("latin1", 0, end))?.[1],
+      );
+      const body = received.subarray(end + 4, end + 4 + length);
+      if (body.length < length) return;
+      received = received.subarray(end + 4 + length);
+      handle(JSON.parse(body.toString()));
+    }
+  });
+}
