@@ -19,14 +19,14 @@ function mapOf(max: number) {
   const evicted = vi.fn<(entry: Entry, now: number) => void>();
   const map = new FrequencyMap<Entry>(max, evicted);
   /** What a request for a key comes to. */
-  const ask = (name: string, now = NOW) =>
+  const use = (name: string, now = NOW) =>
     map.use(name, now) !== undefined || map.add(name, { name, recentUses: 1, lastUsedAt: now });
   /** Asks for a key until it is as hot as that. */
   const recentUses = (name: string, requests: number, now = NOW) => {
-    for (let request = 0; request < requests; request++) ask(name, now);
+    for (let request = 0; request < requests; request++) use(name, now);
   };
   const has = (name: string) => map.peek(name) !== undefined;
-  return { map, evicted, ask, recentUses, has };
+  return { map, evicted, use, recentUses, has };
 }
 
 describe("recentUses", () => {
@@ -62,27 +62,27 @@ describe("recentUses", () => {
   });
 
   it("comes to about ten for a client that asks once a second", () => {
-    const { map, ask } = mapOf(2);
-    for (let second = 0; second < 100; second++) ask("a", NOW + second * 1000);
+    const { map, use } = mapOf(2);
+    for (let second = 0; second < 100; second++) use("a", NOW + second * 1000);
     expect(map.peek("a")?.recentUses).toBeCloseTo(1 / (1 - Math.exp(-0.1)), 1);
   });
 });
 
 describe("a hot map", () => {
   it("holds as many as it may, and not one more", () => {
-    const { map, evicted, ask } = mapOf(3);
-    for (const name of ["a", "b", "c"]) expect(ask(name)).toBe(true);
+    const { map, evicted, use } = mapOf(3);
+    for (const name of ["a", "b", "c"]) expect(use(name)).toBe(true);
     expect([map.size, evicted.mock.calls.length]).toEqual([3, 0]);
-    ask("d", NOW + 1);
+    use("d", NOW + 1);
     expect([map.size, evicted.mock.calls.length]).toEqual([3, 1]);
   });
 
   it("tells what was used least recently", () => {
-    const { map, ask } = mapOf(3);
+    const { map, use } = mapOf(3);
     expect(map.oldest()).toBeUndefined();
-    for (const name of ["a", "b", "c"]) ask(name);
+    for (const name of ["a", "b", "c"]) use(name);
     expect(map.oldest()?.[0]).toBe("a");
-    ask("a");
+    use("a");
     expect(map.oldest()?.[0]).toBe("b");
     map.peek("b");
     expect(map.oldest()?.[0]).toBe("b");
@@ -91,74 +91,74 @@ describe("a hot map", () => {
   });
 
   it("evicts the least recent of those that have cooled below a single request", () => {
-    const { evicted, ask, has } = mapOf(2);
-    ask("a");
-    ask("b");
-    expect(ask("c", NOW + 1)).toBe(true);
+    const { evicted, use, has } = mapOf(2);
+    use("a");
+    use("b");
+    expect(use("c", NOW + 1)).toBe(true);
     expect([has("a"), has("b"), has("c")]).toEqual([false, true, true]);
     expect(evicted.mock.calls).toEqual([[expect.objectContaining({ name: "a" }), NOW + 1]]);
   });
 
   it("passes over what is as hot as the newcomer, up to when it has cooled", () => {
-    const { recentUses, ask, has } = mapOf(1);
+    const { recentUses, use, has } = mapOf(1);
     recentUses("a", 2);
     const coolsAt = NOW + Math.ceil(DECAY_MS * Math.log(2));
-    expect(ask("b", coolsAt - 1)).toBe(false);
+    expect(use("b", coolsAt - 1)).toBe(false);
     expect(has("a")).toBe(true);
-    expect(ask("c", coolsAt)).toBe(true);
+    expect(use("c", coolsAt)).toBe(true);
     expect(has("a")).toBe(false);
   });
 
   it(`looks at ${EXAMINED} for one that it may evict, and then at the next`, () => {
-    const { map, recentUses, ask, has } = mapOf(EXAMINED + 1);
+    const { map, recentUses, use, has } = mapOf(EXAMINED + 1);
     for (let hot = 0; hot < EXAMINED; hot++) recentUses(`hot ${hot}`, 9);
-    ask("cold");
+    use("cold");
     map.use("hot 0", NOW);
     for (let hot = 1; hot < EXAMINED; hot++) map.use(`hot ${hot}`, NOW);
     // The cold one comes first now: it is found at once.
     expect(map.oldest()?.[0]).toBe("cold");
-    expect(ask("x", NOW + 1)).toBe(true);
+    expect(use("x", NOW + 1)).toBe(true);
     expect(has("cold")).toBe(false);
 
     // Behind eight hot ones it is not found; they are passed over, and then it is.
     expect(map.oldest()?.[0]).toBe("hot 0");
-    expect(ask("y", NOW + 2)).toBe(false);
+    expect(use("y", NOW + 2)).toBe(false);
     expect(map.oldest()?.[0]).toBe("x");
-    expect(ask("y", NOW + 3)).toBe(true);
+    expect(use("y", NOW + 3)).toBe(true);
     expect(has("x")).toBe(false);
   });
 
   it("lets in one of eight newcomers that find only hotter ones, for the coldest", () => {
-    const { map, evicted, recentUses, ask, has } = mapOf(3);
+    const { map, evicted, recentUses, use, has } = mapOf(3);
     recentUses("a", 9);
     recentUses("b", 5);
     recentUses("c", 7);
-    for (let newcomer = 1; newcomer < 8; newcomer++) expect(ask(`${newcomer}`)).toBe(false);
+    for (let newcomer = 1; newcomer < 8; newcomer++) expect(use(`${newcomer}`)).toBe(false);
     expect(evicted).not.toHaveBeenCalled();
-    expect(ask("8")).toBe(true);
+    expect(use("8")).toBe(true);
     expect([map.size, has("a"), has("b"), has("c")]).toEqual([3, true, false, true]);
     expect(evicted).toHaveBeenCalledTimes(1);
     // From then on it is in, and heats up like any other.
-    expect(ask("8")).toBe(true);
+    expect(use("8")).toBe(true);
     expect(map.peek("8")).toMatchObject({ recentUses: 2 });
   });
 
   it("calls nobody for what is deleted, or turned away", () => {
-    const { map, evicted, recentUses, ask } = mapOf(1);
+    const { map, evicted, recentUses, use } = mapOf(1);
     recentUses("a", 5);
-    expect(ask("b")).toBe(false);
+    expect(use("b")).toBe(false);
     map.delete("a");
     map.delete("a");
     map.delete("nobody");
-    expect(ask("b")).toBe(true);
+    expect(use("b")).toBe(true);
     expect(evicted).not.toHaveBeenCalled();
   });
 
   it("tells apart keys that objects have already, or that begin alike", () => {
-    const { map, ask, has } = mapOf(9);
+    const { map, use, has } = mapOf(9);
     const names = ["__proto__", "constructor", "toString", "a", "a:", "a:1", ""];
     for (const name of names) expect(has(name), name).toBe(false);
-    for (const name of names) ask(name);
+    for (const name of names) use(name);
     expect(names.map((name) => map.peek(name)?.name)).toEqual(names);
     map.delete("a:");
     expect([has("a"), has("a:"), has("a:1")]).toEqual([true, false, true]);
@@ -175,7 +175,7 @@ describe("a hot map", () => {
       { seed: 20_260_102, numRuns: 500 },
     );
     function run(max: number, steps: { key: number; passMs: number; remove: boolean }[]) {
-      const { map, evicted, ask } = mapOf(max);
+      const { map, evicted, use } = mapOf(max);
       const held = new Set<string>();
       evicted.mockImplementation(({ name }) => expect(held.delete(name)).toBe(true));
       let now = NOW;
@@ -185,7 +185,7 @@ describe("a hot map", () => {
         if (remove && key % 5 === 0) {
           map.delete(name);
           held.delete(name);
-        } else if (ask(name, now)) held.add(name);
+        } else if (use(name, now)) held.add(name);
         expect(map.size).toBeLessThanOrEqual(max);
         expect(map.size).toBe(held.size);
       }
@@ -199,14 +199,14 @@ describe("a client that asks once a second", () => {
 
   /** Whether it keeps its place for a minute, of a flood in which each key is asked for so often. */
   function staysThrough(perSecond: number, requestsPerKey: number): boolean {
-    const { ask, has } = mapOf(MAX);
-    for (let second = 0; second < 20; second++) ask("victim", NOW + second * 1000);
+    const { use, has } = mapOf(MAX);
+    for (let second = 0; second < 20; second++) use("victim", NOW + second * 1000);
     let [key, stays] = [0, true];
     for (let second = 20; second < 80; second++) {
-      ask("victim", NOW + second * 1000);
+      use("victim", NOW + second * 1000);
       for (let sent = 0; sent < perSecond; sent++) {
         const now = NOW + second * 1000 + Math.floor((sent / perSecond) * 1000);
-        ask(`flood ${Math.floor(key++ / requestsPerKey)}`, now);
+        use(`flood ${Math.floor(key++ / requestsPerKey)}`, now);
         stays &&= has("victim");
       }
     }
@@ -235,14 +235,14 @@ describe("the order of use", () => {
   it("is that of a list in which each use moves a key to the end", () => {
     fc.assert(
       fc.property(fc.array(operation, { maxLength: 40 }), (operations) => {
-        const { map, ask } = mapOf(10);
+        const { map, use } = mapOf(10);
         let order: string[] = [];
         for (const { kind, name } of operations) {
           if (kind === "clear") {
             map.clear();
             order = [];
           } else {
-            if (kind === "ask") ask(name);
+            if (kind === "ask") use(name);
             else map.delete(name);
             order = [...order.filter((each) => each !== name), ...(kind === "ask" ? [name] : [])];
           }

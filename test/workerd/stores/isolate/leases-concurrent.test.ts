@@ -1,53 +1,40 @@
 import fc from "fast-check";
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { type Counter, windowAt } from "../../../../src/engine/counter.ts";
 import { withDenialCache } from "../../../../src/stores/isolate/with-denial-cache.ts";
-import { withLeases } from "../../../../src/stores/isolate/with-leases.ts";
 import { createMemoryStore } from "../../../../src/stores/memory-store.ts";
 import type { Store } from "../../../../src/stores/store.ts";
 import { StoreError } from "../../../../src/stores/store-error.ts";
-import { counter } from "../../../suite/counters.ts";
 import { HOUR, NOW } from "../../../suite/driver.ts";
+import { counter, flushPromises, leasesOver, stopClock } from "./leases-setup.ts";
 
-// Many isolates over one store, with calls that reach it in any order, are answered in any order, and
-// fail before or after they are charged. Whatever happens, no window may admit more than its limit.
+// Many isolates call one store. Calls arrive and are answered in any order, and fail before or after
+// the store has charged them. No window may ever admit more than its limit.
 
-const TIMEOUT_MS = 1000;
 const WINDOW_MS = 10_000;
 
-beforeEach(() => {
-  vi.useFakeTimers({ toFake: ["Date"], now: NOW });
-});
+stopClock();
 
-afterEach(() => {
-  vi.useRealTimers();
-});
-
-/** Lets everything go on that waits for nothing but promises. */
-async function settle(): Promise<void> {
-  for (let turn = 0; turn < 40; turn++) await Promise.resolve();
-}
-
-/** What is under way: each is to be moved on, or to fail. */
-interface UnderWay {
-  move(): Promise<void>;
+/** A message between an isolate and the store: a test delivers it or lets it fail. */
+interface Message {
+  deliver(): Promise<void>;
   fail(): void;
 }
 
-/** A store that calls reach, and whose answers come back, only when a test says so. */
-function farAway(store: Store, clock: () => number) {
-  const underWay: UnderWay[] = [];
+/** A store whose calls and answers arrive only when a test delivers them. */
+function distantStore(store: Store, clock: () => number) {
+  const messages: Message[] = [];
 
   function call<Answer>(action: () => Promise<Answer>): Promise<Answer> {
     const { promise, resolve, reject } = Promise.withResolvers<Answer>();
-    const leave = (self: UnderWay) => underWay.splice(underWay.indexOf(self), 1);
-    const fail = (self: UnderWay) => {
+    const leave = (self: Message) => messages.splice(messages.indexOf(self), 1);
+    const fail = (self: Message) => {
       leave(self);
-      reject(new StoreError("timeout", "lost on the way"));
+      reject(new StoreError("timeout", "lost in transit"));
     };
-    const back = (answer: Answer): UnderWay => {
-      const self: UnderWay = {
-        async move() {
+    const back = (answer: Answer): Message => {
+      const self: Message = {
+        async deliver() {
           leave(self);
           resolve(answer);
         },
@@ -55,14 +42,14 @@ function farAway(store: Store, clock: () => number) {
       };
       return self;
     };
-    const there: UnderWay = {
-      async move() {
+    const there: Message = {
+      async deliver() {
         leave(there);
-        underWay.push(back(await action()));
+        messages.push(back(await action()));
       },
       fail: () => fail(there),
     };
-    underWay.push(there);
+    messages.push(there);
     return promise;
   }
 
@@ -71,21 +58,21 @@ function farAway(store: Store, clock: () => number) {
     adjust: (counters, now) => call(() => store.adjust(counters, now ?? clock())),
     reset: (counters, now) => call(() => store.reset(counters, now ?? clock())),
   };
-  return { far, underWay };
+  return { far, messages };
 }
 
 type Step =
   | {
-      readonly kind: "ask";
+      readonly kind: "request";
       readonly isolate: number;
-      readonly asks: readonly Ask[];
-      readonly apart: boolean;
+      readonly counters: readonly CounterRequest[];
+      readonly inOwnGroups: boolean;
     }
-  | { readonly kind: "move"; readonly at: number; readonly times: number }
+  | { readonly kind: "deliver"; readonly at: number; readonly times: number }
   | { readonly kind: "fail"; readonly at: number }
   | { readonly kind: "pass"; readonly ms: number };
 
-interface Ask {
+interface CounterRequest {
   readonly counter: number;
   readonly cost: number;
   readonly checkOnly: boolean;
@@ -94,7 +81,7 @@ interface Ask {
 
 interface Scenario {
   readonly limits: readonly number[];
-  /** Each isolate's clock is off by so much; the store's by the first of them, where it counts. */
+  /** The error of each isolate's clock, in milliseconds. The store's clock has that of the first. */
   readonly skews: readonly number[];
   readonly hasDenials: boolean;
   /** Whether the isolates' clocks place the windows, or the store's. */
@@ -105,7 +92,7 @@ interface Scenario {
 
 const COUNTERS = 3;
 
-const ask: fc.Arbitrary<Ask> = fc.record({
+const counterRequest: fc.Arbitrary<CounterRequest> = fc.record({
   counter: fc.nat({ max: COUNTERS - 1 }),
   cost: fc.oneof({ weight: 6, arbitrary: fc.constant(1) }, fc.integer({ min: 0, max: 6 })),
   checkOnly: fc.nat({ max: 9 }).map((one) => one === 0),
@@ -116,20 +103,20 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   {
     weight: 12,
     arbitrary: fc.record({
-      kind: fc.constant("ask" as const),
+      kind: fc.constant("request" as const),
       isolate: fc.nat({ max: 3 }),
-      asks: fc.uniqueArray(ask, {
+      counters: fc.uniqueArray(counterRequest, {
         minLength: 1,
         maxLength: COUNTERS,
         selector: (one) => one.counter,
       }),
-      apart: fc.boolean(),
+      inOwnGroups: fc.boolean(),
     }),
   },
   {
     weight: 14,
     arbitrary: fc.record({
-      kind: fc.constant("move" as const),
+      kind: fc.constant("deliver" as const),
       at: fc.nat({ max: 99 }),
       times: fc.integer({ min: 1, max: 4 }),
     }),
@@ -156,7 +143,7 @@ const scenario: fc.Arbitrary<Scenario> = fc.record({
   hasDenials: fc.boolean(),
   isGiven: fc.boolean(),
   startMs: fc.nat({ max: WINDOW_MS - 1 }),
-  // Busy counters have leases, so requests come in bursts.
+  // Requests come in bursts, because only busy counters have leases.
   steps: fc
     .array(fc.tuple(step, fc.constantFrom(1, 1, 2, 8, 20)), { minLength: 20, maxLength: 60 })
     .map((bursts) => bursts.flatMap(([one, times]) => Array<Step>(times).fill(one))),
@@ -167,7 +154,7 @@ interface Isolate {
   readonly clock: () => number;
 }
 
-/** What was admitted: when it was asked and told, by the clock that places the windows. */
+/** An admitted request, with the times of its call and answer by the clock that places the windows. */
 interface Admission {
   readonly counter: Counter;
   readonly from: number;
@@ -177,14 +164,12 @@ interface Admission {
 async function play({ limits, skews, hasDenials, isGiven, startMs, steps }: Scenario) {
   vi.setSystemTime(NOW + startMs);
   const storeClock = () => Date.now() + (skews[0] as number);
-  const { far, underWay } = farAway(createMemoryStore(), storeClock);
-  const background = (task: Promise<unknown>) => void task;
-  const options = { timeoutMs: TIMEOUT_MS, background };
+  const { far, messages } = distantStore(createMemoryStore(), storeClock);
   const isolates = skews.map((skewMs): Isolate => {
     const clock = () => Date.now() + skewMs;
-    return { store: withLeases(hasDenials ? withDenialCache(far) : far, options), clock };
+    return { store: leasesOver(hasDenials ? withDenialCache(far) : far), clock };
   });
-  const quotas = limits.map((limit) => counter({ limit, windowMs: WINDOW_MS, leasable: true }));
+  const quotas = limits.map((limit) => counter({ limit, windowMs: WINDOW_MS }));
   const admissions: Admission[] = [];
 
   async function request({ store, clock }: Isolate, groups: Counter[][]): Promise<void> {
@@ -201,38 +186,38 @@ async function play({ limits, skews, hasDenials, isGiven, startMs, steps }: Scen
   }
 
   for (const one of steps) {
-    if (one.kind === "ask") {
-      const counters = one.asks.map(({ counter: index, otherTier, ...asked }): Counter => {
+    if (one.kind === "request") {
+      const counters = one.counters.map(({ counter: index, otherTier, ...requested }): Counter => {
         const quota = quotas[index] as Counter;
         const limit = otherTier ? Math.ceil(quota.limit / 3) : quota.limit;
-        return { ...quota, ...asked, limit, ceiling: limit };
+        return { ...quota, ...requested, limit, ceiling: limit };
       });
-      const groups = one.apart ? counters.map((each) => [each]) : [counters];
+      const groups = one.inOwnGroups ? counters.map((each) => [each]) : [counters];
       void request(isolates[one.isolate % isolates.length] as Isolate, groups);
     } else if (one.kind === "pass") {
       vi.setSystemTime(Date.now() + one.ms);
-    } else if (underWay.length > 0) {
-      const next = () => underWay[one.at % underWay.length];
+    } else if (messages.length > 0) {
+      const next = () => messages[one.at % messages.length];
       if (one.kind === "fail") next()?.fail();
-      else for (let moved = 0; moved < one.times; moved++) await next()?.move();
+      else for (let moved = 0; moved < one.times; moved++) await next()?.deliver();
     }
-    await settle();
+    await flushPromises();
   }
-  while (underWay.length > 0) {
-    await underWay[0]?.move();
-    await settle();
+  while (messages.length > 0) {
+    await messages[0]?.deliver();
+    await flushPromises();
   }
   return { quotas, admissions };
 }
 
-/** Checks each window of each counter, and of each tier of it. */
+/** Checks each window of each counter, for each of its tiers. */
 function expectWithinLimits(quotas: readonly Counter[], admissions: readonly Admission[]): void {
   for (const quota of quotas) {
     const own = admissions.filter((each) => each.counter.key === quota.key);
     const windows = new Set(own.map(({ from }) => windowAt(from, quota).index));
     for (const ceiling of new Set(own.map((each) => each.counter.ceiling))) {
       for (const window of windows) {
-        // Who was asked in one window and told in the next may have been charged to either.
+        // A request that spans two windows may have been charged to either.
         const inside = own.filter(
           ({ counter: each, from, to }) =>
             each.ceiling <= ceiling &&
@@ -240,14 +225,14 @@ function expectWithinLimits(quotas: readonly Counter[], admissions: readonly Adm
             windowAt(to, quota).index === window,
         );
         const sum = inside.reduce((total, each) => total + each.counter.cost, 0);
-        expect(sum, `of ${ceiling} in window ${window}`).toBeLessThanOrEqual(ceiling);
+        expect(sum, `limit ${ceiling} in window ${window}`).toBeLessThanOrEqual(ceiling);
       }
     }
   }
 }
 
-describe("isolates that decide by leases", () => {
-  it("together never admit more than a limit, whatever becomes of their calls", async () => {
+describe("isolates with leases", () => {
+  it("together never admit more than a limit, even if calls fail or are reordered", async () => {
     let admitted = 0;
     await fc.assert(
       fc.asyncProperty(scenario, async (one) => {
@@ -268,22 +253,18 @@ describe("isolates that decide by leases", () => {
     order: fc.infiniteStream(fc.nat({ max: 999 })),
   });
 
-  it("use all of a limit while they are busy, in whatever order they are answered", async () => {
+  it("together admit exactly the limit while they are busy, in any order of the answers", async () => {
     await fc.assert(
       fc.asyncProperty(races, async ({ limit, isolates: count, hasDenials, order }) => {
         vi.setSystemTime(NOW);
-        const { far, underWay } = farAway(createMemoryStore(), () => Date.now());
-        const options = {
-          timeoutMs: TIMEOUT_MS,
-          background: (task: Promise<unknown>) => void task,
-        };
+        const { far, messages } = distantStore(createMemoryStore(), () => Date.now());
         const stores = Array.from({ length: count }, () =>
-          withLeases(hasDenials ? withDenialCache(far) : far, options),
+          leasesOver(hasDenials ? withDenialCache(far) : far),
         );
-        const quota = counter({ limit, windowMs: HOUR, leasable: true });
+        const quota = counter({ limit, windowMs: HOUR });
         const next = () => order.next().value ?? 0;
         let [admitted, lastAdmitted] = [0, true];
-        // Each goes on until it is denied, and no isolate has quota any more.
+        // Each isolate sends requests until all are denied.
         for (let round = 0; round < 600 && lastAdmitted; round++) {
           lastAdmitted = false;
           const waiting = stores.flatMap((store) =>
@@ -294,11 +275,11 @@ describe("isolates that decide by leases", () => {
               lastAdmitted = true;
             }),
           );
-          await settle();
-          while (underWay.length > 0) {
+          await flushPromises();
+          while (messages.length > 0) {
             vi.setSystemTime(Date.now() + (next() % 30));
-            await underWay[next() % underWay.length]?.move();
-            await settle();
+            await messages[next() % messages.length]?.deliver();
+            await flushPromises();
           }
           await Promise.all(waiting);
         }
@@ -308,21 +289,17 @@ describe("isolates that decide by leases", () => {
     );
   }, 60_000);
 
-  it("charge a group in all of its counters or in none", async () => {
+  it("charge all counters of a group or none", async () => {
     await fc.assert(
       fc.asyncProperty(races, async ({ limit, shared, isolates: count, hasDenials, order }) => {
         vi.setSystemTime(NOW);
         const memory = createMemoryStore();
-        const { far, underWay } = farAway(memory, () => Date.now());
-        const options = {
-          timeoutMs: TIMEOUT_MS,
-          background: (task: Promise<unknown>) => void task,
-        };
+        const { far, messages } = distantStore(memory, () => Date.now());
         const stores = Array.from({ length: count }, () =>
-          withLeases(hasDenials ? withDenialCache(far) : far, options),
+          leasesOver(hasDenials ? withDenialCache(far) : far),
         );
-        const everyone = counter({ limit: shared, windowMs: HOUR, leasable: true });
-        const clients = [1, 2, 3].map(() => counter({ limit, windowMs: HOUR, leasable: true }));
+        const everyone = counter({ limit: shared, windowMs: HOUR });
+        const clients = [1, 2, 3].map(() => counter({ limit, windowMs: HOUR }));
         const admitted = new Map(clients.map(({ key }) => [key, 0]));
         const next = () => order.next().value ?? 0;
         for (let round = 0; round < 60; round++) {
@@ -333,27 +310,27 @@ describe("isolates that decide by leases", () => {
                 admitted.set(client.key, (admitted.get(client.key) ?? 0) + 1);
             });
           }
-          await settle();
-          for (let moves = next() % 8; moves > 0 && underWay.length > 0; moves--) {
+          await flushPromises();
+          for (let moves = next() % 8; moves > 0 && messages.length > 0; moves--) {
             vi.setSystemTime(Date.now() + (next() % 30));
-            await underWay[next() % underWay.length]?.move();
-            await settle();
+            await messages[next() % messages.length]?.deliver();
+            await flushPromises();
           }
         }
-        while (underWay.length > 0) {
-          await underWay[0]?.move();
-          await settle();
+        while (messages.length > 0) {
+          await messages[0]?.deliver();
+          await flushPromises();
         }
-        // What is given back of each counter leaves what was admitted.
+        // When all unspent quota has been returned, the counts are those of the admitted requests.
         for (const store of stores) {
           for (const each of [everyone, ...clients]) {
-            const back = store.adjust([{ ...each, cost: 0 }]);
-            await settle();
-            while (underWay.length > 0) {
-              await underWay[0]?.move();
-              await settle();
+            const adjusted = store.adjust([{ ...each, cost: 0 }]);
+            await flushPromises();
+            while (messages.length > 0) {
+              await messages[0]?.deliver();
+              await flushPromises();
             }
-            await back;
+            await adjusted;
           }
         }
         const { groups } = await memory.decide([

@@ -2,42 +2,54 @@ import { describe, expect, it } from "vitest";
 import { IDLE_MS } from "../../../../src/stores/isolate/lease.ts";
 import { createMemoryStore } from "../../../../src/stores/memory-store.ts";
 import { HOUR, NOW } from "../../../suite/driver.ts";
-import { at, counter, holdNext, MINUTE, settle, setUp, standStill } from "./leases-setup.ts";
+import {
+  at,
+  counter,
+  flushPromises,
+  holdNextAnswer,
+  MINUTE,
+  setUp,
+  stopClock,
+} from "./leases-setup.ts";
 
-standStill();
+stopClock();
 
-describe("what has not been used for five seconds", () => {
+describe("a lease not used for five seconds", () => {
   it.each([
-    { idleMs: IDLE_MS - 1, isGiven: false },
-    { idleMs: IDLE_MS, isGiven: true },
+    { idleMs: IDLE_MS - 1, isReturned: false },
+    { idleMs: IDLE_MS, isReturned: true },
   ])(
-    "is given back with the next call, whatever that is about: $idleMs ms, $isGiven",
-    async ({ idleMs, isGiven }) => {
-      const { stockUp, ask, asked, givenBack, charged } = setUp();
+    "is returned with the next call, for any counter: after $idleMs ms $isReturned",
+    async ({ idleMs, isReturned }) => {
+      const { fillLease, decide, decideSpy, returns, charged } = setUp();
       const quota = counter();
-      const sent = await stockUp(quota, 5);
-      const here = (await charged(quota)) - sent;
+      const sent = await fillLease(quota, 5);
+      const unspent = (await charged(quota)) - sent;
       at(idleMs);
-      asked.mockClear();
-      await ask(counter());
+      decideSpy.mockClear();
+      await decide(counter());
       const unused = [
-        { counter: expect.objectContaining({ key: quota.key }), quota: here, window: NOW / MINUTE },
+        {
+          counter: expect.objectContaining({ key: quota.key }),
+          quota: unspent,
+          window: NOW / MINUTE,
+        },
       ];
-      expect(givenBack()).toEqual([isGiven ? unused : []]);
-      expect(await charged(quota)).toBe(isGiven ? sent : sent + here);
+      expect(returns()).toEqual([isReturned ? unused : []]);
+      expect(await charged(quota)).toBe(isReturned ? sent : sent + unspent);
     },
   );
 
-  it("is given back once, and then bought again", async () => {
-    const { stockUp, ask, admitted, givenBack, asked, used } = setUp();
+  it("is returned once, and can be charged again", async () => {
+    const { fillLease, decide, admitted, returns, decideSpy, used } = setUp();
     const quota = counter({ limit: 100 });
-    const sent = await stockUp(quota, 5);
+    const sent = await fillLease(quota, 5);
     at(IDLE_MS);
-    await ask(counter());
-    asked.mockClear();
-    await ask(counter());
-    await ask(counter());
-    expect(givenBack()).toEqual([[], []]);
+    await decide(counter());
+    decideSpy.mockClear();
+    await decide(counter());
+    await decide(counter());
+    expect(returns()).toEqual([[], []]);
     expect(await used(quota)).toBe(sent);
     expect(await admitted(200, quota)).toBe(100 - sent);
   });
@@ -46,161 +58,161 @@ describe("what has not been used for five seconds", () => {
     const memory = createMemoryStore();
     const [one, other] = [setUp({}, memory), setUp({}, memory)];
     const quota = counter({ limit: 100 });
-    const sent = await one.stockUp(quota, 5);
-    const here = (await one.charged(quota)) - sent;
-    expect(await other.admitted(200, quota)).toBe(100 - sent - here);
+    const sent = await one.fillLease(quota, 5);
+    const unspent = (await one.charged(quota)) - sent;
+    expect(await other.admitted(200, quota)).toBe(100 - sent - unspent);
     at(IDLE_MS);
-    await one.ask(counter());
-    expect(await other.admitted(200, quota)).toBe(here);
+    await one.decide(counter());
+    expect(await other.admitted(200, quota)).toBe(unspent);
   });
 
-  it("is not given back while it is in use", async () => {
-    const { stockUp, ask, givenBack, callsOf } = setUp();
+  it("is not returned while it is in use", async () => {
+    const { fillLease, decide, returns, callsOf } = setUp();
     const quota = counter({ windowMs: HOUR, limit: 100_000 });
-    await stockUp(quota, 9);
+    await fillLease(quota, 9);
     at(IDLE_MS - 1);
-    expect(await callsOf(() => ask(quota))).toBe(0);
+    expect(await callsOf(() => decide(quota))).toBe(0);
     at(IDLE_MS);
-    await ask(counter());
-    expect(givenBack().flat()).toEqual([]);
+    await decide(counter());
+    expect(returns().flat()).toEqual([]);
   });
 
   it.each([MINUTE - 1, MINUTE])(
-    "is not given back when its window has ended: %i ms",
+    "is not returned when its window has ended: %i ms",
     async (pastMs) => {
-      const { stockUp, ask, givenBack } = setUp();
+      const { fillLease, decide, returns } = setUp();
       at(MINUTE - 20_000);
-      await stockUp(counter(), 5);
+      await fillLease(counter(), 5);
       at(pastMs);
-      await ask(counter());
-      expect(givenBack().flat()).toHaveLength(pastMs < MINUTE ? 1 : 0);
+      await decide(counter());
+      expect(returns().flat()).toHaveLength(pastMs < MINUTE ? 1 : 0);
     },
   );
 
-  it("of many counters is given back eight at a time", async () => {
-    const { stockUp, ask, asked, givenBack } = setUp();
-    for (let client = 0; client < 20; client++) await stockUp(counter(), 3);
+  it("is one of at most eight returns in a call", async () => {
+    const { fillLease, decide, decideSpy, returns } = setUp();
+    for (let client = 0; client < 20; client++) await fillLease(counter(), 3);
     at(IDLE_MS);
-    asked.mockClear();
-    for (let request = 0; request < 4; request++) await ask(counter());
-    expect(givenBack().map(({ length }) => length)).toEqual([8, 8, 4, 0]);
+    decideSpy.mockClear();
+    for (let request = 0; request < 4; request++) await decide(counter());
+    expect(returns().map(({ length }) => length)).toEqual([8, 8, 4, 0]);
   });
 
-  it("is tried to be given back once: a failure loses it, and is no request too many", async () => {
-    const { stockUp, ask, asked, givenBack, admitted, charged } = setUp();
+  it("is returned once: a failure loses its quota and admits no request too many", async () => {
+    const { fillLease, decide, decideSpy, returns, admitted, charged } = setUp();
     const quota = counter({ limit: 100 });
-    await stockUp(quota, 5);
+    await fillLease(quota, 5);
     const before = await charged(quota);
     at(IDLE_MS);
-    asked.mockClear();
-    asked.mockRejectedValueOnce(new Error("away"));
-    await expect(ask(counter())).rejects.toThrow("away");
-    await ask(counter());
-    expect(givenBack().map(({ length }) => length)).toEqual([1, 0]);
+    decideSpy.mockClear();
+    decideSpy.mockRejectedValueOnce(new Error("away"));
+    await expect(decide(counter())).rejects.toThrow("away");
+    await decide(counter());
+    expect(returns().map(({ length }) => length)).toEqual([1, 0]);
     expect(await admitted(200, quota)).toBe(100 - before);
   });
 });
 
-describe("what is given up", () => {
-  /** Leases of so many counters, all of which are asked for at another limit in one call. */
-  async function giveUp(count: number, requests = 12) {
+describe("a released lease", () => {
+  /** Releases the leases of some counters, by requests under another limit in one call. */
+  async function releaseLeases(count: number, requests = 12) {
     const isolate = setUp();
     const quotas = Array.from({ length: count }, () => counter());
-    for (const quota of quotas) await isolate.stockUp(quota, 2);
-    isolate.asked.mockClear();
+    for (const quota of quotas) await isolate.fillLease(quota, 2);
+    isolate.decideSpy.mockClear();
     await isolate.store.decide(quotas.map((quota) => [{ ...quota, ceiling: 999 }]));
-    for (let request = 0; request < requests; request++) await isolate.ask(counter());
-    return isolate.givenBack().map(({ length }) => length);
+    for (let request = 0; request < requests; request++) await isolate.decide(counter());
+    return isolate.returns().map(({ length }) => length);
   }
 
-  it("is given back eight at a time", async () => {
-    expect((await giveUp(20)).slice(0, 4)).toEqual([8, 8, 4, 0]);
+  it("is one of at most eight returns in a call", async () => {
+    expect((await releaseLeases(20)).slice(0, 4)).toEqual([8, 8, 4, 0]);
   });
 
-  it("is lost of more than 1,024 counters that wait already", async () => {
-    expect(await giveUp(1030, 130)).toEqual([...Array(128).fill(8), ...Array(3).fill(0)]);
+  it("is lost when 1,024 returns are waiting", async () => {
+    expect(await releaseLeases(1030, 130)).toEqual([...Array(128).fill(8), ...Array(3).fill(0)]);
   });
 
-  it("goes back when a lease is evicted", async () => {
-    const { stockUp, ask, charged, givenBack, asked } = setUp({ maxLeases: 1 });
+  it("goes back to the store after an eviction", async () => {
+    const { fillLease, decide, charged, returns, decideSpy } = setUp({ maxLeases: 1 });
     const quota = counter({ windowMs: HOUR });
-    const sent = await stockUp(quota, 2);
-    asked.mockClear();
+    const sent = await fillLease(quota, 2);
+    decideSpy.mockClear();
     at(IDLE_MS - 1);
-    // One of eight gets in, also where the lease is still hot.
-    for (let request = 0; request < 8; request++) await ask(counter());
-    expect(givenBack().flat()).toHaveLength(1);
+    // One new entry in eight is added, even if the lease is still busy.
+    for (let request = 0; request < 8; request++) await decide(counter());
+    expect(returns().flat()).toHaveLength(1);
     expect(await charged(quota)).toBe(sent);
   });
 });
 
 describe("a refund or another adjustment", () => {
-  it("sees what was used: what lies here is given back first", async () => {
-    const { store, stockUp, charged, admitted } = setUp();
+  it("changes the quota used: unspent quota is returned first", async () => {
+    const { store, fillLease, charged, admitted } = setUp();
     const quota = counter({ limit: 100 });
-    const sent = await stockUp(quota, 5);
+    const sent = await fillLease(quota, 5);
     expect(await store.adjust([{ ...quota, cost: -2 }])).toMatchObject([{ count: sent - 2 }]);
     expect(await charged(quota)).toBe(sent - 2);
     expect(await store.adjust([{ ...quota, cost: 50 }])).toMatchObject([{ count: sent + 48 }]);
     expect(await admitted(200, quota)).toBe(52 - sent);
   });
 
-  it("of more than was used leaves the limit, and nothing above it", async () => {
-    const { store, stockUp, admitted } = setUp();
+  it("of more than was used leaves the whole limit, and not more", async () => {
+    const { store, fillLease, admitted } = setUp();
     const quota = counter({ limit: 100 });
-    await stockUp(quota, 5);
+    await fillLease(quota, 5);
     expect(await store.adjust([{ ...quota, cost: -999 }])).toMatchObject([{ count: 0 }]);
     expect(await admitted(200, quota)).toBe(100);
   });
 
-  it("makes no call more where nothing lies here", async () => {
-    const { store, ask, callsOf } = setUp();
+  it("makes no extra call without a lease", async () => {
+    const { store, decide, callsOf } = setUp();
     const quota = counter();
-    await ask(quota);
+    await decide(quota);
     expect(await callsOf(() => store.adjust([quota, counter()]))).toBe(0);
   });
 
-  it("gives back nothing of a window that has ended", async () => {
-    const { store, stockUp, callsOf } = setUp();
+  it("returns nothing of a window that has ended", async () => {
+    const { store, fillLease, callsOf } = setUp();
     const quota = counter();
-    await stockUp(quota, 5);
+    await fillLease(quota, 5);
     at(MINUTE);
     expect(await callsOf(() => store.adjust([{ ...quota, cost: -1 }]))).toBe(0);
   });
 });
 
 describe("a reset", () => {
-  it("forgets what lies here, so the limit is that of a new client", async () => {
-    const { store, stockUp, charged, used, admitted, givenBack } = setUp();
+  it("discards the lease, so that the client has its whole limit", async () => {
+    const { store, fillLease, charged, used, admitted, returns } = setUp();
     const quota = counter({ limit: 100 });
-    await stockUp(quota, 5);
+    await fillLease(quota, 5);
     await store.reset([quota]);
     expect([await charged(quota), await used(quota)]).toEqual([0, 0]);
     expect(await admitted(200, quota)).toBe(100);
-    expect(givenBack().flat()).toEqual([]);
+    expect(returns().flat()).toEqual([]);
   });
 
-  it("forgets what waits to be given back", async () => {
-    const { store, stockUp, ask, givenBack, asked } = setUp();
+  it("discards returns that wait for a call", async () => {
+    const { store, fillLease, decide, returns, decideSpy } = setUp();
     const quotas = Array.from({ length: 10 }, () => counter());
-    for (const quota of quotas) await stockUp(quota, 2);
-    // Ten are given up, and eight go back with this call.
+    for (const quota of quotas) await fillLease(quota, 2);
+    // Ten are released, and eight go back with this call.
     await store.decide(quotas.map((quota) => [{ ...quota, ceiling: 999 }]));
-    asked.mockClear();
+    decideSpy.mockClear();
     await store.reset(quotas);
-    await ask(counter());
-    expect(givenBack()).toEqual([[]]);
+    await decide(counter());
+    expect(returns()).toEqual([[]]);
   });
 
-  it("has a block dropped that was under way", async () => {
+  it("discards a block that was pending", async () => {
     const isolate = setUp();
-    const { store, ask, admitted, used } = isolate;
+    const { store, decide, admitted, used } = isolate;
     const quota = counter({ limit: 100 });
     await admitted(15, quota);
-    await isolate.useUp(quota);
-    const { release } = holdNext(isolate);
-    const before = ask(quota);
-    await settle();
+    await isolate.emptyLease(quota);
+    const { release } = holdNextAnswer(isolate);
+    const before = decide(quota);
+    await flushPromises();
     await store.reset([quota]);
     release();
     expect((await before).admitted).toBe(true);
@@ -208,11 +220,11 @@ describe("a reset", () => {
     expect(await admitted(200, quota)).toBe(100);
   });
 
-  it("leaves what lies here of others", async () => {
-    const { store, stockUp, ask, callsOf } = setUp();
+  it("leaves the leases of other counters", async () => {
+    const { store, fillLease, decide, callsOf } = setUp();
     const [quota, other] = [counter(), counter()];
-    await stockUp(other, 5);
+    await fillLease(other, 5);
     await store.reset([quota]);
-    expect(await callsOf(() => ask(other))).toBe(0);
+    expect(await callsOf(() => decide(other))).toBe(0);
   });
 });

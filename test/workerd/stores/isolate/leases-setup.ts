@@ -9,8 +9,8 @@ import { NOW } from "../../../suite/driver.ts";
 export const MINUTE = 60_000;
 export const TIMEOUT_MS = 1000;
 
-/** Has the clock stand at NOW when each test of a file begins. */
-export function standStill(): void {
+/** Stops the clock at NOW before each test of a file. */
+export function stopClock(): void {
   beforeEach(() => {
     vi.useFakeTimers({ toFake: ["Date"], now: NOW });
   });
@@ -19,6 +19,7 @@ export function standStill(): void {
   });
 }
 
+/** Sets the clock to a time after NOW. */
 export function at(pastMs: number): void {
   vi.setSystemTime(NOW + pastMs);
 }
@@ -27,21 +28,45 @@ export function counter(fields: Partial<Counter> = {}): Counter {
   return anyCounter({ limit: 1000, leasable: true, ...fields });
 }
 
+/** Leases over a store, without control of background tasks. */
+export function leasesOver(store: Store): Store {
+  return withLeases(store, { timeoutMs: TIMEOUT_MS, background: (task) => void task });
+}
+
+/** Sends requests one after the other, each to all stores. @returns how many were admitted */
+export async function countAdmitted(
+  requests: number,
+  quota: Counter,
+  ...stores: readonly Store[]
+): Promise<number> {
+  let count = 0;
+  for (let request = 0; request < requests; request++) {
+    for (const store of stores) if ((await store.decide([[quota]])).groups[0]?.admitted) count++;
+  }
+  return count;
+}
+
+/** The count that a store reports to a request without a cost. */
+export async function readCount(store: Store, quota: Counter): Promise<number> {
+  const { groups } = await store.decide([[{ ...quota, cost: 0 }]]);
+  return groups[0]?.tallies[0]?.count as number;
+}
+
 interface Options {
   maxLeases?: number;
-  /** The store's clock is ahead of ours by so much. */
+  /** The store's clock minus this isolate's. */
   skewMs?: number;
-  /** What a call takes, there and back. */
+  /** The duration of a call to the store. */
   roundTripMs?: number;
 }
 
-/** An isolate: leases over a store that others may use as well. */
+/** An isolate with leases over a store that other isolates may use too. */
 export function setUp(
   { maxLeases, skewMs = 0, roundTripMs = 0 }: Options = {},
   memory = createMemoryStore(),
 ) {
   const clock = () => Date.now() + skewMs;
-  const behind: Store = {
+  const innerStore: Store = {
     async decide(groups, now, unused) {
       vi.setSystemTime(Date.now() + roundTripMs / 2);
       const verdict = await memory.decide(groups, now ?? clock(), unused);
@@ -51,98 +76,101 @@ export function setUp(
     adjust: (counters, now) => memory.adjust(counters, now ?? clock()),
     reset: (counters, now) => memory.reset(counters, now ?? clock()),
   };
-  const { decide: answer } = behind;
-  const asked = vi.spyOn(behind, "decide");
+  const answer = innerStore.decide;
+  const decideSpy = vi.spyOn(innerStore, "decide");
   const tasks: Promise<unknown>[] = [];
-  const store = withLeases(behind, {
+  const store = withLeases(innerStore, {
     timeoutMs: TIMEOUT_MS,
     background: (task) => tasks.push(task),
     ...(maxLeases !== undefined && { maxLeases }),
   });
 
-  async function ask(...group: Counter[]): Promise<GroupAnswer> {
+  async function decide(...group: Counter[]): Promise<GroupAnswer> {
     const { groups } = await store.decide([group]);
     return groups[0] as GroupAnswer;
   }
 
-  /** How many of so many requests are admitted, one after the other. */
+  /** Sends requests one after the other. @returns how many were admitted */
   async function admitted(requests: number, ...group: Counter[]): Promise<number> {
     let count = 0;
     for (let request = 0; request < requests; request++) {
-      if ((await ask(...group)).admitted) count++;
+      if ((await decide(...group)).admitted) count++;
     }
     return count;
   }
 
-  /** How many calls something takes. */
+  /** The number of calls to the store that an action makes. */
   async function callsOf(action: () => Promise<unknown>): Promise<number> {
-    const before = asked.mock.calls.length;
+    const before = decideSpy.mock.calls.length;
     await action();
-    return asked.mock.calls.length - before;
+    return decideSpy.mock.calls.length - before;
   }
 
-  /** What the store has charged. */
+  /** The count in the store. */
   async function charged(quota: Counter): Promise<number> {
     const { groups } = await memory.decide([[{ ...quota, cost: 0 }]], clock());
     return groups[0]?.tallies[0]?.count ?? 0;
   }
 
-  /** What has been used: what is charged, but for what lies here. */
+  /** The count that a caller sees: the count in the store minus this isolate's unspent quota. */
   async function used(quota: Counter): Promise<number | undefined> {
-    return (await ask({ ...quota, cost: 0 })).tallies[0]?.count;
+    return (await decide({ ...quota, cost: 0 })).tallies[0]?.count;
   }
 
-  /** Requests until as much quota as this lies here. @returns how many */
-  async function stockUp(quota: Counter, atLeast: number): Promise<number> {
+  /** Sends requests until the lease has this much unspent quota. @returns how many it sent */
+  async function fillLease(quota: Counter, atLeast: number): Promise<number> {
     for (let sent = 1; sent <= 500; sent++) {
-      await ask(quota);
+      await decide(quota);
       if ((await charged(quota)) - ((await used(quota)) as number) >= atLeast) return sent;
     }
-    throw new Error(`${atLeast} never lay here`);
+    throw new Error(`the lease never had ${atLeast} unspent`);
   }
 
-  /** Requests until none lies here, so that the next one asks. @returns how many */
-  async function useUp(quota: Counter): Promise<number> {
+  /** Sends requests until the lease is empty, so that the next one calls the store. */
+  async function emptyLease(quota: Counter): Promise<number> {
     for (let sent = 0; sent <= 500; sent++) {
       if ((await charged(quota)) === (await used(quota))) return sent;
-      await ask(quota);
+      await decide(quota);
     }
-    throw new Error("some always lay here");
+    throw new Error("the lease was never empty");
   }
 
-  /** Charges all that is left of a counter, as others do. */
-  async function useUpElsewhere(quota: Counter): Promise<void> {
+  /** Charges all quota left in the store, as other isolates do. */
+  async function exhaustElsewhere(quota: Counter): Promise<void> {
     const cost = quota.ceiling - (await charged(quota));
     await memory.adjust([{ ...quota, cost }], clock());
   }
 
-  /** The blocks that were asked for, in order; undefined where there was none. */
+  /** The requested blocks in order; undefined for each request without one. */
   const blocks = () =>
-    asked.mock.calls.flatMap(([groups]) => groups.flat().map((each) => each.block));
-  /** What was given back with each call. */
-  const givenBack = () => asked.mock.calls.map(([, , unused = []]) => unused);
+    decideSpy.mock.calls.flatMap(([groups]) => groups.flat().map((each) => each.block));
+  /** The quota that each call returned to the store. */
+  const returns = () => decideSpy.mock.calls.map(([, , unused = []]) => unused);
 
-  const observe = { blocks, givenBack, charged, used, callsOf };
+  const observe = { blocks, returns, charged, used, callsOf };
   return {
     store,
-    behind,
+    innerStore,
     answer,
-    asked,
+    decideSpy,
     tasks,
     memory,
-    ask,
+    decide,
     admitted,
-    stockUp,
-    useUp,
-    useUpElsewhere,
+    fillLease,
+    emptyLease,
+    exhaustElsewhere,
     ...observe,
   };
 }
 
-/** Answers the next call that asks for a block, or any at all, only when it is told to. */
-export function holdNext({ asked, answer }: Pick<ReturnType<typeof setUp>, "asked" | "answer">) {
+/** Delays the answer to the next call until `release` is called, or replaces it by an error. */
+export function holdNextAnswer({
+  decideSpy,
+  answer,
+}: Pick<ReturnType<typeof setUp>, "decideSpy" | "answer">) {
   const { promise: released, resolve: release, reject: fail } = Promise.withResolvers<void>();
-  asked.mockImplementationOnce(async (...args) => {
+  decideSpy.mockImplementationOnce(async (...args) => {
     const verdict = await answer(...args);
     await released;
     return verdict;
@@ -150,7 +178,7 @@ export function holdNext({ asked, answer }: Pick<ReturnType<typeof setUp>, "aske
   return { release: () => release(), fail };
 }
 
-/** Lets everything go on that waits for nothing but promises. */
-export async function settle(): Promise<void> {
+/** Lets all code run that waits for nothing but resolved promises. */
+export async function flushPromises(): Promise<void> {
   for (let turn = 0; turn < 50; turn++) await Promise.resolve();
 }

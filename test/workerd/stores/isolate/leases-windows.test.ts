@@ -1,84 +1,87 @@
 import { describe, expect, it, vi } from "vitest";
-import { withLeases } from "../../../../src/stores/isolate/with-leases.ts";
 import { createMemoryStore } from "../../../../src/stores/memory-store.ts";
-import type { Store } from "../../../../src/stores/store.ts";
 import { HOUR, NOW } from "../../../suite/driver.ts";
 import {
   at,
+  countAdmitted,
   counter,
-  holdNext,
+  flushPromises,
+  holdNextAnswer,
+  leasesOver,
   MINUTE,
-  settle,
+  readCount,
   setUp,
-  standStill,
-  TIMEOUT_MS,
+  stopClock,
 } from "./leases-setup.ts";
 
-standStill();
+stopClock();
 
 describe("a window's end", () => {
-  it("ends what lies here, to the millisecond", async () => {
-    const { stockUp, callsOf, ask, charged } = setUp();
+  it("ends a lease, to the millisecond", async () => {
+    const { fillLease, callsOf, decide, charged } = setUp();
     const quota = counter();
     at(50_000);
-    await stockUp(quota, 5);
+    await fillLease(quota, 5);
     at(MINUTE - 1);
-    expect(await callsOf(() => ask(quota))).toBe(0);
+    expect(await callsOf(() => decide(quota))).toBe(0);
     at(MINUTE);
-    expect(await callsOf(() => ask(quota))).toBe(1);
+    expect(await callsOf(() => decide(quota))).toBe(1);
     expect(await charged(quota)).toBeGreaterThan(0);
   });
 
-  it.each([20_000, -20_000])("is the store's, with a clock %i ms from ours", async (skewMs) => {
-    const { stockUp, callsOf, ask, admitted, used } = setUp({ skewMs });
-    const quota = counter({ limit: 100 });
-    const end = MINUTE - skewMs;
-    at(end - 4000);
-    await stockUp(quota, 3);
-    at(end - 1);
-    expect(await callsOf(() => ask(quota))).toBe(0);
-    at(end);
-    expect(await callsOf(() => ask(quota))).toBe(1);
-    expect(await used(quota)).toBe(1);
-    expect(await admitted(200, quota)).toBe(99);
-  });
+  it.each([20_000, -20_000])(
+    "is that of the store's clock, which differs by %i ms",
+    async (skewMs) => {
+      const { fillLease, callsOf, decide, admitted, used } = setUp({ skewMs });
+      const quota = counter({ limit: 100 });
+      const end = MINUTE - skewMs;
+      at(end - 4000);
+      await fillLease(quota, 3);
+      at(end - 1);
+      expect(await callsOf(() => decide(quota))).toBe(0);
+      at(end);
+      expect(await callsOf(() => decide(quota))).toBe(1);
+      expect(await used(quota)).toBe(1);
+      expect(await admitted(200, quota)).toBe(99);
+    },
+  );
 
-  it("counts from when the store was asked: a call's way back is taken off", async () => {
-    const { stockUp, callsOf, ask, asked, answer } = setUp();
+  it("is counted from the start of the call, so that it is never too late", async () => {
+    const { fillLease, callsOf, decide, decideSpy, answer } = setUp();
     const quota = counter();
     at(50_000);
-    await stockUp(quota, 1);
-    while ((await callsOf(() => ask(quota))) === 0);
-    // There at once, and back after 300 ms. Then the window is known to end within its last 300.
+    await fillLease(quota, 1);
+    while ((await callsOf(() => decide(quota))) === 0);
+    // The call arrives at once and its answer after 300 ms. The lease ends up to 300 ms early.
     while (true) {
-      const before = asked.mock.calls.length;
-      asked.mockImplementationOnce(async (...args) => {
+      const before = decideSpy.mock.calls.length;
+      decideSpy.mockImplementationOnce(async (...args) => {
         vi.setSystemTime(Date.now() + 300);
         return await answer(...args);
       });
-      await ask(quota);
-      if (asked.mock.calls.length > before) break;
+      await decide(quota);
+      if (decideSpy.mock.calls.length > before) break;
     }
     at(MINUTE - 301);
-    expect(await callsOf(() => ask(quota))).toBe(0);
+    expect(await callsOf(() => decide(quota))).toBe(0);
     at(MINUTE - 300);
-    expect(await callsOf(() => ask(quota))).toBe(1);
+    expect(await callsOf(() => decide(quota))).toBe(1);
   });
 
-  it("lets nothing be put back that was taken before it", async () => {
+  it("prevents that quota taken before it is put back", async () => {
     const isolate = setUp();
-    const { stockUp, ask, admitted, charged, used } = isolate;
+    const { fillLease, decide, admitted, charged, used } = isolate;
     const [quota, full] = [counter({ limit: 200 }), counter({ limit: 0, leasable: false })];
     at(MINUTE - 10_000);
-    await stockUp(quota, 5);
-    const { release } = holdNext(isolate);
-    const denied = ask(quota, full);
+    await fillLease(quota, 5);
+    const { release } = holdNextAnswer(isolate);
+    const denied = decide(quota, full);
     at(MINUTE);
-    const [here, before] = [await admitted(20, quota), await used(quota)];
+    const [unspent, before] = [await admitted(20, quota), await used(quota)];
     const chargedBefore = await charged(quota);
     release();
     expect((await denied).admitted).toBe(false);
-    expect([here, before, await used(quota), await charged(quota)]).toEqual([
+    expect([unspent, before, await used(quota), await charged(quota)]).toEqual([
       20,
       20,
       20,
@@ -87,36 +90,36 @@ describe("a window's end", () => {
     expect(await admitted(999, quota)).toBe(180);
   });
 
-  it("has an answer dropped that was overtaken by one of the next window", async () => {
+  it("makes an answer of the old window invalid after one of the next window", async () => {
     const isolate = setUp();
-    const { ask, admitted, stockUp, callsOf, used, charged } = isolate;
+    const { decide, admitted, fillLease, callsOf, used, charged } = isolate;
     const quota = counter({ limit: 200 });
     at(MINUTE - 10_000);
     await admitted(15, quota);
-    await isolate.useUp(quota);
-    const { release } = holdNext(isolate);
-    const overtaken = ask(quota);
-    await settle();
+    await isolate.emptyLease(quota);
+    const { release } = holdNextAnswer(isolate);
+    const overtaken = decide(quota);
+    await flushPromises();
     at(MINUTE);
-    const sent = await stockUp(quota, 5);
-    const here = (await charged(quota)) - sent;
+    const sent = await fillLease(quota, 5);
+    const unspent = (await charged(quota)) - sent;
     release();
     expect((await overtaken).admitted).toBe(true);
-    expect(await callsOf(() => admitted(here, quota))).toBe(0);
-    expect(await used(quota)).toBe(sent + here);
-    expect(await admitted(999, quota)).toBe(200 - sent - here);
+    expect(await callsOf(() => admitted(unspent, quota))).toBe(0);
+    expect(await used(quota)).toBe(sent + unspent);
+    expect(await admitted(999, quota)).toBe(200 - sent - unspent);
   });
 
-  it("drops what a later answer of the old window would bring", async () => {
+  it("makes a late block of the old window invalid", async () => {
     const isolate = setUp();
-    const { ask, admitted, used } = isolate;
+    const { decide, admitted, used } = isolate;
     const quota = counter({ limit: 200 });
     at(MINUTE - 10_000);
     await admitted(15, quota);
-    await isolate.useUp(quota);
-    const { release } = holdNext(isolate);
-    const late = ask(quota);
-    await settle();
+    await isolate.emptyLease(quota);
+    const { release } = holdNextAnswer(isolate);
+    const late = decide(quota);
+    await flushPromises();
     at(MINUTE);
     release();
     expect((await late).admitted).toBe(true);
@@ -126,34 +129,34 @@ describe("a window's end", () => {
 });
 
 describe("a clock that goes back", () => {
-  it("ends every lease, whose end is known by that clock, and gives its quota back", async () => {
-    const { stockUp, ask, asked, callsOf, blocks, givenBack, charged } = setUp();
+  it("ends every lease, and returns its quota", async () => {
+    const { fillLease, decide, decideSpy, callsOf, blocks, returns, charged } = setUp();
     const quota = counter({ windowMs: HOUR });
     at(20_000);
-    const sent = await stockUp(quota, 5);
+    const sent = await fillLease(quota, 5);
     at(19_999);
-    asked.mockClear();
-    expect(await callsOf(() => ask(quota))).toBe(1);
+    decideSpy.mockClear();
+    expect(await callsOf(() => decide(quota))).toBe(1);
     expect(blocks()).toEqual([undefined]);
-    expect(givenBack().flat()).toHaveLength(1);
+    expect(returns().flat()).toHaveLength(1);
     expect(await charged(quota)).toBe(sent + 1);
-    await stockUp(quota, 5);
-    expect(await callsOf(() => ask(quota))).toBe(0);
+    await fillLease(quota, 5);
+    expect(await callsOf(() => decide(quota))).toBe(0);
   });
 
-  it("while a block is under way gives that block back", async () => {
+  it("returns a block that was pending", async () => {
     const isolate = setUp();
     const quota = counter({ windowMs: HOUR, limit: 100 });
     at(20_000);
     const before = await isolate.admitted(15, quota);
-    const sent = before + (await isolate.useUp(quota));
-    const { release } = holdNext(isolate);
-    const first = isolate.ask(quota);
-    await settle();
+    const sent = before + (await isolate.emptyLease(quota));
+    const { release } = holdNextAnswer(isolate);
+    const first = isolate.decide(quota);
+    await flushPromises();
     at(10_000);
     release();
     expect((await first).admitted).toBe(true);
-    await isolate.ask(counter());
+    await isolate.decide(counter());
     expect(await isolate.charged(quota)).toBe(sent + 1);
   });
 
@@ -161,38 +164,32 @@ describe("a clock that goes back", () => {
     "by %i ms admits no request too many",
     async (backMs) => {
       const memory = createMemoryStore();
-      /** The store's clock goes on. Ours is behind it by so much, from the step on. */
+      /** The store's clock minus this isolate's, from the step on. */
       let behindMs = 0;
       const storeNow = () => Date.now() + behindMs;
-      const isolate = withLeases(
-        { ...memory, decide: (groups, _, unused) => memory.decide(groups, storeNow(), unused) },
-        { timeoutMs: TIMEOUT_MS, background: (task) => void task },
-      );
+      const isolate = leasesOver({
+        ...memory,
+        decide: (groups, _, unused) => memory.decide(groups, storeNow(), unused),
+      });
       const quota = counter({ limit: 51 });
-      const send = async (requests: number) => {
-        let count = 0;
-        for (let request = 0; request < requests; request++) {
-          if ((await isolate.decide([[quota]])).groups[0]?.admitted) count++;
-        }
-        return count;
-      };
-      // Until four are leased, of which two are used a while later.
-      const countOf = async (store: Store) =>
-        (await store.decide([[{ ...quota, cost: 0 }]])).groups[0]?.tallies[0]?.count as number;
-      while ((await countOf(memory)) - (await countOf(isolate)) < 4) await send(1);
+      const send = (requests: number) => countAdmitted(requests, quota, isolate);
+      // Until the lease has four unspent, of which two are used later.
+      while ((await readCount(memory, quota)) - (await readCount(isolate, quota)) < 4) {
+        await send(1);
+      }
       at(45_000);
       await send(1);
       behindMs = backMs;
       at(45_000 - backMs);
       await send(1);
-      // Just into the store's next window, in which another isolate uses half of the limit.
+      // The store's next window has begun, and another isolate uses half of its limit.
       vi.setSystemTime(NOW + MINUTE - backMs);
       await memory.adjust([{ ...quota, cost: 25 }], storeNow());
       expect(await send(200)).toBe(26);
     },
   );
 
-  it("into the window before admits no more than its limit, nor than the next one's", async () => {
+  it("into the previous window admits no more than the limit of each window", async () => {
     const { store } = setUp();
     const quota = counter({ limit: 100 });
     const admittedAt = async (pastMs: number, requests: number) => {
@@ -209,28 +206,19 @@ describe("a clock that goes back", () => {
   });
 });
 
-describe("a store's clock that is put back", () => {
-  it("costs no more than the window that was known", async () => {
+describe("a store's clock that goes back", () => {
+  it("loses no more than one window", async () => {
     const memory = createMemoryStore();
-    const back = { ms: 0 };
-    const store = withLeases(
-      {
-        ...memory,
-        decide: (groups, _, unused) => memory.decide(groups, Date.now() - back.ms, unused),
-      },
-      { timeoutMs: TIMEOUT_MS, background: () => {} },
-    );
+    let backMs = 0;
+    const store = leasesOver({
+      ...memory,
+      decide: (groups, _, unused) => memory.decide(groups, Date.now() - backMs, unused),
+    });
     const quota = counter({ limit: 100 });
-    const admitted = async () => {
-      let count = 0;
-      for (let request = 0; request < 300; request++) {
-        if ((await store.decide([[quota]])).groups[0]?.admitted) count++;
-      }
-      return count;
-    };
+    const admitted = () => countAdmitted(300, quota, store);
     expect(await admitted()).toBe(100);
     at(61_000);
-    back.ms = HOUR;
+    backMs = HOUR;
     expect(await admitted()).toBe(100);
     at(121_000);
     expect(await admitted()).toBe(100);

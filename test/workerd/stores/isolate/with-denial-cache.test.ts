@@ -30,43 +30,43 @@ function at(pastMs: number): void {
 /** A cache over a memory store that has a clock of its own, and what is asked of that. */
 function setUp(maxCounters?: number) {
   const memory = createMemoryStore();
-  const behind: Store = {
+  const innerStore: Store = {
     decide: (groups, now, unused) => memory.decide(groups, now ?? Date.now() + skewMs, unused),
     adjust: (counters, now) => memory.adjust(counters, now ?? Date.now() + skewMs),
     reset: (counters, now) => memory.reset(counters, now ?? Date.now() + skewMs),
   };
-  const { decide: direct, adjust: adjustElsewhere, reset: resetElsewhere } = behind;
-  const asked = vi.spyOn(behind, "decide");
-  const store = withDenialCache(behind, maxCounters);
-  const ask = async (...group: Counter[]) => {
+  const { decide: decideElsewhere, adjust: adjustElsewhere, reset: resetElsewhere } = innerStore;
+  const decideSpy = vi.spyOn(innerStore, "decide");
+  const store = withDenialCache(innerStore, maxCounters);
+  const decide = async (...group: Counter[]) => {
     const { groups } = await store.decide([group]);
     return groups[0] as GroupAnswer;
   };
   /** How many calls it takes. */
   const callsOf = async (action: () => Promise<unknown>) => {
-    const before = asked.mock.calls.length;
+    const before = decideSpy.mock.calls.length;
     await action();
-    return asked.mock.calls.length - before;
+    return decideSpy.mock.calls.length - before;
   };
   /** Uses up what is left, without this cache's knowledge. */
   const fill = async (quota: Counter) => {
-    const { groups } = await direct([[{ ...quota, cost: 0 }]]);
+    const { groups } = await decideElsewhere([[{ ...quota, cost: 0 }]]);
     const left = quota.ceiling - (groups[0]?.tallies[0]?.count ?? 0);
     await adjustElsewhere([{ ...quota, cost: left }]);
   };
-  return { store, behind, asked, ask, callsOf, fill, adjustElsewhere, resetElsewhere };
+  return { store, innerStore, decideSpy, decide, callsOf, fill, adjustElsewhere, resetElsewhere };
 }
 
 describe("a denial", () => {
   it("is told from memory from the second on, as the store tells it", async () => {
-    const { ask, callsOf, fill } = setUp();
+    const { decide, callsOf, fill } = setUp();
     const quota = counter();
     await fill(quota);
-    const first = await ask(quota);
+    const first = await decide(quota);
     expect(first).toEqual({ admitted: false, tallies: [{ count: 5, resetMs: 60_000, banMs: 0 }] });
     at(1500);
-    expect(await callsOf(() => ask(quota))).toBe(0);
-    expect(await ask(quota)).toEqual({
+    expect(await callsOf(() => decide(quota))).toBe(0);
+    expect(await decide(quota)).toEqual({
       admitted: false,
       skipCache: true,
       tallies: [{ count: 5, resetMs: 58_500, banMs: 0 }],
@@ -74,62 +74,62 @@ describe("a denial", () => {
   });
 
   it("is not remembered of who was admitted, however full it is then", async () => {
-    const { ask, callsOf } = setUp();
+    const { decide, callsOf } = setUp();
     const quota = counter({ limit: 1 });
-    expect(await callsOf(() => ask(quota))).toBe(1);
-    expect(await callsOf(() => ask(quota))).toBe(1);
-    expect(await callsOf(() => ask(quota))).toBe(0);
+    expect(await callsOf(() => decide(quota))).toBe(1);
+    expect(await callsOf(() => decide(quota))).toBe(1);
+    expect(await callsOf(() => decide(quota))).toBe(0);
   });
 
   it("is remembered as a count: who asks for less is asked about", async () => {
-    const { ask, callsOf, adjustElsewhere } = setUp();
+    const { decide, callsOf, adjustElsewhere } = setUp();
     const quota = counter({ limit: 5 });
     await adjustElsewhere([{ ...quota, cost: 3 }]);
-    expect((await ask({ ...quota, cost: 3 })).admitted).toBe(false);
-    expect(await callsOf(() => ask({ ...quota, cost: 3 }))).toBe(0);
-    expect(await callsOf(() => ask({ ...quota, cost: 4 }))).toBe(0);
+    expect((await decide({ ...quota, cost: 3 })).admitted).toBe(false);
+    expect(await callsOf(() => decide({ ...quota, cost: 3 }))).toBe(0);
+    expect(await callsOf(() => decide({ ...quota, cost: 4 }))).toBe(0);
     // Two fit, and by then none is left.
-    expect((await ask({ ...quota, cost: 2 })).admitted).toBe(true);
-    expect(await callsOf(() => ask(quota))).toBe(0);
+    expect((await decide({ ...quota, cost: 2 })).admitted).toBe(true);
+    expect(await callsOf(() => decide(quota))).toBe(0);
   });
 
   it("is asked about again when the limit has been raised, and not when it was lowered", async () => {
-    const { ask, callsOf, fill } = setUp();
+    const { decide, callsOf, fill } = setUp();
     const quota = counter({ limit: 5 });
     await fill(quota);
-    await ask(quota);
-    expect(await callsOf(() => ask({ ...quota, limit: 4, ceiling: 4 }))).toBe(0);
-    expect((await ask({ ...quota, limit: 6, ceiling: 6 })).admitted).toBe(true);
-    expect(await callsOf(() => ask({ ...quota, limit: 6, ceiling: 6 }))).toBe(0);
+    await decide(quota);
+    expect(await callsOf(() => decide({ ...quota, limit: 4, ceiling: 4 }))).toBe(0);
+    expect((await decide({ ...quota, limit: 6, ceiling: 6 })).admitted).toBe(true);
+    expect(await callsOf(() => decide({ ...quota, limit: 6, ceiling: 6 }))).toBe(0);
   });
 
   it("is told of a look too, which is asked about at no cost", async () => {
-    const { ask, callsOf, fill } = setUp();
+    const { decide, callsOf, fill } = setUp();
     const quota = counter();
     await fill(quota);
-    await ask(quota);
-    expect(await callsOf(() => ask({ ...quota, checkOnly: true, neverBans: true }))).toBe(0);
-    expect(await callsOf(() => ask({ ...quota, cost: 0 }))).toBe(1);
+    await decide(quota);
+    expect(await callsOf(() => decide({ ...quota, checkOnly: true, neverBans: true }))).toBe(0);
+    expect(await callsOf(() => decide({ ...quota, cost: 0 }))).toBe(1);
   });
 
   it("by a limit of 0, and of more than there is, is remembered as well", async () => {
-    const { ask, callsOf } = setUp();
+    const { decide, callsOf } = setUp();
     for (const quota of [counter({ limit: 0 }), counter({ limit: 5, cost: 6 })]) {
-      expect(await callsOf(() => ask(quota))).toBe(1);
-      expect(await callsOf(() => ask(quota))).toBe(0);
+      expect(await callsOf(() => decide(quota))).toBe(1);
+      expect(await callsOf(() => decide(quota))).toBe(0);
     }
   });
 
   it("of one does not deny another", async () => {
-    const { ask, fill } = setUp();
+    const { decide, fill } = setUp();
     const names = ["__proto__", "constructor", "hasOwnProperty", "a", "a:", "a:1m", "a:1m:b"];
     const quotas = names.map((key) => counter({ key, limit: 1 }));
     for (const [index, quota] of quotas.entries()) {
-      expect((await ask(quota)).admitted, quota.key).toBe(true);
+      expect((await decide(quota)).admitted, quota.key).toBe(true);
       await fill(quota);
-      expect((await ask(quota)).admitted, quota.key).toBe(false);
+      expect((await decide(quota)).admitted, quota.key).toBe(false);
       for (const next of quotas.slice(index + 1)) {
-        expect((await ask({ ...next, checkOnly: true })).admitted, next.key).toBe(true);
+        expect((await decide({ ...next, checkOnly: true })).admitted, next.key).toBe(true);
       }
     }
   });
@@ -137,58 +137,58 @@ describe("a denial", () => {
 
 describe("a denial is remembered", () => {
   it("for ten seconds, to the millisecond", async () => {
-    const { ask, callsOf, fill } = setUp();
+    const { decide, callsOf, fill } = setUp();
     const quota = counter();
     await fill(quota);
-    await ask(quota);
+    await decide(quota);
     at(MAX_AGE_MS - 1);
-    expect(await callsOf(() => ask(quota))).toBe(0);
+    expect(await callsOf(() => decide(quota))).toBe(0);
     at(MAX_AGE_MS);
-    expect(await callsOf(() => ask(quota))).toBe(1);
+    expect(await callsOf(() => decide(quota))).toBe(1);
     // That call's answer is good for ten seconds more.
     at(2 * MAX_AGE_MS - 1);
-    expect(await callsOf(() => ask(quota))).toBe(0);
+    expect(await callsOf(() => decide(quota))).toBe(0);
   });
 
   it("no longer for being told", async () => {
-    const { ask, callsOf, fill } = setUp();
+    const { decide, callsOf, fill } = setUp();
     const quota = counter();
     await fill(quota);
-    await ask(quota);
+    await decide(quota);
     for (let pastMs = 0; pastMs < MAX_AGE_MS; pastMs += 100) {
       at(pastMs);
-      expect(await callsOf(() => ask(quota))).toBe(0);
+      expect(await callsOf(() => decide(quota))).toBe(0);
     }
     at(MAX_AGE_MS);
-    expect(await callsOf(() => ask(quota))).toBe(1);
+    expect(await callsOf(() => decide(quota))).toBe(1);
   });
 
   it.each([0, 20_000, -20_000])(
     "to the window's end by the store's clock, %i ms from ours",
     async (ms) => {
       skewMs = ms;
-      const { ask, callsOf, fill } = setUp();
+      const { decide, callsOf, fill } = setUp();
       const quota = counter({ limit: 1 });
       const end = 60_000 - ms;
       at(end - 5000);
       await fill(quota);
-      expect(await ask(quota)).toMatchObject({ admitted: false, tallies: [{ resetMs: 5000 }] });
+      expect(await decide(quota)).toMatchObject({ admitted: false, tallies: [{ resetMs: 5000 }] });
       at(end - 1);
-      expect(await ask(quota)).toMatchObject({ admitted: false, tallies: [{ resetMs: 1 }] });
-      expect(await callsOf(() => ask(quota))).toBe(0);
+      expect(await decide(quota)).toMatchObject({ admitted: false, tallies: [{ resetMs: 1 }] });
+      expect(await callsOf(() => decide(quota))).toBe(0);
       at(end);
-      expect((await ask(quota)).admitted).toBe(true);
+      expect((await decide(quota)).admitted).toBe(true);
     },
   );
 
   it("not behind when it was learnt, by a clock that has gone back", async () => {
-    const { ask, callsOf, fill } = setUp();
+    const { decide, callsOf, fill } = setUp();
     const quota = counter();
     at(1000);
     await fill(quota);
-    await ask(quota);
+    await decide(quota);
     at(999);
-    expect(await callsOf(() => ask(quota))).toBe(1);
+    expect(await callsOf(() => decide(quota))).toBe(1);
   });
 
   it("by the time that is given, where one is", async () => {
@@ -205,28 +205,28 @@ describe("a denial is remembered", () => {
 
   /** A call that takes 40 ms there and 60 ms back. */
   async function slowDenial(quota: Counter) {
-    const { store, behind, ask, fill, callsOf, asked } = setUp();
+    const { store, innerStore, decide, fill, callsOf, decideSpy } = setUp();
     await fill(quota);
-    const { decide } = behind;
-    asked.mockImplementationOnce(async (...args) => {
+    const decideDirectly = innerStore.decide;
+    decideSpy.mockImplementationOnce(async (...args) => {
       vi.setSystemTime(Date.now() + 40);
-      const verdict = await decide.call(behind, ...args);
+      const verdict = await decideDirectly(...args);
       vi.setSystemTime(Date.now() + 60);
       return verdict;
     });
-    await ask(quota);
-    return { store, ask, callsOf };
+    await decide(quota);
+    return { store, decide, callsOf };
   }
 
   it("to where the window may have ended, had the store answered at once", async () => {
     const quota = counter({ limit: 1 });
     at(58_000);
-    const { ask, callsOf } = await slowDenial(quota);
+    const { decide, callsOf } = await slowDenial(quota);
     // The store had 1960 ms left when it decided, 40 ms after it was asked.
     at(59_959);
-    expect(await callsOf(() => ask(quota))).toBe(0);
+    expect(await callsOf(() => decide(quota))).toBe(0);
     at(59_960);
-    expect(await callsOf(() => ask(quota))).toBe(1);
+    expect(await callsOf(() => decide(quota))).toBe(1);
   });
 
   it("with a wait that is not too short, and too long by no more than the way back", async () => {
@@ -242,63 +242,63 @@ describe("a denial is remembered", () => {
 
 describe("a refund or a reset", () => {
   it("takes effect at once where it is made", async () => {
-    const { store, ask, fill } = setUp();
+    const { store, decide, fill } = setUp();
     const quota = counter();
     await fill(quota);
-    await ask(quota);
+    await decide(quota);
     await store.adjust([{ ...quota, cost: -1 }]);
-    expect((await ask(quota)).admitted).toBe(true);
-    expect((await ask(quota)).admitted).toBe(false);
+    expect((await decide(quota)).admitted).toBe(true);
+    expect((await decide(quota)).admitted).toBe(false);
     await store.reset([quota]);
-    expect((await ask(quota)).admitted).toBe(true);
+    expect((await decide(quota)).admitted).toBe(true);
   });
 
   it.each(["refund", "reset"] as const)(
     "elsewhere is seen after ten seconds: a %s",
     async (what) => {
-      const { ask, fill, adjustElsewhere, resetElsewhere } = setUp();
+      const { decide, fill, adjustElsewhere, resetElsewhere } = setUp();
       const quota = counter();
       await fill(quota);
-      await ask(quota);
+      await decide(quota);
       if (what === "refund") await adjustElsewhere([{ ...quota, cost: -1 }]);
       else await resetElsewhere([quota]);
       at(MAX_AGE_MS - 1);
-      expect((await ask(quota)).admitted).toBe(false);
+      expect((await decide(quota)).admitted).toBe(false);
       at(MAX_AGE_MS);
-      expect((await ask(quota)).admitted).toBe(true);
+      expect((await decide(quota)).admitted).toBe(true);
     },
   );
 
   it("that fails has a reset ask again", async () => {
-    const { store, behind, ask, callsOf, fill } = setUp();
+    const { store, innerStore, decide, callsOf, fill } = setUp();
     const quota = counter();
     await fill(quota);
-    await ask(quota);
-    vi.spyOn(behind, "reset").mockRejectedValueOnce(new Error("away"));
+    await decide(quota);
+    vi.spyOn(innerStore, "reset").mockRejectedValueOnce(new Error("away"));
     await expect(store.reset([quota])).rejects.toThrow("away");
-    expect(await callsOf(() => ask(quota))).toBe(1);
+    expect(await callsOf(() => decide(quota))).toBe(1);
   });
 
   it("makes a reset forget what was learnt while it was under way", async () => {
-    const { store, behind, ask, fill, resetElsewhere } = setUp();
+    const { store, innerStore, decide, fill, resetElsewhere } = setUp();
     const quota = counter();
     await fill(quota);
-    vi.spyOn(behind, "reset").mockImplementationOnce(async (counters) => {
-      expect((await ask(quota)).admitted).toBe(false);
+    vi.spyOn(innerStore, "reset").mockImplementationOnce(async (counters) => {
+      expect((await decide(quota)).admitted).toBe(false);
       await resetElsewhere(counters);
     });
     await store.reset([quota]);
-    expect((await ask(quota)).admitted).toBe(true);
+    expect((await decide(quota)).admitted).toBe(true);
   });
 
   it("leaves what is known of others", async () => {
-    const { store, ask, callsOf } = setUp();
+    const { store, decide, callsOf } = setUp();
     const [one, other] = [counter({ limit: 0 }), counter({ limit: 0 })];
-    await ask(one);
-    await ask(other);
+    await decide(one);
+    await decide(other);
     await store.reset([one]);
     await store.adjust([{ ...one, cost: -1 }]);
-    expect(await callsOf(() => ask(other))).toBe(0);
+    expect(await callsOf(() => decide(other))).toBe(0);
   });
 });
 
@@ -315,13 +315,13 @@ describe("a denial by shards", () => {
   }
 
   it("is answered from memory for every pair, once each shard is known to be full", async () => {
-    const { ask, fill, callsOf } = setUp();
+    const { decide, fill, callsOf } = setUp();
     const { shards, pairs } = shardsOf(3);
     for (const shard of shards) await fill(shard);
-    for (const pair of pairs) expect(await ask(pair)).toMatchObject({ admitted: false });
+    for (const pair of pairs) expect(await decide(pair)).toMatchObject({ admitted: false });
     const calls = await callsOf(async () => {
       for (const pair of pairs) {
-        expect(await ask(pair)).toEqual({
+        expect(await decide(pair)).toEqual({
           admitted: false,
           skipCache: true,
           tallies: [{ count: 3, resetMs: 60_000, banMs: 0 }],
@@ -332,52 +332,56 @@ describe("a denial by shards", () => {
   });
 
   it("is asked about while one of the two has room, or is not known", async () => {
-    const { ask, fill } = setUp();
+    const { decide, fill } = setUp();
     const [full, other, roomy] = [counter({ limit: 2 }), counter({ limit: 2 }), counter()];
     await fill(full);
     await fill(other);
-    expect(await ask({ ...full, alternative: other })).toMatchObject({ admitted: false });
-    expect(await ask({ ...roomy, alternative: full })).toMatchObject({ admitted: true });
-    expect(await ask({ ...full, alternative: { ...roomy, limit: 2, ceiling: 2 } })).toMatchObject({
+    expect(await decide({ ...full, alternative: other })).toMatchObject({ admitted: false });
+    expect(await decide({ ...roomy, alternative: full })).toMatchObject({ admitted: true });
+    expect(
+      await decide({ ...full, alternative: { ...roomy, limit: 2, ceiling: 2 } }),
+    ).toMatchObject({
       admitted: true,
     });
   });
 
   it("tells of the roomier of the two, as a store does", async () => {
-    const { ask, behind, adjustElsewhere } = setUp();
+    const { decide, innerStore, adjustElsewhere } = setUp();
     const [one, two, three] = [5, 4, 4].map((limit) => counter({ limit, cost: 3 })) as Triple;
     await adjustElsewhere([{ ...one, cost: 4 }]);
     await adjustElsewhere([{ ...two, cost: 2 }]);
     await adjustElsewhere([{ ...three, cost: 4 }]);
-    await ask({ ...one, alternative: two });
-    await ask({ ...one, alternative: three });
+    await decide({ ...one, alternative: two });
+    await decide({ ...one, alternative: three });
     for (const pair of [
       { ...one, alternative: two },
       { ...one, alternative: three },
       { ...two, alternative: three },
     ]) {
-      const [truth] = (await behind.decide([[pair]])).groups;
-      const answer = await ask(pair);
+      const [truth] = (await innerStore.decide([[pair]])).groups;
+      const answer = await decide(pair);
       expect(answer.admitted).toBe(false);
       expect(answer.skipCache).toBe(true);
       // What is remembered of a shard is the least that it has used.
       expect(answer.tallies[0]?.count).toBeLessThanOrEqual(truth?.tallies[0]?.count as number);
     }
-    expect((await ask({ ...one, alternative: { ...two, cost: 2 }, cost: 2 })).admitted).toBe(true);
+    expect((await decide({ ...one, alternative: { ...two, cost: 2 }, cost: 2 })).admitted).toBe(
+      true,
+    );
   });
 
   it("is asked about again after a refund to the pair, and after a reset", async () => {
-    const { store, ask, fill } = setUp();
+    const { store, decide, fill } = setUp();
     const [one, other] = [counter({ limit: 2 }), counter({ limit: 2 })];
     const pair = { ...one, alternative: other };
     await fill(one);
     await fill(other);
-    expect((await ask(pair)).admitted).toBe(false);
+    expect((await decide(pair)).admitted).toBe(false);
     await store.adjust([{ ...pair, cost: -1, alternative: { ...other, cost: -1 } }]);
-    expect((await ask(pair)).admitted).toBe(true);
-    expect((await ask(pair)).admitted).toBe(false);
+    expect((await decide(pair)).admitted).toBe(true);
+    expect((await decide(pair)).admitted).toBe(false);
     await store.reset([one, other]);
-    expect((await ask(pair)).admitted).toBe(true);
+    expect((await decide(pair)).admitted).toBe(true);
   });
 });
 
@@ -388,85 +392,85 @@ describe("a ban", () => {
     counter({ limit: 1, windowMs: 10_000, banMs: 50_000, ...fields });
 
   it("is begun by the store, and then told from memory with what is left of it", async () => {
-    const { ask, callsOf } = setUp();
+    const { decide, callsOf } = setUp();
     const login = banned();
-    await ask(login);
-    expect(await ask(login)).toMatchObject({ admitted: false, tallies: [{ banMs: 50_000 }] });
+    await decide(login);
+    expect(await decide(login)).toMatchObject({ admitted: false, tallies: [{ banMs: 50_000 }] });
     at(3000);
-    expect(await callsOf(() => ask(login))).toBe(0);
-    expect(await ask(login)).toMatchObject({ tallies: [{ banMs: 47_000, resetMs: 7000 }] });
+    expect(await callsOf(() => decide(login))).toBe(0);
+    expect(await decide(login)).toMatchObject({ tallies: [{ banMs: 47_000, resetMs: 7000 }] });
     // The count may be another one in the next window, so the store is asked, once.
     at(10_000);
-    expect(await callsOf(() => ask(login))).toBe(1);
-    expect(await callsOf(() => ask(login))).toBe(0);
-    expect(await ask(login)).toMatchObject({ admitted: false, tallies: [{ banMs: 40_000 }] });
+    expect(await callsOf(() => decide(login))).toBe(1);
+    expect(await callsOf(() => decide(login))).toBe(0);
+    expect(await decide(login)).toMatchObject({ admitted: false, tallies: [{ banMs: 40_000 }] });
   });
 
   it("ends to the millisecond", async () => {
-    const { ask } = setUp();
+    const { decide } = setUp();
     const login = banned({ banMs: 15_000 });
-    await ask(login);
-    await ask(login);
+    await decide(login);
+    await decide(login);
     at(10_001);
-    await ask(login);
+    await decide(login);
     at(14_999);
-    expect(await ask(login)).toMatchObject({ admitted: false, tallies: [{ banMs: 1 }] });
+    expect(await decide(login)).toMatchObject({ admitted: false, tallies: [{ banMs: 1 }] });
     at(15_000);
-    expect((await ask(login)).admitted).toBe(true);
+    expect((await decide(login)).admitted).toBe(true);
   });
 
   it("that has ended within the window is begun again by the store", async () => {
-    const { ask, callsOf } = setUp();
+    const { decide, callsOf } = setUp();
     const login = banned({ windowMs: 60_000, banMs: 2000 });
-    await ask(login);
-    await ask(login);
+    await decide(login);
+    await decide(login);
     at(1999);
-    expect(await callsOf(() => ask(login))).toBe(0);
+    expect(await callsOf(() => decide(login))).toBe(0);
     at(2000);
-    expect(await callsOf(() => ask(login))).toBe(1);
-    expect(await ask(login)).toMatchObject({ tallies: [{ banMs: 2000 }] });
+    expect(await callsOf(() => decide(login))).toBe(1);
+    expect(await decide(login)).toMatchObject({ tallies: [{ banMs: 2000 }] });
   });
 
   it("is not missed where a look has found no room before", async () => {
-    const { ask } = setUp();
+    const { decide } = setUp();
     const login = banned({ limit: 0 });
     const look = { ...login, checkOnly: true, neverBans: true };
-    expect(await ask(look)).toMatchObject({ admitted: false, tallies: [{ banMs: 0 }] });
-    expect(await ask(login)).toMatchObject({ tallies: [{ banMs: 50_000 }] });
-    expect(await ask(look)).toMatchObject({ tallies: [{ banMs: 50_000 }] });
+    expect(await decide(look)).toMatchObject({ admitted: false, tallies: [{ banMs: 0 }] });
+    expect(await decide(login)).toMatchObject({ tallies: [{ banMs: 50_000 }] });
+    expect(await decide(look)).toMatchObject({ tallies: [{ banMs: 50_000 }] });
   });
 
   it("is not missed beside another counter that denies anyway", async () => {
-    const { ask, callsOf } = setUp();
+    const { decide, callsOf } = setUp();
     const full = counter({ limit: 0 });
     const login = banned({ limit: 1 });
-    for (let request = 0; request < 2 * PARTIAL_HEAT; request++) await ask(full);
-    expect(await ask(full, login)).toMatchObject({ tallies: [{}, { count: 0, banMs: 0 }] });
+    for (let request = 0; request < 2 * PARTIAL_HEAT; request++) await decide(full);
+    expect(await decide(full, login)).toMatchObject({ tallies: [{}, { count: 0, banMs: 0 }] });
     // With room in it a ban is not due: from memory.
-    expect(await callsOf(() => ask(full, login))).toBe(0);
+    expect(await callsOf(() => decide(full, login))).toBe(0);
     // Without, it is.
     const over = { ...login, cost: 2 };
-    expect(await ask(full, over)).toMatchObject({ tallies: [{}, { banMs: 50_000 }] });
-    expect(await callsOf(() => ask(full, over))).toBe(0);
+    expect(await decide(full, over)).toMatchObject({ tallies: [{}, { banMs: 50_000 }] });
+    expect(await callsOf(() => decide(full, over))).toBe(0);
   });
 });
 
 describe("of several counters", () => {
   it("all are told of, when the store has told of all", async () => {
-    const { ask, callsOf } = setUp();
+    const { decide, callsOf } = setUp();
     const group = [counter({ limit: 9 }), counter({ limit: 1 }), counter({ limit: 7 })];
-    await ask(...group);
-    const fromStore = await ask(...group);
-    expect(await callsOf(() => ask(...group))).toBe(0);
-    expect(await ask(...group)).toEqual({ ...fromStore, skipCache: true });
+    await decide(...group);
+    const fromStore = await decide(...group);
+    expect(await callsOf(() => decide(...group))).toBe(0);
+    expect(await decide(...group)).toEqual({ ...fromStore, skipCache: true });
     expect(fromStore.tallies.map((tally) => tally?.count)).toEqual([1, 1, 1]);
   });
 
   it("an unknown one is asked about, until the full one has been asked for often", async () => {
-    const { ask, callsOf } = setUp();
+    const { decide, callsOf } = setUp();
     const full = counter({ limit: 0 });
     // A new key beside it each time.
-    const request = () => ask(full, counter());
+    const request = () => decide(full, counter());
     expect(await callsOf(request)).toBe(1);
     for (let sent = 2; sent < PARTIAL_HEAT; sent++)
       expect(await callsOf(request), `${sent}`).toBe(1);
@@ -480,9 +484,9 @@ describe("of several counters", () => {
   });
 
   it("an unknown one is asked about again when the full one has cooled", async () => {
-    const { ask, callsOf } = setUp();
+    const { decide, callsOf } = setUp();
     const full = counter({ limit: 0 });
-    const request = () => ask(full, counter());
+    const request = () => decide(full, counter());
     for (let sent = 0; sent <= PARTIAL_HEAT; sent++) await request();
     expect(await callsOf(request)).toBe(0);
     at(5000);
@@ -490,46 +494,46 @@ describe("of several counters", () => {
   });
 
   it("none is charged by a denial from memory", async () => {
-    const { ask } = setUp();
+    const { decide } = setUp();
     const [api, full] = [counter(), counter({ limit: 0 })];
-    for (let request = 0; request < 9; request++) await ask(api, full);
-    expect(await ask({ ...api, cost: 0 })).toMatchObject({ tallies: [{ count: 0 }] });
+    for (let request = 0; request < 9; request++) await decide(api, full);
+    expect(await decide({ ...api, cost: 0 })).toMatchObject({ tallies: [{ count: 0 }] });
   });
 
   it("one is brought up to date by every answer, so what is told is not older than that", async () => {
-    const { ask, callsOf } = setUp();
+    const { decide, callsOf } = setUp();
     const [api, full] = [counter({ limit: 9 }), counter({ limit: 0 })];
-    await ask(api, full);
-    await ask(api);
-    await ask(api);
-    expect(await callsOf(() => ask(api, full))).toBe(0);
-    expect(await ask(api, full)).toMatchObject({ tallies: [{ count: 2 }, { count: 0 }] });
+    await decide(api, full);
+    await decide(api);
+    await decide(api);
+    expect(await callsOf(() => decide(api, full))).toBe(0);
+    expect(await decide(api, full)).toMatchObject({ tallies: [{ count: 2 }, { count: 0 }] });
   });
 
   it("one with another to choose instead, which has room, is not told of from memory", async () => {
-    const { ask, callsOf } = setUp();
+    const { decide, callsOf } = setUp();
     const [one, other, full] = [
       counter({ limit: 0 }),
       counter({ limit: 20 }),
       counter({ limit: 0 }),
     ];
     for (let request = 0; request < 9; request++) {
-      expect(await callsOf(() => ask({ ...one, alternative: other }))).toBe(1);
+      expect(await callsOf(() => decide({ ...one, alternative: other }))).toBe(1);
     }
-    for (let request = 0; request < PARTIAL_HEAT; request++) await ask(full);
-    expect(await ask(full, { ...one, alternative: other })).toMatchObject({
+    for (let request = 0; request < PARTIAL_HEAT; request++) await decide(full);
+    expect(await decide(full, { ...one, alternative: other })).toMatchObject({
       tallies: [{}, undefined],
     });
-    expect(await callsOf(() => ask(full, { ...one, alternative: other }))).toBe(0);
+    expect(await callsOf(() => decide(full, { ...one, alternative: other }))).toBe(0);
   });
 
   it("groups are told from memory beside others that are asked about", async () => {
-    const { store, asked } = setUp();
+    const { store, decideSpy } = setUp();
     const [full, first, second] = [counter({ limit: 0 }), counter(), counter({ limit: 7 })];
     await store.decide([[full]]);
-    asked.mockClear();
+    decideSpy.mockClear();
     const { groups } = await store.decide([[first], [full], [second]]);
-    expect(asked.mock.calls.map(([each]) => each)).toEqual([[[first], [second]]]);
+    expect(decideSpy.mock.calls.map(([each]) => each)).toEqual([[[first], [second]]]);
     expect(groups.map(({ admitted, tallies }) => [admitted, tallies[0]?.count])).toEqual([
       [true, 1],
       [false, 0],
@@ -538,77 +542,77 @@ describe("of several counters", () => {
   });
 
   it("those are not remembered that may yet turn out to be less", async () => {
-    const { ask, callsOf, asked } = setUp();
+    const { decide, callsOf, decideSpy } = setUp();
     const [api, full] = [counter({ limit: 9 }), counter({ limit: 1 })];
     const tally = (count: number) => ({ count, resetMs: 60_000, banMs: 0 });
     const unsettled = { admitted: false, isProvisional: true, tallies: [tally(5), tally(1)] };
-    asked.mockResolvedValueOnce({ now: NOW, groups: [unsettled] });
-    await ask(api, full);
+    decideSpy.mockResolvedValueOnce({ now: NOW, groups: [unsettled] });
+    await decide(api, full);
     // The full one is, so it is denied from memory where it is alone.
-    expect(await callsOf(() => ask(full))).toBe(0);
-    expect(await callsOf(() => ask(api, full))).toBe(1);
+    expect(await callsOf(() => decide(full))).toBe(0);
+    expect(await callsOf(() => decide(api, full))).toBe(1);
   });
 });
 
 describe("the cache", () => {
   it("remembers as many counters as it may, and not one more", async () => {
-    const { ask, callsOf } = setUp(3);
+    const { decide, callsOf } = setUp(3);
     const quotas = Array.from({ length: 4 }, () => counter({ limit: 0 }));
     for (const [index, quota] of quotas.slice(0, 3).entries()) {
       at(index);
-      await ask(quota);
+      await decide(quota);
     }
-    for (const quota of quotas.slice(0, 3)) expect(await callsOf(() => ask(quota))).toBe(0);
+    for (const quota of quotas.slice(0, 3)) expect(await callsOf(() => decide(quota))).toBe(0);
     at(9000);
-    await ask(quotas[3] as Counter);
+    await decide(quotas[3] as Counter);
     const [evicted, ...kept] = quotas as [Counter, ...Counter[]];
-    for (const quota of kept) expect(await callsOf(() => ask(quota))).toBe(0);
-    expect(await callsOf(() => ask(evicted))).toBe(1);
+    for (const quota of kept) expect(await callsOf(() => decide(quota))).toBe(0);
+    expect(await callsOf(() => decide(evicted))).toBe(1);
   });
 
   it("keeps who is denied often through a flood of others", async () => {
-    const { ask, callsOf } = setUp(16);
+    const { decide, callsOf } = setUp(16);
     const hot = counter({ limit: 0 });
-    for (let request = 0; request < 10; request++) await ask(hot);
+    for (let request = 0; request < 10; request++) await decide(hot);
     for (let second = 0; second < 9; second++) {
       at(second * 1000);
-      expect(await callsOf(() => ask(hot))).toBe(0);
+      expect(await callsOf(() => decide(hot))).toBe(0);
       for (let sent = 0; sent < 200; sent++) {
         at(second * 1000 + sent * 5);
-        await ask(counter({ limit: 0 }));
+        await decide(counter({ limit: 0 }));
       }
     }
   });
 
   it("passes on what is to be given back, though all of its groups are told from memory", async () => {
-    const { store, ask, asked } = setUp();
+    const { store, decide, decideSpy } = setUp();
     const [full, spare] = [counter({ limit: 0 }), counter()];
-    await ask(full);
-    await ask({ ...spare, cost: 3 });
+    await decide(full);
+    await decide({ ...spare, cost: 3 });
     const unused = [{ counter: spare, quota: 2, window: NOW / 60_000 }];
     const { groups } = await store.decide([[full]], undefined, unused);
-    expect(asked).toHaveBeenLastCalledWith([], undefined, unused);
+    expect(decideSpy).toHaveBeenLastCalledWith([], undefined, unused);
     expect(groups).toMatchObject([{ admitted: false, tallies: [{ count: 0 }] }]);
-    expect(await ask({ ...spare, cost: 0 })).toMatchObject({ tallies: [{ count: 1 }] });
+    expect(await decide({ ...spare, cost: 0 })).toMatchObject({ tallies: [{ count: 1 }] });
   });
 
   it("learns nothing from an answer that says so", async () => {
-    const { ask, asked, callsOf } = setUp();
+    const { decide, decideSpy, callsOf } = setUp();
     const quota = counter();
     const tallies = [{ count: 5, resetMs: 60_000, banMs: 0 }];
     const denial = { admitted: false, skipCache: true, tallies };
-    asked.mockResolvedValueOnce({ now: NOW, groups: [denial] });
-    expect(await ask(quota)).toEqual(denial);
-    expect(await callsOf(() => ask(quota))).toBe(1);
+    decideSpy.mockResolvedValueOnce({ now: NOW, groups: [denial] });
+    expect(await decide(quota)).toEqual(denial);
+    expect(await callsOf(() => decide(quota))).toBe(1);
   });
 
   it("fails as the store does, and learns nothing from it", async () => {
-    const { ask, asked, fill } = setUp();
+    const { decide, decideSpy, fill } = setUp();
     const quota = counter({ windowMs: HOUR });
     await fill(quota);
-    asked.mockRejectedValueOnce(new Error("away"));
-    await expect(ask(quota)).rejects.toThrow("away");
-    expect((await ask(quota)).admitted).toBe(false);
+    decideSpy.mockRejectedValueOnce(new Error("away"));
+    await expect(decide(quota)).rejects.toThrow("away");
+    expect((await decide(quota)).admitted).toBe(false);
   });
 });
 
@@ -616,39 +620,39 @@ describe("while the store is away", () => {
   const away = new StoreError("unreachable", "away");
 
   it("a remembered denial stands though another key of the group is new", async () => {
-    const { asked, ask, fill } = setUp();
+    const { decideSpy, decide, fill } = setUp();
     const full = counter();
     await fill(full);
-    await ask(full);
-    asked.mockRejectedValue(away);
-    expect(await ask(counter(), full)).toEqual({
+    await decide(full);
+    decideSpy.mockRejectedValue(away);
+    expect(await decide(counter(), full)).toEqual({
       admitted: false,
       skipCache: true,
       tallies: [undefined, { count: 5, resetMs: 60_000, banMs: 0 }],
     });
-    await expect(ask(counter())).rejects.toBe(away);
+    await expect(decide(counter())).rejects.toBe(away);
     at(MAX_AGE_MS);
-    await expect(ask(counter(), full)).rejects.toBe(away);
+    await expect(decide(counter(), full)).rejects.toBe(away);
   });
 
   it("it stands though only the store could begin a ban, on either of them", async () => {
-    const { asked, ask, fill } = setUp();
+    const { decideSpy, decide, fill } = setUp();
     const full = counter();
     await fill(full);
-    await ask(full);
-    asked.mockRejectedValue(away);
-    expect(await ask(full, counter({ banMs: 1000 }))).toMatchObject({ admitted: false });
-    expect(await ask({ ...full, banMs: 1000 })).toMatchObject({ admitted: false });
+    await decide(full);
+    decideSpy.mockRejectedValue(away);
+    expect(await decide(full, counter({ banMs: 1000 }))).toMatchObject({ admitted: false });
+    expect(await decide({ ...full, banMs: 1000 })).toMatchObject({ admitted: false });
   });
 
   it("an enforced denial stands, and a shadow group beside it is undecided; not the reverse", async () => {
-    const { asked, store, ask, fill } = setUp();
+    const { decideSpy, store, decide, fill } = setUp();
     const [full, trial] = [counter(), counter({ shadow: true })];
     await fill(full);
     await fill(trial);
-    await ask(full);
-    await ask(trial);
-    asked.mockRejectedValue(away);
+    await decide(full);
+    await decide(trial);
+    decideSpy.mockRejectedValue(away);
     const other = counter({ shadow: true });
     const { groups } = await store.decide([[counter(), full], [other], [trial]]);
     expect(groups.map(({ later, skipCache }) => [skipCache, later !== undefined])).toEqual([
@@ -661,12 +665,12 @@ describe("while the store is away", () => {
   });
 
   it("nobody reads a counter from memory, and what still fits is not denied", async () => {
-    const { asked, ask, adjustElsewhere } = setUp();
+    const { decideSpy, decide, adjustElsewhere } = setUp();
     const quota = counter();
     await adjustElsewhere([{ ...quota, cost: 3 }]);
-    await ask({ ...quota, cost: 3 });
-    asked.mockRejectedValue(away);
-    await expect(ask({ ...quota, cost: 0 })).rejects.toBe(away);
-    await expect(ask({ ...quota, cost: 2 }, counter())).rejects.toBe(away);
+    await decide({ ...quota, cost: 3 });
+    decideSpy.mockRejectedValue(away);
+    await expect(decide({ ...quota, cost: 0 })).rejects.toBe(away);
+    await expect(decide({ ...quota, cost: 2 }, counter())).rejects.toBe(away);
   });
 });
