@@ -12,7 +12,11 @@ import { type Observed, observe } from "./support/scenario.ts";
 /** The faults of one kind of store, and a way to observe each. */
 export interface Chaos {
   readonly faults: readonly Fault<never>[];
-  /** Causes the fault at this index, in front of an isolate of its own. @returns what a client saw */
+  /**
+   * Causes the fault at this index, in front of an isolate of its own.
+   *
+   * @returns what a client saw
+   */
   watch(index: number): Promise<Observed>;
   /** The header fields of the requests that the target of redirects got; none without redirects. */
   elsewhere(): readonly Record<string, unknown>[];

@@ -12,7 +12,9 @@ const TIMEOUT_MS = 3000;
 const LIMIT = 8;
 const LOGINS = 60;
 const ATTACKERS = 2;
-/** The time of a call once the store works again, in milliseconds: longer than an attacker stays. */
+/**
+ * The time of a call once the store works again, in milliseconds: longer than an attacker stays.
+ */
 const SLOW_MS = 60;
 const STAYS_MS = 15;
 const PAUSE_MS = 40;
@@ -75,7 +77,8 @@ describe.each(REMOTE_STORES)("an open breaker over %s", (store) => {
 
     let isOver = false;
     const attack = Array.from({ length: ATTACKERS }, async () => {
-      // One client for each attacker: a new Durable Object for each request would slow the machine down.
+      // One client for each attacker: a new Durable Object for each request would slow the machine
+      // down.
       const cut = { path: "/strict", headers: newClient() };
       while (!isOver) {
         await hangUp(url, cut, { way: "reset", when: STAYS_MS });
@@ -84,8 +87,8 @@ describe.each(REMOTE_STORES)("an open breaker over %s", (store) => {
     });
     await STATES[store].recover(url);
     try {
-      // Normally this takes one pause and one probe, and longer on a busy machine. A lost probe would
-      // never close the breaker.
+      // Normally this takes one pause and one probe, and longer on a busy machine. A lost probe
+      // would never close the breaker.
       await vi.waitFor(() => expect(isolates.logs().join()).toContain('"state":"closed"'), 15_000);
       const honest = newClient();
       const answers = [];

@@ -12,7 +12,9 @@ const SEED = 20_261_121;
 const CUTS = 1000;
 /** Requests to be cut that are under way at the same time. */
 const AT_ONCE = 12;
-/** The longest stay of a client, as a multiple of the usual answer time. So some get their answer. */
+/**
+ * The longest stay of a client, as a multiple of the usual answer time. So some get their answer.
+ */
 const LONGEST_STAY = 1.3;
 const LATENCY_MS = 10;
 
@@ -99,7 +101,9 @@ describe.each(REMOTE_STORES)("a storm of hang-ups over %s", (store) => {
     return answer;
   }
 
-  /** The median time of an answer under the same load, in milliseconds. It depends on the machine. */
+  /**
+   * The median time of an answer under the same load, in milliseconds. It depends on the machine.
+   */
   async function answerMs(): Promise<number> {
     const tookMs: number[] = [];
     const path = "/no-rule";
@@ -197,8 +201,8 @@ describe.each(REMOTE_STORES)("a storm of hang-ups over %s", (store) => {
       everyone = pair.everyone as number;
       taken += pair.client as number;
     }
-    // Each request charges both rules or none. `everyone` was read last, so it includes the requests that
-    // `used` sent for the other clients.
+    // Each request charges both rules or none. `everyone` was read last, so it includes the
+    // requests that `used` sent for the other clients.
     const probes = ALL.slice(0, -1).filter((client) => lastWasAdmitted("/pair", client)).length;
     expect(everyone).toBe(taken + probes);
     for (const client of ALL) {

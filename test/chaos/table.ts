@@ -1,6 +1,6 @@
 /**
- * Causes every fault and prints the results as a table. `node test/chaos/table.ts --write` also writes the
- * table into docs/failure.md. It takes about two minutes.
+ * Causes every fault and prints the results as a table. `node test/chaos/table.ts --write` also
+ * writes the table into docs/failure.md. It takes about two minutes.
  */
 import { readFile, writeFile } from "node:fs/promises";
 import { startRedis } from "../../dev/redis.ts";

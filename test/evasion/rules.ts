@@ -1,6 +1,9 @@
 import type { ConfigInput } from "../../src/config/index.ts";
 
-/** More than the number of vectors, so that none is denied. The quota left shows which client was counted. */
+/**
+ * More than the number of vectors, so that none is denied. The quota left shows which client was
+ * counted.
+ */
 export const LIMIT = 1_000_000;
 /** The limit of the tier `gold`. */
 export const GOLD = 2_000_000;

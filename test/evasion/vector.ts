@@ -3,23 +3,27 @@ export interface Vector {
   /** The attempt, in words. */
   readonly name: string;
   /**
-   * The lines of the request's head, with one character for each byte. On the wire each line ends in CRLF, and an
-   * empty line follows the last one.
+   * The lines of the request's head, with one character for each byte. On the wire each line ends
+   * in CRLF, and an empty line follows the last one.
    */
   readonly lines: readonly string[];
   /** The bytes after the head. */
   readonly body?: string;
   /**
-   * The rules of `rules.ts` that match the request, each with a word for the client that it counts. Within a rule,
-   * the same word is the same client. The rule `all` is left out, because it counts all these
-   * requests. Undefined: no rule counts the request.
+   * The rules of `rules.ts` that match the request, each with a word for the client that it counts.
+   * Within a rule, the same word is the same client. The rule `all` is left out, because it counts
+   * all these requests. Undefined: no rule counts the request.
    */
   readonly counted?: Readonly<Record<string, string>>;
   /** Set for a preflight, which the rule `all` does not count because it does not name OPTIONS. */
   readonly preflight?: true;
   /** The limits of rules for this client, where they differ from the usual limit. */
   readonly quotas?: Readonly<Record<string, number>>;
-  /** The status of the response if the request does not reach the origin. @default 200, from the origin */
+  /**
+   * The status of the response if the request does not reach the origin.
+   *
+   * @default 200, from the origin
+   */
   readonly status?: number;
 }
 

@@ -1,7 +1,8 @@
 import { expect, it } from "vitest";
 import { DAY, figuresOf, HOUR, MINUTE, onEveryStore } from "./on-every-store.ts";
 
-// Convex's rate limiter, `kind: "fixed window"`: rate, period, capacity, start, maxReserved, shards.
+// Convex's rate limiter, `kind: "fixed window"`: rate, period, capacity, start, maxReserved,
+// shards.
 
 const ann = { user: "ann" };
 const bob = { user: "bob" };
@@ -173,7 +174,8 @@ onEveryStore("1000 a minute with maxReserved 200", (open) => {
 onEveryStore("retryAfterMs = ts + period * ceil(-value / rate) - now", (open) => {
   const rate10 = { name: "ten", key: "custom:user", limit: 10, window: "1m", capacity: 20 };
 
-  // Second 0 takes `used` of the capacity of 20. At second `at`, `cost` would leave `value`, which is below zero.
+  // Second 0 takes `used` of the capacity of 20. At second `at`, `cost` would leave `value`, which
+  // is below zero.
   it.each([
     { used: 20, at: 0, cost: 1, value: -1, retryAfter: 60 },
     { used: 20, at: 45, cost: 10, value: -10, retryAfter: 15 },

@@ -6,7 +6,8 @@ import { StoreError } from "../../src/stores/store-error.ts";
 import { figuresOf, onEveryStore } from "./on-every-store.ts";
 import { storedAs } from "./stored-as.ts";
 
-// RedisRateLimiter.java: 5 in 10 s for a method of a class, for all callers together or for each caller.
+// RedisRateLimiter.java: 5 in 10 s for a method of a class, for all callers together or for each
+// caller.
 
 const rule = {
   name: "get-data",

@@ -50,7 +50,8 @@ describe("RLAAS's key", () => {
     expect(stored?.key).toBe("rlaas:rate_limit:1m:alice:28333335");
   });
 
-  // RLAAS keeps a key for 60 s from its first request. Weir keeps it until a second after the window's end.
+  // RLAAS keeps a key for 60 s from its first request. Weir keeps it until a second after the
+  // window's end.
   const prefix = `rlaas-${crypto.randomUUID()}`;
   const config = defineConfig({ prefix, rules: [rule] });
   const [{ counter }] = config.rules.flatMap((each) =>

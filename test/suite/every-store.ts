@@ -8,7 +8,9 @@ import { createUpstashStore } from "../../src/stores/upstash/upstash-store.ts";
 /** The deadline of these stores, in milliseconds: long enough for a busy machine. */
 export const TIMEOUT_MS = 10_000;
 
-/** A function for each kind of store, by its name in test titles. It creates a store for a prefix. */
+/**
+ * A function for each kind of store, by its name in test titles. It creates a store for a prefix.
+ */
 export const EVERY_STORE: Readonly<Record<string, (prefix: string) => Store>> = {
   memory: () => createMemoryStore(),
   "Durable Objects": (prefix) =>

@@ -12,29 +12,37 @@ export interface ModelSuiteOptions {
   /** Sequences of operations to try. */
   readonly runs: number;
   /**
-   * Steps by which the clock goes back, in milliseconds. It is never behind its latest time by more than the
-   * largest step. Sequences with bans have no such steps.
+   * Steps by which the clock goes back, in milliseconds. It is never behind its latest time by more
+   * than the largest step. Sequences with bans have no such steps.
    *
    * @default none
    */
   readonly back?: readonly number[];
   /**
    * Whether a step back may lead into the previous window. Set it to false for a store that charges
-   * conditionally and then returns quota: unlike the others, it has moved a counter that rolls over to the current
-   * window.
+   * conditionally and then returns quota: unlike the others, it has moved a counter that rolls over
+   * to the current window.
    *
    * @default true
    */
   readonly backAcross?: boolean;
-  /** Whether sequences request and return blocks. False for a store with leases of its own. @default false */
+  /**
+   * Whether sequences request and return blocks. False for a store with leases of its own.
+   *
+   * @default false
+   */
   readonly blocks?: boolean;
-  /** Whether counters have bans. False for a store whose keys expire by its own clock. @default false */
+  /**
+   * Whether counters have bans. False for a store whose keys expire by its own clock.
+   *
+   * @default false
+   */
   readonly bans?: boolean;
 }
 
 /**
- * Compares a store with a model of fixed windows, in random sequences of counters, operations and clocks.
- * fast-check reports the seed and the shortest sequence that fails.
+ * Compares a store with a model of fixed windows, in random sequences of counters, operations and
+ * clocks. fast-check reports the seed and the shortest sequence that fails.
  */
 export function modelSuite(
   createStore: () => Store,
@@ -121,7 +129,8 @@ function scenario({ back, backAcross, blocks, bans }: Omit<Required<ModelSuiteOp
       banMs: bans ? fc.constantFrom(0, TICK, 7 * TICK) : fc.constant(0),
     })
     .map(({ more, maxReserved, rolls, ...rest }) => {
-      // A counter that does not roll over has neither. With a limit of 0, no window repays a reservation.
+      // A counter that does not roll over has neither. With a limit of 0, no window repays a
+      // reservation.
       const rollsOver = rolls && rest.limit > 0;
       return {
         ...rest,

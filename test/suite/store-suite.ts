@@ -45,7 +45,8 @@ export function storeSuite(createStore: () => Store, { expiresByStoreClock }: Ex
 
     it("starts anew in the next window", async () => {
       const login = counter();
-      // By the store's own clock, a key written in a window's last millisecond expires after a second.
+      // By the store's own clock, a key written in a window's last millisecond expires after a
+      // second.
       expect(await admitted([login], 9, NOW + (expiresByStoreClock ? 50_000 : 59_999))).toBe(5);
       expect(await admitted([login], 9, NOW + 60_000)).toBe(5);
     });

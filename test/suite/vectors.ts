@@ -41,7 +41,10 @@ export interface Outcome {
   readonly banMs?: number;
 }
 
-/** One operation on the counter. Its own fields replace those of the counter, as a changed rule would. */
+/**
+ * One operation on the counter. Its own fields replace those of the counter, as a changed rule
+ * would.
+ */
 export interface Step extends Partial<VectorCounter> {
   readonly at: number;
   /** A reset has no outcome. @default "decide" */

@@ -7,7 +7,10 @@ import { LIMIT, LOCAL_SHARE, TIMEOUT_MS } from "./rules.ts";
 import { median, type Observed, type Seen } from "./scenario.ts";
 import { rowOf } from "./verdict.ts";
 
-/** The time that Weir may take beyond the deadline. A larger margin would let a doubled deadline pass. */
+/**
+ * The time that Weir may take beyond the deadline. A larger margin would let a doubled deadline
+ * pass.
+ */
 const MARGIN_MS = TIMEOUT_MS / 3;
 const RECOVERY_MS = 10_000;
 
@@ -96,7 +99,10 @@ function expectUndecided(observed: Observed, cause: string): void {
   expect(log.join("\n")).not.toMatch(/token-that|198\.18\.|203\.0\.|weir:\w+:52w:[\w-]{8}/);
 }
 
-/** After any fault, Weir calls the store again, and a client is admitted exactly as often as its limit. */
+/**
+ * After any fault, Weir calls the store again, and a client is admitted exactly as often as its
+ * limit.
+ */
 function expectExact({ recoveredMs, admittedAfter, sentAfter }: Observed): void {
   expect(recoveredMs).toBeLessThan(RECOVERY_MS);
   expect(sentAfter).toBe(LIMIT * 1.5);

@@ -20,11 +20,11 @@ export interface Isolates {
 }
 
 /**
- * Runs the same Worker many times in one workerd, each with a memory of its own. So each fault gets a
- * fresh isolate, which starts much faster than a process.
+ * Runs the same Worker many times in one workerd, each with a memory of its own. So each fault gets
+ * a fresh isolate, which starts much faster than a process.
  *
- * `GET /chaos/throw` makes the Worker's Durable Objects throw from then on. The other faults have such
- * paths, too.
+ * `GET /chaos/throw` makes the Worker's Durable Objects throw from then on. The other faults have
+ * such paths, too.
  */
 export async function startIsolates({ count, config, vars }: IsolatesOptions): Promise<Isolates> {
   const logs: string[] = [];

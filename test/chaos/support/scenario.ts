@@ -29,11 +29,18 @@ export interface Observed {
   readonly controlMs: number;
   /** The requests while the breaker is open. */
   readonly then: Record<"open" | "closed" | "local", Seen[]>;
-  /** The time that a decision adds while it is open, as the difference of medians in milliseconds. */
+  /**
+   * The time that a decision adds while it is open, as the difference of medians in milliseconds.
+   */
   readonly addedMs: number;
-  /** The time from the end of the fault to the next decision, in milliseconds; undefined above 10 s. */
+  /**
+   * The time from the end of the fault to the next decision, in milliseconds; undefined above 10 s.
+   */
   readonly recoveredMs: number | undefined;
-  /** Requests of one client at the same time after that: how many were admitted, and how many decided. */
+  /**
+   * Requests of one client at the same time after that: how many were admitted, and how many
+   * decided.
+   */
   readonly admittedAfter: number;
   readonly sentAfter: number;
   readonly log: string[];

@@ -1,6 +1,8 @@
 import { CLIENT, type Vector, type VectorClass } from "../vector.ts";
 
-/** A request with this text in CF-Connecting-IP (no such field if it is empty), and other fields. */
+/**
+ * A request with this text in CF-Connecting-IP (no such field if it is empty), and other fields.
+ */
 function from(name: string, address: string, client: string, ...fields: string[]): Vector {
   const lines = ["GET /ip HTTP/1.1", "Host: api.example.com", ...fields, "Connection: close"];
   const sent = address === "" ? lines : [...lines, `CF-Connecting-IP: ${address}`];

@@ -36,7 +36,9 @@ function queries(client: string, texts: readonly string[]): Vector[] {
   }));
 }
 
-/** A request that the rule `pair` counts by two fields, and the rule `first` by the first of them. */
+/**
+ * A request that the rule `pair` counts by two fields, and the rule `first` by the first of them.
+ */
 function pair(names: [pair: string, first: string], name: string, ...fields: string[]): Vector {
   return {
     name: `pair: ${name}`,
@@ -118,7 +120,8 @@ export const keys: VectorClass = {
       "Basic =dXNlcjpwYXNzd29yZA==",
       'Basic "dXNlcjpwYXNzd29yZA=="',
     ]),
-    // An origin that removes "Bearer " or "Bearer" anywhere in the field reads each of these as "tuv".
+    // An origin that removes "Bearer " or "Bearer" anywhere in the field reads each of these as
+    // "tuv".
     ...bearers(ADDRESS, [
       "tBearer uv",
       "tuBEARER v",
@@ -190,7 +193,8 @@ export const keys: VectorClass = {
       'x="; sid=s"; sid=7',
       `${"sid=s;".repeat(5000)}`,
     ]),
-    // Several fields arrive as one, joined by commas. Browsers send one field, with parts joined by `;`.
+    // Several fields arrive as one, joined by commas. Browsers send one field, with parts joined by
+    // `;`.
     cookie(ADDRESS, "sid=s", "sid=5"),
     cookie(ADDRESS, "sid=s", "junk=1"),
     cookie(ADDRESS, "junk=1", "sid=s"),

@@ -79,7 +79,8 @@ export const methods: VectorClass = {
     ),
     unknown("CONNECT", 500),
     unknown("POST\t", 400),
-    // An origin may read another method from these. A rule that must count these requests names no method.
+    // An origin may read another method from these. A rule that must count these requests names no
+    // method.
     method("GET", read, "X-HTTP-Method-Override: POST"),
     method("GET", read, "X-HTTP-Method: POST"),
     method("GET", read, "X-Method-Override: POST"),

@@ -1,6 +1,8 @@
 import { bytes, head, type Vector, type VectorClass } from "../vector.ts";
 
-/** Spellings of `/login`. Its rule matches all of them, and a rule by path has one counter for them. */
+/**
+ * Spellings of `/login`. Its rule matches all of them, and a rule by path has one counter for them.
+ */
 const LOGINS = [
   "/login",
   "//login",

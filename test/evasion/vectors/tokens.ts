@@ -9,7 +9,10 @@ const OTHERS = generateKeyPairSync("rsa", { modulusLength: 2048 });
 const PEM = KEYS.publicKey.export({ type: "spki", format: "pem" }).toString();
 const JWK = KEYS.publicKey.export({ format: "jwk" });
 
-/** The keys that the issuer publishes. It should not publish a shared secret; Weir must not accept it. */
+/**
+ * The keys that the issuer publishes. It should not publish a shared secret; Weir must not accept
+ * it.
+ */
 export const JWKS = {
   keys: [
     { ...JWK, kid: "one", alg: "RS256", use: "sig" },

@@ -6,8 +6,9 @@ import { conformance } from "../../../suite/conformance.ts";
 import { leasable } from "../../../suite/leasable.ts";
 
 /**
- * Leases over a store. Each decision ends after the block that it fetches in the background: a block
- * that arrives during an adjustment makes figures stale, and the model compares exact figures.
+ * Leases over a store. Each decision ends after the block that it fetches in the background: a
+ * block that arrives during an adjustment makes figures stale, and the model compares exact
+ * figures.
  */
 function overStore(store: Store): Store {
   const tasks: Promise<unknown>[] = [];
