@@ -8,28 +8,28 @@ import { driverOf, NOW } from "../suite/driver.ts";
 import { leasable } from "../suite/leasable.ts";
 
 /** The size of the caches: small, so that few keys flood them. */
-const REMEMBERED = 64;
+const MAX_ENTRIES = 64;
 const KEYS = 5000;
 const STEP_MS = 5;
 
-/** The caches of an isolate, over an exact store. */
-function edge() {
-  const caches = withDenialCache(createMemoryStore(), REMEMBERED);
-  const options = { timeoutMs: 1000, background: () => {}, maxLeases: REMEMBERED };
+/** An isolate's leases and denial cache over a memory store. */
+function createIsolate() {
+  const caches = withDenialCache(createMemoryStore(), MAX_ENTRIES);
+  const options = { timeoutMs: 1000, background: () => {}, maxLeases: MAX_ENTRIES };
   return driverOf(leasable(withLeases(caches, options)), { expiresByStoreClock: false });
 }
 
 describe("a flood of random keys", () => {
-  it("frees no client that has used up its limit", async () => {
-    const { admitted } = edge();
+  it("does not admit a client that has used up its limit", async () => {
+    const { admitted } = createIsolate();
     const client = counter({ limit: 5 });
     expect(await admitted([client], 9)).toBe(5);
     for (let key = 0; key < KEYS; key++) await admitted([counter()], 1, NOW + key);
     expect(await admitted([client], 20, NOW + KEYS)).toBe(0);
   });
 
-  it("raises no client's limit while that client sends requests", async () => {
-    const { admitted } = edge();
+  it("does not raise the limit of a client that keeps sending", async () => {
+    const { admitted } = createIsolate();
     const client = counter({ limit: 100 });
     let passed = 0;
     for (let time = 0; time < 500; time++) {
@@ -41,14 +41,14 @@ describe("a flood of random keys", () => {
   });
 
   it("neither grows a map nor evicts an entry in use", () => {
-    const map = new FrequencyMap<{ recentUses: number; lastUsedAt: number }>(REMEMBERED);
+    const map = new FrequencyMap<{ recentUses: number; lastUsedAt: number }>(MAX_ENTRIES);
     map.add("client", { recentUses: 1, lastUsedAt: NOW });
     for (let key = 0; key < KEYS; key++) {
       const now = NOW + key * STEP_MS;
       if (key % 10 === 0) map.use("client", now);
       map.add(`random ${key}`, { recentUses: 1, lastUsedAt: now });
     }
-    expect(map.size).toBe(REMEMBERED);
+    expect(map.size).toBe(MAX_ENTRIES);
     expect(map.peek("client")).toBeDefined();
   });
 });

@@ -10,12 +10,19 @@ const HOUR = 60 * MINUTE;
 describe("a window", () => {
   it.each([
     ["the 60 s window of 1700000100", 1_700_000_100_000, MINUTE, 0, 28_333_335, 1_700_000_160_000],
-    ["its last millisecond", 1_700_000_159_999, MINUTE, 0, 28_333_335, 1_700_000_160_000],
-    ["the next one's first", 1_700_000_160_000, MINUTE, 0, 28_333_336, 1_700_000_220_000],
+    [
+      "the last millisecond of that window",
+      1_700_000_159_999,
+      MINUTE,
+      0,
+      28_333_335,
+      1_700_000_160_000,
+    ],
+    ["the first of the next window", 1_700_000_160_000, MINUTE, 0, 28_333_336, 1_700_000_220_000],
     ["the 60 s window of 1678900825", 1_678_900_825_000, MINUTE, 0, 27_981_680, 1_678_900_860_000],
     ["a 10 s window", 1_700_000_105_000, 10_000, 0, 170_000_010, 1_700_000_110_000],
-    ["one before its offset", 999, 1000, 1000, -1, 1000],
-    ["one before the epoch", -1, 1000, 0, -1, 0],
+    ["a time before the offset", 999, 1000, 1000, -1, 1000],
+    ["a time before the epoch", -1, 1000, 0, -1, 0],
     [
       "a day that begins at 17:00 UTC",
       Date.UTC(2024, 0, 2, 16, 59, 59, 999),
@@ -35,7 +42,7 @@ describe("a window", () => {
 });
 
 describe("a group", () => {
-  /** Decides with so much of each counter used. */
+  /** Decides a group whose counters have these counts. */
   function decide(counters: Counter[], counts: number[], now: number) {
     const rows = new Map(
       counters.map((counter, index) => [
@@ -47,7 +54,7 @@ describe("a group", () => {
     return { ...verdict, written: [...writes.values()].map((row) => row?.count) };
   }
 
-  it("is admitted when each of its counters has room, and charged for all", () => {
+  it("is admitted and charged in all counters if each has quota for it", () => {
     const counters = [counter({ limit: 5 }), counter({ limit: 9, cost: 3 })];
     expect(decide(counters, [4, 6], 0)).toEqual({
       admitted: true,
@@ -59,7 +66,7 @@ describe("a group", () => {
     });
   });
 
-  it("is denied when one has none, and charged for nothing", () => {
+  it("is denied and charged in no counter if one has no quota for it", () => {
     const counters = [counter({ limit: 5 }), counter({ limit: 9, cost: 3 })];
     expect(decide(counters, [4, 7], 59_999)).toEqual({
       admitted: false,
@@ -72,7 +79,7 @@ describe("a group", () => {
   });
 });
 
-// The quotas that the best-known descriptions of the algorithm use as their examples.
+// The example quotas of the best-known descriptions of the algorithm.
 describe("a well-known quota", () => {
   /** How many of `attempts` requests are admitted, each `stepMs` after the one before. */
   async function admitted(
@@ -121,7 +128,7 @@ describe("a well-known quota", () => {
     expect(await admitted(quotas, 3600, { stepMs: 1000 })).toBe(33 * 60);
   });
 
-  it("of 33 per minute with 1,000 per hour is held by the hour once it is used", async () => {
+  it("of 33 per minute with 1,000 per hour admits 1,000 an hour", async () => {
     const quotas = [
       { limit: 33, windowMs: MINUTE },
       { limit: 1000, windowMs: HOUR },

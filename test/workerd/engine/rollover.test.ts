@@ -7,13 +7,13 @@ import { counter } from "../../suite/counters.ts";
 
 const MINUTE = 60_000;
 
-/** A balance of quota and the start of the window that it is as of, as Convex's limiter keeps them. */
+/** The state of Convex's limiter: a balance of quota, and the start of the window that it belongs to. */
 interface Balance {
   readonly value: number;
   readonly ts: number;
 }
 
-/** What Convex documents of its fixed windows: quota left, where ours has quota used. */
+/** Fixed windows as Convex documents them. They count quota left; Weir counts quota used. */
 function withdraw({ value, ts }: Balance, rate: number, max: number, count: number, now: number) {
   const elapsed = Math.floor((now - ts) / MINUTE);
   const left = Math.min(value + rate * elapsed, max) - count;
@@ -28,7 +28,7 @@ describe("a counter that rolls over", () => {
     { minLength: 1, maxLength: 20 },
   );
 
-  it("agrees with Convex's arithmetic on what is admitted, what is left and when to retry", async () => {
+  it("admits the same requests as Convex's formula, with the same quota left and time to retry", async () => {
     const quotas = fc.record({
       rate: fc.integer({ min: 1, max: 10 }),
       more: fc.nat({ max: 20 }),
@@ -43,13 +43,13 @@ describe("a counter that rolls over", () => {
       let balance: Balance = { value: capacity, ts: 0 };
       for (const { passMs, cost } of sequence) {
         now += passMs;
-        const asked: Counter = { ...rolling, cost };
+        const requested: Counter = { ...rolling, cost };
         const { value, ts, retryMs } = withdraw(balance, rate, capacity, cost, now);
         const admitted = value >= -maxReserved;
         if (admitted) balance = { value, ts };
-        const { groups } = await store.decide([[asked]], now);
+        const { groups } = await store.decide([[requested]], now);
         const tally = groups[0]?.tallies[0] as Tally;
-        const missing = admitted ? { ...asked, cost: 0 } : asked;
+        const missing = admitted ? { ...requested, cost: 0 } : requested;
         expect(groups[0]?.admitted).toBe(admitted);
         expect(quotaAfterMs(missing, tally, capacity)).toBe(retryMs);
         if (admitted) expect(capacity - tally.count).toBe(value);

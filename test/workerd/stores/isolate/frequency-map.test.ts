@@ -8,8 +8,8 @@ import {
 } from "../../../../src/stores/isolate/frequency-map.ts";
 
 const NOW = 1_700_000_100_000;
-/** Entries that an eviction looks at. */
-const EXAMINED = 8;
+/** How many entries an eviction examines. */
+const EVICTION_SCAN = 8;
 
 interface Entry extends Frequency {
   readonly name: string;
@@ -18,42 +18,41 @@ interface Entry extends Frequency {
 function mapOf(max: number) {
   const evicted = vi.fn<(entry: Entry, now: number) => void>();
   const map = new FrequencyMap<Entry>(max, evicted);
-  /** What a request for a key comes to. */
+  /** Uses or adds an entry. @returns whether it is in the map */
   const use = (name: string, now = NOW) =>
     map.use(name, now) !== undefined || map.add(name, { name, recentUses: 1, lastUsedAt: now });
-  /** Asks for a key until it is as hot as that. */
-  const recentUses = (name: string, requests: number, now = NOW) => {
+  const useTimes = (name: string, requests: number, now = NOW) => {
     for (let request = 0; request < requests; request++) use(name, now);
   };
   const has = (name: string) => map.peek(name) !== undefined;
-  return { map, evicted, use, recentUses, has };
+  return { map, evicted, use, useTimes, has };
 }
 
-describe("recentUses", () => {
-  it("is the number of requests, where no time has passed", () => {
-    const { map, recentUses } = mapOf(2);
-    recentUses("a", 5);
+describe("the recent uses of an entry", () => {
+  it("are the number of requests if no time has passed", () => {
+    const { map, useTimes } = mapOf(2);
+    useTimes("a", 5);
     expect(map.peek("a")).toMatchObject({ recentUses: 5, lastUsedAt: NOW });
   });
 
-  it("falls to 1/e in ten seconds, and a request adds one", () => {
-    const { map, recentUses } = mapOf(2);
-    recentUses("a", 10);
+  it("fall to 1/e in ten seconds, and rise by one with each request", () => {
+    const { map, useTimes } = mapOf(2);
+    useTimes("a", 10);
     const entry = map.peek("a") as Entry;
     expect(recentUsesAt(entry, NOW + DECAY_MS)).toBeCloseTo(10 / Math.E, 10);
     expect(map.use("a", NOW + DECAY_MS)?.recentUses).toBeCloseTo(10 / Math.E + 1, 10);
   });
 
-  it("is not changed by looking", () => {
-    const { map, recentUses } = mapOf(2);
-    recentUses("a", 2);
+  it("are not changed by peek", () => {
+    const { map, useTimes } = mapOf(2);
+    useTimes("a", 2);
     map.peek("a");
     expect(map.peek("a")).toMatchObject({ recentUses: 2 });
   });
 
-  it("neither rises nor falls by a clock that goes back", () => {
-    const { map, recentUses } = mapOf(2);
-    recentUses("a", 3);
+  it("do not decay or grow when the clock goes back", () => {
+    const { map, useTimes } = mapOf(2);
+    useTimes("a", 3);
     expect(recentUsesAt(map.peek("a") as Entry, NOW - DECAY_MS)).toBe(3);
     expect(map.use("a", NOW - DECAY_MS)).toMatchObject({
       recentUses: 4,
@@ -61,15 +60,15 @@ describe("recentUses", () => {
     });
   });
 
-  it("comes to about ten for a client that asks once a second", () => {
+  it("are about ten for a client with one request a second", () => {
     const { map, use } = mapOf(2);
     for (let second = 0; second < 100; second++) use("a", NOW + second * 1000);
     expect(map.peek("a")?.recentUses).toBeCloseTo(1 / (1 - Math.exp(-0.1)), 1);
   });
 });
 
-describe("a hot map", () => {
-  it("holds as many as it may, and not one more", () => {
+describe("a frequency map", () => {
+  it("holds at most its maximum of entries", () => {
     const { map, evicted, use } = mapOf(3);
     for (const name of ["a", "b", "c"]) expect(use(name)).toBe(true);
     expect([map.size, evicted.mock.calls.length]).toEqual([3, 0]);
@@ -77,7 +76,7 @@ describe("a hot map", () => {
     expect([map.size, evicted.mock.calls.length]).toEqual([3, 1]);
   });
 
-  it("tells what was used least recently", () => {
+  it("returns the least recently used entry", () => {
     const { map, use } = mapOf(3);
     expect(map.oldest()).toBeUndefined();
     for (const name of ["a", "b", "c"]) use(name);
@@ -90,7 +89,7 @@ describe("a hot map", () => {
     expect(map.oldest()?.[0]).toBe("c");
   });
 
-  it("evicts the least recent of those that have cooled below a single request", () => {
+  it("evicts the least recently used entry with less than one recent use", () => {
     const { evicted, use, has } = mapOf(2);
     use("a");
     use("b");
@@ -99,9 +98,9 @@ describe("a hot map", () => {
     expect(evicted.mock.calls).toEqual([[expect.objectContaining({ name: "a" }), NOW + 1]]);
   });
 
-  it("passes over what is as hot as the newcomer, up to when it has cooled", () => {
-    const { recentUses, use, has } = mapOf(1);
-    recentUses("a", 2);
+  it("passes over an entry as busy as the new one, until its uses have decayed", () => {
+    const { useTimes, use, has } = mapOf(1);
+    useTimes("a", 2);
     const coolsAt = NOW + Math.ceil(DECAY_MS * Math.log(2));
     expect(use("b", coolsAt - 1)).toBe(false);
     expect(has("a")).toBe(true);
@@ -109,43 +108,43 @@ describe("a hot map", () => {
     expect(has("a")).toBe(false);
   });
 
-  it(`looks at ${EXAMINED} for one that it may evict, and then at the next`, () => {
-    const { map, recentUses, use, has } = mapOf(EXAMINED + 1);
-    for (let hot = 0; hot < EXAMINED; hot++) recentUses(`hot ${hot}`, 9);
-    use("cold");
-    map.use("hot 0", NOW);
-    for (let hot = 1; hot < EXAMINED; hot++) map.use(`hot ${hot}`, NOW);
-    // The cold one comes first now: it is found at once.
-    expect(map.oldest()?.[0]).toBe("cold");
+  it(`examines ${EVICTION_SCAN} entries in an eviction, and others in the next one`, () => {
+    const { map, useTimes, use, has } = mapOf(EVICTION_SCAN + 1);
+    for (let busy = 0; busy < EVICTION_SCAN; busy++) useTimes(`busy ${busy}`, 9);
+    use("rare");
+    map.use("busy 0", NOW);
+    for (let busy = 1; busy < EVICTION_SCAN; busy++) map.use(`busy ${busy}`, NOW);
+    // The rare entry comes first now: the eviction finds it at once.
+    expect(map.oldest()?.[0]).toBe("rare");
     expect(use("x", NOW + 1)).toBe(true);
-    expect(has("cold")).toBe(false);
+    expect(has("rare")).toBe(false);
 
-    // Behind eight hot ones it is not found; they are passed over, and then it is.
-    expect(map.oldest()?.[0]).toBe("hot 0");
+    // Behind eight busy entries it is not found. They are moved, and the next eviction finds it.
+    expect(map.oldest()?.[0]).toBe("busy 0");
     expect(use("y", NOW + 2)).toBe(false);
     expect(map.oldest()?.[0]).toBe("x");
     expect(use("y", NOW + 3)).toBe(true);
     expect(has("x")).toBe(false);
   });
 
-  it("lets in one of eight newcomers that find only hotter ones, for the coldest", () => {
-    const { map, evicted, recentUses, use, has } = mapOf(3);
-    recentUses("a", 9);
-    recentUses("b", 5);
-    recentUses("c", 7);
+  it("admits one of eight new entries that find only busier ones, for the least used", () => {
+    const { map, evicted, useTimes, use, has } = mapOf(3);
+    useTimes("a", 9);
+    useTimes("b", 5);
+    useTimes("c", 7);
     for (let newcomer = 1; newcomer < 8; newcomer++) expect(use(`${newcomer}`)).toBe(false);
     expect(evicted).not.toHaveBeenCalled();
     expect(use("8")).toBe(true);
     expect([map.size, has("a"), has("b"), has("c")]).toEqual([3, true, false, true]);
     expect(evicted).toHaveBeenCalledTimes(1);
-    // From then on it is in, and heats up like any other.
+    // From then on it counts uses like any other entry.
     expect(use("8")).toBe(true);
     expect(map.peek("8")).toMatchObject({ recentUses: 2 });
   });
 
-  it("calls nobody for what is deleted, or turned away", () => {
-    const { map, evicted, recentUses, use } = mapOf(1);
-    recentUses("a", 5);
+  it("does not call onEvict for a deleted or a rejected entry", () => {
+    const { map, evicted, useTimes, use } = mapOf(1);
+    useTimes("a", 5);
     expect(use("b")).toBe(false);
     map.delete("a");
     map.delete("a");
@@ -154,7 +153,7 @@ describe("a hot map", () => {
     expect(evicted).not.toHaveBeenCalled();
   });
 
-  it("tells apart keys that objects have already, or that begin alike", () => {
+  it("distinguishes keys that objects have already and keys with a common prefix", () => {
     const { map, use, has } = mapOf(9);
     const names = ["__proto__", "constructor", "toString", "a", "a:", "a:1", ""];
     for (const name of names) expect(has(name), name).toBe(false);
@@ -164,7 +163,7 @@ describe("a hot map", () => {
     expect([has("a"), has("a:"), has("a:1")]).toEqual([true, false, true]);
   });
 
-  it("never holds more than it may, nor loses count, whatever is asked", () => {
+  it("never exceeds its maximum and never loses an entry, for random operations", () => {
     const step = fc.record({
       key: fc.nat({ max: 30 }),
       passMs: fc.constantFrom(0, 0, 1, 1000, DECAY_MS, -500),
@@ -194,10 +193,10 @@ describe("a hot map", () => {
   });
 });
 
-describe("a client that asks once a second", () => {
+describe("a client with one request a second", () => {
   const MAX = 64;
 
-  /** Whether it keeps its place for a minute, of a flood in which each key is asked for so often. */
+  /** Whether it stays in the map through a minute of a flood that uses each key this often. */
   function staysThrough(perSecond: number, requestsPerKey: number): boolean {
     const { use, has } = mapOf(MAX);
     for (let second = 0; second < 20; second++) use("victim", NOW + second * 1000);
@@ -213,22 +212,22 @@ describe("a client that asks once a second", () => {
     return stays;
   }
 
-  it.each([100, 1000, 10_000])("keeps its place in a flood of %i random keys a second", (rate) => {
+  it.each([100, 1000, 10_000])("stays in the map in a flood of %i random keys a second", (rate) => {
     expect(staysThrough(rate, 1)).toBe(true);
   });
 
-  it.each([2, 5])("keeps its place when each key of the flood is sent %i times", (requests) => {
+  it.each([2, 5])("stays in the map when the flood uses each key %i times", (requests) => {
     expect(staysThrough(5000, requests)).toBe(true);
   });
 
-  it("gives way only to who sends more for each of the places than it does", () => {
+  it("is evicted by a flood that sends more than the client for every place", () => {
     expect(staysThrough(20_000, 40)).toBe(false);
   });
 });
 
-describe("the order of use", () => {
+describe("the order of entries", () => {
   const operation = fc.record({
-    kind: fc.constantFrom("ask", "ask", "ask", "delete", "clear"),
+    kind: fc.constantFrom("use", "use", "use", "delete", "clear"),
     name: fc.constantFrom("a", "b", "c", "d"),
   });
 
@@ -242,13 +241,13 @@ describe("the order of use", () => {
             map.clear();
             order = [];
           } else {
-            if (kind === "ask") use(name);
+            if (kind === "use") use(name);
             else map.delete(name);
-            order = [...order.filter((each) => each !== name), ...(kind === "ask" ? [name] : [])];
+            order = [...order.filter((each) => each !== name), ...(kind === "use" ? [name] : [])];
           }
           expect(map.oldest()?.[0]).toBe(order[0]);
         }
-        // Emptied from the front, the map shows all of its order.
+        // Deleting from the front shows the whole order.
         for (const name of order) {
           expect(map.oldest()?.[0]).toBe(name);
           map.delete(name);

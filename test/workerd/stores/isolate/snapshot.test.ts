@@ -13,7 +13,7 @@ import { counter } from "../../../suite/counters.ts";
 const NOW = 1_700_000_100_000;
 const MINUTE = 60_000;
 
-describe("what is known by a clock that was given", () => {
+describe("a snapshot by the caller's clock", () => {
   const given = (decidedAt: number): StoreCall => ({
     sentAt: decidedAt + 7,
     answeredAt: decidedAt + 90,
@@ -21,16 +21,16 @@ describe("what is known by a clock that was given", () => {
     isGiven: true,
   });
 
-  it("holds for the whole of its window, to the millisecond", () => {
+  it("is valid for its whole window, to the millisecond", () => {
     const tally = { count: 3, resetMs: 20_000, banMs: 0 };
-    const known = snapshotOf(counter(), tally, given(NOW + 40_000));
-    expect(known).toMatchObject({
+    const snapshot = snapshotOf(counter(), tally, given(NOW + 40_000));
+    expect(snapshot).toMatchObject({
       count: 3,
       window: 28_333_335,
       endsAt: NOW + MINUTE,
       clockOffsetMs: 0,
     });
-    expect([-1, 0, MINUTE - 1, MINUTE].map((past) => isValidAt(known, NOW + past))).toEqual([
+    expect([-1, 0, MINUTE - 1, MINUTE].map((past) => isValidAt(snapshot, NOW + past))).toEqual([
       false,
       true,
       true,
@@ -38,61 +38,58 @@ describe("what is known by a clock that was given", () => {
     ]);
   });
 
-  it("holds where the offset says that windows begin", () => {
+  it("is valid for a window with an offset", () => {
     const quota = counter({ offsetMs: 17_000 });
     const tally = { count: 3, resetMs: 1, banMs: 0 };
-    const known = snapshotOf(quota, tally, given(NOW + 16_999));
-    expect(known.window).toBe(28_333_334);
-    expect([-43_001, -43_000, 16_999, 17_000].map((past) => isValidAt(known, NOW + past))).toEqual([
-      false,
-      true,
-      true,
-      false,
-    ]);
+    const snapshot = snapshotOf(quota, tally, given(NOW + 16_999));
+    expect(snapshot.window).toBe(28_333_334);
+    expect(
+      [-43_001, -43_000, 16_999, 17_000].map((past) => isValidAt(snapshot, NOW + past)),
+    ).toEqual([false, true, true, false]);
   });
 
-  it("counts down to the window's end, and a ban to its own", () => {
+  it("gives the time left of the window and of a ban", () => {
     const tally = { count: 5, resetMs: 20_000, banMs: 90_000 };
-    const known = snapshotOf(counter(), tally, given(NOW + 40_000));
-    expect(tallyOf(known, NOW + 40_000)).toEqual(tally);
-    expect(tallyOf(known, NOW + 50_001)).toEqual({ count: 5, resetMs: 9999, banMs: 79_999 });
-    // Never a window that ends now, nor less of a ban than none.
-    expect(tallyOf(known, NOW + 60_000)).toEqual({ count: 5, resetMs: 1, banMs: 70_000 });
-    expect(tallyOf(known, NOW + 130_001)).toEqual({ count: 5, resetMs: 1, banMs: 0 });
+    const snapshot = snapshotOf(counter(), tally, given(NOW + 40_000));
+    expect(tallyOf(snapshot, NOW + 40_000)).toEqual(tally);
+    expect(tallyOf(snapshot, NOW + 50_001)).toEqual({ count: 5, resetMs: 9999, banMs: 79_999 });
+    // At least 1 ms of the window, and no negative time of a ban.
+    expect(tallyOf(snapshot, NOW + 60_000)).toEqual({ count: 5, resetMs: 1, banMs: 70_000 });
+    expect(tallyOf(snapshot, NOW + 130_001)).toEqual({ count: 5, resetMs: 1, banMs: 0 });
   });
 
-  it("is no ban where there is none", () => {
-    const known = snapshotOf(counter(), { count: 5, resetMs: 1, banMs: 0 }, given(NOW + 59_999));
-    expect(known.bannedUntil).toBe(0);
+  it("has no ban without one in the tally", () => {
+    const snapshot = snapshotOf(counter(), { count: 5, resetMs: 1, banMs: 0 }, given(NOW + 59_999));
+    expect(snapshot.bannedUntil).toBe(0);
   });
 });
 
-describe("what is known by the store's clock", () => {
-  it("holds from when it was asked, for as long as the window lasted then", () => {
+describe("a snapshot by the store's clock", () => {
+  it("is valid from the call on, for the time that was left of the window", () => {
     const call = { sentAt: 1000, decidedAt: NOW + 40_000, answeredAt: 1080, isGiven: false };
-    const known = snapshotOf(counter(), { count: 3, resetMs: 20_000, banMs: 0 }, call);
-    expect([999, 1000, 20_999, 21_000].map((now) => isValidAt(known, now))).toEqual([
+    const snapshot = snapshotOf(counter(), { count: 3, resetMs: 20_000, banMs: 0 }, call);
+    expect([999, 1000, 20_999, 21_000].map((now) => isValidAt(snapshot, now))).toEqual([
       false,
       true,
       true,
       false,
     ]);
-    expect(known).toMatchObject({ window: 28_333_335, endsAt: NOW + MINUTE });
+    expect(snapshot).toMatchObject({ window: 28_333_335, endsAt: NOW + MINUTE });
   });
 
-  /** A store and an isolate whose clocks differ, and a call that takes its time either way. */
+  /** Calls between a store and an isolate with different clocks, with a delay in each direction. */
   const calls = fc.record({
     skewMs: fc.integer({ min: -100_000_000, max: 100_000_000 }),
     thereMs: fc.nat({ max: 900 }),
     backMs: fc.nat({ max: 900 }),
-    /** When the store decided, in its own window. */
+    /** How long before the store's decision its window began. */
     pastMs: fc.nat({ max: MINUTE - 1 }),
     offsetMs: fc.nat({ max: MINUTE - 1 }),
     banMs: fc.oneof(fc.constant(0), fc.integer({ min: 1, max: 500_000 })),
     laterMs: fc.nat({ max: MINUTE }),
   });
 
-  it("never outlasts the window, nor tells of a wait that is too short or longer by more than the round trip", () => {
+  it("never outlasts the window, and gives waits that are too long by one round trip at most", () => {
     fc.assert(
       fc.property(calls, ({ skewMs, thereMs, backMs, pastMs, offsetMs, banMs, laterMs }) => {
         const quota = counter({ offsetMs });
@@ -103,29 +100,29 @@ describe("what is known by the store's clock", () => {
         const answeredAt = toLocal(decidedAt + backMs);
         const tally = { count: 5, resetMs: trueEnd - decidedAt, banMs };
         const call = { sentAt, answeredAt, decidedAt, isGiven: false };
-        const known = snapshotOf(quota, tally, call);
+        const snapshot = snapshotOf(quota, tally, call);
 
-        expect(known.endsAt).toBe(trueEnd);
-        expect(known.window).toBe(windowAt(decidedAt, quota).index);
-        expect(known.validUntil).toBeLessThanOrEqual(toLocal(trueEnd));
-        expect(known.validUntil).toBeGreaterThanOrEqual(toLocal(trueEnd) - thereMs);
-        expect(isValidAt(known, sentAt)).toBe(true);
-        expect(isValidAt(known, sentAt - 1)).toBe(false);
+        expect(snapshot.endsAt).toBe(trueEnd);
+        expect(snapshot.window).toBe(windowAt(decidedAt, quota).index);
+        expect(snapshot.validUntil).toBeLessThanOrEqual(toLocal(trueEnd));
+        expect(snapshot.validUntil).toBeGreaterThanOrEqual(toLocal(trueEnd) - thereMs);
+        expect(isValidAt(snapshot, sentAt)).toBe(true);
+        expect(isValidAt(snapshot, sentAt - 1)).toBe(false);
 
         const local = answeredAt + laterMs;
         const truth = local - skewMs;
-        const told = tallyOf(known, local + known.clockOffsetMs);
-        expect(told.resetMs).toBeGreaterThanOrEqual(trueEnd - truth);
-        expect(told.resetMs).toBeLessThanOrEqual(Math.max(1, trueEnd - truth + backMs));
+        const reported = tallyOf(snapshot, local + snapshot.clockOffsetMs);
+        expect(reported.resetMs).toBeGreaterThanOrEqual(trueEnd - truth);
+        expect(reported.resetMs).toBeLessThanOrEqual(Math.max(1, trueEnd - truth + backMs));
         const banLeft = Math.max(0, decidedAt + banMs - truth);
-        if (banMs > 0) expect(told.banMs).toBeGreaterThanOrEqual(banLeft);
-        expect(told.banMs).toBeLessThanOrEqual(banMs === 0 ? 0 : Math.max(0, banLeft + backMs));
+        if (banMs > 0) expect(reported.banMs).toBeGreaterThanOrEqual(banLeft);
+        expect(reported.banMs).toBeLessThanOrEqual(banMs === 0 ? 0 : Math.max(0, banLeft + backMs));
       }),
       { seed: 20_260_103, numRuns: 1000 },
     );
   });
 
-  it("tells one end of one window, whatever the call took", () => {
+  it("has the same end of a window for calls of any duration", () => {
     const answers = fc.array(calls, { minLength: 2, maxLength: 5 });
     fc.assert(
       fc.property(answers, (several) => {

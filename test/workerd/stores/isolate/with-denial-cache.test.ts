@@ -8,10 +8,10 @@ import { StoreError } from "../../../../src/stores/store-error.ts";
 import { counter } from "../../../suite/counters.ts";
 import { HOUR, NOW } from "../../../suite/driver.ts";
 
-/** A denial needs this recentUses to be told without knowing all of the group. */
-const PARTIAL_HEAT = 500;
+/** Uses of an exhausted counter from which on a partly cached group is denied from memory. */
+const PARTIAL_DENIAL_USES = 500;
 
-/** The store's clock, ahead of this isolate's by so much. */
+/** The store's clock minus this isolate's, in milliseconds. */
 let skewMs: number;
 
 beforeEach(() => {
@@ -27,7 +27,7 @@ function at(pastMs: number): void {
   vi.setSystemTime(NOW + pastMs);
 }
 
-/** A cache over a memory store that has a clock of its own, and what is asked of that. */
+/** A denial cache over a memory store with its own clock. */
 function setUp(maxCounters?: number) {
   const memory = createMemoryStore();
   const innerStore: Store = {
@@ -42,26 +42,35 @@ function setUp(maxCounters?: number) {
     const { groups } = await store.decide([group]);
     return groups[0] as GroupAnswer;
   };
-  /** How many calls it takes. */
+  /** The number of calls to the store that an action makes. */
   const callsOf = async (action: () => Promise<unknown>) => {
     const before = decideSpy.mock.calls.length;
     await action();
     return decideSpy.mock.calls.length - before;
   };
-  /** Uses up what is left, without this cache's knowledge. */
-  const fill = async (quota: Counter) => {
+  /** Charges all quota left, past this cache. */
+  const exhaust = async (quota: Counter) => {
     const { groups } = await decideElsewhere([[{ ...quota, cost: 0 }]]);
     const left = quota.ceiling - (groups[0]?.tallies[0]?.count ?? 0);
     await adjustElsewhere([{ ...quota, cost: left }]);
   };
-  return { store, innerStore, decideSpy, decide, callsOf, fill, adjustElsewhere, resetElsewhere };
+  return {
+    store,
+    innerStore,
+    decideSpy,
+    decide,
+    callsOf,
+    exhaust,
+    adjustElsewhere,
+    resetElsewhere,
+  };
 }
 
 describe("a denial", () => {
-  it("is told from memory from the second on, as the store tells it", async () => {
-    const { decide, callsOf, fill } = setUp();
+  it("comes from memory from the second request on, with the store's figures", async () => {
+    const { decide, callsOf, exhaust } = setUp();
     const quota = counter();
-    await fill(quota);
+    await exhaust(quota);
     const first = await decide(quota);
     expect(first).toEqual({ admitted: false, tallies: [{ count: 5, resetMs: 60_000, banMs: 0 }] });
     at(1500);
@@ -73,7 +82,7 @@ describe("a denial", () => {
     });
   });
 
-  it("is not remembered of who was admitted, however full it is then", async () => {
+  it("is not cached with an admission that uses up the quota", async () => {
     const { decide, callsOf } = setUp();
     const quota = counter({ limit: 1 });
     expect(await callsOf(() => decide(quota))).toBe(1);
@@ -81,38 +90,38 @@ describe("a denial", () => {
     expect(await callsOf(() => decide(quota))).toBe(0);
   });
 
-  it("is remembered as a count: who asks for less is asked about", async () => {
+  it("is cached as a count: the store decides a smaller cost", async () => {
     const { decide, callsOf, adjustElsewhere } = setUp();
     const quota = counter({ limit: 5 });
     await adjustElsewhere([{ ...quota, cost: 3 }]);
     expect((await decide({ ...quota, cost: 3 })).admitted).toBe(false);
     expect(await callsOf(() => decide({ ...quota, cost: 3 }))).toBe(0);
     expect(await callsOf(() => decide({ ...quota, cost: 4 }))).toBe(0);
-    // Two fit, and by then none is left.
+    // A cost of 2 fits. Then no quota is left.
     expect((await decide({ ...quota, cost: 2 })).admitted).toBe(true);
     expect(await callsOf(() => decide(quota))).toBe(0);
   });
 
-  it("is asked about again when the limit has been raised, and not when it was lowered", async () => {
-    const { decide, callsOf, fill } = setUp();
+  it("is decided by the store again after the limit was raised, not after it was lowered", async () => {
+    const { decide, callsOf, exhaust } = setUp();
     const quota = counter({ limit: 5 });
-    await fill(quota);
+    await exhaust(quota);
     await decide(quota);
     expect(await callsOf(() => decide({ ...quota, limit: 4, ceiling: 4 }))).toBe(0);
     expect((await decide({ ...quota, limit: 6, ceiling: 6 })).admitted).toBe(true);
     expect(await callsOf(() => decide({ ...quota, limit: 6, ceiling: 6 }))).toBe(0);
   });
 
-  it("is told of a look too, which is asked about at no cost", async () => {
-    const { decide, callsOf, fill } = setUp();
+  it("answers a check from memory, but not a request without a cost", async () => {
+    const { decide, callsOf, exhaust } = setUp();
     const quota = counter();
-    await fill(quota);
+    await exhaust(quota);
     await decide(quota);
     expect(await callsOf(() => decide({ ...quota, checkOnly: true, neverBans: true }))).toBe(0);
     expect(await callsOf(() => decide({ ...quota, cost: 0 }))).toBe(1);
   });
 
-  it("by a limit of 0, and of more than there is, is remembered as well", async () => {
+  it("by a limit of 0, or of a cost above the limit, is cached as well", async () => {
     const { decide, callsOf } = setUp();
     for (const quota of [counter({ limit: 0 }), counter({ limit: 5, cost: 6 })]) {
       expect(await callsOf(() => decide(quota))).toBe(1);
@@ -120,13 +129,13 @@ describe("a denial", () => {
     }
   });
 
-  it("of one does not deny another", async () => {
-    const { decide, fill } = setUp();
+  it("of one counter does not deny another", async () => {
+    const { decide, exhaust } = setUp();
     const names = ["__proto__", "constructor", "hasOwnProperty", "a", "a:", "a:1m", "a:1m:b"];
     const quotas = names.map((key) => counter({ key, limit: 1 }));
     for (const [index, quota] of quotas.entries()) {
       expect((await decide(quota)).admitted, quota.key).toBe(true);
-      await fill(quota);
+      await exhaust(quota);
       expect((await decide(quota)).admitted, quota.key).toBe(false);
       for (const next of quotas.slice(index + 1)) {
         expect((await decide({ ...next, checkOnly: true })).admitted, next.key).toBe(true);
@@ -135,25 +144,25 @@ describe("a denial", () => {
   });
 });
 
-describe("a denial is remembered", () => {
+describe("a cached denial is valid", () => {
   it("for ten seconds, to the millisecond", async () => {
-    const { decide, callsOf, fill } = setUp();
+    const { decide, callsOf, exhaust } = setUp();
     const quota = counter();
-    await fill(quota);
+    await exhaust(quota);
     await decide(quota);
     at(MAX_AGE_MS - 1);
     expect(await callsOf(() => decide(quota))).toBe(0);
     at(MAX_AGE_MS);
     expect(await callsOf(() => decide(quota))).toBe(1);
-    // That call's answer is good for ten seconds more.
+    // The answer to that call is valid for ten seconds more.
     at(2 * MAX_AGE_MS - 1);
     expect(await callsOf(() => decide(quota))).toBe(0);
   });
 
-  it("no longer for being told", async () => {
-    const { decide, callsOf, fill } = setUp();
+  it("for no longer when it is used", async () => {
+    const { decide, callsOf, exhaust } = setUp();
     const quota = counter();
-    await fill(quota);
+    await exhaust(quota);
     await decide(quota);
     for (let pastMs = 0; pastMs < MAX_AGE_MS; pastMs += 100) {
       at(pastMs);
@@ -164,14 +173,14 @@ describe("a denial is remembered", () => {
   });
 
   it.each([0, 20_000, -20_000])(
-    "to the window's end by the store's clock, %i ms from ours",
+    "until the window's end by the store's clock, which differs by %i ms",
     async (ms) => {
       skewMs = ms;
-      const { decide, callsOf, fill } = setUp();
+      const { decide, callsOf, exhaust } = setUp();
       const quota = counter({ limit: 1 });
       const end = 60_000 - ms;
       at(end - 5000);
-      await fill(quota);
+      await exhaust(quota);
       expect(await decide(quota)).toMatchObject({ admitted: false, tallies: [{ resetMs: 5000 }] });
       at(end - 1);
       expect(await decide(quota)).toMatchObject({ admitted: false, tallies: [{ resetMs: 1 }] });
@@ -181,32 +190,32 @@ describe("a denial is remembered", () => {
     },
   );
 
-  it("not behind when it was learnt, by a clock that has gone back", async () => {
-    const { decide, callsOf, fill } = setUp();
+  it("not before it was received, by a clock that has gone back", async () => {
+    const { decide, callsOf, exhaust } = setUp();
     const quota = counter();
     at(1000);
-    await fill(quota);
+    await exhaust(quota);
     await decide(quota);
     at(999);
     expect(await callsOf(() => decide(quota))).toBe(1);
   });
 
-  it("by the time that is given, where one is", async () => {
+  it("by the time that the caller passes, if any", async () => {
     const { store, callsOf } = setUp();
     const quota = counter({ limit: 0 });
-    const askAt = (pastMs: number) => callsOf(() => store.decide([[quota]], NOW + pastMs));
-    expect(await askAt(55_000)).toBe(1);
-    expect(await askAt(59_999)).toBe(0);
-    expect(await askAt(60_000)).toBe(1);
-    // From a clock that went back into the window before, too.
-    expect(await askAt(59_999)).toBe(1);
-    expect(await askAt(59_999 + MAX_AGE_MS - 1)).toBe(1);
+    const callsAt = (pastMs: number) => callsOf(() => store.decide([[quota]], NOW + pastMs));
+    expect(await callsAt(55_000)).toBe(1);
+    expect(await callsAt(59_999)).toBe(0);
+    expect(await callsAt(60_000)).toBe(1);
+    // Also after the clock has gone back into the previous window.
+    expect(await callsAt(59_999)).toBe(1);
+    expect(await callsAt(59_999 + MAX_AGE_MS - 1)).toBe(1);
   });
 
   /** A call that takes 40 ms there and 60 ms back. */
   async function slowDenial(quota: Counter) {
-    const { store, innerStore, decide, fill, callsOf, decideSpy } = setUp();
-    await fill(quota);
+    const { store, innerStore, decide, exhaust, callsOf, decideSpy } = setUp();
+    await exhaust(quota);
     const decideDirectly = innerStore.decide;
     decideSpy.mockImplementationOnce(async (...args) => {
       vi.setSystemTime(Date.now() + 40);
@@ -218,18 +227,18 @@ describe("a denial is remembered", () => {
     return { store, decide, callsOf };
   }
 
-  it("to where the window may have ended, had the store answered at once", async () => {
+  it("until the earliest possible end of the window", async () => {
     const quota = counter({ limit: 1 });
     at(58_000);
     const { decide, callsOf } = await slowDenial(quota);
-    // The store had 1960 ms left when it decided, 40 ms after it was asked.
+    // The store decided 40 ms after the call, with 1960 ms left of the window.
     at(59_959);
     expect(await callsOf(() => decide(quota))).toBe(0);
     at(59_960);
     expect(await callsOf(() => decide(quota))).toBe(1);
   });
 
-  it("with a wait that is not too short, and too long by no more than the way back", async () => {
+  it("with a wait that is never too short, and too long by the answer's way at most", async () => {
     const quota = counter({ limit: 1 });
     at(58_000);
     const { store } = await slowDenial(quota);
@@ -241,10 +250,10 @@ describe("a denial is remembered", () => {
 });
 
 describe("a refund or a reset", () => {
-  it("takes effect at once where it is made", async () => {
-    const { store, decide, fill } = setUp();
+  it("takes effect at once in its own isolate", async () => {
+    const { store, decide, exhaust } = setUp();
     const quota = counter();
-    await fill(quota);
+    await exhaust(quota);
     await decide(quota);
     await store.adjust([{ ...quota, cost: -1 }]);
     expect((await decide(quota)).admitted).toBe(true);
@@ -254,13 +263,13 @@ describe("a refund or a reset", () => {
   });
 
   it.each(["refund", "reset"] as const)(
-    "elsewhere is seen after ten seconds: a %s",
-    async (what) => {
-      const { decide, fill, adjustElsewhere, resetElsewhere } = setUp();
+    "in another isolate takes effect after ten seconds: a %s",
+    async (operation) => {
+      const { decide, exhaust, adjustElsewhere, resetElsewhere } = setUp();
       const quota = counter();
-      await fill(quota);
+      await exhaust(quota);
       await decide(quota);
-      if (what === "refund") await adjustElsewhere([{ ...quota, cost: -1 }]);
+      if (operation === "refund") await adjustElsewhere([{ ...quota, cost: -1 }]);
       else await resetElsewhere([quota]);
       at(MAX_AGE_MS - 1);
       expect((await decide(quota)).admitted).toBe(false);
@@ -269,20 +278,20 @@ describe("a refund or a reset", () => {
     },
   );
 
-  it("that fails has a reset ask again", async () => {
-    const { store, innerStore, decide, callsOf, fill } = setUp();
+  it("removes the cached counter even if a reset fails", async () => {
+    const { store, innerStore, decide, callsOf, exhaust } = setUp();
     const quota = counter();
-    await fill(quota);
+    await exhaust(quota);
     await decide(quota);
     vi.spyOn(innerStore, "reset").mockRejectedValueOnce(new Error("away"));
     await expect(store.reset([quota])).rejects.toThrow("away");
     expect(await callsOf(() => decide(quota))).toBe(1);
   });
 
-  it("makes a reset forget what was learnt while it was under way", async () => {
-    const { store, innerStore, decide, fill, resetElsewhere } = setUp();
+  it("removes an answer recorded during a reset", async () => {
+    const { store, innerStore, decide, exhaust, resetElsewhere } = setUp();
     const quota = counter();
-    await fill(quota);
+    await exhaust(quota);
     vi.spyOn(innerStore, "reset").mockImplementationOnce(async (counters) => {
       expect((await decide(quota)).admitted).toBe(false);
       await resetElsewhere(counters);
@@ -291,7 +300,7 @@ describe("a refund or a reset", () => {
     expect((await decide(quota)).admitted).toBe(true);
   });
 
-  it("leaves what is known of others", async () => {
+  it("leaves other cached counters", async () => {
     const { store, decide, callsOf } = setUp();
     const [one, other] = [counter({ limit: 0 }), counter({ limit: 0 })];
     await decide(one);
@@ -314,10 +323,10 @@ describe("a denial by shards", () => {
     return { shards, pairs };
   }
 
-  it("is answered from memory for every pair, once each shard is known to be full", async () => {
-    const { decide, fill, callsOf } = setUp();
+  it("comes from memory for every pair when each shard is cached as exhausted", async () => {
+    const { decide, exhaust, callsOf } = setUp();
     const { shards, pairs } = shardsOf(3);
-    for (const shard of shards) await fill(shard);
+    for (const shard of shards) await exhaust(shard);
     for (const pair of pairs) expect(await decide(pair)).toMatchObject({ admitted: false });
     const calls = await callsOf(async () => {
       for (const pair of pairs) {
@@ -331,21 +340,23 @@ describe("a denial by shards", () => {
     expect(calls).toBe(0);
   });
 
-  it("is asked about while one of the two has room, or is not known", async () => {
-    const { decide, fill } = setUp();
-    const [full, other, roomy] = [counter({ limit: 2 }), counter({ limit: 2 }), counter()];
-    await fill(full);
-    await fill(other);
-    expect(await decide({ ...full, alternative: other })).toMatchObject({ admitted: false });
-    expect(await decide({ ...roomy, alternative: full })).toMatchObject({ admitted: true });
+  it("is decided by the store while one of the two has quota left or is not cached", async () => {
+    const { decide, exhaust } = setUp();
+    const [exhausted, other, available] = [counter({ limit: 2 }), counter({ limit: 2 }), counter()];
+    await exhaust(exhausted);
+    await exhaust(other);
+    expect(await decide({ ...exhausted, alternative: other })).toMatchObject({ admitted: false });
+    expect(await decide({ ...available, alternative: exhausted })).toMatchObject({
+      admitted: true,
+    });
     expect(
-      await decide({ ...full, alternative: { ...roomy, limit: 2, ceiling: 2 } }),
+      await decide({ ...exhausted, alternative: { ...available, limit: 2, ceiling: 2 } }),
     ).toMatchObject({
       admitted: true,
     });
   });
 
-  it("tells of the roomier of the two, as a store does", async () => {
+  it("reports the shard with more quota left, as a store does", async () => {
     const { decide, innerStore, adjustElsewhere } = setUp();
     const [one, two, three] = [5, 4, 4].map((limit) => counter({ limit, cost: 3 })) as Triple;
     await adjustElsewhere([{ ...one, cost: 4 }]);
@@ -362,7 +373,7 @@ describe("a denial by shards", () => {
       const answer = await decide(pair);
       expect(answer.admitted).toBe(false);
       expect(answer.skipCache).toBe(true);
-      // What is remembered of a shard is the least that it has used.
+      // The cached count of a shard is a lower bound.
       expect(answer.tallies[0]?.count).toBeLessThanOrEqual(truth?.tallies[0]?.count as number);
     }
     expect((await decide({ ...one, alternative: { ...two, cost: 2 }, cost: 2 })).admitted).toBe(
@@ -370,12 +381,12 @@ describe("a denial by shards", () => {
     );
   });
 
-  it("is asked about again after a refund to the pair, and after a reset", async () => {
-    const { store, decide, fill } = setUp();
+  it("is decided by the store again after a refund to the pair and after a reset", async () => {
+    const { store, decide, exhaust } = setUp();
     const [one, other] = [counter({ limit: 2 }), counter({ limit: 2 })];
     const pair = { ...one, alternative: other };
-    await fill(one);
-    await fill(other);
+    await exhaust(one);
+    await exhaust(other);
     expect((await decide(pair)).admitted).toBe(false);
     await store.adjust([{ ...pair, cost: -1, alternative: { ...other, cost: -1 } }]);
     expect((await decide(pair)).admitted).toBe(true);
@@ -391,7 +402,7 @@ describe("a ban", () => {
   const banned = (fields: Partial<Counter> = {}) =>
     counter({ limit: 1, windowMs: 10_000, banMs: 50_000, ...fields });
 
-  it("is begun by the store, and then told from memory with what is left of it", async () => {
+  it("is started by the store, and then comes from memory with the time left of it", async () => {
     const { decide, callsOf } = setUp();
     const login = banned();
     await decide(login);
@@ -399,7 +410,7 @@ describe("a ban", () => {
     at(3000);
     expect(await callsOf(() => decide(login))).toBe(0);
     expect(await decide(login)).toMatchObject({ tallies: [{ banMs: 47_000, resetMs: 7000 }] });
-    // The count may be another one in the next window, so the store is asked, once.
+    // The count may differ in the next window, so the store is called once.
     at(10_000);
     expect(await callsOf(() => decide(login))).toBe(1);
     expect(await callsOf(() => decide(login))).toBe(0);
@@ -419,7 +430,7 @@ describe("a ban", () => {
     expect((await decide(login)).admitted).toBe(true);
   });
 
-  it("that has ended within the window is begun again by the store", async () => {
+  it("that has ended within the window is started again by the store", async () => {
     const { decide, callsOf } = setUp();
     const login = banned({ windowMs: 60_000, banMs: 2000 });
     await decide(login);
@@ -431,32 +442,32 @@ describe("a ban", () => {
     expect(await decide(login)).toMatchObject({ tallies: [{ banMs: 2000 }] });
   });
 
-  it("is not missed where a look has found no room before", async () => {
+  it("is started although a check was denied before", async () => {
     const { decide } = setUp();
     const login = banned({ limit: 0 });
-    const look = { ...login, checkOnly: true, neverBans: true };
-    expect(await decide(look)).toMatchObject({ admitted: false, tallies: [{ banMs: 0 }] });
+    const check = { ...login, checkOnly: true, neverBans: true };
+    expect(await decide(check)).toMatchObject({ admitted: false, tallies: [{ banMs: 0 }] });
     expect(await decide(login)).toMatchObject({ tallies: [{ banMs: 50_000 }] });
-    expect(await decide(look)).toMatchObject({ tallies: [{ banMs: 50_000 }] });
+    expect(await decide(check)).toMatchObject({ tallies: [{ banMs: 50_000 }] });
   });
 
-  it("is not missed beside another counter that denies anyway", async () => {
+  it("is started although another counter of the group denies from memory", async () => {
     const { decide, callsOf } = setUp();
-    const full = counter({ limit: 0 });
+    const exhausted = counter({ limit: 0 });
     const login = banned({ limit: 1 });
-    for (let request = 0; request < 2 * PARTIAL_HEAT; request++) await decide(full);
-    expect(await decide(full, login)).toMatchObject({ tallies: [{}, { count: 0, banMs: 0 }] });
-    // With room in it a ban is not due: from memory.
-    expect(await callsOf(() => decide(full, login))).toBe(0);
-    // Without, it is.
+    for (let request = 0; request < 2 * PARTIAL_DENIAL_USES; request++) await decide(exhausted);
+    expect(await decide(exhausted, login)).toMatchObject({ tallies: [{}, { count: 0, banMs: 0 }] });
+    // With quota left no ban is due: the denial comes from memory.
+    expect(await callsOf(() => decide(exhausted, login))).toBe(0);
+    // Without quota left the ban is due.
     const over = { ...login, cost: 2 };
-    expect(await decide(full, over)).toMatchObject({ tallies: [{}, { banMs: 50_000 }] });
-    expect(await callsOf(() => decide(full, over))).toBe(0);
+    expect(await decide(exhausted, over)).toMatchObject({ tallies: [{}, { banMs: 50_000 }] });
+    expect(await callsOf(() => decide(exhausted, over))).toBe(0);
   });
 });
 
-describe("of several counters", () => {
-  it("all are told of, when the store has told of all", async () => {
+describe("a denial of several counters", () => {
+  it("reports all counters that the store has reported", async () => {
     const { decide, callsOf } = setUp();
     const group = [counter({ limit: 9 }), counter({ limit: 1 }), counter({ limit: 7 })];
     await decide(...group);
@@ -466,15 +477,15 @@ describe("of several counters", () => {
     expect(fromStore.tallies.map((tally) => tally?.count)).toEqual([1, 1, 1]);
   });
 
-  it("an unknown one is asked about, until the full one has been asked for often", async () => {
+  it("needs the store for a counter that is not cached, until the exhausted one is busy", async () => {
     const { decide, callsOf } = setUp();
-    const full = counter({ limit: 0 });
+    const exhausted = counter({ limit: 0 });
     // A new key beside it each time.
-    const request = () => decide(full, counter());
+    const request = () => decide(exhausted, counter());
     expect(await callsOf(request)).toBe(1);
-    for (let sent = 2; sent < PARTIAL_HEAT; sent++)
+    for (let sent = 2; sent < PARTIAL_DENIAL_USES; sent++)
       expect(await callsOf(request), `${sent}`).toBe(1);
-    // Heat: one of the first, which put it there, and one of each since.
+    // Uses: one by the first request, which added the entry, and one by each request since.
     expect(await callsOf(request)).toBe(0);
     expect(await request()).toEqual({
       admitted: false,
@@ -483,36 +494,36 @@ describe("of several counters", () => {
     });
   });
 
-  it("an unknown one is asked about again when the full one has cooled", async () => {
+  it("needs the store again when the exhausted counter is no longer busy", async () => {
     const { decide, callsOf } = setUp();
-    const full = counter({ limit: 0 });
-    const request = () => decide(full, counter());
-    for (let sent = 0; sent <= PARTIAL_HEAT; sent++) await request();
+    const exhausted = counter({ limit: 0 });
+    const request = () => decide(exhausted, counter());
+    for (let sent = 0; sent <= PARTIAL_DENIAL_USES; sent++) await request();
     expect(await callsOf(request)).toBe(0);
     at(5000);
     expect(await callsOf(request)).toBe(1);
   });
 
-  it("none is charged by a denial from memory", async () => {
+  it("charges no counter when it comes from memory", async () => {
     const { decide } = setUp();
-    const [api, full] = [counter(), counter({ limit: 0 })];
-    for (let request = 0; request < 9; request++) await decide(api, full);
+    const [api, exhausted] = [counter(), counter({ limit: 0 })];
+    for (let request = 0; request < 9; request++) await decide(api, exhausted);
     expect(await decide({ ...api, cost: 0 })).toMatchObject({ tallies: [{ count: 0 }] });
   });
 
-  it("one is brought up to date by every answer, so what is told is not older than that", async () => {
+  it("reports the latest count that the store has answered", async () => {
     const { decide, callsOf } = setUp();
-    const [api, full] = [counter({ limit: 9 }), counter({ limit: 0 })];
-    await decide(api, full);
+    const [api, exhausted] = [counter({ limit: 9 }), counter({ limit: 0 })];
+    await decide(api, exhausted);
     await decide(api);
     await decide(api);
-    expect(await callsOf(() => decide(api, full))).toBe(0);
-    expect(await decide(api, full)).toMatchObject({ tallies: [{ count: 2 }, { count: 0 }] });
+    expect(await callsOf(() => decide(api, exhausted))).toBe(0);
+    expect(await decide(api, exhausted)).toMatchObject({ tallies: [{ count: 2 }, { count: 0 }] });
   });
 
-  it("one with another to choose instead, which has room, is not told of from memory", async () => {
+  it("reports no pair of shards from memory while one of them has quota left", async () => {
     const { decide, callsOf } = setUp();
-    const [one, other, full] = [
+    const [one, other, exhausted] = [
       counter({ limit: 0 }),
       counter({ limit: 20 }),
       counter({ limit: 0 }),
@@ -520,19 +531,19 @@ describe("of several counters", () => {
     for (let request = 0; request < 9; request++) {
       expect(await callsOf(() => decide({ ...one, alternative: other }))).toBe(1);
     }
-    for (let request = 0; request < PARTIAL_HEAT; request++) await decide(full);
-    expect(await decide(full, { ...one, alternative: other })).toMatchObject({
+    for (let request = 0; request < PARTIAL_DENIAL_USES; request++) await decide(exhausted);
+    expect(await decide(exhausted, { ...one, alternative: other })).toMatchObject({
       tallies: [{}, undefined],
     });
-    expect(await callsOf(() => decide(full, { ...one, alternative: other }))).toBe(0);
+    expect(await callsOf(() => decide(exhausted, { ...one, alternative: other }))).toBe(0);
   });
 
-  it("groups are told from memory beside others that are asked about", async () => {
+  it("comes from memory for some groups while the store decides the others", async () => {
     const { store, decideSpy } = setUp();
-    const [full, first, second] = [counter({ limit: 0 }), counter(), counter({ limit: 7 })];
-    await store.decide([[full]]);
+    const [exhausted, first, second] = [counter({ limit: 0 }), counter(), counter({ limit: 7 })];
+    await store.decide([[exhausted]]);
     decideSpy.mockClear();
-    const { groups } = await store.decide([[first], [full], [second]]);
+    const { groups } = await store.decide([[first], [exhausted], [second]]);
     expect(decideSpy.mock.calls.map(([each]) => each)).toEqual([[[first], [second]]]);
     expect(groups.map(({ admitted, tallies }) => [admitted, tallies[0]?.count])).toEqual([
       [true, 1],
@@ -541,21 +552,21 @@ describe("of several counters", () => {
     ]);
   });
 
-  it("those are not remembered that may yet turn out to be less", async () => {
+  it("adds no counter whose count is provisional", async () => {
     const { decide, callsOf, decideSpy } = setUp();
-    const [api, full] = [counter({ limit: 9 }), counter({ limit: 1 })];
+    const [api, exhausted] = [counter({ limit: 9 }), counter({ limit: 1 })];
     const tally = (count: number) => ({ count, resetMs: 60_000, banMs: 0 });
-    const unsettled = { admitted: false, isProvisional: true, tallies: [tally(5), tally(1)] };
-    decideSpy.mockResolvedValueOnce({ now: NOW, groups: [unsettled] });
-    await decide(api, full);
-    // The full one is, so it is denied from memory where it is alone.
-    expect(await callsOf(() => decide(full))).toBe(0);
-    expect(await callsOf(() => decide(api, full))).toBe(1);
+    const provisional = { admitted: false, isProvisional: true, tallies: [tally(5), tally(1)] };
+    decideSpy.mockResolvedValueOnce({ now: NOW, groups: [provisional] });
+    await decide(api, exhausted);
+    // The exhausted counter is added: alone it is denied from memory.
+    expect(await callsOf(() => decide(exhausted))).toBe(0);
+    expect(await callsOf(() => decide(api, exhausted))).toBe(1);
   });
 });
 
 describe("the cache", () => {
-  it("remembers as many counters as it may, and not one more", async () => {
+  it("holds `maxCounters` counters, and not one more", async () => {
     const { decide, callsOf } = setUp(3);
     const quotas = Array.from({ length: 4 }, () => counter({ limit: 0 }));
     for (const [index, quota] of quotas.slice(0, 3).entries()) {
@@ -570,13 +581,13 @@ describe("the cache", () => {
     expect(await callsOf(() => decide(evicted))).toBe(1);
   });
 
-  it("keeps who is denied often through a flood of others", async () => {
+  it("keeps a counter that is often denied through a flood of others", async () => {
     const { decide, callsOf } = setUp(16);
-    const hot = counter({ limit: 0 });
-    for (let request = 0; request < 10; request++) await decide(hot);
+    const busy = counter({ limit: 0 });
+    for (let request = 0; request < 10; request++) await decide(busy);
     for (let second = 0; second < 9; second++) {
       at(second * 1000);
-      expect(await callsOf(() => decide(hot))).toBe(0);
+      expect(await callsOf(() => decide(busy))).toBe(0);
       for (let sent = 0; sent < 200; sent++) {
         at(second * 1000 + sent * 5);
         await decide(counter({ limit: 0 }));
@@ -584,19 +595,19 @@ describe("the cache", () => {
     }
   });
 
-  it("passes on what is to be given back, though all of its groups are told from memory", async () => {
+  it("passes returns to the store even if all groups are denied from memory", async () => {
     const { store, decide, decideSpy } = setUp();
-    const [full, spare] = [counter({ limit: 0 }), counter()];
-    await decide(full);
+    const [exhausted, spare] = [counter({ limit: 0 }), counter()];
+    await decide(exhausted);
     await decide({ ...spare, cost: 3 });
     const unused = [{ counter: spare, quota: 2, window: NOW / 60_000 }];
-    const { groups } = await store.decide([[full]], undefined, unused);
+    const { groups } = await store.decide([[exhausted]], undefined, unused);
     expect(decideSpy).toHaveBeenLastCalledWith([], undefined, unused);
     expect(groups).toMatchObject([{ admitted: false, tallies: [{ count: 0 }] }]);
     expect(await decide({ ...spare, cost: 0 })).toMatchObject({ tallies: [{ count: 1 }] });
   });
 
-  it("learns nothing from an answer that says so", async () => {
+  it("records no answer with skipCache", async () => {
     const { decide, decideSpy, callsOf } = setUp();
     const quota = counter();
     const tallies = [{ count: 5, resetMs: 60_000, banMs: 0 }];
@@ -606,65 +617,65 @@ describe("the cache", () => {
     expect(await callsOf(() => decide(quota))).toBe(1);
   });
 
-  it("fails as the store does, and learns nothing from it", async () => {
-    const { decide, decideSpy, fill } = setUp();
+  it("fails as the store does, and records nothing", async () => {
+    const { decide, decideSpy, exhaust } = setUp();
     const quota = counter({ windowMs: HOUR });
-    await fill(quota);
+    await exhaust(quota);
     decideSpy.mockRejectedValueOnce(new Error("away"));
     await expect(decide(quota)).rejects.toThrow("away");
     expect((await decide(quota)).admitted).toBe(false);
   });
 });
 
-describe("while the store is away", () => {
+describe("while the store fails", () => {
   const away = new StoreError("unreachable", "away");
 
-  it("a remembered denial stands though another key of the group is new", async () => {
-    const { decideSpy, decide, fill } = setUp();
-    const full = counter();
-    await fill(full);
-    await decide(full);
+  it("a cached denial is valid even if another counter of the group is new", async () => {
+    const { decideSpy, decide, exhaust } = setUp();
+    const exhausted = counter();
+    await exhaust(exhausted);
+    await decide(exhausted);
     decideSpy.mockRejectedValue(away);
-    expect(await decide(counter(), full)).toEqual({
+    expect(await decide(counter(), exhausted)).toEqual({
       admitted: false,
       skipCache: true,
       tallies: [undefined, { count: 5, resetMs: 60_000, banMs: 0 }],
     });
     await expect(decide(counter())).rejects.toBe(away);
     at(MAX_AGE_MS);
-    await expect(decide(counter(), full)).rejects.toBe(away);
+    await expect(decide(counter(), exhausted)).rejects.toBe(away);
   });
 
-  it("it stands though only the store could begin a ban, on either of them", async () => {
-    const { decideSpy, decide, fill } = setUp();
-    const full = counter();
-    await fill(full);
-    await decide(full);
+  it("a cached denial is valid even if only the store could start a ban", async () => {
+    const { decideSpy, decide, exhaust } = setUp();
+    const exhausted = counter();
+    await exhaust(exhausted);
+    await decide(exhausted);
     decideSpy.mockRejectedValue(away);
-    expect(await decide(full, counter({ banMs: 1000 }))).toMatchObject({ admitted: false });
-    expect(await decide({ ...full, banMs: 1000 })).toMatchObject({ admitted: false });
+    expect(await decide(exhausted, counter({ banMs: 1000 }))).toMatchObject({ admitted: false });
+    expect(await decide({ ...exhausted, banMs: 1000 })).toMatchObject({ admitted: false });
   });
 
-  it("an enforced denial stands, and a shadow group beside it is undecided; not the reverse", async () => {
-    const { decideSpy, store, decide, fill } = setUp();
-    const [full, trial] = [counter(), counter({ shadow: true })];
-    await fill(full);
-    await fill(trial);
-    await decide(full);
-    await decide(trial);
+  it("a shadow group beside an enforced denial is undecided, and not the reverse", async () => {
+    const { decideSpy, store, decide, exhaust } = setUp();
+    const [exhausted, shadow] = [counter(), counter({ shadow: true })];
+    await exhaust(exhausted);
+    await exhaust(shadow);
+    await decide(exhausted);
+    await decide(shadow);
     decideSpy.mockRejectedValue(away);
     const other = counter({ shadow: true });
-    const { groups } = await store.decide([[counter(), full], [other], [trial]]);
+    const { groups } = await store.decide([[counter(), exhausted], [other], [shadow]]);
     expect(groups.map(({ later, skipCache }) => [skipCache, later !== undefined])).toEqual([
       [true, false],
       [undefined, true],
       [true, false],
     ]);
     await expect(groups[1]?.later).rejects.toBe(away);
-    await expect(store.decide([[counter()], [trial]])).rejects.toBe(away);
+    await expect(store.decide([[counter()], [shadow]])).rejects.toBe(away);
   });
 
-  it("nobody reads a counter from memory, and what still fits is not denied", async () => {
+  it("no count is read from memory, and no cost that still fits is denied", async () => {
     const { decideSpy, decide, adjustElsewhere } = setUp();
     const quota = counter();
     await adjustElsewhere([{ ...quota, cost: 3 }]);
