@@ -68,11 +68,11 @@ export class Gateway {
     forward: ForwardWithQuotas = this.#forwardToOrigin,
     routedPath?: string,
   ): Promise<Response> {
-    const decided = await this.#decide(request, routedPath);
-    if (!decided) {
+    const decidedRequest = await this.#decide(request, routedPath);
+    if (!decidedRequest) {
       return namesPlace(request.url) ? pathTooLongResponse(request) : badRequestResponse(request);
     }
-    const { appliedRules, decision, tookMs } = decided;
+    const { appliedRules, decision, tookMs } = decidedRequest;
     if (!decision) return forward(request, NO_QUOTAS);
     logDecision(decision);
     switch (decision.outcome) {
@@ -156,9 +156,11 @@ export class Gateway {
     const { promise: timeout, resolve } = Promise.withResolvers<Quota[]>();
     const restMs = Math.max(0, this.#config.timeoutMs - decidedInMs);
     const timer = setTimeout(() => resolve([]), restMs);
-    const charged = await Promise.race([charge, timeout]);
+    const updatedQuotas = await Promise.race([charge, timeout]);
     clearTimeout(timer);
-    return quotas.map((quota) => charged.find(({ policy }) => policy === quota.policy) ?? quota);
+    return quotas.map(
+      (quota) => updatedQuotas.find(({ policy }) => policy === quota.policy) ?? quota,
+    );
   }
 
   /** Returns the response with the RateLimit fields; the same object if there is nothing to add. */

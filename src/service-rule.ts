@@ -53,7 +53,7 @@ const MAX_NAMES = 20;
 
 function listOfNames(rules: readonly Rule[]): string {
   const names = rules.slice(0, MAX_NAMES).map(({ name }) => name);
-  const more = rules.length - names.length;
+  const omittedCount = rules.length - names.length;
   if (names.length === 0) return "The configuration has no rules.";
-  return `The rules are: ${names.join(", ")}${more > 0 ? `, and ${more} more` : ""}.`;
+  return `The rules are: ${names.join(", ")}${omittedCount > 0 ? `, and ${omittedCount} more` : ""}.`;
 }

@@ -50,11 +50,11 @@ export abstract class WeirService<C extends Config = Config> extends WorkerEntry
    */
   async limit(rule: RuleNameOf<C>, options: LimitOptions = {}): Promise<LimitResult> {
     checkOptions(options, CHARGED_OPTIONS);
-    const found = await findServiceRule(this.config, this.env, rule, options);
+    const serviceRule = await findServiceRule(this.config, this.env, rule, options);
     const { cost } = options;
     checkCost(cost, -MAX_LIMIT);
-    if (cost !== undefined && cost < 0) return refund(found, -cost);
-    return decide(found, options, false);
+    if (cost !== undefined && cost < 0) return refund(serviceRule, -cost);
+    return decide(serviceRule, options, false);
   }
 
   /**
@@ -66,9 +66,9 @@ export abstract class WeirService<C extends Config = Config> extends WorkerEntry
    */
   async check(rule: RuleNameOf<C>, options: CheckOptions = {}): Promise<LimitResult> {
     checkOptions(options, CHARGED_OPTIONS);
-    const found = await findServiceRule(this.config, this.env, rule, options);
+    const serviceRule = await findServiceRule(this.config, this.env, rule, options);
     checkCost(options.cost, 0);
-    return decide(found, options, true);
+    return decide(serviceRule, options, true);
   }
 
   /**

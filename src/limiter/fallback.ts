@@ -6,7 +6,12 @@ import { createMemoryStore } from "../stores/memory-store.ts";
 import { StoreError } from "../stores/store-error.ts";
 import { countersOf, type DecideOptions, type RuleCounter, ruleCountersOf } from "./counters.ts";
 import type { Allowed, Limited, Undecided } from "./decision.ts";
-import { createNativeGuard, NATIVE_PERIOD_MS, type NativeLimiter } from "./native-limiter.ts";
+import {
+  createNativeGuard,
+  NATIVE_PERIOD_MS,
+  type NativeLimiter,
+  nativeTimeoutMs,
+} from "./native-limiter.ts";
 import { quotasOf } from "./quotas.ts";
 import type { Charge } from "./response-charges.ts";
 
@@ -14,6 +19,12 @@ import type { Charge } from "./response-charges.ts";
 export interface Fallback {
   /** Whether this isolate decides a request to which these rules apply, if the store could not. */
   covers(rules: readonly Rule[]): boolean;
+
+  /**
+   * The part of a decision's deadline that is reserved for the native limiter, which is called after the
+   * store, in milliseconds; 0 if it cannot be called.
+   */
+  reservedMs(appliedRules: readonly AppliedRule[]): number;
 
   /** Decides by what this isolate has counted while the store was away. Never rejects. */
   decide(
@@ -41,15 +52,16 @@ export function createFallback(
   const isWithinNativeLimit = createNativeGuard(nativeLimiter, timeoutMs);
 
   return {
-    covers(rules) {
-      const enforced = rules.filter(({ mode }) => mode === "enforce");
-      const isClosed = enforced.some(({ onError }) => onError === "closed");
-      return !isClosed && enforced.some(({ onError }) => onError === "local");
+    covers,
+
+    reservedMs(appliedRules) {
+      const isCallable = nativeLimiter && covers(appliedRules.map(({ rule }) => rule));
+      return isCallable ? nativeTimeoutMs(timeoutMs) : 0;
     },
 
     async decide(appliedRules, failure, options) {
-      const counted = appliedRules.filter(isCountedLocally);
-      const ruleCounters = counted.flatMap((each) => localCountersOf(each, prefix, options));
+      const localRules = appliedRules.filter(isCountedLocally);
+      const ruleCounters = localRules.flatMap((each) => localCountersOf(each, prefix, options));
       try {
         const now = Date.now();
         const verdict = await store.decide([countersOf(ruleCounters)], now);
@@ -63,16 +75,16 @@ export function createFallback(
         }
         // A check must not take quota, and a call of the native limiter always takes some.
         if (options?.checkOnly) return allowed(failure);
-        const isWithin = await Promise.all(counted.map(isWithinNativeLimit));
-        const denied = counted[isWithin.indexOf(false)];
-        if (!denied) return allowed(failure);
+        const isWithin = await Promise.all(localRules.map(isWithinNativeLimit));
+        const deniedRule = localRules[isWithin.indexOf(false)];
+        if (!deniedRule) return allowed(failure);
         await store.adjust(ruleCounters.filter(isCharged).map(refundOf), now);
         const violated = quotas.map((quota, index) =>
-          ruleCounters[index]?.rule.name === denied.rule.name
+          ruleCounters[index]?.rule.name === deniedRule.rule.name
             ? { ...quota, violated: true, remaining: 0 }
             : quota,
         );
-        return limited(denied.rule, violated, NATIVE_PERIOD_MS, failure);
+        return limited(deniedRule.rule, violated, NATIVE_PERIOD_MS, failure);
       } catch (error) {
         // Most likely the memory is full. An uncounted request must not pass, as with `closed`.
         const cause = error instanceof StoreError ? error.failure : "internal";
@@ -89,6 +101,12 @@ export function createFallback(
       await store.adjust(countersOf(ruleCounters), Date.now()).catch(() => {});
     },
   };
+}
+
+function covers(rules: readonly Rule[]): boolean {
+  const enforced = rules.filter(({ mode }) => mode === "enforce");
+  const isClosed = enforced.some(({ onError }) => onError === "closed");
+  return !isClosed && enforced.some(({ onError }) => onError === "local");
 }
 
 function allowed(storeFailure: Undecided): Allowed {

@@ -20,7 +20,7 @@ import {
   toUndecided,
 } from "./decision.ts";
 import { createFallback, type Fallback } from "./fallback.ts";
-import { type NativeLimiter, nativeTimeoutMs } from "./native-limiter.ts";
+import type { NativeLimiter } from "./native-limiter.ts";
 import { quotasOf } from "./quotas.ts";
 import { type Charge, chargesOf, type ResponseFacts } from "./response-charges.ts";
 import { decisionOf, shadowUndecided } from "./store-verdict.ts";
@@ -37,14 +37,12 @@ type LimiterConfig = Pick<Config, "clock" | "prefix" | "timeoutMs">;
 export class Limiter {
   readonly #config: LimiterConfig;
   readonly #store: Store;
-  readonly #nativeLimiter: NativeLimiter | undefined;
   readonly #fallback: Fallback;
 
   /** @param nativeLimiter called for rules with `onError: "local"` while the store is away */
   constructor(config: LimiterConfig, store: Store, nativeLimiter?: NativeLimiter) {
     this.#config = config;
     this.#store = store;
-    this.#nativeLimiter = nativeLimiter;
     this.#fallback = createFallback(config, nativeLimiter);
   }
 
@@ -61,23 +59,28 @@ export class Limiter {
     const { prefix } = this.#config;
     // The enforced rules form one group, which is charged as a whole or not at all. Each rule in
     // shadow mode is a group of its own.
-    const enforced: RuleCounter[] = [];
-    const shadowed: RuleCounter[][] = [];
-    const pending: Promise<readonly ShadowResult[]>[] = [];
+    const enforcedCounters: RuleCounter[] = [];
+    const shadowGroups: RuleCounter[][] = [];
+    const pendingResults: Promise<readonly ShadowResult[]>[] = [];
     for (const appliedRule of appliedRules) {
       const { later, rule } = appliedRule;
-      if (later) pending.push(this.#decideShadowRule(appliedRule, later, options));
-      else if (rule.mode === "shadow") shadowed.push(ruleCountersOf(appliedRule, prefix, options));
-      else enforced.push(...ruleCountersOf(appliedRule, prefix, options));
+      if (later) {
+        pendingResults.push(this.#decideShadowRule(appliedRule, later, options));
+        continue;
+      }
+      const ruleCounters = ruleCountersOf(appliedRule, prefix, options);
+      if (rule.mode === "shadow") shadowGroups.push(ruleCounters);
+      else enforcedCounters.push(...ruleCounters);
     }
-    const groups = (enforced.length > 0 ? [enforced, ...shadowed] : shadowed).map(countersOf);
-    if (groups.length === 0) return { ...NO_ENFORCED_RULE, shadow: pending };
+    const groups = shadowGroups.map(countersOf);
+    if (enforcedCounters.length > 0) groups.unshift(countersOf(enforcedCounters));
+    if (groups.length === 0) return { ...NO_ENFORCED_RULE, shadow: pendingResults };
     try {
       const store = this.#storeInTime(appliedRules, spentMs);
       const verdict = await store.decide(groups, this.#now());
-      const decision = decisionOf(verdict, enforced, shadowed);
-      if (pending.length === 0) return decision;
-      return { ...decision, shadow: [...decision.shadow, ...pending] };
+      const decision = decisionOf(verdict, enforcedCounters, shadowGroups);
+      if (pendingResults.length === 0) return decision;
+      return { ...decision, shadow: [...decision.shadow, ...pendingResults] };
     } catch (error) {
       const rules = appliedRules.map(({ rule }) => rule);
       const undecided = toUndecided(error, rules);
@@ -98,13 +101,13 @@ export class Limiter {
     response: ResponseFacts,
     countedLocally = false,
   ): Promise<Quota[]> {
-    const charged = appliedRules.filter(({ rule }) => isChargedByResponse(rule));
-    const shadowed = charged.filter(({ rule }) => rule.mode === "shadow");
-    if (shadowed.length > 0 && !countedLocally) {
-      waitUntil(this.#chargeShadowRules(shadowed, response).catch(() => {}));
+    const chargedRules = appliedRules.filter(({ rule }) => isChargedByResponse(rule));
+    const shadowRules = chargedRules.filter(({ rule }) => rule.mode === "shadow");
+    if (shadowRules.length > 0 && !countedLocally) {
+      waitUntil(this.#chargeShadowRules(shadowRules, response).catch(() => {}));
     }
-    const enforced = charged.filter(({ rule }) => rule.mode === "enforce");
-    const charges = chargesOf(enforced, response);
+    const enforcedRules = chargedRules.filter(({ rule }) => rule.mode === "enforce");
+    const charges = chargesOf(enforcedRules, response);
     if (charges.length === 0) return [];
     if (countedLocally) {
       await this.#fallback.charge(charges);
@@ -145,13 +148,9 @@ export class Limiter {
   /** The store with the rest of the deadline for a decision, which is at least half of it. */
   #storeInTime(appliedRules: readonly AppliedRule[], spentMs: number): Store {
     const { timeoutMs } = this.#config;
-    // The native limiter may be called after the store. Both share one deadline.
-    const sharesDeadline =
-      this.#nativeLimiter !== undefined &&
-      this.#fallback.covers(appliedRules.map(({ rule }) => rule));
-    if (!sharesDeadline && spentMs <= timeoutMs * NEGLIGIBLE_SHARE) return this.#store;
-    const takenMs = spentMs + (sharesDeadline ? nativeTimeoutMs(timeoutMs) : 0);
-    return withDeadline(this.#store, Math.max(timeoutMs / 2, timeoutMs - takenMs));
+    const reservedMs = this.#fallback.reservedMs(appliedRules);
+    if (reservedMs === 0 && spentMs <= timeoutMs * NEGLIGIBLE_SHARE) return this.#store;
+    return withDeadline(this.#store, Math.max(timeoutMs / 2, timeoutMs - spentMs - reservedMs));
   }
 
   /** Decides a rule in shadow mode whose client is identified later. Never rejects. */
@@ -163,10 +162,10 @@ export class Limiter {
     try {
       const appliedRules = await later;
       const { prefix } = this.#config;
-      const shadowed = appliedRules.map((each) => ruleCountersOf(each, prefix, options));
-      if (shadowed.length === 0) return [];
-      const verdict = await this.#store.decide(shadowed.map(countersOf), this.#now());
-      const { shadow } = decisionOf(verdict, [], shadowed);
+      const shadowGroups = appliedRules.map((each) => ruleCountersOf(each, prefix, options));
+      if (shadowGroups.length === 0) return [];
+      const verdict = await this.#store.decide(shadowGroups.map(countersOf), this.#now());
+      const { shadow } = decisionOf(verdict, [], shadowGroups);
       return (await Promise.all(shadow)).flat();
     } catch (error) {
       return [shadowUndecided(rule, error)];

@@ -20,22 +20,22 @@ import { isViolated, quotasOf } from "./quotas.ts";
  */
 export function decisionOf(
   { groups, now }: Verdict,
-  enforced: readonly RuleCounter[],
-  shadowed: readonly (readonly RuleCounter[])[],
+  enforcedCounters: readonly RuleCounter[],
+  shadowGroups: readonly (readonly RuleCounter[])[],
 ): Allowed | Limited {
   const answers = [...groups];
-  const enforcedAnswer = enforced.length > 0 ? answers.shift() : undefined;
-  const shadow = shadowed.flatMap((ruleCounters, index) =>
+  const enforcedAnswer = enforcedCounters.length > 0 ? answers.shift() : undefined;
+  const shadow = shadowGroups.flatMap((ruleCounters, index) =>
     shadowResultsOf(ruleCounters, answers[index] as GroupAnswer, now),
   );
   if (!enforcedAnswer) return { ...NO_ENFORCED_RULE, shadow };
-  const quotas = quotasOf(enforced, enforcedAnswer, now);
+  const quotas = quotasOf(enforcedCounters, enforcedAnswer, now);
   if (enforcedAnswer.admitted) {
     const reservationDelayMs = Math.max(...quotas.map((quota) => quota.reservationDelayMs));
     return { outcome: "allowed", quotas, shadow, reservationDelayMs };
   }
   const violated = quotas.filter(isViolated);
-  const deniedBy = enforced.find(({ window }) => window.policy === violated[0]?.policy);
+  const deniedBy = enforcedCounters.find(({ window }) => window.policy === violated[0]?.policy);
   if (!deniedBy) {
     throw new StoreError("invalid-reply", "a denial, though every counter has quota left");
   }
