@@ -60,6 +60,20 @@ describe.each(Object.keys(EVERY_STORE))("after a deploy, over %s", (name) => {
     expect("quotas" in decision && decision.quotas[0]?.remaining).toBe(left);
   });
 
+  it("a client is no longer banned by a rule that has no ban any more", async () => {
+    const prefix = crypto.randomUUID();
+    const store = EVERY_STORE[name]?.(prefix) as Store;
+    const old = await deploy(store, prefix, { ban: "1h" });
+    await old.limiter.decide(old.enforced, { cost: 3 });
+    for (const cost of [3, 1]) {
+      const denied = await old.limiter.decide(old.enforced, { cost });
+      expect(denied).toMatchObject({ outcome: "limited" });
+    }
+    const { limiter, enforced } = await deploy(store, prefix, {});
+    const admitted = await limiter.decide(enforced, { cost: 2 });
+    expect(admitted).toMatchObject({ outcome: "allowed" });
+  });
+
   it("four shards that become two admit one and a half times the limit in that window", async () => {
     const prefix = crypto.randomUUID();
     const store = EVERY_STORE[name]?.(prefix) as Store;
