@@ -1,8 +1,6 @@
 import { printableSecretName } from "../src/config/exempt.ts";
-import type { Rule } from "../src/config/rule.ts";
+import type { Rule, Tiers } from "../src/config/rule.ts";
 import { areTierNamesSecret } from "../src/config/tier-names.ts";
-
-type Tiers = NonNullable<Rule["tiers"]>;
 
 // `check` prints into build logs, which more people can read than the configuration.
 

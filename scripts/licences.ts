@@ -16,6 +16,7 @@ interface Locked {
   readonly peerDependencies?: Readonly<Record<string, string>>;
 }
 
+/** A locked package and its licence. */
 export interface Package {
   readonly name: string;
   readonly version: string;
@@ -24,6 +25,7 @@ export interface Package {
   readonly isRuntime: boolean;
 }
 
+/** The locked packages, sorted by name and version. */
 export function packagesOf({ packages }: Lock): Package[] {
   const provided = Object.keys(packages[""]?.peerDependencies ?? {});
   return Object.entries(packages)
@@ -36,6 +38,7 @@ export function packagesOf({ packages }: Lock): Package[] {
     .sort((a, b) => compare(a.name, b.name) || compare(a.version, b.version));
 }
 
+/** The content of docs/licences.md. */
 export function licencesPage(packages: readonly Package[]): string {
   const runtime = packages.filter(({ isRuntime }) => isRuntime);
   const rows = runtime.map(
@@ -48,7 +51,7 @@ export function licencesPage(packages: readonly Package[]): string {
   }
   const sections = [...byLicence]
     .sort(([a], [b]) => compare(a, b))
-    .map(([licence, names]) => `### ${licence}\n\n${wrapped([...names])}`);
+    .map(([licence, names]) => `### ${licence}\n\n${wrapNames([...names])}`);
   return `# Licences
 
 Weir has the MIT licence. This page lists the packages that Weir uses and their licences, according to
@@ -73,7 +76,7 @@ ${sections.join("\n\n")}
 const WIDTH = 118;
 
 /** Joins names with commas, in lines of at most {@link WIDTH} characters. */
-function wrapped(names: readonly string[]): string {
+function wrapNames(names: readonly string[]): string {
   let width = 0;
   const parts = names.map((name, index) => {
     const part = index < names.length - 1 ? `${name},` : name;

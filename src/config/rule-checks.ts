@@ -8,14 +8,14 @@ import { type Match, splitRoute } from "./match.ts";
 interface CheckedFields extends ParsedLimitFields {
   readonly match: Match;
   readonly key: KeyExpression;
-  readonly tiers?: Tiers | undefined;
+  readonly tiers?: ParsedTiers | undefined;
   readonly shards: number;
   readonly ban?: number | undefined;
   readonly onError: "open" | "closed" | "local";
   readonly localShare?: number | undefined;
 }
 
-interface Tiers {
+interface ParsedTiers {
   readonly by: KeyExpression;
   readonly limits: ReadonlyMap<string, ParsedLimitFields>;
 }
