@@ -13,7 +13,10 @@ export interface Quota {
   readonly remaining: number;
   /** Milliseconds until the current window ends; more than 0. */
   readonly resetMs: number;
-  /** When the current window ends, in milliseconds since the Unix epoch, by the deciding clock. */
+  /**
+   * When the current window ends, in milliseconds since the Unix epoch, by the clock that made the
+   * decision.
+   */
   readonly resetAt: number;
   /** Whether this quota denied the request. */
   readonly violated: boolean;

@@ -5,7 +5,7 @@ import { createMemoryStore } from "../../../src/stores/memory-store.ts";
 import type { Store } from "../../../src/stores/store.ts";
 import { StoreError } from "../../../src/stores/store-error.ts";
 
-/** 2023-11-14T22:15:00Z, the beginning of a minute and of no hour. */
+/** 2023-11-14T22:15:00Z, the beginning of a minute, but not of an hour. */
 const NOW = 1_700_000_100_000;
 
 function limiterOf(

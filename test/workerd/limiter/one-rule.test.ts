@@ -8,7 +8,7 @@ import { createMemoryStore } from "../../../src/stores/memory-store.ts";
 
 type Pair = [Counter, Counter];
 
-/** 2023-11-14T22:15:00Z, the beginning of a minute and of no hour. */
+/** 2023-11-14T22:15:00Z, the beginning of a minute, but not of an hour. */
 const NOW = 1_700_000_100_000;
 
 function appliedRulesOf({ rules }: Config, identity: string): AppliedRule[] {
