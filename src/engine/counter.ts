@@ -9,7 +9,7 @@ export interface Counter {
   /** Quota that every window grants. */
   readonly limit: number;
   readonly windowMs: number;
-  /** Windows begin this many milliseconds after whole multiples of their length since the epoch. */
+  /** Windows begin at whole multiples of `windowMs` since the Unix epoch, plus this offset. */
   readonly offsetMs: number;
   /** Quota that this request takes. */
   readonly cost: number;
@@ -20,7 +20,7 @@ export interface Counter {
   readonly ceiling: number;
   /** Whether used quota stays used until the grants of later windows have repaid it. */
   readonly rollsOver?: boolean;
-  /** Whether the counter is only checked for enough quota, and never charged. */
+  /** Whether the store only checks that quota is left, and never charges the counter. */
   readonly checkOnly?: boolean;
   /**
    * Quota that may be charged instead of the cost when plenty is left. The caller can then admit
@@ -36,8 +36,9 @@ export interface Counter {
   /** Whether this request respects bans but never starts one. */
   readonly neverBans?: boolean;
   /**
-   * A second counter of the same quota, with a ceiling that is not higher. The one with more quota
-   * left decides and is charged. The tally reports its quota left under this counter's ceiling.
+   * A second counter of the same quota, with a ceiling that is not higher. The store decides on the
+   * one with more quota left and charges it. It reports that one's count under this counter's
+   * ceiling, so that `ceiling - count` is its quota left.
    */
   readonly alternative?: Counter;
 }

@@ -40,8 +40,8 @@ export function chargeOf(counter: Counter, count: number): number {
 }
 
 /**
- * Time until a counter has quota for its cost. That is the end of the window; a counter that rolls
- * over may need the grants of several windows to repay what is used.
+ * Time until a counter has quota for its cost: the rest of the window. If the counter rolls over,
+ * the grants of several windows may be needed to repay what is used.
  *
  * @param capacity the largest count without a reservation
  * @returns milliseconds; 0 when the quota is available now
@@ -93,8 +93,8 @@ export function decideGroup(
 
 /**
  * Adds each counter's cost whether or not quota is left, or subtracts a negative cost: the actual
- * cost of a response, and refunds. A count stays between 0 and {@link MAX_COUNT}. Of two counters
- * to choose from, the one with more quota left is charged, and the other one gets refunds.
+ * cost of a response, and refunds. A count stays between 0 and {@link MAX_COUNT}. If a counter has
+ * an alternative, the one with more quota left is charged, and the other one gets refunds.
  */
 export function adjustGroup(
   counters: readonly Counter[],
@@ -164,7 +164,10 @@ interface ChosenCounter extends CounterState {
   readonly countOffset: number;
 }
 
-/** Chooses between a counter and its alternative: the one with more quota left, or less to refund. */
+/**
+ * Chooses a counter or its alternative: for a charge the one with more quota left, for a refund the
+ * other.
+ */
 function chooseCounter(counter: Counter, now: number, read: ReadRow): ChosenCounter {
   const state = stateOf(counter, now, read);
   const { alternative } = counter;

@@ -11,22 +11,22 @@ import {
 } from "./snapshot.ts";
 
 /**
- * How long a cached denial is valid at most, in milliseconds. A refund or a reset in another isolate
- * takes effect in this one after this time.
+ * How long a cached denial is valid at most, in milliseconds. A refund or a reset in another
+ * isolate takes effect in this one after this time.
  */
 export const MAX_AGE_MS = 10_000;
 
 /**
- * From this many recent uses of an exhausted counter on (see {@link Frequency}), a denial comes from
- * memory even if not all counters of the group are cached; its answer then lacks their tallies.
- * Otherwise a client that varies the key of another counter, such as the path beside the address,
- * would cause a call with each denied request.
+ * From this many recent uses of an exhausted counter on (see {@link Frequency}), a denial comes
+ * from memory even if not all counters of the group are cached; its answer then lacks their
+ * tallies. Otherwise a client that varies the key of another counter, such as the path beside the
+ * address, would cause a call with each denied request.
  */
 const PARTIAL_DENIAL_USES = 500;
 
 /**
- * The snapshots of a denied group's counters, undefined for those that are not cached: one exhausted
- * counter is enough to deny the group.
+ * The snapshots of a denied group's counters, undefined for those that are not cached: one
+ * exhausted counter is enough to deny the group.
  */
 export type Denial = readonly (CounterSnapshot | undefined)[];
 
@@ -60,8 +60,8 @@ export class DenialCache {
   /**
    * The snapshots of a group's counters, if they show that the group must be denied.
    *
-   * @param isStoreAway whether the store has failed. It can then neither add missing tallies nor start
-   * a ban, and the denial is certain without them
+   * @param isStoreAway whether the store has failed. It can then neither add missing tallies nor
+   * start a ban, and the denial is certain without them
    */
   denialOf(group: readonly Counter[], now: number, isStoreAway = false): Denial | undefined {
     if (this.#counters.size === 0) return undefined;
@@ -86,8 +86,9 @@ export class DenialCache {
   }
 
   /**
-   * Records the store's answer for a group: updates the counters that are cached, and adds those of a
-   * denied group. Its counters with quota are added too, so that later answers are complete.
+   * Records the store's answer for a group: updates cached counters, and adds those of a denied
+   * group. It also adds that group's counters with quota left, so that denials from memory are
+   * complete.
    */
   record(group: readonly Counter[], answer: GroupAnswer, call: StoreCall): void {
     if (answer.skipCache) return;
@@ -111,8 +112,8 @@ export class DenialCache {
   }
 
   /**
-   * Records a counter with an alternative. The tally describes the one with more quota left. If that one
-   * is exhausted, the other has at most as little left, under its own ceiling.
+   * Records a counter with an alternative. The tally describes the one with more quota left. If
+   * that one is exhausted, the other one has no more quota left than it.
    */
   #recordPair(
     counter: Counter,

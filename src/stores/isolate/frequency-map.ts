@@ -24,19 +24,21 @@ export function recentUsesAt({ recentUses, lastUsedAt }: Frequency, now: number)
 /**
  * A map of at most `max` entries that keeps the frequently used ones.
  *
- * Entries are in order of use, the least recently used first. Eviction by order alone (LRU) would let
- * a sender of ever new keys empty the map. A new entry therefore replaces one whose uses have decayed
- * below its own; busier entries are passed over. To evict a client, an attacker must send more than
- * that client, for every place in the map. When all examined entries are busier, one new entry in
- * {@link ADMIT_ONE_IN} replaces the least used of them, so that a client that keeps sending gets a
- * place.
+ * Entries are in order of use, the least recently used first. Eviction by order alone (LRU) would
+ * let a sender of ever new keys empty the map. A new entry therefore replaces one whose uses have
+ * decayed below its own; busier entries are passed over. To evict a client, an attacker must send
+ * more than that client, for every place in the map. When all examined entries are busier, one new
+ * entry in {@link ADMIT_ONE_IN} replaces the least used of them, so that a client that keeps
+ * sending gets a place.
  */
 export class FrequencyMap<Value extends Frequency> {
   readonly #entries = new Map<string, Value>();
   readonly #max: number;
   readonly #onEvict: (value: Value, now: number) => void;
   #rejectedEntries = 0;
-  /** The last key in the order, if known: a busy key that is already last is not moved again. */
+  /**
+   * The key at the end of the order, or undefined. A busy key that is already there is not moved.
+   */
   #lastKey: string | undefined;
 
   constructor(max: number, onEvict: (value: Value, now: number) => void = () => {}) {

@@ -25,8 +25,8 @@ export interface LeaseCall extends StoreCall {
 /**
  * The leases of an isolate: plain values, at most `max` of them.
  *
- * The store has charged all leased quota. Quota that is lost here denies requests that could have been
- * admitted, and never admits one too many. In doubt, quota is therefore dropped.
+ * The store has charged all leased quota. If quota is lost, requests are denied that could have
+ * been admitted, but never is one too many admitted. In doubt, the book therefore drops quota.
  */
 export class LeaseBook {
   readonly #leases: FrequencyMap<Lease>;
@@ -81,7 +81,8 @@ export class LeaseBook {
     if (!lease) return isUse ? this.#open(counter, now) : undefined;
     if (isUse) lease.meanCost += (cost - lease.meanCost) / lease.recentUses;
     if (lease.counter.ceiling !== ceiling) {
-      // Charged under another tier's limit. Only the store can decide whether it is within this one.
+      // The quota was charged under another tier's limit. Only the store knows whether it fits this
+      // one.
       this.#release(lease, now);
       lease.counter = counter;
     }
@@ -91,13 +92,13 @@ export class LeaseBook {
   /**
    * Records a store's answer about a counter.
    *
-   * @param quota charged for later requests: added to the lease, or queued to be returned if the lease
-   * cannot use it any more
+   * @param quota charged for later requests: added to the lease, or queued to be returned if the
+   * lease cannot use it any more
    */
   record(lease: Lease, counter: Counter, tally: Tally, call: LeaseCall, quota: number): void {
     if (lease.isReset) return;
     const snapshot = snapshotOf(counter, tally, call);
-    // After a step of the clock this isolate does not know when the window ends.
+    // After a step back of the clock this isolate does not know when the window ends.
     if (this.#isCurrent(lease, counter) && call.clockSteps === this.#clockSteps) {
       addQuota(lease, quota, snapshot, call);
     } else {

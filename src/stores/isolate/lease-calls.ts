@@ -24,14 +24,14 @@ interface PendingBlock {
   readonly pendingUntil: number;
 }
 
-/** The calls to the store: they request blocks, and record the answers in the leases. */
+/** Calls the store, requests blocks, and records the answers in the leases. */
 export class LeaseCalls {
   readonly #store: Store;
   readonly #book: LeaseBook;
   readonly #options: LeaseCallOptions;
   /**
-   * Whether the last call was answered. Otherwise calls request no blocks, because a block is lost
-   * when its answer is.
+   * Whether the last call was answered. If not, calls request no blocks, because a block is lost
+   * together with its answer.
    */
   #isAnswering = true;
 
@@ -56,8 +56,8 @@ export class LeaseCalls {
       verdict = await this.#store.decide(requests, now, unused);
     } catch (error) {
       this.#isAnswering = false;
-      // The store may have charged the blocks. A pause for their counters prevents that a store whose
-      // answers are lost uses up their windows.
+      // The store may have charged the blocks. Their counters get none for a while: otherwise a
+      // store whose answers are lost would charge block after block.
       setPendingUntil(blocks, (now ?? Date.now()) + LOST_BLOCK_MS);
       throw error;
     }
@@ -74,8 +74,8 @@ export class LeaseCalls {
   }
 
   /**
-   * Returns the unspent quota of counters to the store, which must adjust the quota that was used, and
-   * then adjusts them.
+   * Adjusts counters. Their unspent quota is returned first, so that the store adjusts the quota
+   * used.
    *
    * @throws {StoreError} ("timeout") if both calls together exceed the deadline
    */
@@ -90,7 +90,7 @@ export class LeaseCalls {
     return withDeadline(this.#store, timeLeftMs).adjust(counters, now);
   }
 
-  /** Fetches blocks in the background for leases that the current rate soon uses up. */
+  /** Fetches blocks in the background for leases that will soon be used up at the current rate. */
   refill(plans: GroupPlan, now: number | undefined, time: number): void {
     if (!this.#isAnswering) return;
     let groups: GroupPlan[] | undefined;
@@ -110,7 +110,7 @@ export class LeaseCalls {
   }
 
   /**
-   * The request for a block, marked in the lease as pending.
+   * Adds a block to a counter's request, and marks it in the lease as pending.
    *
    * @returns undefined if no block larger than the cost is due
    */
@@ -164,7 +164,7 @@ function pendingBlocksOf(groups: readonly GroupPlan[]): PendingBlock[] {
 /** @param until 0 when the blocks have arrived */
 function setPendingUntil(blocks: readonly PendingBlock[], until: number): void {
   for (const { lease, pendingUntil } of blocks) {
-    // Not if this block counted as lost meanwhile and another one is pending.
+    // If this block counted as lost meanwhile, the lease may already wait for another one.
     if (lease.refillPendingUntil === pendingUntil) lease.refillPendingUntil = until;
   }
 }

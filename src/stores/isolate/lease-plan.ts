@@ -10,12 +10,12 @@ export interface CounterPlan {
   readonly counter: Counter;
   readonly lease?: Lease | undefined;
   /** Quota taken from the lease. */
-  readonly taken?: TakenQuota;
+  readonly takenQuota?: TakenQuota;
   /** The lease when the plan was made: a refund may drain the lease before the store answers. */
-  readonly planned?: { readonly snapshot: CounterSnapshot; readonly unspent: number };
-  /** The counter as the store is called with it; undefined if the lease covers the cost. */
+  readonly leaseState?: { readonly snapshot: CounterSnapshot; readonly unspent: number };
+  /** The counter to send to the store; undefined if the lease covers the cost. */
   readonly request?: Counter;
-  /** Whether the call only refills the lease: no request takes any of the quota. */
+  /** Whether the call only refills the lease: all charged quota is for later requests. */
   readonly isRefill?: boolean;
 }
 
@@ -35,16 +35,16 @@ export const ADMITTED_FROM_LEASES: GroupAnswer = { admitted: true, tallies: [] }
 export function planCounter(counter: Counter, lease: Lease | undefined, now: number): CounterPlan {
   if (!lease || counter.cost === 0) return { counter, lease, request: counter };
   const { cost, checkOnly } = counter;
-  // The same call returns the quota of an idle lease: a check would count it twice.
+  // The same call returns an idle lease to the store. A check would count that quota twice.
   const available = checkOnly && isIdle(lease, now) ? 0 : availableQuota(lease, now);
   const quota = Math.min(available, cost);
   if (!checkOnly) lease.quota -= quota;
   const { snapshot } = lease;
-  // Assigned, not spread into a literal: this runs for every request that needs the store.
+  // Fields are assigned because spreads are slower: every request that needs the store comes here.
   const plan: { -readonly [Field in keyof CounterPlan]: CounterPlan[Field] } = { counter, lease };
   if (snapshot) {
-    plan.planned = { snapshot, unspent: lease.quota };
-    if (!checkOnly) plan.taken = { quota, window: snapshot.window };
+    plan.leaseState = { snapshot, unspent: lease.quota };
+    if (!checkOnly) plan.takenQuota = { quota, window: snapshot.window };
   }
   if (quota < cost) plan.request = quota === 0 ? counter : { ...counter, cost: cost - quota };
   return plan;
@@ -55,7 +55,7 @@ export function needsStore(plans: GroupPlan): boolean {
   return plans.some(({ request }) => request);
 }
 
-/** Whether leases have admitted an enforced group, and only groups in shadow mode need the store. */
+/** Whether leases have admitted an enforced group and only groups in shadow mode need the store. */
 export function isOnlyShadowOpen(groups: readonly GroupPlan[]): boolean {
   const isAdmitted = groups.some((plans) => !needsStore(plans) && !isShadowPlan(plans));
   return isAdmitted && groups.every((plans) => !needsStore(plans) || isShadowPlan(plans));
@@ -65,19 +65,19 @@ function isShadowPlan(plans: GroupPlan): boolean {
   return isShadow(plans.map(({ counter }) => counter));
 }
 
-/** Store clock minus local clock, in milliseconds, as far as a first counter's lease knows it. */
+/** Store clock minus local clock, in milliseconds, by the first counter's lease; 0 if unknown. */
 export function clockOffsetOf(plans: GroupPlan | undefined): number {
   return plans?.[0]?.lease?.snapshot?.clockOffsetMs ?? 0;
 }
 
-/** Quota that an admitted counter was charged for later requests. */
+/** Quota that the store charged to an admitted counter for later requests. */
 export function unspentChargeOf({ request, isRefill }: CounterPlan, tally: Tally): number {
   if (!request || request.checkOnly) return 0;
   const { charged = request.cost } = tally;
   return isRefill ? charged : charged - request.cost;
 }
 
-/** The answer to the caller: the store's counts minus the quota leased here and not used yet. */
+/** The answer to the caller: the store's counts minus the leases' unspent quota. */
 export function answerOf({ plans, answer }: GroupResult, storeNow: number): GroupAnswer {
   const { admitted, later } = answer;
   if (later) {
@@ -85,7 +85,7 @@ export function answerOf({ plans, answer }: GroupResult, storeNow: number): Grou
       now,
       groups: [answerOf({ plans, answer: late as GroupAnswer }, now)],
     }));
-    // The caller may ignore it; a rejection must not count as unhandled then.
+    // The caller may ignore this promise. A rejection must then not count as unhandled.
     laterAnswer.catch(() => {});
     return { ...answer, later: laterAnswer };
   }
@@ -100,19 +100,19 @@ export function answerOf({ plans, answer }: GroupResult, storeNow: number): Grou
 
 /** A counter's tally without the quota that its lease has not used yet. */
 function clientTally(
-  { counter, lease, request, planned }: CounterPlan,
+  { counter, lease, request, leaseState }: CounterPlan,
   storeTally: Tally | undefined,
   admitted: boolean,
   storeNow: number,
 ): Tally {
-  const snapshot = lease?.snapshot ?? planned?.snapshot;
-  const unspent = lease?.snapshot ? lease.quota : (planned?.unspent ?? 0);
-  // Without a call the lease covered the cost, and such a lease has a snapshot.
+  const snapshot = lease?.snapshot ?? leaseState?.snapshot;
+  const unspent = lease?.snapshot ? lease.quota : (leaseState?.unspent ?? 0);
+  // If the store was not called, the lease covered the cost, so it has a snapshot.
   const tally = storeTally ?? tallyOf(snapshot as CounterSnapshot, storeNow);
   const { resetMs, banMs } = tally;
   const isCurrent = snapshot?.window === windowAt(storeNow, counter).index;
   const count = Math.max(0, tally.count - (isCurrent ? unspent : 0));
-  // A block that arrived after the denial does not revoke it: the reported count must explain it.
+  // A block may have arrived after the denial. The reported count must still explain the denial.
   const isDenied =
     !admitted && storeTally && request && (banMs > 0 || !hasQuota(request, tally.count));
   return { count: isDenied && hasQuota(counter, count) ? tally.count : count, resetMs, banMs };

@@ -12,18 +12,18 @@ const REFILL_ROUND_TRIPS = 3;
 /**
  * Quota to request as a block; 0 for none.
  *
- * - It is the expected use in {@link DECAY_MS}, or in the rest of the window, at the current rate. It
- *   is at most twice the use so far without the first request, so that it starts small.
- * - It is larger where requests come faster than blocks: it then lasts for several round trips.
+ * - It is the expected use in {@link DECAY_MS}, or in the rest of the window, at the current rate.
+ *   It is at most twice the use so far without the first request, so that it starts small.
+ * - At a high rate of requests it covers several round trips instead, if that is more.
  * - It is at most the quota left divided by {@link BLOCK_SHARE}, as far as this isolate knows.
  */
 export function blockOf(lease: Lease, counter: Counter, now: number): number {
   const { recentUses, meanCost, snapshot, refillPendingUntil, openedAt } = lease;
   if (refillPendingUntil > now) return 0;
-  // The snapshot lies in the future after the caller's clock went back: this window gets no block.
+  // The clock has gone back to before the snapshot's window. This window gets no block.
   if (snapshot && now < snapshot.validFrom) return 0;
   const leftMs = windowAt(now, counter).endsAt - now;
-  // Use in DECAY_MS: a lease younger than that has counted only a part of it.
+  // The uses to expect in DECAY_MS. A younger lease has counted only a part of such a period.
   const steadyUses = recentUses / (1 - Math.exp(-(now - openedAt) / DECAY_MS));
   const expectedUses = Math.min(steadyUses, 2 * (recentUses - 1)) * Math.min(1, leftMs / DECAY_MS);
   const burstUses = Math.min(2 * refillDemand(lease, now), 4 * (recentUses - 4));
@@ -34,7 +34,7 @@ export function blockOf(lease: Lease, counter: Counter, now: number): number {
 
 /** Requests expected at the current rate during {@link REFILL_ROUND_TRIPS} round trips. */
 export function refillDemand({ recentUses, openedAt, roundTripMs }: Lease, now: number): number {
-  // All recent uses of a lease younger than DECAY_MS happened during its lifetime.
+  // A lease younger than DECAY_MS has counted its uses since it was opened.
   const periodMs = Math.min(DECAY_MS, Math.max(now - openedAt, roundTripMs, 1));
   return (recentUses / periodMs) * roundTripMs * REFILL_ROUND_TRIPS;
 }

@@ -66,8 +66,8 @@ export function unusedQuotaOf(lease: Lease, now: number): UnusedQuota | undefine
 }
 
 /**
- * Adds charged quota to a lease and updates its snapshot. An answer about an earlier window than the
- * lease's is dropped with its quota.
+ * Adds charged quota to a lease and updates its snapshot. An answer about an earlier window than
+ * the lease's is dropped with its quota.
  */
 export function addQuota(
   lease: Lease,
@@ -89,8 +89,8 @@ export function addQuota(
 
 /**
  * Whether an answer belongs to an earlier window than the lease's snapshot. The answer is accepted
- * all the same if that snapshot has expired: the store's clock may have been put back, and the store
- * decides which window is the current one.
+ * all the same if that snapshot has expired: the store's clock may have been put back, and the
+ * store decides which window is the current one.
  */
 function isOutdated(answer: CounterSnapshot, previous: CounterSnapshot, call: StoreCall): boolean {
   if (answer.window >= previous.window) return false;

@@ -16,8 +16,8 @@ export interface CounterSnapshot {
   /** End of validity, by this isolate's clock: never later than the window's true end. */
   readonly validUntil: number;
   /**
-   * Store clock minus local clock, in milliseconds; underestimated by the time the answer travelled.
-   * 0 when the caller passed the time.
+   * Store clock minus local clock, in milliseconds; underestimated by the time the answer
+   * travelled. 0 when the caller passed the time.
    */
   readonly clockOffsetMs: number;
 }
@@ -38,15 +38,16 @@ export interface StoreCall {
  * The snapshot that a tally gives.
  *
  * The store decided at some moment between `sentAt` and `answeredAt`. The window therefore ends no
- * earlier than `resetMs` after `sentAt`: until then the count certainly belongs to the current window.
- * It ends no later than `resetMs` after `answeredAt`: clients are told to wait until then.
+ * earlier than `resetMs` after `sentAt`: until then the count certainly belongs to the current
+ * window. It ends no later than `resetMs` after `answeredAt`: the wait reported to clients ends
+ * then.
  */
 export function snapshotOf(counter: Counter, tally: Tally, call: StoreCall): CounterSnapshot {
   const { sentAt, answeredAt, decidedAt, isGiven } = call;
   const { count, resetMs, banMs } = tally;
   const { windowMs, offsetMs } = counter;
-  // Rounded: with counters in several objects, `decidedAt` is of one object's clock and `resetMs` of
-  // another's, which may already be on the other side of a window's edge.
+  // Rounded: with counters in several objects, `decidedAt` is of one object's clock and `resetMs`
+  // of another's, which may already be on the other side of a window's edge.
   const window = Math.round((decidedAt + resetMs - offsetMs) / windowMs) - 1;
   const endsAt = (window + 1) * windowMs + offsetMs;
   return {

@@ -10,7 +10,9 @@ import type { Store } from "../../../../src/stores/store.ts";
 
 const NOW = Date.now();
 const FLOOD = 1_000_000;
-/** Groups in one call, because a million calls would be slow. The last keys get calls of their own. */
+/**
+ * Groups in one call, because a million calls would be slow. The last keys get calls of their own.
+ */
 const AT_ONCE = 50;
 const LAST = 20_000;
 const MAX_BYTES = 5_000_000;

@@ -9,7 +9,8 @@ import type { Clock } from "../../../../src/stores/upstash/script.ts";
 import { createUpstashStore } from "../../../../src/stores/upstash/upstash-store.ts";
 import { counter as anyCounter } from "../../../suite/counters.ts";
 
-// The effect of blocks on Redis. This file has its own server, so that no other test changes the figures.
+// The effect of blocks on Redis. This file has its own server, so that no other test changes the
+// figures.
 const server = await startTestRedis();
 const rest = await startUpstashRest({ redis: server });
 const redis = new Redis(server.port, server.host);

@@ -8,8 +8,8 @@ import { StoreError } from "../../../../src/stores/store-error.ts";
 import { HOUR, NOW } from "../../../suite/driver.ts";
 import { counter, flushPromises, leasesOver, stopClock } from "./leases-setup.ts";
 
-// Many isolates call one store. Calls arrive and are answered in any order, and fail before or after
-// the store has charged them. No window may ever admit more than its limit.
+// Many isolates call one store. Calls arrive and are answered in any order, and fail before or
+// after the store has charged them. No window may ever admit more than its limit.
 
 const WINDOW_MS = 10_000;
 
@@ -81,7 +81,9 @@ interface CounterRequest {
 
 interface Scenario {
   readonly limits: readonly number[];
-  /** The error of each isolate's clock, in milliseconds. The store's clock has that of the first. */
+  /**
+   * The error of each isolate's clock, in milliseconds. The store's clock has that of the first.
+   */
   readonly skews: readonly number[];
   readonly hasDenials: boolean;
   /** Whether the isolates' clocks place the windows, or the store's. */
@@ -154,7 +156,9 @@ interface Isolate {
   readonly clock: () => number;
 }
 
-/** An admitted request, with the times of its call and answer by the clock that places the windows. */
+/**
+ * An admitted request, with the times of its call and answer by the clock that places the windows.
+ */
 interface Admission {
   readonly counter: Counter;
   readonly from: number;

@@ -30,7 +30,8 @@ async function exhaustButLease(store: Store, memory: Store) {
 
 describe("leases, when calls overlap", () => {
   it("with groups decided by two clocks, use no quota of one window in the next", async () => {
-    // As the Durable Object store answers: two objects called at once, and `now` is the first one's.
+    // As the Durable Object store answers: two objects called at once, and `now` is the first
+    // one's.
     const objects = new Map([
       ["enforced", createMemoryStore()],
       ["shadow", createMemoryStore()],
