@@ -27,7 +27,7 @@ let worker: RunningWorker;
 
 beforeAll(async () => {
   target = await startTarget();
-  // Stands for a Redis under so much load that it never answers in time.
+  // Like a Redis under so much load that it never answers in time.
   silent = await listen(createServer(() => {}));
   worker = await startWorker({
     config: { rules: RULES, timeoutMs: 50 },

@@ -17,8 +17,8 @@ onEveryStore("a quota of 20 a minute for an API key", (open) => {
 
   it("is exact for simultaneous requests", async () => {
     const system = open([minute]);
-    const asked = Array.from({ length: 30 }, () => system.decide(45 * MINUTE, u123));
-    const outcomes = (await Promise.all(asked)).map(({ outcome }) => outcome);
+    const decisions = Array.from({ length: 30 }, () => system.decide(45 * MINUTE, u123));
+    const outcomes = (await Promise.all(decisions)).map(({ outcome }) => outcome);
     expect(outcomes.filter((outcome) => outcome === "allowed")).toHaveLength(20);
   });
 

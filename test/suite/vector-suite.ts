@@ -123,7 +123,7 @@ function complete({ banMs = 0, ...outcome }: Outcome): Outcome {
     : { ...outcome, banMs };
 }
 
-/** Compares an outcome. The time of a ban runs on while the time of the vector stands still. */
+/** Compares an outcome. The time of a ban continues between two calls with the same time. */
 function expectBan(outcome: Outcome | undefined, expected: Outcome, step: string): void {
   const { banMs: left = 0, retryMs, ...rest } = outcome as Outcome;
   const { banMs, retryMs: _, ...others } = complete(expected) as Outcome & { banMs: number };
