@@ -51,10 +51,10 @@ class CachingStore implements Store {
       verdict = { now: storeNow, groups: [] };
     } else if (isEnforcedDenied && openGroups.length > 0 && openGroups.every(isShadow)) {
       // The denied enforced groups do not wait for groups in shadow mode.
-      const call = this.#call(openGroups, now, unused);
+      const call = this.#callStore(openGroups, now, unused);
       verdict = { now: storeNow, groups: decidedLater(call, openGroups.length) };
     } else {
-      verdict = await this.#call(openGroups, now, unused);
+      verdict = await this.#callStore(openGroups, now, unused);
     }
     const answers = verdict.groups.values();
     const allAnswers = denials.map((denial) =>
@@ -84,7 +84,7 @@ class CachingStore implements Store {
   }
 
   /** Calls the store for groups and records its answers. */
-  async #call(
+  async #callStore(
     groups: readonly Group[],
     now: number | undefined,
     unused: readonly UnusedQuota[],

@@ -293,7 +293,7 @@ describe("the next block", () => {
     expect(blocks().some((block) => block !== undefined)).toBe(true);
   });
 
-  it("takes the last quota, which can still be used", async () => {
+  it("takes the last quota left, and requests can still use it", async () => {
     const { decide, tasks, charged, exhaustElsewhere, memory, quota } = await busyIsolate();
     await exhaustElsewhere(quota);
     await memory.adjust([{ ...quota, cost: -3 }], Date.now());

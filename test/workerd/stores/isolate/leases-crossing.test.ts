@@ -29,7 +29,7 @@ async function exhaustButLease(store: Store, memory: Store) {
 }
 
 describe("leases, when calls overlap", () => {
-  it("with groups decided by two clocks, use no quota of one window in the next", async () => {
+  it("quota of groups decided by two clocks is not used in the next window", async () => {
     // As the Durable Object store answers: two objects called at once, and `now` is the first
     // one's.
     const objects = new Map([

@@ -53,11 +53,11 @@ export async function readCount(store: Store, quota: Counter): Promise<number> {
 }
 
 interface Options {
-  maxLeases?: number;
+  readonly maxLeases?: number;
   /** The store's clock minus this isolate's. */
-  skewMs?: number;
+  readonly skewMs?: number;
   /** The duration of a call to the store. */
-  roundTripMs?: number;
+  readonly roundTripMs?: number;
 }
 
 /** An isolate with leases over a store that other isolates may use too. */
