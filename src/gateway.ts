@@ -21,16 +21,17 @@ import { createMatcher, type Matcher } from "./request/matcher.ts";
 /**
  * Sends a request that passes to the origin or to an app, and returns the response.
  *
- * @param quotas the quotas of the decision; none if no enforced rule applies or it is undecided
+ * @param quotas the quotas of the decision; empty if no enforced rule applies, or if the request is
+ * undecided
  */
 export type ForwardWithQuotas = (request: Request, quotas: readonly Quota[]) => Promise<Response>;
 
-/** A request for which the rules have been looked up and decided. */
+/** The rules that apply to a request, and the decision. */
 interface DecidedRequest {
   readonly appliedRules: AppliedRule[];
   /** Undefined if no rule applies to the request. */
   readonly decision?: Decision;
-  /** How long the decision took, in milliseconds. */
+  /** The duration of the decision, in milliseconds. */
   readonly tookMs: number;
 }
 
@@ -39,7 +40,7 @@ const NO_QUOTAS: readonly Quota[] = [];
 /**
  * The whole path of a request: match → key → decide → forward or answer.
  *
- * An isolate creates it once per handler. Between requests it keeps plain values only.
+ * An isolate creates one gateway per handler. Between requests, a gateway keeps plain values only.
  */
 export class Gateway {
   readonly #config: Config;
@@ -61,7 +62,7 @@ export class Gateway {
    * Answers a request with the origin's response, or with a response of Weir.
    *
    * @param forward replaces the configured origin
-   * @param routedPath the path by which an app has routed the request, if an app has
+   * @param routedPath the path by which an app has routed the request; undefined without an app
    */
   async handle(
     request: Request,
@@ -82,7 +83,7 @@ export class Gateway {
           return this.#withQuotas(await forward(request, quotas), quotas);
         }
         const response = this.#forwardAndCharge(request, forward, appliedRules, decision, tookMs);
-        // If the client hangs up, the response is charged nevertheless: the origin has done the work.
+        // The response is charged even if the client hangs up: the origin has done the work.
         waitUntil(response.catch(() => {}));
         return await response;
       }
@@ -96,10 +97,10 @@ export class Gateway {
   }
 
   /**
-   * Looks up the rules for a request and decides it. Never rejects.
+   * Looks up the rules for a request and decides the request. Never rejects.
    *
-   * @returns undefined if the rules cannot be looked up: the request names no host and path, or the
-   * path is too long
+   * @returns undefined if the rules cannot be looked up, because the request names no host and
+   * path, or because the path is too long
    */
   async #decide(request: Request, routedPath?: string): Promise<DecidedRequest | undefined> {
     const { rules, caseSensitivePaths } = this.#config;
@@ -109,7 +110,8 @@ export class Gateway {
       if (!canonical) return undefined;
       const matches = this.#match(canonical);
       const applied = matches.length === 0 ? [] : this.#applyRules(canonical, request, matches);
-      // Most identities are cached, so that there is no promise. An `await` would cost a microtask even then.
+      // Most identities are cached, so `applied` is rarely a promise. An `await` costs a microtask
+      // even if there is no promise.
       const appliedRules = applied instanceof Promise ? await applied : applied;
       if (appliedRules.length === 0) return { appliedRules, tookMs: 0 };
       const identifiedAt = Date.now();
@@ -137,7 +139,7 @@ export class Gateway {
     return this.#withQuotas(response, quotas);
   }
 
-  /** Charges what the response cost and returns the updated quotas. A failure never affects the response. */
+  /** Charges the response and returns the updated quotas. A failure never affects the response. */
   async #charge(
     appliedRules: AppliedRule[],
     { quotas, storeFailure }: Allowed,
@@ -150,8 +152,8 @@ export class Gateway {
         logDecision(toUndecided(error, []));
         return [];
       });
-    // The charge may take the store's whole deadline, however long the decision took. The response
-    // waits only for the rest of one deadline.
+    // The charge may take the store's whole deadline, even if the decision was slow. The response
+    // waits for the charge only until the decision's deadline.
     waitUntil(charge);
     const { promise: timeout, resolve } = Promise.withResolvers<Quota[]>();
     const restMs = Math.max(0, this.#config.timeoutMs - decidedInMs);
@@ -169,8 +171,8 @@ export class Gateway {
     if (quotas.length === 0 || style === "none") return response;
     // An origin may send any status of three digits, but `new Response` throws above 599.
     if (response.status > 599) return response;
-    // The headers of a fetched response are immutable. The copy's are not, and it has the same body
-    // stream.
+    // The headers of a fetched response are immutable, but those of a copy are mutable. The copy
+    // has the same body stream.
     const copy = new Response(response.body, response);
     appendQuotaFields(copy.headers, quotas, style);
     return copy;

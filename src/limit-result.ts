@@ -1,20 +1,20 @@
 import type { Decision, Quota, Undecided } from "./limiter/decision.ts";
 import { RateLimitError } from "./rate-limit-error.ts";
 
-/** The quota was taken, or would be (`check`). */
+/** The result if the quota was taken. `check` returns it if the quota is available. */
 export interface LimitGranted {
   readonly ok: true;
   /**
-   * Milliseconds until later windows have granted the reserved quota: wait this long. Missing if no
-   * quota was reserved.
+   * Milliseconds until later windows have granted the reserved quota. The caller should wait this
+   * long. Missing if no quota was reserved.
    */
   readonly retryAfterMs?: number;
-  /** One for each window of the rule; none for a rule in shadow mode. */
+  /** One quota for each window of the rule; empty for a rule in shadow mode. */
   readonly quotas: readonly Quota[];
   readonly undecided?: undefined;
 }
 
-/** The rule has not enough quota left. None was taken. */
+/** The result if the client has too little quota left. No quota was taken. */
 export interface LimitDenied {
   readonly ok: false;
   /**
@@ -22,16 +22,16 @@ export interface LimitDenied {
    * cost above the limit is always denied.
    */
   readonly retryAfterMs: number;
-  /** One for each window of the rule. A denial from memory may lack some windows. */
+  /** One quota for each window of the rule. A denial from memory may lack some windows. */
   readonly quotas: readonly Quota[];
   readonly undecided?: undefined;
 }
 
-/** The store could not decide, so the rule's `onError` did. There are no figures. */
+/** The result if the store could not decide. It has no quotas. */
 export interface LimitUndecided {
   /**
-   * `onError: "open"`: true. `"closed"`: false. `"local"`: as this isolate decided by its own counters.
-   * A rule in shadow mode: true.
+   * True with `onError: "open"`, and for a rule in shadow mode. False with `onError: "closed"`.
+   * With `onError: "local"`, this isolate's own counters decide.
    */
   readonly ok: boolean;
   /** The cause. The line `{"weir":"undecided"}` in the log has the details. */
@@ -48,7 +48,7 @@ export type LimitResult = LimitGranted | LimitDenied | LimitUndecided;
  *
  * @param throws whether to throw an error instead of returning `ok: false`
  * @throws {RateLimitError} with `throws`, if the client is over the limit
- * @throws {Error} with `throws`, if the rule is undecided and does not let calls pass
+ * @throws {Error} with `throws`, if the rule is undecided and its `onError` does not let calls pass
  */
 export function toLimitResult(decision: Decision, rule: string, throws: boolean): LimitResult {
   switch (decision.outcome) {

@@ -2,15 +2,15 @@ import { waitUntil } from "cloudflare:workers";
 import type { Decision, ShadowResults, ShadowUndecided, Undecided } from "./limiter/decision.ts";
 import type { BreakerScope, BreakerState } from "./stores/breaker.ts";
 
-// The log lines for operators, in `wrangler tail` and Workers Logs: JSON without keys, addresses or
-// secrets. docs/responses.md lists every line.
+// Operators read these log lines in `wrangler tail` and Workers Logs. The lines are JSON, and
+// contain no keys, addresses or secrets. docs/responses.md lists every line.
 
 /** An isolate logs outages at most once in this many milliseconds. */
 const OUTAGE_INTERVAL_MS = 10_000;
 
 /**
- * Logs what an operator must know about a decision: why it is undecided or was made by this isolate
- * alone, and what the rules in shadow mode would have denied. Logs nothing about any other decision.
+ * Logs why a decision is undecided or was made by this isolate alone, and which rules in shadow
+ * mode would have denied the request. Logs nothing about any other decision.
  */
 export function logDecision(decision: Decision): void {
   if (decision.outcome === "undecided") {
@@ -21,7 +21,7 @@ export function logDecision(decision: Decision): void {
   if (decision.storeFailure) logUndecided(decision.storeFailure, "counted locally");
 }
 
-/** Logs that this isolate stops calling the store, or one object of it, or calls it again. */
+/** Logs that this isolate stops or resumes calling the store, or one object of the store. */
 export function logBreaker(state: BreakerState, scope: BreakerScope): void {
   const isObject = scope === "object";
   log(state === "open" ? "error" : "log", "breaker", { state, ...(isObject && { scope }) });
@@ -34,7 +34,7 @@ export function logMisconfigured(fault: string): void {
 
 let lastOutageAt = Number.NEGATIVE_INFINITY;
 
-/** @param requests what happened to the request */
+/** @param requests how the request was handled */
 function logUndecided(
   { cause, detail }: Undecided,
   requests: "pass" | "503" | "counted locally",
@@ -62,7 +62,7 @@ function logShadowUndecided({ policy, cause, detail }: ShadowUndecided): void {
   log("error", "shadow-undecided", { policy, cause, detail });
 }
 
-/** A time in the future is not recent: the clock has been set back since. */
+/** A time in the future does not count as recent, because the clock has been set back after it. */
 function isRecent(then: number, now: number): boolean {
   return then <= now && now - then < OUTAGE_INTERVAL_MS;
 }

@@ -31,19 +31,21 @@ export interface RateLimitOptions<RuleName extends string = string> extends Weir
 export interface RateLimitVariables {
   /**
    * The quotas of the decision, one for each window of each enforced rule. If several middlewares
-   * decide a request, the quotas of all of them, in their order. Empty if no enforced rule applies,
-   * if the request is undecided, or if this isolate decided it alone (`onError: "local"`).
+   * decide a request, the list has the quotas of all of them, in their order. It is empty if no
+   * enforced rule applies, if the request is undecided, or if this isolate decided it alone
+   * (`onError: "local"`).
    *
-   * The figures are those before the app responds. A rule that is charged by the response (`count`,
-   * `cost: "header:NAME"`) is charged later, and the RateLimit fields of the response show the result.
+   * The quotas are read before the app responds. A rule that is charged by the response (`count`,
+   * `cost: "header:NAME"`) is charged later. The response's RateLimit fields include this charge.
    */
   readonly rateLimit: readonly Quota[];
 }
 
 /**
- * Creates Hono middleware that applies rules to the requests that reach it. It answers a request over
- * the limit with 429, and the app does not run. To every other response it adds the RateLimit fields.
- * It sets `c.var.rateLimit` before the app runs, see {@link RateLimitVariables}.
+ * Creates Hono middleware that applies rules to the requests that reach it. If a request exceeds
+ * the limit, the middleware answers with 429, and the app does not run. The middleware adds the
+ * RateLimit fields to every other response. It sets `c.var.rateLimit` before the app runs, see
+ * {@link RateLimitVariables}.
  *
  * The configuration's `origin` has no effect. Two middlewares that apply the same rule charge it twice.
  *
@@ -75,12 +77,12 @@ export function rateLimit<RuleName extends string>(
       appResponse = c.res;
       return appResponse;
     };
-    // Hono routes by the URL as it was sent. The path of the resolved URL may be another one.
+    // Hono routes by the URL as the client sent it. The parsed URL may have another path.
     const response = await gateway.handle(c.req.raw, runApp, c.req.path);
     if (appResponse === undefined) return response;
     if (response !== appResponse) {
-      // Hono copies the header fields of the old `c.res` over those of the new one. Without an old
-      // response it copies nothing.
+      // Hono copies the header fields of the old `c.res` over those of the new response. It copies
+      // nothing if there is no old response.
       c.res = undefined;
       c.res = response;
     }

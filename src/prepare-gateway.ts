@@ -6,14 +6,14 @@ import { logMisconfigured } from "./log.ts";
 import { type CustomKeys, customKeyFaults } from "./request/custom-key.ts";
 import { sharedLimiter } from "./shared-limiter.ts";
 
-/** What a gateway needs beside the configuration and the bindings. */
+/** Options of {@link prepareGateway}, in addition to the configuration and the bindings. */
 export interface GatewayOptions {
   /** The functions behind the keys `custom:NAME`. */
   readonly keys: CustomKeys;
   /**
    * The rules of a gateway that is part of an app, and so has no origin.
    *
-   * @default all rules, in front of the configured origin
+   * @default all rules of the configuration, in front of its origin
    */
   readonly appRules?: readonly Rule[];
 }

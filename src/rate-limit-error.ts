@@ -1,6 +1,7 @@
 /**
- * The message of the error, from which `from` reads the fields. Reservations of a very small limit can
- * last so long that JavaScript writes the number with an exponent, such as 3e+24.
+ * Matches the message of the error. `RateLimitError.from` reads the fields from the message.
+ * Reservations of a very small limit can last so long that JavaScript writes the number with an
+ * exponent, such as 3e+24.
  */
 const MESSAGE =
   /^(?:RateLimitError: )?The rule "([a-z0-9_-]+)" is over its limit for another (\d+(?:\.\d+)?(?:e\+\d+)?) ms\.$/;

@@ -54,7 +54,7 @@ export interface LimitOptions extends CheckOptions {
 type OptionType = "string" | "boolean" | "any";
 type OptionTypes = Readonly<Record<string, OptionType>>;
 
-/** The options of every method. The code that reads a key or a cost also checks it. */
+/** The options of every method. "any" means that the code that reads the option checks it. */
 export const CLIENT_OPTIONS: OptionTypes = { key: "any", tier: "string" };
 /** The options of `limit` and `check`. */
 export const CHARGED_OPTIONS: OptionTypes = {
@@ -65,8 +65,9 @@ export const CHARGED_OPTIONS: OptionTypes = {
 };
 
 /**
- * Checks the options of a call. Types do not cross a service binding, and options of another form,
- * such as `limit("login", userId)`, would leave out the key and charge the counter that all share.
+ * Checks the options of a call, because TypeScript does not check the calls over a service binding.
+ * A wrong call such as `limit("login", userId)` has no key. Without this check, it would charge the
+ * counter that all calls without a key share.
  *
  * @throws {TypeError} unless `options` is a plain object of these options
  */
@@ -87,7 +88,8 @@ export function checkOptions(options: unknown, types: OptionTypes): void {
       throw new TypeError(`The option ${name} must be a ${type}, not a ${given}.`);
     }
   }
-  // A variable that was never set would charge the counter that all calls without a key share.
+  // Without this check, a key from a variable that was never set would charge the counter that all
+  // calls without a key share.
   if (Object.hasOwn(options, "key") && (options as { key?: unknown }).key === undefined) {
     throw new TypeError(
       "The option key is undefined. Leave it out to use the counter that all calls without a key share.",

@@ -8,7 +8,7 @@ import { identityOfLimitKey } from "./request/limit-key.ts";
 import type { ClientOptions } from "./service-options.ts";
 import { sharedLimiter } from "./shared-limiter.ts";
 
-/** A rule as it applies to a client that a program names, and the limiter that decides it. */
+/** A rule, applied to the client that a program names, and the limiter that decides by the rule. */
 export interface ServiceRule {
   readonly appliedRule: AppliedRule;
   readonly limiter: Limiter;
@@ -18,7 +18,7 @@ export interface ServiceRule {
  * Finds a rule by its name, and applies it to a client.
  *
  * @throws {RangeError} if the configuration has no such rule
- * @throws {TypeError} if the key does not fit the rule's
+ * @throws {TypeError} if the key does not fit the rule's key
  */
 export async function findServiceRule(
   config: Config,
@@ -34,21 +34,21 @@ export async function findServiceRule(
   return { appliedRule: { rule: withoutResponse(rule), windows, identity }, limiter };
 }
 
-/** The windows of a rule and of all its tiers: one for each counter that they have. */
+/** Returns the windows of a rule and of all its tiers, one window for each of their counters. */
 export function allWindowsOf({ windows, tiers }: Rule): Window[] {
   const all = [...windows, ...(tiers ? [...tiers.windows.values()].flat() : [])];
-  // Windows of the same length have the same counter, unless only one of them rolls over.
+  // Windows of the same length share one counter, unless only one of them rolls over.
   const counterOf = (window: Window) => `${window.windowMs} ${rollsOver(window)}`;
   return [...new Map(all.map((window) => [counterOf(window), window])).values()];
 }
 
-/** The rule without `count` and `cost: "header:NAME"`: a program's call has no response to read. */
+/** Returns the rule without `count` and `cost: "header:NAME"`: a call has no response to read. */
 function withoutResponse(rule: Rule): Rule {
   const { cost } = rule;
   return { ...rule, cost: typeof cost === "number" ? cost : 1, countStatus: undefined };
 }
 
-/** The most names that an error lists: enough to notice a misspelling. */
+/** The maximum number of rule names in an error message: enough to notice a misspelling. */
 const MAX_NAMES = 20;
 
 function listOfNames(rules: readonly Rule[]): string {

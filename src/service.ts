@@ -33,7 +33,7 @@ import { allWindowsOf, findServiceRule, type ServiceRule } from "./service-rule.
  * response (`count`, or `cost: "header:NAME"`) is charged at once.
  *
  * Every method throws a `RangeError` for an unknown rule or an invalid cost, and a `TypeError` for an
- * invalid option or a key that does not fit the rule's.
+ * invalid option or a key that does not fit the rule's key.
  *
  * @typeParam C the type of the configuration. With `typeof config`, the name of an unknown rule does
  * not compile.
@@ -58,8 +58,8 @@ export abstract class WeirService<C extends Config = Config> extends WorkerEntry
   }
 
   /**
-   * Returns what `limit` would return, and takes nothing. Another call may take the quota before it is
-   * used.
+   * Returns the result that `limit` would return, but takes no quota. Another call may then take
+   * the quota.
    *
    * @throws {RateLimitError} with `throws`, if the client is over the limit
    * @throws {Error} with `throws`, if the store could not decide and the rule has `onError: "closed"`
@@ -81,7 +81,7 @@ export abstract class WeirService<C extends Config = Config> extends WorkerEntry
     const { appliedRule, limiter } = await findServiceRule(this.config, this.env, rule, options);
     const enforced = { ...appliedRule, rule: { ...appliedRule.rule, mode: "enforce" } } as const;
     const decision = await limiter.decide([enforced], { cost: 0, checkOnly: true });
-    // If this isolate counted alone, its figures are not what the client has used in all.
+    // If this isolate counted alone, its counters lack what the client has used in other isolates.
     const failure = decision.outcome === "undecided" ? decision : decision.storeFailure;
     if (failure) {
       throw new Error(`The rule "${rule}" could not be read: ${failure.cause}, ${failure.detail}.`);
@@ -90,9 +90,9 @@ export abstract class WeirService<C extends Config = Config> extends WorkerEntry
   }
 
   /**
-   * Removes what a client has used and reserved under a rule, in every tier, and its ban.
+   * Removes a client's counts and reservations under a rule, in every tier, and its ban.
    *
-   * @throws {Error} if the store cannot do it; it may or may not have done so
+   * @throws {Error} if the call of the store failed; it may have reset the counters anyway
    */
   async reset(rule: RuleNameOf<C>, options: Pick<ClientOptions, "key"> = {}): Promise<void> {
     checkOptions(options, CLIENT_OPTIONS);
@@ -101,7 +101,7 @@ export abstract class WeirService<C extends Config = Config> extends WorkerEntry
   }
 }
 
-// These are functions, because callers could call any method of the class over RPC.
+// These are not methods of the class, because callers could call any method over RPC.
 
 async function decide(
   { appliedRule, limiter }: ServiceRule,
@@ -122,7 +122,8 @@ async function refund({ appliedRule, limiter }: ServiceRule, quota: number): Pro
   } catch (error) {
     const undecided = toUndecided(error, [rule]);
     logDecision(undecided);
-    // `ok` even with `onError: "closed"`: a refund takes no quota that could be denied.
+    // The result is `ok` even with `onError: "closed"`: a refund takes no quota that Weir could
+    // deny.
     return { ok: true, undecided: undecided.cause };
   }
 }

@@ -7,7 +7,8 @@ import type { CustomKeys } from "./request/custom-key.ts";
 /** Options of {@link weir}. */
 export interface WeirOptions {
   /**
-   * The functions behind the rules' keys `custom:NAME`, by their names.
+   * The functions that compute the rules' keys `custom:NAME`. The property NAME has the function
+   * for the key `custom:NAME`.
    *
    * @default none
    */
@@ -29,8 +30,9 @@ export function weir(
 ): { fetch: ExportedHandlerFetchHandler<Env> } {
   let gateway: Gateway | undefined;
 
-  // This is not a Hono app with a single route: Hono's context and routing took a fifth of the CPU
-  // time that Weir adds. Weir uses Hono's router to match rules, and its middleware interface.
+  // This is not a Hono app with a single route, because Hono's context and routing took a fifth of
+  // the CPU time that Weir adds. Weir uses Hono's router to match rules, and its middleware
+  // interface.
   return {
     fetch(request, env) {
       gateway ??= prepareGateway(config, env, { keys });

@@ -3,10 +3,11 @@ import { WeirService, weir } from "./index.ts";
 
 export { CounterObject } from "./index.ts";
 
-// The Worker that wrangler deploys: weir.config.ts in front of the origin that wrangler.toml routes to.
+// Wrangler deploys this Worker. It applies the rules of weir.config.ts to the routes in
+// wrangler.toml.
 export default weir(config);
 
-/** The same rules for other Workers of the account, over a service binding with this entrypoint. */
+/** Other Workers of the account call the same rules over a service binding to this entrypoint. */
 export class Limits extends WeirService<typeof config> {
   override readonly config = config;
 }

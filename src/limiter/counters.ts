@@ -3,7 +3,7 @@ import type { Rule, Window } from "../config/rule.ts";
 import type { Counter } from "../engine/counter.ts";
 import type { AppliedRule } from "../request/applied-rule.ts";
 
-/** How to decide by a rule's counters, where the defaults for a request do not apply. */
+/** Options of a decision. The defaults are for a request; the calls of a program may set others. */
 export interface DecideOptions {
   /**
    * Quota to take. A negative cost gives quota back.
@@ -29,7 +29,7 @@ export interface DecideOptions {
 export interface RuleCounter {
   readonly rule: Rule;
   readonly window: Window;
-  /** The largest count without a reservation: the capacity, or a shard's share of it. */
+  /** The largest count without a reservation: the window's capacity, or a shard's share of it. */
   readonly capacity: number;
   readonly counter: Counter;
 }
@@ -37,12 +37,12 @@ export interface RuleCounter {
 /** The numbers of two shards, in ascending order. */
 type ShardPair = readonly [number, number];
 
-/** The shards by which a request was decided. What its response costs is charged to the same ones. */
+/** The shards that decided a request. The cost of its response is charged to the same shards. */
 const decidedBy = new WeakMap<AppliedRule, ShardPair>();
 
 /**
- * The counters of a request: one for each window of the rule. If the rule has several shards, each
- * counter is a choice of two shards, which are the same for all windows.
+ * Returns the counters of a request, one for each window of the rule. If the rule has several
+ * shards, each counter offers the store two of them. These two shards are the same for all windows.
  */
 export function ruleCountersOf(
   appliedRule: AppliedRule,
@@ -56,8 +56,8 @@ export function ruleCountersOf(
 }
 
 /**
- * The counters of a request that has been decided. They are of the same shards: these had quota left
- * for the request, and other shards may have none.
+ * Returns the counters of a request that has been decided. They belong to the shards that decided
+ * it, because those had quota left for the request, and other shards may have none.
  */
 export function decidedCountersOf(
   appliedRule: AppliedRule,
@@ -79,13 +79,13 @@ function countersIn(
   return appliedRule.windows.map((window): RuleCounter => {
     const ruleCounter = ruleCounterOf(appliedRule, window, prefix, options, shard);
     if (other === undefined) return ruleCounter;
-    // The shard with the lower number has the larger share, or an equal one.
+    // The shard with the lower number comes first: its share is larger than the other's, or equal.
     const { counter: alternative } = ruleCounterOf(appliedRule, window, prefix, options, other);
     return { ...ruleCounter, counter: { ...ruleCounter.counter, alternative } };
   });
 }
 
-/** All counters of a rule's client: those of every shard, if there are several. */
+/** Returns all counters of a client under a rule, including those of every shard. */
 export function allCountersOf(appliedRule: AppliedRule, prefix: string): RuleCounter[] {
   const { rule, windows } = appliedRule;
   const shards = rule.shards > 1 ? Array.from({ length: rule.shards }, (_, i) => i) : [undefined];
@@ -121,8 +121,8 @@ function ruleCounterOf(
     cost: options.cost ?? (typeof rule.cost === "number" ? rule.cost : 1),
     ceiling: capacity + reservable,
   };
-  // Assigned, not spread into the literal: a spread takes time, and most counters have one of these
-  // fields at most.
+  // These fields are assigned one by one, because a spread into the literal takes time. Most
+  // counters have at most one of these fields.
   if (isLeasable(rule, rolls)) counter.leasable = true;
   if (rolls) counter.rollsOver = true;
   if (rule.mode === "shadow") counter.shadow = true;
@@ -144,20 +144,20 @@ function labelOf(windowMs: number): string {
 }
 
 /**
- * Whether isolates may take quota in blocks. They may not if a ban must apply everywhere at once, if
- * quota outlives its window, or if shards spread it already.
+ * Whether isolates may take quota of a rule in blocks. They may not if a ban must apply everywhere
+ * at once, if the count outlives its window, or if the rule already spreads its quota over shards.
  */
 function isLeasable(rule: Rule, rolls: boolean): boolean {
   const { lease, banMs, shards } = rule;
   return lease && banMs === undefined && !rolls && shards === 1 && !isChargedByResponse(rule);
 }
 
-/** Whether a counter keeps what was used when its window ends. */
+/** Whether the count of a window affects later windows: by rollover or by reservations. */
 export function rollsOver({ limit, capacity, maxReserved }: Window): boolean {
   return capacity > limit || maxReserved > 0;
 }
 
-/** Whether only the response determines what a request costs. */
+/** Whether the response determines the cost of a request under a rule. */
 export function isChargedByResponse({ cost, countStatus }: Rule): boolean {
   return countStatus !== undefined || typeof cost !== "number";
 }
@@ -168,8 +168,8 @@ export function shardQuota(quota: number, shards: number, shard: number): number
 }
 
 /**
- * Picks two different shards at random. The store charges the one with more quota left, so that all
- * shards fill up at nearly the same rate.
+ * Picks two different shards at random. The store charges the shard with more quota left, so that
+ * all shards fill up at nearly the same rate.
  */
 function pickShards(shards: number): ShardPair {
   const one = Math.floor(Math.random() * shards);
@@ -177,13 +177,14 @@ function pickShards(shards: number): ShardPair {
   return one < other ? [one, other] : [other, one];
 }
 
-/** Number of an identity's digits that determine the offset: 48 bits, uniform because it is a hash. */
+/** The number of digits of an identity that determine the offset: 48 uniform bits of a hash. */
 const SPREAD_DIGITS = 8;
 const BASE64URL = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
 /**
- * Where a client's windows begin, in milliseconds, with `start: "spread"`: always the same for one
- * client, and different between clients, so that their windows do not all begin at once.
+ * Returns the offset of a client's windows in milliseconds, for rules with `start: "spread"`. It is
+ * always the same for one client. It differs between clients, so that their windows do not all
+ * begin at once.
  */
 function spreadOf(identity: string, windowMs: number): number {
   let number = 0;

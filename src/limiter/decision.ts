@@ -1,21 +1,24 @@
 import type { Rule } from "../config/rule.ts";
 import { StoreError, type StoreFailure } from "../stores/store-error.ts";
 
-/** The quota of one policy for one client, as it stands after a decision. */
+/** The quota of one policy for one client, after a decision. */
 export interface Quota {
-  /** The policy's name in the RateLimit fields: the rule's name, or `search/1m` with several windows. */
+  /**
+   * The policy's name in the RateLimit fields. It is the rule's name, with the window appended if
+   * the rule has several windows, such as `search/1m`.
+   */
   readonly policy: string;
-  /** The quota of one window. */
+  /** The quota that each window grants. */
   readonly limit: number;
   /** The length of a window, in milliseconds. */
   readonly windowMs: number;
-  /** Quota left in the current window, including what rolled over; never below 0. */
+  /** Quota left in the current window, including quota that rolled over; never below 0. */
   readonly remaining: number;
   /** Milliseconds until the current window ends; more than 0. */
   readonly resetMs: number;
   /**
-   * When the current window ends, in milliseconds since the Unix epoch, by the clock that made the
-   * decision.
+   * The time at which the current window ends, in milliseconds since the Unix epoch. The clock is
+   * the store's, or the Worker's with `clock: "edge"` and after a refund.
    */
   readonly resetAt: number;
   /** Whether this quota denied the request. */
@@ -29,12 +32,12 @@ export interface Quota {
   readonly reservationDelayMs: number;
 }
 
-/** The result for a request. An undecided one has no figures. */
+/** The decision on a request. An undecided request has no quotas. */
 export type Decision = Allowed | Limited | Undecided;
 
 export interface Allowed {
   readonly outcome: "allowed";
-  /** One for each window of each enforced rule; none if this isolate decided alone. */
+  /** One quota for each window of each enforced rule; empty if this isolate decided alone. */
   readonly quotas: readonly Quota[];
   readonly shadow: ShadowResults;
   /** Milliseconds until later windows have granted all reserved quota; 0 if none is reserved. */
@@ -45,7 +48,7 @@ export interface Allowed {
 
 export interface Limited {
   readonly outcome: "limited";
-  /** One for each window of each enforced rule. A denial from memory may lack some of them. */
+  /** One quota for each window of each enforced rule. A denial from memory may lack some quotas. */
   readonly quotas: readonly Quota[];
   readonly shadow: ShadowResults;
   /** Milliseconds until the same request may fit into every quota that denied it. */
@@ -76,7 +79,7 @@ export interface ShadowUndecided {
 /** A quota of a rule in shadow mode that would have denied the request, or an undecided rule. */
 export type ShadowResult = Quota | ShadowUndecided;
 
-/** The results of the rules in shadow mode. A promise stands for rules that no request waits for. */
+/** The results of rules in shadow mode. A promise contains results that no request waits for. */
 export type ShadowResults = readonly (ShadowResult | Promise<readonly ShadowResult[]>)[];
 
 /** The decision for a request to which no enforced rule applies, without the shadow results. */
@@ -85,7 +88,8 @@ export const NO_ENFORCED_RULE = { outcome: "allowed", quotas: [], reservationDel
 /**
  * Turns an error into a decision, because an error of Weir must not become a status 500.
  *
- * For an unexpected error the detail is only its name: the message could contain a key or a secret.
+ * The detail of an unexpected error is only its name, because its message could contain a key or a
+ * secret.
  *
  * @param rules the rules that apply to the request
  */

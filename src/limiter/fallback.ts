@@ -15,34 +15,34 @@ import {
 import { quotasOf } from "./quotas.ts";
 import type { Charge } from "./response-charges.ts";
 
-/** Decides while the store is away, for rules with `onError: "local"`. */
+/** Decides while the store is unavailable, for rules with `onError: "local"`. */
 export interface Fallback {
-  /** Whether this isolate decides a request to which these rules apply, if the store could not. */
+  /** Whether this isolate decides requests to which these rules apply, if the store fails to. */
   covers(rules: readonly Rule[]): boolean;
 
   /**
-   * The part of a decision's deadline that is reserved for the native limiter, which is called after the
-   * store, in milliseconds; 0 if it cannot be called.
+   * Returns the part of a decision's deadline that is reserved for the native limiter, in
+   * milliseconds; 0 if the native limiter cannot be called. It is called after the store.
    */
   reservedMs(appliedRules: readonly AppliedRule[]): number;
 
-  /** Decides by what this isolate has counted while the store was away. Never rejects. */
+  /** Decides by this isolate's own counters, which are used if the store fails. Never rejects. */
   decide(
     appliedRules: readonly AppliedRule[],
     failure: Undecided,
     options?: DecideOptions,
   ): Promise<Allowed | Limited | Undecided>;
 
-  /** Charges a response, as far as the isolate's memory has space for the counters. Never rejects. */
+  /** Charges a response, if the isolate's memory has space for the counters. Never rejects. */
   charge(charges: readonly Charge[]): Promise<void>;
 }
 
 /**
  * Creates a limiter that counts in this isolate only.
  *
- * Cloudflare runs many isolates, and each of them counts alone. If n isolates receive requests of a
- * client, they admit up to n times the share of the limit that each admits (`localShare`). The native
- * limiter, if there is one, reduces this: it counts for a whole location.
+ * Cloudflare runs many isolates, and each of them counts alone. Each isolate admits a share of the
+ * limit (`localShare`). If n isolates receive requests of a client, they admit up to n times this
+ * share. The native limiter, if there is one, admits less, because it counts for a whole location.
  */
 export function createFallback(
   { prefix, timeoutMs }: Pick<Config, "prefix" | "timeoutMs">,
@@ -86,7 +86,8 @@ export function createFallback(
         );
         return limited(deniedRule.rule, violated, NATIVE_PERIOD_MS, failure);
       } catch (error) {
-        // Most likely the memory is full. An uncounted request must not pass, as with `closed`.
+        // Most likely the memory is full. A request that is not counted must not pass. It is denied
+        // as with `closed`.
         const cause = error instanceof StoreError ? error.failure : "internal";
         return { ...failure, cause, detail: "this isolate cannot count either", open: false };
       }
@@ -126,7 +127,7 @@ function isCountedLocally({ rule }: AppliedRule): boolean {
   return rule.mode === "enforce" && rule.onError === "local";
 }
 
-/** The counters of a request in this isolate. The shards of a rule are counted as one. */
+/** Returns the counters of a request in this isolate. All shards of a rule share one counter. */
 function localCountersOf(
   appliedRule: AppliedRule,
   prefix: string,
@@ -140,15 +141,16 @@ function isCharged({ counter }: RuleCounter): boolean {
   return !counter.checkOnly;
 }
 
-/** The counter with the cost that takes its charge back. */
+/** Returns the counter with the negative of its cost, which takes its charge back. */
 function refundOf({ counter }: RuleCounter): Counter {
   return { ...counter, cost: -counter.cost };
 }
 
-/** The counter with this isolate's share of its limit. No quota rolls over, and none is reserved. */
+/** Returns the counter with this isolate's share of its limit, no rollover and no reservations. */
 function localCounterOf({ counter, window, rule }: RuleCounter): RuleCounter {
   const { key, identity, windowMs, offsetMs, cost, checkOnly, banMs, neverBans } = counter;
-  // At least 1 of any limit, and at least the cost of a request that fits into the whole limit.
+  // The share is at least 1 (unless the limit is 0). If the request's cost fits into the whole
+  // limit, it also fits into the share.
   const share = Math.max(localQuota(window.limit, rule.localShare), Math.min(cost, window.limit));
   return {
     rule,

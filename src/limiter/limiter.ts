@@ -26,8 +26,8 @@ import { type Charge, chargesOf, type ResponseFacts } from "./response-charges.t
 import { decisionOf, shadowUndecided } from "./store-verdict.ts";
 
 /**
- * The part of the deadline that identifying the client may take without shortening the store's
- * deadline. A shorter deadline needs a wrapper around the store, which most requests do without.
+ * Identifying the client may take this part of the deadline before the store's deadline is
+ * shortened. Most requests take less, so they need no wrapper that shortens the deadline.
  */
 const NEGLIGIBLE_SHARE = 0.05;
 
@@ -39,7 +39,7 @@ export class Limiter {
   readonly #store: Store;
   readonly #fallback: Fallback;
 
-  /** @param nativeLimiter called for rules with `onError: "local"` while the store is away */
+  /** @param nativeLimiter called for rules with `onError: "local"` if the store fails */
   constructor(config: LimiterConfig, store: Store, nativeLimiter?: NativeLimiter) {
     this.#config = config;
     this.#store = store;
@@ -47,9 +47,10 @@ export class Limiter {
   }
 
   /**
-   * Decides a request by all rules that apply to it, in a single call of the store. Never rejects.
+   * Decides a request by all rules that apply to it. Never rejects. One call of the store decides
+   * all rules, except for rules in shadow mode whose client is identified later.
    *
-   * @param spentMs the time that identifying the client took, which shortens the store's deadline
+   * @param spentMs how long it took to identify the client; this time shortens the store's deadline
    */
   async decide(
     appliedRules: readonly AppliedRule[],
@@ -58,7 +59,7 @@ export class Limiter {
   ): Promise<Decision> {
     const { prefix } = this.#config;
     // The enforced rules form one group, which is charged as a whole or not at all. Each rule in
-    // shadow mode is a group of its own.
+    // shadow mode forms its own group.
     const enforcedCounters: RuleCounter[] = [];
     const shadowGroups: RuleCounter[][] = [];
     const pendingResults: Promise<readonly ShadowResult[]>[] = [];
@@ -92,9 +93,9 @@ export class Limiter {
   /**
    * Charges a response to the rules that are charged by it (`count`, `cost: "header:NAME"`).
    *
-   * @param countedLocally whether this isolate decided alone: then it also charges alone
+   * @param countedLocally whether this isolate decided alone; if so, it also charges alone
    * @returns the updated quotas of the enforced rules that were charged in the store
-   * @throws {StoreError} if the store could not charge; it may or may not have done so
+   * @throws {StoreError} if the call of the store failed; it may have charged the counters anyway
    */
   async chargeResponse(
     appliedRules: readonly AppliedRule[],
@@ -124,28 +125,28 @@ export class Limiter {
   /**
    * Gives quota back, at most as much as was used.
    *
-   * @throws {StoreError} if the store could not do it; it may or may not have done so
+   * @throws {StoreError} if the call of the store failed; it may have changed the counters anyway
    */
   refund(appliedRule: AppliedRule, quota: number): Promise<Quota[]> {
     return this.#adjust(ruleCountersOf(appliedRule, this.#config.prefix, { cost: -quota }));
   }
 
   /**
-   * Removes what a client has used and reserved, and its ban.
+   * Removes a client's counts and reservations under a rule, and its ban.
    *
-   * @throws {StoreError} if the store could not do it; it may or may not have done so
+   * @throws {StoreError} if the call of the store failed; it may have reset the counters anyway
    */
   async reset(appliedRule: AppliedRule): Promise<void> {
     const ruleCounters = allCountersOf(appliedRule, this.#config.prefix);
     await this.#store.reset(countersOf(ruleCounters), this.#now());
   }
 
-  /** The time that places the windows; undefined if the store's clock does. */
+  /** The Worker's time, if its clock determines the window; undefined if the store's clock does. */
   #now(): number | undefined {
     return this.#config.clock === "edge" ? Date.now() : undefined;
   }
 
-  /** The store with the rest of the deadline for a decision, which is at least half of it. */
+  /** Returns the store with the rest of a decision's deadline: at least half of the deadline. */
   #storeInTime(appliedRules: readonly AppliedRule[], spentMs: number): Store {
     const { timeoutMs } = this.#config;
     const reservedMs = this.#fallback.reservedMs(appliedRules);
@@ -172,7 +173,7 @@ export class Limiter {
     }
   }
 
-  /** Charges rules in shadow mode. Their call is separate, so that no enforced rule fails with it. */
+  /** Charges rules in shadow mode in a separate call. Its failure affects no enforced rule. */
   async #chargeShadowRules(
     appliedRules: readonly AppliedRule[],
     response: ResponseFacts,

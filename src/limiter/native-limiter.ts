@@ -3,24 +3,28 @@ import type { AppliedRule } from "../request/applied-rule.ts";
 /** Cloudflare's rate limiting binding. It counts per location, and only approximately. */
 export type NativeLimiter = Pick<RateLimit, "limit">;
 
-/** The longest period of Cloudflare's limiter, in milliseconds: after it the limiter has quota again. */
+/**
+ * The longest period of Cloudflare's limiter, in milliseconds. After this time the limiter has
+ * quota again.
+ */
 export const NATIVE_PERIOD_MS = 60_000;
 
 /**
- * How long a decision waits for the native limiter, in milliseconds. 20 ms suffice, because it is
- * meant to run on the same machine. It shares the deadline with the store, so it gets at most
- * half of that.
+ * Returns the maximum time that a decision waits for the native limiter, in milliseconds. 20 ms
+ * suffice, because the native limiter is meant to run on the same machine. It shares the deadline
+ * with the store, so it gets at most half of the deadline.
  */
 export function nativeTimeoutMs(timeoutMs: number): number {
   return Math.min(20, timeoutMs / 2);
 }
 
-/** How long the native limiter is not called after it timed out, in milliseconds. */
+/** How long Weir does not call the native limiter after a timeout, in milliseconds. */
 const PAUSE_MS = 1000;
 
 /**
  * Creates a function that checks a client against the native limiter. The function returns true if
- * there is no native limiter, or if it fails or times out: the isolate's own counters decide then.
+ * there is no native limiter, or if it fails or times out. In these cases, the isolate's own
+ * counters decide alone.
  */
 export function createNativeGuard(
   nativeLimiter: NativeLimiter | undefined,
@@ -30,7 +34,7 @@ export function createNativeGuard(
 
   return async function isWithinNativeLimit({ rule, identity }) {
     const now = Date.now();
-    // A pause of more than PAUSE_MS means that the clock was set back: then it has ended.
+    // If more than PAUSE_MS of the pause are left, the clock was set back. Such a pause has ended.
     const isPaused = now < pausedUntil && pausedUntil - now <= PAUSE_MS;
     if (!nativeLimiter || isPaused) return true;
     const { promise: timeout, resolve } = Promise.withResolvers<undefined>();

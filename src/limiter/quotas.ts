@@ -3,7 +3,7 @@ import type { GroupAnswer } from "../stores/store.ts";
 import type { RuleCounter } from "./counters.ts";
 import type { Quota } from "./decision.ts";
 
-/** The quotas of a group's counters. A denial from a cache has tallies for some of them only. */
+/** Returns the quotas of a group's counters. A denial from a cache may lack some of the tallies. */
 export function quotasOf(
   ruleCounters: readonly RuleCounter[],
   { admitted, tallies }: GroupAnswer,

@@ -7,21 +7,24 @@ export interface ResponseFacts {
   readonly headers: Headers;
 }
 
-/** What a response cost by one rule. */
+/** The cost of a response under one rule. */
 export interface Charge {
   readonly appliedRule: AppliedRule;
   /** Quota to charge; more than 0. */
   readonly cost: number;
 }
 
-/** The charges for a response, without the rules by which it costs nothing. */
+/** Returns the charges for a response. Rules under which it costs nothing get no charge. */
 export function chargesOf(appliedRules: readonly AppliedRule[], response: ResponseFacts): Charge[] {
   return appliedRules
     .map((appliedRule) => ({ appliedRule, cost: costOf(appliedRule.rule, response) }))
     .filter(({ cost }) => cost > 0);
 }
 
-/** The cost by one rule: 1 if the rule reads a header field that is missing or not a whole number. */
+/**
+ * Returns the cost of a response under one rule. The cost is 1 if the rule reads it from a header
+ * field that is missing or not a whole number.
+ */
 function costOf({ cost, countStatus }: Rule, { status, headers }: ResponseFacts): number {
   if (countStatus && !countStatus.includes(status)) return 0;
   if (typeof cost === "number") return cost;

@@ -14,7 +14,7 @@ import { isViolated, quotasOf } from "./quotas.ts";
 
 /**
  * Turns a store's verdict into a decision. If there are enforced rules, the first group of the
- * verdict is theirs. Each other group belongs to one rule in shadow mode.
+ * verdict belongs to them. Each other group belongs to one rule in shadow mode.
  *
  * @throws {StoreError} ("invalid-reply") if the store denied although every counter has quota left
  */
@@ -43,7 +43,7 @@ export function decisionOf(
   return { outcome: "limited", quotas, shadow, retryAfterMs, rule: deniedBy.rule };
 }
 
-/** The violated quotas of one rule in shadow mode; a promise if the store decides the rule later. */
+/** Returns a shadow rule's violated quotas, or a promise of them if the store decides it later. */
 function shadowResultsOf(
   ruleCounters: readonly RuleCounter[],
   answer: GroupAnswer,
