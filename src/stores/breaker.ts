@@ -6,21 +6,21 @@ import type { Store } from "./store.ts";
 import { StoreError } from "./store-error.ts";
 import { type WaitingCall, WaitingCalls } from "./waiting-calls.ts";
 
-/** `closed`: the store is called. `open`: it is not called, except by a probe now and then. */
+/** `closed`: all calls reach the store. `open`: only an occasional probe reaches it. */
 export type BreakerState = "closed" | "open";
 
-/** Whether a state applies to the whole store or to one of its objects. */
+/** The part of a store that a state applies to: the whole store or one of its objects. */
 export type BreakerScope = "store" | "object";
 
 export interface BreakerOptions {
-  /** A probe that has not ended after this long counts as lost, in milliseconds. */
+  /** The time in milliseconds after which a probe without an answer counts as lost. */
   readonly timeoutMs: number;
   /**
-   * The number of clients whose objects must have failed before the breaker opens for the whole store.
-   * Where each client has its own object, a single client can overload its object. That must not stop
-   * the calls for other clients.
+   * The number of clients whose objects must have failed before the breaker opens for the whole
+   * store. If each client has its own object, a single client can overload this object. That must
+   * not stop the calls for other clients.
    *
-   * @default 1, for a store that is not made of objects
+   * @default 1, which suits a store that is not made of objects
    */
   readonly clients?: number;
   /** Called with each change of state. */
@@ -33,21 +33,21 @@ export interface BreakerOptions {
   readonly clock?: () => number;
 }
 
-/** How many times within its deadline a waiting call checks whether to wait on. */
+/** How many times a waiting call checks, before its deadline, whether to stop waiting. */
 const CHECKS_PER_DEADLINE = 10;
 
 /**
- * Wraps a store with a circuit breaker. After a few failures in a row the store is not called for a
- * while. An outage then delays only those few requests, and a struggling store can recover.
+ * Wraps a store with a circuit breaker. After a few failures in a row, the store is not called for
+ * a while. An outage then delays only those few requests, and a struggling store can recover.
  *
- * While the breaker is open, calls fail at once with `circuit-open`. Calls that are already waiting fail
- * too, while the requests they have sent continue. After a rest one call goes through as a probe. If
- * it succeeds, the breaker closes; if it fails, the store rests again.
+ * While the breaker is open, calls fail at once with `circuit-open`. Calls that are already waiting
+ * fail too, but the requests that they have sent continue. After a pause, one call goes through as
+ * a probe. If the probe succeeds, the breaker closes. If it fails, another pause begins.
  *
  * If the store is made of objects, each object that fails has its own circuit. A failed call is
- * attributed to one of its objects: the one with the most failures in a row. A broken object that all
- * calls share therefore rests alone. Failures of that object, or of the shards of one client, do not
- * open the breaker for the whole store.
+ * attributed to only one of its objects, the object with the most failures in a row. So if all
+ * calls need the same broken object, only the circuit of this object opens. Failures of that
+ * object, or of the shards of one client, do not open the breaker for the whole store.
  */
 export function withBreaker(store: Store, options: BreakerOptions): Store {
   const breaker = new Breaker(options);
@@ -66,7 +66,7 @@ class Breaker {
   readonly #clock: () => number;
   readonly #store: Circuit;
   readonly #objects: ObjectCircuits;
-  /** The identities that failures of the store were attributed to, up to the number of clients. */
+  /** The identities that have failed since the last success, at most `#clients` of them. */
   readonly #failedIdentities = new Set<string>();
   readonly #waiting: WaitingCalls;
 
@@ -80,12 +80,14 @@ class Breaker {
     this.#waiting = new WaitingCalls(timeoutMs, clients);
   }
 
-  /** @throws {StoreError} ("circuit-open") if the call was not made, or is not waited for any longer */
+  /**
+   * @throws {StoreError} ("circuit-open") if the call was not made, or its result was not awaited
+   */
   async run<Result>(counters: readonly Counter[], call: () => Promise<Result>): Promise<Result> {
     const now = this.#clock();
     const identities = this.#clients > 1 ? identitiesOf(counters) : [];
     if (this.#clients > 1 && identities.length === 0) {
-      // Only returns of unused quota. Their results are not awaited, so success proves nothing.
+      // This call only returns quota. The store does not wait for it, so success proves nothing.
       if (this.#store.isOpen) throw circuitOpen(this.#store);
       return await call();
     }
@@ -120,8 +122,8 @@ class Breaker {
   }
 
   /**
-   * Waits for a call until a circuit opens or the store is stalled. The request sent continues, and its
-   * outcome is still recorded.
+   * Waits for a call until a circuit opens or the store is stalled. The request that was sent
+   * continues, and its outcome is still recorded.
    */
   async #waitWhileClosed<Result>(
     attempt: Promise<Result>,
@@ -141,7 +143,7 @@ class Breaker {
     }
   }
 
-  /** The circuits that must all be closed for a call. */
+  /** The circuits of a call: that of the store, and those of its objects that have failed. */
   #circuitsOf(identities: readonly string[]): Circuit[] {
     return [this.#store, ...this.#objects.of(identities)];
   }
@@ -173,13 +175,13 @@ class Breaker {
   }
 }
 
-/** The counters that decide whether a call fails: those of enforced rules, if it has any. */
+/** The counters that determine whether a call fails: those of enforced groups, or else all. */
 function decisiveCounters(groups: readonly (readonly Counter[])[]): Counter[] {
   const enforced = groups.filter((group) => !isShadow(group));
   return (enforced.length > 0 ? enforced : groups).flat();
 }
 
-/** The identities of a call, each once. All shards of an identity, `identity#n`, count as one. */
+/** The distinct identities of a call. All shards `identity#n` count as one identity. */
 function identitiesOf(counters: readonly Counter[]): string[] {
   return [...new Set(counters.map(({ identity }) => identity.split("#", 1)[0] as string))];
 }

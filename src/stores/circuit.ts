@@ -1,25 +1,25 @@
-/** Failures in a row after which a store is no longer called. */
+/** The number of failures in a row after which a store is no longer called. */
 export const FAILURES_TO_OPEN = 5;
 
 /** How long an open circuit waits before the next probe, in milliseconds. */
 export const REST_MS = 1000;
 
-/** The number of the probe that a call is; 0 if it is not a probe. */
+/** The number of a probe; 0 for a call that is not a probe. */
 export type Ticket = number;
 
 /**
  * The state of a circuit breaker: closed while calls go through, open after some failures in a row.
  *
- * While it is open, one call at a time goes through as a probe. A probe that never ends counts as lost
- * after `timeoutMs`, so it cannot keep the circuit open. The state is only plain values: several requests
- * share it, and none waits for another request's probe.
+ * While the circuit is open, one call at a time goes through as a probe. A probe that never ends
+ * counts as lost after `timeoutMs`, so it cannot keep the circuit open. Several requests share this
+ * state. It contains no promises, so no request waits for another request's probe.
  */
 export class Circuit {
   readonly #timeoutMs: number;
   #failures = 0;
   #lastFailure = "";
   #isOpen = false;
-  /** The time of the next probe while the circuit is open. A clock that steps back only delays it. */
+  /** The time of the next probe while the circuit is open. A backward clock step only delays it. */
   #probeAt = 0;
   #probes = 0;
 
@@ -36,7 +36,7 @@ export class Circuit {
     return this.#failures;
   }
 
-  /** Why no calls are made, for operators. */
+  /** The reason why no calls are made, in words for operators. */
   get reason(): string {
     return `not called after ${this.#failures} failures in a row; the last failure was: ${this.#lastFailure}`;
   }
@@ -67,7 +67,7 @@ export class Circuit {
    * Records a call that failed.
    *
    * @param mayOpen whether the circuit may open if there have been enough failures
-   * @returns whether this failure opened it
+   * @returns whether this failure opened the circuit
    */
   fail(ticket: Ticket, now: number, failure: string, mayOpen: boolean): boolean {
     this.#failures += 1;

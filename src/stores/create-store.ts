@@ -15,18 +15,19 @@ import { StoreError } from "./store-error.ts";
 import { createUpstashStore } from "./upstash/upstash-store.ts";
 
 export interface StoreOptions extends Pick<Config, "clock" | "prefix" | "timeoutMs"> {
-  /** Called when the breaker stops calling the store or one of its objects, and when it resumes. */
+  /** Called when the breaker stops or resumes the calls to the store or to one of its objects. */
   readonly onBreaker?: (state: BreakerState, scope: BreakerScope) => void;
 }
 
 /**
- * Creates the store that a Worker's bindings name. If it is misconfigured, every call fails.
+ * Creates the store that a Worker's bindings name. If the bindings are misconfigured, every call to
+ * the store fails.
  *
  * To add a store:
  *
- * 1. implement `Store` (store.ts) in a folder beside this file, and let it pass the suite (test/suite/);
+ * 1. implement `Store` (store.ts) in a folder next to this file, and test it with test/suite/;
  * 2. add its kind to `StoreBinding`, and detect its bindings (config/bindings.ts);
- * 3. add a case below: pass it to `withRemoteCalls` if a decision takes a network call.
+ * 3. add a case below. If a decision takes a network call, pass the store to `withRemoteCalls`.
  *
  * @param binding the store's kind, with the bindings and secrets that it needs
  */
@@ -54,18 +55,19 @@ export function createStore(binding: StoreBinding, options: StoreOptions): Store
   }
 }
 
-/** The objects of this many clients must fail before Weir concludes that all Durable Objects fail. */
+/** The number of clients whose objects must fail before the breaker opens for all objects. */
 const FAILING_CLIENTS = 3;
 
 /**
- * Wraps a store that is called over a network. The wrappers, from the outermost to the innermost:
+ * Wraps a store that is called over a network. These are the wrappers, from the outermost to the
+ * innermost:
  *
  * - leases and the denial cache decide most requests without a call;
  * - the breaker stops the calls while the store fails;
- * - the keep-alive lets calls end after a client has hung up;
+ * - the keep-alive lets calls run to their end after a client has hung up;
  * - the deadline lets a call fail when it takes too long.
  *
- * @param clients the number of clients whose objects must fail for the breaker to open
+ * @param clients the number of clients whose objects must fail before the breaker opens
  */
 function withRemoteCalls(
   store: Store,
@@ -78,7 +80,8 @@ function withRemoteCalls(
     clients,
     ...(onBreaker && { onChange: onBreaker }),
   });
-  // A second breaker: failures of rules in shadow mode must not leave enforced rules undecided.
+  // Rules in shadow mode have their own breaker, because their failures must not leave enforced
+  // rules undecided.
   const shadow = withBreaker(limited, { timeoutMs, clients });
   const reliable: Store = {
     ...enforced,

@@ -2,8 +2,8 @@ import type { Store } from "./store.ts";
 import { StoreError } from "./store-error.ts";
 
 /**
- * Wraps a store so that a call fails with `timeout` after `timeoutMs`. The store may still charge for
- * that call.
+ * Wraps a store so that a call fails with `timeout` after `timeoutMs`. The store may still finish
+ * that call and charge for it.
  */
 export function withDeadline(store: Store, timeoutMs: number): Store {
   async function limit<Result>(call: () => Promise<Result>): Promise<Result> {

@@ -3,7 +3,7 @@ interface Expiry {
   readonly expiresAt: number;
 }
 
-/** Keys ordered by expiry: a binary heap with the earliest on top. */
+/** Keys ordered by expiry, in a binary heap with the earliest expiry on top. */
 export class ExpiryQueue {
   readonly #heap: Expiry[] = [];
 

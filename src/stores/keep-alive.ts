@@ -6,14 +6,16 @@ export type KeepAlive = (task: Promise<unknown>) => void;
 /**
  * Wraps a store so that its calls run to their end, even if the client hangs up.
  *
- * When a client hangs up, Workers cancels the invocation at its next `await`, unless a promise passed to
- * `waitUntil` is pending. The wrappers around this store (breaker, denial cache, leases) only
- * compute after a call has ended, and start the next call without awaiting anything else. So they run
- * to their end as well. Decisions from memory do not reach this store and cost nothing extra.
+ * When a client hangs up, Workers cancels the invocation at its next `await`, unless a promise
+ * passed to `waitUntil` is pending. After a call has ended, the wrappers around this store
+ * (breaker, denial cache, leases) only compute, and start the next call without awaiting anything
+ * else. So these wrappers run to their end as well. Decisions from memory do not reach this store
+ * and cost nothing extra.
  */
 export function withKeepAlive(store: Store, keepAlive: KeepAlive): Store {
   function protect<Result>(call: Promise<Result>): Promise<Result> {
-    // The caller handles a failure. The platform would report this copy of it as unhandled.
+    // The caller handles a failure of the call. Without this `catch`, the platform would also
+    // report it as unhandled.
     keepAlive(call.catch(() => {}));
     return call;
   }

@@ -5,22 +5,23 @@ import { failedGroup, isShadow } from "./shadow-groups.ts";
 import type { GroupAnswer, Store } from "./store.ts";
 import { StoreError } from "./store-error.ts";
 
-/** The most counters stored by default. They take about 30 MB. */
+/** The maximum number of counters, by default. They take about 30 MB. */
 const MAX_COUNTERS = 100_000;
 
-/** The most expired counters that one call removes in addition to those it must replace. */
+/** The maximum number of expired counters that a call removes beyond those that it must replace. */
 const EXTRA_REMOVALS = 64;
 
 /**
- * Creates a store in this isolate's memory, for tests and for a single process. Cloudflare runs many
- * isolates, and each would count alone.
+ * Creates a store in this isolate's memory, for tests and for a single process. Cloudflare runs
+ * many isolates, and each of them would have its own counts.
  *
- * The store is bounded. When it is full, expired counters are replaced. If none has expired, it throws a
- * `StoreError` ("memory-full"): dropping a counter that has not expired would admit requests above a
- * limit. Rules in shadow mode have a second table of the same size, so that they take no space from
- * enforced rules.
+ * The store is bounded. When it is full, expired counters are replaced. If none has expired, it
+ * throws a `StoreError` ("memory-full"): dropping a counter that has not expired would admit
+ * requests above a limit. Rules in shadow mode have a second table of the same size, so that they
+ * take no space from enforced rules.
  *
- * @param maxCounters the most counters of enforced rules, and of rules in shadow mode
+ * @param maxCounters the maximum number of counters of enforced rules; rules in shadow mode may
+ * have as many
  */
 export function createMemoryStore(maxCounters = MAX_COUNTERS): Store {
   const enforced = new BoundedRows(maxCounters);
@@ -74,7 +75,10 @@ export function createMemoryStore(maxCounters = MAX_COUNTERS): Store {
 /** A table of at most `max` rows. New rows replace expired ones, in the order of expiry. */
 class BoundedRows {
   readonly #rows = new Map<string, Row>();
-  /** The expiry of each row when it was first written. Since then a row may have changed or gone. */
+  /**
+   * The expiry of each row when it was first written. Since then, a row may have been changed or
+   * removed.
+   */
   readonly #expiries = new ExpiryQueue();
   readonly #max: number;
 
@@ -99,7 +103,8 @@ class BoundedRows {
     const before = this.#rows.get(key);
     this.#rows.set(key, row);
     if (!before || row.expiresAt < before.expiresAt) this.#expiries.add(key, row.expiresAt);
-    // Entries of removed rows stay in the queue until they expire. This bounds their number.
+    // Entries of removed rows stay in the queue until they expire. Rebuilding the queue bounds
+    // their number.
     if (this.#expiries.size > 2 * this.#rows.size + EXTRA_REMOVALS) {
       this.#expiries.clear();
       for (const [each, { expiresAt }] of this.#rows) this.#expiries.add(each, expiresAt);
@@ -107,7 +112,7 @@ class BoundedRows {
   }
 
   /**
-   * Removes expired rows until there is space for `count` new ones.
+   * Removes expired rows until there is space for `count` new rows.
    *
    * @throws {StoreError} ("memory-full") if there is not enough space
    */

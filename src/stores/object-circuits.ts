@@ -1,15 +1,15 @@
 import { Circuit, type Ticket } from "./circuit.ts";
 
-/** The most circuits stored. The circuits of the objects that failed last are kept. */
+/** The maximum number of circuits. The least recently used circuit is removed for a new one. */
 const MAX_OBJECTS = 256;
 
 /**
- * The circuits of a store's objects, by identity. Only objects that have failed since their last success
- * have one.
+ * The circuits of a store's objects, by identity. Only objects that have failed since their last
+ * success have a circuit.
  */
 export class ObjectCircuits {
   readonly #timeoutMs: number;
-  /** In the order of use, the last used circuit at the end. */
+  /** In the order of use, with the most recently used circuit at the end. */
   readonly #circuits = new Map<string, Circuit>();
 
   constructor(timeoutMs: number) {
@@ -24,7 +24,7 @@ export class ObjectCircuits {
     });
   }
 
-  /** Records that a call of these objects succeeded. @returns how many circuits that closed */
+  /** Records a successful call to these objects. @returns the number of circuits that it closed */
   succeed(identities: readonly string[]): number {
     if (this.#circuits.size === 0) return 0;
     let closed = 0;
@@ -36,7 +36,8 @@ export class ObjectCircuits {
   }
 
   /**
-   * Records that a call of these objects failed. Only the culprit's circuit may open.
+   * Records that a call to these objects failed. Only the circuit of the object that the failure is
+   * attributed to may open.
    *
    * @param tickets the call's tickets, by circuit
    * @returns the identity that the failure is attributed to, and whether its circuit opened
@@ -63,7 +64,7 @@ export class ObjectCircuits {
     return { culprit, opened };
   }
 
-  /** Makes a circuit the last used one, and drops the first if there are too many. */
+  /** Moves a circuit to the end of the order, and removes the first one if there are too many. */
   #keep(identity: string, circuit: Circuit): Circuit {
     this.#circuits.delete(identity);
     this.#circuits.set(identity, circuit);

@@ -15,7 +15,7 @@ export function failedGroup(error: unknown): GroupAnswer {
 }
 
 /**
- * The answers for shadow groups that one call decides, while enforced groups do not wait for it.
+ * The answers for shadow groups that one call decides. Enforced groups do not wait for this call.
  *
  * @param groups the number of groups in the call
  */
@@ -34,16 +34,16 @@ export function decidedLater(call: Promise<Verdict>, groups: number): GroupAnswe
 export interface ShadowOptions {
   /** The deadline of a shadow group's call, in milliseconds. */
   readonly timeoutMs: number;
-  /** Keeps a task alive that no response waits for. */
+  /** Lets a task run to its end although no response waits for it. */
   readonly background: (task: Promise<unknown>) => void;
 }
 
 /**
- * Wraps a store made of objects so that shadow groups are decided in calls of their own. One object may
- * fail or be slow while others work, and that must not affect enforced rules.
+ * Wraps a store made of objects so that shadow groups are decided in separate calls. One object may
+ * fail or be slow while others work. This must not affect enforced rules.
  *
- * If the enforced groups need only one object, shadow groups in the same object are decided in the same
- * call: a second call would only cost more.
+ * If the enforced groups need only one object, shadow groups in the same object are decided in the
+ * same call, because a second call would only cost more.
  */
 export function withSeparateShadows(store: Store, { timeoutMs, background }: ShadowOptions): Store {
   const shadowStore = withDeadline(store, timeoutMs);

@@ -1,12 +1,14 @@
 /**
- * Why a store could not decide.
+ * The reason why a store could not decide.
  *
  * - `timeout`: no answer within the deadline
  * - `unreachable`: no connection, or the connection broke
- * - `error-reply`: the store answered with an error (a wrong token, a quota reached, a failed script)
+ * - `error-reply`: the store answered with an error, because of a wrong token, an exhausted quota
+ *   of the database, or a failed script, for example
  * - `invalid-reply`: the store's answer does not have the expected form
  * - `memory-full`: the store cannot store another counter
- * - `circuit-open`: the store was not called, because it has failed several times in a row
+ * - `circuit-open`: the store has failed several times in a row or has stopped answering, so it was
+ *   not called, or the call was not waited for any longer
  * - `misconfigured`: the store could not be created
  */
 export type StoreFailure = (typeof STORE_FAILURES)[number];

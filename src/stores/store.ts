@@ -9,46 +9,49 @@ export interface Verdict {
 
 /** The verdict on one group. */
 export interface GroupAnswer extends Omit<GroupVerdict, "tallies"> {
-  /** Whether caches must ignore the answer: it came from a cache, or may change at any moment. */
+  /** Whether caches must ignore the answer, because it came from a cache or may change soon. */
   readonly skipCache?: boolean;
   /** Whether counts may still decrease, because charges of other requests may be returned. */
   readonly isProvisional?: boolean;
   /**
-   * Present only for a shadow group that is decided separately from the enforced groups: resolves to a
-   * verdict on this group alone, or rejects with a `StoreError` if it cannot be decided. An answer with
-   * `later` has no tallies, and its `admitted` has no meaning.
+   * Present only for a shadow group that is decided separately from the enforced groups. It
+   * resolves to a verdict on this group alone, or rejects with a `StoreError` if the group cannot
+   * be decided. An answer with `later` has no tallies, and its `admitted` has no meaning.
    */
   readonly later?: Promise<Verdict>;
   /**
-   * One for each counter, in the group's order. A denial may have `undefined` for a counter whose state
-   * was not read. It has the tally of at least one counter that denied.
+   * One tally for each counter, in the group's order. In a denial, the tally is `undefined` for
+   * each counter whose state was not read. At least one counter that denied the group has a tally.
    */
   readonly tallies: readonly (Tally | undefined)[];
 }
 
 /**
- * Stores counters and decides on them.
+ * Stores counters, and decides groups of them.
  *
- * - **Atomic.** A group is charged as a whole or not at all, and no other decision sees an intermediate
- *   state. Groups are independent: each rule in shadow mode is a group of its own.
- * - **Shadow groups do no harm.** If a shadow group fails beside enforced groups, its answer has
- *   `later`. Enforced groups do not wait for one that is stored elsewhere.
+ * - **Atomic.** A group is charged as a whole or not at all, and no other decision sees an
+ *   intermediate state. Groups are independent of each other. Each rule in shadow mode is a group
+ *   of its own.
+ * - **Shadow groups do no harm.** If a shadow group fails in a call with enforced groups, its
+ *   answer has `later`. Enforced groups do not wait for a shadow group that is stored elsewhere.
  * - **Exact.** A decision never raises a count above the counter's ceiling, under any concurrency.
- * - **Own clock**, unless the caller passes `now`: then the caller's clock determines the windows. Both
- *   count milliseconds since the Unix epoch.
- * - **A denial is not an error.** A store throws a `StoreError` only if it could not do its work. The
- *   work may have been done all the same, so callers must not repeat the call.
- * - Keys arrive hashed, so a store may keep and show them.
+ * - **Own clock.** The store's clock determines the windows. If the caller passes `now`, the
+ *   caller's clock determines them. Both clocks count milliseconds since the Unix epoch.
+ * - **A denial is not an error.** A store throws a `StoreError` only if a call failed. A failed
+ *   call may have charged counters, so callers must not repeat it.
+ * - **Keys are not secret.** They contain only hashes of clients' values, so a store may keep and
+ *   show them.
  *
- * test/suite/ tests all of this for every store; its README shows how to run it for a new one.
+ * test/suite/ tests all of this for every store. Its README shows how to run the tests for a new
+ * store.
  */
 export interface Store {
   /**
    * Decides groups of counters.
    *
-   * @param groups each has at least one counter; a key occurs only once in all of them
+   * @param groups each group has at least one counter; no key occurs twice in all groups together
    * @param unused quota to return before the decision. A failed return is ignored: the quota stays
-   * charged, which never admits a request too many
+   * charged, so no limit is exceeded
    */
   decide(
     groups: readonly (readonly Counter[])[],
@@ -57,10 +60,11 @@ export interface Store {
   ): Promise<Verdict>;
 
   /**
-   * Adds each counter's cost whether or not quota is left, or subtracts a negative cost: the actual
-   * cost of a response, and refunds. A count stays between 0 and 2^53 − 1.
+   * Adds each counter's cost to its count, even if no quota is left. This charges the actual cost
+   * of a response. A negative cost is a refund and lowers the count. A count stays between 0 and
+   * 2^53 − 1.
    *
-   * @returns the state of each counter afterwards
+   * @returns the new state of each counter
    */
   adjust(counters: readonly Counter[], now?: number): Promise<readonly Tally[]>;
 

@@ -1,23 +1,23 @@
-/** The number of calls that may wait for their whole deadline at a store that has stopped answering. */
+/** The maximum number of calls that wait until their deadline for a store that does not answer. */
 export const MAX_STALLED = 16;
 
 /** A call that has not ended yet. */
 export interface WaitingCall {
-  /** The identities whose objects it calls. */
+  /** The identities of the objects called. */
   readonly identities: readonly string[];
   readonly sentAt: number;
-  /** The number of calls that had succeeded when it was sent. */
+  /** The number of calls that had succeeded when this call was sent. */
   readonly successes: number;
 }
 
 /**
  * The waiting calls of an isolate. They show whether a store has stopped answering or is only busy.
  *
- * A breaker counts failures, and a call that hangs fails only at its deadline. A burst into a dead store
- * would therefore wait as a whole. So the store counts as *stalled* when {@link MAX_STALLED} calls
- * have waited for most of the deadline and no call sent after them has succeeded. From then on no
- * further call waits. A burst into a healthy store never gets there, because the first answer counts
- * as a success.
+ * A breaker counts failures, and a call that hangs fails only at its deadline. So if a store is
+ * dead, all requests of a burst would wait until their deadlines. The store therefore counts as
+ * *stalled* when {@link MAX_STALLED} calls have waited for most of the deadline and no call has
+ * succeeded since the last of them was sent. Then further calls fail at once. A burst of calls to a
+ * healthy store does not make it stalled, because the first answer is a success.
  */
 export class WaitingCalls {
   readonly #timeoutMs: number;
@@ -25,10 +25,13 @@ export class WaitingCalls {
   /** In the order in which they were sent. */
   readonly #calls = new Set<WaitingCall>();
   #successes = 0;
-  /** The slowest answer, in milliseconds. Each faster answer lowers it by a tenth. */
+  /** The slowest answer, in milliseconds. Each faster answer lowers this value by a tenth. */
   #slowestMs: number | undefined;
 
-  /** @param clients the number of clients whose calls must be stalled, for the store to be stalled */
+  /**
+   * @param clients the number of clients whose calls must be stalled before the whole store counts
+   * as stalled
+   */
   constructor(timeoutMs: number, clients: number) {
     this.#timeoutMs = timeoutMs;
     this.#clients = clients;
@@ -52,10 +55,10 @@ export class WaitingCalls {
   }
 
   /**
-   * Whether a call should not wait.
+   * Whether a call should fail at once instead of waiting.
    *
    * @param waitingCall the call, if it is waiting already. The {@link MAX_STALLED} calls that have
-   * waited longest wait on
+   * waited longest may continue to wait
    */
   isStalled(identities: readonly string[], now: number, waitingCall?: WaitingCall): boolean {
     if (this.#calls.size < MAX_STALLED) return false;
@@ -64,7 +67,7 @@ export class WaitingCalls {
     for (const call of this.#calls) {
       const ageMs = now - call.sentAt;
       if (ageMs < 0 || ageMs > 2 * this.#timeoutMs) {
-        // Its request was cancelled, or the clock has stepped. It must not count for ever.
+        // The call's request was cancelled, or the clock has stepped. It must not count for ever.
         this.#calls.delete(call);
         continue;
       }
@@ -72,7 +75,7 @@ export class WaitingCalls {
       for (const identity of call.identities) stalled.add(identity);
       remaining -= 1;
       if (remaining > 0) continue;
-      // This call was sent last, so the others have waited at least as long.
+      // Of the counted calls, this one was sent last, so the others have waited at least as long.
       if (call.successes !== this.#successes || ageMs < this.#maxWaitMs()) return false;
       if (this.#clients === 1 || stalled.size >= this.#clients) return true;
       return identities.some((identity) => stalled.has(identity));
@@ -80,7 +83,7 @@ export class WaitingCalls {
     return false;
   }
 
-  /** Half of the deadline; up to three quarters if answers are slow or there has been none yet. */
+  /** Half of the deadline; up to three quarters if answers are slow or none has arrived yet. */
   #maxWaitMs(): number {
     const longestMs = this.#timeoutMs * 0.75;
     if (this.#slowestMs === undefined) return longestMs;

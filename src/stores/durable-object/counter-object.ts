@@ -20,7 +20,7 @@ export interface TimedVerdict extends GroupVerdict {
   readonly skipCache?: boolean;
 }
 
-/** The verdict of `hold`. If the group is admitted, it has the id to end the hold by. */
+/** The verdict of the method `hold`. If the group is admitted, it contains the hold's id. */
 export interface HoldVerdict extends TimedVerdict {
   readonly hold?: string;
 }
@@ -29,12 +29,12 @@ export interface HoldVerdict extends TimedVerdict {
 type AddHold = (charges: readonly Charge[], now: number) => void;
 
 /**
- * All counters of one identity, in SQLite: counts survive eviction and restart.
+ * Stores all counters of one identity in SQLite, so that counts survive eviction and restart.
  *
- * A row is one counter in one window, like a key in Redis. Rows of windows that have ended are removed
- * when the next window begins, or by an alarm. The alarm also deletes the table when no row is left.
+ * A row is one counter in one window, like a key in Redis. Rows of ended windows are removed when
+ * the next window begins, or by an alarm. The alarm also deletes the table when no row is left.
  *
- * Workers call these methods as RPCs. During a deploy, Workers and objects may run different versions.
+ * Workers call these methods as RPCs. During a deploy, caller and object may differ in version.
  */
 export class CounterObject extends DurableObject<unknown> {
   readonly #holds = new OpenHolds();
@@ -50,11 +50,11 @@ export class CounterObject extends DurableObject<unknown> {
   /**
    * Decides groups whose counters are all stored in this object.
    *
-   * @param now the time to decide by; undefined: this object's clock
-   * @param maxWaitMs how long all groups together may wait for holds that may release quota
+   * @param now the time that determines the windows; undefined for the time of this object's clock
+   * @param maxWaitMs the milliseconds that all groups together may wait for holds to release quota
    * @param unused quota to return before the decision
-   * @param holdId makes the charge a final hold, which `endHold` can release: for a group that other
-   * objects have charged already
+   * @param holdId makes the charge a final hold, which `endHold` can release. It is passed for a
+   * group that other objects have charged already
    */
   async decide(
     groups: readonly (readonly Counter[])[],
@@ -77,11 +77,11 @@ export class CounterObject extends DurableObject<unknown> {
   }
 
   /**
-   * Charges a group and opens a hold. Until `endHold` is called, other requests that find no quota wait
-   * to see whether this charge will be released. A hold that nobody ends stays charged: the limit is
-   * respected, whatever happens to the Worker.
+   * Charges a group and opens a hold. Until `endHold` is called, other requests that find no quota
+   * left wait, because this charge may be released. If nobody ends the hold, the charge stays. So
+   * the limit is respected, whatever happens to the Worker.
    *
-   * @param id chosen by the caller, so that it can release a hold even if the answer never arrives
+   * @param id chosen by the caller, which can then release the hold even if no answer arrives
    */
   async hold(
     counters: readonly Counter[],
@@ -96,21 +96,21 @@ export class CounterObject extends DurableObject<unknown> {
   }
 
   /**
-   * Ends a hold: keeps its charge or releases it. A second call does nothing. A hold that is released
-   * before its charge arrives is never charged.
+   * Ends a hold: keeps its charge or releases it. A second call does nothing. If the release
+   * arrives before the charge, nothing is charged.
    */
   endHold(id: string, keep: boolean): void {
     const hold = this.#holds.end(id, keep);
     if (hold) this.adjust(refundsOf(hold, this.#rowReader(hold.now)), hold.now);
   }
 
-  /** Returns unused quota to the counters whose window still lasts. */
+  /** Returns unused quota to the counters whose window has not ended. */
   returnUnused(unused: readonly UnusedQuota[], givenNow: number | undefined): void {
     const now = givenNow ?? Date.now();
     this.#rows.write(returnUnused(unused, now, this.#rowReader(now)), now);
   }
 
-  /** Adds costs whether or not quota is left, or subtracts negative costs. */
+  /** Adds costs even if no quota is left. A negative cost lowers the count. */
   adjust(counters: readonly Counter[], givenNow: number | undefined): Tally[] {
     const now = givenNow ?? Date.now();
     const { tallies, writes } = adjustGroup(counters, now, this.#rowReader(now));
@@ -143,7 +143,7 @@ export class CounterObject extends DurableObject<unknown> {
         const now = givenNow ?? Date.now();
         const result = this.#tryGroup(counters, now, waiter, maxWaitMs, holdId, addHold);
         if ("admitted" in result) return result;
-        // Quota that is too little for a large group may be enough for another call.
+        // Released quota that is too little for this group may be enough for another call.
         if (counters.length > 1 || counters.some(({ cost }) => cost > 1)) waiter.wakeNext();
         await waiter.wait(result);
       }
@@ -153,9 +153,9 @@ export class CounterObject extends DurableObject<unknown> {
   }
 
   /**
-   * Decides a group and stores the result. It awaits nothing, so no other call can come between.
+   * Decides a group and stores the result. It awaits nothing, so no other call can run in between.
    *
-   * @returns the verdict, or the shortfall to wait for
+   * @returns the verdict, or the quota that the group lacks and that open holds may release
    */
   #tryGroup(
     counters: readonly Counter[],

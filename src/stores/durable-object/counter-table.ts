@@ -4,12 +4,12 @@ const HOUR_MS = 3_600_000;
 const YEAR_MS = 365 * 24 * HOUR_MS;
 
 /**
- * The rows of one Durable Object, in its SQLite. The table is created with the first row. An object
- * that was never charged, or has been emptied, therefore stores nothing, however often it is read.
+ * The rows of one Durable Object, in its SQLite database. The first row creates the table. So an
+ * object that was never charged, or was emptied, stores nothing, however often it is read.
  */
 export class CounterTable {
   readonly #storage: DurableObjectStorage;
-  /** Undefined until the first query. */
+  /** Whether the table exists; undefined until the first query. */
   #hasTable: boolean | undefined;
   /** The time of the alarm; undefined while none is set. */
   #alarmAt: number | undefined;
@@ -42,7 +42,7 @@ export class CounterTable {
     if (firstExpiry < Number.POSITIVE_INFINITY) this.#ensureAlarm(firstExpiry, now);
   }
 
-  /** Must be called by the alarm: removes expired rows, and all storage if no row is left. */
+  /** Removes expired rows, and all storage if no row is left. The object's alarm must call this. */
   async clean(now: number): Promise<void> {
     this.#alarmAt = undefined;
     if (!this.#exists()) return;
@@ -81,10 +81,11 @@ export class CounterTable {
   }
 
   /**
-   * Makes sure that an alarm removes a new row. Without an alarm, one is set for the row's expiry. An
-   * alarm that is set already is moved only if it is later than the row's expiry and more than an hour
-   * ahead. A row is therefore kept at most an hour too long. A busy object removes the rows of ended
-   * windows anyway, so it is woken at most once an hour: an alarm costs a call and a written row.
+   * Makes sure that an alarm removes a new row. If no alarm is set, one is set for the row's
+   * expiry. An alarm that is set already is moved only if it is later than the row's expiry and
+   * more than an hour ahead. So a row is kept at most an hour too long. The alarm wakes a busy
+   * object at most once an hour, because an alarm costs a call and a written row, and a busy object
+   * removes the rows of ended windows anyway.
    */
   #ensureAlarm(expiresAt: number, now: number): void {
     const isSet = this.#alarmAt !== undefined;
@@ -93,7 +94,7 @@ export class CounterTable {
       this.#setAlarm(latestAlarm, now);
   }
 
-  /** An alarm cannot be centuries ahead, but reservations can. Such an alarm rings after a year. */
+  /** An alarm is at most a year ahead: a reservation can last for centuries, an alarm cannot. */
   #setAlarm(time: number, now: number): void {
     this.#alarmAt = Math.min(time, now + YEAR_MS);
     this.#storage.setAlarm(this.#alarmAt);

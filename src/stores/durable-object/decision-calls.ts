@@ -6,13 +6,13 @@ import type { ObjectPart } from "./object-parts.ts";
 /** Returns the object that stores an identity's counters. */
 export type ObjectOf = (identity: string) => DurableObjectStub<CounterObject>;
 
-/** The calls of one decision over several objects. All its holds have the same id. */
+/** The calls of one decision that needs several objects. All of its holds have the same id. */
 export class DecisionCalls {
   readonly #objectOf: ObjectOf;
   readonly #now: number | undefined;
   readonly #deadline: DecisionDeadline;
   readonly #holdId = crypto.randomUUID();
-  /** Ids that objects have chosen themselves, by identity. */
+  /** Maps the identity of an object to the hold id that the object has chosen itself. */
   readonly #otherHoldIds = new Map<string, string>();
 
   constructor(objectOf: ObjectOf, now: number | undefined, deadline: DecisionDeadline) {
@@ -21,7 +21,10 @@ export class DecisionCalls {
     this.#deadline = deadline;
   }
 
-  /** Charges a part and opens a hold. It charges the cost only: a block might have to be returned. */
+  /**
+   * Charges a part and opens a hold. It charges only the cost, because a block might have to be
+   * returned.
+   */
   async hold({ identity, counters }: ObjectPart): Promise<TimedVerdict> {
     const costs = counters.map(({ block, ...counter }) => counter);
     const { maxWaitMs } = this.#deadline;
@@ -31,7 +34,7 @@ export class DecisionCalls {
     return checkVerdict(verdict, counters);
   }
 
-  /** Decides the last part. Its charge is a final hold. */
+  /** Decides the last part. The charge becomes a final hold. */
   async decide({ identity, counters }: ObjectPart): Promise<TimedVerdict> {
     const object = this.#objectOf(identity);
     const { maxWaitMs } = this.#deadline;
@@ -39,7 +42,9 @@ export class DecisionCalls {
     return checkVerdict(verdict, counters);
   }
 
-  /** Reads the counts of a part: a decision that charges nothing and waits for no hold. */
+  /**
+   * Reads the counts of a part, with a decision that charges nothing and does not wait for holds.
+   */
   async read({ identity, counters }: ObjectPart): Promise<TimedVerdict> {
     const checks = counters.map((counter) => ({ ...counter, checkOnly: true }));
     const [verdict] = await this.#objectOf(identity).decide([checks], this.#now, 0);
@@ -47,9 +52,9 @@ export class DecisionCalls {
   }
 
   /**
-   * Ends the hold of a part. Never rejects. A call that fails is repeated once, because ending a hold
-   * twice does nothing. A hold that cannot be ended stays charged, which never admits a request too
-   * many.
+   * Ends the hold of a part, and never rejects. If the call fails, it is repeated once. This is
+   * safe, because ending a hold a second time does nothing. If the second call fails too, the
+   * charge stays, so no limit is exceeded.
    */
   async endHold({ identity }: ObjectPart, keep: boolean): Promise<void> {
     const id = this.#otherHoldIds.get(identity) ?? this.#holdId;
@@ -60,7 +65,7 @@ export class DecisionCalls {
   }
 }
 
-/** @throws {TypeError} if an object's answer is not a verdict on these counters */
+/** @throws {TypeError} if an object's answer does not have a tally for each of these counters */
 function checkVerdict(verdict: TimedVerdict | undefined, { length }: readonly Counter[]) {
   if (verdict?.tallies.length === length) return verdict;
   throw new TypeError("not a verdict");

@@ -1,4 +1,4 @@
-/** The deadline of a decision, from its creation on. */
+/** The deadline of a decision. The time runs from the moment when this instance is created. */
 export class DecisionDeadline {
   readonly #startedAt = Date.now();
   readonly #timeoutMs: number;
@@ -7,15 +7,18 @@ export class DecisionDeadline {
     this.#timeoutMs = timeoutMs;
   }
 
-  /** Milliseconds left; 0 or less after the deadline. A clock that steps back does not extend it. */
+  /**
+   * Milliseconds left; 0 or less after the deadline. If the clock steps back, the time left is at
+   * most the whole deadline.
+   */
   get timeLeftMs(): number {
     return Math.min(this.#timeoutMs, this.#timeoutMs - (Date.now() - this.#startedAt));
   }
 
   /**
-   * How long a call may wait in one object, in milliseconds: for holds that may release quota, or for
-   * counts that only complete a denial. A quarter of the time left, so that a denial arrives well
-   * within the deadline.
+   * The maximum time in milliseconds that a call waits in one object for holds to release quota,
+   * and that a denial waits for counts that only complete it. It is a quarter of the time left, so
+   * that a denial arrives well within the deadline.
    */
   get maxWaitMs(): number {
     return Math.max(0, Math.floor(this.timeLeftMs / 4));

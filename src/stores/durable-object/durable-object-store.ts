@@ -12,12 +12,12 @@ import { chooseShardsToAdjust, decideInShards } from "./shards.ts";
 
 export interface DurableObjectOptions {
   readonly namespace: DurableObjectNamespace<CounterObject>;
-  /** Begins the name of each object, so that several Weirs can share a namespace. */
+  /** Begins each object's name. Several Weirs with different prefixes can share a namespace. */
   readonly prefix: string;
   /** The deadline of a decision, in milliseconds. */
   readonly timeoutMs: number;
   /**
-   * Keeps a task alive that no response waits for.
+   * Lets a task run to its end although no response waits for it.
    *
    * @default waitUntil
    */
@@ -25,11 +25,11 @@ export interface DurableObjectOptions {
 }
 
 /**
- * Creates a store whose counters are in Durable Objects, one object for each identity.
+ * Creates a store that keeps its counters in Durable Objects, with one object for each identity.
  *
- * Rules with the same key share an object, so most decisions are one call. If a group's counters are in
- * several objects, it is decided in two phases: see two-phase.ts. If a counter has two shards, the one
- * that last had more quota left is called first: see shard-choice.ts.
+ * Rules with the same key share an object, so most decisions take one call. If a group's counters
+ * are in several objects, the group is decided in two phases (see two-phase.ts). If a counter has
+ * two shards, the shard that last had more quota left is called first (see shard-choice.ts).
  */
 export function createDurableObjectStore({
   namespace,
@@ -89,7 +89,10 @@ export function createDurableObjectStore({
   };
 }
 
-/** Converts what a call threw. The message of an object's error is left out: it may contain keys. */
+/**
+ * Converts an error of a call into a `StoreError`. The message of an object's error is left out,
+ * because it may contain keys.
+ */
 function toStoreError(error: unknown): StoreError {
   if (error instanceof StoreError) return error;
   const isOverloaded = (error as { overloaded?: unknown } | undefined)?.overloaded === true;

@@ -11,7 +11,7 @@ export class GroupDecider {
   readonly #objectOf: ObjectOf;
   readonly #background: (task: Promise<unknown>) => void;
 
-  /** @param background keeps a task alive that no response waits for */
+  /** @param background lets a task run to its end although no response waits for it */
   constructor(objectOf: ObjectOf, background: (task: Promise<unknown>) => void) {
     this.#objectOf = objectOf;
     this.#background = background;
@@ -24,7 +24,7 @@ export class GroupDecider {
     deadline: DecisionDeadline,
   ): Promise<GroupDecision[]> {
     const decisions: GroupDecision[] = [];
-    /** The indices of the groups that need only one object, by identity. */
+    /** Maps an object's identity to the indices of the groups that need only this object. */
     const inOneObject = new Map<string, number[]>();
     const calls: Promise<unknown>[] = [];
     for (const [index, group] of groups.entries()) {
@@ -58,7 +58,10 @@ export class GroupDecider {
     return decisions;
   }
 
-  /** Returns quota to objects that decide no group. Failures are ignored: the quota stays charged. */
+  /**
+   * Returns unused quota in separate calls. If a call fails, the quota stays charged, and the
+   * failure is ignored.
+   */
   #returnUnused(unused: readonly UnusedQuota[], now: number | undefined): Promise<unknown> {
     return Promise.allSettled(
       unused.map((each) => this.#objectOf(each.counter.identity).returnUnused([each], now)),

@@ -6,10 +6,10 @@ import {
   windowAt,
 } from "../../engine/counter.ts";
 
-/** The charges that a decision has made in this object, while they can be released. */
+/** Charges that a decision has made in this object, and that can still be released. */
 export interface Hold {
   readonly charges: readonly Charge[];
-  /** The time at which it was charged, in milliseconds since the Unix epoch. */
+  /** The time at which the charges were made, in milliseconds since the Unix epoch. */
   readonly now: number;
 }
 
@@ -28,7 +28,7 @@ export function chargesOf(counters: readonly Counter[], { tallies }: GroupVerdic
   });
 }
 
-/** The charges of a released hold as counters with negative costs. */
+/** Counters with negative costs, which take back the charges of a released hold. */
 export function refundsOf({ charges, now }: Hold, read: ReadRow): Counter[] {
   return charges
     .filter(({ counter }) => !wasChargedLater(counter, now, read))
@@ -36,8 +36,9 @@ export function refundsOf({ charges, now }: Hold, read: ReadRow): Counter[] {
 }
 
 /**
- * Whether a counter that rolls over was charged in a window after the hold's. The grant of that window
- * may have repaid the held quota already. Returning it as well would admit a request too many.
+ * Whether a counter that rolls over was charged in a later window than the hold. The grant of the
+ * later window may have repaid the hold's charge already. If the charge were taken back as well,
+ * requests above the limit would be admitted.
  */
 function wasChargedLater(counter: Counter, heldAt: number, read: ReadRow): boolean {
   const row = counter.rollsOver ? read(storedKey(counter, heldAt)) : undefined;

@@ -1,4 +1,4 @@
-/** Quota that full counters lack for a request, by stored key. */
+/** Maps the stored key of each full counter to the quota that it lacks for a request. */
 export type Shortfall = ReadonlyMap<string, number>;
 
 /** The stored keys of a hold's counters. */
@@ -9,8 +9,8 @@ const NO_SHORTFALL: Shortfall = new Map();
 /**
  * The calls of one object that wait for holds to end, in the order of arrival.
  *
- * A release wakes a single call, which wakes the next one when it is done. So quota that is released
- * costs about two decisions, however many calls wait for it.
+ * A release wakes a single call, and this call wakes the next one when it ends. So a release causes
+ * about two decisions, however many calls wait.
  */
 export class HoldWaiters {
   readonly #waiters = new Set<HoldWaiter>();
@@ -26,20 +26,25 @@ export class HoldWaiters {
     return this.#waiters.delete(waiter);
   }
 
-  /** Wakes the first call that lacks quota of a hold that was released. */
+  /** Records that a hold was released. Wakes the first call that lacks quota of its counters. */
   recordRelease(keys: Keys): void {
     this.#releases += 1;
     this.wakeNext(keys);
   }
 
-  /** Wakes the calls that lack quota of a hold that was kept, unless another hold may admit them. */
+  /**
+   * Records that a hold was kept. Wakes the calls that lack quota of its counters, unless a release
+   * of other holds may still admit them.
+   */
   recordKept(keys: Keys, mayAdmit: (shortfall: Shortfall) => boolean): void {
     for (const waiter of this.#waiters) {
       if (waiter.lacksAnyOf(keys) && !mayAdmit(waiter.shortfall)) waiter.wake();
     }
   }
 
-  /** Wakes the first call that lacks quota of these keys and was not yet woken by the last release. */
+  /**
+   * Wakes the first call that lacks quota of these keys, unless this release has woken it already.
+   */
   wakeNext(keys: Keys): void {
     for (const waiter of this.#waiters) {
       if (waiter.wokenBy === this.#releases || !waiter.lacksAnyOf(keys)) continue;
@@ -50,11 +55,11 @@ export class HoldWaiters {
   }
 }
 
-/** A call that may have to wait, several times, for holds to end. */
+/** A call that may have to wait for holds to end, possibly several times. */
 export class HoldWaiter {
   readonly #waiters: HoldWaiters;
   readonly #maxWaitMs: number;
-  /** The number of the release that last woke the call; 0 if none has. */
+  /** The number of the last release that woke the call; 0 if no release has. */
   wokenBy = 0;
   #shortfall = NO_SHORTFALL;
   #hasTimedOut: boolean;
@@ -80,11 +85,13 @@ export class HoldWaiter {
     return [...this.#shortfall.keys()].some((key) => keys.has(key));
   }
 
-  /** Waits until a hold ends that may change the decision, or until the time is up. */
+  /**
+   * Waits until the end of a hold may change the decision, or until the maximum time has passed.
+   */
   wait(shortfall: Shortfall): Promise<void> {
     this.#shortfall = shortfall;
     this.#waiters.add(this);
-    // One timer for all waits of this call.
+    // All waits of this call share one timer.
     this.#timer ??= setTimeout(() => {
       this.#hasTimedOut = true;
       this.#resume();
@@ -98,7 +105,10 @@ export class HoldWaiter {
     this.#resume();
   }
 
-  /** Lets the next call use released quota that is too little for this call, which waits on. */
+  /**
+   * Lets the next call use released quota that is too little for this call. This call continues to
+   * wait.
+   */
   wakeNext(): void {
     if (this.wokenBy > 0) this.#waiters.wakeNext(this.#shortfall);
   }

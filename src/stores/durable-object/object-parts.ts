@@ -9,8 +9,8 @@ export interface ObjectPart {
 }
 
 /**
- * Splits a group by object. The order depends only on the identities, so all decisions call objects in
- * the same order, and no two wait for each other.
+ * Splits a group into one part for each object. The parts are sorted by identity. So all decisions
+ * call objects in the same order, and no two decisions wait for each other.
  */
 export function partsOf(group: readonly Counter[]): ObjectPart[] {
   const parts = new Map<string, ObjectPart>();

@@ -4,34 +4,41 @@ import type { Charge, Hold } from "./hold-charges.ts";
 import { HoldWaiter, HoldWaiters, type Shortfall } from "./hold-waiters.ts";
 
 interface StoredHold extends Hold {
-  /** By this object's clock. */
+  /** When the hold was opened, by this object's clock. */
   readonly openedAt: number;
-  /** The quota charged, by stored key. */
+  /** Maps the stored key of each counter to the quota charged. */
   readonly quotas: ReadonlyMap<string, number>;
 }
 
 /**
- * How long a hold can be released, in milliseconds. A Worker whose client has hung up lives no longer
- * than this, so nobody ends the hold later. The object cannot see whether the request was admitted, so
- * the charge stays.
+ * The time in milliseconds after which a hold can no longer be released. A Worker whose client has
+ * hung up lives no longer than this, so nobody ends the hold later. The object cannot know whether
+ * the request was admitted, so the charge stays.
  */
 const MAX_HOLD_MS = 30_000;
 
-/** The most holds stored, of each kind. The oldest one is dropped, and its charge stays. */
+/**
+ * The maximum number of holds stored, for each kind. If there are more, the oldest hold is dropped,
+ * and its charge stays.
+ */
 const MAX_HOLDS = 4096;
 
 /**
  * The holds of one Durable Object, and the calls that wait for them. All of this is in memory; the
  * charges themselves are in storage.
  *
- * There are two kinds. An *open* hold is the charge of one object while other objects are still to
- * decide: calls that find no quota wait for it. A *final* hold is the charge of the last object, whose
- * decision is final. No call waits for it, but it can be released if its answer is lost.
+ * There are two kinds. An *open* hold is the charge of one object while other objects must still
+ * decide. Calls that find no quota left wait for it. A *final* hold is the charge of the last
+ * object, whose decision is final. No call waits for it, but it can be released if the object's
+ * answer is lost.
  */
 export class OpenHolds {
   readonly #open = new Map<string, StoredHold>();
   readonly #final = new Map<string, StoredHold>();
-  /** Holds that were released before their charge arrived, and when. A late call must not charge. */
+  /**
+   * The ids of holds that were released before their charges arrived, with the time of the release.
+   * A charge that arrives later must not be made.
+   */
   readonly #releasedEarly = new Map<string, number>();
   readonly #waiters = new HoldWaiters();
 
@@ -68,10 +75,11 @@ export class OpenHolds {
   }
 
   /**
-   * The quota that a denied group lacks, if the open holds would release enough of it; otherwise
-   * undefined, since waiting would not change the denial.
+   * Returns the quota that a denied group lacks. Returns undefined if the open holds cannot release
+   * this much, because waiting would then not change the denial.
    *
-   * @param maxAgeMs older holds do not count: the Worker that opened them is probably gone
+   * @param maxAgeMs holds of this age or older, in milliseconds, are ignored, because the Worker
+   * that opened them has probably ended
    */
   findShortfall(
     counters: readonly Counter[],
@@ -103,7 +111,7 @@ export class OpenHolds {
     }
   }
 
-  /** Whether the open holds have charged at least the quota that is lacking. */
+  /** Whether the open holds have charged at least the missing quota. */
   #canRelease(shortfall: Shortfall, maxAgeMs: number): boolean {
     const time = Date.now();
     const isEnough = ([key, missing]: [string, number]) => {
@@ -129,7 +137,10 @@ function addHold(
   addBounded(holds, id, hold, ({ openedAt }) => openedAt);
 }
 
-/** Adds an entry, and removes those that are too old or too many. The first entries are the oldest. */
+/**
+ * Adds an entry. Removes entries that are too old, and the oldest entries if there are too many.
+ * The entries are in the order of their age, with the oldest entry first.
+ */
 function addBounded<Value>(
   entries: Map<string, Value>,
   id: string,

@@ -5,21 +5,21 @@ import type { ShardUsage } from "./shard-usage.ts";
 /** The index of a shard: 0 is the counter itself, 1 its alternative. */
 type Side = 0 | 1;
 
-/** A counter of a group, and which of its shards is called. */
+/** A counter of a group, and the shard that was chosen for it. */
 interface Choice {
   /** The counter, and its alternative if it has one. */
   readonly shards: readonly Counter[];
   chosen: Side;
-  /** The tallies of shards that denied for lack of quota or by a ban. */
+  /** The tally of each shard that has denied, for lack of quota or because of a ban. */
   readonly denials: [Tally | undefined, Tally | undefined];
-  /** The last tally, of whichever shard was called. */
+  /** The last tally that arrived, and the shard that sent it. */
   last?: { readonly tally: Tally; readonly side: Side } | undefined;
 }
 
 /**
- * Chooses the shards that a group is counted in. If a shard has no quota left, the other shard is called
- * before the group is denied. A request that is admitted therefore takes one call as a rule, and a
- * denied request two.
+ * Chooses the shards in which a group is counted. If a shard has no quota left, the other shard is
+ * called before the group is denied. So an admitted request usually takes one call, and a denied
+ * request takes two.
  *
  * Counters with the same two shards, such as the windows of one rule, use the same shard while they
  * can, so that one object decides them.
@@ -45,7 +45,7 @@ export class ShardChoice {
     }
   }
 
-  /** The chosen counters, which have no alternatives. */
+  /** The chosen shard of each counter. These counters have no alternatives. */
   get counters(): Counter[] {
     return this.#choices.map(({ shards, chosen }) => shards[chosen] as Counter);
   }
@@ -72,7 +72,10 @@ export class ShardChoice {
     return true;
   }
 
-  /** The tallies of the group's counters, with the counts of alternatives under their ceilings. */
+  /**
+   * The tallies of the group's counters. If a tally comes from an alternative, its count is
+   * converted so that `ceiling - count` of the counter is the alternative's quota left.
+   */
   tallies(): (Tally | undefined)[] {
     const isDenied = this.#isDenied();
     return this.#choices.map(({ shards, denials, last }) => {
@@ -85,12 +88,13 @@ export class ShardChoice {
         return denials[0].count <= second.count ? denials[0] : second;
       }
       // If another counter denied the group, this counter's other shard may still have quota left.
+      // Its state is then unknown.
       if (!last || (isDenied && other !== own && denials[last.side])) return undefined;
       return underOwnCeiling(last.tally, last.side);
     });
   }
 
-  /** Whether a counter was denied in each of its shards. */
+  /** Whether the group is denied: one of its counters was denied in each of its shards. */
   #isDenied(): boolean {
     return this.#choices.some(({ shards, denials }) => shards.every((_, side) => denials[side]));
   }
@@ -108,13 +112,16 @@ export class ShardChoice {
     return groups.values();
   }
 
-  /** The least quota left of these counters in one shard. */
+  /** The smallest quota left among these counters in one shard. */
   #quotaLeft(choices: readonly Choice[], side: Side): number {
     return Math.min(...choices.map(({ shards }) => this.#usage.quotaLeft(shards[side] as Counter)));
   }
 }
 
-/** Moves all counters to a shard that has denied none of them; else moves only those denied. */
+/**
+ * Moves all counters to a shard that has denied none of them. If there is no such shard, moves only
+ * the denied counters.
+ */
 function changeShards(choices: readonly Choice[]): void {
   const mayAdmitAll = (side: Side) => choices.every(({ denials }) => !denials[side]);
   const side = ([0, 1] as const).find(mayAdmitAll);

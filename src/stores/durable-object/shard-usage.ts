@@ -1,11 +1,12 @@
 import type { Counter, Tally } from "../../engine/counter.ts";
 
-/** The most shards stored. They take about 200 KB. */
+/** The maximum number of shards stored. They take about 200 KB. */
 const MAX_SHARDS = 1024;
 
 /**
- * The last counts of shards that this isolate has seen. They determine which of two shards is called
- * first, so that both fill up nearly evenly at the price of one call per request. They decide nothing.
+ * The last counts of shards that this isolate has seen. They determine which of two shards is
+ * called first. So both shards fill up nearly evenly, and a request usually takes only one call.
+ * The counts never decide a request.
  */
 export class ShardUsage {
   readonly #counts = new Map<string, { count: number; validUntil: number }>();
@@ -20,7 +21,7 @@ export class ShardUsage {
     }
   }
 
-  /** The quota left when the shard was last seen; its whole ceiling if that is not recorded. */
+  /** The quota left when the shard was last seen; the whole ceiling if no valid count is stored. */
   quotaLeft({ key, ceiling }: Counter): number {
     const seen = this.#counts.get(key);
     return ceiling - (seen && Date.now() < seen.validUntil ? seen.count : 0);

@@ -7,7 +7,8 @@ import type { ShardChoice } from "./shard-choice.ts";
 import type { GroupDecision } from "./two-phase.ts";
 
 /**
- * Decides groups until each one is admitted, or has a counter that was denied in each of its shards.
+ * Decides groups. Repeats this with other shards until each group is admitted or has a counter that
+ * was denied in each of its shards.
  *
  * @param choices one for each group
  */
@@ -28,7 +29,8 @@ export async function decideInShards(
   while (changed.length > 0 && deadline.timeLeftMs > 0) {
     const retried: readonly ShardChoice[] = changed;
     const answers = await decider.decide(countersOf(retried), now, [], deadline).catch(() => []);
-    // The first shard has denied the group. Without an answer of the second one, it stays denied.
+    // The first shard has denied the group. Without an answer from the second shard, the group
+    // stays denied.
     if (answers.length === 0) break;
     for (const [at, choice] of retried.entries()) {
       decisions[choices.indexOf(choice)] = answers[at] as GroupDecision;
@@ -44,8 +46,8 @@ export async function decideInShards(
 }
 
 /**
- * Chooses the shards to adjust: of a counter and its alternative, the one with more quota left; for a
- * negative cost, the one with less. This reads both counts first.
+ * Chooses the shards to adjust. First it reads the counts of both shards. For a positive cost it
+ * then chooses the shard with more quota left, for a negative cost the shard with less.
  */
 export async function chooseShardsToAdjust(
   objectOf: ObjectOf,

@@ -5,10 +5,10 @@ import { DecisionCalls, type ObjectOf } from "./decision-calls.ts";
 import type { DecisionDeadline } from "./decision-deadline.ts";
 import type { ObjectPart } from "./object-parts.ts";
 
-/** A group's verdict, by the clock of the first object called. */
+/** A group's verdict. Its time is that of the clock of the first object called. */
 export interface GroupDecision {
   readonly admitted: boolean;
-  /** One for each counter, in the group's order; undefined if its object did not answer in time. */
+  /** One tally for each counter, in the group's order; undefined if its object did not answer. */
   readonly tallies: readonly (Tally | undefined)[];
   readonly now: number;
   /** Whether the counts of a denial may include open holds. */
@@ -22,15 +22,15 @@ interface PartVerdict {
 }
 
 /**
- * Decides a group whose counters are stored in several objects, all or none.
+ * Decides a group whose counters are stored in several objects. All counters are charged, or none.
  *
- * Each object but the last one charges its part and opens a hold; the last one decides; then the holds
- * are kept or released.
+ * Each object except the last one charges its part and opens a hold. Then the last object decides,
+ * and the holds are kept or released.
  *
- * The decision runs to its end even if the client hangs up. Otherwise a hold would stay open and other
- * requests would wait for it, and a request that never reached the origin would use up quota. After the
- * deadline no further object is called, and all charges are released, even if an object has not
- * answered yet.
+ * The decision runs to its end even if the client hangs up. Otherwise a hold would stay open and
+ * other requests would wait for it. Also, a request that never reached the origin would use up
+ * quota. After the deadline, no further object is called, and all charges are released, even if an
+ * object has not answered yet.
  *
  * @param background keeps a task alive that no response waits for
  */
@@ -68,7 +68,7 @@ async function runToEnd(
     }
   } catch (error) {
     decision.reject(error);
-    // The object whose call failed may have charged all the same.
+    // The object whose call failed may have charged its part all the same.
     await Promise.all(calledParts.map((part) => calls.endHold(part, false)));
     return;
   } finally {
@@ -81,8 +81,9 @@ async function runToEnd(
 }
 
 /**
- * Releases the holds of a denied group. The other objects cannot change a denial, so they are called
- * only for their counts, and not waited for longer than `maxWaitMs`.
+ * Releases the holds of a denied group. The objects that were not called yet cannot change the
+ * denial. They are called only for their counts, and the decision waits for them for at most
+ * `maxWaitMs`.
  */
 async function endDenied(
   calls: DecisionCalls,
@@ -110,7 +111,7 @@ function mergeVerdicts(verdicts: readonly PartVerdict[], admitted: boolean): Gro
   const total = verdicts.reduce((sum, { part }) => Math.max(sum, ...part.positions), 0) + 1;
   const tallies: (Tally | undefined)[] = Array.from({ length: total }, () => undefined);
   for (const { part, verdict } of verdicts) {
-    // The count of a released hold still includes its cost.
+    // If the hold was released, the count in the answer still includes the cost.
     const isReleased = !admitted && verdict.admitted && "hold" in verdict;
     for (const [index, tally] of verdict.tallies.entries()) {
       const { cost, checkOnly } = part.counters[index] as Counter;

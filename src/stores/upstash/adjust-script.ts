@@ -1,10 +1,11 @@
 import { type Clock, createScript } from "./script.ts";
 
 /**
- * Creates the script that adds costs without checking the quota left, or subtracts negative costs.
+ * Creates the script that adds costs without checking the quota left. A negative cost lowers the
+ * count.
  *
  * ARGV: the counters.
- * Reply: for each counter its count, the ms until its window ends, and the ms that its ban lasts.
+ * Reply: for each counter its count, the ms until its window ends, and the ms until its ban ends.
  */
 export function createAdjustScript(clock: Clock): string {
   return createScript(clock, `${ADD_FIXED}${ADD_ROLLING}${ADJUST}`);
@@ -21,8 +22,8 @@ export function createResetScript(clock: Clock): string {
 }
 
 /**
- * `addFixed(c)`: adds the cost to a counter that does not roll over, and returns its count. The field
- * saturates at 0 and at 2^63 - 1; a final step lowers it to 2^53 - 1, the largest count.
+ * `addFixed(c)`: adds the cost to a counter that does not roll over, and returns its count. The
+ * field saturates at 0 and at 2^63 - 1. A final step lowers a larger count to 2^53 - 1.
  */
 const ADD_FIXED = `local function addFixed(c)
   local results = redis.call('BITFIELD', c.key, 'GET', 'u63', 0, 'OVERFLOW', 'SAT',
@@ -51,7 +52,7 @@ end
 
 `;
 
-/** `addRolling(c)`: the same for a counter that rolls over. */
+/** `addRolling(c)`: does the same as `addFixed(c)` for a counter that rolls over. */
 const ADD_ROLLING = `local function addRolling(c)
   local before, window = readCount(c)
   local count = math.min(MAX_COUNT, math.max(0, before + c.cost))

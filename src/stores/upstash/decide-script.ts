@@ -2,16 +2,16 @@ import { LUA_CHARGE } from "./lua-charge.ts";
 import { type Clock, createScript } from "./script.ts";
 
 /**
- * Creates the script that returns unused quota, then decides groups of counters.
+ * Creates the script that returns unused quota and then decides groups of counters.
  *
  * ARGV: the number of groups; the number of counters to return quota to; each of these counters,
- * followed by the quota and the number of its window; then for each group the number of its counters
- * and the counters. That number is negative for a shadow group, which may fail without the others.
- * KEYS are in the same order.
+ * followed by the quota and the number of its window; then for each group the number of its
+ * counters and the counters. The number of counters is negative for a shadow group, because its
+ * failure must not fail the other groups. KEYS are in the same order.
  *
- * Reply: the time in ms; then for each group 1 (admitted) or 0 (denied), and for each of its counters
- * the count, the ms until its window ends, the ms that its ban lasts, and the quota charged. A shadow
- * group that failed is a 2 and nothing else.
+ * Reply: the time in ms; then for each group 1 (admitted) or 0 (denied), and for each of its
+ * counters the count, the ms until its window ends, the ms until its ban ends, and the quota
+ * charged. For a shadow group that failed, the reply has only the integer 2.
  */
 export function createDecideScript(clock: Clock): string {
   return createScript(
@@ -21,9 +21,10 @@ export function createDecideScript(clock: Clock): string {
 }
 
 /**
- * Returns unused quota to the counters whose window still lasts, if they have counted that much. A
- * failed return is ignored: the quota stays charged, and no decision may fail because of it.
- * `0 - quota` and not `-quota`, because Lua would write -0 for a quota of 0.
+ * Returns unused quota to each counter whose window has not ended and whose count is at least that
+ * quota. A failed return is ignored, because no decision may fail with it. The quota then stays
+ * charged. The script computes `0 - quota` instead of `-quota`, because Lua would write -0 for a
+ * quota of 0.
  */
 const RETURN_UNUSED = `local function returnUnused(c, quota)
   local results = redis.call('BITFIELD', c.key, 'OVERFLOW', 'FAIL',
@@ -45,9 +46,10 @@ end
 `;
 
 /**
- * `decideGroup(counters)`: decides a group, all or none, and adds its verdict to `reply`. `verdictAt`
- * is the verdict's place in the reply. Charges of fixed counters are made at once and taken back if a
- * later counter denies; bans and rolling counters are written in the final steps.
+ * `decideGroup(counters)`: charges all counters of a group or none, and adds the verdict to
+ * `reply`. `verdictAt` is the index of the verdict in the reply. Counters that do not roll over are
+ * charged at once, and the charges are taken back if another counter denies. Bans and counters that
+ * roll over are written in the final steps.
  */
 const DECIDE_GROUP = `local reply = { now }
 
@@ -100,7 +102,10 @@ end
 
 `;
 
-/** `tryShadowGroup(counters)`: decides a shadow group; if it fails, only its verdict becomes 2. */
+/**
+ * `tryShadowGroup(counters)`: decides a shadow group. If that fails, its verdict becomes 2, and the
+ * script continues with the next group.
+ */
 const TRY_SHADOW_GROUP = `local function tryShadowGroup(counters)
   local verdictAt, mark = #reply + 1, #undoSteps
   if not pcall(decideGroup, counters) then

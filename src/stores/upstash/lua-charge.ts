@@ -1,14 +1,15 @@
 /**
- * `chargeField(c, amount, ceiling)`: charges an amount unless the count would then exceed the ceiling.
- * Returns whether it was charged, and the count.
+ * `chargeField(c, amount, ceiling)`: charges an amount unless the count would then exceed the
+ * ceiling. Returns whether it was charged, and the count.
  *
- * One BITFIELD command does it. Let `headroom` be 2^63 - 1 - ceiling. Adding amount + headroom
- * overflows exactly if count + amount > ceiling, and then OVERFLOW FAIL changes nothing. Subtracting
- * `headroom` again leaves count + amount. After a failed first step this would be negative, since
- * no count comes near 2^63; so it fails as well.
+ * A single BITFIELD command checks and charges. Let `headroom` be 2^63 - 1 - ceiling. The first
+ * step adds `amount` and `headroom`. It overflows exactly if count + amount > ceiling, and OVERFLOW
+ * FAIL then changes nothing. The second step subtracts `headroom`, which leaves count + amount.
+ * After a failed first step, its result would be negative, because no count comes near 2^63. So the
+ * second step fails too.
  *
- * `fieldMaxMinus(number)`: 2^63 - 1 minus a number, as digits. It computes two halves, because Lua's
- * numbers are exact only to 2^53.
+ * `fieldMaxMinus(number)`: returns 2^63 - 1 minus a number, as decimal digits. It computes the
+ * digits in two halves, because Lua's numbers are exact only up to 2^53.
  */
 const CHARGE_FIELD = `local function fieldMaxMinus(number)
   local high, low = 9223372036 - math.floor(number / 1e9), 854775807 - number % 1e9
@@ -29,13 +30,13 @@ end
 
 /**
  * `chargeFixed(c)`: charges a counter that does not roll over. Returns whether it was charged, its
- * count, and the amount.
+ * count, and the amount charged.
  *
- * The first attempt charges the block that an unused counter would grant. Its ceiling is lowered, so
- * that it succeeds only if the quota left still allows a block of this size. If it fails although the
- * cost itself fits, a second command charges the smaller block that the count allows. An attempt can
- * fail only on a counter that was charged before: on an unused one, a failed BITFIELD would create the
- * key.
+ * The first attempt charges the block that an unused counter would grant. The ceiling of this
+ * attempt is lowered, so that it succeeds only if the quota left still allows a block of this size.
+ * If it fails although the cost itself fits, a second command charges the smaller block that the
+ * count allows. An attempt can fail only on a counter that was charged before. This is necessary,
+ * because a BITFIELD that fails on an unused counter would create its key.
  */
 const CHARGE_FIXED = `local function blockFor(quotaLeft)
   return math.floor(quotaLeft / BLOCK_SHARE)
@@ -71,8 +72,8 @@ end
 `;
 
 /**
- * `chargeRolling(c)`: the same for a counter that rolls over. The fourth result is a function that
- * stores the new count. It must run only if the whole group is admitted.
+ * `chargeRolling(c)`: does the same as `chargeFixed(c)` for a counter that rolls over. The fourth
+ * result is a function that stores the new count. It must run only if the whole group is admitted.
  */
 const CHARGE_ROLLING = `local function chargeRolling(c)
   local count, window = readCount(c)
@@ -86,8 +87,8 @@ end
 `;
 
 /**
- * `chargeCounter(c)`: charges any counter, with the results of `chargeRolling`. A counter that cannot
- * be charged is only read, because BITFIELD would create its key.
+ * `chargeCounter(c)`: charges any counter, and returns the same values as `chargeRolling`. A
+ * counter that this request cannot charge is only read, because BITFIELD would create its key.
  */
 const CHARGE_COUNTER = `local function chargeCounter(c)
   if c.checkOnly or c.cost == 0 or c.cost > c.ceiling then

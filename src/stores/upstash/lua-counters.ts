@@ -8,9 +8,9 @@ local BLOCK_SHARE = ${BLOCK_SHARE}
 `;
 
 /**
- * `readCounter()`: the next counter from KEYS and ARGV. Its fields have the names of `Counter` in
- * TypeScript. Further fields: `window` is the number of the current window, `resetMs` the time until
- * that window ends.
+ * `readCounter()`: returns the next counter from KEYS and ARGV. Its fields have the names of
+ * `Counter` in TypeScript. It has two more fields: `window` is the number of the current window,
+ * and `resetMs` is the time until that window ends, in milliseconds.
  */
 const READ_COUNTER = `local function readCounter()
   local c = { limit = nextArg(), windowMs = nextArg(), offsetMs = nextArg(), cost = nextArg(),
@@ -36,8 +36,8 @@ end
 `;
 
 /**
- * `readCount(c)`: the quota used, and the window that this count belongs to. That window is later than
- * the current one if the clock has stepped back since the last charge.
+ * `readCount(c)`: returns the quota used, and the number of the window that this count belongs to.
+ * That window is later than the current window if the clock has stepped back since the last charge.
  */
 const READ_COUNT = `local function readCount(c)
   if not c.rollsOver then
@@ -56,9 +56,9 @@ end
 `;
 
 /**
- * `chooseCounter(c)`: of a counter and its alternative, the one with more quota left; for a negative
- * cost, the one with less. The second result is added to its count to report it under the ceiling of
- * the requested counter.
+ * `chooseCounter(c)`: chooses between a counter and its alternative. It returns the counter with
+ * more quota left, or with less for a negative cost. The second result is a number to add to that
+ * counter's count, so that `ceiling - count` of the requested counter is its quota left.
  */
 const CHOOSE_COUNTER = `local function chooseCounter(c)
   local alternative = c.alternative
@@ -74,8 +74,8 @@ end
 `;
 
 /**
- * `writeRolling(c, count, window)`: stores a counter that rolls over. It expires when the grants of
- * later windows have repaid the whole count.
+ * `writeRolling(c, count, window)`: stores a counter that rolls over. Its key expires when the
+ * grants of later windows have repaid the whole count.
  */
 const WRITE_ROLLING = `local function writeRolling(c, count, window)
   local windows = 1
@@ -89,7 +89,7 @@ end
 
 `;
 
-/** `readBanMs(c)`: how long the client is still banned, in milliseconds; 0 if it is not. */
+/** `readBanMs(c)`: returns the milliseconds until the client's ban ends; 0 without a ban. */
 const READ_BAN = `local function readBanMs(c)
   if c.banMs == 0 then
     return 0

@@ -1,11 +1,12 @@
 /**
- * Lua functions that make a script all or nothing. A command fails on a key that holds another type,
- * and Redis keeps what the script wrote before that. So each charge adds a function to `undoSteps`
- * that takes it back, and a write that cannot be taken back waits in `finalSteps` until nothing can
- * fail any more. This costs no command unless one fails.
+ * Lua functions with which a script makes all of its writes or none. A command fails if its key
+ * stores another type, and Redis then keeps the script's earlier writes. So each charge adds a
+ * function to `undoSteps` that takes the charge back. A write that cannot be taken back waits in
+ * `finalSteps` until no command can fail any more. This adds no commands unless a command fails.
  *
  * - `undoTo(mark)`: takes back the charges made since `#undoSteps` was `mark`.
- * - `runOrUndo(work)`: runs all of a script's work. Returns the error reply if it failed.
+ * - `runOrUndo(work)`: runs the whole work of a script, and then the final steps. If the work
+ *   fails, it takes all charges back and returns the error reply.
  *
  * An error is a table since Redis 7, and a string in earlier versions.
  */

@@ -3,13 +3,13 @@ import { failedGroup, isShadow } from "../shadow-groups.ts";
 import type { GroupAnswer, Verdict } from "../store.ts";
 import { StoreError } from "../store-error.ts";
 
-// Reads the replies of the scripts. Every integer is checked: whatever answers at the URL may not be
-// Redis.
+// Reads the replies of the scripts. Every integer is checked, because the server at the URL may not
+// be Redis.
 
 /**
  * Reads the reply of the decide script.
  *
- * @throws {StoreError} ("invalid-reply") unless the reply has exactly the integers expected
+ * @throws {StoreError} ("invalid-reply") unless the reply has exactly the expected integers
  */
 export function readVerdict(reply: unknown, groups: readonly (readonly Counter[])[]): Verdict {
   const integers = new IntegerReader(reply);
@@ -28,7 +28,7 @@ export function readVerdict(reply: unknown, groups: readonly (readonly Counter[]
 /**
  * Reads the reply of the adjust script.
  *
- * @throws {StoreError} ("invalid-reply") unless the reply has exactly the integers expected
+ * @throws {StoreError} ("invalid-reply") unless the reply has exactly the expected integers
  */
 export function readTallies(reply: unknown, counters: readonly Counter[]): Tally[] {
   const integers = new IntegerReader(reply);
@@ -37,7 +37,7 @@ export function readTallies(reply: unknown, counters: readonly Counter[]): Tally
   return tallies;
 }
 
-/** Reads a tally and the quota charged, which follows it. */
+/** Reads a tally, and the quota charged, which follows the tally in the reply. */
 function readChargedTally(counter: Counter, admitted: boolean, integers: IntegerReader): Tally {
   const { cost, block, checkOnly } = counter;
   const tally = readTally(counter, integers);
@@ -47,7 +47,7 @@ function readChargedTally(counter: Counter, admitted: boolean, integers: Integer
 }
 
 function readTally({ windowMs, banMs }: Counter, integers: IntegerReader): Tally {
-  // A ban keeps the length that the rule had when it began, which may be longer than its length now.
+  // A ban keeps its length, even if the rule has been given a shorter one since.
   const longestBanMs = banMs ? MAX_COUNT : 0;
   return {
     count: integers.next(0, MAX_COUNT),
@@ -81,5 +81,5 @@ class IntegerReader {
 }
 
 function invalidReply(): StoreError {
-  return new StoreError("invalid-reply", "the script's reply is not the integers expected");
+  return new StoreError("invalid-reply", "the script's reply does not have the expected integers");
 }

@@ -2,23 +2,24 @@ import { errors, Redis } from "@upstash/redis/cloudflare";
 
 export { errors };
 
-/** The two commands of Upstash's client that Weir uses: run a script by its digest, or by its text. */
+/** The methods of Upstash's client that Weir uses: run a script by its digest, or by its text. */
 export type UpstashClient = Pick<Redis, "eval" | "evalsha">;
 
 export interface UpstashClientOptions {
   /** The database's REST endpoint. */
   readonly url: string;
   readonly token: string;
-  /** A call is aborted after this long, in milliseconds. */
+  /** The time in milliseconds after which a call is aborted. */
   readonly timeoutMs: number;
 }
 
 /**
- * Creates Upstash's client so that it sends each call once and alone, and returns the reply unchanged.
+ * Creates Upstash's client. It sends each call in its own HTTP request, never retries it, and
+ * returns the reply unchanged.
  *
- * The bundle contains the whole class with all of its commands: 17 KiB of gzip. The package has no
- * smaller entry, and bundlers do not remove methods of a class. A part of the class would be a client
- * of our own, which neither its authors nor installed packages test.
+ * The bundle contains the whole class with all of its commands, 17 KiB of gzip. The package has no
+ * smaller client, and bundlers do not remove unused methods of a class. A reduced copy of the class
+ * would be a client of our own, which neither Upstash nor other projects test.
  */
 export function createUpstashClient({
   url,
@@ -28,8 +29,8 @@ export function createUpstashClient({
   return new Redis({
     url,
     token,
-    // The client's defaults: five retries over 4.3 s, batches across requests, base64 replies, and
-    // a guess at the type of each value.
+    // These options turn off the client's defaults, such as five retries over 4.3 s, batches of
+    // calls from several requests, base64 replies, and guesses at the type of each value.
     retry: { retries: 0 },
     enableAutoPipelining: false,
     enableTelemetry: false,

@@ -3,7 +3,7 @@ import { StoreError } from "../store-error.ts";
 import { errors } from "./upstash-client.ts";
 
 /**
- * Converts what a call threw into a `StoreError`.
+ * Converts an error of a call into a `StoreError`.
  *
  * @param secrets texts that the error's message must not contain
  */
@@ -18,14 +18,17 @@ export function toStoreError(error: unknown, secrets: readonly string[]): StoreE
   if (error instanceof DOMException && /^(Timeout|Abort)Error$/.test(error.name)) {
     return new StoreError("timeout", "no answer in time");
   }
-  // The client throws a TypeError on JSON that has neither a result nor an error. In workerd, a
-  // connection that is refused or breaks is a plain Error.
+  // The client throws a TypeError if the JSON has neither a result nor an error. In workerd, a
+  // connection that is refused or breaks throws a plain Error.
   return error instanceof TypeError
     ? new StoreError("invalid-reply", "the answer has neither a result nor an error")
     : new StoreError("unreachable", "no connection");
 }
 
-/** The identities that a counter's keys contain. A shard's identity is the client's, `#` and a number. */
+/**
+ * The identities that a counter's keys contain. A shard's identity consists of the client's
+ * identity, `#` and a number.
+ */
 export function identitiesOf({ identity, alternative }: Counter): string[] {
   // The shards come first: if the client's identity were replaced first, `#1` would be left over.
   const shards = alternative ? [identity, alternative.identity] : [identity];
@@ -33,9 +36,9 @@ export function identitiesOf({ identity, alternative }: Counter): string[] {
 }
 
 /**
- * The error message of Redis, such as `WRONGPASS invalid password`, without the command that the client
- * appends. Redis, or a proxy before it, may quote what it received; so the token and the identities are
- * replaced by `…`.
+ * The error message of Redis, such as `WRONGPASS invalid password`, without the command that the
+ * client appends. Redis, or a proxy before it, may quote the call that it received. So the token
+ * and the identities are replaced by `…`.
  */
 function publicMessage({ message }: Error, secrets: readonly string[]): string {
   const reply = message.replace(/, command was:.*$/s, "");

@@ -1,14 +1,14 @@
 import { errors, type UpstashClient } from "./upstash-client.ts";
 
 /**
- * A Lua script in Upstash Redis. It is called by its digest (EVALSHA). If Redis does not have it yet, it
- * answers NOSCRIPT before it has done anything, and the script is sent as text (EVAL). No other failure
- * is retried: the failed call may have charged.
+ * A Lua script in Upstash Redis. It is called by its digest (EVALSHA). If Redis does not have the
+ * script yet, it does nothing and answers NOSCRIPT. The script is then sent as text (EVAL). No
+ * other failure is retried, because the failed call may have charged.
  */
 export class UpstashScript {
   readonly #client: UpstashClient;
   readonly #text: string;
-  /** SHA-1 of the text, in hex. Computed with the first call, because it is asynchronous. */
+  /** SHA-1 of the text, in hex. The first call computes it, because this is asynchronous. */
   #digest: string | undefined;
 
   constructor(client: UpstashClient, text: string) {
@@ -16,7 +16,7 @@ export class UpstashScript {
     this.#text = text;
   }
 
-  /** @returns the reply as it came, unchecked */
+  /** @returns the reply, unchecked */
   async run(keys: string[], args: number[]): Promise<unknown> {
     this.#digest ??= await sha1(this.#text);
     try {
@@ -28,7 +28,7 @@ export class UpstashScript {
   }
 }
 
-/** The client appends the command to Redis's message, so only its beginning comes from Redis. */
+/** Only the beginning of the message comes from Redis: the client appends the command. */
 function isNoScript(error: unknown): boolean {
   return error instanceof errors.UpstashError && error.message.startsWith("NOSCRIPT");
 }

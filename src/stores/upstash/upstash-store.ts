@@ -16,18 +16,21 @@ export interface UpstashOptions {
   /** UPSTASH_REDIS_REST_TOKEN. */
   readonly token: string;
   readonly clock: Clock;
-  /** The client aborts a call after this long, in milliseconds. */
+  /** The time in milliseconds after which the client aborts a call. */
   readonly timeoutMs: number;
 }
 
-/** Creates a store whose counters are in Upstash Redis: a decision is one REST call, of one script. */
+/**
+ * Creates a store that keeps its counters in Upstash Redis. A decision is one REST call of a
+ * script.
+ */
 export function createUpstashStore({ url, token, clock, timeoutMs }: UpstashOptions): Store {
   const client = createUpstashClient({ url, token, timeoutMs });
   const decideScript = new UpstashScript(client, createDecideScript(clock));
   const adjustScript = new UpstashScript(client, createAdjustScript(clock));
   const resetScript = new UpstashScript(client, createResetScript(clock));
 
-  /** @param args the script's arguments after the time */
+  /** @param args the script's arguments that follow the time */
   async function run<Result>(
     script: UpstashScript,
     counters: readonly Counter[],
