@@ -9,21 +9,21 @@ import { type Isolates, startIsolates } from "./support/isolates.ts";
 import { CONFIG } from "./support/rules.ts";
 import { type Observed, observe } from "./support/scenario.ts";
 
-/** The faults of one kind of store, and a way to observe each. */
+/** The faults of one kind of store, and a method that observes each of them. */
 export interface Chaos {
   readonly faults: readonly Fault<never>[];
   /**
-   * Causes the fault at this index, in front of an isolate of its own.
+   * Causes the fault at this index. Each fault has its own isolate.
    *
-   * @returns what a client saw
+   * @returns the effects that clients can observe
    */
   watch(index: number): Promise<Observed>;
-  /** The header fields of the requests that the target of redirects got; none without redirects. */
+  /** Returns the header fields of all requests that reached the target of redirects. */
   elsewhere(): readonly Record<string, unknown>[];
   stop(): Promise<void>;
 }
 
-/** Faults of the REST server and of the connection to it, in front of a working Redis. */
+/** Starts isolates for the faults of the REST server and of the connection to it. Redis works. */
 export async function restChaos(redis: { host: string; port: number }): Promise<Chaos> {
   const rest = await startFaultyRest(redis);
   const elsewhere = await startOrigin();
@@ -32,7 +32,9 @@ export async function restChaos(redis: { host: string; port: number }): Promise<
   return { ...chaos, elsewhere: () => elsewhere.received.map(({ headers }) => headers) };
 }
 
-/** Faults of Redis itself. @returns undefined when PATH has no redis-server */
+/**
+ * Starts isolates for the faults of Redis itself. @returns undefined if PATH has no redis-server
+ */
 export async function redisChaos(): Promise<Chaos | undefined> {
   const redis: OwnRedis | undefined = await startOwnRedis();
   if (!redis) return undefined;
@@ -41,7 +43,7 @@ export async function redisChaos(): Promise<Chaos | undefined> {
   return await over(rest, REDIS_FAULTS, environment, [rest.stop, redis.stop]);
 }
 
-/** Faults of Durable Objects. */
+/** Starts isolates for the faults of Durable Objects. */
 export async function objectChaos(): Promise<Chaos> {
   const { origin, isolates } = await start(OBJECT_FAULTS.length, {});
   return chaosOf(

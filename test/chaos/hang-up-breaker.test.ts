@@ -12,9 +12,7 @@ const TIMEOUT_MS = 3000;
 const LIMIT = 8;
 const LOGINS = 60;
 const ATTACKERS = 2;
-/**
- * The time of a call once the store works again, in milliseconds: longer than an attacker stays.
- */
+/** How long a call of the recovered store takes, in milliseconds. Attackers hang up earlier. */
 const SLOW_MS = 60;
 const STAYS_MS = 15;
 const PAUSE_MS = 40;
@@ -39,7 +37,7 @@ const newClient = () => {
   return { "CF-Connecting-IP": `198.51.${clients >> 8}.${clients & 255}` };
 };
 
-/** Makes a store fail, or work slowly. */
+/** For each store: makes it fail, or makes it work again, but slowly. */
 const STATES = {
   upstash: {
     fail: () => servers.rest.inject({ answer: (_, response) => response.writeHead(500).end("{}") }),
@@ -77,8 +75,8 @@ describe.each(REMOTE_STORES)("an open breaker over %s", (store) => {
 
     let isOver = false;
     const attack = Array.from({ length: ATTACKERS }, async () => {
-      // One client for each attacker: a new Durable Object for each request would slow the machine
-      // down.
+      // Each attacker always has the same address. A new address for each request would need a new
+      // Durable Object, which would slow the machine down.
       const cut = { path: "/strict", headers: newClient() };
       while (!isOver) {
         await hangUp(url, cut, { way: "reset", when: STAYS_MS });
@@ -87,8 +85,8 @@ describe.each(REMOTE_STORES)("an open breaker over %s", (store) => {
     });
     await STATES[store].recover(url);
     try {
-      // Normally this takes one pause and one probe, and longer on a busy machine. A lost probe
-      // would never close the breaker.
+      // The breaker normally closes after one pause and one probe. A busy machine takes longer. If
+      // Weir lost a probe, the breaker would never close.
       await vi.waitFor(() => expect(isolates.logs().join()).toContain('"state":"closed"'), 15_000);
       const honest = newClient();
       const answers = [];
@@ -104,7 +102,8 @@ describe.each(REMOTE_STORES)("an open breaker over %s", (store) => {
       await Promise.all(attack);
     }
     const states = isolates.logs().filter((line) => line.includes('"weir":"breaker","state"'));
-    // On a busy machine an object may be late. Only the lines of the whole store count.
+    // On a busy machine, calls of a single object may time out. So this checks only the log lines
+    // of the whole store.
     const ofStore = states.filter((line) => !line.includes('"scope":"object"'));
     expect(ofStore[0]).toContain('"state":"open"');
     expect(ofStore.at(-1)).toContain('"state":"closed"');

@@ -10,10 +10,11 @@ import { type RunningWorker, startWorker } from "../node/support/worker.ts";
 
 const SEED = 20_261_121;
 const CUTS = 1000;
-/** Requests to be cut that are under way at the same time. */
+/** The number of requests under way at the same time that the test cuts off. */
 const AT_ONCE = 12;
 /**
- * The longest stay of a client, as a multiple of the usual answer time. So some get their answer.
+ * The longest time until a client hangs up, as a multiple of the usual answer time. It is above 1,
+ * so that some clients get their answer.
  */
 const LONGEST_STAY = 1.3;
 const LATENCY_MS = 10;
@@ -22,7 +23,7 @@ const CUTTERS = addresses("198.51.100", 6);
 const HONEST = addresses("203.0.113", 4);
 const ALL = [...CUTTERS, ...HONEST];
 
-/** The storm uses up these limits, except that of `failed`. */
+/** The limits of the rules. The storm uses up all of them except that of `failed`. */
 const LIMITS = { client: 25, everyone: 150, leased: 120, failed: 5000 };
 const window = "52w";
 const onError = "closed";
@@ -60,7 +61,7 @@ function addresses(network: string, count: number): string[] {
   return Array.from({ length: count }, (_, index) => `${network}.${index + 1}`);
 }
 
-/** A linear congruential generator of numbers from 0 to 1, the same in each run. */
+/** Creates a linear congruential generator. Its numbers from 0 to 1 are the same in each run. */
 function randomOf(seed: number): () => number {
   let state = seed;
   return () => {
@@ -75,11 +76,11 @@ function pick<Value>(values: readonly Value[], random: () => number): Value {
 
 describe.each(REMOTE_STORES)("a storm of hang-ups over %s", (store) => {
   let worker: RunningWorker;
-  /** The number of requests that the origin had received before. */
+  /** The number of requests that the origin received before the storm. */
   let seenBefore = 0;
-  /** The number of requests that were cut, by path and client. */
+  /** The number of requests that were cut off, by path and client. */
   const cut = new Map<string, number>();
-  /** Answers to clients that stay, by path and client. */
+  /** The answers to requests that were not cut off, by path and client. */
   const answers = new Map<string, Answer[]>();
 
   beforeAll(async () => {
@@ -102,7 +103,8 @@ describe.each(REMOTE_STORES)("a storm of hang-ups over %s", (store) => {
   }
 
   /**
-   * The median time of an answer under the same load, in milliseconds. It depends on the machine.
+   * Measures the median time of an answer under the same load, in milliseconds. It depends on the
+   * machine.
    */
   async function answerMs(): Promise<number> {
     const tookMs: number[] = [];
@@ -129,7 +131,8 @@ describe.each(REMOTE_STORES)("a storm of hang-ups over %s", (store) => {
         cut.set(path + client, (cut.get(path + client) ?? 0) + 1);
         const headers = { "CF-Connecting-IP": client };
         const when = random() * usualMs * LONGEST_STAY;
-        // Not faster than the answers, because the test must not overload the machine.
+        // Each cut takes at least as long as an answer, so that the test does not overload the
+        // machine.
         await Promise.all([hangUp(worker.url, { path, headers }, { way, when }), delay(usualMs)]);
       }
     }
@@ -140,11 +143,12 @@ describe.each(REMOTE_STORES)("a storm of hang-ups over %s", (store) => {
     await Promise.all(Array.from({ length: AT_ONCE }, cutting));
     isOver = true;
     await Promise.all(honest);
-    // The last cut requests run to their end. One complete decision for each path waits for them.
+    // The Worker may still decide the last requests that were cut off. One complete decision for
+    // each path waits for them.
     for (const path of PATHS) await see(path, HONEST[0] as string);
   }
 
-  /** @returns how many requests for a path reached the origin */
+  /** @returns the number of requests for a path that reached the origin */
   function worked(path: string, client?: string): number {
     return servers.origin.received.slice(seenBefore).filter(({ url, headers }) => {
       return url === path && (client === undefined || headers["cf-connecting-ip"] === client);
@@ -154,7 +158,7 @@ describe.each(REMOTE_STORES)("a storm of hang-ups over %s", (store) => {
   const admitted = (path: string, client: string) =>
     (answers.get(path + client) ?? []).filter(({ status }) => status !== 429).length;
 
-  /** @returns the quota used of each of a path's rules, without the request that reads it */
+  /** @returns the used quota of each rule of a path, without the request that reads the quota */
   async function used(path: string, client: string): Promise<Record<string, number>> {
     const { headers, status } = await see(path, client);
     const own = status === 429 || path === "/failed" ? 0 : 1;
@@ -218,14 +222,14 @@ describe.each(REMOTE_STORES)("a storm of hang-ups over %s", (store) => {
     return answers.get(path + client)?.at(-1)?.status === 200;
   }
 
-  it("charges for each response that the origin made", async () => {
+  it("charges each response that the origin sent", async () => {
     for (const client of ALL) {
       const { failed } = await used("/failed", client);
       expect(failed).toBe(worked("/failed", client));
     }
   });
 
-  it("leaves no line in the log", () => {
+  it("logs nothing", () => {
     expect(worker.logs()).toEqual([]);
   });
 });

@@ -2,7 +2,7 @@ import type { Fault } from "./support/fault.ts";
 
 /** Durable Objects that a test can make fail. */
 export interface ObjectEnvironment {
-  /** Makes every object fail in this way from now on; "none" repairs them. */
+  /** Makes every object fail in this way from now on. "none" repairs all objects. */
   misbehave(how: string): Promise<void>;
 }
 

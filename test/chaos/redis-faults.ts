@@ -15,7 +15,7 @@ function shiftedBy(seconds: number): RestFault {
     command([name, script = "", ...rest], sourceOf) {
       const isDigest = name.toLowerCase() === "evalsha";
       const source = isDigest ? sourceOf(`${script}`) : `${script}`;
-      // Redis answers an unknown digest with NOSCRIPT; then the client sends the source.
+      // Redis answers an unknown digest with NOSCRIPT. The client then sends the source.
       if (source === undefined) return [name, script, ...rest];
       return ["EVAL", source.replace("redis.call('TIME')", shift), ...rest];
     },

@@ -5,7 +5,7 @@ import type { Fault } from "./support/fault.ts";
 /** The REST server between Weir and Redis. */
 export interface RestEnvironment {
   readonly rest: FaultyRest;
-  /** The URL of another server, the target of redirects. It records the requests that it gets. */
+  /** The URL of the server to which redirects lead. It records the requests that it gets. */
   readonly elsewhere: string;
 }
 
@@ -34,7 +34,7 @@ function drip(head: string, next: () => string): RestFault {
   });
 }
 
-/** An answer of this size. Its JSON is valid, because JSON allows spaces. */
+/** Sends an answer of this size. The answer is valid JSON, because JSON allows spaces. */
 function padded(mebibytes: number): RestFault {
   return {
     answer(_, response) {

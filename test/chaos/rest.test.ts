@@ -7,7 +7,7 @@ import { chaosSuite } from "./support/chaos-suite.ts";
 describe("Upstash", () => {
   const chaos = chaosSuite(REST_FAULTS, () => restChaos(inject("redis")));
 
-  it("sends its token to no other server when it redirects", () => {
+  it("does not send the token to the server to which the store redirects", () => {
     const received = chaos().elsewhere();
     expect(received.length).toBeGreaterThan(0);
     for (const headers of received) expect(headers).not.toHaveProperty("authorization");

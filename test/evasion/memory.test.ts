@@ -7,12 +7,12 @@ import { counter } from "../suite/counters.ts";
 import { driverOf, NOW } from "../suite/driver.ts";
 import { leasable } from "../suite/leasable.ts";
 
-/** The size of the caches: small, so that few keys flood them. */
+/** The size of the caches. It is small, so that few keys flood them. */
 const MAX_ENTRIES = 64;
 const KEYS = 5000;
 const STEP_MS = 5;
 
-/** An isolate's leases and denial cache over a memory store. */
+/** Creates the leases and the denial cache of an isolate, in front of a memory store. */
 function createIsolate() {
   const caches = withDenialCache(createMemoryStore(), MAX_ENTRIES);
   const options = { timeoutMs: 1000, background: () => {}, maxLeases: MAX_ENTRIES };

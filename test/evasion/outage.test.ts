@@ -27,7 +27,7 @@ let worker: RunningWorker;
 
 beforeAll(async () => {
   target = await startTarget();
-  // Like a Redis under so much load that it never answers in time.
+  // This server never answers, like a Redis with so much load that it never answers in time.
   silent = await listen(createServer(() => {}));
   worker = await startWorker({
     config: { rules: RULES, timeoutMs: 50 },
@@ -45,7 +45,7 @@ afterAll(async () => {
   await target.stop();
 });
 
-/** @returns how many of 20 simultaneous requests of one client pass */
+/** @returns the number of requests that pass, of 20 simultaneous requests of one client */
 async function passed(path: string): Promise<number> {
   const answers = await Promise.all(
     Array.from({ length: TRIES }, () => sendRaw(worker.url, { lines: head(path) })),
@@ -58,7 +58,7 @@ describe("an attacker who slows the store down", () => {
     expect(await passed("/closed")).toBe(0);
   });
 
-  it("gets at most the share past a `local` rule", async () => {
+  it("gets at most the isolate's share past a `local` rule", async () => {
     expect(await passed("/local")).toBeLessThanOrEqual(5);
   });
 

@@ -104,7 +104,7 @@ describe("a response of Weir", () => {
     ["escaped line breaks", "Origin: https://a.example%0d%0aX-Injected:%201"],
     ["other bytes", "Origin: https://\xe5\x98\x8a\xe5\x98\x8dX-Injected:1"],
     ["a C1 control", "Origin: https://a.example\x85X-Injected:1"],
-  ])("gets no field injected by the Origin: %s", async (_, field) => {
+  ])("contains no field that the Origin injects: %s", async (_, field) => {
     const { status, headers } = await ask("/used-up", field);
     expect(status).toBe(429);
     expect(headers).not.toHaveProperty("x-injected");
@@ -132,7 +132,7 @@ describe("a response of Weir", () => {
     expect(text).not.toContain("in-shadow");
   });
 
-  it("adds nothing where no rule matches", async () => {
+  it("gets no text of Weir if no rule matches", async () => {
     const { status, text } = await ask("/nowhere");
     expect(status).toBe(200);
     expect(text).not.toMatch(/weir|ratelimit/i);

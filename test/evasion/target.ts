@@ -5,10 +5,12 @@ import { listen } from "../../dev/loopback.ts";
 import type { Vector } from "./vector.ts";
 import { JWKS } from "./vectors/tokens.ts";
 
-/** Large enough for any head, because workerd and Weir must refuse the ones that are too long. */
+/** Large enough for the head of any vector, because only workerd and Weir may refuse long heads. */
 const MAX_HEAD_BYTES = 1024 * 1024;
 
-/** One server that is the origin, which records its requests, and the issuer of tokens. */
+/**
+ * Starts one server that is the origin and the issuer of tokens. It records the origin's requests.
+ */
 export async function startTarget() {
   const received: string[] = [];
   const server = createServer({ maxHeaderSize: MAX_HEAD_BYTES }, ({ method, url }, response) => {
@@ -16,14 +18,14 @@ export async function startTarget() {
     received.push(`${method} ${url}`);
     return response.end("ok");
   });
-  // 0 removes Node's limit: by default it ignores all but the first 2,000 fields.
+  // By default, Node ignores all header fields after the first 2,000. 0 removes this limit.
   server.maxHeadersCount = 0;
   return { received, ...(await listen(server)) };
 }
 
 export interface RawAnswer {
   readonly status: number;
-  /** By lower-case name. Repeated fields are joined by a comma. */
+  /** The header fields, by lower-case name. Repeated fields are joined by a comma. */
   readonly headers: Readonly<Record<string, string>>;
   /** The whole response, one character for each byte. */
   readonly text: string;
@@ -35,7 +37,7 @@ export async function sendRaw(
   { lines, body = "" }: Pick<Vector, "lines" | "body">,
 ): Promise<RawAnswer> {
   const socket = connect(Number(base.port), base.hostname);
-  // After a refusal in the middle of a request, the connection may be reset behind the answer.
+  // A server that refuses a request before its end may reset the connection after the answer.
   socket.on("error", () => {});
   let text = "";
   socket.on("data", (chunk: Buffer) => {

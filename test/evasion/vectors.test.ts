@@ -18,7 +18,7 @@ const CLASSES = [addresses, paths, methods, hosts, keys, choices, wire];
 
 let target: Awaited<ReturnType<typeof startTarget>>;
 let worker: RunningWorker;
-/** The number of requests that each client of each rule has sent so far, by the vectors. */
+/** The number of requests so far, by rule and client. */
 let sent: Map<string, number>;
 
 beforeAll(async () => {
@@ -44,7 +44,7 @@ function running(config: Partial<ConfigInput>, options: object = {}) {
   });
 }
 
-/** The policies and quotas that the RateLimit fields must have after the vectors so far. */
+/** Counts the vector, and returns the policies and quotas that the RateLimit fields must have. */
 function expected({ counted = {}, preflight, status, quotas = {} }: Vector) {
   const refused = status !== undefined;
   const clients = Object.entries(preflight || refused ? counted : { all: "everyone", ...counted });
@@ -72,7 +72,7 @@ async function check(vector: Vector): Promise<void> {
     status: vector.status ?? 200,
     counted: expected(vector).toSorted(byRule),
   });
-  // The origin gets exactly one request, so none was hidden in another.
+  // The origin gets exactly one request, or none after a refusal. So no request hides in another.
   expect(target.received.length - before).toBe(vector.status === undefined ? 1 : 0);
 }
 
@@ -104,7 +104,7 @@ describe(`no vector gets around a limit: ${issuedTokens.about}`, () => {
 describe("the vectors", () => {
   const all = [...CLASSES, sharedTokens, issuedTokens].flatMap(({ vectors }) => vectors);
 
-  it("pass uncounted only as preflights", () => {
+  it("include no request that passes uncounted, except preflights", () => {
     const uncounted = all.filter(({ counted, status }) => !counted && status === undefined);
     expect(uncounted.length).toBeGreaterThan(0);
     expect(uncounted.filter(({ preflight }) => !preflight)).toEqual([]);

@@ -2,7 +2,8 @@ import { expect, it } from "vitest";
 import { defineConfig } from "../../src/config/index.ts";
 import { figuresOf, HOUR, onEveryStore } from "./on-every-store.ts";
 
-// The table of docs/fixed-window.md: the smallest and largest values of each field.
+// These tests check the table of docs/fixed-window.md with the smallest and largest values of each
+// field.
 
 const WEEK = 7 * 24 * HOUR;
 const LARGEST = 999_999_999_999_999;
@@ -25,7 +26,7 @@ onEveryStore("a boundary case", (open) => {
     expect(await system.take(18, 5)).toEqual([0]);
   });
 
-  it("a cost above the part of one shard is denied, although the limit is not used up", async () => {
+  it("a cost above the share of one shard is denied, even if the limit is not used up", async () => {
     const system = open([{ ...quota, limit: 10, shards: 5 }]);
     expect(await system.take(0, 3)).toBe("denied");
     expect(await system.take(0, 2)).toEqual([0]);
@@ -68,7 +69,7 @@ onEveryStore("a boundary case", (open) => {
     expect(await system.left(60.5)).toEqual([3]);
   });
 
-  it("a clock that steps back does not grant quota twice where it rolls over", async () => {
+  it("a clock that steps back does not grant quota twice if quota rolls over", async () => {
     const system = open([{ ...quota, capacity: 8 }]);
     expect(await system.take(0, 8)).toEqual([0]);
     expect(await system.take(60, 5)).toEqual([0]);
@@ -92,7 +93,7 @@ onEveryStore("a boundary case", (open) => {
     expect(await system.left(60)).toEqual([LARGEST - 2]);
   });
 
-  it("one rule of 10,000 counts as it does alone", async () => {
+  it("one of 10,000 rules counts in the same way as a single rule", async () => {
     const rules = Array.from({ length: 10_000 }, (_, index) => {
       return { ...quota, name: `r${index}`, match: { paths: [`/${index}`] } };
     });

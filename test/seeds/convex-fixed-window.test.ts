@@ -1,8 +1,8 @@
 import { expect, it } from "vitest";
 import { DAY, figuresOf, HOUR, MINUTE, onEveryStore } from "./on-every-store.ts";
 
-// Convex's rate limiter, `kind: "fixed window"`: rate, period, capacity, start, maxReserved,
-// shards.
+// These tests repeat the behaviour of Convex's rate limiter with `kind: "fixed window"`. Its
+// options are rate, period, capacity, start, maxReserved and shards.
 
 const ann = { user: "ann" };
 const bob = { user: "bob" };
@@ -84,7 +84,7 @@ onEveryStore("500 a day from 9 AM Pacific", (open) => {
 });
 
 onEveryStore("a spread start", (open) => {
-  it("starts the windows of each client at another time, and always at the same time for one client", async () => {
+  it("starts windows at a different time for each client, and always at that time", async () => {
     const spread = { key: "custom:user", limit: 100, window: "1h", start: "spread" };
     const system = open([{ name: "hourly", ...spread }]);
     const ends = async (seconds: number) => {
@@ -109,7 +109,7 @@ onEveryStore("100 free trial sign-ups an hour", (open) => {
     expect(denied).toMatchObject({ outcome: "limited", retryAfterMs: 60_000 });
   });
 
-  it("are admitted all at once, and twice around the hour's edge", async () => {
+  it("are admitted all at once, and again at the start of the next hour", async () => {
     const system = open([signUps]);
     expect(await system.take(HOUR - MINUTE, 100, ann)).toEqual([0]);
     expect(await system.take(HOUR, 100, ann)).toEqual([0]);
@@ -135,7 +135,7 @@ onEveryStore("1000 LLM requests a minute over 10 shards", (open) => {
 onEveryStore("rate 100 per hour with capacity 120", (open) => {
   const actions = { name: "actions", key: "custom:user", limit: 100, window: "1h", capacity: 120 };
 
-  it("rolls 20 over for each user", async () => {
+  it("rolls over a quota of 20 for each user", async () => {
     const system = open([actions]);
     expect(await system.take(0, 120, ann)).toEqual([0]);
     expect(await system.take(HOUR, 80, ann)).toEqual([20]);

@@ -18,7 +18,7 @@ export const DAY = 24 * HOUR;
  */
 export const MIDNIGHT = (Math.ceil(Date.now() / (DAY * 1000)) + 1) * DAY * 1000;
 
-/** The client of a request, and its target. Default: `/search`, from one address. */
+/** The client and the target of a request. By default, one address requests `/search`. */
 export interface From {
   readonly user?: string;
   readonly path?: string;
@@ -29,14 +29,14 @@ export interface From {
 export interface System {
   /** Decides a request that arrives `seconds` after midnight UTC, by the rules that match it. */
   decide(seconds: number, from?: From, options?: DecideOptions): Promise<Decision>;
-  /** @returns how many of `attempts` requests, sent one after the other, are admitted */
+  /** Sends `attempts` requests, one after the other. @returns the number that is admitted */
   admitted(
     seconds: number,
     attempts: number,
     from?: From,
     options?: DecideOptions,
   ): Promise<number>;
-  /** Takes quota. @returns the quota left of each policy after that, or "denied" */
+  /** Takes quota. @returns each policy's quota left after the request, or "denied" */
   take(
     seconds: number,
     cost: number,
@@ -50,13 +50,13 @@ export interface System {
 type Options = Omit<ConfigInput, "rules">;
 type Open = (rules: ConfigInput["rules"], options?: Options) => System;
 
-/** The functions for `custom:` keys: `custom:user` reads a header field. */
+/** The function for the key `custom:user`, which reads a header field. */
 const keys: CustomKeys = { user: (request) => request.headers.get("x-user") };
 
 /**
  * Runs tests on all three stores.
  *
- * @param tests gets a function that opens rules on the store, with a prefix of their own
+ * @param tests gets a function that opens a system with rules on the store, under its own prefix
  */
 export function onEveryStore(name: string, tests: (open: Open) => void): void {
   describe.each(Object.keys(EVERY_STORE))(`${name}, on %s`, (store) => {
@@ -110,7 +110,7 @@ function openOn(name: string, rules: ConfigInput["rules"], options: Options): Sy
   };
 }
 
-/** The figures of a decision's only policy. */
+/** Returns the quota of a decision's only policy. */
 export function figuresOf(decision: Decision): Quota {
   if (decision.outcome === "undecided") throw new Error("undecided");
   return decision.quotas[0] as Quota;

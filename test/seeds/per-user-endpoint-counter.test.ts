@@ -3,7 +3,8 @@ import { windowAt } from "../../src/engine/counter.ts";
 import { HOUR, MINUTE, onEveryStore } from "./on-every-store.ts";
 import { storedAs } from "./stored-as.ts";
 
-// A counter for each user and endpoint: 5 a minute to /search, counted by INCR.
+// The source is a limiter that counts each user and endpoint with INCR: 5 requests a minute to
+// /search.
 
 const search = {
   name: "search",
@@ -44,7 +45,7 @@ onEveryStore("5 a minute for each user and endpoint", (open) => {
     expect(await system.left(second, { user: "abc" })).toEqual([left]);
   });
 
-  it("admits one of two simultaneous requests when quota for one is left", async () => {
+  it("admits one of two simultaneous requests if quota for one request is left", async () => {
     const system = open([search]);
     const user = { user: "abc" };
     await system.admitted(0, 4, user);
@@ -52,13 +53,13 @@ onEveryStore("5 a minute for each user and endpoint", (open) => {
     expect(both.map(({ outcome }) => outcome).sort()).toEqual(["allowed", "limited"]);
   });
 
-  it("admits ten around the minute's edge: five at 00:58 and five at 01:02", async () => {
+  it("admits ten around the end of the minute: five at 00:58 and five at 01:02", async () => {
     const system = open([search]);
     expect(await system.admitted(58, 6, { user: "abc" })).toBe(5);
     expect(await system.admitted(62, 6, { user: "abc" })).toBe(5);
   });
 
-  it("admits four there with a second window of two in ten seconds", async () => {
+  it("admits four around the end of the minute with a second window of two in ten seconds", async () => {
     const { limit, window, ...login } = { ...search, match: { paths: ["/login"] } };
     const system = open([
       {
@@ -85,7 +86,7 @@ describe("the number of a window", () => {
     expect(windowAt(1_700_000_100_000, window).index).toBe(expected);
   });
 
-  it("is in the key behind the user, and the key expires a second after the window", () => {
+  it("comes after the user in the key, and the key expires a second after the window", () => {
     expect(storedAs({ rules: [search] }, "abc", 1_700_000_159)).toEqual([
       { key: "weir:search:1m:abc:28333335", expiresAt: 1_700_000_161 },
     ]);

@@ -2,13 +2,14 @@ import { describe, expect, it } from "vitest";
 import { HOUR, MINUTE, onEveryStore } from "./on-every-store.ts";
 import { storedAs } from "./stored-as.ts";
 
-// Redis's recipe for a quota of 20 a minute: GET and compare, then INCR and EXPIRE 59.
+// The source is Redis's recipe for a quota of 20 requests a minute. It uses GET, compares the
+// count, and then uses INCR and EXPIRE 59.
 
 const minute = { name: "api", key: "header:x-api-key", limit: 20, window: "1m" };
 const u123 = { headers: { "x-api-key": "u123" } };
 
 onEveryStore("a quota of 20 a minute for an API key", (open) => {
-  it("admits twenty, denies the next, and starts anew with the next minute", async () => {
+  it("admits twenty, denies the next request, and admits twenty in the next minute", async () => {
     const system = open([minute]);
     expect(await system.admitted(45 * MINUTE, 22, u123)).toBe(20);
     expect(await system.admitted(45 * MINUTE, 1, { headers: { "x-api-key": "u124" } })).toBe(1);
@@ -72,7 +73,7 @@ onEveryStore("33 a minute and 2,000 an hour", (open) => {
 });
 
 describe("the recipe's key", () => {
-  it("contains the number of the minute since 1970, where the recipe has 0 to 59", () => {
+  it("contains the number of the minute since 1970; the recipe uses 0 to 59 instead", () => {
     const [at45, later] = [1_700_001_900, 1_700_005_500].map(
       (now) => storedAs({ rules: [minute] }, "u123", now)[0],
     );

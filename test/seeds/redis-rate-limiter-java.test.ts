@@ -6,8 +6,8 @@ import { StoreError } from "../../src/stores/store-error.ts";
 import { figuresOf, onEveryStore } from "./on-every-store.ts";
 import { storedAs } from "./stored-as.ts";
 
-// RedisRateLimiter.java: 5 in 10 s for a method of a class, for all callers together or for each
-// caller.
+// The source is RedisRateLimiter.java. It allows 5 calls of a method in 10 s, for all callers
+// together or for each caller.
 
 const rule = {
   name: "get-data",
@@ -27,7 +27,7 @@ onEveryStore("5 in 10 seconds", (open) => {
     expect(await system.admitted(10, 6, data)).toBe(5);
   });
 
-  it("returns the rest of the window as the wait of a denied request", async () => {
+  it("makes a denied request wait for the rest of the window", async () => {
     const system = open([rule]);
     await system.admitted(3, 5, data);
     const decision = await system.decide(3, data);

@@ -3,7 +3,8 @@ import { limitedResponse } from "../../src/http/responses.ts";
 import type { Limited } from "../../src/limiter/decision.ts";
 import { onEveryStore } from "./on-every-store.ts";
 
-// The remedies of docs/fixed-window.md for the burst at a window's edge, each by its rule.
+// docs/fixed-window.md lists remedies for a burst at the boundary of two windows. These tests run
+// the rule of each remedy.
 
 onEveryStore("five requests at 00:58 and five at 01:02", (open) => {
   const login = { name: "login", key: "global" };
@@ -22,12 +23,12 @@ onEveryStore("five requests at 00:58 and five at 01:02", (open) => {
     expect([await system.admitted(58, 5), await system.admitted(62, 5)]).toEqual(passed);
   });
 
-  it("a capacity of 8 admits thirteen: the capacity before the edge, and the limit after it", async () => {
+  it("a capacity of 8 admits thirteen: 8 before the new window, and the limit of 5 in it", async () => {
     const system = open([{ ...login, ...fivePerMinute, capacity: 8 }]);
     expect([await system.admitted(58, 9), await system.admitted(62, 9)]).toEqual([8, 5]);
   });
 
-  it("a spread start moves the edge for most clients", async () => {
+  it("a spread start moves the start of the window for most clients", async () => {
     const system = open([{ ...login, ...fivePerMinute, key: "custom:user", start: "spread" }]);
     const users = Array.from({ length: 12 }, (_, index) => ({ user: `user-${index}` }));
     const passed = await Promise.all(
@@ -46,7 +47,7 @@ onEveryStore("five requests at 00:58 and five at 01:02", (open) => {
     expect(await system.admitted(62, 5)).toBe(0);
   });
 
-  it("retryJitter gives denied clients different waits, none before quota is left", async () => {
+  it("retryJitter gives denied clients different waits, all until quota is left or later", async () => {
     const system = open([{ ...login, ...fivePerMinute, retryJitter: "30s" }]);
     await system.admitted(18, 5);
     const limited = (await system.decide(18)) as Limited;

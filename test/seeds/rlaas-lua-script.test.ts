@@ -8,7 +8,8 @@ import { createUpstashStore } from "../../src/stores/upstash/upstash-store.ts";
 import { figuresOf, MIDNIGHT, onEveryStore } from "./on-every-store.ts";
 import { storedAs } from "./stored-as.ts";
 
-// RLAAS, `fixed-window-algo`: window-size 60, max-requests 5, in a Lua script by Redis's clock.
+// The source is `fixed-window-algo` of RLAAS: a Lua script with Redis's clock, window-size 60 and
+// max-requests 5.
 
 const rule = { name: "rate_limit", key: "custom:user", limit: 5, window: 60 };
 const alice = { user: "alice" };
@@ -50,7 +51,7 @@ describe("RLAAS's key", () => {
     expect(stored?.key).toBe("rlaas:rate_limit:1m:alice:28333335");
   });
 
-  // RLAAS keeps a key for 60 s from its first request. Weir keeps it until a second after the
+  // RLAAS keeps a key for 60 s after its first request. Weir keeps it until one second after the
   // window's end.
   const prefix = `rlaas-${crypto.randomUUID()}`;
   const config = defineConfig({ prefix, rules: [rule] });

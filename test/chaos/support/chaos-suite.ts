@@ -17,9 +17,9 @@ const RECOVERY_MS = 10_000;
 const document = readFileSync(DOCUMENT, "utf8");
 
 /**
- * One test for each fault. The same promises hold for all of them.
+ * Defines one test for each fault. Weir must keep the same promises for all faults.
  *
- * @returns a function that returns the chaos, for use inside of tests
+ * @returns a function that returns the chaos; tests can call it, because the chaos has started then
  */
 export function chaosSuite(
   faults: readonly Pick<Fault<never>, "does" | "cause">[],
@@ -100,8 +100,8 @@ function expectUndecided(observed: Observed, cause: string): void {
 }
 
 /**
- * After any fault, Weir calls the store again, and a client is admitted exactly as often as its
- * limit.
+ * Expects that Weir calls the store again after the fault, and admits a client exactly as often as
+ * its limit allows.
  */
 function expectExact({ recoveredMs, admittedAfter, sentAfter }: Observed): void {
   expect(recoveredMs).toBeLessThan(RECOVERY_MS);

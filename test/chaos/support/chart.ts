@@ -1,13 +1,13 @@
 import { join } from "node:path";
 import type { Row } from "./verdict.ts";
 
-/** The page with the table, between two marks. */
+/** The page that contains the table between two marks. */
 export const DOCUMENT = join(import.meta.dirname, "../../../docs/failure.md");
 
 const BEGIN = "<!-- by node test/chaos/table.ts --write -->";
 const END = "<!-- end -->";
 
-/** The table of one store. The measured columns follow the promised ones. */
+/** Returns the table of one store. The columns with promises come before the measured columns. */
 export function chartOf(store: string, rows: readonly Row[]): string {
   const head = [
     `| ${store}: a store that … | cause in the log | \`open\` | \`closed\` | \`local\` | slowest | added while open | recovered |`,
@@ -16,7 +16,7 @@ export function chartOf(store: string, rows: readonly Row[]): string {
   return [...head, ...rows.map((row) => `${promiseOf(row)} ${figuresOf(row)}`)].join("\n");
 }
 
-/** The columns that every run must reproduce. */
+/** Returns the columns that every run must reproduce. */
 export function promiseOf({ does, cause, open, closed, local }: Row): string {
   const code = cause === "–" ? "–" : `\`${cause}\``;
   return `| ${does} | ${code} | ${open} | ${closed} | ${local} |`;
@@ -28,7 +28,7 @@ function figuresOf({ cause, delayMs, addedMs, recoveredMs }: Row): string {
   return `${waited} | ${addedMs.toFixed(1)} ms | ${(recoveredMs / 1000).toFixed(1)} s |`;
 }
 
-/** A document with the table between its marks. */
+/** Returns the document with this table between its marks. */
 export function withChart(document: string, chart: string): string {
   const [before, rest] = document.split(BEGIN);
   const after = rest?.split(END)[1];

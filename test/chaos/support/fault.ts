@@ -1,6 +1,6 @@
-/** A fault of a store, and how to cause it on a environment. */
+/** A fault of a store, with functions that cause it in an environment and end it. */
 export interface Fault<Environment> {
-  /** What the store does, as the end of "a store that …". */
+  /** A description of the fault. It completes the words "a store that …". */
   readonly does: string;
   /** The cause in the log; undefined if requests are still decided. */
   readonly cause: string | undefined;

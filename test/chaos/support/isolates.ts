@@ -8,23 +8,23 @@ export interface IsolatesOptions {
   /** The number of isolates. */
   readonly count: number;
   readonly config: ConfigInput;
-  /** Vars and secrets, the same for all isolates. */
+  /** The vars and secrets, which are the same for all isolates. */
   readonly vars: Readonly<Record<string, string>>;
 }
 
 export interface Isolates {
   readonly urls: readonly URL[];
-  /** The lines that all isolates have logged so far, each with its level in front. */
+  /** The lines that all isolates have logged so far. Each line begins with its level. */
   logs(): readonly string[];
   stop(): Promise<void>;
 }
 
 /**
- * Runs the same Worker many times in one workerd, each with a memory of its own. So each fault gets
- * a fresh isolate, which starts much faster than a process.
+ * Runs the same Worker in many isolates of one workerd, each with its own memory. So each fault
+ * gets a new isolate, which starts much faster than a process.
  *
- * `GET /chaos/throw` makes the Worker's Durable Objects throw from then on. The other faults have
- * such paths, too.
+ * `GET /chaos/throw` makes the Worker's Durable Objects throw from then on. Each other fault has
+ * such a path too.
  */
 export async function startIsolates({ count, config, vars }: IsolatesOptions): Promise<Isolates> {
   const logs: string[] = [];
@@ -66,7 +66,7 @@ function workerOf(
   };
 }
 
-/** The objects live in the isolate of the Worker, so a plain variable can hold their fault. */
+/** Durable Objects run in the Worker's isolate here, so a plain variable can hold their fault. */
 function mainModule(config: ConfigInput): string {
   return `
     import { CounterObject as Counters, defineConfig, weir } from "./weir.mjs";

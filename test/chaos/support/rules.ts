@@ -1,15 +1,17 @@
 import type { ConfigInput } from "../../../src/config/index.ts";
 
-/** The deadline of all chaos tests: short, so that the breaker opens early. */
+/**
+ * The deadline of all chaos tests, in milliseconds. It is short, so that the breaker opens early.
+ */
 export const TIMEOUT_MS = 300;
 
-/** The limit of each rule for each client: too small for leases. */
+/** The limit of each rule for each client. It is too small for leases. */
 export const LIMIT = 8;
 
-/** The share of it that one isolate admits for a `local` rule. */
+/** The share of the limit that one isolate admits under a `local` rule. */
 export const LOCAL_SHARE = 2;
 
-/** The paths, by the `onError` of the rules that match them. */
+/** The paths of the requests. Each name is the `onError` of the rules that match the path. */
 export const PATHS = {
   open: "/open",
   closed: "/closed",

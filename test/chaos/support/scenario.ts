@@ -5,7 +5,7 @@ import { besideControl } from "../../node/support/control.ts";
 import type { Fault } from "./fault.ts";
 import { LIMIT, PATHS } from "./rules.ts";
 
-/** An isolate that has just started, in front of a store on a environment. */
+/** A newly started isolate, and the environment in which its store can fail. */
 export interface Setting<Environment> {
   readonly environment: Environment;
   readonly url: URL;
@@ -23,25 +23,27 @@ export interface Seen {
 /** The effects of a fault that can be observed from outside. */
 export interface Observed {
   readonly before: Seen[];
-  /** The requests that open the breaker: one for each path, at the same time. */
+  /** The answers to the requests that open the breaker: one request for each path, all at once. */
   readonly atFirst: Record<"open" | "closed" | "local" | "closedOverLocal" | "localOverOpen", Seen>;
-  /** The time of the slowest request without a rule meanwhile, in milliseconds. */
+  /** The time of the slowest request without a rule while these requests ran, in milliseconds. */
   readonly controlMs: number;
-  /** The requests while the breaker is open. */
+  /** The answers while the breaker is open. */
   readonly then: Record<"open" | "closed" | "local", Seen[]>;
   /**
-   * The time that a decision adds while it is open, as the difference of medians in milliseconds.
+   * The time that a decision adds to a request while the breaker is open. It is the difference of
+   * two medians, in milliseconds.
    */
   readonly addedMs: number;
   /**
-   * The time from the end of the fault to the next decision, in milliseconds; undefined above 10 s.
+   * The time from the end of the fault to the next decision, in milliseconds; undefined if it is
+   * longer than 10 s.
    */
   readonly recoveredMs: number | undefined;
   /**
-   * Requests of one client at the same time after that: how many were admitted, and how many
-   * decided.
+   * After the recovery, one client sends several requests at once: the number that was admitted.
    */
   readonly admittedAfter: number;
+  /** The number of these requests that were decided. */
   readonly sentAfter: number;
   readonly log: string[];
 }
@@ -106,7 +108,7 @@ export async function observe<Environment>(
   }
 }
 
-/** Sends requests one after the other, each followed by one that no rule matches. */
+/** Sends requests one after the other. A request that no rule matches follows each of them. */
 async function whileOpen(url: URL) {
   const seen: Record<"open" | "closed" | "local", Seen[]> = { open: [], closed: [], local: [] };
   const [limited, free]: [number[], number[]] = [[], []];
@@ -133,7 +135,7 @@ async function recovery(url: URL): Promise<number | undefined> {
   return undefined;
 }
 
-/** Sends one and a half times the limit at the same time. */
+/** Sends one and a half times as many requests as the limit allows, at the same time. */
 async function burst(url: URL): Promise<{ admitted: number; sent: number }> {
   const client = newClient();
   const sent = LIMIT * 1.5;
@@ -158,7 +160,9 @@ function newClient(): string {
   return `198.18.${(process.pid % 100) + (clients >>> 8)}.${clients & 255}`;
 }
 
-/** Log lines arrive shortly after the answers. @returns the lines once no more arrive */
+/**
+ * Waits until no more log lines arrive: they arrive shortly after the answers. @returns all lines
+ */
 async function settled(read: () => readonly string[]): Promise<string[]> {
   let lines = read();
   for (let looks = 0; looks < 20; looks++) {

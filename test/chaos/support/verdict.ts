@@ -11,12 +11,12 @@ export interface Row {
   readonly local: string;
   /** The longest wait of an undecided request before the breaker opened, in milliseconds. */
   readonly delayMs: number;
-  /** The time that a decision adds while it is open, in milliseconds. */
+  /** The time that a decision adds while the breaker is open, in milliseconds. */
   readonly addedMs: number;
   readonly recoveredMs: number;
 }
 
-/** The row for the observed effects. */
+/** Returns the row for the observed effects. */
 export function rowOf({ does }: Pick<Fault<never>, "does">, observed: Observed): Row {
   const { atFirst, then, log, addedMs, recoveredMs } = observed;
   return {
@@ -31,7 +31,7 @@ export function rowOf({ does }: Pick<Fault<never>, "does">, observed: Observed):
   };
 }
 
-/** The table's word for how Weir answered requests with one `onError`. */
+/** Returns the table's word for the answers to requests with one `onError`. */
 function wordOf(answers: readonly Seen[]): string {
   if (answers.every(({ isDecided }) => isDecided)) return "decided";
   const statuses = new Set(answers.map(({ status }) => status));

@@ -1,8 +1,6 @@
 import { CLIENT, type Vector, type VectorClass } from "../vector.ts";
 
-/**
- * A request with this text in CF-Connecting-IP (no such field if it is empty), and other fields.
- */
+/** A request with this address in CF-Connecting-IP. Without an address, there is no such field. */
 function from(name: string, address: string, client: string, ...fields: string[]): Vector {
   const lines = ["GET /ip HTTP/1.1", "Host: api.example.com", ...fields, "Connection: close"];
   const sent = address === "" ? lines : [...lines, `CF-Connecting-IP: ${address}`];
@@ -54,14 +52,18 @@ export const addresses: VectorClass = {
     from("IPv4 through 6to4, in another network", "2002:cb00:7107:ffff:1:2:3:4", "v4"),
     from("IPv4 through Teredo", "2001:0:4136:e378:8000:63bf:34ff:8ef8", "v4"),
     from(
-      "IPv4 through Teredo, by another server and port",
+      "IPv4 through Teredo, with another server and port",
       "2001:0:5ef5:79fd:0:1234:34ff:8ef8",
       "v4",
     ),
     from("IPv6", "2001:db8:1:2::1", "v6"),
     from("another IPv6 address in the /64", "2001:db8:1:2:ffff:ffff:ffff:ffff", "v6"),
-    from("the same /64 in capitals and zeros", "2001:0DB8:0001:0002:0000:0000:0000:0001", "v6"),
-    from("the same /64 compressed at another place", "2001:db8:1:2:0::9", "v6"),
+    from(
+      "the same /64 in capitals and with leading zeros",
+      "2001:0DB8:0001:0002:0000:0000:0000:0001",
+      "v6",
+    ),
+    from("the same /64 with other zeros compressed", "2001:db8:1:2:0::9", "v6"),
     from("the same /64 with IPv4 at the end", "2001:db8:1:2::203.0.113.7", "v6"),
     from("the same /64 with a zone", "2001:db8:1:2::1%eth0", "v6"),
     from("the same /64 with another zone", "2001:db8:1:2::1%25eth1", "v6"),

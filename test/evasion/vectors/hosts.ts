@@ -53,7 +53,7 @@ export const hosts: VectorClass = {
   about: "The host: case, dots, ports, and invalid hosts",
   vectors: [
     ...SPELLINGS.map((name) => host(`Host: ${name}`, [`Host: ${name}`], api)),
-    host("white space around it", ["Host: \t api.example.com \t"], api),
+    host("white space around the host", ["Host: \t api.example.com \t"], api),
     host("X-Forwarded-Host", ["Host: api.example.com", "X-Forwarded-Host: other.example"], api),
     host("another host", ["Host: other.example"], { "by-host": "other.example" }),
     host("another host with the same ending", ["Host: myapi.example.com"], { "by-host": "my" }),
@@ -79,12 +79,12 @@ export const hosts: VectorClass = {
     }),
     host("the workers.dev host", ["Host: weir.me.workers.dev"], { "by-host": "workers.dev" }),
     {
-      name: "a path in the host: Weir and the origin read it before the target",
+      name: "a path in the host, which Weir and the origin read before the target",
       lines: lines("GET /host HTTP/1.1", "Host: api.example.com/login?"),
       counted: { login: "client", path: "login" },
     },
     {
-      name: "another host in the target: Weir reads the Host field",
+      name: "another host in the target, which Weir ignores",
       lines: lines("GET http://other.example/host HTTP/1.1", "Host: api.example.com"),
       counted: api,
     },

@@ -36,9 +36,7 @@ function queries(client: string, texts: readonly string[]): Vector[] {
   }));
 }
 
-/**
- * A request that the rule `pair` counts by two fields, and the rule `first` by the first of them.
- */
+/** A request whose key is two fields for the rule `pair`, and one field for the rule `first`. */
 function pair(names: [pair: string, first: string], name: string, ...fields: string[]): Vector {
   return {
     name: `pair: ${name}`,
@@ -47,10 +45,10 @@ function pair(names: [pair: string, first: string], name: string, ...fields: str
   };
 }
 
-/** A key of the largest length, 8 KiB. */
+/** A key of the maximum length, 8 KiB. */
 const LONG = "a".repeat(8 * 1024);
 
-/** The client of a request without a usable key: Weir counts its address. */
+/** The client of a request without a usable key, for which Weir counts the address. */
 const ADDRESS = "by address";
 
 /** A bearer token in the form of a JWT, with this text as its signature. */
@@ -69,9 +67,9 @@ export const keys: VectorClass = {
     by("header", ADDRESS, "empty", "X-Api-Key:"),
     by("header", ADDRESS, "only white space", "X-Api-Key:  \t"),
     by("header", ADDRESS, "another name", "X_Api_Key: k"),
-    // Otherwise a valid key with another second key each day would be a new client each day.
+    // Otherwise a client could add a different second key each day, and be a new client each day.
     by("header", ADDRESS, "sent twice", "X-Api-Key: k", "X-Api-Key: 1"),
-    by("header", ADDRESS, "sent twice, with another second", "X-Api-Key: k", "X-Api-Key: 2"),
+    by("header", ADDRESS, "sent twice, with another second key", "X-Api-Key: k", "X-Api-Key: 2"),
     by("header", ADDRESS, "twice in one field", "X-Api-Key: k, 3"),
     by("header", ADDRESS, "once and empty", "X-Api-Key: k", "X-Api-Key:"),
     by("header", "long", "of 8 KiB", `X-Api-Key: ${LONG}`),
@@ -87,7 +85,7 @@ export const keys: VectorClass = {
     by("header", "__proto__", "__proto__", "X-Api-Key: __proto__"),
     by("header", "constructor", "constructor", "X-Api-Key: constructor"),
 
-    // Other cases, more space, no scheme or another one, quotes, a colon, padding: one token.
+    // All of these are one token. They differ in case, space, scheme, quotes, colon and padding.
     ...bearers("t", [
       "Bearer t",
       "bEARER t",
@@ -109,7 +107,7 @@ export const keys: VectorClass = {
       "Bearer dXNlcjpwYXNzd29yZA==",
     ]),
     ...bearers("other basic", ["Basic dXNlcjpwYXNzd29yZQ=="]),
-    // Decoders read these as the same bytes, or as others. No encoder writes them.
+    // Some decoders read the same bytes from these, others do not. No encoder writes them.
     ...bearers(ADDRESS, [
       "Basic dXNlcjpwYXNzd29yZB==",
       "Basic dXNlcjpwYXNzd29yZA==x",
@@ -142,7 +140,7 @@ export const keys: VectorClass = {
     // Spellings of one signature in base64url.
     ...bearers("a signed token", ["YQ", "YR", "YQ==", "Y!Q"].map(signed)),
     ...bearers("another signed token", [signed("Yg")]),
-    // Decoders differ in where they stop.
+    // Decoders stop at different characters of these signatures.
     ...bearers(ADDRESS, ["Y=Q", "=YQ", "Y=!Q=="].map(signed)),
 
     by("agent", "browser", "a field with commas", "User-Agent: Mozilla/5.0 (KHTML, like Gecko)"),
@@ -181,7 +179,7 @@ export const keys: VectorClass = {
     cookie("__proto__", "sid=__proto__"),
     cookie("a=b", "sid=a=b"),
     cookie("long", `sid=${LONG}`),
-    // Without a value.
+    // These have no cookie `sid` with a value.
     ...cookies(ADDRESS, ["", "sid", "sid=", 'sid=""', "sidx=s", "xsid=s", "=s", ";;;,,,"]),
     // Servers read the first of two values, or the last one, so neither identifies the client.
     ...cookies(ADDRESS, [
@@ -206,7 +204,7 @@ export const keys: VectorClass = {
       "sid=s,",
       "a=1,sid=s",
     ]),
-    // Python's http.cookies also divides pairs at white space.
+    // Python's http.cookies also splits cookies at white space.
     ...cookies(ADDRESS, [
       "sid=1; a=1 sid=s",
       "sid=2; a=1\tsid=s",
@@ -250,10 +248,10 @@ export const keys: VectorClass = {
     ...queries("__proto__", ["api_key=__proto__"]),
     ...queries("long", [`api_key=${LONG}`]),
     ...queries("last", [`${"x=1&".repeat(5000)}api_key=last`]),
-    // Without a value, or with one that is too long.
+    // These queries have no value for `api_key`, or a value that is too long.
     ...queries(ADDRESS, ["", "api_key", "api_key=", "api_key=%20", "xapi_key=q", "__proto__=q"]),
     ...queries(ADDRESS, [`api_key=${LONG}b`]),
-    // Several parameters that a server may read as this one.
+    // A server may read several of these parameters as `api_key`.
     ...queries(ADDRESS, [
       "api_key=q&api_key=1",
       "api_key=2&API_KEY=q",

@@ -42,8 +42,8 @@ export const methods: VectorClass = {
       preflight: true,
     },
     optionsLogin("a preflight", [ORIGIN, REQUESTED], { preflight: true }),
-    // Proxies add this field, wrangler's too.
-    optionsLogin("a preflight with a length of 0", [ORIGIN, REQUESTED, "Content-Length: 0"], {
+    // Proxies add this field, and so does wrangler's proxy.
+    optionsLogin("a preflight with Content-Length: 0", [ORIGIN, REQUESTED, "Content-Length: 0"], {
       preflight: true,
     }),
     ...Object.entries({
@@ -79,7 +79,7 @@ export const methods: VectorClass = {
     ),
     unknown("CONNECT", 500),
     unknown("POST\t", 400),
-    // An origin may read another method from these. A rule that must count these requests names no
+    // An origin may take another method from these requests. A rule that must count them names no
     // method.
     method("GET", read, "X-HTTP-Method-Override: POST"),
     method("GET", read, "X-HTTP-Method: POST"),
@@ -90,7 +90,7 @@ export const methods: VectorClass = {
       name: "GET, _method=POST",
       lines: lines("GET /method?_method=POST HTTP/1.1", "Host: api.example.com"),
     },
-    // A connection that changes its protocol is one request.
+    // A request that changes the protocol of its connection counts as one request.
     method("GET", read, "Upgrade: h2c", "HTTP2-Settings: AAMAAABkAARAAAAAAAIAAAAA"),
   ],
 };

@@ -1,7 +1,7 @@
 import { bytes, head, type Vector, type VectorClass } from "../vector.ts";
 
 /**
- * Spellings of `/login`. Its rule matches all of them, and a rule by path has one counter for them.
+ * Spellings of `/login`. The rule `login` matches all, and the rule `path` has one counter for all.
  */
 const LOGINS = [
   "/login",
@@ -139,7 +139,7 @@ const OTHERS: [target: string, counted: Record<string, string>][] = [
   ["login", {}],
   ["http:login", {}],
   ["//other.example/x", {}],
-  // An origin that resolves the target as a reference reads the path of another host.
+  // An origin that resolves the target as a relative reference reads the path of another host.
   ["//other.example/login", { login: "client", path: "login" }],
   ["/\\other.example/login", { login: "client", path: "login" }],
   ["///other.example/login", { login: "client", path: "login" }],
@@ -147,7 +147,7 @@ const OTHERS: [target: string, counted: Record<string, string>][] = [
   [`/${"a".repeat(30_000)}`, {}],
   [`/${"a/".repeat(25_000)}`, {}],
   [`/api/${"a/".repeat(25_000)}`, { api: "client" }],
-  // Paths with escapes of almost the largest length.
+  // Paths with escapes, which have almost the maximum length.
   [`/${"%e6%97%a5".repeat(450)}`, {}],
   [`/api/${"%e6%97%a5".repeat(450)}`, { api: "client" }],
   [`/api/${"a/".repeat(120)}%61`, { api: "client" }],
@@ -182,7 +182,7 @@ const OTHERS: [target: string, counted: Record<string, string>][] = [
   ["/api/heal%e2%80%8bth", { api: "client" }],
   ["/api/%ef%bd%88ealth", { api: "client" }],
   ["/api/%2568ealth", { api: "client" }],
-  // All spellings of a parameter are one client.
+  // All spellings of a parameter count as one client.
   ["/files/a", { file: "a" }],
   ["/files/A", { file: "a" }],
   ["/files/%61", { file: "a" }],
@@ -191,12 +191,13 @@ const OTHERS: [target: string, counted: Record<string, string>][] = [
   ["/files/a%20", { file: "a" }],
   ["/files/a%00b", { file: "a" }],
   ["/files/%ef%bd%81", { file: "a" }],
-  // Only some origins ignore this character, so there are two values.
+  // Only some origins ignore this character, so the parameter has two possible values.
   ["/files/%c2%ada", { file: "by address" }],
   ["/files/b", { file: "b" }],
   ["/files/a%2fb", { file: "a%2fb" }],
   ["/files/..%2fx", { file: "..%2fx" }],
-  // Two variants have two values. The client could choose one, so Weir counts its address.
+  // Two variants of the path have two values. The client could choose the value, so Weir counts its
+  // address.
   ["/files/1%2f..%2fa", { file: "by address" }],
   ["/files/2%2f..%2fa", { file: "by address" }],
   ["/files/a%2f..%2f3", { file: "by address" }],
@@ -209,7 +210,7 @@ const OTHERS: [target: string, counted: Record<string, string>][] = [
   ["/users/12%20", { user: "12" }],
   ["/users/12;x", { user: "12" }],
   ["/users/__proto__", {}],
-  // Some origins keep a segment that has only a parameter, a NUL or blanks.
+  // Some origins keep a segment that consists only of a parameter, a NUL or blanks.
   ["/en/sign-in", { locale: "client" }],
   ["/;x/sign-in", { locale: "client" }],
   ["/;/sign-in", { locale: "client" }],
@@ -228,14 +229,14 @@ const OTHERS: [target: string, counted: Record<string, string>][] = [
   ["/files/;x", { file: "by address" }],
   ["/users/;12", { user: "12" }],
   ["/users/%2012", { user: "12" }],
-  // An accent in one character or in two is the same.
+  // A letter with an accent is one character or two. Both spellings match.
   ["/caf%c3%a9", { cafe: "client" }],
   [bytes("/café"), { cafe: "client" }],
   ["/CAF%C3%89", { cafe: "client" }],
   ["/cafe%cc%81", { cafe: "client" }],
   ["/caf%25c3%25a9", { cafe: "client" }],
   ["/cafe", {}],
-  // Properties that every object has.
+  // Names of properties that every JavaScript object has.
   ["/__proto__", {}],
   ["/constructor", {}],
   ["/toString", {}],

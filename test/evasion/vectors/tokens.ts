@@ -10,8 +10,8 @@ const PEM = KEYS.publicKey.export({ type: "spki", format: "pem" }).toString();
 const JWK = KEYS.publicKey.export({ format: "jwk" });
 
 /**
- * The keys that the issuer publishes. It should not publish a shared secret; Weir must not accept
- * it.
+ * The keys that the issuer publishes. One of them is a shared secret, which an issuer should not
+ * publish. Weir must not accept it.
  */
 export const JWKS = {
   keys: [
@@ -53,7 +53,7 @@ function token(name: string, client: string, text: string, scheme = "Bearer "): 
   };
 }
 
-/** The client of an invalid token: Weir counts the address. */
+/** The client of a request with an invalid token, for which Weir counts the address. */
 const ADDRESS = "by address";
 
 const { JWT_SECRET } = SECRETS;
@@ -134,7 +134,7 @@ export const sharedTokens: VectorClass = {
       counted: { token: ADDRESS },
     },
     token(
-      "good, but of 100 KB",
+      "good, but 100 KB long",
       ADDRESS,
       hs(HS256, { ...claims, junk: "a".repeat(75_000) }, JWT_SECRET),
     ),
@@ -181,7 +181,7 @@ export const issuedTokens: VectorClass = {
       rs({ ...RS256, jwk: OTHERS.publicKey.export({ format: "jwk" }) }, claims, OTHERS.privateKey),
     ),
     token(
-      "the attacker's keys by jku",
+      "the attacker's keys in jku",
       ADDRESS,
       rs(
         { ...RS256, kid: "two", jku: "https://evil.example/jwks.json" },

@@ -21,7 +21,7 @@ function refused(name: string, lines: readonly string[]): Vector {
   return { name, lines, status: 400 };
 }
 
-/** A second request, for a server that ends the body where the attacker wants it. */
+/** A second request, hidden in the body. A server that ends the body too early reads it. */
 const SMUGGLED = "GET /admin HTTP/1.1\r\nHost: api.example.com\r\n\r\n";
 
 const CHUNKED = "Transfer-Encoding: chunked";
@@ -30,13 +30,13 @@ export const wire: VectorClass = {
   about: "The wire: requests that some servers read as two",
   vectors: [
     post(
-      "chunked, and a length: the chunks count",
+      "chunked, then a length: the chunks determine the body",
       [CHUNKED, "Content-Length: 4"],
       `0\r\n\r\n${SMUGGLED}`,
       { counted: login },
     ),
     post(
-      "a length, and chunked: the chunks count",
+      "a length, then chunked: the chunks determine the body",
       ["Content-Length: 4", CHUNKED],
       `0\r\n\r\n${SMUGGLED}`,
       {

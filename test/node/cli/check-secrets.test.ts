@@ -1,21 +1,23 @@
 import { describe, expect, test } from "vitest";
 import { check } from "./run-weir.ts";
 
-/** A value in exempt, the key of a token, or the password of an origin. None may appear in a build log. */
+/**
+ * A secret in each of these tests, such as an origin's password. It must not appear in a build log.
+ */
 const SECRET = "s3cret-5e2c91d47bb0";
 
 const QUOTA = { limit: 5, window: "1m" } as const;
 const exempting = (exempt: unknown) => ({ rules: [{ name: "api", ...QUOTA, exempt }] });
 const withHeaders = (headers: unknown) => exempting({ headers });
 
-/** Everything that `check` prints for a file, as text and as JSON. */
+/** Returns everything that `check` prints for a file, as text and as JSON. */
 async function printed(file: string, content: unknown): Promise<string> {
   const runs = [await check(file, content), await check(file, content, "--json")];
   return runs.map(({ stdout, stderr }) => stdout + stderr).join("\n");
 }
 
 describe("check prints no secret", () => {
-  test("of a valid configuration, but the names of headers", async () => {
+  test("of a valid configuration; it prints only the names of headers", async () => {
     const headers = { "x-internal": SECRET, "x-partner": { secret: "PARTNER" } };
     const text = await printed("rules.json", withHeaders(headers));
     expect(text).toContain("not x-internal x-partner");
@@ -53,7 +55,7 @@ describe("check prints no secret", () => {
     expect(text).not.toContain(SECRET);
   });
 
-  test("but the names of plans, which are not secret", async () => {
+  test("and prints the names of plans, which are not secret", async () => {
     const tiers = { by: "query:plan", limits: { pro: { limit: 900, window: "1m" } } };
     const text = await printed("rules.json", { rules: [{ name: "api", ...QUOTA, tiers }] });
     expect(text).toContain("query:plan: pro 900 per 1m");
@@ -81,7 +83,7 @@ describe("check prints no secret", () => {
     ['tiers["…"]', { by: "header:x-api-key", [SECRET]: TIER }],
     ["tiers.limit", { by: "header:x-api-key", limit: { [SECRET]: TIER } }],
     ["tiers.by", { by: `header:x-api-key=${SECRET}`, limits: { a: TIER } }],
-  ])("of a faulty tier, but its path: %s", async ([path, tiers]) => {
+  ])("of a faulty tier; it prints only the path: %s", async ([path, tiers]) => {
     const text = await printed("rules.json", tiered(tiers));
     expect(text).toContain(`rules[0].${path}: `);
     expect(text).not.toContain(SECRET);
@@ -112,10 +114,10 @@ describe("check prints no secret", () => {
   });
 
   test.for<[string, unknown]>([
-    ["a space behind it", withHeaders({ a: `${SECRET} ` })],
-    ["a line break in it", withHeaders({ a: `${SECRET}\nb` })],
+    ["a space after the secret", withHeaders({ a: `${SECRET} ` })],
+    ["a line break in the secret", withHeaders({ a: `${SECRET}\nb` })],
     ["letters that are not ASCII", withHeaders({ a: `${SECRET}é` })],
-    ["a list around it", withHeaders({ a: [SECRET] })],
+    ["a list around the secret", withHeaders({ a: [SECRET] })],
     ["a field that is unknown", withHeaders({ a: { text: SECRET } })],
     ["the secret in place of its name", withHeaders({ a: { secret: SECRET } })],
     ["headers as a text", withHeaders(`a: ${SECRET}`)],
@@ -166,7 +168,7 @@ describe("check prints no secret", () => {
     ["a.ts", `enum A { "x-internal" = "${SECRET}" }`, "a.ts:1"],
     ["a.mjs", `export default {\n  "x-internal": "${SECRET} };`, "node --check a.mjs"],
   ])(
-    "of a file that cannot be read, but the place of the fault: %s %s",
+    "of a file that cannot be read; it prints only where the fault is: %s %s",
     async ([file, content, place]) => {
       const text = await printed(file, content);
       expect(text).toContain("SyntaxError");

@@ -40,7 +40,7 @@ describe("check of a file that cannot be read", () => {
     const { code, stdout, stderr } = await check(file, content);
     expect(stderr).toContain(`${file} cannot be read.\n`);
     for (const words of says) expect(stderr).toContain(words);
-    // The frames of the loader would not help the author of the file.
+    // The loader's stack frames would not help the author of the file.
     expect(stderr).not.toMatch(/node:internal|cli\/|commander/);
     expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
   });

@@ -165,7 +165,7 @@ describe("check of a valid configuration", () => {
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
   }, 30_000);
 
-  test("writes all output before it exits, also if it is long", async () => {
+  test("writes all output before it exits, even if the output is long", async () => {
     const rules = Array.from({ length: 3000 }, (_, index) => ({
       ...GOOD.rules[0],
       name: `r${index}`,
@@ -177,7 +177,7 @@ describe("check of a valid configuration", () => {
 
 describe("check of a configuration with faults", () => {
   const MODULE = `import { defineConfig } from "${WEIR_CONFIG}";\nexport default defineConfig(${JSON.stringify(FIVE_FAULTS)});`;
-  /** The error of another copy of Weir, which has another class. */
+  /** A ConfigError of another copy of Weir, which has its own class. */
   const FOREIGN = `throw Object.assign(new Error(), { name: "ConfigError", faults: [${FAULTY_PATHS.map(
     (path) => `{ path: "${path}", message: "allowed: something else" }`,
   )}] });`;

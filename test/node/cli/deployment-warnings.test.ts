@@ -8,7 +8,7 @@ import { check, runWeir, temporaryFolder } from "./run-weir.ts";
 const RULE = { name: "api", limit: 5, window: "1m" } as const;
 const HEAD = 'name = "w"\nmain = "w.ts"\ncompatibility_date = "2026-11-01"\n';
 
-/** The warnings about a configuration of wrangler, with one rule. */
+/** Returns the warnings about a wrangler.toml, with a configuration of one rule. */
 async function warnings(wrangler: string, match: object = {}): Promise<Warning[]> {
   await using folder = await temporaryFolder();
   await folder.write("wrangler.toml", HEAD + wrangler);
@@ -23,7 +23,7 @@ async function codes(wrangler: string, match: object = {}): Promise<string[]> {
 const OFF = "workers_dev = false\n";
 const routes = (...patterns: string[]) => `routes = ${JSON.stringify(patterns)}\n`;
 
-// Loading wrangler can take longer than the limit of a test.
+// Loading wrangler can take longer than a test may take.
 beforeAll(async () => {
   await import("wrangler");
 }, 60_000);
@@ -32,7 +32,7 @@ describe("wrangler's configuration", () => {
   test.each([
     ["workers_dev = true\n", ["workers-dev"]],
     ["workers_dev = false\n", []],
-    // By default, wrangler turns it on if there is no route.
+    // By default, wrangler turns workers.dev on if there is no route.
     ["", ["workers-dev"]],
     ["routes = []\n", ["workers-dev"]],
     [`workers_dev = true\n${routes("api.example.com/*")}`, ["workers-dev"]],
@@ -151,7 +151,7 @@ describe("warnings", () => {
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
   });
 
-  test("are a list in JSON, and do not change the exit code there either", async () => {
+  test("are a list in JSON, and do not change the exit code", async () => {
     const { code, stdout } = await check("rules.json", { rules: [open] }, "--json");
     expect(JSON.parse(stdout)).toMatchObject({ ok: true, warnings: [{ code: "fails-open" }] });
     expect(code).toBe(0);
@@ -160,7 +160,7 @@ describe("warnings", () => {
   test.each([
     [[open], 1],
     [[RULE], 0],
-  ])("make a strict check exit with 1, and only they do", async (rules, expected) => {
+  ])("set the exit code of a strict check: with %j to %i", async (rules, expected) => {
     const { code, stdout } = await check("rules.json", { rules }, "--strict");
     expect(stdout).toContain("rules.json is ok: 1 rule.");
     expect(code).toBe(expected);

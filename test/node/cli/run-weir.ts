@@ -33,7 +33,7 @@ export function runWeir(
   return promise;
 }
 
-/** A folder for the files of one test. Disposing of it deletes the folder. */
+/** Creates a folder for the files of one test. `await using` deletes it at the end. */
 export async function temporaryFolder() {
   const path = await mkdtemp(join(tmpdir(), "weir-"));
   return {
@@ -43,10 +43,10 @@ export async function temporaryFolder() {
   };
 }
 
-/** Runs `check` in a folder with one file. A content that is not a text is written as JSON. */
+/** Runs `check` in a folder with one file. If `content` is not a text, the file has it as JSON. */
 export async function check(file: string, content: unknown, ...args: string[]): Promise<Run> {
   await using folder = await temporaryFolder();
   await folder.write(file, typeof content === "string" ? content : JSON.stringify(content));
-  // Awaited, because the folder is deleted when this function returns.
+  // The `await` is needed, because the folder is deleted when this function returns.
   return await runWeir(["check", "--config", file, ...args], folder.path);
 }

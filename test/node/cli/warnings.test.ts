@@ -4,7 +4,7 @@ import { defineConfig } from "../../../src/config/index.ts";
 
 type RuleFields = Record<string, unknown>;
 
-/** The codes of the warnings about rules. Each rule gets a name and a limit in addition. */
+/** Returns the codes of the warnings about these rules, after each rule got a name and a limit. */
 function codes(rules: readonly RuleFields[], options: object = {}): string[] {
   return warnings(rules, options).map(({ code }) => code);
 }
@@ -62,12 +62,12 @@ describe("no-address-limit", () => {
     ["for another path", { match: { paths: ["/login/x"] } }, ["no-address-limit"]],
     ["for one of its hosts", { match: { hosts: ["a.example"] } }, ["no-address-limit"]],
     [
-      "with an exception for it",
+      "with an exception for the path",
       { match: { except: { paths: ["/login"] } } },
       ["no-address-limit"],
     ],
     [
-      "with an exception for a part of what is counted by it",
+      "with an exception for paths that include the path",
       { match: { except: { paths: ["/login/:step{[a-z]+}", "/:page{l.*}"] } } },
       ["no-address-limit"],
     ],
@@ -180,12 +180,12 @@ describe("made-up-keys", () => {
     ["by address, for one of its hosts", { match: { hosts: ["a.example"] } }, ["made-up-keys"]],
     ["by address, in shadow mode", { mode: "shadow" }, ["made-up-keys"]],
     [
-      "by address and something made up",
+      "by address and a key that clients can make up",
       { key: ["ip", "header:b"] },
       ["made-up-keys", "made-up-keys"],
     ],
     [
-      "by address and path, which is made up too",
+      "by address and path, which clients can make up too",
       { match: { paths: ["/*"] }, key: ["ip", "path"] },
       ["made-up-keys"],
     ],
@@ -197,7 +197,7 @@ describe("made-up-keys", () => {
     ["/users/:id{[a-z]+}", ["/items/*"], false],
     ["/users/:id{[a-z]+}", ["/users/:name{[a-z]+}"], true],
     ["/users/:id{[a-z]+}", ["/users/:id"], true],
-    // A pattern with `.` matches slashes, and so several segments.
+    // A pattern with `.` matches slashes, so it matches several segments.
     ["/users/:id{.+}", ["/users/:id"], false],
     ["/users/:id{[^x]+}", ["/users/:id"], false],
     ["/users/:id{.+}", ["/users/*"], true],

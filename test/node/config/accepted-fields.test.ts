@@ -8,7 +8,7 @@ describe("capacity and maxReserved", () => {
   test.for<[string, object, object[]]>([
     ["default to no rollover and no reservations", {}, [{ capacity: 5, maxReserved: 0 }]],
     [
-      "apply to the limit beside them",
+      "apply to the limit of the same rule",
       { capacity: 9, maxReserved: 3 },
       [{ capacity: 9, maxReserved: 3 }],
     ],
@@ -20,7 +20,7 @@ describe("capacity and maxReserved", () => {
       [{ capacity: 0, maxReserved: 0 }],
     ],
     [
-      "apply to the element of limits that they are in",
+      "apply to the limit of the same element of limits",
       {
         limits: [
           { limit: 5, window: 60, capacity: 7 },
@@ -55,7 +55,7 @@ test.for<[Partial<ConfigInput["rules"][number]>, object]>([
   [{}, { lease: true }],
   [{ lease: "auto" }, { lease: true }],
   [{ lease: false }, { lease: false }],
-  // Accepted also where it has no effect.
+  // `lease` is accepted even if it has no effect.
   [
     { lease: "auto", ban: "1m" },
     { lease: true, banMs: 60_000 },

@@ -29,8 +29,8 @@ test.for([0, 1, 999_999_999_999_999])("a limit may be %i", (limit) => {
 
 describe("a policy is named", () => {
   test.for<[string, (string | number)[], string[]]>([
-    ["by its rule if the rule has one window", ["1m"], ["api"]],
-    ["by rule and window if the rule has several", ["1m", "1h"], ["api/1m", "api/1h"]],
+    ["after its rule if the rule has one window", ["1m"], ["api"]],
+    ["after rule and window if the rule has several", ["1m", "1h"], ["api/1m", "api/1h"]],
     [
       "with the largest unit that divides the window",
       [90, 120, 604_800],
@@ -59,7 +59,7 @@ describe("a window's offset is its start modulo its length", () => {
     ["2026-01-01T09:00Z", "1d", 9 * 60 * MINUTE_MS],
     ["2026-01-01T09:00:30.250Z", "1m", 30_250],
     ["2026-01-01T09:00:00Z", "1m", 0],
-    // The epoch was a Thursday; 5 January 2026 was a Monday.
+    // The epoch was a Thursday, and 5 January 2026 was a Monday, so the offset is 4 days.
     ["2026-01-05T00:00:00Z", "1w", 4 * DAY_MS],
     ["1969-12-31T23:59:50Z", "1m", 50_000],
     ["1969-12-31T23:00:00Z", "1d", 23 * 60 * MINUTE_MS],
@@ -69,7 +69,7 @@ describe("a window's offset is its start modulo its length", () => {
     expect(definedRule({ start, window }).windows).toMatchObject([{ offsetMs }]);
   });
 
-  test("separately for each window of a rule", () => {
+  test("and is computed for each window of a rule", () => {
     const limits = [
       { limit: 1, window: "1h" },
       { limit: 2, window: "1d" },
@@ -81,8 +81,12 @@ describe("a window's offset is its start modulo its length", () => {
 });
 
 test.for<[string, object, number]>([
-  ["limit and window beside limits", { limits: [{ limit: 9, window: 60 }], limit: undefined }, 9],
-  ["limits beside limit and window", { limit: 5, window: "1m", limits: undefined }, 5],
+  [
+    "limit and window together with limits",
+    { limits: [{ limit: 9, window: 60 }], limit: undefined },
+    9,
+  ],
+  ["limits together with limit and window", { limit: 5, window: "1m", limits: undefined }, 5],
 ])("treats an undefined field as absent: %s", ([, fields, limit]) => {
   expect(faultsOf(withRule(fields))).toEqual([]);
   expect(definedRule(fields).windows).toMatchObject([{ limit }]);

@@ -2,14 +2,14 @@ import { globSync, readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 
 interface Field {
-  /** Such as `RuleInput.key`. */
+  /** The names of the interface and of the field, such as `RuleInput.key`. */
   readonly name: string;
   readonly isOptional: boolean;
   /** The comment in front of the field; empty if there is none. */
   readonly comment: string;
 }
 
-/** Optional fields without a default: one field of a group is required, or the field has an alternative. */
+/** These optional fields have no default, because the user must set one of several fields. */
 const ONE_OF_SEVERAL = [
   "JwtInput.secret",
   "JwtInput.jwks",
@@ -20,7 +20,10 @@ const ONE_OF_SEVERAL = [
   "OriginInput.url",
 ];
 
-/** Every field that a user may write in a configuration. The names of interfaces end in Input, Fields or Extras. */
+/**
+ * Every field that a user may write in a configuration. Their interfaces have names that end in
+ * Input, Fields or Extras.
+ */
 const fields: Field[] = globSync("src/config/*.ts").flatMap((path) => {
   const source = readFileSync(path, "utf8");
   const interfaces = source.matchAll(

@@ -1,10 +1,13 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { type LanguageServer, openInEditor } from "../support/language-server.ts";
 
-// The language server loads the whole project, on a machine that may be busy with other tests.
+// The language server loads the whole project. The machine may be busy with other tests.
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 
-/** A configuration with every field, each name for the first time where it is tested. */
+/**
+ * A configuration with every field. If several fields have the same name, the test asks the editor
+ * about the first of them.
+ */
 const CONFIG = `import { rateLimit } from "weir";
 import { defineConfig } from "weir/config";
 
@@ -48,7 +51,7 @@ const config = defineConfig({
 rateLimit(config, { rule: "api" });
 `;
 
-/** Every field in {@link CONFIG}. `pro` is a name that the user chooses. */
+/** The name of every field in {@link CONFIG}, and `pro`, which is a name that the user chooses. */
 const FIELDS = [...new Set([...CONFIG.matchAll(/(\w+): /g)].map(([, field]) => field as string))];
 
 let editor: LanguageServer;

@@ -21,7 +21,7 @@ describe("the faults of a configuration", () => {
     ]);
   });
 
-  test("do not also report the correct field as missing beside a misspelt one", () => {
+  test("report only a misspelt field, and not that the correct field is missing", () => {
     expect(faultsOf({ rules: [{ nam: "api", limt: 5, widow: "1m" }] })).toMatchObject([
       { path: "rules[0].nam", message: expect.stringContaining('did you mean "name"?') },
       { path: "rules[0].limt", message: expect.stringContaining('did you mean "limit"?') },

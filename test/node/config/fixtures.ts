@@ -1,25 +1,30 @@
 import { expect, test } from "vitest";
 import { ConfigError, type ConfigInput, defineConfig, type Fault } from "weir/config";
 
-/** A rule with the required fields and `fields`. With `limits` in them, it has no `limit` and `window`. */
+/**
+ * Returns a rule with `fields`, a name and a limit. It has no `limit` and `window` if `fields` has
+ * `limits`.
+ */
 export function rule(fields: object = {}): object {
   const quota = "limits" in fields ? {} : { limit: 5, window: "1m" };
   return { name: "api", ...quota, ...fields };
 }
 
-/** A configuration of one rule, with `fields` in that rule. */
+/** Returns a configuration of one rule, which has `fields`. */
 export function withRule(fields: object): object {
   return { rules: [rule(fields)] };
 }
 
-/** The rule that `defineConfig` returns for one rule with `fields`. */
+/** Returns the rule that `defineConfig` makes from a rule with `fields`. */
 export function definedRule(fields: object) {
   const [defined] = defineConfig(withRule(fields) as ConfigInput).rules;
   if (!defined) throw new Error("the rule is not there");
   return defined;
 }
 
-/** The faults that `defineConfig` throws for `input`; none if it accepts the input. */
+/**
+ * Returns the faults that `defineConfig` throws for `input`; an empty list if it accepts `input`.
+ */
 export function faultsOf(input: unknown): readonly Fault[] {
   try {
     defineConfig(input as ConfigInput);
@@ -30,10 +35,13 @@ export function faultsOf(input: unknown): readonly Fault[] {
   }
 }
 
-/** The name of a fault, a configuration with this fault alone, the path, and parts of the message. */
+/** A fault's name, a configuration with only this fault, its path, and parts of its message. */
 export type Refused = readonly [fault: string, input: unknown, path: string, ...says: string[]];
 
-/** Adds a test for each fault: it is the only one, it has its path, and its message has the given parts. */
+/**
+ * Adds a test for each fault. The test expects that no other fault is reported, and that the fault
+ * has this path and these parts of the message.
+ */
 export function refuses(cases: readonly Refused[]): void {
   test.for(cases)("%s", ([, input, path, ...says]) => {
     const faults = faultsOf(input);

@@ -70,7 +70,7 @@ describe("refuses a claim as a key if jwt is not set", () => {
     ["of tiers", withRule({ tiers }), "rules[0].tiers.by", `got "jwt:plan"; ${says}`],
   ]);
 
-  test("beside other faults of the same rule and of other rules", () => {
+  test("together with other faults of the same rule and of other rules", () => {
     const rules = [rule({ name: "a", key: "jwt:sub", limit: -1 }), rule({ name: "b", window: 0 })];
     const paths = faultsOf({ rules }).map(({ path }) => path);
     expect(paths.sort()).toEqual(["rules[0].key", "rules[0].limit", "rules[1].window"]);

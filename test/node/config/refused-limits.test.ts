@@ -54,7 +54,7 @@ describe("refuses limits", () => {
     rule("beside maxReserved", { limits: [quota], maxReserved: 0 }, "maxReserved", "got 0"),
   ]);
 
-  test("beside limit and window, with a fault at both", () => {
+  test("together with limit and window, and reports a fault at both", () => {
     const faults = faultsOf(withRule({ limits: [quota], ...quota }));
     expect(faults.map(({ path }) => path)).toEqual(["rules[0].limit", "rules[0].window"]);
   });

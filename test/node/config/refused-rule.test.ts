@@ -3,7 +3,9 @@ import { type Refused, refuses, withRule } from "./fixtures.ts";
 
 const RULE_FIELDS =
   "allowed: name, match, key, limit, window, limits, capacity, maxReserved, start, shards, cost, count, tiers, exempt, ban, mode, onError, localShare, lease, retryJitter, response";
-/** Fields of other limiters. If Weir ignored one, the rule would limit less than its author expects. */
+/**
+ * Fields of other limiters. If Weir ignored such a field, the rule would limit less than expected.
+ */
 const NOT_BUILT = ["tokens", "burst", "points", "skip", "blockDuration"];
 const LONG = "a".repeat(65);
 

@@ -20,7 +20,7 @@ it("rejects if there is no such program", async () => {
 });
 
 it.skipIf(process.platform === "win32")(
-  "ends the processes that the process has started, too",
+  "also ends the processes that the process has started",
   async () => {
     const server = `
     const server = require("node:net").createServer().listen(0, "127.0.0.1", () => {

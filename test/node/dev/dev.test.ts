@@ -45,8 +45,8 @@ it.each([
 ])(
   "runs the Worker in front of the demo origin, with $args, and ends all processes",
   async ({ args, store, addresses }) => {
-    // Each run has its own port. A port is chosen seconds before the program listens on it, so two runs
-    // would choose the same one.
+    // Each run gets its own port here. If the program chose a port itself, it would listen on the
+    // port only seconds later, so two runs would choose the same port.
     const port = await getPort({ host: "127.0.0.1" });
     const { child, printed, ended } = runDev("--port", `${port}`, ...args);
     const text = await printed;

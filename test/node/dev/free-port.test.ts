@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { choosePort, DEFAULT_PORT } from "../../../dev/free-port.ts";
 import { type Listening, listen } from "../../../dev/loopback.ts";
 
-/** Listens on the default port of `npm run dev`, unless another program does already. */
+/** Listens on the default port of `npm run dev`, unless another program already uses that port. */
 async function listenOnFirst(): Promise<Listening> {
   for (let attempt = 1; ; attempt++) {
     const port = await choosePort();
@@ -22,7 +22,7 @@ describe("choosePort", () => {
     expect(await choosePort(port)).toBe(port);
   });
 
-  it("rejects a requested port that is in use, and chooses no other one", async () => {
+  it("rejects a requested port that is in use, and chooses no other port", async () => {
     const { port, stop } = await listen(createServer());
     await expect(choosePort(port)).rejects.toThrow(`Port ${port} is in use`);
     await stop();

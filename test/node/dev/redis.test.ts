@@ -43,7 +43,7 @@ describe.each(redises)("$name", ({ start }) => {
     expect(redis.version).toMatch(/^\d+\.\d+\.\d+/);
   });
 
-  it("runs beside another Redis", async () => {
+  it("runs at the same time as another Redis", async () => {
     const [first, second] = await Promise.all([start().then(own), start().then(own)]);
     await run(first, "SET", "key", "first");
     expect(await run(second, "GET", "key")).toBeNull();
@@ -123,7 +123,7 @@ describe("startTestRedis, without redis-server on PATH", () => {
     await expect(startTestRedis()).rejects.toThrow("apt-get install redis-server");
   });
 
-  it("lists the allowed values if WEIR_TEST_REDIS has another one", async () => {
+  it("lists the allowed values if WEIR_TEST_REDIS has another value", async () => {
     vi.stubEnv("WEIR_TEST_REDIS", "valkey");
     await expect(startTestRedis()).rejects.toThrow("Allowed: redis-server, js-redis-server");
   });
@@ -166,7 +166,7 @@ async function startParent(then: string) {
   return { process: parent, redis: JSON.parse(line) as LocalRedis };
 }
 
-/** A folder for PATH with a shell script named redis-server. */
+/** Creates a folder with a shell script named redis-server, for use in PATH. */
 async function fakeRedisServer(...lines: string[]) {
   const name = await mkdtemp(join(tmpdir(), "weir-path-"));
   const program = join(name, "redis-server");

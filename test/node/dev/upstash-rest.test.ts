@@ -14,7 +14,7 @@ function sha1(text: string): string {
 
 type Body = { result?: unknown; error?: string };
 
-/** Sends a request like an Upstash client, and reads the answer. */
+/** Sends a request in the same way as an Upstash client, and reads the answer. */
 async function call(
   rest: UpstashRest,
   path: string,
@@ -240,7 +240,7 @@ describe.each(redises)("the REST API over $name", ({ start }) => {
       expect(body.error).toContain("user_script:3: here");
     });
 
-    it("removes only this line, and sends any other first line to Redis", async () => {
+    it("removes only the line with the flag, and sends any other first line to Redis", async () => {
       const { status } = await call(rest, "/", ["EVAL", `${FLAG},no-such-flag\nreturn 1`, 0]);
       expect(status).toBe(400);
     });
@@ -348,7 +348,7 @@ describe("the REST API", () => {
   it("answers 503 to commands that Redis had not answered when it stopped", async () => {
     const redis = await startJsRedis();
     const rest = await startUpstashRest({ redis });
-    // A command that waits for an entry that is never added.
+    // This command waits for an entry that is never added.
     const pending = call(rest, "/", ["XREAD", "BLOCK", 0, "STREAMS", "stream", "$"]);
     await vi.waitUntil(() => rest.calls() === 1, 10_000);
     await redis.stop();

@@ -3,17 +3,17 @@ import { describe, expect, it } from "vitest";
 import { inlineCodeOf, linkFault, linksOf, PAGES, type Page, readPage } from "./pages.ts";
 
 const MAX_COLUMNS = 120;
-/** Pages with tables whose rows say too much for one line, which Markdown cannot break. */
+/** Pages with tables whose rows are too long for one line. Markdown cannot wrap a row. */
 const WIDE_TABLES = /^docs\/(cost|failure|security|storage)\.md$/;
 const pages = PAGES.map((path) => [path, readPage(path)] as const);
 const scripts: Record<string, string> = JSON.parse(readFileSync("package.json", "utf8")).scripts;
 
-/** All code of a page, inline or in a block. */
+/** Returns all code of a page: inline code and code blocks. */
 function codeOf(page: Page): string[] {
   return [...inlineCodeOf(page), ...page.blocks.flatMap(({ code }) => code.split("\n"))];
 }
 
-/** The parts of a page's code that a pattern with one group finds. */
+/** Returns the parts of a page's code that match the pattern's one group. */
 function found(page: Page, pattern: RegExp): string[] {
   return codeOf(page).flatMap((code) =>
     [...code.matchAll(pattern)].map(([, part]) => part as string),
@@ -40,7 +40,7 @@ describe.each(pages)("%s", (path, page) => {
   it("names only files that exist", () => {
     const paths = found(page, /(?:^|\s)((?:bench|cli|dev|docs|examples|src|test)\/[^\s…]+)/g);
     const missing = paths.filter((file) => globSync(file).length === 0);
-    // A test that the reader is going to write.
+    // A file /mine.… is a test that the reader will write, so it does not exist.
     expect(missing.filter((file) => !file.includes("/mine."))).toEqual([]);
   });
 

@@ -11,9 +11,9 @@ export const PAGES = [
 ];
 
 export interface CodeBlock {
-  /** The word behind the opening backquotes, such as `ts`. */
+  /** The word after the opening backquotes, such as `ts`. */
   readonly language: string;
-  /** The code without the indentation of a list. */
+  /** The code. If the block is part of a list, the list's indentation is removed. */
   readonly code: string;
 }
 
@@ -37,19 +37,19 @@ export function readPage(path: string): Page {
   return { path, lines: text.replace(/\n$/, "").split("\n"), prose, blocks };
 }
 
-/** The targets of a page's links, without those of the web. */
+/** Returns the targets of a page's links, without links to the web. */
 export function linksOf({ prose }: Page): string[] {
   const links = prose.join("\n").matchAll(/\]\(([^)\s]+)\)/g);
   return [...links].map(([, target = ""]) => target).filter((target) => !target.includes("://"));
 }
 
-/** The inline code of a page. */
+/** Returns the inline code of a page. */
 export function inlineCodeOf({ prose }: Page): string[] {
   const text = prose.join("\n").replace(/\s*\n\s*/g, " ");
   return [...text.matchAll(/`([^`]+)`/g)].map(([, code = ""]) => code);
 }
 
-/** What is wrong with a link; undefined if its file and its heading exist. */
+/** Describes the fault of a link; undefined if its file and its heading exist. */
 export function linkFault(page: string, link: string): string | undefined {
   const [file = "", anchor] = link.split("#");
   const path = file === "" ? page : normalize(join(dirname(page), file));
@@ -59,7 +59,7 @@ export function linkFault(page: string, link: string): string | undefined {
   return anchorsOf(readPage(path)).includes(anchor) ? undefined : `${link}: no such heading`;
 }
 
-/** The anchors that GitHub gives to a page's headings. */
+/** Returns the anchors that GitHub gives to a page's headings. */
 function anchorsOf({ prose }: Page): string[] {
   const seen = new Map<string, number>();
   return prose

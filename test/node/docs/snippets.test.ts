@@ -6,10 +6,11 @@ import { unstable_readConfig } from "wrangler";
 import { type ConfigInput, defineConfig } from "../../../src/config/index.ts";
 import { inlineCodeOf, PAGES, readPage } from "./pages.ts";
 
-// The tests of this file check every configuration on the pages. All other code on the pages must be
-// part of an example, and test/node/examples/ runs the examples. So every piece of code is tried.
+// The tests of this file check every configuration on the pages. All other code on the pages must
+// be part of an example, and test/node/examples/ runs the examples. So all code on the pages is
+// tested.
 
-/** The pages for users. test/suite/README.md shows a test, which would run on a store of the reader. */
+/** The pages for users. test/suite/README.md is left out: its test needs a store of the reader. */
 const pages = PAGES.filter((path) => !path.startsWith("test/")).map(readPage);
 const snippets = pages.flatMap(({ path, blocks }) =>
   blocks
@@ -17,7 +18,7 @@ const snippets = pages.flatMap(({ path, blocks }) =>
     .map((block) => ({ ...block, title: `${path}, ${linesOf(block.code)[0]}` })),
 );
 
-/** The trimmed lines of each example's file, without empty ones. */
+/** The files of all examples, with their trimmed lines. Empty lines are left out. */
 const examples = globSync("examples/*/**/*.{ts,toml}").map((path) => ({
   path,
   lines: linesOf(readFileSync(path, "utf8")),
@@ -39,7 +40,7 @@ function isConfig(code: string): boolean {
   return code.includes("defineConfig(") || isFragment;
 }
 
-/** The tables of a wrangler.toml that wrangler does not know, or knows in another form. */
+/** Returns the tables of a wrangler.toml that wrangler does not read, or does not read as lists. */
 function unknownTables(toml: string): string[] {
   const folder = mkdtempSync(join(tmpdir(), "weir-docs-"));
   try {
@@ -53,7 +54,7 @@ function unknownTables(toml: string): string[] {
   }
 }
 
-/** Whether a file has all these lines, in this order; others may stand between them. */
+/** Whether a file has all these lines in this order. Other lines may be between them. */
 function contains(lines: readonly string[], wanted: readonly string[]): boolean {
   let at = -1;
   return wanted.every((line) => {
@@ -62,18 +63,20 @@ function contains(lines: readonly string[], wanted: readonly string[]): boolean 
   });
 }
 
-/** The value of an expression, which is a page's own code. */
+/** Returns the value of an expression. The expression is code from the project's own pages. */
 function evaluate(expression: string): ConfigInput {
   return new Function("defineConfig", `return (${expression});`)((input: unknown) => input);
 }
 
-/** The configurations that a snippet means. Fields that it leaves out have any value that fits. */
+/**
+ * Returns the configurations in a snippet. Required fields that it leaves out get a valid value.
+ */
 function configsOf(code: string): ConfigInput[] {
   const bare = code.trim().replace(/,$/, "");
   if (code.includes("defineConfig(")) {
     return [evaluate(/defineConfig\((.*)\)/s.exec(code)?.[1] ?? "")];
   }
-  // Each line is a configuration of its own.
+  // Each line belongs to a separate configuration.
   if (TOP_LEVEL.test(bare)) {
     return bare.split("\n").map((line) => evaluate(`{ rules: [], ${line} }`));
   }

@@ -3,7 +3,7 @@ import { dirname } from "node:path";
 import { expect, test, vi } from "vitest";
 import { runWeir } from "../cli/run-weir.ts";
 
-// Each test starts a process that loads wrangler, on a machine that may be busy with other tests.
+// Each test starts a process that loads wrangler. The machine may be busy with other tests.
 vi.setConfig({ testTimeout: 60_000 });
 
 const configs = globSync("examples/**/weir.config.ts", {

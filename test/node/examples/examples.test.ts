@@ -5,7 +5,7 @@ import { limitsOf, policiesOf } from "../support/quota-fields.ts";
 import { awayFromWindowEdge } from "../support/window-edge.ts";
 import { runExample } from "./run-example.ts";
 
-// Each test bundles and starts programs, on a machine that may be busy with other tests.
+// Each test bundles and starts programs. The machine may be busy with other tests.
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 
 const MINUTE = 60_000;
@@ -61,7 +61,7 @@ describe("examples/own-worker", () => {
 });
 
 describe("examples/hono-app", () => {
-  it("applies on each route only the rule that the app names", async () => {
+  it("applies to each route only the rule that the app names", async () => {
     await using app = await runExample(["hono-app"]);
     await awayFromWindowEdge(HOUR);
     const post = () => ({ method: "POST", headers: { "CF-Connecting-IP": "203.0.113.1" } });
@@ -77,7 +77,7 @@ describe("examples/hono-app", () => {
 });
 
 describe("examples/service-caller", () => {
-  it("calls another Worker, reserves quota when none is left, and is denied at last", async () => {
+  it("calls another Worker, and can reserve quota before it is denied", async () => {
     await using caller = await runExample(["service-caller/caller", "service-caller/limits"]);
     await awayFromWindowEdge(HOUR);
     const reports = await sendInTurn(caller.url, "/?account=acme", 16);
@@ -88,7 +88,7 @@ describe("examples/service-caller", () => {
 });
 
 describe("examples/signup-limit", () => {
-  it("admits 100 an hour by all clients together", async () => {
+  it("admits 100 requests an hour for all clients together", async () => {
     await using worker = await inFrontOfOrigin("signup-limit");
     await awayFromWindowEdge(HOUR);
     const answers = await sendInTurn(worker.url, "/sign-up", 101, () => ({ method: "POST" }));
@@ -97,7 +97,7 @@ describe("examples/signup-limit", () => {
 });
 
 describe("examples/daily-quota", () => {
-  it("begins anew at midnight UTC", async () => {
+  it("begins a new window at midnight UTC", async () => {
     await using worker = await inFrontOfOrigin("daily-quota");
     await awayFromWindowEdge(DAY);
     const before = Date.now();
@@ -116,12 +116,13 @@ describe("examples/daily-quota", () => {
 describe("examples/llm-shards", () => {
   it.each([
     ["with errors that keep their fields", undefined],
-    ["with errors that lose their fields, as before", "2025-06-01"],
+    ["with errors that lose their fields, at an old compatibility date", "2025-06-01"],
   ])("charges ten shards and throws over the binding, %s", async (_, date) => {
     await using worker = await runExample(["llm-shards"], {}, date);
     await awayFromWindowEdge(MINUTE);
     const prompt = (tokens: number) => () => ({ method: "POST", body: "x".repeat(4 * tokens) });
-    // 80,000 tokens each, so that a shard admits one: ten in a minute. The test may span two minutes.
+    // Each request costs 80,000 tokens, so a shard admits only one request a minute, and ten shards
+    // admit ten. The test may span two minutes.
     const answers = await sendInTurn(worker.url, "/", 30, prompt(78_000));
     expect(String(answers[0]?.body)).toMatch(/^You said: x+$/);
     const admitted = statusesOf(answers).filter((status) => status === 200).length;
@@ -134,7 +135,7 @@ describe("examples/llm-shards", () => {
 });
 
 describe("examples/hourly-rollover", () => {
-  it("admits a new client's quota of three hours at once, and no more", async () => {
+  it("admits at once the quota of three hours for a new client, and no more", async () => {
     await using worker = await inFrontOfOrigin("hourly-rollover");
     await awayFromWindowEdge(HOUR);
     const post = () => ({ method: "POST", headers: { "CF-Connecting-IP": "203.0.113.1" } });

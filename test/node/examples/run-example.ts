@@ -16,8 +16,8 @@ export type RunningExample = AsyncDisposable & {
 /**
  * Runs an example's Workers in workerd, as their wrangler.toml configures them.
  *
- * @param folders the Workers' folders in examples/; the test sends requests to the first one
- * @param vars replace the first Worker's own
+ * @param folders the Workers' folders in examples/; requests of the test go to the first Worker
+ * @param vars replace the first Worker's vars
  * @param compatibilityDate replaces the date of all Workers
  */
 export async function runExample(
@@ -84,7 +84,7 @@ async function workerIn(
   };
 }
 
-/** Bundles an example unchanged. It imports "weir" by its name, as in a project that has installed it. */
+/** Bundles an example unchanged. The example imports "weir" as a project with the package does. */
 async function bundle(entry: string): Promise<string> {
   const { outputFiles } = await build({
     entryPoints: [entry],

@@ -43,7 +43,7 @@ describe.each(REMOTE_STORES)("over the store %s", (store) => {
 
   const newClient = () => ({ "CF-Connecting-IP": `198.51.100.${++clients}` });
 
-  /** The quota left of a client, which a request without a cost shows. */
+  /** Returns a client's quota left. A request without a cost reads it. */
   async function remaining(path: string, headers: Record<string, string>): Promise<number> {
     servers.origin.on(path, (_, response) => response.writeHead(200, { "x-cost": "0" }).end());
     const answer = await send(worker.url, path, { headers });
@@ -118,14 +118,14 @@ describe.each(WAYS_TO_HANG_UP)("when the client hangs up by %s during a call ove
 
   afterAll(() => worker.stop());
 
-  // There are two calls: one decides, one charges the response. Each is sent twice, because Redis has
-  // lost the script.
+  // Weir makes two calls: one decides, and one charges the response. It sends each of them twice,
+  // because Redis has lost the script.
   it.each([
     ["the first", 1],
     ["the second", 2],
     ["the third", 3],
     ["the fourth", 4],
-  ])("every call is completed: %s call", async (_, cutAt) => {
+  ])("completes every call if the client hangs up in %s", async (_, cutAt) => {
     const headers = { "CF-Connecting-IP": `198.51.100.${cutAt}` };
     servers.origin.on("/priced", (_, response) =>
       response.writeHead(200, { "x-cost": PRICE }).end(),
@@ -138,10 +138,10 @@ describe.each(WAYS_TO_HANG_UP)("when the client hangs up by %s during a call ove
         calls += 1;
         if (calls === cutAt) {
           cut.resolve();
-          // Gives the Worker time to notice that the client has hung up.
+          // The delay gives the Worker time to notice that the client has hung up.
           await new Promise((resolve) => setTimeout(resolve, 50));
         }
-        // Replies to the first call of each script as a Redis does that has lost its scripts.
+        // The first call of each script gets the reply of a Redis that has lost its scripts.
         if (calls % 2 === 1) {
           response.writeHead(400).end('{"error":"NOSCRIPT No matching script."}');
           return;

@@ -7,11 +7,11 @@ import { type Origin, startOrigin } from "../support/origin.ts";
 import { limitsOf } from "../support/quota-fields.ts";
 import { type RunningWorker, startWorker } from "../support/worker.ts";
 
-/** How long the issuer takes, in milliseconds: longer than until the clients hang up. */
+/** How long the issuer takes to answer, in milliseconds. The clients hang up earlier. */
 const ISSUER_MS = 60;
 const LIMIT = 1000;
 
-/** The issuer and the origin: every `fetch` of the Worker goes to this server. */
+/** This server is the issuer and the origin, because every `fetch` of the Worker goes to it. */
 let zone: Origin;
 let worker: RunningWorker;
 const [old, rotated] = [issued("old"), issued("rotated")];
@@ -22,7 +22,7 @@ const CONFIG: ConfigInput = {
   rules: [{ name: "user", key: "jwt:sub", limit: LIMIT, window: "52w", lease: false }],
 };
 
-/** Weir with a clock that a request advances by a minute, because a test cannot wait that long. */
+/** Weir with a clock that certain requests advance by a minute. The test cannot wait that long. */
 const MAIN = `
   import { CounterObject, defineConfig, weir } from "./weir.mjs";
   const { fetch } = weir(defineConfig(${JSON.stringify(CONFIG)}));
@@ -65,8 +65,8 @@ function issued(kid: string) {
 let clients = 0;
 
 /**
- * The header fields of a request with a token. Each has its own address, so that the quota left shows
- * whether the request was counted by its token.
+ * Returns the header fields of a request with a token. Each request has its own address, so that
+ * the quota left shows whether Weir counted the request under its token.
  */
 function headersWith({ token }: { token: string }): Record<string, string> {
   clients += 1;
@@ -82,7 +82,7 @@ async function remaining(key: { token: string }): Promise<number> {
   return Number(limitsOf(headers)[0]?.r);
 }
 
-it("An issuer's keys are cached although each client that causes a fetch hangs up", async () => {
+it("An issuer's keys are cached even if each client that causes a fetch hangs up", async () => {
   for (let cut = 0; cut < 5; cut++) {
     await hangUp(worker.url, { path: "/", headers: headersWith(old) }, { way: "reset", when: 10 });
   }
@@ -91,7 +91,7 @@ it("An issuer's keys are cached although each client that causes a fetch hangs u
   expect(fetches()).toBe(1);
 });
 
-it("A rotated key is cached after a minute, although clients hang up during every fetch", async () => {
+it("A rotated key is cached after a minute, even if clients hang up during every fetch", async () => {
   await remaining(old);
   const before = fetches();
   published = [rotated.jwk];

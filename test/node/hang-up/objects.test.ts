@@ -10,8 +10,8 @@ const CUTS = 40;
 const SHARED = 30;
 const year = "52w";
 
-// Two rules with different keys, so that each decision needs two Durable Objects. The hashes of the keys
-// determine which one is called first.
+// Two rules with different keys, so that each decision needs two Durable Objects. The hashes of the
+// keys determine which object is called first.
 const RULES: ConfigInput["rules"] = [
   { name: "shared", key: "header:x-shared", limit: SHARED, window: year, onError: "closed" },
   {
@@ -76,7 +76,7 @@ describe.each(WAYS_TO_HANG_UP)(
       const shared = randomUUID();
       const headersOf = () => ({ "x-shared": shared, "x-own": randomUUID() });
       for (let cut = 0; cut < CUTS; cut++) {
-        // The times range from before the first call to after the last one.
+        // Clients hang up at different times, from before the first call until after the last call.
         const when = (cut * 4 * DISTANCE_MS) / CUTS;
         await hangUp(worker.url, { path: "/cut", headers: headersOf() }, { way, when });
       }

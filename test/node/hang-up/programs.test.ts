@@ -34,7 +34,7 @@ const CONFIG: ConfigInput = {
   ],
 };
 
-/** A Worker with an app behind the middleware, which also calls the service over RPC. */
+/** A Worker with a middleware and an app. The app also calls the service over RPC. */
 const MAIN = `
   import { CounterObject, defineConfig, Hono, rateLimit, WeirService } from "./weir.mjs";
   const config = defineConfig(${JSON.stringify(CONFIG)});
@@ -74,7 +74,7 @@ async function get<Result>(path: string): Promise<Result> {
   return JSON.parse(`${(await send(worker.url, path)).body}`);
 }
 
-/** Resolves when Redis is called. */
+/** Resolves when Weir calls Redis. */
 async function nextCall(): Promise<void> {
   const before = servers.rest.calls();
   while (servers.rest.calls() === before) await delay(1);
@@ -112,7 +112,7 @@ describe.each(WAYS_TO_HANG_UP)("when the client hangs up by %s", (way) => {
     const key = randomUUID();
     for (let times = 0; times < 10; times++) await send(worker.url, `/limits/take/${key}`);
     const cut = { path: `/limits/${method}/${key}` };
-    // If this isolate has leased quota, no call may follow.
+    // If this isolate has leased quota, it may make no call. Then the client hangs up after 500 ms.
     await hangUp(worker.url, cut, { way, when: Promise.race([nextCall(), delay(500)]) });
     await vi.waitFor(async () => expect(await remaining(key)).toBe(rest), 5000);
     expect(worker.logs()).toEqual([]);

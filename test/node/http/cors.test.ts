@@ -60,7 +60,7 @@ describe("a page on another origin", () => {
     expect(names.filter((name) => name.startsWith("access-control"))).toEqual([]);
   });
 
-  it("gets an allowed response with the origin's own CORS fields", async () => {
+  it("gets the origin's own CORS fields with an allowed response", async () => {
     const cors = { "access-control-allow-origin": "https://only.example", vary: "Accept" };
     origin.on("/cors", (_, response) => response.writeHead(200, cors).end());
     const page = { Origin: PREFLIGHT.Origin };

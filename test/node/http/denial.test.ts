@@ -107,7 +107,7 @@ describe("a denial", () => {
     ["/some", HOUR, ["some/1h"]],
     ["/all", DAY, ["all/1h", "all/1d"]],
   ])(
-    "for %s has a Retry-After until every violated window has ended",
+    "for %s has a Retry-After that lasts until every violated window has ended",
     async (path, length, violated) => {
       const get = newClient();
       if (path === "/some") expect((await get({ path })).status).toBe(200);

@@ -19,7 +19,7 @@ const LOG_TIMEOUT_MS = 10_000;
 const TOKEN = "token-that-nobody-may-see";
 const CLIENT = "203.0.113.77";
 
-// Without leases: an isolate could use its leased quota without the store, throughout an outage.
+// The rules have no leases, because an isolate could use its leased quota during the whole outage.
 const open = { limit: 100, window: "1h", lease: false } as const;
 const closed = { ...open, onError: "closed" } as const;
 const RULES: ConfigInput["rules"] = [
@@ -42,7 +42,7 @@ afterAll(async () => {
   await store.stop();
 });
 
-/** Starts a Worker with a store, for one test. */
+/** Starts a Worker for one test. The Worker uses the store at this URL. */
 async function startWith(url: string, token = TOKEN, config: Partial<ConfigInput> = {}) {
   worker = await startWorker({
     config: { rules: RULES, timeoutMs: TIMEOUT_MS, ...config },
@@ -64,7 +64,7 @@ function sendTo(path: string) {
 
 /** Sends one request to each path at once, and checks the responses to undecided requests. */
 async function expectUndecided() {
-  // The first request of an isolate takes longer than others.
+  // The first request of an isolate takes longer than later requests.
   await send(worker.url, "/free");
   const sentAt = performance.now();
   const paths = ["/open", "/closed", "/both", "/shadowed"];
@@ -95,7 +95,7 @@ async function expectUndecided() {
   }
 }
 
-/** Waits for the only line that the log has about an outage. */
+/** Waits for the log line about an outage, which must be the only line. */
 async function logLine(): Promise<string> {
   await vi.waitFor(() => expect(worker.logs()).toHaveLength(1), LOG_TIMEOUT_MS);
   return worker.logs().join();
@@ -106,7 +106,7 @@ function reply(status: number, body: unknown, type = "application/json"): Handle
   return (_, response) => response.writeHead(status, { "Content-Type": type }).end(text);
 }
 
-/** Redis's error for an unknown command, which quotes the arguments. */
+/** Replies with Redis's error for an unknown command. This error quotes the arguments. */
 const unknownCommand: Handler = async (_, response) => {
   const [name, ...args] = JSON.parse(`${await store.received.at(-1)?.body}`) as string[];
   const quoted = args.map((arg) => `'${arg}' `).join("");
@@ -169,7 +169,7 @@ describe("a store that fails", () => {
       handler: reply(200, { result: [1, 1, -1, 1] }),
     },
   ])(
-    "because it $does leaves requests undecided, is called once, and is logged without secrets",
+    "that $does leaves requests undecided, is called once, and is logged without secrets",
     async ({ cause, handler, calls = 1 }) => {
       store.on("/", handler);
       await startWith(store.url);
@@ -214,7 +214,7 @@ describe("a store that fails", () => {
     await first.stop();
     await expectUndecided();
 
-    // The new Redis is empty: it has neither counts nor the script.
+    // The new Redis is empty. It has no counts and no script.
     await startRedisOverRest({ token: first.token, port: Number(new URL(first.url).port) });
     await vi.waitFor(async () => expect(await remaining()).toContain("r=99"), LOG_TIMEOUT_MS);
     expect(await remaining()).toContain("r=98");
@@ -230,13 +230,13 @@ async function startRedisOverRest(options: { token?: string; port?: number } = {
   return { url: rest.url, token: rest.token, stop, stopRedis: redis.stop };
 }
 
-/** A function that runs an action on its first call only. */
+/** Returns a function that runs an action on its first call only. */
 function once(action: () => Promise<void>): () => Promise<void> {
   let done: Promise<void> | undefined;
   return () => (done ??= action());
 }
 
-/** The keys of a script call: `["evalsha", digest, count, key…, argument…]`. */
+/** Returns the keys of a script call `["evalsha", digest, count, key…, argument…]`. */
 function keysOf(call: string): string[] {
   const [, , count, ...rest] = JSON.parse(call) as [string, string, number, ...string[]];
   return rest.slice(0, count);

@@ -61,7 +61,7 @@ describe.each(WAYS)("a response through $way", ({ options }) => {
     expect((await sendToHost("/odd", { method })).status).toBe(status);
   });
 
-  it("to HEAD has the fields of a body, but no body", async () => {
+  it("to a HEAD request has the fields of a body, but no body", async () => {
     const fields = { "content-length": "42", "content-type": "image/png" };
     origin.on("/head", (_, response) => response.writeHead(200, fields).end());
     const answer = await sendToHost("/head", { method: "HEAD" });
@@ -108,12 +108,12 @@ describe.each(WAYS)("a response through $way", ({ options }) => {
     const [response] = (await once(sent, "response")) as [IncomingMessage];
     const [first] = (await once(response, "data")) as [Buffer];
     expect(first.toString()).toBe("data: 1\n\n");
-    // The origin sends the second event only after the client has the first.
+    // The origin sends the second event only after the client has received the first event.
     acknowledged.resolve();
     expect((await buffer(response)).toString()).toBe("data: 2\n\n");
   });
 
-  it("breaks off if the origin's breaks off, and later requests work", async () => {
+  it("breaks off if the origin's response breaks off, and later requests work", async () => {
     origin.on("/broken", async (_, response) => {
       response.writeHead(200, { "Content-Length": "100" });
       response.write("a part", () => response.destroy());

@@ -106,7 +106,7 @@ describe.each(WAYS)("a request through $way", ({ options, host }) => {
     expect(digest(await arriving)).toBe(digest(body));
   });
 
-  it("loses these fields as a WebSocket request too", async () => {
+  it("loses these fields even if it is a WebSocket request", async () => {
     const headers = { Host: HOST, ...HANDSHAKE, "X-Original-URL": "/login" };
     const sending = open(worker.url, "/socket", { headers }).end();
     const [response, socket] = (await once(sending, "upgrade")) as [IncomingMessage, Duplex];
@@ -156,7 +156,7 @@ describe.each(WAYS)("a request through $way", ({ options, host }) => {
     });
     const sending = open(worker.url, "/chat", { method: "POST", headers: { Host: HOST } });
     sending.write("first");
-    // The client sends the second chunk only after the origin has the first.
+    // The client sends the second chunk only after the origin has received the first chunk.
     expect(await firstChunk.promise).toBe("first");
     sending.end(", second");
     const [response] = (await once(sending, "response")) as [IncomingMessage];

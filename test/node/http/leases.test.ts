@@ -8,7 +8,7 @@ import { type Origin, startOrigin } from "../support/origin.ts";
 import { limitsOf, policiesOf } from "../support/quota-fields.ts";
 import { type RunningWorker, startWorker } from "../support/worker.ts";
 
-// A window that does not end while the tests run: its day began twelve hours ago.
+// A window of a day that began twelve hours ago, so it does not end while the tests run.
 const start = new Date(Date.now() - 12 * 3_600_000).toISOString();
 const day = { window: "1d", start } as const;
 const RULES: ConfigInput["rules"] = [
@@ -55,12 +55,12 @@ function remainingOf(policy: string) {
     Number(limitsOf(headers).find(({ name }) => name === policy)?.r);
 }
 
-/** The numbers `from`, `from` - 1, and so on. */
+/** Returns `count` numbers: `from`, `from` - 1, and so on. */
 function countdown(from: number, count: number): number[] {
   return Array.from({ length: count }, (_, index) => from - index);
 }
 
-describe.each(["redis", "edge"] as const)("over Redis, by the clock %s", (clock) => {
+describe.each(["redis", "edge"] as const)("over Redis, with the clock %s", (clock) => {
   beforeAll(async () => {
     const config = { rules: RULES, clock, prefix: `leases-${randomUUID()}` };
     worker = await startWorker({
@@ -79,7 +79,7 @@ describe.each(["redis", "edge"] as const)("over Redis, by the clock %s", (clock)
     await worker.stop();
   });
 
-  // This test comes first: later, a call could be needed to return quota that other tests left unused.
+  // This test comes first. After other tests, a call could be needed to return their unused quota.
   it.each([
     { path: "/login", policy: "login" },
     { path: "/strict", policy: "strict" },
@@ -99,13 +99,13 @@ describe.each(["redis", "edge"] as const)("over Redis, by the clock %s", (clock)
       expect(Math.abs(waitSeconds - Number(first.headers["retry-after"]))).toBeLessThan(60);
       expect(limitsOf(headers)).toEqual([{ name: policy, r: 0, t: waitSeconds }]);
       expect(policiesOf(headers)).toEqual(policiesOf(first.headers));
-      // The seconds count down between the requests, in the body as in Retry-After.
+      // The number of seconds decreases from request to request, in the body and in Retry-After.
       const detail = problem.detail.replace(/\d+ s\.$/, `${waitSeconds} s.`);
       expect(JSON.parse(body.toString())).toEqual({ ...problem, detail });
     }
   });
 
-  it("requests of a busy client take far fewer calls than requests", async () => {
+  it("a busy client causes far fewer calls than it sends requests", async () => {
     const { answers, calls } = await sendSome(300, "/hot");
     expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
     expect(calls).toBeLessThan(60);
@@ -132,7 +132,7 @@ describe.each(["redis", "edge"] as const)("over Redis, by the clock %s", (clock)
     }
   });
 
-  it("400 requests at once are admitted exactly up to the limit", async () => {
+  it("exactly the limit of 400 simultaneous requests is admitted", async () => {
     const before = origin.received.length;
     const answers = await Promise.all(Array.from({ length: 400 }, () => sendTo("/rush")));
     const { answers: more } = await sendSome(20, "/rush");

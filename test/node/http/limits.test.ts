@@ -74,17 +74,17 @@ describe.each<{ store: string; vars?: Record<string, string>; config?: Partial<C
     expect((await sendFrom("203.0.113.1", "/login", "GET")).status).toBe(200);
   });
 
-  it("admit 400 requests at once exactly up to the limit", async () => {
+  it("admit exactly the limit of 400 simultaneous requests", async () => {
     const before = origin.received.length;
     const answers = await Promise.all(times(400, () => sendFrom("203.0.113.1", "/rush")));
     expect(tally(answers)).toEqual({ 200: 100, 429: 300 });
     expect(origin.received).toHaveLength(before + 100);
-    // Each admitted request has a different remaining quota: each was counted exactly once.
+    // Each admitted request has a different remaining quota, so each was counted exactly once.
     const remaining = answers.filter(({ status }) => status === 200).map(remainingOf("rush"));
     expect(remaining.toSorted((a, b) => a - b)).toEqual(times(100, (index) => index));
   }, 20_000);
 
-  it("apply per client and to all clients together, for 200 requests at once", async () => {
+  it("apply to each client and to all clients together, for 200 simultaneous requests", async () => {
     const clients = times(8, (index) => `203.0.113.${100 + index}`);
     const answers = await Promise.all(
       times(25, () => clients)

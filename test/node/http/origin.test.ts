@@ -28,7 +28,10 @@ async function startFor(options: WorkerOptions, host = HOST) {
 }
 
 describe("an ORIGIN_URL", () => {
-  /** Send requests to Workers whose origin has a base path: one by the var, one by the configuration. */
+  /**
+   * Send requests to two Workers whose origin has a base path, set by a var or in the
+   * configuration.
+   */
   let basedSenders: ((target: string) => Promise<Answer>)[];
   const stops: (() => Promise<void>)[] = [];
 
@@ -61,7 +64,8 @@ describe("an ORIGIN_URL", () => {
     expect(origin.received.at(-1)?.url).toBe(arriving);
   });
 
-  // The origin gets the path that Weir matched, below the base. It decodes the remaining escapes itself.
+  // The origin gets the path that Weir matched, below the base path. The origin decodes the
+  // remaining escapes itself.
   it.each([
     ["/../x", "/x"],
     ["/../../../x", "/x"],
@@ -163,7 +167,7 @@ describe("an unavailable origin", () => {
     ],
     ["whose binding is missing", async () => ({ config: bound }), unconfigured],
     [
-      "whose ORIGIN_URL is no URL",
+      "whose ORIGIN_URL is not a URL",
       async () => ({ config: CONFIG, vars: { ORIGIN_URL: "shop.example" } }),
       unconfigured,
     ],

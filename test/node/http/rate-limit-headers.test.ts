@@ -32,7 +32,7 @@ const RULES: ConfigInput["rules"] = [
   },
 ];
 
-/** The fields of an origin with limits of its own. */
+/** The fields of an origin that has its own limits. */
 const ORIGINS_OWN = {
   "ratelimit-policy": '"origin";q=7;w=1',
   ratelimit: '"origin";r=5;t=1',
@@ -85,7 +85,7 @@ describe("the RateLimit fields of a response", () => {
     }
   });
 
-  it("show each window of a rule, after the rules before it", async () => {
+  it("show each window of each rule, in the order of the rules", async () => {
     const { headers } = await newClient()("/search");
     expect(policiesOf(headers)).toEqual([
       { name: "site", q: 10, w: DAY },
@@ -129,11 +129,11 @@ describe("the RateLimit fields of a response", () => {
 });
 
 describe("the RateLimit fields of a response to which a rule in shadow mode applies", () => {
-  // A separate Worker, because log lines arrive after the responses, also those of other tests.
+  // This test has a separate Worker, because log lines of earlier tests could still arrive.
   beforeAll(() => startWith(undefined));
   afterAll(() => worker.stop());
 
-  it("do not show the rule, which only the log does", async () => {
+  it("do not show the rule; only the log does", async () => {
     const { headers } = await newClient()("/shadowed");
     expect(namesOf(headers)).toEqual([]);
     await vi.waitFor(() => expect(worker.logs()).toHaveLength(1), LOG_TIMEOUT_MS);
@@ -194,14 +194,14 @@ describe.each(["legacy", "both"] as const)("X-RateLimit fields of headers: %s", 
   });
 });
 
-/** The names of the RateLimit and X-RateLimit fields. */
+/** Returns the names of the RateLimit and X-RateLimit fields. */
 function namesOf(headers: IncomingHttpHeaders): string[] {
   return Object.keys(headers)
     .filter((name) => /^(x-)?ratelimit/.test(name))
     .sort();
 }
 
-/** The end of the window that contains a time, both in seconds since the Unix epoch. */
+/** Returns the end of the window that contains `now`. Both times are Unix times in seconds. */
 function endOfWindow(now: number, length: number): number {
   return (Math.floor(now / length) + 1) * length;
 }

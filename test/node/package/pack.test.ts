@@ -19,7 +19,10 @@ import { linksOf, readPage } from "../docs/pages.ts";
 const ROOT = join(import.meta.dirname, "../../..");
 const MODULES = join(ROOT, "node_modules");
 
-/** The files that packing reads. The test packs a copy, so that tests that run at the same time see no change. */
+/**
+ * The files that packing reads. The test packs a copy of them, so that it changes nothing for tests
+ * that run at the same time.
+ */
 const COPIED = [
   "src",
   "cli",
@@ -70,7 +73,7 @@ const TSCONFIG = {
   },
 };
 
-// The tests start compilers and bundlers, on a machine that may be busy with other tests.
+// The tests start compilers and bundlers. The machine may be busy with other tests.
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 
 let folder: string;
@@ -103,7 +106,7 @@ beforeAll(async () => {
     await mkdir(dirname(link), { recursive: true });
     await symlink(join(MODULES, name), link);
   }
-  // As npm does when it installs the package.
+  // npm creates the same link when it installs the package.
   const command = join(project, "node_modules/.bin/weir");
   await mkdir(dirname(command));
   await symlink(join(installed, manifest.bin.weir as string), command);

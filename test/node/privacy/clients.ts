@@ -59,7 +59,7 @@ export interface Sent {
   readonly headers: Record<string, string>;
 }
 
-/** The requests of one client: one for each rule, each with every marker of a client. */
+/** Returns the requests of one client, one for each rule. Each has every marker of a client. */
 export function requestsOf(address: string): Sent[] {
   const token = jwt({ sub: MARKERS["a JWT's subject"] });
   const password = Buffer.from(`user:${MARKERS["a password"]}`).toString("base64");
@@ -80,7 +80,7 @@ export function requestsOf(address: string): Sent[] {
   }));
 }
 
-/** A text whose characters are the bytes that Node is to send in a field. */
+/** Returns a text with one character for each byte, because Node sends fields in Latin-1. */
 function latin1(text: string): string {
   return Buffer.from(text).toString("latin1");
 }

@@ -1,7 +1,7 @@
-/** Texts that must not appear anywhere, by what they are. Nothing else contains these texts. */
+/** Texts that must not appear in any output, by their description. No other data contains them. */
 export type Markers = Readonly<Record<string, string>>;
 
-/** A marker that was found: what it is, in which form, and where. */
+/** A marker that was found, with its description, its form, and the name of the data. */
 export interface Leak {
   readonly what: string;
   readonly form: string;
@@ -9,10 +9,10 @@ export interface Leak {
 }
 
 /**
- * Searches stored and sent data for markers: unchanged, in URL escapes, in JSON escapes, in hex, and in
- * base64 at any offset.
+ * Searches stored and sent data for markers. It finds markers that are unchanged, in URL escapes,
+ * in JSON escapes, in hex, or in base64 at any offset.
  *
- * @param where the data, as bytes or text, by the name of the place
+ * @param where the data as bytes or text, by name
  */
 export function leaksIn(
   where: Readonly<Record<string, string | Buffer>>,
@@ -22,7 +22,7 @@ export function leaksIn(
     formsOf(text).map(([form, written]) => ({ what, form, written: written.toLowerCase() })),
   );
   return Object.entries(where).flatMap(([place, content]) => {
-    // The comparison ignores case: a secret in upper case is a leak too.
+    // The comparison ignores case, because a secret in upper case is a leak too.
     const text = Buffer.from(content).toString("latin1").toLowerCase();
     return forms
       .filter(({ written }) => text.includes(written))
@@ -30,7 +30,7 @@ export function leaksIn(
   });
 }
 
-/** The different forms in which a text can be written. Each character stands for one byte. */
+/** Returns all forms in which a text can be written. Each character stands for one byte. */
 function formsOf(text: string): [form: string, written: string][] {
   const bytes = Buffer.from(text);
   const plain = bytes.toString("latin1");
@@ -56,7 +56,7 @@ function hex(letter: string): string {
   return letter.charCodeAt(0).toString(16).padStart(4, "0");
 }
 
-/** The base64 characters that depend on the text alone if `offset` bytes precede it. */
+/** Returns the base64 characters that depend only on the text if `offset` bytes precede it. */
 function middleOfBase64(bytes: Buffer, offset: number): string {
   const shifted = Buffer.concat([Buffer.alloc(offset), bytes]);
   const whole = shifted.subarray(0, shifted.length - (shifted.length % 3)).toString("base64");

@@ -16,7 +16,9 @@ import { leaksIn } from "./leaks.ts";
 import { type PrivacyWorker, startPrivacyWorker } from "./worker.ts";
 
 const ADDRESSES = [MARKERS["an IPv4 address"], MARKERS["an IPv6 address"]];
-/** More requests per rule than any quota allows, except the leased one. */
+/**
+ * The number of requests of each client per rule. All quotas except the leased quota are smaller.
+ */
 const ROUNDS = 8;
 
 let origin: Origin;
@@ -75,7 +77,7 @@ async function storedInRedis(prefix: string): Promise<{ keys: number; content: B
   }
 }
 
-/** The paths and the content of all files below a folder. */
+/** Returns the content of all files below a folder, by path. */
 async function filesIn(folder: string): Promise<Record<string, Buffer>> {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true });
   const files = entries.filter((entry) => entry.isFile());
@@ -89,7 +91,7 @@ async function filesIn(folder: string): Promise<Record<string, Buffer>> {
 
 describe("responses, log and store contain no address, key or secret", () => {
   it.each(["redis", "edge"] as const)(
-    "in Redis, by the clock %s",
+    "in Redis, with the clock %s",
     async (clock) => {
       const prefix = `privacy-${randomUUID()}`;
       const rest = await startFaultyRest(inject("redis"));
@@ -102,7 +104,7 @@ describe("responses, log and store contain no address, key or secret", () => {
       await Promise.all([worker.stop(), rest.stop()]);
       const stored = await storedInRedis(prefix);
 
-      // Makes sure that there is something to search: both kinds of decisions, stored keys and log lines.
+      // The search needs data: both kinds of decisions, stored keys and log lines.
       expect(statuses).toEqual(new Set([200, 401, 429]));
       expect(stored.keys).toBeGreaterThan(20);
       expect(logs).toContain("shadow-denied");
@@ -134,7 +136,7 @@ describe("responses, log and store contain no address, key or secret", () => {
     }
   }, 60_000);
 
-  it("contain the name of a rule that is a secret, which the search finds everywhere", async () => {
+  it("except a secret that is the name of a rule: the search finds it everywhere", async () => {
     const rest = await startFaultyRest(inject("redis"));
     const prefix = `privacy-${randomUUID()}`;
     const name = MARKERS["a cookie"];
@@ -173,7 +175,7 @@ function varsFor(rest: FaultyRest): Record<string, string> {
 
 type Fault = (request: IncomingMessage, response: ServerResponse) => unknown;
 
-/** All that a store was sent, as a store could quote it in a reply. */
+/** Returns everything that a request sent to the store. A store could quote it in a reply. */
 async function quoteRequest({ headers, url }: IncomingMessage, body: Buffer): Promise<string> {
   return `${headers.authorization} ${url} ${body} ${JSON.stringify(headers)}`;
 }

@@ -4,21 +4,24 @@ import { WORST_CASES, type WorstCase } from "./worst-cases.ts";
 
 vi.mock("cloudflare:workers", () => ({ waitUntil() {} }));
 
-/** How long one request of the greatest length that Cloudflare accepts may take, in milliseconds. */
+/** The maximum time for one request of the greatest length that Cloudflare accepts, in ms. */
 const LIMIT_MS = 5;
-/** Times below this one are too short to show how they grow, in milliseconds. */
+/** A shorter time, in milliseconds, does not show how the time grows with the length. */
 const SHORT_MS = 2.5;
 /** For four times the length, linear time grows fourfold and quadratic time sixteenfold. */
 const GROWTH = 4;
 const MAX_GROWTH = 9;
-/** The shortest of this many runs counts. Other programs delay some runs, and compilation the first ones. */
+/**
+ * The maximum number of runs. The shortest run counts, because other programs delay some runs, and
+ * compilation delays the first runs.
+ */
 const RUNS = 150;
 
 /**
  * Measures how long a reader takes for a text, in milliseconds.
  *
- * @param enoughMs the measurement ends when a run takes no longer
- * @returns undefined when no request can carry the text
+ * @param enoughMs ends the measurement after a run that takes at most this long
+ * @returns undefined if no request can contain the text
  */
 async function measure({ prepare }: Reader, text: string, enoughMs: number) {
   const read = prepare(text);
@@ -32,9 +35,10 @@ async function measure({ prepare }: Reader, text: string, enoughMs: number) {
   return shortest;
 }
 
-/** Describes a time that is too long or not linear. @returns undefined if the time is good */
+/** Describes a time that is too long or not linear. @returns undefined if there is no fault */
 async function faultOf(reader: Reader, make: WorstCase): Promise<string | undefined> {
-  // A quarter of the length comes first: with quadratic time, the whole length would take minutes.
+  // A quarter of the length comes first, because the whole length could take minutes if the time is
+  // quadratic.
   const quarter = await measure(reader, make(reader.bytes / GROWTH), LIMIT_MS);
   if (quarter === undefined) return undefined;
   if (quarter > LIMIT_MS) return `${quarter.toFixed(1)} ms for a quarter`;

@@ -19,7 +19,7 @@ const MAX_PATH_BYTES = 4096;
 export interface Reader {
   readonly name: string;
   readonly bytes: number;
-  /** Prepares the reading of a text. Undefined for a text that no request can carry. */
+  /** Returns a function that reads the text, or undefined if no request can contain the text. */
   readonly prepare: (text: string) => (() => unknown) | undefined;
 }
 
@@ -37,14 +37,14 @@ const config = defineConfig({
   })),
 });
 const matchRules = createMatcher(config.rules, false);
-/** Starts of paths that have the most variants. */
+/** Beginnings that give a path the largest number of variants. */
 const OPENINGS = [
   "//x/..;%255c%ff/",
   "//x/..;/a%2f..%2fb;c%255c%ff%5c%2e%2e%5c/",
   "/a;b%5c%2f%2561%ff/",
   `//;x%2f%3b%255c%ff${encodeURIComponent("．／ ")}%u002e%20/%5c%00/;y/`,
 ];
-/** Imported by its name, because its imports need the types of workerd. */
+/** The module is imported by a variable name, because its imports need the types of workerd. */
 const TOKEN = "../../../src/request/token.ts";
 const { createClaimsReader } = (await import(/* @vite-ignore */ TOKEN)) as {
   createClaimsReader(
@@ -59,7 +59,7 @@ const readClaims = createClaimsReader(
   1000,
 );
 
-/** Makes a header field of a text: one character for each byte of its UTF-8. */
+/** Returns a text as a header field has it: with one character for each byte of its UTF-8. */
 function field(text: string): string {
   return Buffer.from(text, "utf8")
     .toString("latin1")
@@ -127,7 +127,7 @@ function path(name: string, caseSensitive: boolean, encode: (text: string) => st
   };
 }
 
-/** The longest accepted path, which has the most variants because of its start. */
+/** A reader of the longest path that Weir accepts. `opening` gives the path the most variants. */
 function longestPath(opening: string, routed = false): Reader {
   return {
     name: `path, ${opening} in front${routed ? ", routed by an app" : ""}`,

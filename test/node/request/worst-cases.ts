@@ -8,10 +8,12 @@ function repeated(unit: string, { before = "", after = "" } = {}): WorstCase {
   };
 }
 
-/** Marks of many combining classes, the highest first, which normalization has to sort. */
+/**
+ * Marks of many combining classes. The highest class comes first, so normalization must sort them.
+ */
 const MARKS = "\u0345\u035d\u0315\u0301\u0323\u0321\u05b0\u0334";
 
-/** Units whose repetition may make regular expressions, decoders or normalization slow. */
+/** Units that may make regular expressions, decoders or normalization slow if they are repeated. */
 const UNITS: Readonly<Record<string, string>> = {
   spaces: " ",
   tabs: "\t",
@@ -90,7 +92,7 @@ const UNITS: Readonly<Record<string, string>> = {
   "signs of base64url": "-_",
 };
 
-/** Each repeated unit alone, between letters, and with a letter before each unit. */
+/** For each unit, three texts: units only, units between letters, and a letter before each unit. */
 export const WORST_CASES: readonly (readonly [name: string, make: WorstCase])[] = Object.entries(
   UNITS,
 ).flatMap(([name, unit]) => [

@@ -6,7 +6,7 @@ import type { Metafile } from "esbuild";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { gzipSize, partsOf } from "../../../scripts/bundle.ts";
 
-/** The metafile of a bundle, with the size of each input in the output. */
+/** Returns the metafile of a bundle in which each input has the given size. */
 function metaOf(inputs: Record<string, number>): Pick<Metafile, "outputs"> {
   const sizes = Object.entries(inputs).map(([path, bytesInOutput]) => [path, { bytesInOutput }]);
   const output = { bytes: 0, imports: [], exports: [] };
@@ -19,7 +19,7 @@ function metaOf(inputs: Record<string, number>): Pick<Metafile, "outputs"> {
 }
 
 describe("a bundle's parts", () => {
-  it("are packages, also scoped ones, and folders, the biggest first", () => {
+  it("are packages, scoped packages and folders, the biggest first", () => {
     const meta = metaOf({
       "src/worker.ts": 20,
       "src/http/cors.ts": 30,

@@ -41,7 +41,7 @@ describe.runIf(process.platform !== "win32")("the project's own Node", () => {
     expect(link()).toBe("../node-here/bin/node");
   });
 
-  it("is not linked on a platform without one, or without optional dependencies", () => {
+  it("is not linked on a platform that has no Node package, or without optional dependencies", () => {
     writeManifest({ optionalDependencies: { "node-elsewhere": "1.0.0" } });
     run();
     writeManifest({});

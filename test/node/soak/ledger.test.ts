@@ -3,7 +3,7 @@ import { Ledger } from "../../../soak/ledger.ts";
 
 const BOUND = { limit: 3, windowMs: 1000 };
 
-/** A ledger of requests that were sent and answered at these times; it has checked all windows. */
+/** Returns a ledger that has recorded requests at these times, and has checked all windows. */
 function ledgerOf(times: [sentAt: number, answeredAt: number][], losses: number[] = []): Ledger {
   const ledger = new Ledger();
   for (const time of losses) ledger.recordLoss(time);
@@ -36,13 +36,13 @@ describe("the soak's ledger", () => {
     expect(excesses).toMatchObject([{ admitted: 7, bound: 6 }]);
   });
 
-  it("allows the limit twice in a window in which the store lost its counters, and no more", () => {
+  it("allows at most twice the limit in a window in which the store lost its counters", () => {
     expect(ledgerOf(times(6, 5000), [5500]).excesses).toEqual([]);
     expect(ledgerOf(times(7, 5000), [5500]).excesses).toMatchObject([{ admitted: 7, bound: 6 }]);
     expect(ledgerOf(times(6, 5000), [6500]).excesses).toHaveLength(1);
   });
 
-  it("checks a window when the next one has ended too", () => {
+  it("checks a window after the next window has ended too", () => {
     const ledger = new Ledger();
     ledger.record("api", "someone", BOUND, 5000, 5000);
     ledger.checkUntil(7999);

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { type ClientRequest, type IncomingMessage, request } from "node:http";
 import { buffer } from "node:stream/consumers";
 
-/** The parts of a request beside its URL. */
+/** The parts of a request, without its URL. */
 export interface Outgoing {
   readonly method?: string;
   readonly headers?: Readonly<Record<string, string | string[]>>;
@@ -12,7 +12,7 @@ export interface Outgoing {
 /** A response. */
 export interface Answer {
   readonly status: number;
-  /** By lower-case name. Repeated fields are joined, except Set-Cookie. */
+  /** The header fields, by lower-case name. Repeated fields are joined, except Set-Cookie. */
   readonly headers: IncomingMessage["headers"];
   /** The bytes that were received, still compressed. */
   readonly body: Buffer;
@@ -30,8 +30,8 @@ export function open(base: URL, path: string, { method, headers }: Outgoing = {}
 /** Sends a request, and reads the whole response. */
 export async function send(base: URL, path: string, outgoing: Outgoing = {}): Promise<Answer> {
   const sent = open(base, path, outgoing).end(outgoing.body);
-  // A server may close the connection after its response, although it has not read the whole body. An
-  // error before the response makes `once` reject.
+  // A server may close the connection after its response without reading the whole body. If an
+  // error comes before the response, `once` rejects.
   sent.on("error", () => {});
   const [response] = (await once(sent, "response")) as [IncomingMessage];
   const { statusCode: status = 0, headers } = response;

@@ -1,10 +1,10 @@
 import { send } from "./client.ts";
 
 /**
- * Runs a task, and meanwhile sends requests to which no rule applies, one after the other.
+ * Runs a task. At the same time, it sends requests to which no rule applies, one after the other.
  *
- * @returns the result of the task, and the time of the slowest request, in milliseconds: the machine
- * caused that delay, and not the limiter
+ * @returns the result of the task, and the time of the slowest request in milliseconds, which the
+ * machine caused and not the limiter
  */
 export async function besideControl<Result>(
   url: URL,

@@ -2,11 +2,13 @@ import { spawn } from "node:child_process";
 import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 
-/** What an editor shows for a file of TypeScript. */
+/** Returns the texts that an editor shows for a file of TypeScript. */
 export interface LanguageServer extends AsyncDisposable {
-  /** The suggestions between the quotation marks behind the first `field: "`, in alphabetical order. */
+  /** Returns the suggestions for the value after the first `field: "`, in alphabetical order. */
   completions(field: string): Promise<string[]>;
-  /** The text that appears when the pointer is on the first `field:`; empty if there is none. */
+  /**
+   * Returns the text that appears if the pointer is on the first `field:`; empty without a text.
+   */
   hover(field: string): Promise<string>;
 }
 
@@ -84,7 +86,7 @@ export async function openInEditor(path: string, text: string): Promise<Language
   };
 }
 
-/** The position behind the first occurrence of a text at the beginning of a word. */
+/** Returns the position after the first occurrence of a text at the beginning of a word. */
 function positionAfter(text: string, searched: string): Position {
   const index = text.search(new RegExp(`(?<!\\w)${searched}`));
   if (index === -1) throw new Error(`The file does not contain ${searched}`);

@@ -8,7 +8,7 @@ export interface Received {
   readonly method: string;
   /** The request's target, byte for byte. */
   readonly url: string;
-  /** By lower-case name. Node joins repeated fields. */
+  /** The header fields, by lower-case name. Node joins repeated fields. */
   readonly headers: IncomingMessage["headers"];
   /** The whole body. Rejects if the client hangs up before its end. */
   readonly body: Promise<Buffer>;
@@ -42,7 +42,7 @@ export async function startOrigin(): Promise<Origin> {
     const handler = handlers.get(url.replace(/\?.*/s, ""));
     if (handler) handler(request, response);
     else body.then(() => response.end("ok"), ignore);
-    // Without this, an aborted body that no test reads would be an unhandled rejection.
+    // Without this line, an aborted body that no test reads would cause an unhandled rejection.
     body.catch(ignore);
   });
   const { host, port, stop } = await listen(server);
@@ -56,7 +56,7 @@ export async function startOrigin(): Promise<Origin> {
   };
 }
 
-/** A host and port on which no server listens. */
+/** Returns a host and port on which no server listens. */
 export async function closedPort(): Promise<string> {
   const { address, stop } = await startOrigin();
   await stop();

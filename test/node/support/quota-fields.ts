@@ -6,12 +6,12 @@ export interface QuotaItem extends Readonly<Record<string, unknown>> {
   readonly name: unknown;
 }
 
-/** Parses `RateLimit-Policy` by RFC 9651, with a parser that is independent of Weir. */
+/** Parses `RateLimit-Policy` according to RFC 9651, with a parser that is independent of Weir. */
 export function policiesOf(headers: IncomingHttpHeaders): QuotaItem[] {
   return itemsOf(headers["ratelimit-policy"]);
 }
 
-/** Parses `RateLimit` in the same way. */
+/** Parses `RateLimit` in the same way as `policiesOf`. */
 export function limitsOf(headers: IncomingHttpHeaders): QuotaItem[] {
   return itemsOf(headers.ratelimit);
 }

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import type { UpgradeHandler } from "./origin.ts";
 
-// The part of RFC 6455 that is needed to send some frames and to receive them back.
+// This module implements the part of RFC 6455 that sends short frames and receives them back.
 
 export const TEXT = 1;
 export const BINARY = 2;
@@ -20,7 +20,7 @@ export const HANDSHAKE = {
   "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
 };
 
-/** Accepts a WebSocket and sends every frame back, also the one that closes it. */
+/** Accepts a WebSocket and sends every frame back, including the frame that closes it. */
 export const echoFrames: UpgradeHandler = (request, socket) => {
   const accept = acceptKey(request.headers["sec-websocket-key"] ?? "");
   socket.write(
@@ -37,18 +37,20 @@ export const echoFrames: UpgradeHandler = (request, socket) => {
   });
 };
 
-/** The `Sec-WebSocket-Accept` by which a server proves that it has read the client's key. */
+/**
+ * Returns the `Sec-WebSocket-Accept` with which a server proves that it has read the client's key.
+ */
 export function acceptKey(key: string): string {
   return createHash("sha1").update(`${key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`).digest("base64");
 }
 
-/** A frame with a whole message of at most 125 bytes. A client must mask its frames. */
+/** Returns a frame with a whole message of at most 125 bytes. A client must mask its frames. */
 export function writeFrame({ opcode, payload }: Frame, mask?: Buffer): Buffer {
   const head = Buffer.from([0x80 | opcode, (mask ? 0x80 : 0) | payload.length]);
   return Buffer.concat(mask ? [head, mask, masked(payload, mask)] : [head, payload]);
 }
 
-/** The first frame of a client; undefined until all of it has arrived. */
+/** Returns the first frame of a client; undefined until the whole frame has arrived. */
 function readMasked(data: Buffer): { frame: Frame; length: number } | undefined {
   const [head = 0, size = 0] = data;
   const length = 6 + (size & 0x7f);

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 
-/** The longest time that tests within one window take, on a busy machine, in milliseconds. */
+/** The maximum time in milliseconds of tests that need a single window, on a busy machine. */
 const NEEDED_MS = 15_000;
 
 /**

@@ -3,22 +3,24 @@ import { weirModule, workerConfig } from "../../../dev/workerd.ts";
 import type { ConfigInput } from "../../../src/config/index.ts";
 
 /**
- * The deadline of decisions, unless a test sets another. On a busy machine the default of one second
- * would leave requests undecided.
+ * The deadline of decisions in milliseconds, unless a test sets another deadline. On a busy
+ * machine, the default of one second would leave requests undecided.
  */
 export const TIMEOUT_MS = 10_000;
 
-/** A service binding: to a Worker by its source, or to a server by its host and port. */
+/** A service binding to a Worker with this source, or to a server with this host and port. */
 export type Service = { readonly script: string } | { readonly address: string };
 
 export interface WorkerOptions {
   /** The argument of `defineConfig`. It must be plain data, because it is passed as JSON. */
   readonly config: ConfigInput;
-  /** Vars and secrets. */
+  /** The vars and secrets of the Worker. */
   readonly vars?: Record<string, string>;
-  /** Service bindings, by their names. */
+  /** The service bindings of the Worker, by name. */
   readonly services?: Record<string, Service>;
-  /** The host and port of the server for every `fetch`, as a zone's origin behind a route. */
+  /**
+   * The host and port of the server that gets every `fetch`, like a zone's origin behind a route.
+   */
   readonly zone?: string;
   /**
    * The source of the main module. It can import the package and Hono from "./weir.mjs".

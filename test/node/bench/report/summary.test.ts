@@ -52,7 +52,7 @@ describe("a summary", () => {
     expect(summarize(bad, baseline)).toMatchObject({ over: 3, under: 0, failed: 1 });
   });
 
-  it("has no CPU time when a round has none", () => {
+  it("has no CPU time if a round has no CPU time", () => {
     const withoutCpu = rounds.map((round) => ({ ...round, cpuPerRequest: undefined }));
     expect(summarize(withoutCpu, baseline).cpuPerRequest).toBeUndefined();
   });

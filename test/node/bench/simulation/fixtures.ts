@@ -30,7 +30,7 @@ export function smallScenario(overrides: Partial<Scenario> = {}): Scenario {
   };
 }
 
-/** One client that sends requests at a constant rate. */
+/** The traffic of one client that sends requests at a constant rate. */
 export function constantTraffic(perSecond: number, durationMs: number): Scenario["traffic"] {
   return (random) => ({
     kind: "open",
@@ -40,8 +40,8 @@ export function constantTraffic(perSecond: number, durationMs: number): Scenario
 }
 
 /**
- * A random scenario: short windows, distant stores, wrong clocks, deaths and lost calls, in any
- * combination.
+ * Returns a random combination of short windows, distant stores, wrong clocks, deaths of isolates
+ * and lost calls.
  */
 export function randomScenario(seed: number): Scenario {
   const random = new Random(seed, "scenario");

@@ -37,7 +37,7 @@ describe("npm run simulate", () => {
     expect(printed()).toContain("--log");
   });
 
-  it("gives each scenario a name of its own, because threads find scenarios by name", () => {
+  it("gives each scenario a unique name, because threads look up scenarios by name", () => {
     const names = allScenarios().map(({ name }) => name);
     expect(new Set(names).size).toBe(names.length);
   });

@@ -5,7 +5,7 @@ import { constantTraffic, randomScenario, smallScenario } from "./fixtures.ts";
 
 const SEEDS = 60;
 
-/** The figures that must always be 0. */
+/** Returns the figures that must always be 0. */
 const violationsOf = ({ over, overdrawn, miscounted }: RunResult) => ({
   over,
   overdrawn,
@@ -93,7 +93,7 @@ describe("a simulation", () => {
   it("lets requests wait only for the store", async () => {
     const { waits } = await simulate(smallScenario({ roundTripMs: 300 }), 1);
     const longest = waits.reduce((a, b) => Math.max(a, b));
-    // 0.7 of the round trip is constant. The rest is random, so answers overtake each other.
+    // 70 % of the round trip is constant. The rest is random, so answers overtake each other.
     expect(longest).toBeGreaterThan(0.7 * 300);
     expect(longest).toBeLessThan(1001);
   });
