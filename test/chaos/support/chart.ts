@@ -10,7 +10,7 @@ const END = "<!-- end -->";
 /** Returns the table of one store. The columns with promises come before the measured columns. */
 export function chartOf(store: string, rows: readonly Row[]): string {
   const head = [
-    `| ${store}: a store that … | cause in the log | \`open\` | \`closed\` | \`local\` | slowest | added while open | recovered |`,
+    `| ${store}: a store that … | cause | \`open\` | \`closed\` | \`local\` | slowest | added while open | recovered |`,
     "|---|---|---|---|---|---|---|---|",
   ];
   return [...head, ...rows.map((row) => `${promiseOf(row)} ${figuresOf(row)}`)].join("\n");

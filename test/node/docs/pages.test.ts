@@ -3,8 +3,6 @@ import { describe, expect, it } from "vitest";
 import { inlineCodeOf, linkFault, linksOf, PAGES, type Page, readPage } from "./pages.ts";
 
 const MAX_COLUMNS = 120;
-/** Pages with tables whose rows are too long for one line. Markdown cannot wrap a row. */
-const WIDE_TABLES = /^docs\/(cost|failure|security|storage)\.md$/;
 const pages = PAGES.map((path) => [path, readPage(path)] as const);
 const scripts: Record<string, string> = JSON.parse(readFileSync("package.json", "utf8")).scripts;
 
@@ -26,9 +24,9 @@ describe.each(pages)("%s", (path, page) => {
   });
 
   it(`has no line of more than ${MAX_COLUMNS} columns`, () => {
-    const isLong = (line: string) =>
-      line.length > MAX_COLUMNS && !(WIDE_TABLES.test(path) && line.startsWith("|"));
-    const long = page.lines.flatMap((line, index) => (isLong(line) ? `line ${index + 1}` : []));
+    const long = page.lines.flatMap((line, index) =>
+      line.length > MAX_COLUMNS ? `line ${index + 1}` : [],
+    );
     expect(long).toEqual([]);
   });
 
