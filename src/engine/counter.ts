@@ -1,44 +1,45 @@
-// What stores count, and where each count is stored. Pure: `now` is passed in.
+// What stores count, and under which keys. All functions are pure: callers pass in `now`.
 
-/** One quota of one client, as a request asks a store for it. */
+/** One quota of one client, and what a request needs of it. */
 export interface Counter {
-  /** Names the counter without its window: `prefix:rule:window:identity`. */
+  /** The counter's key without the number of the window: `prefix:rule:window:identity`. */
   readonly key: string;
   /** The part of the key that identifies the client. */
   readonly identity: string;
-  /** Quota that every window grants. */
+  /** The quota that each window grants. */
   readonly limit: number;
   readonly windowMs: number;
   /** Windows begin at whole multiples of `windowMs` since the Unix epoch, plus this offset. */
   readonly offsetMs: number;
-  /** Quota that this request takes. */
+  /** The quota that this request takes. */
   readonly cost: number;
   /**
-   * The largest count that this request may lead to. Usually the limit; higher where unused quota
-   * rolls over, and higher again where this request may reserve quota of later windows.
+   * The maximum count after this request. Usually it is the limit. It is higher if unused quota
+   * rolls over, and higher again if this request may reserve quota of later windows.
    */
   readonly ceiling: number;
-  /** Whether used quota stays used until the grants of later windows have repaid it. */
+  /** Whether unused quota rolls over. Used quota then stays used until later windows repay it. */
   readonly rollsOver?: boolean;
   /** Whether the store only checks that quota is left, and never charges the counter. */
   readonly checkOnly?: boolean;
   /**
-   * Quota that may be charged instead of the cost when plenty is left. The caller can then admit
-   * later requests from memory. See `chargeOf` in fixed-window.ts.
+   * Quota that the store may charge instead of the cost if much quota is left. The caller can then
+   * admit later requests from memory. See `chargeOf` in fixed-window.ts.
    */
   readonly block?: number;
-  /** Whether the caller may take blocks of this quota. Stores ignore it. */
+  /** Whether the caller may take blocks of this quota. Stores ignore this field. */
   readonly leasable?: boolean;
-  /** Whether the rule is in shadow mode: no enforced rule may fail with it or wait for it. */
+  /** Whether the rule is in shadow mode. Enforced rules must not fail with it or wait for it. */
   readonly shadow?: boolean;
   /** How long a client is banned after exceeding the limit, in milliseconds. */
   readonly banMs?: number;
-  /** Whether this request respects bans but never starts one. */
+  /** Whether this request obeys existing bans but never starts a ban. */
   readonly neverBans?: boolean;
   /**
-   * A second counter of the same quota, with a ceiling that is not higher. The store decides on the
-   * one with more quota left and charges it. It reports that one's count under this counter's
-   * ceiling, so that `ceiling - count` is its quota left.
+   * A second counter of the same quota. Its ceiling is not higher than the ceiling of this counter.
+   * The store decides on the counter with more quota left, and charges it. The reported count is
+   * shifted to this counter's ceiling, so that `ceiling - count` is the quota left in the charged
+   * counter.
    */
   readonly alternative?: Counter;
 }
@@ -51,7 +52,9 @@ export interface Tally {
   readonly resetMs: number;
   /** Milliseconds until the client's ban ends; 0 without a ban. */
   readonly banMs: number;
-  /** Quota charged, present if the request named a `block`: at least the cost, or 0 when denied. */
+  /**
+   * Charged quota: at least the cost, or 0 after a denial. Present if the request has a `block`.
+   */
   readonly charged?: number;
 }
 
@@ -63,34 +66,34 @@ export interface UnusedQuota {
   readonly window: number;
 }
 
-/** The decision on a group: counters that are charged all together or not at all. */
+/** The decision on a group. The counters of a group are charged all together or not at all. */
 export interface GroupVerdict {
   readonly admitted: boolean;
-  /** One for each counter, in the group's order. */
+  /** One tally for each counter, in the group's order. */
   readonly tallies: readonly Tally[];
 }
 
-/** The value stored under a key until it expires. */
+/** The value that a store keeps under a key until it expires. */
 export interface Row {
   /** The number of the window in which the row was written. */
   readonly window: number;
   readonly count: number;
-  /** Milliseconds since the Unix epoch. */
+  /** The time at which the row expires, in milliseconds since the Unix epoch. */
   readonly expiresAt: number;
 }
 
 /** Returns the row stored under a key, unless it has expired. */
 export type ReadRow = (key: string) => Row | undefined;
 
-/** Rows to store, by key. A key with the value `undefined` is to be removed. */
+/** The rows to store, by their keys. The value `undefined` means that the store removes the key. */
 export type Writes = ReadonlyMap<string, Row | undefined>;
 
-/** The largest count: 2^53 - 1, up to which both JavaScript and Lua represent every integer. */
+/** The maximum count, 2^53 - 1. JavaScript and Lua represent all integers up to it exactly. */
 export const MAX_COUNT = Number.MAX_SAFE_INTEGER;
 
 /**
- * The window that contains a moment: W = ⌊(now − offset) / length⌋, which ends at
- * (W + 1) · length + offset.
+ * Returns the window that contains a time. Its number is W = ⌊(now − offset) / length⌋, and it ends
+ * at (W + 1) · length + offset.
  */
 export function windowAt(
   now: number,
@@ -100,12 +103,14 @@ export function windowAt(
   return { index, endsAt: (index + 1) * windowMs + offsetMs };
 }
 
-/** The key of a counter's row: `prefix:rule:window:identity:W`, without W if it rolls over. */
+/**
+ * The key of a counter's row: `prefix:rule:window:identity:W`. If quota rolls over, it has no W.
+ */
 export function storedKey(counter: Counter, now: number): string {
   return counter.rollsOver ? counter.key : `${counter.key}:${windowAt(now, counter).index}`;
 }
 
-/** The key of the row that stores a counter's ban. */
+/** Returns the key of the row that stores a counter's ban. */
 export function banKey({ key }: Counter): string {
   return `${key}:ban`;
 }

@@ -1,8 +1,9 @@
-// The fixed-window algorithm. Pure: no clock, no I/O, no `this`; `now` and the stored rows are
-// passed in. The Lua scripts in stores/upstash/ do the same; test/suite/ compares both.
+// The fixed-window algorithm, as pure functions without a clock, I/O or `this`. Callers pass in
+// `now` and the stored rows. The Lua scripts in stores/upstash/ do the same, and test/suite/
+// compares both.
 //
 // Policy: a request is admitted if and only if every counter of its group has quota for its cost.
-// All counters are then charged. A denied request charges none.
+// In this case all counters are charged. A denied request charges no counter.
 
 import {
   banKey,
@@ -18,12 +19,13 @@ import {
   windowAt,
 } from "./counter.ts";
 
-/** How long a row is kept after its window's end, in milliseconds: clocks may disagree a little. */
+/** The time that a row is kept after its window, in milliseconds. Clocks may differ a little. */
 export const EXPIRY_GRACE_MS = 1000;
 
 /**
- * A block is at most the quota left divided by this. Blocks therefore shrink as quota runs out, the
- * last requests are charged one at a time, and no caller can take more than an eighth at once.
+ * A block is at most the quota left divided by this number. So blocks shrink as quota runs out, the
+ * last requests are charged one at a time, and a caller takes at most an eighth of the quota left
+ * at once.
  */
 export const BLOCK_SHARE = 8;
 
@@ -32,7 +34,10 @@ export function hasQuota({ ceiling, cost }: Counter, count: number): boolean {
   return count + cost <= ceiling;
 }
 
-/** Quota that an admitted counter is charged: its block as far as allowed, at least its cost. */
+/**
+ * Returns the quota to charge for an admitted counter: its block as far as `BLOCK_SHARE` allows,
+ * but at least its cost.
+ */
 export function chargeOf(counter: Counter, count: number): number {
   const { cost, ceiling, checkOnly, block = 0 } = counter;
   if (checkOnly || cost === 0) return 0;
@@ -40,11 +45,11 @@ export function chargeOf(counter: Counter, count: number): number {
 }
 
 /**
- * Time until a counter has quota for its cost: the rest of the window. If the counter rolls over,
- * the grants of several windows may be needed to repay what is used.
+ * Returns the time until a counter has quota for its cost. Usually it is the rest of the window. If
+ * the counter rolls over, several windows may be needed to repay the used quota.
  *
- * @param capacity the largest count without a reservation
- * @returns milliseconds; 0 when the quota is available now
+ * @param capacity the maximum count without a reservation
+ * @returns milliseconds; 0 if the quota is available now
  */
 export function quotaAfterMs(
   counter: Counter,
@@ -53,7 +58,7 @@ export function quotaAfterMs(
 ): number {
   const missing = count + counter.cost - capacity;
   if (missing <= 0) return 0;
-  // The retry may be decided by either counter, so the smaller grant is assumed.
+  // Either counter may decide the retry, so this assumes the smaller grant.
   const grant = Math.min(counter.limit, counter.alternative?.limit ?? counter.limit);
   const windows = counter.rollsOver && grant > 0 ? Math.ceil(missing / grant) : 1;
   return resetMs + Math.max(0, windows - 1) * counter.windowMs;
@@ -92,9 +97,10 @@ export function decideGroup(
 }
 
 /**
- * Adds each counter's cost whether or not quota is left, or subtracts a negative cost: the actual
- * cost of a response, and refunds. A count stays between 0 and {@link MAX_COUNT}. If a counter has
- * an alternative, the one with more quota left is charged, and the other one gets refunds.
+ * Adds each counter's cost to its count, even if no quota is left. This charges the actual cost of
+ * a response. A negative cost refunds quota. A count stays between 0 and {@link MAX_COUNT}. If a
+ * counter has an alternative, the counter with more quota left is charged, and the other counter
+ * gets refunds.
  */
 export function adjustGroup(
   counters: readonly Counter[],
@@ -113,13 +119,13 @@ export function adjustGroup(
   return { tallies, writes };
 }
 
-/** Subtracts unused quota from counts of the current window that contain at least as much. */
+/** Subtracts unused quota, if its window has not ended and its count is at least as high. */
 export function returnUnused(unused: readonly UnusedQuota[], now: number, read: ReadRow): Writes {
   const writes = new Map<string, Row | undefined>();
   for (const { counter, quota, window } of unused) {
     if (windowAt(now, counter).index !== window) continue;
     const key = storedKey(counter, now);
-    // A counter may occur twice, for example when two tiers had taken blocks of it.
+    // A counter may occur twice, for example if two tiers took blocks of it.
     const row = writes.has(key) ? writes.get(key) : read(key);
     if (!row || row.count < quota) continue;
     writes.set(key, row.count === quota ? undefined : { ...row, count: row.count - quota });
@@ -127,7 +133,7 @@ export function returnUnused(unused: readonly UnusedQuota[], now: number, read: 
   return writes;
 }
 
-/** Removes the counters' rows: no quota is used in the current window, and no client is banned. */
+/** Removes the rows and bans of counters. Then no quota is used, and the client is not banned. */
 export function resetGroup(counters: readonly Counter[], now: number): Writes {
   return new Map(
     counters.flatMap((counter) => [
@@ -137,9 +143,9 @@ export function resetGroup(counters: readonly Counter[], now: number): Writes {
   );
 }
 
-/** A counter's stored state at a moment. */
+/** The state of a counter at the time `now`. */
 interface CounterState {
-  /** Quota used in this window, or in earlier ones whose successors have not repaid it. */
+  /** The quota used in this window, or in earlier windows and not yet repaid. */
   readonly count: number;
   /** The window that `count` belongs to; never earlier than the window of the last charge. */
   readonly window: number;
@@ -152,7 +158,7 @@ function stateOf(counter: Counter, now: number, read: ReadRow): CounterState {
   const banMs = ban ? ban.expiresAt - now : 0;
   const row = read(storedKey(counter, now));
   if (!row) return { count: 0, window: index, banMs };
-  // Otherwise a clock that goes back would let a window grant its quota twice.
+  // Otherwise a window would grant its quota twice after a clock goes back.
   const window = Math.max(index, row.window);
   const granted = counter.rollsOver ? (window - row.window) * counter.limit : 0;
   return { count: Math.max(0, row.count - granted), window, banMs };
@@ -160,13 +166,13 @@ function stateOf(counter: Counter, now: number, read: ReadRow): CounterState {
 
 interface ChosenCounter extends CounterState {
   readonly counter: Counter;
-  /** Added to the count to report it under the ceiling of the requested counter. */
+  /** The difference between the reported count and `count`: see {@link Counter.alternative}. */
   readonly countOffset: number;
 }
 
 /**
- * Chooses a counter or its alternative: for a charge the one with more quota left, for a refund the
- * other.
+ * Chooses between a counter and its alternative. Charges go to the counter with more quota left,
+ * and refunds to the other counter.
  */
 function chooseCounter(counter: Counter, now: number, read: ReadRow): ChosenCounter {
   const state = stateOf(counter, now, read);
@@ -182,8 +188,8 @@ function chooseCounter(counter: Counter, now: number, read: ReadRow): ChosenCoun
 }
 
 /**
- * The row to store for a count. It expires after its window's end; if the counter rolls over, after
- * the window that repays the whole count, because a counter without a row has the same state.
+ * Returns the row to store for a count. It expires after the end of its window. If the counter
+ * rolls over, it expires after the window that repays the whole count, since no row is needed then.
  */
 function rowOf(counter: Counter, count: number, window: number): Row {
   const { limit, windowMs, offsetMs, rollsOver } = counter;

@@ -1,13 +1,15 @@
 /**
- * An `Origin` as browsers send it: the ASCII serialization of RFC 6454, or `null`. Other values are not
- * copied into a response, because workerd logs a warning for header values that are not ASCII.
+ * Matches an `Origin` as browsers send it: the ASCII serialization of RFC 6454, or `null`. Weir
+ * copies no other value into a response, because workerd logs a warning for header values that are
+ * not ASCII.
  */
 const ORIGIN = /^(null|[a-z][a-z0-9+.-]*:\/\/[!#-;=?-[\]-~]{1,255})$/i;
 
 /**
- * Lets a page on another origin read a response that Weir creates. Without these fields a browser shows
- * the page a network error instead of a 429, and hides Retry-After. The page may read all of it: the
- * response contains nothing but the quotas of the client that sent the request.
+ * Adds fields that let a page on another origin read a response that Weir creates. Without these
+ * fields, a browser reports a network error to the page instead of a 429, and hides Retry-After.
+ * The page may read the whole response, because it contains only the quotas of the client that sent
+ * the request.
  */
 export function allowOrigin(request: Request, headers: Headers): void {
   const origin = request.headers.get("origin");

@@ -5,9 +5,9 @@ import { badGatewayResponse } from "./responses.ts";
 export type Forward = (request: Request) => Promise<Response>;
 
 /**
- * Creates a function that forwards requests with the platform's `fetch`. It changes only the URL, and
- * removes the header fields that name another URL. Streams, WebSockets, compressed bodies, redirects
- * and repeated header fields pass unchanged.
+ * Creates a function that forwards requests with the platform's `fetch`. The function changes the
+ * URL, and removes the header fields that name another URL. It changes nothing else, so streams,
+ * WebSockets, compressed bodies, redirects and repeated header fields pass.
  */
 export function createForward(origin: OriginBinding): Forward {
   const send = sender(origin);
@@ -34,10 +34,10 @@ function sender(origin: OriginBinding): Forward {
   }
 }
 
-/** On a route, Cloudflare sends this fetch to the zone's origin, and not to this Worker again. */
+/** On a route, Cloudflare sends this fetch to the zone's origin instead of to this Worker again. */
 async function passThrough(request: Request): Promise<Response> {
   if (isLoopback(new URL(request.url).hostname)) {
-    // `wrangler dev` has no zone: the request would return to this Worker again and again.
+    // `wrangler dev` has no zone, so the request would return to this Worker again and again.
     const detail = "A local Worker has no origin. Set ORIGIN_URL, or start with npm run dev.";
     return badGatewayResponse(request, detail);
   }
@@ -45,8 +45,9 @@ async function passThrough(request: Request): Promise<Response> {
 }
 
 function toBase(base: string): Forward {
-  // After a base without a path, the origin resolves dot segments to the path that Weir matched. After
-  // a base with a path, dot segments could leave that path, so Weir resolves them first.
+  // If the base has no path, the origin can resolve dot segments itself, and it gets the path that
+  // Weir matched. If the base has a path, dot segments could leave that path, so Weir resolves them
+  // first.
   const hasPath = new URL(base).pathname !== "/";
   return (request) => {
     const url = hasPath ? new URL(request.url).href : request.url;
@@ -55,9 +56,9 @@ function toBase(base: string): Forward {
 }
 
 /**
- * Header fields by which IIS, Symfony and others replace the path of the URL. Weir has not matched that
- * path, and clients do not need these fields, so it removes them. Servers that pass fields as variables,
- * as CGI does, do not distinguish `_` from `-`.
+ * Header fields whose values IIS, Symfony and other servers use instead of the URL's path. Weir
+ * removes these fields, because it has not matched the path in them, and clients do not need them.
+ * Servers that pass header fields as variables, as CGI does, do not distinguish `_` from `-`.
  */
 const PATH_OVERRIDES = [
   "x-original-url",
@@ -71,13 +72,13 @@ const PATH_OVERRIDES = [
 ];
 
 /**
- * The request with the URL as Weir has parsed and matched it. `fetch(request)` would send the URL as it
- * was received, with its dot segments and backslashes, which an origin may read as another path.
+ * Returns the request with a URL that Weir has parsed. `fetch(request)` would send the URL as the
+ * client sent it, with dot segments and backslashes. An origin may read those as another path.
  */
 function withUrl(request: Request, url: string): Request {
   const outgoing = new Request(url, request);
-  // Searches the headers of the original: workerd has created them already, and would have to create
-  // those of the new request for the search alone.
+  // The loop searches the headers of the original request, because workerd has created them
+  // already. Searching the headers of the new request would create them only for the search.
   const { headers } = request;
   for (const name of PATH_OVERRIDES) if (headers.has(name)) outgoing.headers.delete(name);
   return outgoing;
@@ -87,7 +88,7 @@ function isLoopback(hostname: string): boolean {
   return /^(localhost|127(\.\d+){3}|\[::1\]|0\.0\.0\.0)$/.test(hostname);
 }
 
-/** The path and query of a URL, unchanged: parsing and serializing them could change escapes. */
+/** Returns a URL's path and query unchanged. Parsing and serializing them could change escapes. */
 function afterHost(url: string): string {
   const path = url.indexOf("/", url.indexOf("//") + 2);
   return path === -1 ? "/" : url.slice(path);

@@ -1,14 +1,15 @@
 import type { Config } from "../config/schema.ts";
 import type { Quota } from "../limiter/decision.ts";
 
-/** Which header fields show a client its quotas. */
+/** The style of the header fields that show quotas to a client. */
 export type FieldStyle = Config["headers"];
 
 /**
  * Adds quotas to the header fields of a response.
  *
- * RateLimit and RateLimit-Policy are lists: Weir's items follow the origin's, which an intermediary must
- * not change. X-RateLimit-* cannot be lists: Weir adds them only if the origin sends none of them.
+ * RateLimit and RateLimit-Policy are lists. Weir adds its items after the origin's items, which an
+ * intermediary must not change. The X-RateLimit-* fields cannot be lists, so Weir adds them only if
+ * the origin sends none of them.
  */
 export function appendQuotaFields(
   headers: Headers,
@@ -23,8 +24,9 @@ export function appendQuotaFields(
   if (style !== "draft-11") appendLegacyFields(headers, quotas);
 }
 
-// draft-ietf-httpapi-ratelimit-headers-11: lists of Strings (RFC 9651) with Integer parameters in
-// whole seconds. A policy's name is made of a-z, 0-9, -, _ and /, so nothing in it needs escaping.
+// In draft-ietf-httpapi-ratelimit-headers-11, both fields are lists of Strings (RFC 9651) with
+// Integer parameters. Times are in whole seconds. A policy's name consists of a-z, 0-9, -, _ and /,
+// so it needs no escaping.
 
 function policyItem({ policy, limit, windowMs }: Quota): string {
   return `"${policy}";q=${limit};w=${windowMs / 1000}`;
@@ -36,9 +38,9 @@ function limitItem({ policy, remaining, resetMs }: Quota): string {
 
 const LEGACY_FIELDS = ["X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"];
 
-/** Adds the quota with the least left as X-RateLimit-*. Reset is in seconds since the Unix epoch. */
+/** Adds X-RateLimit-* for the quota with the least left. Reset is a time in Unix seconds. */
 function appendLegacyFields(headers: Headers, quotas: readonly Quota[]): void {
-  // The three fields describe one quota. Beside a field of the origin, they would describe two.
+  // The three fields describe one quota. If the origin sent one of them, they would describe two.
   if (LEGACY_FIELDS.some((name) => headers.has(name))) return;
   const [tightest] = quotas.toSorted(
     (a, b) => a.remaining - b.remaining || b.resetAt - a.resetAt,
@@ -48,7 +50,7 @@ function appendLegacyFields(headers: Headers, quotas: readonly Quota[]): void {
   headers.set("X-RateLimit-Reset", String(toSeconds(tightest.resetAt)));
 }
 
-/** Converts milliseconds to whole seconds, rounded up: after that time the window has ended. */
+/** Converts milliseconds to whole seconds, rounded up, so that the window has ended by then. */
 export function toSeconds(ms: number): number {
   return Math.ceil(ms / 1000);
 }

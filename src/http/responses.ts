@@ -12,16 +12,17 @@ import {
 } from "./problem.ts";
 import { appendQuotaFields, type FieldStyle, toSeconds } from "./rate-limit-headers.ts";
 
-/** Retry-After during an outage, in seconds. Its end is unknown, so this is short, but not 0. */
+/** Retry-After during an outage, in seconds. It is short but not 0: the outage's end is unknown. */
 const OUTAGE_RETRY_SECONDS = 5;
 
 /**
- * The longest Retry-After, in seconds: the largest integer in a structured field (RFC 9651, 3.3.1).
- * Reservations of a very small limit can last longer, and JavaScript would write that as 3.1e+22.
+ * The maximum Retry-After, in seconds. It is the largest integer in a structured field (RFC 9651,
+ * section 3.3.1). Reservations of a very small limit can last longer, and JavaScript would write
+ * such a time as 3.1e+22.
  */
 const MAX_RETRY_SECONDS = 999_999_999_999_999;
 
-/** 429: the client is over a limit. The rule that denied the request may replace status and body. */
+/** 429: the client has exceeded a limit. The rule that denied it may replace status and body. */
 export function limitedResponse(
   request: Request,
   { quotas, retryAfterMs, rule }: Limited,
@@ -67,7 +68,7 @@ function customResponse(
   return response;
 }
 
-/** 503: the request is undecided, and a matching rule lets no undecided request pass. */
+/** 503: the request is undecided, and a matching rule does not let undecided requests pass. */
 export function undecidedResponse(request: Request): Response {
   const detail = "The rate limiter could not decide about this request. Try again shortly.";
   const response = problemResponse({ ...REDUCED_CAPACITY, status: 503, detail });
@@ -75,19 +76,21 @@ export function undecidedResponse(request: Request): Response {
   return finish(request, response);
 }
 
-/** 400: the request has no valid host and path, so no rules can be matched, and it is not forwarded. */
+/**
+ * 400: the request has no valid host and path, so Weir cannot match rules and does not forward it.
+ */
 export function badRequestResponse(request: Request): Response {
   const detail = "The request does not say which host and path it is for.";
   return finish(request, problemResponse({ ...BAD_REQUEST, status: 400, detail }));
 }
 
-/** 414: matching rules to the path would take too much CPU time, so the request is not forwarded. */
+/** 414: matching rules to the path would take too much CPU time. The request is not forwarded. */
 export function pathTooLongResponse(request: Request): Response {
-  const detail = "The path has escapes or other special characters and is too long for that.";
+  const detail = "The path is too long for a path with escapes or other special characters.";
   return finish(request, problemResponse({ ...URI_TOO_LONG, status: 414, detail }));
 }
 
-/** 502: the request was within its limits, but the origin could not be reached. */
+/** 502: the request was within its limits, but Weir could not forward it to the origin. */
 export function badGatewayResponse(request: Request, detail: string): Response {
   return finish(request, problemResponse({ ...BAD_GATEWAY, status: 502, detail }));
 }

@@ -16,26 +16,28 @@ import {
 import type { RuleMatch } from "./matcher.ts";
 import { createClaimsReader } from "./token.ts";
 
-/** A rule that counts a request, the client's identity by its key, and the client's quotas. */
+/** A rule that counts a request, together with the client's identity and quotas under this rule. */
 export interface AppliedRule {
   readonly rule: Rule;
-  /** The quotas of the rule, or of the client's tier. */
+  /** The quotas of the client's tier, or the rule's own quotas if the client has no tier. */
   readonly windows: readonly Window[];
   readonly identity: string;
   /**
-   * Set for a rule in shadow mode whose identity is not ready in time. Resolves to the applied rule, or
-   * to none if the request is exempt. `windows` and `identity` have no meaning then.
+   * Set only for a rule in shadow mode whose identity is not ready in time. `windows` and
+   * `identity` are then empty. The promise resolves to the applied rule, or to an empty list if the
+   * request is exempt.
    */
   readonly later?: Promise<readonly AppliedRule[]>;
 }
 
 /**
- * How long a request waits for its shadow rules once the identities of its enforced rules are ready, in
- * milliseconds. Hashing a key takes less, and a custom function that calls another service takes longer.
+ * The maximum time that a request waits for its shadow rules after the identities of its enforced
+ * rules are ready, in milliseconds. Hashing a key takes less time. A custom function that calls
+ * another service takes longer.
  */
 const SHADOW_GRACE_MS = 2;
 
-/** Applies the matching rules to a request, in their order. Leaves out rules that exempt the request. */
+/** Applies the matching rules to a request, in their order. Omits rules that exempt the request. */
 export type RuleApplier = (
   canonical: CanonicalRequest,
   original: Request,
@@ -43,13 +45,15 @@ export type RuleApplier = (
 ) => AppliedRule[] | Promise<AppliedRule[]>;
 
 /**
- * Prepares the step from match to key: exemptions, identities and tiers.
+ * Returns a function that checks exemptions and computes identities and tiers for the rules that
+ * match a request.
  *
- * Costly work happens at most once for a request, even if several rules need it: a token is verified
- * once, a custom function called once, an identity hashed once. Between requests, only an issuer's keys
- * are kept.
+ * Costly work happens at most once for a request, even if several rules need it. A token is
+ * verified once, a custom function is called once, and an identity is hashed once. Later requests
+ * reuse an issuer's keys and the hashes of identities, but no claims and no results of custom
+ * functions.
  *
- * @param keys the functions for the keys `custom:NAME`
+ * @param keys the functions that compute the keys `custom:NAME`
  */
 export function createRuleApplier(
   { jwt, ipv6Prefix, timeoutMs }: Pick<Config, "jwt" | "ipv6Prefix" | "timeoutMs">,
@@ -99,7 +103,10 @@ export function createRuleApplier(
   };
 }
 
-/** Collects the applied rules so that shadow rules neither delay nor fail the enforced rules. */
+/**
+ * Collects the applied rules. Shadow rules delay the enforced rules by at most `SHADOW_GRACE_MS`,
+ * and errors of shadow rules do not affect the enforced rules.
+ */
 async function collectWithinGrace(
   matches: readonly RuleMatch[],
   results: readonly Promise<AppliedRule[]>[],
@@ -123,8 +130,8 @@ async function collectWithinGrace(
 }
 
 /**
- * Applies rules whose identities are cached, as most are. It waits for nothing, and allocates nothing
- * that rules share.
+ * Applies rules whose identities are all cached, which is the usual case. This function is
+ * synchronous. It does not create the objects with which `applyAsync` shares work between rules.
  *
  * @returns undefined if any identity is not cached, or if a rule has exemptions or tiers
  */
@@ -143,7 +150,10 @@ function applyFromCache(
   return appliedRules;
 }
 
-/** The quotas of the client's tier; the rule's own quotas without a tier or for an undefined tier. */
+/**
+ * Returns the quotas of the client's tier, or the rule's own quotas if the client has no tier or
+ * the rule does not define that tier.
+ */
 async function windowsFor(rule: Rule, context: KeyContext): Promise<readonly Window[]> {
   if (!rule.tiers) return rule.windows;
   const tier = await readKeyValue(rule.tiers.by, context);
@@ -151,10 +161,11 @@ async function windowsFor(rule: Rule, context: KeyContext): Promise<readonly Win
 }
 
 /**
- * A text that is equal for two keys only if their identities are equal in this request. A key that reads
- * the path or its parameters includes them, because they differ between rules.
+ * Returns a text for a key. If two rules have the same text, their identities are equal in this
+ * request. The text includes the path and its parameters if the key reads them, because these
+ * differ between rules.
  *
- * @param keyTexts the texts of keys, each of which is written once and not for each request
+ * @param keyTexts a cache of the keys as JSON, so that each key is serialized only once
  */
 function textOfKey(
   key: KeyExpression,
@@ -173,8 +184,9 @@ function textOfKey(
 }
 
 /**
- * Returns a function that starts the work for a name once, and returns the same promise afterwards. Use
- * one for each request: promises must not cross requests.
+ * Returns a function that starts the task for a name at the first call, and returns the same
+ * promise at later calls. Each request needs its own such function, because a request must not wait
+ * for another request's promise.
  */
 function createOnce<Result>(): (name: string, start: () => Promise<Result>) => Promise<Result> {
   const started = new Map<string, Promise<Result>>();

@@ -3,39 +3,49 @@ import { LruCache } from "./lru-cache.ts";
 import type { CanonicalPath } from "./path-reader.ts";
 import { removeTrailing } from "./text-folding.ts";
 
-/** A request as rules and keys see it. Two spellings of one thing are equal in it. */
+/**
+ * A request in the form that rules and keys read. Different spellings of one host, path or method
+ * are equal in this form.
+ */
 export interface CanonicalRequest extends CanonicalPath {
-  /** In upper case. HEAD is GET, because an origin does the same work for it. */
+  /** The method in upper case. HEAD becomes GET, because an origin does the same work for both. */
   readonly method: string;
-  /** The sent method in upper case, because a rule may name HEAD itself. */
+  /** The method that the client sent, in upper case. A rule may name HEAD itself. */
   readonly sentMethod: string;
-  /** Browsers add CORS preflights to an app's requests, so only a rule that names OPTIONS counts them. */
+  /**
+   * Whether the request is a CORS preflight. Browsers send preflights in addition to an app's own
+   * requests, so only rules that name OPTIONS count them.
+   */
   readonly isPreflight: boolean;
-  /** In lower case, without a port and without trailing dots. */
+  /** The host name in lower case, without a port and without trailing dots. */
   readonly host: string;
-  /** The query with its question mark, or an empty text. */
+  /** The query with its question mark, or an empty text if there is no query. */
   readonly search: string;
   readonly headers: Headers;
   /** Cloudflare's data about the client; undefined outside Cloudflare. */
   readonly cf: ClientFacts | undefined;
 }
 
-/** The part of Cloudflare's data that keys read. Declared here, because the CLI matches rules in Node. */
+/**
+ * The fields of Cloudflare's data that keys read. Weir declares this type itself, because the CLI
+ * uses this module in Node, where Cloudflare's types are missing.
+ */
 export interface ClientFacts {
   readonly country?: string | null;
   readonly asn?: number;
   readonly botManagement?: unknown;
 }
 
-/** The host and the path of a URL. Most rules need nothing else of it. */
+/** The host and the canonical path of a URL. Most rules need no other part of the URL. */
 interface Place extends CanonicalPath {
   readonly host: string;
 }
 
 /**
- * The places of short URLs, by the URL without its query. Parsing a URL and computing its canonical path
- * takes longer than a decision from memory. Each cache has at most 512 places, about half a megabyte, and
- * only those of unambiguous paths, which have one variant. A URL that is not cached costs no more than
+ * Caches of the host and the canonical path of short URLs. The cache key is the URL without its
+ * query. Parsing a URL and computing its canonical path takes longer than a decision from memory.
+ * Each cache has at most 512 entries, which take about half a megabyte. Only unambiguous paths are
+ * cached, because they have one variant. A URL that is not in the cache takes hardly longer than
  * without a cache.
  */
 const CACHED_PLACES = 512;
@@ -44,12 +54,13 @@ const places = new LruCache<Place>(CACHED_PLACES);
 const caseSensitivePlaces = new LruCache<Place>(CACHED_PLACES);
 
 /**
- * Reads a request into its canonical form.
+ * Brings a request into its canonical form.
  *
- * @param routedPath the path by which an app has routed the request, if any. The app may read the URL as
- * it was sent, while Weir reads it resolved. The request then has the variants of both paths
- * @returns undefined for a request whose host and path are unclear (see {@link namesPlace}), and for a
- * path that is too long to compute its variants
+ * @param routedPath the path that an app's router has used, if any. A router may use the URL as the
+ * client sent it, while Weir uses the parsed URL. If these paths differ, the request has the
+ * variants of both paths
+ * @returns undefined if the host and the path of the request are unclear (see {@link namesPlace}),
+ * or if the path is too long to compute its variants
  */
 export function canonicalRequest(
   request: Request,
@@ -61,13 +72,13 @@ export function canonicalRequest(
   if (routedPath === undefined || place.path === routedPath) {
     return new RequestReader(request, place);
   }
-  // Both paths together have the bounds of one path.
+  // Both paths together must keep the limits of one path.
   if (isTooLong(new URL(request.url).pathname, routedPath)) return undefined;
   const routed = canonicalPath(routedPath, caseSensitivePaths);
   return new RequestReader(request, mergePath(place, routed));
 }
 
-/** Adds the variants of another path. */
+/** Adds the variants of another path to those of a URL. */
 function mergePath(place: Place, other: CanonicalPath): Place {
   const variants = [...new Set([...place.variants, ...other.variants])];
   const isUnambiguous = place.isUnambiguous && other.isUnambiguous && variants.length === 1;
@@ -78,10 +89,10 @@ function mergePath(place: Place, other: CanonicalPath): Place {
 }
 
 function placeOf(url: string, caseSensitivePaths: boolean): Place | undefined {
-  // The query is not part of the place, and never makes a URL invalid.
+  // The cache key omits the query, which is not part of the place and never makes a URL invalid.
   const queryIndex = url.indexOf("?");
   const text = queryIndex === -1 ? url : url.slice(0, queryIndex);
-  // A slice keeps the whole text in memory, so the length of the whole text counts.
+  // A cached slice keeps its whole URL in memory, so the limit applies to the whole URL.
   const isShort = url.length <= MAX_CACHED_LENGTH;
   const cache = caseSensitivePaths ? caseSensitivePlaces : places;
   const cached = isShort ? cache.get(text) : undefined;
@@ -94,22 +105,23 @@ function placeOf(url: string, caseSensitivePaths: boolean): Place | undefined {
   return place;
 }
 
-/** Whether the host and the path of a URL are clear. */
+/** Whether the host and the path of a URL are clear, as {@link parse} defines it. */
 export function namesPlace(url: string): boolean {
   return parse(url) !== undefined;
 }
 
 /**
- * Parses a URL whose host and path are clear. `Host: api.example.com#` would make the whole path a
- * fragment, and rules would match `/`. Two Host fields make no valid URL.
+ * Parses a URL, and returns undefined if its host and path are unclear. For example, with `Host:
+ * api.example.com#` the whole path would become a fragment, and rules would match `/`. A request
+ * with two Host fields has no valid URL.
  */
 function parse(url: string): URL | undefined {
   return /^https?:\/\/[^/?#\\@\s]+\//i.test(url) ? (URL.parse(url) ?? undefined) : undefined;
 }
 
 /**
- * Reads a request as far as nearly every rule needs it. The runtime creates the query and Cloudflare's
- * data anew for each access, so they are read only for keys that name them.
+ * Reads the parts of a request that nearly every rule needs. The query and Cloudflare's data are
+ * read only for keys that name them, because the runtime creates them again at each access.
  */
 class RequestReader implements CanonicalRequest {
   readonly path: string;
@@ -146,8 +158,9 @@ class RequestReader implements CanonicalRequest {
 }
 
 /**
- * Whether a request is the Fetch standard's CORS-preflight request. Such a request never has a body or
- * credentials. A request with one of these is counted by its method, whatever fields it adds.
+ * Whether a request is a CORS-preflight request, as the Fetch standard defines it. A preflight
+ * never has a body or credentials. So a request with a body or credentials counts as an ordinary
+ * OPTIONS request, even if it has the header fields of a preflight.
  */
 function isPreflight(method: string, request: Request): boolean {
   if (method !== "OPTIONS") return false;
@@ -155,7 +168,7 @@ function isPreflight(method: string, request: Request): boolean {
   return (
     Boolean(headers.get("origin") && headers.get("access-control-request-method")) &&
     !NOT_IN_PREFLIGHTS.some((name) => headers.has(name)) &&
-    // Proxies add a length of 0, for which the runtime creates an empty body.
+    // Some proxies add `Content-Length: 0`, and the runtime then creates an empty body.
     (headers.has("content-length") ? /^0+$/.test(headers.get("content-length") ?? "") : !body)
   );
 }

@@ -1,9 +1,10 @@
-/** The claims of a verified token: statements of its issuer, of any type. */
+/** The claims of a verified token, which are statements of its issuer. They can have any type. */
 export type Claims = Readonly<Record<string, unknown>>;
 
 /**
- * Reads a claim as a key's value. Only whole numbers and texts that are not empty are present. A number
- * that a double cannot hold exactly is absent: JSON.parse rounds it, so two clients would become one.
+ * Returns a claim as a key's value. A claim is present only if it is a whole number or a text that
+ * is not empty. A number that a double cannot hold exactly is absent. JSON.parse rounds such a
+ * number, so two clients would share a counter.
  */
 export function readClaim(claims: Claims | undefined, name: string): string | undefined {
   const value = claims && Object.hasOwn(claims, name) ? claims[name] : undefined;

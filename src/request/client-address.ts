@@ -4,31 +4,35 @@ import { LruCache } from "./lru-cache.ts";
 import { removeTrailing } from "./text-folding.ts";
 
 /**
- * The address that Cloudflare gives to the requests of Workers of other zones. All these Workers share
- * it. They are counted by their zone instead, which Cloudflare writes into CF-Worker.
+ * The address in CF-Connecting-IP if a Worker of another zone sends the request. All such Workers
+ * share this address. So Weir counts them by their zone, which Cloudflare writes into CF-Worker.
  * https://developers.cloudflare.com/fundamentals/reference/http-headers/#cf-connecting-ip
  */
 const WORKERS_ADDRESS = "2a06:98c0:3600::103";
 
 /**
- * Canonical addresses by the prefix length and the text of CF-Connecting-IP. Parsing an address takes
- * longer than the other work for a key. At most 1,024 short texts, less than 200 KB.
+ * A cache of canonical addresses. A cache key consists of the prefix length and the text of
+ * CF-Connecting-IP. Parsing an address takes longer than all other work for a key. The cache has at
+ * most 1,024 short texts, which take less than 200 KB.
  */
 const addresses = new LruCache<string>(1024);
-/** An IPv6 address with an IPv4 address at its end has 45 characters. */
+/** The length of the longest address, which is an IPv6 address with an IPv4 address at its end. */
 const MAX_CACHED_LENGTH = 45;
 
 /** The sender of a request, as far as Cloudflare reports it. */
 export type Client =
   | { readonly kind: "address"; readonly address: Address }
-  /** A Worker of another zone, all of which share one address. `zone` is empty if it is not reported. */
+  /**
+   * A Worker of another zone. All such Workers share one address. `zone` is empty if CF-Worker does
+   * not name exactly one zone.
+   */
   | { readonly kind: "worker"; readonly zone: string }
   /** The request did not come through Cloudflare. */
   | { readonly kind: "unknown" };
 
 /**
- * Reads the client from CF-Connecting-IP alone: clients can forge every other header with an address.
- * An IPv4 address in an IPv6 notation is that IPv4 address.
+ * Reads the client only from CF-Connecting-IP, because clients can forge every other header with an
+ * address. An IPv4 address in an IPv6 notation becomes a plain IPv4 address.
  */
 export function readClient(headers: Headers): Client {
   const address = parseAddress(headers.get("cf-connecting-ip")?.trim() ?? "");
@@ -40,11 +44,12 @@ export function readClient(headers: Headers): Client {
 }
 
 /**
- * The text that a client is counted by. An IPv6 client is counted by its network, because it can choose
- * any address in it.
+ * Returns the text by which Weir counts a client. Weir counts an IPv6 client by its network,
+ * because the client can choose any address in this network.
  *
- * @param ipv6Prefix leading bits of an IPv6 address that distinguish clients
- * @returns `203.0.113.7`, `2001:db8::/64`, `worker:ZONE`, or `unknown`, one client for all others
+ * @param ipv6Prefix the number of leading bits of an IPv6 address that distinguish clients
+ * @returns `203.0.113.7`, `2001:db8::/64` or `worker:ZONE`; `unknown` for all requests without an
+ * address
  */
 export function clientAddress(headers: Headers, ipv6Prefix: number): string {
   const text = headers.get("cf-connecting-ip") ?? "";
@@ -55,7 +60,7 @@ export function clientAddress(headers: Headers, ipv6Prefix: number): string {
     case "unknown":
       return "unknown";
     case "worker":
-      // Not cached: the zone is in another header.
+      // This text is not cached, because the cache key does not contain CF-Worker.
       return `worker:${client.zone}`;
     case "address": {
       const address = canonicalAddress(client.address, ipv6Prefix);
@@ -72,7 +77,10 @@ function canonicalAddress(address: Address, ipv6Prefix: number): string {
   return `${ipaddr.IPv6.networkAddressFromCIDR(`${address}/${ipv6Prefix}`)}/${ipv6Prefix}`;
 }
 
-/** A Worker may send CF-Worker too. Then it is unclear which of two fields is Cloudflare's. */
+/**
+ * Returns the zone in CF-Worker. A Worker may send this field too. The runtime then joins two
+ * values by a comma, and it is unclear which value Cloudflare has written. So the zone is empty.
+ */
 function readZone(field: string | null): string {
   const zone = removeTrailing(".", field?.trim().toLowerCase() ?? "");
   return /^[\w.-]*$/.test(zone) ? zone : "";

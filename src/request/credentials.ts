@@ -1,19 +1,22 @@
 import { MAX_KEY_LENGTH } from "../config/key-expression.ts";
 import { isBlank, removeTrailing } from "./text-folding.ts";
 
-/** The longest field that is read. Base64 and padding make a credential a third longer. */
+/**
+ * The maximum length of a field that Weir reads, in characters. Base64 and padding make a
+ * credential longer by a third.
+ */
 const MAX_FIELD_LENGTH = 2 * MAX_KEY_LENGTH;
 
 /**
- * Reads the credential of an Authorization field and returns it in one spelling. The scheme is left
- * out, because many origins accept any scheme or none. The signature of a JWT is decoded, because
- * base64 has many spellings of the same bytes. A `Basic` credential is absent unless an
- * encoder would write it so.
+ * Returns the credential of an Authorization field in one spelling. It omits the scheme, because
+ * many origins accept any scheme or none. It decodes the signature of a JWT, because base64 has
+ * many spellings of the same bytes. A `Basic` credential is absent if a base64 encoder would write
+ * it differently.
  *
- * @param value without blanks at its ends
- * @returns undefined where origins may read different credentials. Such a field has more than a scheme
- * and one word, of which origins take the first, the last or all words. Or it has `bearer` outside the
- * scheme, and some origins remove that word anywhere
+ * @param value the field's value without blanks at its ends
+ * @returns undefined if origins may read different credentials. There are two main cases. If a
+ * field has a scheme and more than one word, origins take the first, the last or all words. If a
+ * field has `bearer` outside the scheme, some origins remove that word anywhere
  */
 export function readCredential(value: string): string | undefined {
   if (value.length > MAX_FIELD_LENGTH) return undefined;
@@ -27,7 +30,7 @@ export function readCredential(value: string): string | undefined {
   return scheme !== "bearer" && /bearer|basic/.test(scheme) ? undefined : readToken(word);
 }
 
-/** The first words of a text, `max` at most. */
+/** Returns the first words of a text, at most `max`. */
 function splitWords(text: string, max: number): string[] {
   const words: string[] = [];
   let start = 0;
@@ -39,9 +42,9 @@ function splitWords(text: string, max: number): string[] {
   return words;
 }
 
-/** Reads the word after `Bearer`, `Token` (which Rails also writes as `token="…"`) and similar schemes. */
+/** Reads the word after `Bearer`, `Token` or a similar scheme. Rails also writes `token="…"`. */
 function readToken(word: string): string | undefined {
-  // A list of parameters. Origins differ in the parameter that they read.
+  // The word is a list of parameters, and origins differ in the parameter that they read.
   if (word.includes(";")) return undefined;
   const bare = removeTrailing("=", word.replaceAll('"', "").replace(/^token=/i, ""));
   if (!isJwt(bare)) return bare;
@@ -50,8 +53,9 @@ function readToken(word: string): string | undefined {
 }
 
 /**
- * Reads the credential of `Basic`, without padding. Decoders differ in the characters that they skip and
- * in where they stop. So a text that an encoder would write differently is absent.
+ * Returns the credential of the scheme `Basic`, without padding. Decoders differ in the characters
+ * that they skip and in the character at which they stop. So the credential is absent if an encoder
+ * would write it differently.
  */
 function readBasic(word: string): string | undefined {
   const letters = removeTrailing("=", word);
@@ -65,16 +69,21 @@ function isJwt(word: string): boolean {
   return /^e[yw]/.test(word) && (parts === 3 || parts === 5);
 }
 
-/** Decodes all parts but the first, which stays as written: the signature covers its exact text. */
+/**
+ * Decodes all parts except the first. The first part stays unchanged, because the signature covers
+ * its exact text.
+ */
 function decodeJwtParts(jwt: string): string {
   const [header, ...parts] = jwt.split(".");
   return [header, ...parts.map(decodeBase64)].join(".");
 }
 
-/** Decodes base64 leniently: decoders skip other characters, and ignore unused bits at the end. */
+/**
+ * Decodes base64 as lenient decoders do, which skip other characters and unused bits at the end.
+ */
 function decodeBase64(base64: string): string {
   const letters = base64.replace(/[^\w+/-]/g, "");
-  // A single letter after a group of four encodes no byte.
+  // A single letter after the last group of four letters encodes no byte.
   const complete = letters.length % 4 === 1 ? letters.slice(0, -1) : letters;
   return atob(complete.replaceAll("-", "+").replaceAll("_", "/"));
 }

@@ -1,20 +1,21 @@
 import type { Config } from "../config/schema.ts";
 
 /**
- * The functions that compute the keys `custom:NAME`, by their names. A key is absent if its function
- * throws, or returns anything but a text that is not empty. Then the next alternative of the key or the
- * client's address is counted.
+ * The functions that compute the keys `custom:NAME`. The property's name is NAME. A key is absent
+ * if its function throws, or if it returns an empty text or a value that is not a text. Weir then
+ * uses the next alternative of the key, or the client's address.
  *
- * A function receives the request that will be forwarded. To read the body, it must clone the request.
+ * A function receives the request that will be forwarded. To read the body, it must clone the
+ * request.
  */
 export type CustomKeys = Readonly<
   Record<string, (request: Request) => CustomKeyValue | Promise<CustomKeyValue>>
 >;
 
-/** The result of a function for `custom:NAME`: the key's value, or nothing if the key is absent. */
+/** The result of a function for `custom:NAME`. A key without a text is absent. */
 export type CustomKeyValue = string | null | undefined;
 
-/** Calls the function for `custom:NAME`. @returns undefined if the key is absent */
+/** Calls the function for `custom:NAME` and returns its text; undefined if the key is absent. */
 export async function computeCustomKey(
   keys: CustomKeys,
   name: string,
@@ -29,7 +30,7 @@ export async function computeCustomKey(
   }
 }
 
-/** Describes each key `custom:NAME` in the rules that has no function. */
+/** Returns a message for each key `custom:NAME` that the rules use and that has no function. */
 export function customKeyFaults({ rules }: Config, keys: CustomKeys): string[] {
   const parts = rules.flatMap(({ key, tiers }) => [key, tiers?.by ?? []].flat(2));
   const names = new Set(parts.flatMap((part) => (part.kind === "custom" ? part.name : [])));
@@ -38,7 +39,7 @@ export function customKeyFaults({ rules }: Config, keys: CustomKeys): string[] {
     .map((name) => `no function is given for the key custom:${name}: pass it in { keys }`);
 }
 
-/** Ignores inherited properties of objects, such as `constructor`. */
+/** Returns the function for a name. Ignores inherited properties, such as `constructor`. */
 function functionNamed(keys: CustomKeys, name: string): CustomKeys[string] | undefined {
   const compute: unknown = Object.hasOwn(keys, name) ? keys[name] : undefined;
   return typeof compute === "function" ? (compute as CustomKeys[string]) : undefined;

@@ -3,12 +3,14 @@ import { contains } from "../config/network.ts";
 import { readClient } from "./client-address.ts";
 
 /**
- * Whether a rule leaves a request uncounted, because its address or any one header matches `exempt`.
+ * Whether a rule does not count a request, because the client's address or one of the headers
+ * matches `exempt`.
  *
- * The client's full address is compared, not its network of `ipv6Prefix` bits. Workers of other zones
- * share one address, so an address never exempts them.
+ * The networks are compared with the client's full address, and not with the first `ipv6Prefix`
+ * bits of it. Workers of other zones share one address, so an address never exempts them.
  *
- * @param secrets the values of the Worker's secrets; a header whose secret is missing exempts no request
+ * @param secrets the values of the Worker's secrets, by their names. A header whose secret is
+ * missing exempts no request
  */
 export async function isExempt(
   { networks, headers }: Exempt,
@@ -35,8 +37,9 @@ function resolveExpected(
 }
 
 /**
- * Compares two texts in a time that does not reveal how much of a guess is right. It compares digests,
- * not the texts: `timingSafeEqual` needs equal lengths, and the length of the secret stays unknown.
+ * Compares two texts in a time that does not reveal how many characters of a guess are right. It
+ * compares digests and not the texts, because `timingSafeEqual` needs equal lengths, and the length
+ * of the secret must stay unknown.
  */
 async function isEqualInConstantTime(sent: string, expected: string): Promise<boolean> {
   const digests = await Promise.all([sha256(sent), sha256(expected)]);

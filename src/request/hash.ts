@@ -1,26 +1,33 @@
 import { LruCache } from "./lru-cache.ts";
 
-/** Makes identities from the texts of keys: see {@link hasherFor}. */
+/** Computes identities from the texts of keys. See {@link hasherFor}. */
 export interface Hasher {
-  /** @returns 22 characters of base64url */
+  /** @returns the identity, which has 22 characters of base64url */
   hash(text: string): Promise<string>;
-  /** The same hash, if it is cached: then there is nothing to wait for. */
+  /** Returns the same identity without a promise; undefined if it is not cached. */
   cachedHash(text: string): string | undefined;
 }
 
-/** Bytes of a hash that are kept: at 128 bits, no two clients share an identity by chance. */
+/**
+ * The number of bytes of a hash that form an identity. With 128 bits, two clients do not get the
+ * same identity by chance.
+ */
 const IDENTITY_BYTES = 16;
-/** How many hashes are cached, and of texts up to which length. Hashing is the costliest work for a key. */
+/** The maximum number of cached hashes. Hashing is the costliest work for a key. */
 const CACHED_HASHES = 2048;
 const MAX_CACHED_LENGTH = 128;
 const encoder = new TextEncoder();
 
-/** One hasher for each secret, because their caches must not mix. An isolate needs one or two. */
+/**
+ * One hasher for each secret, because hashes with different secrets must not share a cache. An
+ * isolate needs one or two hashers.
+ */
 const hashers = new Map<string, Hasher>();
 
 /**
- * The hasher that makes identities: HMAC-SHA-256 with the secret, or SHA-256 without a secret, cut to
- * 128 bits. Anyone who can read the store can test guesses of a SHA-256. For an HMAC they need the secret.
+ * Returns the hasher that computes identities. It uses HMAC-SHA-256 with the secret, or SHA-256 if
+ * there is no secret, and cuts the result to 128 bits. Anyone who can read the store can guess a
+ * value and compare its SHA-256 with an identity. For an HMAC, they also need the secret.
  */
 export function hasherFor(secret = ""): Hasher {
   const existing = hashers.get(secret);
@@ -51,7 +58,11 @@ function sha256(bytes: Uint8Array): Promise<ArrayBuffer> {
   return crypto.subtle.digest("SHA-256", bytes as Uint8Array<ArrayBuffer>);
 }
 
-/** The first request that needs the key imports it. The key is kept, its promise is not. */
+/**
+ * Returns a function that computes HMACs. The first request that needs the key imports it. Later
+ * requests reuse the key, but not its promise, because a request must not wait for another
+ * request's promise.
+ */
 function createHmac(secret: string): Digest {
   const raw = encoder.encode(secret);
   const algorithm = { name: "HMAC", hash: "SHA-256" };

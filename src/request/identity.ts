@@ -5,20 +5,20 @@ import { clientAddress } from "./client-address.ts";
 import { hasherFor } from "./hash.ts";
 import { cookieNamed, headerNamed, queryNamed } from "./request-values.ts";
 
-/** The parts of a request that keys read without waiting. */
+/** The data of a request that keys can read synchronously. */
 export interface RequestContext {
   readonly request: CanonicalRequest;
-  /** The path by which a rule matched; undefined when several variants of it match. */
+  /** The path that matched the rule; undefined if several variants of the path matched. */
   readonly path: string | undefined;
-  /** The parameters of that path, without those that differ between variants. */
+  /** The parameters of that path, without the parameters that differ between matching variants. */
   readonly params: Readonly<Record<string, string>>;
-  /** Leading bits of an IPv6 address that distinguish clients. */
+  /** The number of leading bits of an IPv6 address that distinguish clients. */
   readonly ipv6Prefix: number;
-  /** The secret for HMACs. Without it, identities are plain hashes. */
+  /** The secret for HMACs. Without a secret, identities are plain hashes. */
   readonly keySecret?: string | undefined;
 }
 
-/** Everything that keys read. */
+/** All data of a request that keys can read. */
 export interface KeyContext extends RequestContext {
   /** @returns the claims of the request's token; undefined without a valid token */
   readonly readClaims: () => Promise<Claims | undefined>;
@@ -32,21 +32,24 @@ export interface NamedValue {
   readonly value: string;
 }
 
-/** The client's identity by a key: a short text that reveals nothing of the client. See {@link hashValues}. */
+/**
+ * Returns the client's identity for a key. An identity is a short text that reveals nothing about
+ * the client. See {@link hashValues}.
+ */
 export async function identityOf(key: KeyExpression, context: KeyContext): Promise<string> {
   const values: NamedValue[] = [];
   for (const alternatives of key) {
-    // If all alternatives are absent, the client's address is counted.
+    // If all alternatives are absent, Weir counts the client by its address.
     values.push((await firstPresent(alternatives, context)) ?? addressIn(context));
   }
   return hashValues(values, context.keySecret);
 }
 
 /**
- * The same identity, if no work is needed for it.
+ * Returns the same identity as {@link identityOf} if no work is needed for it.
  *
- * @returns undefined if the hash is not cached, or if a part must be waited for or decoded. Rules with
- * the same key share that work
+ * @returns undefined if the hash is not cached, or if the value of a part must be awaited or
+ * decoded. For rules with the same key, `identityOf` does this work only once
  */
 export function cachedIdentityOf(key: KeyExpression, context: RequestContext): string | undefined {
   const values: NamedValue[] = [];
@@ -63,13 +66,13 @@ export function cachedIdentityOf(key: KeyExpression, context: RequestContext): s
 }
 
 /**
- * Makes an identity from the values of a key.
+ * Computes an identity from the values of a key.
  *
- * Names and values are written with their lengths in front, so that no value is mistaken for two values
- * or for a value of another name. The hash bounds the length, and keeps addresses and API keys out of
- * the store.
+ * Each name and each value is written after its length. So a value cannot look like two values or
+ * like a value of another name. The hash limits the length of the identity, and keeps addresses and
+ * API keys out of the store.
  *
- * @param secret turns the hash into an HMAC, which nobody else can compute
+ * @param secret if present, the identity is an HMAC, which nobody can compute without the secret
  * @returns 22 characters of base64url
  */
 export function hashValues(values: readonly NamedValue[], secret?: string): Promise<string> {
@@ -85,9 +88,9 @@ function encodeValues(values: readonly NamedValue[]): string {
 }
 
 /**
- * The value of the first alternative that is present, for keys of a single element.
+ * Returns the value of the first alternative that is present. It is for keys with a single element.
  *
- * @returns undefined if none is present; unlike an identity, it does not fall back to the address
+ * @returns undefined if no alternative is present. Only identities use the client's address instead
  */
 export async function readKeyValue(
   [alternatives = []]: KeyExpression,
@@ -109,12 +112,14 @@ async function firstPresent(
   return undefined;
 }
 
-/** A part's name as a rule writes it, such as `header:x-api-key`. */
+/** Returns the name of a part of a key, as identities contain it, such as `header:x-api-key`. */
 export function keyPartName(part: KeyPart): string {
   return "name" in part ? `${part.kind}:${part.name}` : part.kind;
 }
 
-/** A part that is not in the request itself, and has to be waited for. */
+/**
+ * A part of a key for which Weir verifies a token or calls a function, and waits for the result.
+ */
 type AsyncKeyPart = KeyPart & { readonly kind: "jwt" | "custom" };
 
 function isAsync(part: KeyPart): part is AsyncKeyPart {
@@ -125,7 +130,7 @@ function valueIn(part: KeyPart, context: RequestContext): NamedValue | undefined
   return part.kind === "ip" ? addressIn(context) : namedValue(part, readValue(part, context));
 }
 
-/** @returns undefined for an empty or too long value, which is absent */
+/** @returns undefined if the value is empty or too long, because such a value counts as absent */
 function namedValue(part: KeyPart, value: string | null | undefined): NamedValue | undefined {
   if (!value || value.length > MAX_KEY_LENGTH) return undefined;
   return { name: keyPartName(part), value };
@@ -165,7 +170,7 @@ function readValue(
       return "global";
     case "jwt":
     case "custom":
-      // readAsync reads these.
+      // `readAsync` reads these kinds.
       return undefined;
   }
 }

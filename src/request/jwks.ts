@@ -1,45 +1,53 @@
 import { waitUntil } from "cloudflare:workers";
 import type { HonoJsonWebKey } from "hono/utils/jwt/jws";
 
-// Fetches and caches an issuer's keys. jose's createRemoteJWKSet cannot replace this (6.2.17; 6.9 KiB of
-// gzip with `jwtVerify`). In Workers it starts a fetch for each request that waits, and no `waitUntil`
-// keeps a fetch running after its request. A failed fetch starts no cool-down, so an issuer that is down
-// receives a fetch for each token. Keys past their maximum age are not used, even if the fetch fails.
-// A request waits as long as its fetch may take.
+// This module fetches and caches an issuer's keys. Weir does not use createRemoteJWKSet of the
+// package jose (version 6.2.17; 6.9 KiB of gzip together with `jwtVerify`), for these reasons:
+// - In Workers, jose starts a fetch for each waiting request, and does not use `waitUntil`. So a
+//   fetch does not continue after its request has ended.
+// - jose has no cool-down after a failed fetch. So an issuer that is down receives a fetch for each
+//   token.
+// - jose does not use keys that are older than their maximum age, even if it cannot fetch new keys.
+// - With jose, a request waits until its fetch ends, and not for a shorter time of its own.
 
-/** How long fetched keys are used without a new fetch. */
+/** The age up to which keys are used without a new fetch. */
 const FRESH_MS = 10 * 60_000;
-/** How long they are used if a fetch fails: an issuer's outage must not make tokens invalid. */
+/** The age up to which keys are used if fetches fail, so that tokens stay valid in an outage. */
 const STALE_MS = 60 * 60_000;
 /**
- * Cool-down between fetches for an unknown `kid`. Clients choose it, so random values must not each
- * cause a fetch.
+ * Cool-down between fetches for an unknown `kid`. Clients choose the `kid`, so random values must
+ * not each cause a fetch.
  */
 const REFETCH_MS = 60_000;
 /** Cool-down after a failed fetch. */
 const BACKOFF_MS = 10_000;
-/** A fetch is aborted after this time. Requests wait for less time: see `maxWaitMs`. */
+/** A fetch is aborted after this time. Requests can stop waiting earlier: see `maxWaitMs`. */
 const TIMEOUT_MS = 2000;
-/** How often a request checks whether another request's fetch has ended. */
+/** The interval at which a request checks whether another request's fetch has ended. */
 const POLL_MS = 10;
-/** The largest key set that is read. */
+/** The maximum size of a key set that is read. */
 const MAX_BYTES = 256 * 1024;
 
 /**
+ * Returns an issuer's key.
+ *
  * @param kid the name of a key, from a token's header
  * @returns the key with that name; undefined if there is none or the keys cannot be fetched
  */
 export type KeySource = (kid: string) => Promise<HonoJsonWebKey | undefined>;
 
 /**
- * Keeps an issuer's keys in this isolate. One request at a time fetches them.
+ * Creates a function that caches an issuer's keys in this isolate. Only one request at a time
+ * fetches the keys.
  *
- * The fetch continues after that request's client hangs up, and the mark of a running fetch expires. So
- * no client can prevent a fetch. Other requests use the cached keys. Requests whose key is not cached
- * wait. They do not wait for the promise of another request, which the runtime may never settle. They
- * poll plain values.
+ * The fetch continues if the client of that request hangs up, and it counts as running for at most
+ * `TIMEOUT_MS`. So no client can prevent later fetches. During a fetch, other requests use the
+ * cached keys, or wait if their key is not cached. They cannot wait for the promise of another
+ * request, because the runtime may never settle it. So they check the fields of the cache at
+ * intervals.
  *
- * @param maxWaitMs how long a request waits for any fetch, in milliseconds; then its key is unknown
+ * @param maxWaitMs the maximum time that a request waits for a fetch, in milliseconds. After this
+ * time, a key that is not cached counts as unknown
  */
 export function createKeySource(url: string, maxWaitMs: number): KeySource {
   const keys = new KeyCache(url);
@@ -61,7 +69,7 @@ class KeyCache {
   #keys: readonly HonoJsonWebKey[] = [];
   #fetchedAt = Number.NEGATIVE_INFINITY;
   #failedAt = Number.NEGATIVE_INFINITY;
-  /** Until when a fetch may be running; 0 when none is. */
+  /** The time until which a fetch may be running; 0 if no fetch is running. */
   #fetchingUntil = 0;
 
   constructor(url: string) {
@@ -72,7 +80,11 @@ class KeyCache {
     return elapsedMs(this.#fetchedAt, now) < STALE_MS && this.#keys.some((key) => key.kid === kid);
   }
 
-  /** @returns the key, unless the keys are too old. A clock that was put back does not make them older */
+  /**
+   * Returns a key. The keys stay usable if the clock is set back by less than `STALE_MS`.
+   *
+   * @returns undefined if there is no such key, or if the keys are too old
+   */
   find(kid: string): HonoJsonWebKey | undefined {
     if (Math.abs(Date.now() - this.#fetchedAt) >= STALE_MS) return undefined;
     return this.#keys.find((key) => key.kid === kid);
@@ -84,7 +96,10 @@ class KeyCache {
     return ageMs >= (this.has(kid, now) ? FRESH_MS : REFETCH_MS);
   }
 
-  /** Replaces the keys. A failed fetch keeps the old keys, and never rejects. */
+  /**
+   * Fetches the keys and replaces the cached keys. If the fetch fails, the cached keys stay. The
+   * promise never rejects.
+   */
   async fetch(now: number): Promise<void> {
     const until = now + TIMEOUT_MS;
     this.#fetchingUntil = until;
@@ -98,9 +113,10 @@ class KeyCache {
     }
   }
 
-  /** Waits until another request's fetch has ended, `maxWaitMs` at most. */
+  /** Waits until another request's fetch has ended, but at most `maxWaitMs`. */
   async waitForFetch(since: number, maxWaitMs: number): Promise<void> {
-    // Both a count and a time: a clock may stand still, and in a busy isolate each wait takes longer.
+    // The loop limits both the number of polls and the time. The clock of a Worker can stand still,
+    // and in a busy isolate each poll takes longer than `POLL_MS`.
     let polls = Math.ceil(maxWaitMs / POLL_MS);
     while (
       polls-- > 0 &&
@@ -123,7 +139,10 @@ async function waitAtMost(ms: number, task: Promise<unknown>): Promise<void> {
   clearTimeout(timer);
 }
 
-/** Milliseconds since a time; infinite for a future time, which shows that the clock was put back. */
+/**
+ * Returns the milliseconds since a time; infinity if the time is in the future, because the clock
+ * was then set back.
+ */
 function elapsedMs(since: number, now: number): number {
   return now < since ? Number.POSITIVE_INFINITY : now - since;
 }
@@ -132,7 +151,7 @@ function elapsedMs(since: number, now: number): number {
 async function fetchKeys(url: string): Promise<HonoJsonWebKey[]> {
   const response = await fetch(url, {
     headers: { accept: "application/jwk-set+json, application/json" },
-    // Only the configuration decides where the keys come from.
+    // Redirects are not followed, because only the configuration decides where the keys come from.
     redirect: "manual",
     signal: AbortSignal.timeout(TIMEOUT_MS),
   });
@@ -147,7 +166,7 @@ async function fetchKeys(url: string): Promise<HonoJsonWebKey[]> {
   return set.keys.filter(isKey);
 }
 
-/** `importKey` checks the other members of a key. */
+/** Checks only that a key has the members `kid` and `kty`. `importKey` checks the other members. */
 function isKey(value: unknown): value is HonoJsonWebKey {
   return typeof value === "object" && value !== null && "kid" in value && "kty" in value;
 }

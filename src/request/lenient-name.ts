@@ -1,15 +1,15 @@
 import { isBlank } from "./text-folding.ts";
 
 /**
- * Prepares a comparison of names as the most lenient servers make it. They ignore case, decode escapes,
- * cut the name at a NUL and remove blanks from its ends. They read `[name]`, `name[]` and `name[0]` as
- * `name` (qs, PHP, Rails), and `]name` and `[]name` too (Rack 2). They read `.`, blanks, `+` and other
- * brackets as `_` (PHP).
+ * Returns a function that tests whether lenient servers would read a sent name as the given name.
+ * Such servers ignore case, decode escapes, cut the name at a NUL and remove blanks from its ends.
+ * qs, PHP and Rails read `[name]`, `name[]` and `name[0]` as `name`. Rack 2 reads `]name` and
+ * `[]name` as `name` too. PHP reads `.`, blanks, `+` and other brackets as `_`.
  *
- * The comparison reads the name one code unit at a time and allocates no text, because one request can
- * carry thousands of names.
+ * The function reads the sent name one code unit at a time and creates no new text, because one
+ * request can contain thousands of names.
  *
- * @param name as a rule writes it
+ * @param name the name in a rule's key
  */
 export function createNameTest(name: string): (sentName: string) => boolean {
   const expected = foldName(name);
@@ -26,8 +26,8 @@ export function createNameTest(name: string): (sentName: string) => boolean {
 }
 
 /**
- * Whether the rest may follow a name: nothing, or a NUL and any text, or blanks and brackets with
- * digits in them.
+ * Whether the rest of a sent name may follow the expected name. Up to the first NUL, the rest may
+ * contain only blanks, and brackets with or without digits in them.
  */
 function isSuffix(first: number, reader: NameReader): boolean {
   let inBrackets = false;
@@ -45,7 +45,7 @@ const OPEN = 0x5b;
 const CLOSE = 0x5d;
 const UNDERSCORE = 0x5f;
 
-/** The folded code units of a name, without the brackets around it or after it. */
+/** Returns the folded code units of a name, without brackets around the name or after it. */
 function foldName(name: string): number[] {
   const bare = name.replace(/(\[\d*\])+$/, "").replace(/^\[(.+)\]$/, "$1");
   return Array.from({ length: bare.length }, (_, index) => foldCode(bare.charCodeAt(index)));
@@ -71,7 +71,8 @@ class NameReader {
       hexDigit(this.#name.charCodeAt(this.#index + 1));
     if (!(byte >= 0)) return code;
     this.#index += 2;
-    // A byte above ASCII belongs to a longer character. The only such characters in question are spaces.
+    // A byte above ASCII belongs to a longer character. In this comparison, the only longer
+    // characters that matter are spaces, so each such byte becomes a space.
     return byte < 0x80 ? byte : 0x20;
   }
 }
@@ -83,7 +84,10 @@ function hexDigit(code: number): number {
   return letter >= 0x61 && letter <= 0x66 ? letter - 0x57 : Number.NaN;
 }
 
-/** A code unit in lower case and in ASCII's width; an underscore where PHP reads one. */
+/**
+ * Folds a code unit. Full-width characters become ASCII, and upper case becomes lower case.
+ * Characters that PHP replaces by an underscore become an underscore.
+ */
 function foldCode(code: number): number {
   const narrow = code >= 0xff01 && code <= 0xff5e ? code - 0xfee0 : code;
   if (narrow >= 0x41 && narrow <= 0x5a) return narrow + 0x20;
@@ -94,5 +98,5 @@ function foldCode(code: number): number {
   return String.fromCharCode(narrow).toUpperCase().toLowerCase().charCodeAt(0);
 }
 
-/** The dot and the brackets. */
+/** The dot and the brackets, which PHP replaces by an underscore. */
 const BECOME_UNDERSCORES: ReadonlySet<number> = new Set([0x2e, OPEN, CLOSE]);

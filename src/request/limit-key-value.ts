@@ -9,25 +9,26 @@ import { createMatcher, type RuleMatch } from "./matcher.ts";
 import { cookieValue, headerNamed, queryValue } from "./request-values.ts";
 import { removeTrailing } from "./text-folding.ts";
 
-// Brings a program's values into the form in which the gateway counts those of requests, by the same
-// functions where possible. Otherwise a program would use a counter that no request uses.
+// This module brings a program's values into the form in which the gateway counts the values of
+// requests. It uses the gateway's functions where possible. If the forms differed, a program would
+// use a counter that no request uses.
 
-/** The configuration that decides how values are written. */
+/** The fields of a configuration that affect the canonical form of values. */
 export type ValueOptions = Pick<Config, "ipv6Prefix" | "caseSensitivePaths">;
 
-/** The longest path that Cloudflare accepts, in characters. */
+/** The maximum length of a path that Cloudflare accepts, in characters. */
 const MAX_PATH = 16 * 1024;
-/** The longest host name, and a port after it, in characters. */
+/** The maximum length of a host name (253) with a colon and a port (6), in characters. */
 const MAX_HOST = 253 + 6;
 
-/** @returns the value as the gateway counts it; undefined when no request can carry it */
+/** @returns the value as the gateway counts it; undefined if no request can contain it */
 export function canonicalValue(
   part: KeyPart,
   value: string,
   rule: Rule,
   config: ValueOptions,
 ): string | undefined {
-  // Requests are UTF-8, which has no lone surrogates.
+  // Requests are encoded in UTF-8, which cannot encode lone surrogates.
   if (!value.isWellFormed()) return undefined;
   switch (part.kind) {
     case "ip": {
@@ -78,9 +79,9 @@ export function expectedValue(part: KeyPart): string {
         ? 'one credential without commas, such as "Bearer …"'
         : "a text without commas and line breaks";
     case "path":
-      return 'a path that origins read in one way, without host and query, such as "/login"';
+      return 'a path that all origins read in the same way, without host and query, such as "/login"';
     case "param":
-      return "a text that the rule's paths allow and origins read in one way: without / \\ ; ? # and escapes";
+      return "a text that the rule's paths allow and all origins read in the same way (no escapes, no / \\ ; ? #)";
     case "host":
       return 'a host name, such as "api.example.com"';
     case "method":
@@ -100,13 +101,13 @@ function canonicalHeader(name: string, value: string): string | undefined {
   try {
     return headerNamed(new Headers([[name, value]]), name);
   } catch {
-    // A header cannot hold a line break or a NUL.
+    // A header cannot contain a line break or a NUL.
     return undefined;
   }
 }
 
 function canonicalHost(host: string): string | undefined {
-  // DNS has no longer names, and converting a long name to ASCII would take long.
+  // DNS does not allow longer names, and converting a very long name to ASCII takes much time.
   if (host.length > MAX_HOST || !/^[^/?#\\@\s]+$/.test(host)) return undefined;
   return removeTrailing(".", URL.parse(`http://${host}/`)?.hostname ?? "");
 }
@@ -114,11 +115,15 @@ function canonicalHost(host: string): string | undefined {
 function matchedPath(path: string, rule: Rule, config: ValueOptions): string | undefined {
   if (!path.startsWith("/") || /[?#]/.test(path)) return undefined;
   const match = matchPath(path, rule.match.paths, rule, config);
-  // The middleware applies a rule that a program names to any path.
+  // An app can apply a rule to any path by naming the rule in the middleware.
   return match ? match.path : matchPath(path, undefined, rule, config)?.path;
 }
 
-/** The parameter that one of the rule's routes reads from a path with this value, with `x` elsewhere. */
+/**
+ * Returns the canonical form of a parameter's value. It writes the value into a route of the rule,
+ * and `x` into all other segments. Then it matches this path against the route, which reads the
+ * parameter.
+ */
 function matchedParam(
   name: string,
   value: string,
@@ -141,7 +146,7 @@ function matchedParam(
   return undefined;
 }
 
-/** Matches a path against a rule with the given routes and without other conditions. */
+/** Matches a path against the given routes. It ignores all other conditions of the rule. */
 function matchPath(
   path: string,
   paths: readonly string[] | undefined,

@@ -10,27 +10,31 @@ import { canonicalValue, expectedValue, type ValueOptions } from "./limit-key-va
 import { trimBlanks } from "./text-folding.ts";
 
 /**
- * The client that a program names by a rule's key: one value, or a list with a value for each element of
- * the key. For an element with one alternative, a value is a text, as `"abc"` for `header:x-api-key`.
- * For an element with several, it is an object that names the alternative, as
- * `{ "header:x-api-key": "abc" }` or `{ ip: "203.0.113.7" }` for `header:x-api-key | ip`. `{ ip }` is
- * allowed for every element, because requests without any alternative are counted by their address.
+ * The client that a program names, as values for the rule's key. It is one value, or a list with
+ * one value for each element of the key. If an element has one alternative, its value is a text,
+ * such as `"abc"` for `header:x-api-key`. If it has several alternatives, its value is an object
+ * with the name of the alternative, such as `{ "header:x-api-key": "abc" }` or `{ ip: "203.0.113.7"
+ * }` for `header:x-api-key | ip`. `{ ip }` is allowed for every element, because Weir counts
+ * requests without any of the alternatives by their address.
  */
 export type LimitKey = LimitKeyValue | readonly LimitKeyValue[];
 
 /** A text, or an object with the name of one alternative and its value. */
 export type LimitKeyValue = string | Readonly<Record<string, string>>;
 
-/** The values of a call without a key. It shares its counter with the requests of a `global` rule. */
+/**
+ * The value for a call without a key. Such a call and requests under a rule with the key `global`
+ * share one counter.
+ */
 const GLOBAL: NamedValue = { name: "global", value: "global" };
 
 /**
- * The identity of a client that a program names, without a request. The gateway gives a request with
- * these values the same identity, so both use the same counter.
+ * Returns the identity of a client that a program names. A request with the same values has the
+ * same identity in the gateway, so both use the same counter.
  *
- * @param key undefined for one counter that all callers share
- * @param secret the secret for HMACs, if the gateway has one
- * @throws {TypeError} when the values do not fit the rule's key. The message quotes no value
+ * @param key the client; undefined for one counter that all callers share
+ * @param secret the secret for HMACs, if the gateway has such a secret
+ * @throws {TypeError} if the values do not fit the rule's key. The message contains no value
  */
 export async function identityOfLimitKey(
   rule: Rule,
@@ -43,7 +47,7 @@ export async function identityOfLimitKey(
   // TypeScript does not check calls over a service binding.
   if (!Array.isArray(given) || given.length !== rule.key.length) {
     const expected = rule.key.length === 1 ? "a text" : `a list of ${rule.key.length} texts`;
-    throw createKeyError(rule, `is ${expected}, for ${describeKey(rule.key)}`);
+    throw createKeyError(rule, `must be ${expected}, for ${describeKey(rule.key)}`);
   }
   const values = rule.key.map((alternatives, index) =>
     namedValue(rule, alternatives, given[index] as unknown, config),
@@ -51,7 +55,7 @@ export async function identityOfLimitKey(
   return hashValues(values, secret);
 }
 
-/** @throws {TypeError} when no alternative can have the value, or when no request can carry it */
+/** @throws {TypeError} if no alternative can have the value, or if no request can contain it */
 function namedValue(
   rule: Rule,
   alternatives: readonly KeyPart[],
@@ -60,7 +64,7 @@ function namedValue(
 ): NamedValue {
   const { part, value } = findAlternative(rule, alternatives, given);
   const name = keyPartName(part);
-  if (typeof value !== "string") throw createKeyError(rule, `is a text, for ${name}`);
+  if (typeof value !== "string") throw createKeyError(rule, `must be a text, for ${name}`);
   const canonical = value.length <= MAX_KEY_LENGTH && canonicalValue(part, value, rule, config);
   if (canonical && canonical.length <= MAX_KEY_LENGTH) return { name, value: canonical };
   throw createKeyError(rule, `needs ${describeExpected(part, value)} as ${name}`);
@@ -73,9 +77,10 @@ function describeExpected(part: KeyPart, value: string): string {
 }
 
 /**
- * The alternative that a program's value is for, and the value.
+ * Returns the alternative that a program's value belongs to, together with the value.
  *
- * @throws {TypeError} when the value does not name one of several alternatives
+ * @throws {TypeError} if the element has several alternatives and the value does not name one of
+ * them
  */
 function findAlternative(
   rule: Pick<Rule, "name">,
@@ -91,12 +96,15 @@ function findAlternative(
   } else if (first && others.length === 0) {
     return { part: first, value: given };
   }
-  throw createKeyError(rule, `names one of ${describeAlternatives(alternatives)}`);
+  throw createKeyError(rule, `must name one of ${describeAlternatives(alternatives)}`);
 }
 
 const ADDRESS: KeyPart = { kind: "ip" };
 
-/** A name in the spelling of {@link keyPartName}. Programs may use any spelling that a rule may use. */
+/**
+ * Returns a name in the spelling of {@link keyPartName}. Programs may use any spelling that rules
+ * allow.
+ */
 function canonicalName(name: string): string | undefined {
   const [part] = parseAlternatives(name) ?? [];
   return part && keyPartName(part);

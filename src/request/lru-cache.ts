@@ -1,7 +1,7 @@
 /**
- * Keeps recent results by the text that they were computed from, and at most `max` of them. When it is
- * full, it drops the less recently used half. A text that is not cached costs no more than without a
- * cache.
+ * A cache of recent results. A key is the text from which the result was computed. The cache has at
+ * most `max` entries. When it is full, it drops the less recently used half. A text that is not in
+ * the cache takes hardly longer than without a cache.
  */
 export class LruCache<Result> {
   readonly #half: number;

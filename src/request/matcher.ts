@@ -3,7 +3,7 @@ import type { Rule } from "../config/rule.ts";
 import type { CanonicalRequest } from "./canonical-request.ts";
 import { type PathMatch, RouteTable } from "./route-table.ts";
 
-/** A rule that matches a request, and the path by which it does. */
+/** A rule that matches a request, and the path that matched the rule. */
 export interface RuleMatch extends PathMatch {
   readonly rule: Rule;
 }
@@ -11,7 +11,7 @@ export interface RuleMatch extends PathMatch {
 /** @returns every rule that matches a request, in the order of the rules */
 export type Matcher = (request: CanonicalRequest) => RuleMatch[];
 
-/** Prepares the rules of a configuration for matching. */
+/** Creates a function that returns the matching rules of a configuration for each request. */
 export function createMatcher(rules: readonly Rule[], caseSensitivePaths: boolean): Matcher {
   const routes = new RouteTable(rules, caseSensitivePaths);
   return function matchRules(request) {
@@ -34,7 +34,8 @@ function matchesConditions({ match }: Rule, request: CanonicalRequest): boolean 
 }
 
 function isExcepted(except: Conditions, request: CanonicalRequest, matchesPath: boolean): boolean {
-  // An origin may read an ambiguous path as another path. An exception for it would bypass the rule.
+  // An origin may read an ambiguous path as another path. If an exception matched such a path,
+  // clients could bypass the rule.
   const isExceptedPath = !except.paths || (matchesPath && request.isUnambiguous);
   return isExceptedPath && matchesHost(except, request) && matchesMethod(except, request);
 }

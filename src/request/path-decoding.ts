@@ -6,12 +6,15 @@ import {
   hasDecodableEscapes,
 } from "./text-folding.ts";
 
-/** How often escapes are decoded. Most origins decode once, and careless ones decode twice. */
+/**
+ * The maximum number of times that escapes are decoded. Most origins decode once, and careless
+ * origins decode twice.
+ */
 const DECODE_ROUNDS = 3;
 
 /**
- * Decodes one level of escapes. Repeated `%25` counts as one level at any depth, because decoding deep
- * nesting level by level would take long.
+ * Decodes one level of escapes. Repeated `%25`, as in `%2525252f`, counts as one level at any
+ * depth, because decoding a deep nesting level by level would take long.
  */
 export function decodeLevel(text: string): string {
   if (!text.includes("%25")) return decodeEscapes(text);
@@ -20,7 +23,7 @@ export function decodeLevel(text: string): string {
   );
 }
 
-/** Decodes a path until nothing changes, `DECODE_ROUNDS` times at most. */
+/** Decodes a path until nothing changes, but at most `DECODE_ROUNDS` times. */
 export function decodeAll(text: string): string {
   let decoded = text;
   for (let round = 0; round < DECODE_ROUNDS && decoded.includes("%"); round++) {
@@ -32,16 +35,16 @@ export function decodeAll(text: string): string {
 }
 
 /**
- * Decodes a path as lenient decoders do, until nothing changes. The result of a round may be an escape
- * again. Folds compatible characters, but not case.
+ * Decodes a path as lenient decoders do. It repeats this until nothing changes, because the result
+ * of a round may contain new escapes. It also folds compatible characters, but not case.
  *
- * @param once the path after one {@link decodeLevel}
+ * @param once the path after one call of {@link decodeLevel}
  */
 export function decodeLeniently(once: string): string {
   let decoded = once;
   for (let round = 0; round < DECODE_ROUNDS; round++) {
-    // Folding may have created escapes from a full-width `％`. Only decodeLevel writes the invalid ones
-    // in upper case.
+    // Folding may have created new escapes from a full-width `％`. If they are invalid,
+    // `decodeLevel` writes them in upper case, and `decodeNextLevel` would not.
     const standard = round === 0 ? decodeNextLevel(decoded) : decodeLevel(decoded);
     const next = foldText(decodeNonStandard(standard), true);
     if (next === decoded) break;
@@ -50,7 +53,7 @@ export function decodeLeniently(once: string): string {
   return decoded;
 }
 
-/** Decodes another level, unless all remaining escapes are invalid bytes. */
+/** Decodes another level if any remaining escapes are valid UTF-8. */
 function decodeNextLevel(text: string): string {
   return hasDecodableEscapes(text) ? decodeLevel(text) : text;
 }

@@ -17,36 +17,39 @@ import {
   removeInvalidUtf8,
 } from "./text-folding.ts";
 
-/** A path as rules see it. */
+/** A path in canonical form, and the other forms in which origins may read it. */
 export interface CanonicalPath {
-  /** The canonical form, by which paths are counted. */
+  /** The canonical form. Keys and counters use this form. */
   readonly path: string;
   /**
-   * Whether every origin reads the path in this form. Different servers split, decode and resolve
-   * `/a%2f..%2fb`, `//a`, `/a;b` and `/%2561` in different orders.
+   * Whether every origin reads the path in this form. Paths such as `/a%2f..%2fb`, `//a`, `/a;b`
+   * and `/%2561` are ambiguous, because servers split, decode and resolve them in different orders.
    */
   readonly isUnambiguous: boolean;
   /**
-   * All forms in which an origin may read the path, the canonical form first. A rule that matches any
-   * of them matches the request.
+   * All forms in which an origin may read the path. The canonical form is the first. A rule matches
+   * the request if it matches any of these forms.
    */
   readonly variants: readonly string[];
   /**
-   * Further forms, in which an origin without path parameters may read it: `;x`, a NUL and blanks are
-   * text of a segment. They select only rules that no variant selects. Other rules do not count
-   * by them.
+   * Further forms, in which an origin without path parameters may read the path. In these forms,
+   * `;x`, a NUL and blanks are part of a segment's text. These forms select only rules that no form
+   * in `variants` selects. They do not affect other rules.
    */
   readonly unstrippedVariants: readonly string[];
 }
 
-/** Lenient decoders read a decoded path like others, unless it has one of these characters. */
+/**
+ * Matches characters that lenient decoders may read differently. A decoded path without these
+ * characters is the same for all decoders.
+ */
 const LENIENT_DIFFERS = /[^ -~]|%/;
 
-/** Computes the canonical form and the variants of a path that needs work. */
+/** Computes the canonical form and the variants of a path that may not be canonical yet. */
 export class PathReader {
   readonly #pathname: string;
   readonly #caseSensitive: boolean;
-  /** Folded texts by the originals: the same segments occur in several variants. */
+  /** Folded texts by the original texts. Several variants contain the same segments. */
   readonly #folded = new Map<string, string>();
   /** The path after one level of decoding. */
   readonly #once: string;
@@ -56,7 +59,10 @@ export class PathReader {
   readonly #strict: string;
   /** The path as lenient decoders decode it, folded and cut at `?` or `#`. */
   readonly #lenient: string;
-  /** Whether folding changes separators. Then it matters if an origin folds before or after it splits. */
+  /**
+   * Whether folding changes separators. If it does, an origin that folds before it splits reads
+   * another path than an origin that splits before it folds.
+   */
   readonly #foldsSeparators: boolean;
   /** The segments for an origin that splits before it decodes; undefined if the order does not matter. */
   readonly #splitFirst: readonly string[] | undefined;
@@ -122,7 +128,10 @@ export class PathReader {
     return variants;
   }
 
-  /** The path for origins that decode a single time, or that remove parameters before they decode. */
+  /**
+   * Returns the path for origins that decode only once, and for origins that remove parameters
+   * before they decode.
+   */
   #lessDecoded(): string[] {
     const texts = this.#pathname.includes("%25") ? [decodeEscapes(this.#pathname)] : [];
     if (this.#pathname.includes(";")) {
@@ -145,28 +154,31 @@ export class PathReader {
     return variants;
   }
 
-  /** Whether the path differs from its canonical form only by one level of escapes, case and a last slash. */
+  /**
+   * Whether the path differs from its canonical form only in one level of escapes, case and a
+   * trailing slash.
+   */
   #isWrittenPlainly(path: string): boolean {
     return (
       !this.#pathname.includes("%25") &&
       countSlashes(this.#pathname) === countSlashes(this.#once) &&
-      // Folding `ı` makes it an ASCII letter, and few origins read it as that letter.
+      // Folding turns `ı` into an ASCII letter, but few origins read `ı` as that letter.
       isAscii(path) === isAscii(this.#once) &&
       removeTrailingSlash(this.#caseSensitive ? this.#once : foldCase(this.#once)) === path
     );
   }
 }
 
-/** Removes all characters except those that split, resolve or cut a path. */
+/** Removes all characters except those at which an origin splits, resolves or cuts a path. */
 function separatorsOf(text: string): string {
   return text.replace(/[^/\\.;\0\s%]+/g, "");
 }
 
 /**
- * The path of a network-path reference. To an origin that resolves the request's target as a URL,
- * `//host/login` is `/login`, and so is `///host/login`.
+ * Returns the path of a network-path reference. An origin that resolves the request's target as a
+ * URL reads `//host/login` as `/login`, and `///host/login` too.
  *
- * @returns undefined when the text does not begin with two slashes
+ * @returns undefined if the text does not begin with two slashes
  */
 function afterAuthority(text: string): string | undefined {
   return /^[/\\]{2,}[^/\\]*(.*)$/s.exec(text)?.[1];

@@ -1,7 +1,9 @@
 /**
- * The variants of a decoded path for origins that strip path parameters. These origins differ in three
- * ways: whether `\` is a slash, whether they resolve dots, and whether they strip before that. If they
- * strip afterwards, the segment `;x` still exists when `..` removes a segment.
+ * Returns the variants of a decoded path for origins that strip path parameters. These origins
+ * differ in three ways: whether they read `\` as a slash, whether they resolve dots, and whether
+ * they strip parameters before they resolve dots. If they strip parameters afterwards, the segment
+ * `;x` still exists when dots are resolved, and `..` may remove this segment instead of the one
+ * before it.
  *
  * @param fold folds the characters of a segment, if the text is not folded yet
  */
@@ -18,9 +20,10 @@ export function strippedVariants(decoded: string, fold: (text: string) => string
 }
 
 /**
- * The variants of a decoded path for origins without path parameters. To them `;x`, a NUL and blanks are
- * text of a segment, which may have no other text. One variant removes these from the start of each
- * segment, because a program may strip them before it uses the value.
+ * Returns the variants of a decoded path for origins that do not know path parameters. To these
+ * origins, `;x`, a NUL and blanks are part of a segment's text, or all of it. In one variant,
+ * semicolons, NULs and blanks are removed from the start of each segment, because a program may
+ * strip them before it uses the value.
  *
  * @param fold as for {@link strippedVariants}
  */
@@ -42,18 +45,22 @@ export function hasStrippableText(decoded: string): boolean {
   return /[;\0\s]/.test(decoded);
 }
 
-/** The canonical form of a decoded path: the variant that makes the most paths equal. */
+/** Returns the canonical form of a decoded path, the variant that makes the most paths equal. */
 export function canonicalVariant(decoded: string): string {
   const segments = cutAtNul(decoded).split(/[/\\]/).filter(Boolean);
   return join(resolveDots(segments.map(removeParameters)));
 }
 
-/** The variant for an origin that splits the path first, then decodes and strips each segment. */
+/**
+ * Returns the variant for an origin that splits the path, and then decodes and strips each segment.
+ */
 export function joinStripped(segments: readonly string[]): string {
   return join(segments.map((segment) => stripSegment(cutAtNul(segment))));
 }
 
-/** The variant for an origin that splits the path first, then decodes each segment and strips nothing. */
+/**
+ * Returns the variant for an origin that splits the path, decodes each segment and strips nothing.
+ */
 export function joinUnstripped(segments: readonly string[]): string {
   return join(segments.map(escapeSlashes));
 }
@@ -62,13 +69,13 @@ export function removeTrailingSlash(path: string): string {
   return path.length > 1 && path.endsWith("/") ? path.slice(0, -1) : path;
 }
 
-/** A full stop in any of its forms, or a leader of two or three dots. */
+/** Matches a full stop in any of its forms, or a leader of two or three dots. */
 const DOTS = /[.\u2024-\u2026\ufe19\ufe30\ufe52\uff0e]/;
 
-/** Text that some programs strip from the start of a segment. */
+/** Matches text that some programs strip from the start of a segment. */
 const STRIPPED_FROM_START = /^[;\0\s]+/;
 
-/** The separators by which origins may split a path. */
+/** Returns the separators at which origins may split a path. */
 function separatorsIn(decoded: string): (string | RegExp)[] {
   return decoded.includes("\\") ? [/[/\\]/, "/"] : ["/"];
 }
@@ -77,7 +84,10 @@ function cutAtNul(decoded: string): string {
   return decoded.split("\0", 1)[0] ?? "";
 }
 
-/** Removes parameters, and escapes the slashes of a segment, at which the origin does not split again. */
+/**
+ * Removes a segment's parameters and escapes its slashes, because the origin does not split it
+ * again.
+ */
 function stripSegment(segment: string): string {
   return escapeSlashes(removeParameters(segment));
 }

@@ -3,20 +3,25 @@ import { readCredential } from "./credentials.ts";
 import { createNameTest } from "./lenient-name.ts";
 import { decodeEscapes, trimBlanks } from "./text-folding.ts";
 
-// Reads the value with a given name from a request, as the origin reads it. Two spellings of one
-// value become one. Where the origin may read another value than Weir, the value is absent. Otherwise
-// one valid API key or session would be a new client in each spelling.
+// These functions read the value with a given name from a request, as the origin reads it. All
+// spellings of one value become the same text. If the origin may read another value than Weir, the
+// value is absent. Otherwise each spelling of one valid API key or session would count as a new
+// client.
 
-/** Header fields whose own grammar has commas, and which no origin accepts as a credential. */
+/** Header fields whose grammar allows commas, and which no origin accepts as credentials. */
 const LISTS = /^(user-agent|accept.*|sec-.*)$/;
-/** A longer value is absent without being decoded. In `\141`, four characters encode one. */
+/**
+ * The maximum length of an encoded value, in characters. A longer value is absent, and Weir does
+ * not decode it. In `\141`, four characters encode one character.
+ */
 const MAX_ENCODED_LENGTH = 4 * MAX_KEY_LENGTH;
 
 /**
  * Reads a header field.
  *
  * @param name in lower case
- * @returns undefined also for a field that was sent twice: the runtime joins its values by a comma
+ * @returns undefined also if the field was sent twice, because the runtime joins its values by a
+ * comma
  */
 export function headerNamed(headers: Headers, name: string): string | undefined {
   const value = headers.get(name);
@@ -24,7 +29,7 @@ export function headerNamed(headers: Headers, name: string): string | undefined 
   return headerValue(name, value);
 }
 
-/** The value of a header field in one spelling; undefined where origins may read different values. */
+/** Returns a header's value in one spelling; undefined if origins may read different values. */
 export function headerValue(name: string, value: string): string | undefined {
   const bare = trimBlanks(value);
   return /^(proxy-)?authorization$/.test(name) ? readCredential(bare) : bare;
@@ -33,8 +38,9 @@ export function headerValue(name: string, value: string): string | undefined {
 /**
  * Reads a cookie.
  *
- * @returns undefined also for a cookie next to a comma. Several Cookie fields arrive as one field,
- * joined by commas. Some origins split cookies at commas, and others read the comma as part of the value
+ * @returns undefined also if there is a comma next to the cookie. The runtime joins several Cookie
+ * fields into one field by commas. Some origins split cookies at commas, and others read the comma
+ * as part of the value
  */
 export function cookieNamed(headers: Headers, name: string): string | undefined {
   const cookies = headers.get("cookie");
@@ -42,7 +48,7 @@ export function cookieNamed(headers: Headers, name: string): string | undefined 
 }
 
 /**
- * Reads a query parameter. Parameters are split at `;` too, because some servers still do so.
+ * Reads a query parameter. Weir splits parameters at `;` too, because some servers still do this.
  *
  * @param search a URL's query, with its question mark
  */
@@ -50,12 +56,12 @@ export function queryNamed(search: string, name: string): string | undefined {
   return singleValue(pairsIn(search.slice(1), AMPERSAND), name, decodeParameter);
 }
 
-/** A decoded query parameter in one spelling. Some servers read a plus sign as a space. */
+/** Returns a decoded query parameter in one spelling. Some servers read a plus sign as a space. */
 export function queryValue(text: string): string {
   return trimBlanks(text.replaceAll("+", " "));
 }
 
-/** A decoded cookie in one spelling. PHP decodes cookies as it decodes queries. */
+/** Returns a decoded cookie in one spelling. PHP decodes cookies in the same way as queries. */
 export function cookieValue(text: string): string {
   return trimBlanks(text.replaceAll("+", " "), true);
 }
@@ -65,10 +71,12 @@ const COMMA = 0x2c;
 const SEMICOLON = 0x3b;
 const EQUALS = 0x3d;
 
-/** A name and its text, which is undefined where origins read different texts. */
+/** A name and its text. The text is undefined if origins read different texts. */
 type Pair = readonly [name: string, text: string | undefined];
 
-/** White space inside a pair, then a name: Python's http.cookies starts another pair there. */
+/**
+ * Matches white space and a name inside a pair. Python's http.cookies starts another pair there.
+ */
 const NAME_AFTER_SPACE = /(?<=[^\0-\x20;,])[\0-\x20]+([^\0-\x20;,=]+)[\0-\x20]*=/g;
 
 function* cookiesIn(text: string): Generator<Pair> {
@@ -79,9 +87,9 @@ function* cookiesIn(text: string): Generator<Pair> {
 }
 
 /**
- * The pairs of a name and a text, separated by semicolons or by the given separator, and whether that
- * separator is at either end of the pair. The text is not split first: thousands of separators would
- * make thousands of texts.
+ * Yields the pairs of a name and a text. Pairs are separated by semicolons or by the given
+ * separator. The third element is true if the given separator is at either end of the pair. The
+ * text is not split first, because thousands of separators would create thousands of texts.
  */
 function* pairsIn(
   text: string,
@@ -105,7 +113,10 @@ function* pairsIn(
   }
 }
 
-/** Decodes the only text with a name. If there are two, the origin may read either, so both are absent. */
+/**
+ * Decodes the text with a name if the name occurs only once. If it occurs twice, the origin may
+ * read either text, so the value is absent.
+ */
 function singleValue(
   pairs: Iterable<Pair | readonly [string, string, boolean]>,
   name: string,
@@ -121,22 +132,24 @@ function singleValue(
   return single === undefined || single.length > MAX_ENCODED_LENGTH ? undefined : decode(single);
 }
 
-/** Decodes a query parameter. Some servers still decode `%u0061`. */
+/** Decodes a query parameter. It also decodes `%u0061`, as some servers still do. */
 function decodeParameter(text: string): string {
   const standard = text.replaceAll("+", " ").replace(/%u([0-9a-f]{4})/gi, characterOfHex);
   return queryValue(decodeEscapes(standard));
 }
 
 /**
- * Decodes RFC 2109's quoted string with the escapes that Python writes into it, then percent escapes.
+ * Decodes a cookie. It decodes a quoted string of RFC 2109 with the escapes that Python writes into
+ * it, and then percent escapes.
  *
- * @returns undefined for white space outside quotes, where Python's http.cookies ends the value
+ * @returns undefined if there is white space outside quotes, because Python's http.cookies ends the
+ * value at white space
  */
 function decodeCookie(text: string): string | undefined {
   const trimmed = trimBlanks(text);
   if (/[\0-\x20]/.test(trimmed) && !/^"(?:[^"\\]|\\.)*"$/s.test(trimmed)) return undefined;
   const bare = trimBlanks(text, true);
-  // Without octal escapes, no function has to run for each backslash.
+  // Without octal escapes, no function call for each backslash is needed.
   const unescaped = /\\[0-3]/.test(bare)
     ? bare.replace(/\\([0-3][0-7]{2}|.)/gs, characterOfEscape)
     : bare.replace(/\\(.)/gs, "$1");

@@ -7,29 +7,31 @@ import { LruCache } from "./lru-cache.ts";
 
 type Params = Readonly<Record<string, string>>;
 
-/** The path by which a rule's routes match a request. */
+/** The path that matched a rule's routes, and the parameters in it. */
 export interface PathMatch {
-  /** Undefined when several variants match, because the client chose how they differ. */
+  /** Undefined if several variants match, because the client chooses how they differ. */
   readonly path: string | undefined;
-  /** The parameters of that path, without those that differ between variants. */
+  /** The parameters of that path, without the parameters that differ between matching variants. */
   readonly params: Params;
 }
 
 /** The rules whose routes match a path, before hosts and methods are compared. */
 export interface RoutedPath {
-  /** The indices of the selected rules, in their order, and the path by which each is selected. */
+  /** The index of each selected rule, in ascending order, and the path that selected the rule. */
   readonly selected: readonly (readonly [index: number, match: PathMatch])[];
-  /** The indices of the rules whose exceptions match. */
+  /** The indices of the rules whose exceptions match the path. */
   readonly excepted: ReadonlySet<number>;
 }
 
-/** The rule of a route. The route selects the rule, or is one of its exceptions. */
+/**
+ * The rule that a route belongs to. The route either selects the rule or is one of its exceptions.
+ */
 interface Target {
   readonly index: number;
   readonly isException: boolean;
 }
 
-/** A path match, and the last variant that it was found by. */
+/** The path match of a rule, and the variant of the path that matched the rule last. */
 interface VariantMatch extends PathMatch {
   readonly variant: string;
 }
@@ -37,20 +39,22 @@ interface VariantMatch extends PathMatch {
 const NO_PARAMS = Object.freeze({});
 
 /**
- * How many paths have their rules cached, how long such a path may be, and how many rules it may select:
- * about 1 MB at most. A path that is not cached costs no more than without a cache.
+ * The cache has at most `CACHED_PATHS` paths with their rules. It does not store paths of more than
+ * `MAX_CACHED_LENGTH` characters, or paths that select more than `MAX_CACHED_RULES` rules. With
+ * these limits it takes at most about 1 MB. A path that is not in the cache takes hardly longer
+ * than without a cache.
  */
 const CACHED_PATHS = 512;
 const MAX_CACHED_LENGTH = 256;
 const MAX_CACHED_RULES = 16;
 
 /**
- * The routes of all rules, in one trie of Hono. So the time for a request hardly depends on the number
- * of rules.
+ * The routes of all rules, in one trie router of Hono. So the time for a request hardly depends on
+ * the number of rules.
  */
 export class RouteTable {
   readonly #router = new TrieRouter<Target>();
-  /** The rules without paths, which match every path. */
+  /** The indices of the rules without paths, which match every path. */
   readonly #pathless: number[] = [];
   readonly #cache = new LruCache<RoutedPath>(CACHED_PATHS);
 
@@ -88,8 +92,8 @@ export class RouteTable {
         else select(selected, index, variant, params);
       }
     }
-    // Clients may write any parameters into these variants, so they select only rules that no other
-    // variant selects.
+    // Clients may write any parameters into these variants. So these variants select only rules
+    // that no other variant selects.
     const alreadySelected = new Set(selected.keys());
     for (const variant of unstrippedVariants) {
       for (const [{ index, isException }, params] of this.#targetsOf(variant)) {
@@ -123,19 +127,19 @@ function select(
   }
 }
 
-/** The path and the parameters that two variants have in common. */
+/** Returns the path and the parameters that two variants have in common. */
 function intersect({ path, params }: PathMatch, otherPath: string, otherParams: Params): PathMatch {
   const equal = Object.entries(params).filter(([name, value]) => otherParams[name] === value);
   return { path: path === otherPath ? path : undefined, params: Object.fromEntries(equal) };
 }
 
-/** Brings a route into the form of canonical paths. Parameters and `*` stay as they are. */
+/** Brings a route into the form of canonical paths. Parameters and `*` stay unchanged. */
 function canonicalRoute(route: string, caseSensitivePaths: boolean): string {
   const segments = splitRoute(route).map((segment) => {
     if (segment === "*") return segment;
     if (!segment.startsWith(":")) return canonicalPath(`/${segment}`, caseSensitivePaths).path;
-    // The pattern gets a group, because Hono anchors the text as it is: `^a|b$`. It ignores case
-    // where paths are folded to lower case.
+    // The pattern becomes a group, because Hono would anchor `a|b` as `^a|b$`. The group ignores
+    // case if paths are folded to lower case.
     return segment.replace(/\{(.+)\}/, caseSensitivePaths ? "{(?:$1)}" : "{(?i:$1)}");
   });
   return `/${segments

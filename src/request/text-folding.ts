@@ -1,17 +1,18 @@
-// Brings texts into one canonical form. Each function removes a difference that some origins do not see.
+// These functions bring texts into one canonical form. Each removes a difference that some origins
+// ignore.
 
 /**
  * Replaces each character by one representative of all characters that a server may treat as equal.
- * Compatible forms (NFKC: `ｌ`, `ﬁ`, `K`) become plain characters. Upper case becomes lower case, letter
- * by letter, even where only one direction of the mapping connects two letters (`ı`, `İ`, `ς`). `ß`
- * stays: it equals `ss` in words, but in no server's routes.
+ * Compatible forms (NFKC: `ｌ`, `ﬁ`, `K`) become plain characters. Upper case becomes lower case,
+ * letter by letter, even if only one direction of the case mapping connects two letters (`ı`, `İ`,
+ * `ς`). `ß` stays. It equals `ss` in words, but no server treats them as equal in routes.
  */
 export function foldText(text: string, caseSensitive: boolean): string {
   if (isAscii(text)) return caseSensitive ? text : text.toLowerCase();
   return foldNormalized(text.replace(LONG_MARKS, "\u0301").normalize("NFKC"), caseSensitive);
 }
 
-/** Does the rest of {@link foldText} for a text that is in NFKC. */
+/** Does the remaining work of {@link foldText} for a text that is in NFKC. */
 export function foldNormalized(normalized: string, caseSensitive: boolean): string {
   if (caseSensitive) return normalized;
   const lower = foldCase(normalized);
@@ -19,7 +20,7 @@ export function foldNormalized(normalized: string, caseSensitive: boolean): stri
   return lower === normalized ? normalized : lower.normalize("NFKC");
 }
 
-/** Folds case as {@link foldText} does, and nothing else. */
+/** Folds only case, in the same way as {@link foldText}. */
 export function foldCase(text: string): string {
   const lower = text.toLowerCase();
   if (isAscii(lower)) return lower;
@@ -33,7 +34,7 @@ export function foldCase(text: string): string {
 
 /**
  * Decodes escapes that only lenient decoders accept: `%u006c`, which was never a standard, and
- * overlong UTF-8 (`%C1%AC`), which spends more bytes on an ASCII character than it needs. Also removes
+ * overlong UTF-8 (`%C1%AC`), which uses more bytes than an ASCII character needs. Also removes
  * control characters and characters without a width, because some parsers drop them. NUL stays,
  * because other parsers stop at it.
  */
@@ -61,7 +62,7 @@ export function isAscii(text: string): boolean {
 }
 
 /**
- * Decodes one level of percent escapes, as a server does that decodes once. Where the bytes are not
+ * Decodes one level of percent escapes, like a server that decodes once. If the bytes are not
  * UTF-8, only the ASCII characters among them are decoded.
  */
 export function decodeEscapes(text: string): string {
@@ -69,7 +70,7 @@ export function decodeEscapes(text: string): string {
   try {
     return decodeURIComponent(text);
   } catch {
-    // This way a text causes one exception at most. Thousands of exceptions would take long.
+    // So a text causes at most one exception. Thousands of exceptions would take long.
     return text.replace(/(?:%[0-9a-f]{2})+/gi, decodeEscapeRun);
   }
 }
@@ -80,7 +81,7 @@ export function hasDecodableEscapes(text: string): boolean {
 }
 
 /**
- * Decodes consecutive escapes. Where they are not UTF-8, only ASCII is decoded, and the other escapes
+ * Decodes consecutive escapes. If they are not UTF-8, only ASCII is decoded, and the other escapes
  * are written in upper case.
  *
  * @param escapes a text that consists of percent escapes
@@ -93,10 +94,11 @@ export function decodeEscapeRun(escapes: string): string {
 
 /**
  * Removes blanks from both ends. A blank is any character that some server strips from a value:
- * Unicode white space, control characters and characters without a width. This is a loop because a
- * regular expression such as `/\s+$/` takes quadratic time for blanks inside the text.
+ * Unicode white space, a control character or a character without a width. The function uses a
+ * loop, because a regular expression such as `/\s+$/` takes quadratic time for blanks inside the
+ * text.
  *
- * @param alsoQuotes whether to remove double quotes too, even one without a counterpart
+ * @param alsoQuotes whether to remove double quotes too, even if they are only at one end
  */
 export function trimBlanks(text: string, alsoQuotes = false): string {
   let start = 0;
@@ -113,12 +115,15 @@ export function trimBlanks(text: string, alsoQuotes = false): string {
 /** Whether a UTF-16 code unit is a blank as {@link trimBlanks} defines it. */
 export function isBlank(code: number): boolean {
   if (code <= 0xa0) return code <= 0x20 || code >= 0x7f;
-  // U+00AD is the soft hyphen. The next blank is U+034F.
+  // U+00AD is the soft hyphen. The next blank after it is U+034F.
   if (code === 0xad) return true;
   return code >= 0x34f && OTHER_BLANKS.test(String.fromCharCode(code));
 }
 
-/** Removes every occurrence of a character from the end. A loop for the reason of {@link trimBlanks}. */
+/**
+ * Removes every occurrence of a character from the end of a text. It uses a loop for the same
+ * reason as {@link trimBlanks}.
+ */
 export function removeTrailing(character: string, text: string): string {
   let end = text.length;
   while (end > 0 && text[end - 1] === character) end--;
@@ -126,16 +131,17 @@ export function removeTrailing(character: string, text: string): string {
 }
 
 const QUOTE = 0x22;
-/** White space above ASCII, the replacement character, and characters without a width. */
+/** Matches white space above ASCII, the replacement character, and characters without a width. */
 const OTHER_BLANKS = /[\s\ufffd]|\p{Default_Ignorable_Code_Point}/u;
 /**
- * More combining marks than any language puts on one letter. Such a run becomes a single mark, because
- * NFKC sorts marks in quadratic time. Unicode's stream-safe text format allows 30 marks, which would
- * take too long in up to 40 variants of a path. A segment of marks alone must not become empty, so one
- * mark stays. The half-width sound marks are included because NFKC turns them into marks.
+ * Matches more combining marks than any language puts on one letter. They become a single mark,
+ * because NFKC sorts marks in quadratic time. Unicode's stream-safe text format allows 30 marks,
+ * which would take too long in up to 40 variants of a path. One mark stays, because a segment that
+ * consists only of marks must not become empty. The pattern includes the half-width sound marks,
+ * because NFKC turns them into combining marks.
  */
 const LONG_MARKS = /[\p{M}\uff9e\uff9f]{9,}/gu;
-/** The escapes that decodeURIComponent accepts as UTF-8 (RFC 3629, section 4), as a pattern. */
+/** A pattern for the escapes that decodeURIComponent accepts as UTF-8 (RFC 3629, section 4). */
 const UTF8 = `(?:${[
   "%[0-7][0-9A-F]",
   "%(?:C[2-9A-F]|D[0-9A-F])<>",
@@ -149,7 +155,7 @@ const UTF8 = `(?:${[
 const UTF8_ANYWHERE = new RegExp(UTF8, "i");
 const UTF8_RUN = new RegExp(`^${UTF8}$`, "i");
 const UTF8_OR_BYTE = new RegExp(`(${UTF8})|%[0-9A-F]{2}`, "gi");
-/** Further letters, after NFKC, that another letter replaces when they are upper-cased and then lower-cased. */
+/** Matches further letters in NFKC that change when they are upper-cased and then lower-cased. */
 const ONE_WAY = /[\u1c80-\u1c88]/g;
-/** Control characters except NUL, and characters without a width. */
+/** Matches control characters except NUL, and characters without a width. */
 const INVISIBLE = /(?!\0)\p{Cc}|\p{Default_Ignorable_Code_Point}/gu;

@@ -3,23 +3,27 @@ import type { JwtConfig } from "../config/jwt.ts";
 import type { Claims } from "./claims.ts";
 import { createKeySource } from "./jwks.ts";
 
-// Hono, a dependency already, verifies tokens with 2.4 KiB of gzip. jose (6.2.17, in November 2026) would
-// take 5.3 KiB for `jwtVerify` alone, and 6.1 KiB with key sets. See jwks.ts for its key fetch.
+// Weir verifies tokens with Hono, which is a dependency already. This adds 2.4 KiB of gzip. The
+// package jose (6.2.17, in November 2026) would add 5.3 KiB for `jwtVerify` alone, and 6.1 KiB with
+// key sets. jwks.ts explains why Weir does not fetch keys with jose.
 
 /** @returns the claims of a request's token; undefined without a valid token */
 export type ClaimsReader = (headers: Headers) => Promise<Claims | undefined>;
 
-/** The longest header field that is read, in characters. To verify a longer token would cost CPU. */
+/**
+ * The maximum length of a header field that is read, in characters. Verifying a longer token would
+ * take much CPU time.
+ */
 const MAX_FIELD_LENGTH = 16 * 1024;
 
 /**
- * Prepares the verification of tokens.
+ * Returns a function that verifies tokens.
  *
- * The configuration sets the algorithms; a token alone never does. So `none` is refused, and a public
- * key is never used as the secret of a symmetric algorithm.
+ * Only the configuration sets the allowed algorithms, and a token cannot change them. So `none` is
+ * refused, and a public key is never used as the secret of a symmetric algorithm.
  *
- * @param timeoutMs the time limit of a decision, in milliseconds. A request waits for an
- * issuer's keys at most half of it
+ * @param timeoutMs the time limit of a decision, in milliseconds. A request waits for an issuer's
+ * keys for at most half of this time
  */
 export function createClaimsReader(
   jwt: JwtConfig,
@@ -46,7 +50,7 @@ function tokenIn(headers: Headers, header: string): string | undefined {
   return header === "authorization" ? /^Bearer +(\S+)$/i.exec(value)?.[1] : value;
 }
 
-/** @throws for an invalid token */
+/** Returns the claims of a valid token. @throws if the token is invalid */
 type Verifier = (token: string) => Promise<Claims | undefined>;
 
 function createSecretVerifier(
@@ -56,14 +60,17 @@ function createSecretVerifier(
   const secret = secrets.get(jwt.secret);
   let key: CryptoKey | undefined;
   return async function verifyToken(token) {
-    // Anyone could sign a token with an empty key.
+    // If the key is empty, anyone can sign a token.
     if (!secret) return undefined;
     key ??= await importSecret(secret, jwt.alg);
     return verify(token, key, { alg: jwt.alg, ...requirements(jwt, decode(token).header.typ) });
   };
 }
 
-/** Imports the secret as a key. Given a text, Hono would search it for the words of a PEM document. */
+/**
+ * Imports the secret as a key. If Hono received a text instead, it would search it for the words of
+ * a PEM document.
+ */
 function importSecret(secret: string, alg: string): Promise<CryptoKey> {
   const algorithm = { name: "HMAC", hash: alg.replace("HS", "SHA-") };
   return crypto.subtle.importKey("raw", new TextEncoder().encode(secret), algorithm, false, [
@@ -72,7 +79,7 @@ function importSecret(secret: string, alg: string): Promise<CryptoKey> {
 }
 
 function createJwksVerifier(jwt: JwtConfig & { kind: "jwks" }, timeoutMs: number): Verifier {
-  // The store needs the other half. Otherwise a slow issuer would leave requests undecided.
+  // The store needs the rest of the time. Otherwise a slow issuer would leave requests undecided.
   const keyFor = createKeySource(jwt.url, timeoutMs / 2);
   return async function verifyToken(token) {
     const { alg: sentAlg, kid, typ } = decode(token).header;
@@ -86,14 +93,14 @@ function createJwksVerifier(jwt: JwtConfig & { kind: "jwks" }, timeoutMs: number
   };
 }
 
-/** The requirements for a token besides `alg`, `exp` and `nbf`, as Hono's options. */
+/** Returns the requirements for a token except `alg`, `exp` and `nbf`, as Hono's options. */
 function requirements({ issuer, audience }: JwtConfig, typ: unknown) {
   return {
-    // `iat` is not checked, because an issuer's clock may be a second ahead of the edge's.
+    // `iat` is not checked, because an issuer's clock may be a second ahead of Cloudflare's clock.
     iat: false,
     ...(issuer !== undefined && { iss: issuer }),
     ...(audience !== undefined && { aud: audience }),
-    // The type of OAuth's access tokens (RFC 9068). Without this option Hono accepts only "JWT".
+    // The type of OAuth access tokens (RFC 9068). Without this option, Hono accepts only "JWT".
     ...(typeof typ === "string" && /^(application\/)?at\+jwt$/i.test(typ) && { typ: "at+jwt" }),
   };
 }
