@@ -2,20 +2,20 @@ import { type ChildProcess, type SpawnOptions, spawn } from "node:child_process"
 import { once } from "node:events";
 import { setTimeout as delay } from "node:timers/promises";
 
-/** How long a child process may take to end after SIGTERM, in milliseconds. Then it is killed. */
+/** The time that a child process has to end after SIGTERM, in milliseconds. Then it is killed. */
 const GRACE_MS = 3000;
 
-/** Why a child process ended: with a code, or by a signal. */
+/** How a child process ended: with a code, or by a signal. */
 export interface Exit {
   readonly code: number | null;
   readonly signal: NodeJS.Signals | null;
 }
 
-/** A child process that ends at the latest together with this process. */
+/** A child process. At the latest, it ends together with this process. */
 export interface OwnedChild {
   readonly process: ChildProcess;
   readonly pid: number;
-  /** Resolves when the process has ended, for whatever reason; never rejects. */
+  /** Resolves when the process has ended for any reason. Never rejects. */
   readonly exited: Promise<Exit>;
   /** Ends the process and all processes that it started, and waits until it has ended. */
   stop(): Promise<void>;
@@ -26,9 +26,9 @@ const hasProcessGroups = process.platform !== "win32";
 const living = new Set<ChildProcess>();
 
 /**
- * Starts a program, without a shell, in a process group of its own. Ctrl-C at the terminal then reaches
- * only this process, which can end its children in the right order. A signal to the group also ends
- * the grandchildren, which a killed child would leave behind.
+ * Starts a program, without a shell, in a process group of its own. So Ctrl-C at the terminal
+ * reaches only this process, which can then end its children in the right order. A signal to the
+ * group also ends the child's own children, which would continue if only the child were killed.
  *
  * @throws the error of `spawn`, with code `ENOENT` if there is no such program
  */
@@ -40,7 +40,7 @@ export async function startChild(
   endChildrenWithThisProcess();
   const child = spawn(command, args, { ...options, detached: hasProcessGroups });
   const ended = new Promise<void>((resolve) => child.once("exit", () => resolve()));
-  // Later than `ended`: `close` comes when all output of the process has been read.
+  // `exited` resolves later than `ended`, because `close` comes after all output has been read.
   const exited = new Promise<Exit>((resolve) => {
     child.once("close", (code, signal) => {
       living.delete(child);
@@ -51,7 +51,7 @@ export async function startChild(
   living.add(child);
 
   async function stop(): Promise<void> {
-    // First the program only: it can end its own children in the right order.
+    // The first signal goes only to the program, which can end its own children in the right order.
     child.kill("SIGTERM");
     await Promise.race([ended, delay(GRACE_MS, undefined, { ref: false })]);
     killGroup(child);

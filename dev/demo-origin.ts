@@ -10,12 +10,12 @@ export interface DemoOrigin {
 
 /**
  * Starts an origin that answers every request with 200 and with the method, path and query that it
- * received. An answer of the origin therefore differs from an answer of Weir.
+ * received. So its answers differ from Weir's answers.
  *
  * @throws if the port is in use
  */
 export async function startDemoOrigin(options: ListenOptions = {}): Promise<DemoOrigin> {
-  // No timeout: an idle connection could be closed while a request arrives on it.
+  // A server with a timeout could close an idle connection while a request arrives on it.
   const server = createServer({ keepAliveTimeout: 0 }, (request, response) => {
     const { path, query } = requestTarget(request);
     const received = {

@@ -6,12 +6,12 @@ import { startUpstashRest } from "./upstash-rest.ts";
 export interface Dependency {
   /** The Worker's vars that name the service. */
   readonly vars: Record<string, string>;
-  /** Printed at the start. */
+  /** A description of the service, which is printed at the start. */
   readonly description: string;
   stop(): Promise<void>;
 }
 
-/** Returns the origin at a URL; without a URL, starts the demo origin. */
+/** Uses the origin at a URL. Without a URL, starts the demo origin. */
 export async function startOrigin(url?: string): Promise<Dependency> {
   if (url !== undefined) {
     return { vars: { ORIGIN_URL: url }, description: url, stop: async () => {} };
@@ -38,11 +38,11 @@ export async function startRedisStore(): Promise<Dependency> {
   };
 }
 
-/** The store that runs inside the Worker's runtime: Durable Objects. */
+/** Describes the store that runs inside the Worker's runtime, which is Durable Objects. */
 export function createEmbeddedStore(): Dependency {
   return {
-    // The Worker treats an empty var as missing. If these were left out, credentials in `.dev.vars`
-    // or `.env` would make this run count in the database of a deployment.
+    // The Worker treats an empty var as missing. Without these vars, this run would use credentials
+    // in `.dev.vars` or `.env`, and count in the database of a deployment.
     vars: { UPSTASH_REDIS_REST_URL: "", UPSTASH_REDIS_REST_TOKEN: "" },
     description: "a Durable Object on this machine (no Redis)",
     stop: async () => {},

@@ -9,9 +9,10 @@ export interface DevProxy {
 }
 
 /**
- * Starts a proxy that passes on requests with a valid URL and answers 400 to all others, as Weir does in
- * production. `wrangler dev` has its own proxy in front of the Worker, which builds the URL unchecked:
- * it answered 500 to two Host fields, and `Host: api.example.com#` turned any path into `/`.
+ * Starts a proxy that passes on requests with a valid URL and answers 400 to all other requests, as
+ * Weir does in production. `wrangler dev` has its own proxy in front of the Worker, which builds
+ * the URL without a check. It answered 500 to a request with two Host fields, and with `Host:
+ * api.example.com#` it turned every path into `/`.
  *
  * @param target host and port of `wrangler dev`, which may start later
  * @throws if the port is in use
@@ -20,12 +21,12 @@ export async function startDevProxy(
   target: { host: string; port: number },
   options: ListenOptions = {},
 ): Promise<DevProxy> {
-  // No timeout: an idle connection could be closed while a request arrives on it.
+  // A server with a timeout could close an idle connection while a request arrives on it.
   const server = createServer({ keepAliveTimeout: 0 });
-  // Pass on all fields, without a limit of their number.
+  // The proxy passes on all header fields, without a limit on their number.
   server.maxHeadersCount = 0;
 
-  /** Opens the same request to the target, with the fields unchanged. */
+  /** Opens a request to the target with the same method, URL and header fields. */
   function openRequest({ method, url, rawHeaders }: IncomingMessage) {
     return request({ ...target, method, path: url, headers: rawHeaders as never, agent: false });
   }
@@ -66,7 +67,7 @@ export async function startDevProxy(
       socket.on("close", () => other.destroy());
       socket.pipe(other).pipe(socket);
     });
-    // An answer other than an upgrade, for example a denial.
+    // This answer is not an upgrade. It may be a denial, for example.
     sent.on("response", (answer) => {
       socket.write(
         `${headOf(answer, /^(connection|transfer-encoding)$/i)}connection: close\r\n\r\n`,
@@ -87,7 +88,7 @@ const PROBLEM = JSON.stringify({
   detail: "The request does not say which host and path it is for.",
 });
 
-/** Whether a request has exactly one Host field, which forms a valid URL with the request target. */
+/** Whether a request has only one Host field, which forms a valid URL with the request target. */
 function hasValidUrl({ url = "", rawHeaders }: IncomingMessage): boolean {
   const hosts = rawHeaders.filter(
     (_, at) => at % 2 === 1 && /^host$/i.test(rawHeaders[at - 1] ?? ""),

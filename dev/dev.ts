@@ -1,4 +1,4 @@
-/** `npm run dev` and `npm run dev:redis`: runs Weir on this machine, with its origin and store. */
+/** `npm run dev` and `npm run dev:redis` run Weir on this machine, with its origin and store. */
 import { CommanderError } from "commander";
 import getPort from "get-port";
 import {
@@ -30,7 +30,7 @@ async function main(args: string[]): Promise<number> {
     console.error(`error: ${error instanceof Error ? error.message : error}`);
     return 1;
   } finally {
-    // In reverse order, because each may use those that were started before it.
+    // They are stopped in reverse order, because each may use those that were started before it.
     for (const each of started.reverse()) await each.stop();
   }
 }

@@ -2,7 +2,7 @@ import type { Row, Writes } from "../src/engine/counter.ts";
 import { adjustGroup, decideGroup, resetGroup, returnUnused } from "../src/engine/fixed-window.ts";
 import type { Store } from "../src/stores/store.ts";
 
-/** Creates a store that only applies the engine. It stores all rows and never removes expired ones. */
+/** Creates a store that only calls the engine. It never removes expired rows. */
 export function createEngineStore(): Store {
   const rows = new Map<string, Row>();
   const rowReader = (now: number) => (key: string) => {

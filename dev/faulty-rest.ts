@@ -6,20 +6,20 @@ import { type Command, connectRedis, type Outcome, RedisUnreachable } from "./re
 import { withScriptFlag } from "./script-flag.ts";
 import { parseCommand, toEntry } from "./upstash-wire.ts";
 
-/** A fault of a REST server. Without any member, the server works. */
+/** A fault of a REST server. If it has no members, the server works. */
 export interface RestFault {
-  /** Answers instead of the server. `pass` lets the server answer. */
+  /** Answers a request instead of the server. Calling `pass` lets the server answer. */
   readonly answer?: (
     request: IncomingMessage,
     response: ServerResponse,
     pass: () => unknown,
   ) => unknown;
-  /** Replaces a command before Redis gets it. `sourceOf` returns the text of a script seen before. */
+  /** Replaces a command before Redis gets it. `sourceOf` returns the text of an earlier script. */
   readonly command?: (
     command: Command,
     sourceOf: (digest: string) => string | undefined,
   ) => Command;
-  /** Whether the server does not listen, and open connections are closed. */
+  /** Whether the server stops listening and closes open connections. */
   readonly isClosed?: boolean;
 }
 
@@ -35,8 +35,9 @@ export interface FaultyRest {
 }
 
 /**
- * Starts a REST server over a Redis. It understands only the requests that Weir sends: commands to
- * `POST /`. Its faults can change while it runs. upstash-rest.ts is the server without faults.
+ * Starts a REST server that uses a Redis. It understands only the requests that Weir sends, which
+ * are commands to `POST /`. Its faults can change while it runs. upstash-rest.ts is the server
+ * without faults.
  *
  * @throws if Redis does not answer
  */

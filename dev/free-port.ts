@@ -1,14 +1,15 @@
 import getPort, { portNumbers } from "get-port";
 
 const HOST = "127.0.0.1";
-/** The port of `npm run dev`, and of `wrangler dev`. */
+/** The default port of `npm run dev`, which is the same as that of `wrangler dev`. */
 export const DEFAULT_PORT = 8787;
 
 /**
- * Chooses the loopback port to listen on: the requested one; by default 8787 or the next free port.
+ * Chooses the loopback port to listen on. It is the requested port, or by default 8787 or the next
+ * free port.
  *
- * @throws if the requested port is not available. Another port would not help: other programs expect
- * this one
+ * @throws if the requested port is not available. Another port would not help, because other
+ * programs expect the requested port
  */
 export async function choosePort(requested?: number): Promise<number> {
   if (requested === undefined) {
@@ -17,7 +18,7 @@ export async function choosePort(requested?: number): Promise<number> {
   const port = await getPort({ host: HOST, port: requested });
   if (port !== requested) {
     throw new Error(
-      `Port ${requested} is in use, or not permitted. Pass another port with --port, or none for a free one.`,
+      `Port ${requested} is in use, or not permitted. Pass another port with --port, or no port to use a free one.`,
     );
   }
   return port;

@@ -3,8 +3,8 @@ import { connect } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 
 /**
- * How a client closes its connection: `reset` with an RST, like a killed process or an attacker; `end`
- * with a FIN, like a browser that leaves a page.
+ * How a client closes its connection. `reset` sends an RST, as a killed process or an attacker
+ * does. `end` sends a FIN, as a browser does when it leaves a page.
  */
 export type WayToHangUp = "reset" | "end";
 
@@ -12,11 +12,11 @@ export const WAYS_TO_HANG_UP: readonly WayToHangUp[] = ["reset", "end"];
 
 export interface HangUp {
   readonly way: WayToHangUp;
-  /** Milliseconds after the last byte of the request, or a promise to wait for. */
+  /** When to hang up: milliseconds after the last byte of the request, or a promise to wait for. */
   readonly when: number | Promise<unknown>;
 }
 
-/** A request to send as text, which may be incomplete. */
+/** A request that is sent as text, and that may be incomplete. */
 export interface RawRequest {
   readonly method?: string;
   readonly path: string;
@@ -31,7 +31,7 @@ export interface RawRequest {
 export async function hangUp(base: URL, request: RawRequest, { way, when }: HangUp): Promise<void> {
   const socket = connect({ host: base.hostname, port: Number(base.port), noDelay: true });
   const closed = new Promise<void>((resolve) => socket.once("close", () => resolve()));
-  // The server may answer or hang up first. Neither matters.
+  // The server may answer or hang up first. Both cases are ignored.
   socket.on("error", () => {}).resume();
   await once(socket, "connect");
   socket.write(bytesOf(base, request));

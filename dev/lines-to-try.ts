@@ -1,4 +1,4 @@
-/** The text to print when the Worker answers: its address, and commands to copy. */
+/** Returns the text to print when the Worker answers, with its address and commands to copy. */
 export function linesToTry(run: { url: string; origin: string; store: string }): string {
   const { url, origin, store } = run;
   return `
@@ -6,18 +6,18 @@ Weir answers at ${url}
   origin:      ${origin}
   counting in: ${store}
 
-Without changes, weir.config.ts lets each client POST /login five times a minute. Try the sixth:
+If you have not changed weir.config.ts, each client can POST /login five times a minute. Send six:
 
   for i in 1 2 3 4 5 6; do curl -s -o /dev/null -w '%{http_code}\\n' -X POST ${url}/login; done
 
-See a whole answer with its RateLimit fields:
+Print a whole answer with its RateLimit fields:
 
   curl -i -X POST ${url}/login
 
-Be another client (only locally: on Cloudflare clients cannot set this header):
+Send a request as another client (on Cloudflare, clients cannot set this header):
 
   curl -i -X POST -H 'CF-Connecting-IP: 203.0.113.7' ${url}/login
 
-Ctrl-C ends it.
+Press Ctrl-C to stop.
 `;
 }

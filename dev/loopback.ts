@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import type { AddressInfo, Server, Socket } from "node:net";
 
-/** A server that listens. */
+/** A server that listens on a port. */
 export interface Listening {
   readonly host: string;
   readonly port: number;

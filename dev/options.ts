@@ -1,9 +1,9 @@
 import { Command, InvalidArgumentError, Option } from "commander";
 import { DEFAULT_PORT } from "./free-port.ts";
 
-/** How to run Weir locally. */
+/** Options for running Weir locally. */
 export interface DevOptions {
-  /** Whether to count in Redis, as in production, and not in the embedded store. */
+  /** Whether to count in Redis, as in production, instead of in the embedded store. */
   readonly redis: boolean;
   /** The port to listen on. @default 8787, or the next free port */
   readonly port?: number;
@@ -12,15 +12,17 @@ export interface DevOptions {
 }
 
 /**
- * Reads the options from the command line, or else from the environment variables `PORT` and
- * `ORIGIN_URL`.
+ * Reads the options from the command line. If `--port` or `--origin` is missing there, the
+ * environment variables `PORT` and `ORIGIN_URL` are used.
  *
  * @param args the arguments without the program's name
  * @throws {CommanderError} after printing the error or the help; `exitCode` is 0 after the help
  */
 export function parseOptions(args: readonly string[]): DevOptions {
   const options = new Command("npm run dev --")
-    .description("Runs Weir on this machine. It needs no account, and no Redis without --redis.")
+    .description(
+      "Runs Weir on this machine. It needs no account, and uses Redis only with --redis.",
+    )
     .option("--redis", "count in Redis through the REST API, as in production")
     .addOption(
       new Option("--port <n>", `port to listen on (default: ${DEFAULT_PORT}, or the next free one)`)

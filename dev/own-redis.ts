@@ -7,7 +7,7 @@ import { type Command, connectRedis } from "./redis-connection.ts";
 const HOST = "127.0.0.1";
 const START_TIMEOUT_MS = 10_000;
 
-/** A `redis-server` that one test has for itself, and may pause or kill. */
+/** A `redis-server` that only one test uses. The test may pause or kill it. */
 export interface OwnRedis {
   readonly host: string;
   readonly port: number;
@@ -17,12 +17,12 @@ export interface OwnRedis {
   resume(): void;
   /** Ends the process. Its data is lost. */
   kill(): Promise<void>;
-  /** Starts it again, on the same port. */
+  /** Starts the process again on the same port. */
   start(): Promise<void>;
   stop(): Promise<void>;
 }
 
-/** Starts a `redis-server`. @returns undefined if PATH has none */
+/** Starts a `redis-server`. @returns undefined if there is none in PATH */
 export async function startOwnRedis(): Promise<OwnRedis | undefined> {
   const address = { host: HOST, port: await getPort({ host: HOST }) };
   let child: OwnedChild | undefined;

@@ -1,11 +1,11 @@
 import { readdirSync, readFileSync } from "node:fs";
 
-/** The unit of CPU time in /proc: 1/100 s on Linux, whatever the tick of the kernel is. */
+/** The unit of CPU time in /proc. On Linux it is 1/100 s, and the kernel's tick does not matter. */
 const TICK_MICROSECONDS = 10_000;
 
 /**
- * CPU time of all threads of a process so far, in user and kernel mode, in microseconds; undefined where
- * there is no /proc, as on macOS.
+ * Returns the CPU time of all threads of a process so far, in user and kernel mode, in
+ * microseconds. The result is undefined if there is no /proc, as on macOS.
  */
 export function cpuMicroseconds(pid: number): number | undefined {
   const { userTicks, systemTicks } = readStat(pid) ?? {};
@@ -13,14 +13,14 @@ export function cpuMicroseconds(pid: number): number | undefined {
   return (userTicks + systemTicks) * TICK_MICROSECONDS;
 }
 
-/** Physical memory that a process uses, in bytes; undefined where there is no /proc. */
+/** Returns the physical memory that a process uses, in bytes; undefined if there is no /proc. */
 export function residentBytes(pid: number): number | undefined {
   const status = readIfPresent(`/proc/${pid}/status`) ?? "";
   const kib = /^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1];
   return kib === undefined ? undefined : Number(kib) * 1024;
 }
 
-/** The ids of the running child processes with this name; none where there is no /proc. */
+/** Returns the ids of this process's children with a name; an empty list if there is no /proc. */
 export function childrenNamed(name: string): number[] {
   let entries: string[];
   try {
@@ -55,7 +55,7 @@ function readStat(pid: number): Stat | undefined {
   return { name, parent: field(4), userTicks: field(14), systemTicks: field(15) };
 }
 
-/** A file of /proc; undefined when the process has ended or there is no /proc. */
+/** Returns the text of a file in /proc; undefined if the process has ended or there is no /proc. */
 function readIfPresent(path: string): string | undefined {
   try {
     return readFileSync(path, "utf8");

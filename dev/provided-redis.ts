@@ -1,6 +1,6 @@
 /**
- * The Redis that all tests of a run share: `inject("redis")` returns it. It is plain data without
- * Node's types, so that tests in workerd can use the type too.
+ * The Redis that all tests of a run share. `inject("redis")` returns it. This type contains no
+ * types of Node, so that tests in workerd can use it too.
  */
 export interface ProvidedRedis {
   readonly kind: "redis-server" | "js-redis-server";

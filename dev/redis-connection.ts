@@ -3,22 +3,22 @@ import { Redis, ReplyError } from "ioredis";
 /** A command's name and its arguments. */
 export type Command = [name: string, ...args: (string | Buffer)[]];
 
-/** A reply of Redis. Strings are bytes, so that no value changes. */
+/** A reply of Redis. Strings are bytes, because decoding them could change a value. */
 export type Reply = Buffer | number | null | Error | Reply[];
 
 /** The result of a command: a reply, or Redis's error message. */
 export type Outcome = { reply: Reply } | { error: string };
 
-/** Redis could not be reached, or did not answer. Whether a command was run is unknown. */
+/** Redis could not be reached, or did not answer. It is unknown whether Redis ran the command. */
 export class RedisUnreachable extends Error {
   override name = "RedisUnreachable";
 }
 
 /** A connection to Redis. It reconnects automatically. */
 export interface RedisConnection {
-  /** Runs commands in order. If one fails, the next ones run all the same. */
+  /** Runs commands in order. If a command fails, the next commands still run. */
   run(commands: readonly Command[]): Promise<Outcome[]>;
-  /** Runs commands as a transaction: all of them, without other commands in between, or none. */
+  /** Runs commands as a transaction: either all, without other commands between them, or none. */
   transaction(commands: readonly Command[]): Promise<Outcome[] | { error: string }>;
   close(): void;
 }
@@ -26,8 +26,8 @@ export interface RedisConnection {
 /**
  * Connects to Redis.
  *
- * @throws {RedisUnreachable} if Redis does not answer. `run` and `transaction` throw it too, at once and
- * without a retry: a repeated increment would count twice
+ * @throws {RedisUnreachable} if Redis does not answer. `run` and `transaction` throw this error
+ * too. They throw it at once, without a retry, because a repeated increment would count twice
  */
 export async function connectRedis(address: {
   host: string;
@@ -50,8 +50,9 @@ export async function connectRedis(address: {
     throw new RedisUnreachable(`No Redis at ${address.host}:${address.port}`, { cause });
   }
 
-  // In capitals, because the client changes the replies of commands that it knows by their lower-case
-  // names (HGETALL becomes an object). This function must return the reply of Redis.
+  // The name is in capitals, because the client changes the replies of commands whose lower-case
+  // names it knows. For example, it turns the reply of HGETALL into an object. This function must
+  // return the reply of Redis.
   const send = ([name, ...args]: Command): Promise<Outcome> =>
     outcomeOf(client.callBuffer(name.toUpperCase(), ...args));
 
@@ -59,7 +60,8 @@ export async function connectRedis(address: {
     run: (commands) => Promise.all(commands.map(send)),
 
     async transaction(commands) {
-      // All are written at once, so no other command of this connection can come between.
+      // The client writes all commands at once, so this connection runs no other command between
+      // them.
       const [, ...results] = await Promise.all([
         send(["MULTI"]),
         ...commands.map(send),

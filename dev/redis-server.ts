@@ -18,11 +18,11 @@ export interface RedisServer {
 }
 
 /**
- * Starts the `redis-server` of PATH on a free loopback port, without persistence, and waits until it
- * answers.
+ * Starts the `redis-server` in PATH on a free loopback port, without persistence, and waits until
+ * it answers.
  *
  * @returns undefined if PATH has no `redis-server`
- * @throws if it does not start; the message has its output
+ * @throws if `redis-server` does not start. The message contains its output
  */
 export async function startRedisServer(): Promise<RedisServer | undefined> {
   for (let attempt = 1; ; attempt++) {
@@ -58,7 +58,7 @@ async function spawnRedis(port: number): Promise<OwnedChild | undefined> {
   }
 }
 
-/** Reads all output, so that the pipe never fills up, and keeps only its end. */
+/** Reads all output, so that the pipe never fills up. Keeps only the end of the output. */
 function collectOutput({ process }: OwnedChild): () => string {
   let tail = "";
   for (const stream of [process.stdout, process.stderr]) {
@@ -69,7 +69,11 @@ function collectOutput({ process }: OwnedChild): () => string {
   return () => tail.trim();
 }
 
-/** Waits for the Redis of a child process. @returns its version; undefined if it ended or is too slow */
+/**
+ * Waits for the Redis of a child process.
+ *
+ * @returns its version; undefined if the process has ended or does not answer in time
+ */
 async function waitUntilReady(child: OwnedChild, port: number): Promise<string | undefined> {
   const client = new Redis({
     host: HOST,

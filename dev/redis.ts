@@ -1,7 +1,7 @@
 import { startJsRedis } from "./js-redis.ts";
 import { startRedisServer } from "./redis-server.ts";
 
-/** A Redis on loopback for development and tests. It starts empty and keeps nothing. */
+/** A Redis on loopback for development and tests. It starts empty and stores nothing on disk. */
 export interface LocalRedis {
   readonly kind: "redis-server" | "js-redis-server";
   readonly version: string;
@@ -9,13 +9,13 @@ export interface LocalRedis {
   readonly port: number;
   /** The process of `redis-server`; undefined for js-redis-server, which runs in this process. */
   readonly pid?: number;
-  /** Ends it and waits until it has ended. It also ends together with this process. */
+  /** Ends Redis and waits until it has ended. Redis also ends together with this process. */
   stop(): Promise<void>;
 }
 
 /**
- * Starts the `redis-server` of PATH. A machine without one uses js-redis-server instead, which is
- * written in JavaScript and behaves much like Redis.
+ * Starts the `redis-server` in PATH. If there is none, starts js-redis-server, which is written in
+ * JavaScript and behaves much like Redis.
  *
  * @param options.requireServer whether to throw instead of using js-redis-server (default `false`)
  * @throws if `redis-server` is required and missing, or does not start

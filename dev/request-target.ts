@@ -1,8 +1,8 @@
 import type { IncomingMessage } from "node:http";
 
 /**
- * The path and the query of a request, unchanged. A URL parser would resolve `/../`, read `//name` as a
- * host, and throw for other targets.
+ * Returns the path and the query of a request unchanged. A URL parser would resolve `/../`, read
+ * `//name` as a host, and throw an error for some other targets.
  */
 export function requestTarget(request: IncomingMessage): { path: string; query: URLSearchParams } {
   const target = request.url ?? "/";

@@ -1,16 +1,16 @@
 import { createHash } from "node:crypto";
 import type { Command, Outcome, RedisConnection } from "./redis-connection.ts";
 
-// Upstash reads this first line of a script. Redis itself rejects a script that has it.
+// Upstash reads this first line of a script. Redis itself rejects a script with this line.
 const FLAG_LINE = /^#!lua flags=allow-key-locking(?=\r?\n|$)/;
 
 /**
- * Wraps a connection so that scripts may have Upstash's flag. It removes the flag before Redis gets the
- * script.
+ * Wraps a connection so that scripts may have Upstash's flag. It removes the flag from a script
+ * before Redis gets the script.
  *
- * The client and Redis therefore have different digests of the same script. This wrapper stores the pairs
- * for ever. That is safe, because only Redis decides whether it still has a script: after SCRIPT
- * FLUSH, EVALSHA fails with NOSCRIPT as it does on Upstash.
+ * So the client and Redis have different digests of the same script. This wrapper stores these
+ * pairs of digests and never removes them. That is safe, because only Redis decides whether it
+ * still has a script. After SCRIPT FLUSH, EVALSHA fails with NOSCRIPT, as it does on Upstash.
  */
 export function withScriptFlag(connection: RedisConnection): RedisConnection {
   const redisDigests = new Map<string, string>();
@@ -18,7 +18,7 @@ export function withScriptFlag(connection: RedisConnection): RedisConnection {
   function withoutFlag(script: string | Buffer): string | Buffer {
     const source = script.toString();
     if (!FLAG_LINE.test(source)) return script;
-    // The line is emptied and not removed, so that line numbers in Lua's errors stay right.
+    // The line is not removed but emptied, so that line numbers in Lua's errors stay right.
     const stripped = source.replace(FLAG_LINE, "");
     redisDigests.set(sha1(source), sha1(stripped));
     return stripped;

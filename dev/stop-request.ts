@@ -1,8 +1,8 @@
 const PARENT_CHECK_MS = 250;
 
 /**
- * Handles SIGINT, SIGTERM and SIGHUP: the first one resolves the promise, so that the caller can end its
- * children in order. A second one ends the process at once.
+ * Handles SIGINT, SIGTERM and SIGHUP. The first signal resolves the promise, so that the caller can
+ * end its children in order. A second signal ends the process at once.
  */
 export function waitForStopRequest(): Promise<"stop"> {
   return new Promise((resolve) => {
@@ -21,8 +21,8 @@ export function waitForStopRequest(): Promise<"stop"> {
 }
 
 /**
- * `npm run` starts scripts through a shell. A SIGTERM to npm ends only npm and the shell; this process
- * gets no signal and can only notice that its parent has ended.
+ * Calls a function after the parent process has ended. `npm run` starts scripts through a shell,
+ * and a SIGTERM to npm ends only npm and the shell. This process gets no signal.
  */
 function onParentEnd(callback: () => void): void {
   const parent = process.ppid;

@@ -5,8 +5,8 @@ const VARIABLE = "WEIR_TEST_REDIS";
 
 /**
  * Starts the Redis for tests: `redis-server`, or js-redis-server on a machine without it. The
- * environment variable `WEIR_TEST_REDIS` can require one of the two by name. (The variable `CI` is not
- * used for that, because many machines that set it have no Redis.)
+ * environment variable `WEIR_TEST_REDIS` can require one of these by name. The variable `CI` does
+ * not require `redis-server`, because many machines that set `CI` have no Redis.
  *
  * @throws if the required Redis is not available
  */
@@ -22,7 +22,7 @@ export async function startTestRedis(): Promise<LocalRedis> {
       return { kind: "js-redis-server", ...(await startJsRedis()) };
     default:
       throw new Error(
-        `${VARIABLE} is "${required}". Allowed: redis-server, js-redis-server, or nothing for either.`,
+        `${VARIABLE} is "${required}". Allowed: redis-server, js-redis-server, or no value, which allows both.`,
       );
   }
 }

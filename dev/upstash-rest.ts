@@ -14,7 +14,7 @@ export interface UpstashRestOptions extends ListenOptions {
   readonly redis: { host: string; port: number };
   /** The token that every request must have. @default a random token */
   readonly token?: string;
-  /** How long each answer is delayed, like in a network, in milliseconds. @default 0 */
+  /** The delay of each answer, as in a network, in milliseconds. @default 0 */
   readonly delayMs?: number;
 }
 
@@ -37,9 +37,10 @@ interface Answer {
 }
 
 /**
- * Starts an HTTP server with Upstash's REST API over a Redis: a command to `POST /` or as a path, lists
- * of commands to `/pipeline` and `/multi-exec`, strings in base64 on request, and scripts with
- * Upstash's flag. While Redis cannot be reached, it answers 503 at once.
+ * Starts an HTTP server with Upstash's REST API for a Redis. It accepts one command as the body of
+ * `POST /` or as a path, and lists of commands at `/pipeline` and `/multi-exec`. It returns strings
+ * in base64 on request, and accepts scripts with Upstash's flag. While Redis cannot be reached, it
+ * answers 503 at once.
  *
  * @throws if Redis does not answer, or the port is in use
  */
@@ -48,7 +49,7 @@ export async function startUpstashRest(options: UpstashRestOptions): Promise<Ups
   const redis = withScriptFlag(await connectRedis(options.redis));
   let calls = 0;
 
-  // No timeout: an idle connection could be closed while a request arrives on it.
+  // A server with a timeout could close an idle connection while a request arrives on it.
   const server = createServer({ keepAliveTimeout: 0 }, async (request, response) => {
     calls += 1;
     const { status, body } = await answer(request).catch(toErrorAnswer);
@@ -111,7 +112,7 @@ class BodyTooLarge extends Error {}
 async function readBody(request: IncomingMessage): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let bytes = 0;
-  // Read to the end even if it is too large: a client does not read the answer while it sends.
+  // This reads even a body that is too large, because a client reads no answer while it sends.
   for await (const chunk of request as AsyncIterable<Buffer>) {
     bytes += chunk.length;
     if (bytes <= MAX_BODY_BYTES) chunks.push(chunk);

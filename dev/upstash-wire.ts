@@ -3,7 +3,7 @@ import type { Command, Outcome, Reply } from "./redis-connection.ts";
 /** The `result` of an answer. */
 export type JsonReply = string | number | null | JsonReply[];
 
-/** One entry of an answer, and the whole answer to a single command. */
+/** One entry of an answer to several commands, or the whole answer to a single command. */
 export type Entry = { result: JsonReply } | { error: string };
 
 /** An invalid request. The message is sent to the client. */
@@ -23,7 +23,7 @@ const CONNECTION_COMMANDS = new Set(
 /**
  * Reads one command from the body of `POST /`: `["SET", "key", "value", "EX", 60]`.
  *
- * @param where names the command in error messages
+ * @param where the name of the command in error messages
  * @throws {BadRequest} if the command is invalid
  */
 export function parseCommand(value: unknown, where = "the body"): Command {
@@ -82,11 +82,15 @@ function refuseConnectionCommand(command: Command): Command {
   return command;
 }
 
-/** Converts an outcome to JSON. `base64`: the request had the header `upstash-encoding: base64`. */
+/**
+ * Converts an outcome to JSON.
+ *
+ * @param base64 whether the request had the header `upstash-encoding: base64`
+ */
 export function toEntry(outcome: Outcome, base64: boolean): Entry {
   if ("error" in outcome) return outcome;
   const { reply } = outcome;
-  // Only a reply of "OK" is not encoded. Inside a list, "OK" is encoded too.
+  // Upstash does not encode a reply that is only "OK". Inside a list, it encodes "OK" too.
   if (Buffer.isBuffer(reply) && reply.equals(OK)) return { result: "OK" };
   return { result: toJson(reply, base64 ? "base64" : "utf8") };
 }

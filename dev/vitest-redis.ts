@@ -4,8 +4,8 @@ import { startTestRedis } from "./test-redis.ts";
 import { startUpstashRest } from "./upstash-rest.ts";
 
 /**
- * A `globalSetup` of Vitest: starts one Redis and one REST server for the whole run. Tests get them by
- * `inject("redis")`. They share the Redis, so each test uses its own keys.
+ * A `globalSetup` function of Vitest. It starts one Redis and one REST server for the whole run.
+ * Tests get them with `inject("redis")`. All tests share the Redis, so each test uses its own keys.
  */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const redis = await startTestRedis().catch((error) => {

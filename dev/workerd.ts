@@ -20,20 +20,20 @@ export interface LogLine {
 export interface Workerd {
   /** The address of each Worker, in the order in which they were passed. */
   readonly urls: readonly URL[];
-  /** The id of the process; undefined where there is no /proc, as on macOS. */
+  /** The id of the process; undefined if there is no /proc, as on macOS. */
   readonly pid: number | undefined;
   stop(): Promise<void>;
 }
 
 export interface WorkerdOptions {
-  /** The folder of Durable Objects and of the emulated rate limiter. @default a temporary folder */
+  /** The folder for Durable Objects and the emulated rate limiter. @default a temporary folder */
   readonly storage?: string | undefined;
   readonly onLog: (line: LogLine) => void;
 }
 
 /**
- * Starts Workers in a workerd process of their own. Clients connect to the Workers directly: a proxy of
- * miniflare or wrangler in front of them would take more time than what is measured.
+ * Starts Workers in a workerd process of their own. Clients connect to the Workers directly,
+ * because a proxy of miniflare or wrangler would take more time than the code that is measured.
  */
 export async function startWorkerd(
   workers: readonly (Omit<WorkerdWorker, "dev" | "config"> & { config: WorkerConfig })[],
@@ -62,7 +62,8 @@ export async function startWorkerd(
 }
 
 /**
- * The configuration of a Worker: the compatibility settings of wrangler.toml and these modules.
+ * Returns the configuration of a Worker, with the compatibility settings of wrangler.toml and the
+ * given modules.
  *
  * @param modules source texts by file name; `main.mjs` is the main module
  */
@@ -106,8 +107,8 @@ export async function bundleForWorkerd(
 let weirBundle: Promise<string> | undefined;
 
 /**
- * Weir's sources, Hono and `defineConfig` as one module. It is bundled once and serves every
- * configuration.
+ * Returns Weir's sources, Hono and `defineConfig` as one module. It is bundled only once and serves
+ * every configuration.
  */
 export function weirModule(): Promise<string> {
   weirBundle ??= bundleForWorkerd({

@@ -9,7 +9,7 @@ const HOST = "127.0.0.1";
 /** A running `wrangler dev`. */
 export interface Wrangler extends OwnedChild {
   readonly url: string;
-  /** Resolves when the Worker answers; rejects with the signal's reason if it is aborted first. */
+  /** Resolves when the Worker answers. If `signal` is aborted first, rejects with its reason. */
   untilAnswering(signal: AbortSignal): Promise<void>;
 }
 
@@ -51,8 +51,8 @@ export async function startWrangler(options: {
 async function untilAnswering(url: string, signal: AbortSignal): Promise<void> {
   for (;;) {
     try {
-      // Any status is an answer. No deadline: while the Worker does not compile, wrangler delays
-      // the request.
+      // Any status is an answer. The request has no deadline, because wrangler delays it while the
+      // Worker does not compile.
       const response = await fetch(url, { signal, redirect: "manual" });
       await response.body?.cancel();
       return;

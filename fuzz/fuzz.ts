@@ -4,7 +4,7 @@ import type { Target } from "./target.ts";
 
 const NAMES = ["config", "paths", "spellings", "keys", "fields", "problem", "reply", "script"];
 
-/** Imports a target by its name, because it tests code for workerd, which has other types. */
+/** Imports a target when it is needed, because it tests code for workerd, which has other types. */
 async function loadTarget(name: string): Promise<Target> {
   return (await import(`./targets/${name}.ts`))[`${name}Target`];
 }
@@ -22,7 +22,9 @@ try {
     console.log(`${target.name}: ${figures}, seed ${seed}: ${verdict}${note && ` (${note})`}`);
     if (!finding) continue;
     console.log(`  ${finding.what}\n  smallest case: ${finding.smallest}`);
-    console.log(`  again: npm run fuzz -- --target ${target.name} --cases ${cases} --seed ${seed}`);
+    console.log(
+      `  to repeat: npm run fuzz -- --target ${target.name} --cases ${cases} --seed ${seed}`,
+    );
     process.exitCode = 1;
   }
 } catch (error) {

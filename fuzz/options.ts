@@ -12,15 +12,15 @@ const MAX = 2 ** 31 - 1;
  * Parses the command line.
  *
  * @param args the arguments without the program's name
- * @throws {CommanderError} after it printed a problem or the requested help. `exitCode` is 0 for help
+ * @throws {CommanderError} after it printed a problem or the help. `exitCode` is 0 after the help
  */
 export function parseOptions(args: readonly string[], all: readonly Target[]): FuzzOptions {
   const width = Math.max(...all.map(({ name }) => name.length));
   const list = all.map(({ name, about }) => `  ${name.padEnd(width)}  ${about}`).join("\n");
   const { target, cases, seed } = new Command("npm run fuzz --")
     .description(
-      "Tests Weir with arbitrary input, a few minutes for each target. The target script needs " +
-        "redis-server. Exits with 1 after a finding, and prints the smallest case that shows it.",
+      "Tests Weir with arbitrary input. Each target takes a few minutes. The target script needs " +
+        "redis-server. After a finding, prints the smallest case that fails, and exits with 1.",
     )
     .option(
       "--target <names>",

@@ -1,5 +1,5 @@
-// How different servers turn a URL's path into the path that they compare with their routes. No two of
-// them do it alike, and none does it as Weir does.
+// These functions read a URL's path as different servers do. The result is the path that a server
+// compares with its routes. The functions all differ from each other and from Weir.
 
 /** Reads a path as an origin does. @throws for a path that the origin would refuse */
 type PathReading = (pathname: string) => string;
@@ -17,7 +17,7 @@ export const ORIGINS: Readonly<Record<string, PathReading>> = {
   "resolves, then decodes twice": (pathname) => decode(decode(resolve(pathname))),
 };
 
-/** Decodes a path. An origin that does not stop at a NUL refuses it. */
+/** Decodes a path. Origins that do not stop at a NUL refuse a path with a NUL. */
 function decode(text: string): string {
   const path = decodeURIComponent(text);
   if (path.includes("\0")) throw new Error("400");

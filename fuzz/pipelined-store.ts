@@ -13,7 +13,7 @@ interface QueuedCommand {
 }
 
 export interface PipelinedStore {
-  /** The production store, whose calls go to Redis. */
+  /** The store that production uses. Its calls go to Redis. */
   readonly store: Store;
   /** Removes all keys from Redis. */
   empty(): Promise<unknown>;
@@ -21,8 +21,8 @@ export interface PipelinedStore {
 }
 
 /**
- * Connects the store for Upstash directly to Redis. All requests of one turn of the event loop, which
- * would go over REST, go out in one pipeline, in their order. The global `fetch` is replaced until
+ * Connects the store for Upstash directly to Redis. The store's REST requests in one turn of the
+ * event loop go to Redis in one pipeline, in their order. The global `fetch` is replaced until
  * `close`.
  */
 export async function createPipelinedStore(address: {

@@ -1,16 +1,22 @@
 import fc from "fast-check";
 import type { Outcome, RunOptions, Target } from "./target.ts";
 
-/** A case that takes longer is a finding, in milliseconds: a client may send many of them. */
+/**
+ * The maximum CPU time of a case, in milliseconds. A slower case is a finding, because clients may
+ * send it many times.
+ */
 export const SLOW_MS = 50;
 
-/** How often in a row a case must be slow. Other programs or garbage collection may delay one run. */
+/**
+ * A case is slow if this number of runs in a row are slow. Other programs or garbage collection may
+ * delay a single run.
+ */
 const SLOW_RUNS = 5;
 
-/** The most characters of a finding that are printed. */
+/** The maximum number of characters of a finding that are printed. */
 const MAX_PRINTED = 2000;
 
-/** A target with one arbitrary. `assertHolds` throws for a value without the property. */
+/** Creates a target. `assertHolds` throws an error if a value does not have the property. */
 export function createTarget<Value>(
   name: string,
   about: string,
@@ -21,7 +27,7 @@ export function createTarget<Value>(
   return { name, about, check: (options) => run(test, options) };
 }
 
-/** The same, for an asynchronous property. */
+/** Creates the same kind of target for an asynchronous property. */
 export function createAsyncTarget<Value>(
   name: string,
   about: string,
@@ -33,8 +39,8 @@ export function createAsyncTarget<Value>(
 }
 
 /**
- * The CPU time of this thread, in milliseconds; the time of a clock where the runtime does not report
- * CPU time. On a busy machine a clock includes the work of other programs.
+ * Returns the CPU time of this thread, in milliseconds. If the runtime does not report CPU time, it
+ * returns the time of a clock. On a busy machine, a clock also measures the work of other programs.
  */
 export const cpuTimeMs: () => number = threadClock() ?? (() => performance.now());
 
@@ -52,7 +58,7 @@ function threadClock(): (() => number) | undefined {
     cpuTime();
     return cpuTime;
   } catch {
-    // workerd has no such function.
+    // workerd does not have this function.
     return undefined;
   }
 }
@@ -60,7 +66,7 @@ function threadClock(): (() => number) | undefined {
 /**
  * Runs an action and returns its result.
  *
- * @throws when it takes longer than `SLOW_MS` in each of `SLOW_RUNS` runs
+ * @throws if the action takes longer than `SLOW_MS` in each of `SLOW_RUNS` runs
  */
 export function inTime<Result>(act: () => Result): Result {
   let result: Result;
@@ -74,7 +80,7 @@ export function inTime<Result>(act: () => Result): Result {
   throw new Error(`takes ${Math.round(shortest)} ms`);
 }
 
-/** Runs a property of either of fast-check's two kinds. */
+/** Runs a synchronous or asynchronous property of fast-check. */
 export async function run<Value>(
   test: fc.IProperty<[Value]> | fc.IAsyncProperty<[Value]>,
   { cases, seed }: RunOptions,

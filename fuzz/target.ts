@@ -1,12 +1,12 @@
-/** How to run a target. */
+/** Options for running a target. */
 export interface RunOptions {
-  /** How many cases to try. */
+  /** The number of cases to try. */
   readonly cases: number;
   /** The same seed generates the same cases. */
   readonly seed: number;
 }
 
-/** The result of a target. */
+/** The result of running a target. */
 export interface Outcome {
   /** The number of cases that ran, up to the first failure. */
   readonly cases: number;

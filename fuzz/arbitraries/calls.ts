@@ -6,13 +6,13 @@ import { type Counter, MAX_COUNT, type UnusedQuota, windowAt } from "../../src/e
 const MIN_BAN_MS = 600_000;
 const MAX_WINDOW_MS = 31_449_600_000;
 
-/** Consecutive calls of a store, each with its time in milliseconds. */
+/** Consecutive calls of a store's methods, each with its time in milliseconds. */
 export type Calls = readonly ({ readonly now: number } & (
   | { readonly method: "decide"; readonly groups: Counter[][]; readonly unused: UnusedQuota[] }
   | { readonly method: "adjust" | "reset"; readonly counters: Counter[] }
 ))[];
 
-/** Small numbers are used up in a few calls. Large numbers show where digits are lost. */
+/** A few calls use up a small amount of quota. A large amount shows whether digits are lost. */
 const amount = fc.oneof(
   { weight: 4, arbitrary: fc.nat(9) },
   { weight: 2, arbitrary: fc.nat(200) },
@@ -74,7 +74,7 @@ export type Scenario = typeof scenario extends fc.Arbitrary<infer Value> ? Value
 
 /** @param id a prefix of the keys, so that cases share no counters */
 export function callsFrom({ quotas, startMs, calls }: Scenario, id: string): Calls {
-  // Bans end by Redis's own clock, so the time of a case with bans does not change.
+  // Redis ends bans by its own clock, so the time does not change in a case with bans.
   const isTimeFixed = quotas.some(({ kind }) => kind === "bans");
   const shortestMs = Math.min(...quotas.map(({ windowMs }) => windowMs));
   let now = startMs;

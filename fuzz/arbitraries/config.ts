@@ -1,6 +1,7 @@
 import fc from "fast-check";
 
-// Configurations that are valid or nearly valid: the values of two fields may contradict each other.
+// Generates configurations that are valid or nearly valid. For example, two fields may contradict
+// each other.
 
 const MAX = 999_999_999_999_999;
 
@@ -39,7 +40,7 @@ const quota = fc
   .map(({ limit, window, more, maxReserved }) => ({
     limit,
     window,
-    // Most quotas have no capacity, and few have one below the limit.
+    // Most quotas have no capacity, and a few have a capacity below the limit.
     ...((more < 0 || more > 16) && { capacity: Math.min(MAX, limit + more) }),
     ...(more === 5 && { maxReserved }),
   }));
@@ -115,14 +116,14 @@ export const config = fc
   )
   .map(([rules, fields, kept]) => ({ rules, ...pickFew(fields, kept) }));
 
-/** Picks a few of the fields. With all of them, nearly every configuration would have a fault. */
+/** Picks a few of the fields. With all fields, nearly every configuration would have a fault. */
 function pickFew(fields: object, kept: number): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(fields).filter((_, index) => (kept * 7 + index * 5) % 16 < 2),
   );
 }
 
-/** Makes an object whose fields are its own, even `__proto__`, as JSON.parse does. */
+/** Creates an object with all entries as its own fields, even `__proto__`, as JSON.parse does. */
 function ownEntries<Value>(entries: readonly (readonly [string, Value])[]): object {
   return Object.fromEntries(entries);
 }

@@ -8,7 +8,7 @@ import { ruleCountersOf } from "../../src/limiter/counters.ts";
 import type { Limited, Quota } from "../../src/limiter/decision.ts";
 import { isViolated, quotasOf } from "../../src/limiter/quotas.ts";
 
-/** Integers from `min` to `max`, often one of the ten smallest. */
+/** Generates integers from `min` to `max`, often one of the ten smallest. */
 const upTo = (max: number, min = 0) =>
   fc.oneof(fc.integer({ min, max: Math.min(max, min + 9) }), fc.integer({ min, max }));
 
@@ -78,7 +78,7 @@ export const denial: fc.Arbitrary<Denial> = fc
     return { quotas, limited: { outcome: "limited", quotas, shadow: [], retryAfterMs, rule } };
   });
 
-/** A tally that script-reply.ts accepts. */
+/** Returns a tally that script-reply.ts accepts. */
 function tallyOf(
   { windowMs, banMs: bans }: Counter,
   { count, reset, banMs }: { count: number; reset: number; banMs: number },

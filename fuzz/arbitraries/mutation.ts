@@ -2,7 +2,7 @@ import fc from "fast-check";
 
 /** One change inside a value that consists of lists and objects. */
 export interface Mutation {
-  /** Selects the place to change, modulo the number of places. */
+  /** The index of the list item or field to change, modulo their number. */
   readonly place: number;
   readonly kind: "replace" | "add" | "remove" | "rename";
   readonly name: string;

@@ -17,10 +17,10 @@ const input = fc.oneof(
   { weight: 1, arbitrary: fc.anything({ maxDepth: 3, withNullPrototype: true }) },
 );
 
-/** The form of a fault's message: the value, and the allowed values. */
+/** The form of a fault's message, which names the value and the allowed values. */
 const FAULT = /^(got .*|missing|unknown field.*); allowed: ./s;
 
-/** The properties that all objects inherit, before the first case. */
+/** The properties that all objects inherit. No case may change them. */
 const INHERITED = Object.getOwnPropertyNames(Object.prototype).sort().join();
 
 const REQUEST = canonicalRequest(
@@ -28,7 +28,7 @@ const REQUEST = canonicalRequest(
   false,
 ) as CanonicalRequest;
 
-/** A weir.config.ts with any content. */
+/** The target for a weir.config.ts with any content. */
 export const configTarget = createTarget(
   "config",
   "a configuration is valid, or refused with every fault and the allowed values",
@@ -39,7 +39,8 @@ export const configTarget = createTarget(
     if (inherited !== INHERITED) throw new Error("Object.prototype was changed");
     if (!config) return;
     const again = defineConfig(JSON.parse(JSON.stringify(given)));
-    if (textOf(again) !== textOf(config)) throw new Error("it differs when it is read from JSON");
+    if (textOf(again) !== textOf(config))
+      throw new Error("the configuration differs if it is read from JSON");
     // A Worker creates its matcher when it starts. An exception there would take the site down.
     createMatcher(config.rules, config.caseSensitivePaths)(REQUEST);
   },
@@ -52,16 +53,16 @@ function tryDefine(given: unknown): Config | undefined {
     if (!(error instanceof ConfigError)) throw error;
     const paths = error.faults.map(({ path }) => path);
     if (paths.length === 0) throw new Error("refused without a fault");
-    // Different paths look alike where "…" replaces a possible secret.
+    // Different paths look the same if "…" replaces a possible secret in them.
     const complete = paths.filter((path) => !path.includes("…"));
-    if (new Set(complete).size < complete.length) throw new Error("two faults in one place");
+    if (new Set(complete).size < complete.length) throw new Error("two faults have the same path");
     const unclear = error.faults.find(({ message }) => !FAULT.test(message));
     if (unclear) throw new Error(`a fault with the message "${unclear.message}"`);
     return undefined;
   }
 }
 
-/** A configuration as text, with its Maps, which JSON would omit. */
+/** Returns a configuration as text. Includes the entries of Maps, which JSON would omit. */
 function textOf(config: Config): string {
   return JSON.stringify(config, (_, value) =>
     value instanceof Map ? { entries: [...value] } : value,

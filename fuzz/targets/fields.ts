@@ -16,13 +16,13 @@ const origin = fc.oneof(
 const EXPECTED =
   /^(content-type|cache-control|retry-after|vary|ratelimit(-policy)?|x-ratelimit-(limit|remaining|reset)|access-control-(allow-(origin|credentials)|expose-headers)|x-why)$/;
 
-/** The quota fields that clients receive, parsed as RFC 9651 defines. */
+/** The target for the quota fields that clients receive. It parses them as RFC 9651 defines. */
 export const fieldsTarget = createTarget(
   "fields",
   "a denial's fields show exactly the decision, and no text that a client chose",
   fc.record({ denial, origin }),
   ({ denial: { limited, quotas }, origin }) => {
-    // Not real headers, because workerd logs a warning for each value in Unicode.
+    // These are not real headers, because workerd logs a warning for each value that is not ASCII.
     const headers = { get: (name: string) => (name === "origin" ? origin.trim() : null) };
     const request = { method: "HEAD", headers } as unknown as Request;
     const { status, headers: fields } = limitedResponse(request, limited, "both");

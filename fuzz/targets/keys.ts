@@ -9,13 +9,13 @@ import {
 } from "../../src/request/identity.ts";
 import { createAsyncTarget } from "../property.ts";
 
-/** How many lists are kept to be compared with later lists. */
+/** The maximum number of lists that are kept for comparison with later lists. */
 const KEPT_LISTS = 50_000;
 /** A value of fewer characters may occur in a hash by chance. */
 const MIN_REVEALED = 8;
 const IP = "203.0.113.7";
 
-/** Separators of other formats, lengths as hashValues writes them, and few letters. */
+/** Separators of other formats, lengths in the form that `hashValues` writes, and a few letters. */
 const PIECES = ["a", "b", ":", "|", "#", "1:", "2:", "11:", "0:", "ip", "global", "1", "\0", " "];
 
 const value = fc.oneof(
@@ -34,10 +34,12 @@ const name = fc.constantFrom("a", "b", "ab", "a:1", "1:a");
 
 const lists = fc.array(fc.record({ name, value }), { minLength: 1, maxLength: 4 });
 
-/** The list from which each identity was made, as text. */
+/** The list from which each identity was computed, as text, by identity. */
 const listByIdentity = new Map<string, string>();
 
-/** Identities: one for each list of values, without any of the values in it. */
+/**
+ * The target for identities. Two lists of values never share an identity, and it reveals no value.
+ */
 export const keysTarget = createAsyncTarget(
   "keys",
   "two keys never have the same identity, and no identity contains a value of its key",
@@ -69,7 +71,7 @@ async function checkIdentity(values: readonly NamedValue[], identity: string): P
   if (revealed) throw new Error("the identity contains a value");
 }
 
-/** A request whose custom keys have these values. */
+/** Returns the context of a request whose custom keys have these values. */
 function contextOf(values: readonly NamedValue[]): KeyContext {
   return {
     request: {

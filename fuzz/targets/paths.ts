@@ -5,12 +5,15 @@ import type { CanonicalPath } from "../../src/request/path-reader.ts";
 import { ORIGINS } from "../origins.ts";
 import { createTarget, inTime } from "../property.ts";
 
-/** The most variants that a path may have. */
+/** The maximum number of variants that a path may have. */
 const MAX_VARIANTS = 33;
-/** The longest URL that Cloudflare accepts, in characters. */
+/** The maximum length of a URL that Cloudflare accepts, in characters. */
 const MAX_LENGTH = 16 * 1024;
 
-/** Characters that split or end paths: plain, escaped, escaped twice, and as similar characters. */
+/**
+ * Letters, and characters that split or end paths: plain, escaped once or twice, or as similar
+ * characters.
+ */
 const PIECES = [
   ..."/\\.;%?#:*{}|+~ \t",
   ...["//", "/./", "/../", "..", "%2e", "%2E%2e", "%2f", "%2F", "%5c", "%3b", "%3f", "%23", "%00"],
@@ -26,7 +29,7 @@ const piece = fc.oneof(
 );
 const pieces = fc.array(piece, { maxLength: 6 });
 
-/** The parts of a path. The unit is repeated, because only long paths show more than linear time. */
+/** The parts of a path. The unit is repeated, because only long paths reveal non-linear time. */
 const parts = fc.record({
   unit: pieces.map((parts) => parts.join("")),
   length: fc.oneof(
@@ -37,7 +40,7 @@ const parts = fc.record({
   caseSensitive: fc.boolean(),
 });
 
-/** Any path that a client may send. */
+/** The target for paths. A client may send any path. */
 export const pathsTarget = createTarget(
   "paths",
   "a path has one canonical form, and a variant for each way in which an origin reads it",
@@ -71,7 +74,7 @@ function checkForm({ path, variants, isUnambiguous }: CanonicalPath): void {
   if (wrong !== undefined) throw new Error(`"${wrong}" is not in canonical form`);
 }
 
-/** A rule for the path that an origin reads has to match the request. */
+/** Checks that a rule for the path that an origin reads matches the request. */
 function checkVariants(
   pathname: string,
   { variants, path, isUnambiguous }: CanonicalPath,
@@ -89,7 +92,7 @@ function checkVariants(
   }
 }
 
-/** A rule's path in the form in which it is matched; undefined if no rule can be written for it. */
+/** Returns a rule's path in its matched form; undefined if no rule can be written for the path. */
 function routeFor(readPath: () => string, caseSensitive: boolean): string | undefined {
   let path: string;
   try {
@@ -101,7 +104,7 @@ function routeFor(readPath: () => string, caseSensitive: boolean): string | unde
   const segments: string[] = [];
   for (const segment of path.split("/").filter(Boolean)) {
     const { path: written, variants } = canonicalPath(`/${segment}`, caseSensitive);
-    // To some origins the segment is no segment or two, so no rule is meant for it.
+    // Some origins read this segment as no segment or as two, so no rule can be meant for it.
     if (segment === "." || segment === ".." || variants.length > 1) return undefined;
     if (/^\/$|.\/|%/.test(written)) return undefined;
     segments.push(written.slice(1));

@@ -41,7 +41,7 @@ const scenario = fc.record({
   fits: fc.boolean(),
 });
 
-/** Replies of the scripts, or of a server that answers in their place. */
+/** The target for replies of the scripts, or of another server that answers instead of Redis. */
 export const replyTarget = createTarget(
   "reply",
   "a store's answer is read as exactly the requested integers, or refused",
@@ -73,7 +73,7 @@ function tryRead<Result>(read: () => Result): Result | undefined {
   }
 }
 
-/** @throws for a tally that no state of the counter can have */
+/** @throws if no state of the counter can have this tally */
 function checkBounds(tally: Tally | undefined, counter: Counter | undefined): void {
   if (!tally || !counter)
     throw new Error("a counter without a tally, or a tally without a counter");

@@ -8,14 +8,20 @@ import { createPipelinedStore } from "../pipelined-store.ts";
 import { run } from "../property.ts";
 import type { Outcome, RunOptions, Target } from "../target.ts";
 
-/** How much shorter a ban may be than in the engine, because Redis's clock does not stand still. */
+/**
+ * The maximum time by which a ban may be shorter than in the engine, in milliseconds. Redis's clock
+ * continues during a case, and the engine's clock stands still.
+ */
 const MAX_BAN_DIFFERENCE_MS = 60_000;
-/** After this many sequences, the own Redis is emptied. */
+/** The number of sequences after which the target empties its own Redis. */
 const SEQUENCES_PER_ROUND = 2000;
-/** Attempts for a sequence. On a busy machine, a short window may expire in Redis during one attempt. */
+/**
+ * The maximum number of attempts for a sequence. On a busy machine, a short window may expire in
+ * Redis while a sequence runs.
+ */
 const ATTEMPTS = 3;
 
-/** Compares the script on Redis with the engine, in arbitrary calls. A case is a call. */
+/** Compares the script on Redis with the engine in arbitrary calls. Each call is a case. */
 export const scriptTarget: Target = {
   name: "script",
   about: "the script on Redis answers each call as the engine does, with valid integers",
@@ -29,7 +35,7 @@ export const scriptTarget: Target = {
   },
 };
 
-/** @param isOwn whether the Redis may be emptied; its keys are unique in any case */
+/** @param isOwn whether this function may empty the Redis. The keys are unique in any case */
 export async function checkScript(
   redis: { host: string; port: number },
   { cases, seed }: RunOptions,
@@ -48,7 +54,7 @@ export async function checkScript(
     }
   });
   try {
-    // Redis loads the scripts first. From then on it receives the calls in order.
+    // Redis loads the scripts during these calls. After that it receives all calls in order.
     await store.reset([], 0);
     await store.adjust([], 0);
     await store.decide([], 0);
@@ -64,7 +70,7 @@ export async function checkScript(
   return { cases: calls, note: `in ${sequences.toLocaleString("en")} sequences` };
 }
 
-/** The number of sequences for a number of calls, at 40 calls each. */
+/** Returns the number of sequences for a number of calls. A sequence has 40 calls on average. */
 function sequencesFor(calls: number): number {
   return Math.min(SEQUENCES_PER_ROUND, Math.ceil(calls / 40));
 }

@@ -4,7 +4,7 @@ import { createTarget } from "../property.ts";
 
 const LETTERS = [..."abiklsz019-_~é"];
 
-/** Spellings of a letter that some server reads as this letter. */
+/** Functions that spell a letter in a way that some server reads as this letter. */
 const SPELLINGS: readonly ((letter: string) => string)[] = [
   (letter) => letter,
   (letter) => letter.toUpperCase(),
@@ -53,7 +53,10 @@ const pathInTwoSpellings = fc
       .join("")}${end}`,
   }));
 
-/** One path in two spellings: a plain one, and one that some server reads as the same path. */
+/**
+ * The target for two spellings of a path. One is plain, and some server reads the other as the same
+ * path.
+ */
 export const spellingsTarget = createTarget(
   "spellings",
   "a path in any spelling that some server accepts is counted as that path",
@@ -73,14 +76,14 @@ function escaped(letter: string): string {
   return [...new TextEncoder().encode(letter)].map((byte) => `%${hex(byte, 2)}`).join("");
 }
 
-/** An ASCII letter in two bytes of UTF-8, where one byte is enough. */
+/** Spells an ASCII letter in two bytes of UTF-8, although one byte is enough. */
 function overlong(letter: string): string {
   const code = letter.charCodeAt(0);
   if (code > 0x7f) return letter;
   return `%${hex(0xc0 | (code >> 6), 2)}%${hex(0x80 | (code & 0x3f), 2)}`;
 }
 
-/** An ASCII letter in the width of Chinese characters, whose compatible form is the letter. */
+/** Returns the full-width form of an ASCII letter. It is as wide as a Chinese character. */
 function fullWidth(letter: string): string {
   const code = letter.charCodeAt(0);
   return code > 0x20 && code < 0x7f ? String.fromCharCode(code + 0xfee0) : letter;

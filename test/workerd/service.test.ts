@@ -254,7 +254,9 @@ describe("a client that is counted by the second alternative of a key", () => {
 
   it("cannot be given as a text alone", async () => {
     const call = serviceOf(rules).getValue("five", { key: "203.0.113.7" });
-    await expect(call).rejects.toThrow('must name one of { "header:x-api-key": "…" }, { ip: "…" }.');
+    await expect(call).rejects.toThrow(
+      'must name one of { "header:x-api-key": "…" }, { ip: "…" }.',
+    );
   });
 });
 

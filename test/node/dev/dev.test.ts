@@ -31,7 +31,7 @@ function runDev(...args: string[]) {
     for (const stream of [child.stdout, child.stderr]) {
       stream.setEncoding("utf8").on("data", (text: string) => {
         output += text;
-        if (output.includes("Ctrl-C ends it")) resolve(output);
+        if (output.includes("Press Ctrl-C to stop")) resolve(output);
       });
     }
     ended.then(() => resolve(output));

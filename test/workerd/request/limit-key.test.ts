@@ -227,7 +227,11 @@ describe("a program's key", () => {
       'The key for the rule "r" needs a text that is not empty as header:x-api-key.',
     ],
     ["global", null, 'The key for the rule "r" must be a text, for global.'],
-    [["query:a", "ip"], "x", 'The key for the rule "r" must be a list of 2 texts, for query:a, ip.'],
+    [
+      ["query:a", "ip"],
+      "x",
+      'The key for the rule "r" must be a list of 2 texts, for query:a, ip.',
+    ],
     [["query:a", "ip"], ["x", 4], 'The key for the rule "r" must be a text, for ip.'],
     [["query:a", "ip"], ["x", "4"], 'The key for the rule "r" needs an IP address as ip.'],
     ...["abc", null, 5, {}, [], { ip: "1.2.3.4", "header:a": "b" }, { "cookie:a": "b" }].map(
