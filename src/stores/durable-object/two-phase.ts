@@ -8,7 +8,7 @@ import type { ObjectPart } from "./object-parts.ts";
 /** A group's verdict. Its time is that of the clock of the first object called. */
 export interface GroupDecision {
   readonly admitted: boolean;
-  /** One tally for each counter, in the group's order; undefined if its object did not answer. */
+  /** One tally for each counter, in the group's order; undefined without an answer in time. */
   readonly tallies: readonly (Tally | undefined)[];
   readonly now: number;
   /** Whether the counts of a denial may include open holds. */

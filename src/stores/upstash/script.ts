@@ -11,8 +11,8 @@ export type Clock = "redis" | "edge";
  * Creates a Lua script that counts in fixed windows, with the algorithm of engine/fixed-window.ts.
  * All scripts share this frame. `work` is the part in which they differ. It must set `reply`.
  *
- *   KEYS   One key for each counter, one group after the other. The key of the counter's ban follows
- *          if the counter can ban, then the key of its alternative if it has one.
+ *   KEYS   One key for each counter, one group after another. After it comes the key of the
+ *          counter's ban if the counter can ban, then the key of its alternative if it has one.
  *          With the clock `edge`, these are the keys as stored, so that every key that the script
  *          uses is declared. With the clock `redis`, the keys lack the window numbers, because the
  *          script computes these from TIME.

@@ -8,7 +8,7 @@ import { counter } from "../../suite/counters.ts";
 
 const NOW = 1_700_000_100_000;
 
-/** A breaker over objects. Those named in `broken` fail with every call. */
+/** Creates a breaker over objects. Every call to an object in `state.broken` fails. */
 function overObjects() {
   const state = { now: NOW, calls: 0, broken: new Set<string>(), changes: [] as string[] };
   const memory = createMemoryStore();
@@ -54,13 +54,13 @@ describe("a breaker over objects", () => {
   });
 
   it.each(["before", "after"])(
-    "stops the calls to a broken object that is called %s each client's own, and to no other",
+    "stops only the calls to a broken shared object that is called %s the client's own object",
     async (place) => {
       const { state, decide } = overObjects();
       state.broken.add("global");
       const both = (client: string) =>
         place === "before" ? decide("global", client) : decide(client, "global");
-      // The first failure may be attributed to a client, the others to the object that all share.
+      // The first failure may be attributed to a client, the others to the shared object.
       for (let call = 1; call <= 6; call++) await both(`client-${call}`);
       expect(await both("somebody")).toBe("circuit-open");
       expect(state.changes).toEqual(["object open"]);
@@ -142,7 +142,7 @@ describe("a breaker over objects", () => {
     expect(state.changes).toEqual(["object open"]);
   });
 
-  it("keeps the failures of a shared object while many clients' own objects fail", async () => {
+  it("remembers the failures of a shared object while the own objects of many clients fail", async () => {
     const { state, decide } = overObjects();
     state.broken.add("global");
     for (let client = 0; client < 4; client++) await decide(`c${client}`, "global");

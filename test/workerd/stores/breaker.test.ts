@@ -10,7 +10,7 @@ const TIMEOUT_MS = 300;
 const NOW = 1_700_000_100_000;
 const COUNTER = counter();
 
-/** A breaker over a store whose outcomes and time the test sets. */
+/** Creates a breaker over a store. The test sets the time and the outcomes of calls. */
 function breaker() {
   const state = { now: NOW, fails: false, calls: 0, changes: [] as string[] };
   const pending: PromiseWithResolvers<void>[] = [];
@@ -81,7 +81,7 @@ describe("a breaker that is closed", () => {
     expect(state.calls).toBe(5);
   });
 
-  it("stays closed after four failures, a success and four more", async () => {
+  it("stays closed after four failures, a success and four more failures", async () => {
     const { state, decide } = breaker();
     for (const fails of [true, true, true, true, false, true, true, true, true]) {
       state.fails = fails;
@@ -118,7 +118,7 @@ describe("a breaker that is closed", () => {
 });
 
 describe("a breaker that is open", () => {
-  it("rests for a second, lets one call through, and closes if the call succeeds", async () => {
+  it("pauses for a second, lets one call through, and closes if the call succeeds", async () => {
     const { state, decide, open } = breaker();
     await open();
     state.fails = false;
@@ -142,7 +142,7 @@ describe("a breaker that is open", () => {
     expect(await decide()).toBe("done");
   });
 
-  it("rests again after a failed probe, without a change of state", async () => {
+  it("pauses again after a failed probe, without a change of state", async () => {
     const { state, decide, open } = breaker();
     await open();
     state.now += REST_MS;
@@ -155,7 +155,7 @@ describe("a breaker that is open", () => {
     expect(state.changes).toEqual(["open", "closed"]);
   });
 
-  it("sends another probe if one never ends", async () => {
+  it("sends another probe if the first one never ends", async () => {
     const { state, begin, decide, open } = breaker();
     await open();
     state.fails = false;
@@ -168,7 +168,7 @@ describe("a breaker that is open", () => {
     expect(state.changes).toEqual(["open", "closed"]);
   });
 
-  it("sends no second probe after the failure of a call that began before", async () => {
+  it("sends no second probe if a call fails that began before the breaker opened", async () => {
     const { state, begin, decide, open } = breaker();
     const [early, late] = [begin(), begin()];
     await open();
@@ -182,7 +182,7 @@ describe("a breaker that is open", () => {
     expect(await probe.succeed()).toBe("done");
   });
 
-  it("closes if a call that began before succeeds", async () => {
+  it("closes if a call succeeds that began before the breaker opened", async () => {
     const { state, begin, decide, open } = breaker();
     const early = begin();
     await open();
@@ -196,13 +196,13 @@ describe("a breaker that is open", () => {
     ["a second", 1000],
     ["an hour", 3_600_000],
     ["ten years", 315_360_000_000],
-  ])("neither closes nor rests for ever if the clock steps back by %s", async (_, backMs) => {
+  ])("stays open and soon sends a probe if the clock steps back by %s", async (_, backMs) => {
     const { state, decide, open } = breaker();
     await open();
     const opened = state.now;
     state.now -= backMs;
     const outcomes: string[] = [];
-    // At the latest after a rest and a lost probe, measured from the new time on.
+    // The probe comes at the latest after one pause and one lost probe, by the new time.
     while (outcomes.at(-1) !== "unreachable" && state.now - (opened - backMs) <= 10_000) {
       outcomes.push(await decide());
       state.now += 100;

@@ -18,7 +18,7 @@ function silent() {
   return { store: { decide: answer, adjust: answer, reset: answer }, resolve, reject };
 }
 
-describe.each(calls)("with a deadline, %s", (_, call) => {
+describe.each(calls)("%s with a deadline", (_, call) => {
   beforeEach(() => {
     vi.useFakeTimers();
   });
@@ -41,7 +41,7 @@ describe.each(calls)("with a deadline, %s", (_, call) => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  it("returns an answer that comes a millisecond before the deadline", async () => {
+  it("returns an answer that arrives a millisecond before the deadline", async () => {
     const { store, resolve } = silent();
     const outcome = call(withDeadline(store, 250));
     await vi.advanceTimersByTimeAsync(249);
@@ -69,7 +69,7 @@ describe.each(calls)("with a deadline, %s", (_, call) => {
     }
   });
 
-  it("has its own deadline in each call", async () => {
+  it("has a deadline of its own in each call", async () => {
     const { store } = silent();
     const limited = withDeadline(store, 250);
     const [first, second] = [vi.fn(), vi.fn()];

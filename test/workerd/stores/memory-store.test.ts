@@ -6,7 +6,7 @@ import { counter } from "../../suite/counters.ts";
 import { HOUR } from "../../suite/driver.ts";
 import { randomOf } from "../../suite/random.ts";
 
-describe("the memory store's bound", () => {
+describe("a bounded memory store", () => {
   it("rejects a counter when it is full, and drops none", async () => {
     const store = createMemoryStore(2);
     const [first, second, third] = [counter(), counter(), counter()];
@@ -26,7 +26,7 @@ describe("the memory store's bound", () => {
     await expect(store.decide([[counter(), counter()]], 61_000)).resolves.toBeDefined();
   });
 
-  it("stores new counters after some have expired, however often it was full", async () => {
+  it("stores new counters after others have expired, however often it was full", async () => {
     const store = createMemoryStore(4);
     const minute = () => counter();
     const hour = () => counter({ windowMs: HOUR });
@@ -36,7 +36,7 @@ describe("the memory store's bound", () => {
       failure: "memory-full",
     });
     await store.decide([[minute(), minute()]], 121_000);
-    // All counters expire, several times.
+    // All counters expire before each request.
     for (let time = 2 * HOUR; time < 9 * HOUR; time += 61_000) {
       await store.decide([[minute(), minute(), minute(), minute()]], time);
     }
@@ -63,7 +63,7 @@ describe("the memory store's bound", () => {
   });
 
   it.each([1, 2, 3])(
-    "is the same as that of a map that checks every row, seed %i",
+    "is full exactly when a map that checks every row is full, seed %i",
     async (seed) => {
       const store = createMemoryStore(20);
       const random = randomOf(seed);
@@ -93,7 +93,7 @@ describe("the memory store's bound", () => {
     },
   );
 
-  it("replaces a counter in a time that does not depend on their number, up to 100,000", async () => {
+  it("replaces a counter without a pass over all of up to 100,000 counters", async () => {
     const stores = [1000, 100_000].map((max) => ({ max, store: createMemoryStore(max) }));
     const timesMs = [];
     for (const { max, store } of stores) {
@@ -101,7 +101,7 @@ describe("the memory store's bound", () => {
         await store.decide([[counter({ offsetMs: client % 60_000, key: `${client}` })]], 0);
       }
       const startedAt = performance.now();
-      // The store stays full, and one more counter expires before each request.
+      // The store is full at first. Its counters expire while requests add new ones.
       for (let past = 1; past <= 2000; past++) {
         await store.decide([[counter({ windowMs: HOUR })]], 1000 + past * 60).catch(() => {});
       }
@@ -111,7 +111,7 @@ describe("the memory store's bound", () => {
     expect(many).toBeLessThan(20 * few + 100);
   });
 
-  it("has space for enforced rules, however many counters rules in shadow mode have", async () => {
+  it("has space for enforced rules even if rules in shadow mode fill their own space", async () => {
     const store = createMemoryStore(2);
     const trial = () => counter({ shadow: true });
     await store.decide([[trial()], [trial()], [counter()]], 0);
@@ -121,7 +121,7 @@ describe("the memory store's bound", () => {
     await expect(store.decide([[counter()]], 0)).rejects.toMatchObject({ failure: "memory-full" });
   });
 
-  it("finds a shadow rule's counter when it is read as if the rule were enforced", async () => {
+  it("finds the counter of a rule in shadow mode if the counter is requested without this mode", async () => {
     const store = createMemoryStore(2);
     const trial = counter({ shadow: true });
     await store.decide([[trial]], 0);

@@ -12,7 +12,7 @@ import { NOW } from "../../suite/driver.ts";
 
 const TIMEOUT_MS = 50;
 
-/** A store with an object for each client. Calls to the object `broken` fail as the test says. */
+/** Creates a store with an object for each client. Calls to the object `broken` run `fail`. */
 function storeThat(fail: () => Promise<never>) {
   const memory = createMemoryStore();
   const calls: string[][] = [];
@@ -43,19 +43,25 @@ describe.each([
   ["fails", away, "unreachable"],
   ["never answers", never, "timeout"],
 ])("a shadow group whose object %s", (_, fail, failure) => {
-  it.each([true, false])("does not change the enforced verdict, leasable: %s", async (leasable) => {
-    const { store } = storeThat(fail);
-    const enforced = counter({ limit: 3, leasable });
-    const verdicts = [];
-    for (let request = 0; request < 5; request++) {
-      const { groups } = await store.decide([[enforced], [shadowOf({ identity: "broken" })]], NOW);
-      await expect(groups[1]?.later).rejects.toMatchObject({ failure });
-      verdicts.push(groups[0]?.admitted);
-    }
-    expect(verdicts).toEqual([true, true, true, false, false]);
-  });
+  it.each([true, false])(
+    "does not change the verdict on an enforced group, leasable: %s",
+    async (leasable) => {
+      const { store } = storeThat(fail);
+      const enforced = counter({ limit: 3, leasable });
+      const verdicts = [];
+      for (let request = 0; request < 5; request++) {
+        const { groups } = await store.decide(
+          [[enforced], [shadowOf({ identity: "broken" })]],
+          NOW,
+        );
+        await expect(groups[1]?.later).rejects.toMatchObject({ failure });
+        verdicts.push(groups[0]?.admitted);
+      }
+      expect(verdicts).toEqual([true, true, true, false, false]);
+    },
+  );
 
-  it("returns the quota that was taken from its lease", async () => {
+  it("puts the quota back that was taken from its lease", async () => {
     const { store } = storeThat(fail);
     const enforced = counter();
     const [leased, broken] = [
@@ -73,7 +79,7 @@ describe.each([
 });
 
 describe("a shadow group", () => {
-  it("is decided separately, and uses its lease and the denial cache", async () => {
+  it("is decided separately, with its lease and the denial cache", async () => {
     const { store, calls } = storeThat(away);
     const admitted = async (trial: Counter) => {
       const { groups } = await store.decide([[counter({ limit: 0 })], [trial]], NOW);
@@ -89,7 +95,7 @@ describe("a shadow group", () => {
     expect(calls.flat()).not.toContain("other");
   });
 
-  it("is decided in the same call if its counters and all enforced ones are in one object", async () => {
+  it("is decided in the same call if all of its counters and all enforced counters are in one object", async () => {
     const { store, calls } = storeThat(away);
     const enforced = counter();
     const { groups } = await store.decide([
@@ -103,7 +109,7 @@ describe("a shadow group", () => {
     ]);
   });
 
-  it("is waited for if no rule is enforced", async () => {
+  it("makes the caller wait if no rule is enforced", async () => {
     const { store } = storeThat(away);
     const { groups } = await store.decide([[shadowOf()], [shadowOf({ identity: "third" })]], NOW);
     expect(groups.map(({ admitted, later }) => [admitted, later])).toEqual([

@@ -9,7 +9,7 @@ import { counter } from "../../suite/counters.ts";
 const TIMEOUT_MS = 1000;
 const VERDICT: Verdict = { now: 0, groups: [] };
 
-/** A breaker over a store that answers when the test says so, in virtual time. */
+/** Creates a breaker over a store whose answers the test sends, in virtual time. */
 function createCalls({ clients = 1 } = {}) {
   vi.useFakeTimers();
   const pending: ((verdict: Verdict) => void)[] = [];
@@ -55,7 +55,7 @@ afterEach(() => {
 });
 
 describe("calls that wait for a store", () => {
-  it("are at most sixteen until the deadline, if two hundred at once get no answer", async () => {
+  it("are at most sixteen until the deadline, if two hundred calls at once get no answer", async () => {
     const at = createCalls();
     const first = at.send();
     await at.answer(0);
@@ -82,7 +82,7 @@ describe("calls that wait for a store", () => {
     expect(next.ms).toBeLessThanOrEqual(TIMEOUT_MS * 1.1);
   });
 
-  it("close the breaker when the store answers a call that has already failed", async () => {
+  it("close the breaker when the store answers one of them that has already failed", async () => {
     const at = createCalls();
     for (let call = 0; call < 6; call++) at.send();
     await at.wait(TIMEOUT_MS - 1);
@@ -96,7 +96,7 @@ describe("calls that wait for a store", () => {
   it.each([
     ["a burst that is answered one by one", 30],
     ["a burst whose first answer takes seven tenths of the deadline", 700],
-  ])("are all answered: %s", async (_, everyMs) => {
+  ])("are all answered in %s", async (_, everyMs) => {
     const at = createCalls();
     const calls = Array.from({ length: 200 }, () => at.send());
     await at.wait(everyMs);
@@ -104,7 +104,7 @@ describe("calls that wait for a store", () => {
     expect(calls.every(({ outcome }) => outcome === "done")).toBe(true);
   });
 
-  it("are all answered by a store that is as slow as before", async () => {
+  it("are all answered by a store that was equally slow before", async () => {
     const at = createCalls();
     at.send();
     await at.wait(650);
@@ -115,7 +115,7 @@ describe("calls that wait for a store", () => {
     expect(calls.every(({ outcome }) => outcome === "done")).toBe(true);
   });
 
-  it("do not count as stalled while some are answered", async () => {
+  it("do not make the store stalled while it answers others", async () => {
     const at = createCalls();
     at.send();
     await at.answer(0);
@@ -143,7 +143,7 @@ describe("calls that wait for a store", () => {
     expect(await Promise.race([outcome, "waits"])).toBe("waits");
   });
 
-  it("of one client do not let those of others fail if each client has an object", async () => {
+  it("of one client do not let other clients' calls fail if each client has its own object", async () => {
     const at = createCalls({ clients: 3 });
     at.send("well");
     await at.answer(0);

@@ -10,10 +10,9 @@ import type { Store } from "../../../../src/stores/store.ts";
 
 const NOW = Date.now();
 const FLOOD = 1_000_000;
-/**
- * Groups in one call, because a million calls would be slow. The last keys get calls of their own.
- */
+/** The number of groups in one call: a million calls would be slow. */
 const AT_ONCE = 50;
+/** The number of last keys that have a call each. */
 const LAST = 20_000;
 const MAX_BYTES = 5_000_000;
 
@@ -25,7 +24,7 @@ function heapUsed(): number {
   return process.memoryUsage().heapUsed;
 }
 
-/** A store without state, so that the memory in use is that of the caches. */
+/** A store without state, so that only the caches use memory. */
 function stub(admitted: boolean): Store {
   return {
     decide: async (groups) => ({
@@ -49,7 +48,7 @@ const digits = randomBytes(1 << 16).toString("base64url");
 const prefix = "weir";
 const rule = { name: "search", window: "1m" };
 
-/** The counter of a new client, with an identity of 22 characters and a complete key. */
+/** Creates the counter of a new client, with an identity of 22 characters and a complete key. */
 function stranger(number: number): Counter {
   const at = (number * 7919) % (digits.length - 17);
   const text = `${digits.slice(at, at + 17)}${number.toString(36).padStart(5, "0")}`;
@@ -66,7 +65,10 @@ function stranger(number: number): Counter {
   };
 }
 
-/** The heap in use when both caches are full. It is freed when this function has returned. */
+/**
+ * Measures the heap in use while both caches are full. The caches are freed when this function has
+ * returned.
+ */
 async function heapWithFullCaches(
   admitted: boolean,
   keys: number,
@@ -80,7 +82,7 @@ async function heapWithFullCaches(
     for (let sent = 0; sent < requestsPerKey; sent++) await store.decide(groups);
   }
   const bytes = heapUsed();
-  // One more use of the store, which otherwise could be freed before the measurement.
+  // Without this use of the store, it could be freed before the measurement.
   await store.decide([[stranger(keys)]]);
   return bytes;
 }

@@ -9,8 +9,8 @@ import type { Clock } from "../../../../src/stores/upstash/script.ts";
 import { createUpstashStore } from "../../../../src/stores/upstash/upstash-store.ts";
 import { counter as anyCounter } from "../../../suite/counters.ts";
 
-// The effect of blocks on Redis. This file has its own server, so that no other test changes the
-// figures.
+// Tests the effects of blocks on Redis. This file has its own server, so that no other test changes
+// the figures.
 const server = await startTestRedis();
 const rest = await startUpstashRest({ redis: server });
 const redis = new Redis(server.port, server.host);
@@ -29,7 +29,10 @@ beforeEach(async () => {
   await redis.script("FLUSH");
 });
 
-/** A day's quota. Its window begins at a time half a day ago, so that no test reaches its end. */
+/**
+ * Creates a counter with a window of a day. The window began half a day ago, so that no test
+ * reaches its end.
+ */
 function counter(fields: Partial<Counter> = {}): Counter {
   const midday = (Date.now() - DAY / 2) % DAY;
   return anyCounter({ limit: 1000, windowMs: DAY, offsetMs: midday, leasable: true, ...fields });
@@ -51,7 +54,7 @@ function storeWith(clock: Clock) {
   return { store, take, returnQuota, unusedOf };
 }
 
-/** The commands that Redis ran for an action, by INFO commandstats. */
+/** Runs an action. @returns how often Redis ran each command for it, from INFO commandstats */
 async function commandsOf(run: () => Promise<unknown>): Promise<Record<string, number>> {
   await redis.config("RESETSTAT");
   await run();
@@ -84,18 +87,18 @@ describe.runIf(server.kind === "redis-server").each(clocks)("with the clock %s",
     expect(await take({ ...quota, cost: 0 })).toMatchObject({ count: 19 });
   });
 
-  it("a block of which only a part is left costs one command more", async () => {
+  it("a block costs one more command if the quota left allows only a part of it", async () => {
     const quota = counter({ limit: 100 });
     await take({ ...quota, cost: 60 });
     const block = { ...quota, block: 9 };
     expect(await commandsOf(() => take(block))).toEqual({ ...baseCommands, bitfield: 2 });
-    // An eighth of the 35 left is 4.
+    // 35 are left, and an eighth of them is 4.
     expect(await take({ ...quota, block: 4 })).toMatchObject({ count: 69, charged: 4 });
     await take({ ...quota, cost: 31 });
     expect(await commandsOf(() => take(block))).toEqual({ ...baseCommands, bitfield: 2 - 1 });
   });
 
-  it("a return costs one command for each counter, in a call that is made anyway", async () => {
+  it("a return costs one command for each counter, and no call of its own", async () => {
     const [quota, others] = [counter(), [counter(), counter()]];
     for (const each of [quota, ...others]) await take({ ...each, cost: 5 });
     const unused = others.map((each) => unusedOf(each, 2));
@@ -139,7 +142,7 @@ describe.each(clocks)("a return with the clock %s", (clock) => {
     expect(await redis.pexpiretime(key)).toBe(expiresAt);
   });
 
-  it("creates no key if the counter has none any more", async () => {
+  it("creates no key if the counter's key is gone", async () => {
     const quota = counter();
     await take(quota);
     await redis.flushall();
@@ -174,7 +177,7 @@ describe.each(clocks)("a return with the clock %s", (clock) => {
     expect(groups).toMatchObject([{ admitted: true, tallies: [{ count: 10 }] }]);
   });
 
-  it("that empties a key is followed by a charge with an expiry", async () => {
+  it("deletes a key whose count becomes 0, and the next charge sets an expiry again", async () => {
     const quota = counter();
     await take({ ...quota, cost: 2 });
     await returnQuota(quota, 2);
@@ -202,7 +205,7 @@ describe.each(clocks)("isolates with leases and the clock %s", (clock) => {
     );
     await Promise.all(isolates.flatMap(({ tasks }) => tasks));
     const admitted = verdicts.filter((verdict) => verdict?.groups[0]?.admitted).length;
-    // Unspent lease quota of an isolate can still be used there.
+    // Each isolate can still use the unspent quota of its leases.
     let late = 0;
     for (let request = 0; request < 50; request++) {
       for (const { decide } of isolates) {
@@ -213,7 +216,7 @@ describe.each(clocks)("isolates with leases and the clock %s", (clock) => {
     expect(await storeWith(clock).take({ ...quota, cost: 0 })).toMatchObject({ count: 150 });
   });
 
-  it("leave no key without an expiry, and after returns exactly the quota used is charged", async () => {
+  it("leave no key without an expiry, and after returns only the quota used is charged", async () => {
     const one = isolate();
     const groups = [counter({ limit: 500 }), counter({ limit: 300, windowMs: HOUR })];
     for (let request = 0; request < 40; request++) await one.decide([groups], givenTime());

@@ -7,7 +7,7 @@ import { createUpstashStore } from "../../../../src/stores/upstash/upstash-store
 import { counter } from "../../../suite/counters.ts";
 import { NOW } from "../../../suite/driver.ts";
 
-// The statements of docs/storage.md about a Redis that loses data.
+// Tests the statements of docs/storage.md about a Redis that loses data.
 const server = await startTestRedis();
 const rest = await startUpstashRest({ redis: server });
 const redis = new Redis(server.port, server.host);
@@ -33,17 +33,17 @@ async function admitted(quota: ReturnType<typeof counter>, requests: number, now
 }
 
 describe("a Redis that loses data", () => {
-  it("returns the quota used since its last save after a restart, in that window", async () => {
+  it("grants again, after a restart, the quota that was used in this window since the last save", async () => {
     const quota = counter({ limit: 5 });
     await admitted(quota, 3);
     expect(await admitted(quota, 9)).toBe(2);
-    // The saved data: the count after three requests.
+    // Redis has saved the count after three requests.
     await redis.call("BITFIELD", storedKey(quota, NOW), "SET", "u63", 0, 3);
     expect(await admitted(quota, 9)).toBe(2);
     expect(await admitted(quota, 9, NOW + quota.windowMs)).toBe(5);
   });
 
-  it("starts a counter from 0 after it has evicted its key", async () => {
+  it("starts a counter from 0 after the counter's key was evicted", async () => {
     const [evicted, kept] = [counter({ limit: 5 }), counter({ limit: 5 })];
     await admitted(evicted, 9);
     await admitted(kept, 9);
@@ -53,14 +53,14 @@ describe("a Redis that loses data", () => {
     expect(await admitted(evicted, 9, NOW + evicted.windowMs)).toBe(5);
   });
 
-  it("grants a counter that rolls over its whole capacity after it has evicted its key", async () => {
+  it("grants the whole capacity of a counter that rolls over after the counter's key was evicted", async () => {
     const quota = counter({ limit: 5, ceiling: 12, rollsOver: true });
     expect(await admitted(quota, 20)).toBe(12);
     await redis.del(storedKey(quota, NOW));
     expect(await admitted(quota, 20)).toBe(12);
   });
 
-  it("ends a ban whose key it has evicted", async () => {
+  it("ends a ban whose key was evicted", async () => {
     const quota = counter({ limit: 5, banMs: 3_600_000 });
     expect(await admitted(quota, 9)).toBe(5);
     expect(await admitted(quota, 9, NOW + quota.windowMs)).toBe(0);
@@ -70,7 +70,7 @@ describe("a Redis that loses data", () => {
 });
 
 describe.runIf(server.kind === "redis-server")("a Redis that is full", () => {
-  it("rejects commands and keeps its counts, with noeviction", async () => {
+  it("rejects commands and keeps its counts if its policy is noeviction", async () => {
     const quota = counter({ limit: 5 });
     await admitted(quota, 3);
     await redis.config("SET", "maxmemory-policy", "noeviction");

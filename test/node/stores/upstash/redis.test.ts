@@ -7,8 +7,8 @@ import type { Clock } from "../../../../src/stores/upstash/script.ts";
 import { createUpstashStore } from "../../../../src/stores/upstash/upstash-store.ts";
 import { counter } from "../../../suite/counters.ts";
 
-// The effects of the scripts in Redis. This file has a server of its own, because it reads figures of
-// the whole server.
+// Tests the effects of the scripts in Redis. This file has its own server, because it reads figures
+// of the whole server.
 const server = await startTestRedis();
 const rest = await startUpstashRest({ redis: server });
 const redis = new Redis(server.port, server.host);
@@ -30,7 +30,7 @@ function storeWith(clock: Clock) {
   return createUpstashStore({ url: rest.url, token: rest.token, clock, timeoutMs: 10_000 });
 }
 
-/** Runs a decision. @returns the commands that Redis ran for it, by INFO commandstats */
+/** Runs a decision. @returns how often Redis ran each command for it, from INFO commandstats */
 async function commandsOf(run: () => Promise<unknown>): Promise<Record<string, number>> {
   await redis.config("RESETSTAT");
   await run();
@@ -49,7 +49,7 @@ describe.runIf(server.kind === "redis-server")("Redis commands per decision", ()
     { clock: "edge", time: {} },
     { clock: "redis", time: { time: 1 } },
   ] as const)(
-    "are one more for the first in a window, with the clock $clock",
+    "are one more for the first decision in a window, with the clock $clock",
     async ({ clock, time }) => {
       const store = storeWith(clock);
       const quota = counter({ limit: 3, windowMs: 3_600_000 });
@@ -57,12 +57,13 @@ describe.runIf(server.kind === "redis-server")("Redis commands per decision", ()
       expect(await commandsOf(() => store.decide([[quota]]))).toEqual({ ...opened, ...time });
       expect(await commandsOf(() => store.decide([[quota]]))).toEqual({ ...within, ...time });
       expect(await commandsOf(() => store.decide([[quota]]))).toEqual({ ...within, ...time });
-      // Denied: nothing is charged, for the same number of commands.
+      // This request is denied, with the same number of commands.
       expect(await commandsOf(() => store.decide([[quota]]))).toEqual({ ...within, ...time });
     },
   );
 
-  // The commands that each feature adds in a window that has begun: see docs/cost.md.
+  // The commands that each feature adds to a decision in a window that has begun. docs/cost.md has
+  // the same figures.
   const rolling = { ceiling: 8, rollsOver: true };
   const full = { limit: 1 };
   const banned = { banMs: 60_000 };
@@ -70,19 +71,19 @@ describe.runIf(server.kind === "redis-server")("Redis commands per decision", ()
   it.each<[string, Partial<Counter>[], Record<string, number>]>([
     ["three counters", [{}, {}, {}], { bitfield: 3 }],
     ["a counter that rolls over", [rolling], { get: 1, set: 1 }],
-    ["one that is only checked", [{ checkOnly: true }], { bitfield_ro: 1 }],
-    ["one that costs nothing", [{ cost: 0 }], { bitfield_ro: 1 }],
-    ["one with a ban", [banned], { pttl: 1, bitfield: 1 }],
+    ["a counter that is only checked", [{ checkOnly: true }], { bitfield_ro: 1 }],
+    ["a counter with a cost of 0", [{ cost: 0 }], { bitfield_ro: 1 }],
+    ["a counter with a ban", [banned], { pttl: 1, bitfield: 1 }],
     ["two shards to choose from", [shards()], { bitfield_ro: 2, bitfield: 1 }],
-    ["a denial by the second of two", [{}, full], { bitfield: 3 }],
-    ["a denial by one that rolls over", [{ limit: 1, rollsOver: true }], { get: 1 }],
-    ["two that roll over", [rolling, rolling], { get: 2, set: 2 }],
-    ["two with a ban", [banned, banned], { pttl: 2, bitfield: 2 }],
-    ["two with shards", [shards(), shards()], { bitfield_ro: 4, bitfield: 2 }],
+    ["a denial by the second of two counters", [{}, full], { bitfield: 3 }],
+    ["a denial by a counter that rolls over", [{ limit: 1, rollsOver: true }], { get: 1 }],
+    ["two counters that roll over", [rolling, rolling], { get: 2, set: 2 }],
+    ["two counters with a ban", [banned, banned], { pttl: 2, bitfield: 2 }],
+    ["two counters with shards", [shards(), shards()], { bitfield_ro: 4, bitfield: 2 }],
   ])("for %s", async (_, fields, expected) => {
     const store = storeWith("edge");
     const counters = fields.map((each) => counter({ windowMs: 3_600_000, ...each }));
-    // Twice, so that both shards have been charged.
+    // It decides twice, so that both shards have been charged.
     await store.decide([counters.map((each) => ({ ...each, checkOnly: false }))]);
     await store.decide([counters.map((each) => ({ ...each, checkOnly: false }))]);
     expect(await commandsOf(() => store.decide([counters]))).toEqual({ evalsha: 1, ...expected });
@@ -96,7 +97,7 @@ describe.runIf(server.kind === "redis-server")("Redis commands per decision", ()
     expect(await commandsOf(() => store.decide([[first, second]]))).toEqual(expected);
   });
 
-  it("for a client that exceeds the limit and is banned, and for one that is banned already", async () => {
+  it("for a client that exceeds the limit and is banned, and for a client that is banned already", async () => {
     const store = storeWith("edge");
     const banned = counter({ limit: 1, banMs: 60_000, windowMs: 3_600_000 });
     await store.decide([[banned]]);
@@ -120,13 +121,13 @@ describe.runIf(server.kind === "redis-server")("Redis commands per decision", ()
 });
 
 describe("a flood of made-up keys", () => {
-  it("stores nothing once another rule, by address, denies", async () => {
+  it("stores nothing after another rule, with the address as key, has denied", async () => {
     const store = storeWith("edge");
     const address = counter({ limit: 3, windowMs: HOUR });
     for (let made = 0; made < 50; made++) {
       await store.decide([[counter({ limit: 1000, windowMs: HOUR }), address]]);
     }
-    // The three made-up keys that were admitted, and the address.
+    // Redis has the three made-up keys that were admitted, and the address.
     expect(await redis.dbsize()).toBe(4);
   });
 
@@ -173,8 +174,8 @@ describe.each(["redis", "edge"] as const)("the scripts with the clock %s", (cloc
     expect(await redis.keys("*")).toEqual([]);
   });
 
-  it("lets every key expire a second after its window, and later requests do not change that", async () => {
-    // On a busy machine the key of a shorter window could expire before the test reads it.
+  it("lets every key expire a second after its window, whether or not more requests follow", async () => {
+    // On a busy machine, the key of a shorter window could expire before the test reads it.
     const counters = [10_000, 60_000, 52 * 604_800_000].map((windowMs) => counter({ windowMs }));
     const { groups } = await store.decide([counters]);
     for (const [index, { key }] of counters.entries()) {
@@ -199,7 +200,7 @@ describe.each(["redis", "edge"] as const)("the scripts with the clock %s", (cloc
     expect(ttl).toBeGreaterThan(reset + 2 * windowMs);
   });
 
-  it("keeps counting after SCRIPT FLUSH, and makes a second call only then", async () => {
+  it("keeps counting after SCRIPT FLUSH, and repeats a call only if Redis lacks the script", async () => {
     const quota = counter({ limit: 2, windowMs: 3_600_000 });
     const before = rest.calls();
     await store.decide([[quota]]);
@@ -233,7 +234,7 @@ describe.each(["redis", "edge"] as const)("a key of another type, with the clock
   );
 
   it.each(cases)(
-    "leaves no counter charged: $first, then $second of another type; begun before: $isOpen",
+    "leaves a $first counter uncharged if a $second key is of another type; charged before: $isOpen",
     async ({ first, second, isOpen }) => {
       const [charged, foreign] = [kinds[first]({ cost: 2 }), kinds[second]()];
       if (isOpen) await store.decide([[charged]]);
@@ -272,7 +273,7 @@ describe.each(["redis", "edge"] as const)("a key of another type, with the clock
     expect(await snapshot()).toEqual(before);
   });
 
-  it("gets no unused quota returned, and no decision fails because of that", async () => {
+  it("takes no unused quota back, and no decision fails because of that", async () => {
     const [charged, foreign] = [plain(), plain()];
     await occupy(foreign);
     const window = Math.floor(Date.now() / hour);
@@ -282,7 +283,7 @@ describe.each(["redis", "edge"] as const)("a key of another type, with the clock
   });
 
   it.each(["plain", "rolling"] as const)(
-    "leaves only the shadow group undecided, %s",
+    "leaves only the shadow group undecided if its counter is %s",
     async (kind) => {
       const shadow = true;
       const [charged, after, foreign] = [plain(), plain({ shadow }), kinds[kind]({ shadow })];
@@ -304,20 +305,20 @@ describe.each(["redis", "edge"] as const)("a key of another type, with the clock
 });
 
 describe("a stored key", () => {
-  it("is the counter's key and the number of the window: 28333335 for 1700000100", async () => {
+  it("is the counter's key with the number of the window, which is 28333335 for the time 1700000100", async () => {
     const alice = counter({ key: "weir:search:1m:alice" });
     await storeWith("edge").decide([[alice]], 1_700_000_100_000);
     expect(await redis.keys("*")).toEqual(["weir:search:1m:alice:28333335"]);
   });
 
-  it("holds the count as an unsigned 63-bit field", async () => {
+  it("contains the count as an unsigned 63-bit field", async () => {
     const alice = counter({ key: "weir:search:1m:alice", cost: 3 });
     await storeWith("edge").decide([[alice]], 1_700_000_100_000);
     const key = "weir:search:1m:alice:28333335";
     expect(await redis.call("BITFIELD", key, "GET", "u63", "0")).toEqual([3]);
   });
 
-  it("has the window of Redis's clock, unless the edge's is configured", async () => {
+  it("has the window number by Redis's clock if the clock is redis", async () => {
     const alice = counter({ key: "weir:search:1m:alice" });
     const { now } = await storeWith("redis").decide([[alice]], 1_700_000_100_000);
     const [seconds] = await redis.time();
@@ -326,7 +327,7 @@ describe("a stored key", () => {
   });
 });
 
-/** Every key with its value and the time at which it expires. */
+/** Reads every key with its value and the time at which it expires. */
 async function snapshot(): Promise<Record<string, string>> {
   const keys = (await redis.keys("*")).sort();
   const entries = keys.map(async (key) => {

@@ -9,7 +9,7 @@ import { counter } from "../../../suite/counters.ts";
 const HOUR = 3_600_000;
 const NOW = Math.ceil(Date.now() / HOUR) * HOUR;
 
-/** A call of an object. */
+/** A call to an object. */
 interface Call {
   /** @default "decide" */
   readonly kind?: "decide" | "adjust" | "alarm";
@@ -19,7 +19,7 @@ interface Call {
   readonly at?: number;
 }
 
-/** The number of rows that SQLite reports as written by a call, and of alarms that it set. */
+/** The number of rows that a call wrote, as SQLite reports it, and of alarms that it set. */
 interface Writes {
   readonly rows: number;
   readonly alarms: number;
@@ -34,7 +34,7 @@ async function rowsWrittenBy(...decisions: Counter[][]): Promise<number[]> {
   return writes.map(({ rows }) => rows);
 }
 
-/** @param hasTable whether the object already has a table, with a row that expires in an hour */
+/** @param hasTable whether the object already has a table with a row that expires in an hour */
 function writesOf(hasTable: boolean, calls: readonly Call[]): Promise<Writes[]> {
   const stub = env.COUNTERS.getByName(crypto.randomUUID());
   return runInDurableObject(stub, async (_, { storage }) => {
@@ -76,7 +76,11 @@ function writesOf(hasTable: boolean, calls: readonly Call[]): Promise<Writes[]> 
 }
 
 describe("alarms of a Durable Object", () => {
-  /** Requests at these times of minutes past, with the alarms in their turn. @returns when they rang */
+  /**
+   * Makes a request at each of these minutes after midnight, and runs the alarms that are due.
+   *
+   * @returns the minutes at which alarms rang
+   */
   function alarmsOf(minutes: readonly number[]): Promise<number[]> {
     const stub = env.COUNTERS.getByName(crypto.randomUUID());
     const [minute, day] = [counter({ limit: 99 }), counter({ limit: 9999, windowMs: 24 * HOUR })];
@@ -105,7 +109,7 @@ describe("alarms of a Durable Object", () => {
           const left = storage.sql
             .exec("SELECT 1 FROM sqlite_master WHERE name = 'rows'")
             .toArray();
-          expect(alarmAt < Number.POSITIVE_INFINITY, "an alarm while there are rows").toBe(
+          expect(alarmAt < Number.POSITIVE_INFINITY, "an alarm is set while there are rows").toBe(
             left.length > 0,
           );
         }
@@ -120,7 +124,7 @@ describe("alarms of a Durable Object", () => {
     });
   }
 
-  it("are at most one an hour while requests come, and two for a single one", async () => {
+  it("ring at most once an hour while requests arrive, and twice for a single request", async () => {
     const second = 1 / 60;
     expect(await alarmsOf([0])).toEqual([1 + second, 24 * 60 + second]);
     const busy = await alarmsOf(Array.from({ length: 24 * 60 }, (_, minute) => minute));
@@ -138,7 +142,7 @@ describe("rows written by a Durable Object", () => {
     expect(await rowsWrittenBy([quota], [quota], [quota], [quota])).toEqual([1, 1, 1, 0]);
   });
 
-  it("are two more for the table, and one alarm, for an object's first request", async () => {
+  it("are two more for an object's first request, which creates the table and sets an alarm", async () => {
     const quota = counter({ limit: 3, windowMs: HOUR });
     const tooMuch = { ...quota, cost: 9 };
     const decisions = [[tooMuch], [quota], [quota]].map((counters) => ({ counters }));
@@ -158,7 +162,7 @@ describe("rows written by a Durable Object", () => {
     expect(last).toEqual({ rows: 2 + 2, alarms: 0 });
   });
 
-  it("are one for a charge that is returned", async () => {
+  it("are one for a return of a charge", async () => {
     const quota = counter({ limit: 3, windowMs: HOUR });
     const returned = { kind: "adjust", counters: [{ ...quota, cost: -1 }] } as const;
     const charged = { counters: [quota] };
@@ -166,7 +170,7 @@ describe("rows written by a Durable Object", () => {
     expect(writes.map(({ rows }) => rows)).toEqual([1, 1, 1, 1, 1]);
   });
 
-  it("are one for each row that an alarm removes, and one alarm while rows are left", async () => {
+  it("are one for each row that an alarm removes, which sets one more alarm while rows are left", async () => {
     const [minutes, hour] = [[counter(), counter()], counter({ windowMs: HOUR })];
     const alarmAfter = (minute: number) => ({ kind: "alarm", at: minute * 60_000 + 1000 }) as const;
     const calls = [{ counters: [...minutes, hour] }, alarmAfter(1), alarmAfter(60)];

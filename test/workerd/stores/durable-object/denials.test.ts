@@ -16,7 +16,10 @@ afterEach(() => {
 type Method = "decide" | "hold" | "endHold" | "adjust";
 type Meet = (method: Method, name: string, call: number) => Promise<void> | void;
 
-/** Runs a task with a store over objects, where `meet` runs before each call, and the list of calls. */
+/**
+ * Runs a task with a store over objects and with the list of calls to them. `meet` runs before each
+ * call.
+ */
 function inStore<Result>(
   meet: Meet,
   task: (store: ReturnType<typeof createDurableObjectStore>, calls: Method[]) => Promise<Result>,
@@ -45,7 +48,7 @@ function inStore<Result>(
   });
 }
 
-/** Counters whose objects are called in this order. */
+/** Creates counters whose objects are called in this order. */
 function inOrder(...fields: Partial<Counter>[]): Counter[] {
   return fields.map((each, index) =>
     counter({ windowMs: DAY, identity: `${index}${crypto.randomUUID()}`, ...each }),
@@ -59,7 +62,7 @@ describe("a denial by one of several objects", () => {
     ["answers late", () => wait(2 * TIMEOUT_MS)],
   ];
 
-  it.each(faults)("stays a denial if reading another object %s", async (_, fault) => {
+  it.each(faults)("stays a denial if a read of another object %s", async (_, fault) => {
     const [full, roomy] = inOrder({ limit: 0 }, {}) as [Counter, Counter];
     const meet: Meet = (_method, name) => (name.endsWith(roomy.identity) ? fault() : undefined);
     await inStore(meet, async (store) => {
@@ -109,7 +112,7 @@ describe("a denial by one of several objects", () => {
   });
 });
 
-it("ends the holds of objects that choose the ids themselves, as older versions do", async () => {
+it("ends holds whose ids were chosen by objects, as in older versions", async () => {
   const [roomy, full] = inOrder({}, { limit: 0 }) as [Counter, Counter];
   await withObjects(async (objects) => {
     const getByName = (name: string) => {
@@ -140,7 +143,7 @@ describe("two shards in objects", () => {
     alternative: alternative as Counter,
   });
 
-  it("admit the quota of both in a burst, and no more", async () => {
+  it("together admit exactly their quota in a burst", async () => {
     const pair = either(shardsOf(10, 10));
     await inStore(
       () => {},
@@ -167,7 +170,7 @@ describe("two shards in objects", () => {
           return [groups[0]?.admitted, calls.length - before];
         };
         expect(await callsFor()).toEqual([true, 1]);
-        // One request is left in each shard. Now either shard may be called first.
+        // Each shard has quota for one more request. Either shard may now be called first.
         expect(await callsFor()).toEqual([true, 1]);
         expect(await callsFor()).toEqual([true, 1]);
         expect(await callsFor()).toEqual([false, 2]);
@@ -175,7 +178,7 @@ describe("two shards in objects", () => {
     );
   });
 
-  it("fill up evenly, by the counts that this isolate has seen", async () => {
+  it("fill up evenly if the isolate knows their last counts", async () => {
     const shards = shardsOf(...Array.from({ length: 10 }, () => 100));
     await inStore(
       () => {},
@@ -232,7 +235,7 @@ describe("two shards in objects", () => {
         const { alternative: _, ...minuteInOne } = minute;
         await store.adjust([{ ...minuteInOne, cost: 4 }]);
         await store.adjust([{ ...(day.alternative as Counter), cost: 4 }]);
-        // Only the second shard has quota left for the minute, only the first one for the day.
+        // Only the second shard has quota left in its minute, and only the first shard in its day.
         expect((await store.decide([windows])).groups[0]?.admitted).toBe(true);
         calls.length = 0;
         await store.adjust([{ ...(minute.alternative as Counter), cost: 4 }]);
@@ -243,7 +246,7 @@ describe("two shards in objects", () => {
     );
   });
 
-  it("deny if one has no quota left and the other one fails, and mark the denial as not to be cached", async () => {
+  it("deny if one shard has no quota left and the other fails, and caches must ignore this denial", async () => {
     const [one, alternative] = shardsOf(2, 0) as [Counter, Counter];
     const pair = either([one, alternative]);
     const meet: Meet = (_method, name) => {

@@ -8,7 +8,8 @@ const createStore = () =>
 conformance("Durable Objects", createStore, {
   runs: 150,
   back: [1, 999],
-  // A group over several clients' objects returns what it took when one of them denies.
+  // If one of a group's objects denies, the other objects return their charges. A returned charge
+  // has already moved a counter that rolls over to the current window.
   backAcross: false,
   bans: true,
 });

@@ -81,7 +81,7 @@ describe("a counter object", () => {
     const object = objectOf(banned);
     await object.hold([counter({ identity: banned.identity })], now, 0);
     await object.decide([[banned]], now, 0);
-    // Longer than the test may take: a call that waited would exceed the test's time.
+    // The call may wait for 60 s, which is longer than the test's timeout.
     const verdicts = await object.decide([[{ ...banned, cost: 0 }]], now, 60_000);
     expect(verdicts).toMatchObject([{ admitted: false, tallies: [{ banMs: 60_000 }] }]);
   });
@@ -97,8 +97,8 @@ describe("a counter object", () => {
     ]);
   });
 
-  it("removes all storage by alarm after all windows have ended", async () => {
-    // At the beginning of an hour, so that the minute ends before the hour.
+  it("removes all storage with an alarm after all windows have ended", async () => {
+    // The test runs at the beginning of an hour, so that the minute ends before the hour.
     vi.useFakeTimers({ toFake: ["Date"], now: Math.ceil(Date.now() / 3_600_000) * 3_600_000 });
     const minute = counter();
     const hour = counter({ identity: minute.identity, windowMs: 3_600_000 });
@@ -133,7 +133,7 @@ describe("a counter object", () => {
 describe("the storage of an object", () => {
   afterEach(reset);
 
-  /** The tables of an object, and the time of its alarm. */
+  /** Reads the tables of an object and the time of its alarm. */
   function storedIn(quota: Counter) {
     return runInDurableObject(objectOf(quota), async (_, { storage }) => ({
       tables: storage.sql.exec("SELECT name FROM sqlite_master").toArray(),
@@ -141,7 +141,7 @@ describe("the storage of an object", () => {
     }));
   }
 
-  /** A counter without quota whose object is called first. */
+  /** A counter without quota. Its object is called first. */
   const first = counter({ limit: 0, identity: "!" });
 
   const reads: [string, (quota: Counter) => Promise<unknown>][] = [
@@ -158,12 +158,12 @@ describe("the storage of an object", () => {
           { counter: quota, quota: 1, window: Math.floor(Date.now() / 60_000) },
         ]),
     ],
-    ["a denial by an object before it", (quota) => store.decide([[quota, first]])],
+    ["a denial by an object that is called before it", (quota) => store.decide([[quota, first]])],
     ["the end of an unknown hold", (quota) => objectOf(quota).endHold(crypto.randomUUID(), false)],
     ["a late alarm", (quota) => runInDurableObject(objectOf(quota), (object) => object.alarm())],
   ];
 
-  it.each(reads)("is not used by %s", async (_, read) => {
+  it.each(reads)("stays empty after %s", async (_, read) => {
     const quota = counter();
     await read(quota);
     expect(await storedIn(quota)).toEqual({ tables: [], alarmAt: null });
@@ -173,14 +173,14 @@ describe("the storage of an object", () => {
     ["a charge", {}],
     ["a denial that starts a ban", { limit: 0, banMs: 60_000 }],
     ["a reservation", { rollsOver: true, cost: 9, ceiling: 9 }],
-  ])("has an alarm that will remove it, after %s", async (_, fields) => {
+  ])("has an alarm that will empty it after %s", async (_, fields) => {
     const quota = counter(fields);
     await store.decide([[quota]]);
     const { alarmAt } = await storedIn(quota);
     expect(alarmAt).toBeGreaterThan(Date.now());
   });
 
-  it("loses the row of an ended minute beside a day, whichever was stored first", async () => {
+  it("keeps the row of a day and loses the row of an ended minute, whichever was stored first", async () => {
     vi.useFakeTimers({ toFake: ["Date"], now: Math.ceil(Date.now() / DAY) * DAY });
     const day = counter({ windowMs: DAY });
     const minute = counter({ identity: day.identity });
@@ -203,14 +203,14 @@ describe("the storage of an object", () => {
       vi.setSystemTime(alarmAt as number);
       await runDurableObjectAlarm(objectOf(day));
       expect(await rowsLeft()).toBe(1);
-      // Hours later, when the alarm is set for the end of the day.
+      // The second group is stored hours later, when the alarm is set for the end of the day.
       vi.setSystemTime(Date.now() + 5 * HOUR);
     }
     vi.useRealTimers();
   });
 });
 
-describe("calls of objects", () => {
+describe("calls to objects", () => {
   /** The methods that `run` calls on objects. */
   async function callsDuring(run: (store: Store) => Promise<unknown>): Promise<string[]> {
     const calls: string[] = [];
@@ -247,7 +247,7 @@ describe("calls of objects", () => {
 
   const callsOf = (...counters: Counter[]) => callsDuring((store) => store.decide([counters]));
 
-  /** Two counters, in the order in which a decision calls their objects. */
+  /** Creates two counters, in the order in which a decision calls their objects. */
   function twoObjects(first: Partial<Counter> = {}, second: Partial<Counter> = {}) {
     const id = crypto.randomUUID();
     return [
@@ -266,21 +266,21 @@ describe("calls of objects", () => {
     expect(await callsOf(...twoObjects())).toEqual(["hold", "decide", "endHold"]);
   });
 
-  it("are two for rules with two keys of which the first denies", async () => {
+  it("are two for rules with two keys if the first key's object denies", async () => {
     expect(await callsOf(...twoObjects({ limit: 0 }))).toEqual(["hold", "decide"]);
   });
 
-  it("are three for rules with two keys of which the second denies", async () => {
+  it("are three for rules with two keys if the second key's object denies", async () => {
     expect(await callsOf(...twoObjects({}, { limit: 0 }))).toEqual(["hold", "decide", "endHold"]);
   });
 
-  it("are one for one of two shards, and two if neither has quota left", async () => {
+  it("are one for a counter with two shards, and two if neither shard has quota left", async () => {
     expect(await callsOf({ ...counter(), alternative: counter() })).toEqual(["decide"]);
     const full = { ...counter({ limit: 0 }), alternative: counter({ limit: 0 }) };
     expect(await callsOf(full)).toEqual(["decide", "decide"]);
   });
 
-  it("are three to charge a response to one of two shards", async () => {
+  it("are three for charging a response to one of two shards", async () => {
     const shards = { ...counter(), alternative: counter() };
     const calls = await callsDuring((store) => store.adjust([shards]));
     expect(calls).toEqual(["decide", "decide", "adjust"]);
@@ -303,7 +303,7 @@ describe("a hold", () => {
     return { object, hold: hold as string };
   };
 
-  it("lets another decision wait, and admits it when the quota is released", async () => {
+  it("makes another decision wait, which is admitted when the quota is released", async () => {
     const quota = counter({ limit: 1 });
     const { object, hold } = await open(quota);
     const other = object.decide([[quota]], now, maxWaitMs);
@@ -311,7 +311,7 @@ describe("a hold", () => {
     expect((await other)[0]).toMatchObject({ admitted: true, tallies: [{ count: 1 }] });
   });
 
-  it("lets another decision wait, and denies it when the quota is kept", async () => {
+  it("makes another decision wait, which is denied when the quota is kept", async () => {
     const quota = counter({ limit: 1 });
     const { object, hold } = await open(quota);
     const other = object.decide([[quota]], now, maxWaitMs);
@@ -319,14 +319,14 @@ describe("a hold", () => {
     expect((await other)[0]).toMatchObject({ admitted: false, tallies: [{ count: 1 }] });
   });
 
-  it("is not waited for if its release would not be enough", async () => {
+  it("makes no decision wait that its release could not admit", async () => {
     const quota = counter({ limit: 2 });
     const { object } = await open(quota);
     const [verdict] = await object.decide([[{ ...quota, cost: 3 }]], now, maxWaitMs);
     expect(verdict).toMatchObject({ admitted: false, tallies: [{ count: 1 }] });
   });
 
-  it("is not waited for longer than maxWaitMs", async () => {
+  it("makes decisions wait for at most maxWaitMs", async () => {
     const quota = counter({ limit: 1 });
     const { object } = await open(quota);
     expect((await object.decide([[quota]], now, 5))[0]).toMatchObject({ admitted: false });

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { createDurableObjectStore } from "../../../../src/stores/durable-object/durable-object-store.ts";
 import { counter } from "../../../suite/counters.ts";
 
-/** A store whose objects answer every call with an error. */
+/** Creates a store whose objects answer every call with an error. */
 function storeThatFails(error: unknown) {
   const fail = () => Promise.reject(error);
   const stub = { decide: fail, adjust: fail, reset: fail, hold: fail, returnUnused: fail };
@@ -14,7 +14,7 @@ function storeThatFails(error: unknown) {
 
 const someone = counter();
 
-describe("a Durable Object that fails", () => {
+describe("a Durable Object that", () => {
   it.each<[string, unknown, object]>([
     [
       "breaks",
@@ -26,9 +26,9 @@ describe("a Durable Object that fails", () => {
       Object.assign(new Error("Durable Object is overloaded."), { overloaded: true }),
       { failure: "error-reply", message: "a Durable Object is overloaded" },
     ],
-    ["throws nothing", undefined, { failure: "unreachable" }],
+    ["throws undefined", undefined, { failure: "unreachable" }],
   ])(
-    "and %s causes a matching failure, without the message of its error",
+    "%s causes a matching failure without the message of its error",
     async (_, error, expected) => {
       const store = storeThatFails(error);
       await expect(store.decide([[someone]])).rejects.toMatchObject(expected);

@@ -6,9 +6,9 @@ import { CounterObject } from "../../../../src/stores/durable-object/counter-obj
 export type Namespace = DurableObjectNamespace<CounterObject>;
 
 /**
- * Runs a task in a Durable Object, with any number of real counter objects over its storage. Every
- * counter has its own key. Calls of objects therefore take no real time, and the time can be virtual:
- * see {@link useVirtualTime}.
+ * Runs a task in a Durable Object, with any number of real counter objects that share its storage.
+ * They can share it, because every counter has its own key. Calls to these objects take no real
+ * time, so a test can use virtual time: see {@link useVirtualTime}.
  */
 export function withObjects<Result>(
   task: (objects: Namespace) => Promise<Result>,
@@ -27,7 +27,7 @@ export function withObjects<Result>(
 
 const DAY = 24 * 3_600_000;
 
-/** Starts virtual time at noon tomorrow, so that no window ends and no real alarm rings in a test. */
+/** Starts virtual time at noon tomorrow. Then no window ends and no real alarm rings in a test. */
 export function useVirtualTime(): void {
   const now = Math.ceil(Date.now() / DAY) * DAY + DAY / 2;
   vi.useFakeTimers({ toFake: ["Date", "setTimeout", "clearTimeout"], now });
@@ -39,7 +39,7 @@ export async function passTime<Result>(stepMs: number, task: Promise<Result>): P
   const ended = task.finally(() => {
     isOver = true;
   });
-  // The caller handles a failure.
+  // The caller handles a failure of `task`.
   ended.catch(() => {});
   while (!isOver) await vi.advanceTimersByTimeAsync(stepMs);
   return ended;

@@ -12,7 +12,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-/** Runs a task with the calls of one object. */
+/** Runs a task with functions that call one object. */
 function inObject(task: (calls: ReturnType<typeof callsOf>) => Promise<void>): Promise<void> {
   return withObjects((objects) => task(callsOf(objects.getByName("one") as never)));
 }
@@ -34,7 +34,7 @@ function callsOf(object: CounterObject) {
   };
 }
 
-/** The result of a call; without a value while the call waits. */
+/** Returns the result of a call. It has no value while the call waits. */
 function resultOf<Result>(call: Promise<Result>): { value?: Result } {
   const result: { value?: Result } = {};
   call.then((value) => {
@@ -46,7 +46,7 @@ function resultOf<Result>(call: Promise<Result>): { value?: Result } {
 const pass = (ms: number) => vi.advanceTimersByTimeAsync(ms);
 
 describe("a hold that lasts longer than its window", () => {
-  it("returns nothing to a counter that rolls over: the next grant has repaid it", () =>
+  it("returns nothing to a counter that rolls over, because the next grant has repaid the charge", () =>
     inObject(async ({ object, hold, decide }) => {
       const quota = counter({ windowMs: 60_000, limit: 20, ceiling: 40, rollsOver: true });
       const ids = [];
@@ -113,7 +113,7 @@ describe("calls that wait for a hold", () => {
       }
     }));
 
-  it("have one timer each, and clear it: 120 calls for 120 holds", () =>
+  it("have one timer each, which they clear: 120 calls wait for 120 holds", () =>
     inObject(async ({ object, quotaOf, hold, decide, usedOf }) => {
       const quota = quotaOf({ limit: 120 });
       const holds = await Promise.all(Array.from({ length: 120 }, () => hold(quota)));
@@ -131,19 +131,19 @@ describe("calls that wait for a hold", () => {
       expect(vi.getTimerCount()).toBe(0);
     }));
 
-  it("decide about twice for each release, however many calls wait", () =>
+  it("make about two decisions for each release, however many calls wait", () =>
     inObject(async ({ object, quotaOf, hold, decide }) => {
       const quota = quotaOf({ limit: 50 });
       const holds = await Promise.all(Array.from({ length: 50 }, () => hold(quota)));
       const calls = Array.from({ length: 200 }, () => resultOf(decide(quota)));
       await pass(0);
-      const hasRoom = vi.spyOn(Math, "floor");
+      const floor = vi.spyOn(Math, "floor");
       for (const { hold: id } of holds.slice(0, 49)) object.endHold(id as string, false);
       await pass(0);
-      // Each decision computes its window a few times, and each wake-up decides once.
-      const perReturn = hasRoom.mock.calls.length / 49;
-      hasRoom.mockRestore();
-      expect(perReturn).toBeLessThan(60);
+      // Each wake-up makes one decision, and each decision calls Math.floor a few times.
+      const callsPerRelease = floor.mock.calls.length / 49;
+      floor.mockRestore();
+      expect(callsPerRelease).toBeLessThan(60);
       expect(calls.filter(({ value }) => value?.admitted)).toHaveLength(49);
       await pass(MAX_WAIT_MS);
       expect(calls.every(({ value }) => value)).toBe(true);
@@ -151,7 +151,7 @@ describe("calls that wait for a hold", () => {
 });
 
 describe("a hold that is never ended", () => {
-  it("is waited for at most maxWaitMs, and then the call is denied", () =>
+  it("makes a call wait for at most maxWaitMs, and then the call is denied", () =>
     inObject(async ({ quotaOf, hold, decide }) => {
       const quota = quotaOf({ limit: 1 });
       await hold(quota);
@@ -164,7 +164,7 @@ describe("a hold that is never ended", () => {
       expect(call.value).toMatchObject(denial);
     }));
 
-  it("is not waited for if it is older than maxWaitMs", () =>
+  it("makes no call wait if it is older than maxWaitMs", () =>
     inObject(async ({ quotaOf, hold, decide }) => {
       const quota = quotaOf({ limit: 1 });
       await hold(quota);
@@ -174,7 +174,7 @@ describe("a hold that is never ended", () => {
       expect(call.value).toMatchObject({ admitted: false });
     }));
 
-  it("returns its quota if it is released late, and stays charged if it never is", () =>
+  it("returns its quota if it is released late, and otherwise stays charged", () =>
     inObject(async ({ object, quotaOf, hold, decide, usedOf }) => {
       const quota = quotaOf({ limit: 2 });
       const [{ hold: id }] = [await hold(quota), await hold(quota)];
@@ -197,7 +197,7 @@ describe("a hold that is never ended", () => {
 });
 
 describe("a hold that is released before its charge", () => {
-  it("is not charged by a late call", () =>
+  it("is not charged by a call that arrives later", () =>
     inObject(async ({ object, quotaOf, hold, decide, usedOf }) => {
       const quota = quotaOf({ limit: 5 });
       object.endHold("first", false);
@@ -218,7 +218,7 @@ describe("a hold that is released before its charge", () => {
       expect(await usedOf(quota)).toBe(0);
     }));
 
-  it("is released once by the object that decided, with its whole block", () =>
+  it("has its whole block released, and only once, by the object that decides last", () =>
     inObject(async ({ object, quotaOf, decide, usedOf }) => {
       const quota = quotaOf({ limit: 800 });
       await decide(quota);

@@ -6,9 +6,10 @@ import type { Store } from "../../../../src/stores/store.ts";
 import { counter } from "../../../suite/counters.ts";
 import { type Namespace, passTime, useVirtualTime, wait, withObjects } from "./objects-in-one.ts";
 
-// A decision over two objects, with faults before or after each of its calls takes effect. The tests
-// enumerate every point at which the decision can be interrupted, and all pairs of them. The objects are
-// real, over the storage of one object in which every counter has its own key. Time is virtual.
+// Tests a decision over two objects with faults, before or after each of its calls takes effect.
+// The tests enumerate every point at which the decision can be interrupted, and all pairs of these
+// points. The objects are real, but share the storage of one object, in which every counter has its
+// own key. Time is virtual.
 
 const KINDS = ["throws", "answers late", "never returns", "loses its client"] as const;
 
@@ -18,7 +19,7 @@ interface Fault {
   readonly kind: (typeof KINDS)[number];
 }
 
-/** The calls that a decision makes: two that decide, and up to two that end holds. */
+/** The numbers of a decision's calls: two calls decide, and up to two calls end holds. */
 const CALLS = [0, 1, 2, 3];
 
 const SINGLE: Fault[][] = CALLS.flatMap((call) =>
@@ -30,9 +31,9 @@ const DOUBLE: Fault[][] = SINGLE.flatMap(([first]) =>
   ),
 );
 
-/** The deadline of the decision with the faults. */
+/** The deadline of the decision with faults, in milliseconds. */
 const VICTIM_MS = 200;
-/** The deadline of clients without faults. They wait for a hold for at most a quarter of it. */
+/** The deadline of decisions without faults. They wait for a hold for a quarter of it at most. */
 const HONEST_MS = 2000;
 
 const PREFIX = "two-phase";
@@ -44,10 +45,10 @@ function honestStore(namespace: Namespace): Store {
 
 type Method = "decide" | "hold" | "endHold";
 
-/** A store whose calls have faults, for one request whose client may hang up. */
+/** Creates a store whose calls have faults, for one request whose client may hang up. */
 function storeWith(objects: Namespace, faults: readonly Fault[]) {
   const tasks = new Set<Promise<unknown>>();
-  /** The objects that were called to release a hold, and those that got the call. */
+  /** The objects that a release of a hold was sent to, and the objects that received it. */
   const [released, reached] = [new Set<string>(), new Set<string>()];
   const hit = Promise.withResolvers<void>();
   const never = new Promise<never>(() => {});
@@ -67,7 +68,7 @@ function storeWith(objects: Namespace, faults: readonly Fault[]) {
 
   async function through<Result>(name: string, method: Method, keep: unknown, run: () => Result) {
     const call = calls++;
-    // A call is sent before it can fail or its client can hang up.
+    // The call is sent before it can fail, and before its client can hang up.
     await null;
     const at = (side: Fault["side"]) => {
       return faults.find((fault) => fault.call === call && fault.side === side)?.kind;
@@ -107,12 +108,12 @@ function storeWith(objects: Namespace, faults: readonly Fault[]) {
   return {
     store: withDeadline(store, VICTIM_MS),
     hit: hit.promise,
-    /** Whether an object may still have a charge, because it never got the call to release it. */
+    /** Whether an object may still have a charge, because it never received the release. */
     mayStayCharged: ({ identity }: Counter) => {
       const name = `${PREFIX}:${identity}`;
       return released.has(name) && !reached.has(name);
     },
-    /** Waits for the tasks kept alive, unless they never end. */
+    /** Waits for the background tasks to end, but not for ever. */
     tasksEnded: () => Promise.race([Promise.all(tasks), wait(6 * VICTIM_MS)]),
   };
 }
@@ -158,7 +159,7 @@ async function run(objects: Namespace, limits: Limits, faults: readonly Fault[])
     wait(6 * VICTIM_MS).then((): Outcome => "none"),
   ]);
   await Promise.race([hit, victim]);
-  // Another client, at the time of the fault.
+  // Another client sends a request at the time of the fault.
   const startedAt = Date.now();
   const third = await outcomeOf(honest, first);
   const thirdTookMs = Date.now() - startedAt;
@@ -180,7 +181,7 @@ async function run(objects: Namespace, limits: Limits, faults: readonly Fault[])
     expect(used[index], `${name}: charged to ${index}`).toBeLessThanOrEqual(count + kept);
   }
   const verdict = Math.min(...limits) === 0 ? "denied" : "allowed";
-  // The third client has taken the last quota before the decision.
+  // In this case, the third client has taken the last quota before the decision.
   const isOvertaken = third === "allowed" && limits[0] === 1;
   const lastCall = limits[0] === 0 ? 0 : 1;
   const isDecided = faults.every(
@@ -188,7 +189,7 @@ async function run(objects: Namespace, limits: Limits, faults: readonly Fault[])
   );
   if (isOvertaken) expect(outcome, name).not.toBe("allowed");
   else expect(isDecided ? [verdict] : [verdict, "undecided"], name).toContain(outcome);
-  // The whole quota left can be used, and no more.
+  // Exactly the quota left can still be used.
   const left = Math.min(...limits.map((limit, index) => limit - (used[index] as number)));
   let more = 0;
   for (let attempt = 0; attempt <= left; attempt++) {

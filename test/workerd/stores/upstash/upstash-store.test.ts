@@ -12,7 +12,7 @@ describe("the Upstash store", () => {
 
   const login = counter({ key: "weir:login:1m:someone", identity: "someone", limit: 5 });
 
-  /** A store whose calls get `answers` in turn, and the spy on `fetch`. */
+  /** Creates a store whose calls get `answers` in turn. Returns it with the spy on `fetch`. */
   function storeAnsweredBy(...answers: (() => Response | Promise<Response>)[]) {
     const fetch = vi.spyOn(globalThis, "fetch").mockImplementation(async () => {
       return (answers[fetch.mock.calls.length - 1] ?? (() => Response.error()))();
@@ -33,7 +33,11 @@ describe("the Upstash store", () => {
       json({ error: "WRONGPASS invalid or missing auth token" }, 401),
       "error-reply",
     ],
-    ["a quota reached", refusal("ERR max requests limit exceeded. Limit: 10000"), "error-reply"],
+    [
+      "an exhausted quota of the database",
+      refusal("ERR max requests limit exceeded. Limit: 10000"),
+      "error-reply",
+    ],
     ["a failed script", refusal("ERR user_script:12: out of memory"), "error-reply"],
     ["a server error", json({ error: "internal" }, 500), "error-reply"],
     ["HTML", () => new Response("<h1>503</h1>", { status: 503 }), "invalid-reply"],
@@ -54,7 +58,7 @@ describe("the Upstash store", () => {
     ["a negative count", json({ result: [1_700_000_100_000, 1, -1, 60_000, 0] }), "invalid-reply"],
     ["a fraction", json({ result: [1_700_000_100_000, 1, 1.5, 60_000, 0] }), "invalid-reply"],
     [
-      "a verdict of neither 0 nor 1",
+      "a verdict other than 0 or 1",
       json({ result: [1_700_000_100_000, 2, 1, 1, 0] }),
       "invalid-reply",
     ],
@@ -93,7 +97,7 @@ describe("the Upstash store", () => {
     ]);
   });
 
-  it("does not mistake a key with the text NOSCRIPT for the error", async () => {
+  it("does not take an error for NOSCRIPT because a key contains this text", async () => {
     const { store, fetch } = storeAnsweredBy(refusal("ERR syntax error"));
     const odd = counter({ key: "NOSCRIPT:login:1m:someone" });
     await expect(store.decide([[odd]])).rejects.toMatchObject({ failure: "error-reply" });
@@ -121,7 +125,7 @@ describe("the Upstash store", () => {
     expect((error as Error).message).toBe("ERR no way: 'weir:llm:1m:…' 'weir:llm:1m:…' '…'");
   });
 
-  it("declares all its keys to Upstash with the edge's clock only", async () => {
+  it("declares all its keys to Upstash only if the clock is edge", async () => {
     const noScript = refusal("NOSCRIPT No matching script. Please use EVAL.");
     for (const [clock, first] of [
       ["edge", "#!lua flags=allow-key-locking"],
