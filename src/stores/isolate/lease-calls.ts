@@ -41,11 +41,16 @@ export class LeaseCalls {
     this.#options = options;
   }
 
-  /** Decides groups in one call. Every group must have a counter with a `request`. */
+  /**
+   * Decides groups in one call. Every group must have a counter with a `request`.
+   *
+   * @param timeLeftMs the deadline, if it is shorter than the store's own
+   */
   async decide(
     groups: readonly GroupPlan[],
     now: number | undefined,
     unused: readonly UnusedQuota[],
+    timeLeftMs?: number,
   ): Promise<Verdict> {
     const requests = groups.map((plans) => plans.flatMap(({ request }) => request ?? []));
     const blocks = pendingBlocksOf(groups);
@@ -53,7 +58,8 @@ export class LeaseCalls {
     const sentAt = Date.now();
     let verdict: Verdict;
     try {
-      verdict = await this.#store.decide(requests, now, unused);
+      const store = timeLeftMs === undefined ? this.#store : withDeadline(this.#store, timeLeftMs);
+      verdict = await store.decide(requests, now, unused);
     } catch (error) {
       this.#isAnswering = false;
       // The store may have charged the blocks. Their counters get none for a while: otherwise a

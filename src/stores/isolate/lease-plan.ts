@@ -65,6 +65,24 @@ function isShadowPlan(plans: GroupPlan): boolean {
   return isShadow(plans.map(({ counter }) => counter));
 }
 
+/** Whether a group was denied only for counters whose leases cover the cost by now. */
+export function isCoveredByNow({ plans, answer }: GroupResult, now: number): boolean {
+  if (answer.admitted) return false;
+  const tallies = answer.tallies.values();
+  let isCovered = false;
+  for (const { counter, lease, request } of plans) {
+    const tally = request && tallies.next().value;
+    if (!request || !tally || !isFull(request, tally)) continue;
+    if (!lease || counter.cost === 0 || availableQuota(lease, now) < counter.cost) return false;
+    isCovered = true;
+  }
+  return isCovered;
+}
+
+function isFull(request: Counter, { count, banMs }: Tally): boolean {
+  return banMs > 0 || !hasQuota(request, count);
+}
+
 /** Store clock minus local clock, in milliseconds, by the first counter's lease; 0 if unknown. */
 export function clockOffsetOf(plans: GroupPlan | undefined): number {
   return plans?.[0]?.lease?.snapshot?.clockOffsetMs ?? 0;
@@ -113,7 +131,6 @@ function clientTally(
   const isCurrent = snapshot?.window === windowAt(storeNow, counter).index;
   const count = Math.max(0, tally.count - (isCurrent ? unspent : 0));
   // A block may have arrived after the denial. The reported count must still explain the denial.
-  const isDenied =
-    !admitted && storeTally && request && (banMs > 0 || !hasQuota(request, tally.count));
+  const isDenied = !admitted && storeTally && request && isFull(request, tally);
   return { count: isDenied && hasQuota(counter, count) ? tally.count : count, resetMs, banMs };
 }

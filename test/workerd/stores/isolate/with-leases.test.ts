@@ -134,6 +134,27 @@ describe("unspent lease quota", () => {
     expect(await second).toMatchObject({ admitted: true, tallies: [{ count: before + 1 }] });
   });
 
+  it("admits such a request also if another of its counters needs the store", async () => {
+    const isolate = setUp();
+    const { decide, admitted, emptyLease, exhaustElsewhere, memory } = isolate;
+    const [global, client] = [counter(), counter({ leasable: false })];
+    await admitted(31, global);
+    await emptyLease(global);
+    await exhaustElsewhere(global);
+    await memory.adjust([{ ...global, cost: -30 }], NOW);
+    const block = holdNextAnswer(isolate);
+    const first = decide(global);
+    await flushPromises();
+    await exhaustElsewhere(global);
+    const denial = holdNextAnswer(isolate);
+    const second = decide(client, global);
+    await flushPromises();
+    block.release();
+    expect((await first).admitted).toBe(true);
+    denial.release();
+    expect(await second).toMatchObject({ admitted: true, tallies: [{ count: 1 }, {}] });
+  });
+
   it("exists for at most `maxLeases` counters", async () => {
     const { admitted, blocks, decideSpy } = setUp({ maxLeases: 1 });
     const [one, other] = [counter({ limit: 50 }), counter({ limit: 50 })];
