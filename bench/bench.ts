@@ -28,7 +28,7 @@ const CHART_FILE = join(import.meta.dirname, "../docs/performance.svg");
 const INTERRUPTED = 130;
 
 const code = await main(process.argv.slice(2));
-// An interrupted run may still wait for something, which would keep the process alive.
+// An interrupted run may still wait for a response. Without this call, the process would not end.
 process.exit(code);
 
 async function main(args: string[]): Promise<number> {
@@ -42,7 +42,7 @@ async function main(args: string[]): Promise<number> {
       const seconds = Math.round((Date.now() - startedAt) / 1000);
       console.error(`${`${seconds}`.padStart(4)} s  ${text}`);
     });
-    // An interrupted run fails when its environment stops. Nobody needs that error.
+    // An interrupted run fails when its environment stops. This error is ignored.
     running.catch(() => {});
     const results = await Promise.race([running, stopRequested]);
     if (results === "stop") return INTERRUPTED;
@@ -58,8 +58,8 @@ async function main(args: string[]): Promise<number> {
 }
 
 /**
- * @returns the exit code: 1 if Weir exceeded a limit. Missed targets do not count: times depend on the
- * machine.
+ * @returns the exit code: 1 if Weir exceeded a limit. Missed targets do not change it, because
+ *   times depend on the machine.
  */
 async function report(results: Results, options: BenchOptions): Promise<number> {
   const targets = targetsOf(results);

@@ -2,15 +2,17 @@ import { Command, InvalidArgumentError, Option } from "commander";
 import { BASELINE, SUBJECTS, type Subject } from "./environment/subjects.ts";
 import { WORKLOADS } from "./load/workloads.ts";
 
-/** The parts of a run besides the workloads. */
+/** The parts of a run in addition to the workloads. */
 export const EXPERIMENTS = ["isolates", "flood", "added-cpu", "cpu"] as const;
 const PARTS = [...WORKLOADS.map(({ name }) => name), ...EXPERIMENTS];
 const DEFAULT_REDIS_LATENCY_MS = 20;
-/** Weir's default `timeoutMs` is 1,000, and a higher latency would leave requests undecided. */
+/** A latency above Weir's default `timeoutMs`, 1,000 ms, would leave requests undecided. */
 const MAX_REDIS_LATENCY_MS = 900;
 
 export interface BenchOptions {
-  /** Whether to send few requests: a quick run tests the bench, and its figures mean little. */
+  /**
+   * Whether to send only a few requests. A quick run tests the bench, and its figures mean little.
+   */
   readonly quick: boolean;
   /** The latencies of Redis, in milliseconds. Each workload runs once for each value. */
   readonly redisLatenciesMs: readonly number[];
@@ -18,7 +20,7 @@ export interface BenchOptions {
   readonly subjects: readonly Subject[];
   /** Names of workloads and experiments. */
   readonly parts: readonly string[];
-  /** The file that the figures are written to. @default bench/results/latest.json in a whole run */
+  /** The file for the figures. @default bench/results/latest.json in a whole run, otherwise none */
   readonly json: string | undefined;
   /** Whether the run leaves nothing out. Only such a run replaces the published figures. */
   readonly isWhole: boolean;
@@ -44,7 +46,7 @@ export function parseOptions(args: readonly string[]): BenchOptions {
     .addOption(
       new Option(
         "--only <subject,…>",
-        `subjects besides the baseline: ${names.join(", ")}`,
+        `subjects in addition to the baseline: ${names.join(", ")}`,
       ).argParser(listOf(names)),
     )
     .addOption(

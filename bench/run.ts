@@ -14,7 +14,7 @@ import { mainRedisLatency, type Results, type WorkloadResult } from "./report/re
 /** The sample size of each part of a run. */
 interface SampleSizes {
   readonly workloads: SampleSize;
-  /** Runs on eight isolates. Weir's target is defined for 20 runs; the others need fewer. */
+  /** The numbers of runs on eight isolates. Weir's target is defined for 20 runs. */
   readonly isolates: { readonly weir: number; readonly others: number };
   readonly flood: { readonly rounds: number; readonly seconds: number };
   readonly addedCpu: AddedCpuOptions;
@@ -37,7 +37,10 @@ const QUICK: SampleSizes = {
   decisions: { rounds: 1, decisions: 3000 },
 };
 
-/** The subjects of the flood. A flood takes long to measure, so it leaves the other subjects out. */
+/**
+ * The subjects of the flood. The other subjects are left out, because a flood takes long to
+ * measure.
+ */
 const FLOOD_SUBJECTS = ["baseline", "weir", "weir-durable-object", "upstash-ratelimit"];
 
 /**

@@ -13,10 +13,11 @@ interface CheckOptions {
 }
 
 /**
- * Adds the command `check`, which checks a configuration. It exits with 0 if the configuration is valid, and
- * with 1 after printing all faults if it is not. It prints the rules of a valid configuration as Weir reads
- * them, because a valid rule may still differ from what its author intended. It also prints warnings: ways
- * around the rules. Warnings change the exit code only with `--strict`, so that they delay no deploy.
+ * Adds the command `check`, which checks a configuration. It exits with 0 if the configuration is
+ * valid. If not, it prints all faults and exits with 1. It prints the rules of a valid
+ * configuration as Weir reads them, because a valid rule may still differ from the intention of its
+ * author. It also prints warnings about ways around the rules. Warnings change the exit code only
+ * with `--strict`, so that they do not stop a deploy.
  */
 export function addCheckCommand(program: Command): void {
   program
@@ -48,7 +49,9 @@ function toJson(file: string, loaded: LoadedConfig, warnings: readonly Warning[]
   }
 }
 
-/** A replacer for JSON, which would write a Map as an empty object, and an address as its fields. */
+/**
+ * A replacer for JSON. Without it, a Map would become an empty object, and an address its fields.
+ */
 function jsonReplacer(_key: string, value: unknown): unknown {
   if (value instanceof Map) return Object.fromEntries(value);
   if (value instanceof ipaddr.IPv4 || value instanceof ipaddr.IPv6) return value.toString();

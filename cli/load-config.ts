@@ -10,7 +10,7 @@ import { explainLoadError, parseJson } from "./load-error.ts";
 export type LoadedConfig =
   | { readonly kind: "valid"; readonly config: Config }
   | { readonly kind: "faulty"; readonly faults: readonly Fault[] }
-  /** The file has no configuration to check; `error` gives the reason, and what to do. */
+  /** The file has no configuration to check. `error` gives the reason and the remedy. */
   | { readonly kind: "unreadable"; readonly error: string };
 
 const EXTENSIONS = [".ts", ".js", ".mjs", ".json"];
@@ -30,7 +30,7 @@ export async function loadConfig(file: string): Promise<LoadedConfig> {
     const module = await read(resolve(file));
     if (!("default" in module)) return { kind: "unreadable", error: NO_DEFAULT };
     const { default: exported } = module;
-    // A plain object, exported without `defineConfig`, must not skip the check.
+    // A plain object, exported without `defineConfig`, is checked here.
     const config = isConfig(exported) ? exported : defineConfig(exported as ConfigInput);
     return { kind: "valid", config };
   } catch (error) {
@@ -39,7 +39,9 @@ export async function loadConfig(file: string): Promise<LoadedConfig> {
   }
 }
 
-/** Why a path cannot be a configuration's file, as far as visible without reading it. */
+/**
+ * Returns the reason why a path cannot be the file of a configuration. It does not read the file.
+ */
 async function pathFault(file: string): Promise<string | undefined> {
   const stats = await stat(file).catch(() => undefined);
   if (!stats) {
@@ -57,7 +59,7 @@ async function read(path: string): Promise<object> {
   return import(pathToFileURL(path).href);
 }
 
-/** Compares the shape and not the class: the file may import another copy of Weir with its own class. */
+/** Compares the shape, because the file may import another copy of Weir with a class of its own. */
 function isConfigError(error: unknown): error is Pick<ConfigError, "faults"> {
   return (
     error instanceof Error &&

@@ -1,7 +1,9 @@
-/** What to do about an error of Node whose own message has no advice, by its code. */
+/**
+ * Remedies for errors of Node whose messages contain none. The keys are the codes of the errors.
+ */
 const ADVICE: Readonly<Record<string, string>> = {
   ERR_MODULE_NOT_FOUND:
-    "Run npm install, or correct the import; a relative one ends in its file's extension, as in ./rules.ts.",
+    "Run npm install, or correct the import; a relative import ends in its file's extension, as in ./rules.ts.",
   ERR_UNSUPPORTED_DIR_IMPORT: "Name the file in the import, as in ./rules/index.ts.",
   ERR_UNSUPPORTED_ESM_URL_SCHEME:
     "Rules are plain data: import only packages and files, and no module that exists only in workerd.",
@@ -10,8 +12,8 @@ const ADVICE: Readonly<Record<string, string>> = {
 };
 
 /**
- * Explains why a module or a JSON document could not be loaded: the error, its place if Node reports one, and
- * what to do.
+ * Explains why a module or a JSON document could not be loaded. The text has the error, its file
+ * and line if Node reports them, and a remedy if there is one.
  *
  * @param error the value that reading or running the file threw
  * @param file the path of the file, as given on the command line
@@ -24,7 +26,8 @@ export function explainLoadError(error: unknown, file: string): string {
 }
 
 /**
- * Parses JSON. V8's error quotes the text, which may contain a secret; this error gives the line instead.
+ * Parses JSON. V8's error message quotes the text, which may contain a secret. The error of this
+ * function names the line instead.
  *
  * @throws {SyntaxError} if the text is not JSON
  */
@@ -39,15 +42,17 @@ export function parseJson(text: string): unknown {
     const line = text.slice(0, text.indexOf(excerpt) + excerpt.length / 2).split("\n").length;
     const message = (error as Error).message.replace(excerpted, () => "");
     const located = new SyntaxError(`${message} (line ${line})`);
-    // Without frames: they would point at this file, not at the file with the fault.
+    // The stack has no frames, because they would point at this file, not at the file with the
+    // fault.
     located.stack = String(located);
     throw located;
   }
 }
 
 /**
- * The stack without the frames of the loader, which would hide the line that matters. Node puts the place and
- * lines of source above the message. The place is kept; the source is not, because it may contain a secret.
+ * Returns the stack without the frames of Node's loader, which would hide the important line. Above
+ * the message, Node prints the file and line of the error, and some source code. This function
+ * keeps the file and line, and removes the source code, because it may contain a secret.
  */
 function traceOf({ name, message, stack = `${name}: ${message}` }: Error): string {
   const lines = stack.split("\n");
@@ -60,7 +65,7 @@ function traceOf({ name, message, stack = `${name}: ${message}` }: Error): strin
   return [...place, ...shown.slice(Math.max(0, begin))].join("\n");
 }
 
-/** Node reports no place for a syntax error in a JavaScript module. */
+/** Returns advice for a syntax error in a JavaScript module, for which Node reports no line. */
 function howToLocate(trace: string, file: string): string | undefined {
   if (!trace.startsWith("SyntaxError") || file.endsWith(".json")) return undefined;
   return `To find the line, run node --check ${file} (or a file that it imports).`;

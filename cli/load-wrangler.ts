@@ -10,23 +10,24 @@ export interface Route {
 
 /** Where and how the Worker runs, in one environment of wrangler's configuration. */
 export interface Deployment {
-  /** The place of a field, for messages. */
+  /** Returns the file, the environment and the name of a field, for messages. */
   readonly place: (field: string) => string;
   readonly routes: readonly Route[];
-  /** Undefined: not set. */
+  /** Undefined if it is not set. */
   readonly workersDev: boolean | undefined;
   readonly previewUrls: boolean | undefined;
   readonly cache: boolean;
   readonly compatibilityFlags: readonly string[];
 }
 
-/** The names of wrangler's configuration, in the order in which wrangler looks for them. */
+/** The file names of wrangler's configuration, in the order in which wrangler looks for them. */
 const NAMES = ["wrangler.json", "wrangler.jsonc", "wrangler.toml"];
 
 /**
- * Reads wrangler's configuration as wrangler does, if there is one in the folder of a file.
+ * Reads wrangler's configuration from the folder of a file, as wrangler reads it.
  *
- * @returns one deployment for each environment; a warning if the configuration cannot be read
+ * @returns one deployment for each environment, none if the folder has no configuration; a warning
+ *   if the configuration cannot be read
  */
 export async function loadDeployments(file: string): Promise<Deployment[] | Warning> {
   const path = NAMES.map((name) => join(dirname(file), name)).find(existsSync);

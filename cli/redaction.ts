@@ -4,7 +4,9 @@ import { areTierNamesSecret } from "../src/config/tier-names.ts";
 
 // `check` prints into build logs, which more people can read than the configuration.
 
-/** A rule to print: without the values in `exempt`, and without tier names that may be credentials. */
+/**
+ * Returns a rule without the values in `exempt`, and without tier names that may be credentials.
+ */
 export function withoutSecrets({ exempt, tiers, ...rule }: Rule): object {
   return {
     ...rule,
@@ -24,7 +26,9 @@ export function withoutSecrets({ exempt, tiers, ...rule }: Rule): object {
   };
 }
 
-/** The windows of tiers, by the names to print. A name that may be a credential becomes a number. */
+/**
+ * Returns the windows of tiers. If the tiers' names may be credentials, numbers replace the names.
+ */
 export function printableTiers({ by, windows }: Tiers): Tiers["windows"] {
   if (!areTierNamesSecret(by)) return windows;
   return new Map([...windows.values()].map((each, index) => [`(tier ${index + 1})`, each]));

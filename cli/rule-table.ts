@@ -6,7 +6,9 @@ import { printableTiers } from "./redaction.ts";
 
 const HEADINGS = ["RULE", "COUNTED BY", "QUOTA", "REQUESTS", "ON ERROR", "MODE", "ALSO"];
 
-/** How many items of a list are printed, so that a row stays readable if a rule has fifty paths. */
+/**
+ * The number of items printed of a long list, so that a row stays readable even with fifty paths.
+ */
 const LISTED = 3;
 
 /** A table with one line for each rule. */
@@ -21,7 +23,7 @@ export function ruleTable(rules: readonly Rule[]): string {
     .join("\n");
 }
 
-/** Removes the last column if it is empty. It is for fields that few rules have. */
+/** Removes the last column if it is empty. This column shows fields that few rules have. */
 function withoutEmptyLast([headings = [], ...rows]: string[][]): string[][] {
   const isUsed = rows.some((cells) => cells.at(-1) !== "");
   return [headings, ...rows].map((cells) => (isUsed ? cells : cells.slice(0, -1)));
@@ -40,7 +42,7 @@ function cellsOf(rule: Rule): string[] {
   ];
 }
 
-/** The fields that few rules have, in the order in which a request meets them; empty if a rule has none. */
+/** Formats the fields that few rules have, in the order in which Weir applies them to a request. */
 function formatRest(rule: Rule): string {
   const { exempt, tiers, spread, shards, cost, countStatus, banMs, retryJitterMs } = rule;
   const exemptions = exempt && [

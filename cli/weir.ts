@@ -1,4 +1,7 @@
-/** The entry of the command line, `npm run weir --` here and `npx weir` in the package. Each command has a file. */
+/**
+ * The entry point of the command line: `npm run weir --` in this repository, `npx weir` in the
+ * package. Each command has a file of its own.
+ */
 import { Command, CommanderError } from "commander";
 import { addCheckCommand } from "./check.ts";
 

@@ -9,8 +9,8 @@ import { gzipSize, partsOf } from "./bundle.ts";
 import { activeMs, leastOf } from "./startup.ts";
 
 /**
- * The budget: what Weir needs and a little more, so that growth is noticed. Cloudflare itself allows 3 MiB
- * (free plan) or 10 MiB of gzip, and one second of start-up.
+ * The budget is a little more than Weir needs, so that a growing bundle is noticed. Cloudflare
+ * itself allows 3 MiB (free plan) or 10 MiB after gzip, and one second of start-up.
  */
 const BUDGET = {
   /** The size of the bundle after gzip, in KiB. */
@@ -22,10 +22,10 @@ const BUDGET = {
   startupMs: 30,
 };
 
-/** The maximum number of start-up measurements. The first one within the budget is the last. */
+/** The maximum number of start-up measurements. The first result within the budget ends them. */
 const ATTEMPTS = 5;
 
-/** How many parts of the bundle are printed. */
+/** The number of parts of the bundle that are printed. */
 const PRINTED_PARTS = 10;
 
 const root = join(import.meta.dirname, "..");

@@ -6,13 +6,16 @@ import type { Metafile } from "esbuild";
 /** A part of the bundle: a package, a folder of src/, or a file in the root. */
 export interface Part {
   readonly name: string;
-  /** The minified size, before gzip: the compressed size of one part depends on all other parts. */
+  /**
+   * The minified size before gzip, because the compressed size of a part depends on all other
+   * parts.
+   */
   readonly bytes: number;
 }
 
 type Outputs = Pick<Metafile, "outputs">;
 
-/** The size of the uploaded files after gzip, in bytes, calculated like wrangler does. */
+/** The size of the uploaded files after gzip, in bytes, as wrangler calculates it. */
 export async function gzipSize(root: string, meta: Outputs): Promise<number> {
   const uploaded = Object.keys(meta.outputs).filter((path) => !path.endsWith(".map"));
   return gzipSync(

@@ -21,7 +21,7 @@ export interface Package {
   readonly name: string;
   readonly version: string;
   readonly licence: string;
-  /** Whether the package is installed together with Weir, and not only for development and tests. */
+  /** Whether Weir needs the package to run; false if only development and tests need it. */
   readonly isRuntime: boolean;
 }
 

@@ -1,8 +1,8 @@
 /** The fields of the repository's package.json that the package changes or leaves out. */
 export interface RepositoryManifest {
-  /** Where other projects import from: TypeScript files. */
+  /** The files that other projects import, in TypeScript. */
   readonly exports: Readonly<Record<string, string>>;
-  /** The commands: TypeScript files. */
+  /** The files of the commands, in TypeScript. */
   readonly bin: Readonly<Record<string, string>>;
   readonly private?: unknown;
   readonly scripts?: unknown;
@@ -13,8 +13,9 @@ export interface RepositoryManifest {
 }
 
 /**
- * The package.json of the package. The repository's own one points at TypeScript, so that nothing needs a
- * build. Node does not remove types from files under node_modules, so the package points at JavaScript.
+ * Returns the package.json of the package. The repository's package.json points at TypeScript, so
+ * that development needs no build. Node does not remove types from files under node_modules, so the
+ * package.json of the package points at JavaScript.
  */
 export function packageManifest(repository: RepositoryManifest): object {
   const {

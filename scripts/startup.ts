@@ -18,11 +18,11 @@ export function activeMs({ nodes, samples, timeDeltas }: CpuProfile): number {
 }
 
 /**
- * The least of several measurements: on a busy machine, each one also contains the time that other processes
- * took.
+ * Returns the smallest of several measurements. On a busy machine, each measurement also contains
+ * the time that other processes took.
  *
  * @param attempts the maximum number of measurements
- * @param enough a measurement of at most this is the last one
+ * @param enough the first measurement of at most this value ends the measuring
  */
 export function leastOf(attempts: number, enough: number, measure: () => number): number {
   let least = measure();

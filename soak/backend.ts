@@ -1,7 +1,7 @@
 /**
- * The child process of the servers that the Worker calls: the origin, and a REST server that fails on
- * request. They have a process of their own because the parent generates the load and measures it. On
- * one event loop, responses would wait for requests that are being sent.
+ * The child process with the servers that the Worker calls: the origin, and a REST server that
+ * fails on request. They have a process of their own, because the parent generates the load and
+ * measures it. On one event loop, responses would wait while requests are sent.
  */
 import { createServer } from "node:http";
 import { startFaultyRest } from "../dev/faulty-rest.ts";
@@ -13,12 +13,12 @@ export type BackendMessage =
   | { readonly originUrl: string; readonly restUrl: string; readonly token: string }
   | "injected";
 
-/** A message from the parent. Without a fault, the REST server works again. */
+/** A message from the parent. If `inject` is undefined, the REST server works again. */
 export interface BackendRequest {
   readonly inject: RestFaultName | undefined;
 }
 
-// The parent ends this process. If the parent is gone, nobody else would.
+// Normally, the parent ends this process. If the parent has crashed, the process ends here.
 process.on("disconnect", () => process.exit());
 
 const rest = await startFaultyRest(JSON.parse(process.argv[2] ?? "{}"));

@@ -17,9 +17,9 @@ export interface Fault {
   readonly losesCounts?: boolean;
 }
 
-/** The faults, one in each round. After the last one the list starts again. */
+/** The faults, one for each round. After the last fault, the list starts again. */
 export const FAULTS: readonly Fault[] = [
-  // The first entries differ most from each other, so a short run covers much.
+  // The first entries differ most from each other, so that a short run covers many kinds of faults.
   {
     name: "Redis is stopped",
     begin: async ({ redis }) => redis.pause(),
@@ -43,7 +43,7 @@ export const FAULTS: readonly Fault[] = [
   },
   restFault("answers after 2 s"),
   restFault("refuses connections"),
-  restFault("has its quota used up"),
+  restFault("answers that its quota is used up"),
 ];
 
 function restFault(fault: RestFaultName): Fault {

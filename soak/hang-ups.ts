@@ -2,15 +2,15 @@ import { setTimeout as delay } from "node:timers/promises";
 import { hangUp } from "../dev/hang-up.ts";
 import type { OutgoingRequest } from "./traffic.ts";
 
-/** How many clients hang up in parallel. */
+/** The number of clients that hang up in parallel. */
 const CLIENTS = 4;
 
 /** How long each client waits before its next request, in milliseconds. */
 const PAUSE_MS = 20;
 
 /**
- * A client hangs up before this time after its request, in milliseconds. Most responses take about as
- * long.
+ * The maximum time from a client's request until it hangs up, in milliseconds. Most responses take
+ * about this long.
  */
 const MAX_STAY_MS = 40;
 
@@ -18,7 +18,7 @@ const MAX_STAY_MS = 40;
  * Sends requests like those of the load and hangs up before or during the response, by RST and by FIN,
  * until a task has ended.
  *
- * @returns the number of requests that were hung up on
+ * @returns the number of requests during which a client hung up
  */
 export async function hangUpDuring(
   task: Promise<unknown>,
@@ -35,7 +35,7 @@ export async function hangUpDuring(
       const request = { method, path, headers: { "CF-Connecting-IP": address } };
       const way = hangUps % 3 === 0 ? "end" : "reset";
       hangUps += 1;
-      // 7 and 40 have no common factor, so the moments take all values from 0 to 39 ms in turn.
+      // 7 and 40 have no common factor, so the times take all values from 0 to 39 ms in turn.
       const when = (hangUps * 7) % MAX_STAY_MS;
       // If the Worker accepts no connections, the load generator reports it.
       await hangUp(urls[client % urls.length] as URL, request, { way, when }).catch(() => {});

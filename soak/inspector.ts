@@ -8,7 +8,7 @@ import type { OutgoingRequest } from "./traffic.ts";
 /** The state of the store while requests are sent. */
 export interface Phase {
   readonly name: string;
-  /** Whether the store is failing or was until a moment ago. Requests may then stay undecided. */
+  /** Whether the store fails, or failed a moment ago. If so, requests may stay undecided. */
   readonly isDisturbed: boolean;
 }
 
@@ -18,13 +18,13 @@ export interface PhaseTotals {
   readonly statuses: Record<number, number>;
   /** Requests that were admitted without a decision of the store. */
   undecided: number;
-  /** Answers after the deadline. */
+  /** The number of answers that took longer than the deadline of the {@link Inspector}. */
   late: number;
   readonly latency: RecordableHistogram;
   durationMs: number;
 }
 
-/** The promises that were broken: how often, and one example. */
+/** The broken promises. Each has the number of times that it was broken, and one example. */
 export type Violations = Map<string, { count: number; readonly example: string }>;
 
 /** Compares every answer with the promises of Weir. */

@@ -20,28 +20,29 @@ interface Count extends Bound {
   /** Requests that were sent and answered in this window. */
   inside: number;
   /**
-   * Requests that were sent in this window and answered after its end: either window may have admitted
-   * them.
+   * Requests that were sent in this window and answered after its end. Either this window or the
+   * next window may have admitted them.
    */
   across: number;
 }
 
-/** The clocks of this process and of the store may disagree by up to this, in milliseconds. */
+/** The maximum difference between the clocks of this process and of the store, in milliseconds. */
 const CLOCK_MARGIN_MS = 1000;
 
 /**
- * Counts admitted requests by policy, client and window, and finds windows with more than the limit.
+ * Counts admitted requests by policy, client and window, and finds windows that admitted more than
+ * their limit.
  *
- * Windows are placed by the machine's clock, which the store uses too. The exact time of a decision is
- * unknown: it lies between sending the request and receiving its answer. If a window ends in between, the
- * ledger compares the sum of both windows with the sum of their limits.
+ * The machine's clock determines the windows, and the store uses the same clock. The exact time of
+ * a decision is unknown. It is between the time of the request and the time of the answer. If a
+ * window ends in between, the ledger compares the sum of both windows with the sum of their limits.
  */
 export class Ledger {
   readonly #counts = new Map<string, Count>();
-  /** When the store lost its counters. */
+  /** The times at which the store lost its counters. */
   readonly #losses: number[] = [];
   readonly excesses: Excess[] = [];
-  /** How many windows of clients have been checked. */
+  /** The number of windows that have been checked. Each client has its own windows. */
   windows = 0;
 
   /** Records an admitted request. */
@@ -52,12 +53,14 @@ export class Ledger {
     else count.across += 1;
   }
 
-  /** Records that the store lost its counters: its window may then admit the limit once more. */
+  /**
+   * Records that the store lost its counters. The windows at that time may admit their limit twice.
+   */
   recordLoss(time: number): void {
     this.#losses.push(time);
   }
 
-  /** Checks the windows that have ended by `now`, and forgets them. */
+  /** Checks the windows that have ended before `now`, and deletes them. */
   checkUntil(now: number): void {
     for (const [key, count] of this.#counts) {
       // The check needs the counts of the next window too, so that window must have ended as well.

@@ -1,7 +1,7 @@
 import { type Dispatcher, Pool } from "undici";
 import type { OutgoingRequest } from "./traffic.ts";
 
-/** The response to a request, or its absence. */
+/** The result of a request: a response, or a broken connection. */
 export interface Answer {
   /** The HTTP status; 0 when the connection broke. */
   readonly status: number;
@@ -11,7 +11,7 @@ export interface Answer {
   readonly sentAt: number;
   /** Wall-clock time, in milliseconds since the Unix epoch. */
   readonly answeredAt: number;
-  /** From sending the request to the end of the response, in milliseconds. */
+  /** The time from sending the request to the end of the response, in milliseconds. */
   readonly durationMs: number;
 }
 
@@ -48,7 +48,7 @@ export function createLoadGenerator(urls: readonly URL[], connections: number): 
   };
 }
 
-/** Uses `dispatch`, undici's lowest layer: the load generator and the Worker share the machine's CPU. */
+/** Uses `dispatch`, undici's lowest layer, to leave the Worker more of the machine's CPU time. */
 function send(pool: Pool, { method, path, client }: OutgoingRequest): Promise<Answer> {
   return new Promise((resolve) => {
     const [sentAt, startedAt] = [Date.now(), performance.now()];

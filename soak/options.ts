@@ -7,11 +7,11 @@ export interface SoakOptions {
   readonly connections: number;
   /** The deadline of the Worker under test, in milliseconds. */
   readonly timeoutMs: number;
-  /** The time that origin, network and a busy machine may add to the deadline, in milliseconds. */
+  /** The time by which an answer may exceed the deadline on a busy machine, in milliseconds. */
   readonly marginMs: number;
-  /** Another seed gives other requests. */
+  /** The seed of the random traffic. Another seed gives other requests. */
   readonly seed: number;
-  /** The file that the results are written to. */
+  /** The file for the results. */
   readonly json: string;
 }
 

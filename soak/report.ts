@@ -5,9 +5,9 @@ import type { Inspector, PhaseTotals } from "./inspector.ts";
 import type { Excess } from "./ledger.ts";
 import type { SoakOptions } from "./options.ts";
 
-/** One reading of the memory of workerd. */
+/** One measurement of the memory of workerd. */
 export interface MemorySample {
-  /** Since the start of the run, in milliseconds. */
+  /** The time since the start of the run, in milliseconds. */
   readonly atMs: number;
   readonly residentBytes: number;
 }
@@ -17,7 +17,9 @@ export interface PhaseResult {
   readonly phase: string;
   readonly requests: number;
   readonly perSecond: number;
+  /** The number of requests that were admitted without a decision of the store. */
   readonly undecided: number;
+  /** The number of answers that took longer than `timeoutMs` plus `marginMs`. */
   readonly late: number;
   readonly statuses: Readonly<Record<number, number>>;
   readonly p50: number;
@@ -40,10 +42,10 @@ export interface Report {
   readonly machine: string;
   readonly options: SoakOptions;
   readonly phases: readonly PhaseResult[];
-  /** Undefined where the memory of a process cannot be read. */
+  /** Undefined if the system does not report the memory of a process. */
   readonly memory: MemoryResult | undefined;
   readonly windowsChecked: number;
-  /** The first windows that admitted more than their limit; {@link MAX_EXCESSES} at most. */
+  /** The first windows that admitted more than their limit, at most {@link MAX_EXCESSES}. */
   readonly overAdmissions: readonly Excess[];
   readonly violations: readonly {
     readonly promise: string;
@@ -55,13 +57,13 @@ export interface Report {
   readonly kept: boolean;
 }
 
-/** How much of its baseline the process may grow by. */
+/** The maximum growth of the process's memory, as a share of the baseline. */
 const MAX_GROWTH = 0.1;
 /** The baseline is measured two minutes after the start, when the process has stopped growing. */
 const BASELINE_MS = 120_000;
 /**
- * A memory figure is the median of this many samples: a single one may lie just before or after a
- * collection.
+ * The number of samples whose median is a memory figure. A single sample would depend on whether a
+ * garbage collection has just run.
  */
 const SAMPLES = 10;
 const MAX_EXCESSES = 20;
@@ -113,7 +115,10 @@ function phaseResultOf(phase: string, totals: PhaseTotals): PhaseResult {
   };
 }
 
-/** Compares the end with the memory after two minutes or, in a run shorter than four, after half of it. */
+/**
+ * Compares the memory at the end with the memory after two minutes. In a run shorter than four
+ * minutes, it takes the memory after half of the run instead.
+ */
 function memoryOf(samples: readonly MemorySample[]): MemoryResult | undefined {
   const last = samples.at(-1);
   if (!last) return undefined;
@@ -130,7 +135,7 @@ function medianMiB(samples: readonly MemorySample[]): number {
   return median(samples.map(({ residentBytes }) => residentBytes)) / MIB;
 }
 
-/** The report as text for a terminal. */
+/** Formats the report for a terminal. */
 export function textOf({ phases, memory, windowsChecked, violations, logs }: Report): string {
   const rows = phases.map(
     ({ phase, requests, perSecond, p50, p99, p999, max, undecided, late, statuses }) => [
@@ -161,9 +166,9 @@ export function textOf({ phases, memory, windowsChecked, violations, logs }: Rep
     ...columns([head, ...rows]),
     "",
     memory
-      ? `Memory of workerd: ${memory.baselineMiB.toFixed(0)} MiB, at the end ${memory.endMiB.toFixed(0)} MiB (${(memory.growth * 100).toFixed(1)} %). Over time: ${memory.samplesMiB.join(", ")}.`
+      ? `Memory of workerd: baseline ${memory.baselineMiB.toFixed(0)} MiB, at the end ${memory.endMiB.toFixed(0)} MiB (${(memory.growth * 100).toFixed(1)} %). Over time: ${memory.samplesMiB.join(", ")}.`
       : "Memory of workerd: unknown, because this system has no /proc.",
-    `Checked ${windowsChecked} windows of clients for more admitted requests than the limit.`,
+    `Compared the admitted requests of ${windowsChecked} windows of clients with their limits.`,
     "Log lines:",
     ...Object.entries(logs).map(([line, count]) => `  ${count} × ${line}`),
     "",

@@ -8,7 +8,7 @@ export const REST_FAULTS = {
   "answers after 2 s": { answer: (_request, _response, pass) => setTimeout(pass, 2000) },
   "resets connections": { answer: (_, { socket }) => socket?.resetAndDestroy() },
   "refuses connections": { isClosed: true },
-  "has its quota used up": {
+  "answers that its quota is used up": {
     answer: (_, response) =>
       response.writeHead(400).end('{"error":"ERR max requests limit exceeded. Limit: 500000"}'),
   },

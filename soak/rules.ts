@@ -5,7 +5,7 @@ export const ISOLATES = 2;
 
 const LOCAL = { limit: 40, localShare: 0.25 };
 
-/** One rule for each way of counting that can fail in its own way. */
+/** One rule for each way of counting, because each way can fail differently. */
 export const RULES: ConfigInput["rules"] = [
   { name: "leased", match: { paths: ["/leased"] }, limit: 2000, window: "10s" },
   {
@@ -66,5 +66,5 @@ export const LOCAL_POLICY: Policy = {
   isShared: false,
 };
 
-/** What happens to an undecided request, by all its rules together. "none": no rule applies to it. */
+/** The combined `onError` of all rules that apply to a request. "none": no rule applies to it. */
 export type OnError = "open" | "closed" | "local" | "none";

@@ -10,7 +10,7 @@ import { type Runtime, startBaseline, startWeir } from "./runtime.ts";
 import { startBackend } from "./start-backend.ts";
 import { createTraffic } from "./traffic.ts";
 
-/** A round has four phases: calm, a fault, the time after it, and the baseline. Times in milliseconds. */
+/** The durations of the phases of a round: calm, a fault, the time after it, and the baseline. */
 const CALM_MS = 8000;
 const FAULT_MS = 4000;
 const AFTER_MS = 4000;
@@ -22,14 +22,14 @@ const CALM: Phase = { name: "calm", isDisturbed: false };
 const AFTER_FAULT: Phase = { name: "after a fault", isDisturbed: true };
 const BASELINE: Phase = { name: "baseline", isDisturbed: false };
 
-/** What the phases of a run need. */
+/** The servers, Workers and load generators of a run. */
 interface Environment extends FaultTargets {
   readonly weir: Runtime;
   readonly weirLoad: LoadGenerator;
   readonly baselineLoad: LoadGenerator;
 }
 
-/** The results of a run, and how many requests clients hung up on in addition to the load. */
+/** The results of a run, and the number of additional requests during which a client hung up. */
 export type SoakReport = Report & { readonly hangUps: number };
 
 /**
@@ -63,12 +63,15 @@ export async function soak(
     inspector.ledger.checkUntil(Number.POSITIVE_INFINITY);
     return { ...reportOf(options, inspector, memory.samples, environment.weir.logs), hangUps };
   } finally {
-    // In reverse order, so that nothing stops before its users.
+    // The parts stop in reverse order, so that no part stops before the parts that use it.
     for (const stop of stops.reverse()) await stop();
   }
 }
 
-/** @param stops receives a function for each part that has to be stopped, also when a later part fails */
+/**
+ * @param stops receives a function that stops each started part, even if a later part fails to
+ * start
+ */
 async function startEnvironment(
   { timeoutMs, connections }: SoakOptions,
   stops: (() => Promise<void>)[],

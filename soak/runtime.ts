@@ -6,9 +6,9 @@ import type { ConfigInput } from "../src/config/index.ts";
 export interface Runtime {
   /** The address of each isolate. */
   readonly urls: readonly URL[];
-  /** Physical memory of the process, in bytes; undefined where it cannot be read. */
+  /** Physical memory of the process, in bytes; undefined if it cannot be read. */
   residentBytes(): number | undefined;
-  /** How often the Workers and the runtime have logged each line. */
+  /** The number of times that the Workers and the runtime have logged each line. */
   readonly logs: ReadonlyMap<string, number>;
   stop(): Promise<void>;
 }
@@ -21,7 +21,9 @@ const FORWARD = `export default {
   },
 };`;
 
-/** Starts the Worker that forwards without a limit, to show what the machine and the origin take. */
+/**
+ * Starts the Worker that forwards without a limit, to show the speed of the machine and the origin.
+ */
 export async function startBaseline(vars: Record<string, string>): Promise<Runtime> {
   return await start(1, { "main.mjs": FORWARD }, vars);
 }

@@ -1,4 +1,6 @@
-/** `npm run soak`: checks what Weir promises, under minutes of full load and failures of its store. */
+/**
+ * `npm run soak`: checks Weir's promises during minutes of full load, while its store often fails.
+ */
 import { mkdir, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import { CommanderError } from "commander";
@@ -7,7 +9,8 @@ import { textOf } from "./report.ts";
 import { soak } from "./run.ts";
 
 const interrupted = new AbortController();
-// The first Ctrl-C ends the run after its current round, with a report. The second one ends it at once.
+// The first Ctrl-C ends the run after its current round, with a report. The second Ctrl-C ends it
+// at once.
 process.once("SIGINT", () => {
   console.error(
     "The run ends after this round. Press Ctrl-C again to end it now, without a report.",
@@ -21,7 +24,7 @@ try {
   await mkdir(dirname(options.json), { recursive: true });
   await writeFile(options.json, `${JSON.stringify(report, null, 2)}\n`);
   console.log(
-    `${textOf(report)}\n\nClients hung up on ${report.hangUps} more requests. Results: ${options.json}`,
+    `${textOf(report)}\n\nClients hung up during ${report.hangUps} more requests. Results: ${options.json}`,
   );
   process.exitCode = report.kept ? 0 : 1;
 } catch (error) {

@@ -8,13 +8,13 @@ export interface OutgoingRequest {
   readonly method: "GET" | "HEAD" | "POST";
   readonly path: string;
   readonly client: string;
-  /** What Weir does with the request when it stays undecided. */
+  /** What Weir does with the request if it stays undecided. */
   readonly onError: OnError;
 }
 
 interface Kind {
   readonly name: string;
-  /** How many of 1,000 requests are of this kind. */
+  /** The number of requests of this kind among 1,000 requests. */
   readonly weight: number;
   readonly onError: OnError;
   readonly draw: (
@@ -81,13 +81,13 @@ function kind(name: string, weight: number, onError: OnError, draw: Kind["draw"]
   return { name, weight, onError, draw };
 }
 
-/** One of the clients that send again and again. */
+/** Draws one of the clients that send many requests. */
 function knownClient(random: Random): string {
   const index = clientIndexAt(random.uniform());
   return `10.0.${index >>> 8}.${index & 255}`;
 }
 
-/** One of eight million clients, so nearly every request has a new one. */
+/** Draws one of eight million clients, so nearly every request has a new client. */
 function freshClient(random: Random): string {
   const number = random.below(2 ** 23);
   return `11.${number >>> 16}.${(number >>> 8) & 255}.${number & 255}`;

@@ -1,13 +1,14 @@
 /**
- * The child process of the servers behind the Workers: the origin, and one REST server for each Redis
- * latency. They have a process of their own because the parent generates the load and measures it. On one
- * event loop, responses would wait for requests that are being sent, and the bench would measure itself.
+ * The child process with the servers that the Workers call: the origin, and one REST server for
+ * each Redis latency. They have a process of their own, because the parent generates the load and
+ * measures it. On one event loop, responses would wait while requests are sent, and the bench would
+ * measure itself.
  */
 import { startDemoOrigin } from "../../dev/demo-origin.ts";
 import { startUpstashRest } from "../../dev/upstash-rest.ts";
 import type { BackendMessage, BackendRequest } from "./start-backend.ts";
 
-// The parent ends this process. If the parent is gone, nobody else would.
+// Normally, the parent ends this process. If the parent has crashed, the process ends here.
 process.on("disconnect", () => process.exit());
 
 const { redis, redisLatenciesMs } = JSON.parse(process.argv[2] ?? "{}") as {

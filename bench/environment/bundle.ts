@@ -5,7 +5,7 @@ const WORKERS = join(import.meta.dirname, "../workers");
 
 const bundles = new Map<string, Promise<string>>();
 
-/** A Worker of bench/workers/ as one module. It is minified because wrangler minifies Weir. */
+/** Bundles a Worker of bench/workers/ into one module, minified like Weir in a deployment. */
 export function bundleWorker(file: string): Promise<string> {
   let bundle = bundles.get(file);
   if (!bundle) {

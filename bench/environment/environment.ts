@@ -24,11 +24,11 @@ export interface Environment {
 export async function startEnvironment(redisLatenciesMs: readonly number[]): Promise<Environment> {
   const stops: (() => Promise<void> | void)[] = [];
   async function stop(): Promise<void> {
-    // In reverse order, so that nothing stops before its users.
+    // The parts stop in reverse order, so that no part stops before the parts that use it.
     for (const stopOne of stops.splice(0).reverse()) await stopOne();
   }
   try {
-    // Without requireServer, a Redis written in JavaScript might run, and its speed would be measured.
+    // Without requireServer, the bench might run and measure a Redis written in JavaScript.
     const redis = await startRedis({ requireServer: true });
     stops.push(redis.stop);
     const scratch = await createScratch();

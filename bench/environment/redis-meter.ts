@@ -1,6 +1,6 @@
 import { Redis } from "ioredis";
 
-/** Commands that this connection and the REST server's connection send on their own behalf. */
+/** Commands that are not counted: the connections to Redis send them for purposes of their own. */
 const OWN_COMMANDS = new Set([
   "info",
   "config",
@@ -12,9 +12,11 @@ const OWN_COMMANDS = new Set([
   "flushall",
 ]);
 
-/** A second connection to Redis, next to the REST server's. */
+/** A connection to Redis, in addition to the REST server's connection. */
 export interface RedisMeter {
-  /** Commands that Redis has run since its start: scripts, and the commands inside scripts. */
+  /**
+   * Returns the number of commands since Redis started: scripts, and the commands inside scripts.
+   */
   commands(): Promise<number>;
   /** Deletes all counters, but no script. */
   deleteCounters(): Promise<void>;

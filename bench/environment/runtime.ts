@@ -5,7 +5,7 @@ import { bundleWorker } from "./bundle.ts";
 type WorkerConfig = WorkerdWorker["config"];
 type Bindings = NonNullable<WorkerConfig["env"]>;
 
-/** How a Worker is started. */
+/** Options of {@link startRuntime}. */
 export interface RuntimeOptions {
   /** A file of bench/workers/. */
   readonly worker: string;
@@ -15,9 +15,9 @@ export interface RuntimeOptions {
   readonly rateLimit?: { readonly limit: number; readonly period: 10 | 60 };
   /** Whether the Worker exports a CounterObject. @default false */
   readonly durableObject?: boolean;
-  /** The folder of Durable Objects and of Cloudflare's rate limiter. @default a temporary folder */
+  /** The folder for the data of Durable Objects and of `rateLimit`. @default a temporary folder */
   readonly storage?: string;
-  /** How many isolates run the Worker, each with a memory of its own. @default 1 */
+  /** The number of isolates that run the Worker, each with its own memory. @default 1 */
   readonly isolates?: number;
 }
 
@@ -25,7 +25,7 @@ export interface RuntimeOptions {
 export interface Runtime {
   /** The address of each isolate. */
   readonly urls: readonly URL[];
-  /** CPU time of the process so far, in microseconds; undefined where it cannot be read. */
+  /** CPU time of the process so far, in microseconds; undefined if it cannot be read. */
   cpuMicroseconds(): number | undefined;
   stop(): Promise<void>;
 }
@@ -52,7 +52,8 @@ function configOf(name: string, script: string, options: RuntimeOptions): Worker
     env.RATE_LIMITER = { type: "rate-limit", namespace: "1", simple: options.rateLimit };
   }
   if (options.durableObject) {
-    // All isolates use the first one's objects: on Cloudflare, a Worker's isolates share its objects too.
+    // All isolates use the objects of the first isolate, because isolates share objects on
+    // Cloudflare.
     env.COUNTERS = { type: "durable-object", worker: "isolate-0", exportName: "CounterObject" };
   }
   return {

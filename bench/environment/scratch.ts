@@ -6,7 +6,7 @@ import { join } from "node:path";
 /** A file system in memory, on Linux. */
 const MEMORY = "/dev/shm";
 
-/** The folder of everything that the emulated platform stores. */
+/** The folder for all data that the emulated platform stores. */
 export interface Scratch {
   /** The path of a new subfolder, which does not exist yet. */
   nextFolder(): string;

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { join } from "node:path";
 import { startChild } from "../../dev/child.ts";
 
-/** A message from the parent: it requests the number of REST calls. */
+/** A message from the parent, which requests the number of REST calls. */
 export interface BackendRequest {
   readonly type: "calls";
 }
@@ -31,7 +31,9 @@ export interface Backend {
 
 export interface BackendOptions {
   readonly redis: { readonly host: string; readonly port: number };
-  /** How long each REST server delays its answers, in milliseconds. One server is started per value. */
+  /**
+   * The delay of each REST server's answers, in milliseconds. One server is started for each value.
+   */
   readonly redisLatenciesMs: readonly number[];
 }
 

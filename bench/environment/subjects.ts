@@ -1,7 +1,7 @@
 import type { ConfigInput } from "../../src/config/index.ts";
 import type { RuntimeOptions } from "./runtime.ts";
 
-/** What a subject pays for by use: Redis commands, Durable Objects, or nothing. */
+/** The services whose use a subject pays for: Redis commands, Durable Objects, or none. */
 export type Billing = "redis" | "durable-objects" | "none";
 
 /** A Worker that the bench measures, with its configuration. Only the baseline has no limit. */
@@ -11,9 +11,11 @@ export interface Subject {
   readonly billing: Billing;
   /** Whether the subject is Weir, which must never admit more than the limit. */
   readonly isWeir: boolean;
-  /** The length of its windows, in milliseconds; undefined for the baseline, which counts nothing. */
+  /** The length of the subject's windows, in milliseconds; undefined for the baseline. */
   readonly windowMs: number | undefined;
-  /** How to start the Worker with this limit. `Environment.startWorker` adds the servers' addresses. */
+  /**
+   * Returns the options to start the Worker. `Environment.startWorker` adds the servers' addresses.
+   */
   readonly runtimeOptions: (limit: number) => RuntimeOptions;
 }
 
@@ -43,7 +45,7 @@ export function weirConfig(
     match: { paths: ["/limited"] },
     limit,
     window: "1h",
-    // With "open", an undecided request would look like an admitted one.
+    // With "open", an undecided request would look like an admitted request.
     onError: "closed",
     ...(lease === false && { lease }),
   };

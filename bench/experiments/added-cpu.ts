@@ -9,7 +9,7 @@ import { pairedDifferences, rotate, type Spread, spreadOf } from "./paired-round
 /** A limit so high that leases have their largest size and no request is denied. */
 const LIMIT = 100_000_000;
 const WINDOW_MS = 3_600_000;
-/** Longer than any round takes, in milliseconds. */
+/** A time that is longer than any round, in milliseconds. */
 const ROUND_MS = 20_000;
 /** Each Worker gets the requests of a round in this many slices. The Workers take turns, slice by slice. */
 const SLICES = 8;
@@ -29,9 +29,9 @@ export interface AddedCpu {
   readonly forward: Spread;
   readonly fields: Spread;
   readonly weir: Spread;
-  /** Weir minus a Worker that only forwards. */
+  /** The CPU time of Weir minus that of a Worker that only forwards. */
   readonly overForward: Spread;
-  /** Weir minus a Worker that forwards and adds two fixed header fields. */
+  /** The CPU time of Weir minus that of a Worker that forwards and adds two fixed header fields. */
   readonly overFields: Spread;
   /** REST calls for each request to Weir. The figures are valid only if this is close to 0. */
   readonly restCallsPerRequest: number;
@@ -46,11 +46,12 @@ export interface AddedCpuOptions {
 }
 
 /**
- * Measures three Workers that take turns. In a round, each Worker gets its requests in eight slices, with
- * the slices of the other two in between, so that other work on the machine slows all three equally. CPU
- * time is read before and after a round. It grows by about a second, and the kernel counts steps of 10 ms.
+ * Measures three Workers that take turns. In a round, each Worker gets its requests in eight
+ * slices. Between two slices of a Worker, the other Workers get theirs, so that other work on the
+ * machine slows all three equally. CPU time is read before and after a round. It grows by about a
+ * second in a round, much more than the kernel's steps of 10 ms.
  *
- * @returns undefined where CPU time cannot be read
+ * @returns undefined if CPU time cannot be read
  * @throws {Error} when a request was not admitted
  */
 export async function measureAddedCpu(
@@ -97,7 +98,7 @@ function workerOptions(): Record<keyof RoundCpu, RuntimeOptions> {
   };
 }
 
-/** @returns undefined where CPU time cannot be read */
+/** @returns undefined if CPU time cannot be read */
 async function runRound(
   runtimes: readonly NamedRuntime[],
   round: number,

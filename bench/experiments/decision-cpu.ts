@@ -14,10 +14,10 @@ export interface DecisionCpu {
 }
 
 /**
- * Measures the CPU time of a decision from memory: the CPU time of many decisions in one request, minus
- * that of as many requests to the same app without a limiter.
+ * Measures the CPU time of a decision from memory. It runs an app many times within one request,
+ * with and without a limiter, and subtracts the CPU times.
  *
- * @returns undefined where CPU time cannot be read
+ * @returns undefined if CPU time cannot be read
  * @throws {Error} when the Worker answers with an error
  */
 export async function measureDecisionCpu(

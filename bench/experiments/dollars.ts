@@ -8,7 +8,7 @@ const PER_REDIS_COMMAND = 0.2 / 100_000;
 const PER_OBJECT_CALL = 0.15 / 1_000_000;
 const PER_ROW_WRITTEN = 1 / 1_000_000;
 
-/** What a limiter used for a number of requests. */
+/** The calls, commands and rows that a limiter needed for a number of requests. */
 export interface Usage {
   readonly restCalls: number;
   /** Redis commands: scripts, and the commands inside scripts. */
@@ -20,8 +20,8 @@ export interface Usage {
 export const NO_USAGE: Usage = { restCalls: 0, commands: 0, objectCalls: 0, rowsWritten: 0 };
 
 /**
- * The price of this usage for one million requests. It leaves out costs that depend on the deployment: the
- * Worker's own requests, the time that Durable Objects are in memory, and storage.
+ * Returns the price of this usage for one million requests. It leaves out costs that depend on the
+ * deployment: the Worker's own requests, the time that Durable Objects are in memory, and storage.
  *
  * @param requests the number of requests that caused the usage
  */

@@ -7,9 +7,11 @@ import { type Latency, quantilesOf } from "../load/latency.ts";
 import { openLoop } from "../load/open-loop.ts";
 import { waitForWindow } from "../load/window.ts";
 
-/** A rate that leaves CPU time unused: the experiment measures waiting, not saturation. */
+/**
+ * A rate that leaves CPU time unused, because the experiment measures waiting and not saturation.
+ */
 const RATE_PER_SECOND = 300;
-/** One request in three is the paying client's. */
+/** One request in three comes from the paying client. */
 const PAYING_EVERY = 3;
 const LIMIT = 10_000;
 /** The index of the paying client, and of the first client of the flood. */
@@ -31,7 +33,7 @@ export interface FloodResult {
 
 /**
  * Measures one busy client while many other clients send one request each. Before the flood, the other
- * clients send as many requests to a path without a rule.
+ * clients send the same number of requests to a path without a rule.
  *
  * @param size the number of rounds, and the seconds of each half of a round
  */
@@ -42,7 +44,7 @@ export async function runFlood(
   { rounds, seconds }: { readonly rounds: number; readonly seconds: number },
 ): Promise<FloodResult[]> {
   const started: { subject: Subject; runtime: Runtime; rounds: FloodRound[] }[] = [];
-  // Earlier measurements had the same clients.
+  // Earlier measurements have counted the same clients.
   await environment.redisMeter.deleteCounters();
   try {
     for (const subject of subjects) {
@@ -81,7 +83,8 @@ async function floodOnce(
   const calm = requestsWith(FREE_PATH);
   const flood = requestsWith(LIMITED_PATH);
 
-  // The paying client's first requests call the store, with a flood or without, so they are not measured.
+  // The paying client's first requests always call the store, even without a flood. They are not
+  // measured.
   await openLoop(url, calm.slice(0, RATE_PER_SECOND), RATE_PER_SECOND, isPaying);
   const before = await openLoop(url, calm, RATE_PER_SECOND, isPaying);
   const callsBefore = await backend.restCalls();

@@ -10,10 +10,10 @@ export const ISOLATES = 8;
 export const ISOLATES_LIMIT = 1000;
 const OFFERED = 5000;
 const WARM_UP = 400;
-/** Longer than any run takes, in milliseconds. */
+/** A time that is longer than any run, in milliseconds. */
 const RUN_MS = 20_000;
 
-/** How many requests of one client eight isolates admitted, in each run. */
+/** The number of one client's requests that eight isolates admitted in each run. */
 export interface IsolatesResult {
   readonly subject: Subject;
   readonly admitted: readonly number[];
@@ -29,8 +29,9 @@ const ONE_CLIENT: Workload = {
 };
 
 /**
- * Whether a subject counts the requests of several isolates together. Cloudflare's binding counts for each
- * location but its emulation counts for all, so that comparison would mean nothing.
+ * Whether a subject counts the requests of several isolates together. Cloudflare's binding is left
+ * out: it counts separately in each location, but its emulation counts all requests together, so a
+ * comparison would mean nothing.
  */
 export function countsAcrossIsolates({ name }: Subject): boolean {
   return name !== BASELINE && name !== "native";
@@ -46,7 +47,7 @@ export async function runIsolates(
   redisLatencyMs: number,
   runs: number,
 ): Promise<IsolatesResult> {
-  // Earlier measurements had the same clients.
+  // Earlier measurements have counted the same clients.
   await environment.redisMeter.deleteCounters();
   const options = { ...subject.runtimeOptions(ISOLATES_LIMIT), isolates: ISOLATES };
   const runtime = await environment.startWorker(options, redisLatencyMs);

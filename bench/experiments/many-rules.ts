@@ -35,9 +35,9 @@ function weirWithRules(count: number): Subject {
 }
 
 /**
- * Measures what rules cost that do not match the request.
+ * Measures the CPU time of rules that do not match the request.
  *
- * @returns undefined where CPU time cannot be read
+ * @returns undefined if CPU time cannot be read
  */
 export async function measureManyRules(
   environment: Environment,

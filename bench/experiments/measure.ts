@@ -11,7 +11,7 @@ import { dollarsPerMillion, type Usage } from "./dollars.ts";
 export interface Measurement extends AdmissionSummary {
   readonly latency: Latency;
   readonly requestsPerSecond: number;
-  /** CPU time of the workerd process, in microseconds; undefined where it cannot be read. */
+  /** CPU time of the workerd process, in microseconds; undefined if it cannot be read. */
   readonly cpuPerRequest: number | undefined;
   readonly restCallsPerRequest: number;
   readonly commandsPerRequest: number;
@@ -36,7 +36,8 @@ export async function measure(
   const usageBefore = await readUsage(environment, runtime, billing);
   const cpuBefore = runtime.cpuMicroseconds();
   const load = await sendLoad();
-  // Some limiters still work after the last response. This wait includes that work in the figures.
+  // Some limiters still do work after the last response. After this wait, the figures include that
+  // work.
   await delay(2 * redisLatencyMs + 100);
   const cpuAfter = runtime.cpuMicroseconds();
   const usageAfter = await readUsage(environment, runtime, billing);
@@ -82,7 +83,7 @@ interface ObjectCounts {
   readonly rows: number;
 }
 
-/** The counts of bench/workers/weir-durable-object.ts since the last time that they were read. */
+/** Reads the counts of bench/workers/weir-durable-object.ts, which then count from 0 again. */
 async function takeObjectCounts(runtime: Runtime): Promise<ObjectCounts> {
   // Each isolate counts its own calls. Only the first isolate has the objects, so only it counts rows.
   const counts = await Promise.all(

@@ -1,5 +1,5 @@
 /**
- * The middle value; for an even number of values, the mean of the two middle ones.
+ * Returns the middle value or, for an even number of values, the mean of the two middle values.
  *
  * @throws {RangeError} when `values` is empty
  */

@@ -12,8 +12,8 @@ export function spreadOf(values: readonly number[]): Spread {
 }
 
 /**
- * The difference between two subjects in each round. Anything that slows the machine during a round slows
- * both subjects, so their difference changes little.
+ * Returns the difference between two subjects in each round. Anything that slows the machine during
+ * a round slows both subjects, so their difference changes little.
  *
  * @throws {RangeError} when the subjects have different numbers of rounds
  */
@@ -25,8 +25,8 @@ export function pairedDifferences(values: readonly number[], others: readonly nu
 }
 
 /**
- * The items in a rotated order that starts with item `turn`, so that no item always follows the same
- * other item.
+ * Returns the items in a rotated order that starts with item `turn`, so that no item always follows
+ * the same other item.
  */
 export function rotate<Item>(items: readonly Item[], turn: number): Item[] {
   const first = turn % items.length;

@@ -7,16 +7,16 @@ import { requestsOf, type Workload } from "../load/workloads.ts";
 import { type Measurement, measure } from "./measure.ts";
 import { rotate } from "./paired-rounds.ts";
 
-/** How many rounds and requests a figure is made of. */
+/** The numbers of rounds and requests from which a figure is calculated. */
 export interface SampleSize {
-  /** How often each subject gets each workload. */
+  /** The number of rounds in which each subject gets each workload. */
   readonly rounds: number;
   /**
    * Requests before the measured ones. They open connections, load scripts into Redis, and compile
    * code.
    */
   readonly warmUp: number;
-  /** Which of a workload's two request counts is sent. */
+  /** Selects one of a workload's two numbers of requests. */
   readonly count: "full" | "quick";
 }
 
@@ -26,7 +26,7 @@ export interface SubjectRounds {
   readonly rounds: readonly Measurement[];
 }
 
-/** Longer than any round takes, in milliseconds. */
+/** A time that is longer than any round, in milliseconds. */
 const ROUND_MS = 15_000;
 
 /**
@@ -41,7 +41,7 @@ export async function runWorkload(
   sampleSize: SampleSize,
 ): Promise<SubjectRounds[]> {
   const started: { subject: Subject; runtime: Runtime; rounds: Measurement[] }[] = [];
-  // Earlier measurements had the same clients.
+  // Earlier measurements have counted the same clients.
   await environment.redisMeter.deleteCounters();
   try {
     for (const subject of subjects) {
@@ -52,7 +52,8 @@ export async function runWorkload(
     }
     for (let round = 1; round <= sampleSize.rounds; round++) {
       const requests = requestsOf(workload, workload.count[sampleSize.count], round);
-      // Each round starts with another subject, so that no subject always runs after the same other one.
+      // Each round starts with another subject, so that no subject always follows the same other
+      // subject.
       for (const { subject, runtime, rounds } of rotate(started, (round - 1) * 2)) {
         await waitForWindow(subject.windowMs, ROUND_MS);
         const { limit } = workload;
@@ -66,7 +67,7 @@ export async function runWorkload(
   }
 }
 
-/** Sends requests of round 0, whose clients no measured round has. */
+/** Sends requests of round 0. Measured rounds have other clients. */
 export async function warmUp(
   { urls }: Pick<Runtime, "urls">,
   workload: Workload,

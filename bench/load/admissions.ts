@@ -11,7 +11,7 @@ export interface AdmissionSummary {
   readonly over: number;
   /** Requests denied although the client's limit had quota left, summed over all clients. */
   readonly under: number;
-  /** Requests that were neither forwarded nor denied: the limiter or the bench failed. */
+  /** Requests that were neither forwarded nor denied, because the limiter or the bench failed. */
   readonly failed: number;
 }
 
@@ -21,8 +21,8 @@ interface ClientCounts {
 }
 
 /**
- * The summary keeps over and under apart: requests over one client's limit do not offset another's
- * denials.
+ * The summary counts over and under separately, so that one client's requests over the limit do not
+ * offset another client's wrong denials.
  */
 export function createAdmissions(): Admissions {
   const clients = new Map<string, ClientCounts>();

@@ -12,8 +12,8 @@ export const FREE_PATH = "/free";
 const MAX_ROUNDS = 100;
 
 /**
- * A client's IPv4 address, which every subject uses as the key. Each round has clients of its own, so it
- * starts without counters in the store and without leases or denials in memory.
+ * Returns a client's IPv4 address, which every subject uses as the key. Each round has clients of
+ * its own, so it starts without counters in the store and without leases or denials in memory.
  *
  * @param round 0 to 99
  * @param index 0 to 16,777,215

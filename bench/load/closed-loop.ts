@@ -4,7 +4,7 @@ import type { OutgoingRequest } from "./clients.ts";
 import { type Connection, connect } from "./connection.ts";
 import { createLatencyHistogram, recordMs } from "./latency.ts";
 
-/** How many connections send requests. */
+/** The number of connections that send requests. */
 export const CONNECTIONS = 16;
 
 export interface ClosedLoopResult {
@@ -15,7 +15,7 @@ export interface ClosedLoopResult {
 
 /**
  * Sends requests over 16 connections. Each connection sends its next request when it has a response. With
- * several isolates, request n goes to isolate n modulo their number.
+ * several isolates, request n goes to isolate n modulo the number of isolates.
  *
  * @param urls the address of each isolate
  */
@@ -25,7 +25,7 @@ export async function closedLoop(
 ): Promise<ClosedLoopResult> {
   const latency = createLatencyHistogram();
   const admissions = createAdmissions();
-  // Each isolate has a queue of its own. With one queue, a slow isolate would get fewer requests.
+  // Each isolate has its own queue. With a common queue, a slow isolate would get fewer requests.
   const nextIndex = urls.map((_, isolate) => isolate);
 
   async function sendAll(connection: Connection, isolate: number): Promise<void> {

@@ -12,7 +12,7 @@ export interface Connection {
  * Opens connections on demand. It uses `dispatch`, undici's lowest layer, because the load generator and
  * the Workers share the machine's CPU.
  *
- * @param connections the largest number of connections
+ * @param connections the maximum number of connections
  */
 export function connect(url: URL, connections = 1): Connection {
   const pool = new Pool(url.origin, { connections, pipelining: 1 });

@@ -10,18 +10,26 @@ export interface Latency {
 const MICROSECONDS_PER_MS = 1000;
 const LONGEST_MICROSECONDS = 60_000_000;
 
-/** A histogram of latencies in microseconds: Node's HDR histogram, with three exact digits. */
+/**
+ * Creates a histogram of latencies in microseconds, exact to three digits (Node's HDR histogram).
+ */
 export function createLatencyHistogram(): RecordableHistogram {
   return createHistogram({ lowest: 1, highest: LONGEST_MICROSECONDS, figures: 3 });
 }
 
-/** Records a latency in milliseconds. The histogram takes 1 µs to 60 s; values beyond are clamped. */
+/**
+ * Records a latency in milliseconds. A value below 1 µs or above 60 s is replaced by that bound.
+ */
 export function recordMs(histogram: RecordableHistogram, ms: number): void {
   const microseconds = Math.round(ms * MICROSECONDS_PER_MS);
   histogram.record(Math.min(Math.max(microseconds, 1), LONGEST_MICROSECONDS));
 }
 
-/** A percentile of the recorded latencies, in milliseconds. @param percentile above 0, up to 100 */
+/**
+ * Returns a percentile of the recorded latencies, in milliseconds.
+ *
+ * @param percentile above 0, up to 100
+ */
 export function percentileMs(histogram: RecordableHistogram, percentile: number): number {
   return histogram.percentile(percentile) / MICROSECONDS_PER_MS;
 }

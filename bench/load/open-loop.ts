@@ -5,7 +5,7 @@ import type { OutgoingRequest } from "./clients.ts";
 import { connect } from "./connection.ts";
 import { createLatencyHistogram, recordMs } from "./latency.ts";
 
-/** Enough connections that no request waits for the response to another one. */
+/** The number of connections: enough that no request waits for the response to another request. */
 const CONNECTIONS = 128;
 
 /** Latencies and admissions of the measured requests. */

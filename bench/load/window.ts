@@ -1,11 +1,15 @@
 import { setTimeout as delay } from "node:timers/promises";
 
-/** How long to wait after the end of a window, so that every clock is in the next one, in milliseconds. */
+/**
+ * The wait after the end of a window, in milliseconds. Then every clock has reached the next
+ * window.
+ */
 const CLOCK_MARGIN_MS = 50;
 
 /**
- * Waits for the next window if the current one ends within the next `neededMs` milliseconds. A run that
- * crosses the end of a window may be admitted up to twice the limit, and the bench would report an error.
+ * Waits for the next window if the current window ends within the next `neededMs` milliseconds. If
+ * a run crosses the end of a window, up to twice the limit may be admitted, and the bench would
+ * report an error.
  *
  * All subjects start their windows at multiples of `windowMs` since the Unix epoch.
  *

@@ -1,7 +1,7 @@
 import { clientAddress, LIMITED_PATH, type OutgoingRequest } from "./clients.ts";
 import { zipf } from "./zipf.ts";
 
-/** Which clients send requests, as fast as 16 connections allow. */
+/** Requests of certain clients, which are sent as fast as 16 connections allow. */
 export interface Workload {
   readonly name: string;
   readonly title: string;
@@ -9,7 +9,7 @@ export interface Workload {
   readonly limit: number;
   /** The number of requests in a round of a whole run and of a quick run. */
   readonly count: { readonly full: number; readonly quick: number };
-  /** The index of the client of each request. */
+  /** Returns the index of the client of each request. */
   readonly clients: (count: number, round: number) => number[];
 }
 
@@ -46,7 +46,7 @@ export const WORKLOADS: readonly Workload[] = [
   },
 ];
 
-/** The requests of one round. */
+/** Returns the requests of one round. */
 export function requestsOf(workload: Workload, count: number, round: number): OutgoingRequest[] {
   return workload
     .clients(count, round)

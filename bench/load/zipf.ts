@@ -4,7 +4,7 @@ import { xoroshiro128plus } from "pure-rand/generator/xoroshiro128plus";
 export interface ZipfOptions {
   /** The number of keys. */
   readonly keys: number;
-  /** How uneven the keys are: the key of rank r is drawn in proportion to r ** -exponent. */
+  /** The probability of the key with rank r is proportional to r ** -exponent. */
   readonly exponent: number;
   /** The number of draws. */
   readonly count: number;
@@ -30,7 +30,7 @@ export function zipfKeys(keys: number, exponent: number): (uniform: number) => n
   return (uniform) => firstAbove(cumulative, uniform * sum);
 }
 
-/** The first index of an ascending list with a value above `bound`, which is below the last value. */
+/** Returns the first index with a value above `bound`. `bound` must be below the last value. */
 function firstAbove(ascending: Float64Array, bound: number): number {
   let low = 0;
   let high = ascending.length - 1;

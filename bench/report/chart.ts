@@ -18,7 +18,7 @@ const TOP = 70;
 const ROW_HEIGHT = 24;
 const COLORS = { weir: "#1f6feb", peer: "#8c959f", baseline: "#d0d7de" };
 
-/** A column of bars: one figure of every subject. */
+/** A column of bars, which shows one figure for each subject. */
 interface Panel {
   readonly title: string;
   readonly result: WorkloadResult;
@@ -28,7 +28,7 @@ interface Panel {
 /**
  * Writes a chart of latency and price.
  *
- * @returns false when the run lacks one of the two workloads; then no file is written
+ * @returns false if the run has no workload `hot` or `zipf-1k`; then no file is written
  */
 export async function writeChart(file: string, results: Results): Promise<boolean> {
   const svg = renderChart(results);
@@ -38,7 +38,7 @@ export async function writeChart(file: string, results: Results): Promise<boolea
   return true;
 }
 
-/** @returns the chart as SVG; undefined when the run lacks one of the two workloads */
+/** @returns the chart as SVG; undefined if the run has no workload `hot` or `zipf-1k` */
 export function renderChart({ workloads, options, machine, date }: Results): string | undefined {
   const redisLatencyMs = mainRedisLatency(options.redisLatenciesMs);
   const [hot, zipf] = ["hot", "zipf-1k"].map((name) =>

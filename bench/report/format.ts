@@ -3,7 +3,7 @@ import { markdownTable } from "markdown-table";
 /** The table cell of a figure that does not exist. */
 export const NONE = "–";
 
-/** A number with a fixed count of decimals and with thousands separators. */
+/** Formats a number with a fixed count of decimals and with thousands separators. */
 export function figure(value: number | undefined, decimals: number): string {
   if (value === undefined) return NONE;
   const digits = { minimumFractionDigits: decimals, maximumFractionDigits: decimals };
@@ -11,7 +11,7 @@ export function figure(value: number | undefined, decimals: number): string {
   return /^-[0.]+$/.test(text) ? text.slice(1) : text;
 }
 
-/** A Markdown table: the first column is aligned left, the others are aligned right. */
+/** Returns a Markdown table. The first column is aligned left, all other columns right. */
 export function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
   const align = head.map((_, column) => (column === 0 ? "l" : "r"));
   return markdownTable([[...head], ...rows.map((row) => [...row])], { align });

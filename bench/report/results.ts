@@ -40,8 +40,8 @@ export interface Results {
 const MAIN_REDIS_LATENCY_MS = 20;
 
 /**
- * The latency of the targets, of the chart and of every experiment except the workloads: 20 ms if the run
- * has it, otherwise the first one.
+ * Returns the latency of Redis for the targets, the chart and every experiment except the
+ * workloads: 20 ms if the run has this latency, otherwise the run's first latency.
  */
 export function mainRedisLatency(redisLatenciesMs: readonly number[]): number {
   const hasMain = redisLatenciesMs.includes(MAIN_REDIS_LATENCY_MS);

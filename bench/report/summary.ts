@@ -3,8 +3,9 @@ import { median } from "../experiments/median.ts";
 import type { Latency } from "../load/latency.ts";
 
 /**
- * The rounds of one subject with one workload. Each figure is the median of the rounds. Figures relative
- * to the baseline are computed within each round first: a slow machine slows both, so they change little.
+ * A summary of one subject's rounds with one workload. Each figure is the median of the rounds.
+ * Figures relative to the baseline are first computed within each round. A slow machine slows both
+ * the subject and the baseline, so these figures change little.
  */
 export interface Summary {
   readonly latency: Latency;
@@ -13,7 +14,7 @@ export interface Summary {
   /** p50 divided by the baseline's p50. */
   readonly ratio: number;
   readonly requestsPerSecond: number;
-  /** CPU time of the workerd process, in microseconds; undefined where it cannot be read. */
+  /** CPU time of the workerd process, in microseconds; undefined if it cannot be read. */
   readonly cpuPerRequest: number | undefined;
   readonly restCallsPerRequest: number;
   readonly commandsPerRequest: number;
@@ -63,7 +64,7 @@ export function summarize(
   };
 }
 
-/** The median over the rounds of one subject's p50 divided by another subject's p50. */
+/** Divides one subject's p50 by another subject's p50 in each round, and returns the median. */
 export function p50Ratio(rounds: readonly Measurement[], others: readonly Measurement[]): number {
   return median(
     rounds.map(({ latency }, index) => latency.p50 / (others[index] as Measurement).latency.p50),

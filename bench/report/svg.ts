@@ -12,7 +12,7 @@ interface Size {
  * Renders an ECharts chart as SVG.
  *
  * @param option ECharts' option object; its chart types and components must be registered
- * @param title the text that screen readers read, without characters that XML escapes
+ * @param title the text for screen readers; it must not contain characters that XML escapes
  */
 export function renderSvg(option: echarts.EChartsCoreOption, size: Size, title: string): string {
   const chart = echarts.init(null, null, { renderer: "svg", ssr: true, ...size });
@@ -21,7 +21,7 @@ export function renderSvg(option: echarts.EChartsCoreOption, size: Size, title: 
   chart.dispose();
   return (
     svg
-      // The styles only serve a mouse pointer.
+      // The styles have an effect only under a mouse pointer.
       .replace(/<style.*?<\/style>\s*/s, "")
       .replace(/<svg [^>]*>/, (tag) => `${tag}\n<title>${title}</title>`)
   );

@@ -19,7 +19,9 @@ const HEAD = [
   "under",
 ];
 
-/** All subjects with one workload. CPU time, REST calls and commands are per request. */
+/**
+ * Returns a table of all subjects with one workload. CPU time, calls and commands are per request.
+ */
 export function workloadTable(result: WorkloadResult): string {
   const { workload, redisLatencyMs, requests, subjects } = result;
   const rows: string[][] = [];

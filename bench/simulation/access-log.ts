@@ -14,17 +14,17 @@ const SECOND_MS = 1000;
 
 /** The requests of an access log. */
 export interface AccessLog {
-  /** Ordered by time. Time 0 is the second of the first request. */
+  /** Ordered by time. Time 0 is the start of the second in which the first request arrived. */
   readonly arrivals: readonly Arrival[];
   /** The number of different addresses. */
   readonly clients: number;
-  /** From time 0 to the end of the last request's second. */
+  /** The time from time 0 to the end of the second in which the last request arrived. */
   readonly durationMs: number;
   /** The number of lines in another format. */
   readonly unreadable: number;
 }
 
-/** @throws {Error} when the file cannot be read or has no line of the format; the message names the file */
+/** @throws {Error} that names the file, if it cannot be read or has no line in a known format */
 export async function readAccessLog(file: string, random: Random): Promise<AccessLog> {
   try {
     return await parseAccessLog(createInterface({ input: createReadStream(file) }), random);
@@ -69,7 +69,7 @@ export async function parseAccessLog(
   return { arrivals, clients: clients.size, durationMs: last - first + SECOND_MS, unreadable };
 }
 
-/** The address of a line, and its time in milliseconds since the Unix epoch. */
+/** Returns the address in a line, and its time in milliseconds since the Unix epoch. */
 function readLine(line: string): { address: string; at: number } | undefined {
   const [, address, day, month, year, time, hours, minutes] = LINE.exec(line) ?? [];
   const at = Date.parse(`${day} ${month} ${year} ${time} ${hours}${minutes}`);

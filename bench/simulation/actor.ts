@@ -1,4 +1,4 @@
-/** Someone to whom events happen, with a clock of its own. */
+/** A part of the simulation that has events and a clock of its own. */
 export interface Actor {
   /** How far the actor's clock is ahead of the true time, in milliseconds. */
   readonly skewMs: number;

@@ -18,7 +18,7 @@ export class Fleet {
   readonly #isolates: Isolate[];
   /** The index of each client's isolate, and when the client last sent a request. */
   readonly #homes = new Map<number, { place: number; seenAt: number }>();
-  /** How many requests waited for a decision when their isolate died. */
+  /** The number of requests that waited for a decision when their isolate died. */
   lostWithIsolate = 0;
 
   constructor(
@@ -65,7 +65,10 @@ export class Fleet {
     return new Isolate(skewMs, this.#connect);
   }
 
-  /** A client may move at any time. Its new home is chosen when it sends its next request. */
+  /**
+   * Returns the index of a client's home isolate. A client may move at any time, but its new home
+   * is chosen when it sends its next request.
+   */
   #homeOf(client: number): number {
     const { isolates, routing } = this.#options;
     const { now } = this.#time;

@@ -11,9 +11,9 @@ const TIMEOUT_MS = 1000;
 export class Isolate implements Actor {
   readonly skewMs: number;
   isAlive = true;
-  /** By the true time; undefined while the isolate lives. */
+  /** The true time of the isolate's death; undefined while it lives. */
   diedAt: number | undefined;
-  /** How many requests wait for a decision. */
+  /** The number of requests that wait for a decision. */
   waiting = 0;
   /** The store with the wrappers of src/stores/create-store.ts, without the breaker. */
   readonly store: Store;

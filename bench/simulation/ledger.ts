@@ -7,7 +7,7 @@ import { type Request, requestOf } from "./request.ts";
 export interface Share {
   /** The quota charged, minus the quota returned, minus the requests admitted. */
   unspent: number;
-  /** When the isolate last received a request of the client, by the true time. */
+  /** The true time at which the isolate last received a request of the client. */
   usedAt: number;
 }
 
@@ -23,7 +23,9 @@ export interface Account {
   readonly shares: Map<Isolate, Share>;
 }
 
-/** Records every charge and every admission outside the store, to compare both afterwards. */
+/**
+ * Records every charge and every admission outside the store, to check the store's counts later.
+ */
 export class Ledger {
   readonly #accounts = new Map<string, Account>();
   readonly #counter: Pick<Counter, "windowMs" | "offsetMs">;
@@ -34,9 +36,9 @@ export class Ledger {
   returnedQuota = 0;
   /** Requests admitted from a lease after the end of its window, by the true time. */
   afterWindow = 0;
-  /** The longest time that such a request came after the end, in milliseconds. */
+  /** The longest time from the end of a window to such a request, in milliseconds. */
   mostAfterWindowMs = 0;
-  /** Requests decided without a call for them. */
+  /** Requests decided without a store call of their own. */
   fromMemory = 0;
 
   constructor(counter: Pick<Counter, "windowMs" | "offsetMs">) {
@@ -52,7 +54,7 @@ export class Ledger {
     this.returnedLeases += unused.length;
   }
 
-  /** Records what a call has charged and returned in the store. */
+  /** Records the quota that a call has charged and returned in the store. */
   recordCharges(
     isolate: Isolate,
     groups: readonly (readonly Counter[])[],
@@ -76,7 +78,7 @@ export class Ledger {
     }
   }
 
-  /** Records a decision in the window that the request was charged in. */
+  /** Records a decision for the window in which the request was charged. */
   recordDecision(request: Request, verdict: Verdict, now: number): void {
     const { admitted = false, tallies = [] } = verdict.groups[0] ?? {};
     const { answer, client, isolate } = request;

@@ -14,7 +14,9 @@ export interface NetworkOptions {
   readonly lossShare: number;
 }
 
-/** The constant share of the one-way time. The rest is random, so a call can overtake an earlier one. */
+/**
+ * The constant share of the one-way time. The rest is random, so a call can overtake another call.
+ */
 const CONSTANT_SHARE = 0.7;
 
 /** The network between the isolates and the store. */
@@ -39,7 +41,7 @@ export class Network {
     this.#options = options;
   }
 
-  /** The store as an isolate reaches it over the network. */
+  /** Returns the store as an isolate reaches it over the network. */
   connect(isolate: Isolate): Store {
     const unsupported = () => Promise.reject(new Error("The simulation only supports decide."));
     return {
@@ -56,7 +58,7 @@ export class Network {
   ): Promise<Verdict> {
     this.#ledger.recordCall(unused);
     const isLost = this.#random.chance(this.#options.lossShare);
-    // In half of the lost calls only the answer is lost, so the store has charged the quota.
+    // In half of the lost calls, only the answer is lost, so the store has charged the quota.
     const reachesStore = !isLost || this.#random.chance(0.5);
     const arrivesAt = this.#time.now + this.#oneWayMs();
     return new Promise((resolve) => {
@@ -81,7 +83,7 @@ export class Network {
   }
 }
 
-/** The request of each group, with the store's answer for that group. */
+/** Yields the request of each group, and the store's answer for that group. */
 function* requestsWithAnswers(
   groups: readonly (readonly Counter[])[],
   verdict: Verdict,

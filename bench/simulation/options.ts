@@ -7,7 +7,9 @@ export interface SimulationOptions {
   readonly seed: number;
   /** The file of an access log with the requests to simulate. */
   readonly log: string | undefined;
-  /** The file that the figures are written to. @default bench/results/simulation.json in a whole run */
+  /**
+   * The file for the figures. @default bench/results/simulation.json in a whole run, otherwise none
+   */
   readonly json: string | undefined;
   /** The groups of scenarios to simulate. */
   readonly groups: readonly string[];

@@ -6,19 +6,19 @@ export class Random {
   readonly #generator;
 
   /**
-   * @param purpose what the numbers are for. Each purpose has a sequence of its own, so the traffic stays
-   * the same when, for example, the network draws more numbers
+   * @param purpose a name for the use of the numbers. Each purpose has its own sequence. For
+   *   example, the traffic stays the same if the network draws more numbers
    */
   constructor(seed: number, purpose: string) {
     this.#generator = xoroshiro128plus(seedOf(seed, purpose));
   }
 
-  /** From 0 to less than 1. */
+  /** Returns a number from 0 to less than 1. */
   uniform(): number {
     return uniformFloat64(this.#generator);
   }
 
-  /** A whole number from 0 to `count` - 1. */
+  /** Returns a whole number from 0 to `count` - 1. */
   below(count: number): number {
     return Math.floor(this.uniform() * count);
   }
@@ -28,7 +28,7 @@ export class Random {
     return probability > 0 && this.uniform() < probability;
   }
 
-  /** The time to the next event of a Poisson process with this mean interval. */
+  /** Returns the time to the next event of a Poisson process with this mean interval. */
   exponential(mean: number): number {
     return -mean * Math.log(1 - this.uniform());
   }

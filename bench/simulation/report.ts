@@ -23,13 +23,13 @@ const HEAD = [
 ];
 
 const LEGEND = `"Offered", "Admitted" and "Leases returned" are per run; "Admitted" is a range if the runs differ. "Over" counts
-the requests admitted above the limit of a window. "Under" is the share of requests that were denied although the
-limit of their window allowed them, over all windows. "worst window" is the largest number of such requests in one
-window, in % of its limit. The next column shows where the quota was that they could have used: in isolates that had
-died, in isolates without a request of the client for 5 s, in other isolates, or in the store. "From memory" is the
-share of requests decided without a call for them. The last two columns are the virtual time that requests waited.`;
+the requests admitted above the limit of a window. "Under" is the share of the requests within the limits that were
+denied, over all windows. "worst window" is the largest number of such requests in one window, in % of its limit. The
+next column shows where the quota for these requests was: in isolates that had died, in isolates without a request of
+the client for 5 s, in other isolates, or in the store. "From memory" is the share of requests decided without a store
+call of their own. The last two columns show the virtual time that requests waited.`;
 
-/** A table with one row for each scenario, and an explanation of its columns. */
+/** Returns a table with one row for each scenario, and an explanation of its columns. */
 export function summaryTable(summaries: readonly Summary[]): string {
   return `${table(HEAD, summaries.map(rowOf))}\n\n${LEGEND}`;
 }

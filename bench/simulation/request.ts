@@ -5,9 +5,9 @@ import type { Isolate } from "./isolate.ts";
 export interface Request {
   readonly client: number;
   readonly isolate: Isolate;
-  /** When the request arrived, by the true time. */
+  /** The true time at which the request arrived. */
   readonly at: number;
-  /** The store's last answer for this request; undefined while no call was made for it. */
+  /** The store's last answer for this request; undefined if there was none. */
   answer: { readonly decidedAt: number; readonly admitted: boolean } | undefined;
 }
 

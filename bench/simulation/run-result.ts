@@ -2,9 +2,10 @@ import { IDLE_MS } from "../../src/stores/isolate/lease.ts";
 import type { Account, Ledger } from "./ledger.ts";
 
 /**
- * Where a window's quota was when the window ended without using it: in isolates that had died ("dead"), in
- * isolates without a request of the client for {@link IDLE_MS} ("quiet"), in other isolates ("busy"), or in
- * the store ("store"), because it was returned too late or because denials came from memory.
+ * The places of unused quota at the end of a window: isolates that had died ("dead"), isolates
+ * without a request of the client for {@link IDLE_MS} ("quiet"), other isolates ("busy"), and the
+ * store ("store"). The store has unused quota if an isolate returned it too late, or if denials
+ * came from memory.
  */
 export const PLACES = ["dead", "quiet", "busy", "store"] as const;
 export type Place = (typeof PLACES)[number];
@@ -13,23 +14,23 @@ export type Place = (typeof PLACES)[number];
 export interface RunResult {
   offered: number;
   admitted: number;
-  /** Not decided before the deadline. */
+  /** Requests that were not decided before the deadline. */
   undecided: number;
-  /** Waiting for a decision when their isolate died. */
+  /** Requests that waited for a decision when their isolate died. */
   lostWithIsolate: number;
-  /** Admitted above the limit of a window. */
+  /** Requests admitted above the limit of a window. */
   over: number;
-  /** Admitted by an isolate beyond the quota that was charged to it. */
+  /** Requests that an isolate admitted beyond the quota that was charged to it. */
   overdrawn: number;
   /** Windows whose count in the store differs from the quota charged and returned. */
   miscounted: number;
-  /** Admitted from a lease after the end of its window, by the store's clock. */
+  /** Requests admitted from a lease after the end of its window, by the store's clock. */
   afterWindow: number;
-  /** The longest time that such a request came after the end, in milliseconds. */
+  /** The longest time from the end of a window to such a request, in milliseconds. */
   mostAfterWindowMs: number;
-  /** What the limits allow: in each window, the smaller of its decided requests and its limit. */
+  /** Requests within the limits. For each window, the decided requests, but at most the limit. */
   admissible: number;
-  /** Denied although the limit allowed them: `admissible` minus `admitted`, window by window. */
+  /** Requests within the limits that were denied, summed over all windows. */
   wronglyDenied: number;
   /** The wrongly denied requests, by the place of the quota that they could have used. */
   wronglyDeniedBy: Record<Place, number>;
@@ -40,7 +41,7 @@ export interface RunResult {
   /** Leases whose unused quota was returned, and the quota that the store took back. */
   returnedLeases: number;
   returnedQuota: number;
-  /** Decided without a call for them. */
+  /** Requests decided without a store call of their own. */
   fromMemory: number;
   /** How long each request waited for its decision, in milliseconds. */
   waits: number[];
@@ -72,7 +73,7 @@ export function emptyResult(): RunResult {
 /**
  * Adds the ledger's figures to the result of a run that has ended.
  *
- * @param countOf reads the store's count of a client at a time
+ * @param countOf reads the store's count of a client for the window that contains a time
  */
 export async function audit(
   result: RunResult,
@@ -106,7 +107,7 @@ export async function audit(
   }
 }
 
-/** Where an account's charged quota was when its window ended. */
+/** Returns the charged but unused quota of an account by its place when the window ended. */
 function unspentOf({ shares, endsAt }: Account) {
   const unspent = { dead: 0, quiet: 0, busy: 0, overdrawn: 0 };
   for (const [isolate, share] of shares) {

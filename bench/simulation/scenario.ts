@@ -1,9 +1,9 @@
 import type { Random } from "./random.ts";
 import type { Traffic } from "./traffic.ts";
 
-/** Which isolate receives a client's request. */
+/** Determines which isolate receives a client's request. */
 export interface Routing {
-  /** How often a client's home moves to another isolate, per minute. */
+  /** The mean number of times in a minute that a client's home moves to another isolate. */
   readonly movesPerMinute: number;
   /** The share of requests that go to a random isolate instead of the client's home. */
   readonly strays: number;
@@ -27,7 +27,7 @@ export interface Scenario {
   readonly routing: Routing;
   /** The share of isolates that die in a minute. Each one is replaced by an isolate with empty memory. */
   readonly deathsPerMinute: number;
-  /** The clock of each isolate is wrong by up to this, in either direction, in milliseconds. */
+  /** The maximum error of an isolate's clock, in either direction, in milliseconds. */
   readonly skewMs: number;
   /** The share of calls whose request or answer is lost. */
   readonly lossShare: number;

@@ -13,9 +13,9 @@ export interface Summary {
   readonly runs: number;
   readonly offered: number;
   readonly admitted: number;
-  /** Requests admitted in the run with the fewest. */
+  /** The smallest number of requests admitted in a run. */
   readonly fewestAdmitted: number;
-  /** Requests admitted in the run with the most. */
+  /** The largest number of requests admitted in a run. */
   readonly mostAdmitted: number;
   readonly undecided: number;
   readonly lostWithIsolate: number;
@@ -26,7 +26,7 @@ export interface Summary {
   readonly mostAfterWindowMs: number;
   /** Under-admission: the share of requests within the limits that were denied. */
   readonly wronglyDeniedShare: number;
-  /** The wrongly denied requests, as shares by the place of the quota that they could have used. */
+  /** The shares of wrongly denied requests, by the place of the quota that they could have used. */
   readonly wronglyDeniedBy: Readonly<Record<Place, number>>;
   /** The largest share of one window's limit that was wrongly denied. */
   readonly worstWindowShare: number;
@@ -82,7 +82,9 @@ export function summaryOf(scenario: Scenario, runs: readonly RunResult[]): Summa
   };
 }
 
-/** The first broken guarantee, as a sentence; undefined when the scenario kept all of them. */
+/**
+ * Returns the first broken guarantee, as a sentence; undefined if the scenario kept all of them.
+ */
 export function violationOf(summary: Summary): string | undefined {
   const { name, over, overdrawn, miscounted, afterWindow } = summary;
   if (over > 0) return `${name}: ${over} requests were admitted over the limit`;

@@ -8,9 +8,9 @@ const REQUESTS_PER_PAGE = 12;
 const HOUR_S = 3600;
 
 /**
- * Generates the access log of a small site, for a simulation without a log. The log has visitors, whose
- * every page is a burst of requests; a monitor that sends a request every ten seconds; and a scraper that
- * sends 2.5 requests a second for half an hour.
+ * Generates the access log of a small site, for a simulation without a real log. Visitors cause a
+ * burst of requests with every page. A monitor sends a request every ten seconds. A scraper sends
+ * 2.5 requests a second for half an hour.
  *
  * @returns lines in Common Log Format; as in real logs, some of them are out of order
  */

@@ -32,7 +32,8 @@ export async function runOnThreads(
 /**
  * Runs scenarios on one thread until none is left.
  *
- * @param pending the names of the scenarios; all threads take names from this list
+ * @param pending the names of the scenarios that have not started; all threads take names from this
+ * list
  */
 function runOneByOne(
   pending: string[],

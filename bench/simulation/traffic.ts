@@ -8,7 +8,7 @@ export interface Arrival {
   readonly client: number;
 }
 
-/** Requests that arrive at fixed times, whether earlier ones were answered or not. */
+/** Requests that arrive at fixed times, even if earlier requests have no answer yet. */
 export interface OpenTraffic {
   readonly kind: "open";
   /** Ordered by time. */
@@ -16,22 +16,24 @@ export interface OpenTraffic {
   readonly durationMs: number;
 }
 
-/** Requests with a fixed concurrency: a new one is sent when an earlier one is answered. */
+/** Requests with a fixed concurrency: each answer lets the next request start. */
 export interface ClosedTraffic {
   readonly kind: "closed";
   /** The client of each request. */
   readonly clients: readonly number[];
   readonly concurrency: number;
-  /** The time from a decision to the next request, such as the origin's, in milliseconds. */
+  /**
+   * The time from a decision to the next request, in milliseconds. It represents the origin's work.
+   */
   readonly handlingMs: number;
 }
 
 export type Traffic = OpenTraffic | ClosedTraffic;
 
-/** Requests per second at a time in milliseconds after the start. */
+/** Returns the requests per second at a given time, in milliseconds after the start. */
 export type Rate = (atMs: number) => number;
 
-/** The times of independent requests at a rate that may change: a Poisson process, by thinning. */
+/** Yields the times of independent requests at a changing rate: a Poisson process, by thinning. */
 export function* poisson(
   rate: Rate,
   peakPerSecond: number,
@@ -48,17 +50,19 @@ export function constantRate(perSecond: number): Rate {
   return () => perSecond;
 }
 
-/** Twice the mean in the first half of each period, and 0 in the second half. */
+/** The rate is twice the mean in the first half of each period, and 0 in the second half. */
 export function onOffRate(meanPerSecond: number, periodMs: number): Rate {
   return (at) => (at % periodMs < periodMs / 2 ? 2 * meanPerSecond : 0);
 }
 
-/** A cosine from 0 to twice the mean and back, as over day and night. */
+/**
+ * The rate follows a cosine from 0 to twice the mean and back, like traffic by day and by night.
+ */
 export function waveRate(meanPerSecond: number, periodMs: number): Rate {
   return (at) => meanPerSecond * (1 - Math.cos((2 * Math.PI * at) / periodMs));
 }
 
-/** The times of repeated bursts: `size` requests within 100 ms. */
+/** Yields the times of repeated bursts. A burst has `size` requests within 100 ms. */
 export function* bursts(
   size: number,
   meanPerSecond: number,
@@ -72,7 +76,7 @@ export function* bursts(
   }
 }
 
-/** Combines times with clients. */
+/** Yields a request for each time, with the next client. */
 export function* arrivalsOf(nextClient: () => number, times: Iterable<number>): Generator<Arrival> {
   for (const atMs of times) yield { atMs, client: nextClient() };
 }
@@ -81,12 +85,12 @@ export function oneClient(): () => number {
   return () => 0;
 }
 
-/** Draws from `count` clients that are equally likely. */
+/** Returns a function that draws one of `count` clients, all with the same probability. */
 export function uniformClients(count: number, random: Random): () => number {
   return () => random.below(count);
 }
 
-/** Draws clients by Zipf's law; see {@link zipf}. */
+/** Returns a function that draws clients by Zipf's law; see {@link zipf}. */
 export function zipfClients(keys: number, exponent: number, seed: number): () => number {
   const clients = zipf({ keys, exponent, count: 100_000, seed });
   let next = 0;

@@ -35,13 +35,13 @@ export class VirtualTime {
     this.#actor = actor;
   }
 
-  /** Ends the run with an error. It is for errors in promises that nothing awaits. */
+  /** Ends the run with an error, which comes from a promise that no code awaits. */
   fail(error: unknown): void {
     this.#failure ??= { error };
   }
 
   /**
-   * Runs all planned events, and those that they plan.
+   * Runs all planned events, and the events that they plan.
    *
    * @throws {Error} when another simulation runs in this thread, or the error passed to `fail`
    */

@@ -1,4 +1,6 @@
-/** A thread that runs scenarios. A simulation replaces the clock of its thread, so each needs its own. */
+/**
+ * A thread that runs scenarios one by one, because a simulation replaces the clock of its thread.
+ */
 import { parentPort, workerData } from "node:worker_threads";
 import { allScenarios } from "./scenarios/all.ts";
 import { simulateRuns } from "./simulation.ts";

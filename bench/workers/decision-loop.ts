@@ -4,8 +4,9 @@ import { rateLimit } from "../../src/index.ts";
 import { bindings, CLIENT_HEADER, LIMITED_PATH } from "./bindings.ts";
 
 /**
- * The app without a limiter. The Worker runs an app many times within one request and without an origin.
- * The CPU time of this app is subtracted from that of the app with a limiter; the rest is decisions.
+ * The app without a limiter. The Worker runs an app many times within one request and without an
+ * origin. The bench subtracts the CPU time of this app from the CPU time of the app with a limiter.
+ * The difference is the CPU time of the decisions.
  */
 const bare = new Hono();
 bare.all("*", (c) => c.text("ok"));
@@ -15,8 +16,8 @@ limited.use(rateLimit(defineConfig(JSON.parse(bindings.CONFIG))));
 limited.all("*", (c) => c.text("ok"));
 
 /**
- * If every decision called Redis, the loop would take minutes. It ends after this time, in
- * milliseconds.
+ * The maximum duration of the loop, in milliseconds. If every decision called Redis, the loop would
+ * take minutes.
  */
 const LONGEST_MS = 5000;
 

@@ -45,7 +45,7 @@ function countCallsOfStub(stub: DurableObjectStub): DurableObjectStub {
   const methods = stub as unknown as Record<string, (...args: unknown[]) => unknown>;
   return new Proxy(stub, {
     get(_, name) {
-      // One expression calls the method: on a stub, `methods[name].apply` would be a remote property.
+      // The method is called directly. On a stub, `methods[name].apply` would be a remote property.
       return (...args: unknown[]) => {
         calls += 1;
         return methods[name as string]?.(...args);

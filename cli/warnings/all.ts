@@ -5,8 +5,8 @@ import { ruleWarnings } from "./rules.ts";
 import type { Warning } from "./warning.ts";
 
 /**
- * All warnings about a valid configuration: the ways around its rules that are visible in it, and in
- * wrangler's configuration in the same folder.
+ * Returns all warnings about a valid configuration. They report the ways around its rules that are
+ * visible in this configuration, and in wrangler's configuration in the same folder.
  *
  * @param file the path of the configuration
  */

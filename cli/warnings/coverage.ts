@@ -8,7 +8,7 @@ import {
   segmentsOf,
 } from "./route-coverage.ts";
 
-/** One host, method and route of a rule. Undefined: the rule matches any. */
+/** One host, method and route of a rule. Undefined means that the rule matches all of them. */
 interface Cell {
   readonly host: string | undefined;
   readonly method: string | undefined;
@@ -24,13 +24,13 @@ interface SplitConditions {
 /**
  * Finds rules that provably apply to every request that another rule applies to.
  *
- * It compares the texts of conditions. Sample requests would prove nothing: a sample may miss a pattern such
- * as `:id{[a-z]+}`, and says nothing about other paths.
+ * It compares the texts of conditions. Sample requests would prove nothing, because a sample may
+ * not match a pattern such as `:id{[a-z]+}`, and a result for one path is no proof for other paths.
  */
 export class Coverage {
   readonly #caseSensitive: boolean;
   readonly #split = new WeakMap<Conditions, SplitConditions>();
-  /** For each list of rules, its rules by the first segment of their paths. */
+  /** For each list of rules, its rules grouped by the first segment of their paths. */
   readonly #byStart = new WeakMap<readonly Rule[], Map<string, Rule[]>>();
 
   /** @param caseSensitive whether upper and lower case differ in paths */
@@ -39,11 +39,11 @@ export class Coverage {
   }
 
   /**
-   * Whether one of `others` provably applies to each request that `rule` applies to. It may be a different one
-   * for each route. False also if there is no proof.
+   * Whether `others` provably apply to each request that `rule` applies to. Each route of `rule`
+   * may need a different rule of `others`. Also false if there is no proof.
    *
-   * @param others a list that is passed for many rules: it is grouped only once
-   * @param accepts which of `others` are considered; all by default
+   * @param others a list of rules. It is grouped only once, even if it is passed for many rules
+   * @param accepts selects the rules of `others` to consider; all by default
    */
   isCovered(
     rule: Rule,
@@ -62,7 +62,7 @@ export class Coverage {
     return match.except !== undefined && this.#isWithin(match, match.except);
   }
 
-  /** Conditions with their routes split into segments. Each is split only once. */
+  /** Returns conditions with their routes split into segments. Routes are split only once. */
   #splitRoutes(conditions: Conditions): SplitConditions {
     const cached = this.#split.get(conditions);
     if (cached) return cached;
@@ -72,7 +72,9 @@ export class Coverage {
     return split;
   }
 
-  /** The rules of a list whose paths can begin like the route of a cell. */
+  /**
+   * Returns the rules of a list whose paths can begin with the same segment as the route of a cell.
+   */
   #candidates(others: readonly Rule[], { route }: Cell): Rule[] {
     const byStart =
       this.#byStart.get(others) ??
@@ -130,12 +132,13 @@ export class Coverage {
   }
 }
 
-/** Stands for any first segment. No segment contains a slash. */
+/** Represents any first segment. A real segment is never a slash. */
 const ANY_START = "/";
 
 /**
- * The first segment of all paths that match these routes. Rules are grouped by it: comparing each of 10,000
- * rules, the most that are allowed, with every other one would take 13 s.
+ * Returns the first segment of all paths that match these routes, or {@link ANY_START} if they
+ * differ. Rules are grouped by this segment, because comparing each of 10,000 rules, the maximum,
+ * with every other rule would take 13 s.
  */
 function startOf(routes: readonly Segments[] | undefined): string {
   const starts = new Set(routes?.map(([first = ""]) => (isLiteral(first) ? first : ANY_START)));
@@ -151,7 +154,10 @@ function cellsOf({ conditions, routes }: SplitConditions): Cell[] {
   );
 }
 
-/** Whether one host includes another. A wildcard stands for at least one label, so not for the domain itself. */
+/**
+ * Whether one host includes another. A wildcard matches one label or more, so it does not match the
+ * domain itself.
+ */
 function hostCovers(wide: string, narrow: string): boolean {
   return wide === narrow || (wide.startsWith("*.") && narrow.endsWith(wide.slice(1)));
 }

@@ -25,8 +25,8 @@ export function segmentsOf(route: string, caseSensitive: boolean): Segments[] {
 }
 
 /**
- * Whether every path that matches `narrow` provably matches `wide` too. False also if there is no proof: two
- * different regular expressions are not compared.
+ * Whether every path that matches `narrow` provably matches `wide` too. Also false if there is no
+ * proof, because two different regular expressions are not compared.
  */
 export function routeCovers(wide: Segments, narrow: Segments, caseSensitive: boolean): boolean {
   if (wide.join("/") === narrow.join("/")) return true;
@@ -90,7 +90,7 @@ function segmentCovers(wide: string, narrow: string, caseSensitive: boolean): bo
       ? matches(pattern, narrow, caseSensitive)
       : patternOf(narrow) === pattern;
   }
-  // A parameter without a pattern matches every segment except the empty one, which only `/` has.
+  // A parameter without a pattern matches every segment except the empty segment of the path `/`.
   const narrower = patternOf(narrow);
   if (narrower !== undefined && matches(narrower, "", caseSensitive)) return false;
   return isLiteral(narrow) || (narrow !== "*" && isOneSegment(narrow));
@@ -111,7 +111,7 @@ function patternOf(segment: string): string | undefined {
 
 function staysWithinSegment(pattern: string): boolean {
   if (!WITHIN_SEGMENT.test(pattern)) return false;
-  // Hono adds `^` before and `$` after a pattern. An alternative outside a group gets only one of the two.
+  // Hono adds `^` before and `$` after a pattern. Outside a group, an alternative gets only one.
   let depth = 0;
   for (const character of pattern) {
     if (character === "(") depth++;

@@ -5,9 +5,9 @@ import type { Warning } from "./warning.ts";
 
 /** The parts of a route's pattern. */
 interface Pattern {
-  /** In lower case. A `*` at the start stands for any text, also an empty one. */
+  /** In lower case. A `*` at the start matches any text, even an empty text. */
   readonly host: string;
-  /** With the leading slash. A `*` at the end stands for any text, also an empty one. */
+  /** With the leading slash. A `*` at the end matches any text, even an empty text. */
   readonly path: string;
 }
 
@@ -60,7 +60,7 @@ function patternOf({ pattern, customDomain }: Route): Pattern {
   return { host: host.toLowerCase(), path: path || "/" };
 }
 
-/** Whether a route matches a host and a path. Undefined: the rule matches any. */
+/** Whether a route matches a host and a path. An undefined host or path matches every route. */
 function covers(pattern: Pattern, host: string | undefined, path: string | undefined): boolean {
   const onHost =
     host === undefined ||

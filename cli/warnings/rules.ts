@@ -11,7 +11,7 @@ const CHOSEN_BY_CLIENT = new Set(["header", "cookie", "query", "param"]);
 /** An exempt network with a shorter prefix contains a large part of all addresses. */
 const MIN_EXEMPT_BITS = 8;
 
-/** The rules that can close the gap of another rule, grouped by the gap. */
+/** Rules that can close a gap of another rule, grouped by the kind of gap. */
 interface Remedies {
   readonly coverage: Coverage;
   /** Enforced rules that limit failed logins for each address. */
@@ -87,8 +87,9 @@ function credentialWarnings(
 }
 
 /**
- * Warnings about keys that clients can make up. A path parameter is not one: requests for the same resource
- * share its value. For credentials, `no-address-limit` also warns about path parameters.
+ * Warnings about keys that clients can make up. A path parameter is no such key, because requests
+ * for the same resource share its value. For credentials, `no-address-limit` also warns about path
+ * parameters.
  */
 function madeUpKeyWarnings(
   rule: Rule,

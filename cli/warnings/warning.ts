@@ -2,10 +2,10 @@
 export interface Warning {
   /** The stable name of the warning, which docs/security.md explains. */
   readonly code: string;
-  /** The place: a path in the configuration, or a field of wrangler's configuration. */
+  /** The path of the setting in the configuration, or its field in wrangler's configuration. */
   readonly where: string;
-  /** What a client can do because of the setting. */
+  /** The effect: a client's way around the rules, or a rule that counts nothing. */
   readonly what: string;
-  /** What to change. */
+  /** The recommended change. */
   readonly advice: string;
 }

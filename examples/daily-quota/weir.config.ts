@@ -1,8 +1,8 @@
 import { defineConfig } from "weir/config";
 
-// 1000 requests a day for each API key. The quota begins anew at midnight UTC, because the Unix epoch
-// began at one. For another midnight, set start to one: with "2026-01-01T00:00:00-08:00" days begin at
-// 08:00 UTC, in summer too.
+// 1000 requests a day for each API key. A new day begins at midnight UTC, because the Unix epoch
+// began at midnight UTC. To begin days at midnight in another time zone, set start to a midnight
+// there. With "2026-01-01T00:00:00-08:00", days begin at 08:00 UTC, in summer too.
 export default defineConfig({
   rules: [
     {

@@ -2,8 +2,9 @@ import { defineConfig } from "weir/config";
 
 export default defineConfig({
   rules: [
-    // If the app also accepts unknown API keys, add a rule with key: "ip", and use it on /api/* too.
-    // `weir check` does not warn about this: it cannot see that the app uses sign-up on one route only.
+    // If the app also accepts unknown API keys, add a rule with key: "ip", and use it on /api/*
+    // too. `weir check` does not warn about this, because it cannot see that the app uses the rule
+    // sign-up on one route only.
     { name: "api", key: "header:x-api-key | ip", limit: 100, window: "1m" },
     { name: "sign-up", key: "ip", limit: 3, window: "1h" },
   ],

@@ -6,7 +6,8 @@ export { CounterObject } from "weir";
 
 const app = new Hono<{ Variables: RateLimitVariables }>();
 
-// The app decides where each rule applies. With `app.use(rateLimit(config))`, each rule's match would.
+// The app decides which routes each rule applies to. With `app.use(rateLimit(config))`, the `match`
+// of each rule would decide.
 app.use("/api/*", rateLimit(config, { rule: "api" }));
 app.get("/api/items", (c) => c.json(["a weir", "a mill"]));
 app.get("/api/quotas", (c) => c.json(c.var.rateLimit));

@@ -1,7 +1,7 @@
 import { defineConfig } from "weir/config";
 
-// 10 exports an hour. Unused quota is saved, up to 30. So a new client, or one that was idle for three
-// hours, can make 30 exports at once.
+// 10 exports an hour. Unused quota is saved, up to 30. So a new client can make 30 exports at once,
+// and so can a client that was idle for three hours.
 export default defineConfig({
   rules: [
     {

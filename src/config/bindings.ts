@@ -5,18 +5,18 @@ import type { Config } from "./schema.ts";
 /** A Worker's bindings, unchecked, as its handler gets them. */
 export type Env = Readonly<Record<string, unknown>>;
 
-/** The name of the binding of the `CounterObject` namespace in wrangler.toml. */
+/** The name under which wrangler.toml binds the Durable Object namespace of `CounterObject`. */
 export const COUNTERS_BINDING = "COUNTERS";
 
-/** The name of the secret that makes identities HMACs. Without it, they are plain hashes. */
+/** The name of the secret that makes identities HMACs. Without it, identities are plain hashes. */
 export const KEY_SECRET = "WEIR_KEY_SECRET";
-/** The fewest characters that it may have. In random base64, 32 characters hold 192 bits. */
+/** The minimum length of this secret. In random base64, 32 characters hold 192 bits. */
 const MIN_KEY_SECRET = 32;
 
 /** A setting that cannot work. */
 export interface Misconfigured {
   readonly kind: "misconfigured";
-  /** What is wrong, and what to do about it. Contains no secret. */
+  /** The fault and its remedy, as a sentence for the log. Contains no secret. */
   readonly fault: string;
 }
 
@@ -35,25 +35,28 @@ export type OriginBinding =
   | { readonly kind: "binding"; readonly service: Fetcher }
   | Misconfigured;
 
-/** The settings that a configuration and a Worker's bindings result in. */
+/** The settings that follow from a configuration and a Worker's bindings. */
 export interface ResolvedBindings {
   readonly store: StoreBinding;
   readonly origin: OriginBinding;
   /** Cloudflare's own limiter, if the configuration names it and it is bound. */
   readonly nativeLimiter?: RateLimit;
-  /** The secret of the identities; undefined if {@link KEY_SECRET} is not set. */
+  /** The secret with which identities are computed; undefined if {@link KEY_SECRET} is not set. */
   readonly keySecret?: string;
   /** The values of the secrets that the configuration names, by name. Secrets that are not set are absent. */
   readonly secrets: ReadonlyMap<string, string>;
   /** Faults of the store and of the native limiter. They also affect a `WeirService`. No fault contains a secret. */
   readonly limiterFaults: readonly string[];
-  /** Faults that affect only requests: the secrets of tokens and exemptions. No fault contains a secret. */
+  /**
+   * Faults that affect only HTTP requests: secrets that are not set. No fault contains a secret.
+   */
   readonly requestFaults: readonly string[];
 }
 
 /**
- * Reads the bindings once for an isolate. A fault throws no error, because an error would take the whole
- * site down. It becomes a setting that decides nothing, so that the rules' `onError` applies.
+ * Reads the bindings once for an isolate. A fault throws no error, because an error would take the
+ * whole site down. The setting becomes {@link Misconfigured} instead. A store with a fault decides
+ * no request, so the rules' `onError` applies.
  */
 export function resolveBindings(config: Config, env: Env): ResolvedBindings {
   const names = secretEffects(config);
@@ -67,7 +70,7 @@ export function resolveBindings(config: Config, env: Env): ResolvedBindings {
     .map(([name, effect]) => `${notSet(name)}: ${effect}`);
   const nativeLimiter = readNativeLimiter(config, env);
   const keySecret = readKeySecret(env);
-  // With a faulty key secret nothing is decided: plain hashes are not what the operator wants to store.
+  // A faulty key secret decides no request, because the operator does not want plain hashes.
   const store = typeof keySecret === "object" ? keySecret : readStore(config, env);
   const limiterFaults = store.kind === "misconfigured" ? [store.fault] : [];
   const unused = unusedToken(config, env, store);
@@ -95,7 +98,8 @@ function notSet(secret: string): string {
 
 function readKeySecret(env: Env): string | Misconfigured | undefined {
   const value = env[KEY_SECRET];
-  // White space alone is a mistake, such as a file that could not be read. It must not mean plain hashes.
+  // A secret of white space alone is a mistake, for example because a file could not be read. It
+  // must not lead to plain hashes.
   if (value === undefined || value === "") return undefined;
   const secret = text(env, KEY_SECRET);
   if (secret !== undefined && secret.length >= MIN_KEY_SECRET) return secret;
@@ -113,7 +117,7 @@ function noNativeLimiter(binding: string): string {
   return `no rate limiter is bound as ${binding}: while the store fails, isolates count alone; add it to wrangler.toml`;
 }
 
-/** The secrets that a configuration names, each with the effect if it is not set. */
+/** Returns the names of the configured secrets, each with the effect if the secret is not set. */
 function secretEffects({ rules, jwt }: Config): Map<string, string> {
   const names = new Map<string, string>();
   for (const { name, exempt } of rules) {
@@ -146,7 +150,10 @@ function readStore({ store }: Config, env: Env): StoreBinding {
   }
 }
 
-/** The fault of a token without its URL: Durable Objects count, although the token shows that Redis was intended. */
+/**
+ * Returns a fault if a token is set without its URL. Then Durable Objects count, although the token
+ * shows that Redis was intended.
+ */
 function unusedToken({ store: chosen }: Config, env: Env, store: StoreBinding) {
   if (chosen || store.kind !== "durable-object" || !text(env, "UPSTASH_REDIS_REST_TOKEN")) return;
   return "UPSTASH_REDIS_REST_URL is not set, but UPSTASH_REDIS_REST_TOKEN is: Durable Objects count instead of Redis";
@@ -179,7 +186,7 @@ function readOrigin({ origin }: Config, env: Env): OriginBinding {
   return base ? { kind: "url", base } : misconfigured(`ORIGIN_URL is not ${ORIGIN_URL}`);
 }
 
-/** A var or secret, without white space at its ends; undefined if nothing is left. */
+/** Returns a var or secret without white space at its ends; undefined if it is missing or blank. */
 function text(env: Env, name: string): string | undefined {
   const value = env[name];
   return typeof value === "string" && value.trim() !== "" ? value.trim() : undefined;

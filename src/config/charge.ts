@@ -11,7 +11,7 @@ const STATUSES = "a list of HTTP statuses";
 /** The quota that a request takes: a number, or the header field of the origin's response that holds it. */
 export type CostInput = number | TextLike<"header:x-cost">;
 
-/** Which requests are charged: every one, or those whose responses have one of these HTTP statuses. */
+/** Which requests are charged: all, or only those whose response has one of these HTTP statuses. */
 export type CountInput = "request" | { readonly status: readonly number[] };
 
 /** What a request costs: a number, or the lower-case name of a header of the origin's response. */
@@ -43,7 +43,7 @@ const Word = v.pipe(
 
 /** The output is the list of charged statuses, or undefined if every request is charged. */
 export const CountSchema = v.pipe(
-  // Selected by the shape of the input. A union would not report where in the object the fault is.
+  // The shape of the input selects the schema. A union would not report the path within the object.
   v.lazy<v.GenericSchema<CountInput, undefined | { status: number[] }>>((input) =>
     isRecord(input) ? Status : Word,
   ),

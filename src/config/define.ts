@@ -16,7 +16,7 @@ export class ConfigError extends Error {
   }
 }
 
-/** Marks a configuration that `defineConfig` returned, also that of another copy of Weir. */
+/** Marks a configuration that `defineConfig` returned. Other copies of Weir use the same symbol. */
 const DEFINED = Symbol.for("weir.config");
 
 /**
@@ -29,8 +29,8 @@ const DEFINED = Symbol.for("weir.config");
  *
  * @typeParam RuleName the names of the rules. The compiler derives them from `input`, so that
  * `rateLimit` and `WeirService` accept no other name.
- * @throws {ConfigError} if the configuration has faults: the path, the given value and the allowed values
- * of each
+ * @throws {ConfigError} if the configuration has faults. The error lists the path, the given value
+ * and the allowed values of each fault.
  */
 export function defineConfig<const RuleName extends string>(
   input: ConfigInput<RuleName>,

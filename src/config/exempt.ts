@@ -11,11 +11,11 @@ const NAME = "the name of a header";
 const VALUE =
   'a text of ASCII without line breaks or spaces at its ends, or { secret: "NAME" }, a secret of the Worker';
 
-/** Requests that a rule does not count: those that fit any entry of `ips` or `headers`. */
+/** Requests that a rule does not count: those that match any entry of `ips` or `headers`. */
 export interface ExemptInput {
   /**
-   * Addresses and networks of exempt clients. Write IPv4 in its own notation; it also fits
-   * clients whose IPv4 address is embedded in an IPv6 address.
+   * Addresses and networks of exempt clients. Write IPv4 addresses in IPv4 notation. They also
+   * match clients whose IPv4 address is embedded in an IPv6 address.
    *
    * @default none
    * @example ["198.51.100.0/24", "2001:db8::/32"]
@@ -23,8 +23,8 @@ export interface ExemptInput {
   readonly ips?: readonly string[] | undefined;
   /**
    * Header fields that exempt a request, each with the value that it must have: an ASCII text, or
-   * `{ secret: "NAME" }` for the value of that secret of the Worker. Prefer a secret: everyone who can
-   * read the source can send a text.
+   * `{ secret: "NAME" }` for the value of that secret of the Worker. Prefer a secret, because
+   * everyone who can read the source can send a text.
    *
    * @default none
    * @example { "x-internal": { secret: "INTERNAL_TOKEN" } }
@@ -38,12 +38,12 @@ export type ExpectedValue = string | { readonly secret: string };
 /** The name of a secret in a configuration. */
 export const SecretName = bindingName("the name of a secret or var of the Worker");
 
-/** Conventional names of secrets. Each word is short, so that few secrets look like a name. */
+/** Conventional names of secrets. Only short words match, so that few secrets look like a name. */
 const CONVENTIONAL = /^(?=.{1,64}$)[A-Z][A-Z0-9]{0,19}(_[A-Z0-9]{0,19})*$/;
 
 /**
- * The name of a secret, for logs. A name that is not conventional is cut to its first three characters:
- * it may be the secret itself, written by mistake in place of its name.
+ * Returns the name of a secret, for logs. A name that is not conventional is cut to its first three
+ * characters, because it may be the secret itself, written by mistake in place of its name.
  */
 export function printableSecretName(name: string): string {
   return CONVENTIONAL.test(name) ? name : `${name.slice(0, 3)}…`;
@@ -51,7 +51,7 @@ export function printableSecretName(name: string): string {
 
 const Value = v.union(
   [
-    // A header's value arrives without white space at its ends, so a text that has some never matches.
+    // A header arrives without white space at its ends, so a text with such space never matches.
     v.pipe(v.string(), v.regex(/^[\x21-\x7e]([\t\x20-\x7e]*[\x21-\x7e])?$/, VALUE)),
     fields({ secret: SecretName }),
   ],

@@ -19,7 +19,7 @@ export function faultsOf(issues: readonly v.BaseIssue<unknown>[]): Fault[] {
     const keys = keysOf(issue);
     const place = pathOf(keys);
     const missing = issue.input === undefined;
-    // Only the misspelt field is reported, and not also that the correct one is missing.
+    // If a field is misspelt, the correct field is not reported as missing too.
     if (faults.has(place) || (missing && intended.has(place))) continue;
     faults.set(place, { path: pathOf(withoutValues(keys, issue)), message: messageOf(issue) });
   }
@@ -39,13 +39,19 @@ function messageOf(issue: v.BaseIssue<unknown>): string {
   return `got ${given}${hint}; allowed: ${issue.message}`;
 }
 
-/** Whether the value at a path may be a secret, also by mistake. Faults are printed and logged. */
+/**
+ * Whether the value at a path may be a secret, even if it is there by mistake. Faults are printed
+ * and logged, so they must not contain it.
+ */
 function isSecret(keys: readonly unknown[]): boolean {
   const at = keys.indexOf("exempt");
   return keys.at(-1) === "secret" || (at !== -1 && keys[at + 1] !== "ips");
 }
 
-/** The path to print. A header with its value, written in place of the header's name, may be a secret too. */
+/**
+ * Returns the path to print. It hides the text after `:` or `=` in names of headers: a user may
+ * write a header together with its secret value where only the name belongs.
+ */
 function withoutValues(keys: readonly unknown[], issue: v.BaseIssue<unknown>): unknown[] {
   const shownKeys = keys.map((key) =>
     isSecret(keys) && typeof key === "string" ? key.replace(/(?<=[:=]).*/s, "…") : key,
@@ -58,13 +64,16 @@ function withoutValues(keys: readonly unknown[], issue: v.BaseIssue<unknown>): u
     const index = isRecord(limits) ? Object.keys(limits).indexOf(String(name)) : -1;
     if (index !== -1) shownKeys[at + 2] = `(tier ${index + 1})`;
   } else if (typeof field === "string" && !nearestName(field, ["by", "limits"])) {
-    // A tier outside `limits`, which is reported as an unknown field.
+    // The tier is outside `limits`, so it is reported as an unknown field.
     shownKeys[at + 1] = "…";
   }
   return shownKeys;
 }
 
-/** The index of `tiers` in an issue's path, and their limits, if the names of tiers may be credentials. */
+/**
+ * Returns the index of `tiers` in an issue's path and the limits of the tiers, if the names of the
+ * tiers may be credentials.
+ */
 function secretTiersOf(issue: v.BaseIssue<unknown>) {
   const at = keysOf(issue).indexOf("tiers");
   if (at === -1) return undefined;
@@ -91,7 +100,9 @@ function kindOf(input: unknown): string {
   return Array.isArray(input) ? "a list" : "an object";
 }
 
-/** The path of the field that an unknown field is probably a misspelling of. */
+/**
+ * Returns the path of the field that the user probably meant, if an issue reports an unknown field.
+ */
 function intendedPath(issue: v.BaseIssue<unknown>): string | undefined {
   const intended = issue.type === "never" ? nearestNameOf(issue) : undefined;
   return intended && pathOf([...keysOf(issue).slice(0, -1), intended]);
@@ -102,7 +113,7 @@ function nearestNameOf(issue: v.BaseIssue<unknown>): string | undefined {
   return typeof given === "string" ? nearestName(given, issue.message.split(", ")) : undefined;
 }
 
-/** The allowed word that the given one is probably a misspelling of. */
+/** Returns the allowed word that the user probably meant. */
 function nearestWordOf({ type, input, expected }: v.BaseIssue<unknown>): string | undefined {
   if (type !== "picklist" || typeof input !== "string") return undefined;
   const words = [...(expected ?? "").matchAll(/"([^"]+)"/g)].map(([, word]) => word as string);
@@ -138,7 +149,10 @@ function hideSecrets(key: string, value: unknown): unknown {
   return typeof value === "string" ? withoutCredentials(value) : value;
 }
 
-/** Hides passwords in URLs, values in queries, and the text after the name in a key such as `header:NAME`. */
+/**
+ * Hides passwords in URLs, values in queries, and the text after the name in a key, such as
+ * `SECRET` in `header:NAME:SECRET`.
+ */
 function withoutCredentials(text: string): string {
   return text
     .replace(/(?<=\/\/).*@/s, "…@")
@@ -156,7 +170,9 @@ function withoutCredentials(text: string): string {
     });
 }
 
-/** A value as JSON, or in words if it has no JSON: NaN, a bigint, an object that contains itself. */
+/**
+ * Returns a value as JSON, or as other text if it has no JSON: NaN, a bigint, a circular object.
+ */
 function toJson(input: unknown): string | undefined {
   if (typeof input === "number") return String(input);
   if (typeof input === "bigint") return `${input}n`;

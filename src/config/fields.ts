@@ -1,14 +1,14 @@
 import leven from "leven";
 import * as v from "valibot";
 
-// Building blocks of the schema. The message of each schema lists what is allowed; `faults.ts` writes
-// the sentence around it.
+// Building blocks of the schema. The message of each schema lists the allowed values. `faults.ts`
+// puts this list into a sentence.
 
 /**
- * An object schema that reports every unknown field at its own path. Valibot's own strict object stops
- * at the first one.
+ * Returns an object schema that reports every unknown field at its own path. Valibot's own strict
+ * object reports only the first unknown field.
  *
- * @param example how the object looks, for the message about any other value
+ * @param example an example of the object, for the message about a value that is no such object
  */
 export function fields<const Entries extends v.ObjectEntries>(entries: Entries, example?: string) {
   const names = Object.keys(entries).join(", ");
@@ -16,7 +16,7 @@ export function fields<const Entries extends v.ObjectEntries>(entries: Entries, 
   const schema = v.pipe(
     // Valibot also accepts a list as an object.
     v.custom<Record<string, unknown>>(isRecord, allowed),
-    // Valibot skips these fields without an issue.
+    // Valibot ignores fields with these names and reports no issue.
     v.check((object) => !UNSAFE_FIELDS.some((field) => Object.hasOwn(object, field)), allowed),
     v.objectWithRest(entries, v.never(names), (issue) => {
       const missing = issue.path?.at(-1)?.key;
@@ -24,15 +24,16 @@ export function fields<const Entries extends v.ObjectEntries>(entries: Entries, 
       return entry ? String(messageOf(entry)) : allowed;
     }),
   );
-  // An object that accepts no other fields is a strict one, and its type should say so.
+  // This schema accepts no other fields, so it has the type of a strict object.
   return schema as unknown as v.StrictObjectSchema<Entries, undefined>;
 }
 
 const UNSAFE_FIELDS = ["__proto__", "constructor", "prototype"];
 
 /**
- * Whether a value is a plain object, from any realm. False for null and lists, which `typeof` also
- * calls objects, and for a Map or a Date, whose content no schema would see.
+ * Whether a value is a plain object, even one from another realm. False for null and lists,
+ * although their `typeof` is `"object"`. False for a Map and a Date: no schema checks their
+ * content.
  */
 export function isRecord(value: unknown): value is Record<string, unknown> {
   if (typeof value !== "object" || value === null) return false;
@@ -44,7 +45,7 @@ function messageOf(schema: object): unknown {
   return "message" in schema ? schema.message : undefined;
 }
 
-/** A whole number in a range, bounds included. */
+/** Returns the schema of a whole number from `min` to `max`. */
 export function integer(min: number, max: number) {
   const allowed = `a whole number from ${min} to ${max}`;
   return v.pipe(
@@ -55,22 +56,22 @@ export function integer(min: number, max: number) {
   );
 }
 
-/** One of a few words. */
+/** Returns the schema of a text that is one of `words`. */
 export function oneOf<const Words extends readonly string[]>(...words: Words) {
   return v.picklist(words, words.map((word) => JSON.stringify(word)).join(", "));
 }
 
-/** A text that matches a pattern. */
+/** Returns the schema of a text that matches a pattern. */
 export function textMatching(pattern: RegExp, allowed: string) {
   return parsedText((text) => (pattern.test(text) ? text : undefined), allowed);
 }
 
-/** The name of a binding, a secret or a var, as wrangler accepts it. */
+/** Returns the schema of the name of a binding, a secret or a var, as wrangler allows it. */
 export function bindingName(allowed: string) {
   return textMatching(/^[A-Za-z_]\w*$/, allowed);
 }
 
-/** A text in a special notation. The schema's output is what `parse` returns; undefined is a fault. */
+/** Returns the schema of a text that `parse` converts. Undefined from `parse` means a fault. */
 export function parsedText<Output>(parse: (text: string) => Output | undefined, allowed: string) {
   return v.pipe(
     v.string(allowed),
@@ -83,14 +84,14 @@ export function parsedText<Output>(parse: (text: string) => Output | undefined, 
   );
 }
 
-/** A list of one or more. */
+/** Returns the schema of a list with at least one item. */
 export function listOf<const Item extends v.GenericSchema>(item: Item, allowed: string) {
   return v.pipe(v.array(item, allowed), v.minLength(1, allowed));
 }
 
 /**
- * An object with one or more fields whose names the user chooses. The output is a Map, in which
- * `__proto__` and `constructor` are ordinary names.
+ * Returns the schema of an object whose field names the user chooses. It must have at least one
+ * field. The output is a Map, in which `__proto__` and `constructor` are ordinary names.
  */
 export function mapOf<
   const Name extends v.GenericSchema<string, string>,
@@ -104,18 +105,18 @@ export function mapOf<
   );
 }
 
-/** The path of an issue to a field of an object. */
+/** Returns the part of an issue's path that leads from an object to one of its fields. */
 export function pathTo(object: object, key: string): v.ObjectPathItem {
   const input = object as Record<string, unknown>;
   return { type: "object", origin: "value", input, key, value: input[key] };
 }
 
-/** The path of an issue to an element of a list. */
+/** Returns the part of an issue's path that leads from a list to one of its elements. */
 export function pathToItem(input: unknown[], index: number): v.ArrayPathItem {
   return { type: "array", origin: "value", input, key: index, value: input[index] };
 }
 
-/** The allowed name that is closest to a misspelt one: at most two edits away. */
+/** Returns the allowed name that is most similar to a misspelt name, at most two edits away. */
 export function nearestName(given: string, allowed: readonly string[]): string | undefined {
   const [nearest] = allowed
     .map((name) => ({ name, distance: leven(given.toLowerCase(), name.toLowerCase()) }))

@@ -65,7 +65,8 @@ const JwtFields = fields(
     secret: v.optional(SecretName),
     alg: v.optional(oneOf("HS256", "HS384", "HS512")),
     jwks: v.optional(parsedText(parseJwksUrl, JWKS)),
-    // No symmetric algorithm: with one, anyone could sign a token with the public key as the secret.
+    // Symmetric algorithms are refused: anyone could sign a token with the public key as the
+    // secret.
     algs: v.optional(listOf(oneOf(...ALGS), `a list of ${ALGS.join(", ")}`)),
     header: v.optional(parsedText(parseHeaderName, HEADER), "authorization"),
     issuer: v.optional(Text),
@@ -79,7 +80,7 @@ function parseJwksUrl(text: string): string | undefined {
   return url && !url.username && !url.password ? url.href : undefined;
 }
 
-/** Checks that there is one of `secret` and `jwks`, and no field that belongs to the other one. */
+/** Checks that either `secret` or `jwks` is set; `alg` needs `secret`, and `algs` needs `jwks`. */
 const checkKeySource = v.rawCheck<v.InferOutput<typeof JwtFields>>(({ dataset, addIssue }) => {
   if (!dataset.typed) return;
   const { value } = dataset;
@@ -96,7 +97,7 @@ export const JwtSchema = v.pipe(
   JwtFields,
   checkKeySource,
   v.transform(({ secret, alg = "HS256", jwks, algs, ...rest }): JwtConfig => {
-    // `checkKeySource` has checked that one of the two is set.
+    // `checkKeySource` has checked that either `secret` or `jwks` is set.
     return secret === undefined
       ? { ...rest, kind: "jwks", url: jwks as string, algs: algs ?? ["RS256"] }
       : { ...rest, kind: "secret", secret, alg };
@@ -104,11 +105,13 @@ export const JwtSchema = v.pipe(
 );
 
 interface TokenSource {
-  /** The header that holds the token, in lower case. In `authorization` the token follows `Bearer`. */
+  /**
+   * The header that holds the token, in lower case. In `authorization`, the token follows `Bearer`.
+   */
   readonly header: string;
-  /** The required value of the claim `iss`; undefined: any. */
+  /** The required value of the claim `iss`; undefined if any value is allowed. */
   readonly issuer?: string | undefined;
-  /** The required value of the claim `aud`; undefined: any. */
+  /** The required value of the claim `aud`; undefined if any value is allowed. */
   readonly audience?: string | undefined;
 }
 

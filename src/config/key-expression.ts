@@ -2,7 +2,7 @@ import type { TextLike } from "./text-like.ts";
 
 /** Kinds of key that have no name. */
 const UNNAMED = ["ip", "host", "path", "method", "country", "asn", "ja4", "global"] as const;
-/** Kinds of key that name the value they read, as in `header:x-api-key`. */
+/** Kinds of key that need the name of the value that they read, as in `header:x-api-key`. */
 const NAMED = ["header", "cookie", "query", "param", "jwt", "custom"] as const;
 
 /**
@@ -23,16 +23,16 @@ export type KeyInput = TextLike<
 >;
 
 /**
- * One value to count by. `name` is the name of a header, a cookie, a query parameter, a path parameter,
- * a claim, or a function that `weir()` gets.
+ * One value of a request that can identify a client. `name` is the name of a header, a cookie, a
+ * query parameter, a path parameter, a claim, or a function of the option `keys`.
  */
 export type KeyPart =
   | { readonly kind: (typeof UNNAMED)[number] }
   | { readonly kind: (typeof NAMED)[number]; readonly name: string };
 
 /**
- * A parsed key. A client is identified by all elements of the outer list together. Each element is a
- * list of alternatives, of which the first one that the request has is used.
+ * A parsed key. All elements of the outer list together identify a client. Each element is a list
+ * of alternatives. Weir uses the first alternative that the request has.
  */
 export type KeyExpression = readonly (readonly KeyPart[])[];
 
@@ -42,12 +42,14 @@ export const ALLOWED_KEYS = [
 ].join(", ");
 
 /**
- * The longest value of a key, in UTF-16 code units. A longer value counts as absent: no credential is
- * that long, and reading and hashing it would cost CPU time.
+ * The maximum length of a key's value, in UTF-16 code units. A longer value counts as absent,
+ * because no credential is that long, and reading and hashing it would cost CPU time.
  */
 export const MAX_KEY_LENGTH = 8 * 1024;
 
-/** The token of RFC 9110, which names headers and cookies, without the `|` that separates alternatives. */
+/**
+ * The name of a header or cookie: a token of RFC 9110 without `|`, which separates alternatives.
+ */
 const TOKEN = /^[!#$%&'*+.^_`~0-9A-Za-z-]+$/;
 
 /** @returns the name of a header in lower case, or undefined if no header can have that name */

@@ -12,25 +12,29 @@ import { fields, integer, isRecord, listOf, pathTo, pathToItem } from "./fields.
  * most 15 digits.
  */
 export const MAX_LIMIT = 999_999_999_999_999;
-/** How many windows one rule may have. Each is a counter, and every decision pays for it. */
+/**
+ * The maximum number of windows of a rule. Each window has a counter and makes decisions costlier.
+ */
 export const MAX_WINDOWS = 8;
 
 const DURATION = `"10s", "1m", "1h", "1d", "1w" or a number of whole seconds, at most 52 weeks (${MAX_WINDOW_SECONDS})`;
 const LIMITS = "either limits, or limit and window";
 
-/** Fields that a limit may have beside its window. */
+/** The optional fields of a limit. */
 export interface LimitExtras {
   /**
-   * The most quota that a client can have at once, when unused quota rolls over to later windows. A whole
-   * number, at least the limit, in the unit of `cost` (requests, by default). Refused together with `limit: 0`.
+   * The maximum quota that a client can have at once, if unused quota rolls over to later windows.
+   * A whole number, at least the limit, in the unit of `cost` (requests, by default). Refused
+   * together with `limit: 0`.
    *
    * @default the limit: no quota rolls over
    * @example limit: 10, window: "1h", capacity: 30
    */
   readonly capacity?: number | undefined;
   /**
-   * How much quota of later windows a program may reserve (the option `reserve` of `limit`). A whole
-   * number from 0, in the unit of `cost` (requests, by default). Must be 0 beside `limit: 0`.
+   * The maximum quota of later windows that a program may reserve (the option `reserve` of
+   * `limit`). A whole number from 0, in the unit of `cost` (requests, by default). Must be 0 if the
+   * limit is 0.
    *
    * @default 0
    */
@@ -100,7 +104,7 @@ const Limits = v.pipe(
     ),
     "a list of { limit, window }",
   ),
-  v.maxLength(MAX_WINDOWS, `at most ${MAX_WINDOWS} of { limit, window }`),
+  v.maxLength(MAX_WINDOWS, `at most ${MAX_WINDOWS} elements { limit, window }`),
   v.rawCheck(({ dataset, addIssue }) => {
     if (!dataset.typed) return;
     const seen = new Map<number, number>();
@@ -149,8 +153,8 @@ export interface ParsedLimitFields extends ParsedExtras {
 }
 
 /**
- * Checks that there are either `limits`, or `limit` and `window`. Reads the value also if it has other
- * faults, so that those hide no fault of this kind.
+ * Checks that either `limits` is set, or both `limit` and `window`. It also checks a value that has
+ * other faults, so that all faults are reported together.
  */
 export function checkLimitFields<Fields extends ParsedLimitFields>() {
   return v.rawCheck<Fields>(({ dataset, addIssue }) => {
@@ -163,7 +167,7 @@ export function checkLimitFields<Fields extends ParsedLimitFields>() {
     for (const field of wrong) {
       const item = pathTo(value, field);
       const isExtra = field in limitExtras;
-      const message = isExtra ? `${LIMITS}; with limits, ${field} stands in each element` : LIMITS;
+      const message = isExtra ? `${LIMITS}; with limits, ${field} belongs in each element` : LIMITS;
       addIssue({ path: [item], input: item.value, message });
     }
   });
@@ -179,12 +183,12 @@ export function checkLimitExtras<Fields extends ParsedExtras>() {
     const refuse = (field: string, message: string) =>
       addIssue({ path: [pathTo(value, field)], input: value[field], message });
     if (typeof capacity === "number" && limit === 0) {
-      refuse("capacity", "none beside a limit of 0, because no quota can roll over");
+      refuse("capacity", "no capacity if the limit is 0, because no quota can roll over");
     } else if (typeof capacity === "number" && capacity < limit) {
       refuse("capacity", `a whole number from ${limit}, the limit, to ${MAX_LIMIT}`);
     }
     if (typeof maxReserved === "number" && maxReserved > 0 && limit === 0) {
-      refuse("maxReserved", "0 beside a limit of 0, because no quota can be reserved");
+      refuse("maxReserved", "0 if the limit is 0, because no quota can be reserved");
     }
   });
 }

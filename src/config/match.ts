@@ -5,12 +5,12 @@ import { fields, listOf, parsedText } from "./fields.ts";
 const HOSTS = 'host names without a port, such as "api.example.com" or "*.example.com"';
 const METHODS = 'HTTP methods, such as "POST"';
 const PATHS =
-  'paths in Hono\'s route syntax, such as "/users/:id", "/users/:id{[0-9]+}" or "/v1/*": a leading slash, "*" alone in its segment, "?" only behind a last parameter, no query';
+  'paths in Hono\'s route syntax, such as "/users/:id", "/users/:id{[0-9]+}" or "/v1/*": a leading slash, "*" alone in its segment, "?" only after a last parameter, no query';
 
-/** Conditions on a request. All that are given must hold. */
+/** Conditions on a request. A request matches if all given conditions hold. */
 export interface ConditionsInput {
   /**
-   * Host names without a port. `"*.example.com"` matches every name below `example.com`, and not
+   * Host names without a port. `"*.example.com"` matches every name below `example.com`, but not
    * `example.com` itself.
    *
    * @default every host
@@ -25,8 +25,9 @@ export interface ConditionsInput {
    */
   readonly methods?: readonly string[] | undefined;
   /**
-   * Paths in Hono's route syntax, each with a leading slash: `:id` is a parameter, `:id{[0-9]+}` one with a
-   * pattern, `:id?` an optional one at the end. `"/v1/*"` includes `/v1`. A query is refused.
+   * Paths in Hono's route syntax, each with a leading slash. `:id` is a parameter, `:id{[0-9]+}` is
+   * a parameter with a pattern, and `:id?` is an optional parameter at the end. `"/v1/*"` includes
+   * `/v1`. A path with a query is refused.
    *
    * @default every path
    * @example ["/login", "/users/:id", "/v1/*"]
@@ -84,14 +85,14 @@ function parseHost(text: string): string | undefined {
   return host ? wildcard + host : undefined;
 }
 
-/** @returns the method in upper case, which the matcher compares */
+/** @returns the method in upper case, as the matcher needs it */
 function parseMethod(text: string): string | undefined {
   return /^[A-Za-z][A-Za-z0-9-]*$/.test(text) ? text.toUpperCase() : undefined;
 }
 
 /**
- * A segment of a route: empty, `*`, a parameter with or without a pattern, or a literal text. Not the
- * parameter `__proto__`, which Hono's objects lose.
+ * A segment of a route: empty, `*`, a parameter with or without a pattern, or a literal text. The
+ * parameter `__proto__` does not match, because Hono's objects cannot hold it.
  */
 const SEGMENT = /^(\*|:(?!__proto__\b)\w+(\{.+\})?\??|(?!\.{1,2}$)[^:*?{}][^*?{}]*)?$/;
 
@@ -105,7 +106,7 @@ function parseRoute(text: string): string | undefined {
   return segments.every((segment) => SEGMENT.test(segment) && compiles(segment)) ? text : undefined;
 }
 
-/** Splits a route into segments as Hono does: not at a slash within a parameter's `{pattern}`. */
+/** Splits a route into segments as Hono does. A slash within a parameter's `{pattern}` is kept. */
 export function splitRoute(route: string): string[] {
   return splitRoutingPath(route);
 }

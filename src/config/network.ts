@@ -12,15 +12,17 @@ export type Network = readonly [Address, number];
  *   IPv6: see {@link unwrapIPv4}
  */
 export function parseAddress(text: string): Address | undefined {
-  // ipaddr.js throws and catches an exception when it reads IPv6 as IPv4: five times the rest of the work.
+  // If ipaddr.js tries to read IPv6 as IPv4, it throws and catches an exception. That takes five
+  // times as long as all other work here.
   if (text.includes(":")) return ipaddr.IPv6.isValid(text) ? ipaddr.IPv6.parse(text) : undefined;
   return ipaddr.IPv4.isValidFourPartDecimal(text) ? ipaddr.IPv4.parse(text) : undefined;
 }
 
 /**
- * Returns the IPv4 address that is embedded in a mapped (RFC 4291), translated (RFC 2765), NAT64 (RFC 6052,
- * RFC 8215), 6to4 (RFC 3056) or Teredo (RFC 4380) address, and any other address unchanged. Operators may
- * divide the network of RFC 8215 as they like. This assumes the usual form, with the IPv4 address at the end.
+ * Returns the IPv4 address that is embedded in a mapped (RFC 4291), translated (RFC 2765), NAT64
+ * (RFC 6052, RFC 8215), 6to4 (RFC 3056) or Teredo (RFC 4380) address, and any other address
+ * unchanged. In the network of RFC 8215, operators may choose the position of the IPv4 address.
+ * This function assumes the usual position, at the end.
  */
 export function unwrapIPv4(address: Address): Address {
   const bytes = address.toByteArray();
@@ -42,8 +44,8 @@ export function unwrapIPv4(address: Address): Address {
 /**
  * Parses a network such as `"198.51.100.0/24"` or `"2001:db8::/32"`, or a single address.
  *
- * @returns undefined for anything else, and for IPv4 that is embedded in IPv6: clients are compared by
- *   their IPv4 address, so such a network would contain none
+ * @returns undefined for anything else, and for IPv4 that is embedded in IPv6. Weir compares such
+ *   clients by their IPv4 address, so the network would contain no client.
  */
 export function parseNetwork(text: string): Network | undefined {
   const isIPv6 = text.includes(":");

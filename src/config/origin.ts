@@ -1,7 +1,7 @@
 import * as v from "valibot";
 import { bindingName, fields, parsedText } from "./fields.ts";
 
-/** What is allowed in `origin.url` and in the var `ORIGIN_URL`, for messages. */
+/** The allowed values of `origin.url` and of the var `ORIGIN_URL`, for messages. */
 export const ORIGIN_URL =
   'an absolute http or https URL, such as "https://origin.example.com" or "https://example.com/base", without credentials, query or fragment';
 const BINDING = "the name of a service binding in wrangler.toml";
@@ -17,14 +17,15 @@ export interface OriginInput {
    */
   readonly url?: string | undefined;
   /**
-   * The name of a service binding in wrangler.toml: another Worker is the origin. Refused together with `url`.
+   * The name of a service binding in wrangler.toml, if another Worker is the origin. Refused
+   * together with `url`.
    *
    * @example "ORIGIN"
    */
   readonly binding?: string | undefined;
 }
 
-/** {@link OriginInput}, parsed: one of the two is set. */
+/** {@link OriginInput}, parsed. Either `url` or `binding` is set. */
 export interface OriginConfig {
   /** Without a trailing slash. */
   readonly url?: string | undefined;

@@ -35,8 +35,9 @@ export interface ResponseInput {
    */
   readonly body?: string | Readonly<Record<string, unknown>> | undefined;
   /**
-   * Header fields of a denial. Values are ASCII texts without line breaks. Refused are fields that Weir or
-   * the transport controls, such as Retry-After, Cache-Control, Vary, RateLimit-* and Content-Length.
+   * Header fields of a denial. Values are ASCII texts without line breaks. Fields that Weir or the
+   * transport controls are refused, such as Retry-After, Cache-Control, Vary, RateLimit-* and
+   * Content-Length.
    *
    * @default none
    * @example { "content-type": "text/html" }

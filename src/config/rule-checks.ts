@@ -24,7 +24,7 @@ type IssuePath = [v.ObjectPathItem, ...v.ObjectPathItem[]];
 
 /**
  * Checks that each `param:NAME` is a parameter of the rule's paths. Otherwise the value would always be
- * absent, and the rule would count every request by its address.
+ * absent, and the rule would identify every client by its address.
  */
 export function checkParams<Fields extends CheckedFields>() {
   return v.rawCheck<Fields>(({ dataset, addIssue }) => {
@@ -47,8 +47,8 @@ export function checkParams<Fields extends CheckedFields>() {
 }
 
 /**
- * Checks that each shard has at least 1 of every limit, and that there is no ban. A shard with a limit of
- * 0 would deny every request that is sent to it.
+ * Checks a rule with shards. Each shard must have at least 1 of every limit, because a shard with a
+ * limit of 0 would deny every request that is sent to it. The rule must have no ban.
  */
 export function checkShards<Fields extends CheckedFields>() {
   return v.rawCheck<Fields>(({ dataset, addIssue }) => {
@@ -57,7 +57,7 @@ export function checkShards<Fields extends CheckedFields>() {
     const refuse = (field: string, input: unknown, message: string) =>
       addIssue({ path: [pathTo(dataset.value, field)], input, message });
     if (ban !== undefined) {
-      refuse("ban", ban, "no ban beside shards, because one shard cannot see the bans of another");
+      refuse("ban", ban, "no ban together with shards, because shards do not share their bans");
     }
     const limited: ParsedLimitFields[] = [dataset.value, ...(tiers?.limits.values() ?? [])];
     const smallest = Math.min(
@@ -76,6 +76,6 @@ export function checkLocalShare<Fields extends CheckedFields>() {
     const { localShare, onError } = dataset.value;
     if (localShare === undefined || onError === "local") return;
     const path: IssuePath = [pathTo(dataset.value, "localShare")];
-    addIssue({ path, input: localShare, message: 'only beside onError: "local"' });
+    addIssue({ path, input: localShare, message: 'only together with onError: "local"' });
   });
 }

@@ -9,7 +9,7 @@ import type { TextLike } from "./text-like.ts";
 import type { TiersInput } from "./tiers.ts";
 
 /**
- * A rule: which requests it counts, by which value, and how many it admits.
+ * A rule: which requests it counts, which value identifies a client, and how many requests pass.
  *
  * @typeParam Name the name of the rule, as a literal type
  * @example { name: "login", match: { paths: ["/login"] }, key: "ip", limit: 5, window: "1m" }
@@ -33,7 +33,7 @@ export interface RuleInput<Name extends string = string> extends LimitFields {
    *
    * - `"ip"`: the client's address; for IPv6, its network of `ipv6Prefix` bits
    * - `"header:NAME"`, `"cookie:NAME"`, `"query:NAME"`: that header field, cookie or query parameter
-   * - `"param:NAME"`: the part of the path for which `:NAME` stands in `match.paths`
+   * - `"param:NAME"`: the part of the path that matches `:NAME` in `match.paths`
    * - `"host"`, `"path"`, `"method"`: the host, path or method of the request
    * - `"country"`, `"asn"`: the client's country or network operator, as Cloudflare reports it
    * - `"ja4"`: the fingerprint of the client's TLS handshake; needs Cloudflare's Bot Management
@@ -43,8 +43,9 @@ export interface RuleInput<Name extends string = string> extends LimitFields {
    * - `"a | b"`: the first of these values that the request has
    * - a list: all of its elements combined
    *
-   * If the request has none of the values, the client's address takes their place. Add a rule with
-   * `key: "ip"` beside a key that clients can choose freely, such as a header that nobody checks.
+   * If the request has none of the values, Weir uses the client's address instead. Clients can
+   * choose some values freely, such as a header that nobody checks. For such a key, add a second
+   * rule with `key: "ip"`.
    *
    * @default "ip"
    * @example "header:x-api-key | ip"
@@ -61,9 +62,9 @@ export interface RuleInput<Name extends string = string> extends LimitFields {
    */
   readonly start?: TextLike<"epoch" | "spread" | "2026-01-01T00:00:00Z"> | undefined;
   /**
-   * Over how many counters Weir spreads the quota of one busy key: a whole number from 1 to 100, at most the
-   * smallest limit. Near the limit, a request may be denied although another shard has quota left. Refused
-   * beside `ban`.
+   * The number of counters (shards) that share the quota of one busy key: a whole number from 1 to
+   * 100, at most the smallest limit. Near the limit, a request may be denied although another shard
+   * has quota left. A number above 1 is refused together with `ban`.
    *
    * @default 1
    */
@@ -78,9 +79,9 @@ export interface RuleInput<Name extends string = string> extends LimitFields {
    */
   readonly cost?: CostInput | undefined;
   /**
-   * Which requests are charged: `"request"` for every one, or only those whose responses have one of these
-   * HTTP statuses (100 to 599). With statuses, Weir charges after the response arrives, so concurrent
-   * requests can exceed the limit together.
+   * Which requests are charged: `"request"` for every request, or only requests whose responses
+   * have one of these HTTP statuses (100 to 599). With statuses, Weir charges after the response
+   * arrives, so concurrent requests can exceed the limit together.
    *
    * @default "request"
    * @example { status: [401, 403] }
@@ -94,16 +95,16 @@ export interface RuleInput<Name extends string = string> extends LimitFields {
    */
   readonly tiers?: TiersInput | undefined;
   /**
-   * Which requests the rule does not count; at least one of `ips` and `headers`. Other rules still count
-   * them.
+   * Which requests the rule does not count. At least one of `ips` and `headers` is required. Other
+   * rules still count these requests.
    *
    * @default none
    * @example { ips: ["198.51.100.0/24"] }
    */
   readonly exempt?: ExemptInput | undefined;
   /**
-   * How long a client is denied after it exceeded the limit, written like `window`. Refused together with `shards`
-   * above 1.
+   * How long a client is denied after it exceeds the limit, written like `window`. Refused together
+   * with `shards` above 1.
    *
    * @default none: a client is admitted again when a window gives it quota
    * @example "15m"

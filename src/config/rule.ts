@@ -12,7 +12,7 @@ import { type Window, windowsOf } from "./windows.ts";
 
 export type { Window } from "./windows.ts";
 
-/** How many counters the quota of one key may be spread over. */
+/** The maximum number of counters that share the quota of one key. */
 const MAX_SHARDS = 100;
 
 const NAME = "1 to 64 of a-z, 0-9, - and _, the first a letter or digit";
@@ -128,16 +128,19 @@ export interface Rule<Name extends string = string> {
   readonly key: KeyExpression;
   /** The windows of every client without a tier. */
   readonly windows: readonly Window[];
-  /** Windows begin for each client at a time derived from its identity. Then `offsetMs` is 0. */
+  /**
+   * Whether the windows of each client begin at a time derived from its identity. Then the
+   * `offsetMs` of all windows is 0.
+   */
   readonly spread: boolean;
-  /** How many counters the quota of one client is spread over. */
+  /** The number of counters that share the quota of one client. */
   readonly shards: number;
   readonly cost: Cost;
-  /** Only responses with one of these statuses are charged; undefined: every request. */
+  /** A request is charged only if its response has one of these statuses; undefined: always. */
   readonly countStatus: readonly number[] | undefined;
   readonly tiers: Tiers | undefined;
   readonly exempt: Exempt | undefined;
-  /** How long a client is denied after it exceeded the limit; undefined: no ban. */
+  /** How long a client is denied after it exceeds the limit; undefined if the rule has no ban. */
   readonly banMs: number | undefined;
   readonly mode: "enforce" | "shadow";
   readonly onError: "open" | "closed" | "local";

@@ -35,8 +35,8 @@ export interface ConfigInput<RuleName extends string = string> {
    */
   readonly store?: "upstash" | "durable-object" | "memory" | undefined;
   /**
-   * Which clock places the windows. `"redis"`: the clock of the store, Redis or the Durable Object.
-   * `"edge"`: the clock of the Worker, which saves one Redis command in each call.
+   * Which clock determines the current window. `"redis"`: the clock of the store, Redis or the
+   * Durable Object. `"edge"`: the clock of the Worker, which saves one Redis command in each call.
    *
    * @default "redis"
    */
@@ -151,15 +151,15 @@ const ConfigFields = fields({
 });
 
 /**
- * Checks that `jwt` is set if a key reads a claim: Weir uses a claim only after it verified the token.
- * Reads the value also if it has other faults, so that a fault in one rule hides none in another.
+ * Checks that `jwt` is set if a key reads a claim, because Weir uses a claim only after it has
+ * verified the token. It also checks a value with other faults, so that all are reported together.
  */
 const checkClaims = v.rawCheck<v.InferOutput<typeof ConfigFields>>(({ dataset, addIssue }) => {
   const config: unknown = dataset.value;
   if (!isRecord(config) || config.jwt !== undefined || !Array.isArray(config.rules)) return;
   const { rules } = config;
   const message =
-    "a claim only beside jwt, at the top level, which configures how Weir verifies tokens";
+    "a claim only if the top-level field jwt is set, which configures how Weir verifies tokens";
   for (const [index, rule] of rules.entries()) {
     if (!isRecord(rule)) continue;
     const at = [pathTo(config, "rules"), pathToItem(rules, index)] as const;
@@ -172,7 +172,7 @@ const checkClaims = v.rawCheck<v.InferOutput<typeof ConfigFields>>(({ dataset, a
   }
 });
 
-/** The first `jwt:CLAIM` of a parsed key, as the configuration writes it. */
+/** Returns the first `jwt:CLAIM` of a parsed key, in the notation of the configuration. */
 function claimIn(key: unknown): string | undefined {
   if (!Array.isArray(key)) return undefined;
   const claim = key.flat().find((part) => isRecord(part) && part.kind === "jwt");

@@ -1,8 +1,8 @@
 /**
  * A text for which editors suggest the given examples.
  *
- * Any text compiles: an object in a variable has texts of the type `string`, and `defineConfig` reports a
- * text that is not valid. The intersection keeps the compiler from reducing the union to `string`, which
- * would lose the suggestions.
+ * The compiler accepts every text, because a text in a variable has the type `string`.
+ * `defineConfig` reports an invalid text at run time. Without the intersection, the compiler would
+ * reduce the union to `string`, and editors would suggest nothing.
  */
 export type TextLike<Example extends string> = Example | (string & Record<never, never>);

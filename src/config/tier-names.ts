@@ -3,7 +3,10 @@ import type { KeyExpression } from "./key-expression.ts";
 /** Kinds of key whose value may be a client's credential. */
 const FROM_REQUEST = new Set(["header", "cookie", "query", "param"]);
 
-/** Names whose value is a plan or similar, and no credential. A cookie of any name may hold a session. */
+/**
+ * Names of header fields and parameters that hold a plan or a similar value, and not a credential.
+ * Cookies are not included, because a cookie of any name may hold a session.
+ */
 const HARMLESS =
   /^(x-)?((user|account|customer|client|api)[-_])?(plan|tier|level|role|region|country|locale|lang(uage)?|version|product|edition)$/i;
 

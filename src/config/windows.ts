@@ -7,9 +7,9 @@ export interface Window {
   readonly policy: string;
   /** How much quota each window adds. */
   readonly limit: number;
-  /** The most quota that a client can have when quota rolls over; equal to `limit` if it does not. */
+  /** The maximum quota that a client can have; equal to `limit` if no quota rolls over. */
   readonly capacity: number;
-  /** How much quota of later windows can be reserved. */
+  /** The maximum quota of later windows that can be reserved. */
   readonly maxReserved: number;
   readonly windowMs: number;
   /** When windows begin, in milliseconds after the Unix epoch, modulo `windowMs`: 0 ≤ offsetMs < windowMs. */
@@ -20,7 +20,7 @@ export interface Window {
  * The windows of a rule or of one of its tiers.
  *
  * @param name the name of the rule
- * @param startMs the beginning of any one window, in milliseconds after the Unix epoch
+ * @param startMs the beginning of any window, in milliseconds after the Unix epoch
  */
 export function windowsOf(name: string, fields: ParsedLimitFields, startMs: number): Window[] {
   // Without `limits`, the schema has checked that `limit` and `window` are set.
@@ -35,7 +35,7 @@ export function windowsOf(name: string, fields: ParsedLimitFields, startMs: numb
   }));
 }
 
-/** The remainder that is never negative, for starts before 1970. */
+/** Returns a remainder that is never negative. With `%`, it is negative for starts before 1970. */
 function floorMod(value: number, divisor: number): number {
   return ((value % divisor) + divisor) % divisor;
 }

@@ -28,7 +28,7 @@ export const outputs = {
   config: true satisfies Same<keyof Config, keyof InferOutput<typeof ConfigSchema>>,
 };
 
-/** A configuration that no code can change compiles, whatever it contains. */
+/** A read-only configuration (`as const`) compiles with every kind of field. */
 export const constant = defineConfig({
   rules: [
     {
@@ -48,7 +48,7 @@ export const constant = defineConfig({
   jwt: { jwks: "https://issuer.example.com/jwks.json", algs: ["RS256", "ES256"] },
 } as const) satisfies Config<"api">;
 
-/** Values from variables compile: the compiler knows of each only that it is a text. */
+/** Values from variables compile, although the compiler knows only that each value is a text. */
 export function acceptsTexts(name: string, key: string, window: string): Config {
   const shared = { key: "ip", limit: 5, window: "1m", start: "epoch" };
   const rules: RuleInput[] = [{ name, key, limit: 5, window }];
@@ -61,7 +61,7 @@ export function refusesFaults() {
   const rule = { name: "api", limit: 5, window: "1m" } as const;
   // @ts-expect-error a misspelt field
   defineConfig({ rules: [{ ...rule, onEror: "open" }] });
-  // @ts-expect-error a field that does not exist, of the configuration
+  // @ts-expect-error the configuration has no such field
   defineConfig({ rules: [rule], timeout: 1000 });
   // @ts-expect-error not one of the allowed words
   defineConfig({ rules: [{ ...rule, mode: "dry-run" }] });

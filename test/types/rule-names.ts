@@ -19,7 +19,7 @@ interface CallerEnv {
   readonly LIMITS: Service<Limits>;
 }
 
-/** The names of a configuration's rules are known to the compiler. */
+/** The compiler accepts only the names of the configuration's rules. */
 export function acceptsOnlyRuleNames({ LIMITS }: CallerEnv) {
   rateLimit(config, { rule: "login" });
   // @ts-expect-error there is no such rule
@@ -36,7 +36,7 @@ export function acceptsOnlyRuleNames({ LIMITS }: CallerEnv) {
   LIMITS.reset("typo");
 }
 
-/** Rules that are made while the program runs have names that the compiler cannot know. */
+/** If a program creates rules at run time, the compiler cannot know their names. */
 export function acceptsAnyNameOfRulesMadeAtRunTime(names: readonly string[], { LIMITS }: OtherEnv) {
   const rules: RuleInput[] = names.map((name) => ({
     name,
@@ -48,7 +48,7 @@ export function acceptsAnyNameOfRulesMadeAtRunTime(names: readonly string[], { L
   LIMITS.limit("any");
 }
 
-/** A service that does not name the type of its configuration. */
+/** A service class without the type of its configuration. */
 class AnyLimits extends WeirService {
   readonly config = config;
 }
@@ -57,7 +57,7 @@ interface OtherEnv {
   readonly LIMITS: Service<AnyLimits>;
 }
 
-/** Every configuration is accepted where the names do not matter. */
+/** If rule names do not matter, every configuration is accepted. */
 export function acceptsEveryConfig(): readonly Config[] {
   weir(config);
   weir(defineConfig({ rules: [] }));

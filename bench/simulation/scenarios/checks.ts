@@ -6,7 +6,7 @@ import { DEFAULTS, FIVE_TIMES, openTraffic, SECOND } from "./defaults.ts";
 const OFFERED = 5000;
 
 /**
- * Eight isolates and one key with five times its limit in one window, as in the bench's `isolates`
+ * Eight isolates get five times the limit of one key in one window, as in the bench's `isolates`
  * experiment.
  */
 export function eightIsolates(): Scenario[] {
@@ -29,7 +29,7 @@ export function eightIsolates(): Scenario[] {
   ];
 }
 
-/** A thousand clients on one isolate, as in the bench's `zipf-1k` workload, with variations. */
+/** One isolate gets requests of a thousand clients, as in the bench's `zipf-1k` workload. */
 export function oneIsolate(): Scenario[] {
   const base = { count: 4000, concurrency: 16, limit: 50, roundTripMs: 20, handlingMs: 1 };
   return [

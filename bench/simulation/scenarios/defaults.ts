@@ -13,7 +13,7 @@ export const SECOND = 1000;
 export const MINUTE = 60 * SECOND;
 export const HOUR = 60 * MINUTE;
 
-/** One busy client of an API whose requests go to random ones of 100 isolates. Scenarios vary this. */
+/** The default scenario: one busy client, whose requests go to random isolates out of 100. */
 export const DEFAULTS = {
   isolates: 100,
   limit: 1000,
@@ -26,7 +26,7 @@ export const DEFAULTS = {
   runs: 3,
 } as const;
 
-/** How many requests a client sends: a multiple of the limit, and its name. */
+/** The number of requests that a client sends, as a multiple of the limit, and a name for it. */
 export const HALF = { times: 0.5, demand: "half" } as const;
 export const ALL = { times: 1, demand: "all" } as const;
 export const FIVE_TIMES = { times: 5, demand: "5 ×" } as const;
@@ -37,8 +37,8 @@ interface Demand {
 }
 
 /**
- * A scenario in which one client sends requests at a constant rate for three windows, or for two if its
- * limit is large.
+ * Returns a scenario in which one client sends requests at a constant rate for three windows, or
+ * for two windows if its limit is large.
  */
 export function withDemand({ times, demand }: Demand, rest: Omit<Scenario, "traffic" | "demand">) {
   const perSecond = (times * rest.limit * SECOND) / rest.windowMs;
@@ -51,7 +51,7 @@ export function withDemand({ times, demand }: Demand, rest: Omit<Scenario, "traf
   };
 }
 
-/** Requests at a rate, by default of one client. */
+/** Returns traffic with a given rate, by default from one client. */
 export function openTraffic(
   rate: Rate,
   peakPerSecond: number,

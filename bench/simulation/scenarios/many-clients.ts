@@ -6,8 +6,8 @@ const CLIENTS = 50;
 const LIMIT = 200;
 
 /**
- * Fifty clients, each with a home isolate. After a client has moved, its old isolate's lease stays
- * unused.
+ * Fifty clients, each with a home isolate. After a client has moved, its lease in the old isolate
+ * stays unused.
  */
 export function moves(): Scenario[] {
   const MOVES = [

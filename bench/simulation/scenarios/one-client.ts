@@ -1,7 +1,9 @@
 import type { Scenario } from "../scenario.ts";
 import { ALL, DEFAULTS, FIVE_TIMES, HALF, HOUR, SECOND, withDemand } from "./defaults.ts";
 
-/** From one isolate to the largest number that Weir is meant for. The chart shows this group. */
+/**
+ * Numbers of isolates, up to the largest number for which Weir is designed. The chart shows them.
+ */
 export function numbersOfIsolates(): Scenario[] {
   return [1, 10, 100, 1000, 10_000].flatMap((isolates) =>
     [HALF, ALL, FIVE_TIMES].map((demand) =>
@@ -16,8 +18,8 @@ export function numbersOfIsolates(): Scenario[] {
 }
 
 /**
- * Small limits, for which every block is one request, and large ones, for which blocks have their
- * largest size.
+ * Small limits, for which every block is one request, and large limits, for which blocks have their
+ * maximum size.
  */
 export function limits(): Scenario[] {
   const LIMITS = [

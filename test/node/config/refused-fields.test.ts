@@ -52,15 +52,15 @@ describe("refuses the fields of a rule", () => {
   const pro = { limit: 50, window: "1m" };
   const tiers = (limits: unknown, by: unknown = "header:plan") => ({ tiers: { by, limits } });
   refuses([
-    within({ limit: 0, capacity: 5 }, "capacity", "got 5; allowed: none beside a limit of 0"),
-    within({ limit: 0, maxReserved: 1 }, "maxReserved", "got 1; allowed: 0 beside a limit of 0"),
+    within({ limit: 0, capacity: 5 }, "capacity", "got 5; allowed: no capacity if the limit is 0"),
+    within({ limit: 0, maxReserved: 1 }, "maxReserved", "got 1; allowed: 0 if the limit is 0"),
     within({ limits: [{ ...pro, capacity: 49 }] }, "limits[0].capacity", "from 50, the limit"),
     within(
       { limits: [{ ...pro, limit: 0, maxReserved: 1 }] },
       "limits[0].maxReserved",
-      "0 beside a limit of 0",
+      "0 if the limit is 0",
     ),
-    within({ limits: [pro], capacity: 60 }, "capacity", "with limits, capacity stands in each"),
+    within({ limits: [pro], capacity: 60 }, "capacity", "with limits, capacity belongs in each"),
     within(
       { limits: [pro, { limit: 2, window: "1s" }], shards: 3 },
       "shards",
@@ -72,7 +72,7 @@ describe("refuses the fields of a rule", () => {
       "the smallest limit, which is 1",
     ),
     within({ limit: 0, shards: 2 }, "shards", "the smallest limit, which is 0"),
-    within({ shards: 2, ban: "1h" }, "ban", "allowed: no ban beside shards"),
+    within({ shards: 2, ban: "1h" }, "ban", "allowed: no ban together with shards"),
     within({ count: { status: [] } }, "count.status", "allowed: a list of HTTP statuses"),
     within({ count: { status: 401 } }, "count.status", "allowed: a list of HTTP statuses"),
     within({ count: { status: [600] } }, "count.status[0]", "a whole number from 100 to 599"),

@@ -61,7 +61,7 @@ describe("refuses a key", () => {
 });
 
 describe("refuses a claim as a key if jwt is not set", () => {
-  const says = "allowed: a claim only beside jwt, at the top level";
+  const says = "allowed: a claim only if the top-level field jwt is set";
   const tiers = { by: "header:plan | jwt:plan", limits: { pro: { limit: 9, window: 60 } } };
   refuses([
     ["as a key", withRule({ key: "jwt:sub" }), "rules[0].key", `got "jwt:sub"; ${says}`],

@@ -41,7 +41,7 @@ describe("refuses limits", () => {
       "with 9 windows",
       Array.from({ length: 9 }, (_, index) => ({ limit: 1, window: index + 1 })),
       "",
-      "allowed: at most 8 of { limit, window }",
+      "allowed: at most 8 elements { limit, window }",
     ),
     rule("that are not there at all", {}, "limit", "missing"),
     rule("of a limit alone", { limit: 5 }, "window", "missing"),

@@ -102,7 +102,7 @@ describe("refuses a rule's field", () => {
         `localShare beside ${JSON.stringify(fields)}`,
         withRule({ localShare: 0.5, ...fields }),
         "rules[0].localShare",
-        'allowed: only beside onError: "local"',
+        'allowed: only together with onError: "local"',
       ],
     ),
   ]);
