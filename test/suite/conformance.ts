@@ -5,12 +5,13 @@ import { type ModelSuiteOptions, modelSuite } from "./model-suite.ts";
 import { storeSuite } from "./store-suite.ts";
 import { vectorSuite } from "./vector-suite.ts";
 
-/** The options of the model, and `expiresByStoreClock`, by default false. */
+/** The options of the model suite, and `expiresByStoreClock`, which is false by default. */
 export interface ConformanceOptions extends ModelSuiteOptions, Partial<ExpiryOptions> {}
 
 /**
- * Tests that a store counts as every store must: each behaviour, each vector, and random sequences
- * of operations against a model. The suites pass the time to the store.
+ * Tests that a store counts in the same way as every store. It tests each behaviour and each
+ * vector, and compares random sequences of operations with a model. The suites pass the time to the
+ * store.
  *
  * @example conformance("memory", () => createMemoryStore(), { runs: 5000, bans: true });
  */

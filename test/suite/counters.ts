@@ -1,6 +1,6 @@
 import type { Counter } from "../../src/engine/counter.ts";
 
-/** A new counter. Default: five requests a minute of a new client. */
+/** Returns a new counter. By default, it admits five requests a minute of a new client. */
 export function counter(fields: Partial<Counter> = {}): Counter {
   const identity = fields.identity ?? crypto.randomUUID();
   const limit = fields.limit ?? 5;

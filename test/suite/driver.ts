@@ -12,20 +12,20 @@ export type Driver = ReturnType<typeof driverOf>;
 
 export interface ExpiryOptions {
   /**
-   * Whether the store's keys expire by its own clock, as in Redis. A later time that a test passes
-   * then expires nothing.
+   * Whether the store's keys expire by its own clock, as in Redis. Then no key expires because a
+   * test passes a later time.
    */
   readonly expiresByStoreClock: boolean;
 }
 
-/** The calls of a suite to a store: one group in each, at a time that the test passes. */
+/** Returns functions that call the store with one group of counters, at the time `now`. */
 export function driverOf(store: Store, { expiresByStoreClock }: ExpiryOptions) {
   async function decide(counters: readonly Counter[], now = NOW) {
     const { groups } = await store.decide([counters], now);
     return groups[0] as GroupVerdict;
   }
 
-  /** @returns how many of `attempts` requests, sent one after the other, are admitted */
+  /** Sends `attempts` requests, one after the other. @returns the number that is admitted */
   async function admitted(counters: readonly Counter[], attempts: number, now = NOW) {
     let count = 0;
     for (let attempt = 0; attempt < attempts; attempt++) {
@@ -34,7 +34,7 @@ export function driverOf(store: Store, { expiresByStoreClock }: ExpiryOptions) {
     return count;
   }
 
-  /** @returns the quota used of each counter, read by a decision with a cost of 0 */
+  /** Reads counters with a decision that costs 0. @returns the quota used of each counter */
   async function used(counters: readonly Counter[], now = NOW) {
     const { tallies } = await decide(
       counters.map((each) => ({ ...each, cost: 0 })),

@@ -5,11 +5,12 @@ import { createMemoryStore } from "../../src/stores/memory-store.ts";
 import type { Store } from "../../src/stores/store.ts";
 import { createUpstashStore } from "../../src/stores/upstash/upstash-store.ts";
 
-/** The deadline of these stores, in milliseconds: long enough for a busy machine. */
+/** The deadline of these stores, in milliseconds. It is long enough for a busy machine. */
 export const TIMEOUT_MS = 10_000;
 
 /**
- * A function for each kind of store, by its name in test titles. It creates a store for a prefix.
+ * The kinds of stores. Each has a name for test titles, and a function that creates the store for a
+ * prefix.
  */
 export const EVERY_STORE: Readonly<Record<string, (prefix: string) => Store>> = {
   memory: () => createMemoryStore(),
@@ -21,7 +22,7 @@ export const EVERY_STORE: Readonly<Record<string, (prefix: string) => Store>> = 
   },
 };
 
-/** A store that decides every call by the time that `clock` returns, in milliseconds. */
+/** Returns a store that uses the time of `clock` in every call. The time is in milliseconds. */
 export function withClock(store: Store, clock: () => number): Store {
   return {
     decide: (groups) => store.decide(groups, clock()),

@@ -20,7 +20,7 @@ export function describeFeatures({ store, decide, admitted, used, clockIsOurs }:
       expect(await left(NOW + 2 * HOUR)).toBe(150);
     });
 
-    it("admits its capacity in one window, and the limit in each later one", async () => {
+    it("admits its capacity in one window, and the limit in each later window", async () => {
       const hourly = rolling({ cost: 50 });
       expect(await admitted([hourly], 9)).toBe(3);
       expect(await admitted([hourly], 9, NOW + HOUR)).toBe(2);
@@ -83,12 +83,13 @@ export function describeFeatures({ store, decide, admitted, used, clockIsOurs }:
       const check = { ...login, checkOnly: true, neverBans: true };
       expect((await decide([check])).tallies[0]?.banMs).toBe(0);
       await decide([login]);
-      // The test takes less than a second, or less than ten where the store's own clock counts.
+      // Less than a second of the ban passes during the test, or less than ten seconds if bans end
+      // by the store's own clock.
       const least = clockIsOurs ? 49_000 : 40_000;
       expect((await decide([check])).tallies[0]?.banMs).toBeGreaterThan(least);
     });
 
-    it("does not begin within the limit, and not for other clients", async () => {
+    it("begins neither within the limit nor for other clients", async () => {
       const login = banned();
       await admitted([login], 2);
       expect((await decide([banned()])).tallies[0]?.banMs).toBe(0);
@@ -97,7 +98,7 @@ export function describeFeatures({ store, decide, admitted, used, clockIsOurs }:
   });
 
   describe("a counter with an alternative", () => {
-    it("charges the one with more quota left, until both are full", async () => {
+    it("charges the counter with more quota left, until both are full", async () => {
       const [one, other] = [counter({ limit: 3 }), counter({ limit: 2 })];
       const either = { ...one, alternative: other };
       expect(await admitted([either], 9)).toBe(5);
@@ -119,7 +120,7 @@ export function describeFeatures({ store, decide, admitted, used, clockIsOurs }:
       ]);
     });
 
-    it("charges the one with more quota left, and refunds the one with less", async () => {
+    it("charges the counter with more quota left, and refunds the other counter", async () => {
       const [one, other] = [counter({ limit: 9 }), counter({ limit: 9 })];
       await store.adjust([{ ...one, cost: 5 }], NOW);
       const either = (cost: number) => ({ ...one, alternative: { ...other, cost }, cost });
@@ -131,7 +132,7 @@ export function describeFeatures({ store, decide, admitted, used, clockIsOurs }:
   });
 
   describe("a counter with an alternative, charged by the response", () => {
-    it("admits both limits together to requests that come one after the other", async () => {
+    it("admits the sum of both limits if requests come one after the other", async () => {
       const [one, other] = [counter({ limit: 3 }), counter({ limit: 2 })];
       const either = { ...one, alternative: other };
       const check = { ...either, checkOnly: true, alternative: { ...other, checkOnly: true } };
@@ -148,7 +149,7 @@ export function describeFeatures({ store, decide, admitted, used, clockIsOurs }:
   });
 
   describe("a counter that is only checked", () => {
-    it("denies when it is full, and is never charged", async () => {
+    it("denies if it is full, and is never charged", async () => {
       const [login, api] = [counter({ limit: 1 }), counter({ limit: 9 })];
       const checked = { ...login, checkOnly: true };
       expect(await admitted([checked, api], 3)).toBe(3);
@@ -165,7 +166,7 @@ export function describeFeatures({ store, decide, admitted, used, clockIsOurs }:
       return tally?.count;
     };
 
-    it("charges the actual cost, also above the limit", async () => {
+    it("charges the actual cost, even above the limit", async () => {
       const quota = counter({ limit: 5 });
       expect(await adjust(quota, 3)).toBe(3);
       expect(await adjust(quota, 4)).toBe(7);

@@ -1,7 +1,7 @@
 import type { Counter } from "../../src/engine/counter.ts";
 import type { Store } from "../../src/stores/store.ts";
 
-/** A store that marks every counter as leasable that limiter/counters.ts would mark. */
+/** Returns a store that marks the same counters as leasable as limiter/counters.ts does. */
 export function leasable(store: Store): Store {
   const mark = (counter: Counter): Counter => {
     const { rollsOver, banMs, alternative } = counter;

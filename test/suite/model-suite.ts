@@ -5,35 +5,40 @@ import type { Store } from "../../src/stores/store.ts";
 import { counter } from "./counters.ts";
 
 const HOUR = 3_600_000;
-/** Windows begin at whole ticks, so some operations come right after the start of a window. */
+/**
+ * Windows begin at multiples of a tick, in milliseconds. The clock also moves by whole ticks, so
+ * some operations come right after the start of a window.
+ */
 const TICK = 20_000;
 
 export interface ModelSuiteOptions {
-  /** Sequences of operations to try. */
+  /** The number of sequences of operations. */
   readonly runs: number;
   /**
-   * Steps by which the clock goes back, in milliseconds. It is never behind its latest time by more
-   * than the largest step. Sequences with bans have no such steps.
+   * Steps by which the clock goes back, in milliseconds. The clock is never behind its latest time
+   * by more than the largest step. Sequences with bans have no such steps.
    *
    * @default none
    */
   readonly back?: readonly number[];
   /**
    * Whether a step back may lead into the previous window. Set it to false for a store that charges
-   * conditionally and then returns quota: unlike the others, it has moved a counter that rolls over
-   * to the current window.
+   * first and takes the charge back if it must deny. Unlike other stores, such a store moves a
+   * counter that rolls over to the current window even when it denies.
    *
    * @default true
    */
   readonly backAcross?: boolean;
   /**
-   * Whether sequences request and return blocks. False for a store with leases of its own.
+   * Whether sequences request and return blocks. It must be false for a store that has its own
+   * leases.
    *
    * @default false
    */
   readonly blocks?: boolean;
   /**
-   * Whether counters have bans. False for a store whose keys expire by its own clock.
+   * Whether to add sequences in which counters have bans. It must be false for a store whose keys
+   * expire by its own clock.
    *
    * @default false
    */
@@ -89,10 +94,10 @@ interface QuotaRequest {
   readonly block?: number | undefined;
 }
 
-/** Quota that a sequence returns to one counter. */
+/** Unused quota that a sequence returns to one counter. */
 interface Return {
   readonly quota: number;
-  /** The number of windows since it was charged. */
+  /** The number of windows since the quota was charged. */
   readonly windowsAgo: number;
 }
 
@@ -109,7 +114,7 @@ type Operation =
 interface Scenario {
   readonly quotas: readonly Quota[];
   readonly startMs: number;
-  /** How far the clock may be behind its latest time, in milliseconds. */
+  /** The maximum time by which the clock may be behind its latest time, in milliseconds. */
   readonly lagMs: number;
   readonly steps: readonly { readonly passMs: number; readonly operation: Operation }[];
 }
@@ -119,7 +124,7 @@ function scenario({ back, backAcross, blocks, bans }: Omit<Required<ModelSuiteOp
   const quota: fc.Arbitrary<Quota> = fc
     .record({
       client: fc.nat({ max: 1 }),
-      // A few steps use up a small limit. Only a large limit has blocks.
+      // A few steps use up a small limit. Only a large limit is large enough for blocks.
       limit: fc.oneof(fc.nat({ max: 6 }), fc.nat({ max: 99 })),
       more: fc.nat({ max: 6 }),
       maxReserved: fc.nat({ max: 6 }),
@@ -129,8 +134,8 @@ function scenario({ back, backAcross, blocks, bans }: Omit<Required<ModelSuiteOp
       banMs: bans ? fc.constantFrom(0, TICK, 7 * TICK) : fc.constant(0),
     })
     .map(({ more, maxReserved, rolls, ...rest }) => {
-      // A counter that does not roll over has neither. With a limit of 0, no window repays a
-      // reservation.
+      // Only a counter that rolls over has a larger capacity or reservations. A limit of 0 does not
+      // roll over, because no window would repay a reservation.
       const rollsOver = rolls && rest.limit > 0;
       return {
         ...rest,
@@ -190,7 +195,9 @@ function scenario({ back, backAcross, blocks, bans }: Omit<Required<ModelSuiteOp
   });
 }
 
-/** Fixed windows, written as simply as possible. The store must return the same. */
+/**
+ * A model of fixed windows that is as simple as possible. The store must return the same results.
+ */
 function model() {
   const used = new Map<string, { window: number; count: number }>();
   const bannedUntil = new Map<string, number>();
@@ -274,7 +281,7 @@ async function compare(store: Store, { quotas, startMs, lagMs, steps }: Scenario
   const charging = (index: number, cost: number) =>
     counterAt(index, { cost, reserve: false, checkOnly: false });
   const expected = model();
-  // In the future, because a store may remove rows of the past.
+  // The time is in the future, because a store may remove rows of the past.
   let now = Math.ceil(Date.now() / HOUR) * HOUR + startMs;
   let latest = now;
 
@@ -289,7 +296,8 @@ async function compare(store: Store, { quotas, startMs, lagMs, steps }: Scenario
     for (const [index, { admitted, tallies }] of verdict.groups.entries()) {
       const group = groups[index] as readonly Counter[];
       const all = expected.decide(group, now);
-      // A denial from memory may leave out counters, but not all the full ones.
+      // A denial from memory may lack the tallies of some counters. It must have the tally of at
+      // least one counter that denies.
       const expectedTallies = all.tallies.filter((_, at) => admitted || tallies[at] !== undefined);
       const returned = tallies.filter((tally) => tally !== undefined);
       expect({ admitted, tallies: returned }, step).toEqual({ ...all, tallies: expectedTallies });
@@ -313,7 +321,7 @@ async function compare(store: Store, { quotas, startMs, lagMs, steps }: Scenario
         const given = charging(index, 0);
         return { counter: given, quota, window: windowOf(given, now) - windowsAgo };
       });
-      // Leases exist only for counters that do not roll over, so only these get returns.
+      // Only counters that do not roll over can have leases. So only these counters get returns.
       const plain = unused.filter(({ counter: { rollsOver } }) => !rollsOver);
       if (filled.length > 0) await decide(filled, step, plain);
     } else if (operation.kind === "adjust") {

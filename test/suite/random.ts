@@ -1,4 +1,7 @@
-/** A generator of whole numbers from 0 to below a bound. The same seed gives the same numbers. */
+/**
+ * Returns a function that generates whole numbers of at least 0 and below a bound. The same seed
+ * gives the same numbers.
+ */
 export function randomOf(seed: number): (below: number) => number {
   let state = seed;
   return (below) => {

@@ -5,13 +5,13 @@ import { counter } from "./counters.ts";
 import { DAY, driverOf, type ExpiryOptions, HOUR, MINUTE, NOW } from "./driver.ts";
 import { describeFeatures } from "./feature-suite.ts";
 
-/** The behaviour that every store has in common, one sentence a test. Tests pass the time. */
+/** Tests the behaviour that all stores have in common. The tests pass the time to the store. */
 export function storeSuite(createStore: () => Store, { expiresByStoreClock }: ExpiryOptions): void {
   describe("behaviour", () => {
     const driver = driverOf(createStore(), { expiresByStoreClock });
     const { store, decide, admitted, used } = driver;
 
-    it("admits up to the limit and denies the next", async () => {
+    it("admits requests up to the limit, and denies the next request", async () => {
       const login = counter({ limit: 5 });
       const verdicts = [];
       for (let request = 1; request <= 6; request++) verdicts.push(await decide([login]));
@@ -43,15 +43,15 @@ export function storeSuite(createStore: () => Store, { expiresByStoreClock }: Ex
       }
     });
 
-    it("starts anew in the next window", async () => {
+    it("admits the limit again in the next window", async () => {
       const login = counter();
-      // By the store's own clock, a key written in a window's last millisecond expires after a
-      // second.
+      // If keys expire by the store's own clock, a key that is written in a window's last
+      // millisecond expires after a second.
       expect(await admitted([login], 9, NOW + (expiresByStoreClock ? 50_000 : 59_999))).toBe(5);
       expect(await admitted([login], 9, NOW + 60_000)).toBe(5);
     });
 
-    it("admits ten around a minute's edge: five at 00:58 and five at 01:02", async () => {
+    it("admits ten around the end of a minute: five at 00:58 and five at 01:02", async () => {
       const login = counter({ limit: 5 });
       expect(await admitted([login], 5, NOW + 58_000)).toBe(5);
       expect(await admitted([login], 5, NOW + 62_000)).toBe(5);
@@ -67,7 +67,7 @@ export function storeSuite(createStore: () => Store, { expiresByStoreClock }: Ex
 
     it("keeps the count of a window when the clock steps back into it", async () => {
       const login = counter();
-      // By the store's own clock, the count must not expire while the test runs.
+      // If keys expire by the store's own clock, the count must not expire while the test runs.
       const end = NOW + (expiresByStoreClock ? 50_000 : 59_500);
       await admitted([login], 5, end - 500);
       await decide([login], NOW + 60_500);
@@ -156,7 +156,7 @@ export function storeSuite(createStore: () => Store, { expiresByStoreClock }: Ex
       expect(verdicts.filter((verdict) => verdict.admitted)).toHaveLength(20);
     });
 
-    it("admits exactly the limit under concurrency where clients share one of two counters", async () => {
+    it("admits exactly the limit under concurrency if clients share one of two counters", async () => {
       const shared = counter({ limit: 10 });
       const clients = Array.from({ length: 8 }, () => counter({ limit: 3 }));
       const verdicts = await Promise.all(

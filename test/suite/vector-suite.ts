@@ -9,12 +9,13 @@ import { type Outcome, type Step, VECTORS, type Vector, type VectorCounter } fro
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 
-/** The longest real time of a test during which a ban runs, in milliseconds. */
+/** The maximum real time of a test while a ban runs, in milliseconds. */
 const PATIENCE_MS = 10_000;
 
 /**
  * Compares a store's answers with the numbers in vectors.ts. If keys expire by the store's clock,
- * bans end by that clock too: a ban that ends in real time replaces the vectors in which one ends.
+ * bans end by that clock too. Then a test with a ban that ends in real time replaces the vectors in
+ * which a ban ends.
  */
 export function vectorSuite(
   createStore: () => Store,
@@ -48,7 +49,7 @@ export function vectorSuite(
         expect(await admittedAt(now)).toBe(true);
         const before = Date.now();
         expect(await admittedAt(now)).toBe(false);
-        // In the next window only the ban denies.
+        // In the next window there is quota again, so only the ban denies.
         const polling = { interval: 5, timeout: PATIENCE_MS };
         await expect.poll(() => admittedAt(now + MINUTE), polling).toBe(true);
         expect(Date.now() - before).toBeGreaterThanOrEqual(100);
@@ -56,7 +57,7 @@ export function vectorSuite(
   });
 }
 
-/** The next start of a window. It is in the future, because a store may remove rows of the past. */
+/** Returns the next start of a window. It is in the future: a store may remove rows of the past. */
 function baseOf({ counter: { windowMs = MINUTE } }: Vector): number {
   const hour = Math.ceil(Date.now() / HOUR) * HOUR;
   return Math.ceil(hour / windowMs) * windowMs;
@@ -116,14 +117,17 @@ function outcomeOf({ count, resetMs, banMs }: Tally, capacity: number) {
   return { value: capacity - count, resetMs, banMs };
 }
 
-/** An outcome with its defaults. */
+/** Returns an outcome with the defaults of the fields that it leaves out. */
 function complete({ banMs = 0, ...outcome }: Outcome): Outcome {
   return outcome.admitted === false
     ? { retryMs: outcome.resetMs, ...outcome, banMs }
     : { ...outcome, banMs };
 }
 
-/** Compares an outcome. The time of a ban continues between two calls with the same time. */
+/**
+ * Compares an outcome with an expected outcome with a ban. The ban runs in real time, so its time
+ * left may differ by up to {@link PATIENCE_MS}.
+ */
 function expectBan(outcome: Outcome | undefined, expected: Outcome, step: string): void {
   const { banMs: left = 0, retryMs, ...rest } = outcome as Outcome;
   const { banMs, retryMs: _, ...others } = complete(expected) as Outcome & { banMs: number };

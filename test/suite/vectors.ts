@@ -1,9 +1,10 @@
-// Fixed windows as data. Every store must return these numbers.
+// These vectors describe fixed windows as data. Every store must return these numbers.
 //
-// Times are milliseconds after a base in the future, which is the start of a window if the
-// counter has no offset. `value` is the quota left: capacity − quota used, or
-//   value = min(value + limit · windows elapsed, capacity) − cost
-// It is below zero after a reservation, or after an adjustment above the capacity.
+// Times are milliseconds after a base in the future. The base is the start of a window if the
+// counter has no offset. `value` is the quota left, which is the capacity minus the quota used. If
+// a request is admitted, the new value is
+//   min(value + limit · windows elapsed, capacity) − cost
+// The value is below zero after a reservation, or after an adjustment above the capacity.
 
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
@@ -12,16 +13,18 @@ const DAY = 24 * HOUR;
 const YEAR = 52 * 7 * DAY;
 const MAX = Number.MAX_SAFE_INTEGER;
 
-/** A counter, as a rule describes it. */
+/** A counter, with the fields that the limits of a rule have. */
 export interface VectorCounter {
   readonly limit: number;
   /** The quota that can be used without a reservation. @default limit */
   readonly capacity?: number;
   /** @default 60000, a minute */
   readonly windowMs?: number;
-  /** The start of windows, relative to those without an offset. */
+  /** How much later the windows start than windows without an offset, in milliseconds. */
   readonly offsetMs?: number;
-  /** The start of window number 0, after the base. Earlier windows have negative numbers. */
+  /**
+   * The start of window number 0, as a time after the base. Earlier windows have negative numbers.
+   */
   readonly zeroAt?: number;
   readonly rollsOver?: boolean;
   readonly banMs?: number;
@@ -33,7 +36,7 @@ export interface Outcome {
   readonly admitted?: boolean;
   readonly value: number;
   readonly resetMs: number;
-  /** The time until a denied cost fits. @default resetMs */
+  /** The time until the denied cost may fit. @default resetMs */
   readonly retryMs?: number;
   /** The time until later windows have repaid a reservation. @default no reservation */
   readonly reservationDelayMs?: number;
@@ -42,8 +45,8 @@ export interface Outcome {
 }
 
 /**
- * One operation on the counter. Its own fields replace those of the counter, as a changed rule
- * would.
+ * One operation on the counter. If a step has fields of a counter, they replace the counter's
+ * fields for this step, as if the rule had changed.
  */
 export interface Step extends Partial<VectorCounter> {
   readonly at: number;
@@ -51,7 +54,7 @@ export interface Step extends Partial<VectorCounter> {
   readonly op?: "decide" | "adjust" | "reset";
   /** @default 1 */
   readonly cost?: number;
-  /** How far below zero this request may take the value. @default 0 */
+  /** The quota that this request may reserve: the value may become this far negative. @default 0 */
   readonly reserve?: number;
   readonly expect?: Outcome;
 }
@@ -60,7 +63,10 @@ export interface Vector {
   readonly name: string;
   readonly counter: VectorCounter;
   readonly steps: readonly Step[];
-  /** Whether a ban ends in it. A store whose keys expire by its own clock skips these vectors. */
+  /**
+   * Whether a ban ends in this vector. A store whose keys expire by its own clock skips these
+   * vectors.
+   */
   readonly endsBan?: true;
 }
 
@@ -80,7 +86,7 @@ const no = (value: number, resetMs: number, rest?: Partial<Outcome>): Outcome =>
 
 const plain: Vector[] = [
   {
-    name: "a plain counter admits its limit, denies the next request and starts anew",
+    name: "a plain counter admits its limit, denies the next request, and admits in the next window",
     counter: { limit: 2 },
     steps: [
       { at: 0, expect: yes(1, MINUTE) },
@@ -293,7 +299,7 @@ const reservations: Vector[] = [
     ],
   },
   {
-    name: "reservations take at most what is allowed, and each window repays its limit",
+    name: "reservations take at most the allowed quota, and each window repays its limit",
     counter: { limit: 10, capacity: 12, rollsOver: true },
     steps: [
       { at: 0, cost: 22, reserve: 15, expect: yes(-10, MINUTE, { reservationDelayMs: MINUTE }) },
@@ -334,7 +340,7 @@ const clocks: Vector[] = [
     ],
   },
   {
-    name: "an adjustment by a clock that has stepped back applies to the latest window",
+    name: "an adjustment after the clock has stepped back applies to the latest window",
     counter: { limit: 1, capacity: 2, rollsOver: true },
     steps: [
       { at: 60_100, cost: 2, expect: yes(0, 59_900) },

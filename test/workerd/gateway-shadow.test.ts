@@ -21,7 +21,7 @@ const shadowed = {
 
 const DENIED_TWICE = Array(2).fill({ weir: "shadow-denied", policy: "trial" });
 
-/** A Worker on Durable Objects, with a function that sends a request, and the lines that it logs. */
+/** Creates a Worker on Durable Objects. Returns a function that sends a request, and the log. */
 function worker(rules: ConfigInput["rules"], keys: Keys, options: Partial<ConfigInput> = {}) {
   vi.spyOn(globalThis, "fetch").mockImplementation(async () => new Response());
   const lines: Record<string, unknown>[] = [];
@@ -53,7 +53,7 @@ describe("the key function of a rule in shadow mode", () => {
     expect(lines).toEqual([]);
   });
 
-  it("may return late: the rule is decided then", async () => {
+  it("may return late, and the rule is decided afterwards", async () => {
     let answer = (_: string) => {};
     const { send, lines } = worker([enforced, shadowed], {
       user: () => new Promise<string>((resolve) => (answer = resolve)),
@@ -95,14 +95,14 @@ describe("a rule that is charged by the response", () => {
 });
 
 describe("a rule in shadow mode that is charged by the response", () => {
-  it("leaves the enforced rules decided when its object fails", async () => {
+  it("does not affect the decision of the enforced rules if its object fails", async () => {
     const counted = { ...shadowed, key: "global", count: { status: [200] } } as const;
     const closed = { ...enforced, limit: 100, onError: "closed" } as const;
     const { send } = worker([closed, counted], undefined);
     const broken = vi.spyOn(CounterObject.prototype, "adjust").mockImplementation(() => {
       throw new Error("broken");
     });
-    // The responses arrive together, so that no call succeeds between the charges that fail.
+    // All responses arrive at the same time, so that no call succeeds between the failed charges.
     vi.spyOn(globalThis, "fetch").mockImplementation(() =>
       scheduler.wait(200).then(() => new Response()),
     );

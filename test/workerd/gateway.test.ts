@@ -127,7 +127,7 @@ describe("a rule with a custom key", () => {
 });
 
 describe("a rule with jitter", () => {
-  it("adds up to that to Retry-After, which is never before the window's end", async () => {
+  it("adds at most the jitter to Retry-After, which never ends before the window", async () => {
     const send = worker({ limit: 0, window: "1h", retryJitter: "10m" }, ok);
     for (const [random, least] of [
       [0, 0],

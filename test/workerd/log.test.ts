@@ -14,7 +14,7 @@ function documentedCauses(): string[] {
   return rows.map((row) => /^\| `([^`]*)` \|/.exec(row)?.[1] ?? row);
 }
 
-/** A documented line with its alternatives, as a pattern for a line that is logged. */
+/** Returns a pattern for log lines from a documented line, which may contain alternatives. */
 function patternOf(line: string): RegExp {
   const parts = line.split("…");
   const alternatives = parts.map((part) =>
@@ -27,7 +27,8 @@ let lines: string[];
 let now = 0;
 
 beforeEach(() => {
-  // The clock advances by ten seconds per call, because some lines are logged once in ten seconds.
+  // The clock advances by ten seconds per call, because some lines are logged at most once in ten
+  // seconds.
   vi.spyOn(Date, "now").mockImplementation(() => (now += 10_000));
   lines = [];
   for (const level of ["log", "error"] as const) {
@@ -44,7 +45,7 @@ const failures = [
   new TypeError("a bug"),
 ];
 
-/** Calls each exported function with every kind of value that it accepts. */
+/** For each exported function, calls it with every kind of value that it accepts. */
 const calls: Record<keyof typeof log, () => void> = {
   logDecision() {
     const quota = { policy: "shadowed" } as Quota;

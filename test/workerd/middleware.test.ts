@@ -48,7 +48,7 @@ describe("rateLimit", () => {
     expect(response.headers.get("ratelimit")).toMatch(/^"five";r=4;t=\d+$/);
   });
 
-  it("denies a request over the limit as the gateway does, without running the app", async () => {
+  it("denies a request over the limit in the same way as the gateway, and does not run the app", async () => {
     const app = appWith([{ ...FIVE, limit: 0 }]);
     const handled = vi.fn();
     app.get("/handled", handled);
@@ -115,7 +115,7 @@ describe("rateLimit", () => {
     expect(response.headers.get("ratelimit")).toMatch(/^"five";r=2;t=\d+$/);
   });
 
-  it("counts by the functions for custom keys", async () => {
+  it("calls the functions for custom keys", async () => {
     const keys = { plan: (request: Request) => request.headers.get("x-plan") };
     const app = appWith([{ ...FIVE, key: "custom:plan", limit: 1 }], { keys });
     const statuses = [];
@@ -151,7 +151,7 @@ describe("rateLimit", () => {
     },
   );
 
-  it("throws for an unknown rule, and for one that reads a parameter of its paths", () => {
+  it("throws for an unknown rule, and for a rule that reads a parameter of its paths", () => {
     const rule = (name: string) => () => appWith([FIVE, users], { rule: name });
     const users = { ...FIVE, name: "users", key: "param:id", match: { paths: ["/users/:id"] } };
     expect(rule("fife")).toThrow('no rule "fife" for rateLimit. The rules are: five, users.');
@@ -163,7 +163,8 @@ describe("rateLimit", () => {
     ["/%61dmin/../search", ["admin", "search"]],
     ["/search", ["search"]],
   ])("applies the rules for the path by which Hono routes: %s", async (raw, names) => {
-    // A request that workerd receives keeps the URL as it was sent. `new Request` resolves it.
+    // In a request that workerd receives, the URL is as the client sent it. `new Request` would
+    // resolve it, so the test passes the unresolved path to Hono.
     const app = new Hono({ getPath: () => raw });
     const rules = ["admin", "search"].map((name) => ({
       ...FIVE,
@@ -179,7 +180,7 @@ describe("rateLimit", () => {
 });
 
 describe("c.var.rateLimit", () => {
-  /** The variable as a handler behind the middlewares reads it. */
+  /** Returns the variable that a handler after the middlewares reads. */
   async function quotasOf(
     rules: ConfigInput["rules"],
     config: Omit<ConfigInput, "rules"> = {},
@@ -232,7 +233,7 @@ describe("c.var.rateLimit", () => {
     expect(await quotasOf(rules)).toMatchObject([{ policy: "five", remaining: 5 }]);
   });
 
-  it("has its type behind the middleware", async () => {
+  it("has its type in handlers after the middleware", async () => {
     const config = defineConfig({ store: "memory", rules: [FIVE] });
     const app = new Hono()
       .use(rateLimit(config))

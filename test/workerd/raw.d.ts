@@ -1,4 +1,4 @@
-/** A file's text, as Vite gives it. */
+/** With `?raw`, Vite imports the text of a file. */
 declare module "*?raw" {
   const text: string;
   export default text;

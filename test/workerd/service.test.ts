@@ -38,7 +38,7 @@ describe("limit", () => {
     });
   });
 
-  it("counts each key apart, and all calls without a key together", async () => {
+  it("counts each key separately, and all calls without a key together", async () => {
     const service = serviceOf([{ ...FIVE, key: "header:x-api-key", limit: 1 }]);
     const oks = [];
     for (const key of ["a", "b", "a", undefined, undefined]) {
@@ -59,7 +59,7 @@ describe("limit", () => {
     expect(await service.limit("five")).toMatchObject({ quotas: [{ remaining: 3 }] });
   });
 
-  it("charges a rule at once that is charged by the response in a gateway", async () => {
+  it("charges a rule at once, even if a gateway charges the rule by the response", async () => {
     const service = serviceOf([
       { ...FIVE, name: "failures", count: { status: [401] } },
       { ...FIVE, name: "priced", cost: "header:x-cost" },
@@ -82,7 +82,7 @@ describe("limit", () => {
     });
   });
 
-  it("reserves quota of later windows, and returns when they have granted it", async () => {
+  it("reserves quota of later windows, and returns the time until they have granted it", async () => {
     vi.useFakeTimers({ toFake: ["Date"], now: 1_700_000_100_000 });
     const service = serviceOf([{ ...FIVE, window: "1m", maxReserved: 5 }]);
     expect(await service.limit("five", { cost: 7 })).toMatchObject({ ok: false });
@@ -94,7 +94,7 @@ describe("limit", () => {
     expect(await service.limit("five", { cost: 4, reserve: true })).toMatchObject({ ok: false });
   });
 
-  it("with throws, throws an error with the rule and the time to wait", async () => {
+  it("throws an error with the rule and the time to wait if throws is set", async () => {
     vi.useFakeTimers({ toFake: ["Date"], now: 1_700_000_100_000 });
     const service = serviceOf([{ ...FIVE, limit: 0, window: "1m" }]);
     const error = await service.limit("five", { throws: true }).catch((thrown) => thrown);
@@ -112,7 +112,7 @@ describe("limit", () => {
     expect(await limitOf("free")).toBe(5);
   });
 
-  it("never denies by a rule in shadow mode, and returns no quotas of it", async () => {
+  it("never denies by a rule in shadow mode, and returns no quotas for this rule", async () => {
     const log = vi.spyOn(console, "log").mockReturnValue();
     const service = serviceOf([{ ...FIVE, limit: 0, mode: "shadow" }]);
     expect(await service.limit("five", { throws: true })).toEqual({ ok: true, quotas: [] });
@@ -133,7 +133,7 @@ describe("check", () => {
 });
 
 describe("getValue", () => {
-  it("returns the quota of every window, also for a client over the limit", async () => {
+  it("returns the quota of every window, even for a client over the limit", async () => {
     const limits = [
       { limit: 2, window: "1m" },
       { limit: 5, window: "1h" },
@@ -297,7 +297,7 @@ describe("a service whose store cannot decide", () => {
     },
   );
 
-  it("with throws, throws an error for a closed rule, which is no RateLimitError", async () => {
+  it("throws an error other than RateLimitError for a closed rule if throws is set", async () => {
     vi.spyOn(console, "error").mockReturnValue();
     const call = serviceOf(rules("closed"), broken).limit("five", { throws: true });
     const error = await call.catch((thrown) => thrown);
@@ -347,7 +347,7 @@ describe("a service and a gateway with the same rules", () => {
     expect(await service.getValue("shared", { key: { "header:x-api-key": "abc" } })).toMatchObject([
       { remaining: 4 },
     ]);
-    // Another address of the same network.
+    // This is another address of the same network.
     expect(await service.getValue("client", { key: "2001:db8::2" })).toMatchObject([
       { remaining: 4 },
     ]);

@@ -11,7 +11,7 @@ afterEach(() => {
 
 let hours = 0;
 
-/** Moves the clock past all earlier tests: an isolate logs an outage at most once in ten seconds. */
+/** Moves the clock past all earlier tests, because an isolate logs outages once in ten seconds. */
 function anHourLater() {
   vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + ++hours * 3_600_000 });
 }
@@ -42,7 +42,7 @@ describe("the deployed Worker", () => {
     });
 
   it("forwards five logins a minute to the zone's origin, and denies the sixth", async () => {
-    // The beginning of a minute, so that all six are in one window.
+    // The clock is at the beginning of a minute, so that all six requests are in one window.
     vi.useFakeTimers({ toFake: ["Date"], now: Math.ceil(Date.now() / 60_000) * 60_000 });
     const origin = mockOrigin(() => new Response("welcome"));
     const statuses = [];
@@ -95,7 +95,7 @@ describe("a Worker without an origin", () => {
     },
   );
 
-  it("answers 502 if ORIGIN_URL is no URL, and logs it", async () => {
+  it("answers 502 if ORIGIN_URL is not a URL, and logs the fault", async () => {
     const log = vi.spyOn(console, "error").mockReturnValue();
     const response = await send({}, "https://x.example/", { ORIGIN_URL: "origin.example.com" });
     expect(response.status).toBe(502);

@@ -27,7 +27,7 @@ describe("the store", () => {
     expect(store).toEqual({ kind: "durable-object", namespace: env.COUNTERS });
   });
 
-  it("is the configured one, whatever bindings are set", () => {
+  it("is the configured store, regardless of the bindings that are set", () => {
     expect(settings({ store: "memory" }, { ...upstash }).store).toEqual({ kind: "memory" });
     expect(settings({ store: "durable-object" }, { ...upstash, ...objects }).store.kind).toBe(
       "durable-object",
@@ -59,7 +59,7 @@ describe("a token without its URL", () => {
     ]);
   });
 
-  it("is no fault if the configuration names the store, or if there is no token", () => {
+  it("is not a fault if the configuration names the store, or if there is no token", () => {
     const token = { UPSTASH_REDIS_REST_TOKEN, ...objects };
     expect(settings({ store: "durable-object" }, token).limiterFaults).toEqual([]);
     expect(settings({ store: "memory" }, token).limiterFaults).toEqual([]);

@@ -45,9 +45,9 @@ describe("a group", () => {
   });
 });
 
-// The example quotas of the best-known descriptions of the algorithm.
+// The best-known descriptions of the algorithm use these quotas as examples.
 describe("a well-known quota", () => {
-  /** How many of `attempts` requests are admitted, each `stepMs` after the one before. */
+  /** Sends `attempts` requests, one every `stepMs`. @returns the number that is admitted */
   async function admitted(
     quotas: { limit: number; windowMs: number }[],
     attempts: number,

@@ -7,13 +7,13 @@ import { counter } from "../../suite/counters.ts";
 
 const MINUTE = 60_000;
 
-/** The state of Convex's limiter: a balance of quota, and the start of the window that it belongs to. */
+/** The state of Convex's limiter: a balance of quota, and the start of the balance's window. */
 interface Balance {
   readonly value: number;
   readonly ts: number;
 }
 
-/** Fixed windows as Convex documents them. They count quota left; Weir counts quota used. */
+/** Takes quota as Convex documents it. Convex counts the quota left, and Weir the quota used. */
 function withdraw({ value, ts }: Balance, rate: number, max: number, count: number, now: number) {
   const elapsed = Math.floor((now - ts) / MINUTE);
   const left = Math.min(value + rate * elapsed, max) - count;

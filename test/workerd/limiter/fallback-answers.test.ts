@@ -3,15 +3,16 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { type ConfigInput, defineConfig } from "../../../src/config/index.ts";
 import { RateLimitError, WeirService, weir } from "../../../src/index.ts";
 
-// What `onError: "local"` shows to clients, to other Workers and to operators. In these tests the store
-// is misconfigured, so that it never decides.
+// These tests check the answers and log lines with `onError: "local"`. The store is misconfigured,
+// so it never decides.
 
 const RULE = { name: "api", limit: 8, window: "1h", onError: "local" } as const;
 
 let now = 1_700_000_100_000;
 
 beforeEach(() => {
-  // An isolate logs outages once in ten seconds. All tests run in one isolate, each in its own hour.
+  // All tests run in one isolate, which logs outages at most once in ten seconds. So each test runs
+  // in its own hour.
   now += 3_600_000;
   vi.useFakeTimers({ toFake: ["Date"], now });
 });
@@ -25,7 +26,7 @@ function configOf(options: Partial<ConfigInput> = {}) {
   return defineConfig({ store: "upstash", rules: [RULE], ...options });
 }
 
-/** Collects the log lines, without those about the bindings. */
+/** Collects the log lines, without the lines about the bindings. */
 function captureLog() {
   const lines: unknown[] = [];
   for (const level of ["log", "error"] as const) {
@@ -51,7 +52,7 @@ describe("a Worker", () => {
       );
   }
 
-  it("forwards a request with local quota without figures, and denies others with figures", async () => {
+  it("forwards requests without RateLimit fields up to the local quota, and denies others", async () => {
     const lines = captureLog();
     const send = worker();
     for (let requests = 0; requests < 2; requests++) {
@@ -87,7 +88,7 @@ describe("a Worker", () => {
     expect(limit).toHaveBeenCalledOnce();
   });
 
-  it("charges locally what a response cost", async () => {
+  it("charges the cost of a response locally", async () => {
     captureLog();
     const send = worker({ rules: [{ ...RULE, cost: "header:x-cost" }] });
     const costlyResponse = () => new Response(null, { headers: { "x-cost": "2" } });
@@ -106,7 +107,7 @@ describe("a service", () => {
     return new Limits(createExecutionContext(), {});
   }
 
-  it("grants and denies without figures, and returns why the store did not decide", async () => {
+  it("grants and denies without quotas, and returns why the store did not decide", async () => {
     captureLog();
     const service = serviceOf();
     const granted = { ok: true, undecided: "misconfigured" };
@@ -118,7 +119,7 @@ describe("a service", () => {
     expect(await service.limit("api", { cost: -1 })).toEqual(granted);
   });
 
-  it("with throws, throws a denial with the time until there is quota again", async () => {
+  it("throws a RateLimitError with the time to wait if throws is set", async () => {
     captureLog();
     const service = serviceOf({ rules: [{ ...RULE, limit: 0 }] });
     const error = await service.limit("api", { throws: true }).catch((thrown) => thrown);

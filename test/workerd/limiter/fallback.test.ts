@@ -22,7 +22,7 @@ type RuleInput = ConfigInput["rules"][number];
 
 const LOCAL: RuleInput = { name: "api", limit: 8, window: "1m", onError: "local" };
 
-/** A limiter whose store fails, with functions that make decisions by it. */
+/** Creates a limiter whose store fails, and functions that decide with this limiter. */
 function limiterOf(
   rules: RuleInput[],
   nativeLimiter?: NativeLimiter,
@@ -36,7 +36,7 @@ function limiterOf(
     limiter,
     decide,
     appliedRules: (identity = "someone") => appliedRulesOf(config, identity),
-    /** Decides requests until one is not allowed. Returns how many were, and the last decision. */
+    /** Decides requests until a denial. Returns the number of allowed requests, and the denial. */
     async exhaust(identity?: string, options?: DecideOptions) {
       for (let allowed = 0; allowed < 1000; allowed++) {
         const decision = await decide(identity, options);
@@ -83,13 +83,13 @@ describe('a rule with onError: "local"', () => {
     },
   );
 
-  it("counts each client apart", async () => {
+  it("counts each client separately", async () => {
     const { exhaust } = limiterOf([LOCAL]);
     expect(await exhaust("a")).toMatchObject({ allowed: 2 });
     expect(await exhaust("b")).toMatchObject({ allowed: 2 });
   });
 
-  it("returns no quotas for a request that passes, but the failure of the store", async () => {
+  it("returns the store's failure and no quotas for a request that passes", async () => {
     const { decide } = limiterOf([LOCAL]);
     expect(await decide()).toEqual({
       outcome: "allowed",
@@ -129,7 +129,7 @@ describe('a rule with onError: "local"', () => {
     expect(await exhaust("a")).toMatchObject({ allowed: 0 });
   });
 
-  it("counts every window, and the shards of a rule as one", async () => {
+  it("counts every window, and all shards of a rule in one counter", async () => {
     const limits = [
       { limit: 100, window: "1m" },
       { limit: 12, window: "1h" },
@@ -139,7 +139,7 @@ describe('a rule with onError: "local"', () => {
     expect(await limiterOf([{ ...LOCAL, shards: 4 }]).exhaust()).toMatchObject({ allowed: 2 });
   });
 
-  it("neither rolls quota over nor reserves any", async () => {
+  it("neither rolls over quota nor reserves quota", async () => {
     const { exhaust } = limiterOf([{ ...LOCAL, capacity: 80, maxReserved: 80 }]);
     expect(await exhaust("someone", { reserve: true })).toMatchObject({ allowed: 2 });
     vi.setSystemTime(NOW + 600_000);
@@ -235,7 +235,7 @@ describe("rules with different onError", () => {
     expect(await limiterOf(rules).decide()).toMatchObject(decision);
   });
 
-  it("only rules with local are counted locally, all of them or none", async () => {
+  it("a request is counted locally by all rules with local or by none, and by no other rule", async () => {
     const second: RuleInput = { ...LOCAL, name: "second", key: "global", limit: 12 };
     const { exhaust, decide } = limiterOf([open, LOCAL, second]);
     expect(await exhaust("a")).toMatchObject({ allowed: 2, decision: { rule: { name: "api" } } });
@@ -253,7 +253,7 @@ describe("a rule that is charged by the response", () => {
   const failures: RuleInput = { ...LOCAL, count: { status: [401] } };
   const response = (status: number) => ({ status, headers: new Headers() });
 
-  it("is charged locally if it was decided locally, without a call of the store", async () => {
+  it("is charged locally and not in the store if it was decided locally", async () => {
     const store = failingStore();
     const adjust = vi.spyOn(store, "adjust");
     const { limiter, decide, appliedRules } = limiterOf([failures], undefined, store);
@@ -265,7 +265,7 @@ describe("a rule that is charged by the response", () => {
     expect(adjust).not.toHaveBeenCalled();
   });
 
-  it("is charged locally if the store fails to charge it, and rejects", async () => {
+  it("is charged locally if the store fails to charge it, and the call rejects", async () => {
     const { limiter, decide, appliedRules } = limiterOf([{ ...failures, shards: 3 }]);
     for (let charges = 0; charges < 2; charges++) {
       await expect(limiter.chargeResponse(appliedRules(), response(401))).rejects.toBe(FAILURE);
@@ -276,7 +276,7 @@ describe("a rule that is charged by the response", () => {
 });
 
 describe("the native limiter", () => {
-  it("denies for the longest period that it can have, and no local quota is taken", async () => {
+  it("denies for the longest possible period, and takes no local quota", async () => {
     let success = false;
     const nativeLimiter = nativeLimiterOf(async () => ({ success }));
     const { decide, exhaust } = limiterOf([LOCAL], nativeLimiter);
@@ -341,7 +341,7 @@ describe("the native limiter", () => {
     expect(timeouts).toEqual([180, 20]);
   });
 
-  it("that does not answer delays one request, and is then not called for a second", async () => {
+  it("delays one request if it does not answer, and is then not called for a second", async () => {
     const nativeLimiter = nativeLimiterOf(() => new Promise(() => {}));
     const { decide, exhaust } = limiterOf([LOCAL], nativeLimiter);
     expect(await exhaust()).toMatchObject({ allowed: 2 });

@@ -24,7 +24,7 @@ function appliedRulesOf({ rules }: Config, identities: string[] = []) {
   });
 }
 
-/** A memory store whose clock is stopped. */
+/** Returns a memory store whose clock always returns `now`. */
 function atTime(now: number): Store {
   const store = createMemoryStore();
   return {
@@ -40,7 +40,7 @@ function failing(error: unknown): Store {
 }
 
 describe("a decision", () => {
-  it("has the quota left of every policy, and when its window ends", async () => {
+  it("has the quota left of every policy, and the end of its window", async () => {
     const decide = limiterOf([
       { name: "login", limit: 5, window: "1m" },
       {
@@ -129,7 +129,7 @@ describe("a decision", () => {
 describe("a rule in shadow mode", () => {
   const shadowed = { name: "shadowed", limit: 1, window: "1m", mode: "shadow" } as const;
 
-  it("never denies, and reports when it would have", async () => {
+  it("never denies, and reports requests that it would have denied", async () => {
     const decide = limiterOf([shadowed]);
     expect(await decide()).toMatchObject({ outcome: "allowed", quotas: [], shadow: [] });
     expect(await decide()).toMatchObject({
@@ -139,7 +139,7 @@ describe("a rule in shadow mode", () => {
     });
   });
 
-  it("counts apart from an enforced rule, regardless of its decision", async () => {
+  it("counts separately from an enforced rule, regardless of that rule's decision", async () => {
     const decide = limiterOf([
       { name: "enforced", limit: 1, window: "1m" },
       { ...shadowed, limit: 2 },
@@ -152,7 +152,7 @@ describe("a rule in shadow mode", () => {
   it.each([
     ["fails", () => Promise.reject(new StoreError("error-reply", "no")), "error-reply"],
     ["fails with a bug", () => Promise.reject(new TypeError("secret")), "internal"],
-  ])("that %s alone leaves the enforced rule decided", async (_, decideLater, cause) => {
+  ])("that %s alone does not affect the enforced rule", async (_, decideLater, cause) => {
     const store = atTime(NOW);
     const decide = limiterOf([{ name: "enforced", limit: 1, window: "1m" }, shadowed], {
       ...store,
@@ -172,7 +172,7 @@ describe("a rule in shadow mode", () => {
     }
   });
 
-  it("that is decided later reports later when it would have denied", async () => {
+  it("that is decided later reports its denials later", async () => {
     const store = atTime(NOW);
     const decide = limiterOf([{ name: "enforced", limit: 1, window: "1m" }, shadowed], {
       ...store,

@@ -16,7 +16,7 @@ function appliedRulesOf({ rules }: Config, identity: string): AppliedRule[] {
 }
 
 describe("a limiter of one rule", () => {
-  /** A limiter with one rule, one client, and a clock that the test sets. */
+  /** Creates a limiter with one rule, one client, and a clock that the test sets. */
   function limiterFor(rule: Omit<ConfigInput["rules"][number], "name">, identity = "A".repeat(22)) {
     const config = defineConfig({ rules: [{ name: "api", ...rule }] });
     const clock = { now: NOW };
@@ -64,7 +64,7 @@ describe("a limiter of one rule", () => {
     expect(await remaining()).toBe(150);
   });
 
-  it("returns when later windows have granted a reservation, and when a request fits without one", async () => {
+  it("returns the time until later windows have granted a reservation, and the time to retry", async () => {
     const { limiter, appliedRules } = limiterFor({ limit: 10, window: "1m", maxReserved: 25 });
     const options = { cost: 15, reserve: true };
     expect(await limiter.decide(appliedRules, options)).toMatchObject({
@@ -145,10 +145,10 @@ describe("a limiter of one rule", () => {
     ]);
   });
 
-  it("returns no retry time at which shards that roll over have too little quota", async () => {
+  it("returns a retry time at which shards that roll over have enough quota", async () => {
     const rule = { limit: 7, window: "1m", capacity: 14, maxReserved: 21, shards: 2 };
     const { limiter, appliedRules, admitted, clock } = limiterFor(rule);
-    // Shard 0 grants 4 per minute, shard 1 only 3. The reservations leave debts of 10 and 9.
+    // Shard 0 grants 4 per minute, and shard 1 grants 3. The reservations leave debts of 10 and 9.
     expect(await admitted(99, { reserve: true })).toBe(35);
     for (const cost of [1, 2, 3, 4, 5, 6]) {
       clock.now = NOW;

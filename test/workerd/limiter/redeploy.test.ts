@@ -8,7 +8,10 @@ import { identifying } from "../request/requests.ts";
 
 type Rule = Partial<ConfigInput["rules"][number]>;
 
-/** A client uses three of five an hour under one rule; then a deploy replaces the rule. */
+/**
+ * A client uses a quota of three under the rule `before`, which allows five an hour. Then a deploy
+ * replaces it by the rule `after`, under which the client has `left` as its quota.
+ */
 const changes: [change: string, before: Rule, after: Rule, left: number][] = [
   ["nothing", {}, {}, 2],
   ["a limit that is raised", {}, { limit: 9 }, 6],
@@ -18,22 +21,25 @@ const changes: [change: string, before: Rule, after: Rule, left: number][] = [
   ["another key", {}, { key: "global" }, 5],
   ["capacity that is added", {}, { capacity: 8 }, 8],
   ["capacity that is raised", { capacity: 8 }, { capacity: 9 }, 6],
-  ["capacity that is taken away", { capacity: 8 }, {}, 5],
+  ["capacity that is removed", { capacity: 8 }, {}, 5],
   ["shards that are added", {}, { limit: 10, shards: 2 }, 5],
   ["another mode", {}, { mode: "shadow" }, 2],
   ["a ban that is added", {}, { ban: "1h" }, 2],
   ["tiers that are added", {}, tiersOf(20), 17],
-  ["tiers that are taken away", tiersOf(20), {}, 2],
-  // The time is half past. From 0:15 the window of the same number lasts from 0:15 to 1:15.
-  ["a start that leaves the window its number", {}, { start: "1970-01-01T00:15:00Z" }, 2],
-  ["a start that gives the window another", {}, { start: "1970-01-01T00:45:00Z" }, 5],
+  ["tiers that are removed", tiersOf(20), {}, 2],
+  // The deploy is at half past an hour. If windows start at a quarter past, the current window has
+  // the same number as before. If they start at a quarter to, it has the previous number.
+  ["a start that keeps the window's number", {}, { start: "1970-01-01T00:15:00Z" }, 2],
+  ["a start that changes the window's number", {}, { start: "1970-01-01T00:45:00Z" }, 5],
 ];
 
 function tiersOf(limit: number): Rule {
   return { tiers: { by: "header:x-plan", limits: { pro: { limit, window: "1h" } } } };
 }
 
-/** A limiter over a store, at half past an hour, and the rule as its requests are counted. */
+/**
+ * Creates a limiter for a rule, at half past an hour. Also returns the rule, applied to a request.
+ */
 async function deploy(store: Store, prefix: string, fields: Rule) {
   const rules = [{ name: "api", limit: 5, window: "1h", ...fields }];
   const limiter = new Limiter(
@@ -41,7 +47,7 @@ async function deploy(store: Store, prefix: string, fields: Rule) {
     withClock(store, () => NOW + HOUR / 2),
   );
   const applied = await identifying(rules)({ "x-plan": "pro" });
-  // A rule in shadow mode is enforced, as `getValue` does, to see what it has left.
+  // As in `getValue`, a rule in shadow mode is enforced, so that the decision has its quota left.
   const enforced = applied.map(
     (each) => ({ ...each, rule: { ...each.rule, mode: "enforce" } }) as const,
   );
@@ -60,7 +66,7 @@ describe.each(Object.keys(EVERY_STORE))("after a deploy, over %s", (name) => {
     expect("quotas" in decision && decision.quotas[0]?.remaining).toBe(left);
   });
 
-  it("a client is no longer banned by a rule that has no ban any more", async () => {
+  it("a client is no longer banned after the ban is removed from the rule", async () => {
     const prefix = crypto.randomUUID();
     const store = EVERY_STORE[name]?.(prefix) as Store;
     const old = await deploy(store, prefix, { ban: "1h" });
@@ -80,7 +86,7 @@ describe.each(Object.keys(EVERY_STORE))("after a deploy, over %s", (name) => {
     let admitted = 0;
     for (const shards of [4, 2]) {
       const { limiter, enforced } = await deploy(store, prefix, { limit: 20, shards });
-      // Two shards at random each time: often enough for all of them to be full.
+      // Each request picks two shards at random. After 100 requests, all shards are full.
       for (let request = 0; request < 100; request++) {
         const { outcome } = await limiter.decide(enforced);
         if (outcome === "allowed") admitted += 1;

@@ -107,11 +107,11 @@ describe("a canonical path", () => {
   });
 
   it.each([
-    // These origins remove parameters before an escaped or full-width slash splits the path.
+    // Some origins remove parameters before they split the path at escaped or full-width slashes.
     ["/login;%EF%BC%8Fx/%2f", "/login"],
     ["/login%2f%3b%EF%BC%BCx", "/login"],
     ["/a%2flogin;%5cx", "/a/login"],
-    // Some origins drop an empty segment. To others it is a segment, which the dots remove.
+    // Some origins drop an empty segment. Others keep it, and then the dots remove that segment.
     ["/login/%20%2f..", "/login"],
     ["/login/;x%2f..", "/login"],
     ["/login/%EF%BB%BF%2f..", "/login"],

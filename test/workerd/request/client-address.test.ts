@@ -54,7 +54,7 @@ describe("a client's address", () => {
   );
 
   it.each(["", "nonsense", "203.0.113", "203.0.113.300", "0x7f.1", "1.2.3.4, 5.6.7.8", "::g"])(
-    "is unknown, one client for all, for %j",
+    "is unknown for %j, so that all such requests are one client",
     (address) => {
       expect(client(address)).toBe("unknown");
     },

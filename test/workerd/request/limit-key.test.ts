@@ -26,7 +26,7 @@ function identityFor(key: string | string[], values: LimitKey | undefined) {
   return identityOfLimitKey(config.rules[0] as Rule, values, config);
 }
 
-/** The identity by which the gateway counts a request with a value for every key. */
+/** Returns the gateway's identity for a request that has a value for every kind of key. */
 function gatewayIdentity(key: string | string[]): Promise<string> {
   const config = configWith(key);
   const cf = { country: "NL", asn: 13335, botManagement: { ja4: "t13d" } };
@@ -102,7 +102,9 @@ describe("a program's key", () => {
     expect(await identityFor(key, ["x1", "y"])).not.toBe(await identityFor(key, ["x", "1y"]));
   });
 
-  /** The gateway's identity for a request, by a rule for `sent.routes` or for `/users/:id`. */
+  /**
+   * Returns the gateway's identity for a request. The rule has the paths `sent.routes`, if given.
+   */
   async function gatewayIdentityFor(key: string, sent: Sent) {
     const config = configWith(key, sent.routes);
     const {
@@ -177,7 +179,7 @@ describe("a program's key", () => {
       const config = configWith(key, request.routes);
       const identity = await identityOfLimitKey(config.rules[0] as Rule, value, config);
       expect(identity).toBe(await gatewayIdentityFor(key, request));
-      // A request without a value is counted by its address.
+      // Weir would count the address if the request had no value.
       expect(identity).not.toBe(await gatewayIdentityFor("ip", request));
     },
   );

@@ -21,7 +21,7 @@ describe("a cache of recent results", () => {
     expect(cache.get("0")).toBeUndefined();
   });
 
-  it("keeps a result that is used often through a flood of others", () => {
+  it("keeps a result that is used often during a flood of other results", () => {
     const cache = new LruCache<number>(100);
     cache.set("paying", 1);
     for (let number = 0; number < 10_000; number++) {

@@ -5,7 +5,7 @@ import { createMatcher } from "../../../src/request/matcher.ts";
 
 type MatchInput = NonNullable<ConfigInput["rules"][number]["match"]>;
 
-/** Prepares rules named r0, r1, … with the given conditions. @returns a function that matches a request */
+/** Defines rules r0, r1, … with these conditions. @returns a function that matches a request */
 function matching(conditions: MatchInput[], caseSensitivePaths = false) {
   const { rules } = defineConfig({
     rules: conditions.map((match, index) => ({ name: `r${index}`, match, limit: 1, window: 1 })),
@@ -130,10 +130,11 @@ describe("a path with several variants", () => {
     ["/otp/:n{[0-9]+}", "/otp/;1555", { n: "1555" }],
     ["/otp/:n{[0-9]+}", "/otp/%201555", { n: "1555" }],
     ["/files/:name{.+\\.txt}", "/files/a;b.txt", { name: "a;b.txt" }],
-    // A rule that matches without path parameters and blanks does not count by them.
+    // If a rule matches without path parameters and blanks, the value of its parameter lacks them
+    // too.
     ["/files/:name", "/files/a;v=1", { name: "a" }],
     ["/files/:name", "/files/a%20", { name: "a" }],
-  ])("matches %s as %s, for an origin without path parameters", (route, url, params) => {
+  ])("matches %s to %s, for an origin that does not know path parameters", (route, url, params) => {
     expect(matching([{ paths: [route] }])("GET", url)).toEqual([{ name: "r0", params }]);
   });
 

@@ -9,7 +9,7 @@ import { createMatcher } from "../../../src/request/matcher.ts";
 export type Sent = Readonly<Record<string, string>>;
 
 /**
- * Prepares a Worker's request path as far as the applied rules.
+ * Creates the first part of a Worker's request path, which ends with the applied rules.
  *
  * @param rules their fields, in addition to a name and a quota of 5 per minute
  * @returns a function that sends a request and returns its applied rules
@@ -41,7 +41,9 @@ export function identifying(
   };
 }
 
-/** Prepares a single rule with a key. @returns a function that sends a request and returns its identity */
+/**
+ * Defines one rule with a key. @returns a function that sends a request and returns its identity
+ */
 export function identifyingBy(
   key: string | string[],
   options?: Partial<ConfigInput>,

@@ -20,7 +20,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-/** A token with any header, always signed with HMAC-SHA-256. */
+/** Returns a token with this header. It is always signed with HMAC-SHA-256. */
 async function forged(header: object, payload: object, secret: string): Promise<string> {
   const encode = (part: object) =>
     btoa(JSON.stringify(part)).replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "");
@@ -39,7 +39,7 @@ async function forged(header: object, payload: object, secret: string): Promise<
 
 const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
 
-/** Whether a request with these header fields is counted by the claim, not by its address. */
+/** Whether Weir uses the claim of a request with these header fields, and not its address. */
 async function isCountedByClaim(jwt: Jwt, sent: Record<string, string>, bindings: object = env) {
   const identify = (key: string) => identifyingBy(key, { jwt }, { env: { ...bindings } })(sent);
   return (await identify("jwt:sub")) !== (await identify("ip"));
@@ -384,7 +384,7 @@ describe("a token signed with an issuer's key", () => {
     expect(fetched).toHaveBeenCalledTimes(1);
   });
 
-  it("delays a request by at most half of the time limit, then the address counts", async () => {
+  it("delays a request by at most half of the deadline, and then Weir uses the address", async () => {
     const { promise: never } = Promise.withResolvers<Response>();
     const fetched = vi.spyOn(globalThis, "fetch").mockReturnValue(never);
     const identityFor = identifyingBy("jwt:sub", { jwt: JWKS, timeoutMs: 100 });
@@ -469,7 +469,8 @@ describe("a token", () => {
       const fieldOf = async (pad: number) =>
         `Bearer ${await forged({ alg: "HS256", pad: "x".repeat(pad) }, claims, SECRET)}`;
       const short = await fieldOf(3);
-      // Three characters of JSON are four characters of base64. Spaces after the scheme fill the rest.
+      // Three characters of JSON become four characters of base64. Spaces after the scheme fill the
+      // remaining length.
       const more = length - short.length;
       const field = await fieldOf(3 + Math.floor(more / 4) * 3);
       const sent = field.replace(" ", " ".repeat(1 + (more % 4)));
