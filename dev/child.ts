@@ -84,9 +84,9 @@ function endChildrenWithThisProcess(): void {
   });
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
     process.on(signal, function endOnSignal() {
-      // By default a signal ends the process without an `exit` event. A listener disables that. If
-      // there is another listener, it decides when to exit. Otherwise the children are killed now,
-      // and the signal is sent again with its default action.
+      // By default, a signal ends the process without an `exit` event. A listener for the signal
+      // disables this default. If there is another listener, it decides when to exit. Otherwise
+      // this listener kills the children, and sends the signal again with its default action.
       if (process.listenerCount(signal) > 1) return;
       for (const child of living) killGroup(child);
       process.off(signal, endOnSignal);

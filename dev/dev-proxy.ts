@@ -11,8 +11,8 @@ export interface DevProxy {
 /**
  * Starts a proxy that passes on requests with a valid URL and answers 400 to all other requests, as
  * Weir does in production. `wrangler dev` has its own proxy in front of the Worker, which builds
- * the URL without a check. It answered 500 to a request with two Host fields, and with `Host:
- * api.example.com#` it turned every path into `/`.
+ * the URL without a check. That proxy answered 500 to a request with two Host fields, and with
+ * `Host: api.example.com#` it turned every path into `/`.
  *
  * @param target host and port of `wrangler dev`, which may start later
  * @throws if the port is in use

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from "node:fs";
 
-/** The unit of CPU time in /proc. On Linux it is 1/100 s, and the kernel's tick does not matter. */
+/** The unit of CPU time in /proc. On Linux it is always 1/100 s, at any tick rate of the kernel. */
 const TICK_MICROSECONDS = 10_000;
 
 /**

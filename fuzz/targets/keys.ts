@@ -34,11 +34,12 @@ const name = fc.constantFrom("a", "b", "ab", "a:1", "1:a");
 
 const lists = fc.array(fc.record({ name, value }), { minLength: 1, maxLength: 4 });
 
-/** The list from which each identity was computed, as text, by identity. */
+/** Maps each identity to the list of values from which it was computed, as text. */
 const listByIdentity = new Map<string, string>();
 
 /**
- * The target for identities. Two lists of values never share an identity, and it reveals no value.
+ * The target for identities. Different lists of values must have different identities, and an
+ * identity must not contain any of its values.
  */
 export const keysTarget = createAsyncTarget(
   "keys",

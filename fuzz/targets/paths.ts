@@ -104,7 +104,7 @@ function routeFor(readPath: () => string, caseSensitive: boolean): string | unde
   const segments: string[] = [];
   for (const segment of path.split("/").filter(Boolean)) {
     const { path: written, variants } = canonicalPath(`/${segment}`, caseSensitive);
-    // Some origins read this segment as no segment or as two, so no rule can be meant for it.
+    // Some origins read this text as no segment or as two segments, so the path has no rule.
     if (segment === "." || segment === ".." || variants.length > 1) return undefined;
     if (/^\/$|.\/|%/.test(written)) return undefined;
     segments.push(written.slice(1));

@@ -1,6 +1,7 @@
-// What stores count, and under which keys. All functions are pure: callers pass in `now`.
+// Counters, and the keys under which stores keep them. All functions are pure: callers pass in
+// `now`.
 
-/** One quota of one client, and what a request needs of it. */
+/** One quota of one client, together with the cost and the options of one request. */
 export interface Counter {
   /** The counter's key without the number of the window: `prefix:rule:window:identity`. */
   readonly key: string;
@@ -15,7 +16,7 @@ export interface Counter {
   readonly cost: number;
   /**
    * The maximum count after this request. Usually it is the limit. It is higher if unused quota
-   * rolls over, and higher again if this request may reserve quota of later windows.
+   * rolls over, and still higher if this request may reserve quota of later windows.
    */
   readonly ceiling: number;
   /** Whether unused quota rolls over. Used quota then stays used until later windows repay it. */
@@ -29,7 +30,7 @@ export interface Counter {
   readonly block?: number;
   /** Whether the caller may take blocks of this quota. Stores ignore this field. */
   readonly leasable?: boolean;
-  /** Whether the rule is in shadow mode. Enforced rules must not fail with it or wait for it. */
+  /** Whether the rule is in shadow mode. Enforced rules must not fail or wait because of it. */
   readonly shadow?: boolean;
   /** How long a client is banned after exceeding the limit, in milliseconds. */
   readonly banMs?: number;
@@ -37,9 +38,9 @@ export interface Counter {
   readonly neverBans?: boolean;
   /**
    * A second counter of the same quota. Its ceiling is not higher than the ceiling of this counter.
-   * The store decides on the counter with more quota left, and charges it. The reported count is
-   * shifted to this counter's ceiling, so that `ceiling - count` is the quota left in the charged
-   * counter.
+   * The store decides on the counter with more quota left, and charges it. The store reports the
+   * count relative to this counter's ceiling, so that `ceiling - count` is the quota left in the
+   * charged counter.
    */
   readonly alternative?: Counter;
 }

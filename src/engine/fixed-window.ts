@@ -145,7 +145,7 @@ export function resetGroup(counters: readonly Counter[], now: number): Writes {
 
 /** The state of a counter at the time `now`. */
 interface CounterState {
-  /** The quota used in this window, or in earlier windows and not yet repaid. */
+  /** The quota used in this window, and quota of earlier windows that is not repaid yet. */
   readonly count: number;
   /** The window that `count` belongs to; never earlier than the window of the last charge. */
   readonly window: number;

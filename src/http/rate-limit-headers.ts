@@ -40,7 +40,8 @@ const LEGACY_FIELDS = ["X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimi
 
 /** Adds X-RateLimit-* for the quota with the least left. Reset is a time in Unix seconds. */
 function appendLegacyFields(headers: Headers, quotas: readonly Quota[]): void {
-  // The three fields describe one quota. If the origin sent one of them, they would describe two.
+  // The three fields describe one quota. If the origin had sent one of them, they would describe
+  // two quotas.
   if (LEGACY_FIELDS.some((name) => headers.has(name))) return;
   const [tightest] = quotas.toSorted(
     (a, b) => a.remaining - b.remaining || b.resetAt - a.resetAt,

@@ -12,7 +12,10 @@ import {
 } from "./problem.ts";
 import { appendQuotaFields, type FieldStyle, toSeconds } from "./rate-limit-headers.ts";
 
-/** Retry-After during an outage, in seconds. It is short but not 0: the outage's end is unknown. */
+/**
+ * Retry-After during an outage, in seconds. Nobody knows when an outage ends, so clients may retry
+ * soon, but not at once.
+ */
 const OUTAGE_RETRY_SECONDS = 5;
 
 /**

@@ -27,8 +27,8 @@ export interface CanonicalRequest extends CanonicalPath {
 }
 
 /**
- * The fields of Cloudflare's data that keys read. Weir declares this type itself, because the CLI
- * uses this module in Node, where Cloudflare's types are missing.
+ * The fields of Cloudflare's data that keys read. Weir declares this type itself, because tests
+ * compile this module for Node, without Cloudflare's types.
  */
 export interface ClientFacts {
   readonly country?: string | null;
@@ -45,8 +45,7 @@ interface Place extends CanonicalPath {
  * Caches of the host and the canonical path of short URLs. The cache key is the URL without its
  * query. Parsing a URL and computing its canonical path takes longer than a decision from memory.
  * Each cache has at most 512 entries, which take about half a megabyte. Only unambiguous paths are
- * cached, because they have one variant. A URL that is not in the cache takes hardly longer than
- * without a cache.
+ * cached, because they have one variant. A cache miss takes hardly any time.
  */
 const CACHED_PLACES = 512;
 const MAX_CACHED_LENGTH = 256;
@@ -72,7 +71,7 @@ export function canonicalRequest(
   if (routedPath === undefined || place.path === routedPath) {
     return new RequestReader(request, place);
   }
-  // Both paths together must keep the limits of one path.
+  // Both paths together must not exceed the limits for one path.
   if (isTooLong(new URL(request.url).pathname, routedPath)) return undefined;
   const routed = canonicalPath(routedPath, caseSensitivePaths);
   return new RequestReader(request, mergePath(place, routed));
@@ -89,7 +88,7 @@ function mergePath(place: Place, other: CanonicalPath): Place {
 }
 
 function placeOf(url: string, caseSensitivePaths: boolean): Place | undefined {
-  // The cache key omits the query, which is not part of the place and never makes a URL invalid.
+  // The cache key omits the query, which never changes the host or the path or makes a URL invalid.
   const queryIndex = url.indexOf("?");
   const text = queryIndex === -1 ? url : url.slice(0, queryIndex);
   // A cached slice keeps its whole URL in memory, so the limit applies to the whole URL.

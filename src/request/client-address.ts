@@ -79,7 +79,7 @@ function canonicalAddress(address: Address, ipv6Prefix: number): string {
 
 /**
  * Returns the zone in CF-Worker. A Worker may send this field too. The runtime then joins two
- * values by a comma, and it is unclear which value Cloudflare has written. So the zone is empty.
+ * values by a comma. It is unclear which value Cloudflare has written, so the result is empty.
  */
 function readZone(field: string | null): string {
   const zone = removeTrailing(".", field?.trim().toLowerCase() ?? "");

@@ -14,9 +14,9 @@ const MAX_FIELD_LENGTH = 2 * MAX_KEY_LENGTH;
  * it differently.
  *
  * @param value the field's value without blanks at its ends
- * @returns undefined if origins may read different credentials. There are two main cases. If a
- * field has a scheme and more than one word, origins take the first, the last or all words. If a
- * field has `bearer` outside the scheme, some origins remove that word anywhere
+ * @returns undefined if origins may read different credentials. If a field has a scheme and more
+ * than one word, origins take the first, the last or all words. If a field has `bearer` outside the
+ * scheme, some origins remove that word anywhere
  */
 export function readCredential(value: string): string | undefined {
   if (value.length > MAX_FIELD_LENGTH) return undefined;

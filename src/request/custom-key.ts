@@ -1,9 +1,9 @@
 import type { Config } from "../config/schema.ts";
 
 /**
- * The functions that compute the keys `custom:NAME`. The property's name is NAME. A key is absent
- * if its function throws, or if it returns an empty text or a value that is not a text. Weir then
- * uses the next alternative of the key, or the client's address.
+ * The functions that compute the keys `custom:NAME`. Each property has the NAME of a key. A key is
+ * absent if its function throws, or if it returns an empty text or a value that is not a text. Weir
+ * then uses the next alternative of the key, or the client's address.
  *
  * A function receives the request that will be forwarded. To read the body, it must clone the
  * request.
@@ -12,7 +12,7 @@ export type CustomKeys = Readonly<
   Record<string, (request: Request) => CustomKeyValue | Promise<CustomKeyValue>>
 >;
 
-/** The result of a function for `custom:NAME`. A key without a text is absent. */
+/** The result of a function for `custom:NAME`. If it is not a text, the key is absent. */
 export type CustomKeyValue = string | null | undefined;
 
 /** Calls the function for `custom:NAME` and returns its text; undefined if the key is absent. */

@@ -49,7 +49,7 @@ export async function identityOf(key: KeyExpression, context: KeyContext): Promi
  * Returns the same identity as {@link identityOf} if no work is needed for it.
  *
  * @returns undefined if the hash is not cached, or if the value of a part must be awaited or
- * decoded. For rules with the same key, `identityOf` does this work only once
+ * decoded. The caller does such work only once for all rules with the same key
  */
 export function cachedIdentityOf(key: KeyExpression, context: RequestContext): string | undefined {
   const values: NamedValue[] = [];
@@ -88,9 +88,10 @@ function encodeValues(values: readonly NamedValue[]): string {
 }
 
 /**
- * Returns the value of the first alternative that is present. It is for keys with a single element.
+ * Returns the value of the first alternative that is present, for a key with a single element.
  *
- * @returns undefined if no alternative is present. Only identities use the client's address instead
+ * @returns undefined if no alternative is present, whereas an identity then contains the client's
+ * address
  */
 export async function readKeyValue(
   [alternatives = []]: KeyExpression,

@@ -2,13 +2,12 @@ import { waitUntil } from "cloudflare:workers";
 import type { HonoJsonWebKey } from "hono/utils/jwt/jws";
 
 // This module fetches and caches an issuer's keys. Weir does not use createRemoteJWKSet of the
-// package jose (version 6.2.17; 6.9 KiB of gzip together with `jwtVerify`), for these reasons:
-// - In Workers, jose starts a fetch for each waiting request, and does not use `waitUntil`. So a
-//   fetch does not continue after its request has ended.
-// - jose has no cool-down after a failed fetch. So an issuer that is down receives a fetch for each
-//   token.
-// - jose does not use keys that are older than their maximum age, even if it cannot fetch new keys.
-// - With jose, a request waits until its fetch ends, and not for a shorter time of its own.
+// package jose (6.2.17; 6.9 KiB of gzip together with `jwtVerify`), because it does not suit
+// Workers. jose starts a fetch for each waiting request, and does not use `waitUntil` to continue a
+// fetch after its request has ended. jose has no cool-down after a failed fetch, so an issuer that
+// is down receives a fetch for each token. jose does not use keys that are older than their maximum
+// age, even if it cannot fetch new keys. With jose, a request waits for the whole duration of its
+// fetch.
 
 /** The age up to which keys are used without a new fetch. */
 const FRESH_MS = 10 * 60_000;

@@ -3,7 +3,7 @@ import { isBlank } from "./text-folding.ts";
 /**
  * Returns a function that tests whether lenient servers would read a sent name as the given name.
  * Such servers ignore case, decode escapes, cut the name at a NUL and remove blanks from its ends.
- * qs, PHP and Rails read `[name]`, `name[]` and `name[0]` as `name`. Rack 2 reads `]name` and
+ * PHP, Rails and qs read `[name]`, `name[]` and `name[0]` as `name`. Rack 2 reads `]name` and
  * `[]name` as `name` too. PHP reads `.`, blanks, `+` and other brackets as `_`.
  *
  * The function reads the sent name one code unit at a time and creates no new text, because one

@@ -1,7 +1,7 @@
 /**
  * A cache of recent results. A key is the text from which the result was computed. The cache has at
- * most `max` entries. When it is full, it drops the less recently used half. A text that is not in
- * the cache takes hardly longer than without a cache.
+ * most `max` entries. When it is full, it drops the less recently used half. A cache miss takes
+ * hardly any time.
  */
 export class LruCache<Result> {
   readonly #half: number;

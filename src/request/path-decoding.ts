@@ -43,7 +43,7 @@ export function decodeAll(text: string): string {
 export function decodeLeniently(once: string): string {
   let decoded = once;
   for (let round = 0; round < DECODE_ROUNDS; round++) {
-    // Folding may have created new escapes from a full-width `％`. If they are invalid,
+    // Folding may have created new escapes from a full-width `％`. If these escapes are invalid,
     // `decodeLevel` writes them in upper case, and `decodeNextLevel` would not.
     const standard = round === 0 ? decodeNextLevel(decoded) : decodeLevel(decoded);
     const next = foldText(decodeNonStandard(standard), true);

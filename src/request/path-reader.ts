@@ -34,7 +34,7 @@ export interface CanonicalPath {
   /**
    * Further forms, in which an origin without path parameters may read the path. In these forms,
    * `;x`, a NUL and blanks are part of a segment's text. These forms select only rules that no form
-   * in `variants` selects. They do not affect other rules.
+   * in `variants` selects. They have no effect on rules that a form in `variants` selects.
    */
   readonly unstrippedVariants: readonly string[];
 }
@@ -49,13 +49,13 @@ const LENIENT_DIFFERS = /[^ -~]|%/;
 export class PathReader {
   readonly #pathname: string;
   readonly #caseSensitive: boolean;
-  /** Folded texts by the original texts. Several variants contain the same segments. */
+  /** Maps texts to their folded forms, because several variants contain the same segments. */
   readonly #folded = new Map<string, string>();
   /** The path after one level of decoding. */
   readonly #once: string;
   /** The path after all levels of decoding. */
   readonly #decoded: string;
-  /** The decoded path, folded. */
+  /** The decoded path after folding. */
   readonly #strict: string;
   /** The path as lenient decoders decode it, folded and cut at `?` or `#`. */
   readonly #lenient: string;
@@ -64,7 +64,9 @@ export class PathReader {
    * another path than an origin that splits before it folds.
    */
   readonly #foldsSeparators: boolean;
-  /** The segments for an origin that splits before it decodes; undefined if the order does not matter. */
+  /**
+   * The segments for an origin that splits before it decodes; undefined if the order has no effect.
+   */
   readonly #splitFirst: readonly string[] | undefined;
 
   constructor(pathname: string, caseSensitive: boolean) {

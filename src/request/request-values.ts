@@ -114,8 +114,8 @@ function* pairsIn(
 }
 
 /**
- * Decodes the text with a name if the name occurs only once. If it occurs twice, the origin may
- * read either text, so the value is absent.
+ * Decodes the text of a name that occurs only once. If the name occurs twice, the origin may read
+ * either text, so the value is absent.
  */
 function singleValue(
   pairs: Iterable<Pair | readonly [string, string, boolean]>,
@@ -149,7 +149,7 @@ function decodeCookie(text: string): string | undefined {
   const trimmed = trimBlanks(text);
   if (/[\0-\x20]/.test(trimmed) && !/^"(?:[^"\\]|\\.)*"$/s.test(trimmed)) return undefined;
   const bare = trimBlanks(text, true);
-  // Without octal escapes, no function call for each backslash is needed.
+  // If there are no octal escapes, the faster replacement without a function is enough.
   const unescaped = /\\[0-3]/.test(bare)
     ? bare.replace(/\\([0-3][0-7]{2}|.)/gs, characterOfEscape)
     : bare.replace(/\\(.)/gs, "$1");

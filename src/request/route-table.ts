@@ -41,8 +41,7 @@ const NO_PARAMS = Object.freeze({});
 /**
  * The cache has at most `CACHED_PATHS` paths with their rules. It does not store paths of more than
  * `MAX_CACHED_LENGTH` characters, or paths that select more than `MAX_CACHED_RULES` rules. With
- * these limits it takes at most about 1 MB. A path that is not in the cache takes hardly longer
- * than without a cache.
+ * these limits, the cache takes at most about 1 MB. A cache miss takes hardly any time.
  */
 const CACHED_PATHS = 512;
 const MAX_CACHED_LENGTH = 256;
@@ -72,7 +71,9 @@ export class RouteTable {
     }
   }
 
-  /** Finds the rules for a request's path. Only unambiguous paths, which have one variant, are cached. */
+  /**
+   * Finds the rules for a request's path. Caches only unambiguous paths, which have one variant.
+   */
   find(request: CanonicalRequest): RoutedPath {
     const { path, isUnambiguous } = request;
     const cached = isUnambiguous ? this.#cache.get(path) : undefined;

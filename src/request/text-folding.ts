@@ -1,5 +1,5 @@
-// These functions bring texts into one canonical form. Each removes a difference that some origins
-// ignore.
+// These functions bring texts into one canonical form. Each function removes a difference that some
+// origins ignore.
 
 /**
  * Replaces each character by one representative of all characters that a server may treat as equal.
@@ -70,7 +70,8 @@ export function decodeEscapes(text: string): string {
   try {
     return decodeURIComponent(text);
   } catch {
-    // So a text causes at most one exception. Thousands of exceptions would take long.
+    // The replacement throws nothing, so a text causes at most one exception. Thousands would take
+    // long.
     return text.replace(/(?:%[0-9a-f]{2})+/gi, decodeEscapeRun);
   }
 }

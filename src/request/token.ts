@@ -5,7 +5,7 @@ import { createKeySource } from "./jwks.ts";
 
 // Weir verifies tokens with Hono, which is a dependency already. This adds 2.4 KiB of gzip. The
 // package jose (6.2.17, in November 2026) would add 5.3 KiB for `jwtVerify` alone, and 6.1 KiB with
-// key sets. jwks.ts explains why Weir does not fetch keys with jose.
+// key sets. See jwks.ts for the reasons not to fetch keys with jose.
 
 /** @returns the claims of a request's token; undefined without a valid token */
 export type ClaimsReader = (headers: Headers) => Promise<Claims | undefined>;
