@@ -11,35 +11,35 @@ import {
 } from "./snapshot.ts";
 
 /**
- * How long a cached denial is valid at most, in milliseconds. A refund or a reset in another
- * isolate takes effect in this one after this time.
+ * The maximum time in milliseconds for which a cached denial is valid. A refund or a reset by
+ * another isolate takes effect in this isolate after at most this time.
  */
 export const MAX_AGE_MS = 10_000;
 
 /**
- * From this many recent uses of an exhausted counter on (see {@link Frequency}), a denial comes
- * from memory even if not all counters of the group are cached; its answer then lacks their
- * tallies. Otherwise a client that varies the key of another counter, such as the path beside the
- * address, would cause a call with each denied request.
+ * If an exhausted counter has at least this number of recent uses (see {@link Frequency}), a denial
+ * comes from memory even if other counters of the group are not cached. The answer then lacks the
+ * tallies of these counters. Otherwise, a client could cause a call with each denied request if it
+ * varies the key of another counter, for example the path.
  */
 const PARTIAL_DENIAL_USES = 500;
 
 /**
- * The snapshots of a denied group's counters, undefined for those that are not cached: one
+ * The snapshots of a denied group's counters; undefined for counters that are not cached. One
  * exhausted counter is enough to deny the group.
  */
 export type Denial = readonly (CounterSnapshot | undefined)[];
 
-/** Whether a counter has quota for its cost, by a tally. */
+/** The state of a counter in a tally. It is `available` if the counter has quota for its cost. */
 type CounterStatus = "available" | "exhausted" | "banned";
 
 interface CachedCounter extends Frequency {
   snapshot: CounterSnapshot;
-  /** When the snapshot was received, by this isolate's clock or the time that the caller passed. */
+  /** When the snapshot was received, by this isolate's clock or as passed by the caller. */
   receivedAt: number;
 }
 
-/** Snapshots of the counters of denied groups: plain values, at most `max` of them. */
+/** Stores snapshots of the counters of denied groups, at most `max`. They are plain values. */
 export class DenialCache {
   readonly #counters: FrequencyMap<CachedCounter>;
   #latest = Number.NEGATIVE_INFINITY;
@@ -49,8 +49,8 @@ export class DenialCache {
   }
 
   /**
-   * Notes the time of this isolate's clock. If it has gone back, the validity of all snapshots is
-   * unknown, and the cache is cleared.
+   * Notes the time of this isolate's clock. If the clock has gone back, the validity of all
+   * snapshots is unknown, so the cache is cleared.
    */
   observe(now: number): void {
     if (now < this.#latest) this.#counters.clear();
@@ -58,10 +58,10 @@ export class DenialCache {
   }
 
   /**
-   * The snapshots of a group's counters, if they show that the group must be denied.
+   * Returns the snapshots of a group's counters if they show that the group must be denied.
    *
-   * @param isStoreAway whether the store has failed. It can then neither add missing tallies nor
-   * start a ban, and the denial is certain without them
+   * @param isStoreAway whether the store has failed. The denial then needs neither the missing
+   * tallies nor the start of a ban, because only the store could supply them
    */
   denialOf(group: readonly Counter[], now: number, isStoreAway = false): Denial | undefined {
     if (this.#counters.size === 0) return undefined;
@@ -69,7 +69,7 @@ export class DenialCache {
     let recentUses = 0;
     const denial: (CounterSnapshot | undefined)[] = [];
     for (const counter of group) {
-      // A request without a cost only asks for the current counts.
+      // A request without a cost only reads the current counts.
       if (counter.cost === 0) return undefined;
       const snapshot = this.#chosenSnapshotOf(counter, now);
       const status = snapshot && statusOf(counter, tallyOf(snapshot, now + snapshot.clockOffsetMs));
@@ -86,9 +86,8 @@ export class DenialCache {
   }
 
   /**
-   * Records the store's answer for a group: updates cached counters, and adds those of a denied
-   * group. It also adds that group's counters with quota left, so that denials from memory are
-   * complete.
+   * Records the store's answer for a group. It updates cached counters, and adds the counters of a
+   * denied group. It adds even those with quota left, so that denials from memory have all tallies.
    */
   record(group: readonly Counter[], answer: GroupAnswer, call: StoreCall): void {
     if (answer.skipCache) return;
@@ -112,8 +111,8 @@ export class DenialCache {
   }
 
   /**
-   * Records a counter with an alternative. The tally describes the one with more quota left. If
-   * that one is exhausted, the other one has no more quota left than it.
+   * Records a counter with an alternative. The tally describes the shard with more quota left. If
+   * that shard is exhausted, the other shard has at most the same quota left.
    */
   #recordPair(
     counter: Counter,
@@ -128,7 +127,7 @@ export class DenialCache {
     this.#put(alternative, { ...tally, count }, call, true);
   }
 
-  /** @param isWorthAdding whether a counter that is not cached is added */
+  /** @param isWorthAdding whether to add the counter if it is not cached */
   #put(counter: Counter, tally: Tally, call: StoreCall, isWorthAdding: boolean): void {
     const entry = this.#counters.peek(counter.key);
     if (!entry && !isWorthAdding) return;
@@ -143,7 +142,9 @@ export class DenialCache {
     }
   }
 
-  /** Counts a use. @returns the uses of the counter, or of its alternative if there are more */
+  /**
+   * Counts a use. @returns the recent uses of the counter or its alternative, whichever are more
+   */
   #use(counter: Counter, now: number): number {
     let recentUses = 0;
     for (const key of keysOf(counter)) {
@@ -153,8 +154,8 @@ export class DenialCache {
   }
 
   /**
-   * The snapshot of a counter. A counter with an alternative needs both; the result is then that of
-   * the one with more quota left, with its count under the ceiling of the first.
+   * The snapshot of a counter. If the counter has an alternative, both must be cached. The result
+   * is then that of the shard with more quota left, with its count under the counter's ceiling.
    */
   #chosenSnapshotOf(
     { key, ceiling, alternative }: Counter,

@@ -1,35 +1,35 @@
 /** How often an entry was used recently. */
 export interface Frequency {
-  /** Number of uses as of `lastUsedAt`, each weighted by its age; see {@link recentUsesAt}. */
+  /** The number of uses until `lastUsedAt`, each weighted by its age: see {@link recentUsesAt}. */
   recentUses: number;
   /** When the entry was used last, in milliseconds. */
   lastUsedAt: number;
 }
 
-/** The age at which a use weighs 1/e of a new one, in milliseconds. */
+/** The age in milliseconds at which a use has 1/e of the weight of a new use. */
 export const DECAY_MS = 10_000;
 
-/** How many entries an eviction examines at most. */
+/** The maximum number of entries that an eviction examines. */
 const EVICTION_SCAN = 8;
 
-/** Of the new entries that find only busier ones, one in this many is admitted. */
+/** If all examined entries are busier, only one new entry in this number is added. */
 const ADMIT_ONE_IN = 8;
 
-/** The weighted uses at a moment: approximately the uses of the last {@link DECAY_MS}. */
+/** The weighted uses at a moment. They are about the uses in the last {@link DECAY_MS}. */
 export function recentUsesAt({ recentUses, lastUsedAt }: Frequency, now: number): number {
   const ageMs = Math.max(0, now - lastUsedAt);
   return ageMs === 0 ? recentUses : recentUses * Math.exp(-ageMs / DECAY_MS);
 }
 
 /**
- * A map of at most `max` entries that keeps the frequently used ones.
+ * A map of at most `max` entries that keeps the most frequently used entries.
  *
- * Entries are in order of use, the least recently used first. Eviction by order alone (LRU) would
- * let a sender of ever new keys empty the map. A new entry therefore replaces one whose uses have
- * decayed below its own; busier entries are passed over. To evict a client, an attacker must send
- * more than that client, for every place in the map. When all examined entries are busier, one new
- * entry in {@link ADMIT_ONE_IN} replaces the least used of them, so that a client that keeps
- * sending gets a place.
+ * Entries are in order of use, with the least recently used entry first. If the order alone decided
+ * evictions (LRU), an attacker with ever new keys could evict all entries. So a new entry replaces
+ * only an entry whose recent uses have decayed below its own, and an eviction skips busier entries.
+ * To evict a client, an attacker needs as many keys as the map has entries, and each key must be
+ * busier than the client. If all examined entries are busier, one new entry in {@link ADMIT_ONE_IN}
+ * replaces the least used of them, so that a client that keeps sending gets an entry at last.
  */
 export class FrequencyMap<Value extends Frequency> {
   readonly #entries = new Map<string, Value>();
@@ -37,7 +37,7 @@ export class FrequencyMap<Value extends Frequency> {
   readonly #onEvict: (value: Value, now: number) => void;
   #rejectedEntries = 0;
   /**
-   * The key at the end of the order, or undefined. A busy key that is already there is not moved.
+   * The last key in the order, or undefined if unknown. A key that is already last is not moved.
    */
   #lastKey: string | undefined;
 
@@ -94,7 +94,7 @@ export class FrequencyMap<Value extends Frequency> {
     return values;
   }
 
-  /** The first entry in the order: the least recently used, except those that an eviction moved. */
+  /** Returns the first entry. Without evictions, it is the least recently used entry. */
   oldest(): readonly [string, Value] | undefined {
     return this.#entries.entries().next().value;
   }
@@ -109,7 +109,7 @@ export class FrequencyMap<Value extends Frequency> {
       const recentUses = recentUsesAt(value, now);
       if (!rarest || recentUses < rarest.recentUses) rarest = { key, value, recentUses };
       if (recentUses < newcomer.recentUses) break;
-      // Moved to the end, so that the next eviction examines other entries.
+      // The entry is moved to the end, so that the next eviction examines other entries.
       this.#entries.delete(key);
       this.#entries.set(key, value);
     }

@@ -10,23 +10,23 @@ import {
 } from "./lease.ts";
 import { type StoreCall, snapshotOf } from "./snapshot.ts";
 
-/** How many leases one call returns at most. */
+/** The maximum number of leases that one call returns. */
 const MAX_RETURNS_PER_CALL = 8;
 
-/** How many returns wait for a call at most: about 0.5 MB. */
+/** The maximum number of returns that wait for a call. They take about 0.5 MB. */
 const MAX_RETURNS = 1024;
 
-/** A call about leased counters. */
+/** The times of a call for leased counters. */
 export interface LeaseCall extends StoreCall {
-  /** {@link LeaseBook.clockSteps} when the call was sent. */
+  /** The value of {@link LeaseBook.clockSteps} when the call was sent. */
   readonly clockSteps: number;
 }
 
 /**
- * The leases of an isolate: plain values, at most `max` of them.
+ * Stores the leases of an isolate, at most `max`. They are plain values.
  *
- * The store has charged all leased quota. If quota is lost, requests are denied that could have
- * been admitted, but never is one too many admitted. In doubt, the book therefore drops quota.
+ * The store has charged all leased quota. If some of it is lost, requests may be denied that could
+ * have been admitted, but no limit is exceeded. In doubt, the book therefore drops quota.
  */
 export class LeaseBook {
   readonly #leases: FrequencyMap<Lease>;
@@ -39,13 +39,13 @@ export class LeaseBook {
     this.#leases = new FrequencyMap(max, (lease, now) => this.#release(lease, now));
   }
 
-  /** How often this isolate's clock has gone back. */
+  /** The number of times that this isolate's clock has gone back. */
   get clockSteps(): number {
     return this.#clockSteps;
   }
 
   /**
-   * Notes the time of this isolate's clock, and returns all leases if it has gone back.
+   * Notes the time of this isolate's clock, and returns all leases if the clock has gone back.
    *
    * Leases rely on this clock for the ends of windows. The size of a step back is unknown, because
    * time that passed since the last request hides a part of it. The store still knows which windows
@@ -61,17 +61,18 @@ export class LeaseBook {
     }
   }
 
-  /** The lease whose quota was charged for this counter, without counting a use. */
+  /** Returns the lease whose quota was charged for this counter, without counting a use. */
   peek({ key, ceiling, leasable }: Counter): Lease | undefined {
     const lease = leasable ? this.#leases.peek(key) : undefined;
     return lease?.counter.ceiling === ceiling ? lease : undefined;
   }
 
   /**
-   * The lease for a counter's request, opened if there is none. It counts a use unless the request
-   * takes no quota.
+   * Returns the lease for a counter's request. If the request takes quota, this counts a use, and
+   * opens a lease if there is none.
    *
-   * @returns undefined if the counter is not leasable or the book is full of busier leases
+   * @returns undefined if the counter has no lease and gets none: it is not leasable, the request
+   * takes no quota, or the book is full of busier leases
    */
   findOrOpen(counter: Counter, now: number): Lease | undefined {
     const { key, cost, ceiling, checkOnly, leasable } = counter;
@@ -81,8 +82,7 @@ export class LeaseBook {
     if (!lease) return isUse ? this.#open(counter, now) : undefined;
     if (isUse) lease.meanCost += (cost - lease.meanCost) / lease.recentUses;
     if (lease.counter.ceiling !== ceiling) {
-      // The quota was charged under another tier's limit. Only the store knows whether it fits this
-      // one.
+      // The quota was charged under another tier's limit. The store must check it under this one.
       this.#release(lease, now);
       lease.counter = counter;
     }
@@ -92,8 +92,8 @@ export class LeaseBook {
   /**
    * Records a store's answer about a counter.
    *
-   * @param quota charged for later requests: added to the lease, or queued to be returned if the
-   * lease cannot use it any more
+   * @param quota the quota charged for later requests. It is added to the lease, or returned later
+   * if the lease cannot use it any more
    */
   record(lease: Lease, counter: Counter, tally: Tally, call: LeaseCall, quota: number): void {
     if (lease.isReset) return;
@@ -106,7 +106,10 @@ export class LeaseBook {
     }
   }
 
-  /** Returns quota that a request took: to its lease, or to the store if the lease has moved on. */
+  /**
+   * Puts the quota that a request took back into its lease. If the lease has a new window or tier,
+   * the quota is returned to the store.
+   */
   putBack(lease: Lease, counter: Counter, { quota, window }: TakenQuota): void {
     if (lease.isReset) return;
     if (lease.snapshot?.window === window && this.#isCurrent(lease, counter)) {
@@ -116,13 +119,13 @@ export class LeaseBook {
     }
   }
 
-  /** Removes and returns what the next call gives back to the store. */
+  /** Takes the quota that the next call returns to the store out of the book. */
   takeReturns(now: number): UnusedQuota[] {
     this.#queueIdle(now);
     return this.#returns.splice(0, MAX_RETURNS_PER_CALL);
   }
 
-  /** Empties the leases of counters. @returns their quota, which must go back to the store */
+  /** Empties the leases of counters. @returns their quota, which must be returned to the store */
   drain(counters: readonly Counter[], now: number): UnusedQuota[] {
     return counters.flatMap(({ key }): UnusedQuota[] => {
       const lease = this.#leases.peek(key);
@@ -134,7 +137,7 @@ export class LeaseBook {
     });
   }
 
-  /** Removes the leases of counters that were reset: the store has no charge for them any more. */
+  /** Removes the leases of counters that were reset. The store has no charge for them any more. */
   discard(counters: readonly Counter[]): void {
     const keys = new Set(counters.map(({ key }) => key));
     for (const key of keys) {
@@ -160,7 +163,7 @@ export class LeaseBook {
     }
   }
 
-  /** Whether a lease is still in the book, and under the limit of this request's tier. */
+  /** Whether a lease is still in the book and has the ceiling of this request's tier. */
   #isCurrent(lease: Lease, { key, ceiling }: Counter): boolean {
     return lease.counter.ceiling === ceiling && this.#leases.peek(key) === lease;
   }

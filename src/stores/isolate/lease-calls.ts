@@ -7,20 +7,20 @@ import type { LeaseBook, LeaseCall } from "./lease-book.ts";
 import { type GroupPlan, unspentChargeOf } from "./lease-plan.ts";
 import { blockOf, refillDemand } from "./lease-size.ts";
 
-/** How long a counter gets no block after one was lost with its answer, in milliseconds. */
+/** How long a counter gets no block after a block was lost with its answer, in milliseconds. */
 const LOST_BLOCK_MS = 10_000;
 
 export interface LeaseCallOptions {
-  /** After this long without an answer, a requested block counts as lost, in milliseconds. */
+  /** The deadline of a call, in milliseconds. A block that has not arrived until then is lost. */
   readonly timeoutMs: number;
-  /** Keeps a task alive that no response waits for. */
+  /** Lets a task run to its end although no response waits for it. */
   readonly background: (task: Promise<unknown>) => void;
 }
 
 /** A block that a call requests. */
 interface PendingBlock {
   readonly lease: Lease;
-  /** The lease's `refillPendingUntil` that this call has set. */
+  /** The value of `refillPendingUntil` that this call has set in the lease. */
   readonly pendingUntil: number;
 }
 
@@ -44,7 +44,7 @@ export class LeaseCalls {
   /**
    * Decides groups in one call. Every group must have a counter with a `request`.
    *
-   * @param timeLeftMs the deadline, if it is shorter than the store's own
+   * @param timeLeftMs the deadline in milliseconds, if it is shorter than the store's own
    */
   async decide(
     groups: readonly GroupPlan[],
@@ -62,8 +62,8 @@ export class LeaseCalls {
       verdict = await store.decide(requests, now, unused);
     } catch (error) {
       this.#isAnswering = false;
-      // The store may have charged the blocks. Their counters get none for a while: otherwise a
-      // store whose answers are lost would charge block after block.
+      // The store may have charged the blocks. Their counters get no block for a while. Otherwise,
+      // a store whose answers are lost would charge one block after another.
       setPendingUntil(blocks, (now ?? Date.now()) + LOST_BLOCK_MS);
       throw error;
     }
@@ -80,8 +80,8 @@ export class LeaseCalls {
   }
 
   /**
-   * Adjusts counters. Their unspent quota is returned first, so that the store adjusts the quota
-   * used.
+   * Adjusts counters. The unspent quota of their leases is returned first, so that the store's
+   * counts contain only used quota.
    *
    * @throws {StoreError} ("timeout") if both calls together exceed the deadline
    */
@@ -111,12 +111,12 @@ export class LeaseCalls {
     }
     if (!groups) return;
     const call = this.decide(groups, now, this.#book.takeReturns(time));
-    // A failure is ignored: the next decision that needs the store reports it.
+    // A failure is ignored, because the next decision that needs the store reports it.
     this.#options.background(call.catch(() => {}));
   }
 
   /**
-   * Adds a block to a counter's request, and marks it in the lease as pending.
+   * Adds a block to a counter's request, and marks the block as pending in the lease.
    *
    * @returns undefined if no block larger than the cost is due
    */
@@ -167,10 +167,10 @@ function pendingBlocksOf(groups: readonly GroupPlan[]): PendingBlock[] {
   });
 }
 
-/** @param until 0 when the blocks have arrived */
+/** @param until the new value of `refillPendingUntil`; 0 if the blocks have arrived */
 function setPendingUntil(blocks: readonly PendingBlock[], until: number): void {
   for (const { lease, pendingUntil } of blocks) {
-    // If this block counted as lost meanwhile, the lease may already wait for another one.
+    // If this block counted as lost meanwhile, the lease may already wait for another block.
     if (lease.refillPendingUntil === pendingUntil) lease.refillPendingUntil = until;
   }
 }

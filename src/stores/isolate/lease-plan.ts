@@ -5,42 +5,42 @@ import type { GroupAnswer } from "../store.ts";
 import { availableQuota, isIdle, type Lease, type TakenQuota } from "./lease.ts";
 import { type CounterSnapshot, tallyOf } from "./snapshot.ts";
 
-/** How one counter of a group is decided. */
+/** The plan for deciding one counter of a group: from its lease, by the store, or both. */
 export interface CounterPlan {
   readonly counter: Counter;
   readonly lease?: Lease | undefined;
   /** Quota taken from the lease. */
   readonly takenQuota?: TakenQuota;
-  /** The lease when the plan was made: a refund may drain the lease before the store answers. */
+  /** The lease's state when the plan was made. A refund may drain the lease before the answer. */
   readonly leaseState?: { readonly snapshot: CounterSnapshot; readonly unspent: number };
   /** The counter to send to the store; undefined if the lease covers the cost. */
   readonly request?: Counter;
-  /** Whether the call only refills the lease: all charged quota is for later requests. */
+  /** Whether the call only refills the lease, so that all charged quota is for later requests. */
   readonly isRefill?: boolean;
 }
 
-/** The plans of a group's counters, in their order. */
+/** The plans of a group's counters, in the group's order. */
 export type GroupPlan = readonly CounterPlan[];
 
-/** The answer for a group; its tallies are those of the counters that have a `request`. */
+/** The plans of a group and the answer for it. The answer has a tally for each `request`. */
 export interface GroupResult {
   readonly plans: GroupPlan;
   readonly answer: GroupAnswer;
 }
 
-/** The answer for a group whose leases cover it. */
+/** The answer for a group that its leases cover. */
 export const ADMITTED_FROM_LEASES: GroupAnswer = { admitted: true, tallies: [] };
 
 /** Takes a counter's cost from its lease, and requests the rest from the store. */
 export function planCounter(counter: Counter, lease: Lease | undefined, now: number): CounterPlan {
   if (!lease || counter.cost === 0) return { counter, lease, request: counter };
   const { cost, checkOnly } = counter;
-  // The same call returns an idle lease to the store. A check would count that quota twice.
+  // The same call returns the quota of an idle lease, so a check would count it twice.
   const available = checkOnly && isIdle(lease, now) ? 0 : availableQuota(lease, now);
   const quota = Math.min(available, cost);
   if (!checkOnly) lease.quota -= quota;
   const { snapshot } = lease;
-  // Fields are assigned because spreads are slower: every request that needs the store comes here.
+  // Fields are assigned, because spreads are slower and this runs for each request to the store.
   const plan: { -readonly [Field in keyof CounterPlan]: CounterPlan[Field] } = { counter, lease };
   if (snapshot) {
     plan.leaseState = { snapshot, unspent: lease.quota };
@@ -65,7 +65,7 @@ function isShadowPlan(plans: GroupPlan): boolean {
   return isShadow(plans.map(({ counter }) => counter));
 }
 
-/** Whether a group was denied only for counters whose leases cover the cost by now. */
+/** Whether a group was denied only because of counters whose leases cover the cost by now. */
 export function isCoveredByNow({ plans, answer }: GroupResult, now: number): boolean {
   if (answer.admitted) return false;
   const tallies = answer.tallies.values();
@@ -83,7 +83,7 @@ function isFull(request: Counter, { count, banMs }: Tally): boolean {
   return banMs > 0 || !hasQuota(request, count);
 }
 
-/** Store clock minus local clock, in milliseconds, by the first counter's lease; 0 if unknown. */
+/** The store's clock minus this isolate's, in milliseconds, as the first lease has it; else 0. */
 export function clockOffsetOf(plans: GroupPlan | undefined): number {
   return plans?.[0]?.lease?.snapshot?.clockOffsetMs ?? 0;
 }
@@ -95,7 +95,7 @@ export function unspentChargeOf({ request, isRefill }: CounterPlan, tally: Tally
   return isRefill ? charged : charged - request.cost;
 }
 
-/** The answer to the caller: the store's counts minus the leases' unspent quota. */
+/** The answer for the caller. Its counts are the store's minus the leases' unspent quota. */
 export function answerOf({ plans, answer }: GroupResult, storeNow: number): GroupAnswer {
   const { admitted, later } = answer;
   if (later) {

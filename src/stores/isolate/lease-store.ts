@@ -17,7 +17,7 @@ import {
   planCounter,
 } from "./lease-plan.ts";
 
-/** Leases held at most: about 2 MB. */
+/** The maximum number of leases. They take about 2 MB. */
 const MAX_LEASES = 4096;
 
 export interface LeaseOptions extends LeaseCallOptions {
@@ -25,7 +25,7 @@ export interface LeaseOptions extends LeaseCallOptions {
   readonly maxLeases?: number;
 }
 
-/** A store that decides from leases if it can; see with-leases.ts. */
+/** A store that decides from leases where possible: see with-leases.ts. */
 export class LeaseStore implements Store {
   readonly #store: Store;
   readonly #options: LeaseOptions;
@@ -61,7 +61,7 @@ export class LeaseStore implements Store {
 
   async adjust(counters: readonly Counter[], now?: number): Promise<readonly Tally[]> {
     const tallies = await this.#calls.adjust(counters, now);
-    // A block may have arrived during the calls.
+    // A block may have arrived during the calls. Its unspent quota is not used quota.
     const time = this.#timeOf(now);
     return tallies.map((tally, index) => {
       const lease = this.#book.peek(counters[index] as Counter);
@@ -78,7 +78,8 @@ export class LeaseStore implements Store {
   }
 
   /**
-   * The time to decide by. If that is this isolate's clock, the book checks that it went forward.
+   * Returns the time of a decision: the given time, or else that of this isolate's clock. The book
+   * checks whether this clock has gone back.
    */
   #timeOf(given: number | undefined): number {
     if (given !== undefined) return given;
@@ -87,7 +88,7 @@ export class LeaseStore implements Store {
     return now;
   }
 
-  /** Admits a group from memory: the path of nearly all requests of busy clients. */
+  /** Admits a group from memory if possible. Nearly all requests of busy clients take this path. */
   #admitFromLeases(group: readonly Counter[], now: number | undefined): Verdict | undefined {
     const time = this.#timeOf(now);
     const plans: CounterPlan[] = [];
@@ -108,7 +109,7 @@ export class LeaseStore implements Store {
     return { now: storeNow, groups: [answerOf(result, storeNow)] };
   }
 
-  /** Decides groups with at most one call, for the counters that leases do not cover. */
+  /** Decides groups with at most one call. It contains the counters that leases do not cover. */
   async #decideGroups(
     groups: readonly (readonly Counter[])[],
     now: number | undefined,
@@ -143,10 +144,10 @@ export class LeaseStore implements Store {
   }
 
   /**
-   * Decides a second time the denied groups that leases cover by now, and replaces their results.
+   * Decides denied groups again if leases cover them by now, and replaces their results.
    *
-   * Another request's block has arrived during the call, with the last quota of the window. Without
-   * this step, 200 requests at once get only 49 of a limit of 50 (test/node/http/limits.test.ts).
+   * Their quota has arrived during the call, with a block of another request. Without this step,
+   * only 49 of 200 simultaneous requests pass a limit of 50 (test/node/http/limits.test.ts).
    */
   async #retryCovered(
     results: GroupResult[],
@@ -157,14 +158,14 @@ export class LeaseStore implements Store {
     if (timeLeftMs <= 0) return;
     const covered = results.filter((result) => isCoveredByNow(result, now ?? Date.now()));
     const groups = covered.map(({ plans }) => plans.map(({ counter }) => counter));
-    // If the second call fails, the denials stand.
+    // If the second call fails, the groups stay denied.
     const second = await this.#decideGroups(groups, now, [], timeLeftMs).catch(() => undefined);
     for (const [index, result] of covered.entries()) {
       results[results.indexOf(result)] = second?.results[index] ?? result;
     }
   }
 
-  /** Plans a counter, and requests a block for its lease if one is due. */
+  /** Plans a counter, and requests a block for its lease if a block is due. */
   #plan(counter: Counter, now: number): CounterPlan {
     const lease = this.#book.findOrOpen(counter, now);
     const plan = planCounter(counter, lease, now);
@@ -173,7 +174,7 @@ export class LeaseStore implements Store {
     return { ...plan, request: this.#calls.requestBlock(lease, request, now) ?? request };
   }
 
-  /** The result for a group. If it is denied, now or later, its leases get back what was taken. */
+  /** The result for a group. If it is denied, now or later, its leases get the taken quota back. */
   #resultOf(plans: GroupPlan, answer: GroupAnswer): GroupResult {
     if (answer.later) {
       const undo = () => this.#putBack(plans);

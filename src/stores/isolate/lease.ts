@@ -2,26 +2,26 @@ import type { Counter, UnusedQuota } from "../../engine/counter.ts";
 import type { Frequency } from "./frequency-map.ts";
 import { type CounterSnapshot, isValidAt, type StoreCall } from "./snapshot.ts";
 
-/** A lease that was not used for this long is returned to the store, in milliseconds. */
+/** The time in milliseconds after which an unused lease is returned to the store. */
 export const IDLE_MS = 5000;
 
-/** Quota of one counter that the store has charged already and only this isolate may use. */
+/** Quota of one counter. The store has charged it already, and only this isolate may use it. */
 export interface Lease extends Frequency {
   /** The counter as it was when the quota was charged. */
   counter: Counter;
-  /** Quota not used yet. It is valid in the window of `snapshot` only. */
+  /** Quota not used yet. It is valid only in the window of `snapshot`. */
   quota: number;
   /** The store's last answer; undefined before the first, and after the lease was drained. */
   snapshot: CounterSnapshot | undefined;
-  /** Until when a call for a block may be pending, by this isolate's clock; 0 if none is. */
+  /** When a requested block stops counting as pending, by this isolate's clock; 0 for none. */
   refillPendingUntil: number;
-  /** Moving average of the quota that a request takes. */
+  /** The moving average of the quota that a request takes. */
   meanCost: number;
   /** Duration of the last call to the store, in milliseconds; 0 before the first. */
   roundTripMs: number;
   /** When the lease was opened, by this isolate's clock. */
   readonly openedAt: number;
-  /** Whether the counter was reset: the store no longer contains the charge for this quota. */
+  /** Whether the counter was reset, so that the store no longer has a charge for this quota. */
   isReset: boolean;
 }
 
@@ -32,7 +32,7 @@ export interface TakenQuota {
   readonly window: number;
 }
 
-/** An empty lease for a counter that has been used once. */
+/** Creates an empty lease for a counter that has been used once. */
 export function openLease(counter: Counter, now: number): Lease {
   return {
     counter,
@@ -53,12 +53,12 @@ export function availableQuota({ quota, snapshot }: Lease, now: number): number 
   return snapshot && isValidAt(snapshot, now) ? quota : 0;
 }
 
-/** Whether a lease is due to be returned. */
+/** Whether a lease should be returned, because it was not used for {@link IDLE_MS}. */
 export function isIdle({ lastUsedAt, refillPendingUntil }: Lease, now: number): boolean {
   return now - lastUsedAt >= IDLE_MS && refillPendingUntil <= now;
 }
 
-/** What a lease can return to the store, if its window has not ended. */
+/** The quota that a lease can return to the store; undefined if none is left in its window. */
 export function unusedQuotaOf(lease: Lease, now: number): UnusedQuota | undefined {
   const quota = availableQuota(lease, now);
   if (quota === 0 || !lease.snapshot) return undefined;
@@ -66,8 +66,8 @@ export function unusedQuotaOf(lease: Lease, now: number): UnusedQuota | undefine
 }
 
 /**
- * Adds charged quota to a lease and updates its snapshot. An answer about an earlier window than
- * the lease's is dropped with its quota.
+ * Adds charged quota to a lease and updates its snapshot. If the answer is for an earlier window
+ * than the lease's, the answer and its quota are dropped.
  */
 export function addQuota(
   lease: Lease,
@@ -88,16 +88,16 @@ export function addQuota(
 }
 
 /**
- * Whether an answer belongs to an earlier window than the lease's snapshot. The answer is accepted
- * all the same if that snapshot has expired: the store's clock may have been put back, and the
- * store decides which window is the current one.
+ * Whether an answer must be dropped, because it is for an earlier window than the lease's snapshot.
+ * If that snapshot has expired, the answer is accepted. The store's clock may then have been put
+ * back, and the store determines the current window.
  */
 function isOutdated(answer: CounterSnapshot, previous: CounterSnapshot, call: StoreCall): boolean {
   if (answer.window >= previous.window) return false;
   return (call.isGiven ? call.decidedAt : call.answeredAt) < previous.validUntil;
 }
 
-/** Whether one snapshot of a window was taken after another: answers may arrive in any order. */
+/** Whether `one` was taken after `other` in the same window. Answers may arrive in any order. */
 function isNewer(one: CounterSnapshot, other: CounterSnapshot): boolean {
   if (one.decidedAt !== other.decidedAt) return one.decidedAt > other.decidedAt;
   return one.count >= other.count;

@@ -7,7 +7,7 @@ export interface CounterSnapshot {
   readonly decidedAt: number;
   /** The number of the window that `count` belongs to. */
   readonly window: number;
-  /** The window's end by the store's clock: the same in every answer about this window. */
+  /** The window's end by the store's clock. It is the same in every answer for this window. */
   readonly endsAt: number;
   /** The end of a ban by the store's clock; 0 without a ban. */
   readonly bannedUntil: number;
@@ -16,8 +16,8 @@ export interface CounterSnapshot {
   /** End of validity, by this isolate's clock: never later than the window's true end. */
   readonly validUntil: number;
   /**
-   * Store clock minus local clock, in milliseconds; underestimated by the time the answer
-   * travelled. 0 when the caller passed the time.
+   * The store's clock minus this isolate's, in milliseconds. It is too low by the time that the
+   * answer took to arrive. 0 if the caller passed the time.
    */
   readonly clockOffsetMs: number;
 }
@@ -30,24 +30,24 @@ export interface StoreCall {
   readonly answeredAt: number;
   /** When the store decided, by its own clock; or the time that the caller passed. */
   readonly decidedAt: number;
-  /** Whether the caller passed the time, so that the caller's clock places the windows. */
+  /** Whether the caller passed the time, so that the caller's clock determines the windows. */
   readonly isGiven: boolean;
 }
 
 /**
- * The snapshot that a tally gives.
+ * Creates the snapshot of a counter from its tally.
  *
  * The store decided at some moment between `sentAt` and `answeredAt`. The window therefore ends no
- * earlier than `resetMs` after `sentAt`: until then the count certainly belongs to the current
- * window. It ends no later than `resetMs` after `answeredAt`: the wait reported to clients ends
- * then.
+ * earlier than `resetMs` after `sentAt`. Until then, the count certainly belongs to the current
+ * window. The window ends no later than `resetMs` after `answeredAt`. The wait that clients get
+ * ends then.
  */
 export function snapshotOf(counter: Counter, tally: Tally, call: StoreCall): CounterSnapshot {
   const { sentAt, answeredAt, decidedAt, isGiven } = call;
   const { count, resetMs, banMs } = tally;
   const { windowMs, offsetMs } = counter;
-  // Rounded: with counters in several objects, `decidedAt` is of one object's clock and `resetMs`
-  // of another's, which may already be on the other side of a window's edge.
+  // The quotient is rounded. With counters in several objects, `decidedAt` comes from one object's
+  // clock and `resetMs` from another's, and one of these clocks may already be in the next window.
   const window = Math.round((decidedAt + resetMs - offsetMs) / windowMs) - 1;
   const endsAt = (window + 1) * windowMs + offsetMs;
   return {
@@ -56,19 +56,19 @@ export function snapshotOf(counter: Counter, tally: Tally, call: StoreCall): Cou
     window,
     endsAt,
     bannedUntil: banMs > 0 ? decidedAt + banMs : 0,
-    // With the caller's clock the window's edges are exact to the millisecond.
+    // With the caller's clock, the window's start and end are exact to the millisecond.
     validFrom: isGiven ? endsAt - windowMs : sentAt,
     validUntil: isGiven ? endsAt : sentAt + resetMs,
     clockOffsetMs: isGiven ? 0 : decidedAt - answeredAt,
   };
 }
 
-/** @param now by this isolate's clock, or the time that the caller passed */
+/** @param now the time by this isolate's clock, or the time that the caller passed */
 export function isValidAt({ validFrom, validUntil }: CounterSnapshot, now: number): boolean {
   return validFrom <= now && now < validUntil;
 }
 
-/** @param storeNow by the clock that placed the window */
+/** @param storeNow the time by the clock that determines the windows */
 export function tallyOf(snapshot: CounterSnapshot, storeNow: number): Tally {
   return {
     count: snapshot.count,

@@ -4,19 +4,19 @@ import type { GroupAnswer, Store, Verdict } from "../store.ts";
 import { type Denial, DenialCache } from "./denial-cache.ts";
 import { type StoreCall, tallyOf } from "./snapshot.ts";
 
-/** Counters cached at most: less than 2 MB. */
+/** The maximum number of cached counters. They take less than 2 MB. */
 const MAX_COUNTERS = 4096;
 
 type Group = readonly Counter[];
 
 /**
- * A store that denies from memory while a counter is certainly exhausted.
+ * Wraps a store so that requests are denied from memory while a counter is certainly exhausted.
  *
- * It caches the counts of denied counters, not the denials. A smaller cost that still fits is
- * therefore decided by the store, and so is every request after the limit was raised. Counts fall
- * only by refunds, returns and resets; a cached count is at most `MAX_AGE_MS` old.
+ * The cache contains counts of denied counters, not denials. So the store still decides a request
+ * with a smaller cost that fits, and every request after the limit was raised. Within a window,
+ * only refunds, returns and resets lower a count. A cached count is at most `MAX_AGE_MS` old.
  *
- * @param maxCounters how many counters are cached at most. Keys are compared in full
+ * @param maxCounters the maximum number of cached counters. Their keys are compared in full
  */
 export function withDenialCache(store: Store, maxCounters = MAX_COUNTERS): Store {
   const cachingStore = new CachingStore(store, maxCounters);
@@ -89,7 +89,7 @@ class CachingStore implements Store {
     now: number | undefined,
     unused: readonly UnusedQuota[],
   ): Promise<Verdict> {
-    // Returned quota may be enough for the next request.
+    // The quota returned may be enough for the next request.
     this.#cache.remove(unused.map(({ counter }) => counter));
     const sentAt = Date.now();
     try {
@@ -141,7 +141,7 @@ class CachingStore implements Store {
   }
 }
 
-/** Store clock minus local clock, in milliseconds, by the first cached counter. */
+/** The store's clock minus this isolate's, in milliseconds, from the first cached counter. */
 function clockOffsetOf(denials: readonly (Denial | undefined)[]): number {
   for (const denial of denials) {
     for (const snapshot of denial ?? []) if (snapshot) return snapshot.clockOffsetMs;
