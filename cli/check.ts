@@ -50,7 +50,8 @@ function toJson(file: string, loaded: LoadedConfig, warnings: readonly Warning[]
 }
 
 /**
- * A replacer for JSON. Without it, a Map would become an empty object, and an address its fields.
+ * A replacer for JSON. Without it, a Map would become an empty object, and an address would become
+ * an object with its internal fields.
  */
 function jsonReplacer(_key: string, value: unknown): unknown {
   if (value instanceof Map) return Object.fromEntries(value);

@@ -33,7 +33,7 @@ export async function loadDeployments(file: string): Promise<Deployment[] | Warn
   const path = NAMES.map((name) => join(dirname(file), name)).find(existsSync);
   if (path === undefined) return [];
   try {
-    // Imported only when needed: loading wrangler takes longer than everything else.
+    // wrangler is imported only if needed, because loading it takes longer than all other work.
     const { unstable_readConfig } = await import("wrangler");
     const read = (env?: string) =>
       unstable_readConfig({ config: path, ...(env && { env }) }, { hideWarnings: true });

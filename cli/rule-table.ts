@@ -11,7 +11,7 @@ const HEADINGS = ["RULE", "COUNTED BY", "QUOTA", "REQUESTS", "ON ERROR", "MODE",
  */
 const LISTED = 3;
 
-/** A table with one line for each rule. */
+/** Returns a table with one line for each rule. */
 export function ruleTable(rules: readonly Rule[]): string {
   const rows = withoutEmptyLast([HEADINGS, ...rules.map(cellsOf)]);
   const widths = HEADINGS.map((_, column) =>
@@ -69,7 +69,9 @@ function formatTier([name, windows]: [string, readonly Window[]]): string {
   return `${name} ${windows.map(formatQuota).join(", ")}`;
 }
 
-/** A key as in a configuration: "a | b" for the first one present, and a comma between combined elements. */
+/**
+ * Formats a key like a configuration: "a | b" for alternatives, a comma between combined elements.
+ */
 function formatKey(key: KeyExpression): string {
   return key
     .map((alternatives) =>

@@ -7,7 +7,7 @@ export interface RepositoryManifest {
   readonly private?: unknown;
   readonly scripts?: unknown;
   readonly devDependencies?: unknown;
-  /** Node itself, for development. */
+  /** Node itself, which only development needs. */
   readonly optionalDependencies?: unknown;
   readonly allowScripts?: unknown;
 }

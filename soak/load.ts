@@ -25,7 +25,9 @@ export interface LoadGenerator {
   stop(): Promise<void>;
 }
 
-/** Opens kept-alive connections. Each one sends its next request as soon as it has an answer. */
+/**
+ * Opens kept-alive connections. Each connection sends its next request as soon as it has an answer.
+ */
 export function createLoadGenerator(urls: readonly URL[], connections: number): LoadGenerator {
   const perUrl = Math.ceil(connections / urls.length);
   const pools = urls.map((url) => new Pool(url.origin, { connections: perUrl, pipelining: 1 }));

@@ -37,7 +37,7 @@ export const RULES: ConfigInput["rules"] = [
   { name: "abuse", match: { paths: ["/abuse"] }, limit: 5, window: "1m", onError: "closed" },
 ];
 
-/** A policy, as the RateLimit fields name it. */
+/** A limit that the RateLimit fields name. */
 export interface Policy {
   readonly limit: number;
   readonly windowMs: number;

@@ -10,7 +10,7 @@ import { type Runtime, startBaseline, startWeir } from "./runtime.ts";
 import { startBackend } from "./start-backend.ts";
 import { createTraffic } from "./traffic.ts";
 
-/** The durations of the phases of a round: calm, a fault, the time after it, and the baseline. */
+/** The durations of a round's phases, in milliseconds: calm, a fault, after the fault, baseline. */
 const CALM_MS = 8000;
 const FAULT_MS = 4000;
 const AFTER_MS = 4000;
@@ -69,8 +69,8 @@ export async function soak(
 }
 
 /**
- * @param stops receives a function that stops each started part, even if a later part fails to
- * start
+ * @param stops receives a function that stops a part, for each part that starts. If a later part
+ *   fails to start, these functions stop the earlier parts
  */
 async function startEnvironment(
   { timeoutMs, connections }: SoakOptions,

@@ -38,7 +38,7 @@ export function readVersions(redisVersion: string): Record<string, string> {
 
 function packageVersion(name: string): string {
   const { resolve } = createRequire(import.meta.url);
-  // Not every package exports its package.json, so this looks for the file above the resolved module.
+  // Not every package exports its package.json, so this code searches the folders above the module.
   for (let folder = dirname(resolve(name)); ; folder = dirname(folder)) {
     try {
       const found = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));

@@ -1,6 +1,6 @@
 import { Redis } from "ioredis";
 
-/** Commands that are not counted: the connections to Redis send them for purposes of their own. */
+/** Commands that are not counted, because they come from the connections and not from a limiter. */
 const OWN_COMMANDS = new Set([
   "info",
   "config",
@@ -18,7 +18,7 @@ export interface RedisMeter {
    * Returns the number of commands since Redis started: scripts, and the commands inside scripts.
    */
   commands(): Promise<number>;
-  /** Deletes all counters, but no script. */
+  /** Deletes all counters, and keeps the scripts. */
   deleteCounters(): Promise<void>;
   stop(): void;
 }

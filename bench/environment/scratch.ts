@@ -8,7 +8,7 @@ const MEMORY = "/dev/shm";
 
 /** The folder for all data that the emulated platform stores. */
 export interface Scratch {
-  /** The path of a new subfolder, which does not exist yet. */
+  /** Returns the path of a new subfolder, which does not exist yet. */
   nextFolder(): string;
   remove(): Promise<void>;
 }

@@ -117,7 +117,7 @@ async function runRound(
   return cpu;
 }
 
-/** Subtracts the Workers' CPU times within each round, and summarizes the rounds. */
+/** Subtracts the other Workers' CPU times from Weir's in each round, and summarizes the rounds. */
 export function summarizeRounds(
   rounds: readonly RoundCpu[],
 ): Omit<AddedCpu, "requests" | "restCallsPerRequest"> {

@@ -12,8 +12,8 @@ export interface SampleSize {
   /** The number of rounds in which each subject gets each workload. */
   readonly rounds: number;
   /**
-   * Requests before the measured ones. They open connections, load scripts into Redis, and compile
-   * code.
+   * The number of requests before the measured requests. They open connections, load scripts into
+   * Redis, and compile code.
    */
   readonly warmUp: number;
   /** Selects one of a workload's two numbers of requests. */
@@ -73,7 +73,8 @@ export async function warmUp(
   workload: Workload,
   count: number,
 ): Promise<void> {
-  // First a single request, because a limiter may prepare something while all other requests wait.
+  // The first request is sent alone, because a limiter may prepare its state while other requests
+  // wait.
   for (const url of urls) await closedLoop([url], requestsOf(workload, 1, 0));
   await closedLoop(urls, requestsOf(workload, count, 0));
 }

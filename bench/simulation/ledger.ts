@@ -11,7 +11,9 @@ export interface Share {
   usedAt: number;
 }
 
-/** One client's window, by the store's clock. */
+/**
+ * The requests and the quota of one client in one window. The store's clock determines the window.
+ */
 export interface Account {
   readonly client: number;
   readonly endsAt: number;

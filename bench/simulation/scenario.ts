@@ -25,7 +25,9 @@ export interface Scenario {
   readonly demand: string;
   readonly traffic: (random: Random) => Traffic | Promise<Traffic>;
   readonly routing: Routing;
-  /** The share of isolates that die in a minute. Each one is replaced by an isolate with empty memory. */
+  /**
+   * The share of isolates that die in a minute. A new isolate, with empty memory, replaces each.
+   */
   readonly deathsPerMinute: number;
   /** The maximum error of an isolate's clock, in either direction, in milliseconds. */
   readonly skewMs: number;

@@ -13,7 +13,7 @@ import type { Scenario } from "./scenario.ts";
 import type { Arrival, ClosedTraffic } from "./traffic.ts";
 import { VirtualTime } from "./virtual-time.ts";
 
-/** Midnight of 2026-01-01 UTC: windows of all lengths up to a day start at this time. */
+/** Midnight of 2026-01-01 UTC. A window of every simulated length starts at this time. */
 const STARTS_AT = Date.UTC(2026, 0, 1);
 
 /** Runs a scenario once. The same seed gives the same result. */
@@ -95,7 +95,10 @@ function counterOf({ limit, windowMs }: Scenario, client: number): Counter {
   };
 }
 
-/** Plans requests at their times. Each request plans the next one, so that the queue stays short. */
+/**
+ * Plans requests at their times. Each request plans the next request, so that the queue stays
+ * short.
+ */
 function planOpen(
   time: VirtualTime,
   arrivals: Iterable<Arrival>,

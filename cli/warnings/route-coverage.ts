@@ -5,8 +5,9 @@ import { canonicalPath } from "../../src/request/canonical-path.ts";
 export type Segments = readonly string[];
 
 /**
- * A pattern that cannot match a slash: letters, digits, classes of these, groups and repetitions. Any other
- * pattern may match a slash, and then Hono lets one parameter match several segments of a path.
+ * A pattern that cannot match a slash: letters, digits, character classes, groups and repetitions.
+ * Any other pattern may match a slash, and then Hono lets one parameter match several segments of a
+ * path.
  */
 const WITHIN_SEGMENT =
   /^(?:[\w-]|\\[dw.-]|\[(?:\w(?:-\w)?)+-?\]|\(\?:|[()|?*+]|\{\d+(?:,\d*)?\})+$/;
@@ -111,7 +112,8 @@ function patternOf(segment: string): string | undefined {
 
 function staysWithinSegment(pattern: string): boolean {
   if (!WITHIN_SEGMENT.test(pattern)) return false;
-  // Hono adds `^` before and `$` after a pattern. Outside a group, an alternative gets only one.
+  // Hono adds `^` before and `$` after a pattern. An alternative outside a group gets only one of
+  // these two anchors.
   let depth = 0;
   for (const character of pattern) {
     if (character === "(") depth++;

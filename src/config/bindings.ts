@@ -43,13 +43,11 @@ export interface ResolvedBindings {
   readonly nativeLimiter?: RateLimit;
   /** The secret with which identities are computed; undefined if {@link KEY_SECRET} is not set. */
   readonly keySecret?: string;
-  /** The values of the secrets that the configuration names, by name. Secrets that are not set are absent. */
+  /** The values of the configured secrets that are set. The keys are the names of the secrets. */
   readonly secrets: ReadonlyMap<string, string>;
-  /** Faults of the store and of the native limiter. They also affect a `WeirService`. No fault contains a secret. */
+  /** Faults of the store and of the native limiter. They also affect a `WeirService`. Contains no secret. */
   readonly limiterFaults: readonly string[];
-  /**
-   * Faults that affect only HTTP requests: secrets that are not set. No fault contains a secret.
-   */
+  /** Faults that affect only HTTP requests: secrets that are not set. Contains no secret. */
   readonly requestFaults: readonly string[];
 }
 
@@ -70,7 +68,7 @@ export function resolveBindings(config: Config, env: Env): ResolvedBindings {
     .map(([name, effect]) => `${notSet(name)}: ${effect}`);
   const nativeLimiter = readNativeLimiter(config, env);
   const keySecret = readKeySecret(env);
-  // A faulty key secret decides no request, because the operator does not want plain hashes.
+  // If the key secret is faulty, no request is decided: the operator does not want plain hashes.
   const store = typeof keySecret === "object" ? keySecret : readStore(config, env);
   const limiterFaults = store.kind === "misconfigured" ? [store.fault] : [];
   const unused = unusedToken(config, env, store);

@@ -5,7 +5,7 @@ import { type Config, type ConfigInput, ConfigSchema } from "./schema.ts";
 /** The error that `defineConfig` throws. Its message lists all faults, one on a line. */
 export class ConfigError extends Error {
   override readonly name = "ConfigError";
-  /** All faults, at most one for each path. */
+  /** All faults, at most one for each field. */
   readonly faults: readonly Fault[];
 
   constructor(faults: readonly Fault[]) {

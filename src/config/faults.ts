@@ -11,7 +11,9 @@ export interface Fault {
   readonly message: string;
 }
 
-/** Turns the issues of a schema into faults: at most one for each path, in the order of the issues. */
+/**
+ * Turns the issues of a schema into faults, at most one for each field, in the order of the issues.
+ */
 export function faultsOf(issues: readonly v.BaseIssue<unknown>[]): Fault[] {
   const faults = new Map<string, Fault>();
   const intended = new Set(issues.map(intendedPath));

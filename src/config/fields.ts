@@ -8,7 +8,7 @@ import * as v from "valibot";
  * Returns an object schema that reports every unknown field at its own path. Valibot's own strict
  * object reports only the first unknown field.
  *
- * @param example an example of the object, for the message about a value that is no such object
+ * @param example an example of the object, for the message about a value of another type
  */
 export function fields<const Entries extends v.ObjectEntries>(entries: Entries, example?: string) {
   const names = Object.keys(entries).join(", ");
@@ -71,7 +71,9 @@ export function bindingName(allowed: string) {
   return textMatching(/^[A-Za-z_]\w*$/, allowed);
 }
 
-/** Returns the schema of a text that `parse` converts. Undefined from `parse` means a fault. */
+/**
+ * Returns the schema of a text that `parse` converts. It is a fault if `parse` returns undefined.
+ */
 export function parsedText<Output>(parse: (text: string) => Output | undefined, allowed: string) {
   return v.pipe(
     v.string(allowed),

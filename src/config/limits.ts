@@ -13,7 +13,7 @@ import { fields, integer, isRecord, listOf, pathTo, pathToItem } from "./fields.
  */
 export const MAX_LIMIT = 999_999_999_999_999;
 /**
- * The maximum number of windows of a rule. Each window has a counter and makes decisions costlier.
+ * The maximum number of windows of a rule. Every decision has to check a counter for each window.
  */
 export const MAX_WINDOWS = 8;
 

@@ -1,7 +1,7 @@
 import ipaddr from "ipaddr.js";
 
 export type Address = ipaddr.IPv4 | ipaddr.IPv6;
-/** An address, and how many of its leading bits identify the network. */
+/** An address, and the number of its leading bits that identify the network. */
 export type Network = readonly [Address, number];
 
 /**
@@ -13,7 +13,7 @@ export type Network = readonly [Address, number];
  */
 export function parseAddress(text: string): Address | undefined {
   // If ipaddr.js tries to read IPv6 as IPv4, it throws and catches an exception. That takes five
-  // times as long as all other work here.
+  // times as long as all other work of this function.
   if (text.includes(":")) return ipaddr.IPv6.isValid(text) ? ipaddr.IPv6.parse(text) : undefined;
   return ipaddr.IPv4.isValidFourPartDecimal(text) ? ipaddr.IPv4.parse(text) : undefined;
 }

@@ -3,7 +3,10 @@ import { fields, integer, isRecord } from "./fields.ts";
 
 /** A token of RFC 9110: the name of a header field. */
 const FIELD_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
-/** A field value of RFC 9110 in ASCII. A control character could end the field and begin another one. */
+/**
+ * A field value of RFC 9110 in ASCII. A control character could end the field and begin a new
+ * field.
+ */
 const FIELD_VALUE = /^[\t\x20-\x7e]*$/;
 /**
  * Header fields that Weir or the transport sets, and fields that would let a cache keep a denial. A cached

@@ -16,9 +16,9 @@ import type { TiersInput } from "./tiers.ts";
  */
 export interface RuleInput<Name extends string = string> extends LimitFields {
   /**
-   * The name of the rule, unique in the configuration: 1 to 64 of `a-z 0-9 - _`, beginning with a letter or
-   * digit. Clients see it in the RateLimit fields. It is part of the stored keys, so a new name begins with
-   * empty counters.
+   * The name of the rule, unique in the configuration: 1 to 64 characters of `a-z 0-9 - _`,
+   * beginning with a letter or digit. Clients see it in the RateLimit fields. It is part of the
+   * stored keys, so a renamed rule begins with empty counters.
    */
   readonly name: Name;
   /**

@@ -15,7 +15,7 @@ export type { Window } from "./windows.ts";
 /** The maximum number of counters that share the quota of one key. */
 const MAX_SHARDS = 100;
 
-const NAME = "1 to 64 of a-z, 0-9, - and _, the first a letter or digit";
+const NAME = "1 to 64 characters of a-z, 0-9, - and _, the first a letter or digit";
 const START = '"epoch", or a time with its zone, such as "2026-01-01T09:00:00-08:00", or "spread"';
 const KEY = `${ALLOWED_KEYS}; "a | b" for the first one present; a list for all of them together`;
 

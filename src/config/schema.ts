@@ -9,7 +9,7 @@ import type { RuleInput } from "./rule-input.ts";
 export const MAX_RULES = 10_000;
 
 const RULES = `a list of rules, at most ${MAX_RULES}`;
-const PREFIX = "1 to 64 of A-Z, a-z, 0-9, -, _ and .";
+const PREFIX = "1 to 64 characters of A-Z, a-z, 0-9, -, _ and .";
 
 /**
  * The argument of `defineConfig`.
@@ -42,8 +42,8 @@ export interface ConfigInput<RuleName extends string = string> {
    */
   readonly clock?: "redis" | "edge" | undefined;
   /**
-   * The first part of every stored key: 1 to 64 of `A-Z a-z 0-9 . _ -`. Workers with the same prefix and
-   * store share the counters of rules with the same name.
+   * The first part of every stored key: 1 to 64 characters of `A-Z a-z 0-9 . _ -`. Workers with the
+   * same prefix and store share the counters of rules with the same name.
    *
    * @default "weir"
    */
@@ -179,5 +179,8 @@ function claimIn(key: unknown): string | undefined {
   return claim && `jwt:${claim.name}`;
 }
 
-/** The one source of defaults, bounds and messages. Its input is {@link ConfigInput}, its output {@link Config}. */
+/**
+ * The only source of defaults, bounds and messages. Its input is {@link ConfigInput}, and its
+ * output is {@link Config}.
+ */
 export const ConfigSchema = v.pipe(ConfigFields, checkClaims);

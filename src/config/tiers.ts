@@ -10,7 +10,7 @@ import { checkLimitExtras, checkLimitFields, type LimitFields, limitFields } fro
 
 const BY = `${ALLOWED_KEYS}; "a | b" for the first one present`;
 const TIERS = "an object of tiers, each { limit, window }, at least one";
-const TIER_NAME = "1 to 64 of A-Z, a-z, 0-9, ., _ and -";
+const TIER_NAME = "1 to 64 characters of A-Z, a-z, 0-9, ., _ and -";
 
 /** Different limits for some clients. */
 export interface TiersInput {
@@ -22,8 +22,9 @@ export interface TiersInput {
    */
   readonly by: KeyInput;
   /**
-   * The tiers, at least one. The name of a tier is 1 to 64 of `A-Z a-z 0-9 . _ -`. Its limits are written
-   * like those of a rule. A client without one of these tiers has the rule's own limits.
+   * The tiers, at least one. The name of a tier is 1 to 64 characters of `A-Z a-z 0-9 . _ -`. Its
+   * limits are written like those of a rule. A client without one of these tiers has the rule's own
+   * limits.
    *
    * @example { pro: { limit: 5000, window: "1m" } }
    */

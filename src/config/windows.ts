@@ -17,7 +17,7 @@ export interface Window {
 }
 
 /**
- * The windows of a rule or of one of its tiers.
+ * Returns the windows of a rule or of one of its tiers.
  *
  * @param name the name of the rule
  * @param startMs the beginning of any window, in milliseconds after the Unix epoch
@@ -35,7 +35,7 @@ export function windowsOf(name: string, fields: ParsedLimitFields, startMs: numb
   }));
 }
 
-/** Returns a remainder that is never negative. With `%`, it is negative for starts before 1970. */
+/** Returns a remainder that is never negative, even for starts before 1970. */
 function floorMod(value: number, divisor: number): number {
   return ((value % divisor) + divisor) % divisor;
 }

@@ -45,7 +45,7 @@ describe("refuses a top-level field", () => {
     top("store", null, "got null"),
     top("clock", "local", 'allowed: "redis", "edge"'),
     ...["a:b", "", "a b", LONG, 5].map((value) =>
-      top("prefix", value, "allowed: 1 to 64 of A-Z, a-z, 0-9, -, _ and ."),
+      top("prefix", value, "allowed: 1 to 64 characters of A-Z, a-z, 0-9, -, _ and ."),
     ),
     ...[0, -1, 1.5, 30_001, "1s", null].map((value) =>
       top("timeoutMs", value, "allowed: a whole number from 1 to 30000"),

@@ -85,8 +85,12 @@ describe("refuses the fields of a rule", () => {
     within(tiers({ pro }, "param:plan"), "tiers.by", "allowed: a parameter of match.paths"),
     within(tiers({}), "tiers.limits", "allowed: an object of tiers, each { limit, window }"),
     within(tiers([pro]), "tiers.limits", "allowed: an object of tiers"),
-    within(tiers({ "a b": pro }), 'tiers.limits["a b"]', "allowed: 1 to 64 of A-Z, a-z, 0-9"),
-    within(tiers({ "": pro }), 'tiers.limits[""]', "allowed: 1 to 64 of"),
+    within(
+      tiers({ "a b": pro }),
+      'tiers.limits["a b"]',
+      "allowed: 1 to 64 characters of A-Z, a-z, 0-9",
+    ),
+    within(tiers({ "": pro }), 'tiers.limits[""]', "allowed: 1 to 64 characters of"),
     within(tiers({ pro: 5 }), "tiers.limits.pro", "got 5; allowed: { limit, window }"),
     within(tiers({ pro: { limit: 5 } }), "tiers.limits.pro.window", "missing; allowed: either"),
     within(

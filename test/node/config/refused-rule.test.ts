@@ -21,7 +21,11 @@ describe("refuses a rule's field", () => {
     field("onerror", "open", 'unknown field; did you mean "onError"?', RULE_FIELDS),
     field("paths", ["/a"], "unknown field"),
     ...["", "Login", "_a", "-a", "log in", "a/b", "é", LONG, 5, null].map((value) =>
-      field("name", value, "allowed: 1 to 64 of a-z, 0-9, - and _, the first a letter or digit"),
+      field(
+        "name",
+        value,
+        "allowed: 1 to 64 characters of a-z, 0-9, - and _, the first a letter or digit",
+      ),
     ),
     ...[-1, 1.5, "5", 1e15, true, null].map((value) =>
       field("limit", value, `got ${JSON.stringify(value)}`, "from 0 to 999999999999999"),
