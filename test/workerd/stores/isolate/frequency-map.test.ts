@@ -8,7 +8,7 @@ import {
 } from "../../../../src/stores/isolate/frequency-map.ts";
 
 const NOW = 1_700_000_100_000;
-/** How many entries an eviction examines. */
+/** The number of entries that an eviction examines. */
 const EVICTION_SCAN = 8;
 
 interface Entry extends Frequency {
@@ -68,7 +68,7 @@ describe("the recent uses of an entry", () => {
 });
 
 describe("a frequency map", () => {
-  it("holds at most its maximum of entries", () => {
+  it("has at most `max` entries", () => {
     const { map, evicted, use } = mapOf(3);
     for (const name of ["a", "b", "c"]) expect(use(name)).toBe(true);
     expect([map.size, evicted.mock.calls.length]).toEqual([3, 0]);
@@ -98,7 +98,7 @@ describe("a frequency map", () => {
     expect(evicted.mock.calls).toEqual([[expect.objectContaining({ name: "a" }), NOW + 1]]);
   });
 
-  it("passes over an entry as busy as the new one, until its uses have decayed", () => {
+  it("keeps an entry that is as busy as the new entry, until its uses have decayed", () => {
     const { useTimes, use, has } = mapOf(1);
     useTimes("a", 2);
     const coolsAt = NOW + Math.ceil(DECAY_MS * Math.log(2));
@@ -114,12 +114,13 @@ describe("a frequency map", () => {
     use("rare");
     map.use("busy 0", NOW);
     for (let busy = 1; busy < EVICTION_SCAN; busy++) map.use(`busy ${busy}`, NOW);
-    // The rare entry comes first now: the eviction finds it at once.
+    // The rare entry is now the first one, so the eviction finds it at once.
     expect(map.oldest()?.[0]).toBe("rare");
     expect(use("x", NOW + 1)).toBe(true);
     expect(has("rare")).toBe(false);
 
-    // Behind eight busy entries it is not found. They are moved, and the next eviction finds it.
+    // Entry x comes after eight busy entries, so an eviction does not find it. The eviction moves
+    // the busy entries to the end, and the next eviction finds x.
     expect(map.oldest()?.[0]).toBe("busy 0");
     expect(use("y", NOW + 2)).toBe(false);
     expect(map.oldest()?.[0]).toBe("x");
@@ -127,7 +128,7 @@ describe("a frequency map", () => {
     expect(has("x")).toBe(false);
   });
 
-  it("admits one of eight new entries that find only busier ones, for the least used", () => {
+  it("adds one of eight new entries, in place of the least used entry, if all entries are busier", () => {
     const { map, evicted, useTimes, use, has } = mapOf(3);
     useTimes("a", 9);
     useTimes("b", 5);
@@ -137,7 +138,7 @@ describe("a frequency map", () => {
     expect(use("8")).toBe(true);
     expect([map.size, has("a"), has("b"), has("c")]).toEqual([3, true, false, true]);
     expect(evicted).toHaveBeenCalledTimes(1);
-    // From then on it counts uses like any other entry.
+    // From then on, the map counts its uses like those of any other entry.
     expect(use("8")).toBe(true);
     expect(map.peek("8")).toMatchObject({ recentUses: 2 });
   });
@@ -153,7 +154,7 @@ describe("a frequency map", () => {
     expect(evicted).not.toHaveBeenCalled();
   });
 
-  it("distinguishes keys that objects have already and keys with a common prefix", () => {
+  it("distinguishes keys with a common prefix and keys that JavaScript objects inherit", () => {
     const { map, use, has } = mapOf(9);
     const names = ["__proto__", "constructor", "toString", "a", "a:", "a:1", ""];
     for (const name of names) expect(has(name), name).toBe(false);
@@ -163,7 +164,7 @@ describe("a frequency map", () => {
     expect([has("a"), has("a:"), has("a:1")]).toEqual([true, false, true]);
   });
 
-  it("never exceeds its maximum and never loses an entry, for random operations", () => {
+  it("never has more than `max` entries and never loses an entry, for random operations", () => {
     const step = fc.record({
       key: fc.nat({ max: 30 }),
       passMs: fc.constantFrom(0, 0, 1, 1000, DECAY_MS, -500),
@@ -196,7 +197,7 @@ describe("a frequency map", () => {
 describe("a client with one request a second", () => {
   const MAX = 64;
 
-  /** Whether it stays in the map through a minute of a flood that uses each key this often. */
+  /** Whether the client stays in the map for a minute of a flood that uses each key this often. */
   function staysThrough(perSecond: number, requestsPerKey: number): boolean {
     const { use, has } = mapOf(MAX);
     for (let second = 0; second < 20; second++) use("victim", NOW + second * 1000);
@@ -220,7 +221,7 @@ describe("a client with one request a second", () => {
     expect(staysThrough(5000, requests)).toBe(true);
   });
 
-  it("is evicted by a flood that sends more than the client for every place", () => {
+  it("is evicted by a flood with more requests than the client for each entry of the map", () => {
     expect(staysThrough(20_000, 40)).toBe(false);
   });
 });
@@ -231,7 +232,7 @@ describe("the order of entries", () => {
     name: fc.constantFrom("a", "b", "c", "d"),
   });
 
-  it("is that of a list in which each use moves a key to the end", () => {
+  it("is the order of a list in which each use moves a key to the end", () => {
     fc.assert(
       fc.property(fc.array(operation, { maxLength: 40 }), (operations) => {
         const { map, use } = mapOf(10);
@@ -247,7 +248,7 @@ describe("the order of entries", () => {
           }
           expect(map.oldest()?.[0]).toBe(order[0]);
         }
-        // Deleting from the front shows the whole order.
+        // The whole order shows as the first entry is deleted again and again.
         for (const name of order) {
           expect(map.oldest()?.[0]).toBe(name);
           map.delete(name);

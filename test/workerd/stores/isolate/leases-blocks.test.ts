@@ -25,7 +25,7 @@ describe("a block whose answer is lost", () => {
     expect(blocks().length).toBeGreaterThan(50);
   });
 
-  it("is followed by single charges for ten seconds, even if other counters are answered", async () => {
+  it("is followed by charges without a block for ten seconds, even if calls for other counters succeed", async () => {
     const { admitted, decideSpy, decide } = setUp();
     const [quota, other] = [counter({ windowMs: HOUR, limit: 10_000 }), counter({ key: "other" })];
     const blocksOf = (key: string) =>
@@ -54,7 +54,7 @@ describe("a block", () => {
     expect(await charged(quota)).toBe(1);
   });
 
-  it("grows with the demand, so that calls become rare", async () => {
+  it("grows with the client's requests, so that calls become rare", async () => {
     const { decide, blocks, charged } = setUp();
     const quota = counter();
     const counts = [];
@@ -82,7 +82,7 @@ describe("a block", () => {
     expect(await blocksAt(1)).toBe(0);
   });
 
-  it("becomes smaller when the demand falls", async () => {
+  it("becomes smaller when the client sends fewer requests", async () => {
     const { admitted, decideSpy, decide } = setUp();
     const quota = counter({ windowMs: HOUR, limit: 100_000 });
     await admitted(64, quota);
@@ -92,7 +92,7 @@ describe("a block", () => {
     const [block] = decideSpy.mock.calls.flatMap(([groups]) =>
       groups.flat().map((each) => each.block),
     );
-    // Recent uses: 64 / e³ + 1 = 4.2.
+    // The counter has 64 / e³ + 1 = 4.2 recent uses.
     expect(block).toBeUndefined();
     at(60_000);
     decideSpy.mockClear();
@@ -101,7 +101,7 @@ describe("a block", () => {
     expect(decideSpy.mock.calls[0]?.[0][0]?.[0]?.block ?? 0).toBeLessThanOrEqual(3);
   });
 
-  it("is at most an eighth of the quota left, and all of the limit is used", async () => {
+  it("is at most an eighth of the quota left, and the whole limit can be used", async () => {
     const { decide, charged } = setUp();
     const quota = counter({ limit: 200 });
     let [before, admitted] = [0, 0];
@@ -118,7 +118,7 @@ describe("a block", () => {
   it.each([
     { limit: 15, charge: 1 },
     { limit: 16, charge: 2 },
-  ])("of an unused limit of $limit is $charge", async ({ limit, charge }) => {
+  ])("is $charge if the whole limit of $limit is left", async ({ limit, charge }) => {
     const { admitted, decide, charged } = setUp();
     const quota = counter({ limit });
     at(MINUTE - 1);
@@ -147,14 +147,14 @@ describe("a block", () => {
     expect(await used(quota)).toBe(20);
   });
 
-  it("is not taken of a counter that is not leasable", async () => {
+  it("is not taken from a counter that is not leasable", async () => {
     const { admitted, blocks } = setUp();
     const { leasable: _, ...quota } = counter();
     expect(await admitted(9, quota)).toBe(9);
     expect(blocks()).toEqual(Array(9).fill(undefined));
   });
 
-  it("is taken for each counter of a group", async () => {
+  it("is taken from each counter of a group", async () => {
     const { admitted, charged, used, callsOf } = setUp();
     const group = [counter(), counter({ limit: 500, windowMs: HOUR })];
     expect(await callsOf(() => admitted(31, ...group))).toBeLessThan(7);
@@ -182,7 +182,7 @@ describe("a block", () => {
   });
 
   it.each([TIMEOUT_MS - 1, TIMEOUT_MS])(
-    "without an answer is requested again after a second: %i ms",
+    "without an answer is requested again only after a second, not before: %i ms",
     async (ms) => {
       const isolate = setUp();
       const quota = counter();
@@ -199,7 +199,7 @@ describe("a block", () => {
 });
 
 describe("the next block", () => {
-  /** An isolate with a busy client. */
+  /** Creates an isolate with a busy client. */
   async function busyIsolate() {
     const isolate = setUp({ roundTripMs: 50 });
     const quota = counter({ limit: 1_000_000, windowMs: HOUR });
@@ -210,7 +210,7 @@ describe("the next block", () => {
     return { ...isolate, quota };
   }
 
-  /** Sends requests until a block is fetched in the background. Its call waits for `release`. */
+  /** Sends requests until a block is fetched in the background. This call waits for `release`. */
   async function sendUntilFetch({
     decide,
     tasks,
@@ -231,7 +231,7 @@ describe("the next block", () => {
     return { release: () => release(), fail, requests };
   }
 
-  it("is fetched before the old one is used up: no request waits", async () => {
+  it("is fetched before the old block is used up, so that no request waits", async () => {
     const { decide, tasks, decideSpy, quota } = await busyIsolate();
     decideSpy.mockClear();
     let fetched = 0;
@@ -257,7 +257,7 @@ describe("the next block", () => {
     expect(tasks).toEqual([]);
   });
 
-  it("is fetched once, and requests without a lease call the store meanwhile", async () => {
+  it("is fetched once, and requests that the lease does not cover call the store meanwhile", async () => {
     const isolate = await busyIsolate();
     const { decide, tasks, decideSpy, blocks, used, quota } = isolate;
     const { release, requests } = await sendUntilFetch(isolate);

@@ -8,20 +8,20 @@ import { StoreError } from "../../../../src/stores/store-error.ts";
 import { HOUR, NOW } from "../../../suite/driver.ts";
 import { counter, flushPromises, leasesOver, stopClock } from "./leases-setup.ts";
 
-// Many isolates call one store. Calls arrive and are answered in any order, and fail before or
-// after the store has charged them. No window may ever admit more than its limit.
+// Many isolates call one store. The calls and their answers arrive in any order, and a call can
+// fail before or after the store has charged. No window may ever admit more than its limit.
 
 const WINDOW_MS = 10_000;
 
 stopClock();
 
-/** A message between an isolate and the store: a test delivers it or lets it fail. */
+/** A message between an isolate and the store. A test delivers it or lets it fail. */
 interface Message {
   deliver(): Promise<void>;
   fail(): void;
 }
 
-/** A store whose calls and answers arrive only when a test delivers them. */
+/** Wraps a store so that calls and answers arrive only when a test delivers them. */
 function distantStore(store: Store, clock: () => number) {
   const messages: Message[] = [];
 
@@ -82,11 +82,11 @@ interface CounterRequest {
 interface Scenario {
   readonly limits: readonly number[];
   /**
-   * The error of each isolate's clock, in milliseconds. The store's clock has that of the first.
+   * The error of each isolate's clock, in milliseconds. The store's clock has the first error.
    */
   readonly skews: readonly number[];
   readonly hasDenials: boolean;
-  /** Whether the isolates' clocks place the windows, or the store's. */
+  /** Whether the isolates' clocks determine the windows, instead of the store's clock. */
   readonly isGiven: boolean;
   readonly startMs: number;
   readonly steps: readonly Step[];
@@ -157,7 +157,8 @@ interface Isolate {
 }
 
 /**
- * An admitted request, with the times of its call and answer by the clock that places the windows.
+ * An admitted request, with the times of its call and of its answer by the clock that determines
+ * the windows.
  */
 interface Admission {
   readonly counter: Counter;
@@ -214,14 +215,14 @@ async function play({ limits, skews, hasDenials, isGiven, startMs, steps }: Scen
   return { quotas, admissions };
 }
 
-/** Checks each window of each counter, for each of its tiers. */
+/** Checks the sum of the admissions in each window of each counter, for each of its tiers. */
 function expectWithinLimits(quotas: readonly Counter[], admissions: readonly Admission[]): void {
   for (const quota of quotas) {
     const own = admissions.filter((each) => each.counter.key === quota.key);
     const windows = new Set(own.map(({ from }) => windowAt(from, quota).index));
     for (const ceiling of new Set(own.map((each) => each.counter.ceiling))) {
       for (const window of windows) {
-        // A request that spans two windows may have been charged to either.
+        // A request that spans two windows may have been charged to either window.
         const inside = own.filter(
           ({ counter: each, from, to }) =>
             each.ceiling <= ceiling &&
@@ -257,7 +258,7 @@ describe("isolates with leases", () => {
     order: fc.infiniteStream(fc.nat({ max: 999 })),
   });
 
-  it("together admit exactly the limit while they are busy, in any order of the answers", async () => {
+  it("together admit exactly the limit while they are busy, whatever the order of the answers", async () => {
     await fc.assert(
       fc.asyncProperty(races, async ({ limit, isolates: count, hasDenials, order }) => {
         vi.setSystemTime(NOW);
@@ -268,7 +269,7 @@ describe("isolates with leases", () => {
         const quota = counter({ limit, windowMs: HOUR });
         const next = () => order.next().value ?? 0;
         let [admitted, lastAdmitted] = [0, true];
-        // Each isolate sends requests until all are denied.
+        // Each isolate sends requests until all requests are denied.
         for (let round = 0; round < 600 && lastAdmitted; round++) {
           lastAdmitted = false;
           const waiting = stores.flatMap((store) =>
@@ -325,7 +326,7 @@ describe("isolates with leases", () => {
           await messages[0]?.deliver();
           await flushPromises();
         }
-        // When all unspent quota has been returned, the counts are those of the admitted requests.
+        // After all unspent quota is returned, the counts are those of the admitted requests.
         for (const store of stores) {
           for (const each of [everyone, ...clients]) {
             const adjusted = store.adjust([{ ...each, cost: 0 }]);

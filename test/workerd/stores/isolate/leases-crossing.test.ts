@@ -18,7 +18,7 @@ stopClock();
 
 const counter = (fields: Partial<Counter> = {}) => anyCounter({ limit: 100, ...fields });
 
-/** A counter whose limit is charged in full, with a little unspent quota in the lease. */
+/** Creates a counter whose whole limit is charged, with a little unspent quota in the lease. */
 async function exhaustButLease(store: Store, memory: Store) {
   const quota = counter();
   await countAdmitted(12, quota, store);
@@ -28,10 +28,10 @@ async function exhaustButLease(store: Store, memory: Store) {
   return { quota, left };
 }
 
-describe("leases, when calls overlap", () => {
-  it("quota of groups decided by two clocks is not used in the next window", async () => {
-    // As the Durable Object store answers: two objects called at once, and `now` is the first
-    // one's.
+describe("with leases,", () => {
+  it("quota charged in one call by two clocks is not used in the next window", async () => {
+    // This is how the Durable Object store answers. It calls two objects at once, and `now` is the
+    // time of the first object.
     const objects = new Map([
       ["enforced", createMemoryStore()],
       ["shadow", createMemoryStore()],
@@ -97,7 +97,7 @@ describe("leases, when calls overlap", () => {
     expect(await countAdmitted(200, quota, store)).toBe(100);
   });
 
-  it("a reset leaves the leases of other isolates, beside the limit", async () => {
+  it("a reset leaves the leases of other isolates, in addition to the limit", async () => {
     const memory = createMemoryStore();
     const [one, other] = [leasesOver(memory), leasesOver(memory)];
     const quota = counter();
@@ -120,7 +120,7 @@ describe("leases, when calls overlap", () => {
     expect(await check()).toBe(false);
   });
 
-  it("a denial reports unspent lease quota as unused, as an admission does", async () => {
+  it("a denial, like an admission, reports unspent lease quota as unused", async () => {
     const memory = createMemoryStore();
     const store = leasesOver(memory);
     const { quota, left } = await exhaustButLease(store, memory);
@@ -128,7 +128,7 @@ describe("leases, when calls overlap", () => {
     expect(groups).toMatchObject([{ admitted: false, tallies: [{ count: 100 - left }] }]);
   });
 
-  it("quota returned through a denial cache is available there at once", async () => {
+  it("a denial cache does not deny quota that was just returned through it", async () => {
     const memory = createMemoryStore();
     const store = leasesOver(withDenialCache(memory));
     const { quota, left } = await exhaustButLease(store, memory);
@@ -221,7 +221,7 @@ describe("leases, when calls overlap", () => {
     storeNow = NOW + 1000;
     at(1000);
     const before = await countAdmitted(20, quota, store);
-    // The local clock jumps by a minute; the store's window lasts 59 s more.
+    // The local clock jumps ahead by a minute, but the store's window lasts for another 59 s.
     at(61_000);
     expect(before + (await countAdmitted(2000, quota, store))).toBeGreaterThan(970);
   });

@@ -6,7 +6,7 @@ import { at, counter, flushPromises, leasesOver, readCount, stopClock } from "./
 
 stopClock();
 
-/** An isolate whose calls to the store wait for the test, before and after the store decides. */
+/** Creates an isolate whose calls wait for the test, before and after the store decides. */
 function steppedIsolate() {
   const memory = createMemoryStore();
   const waiting: (() => void)[] = [];
@@ -27,20 +27,20 @@ function steppedIsolate() {
   return { memory, store, waiting, hold: (held: boolean) => (isHeld = held) };
 }
 
-/** Operations between the moment when a decision takes leased quota and the store's answer. */
+/** Operations that begin after a decision has taken leased quota, before the store's answer. */
 const overlaps = {
   "a refund": ({ store }: ReturnType<typeof steppedIsolate>, quota: Counter) =>
     store.adjust([{ ...quota, cost: -2 }]),
   "a charge": ({ store }: ReturnType<typeof steppedIsolate>, quota: Counter) =>
     store.adjust([{ ...quota, cost: 2 }]),
   "a reset": ({ store }: ReturnType<typeof steppedIsolate>, quota: Counter) => store.reset([quota]),
-  "another tier": ({ store }: ReturnType<typeof steppedIsolate>, quota: Counter) =>
+  "a decision for another tier": ({ store }: ReturnType<typeof steppedIsolate>, quota: Counter) =>
     store.decide([[{ ...quota, ceiling: 90 }]]),
-  "a larger cost": ({ store }: ReturnType<typeof steppedIsolate>, quota: Counter) =>
+  "a decision with a larger cost": ({ store }: ReturnType<typeof steppedIsolate>, quota: Counter) =>
     store.decide([[{ ...quota, cost: 20 }]]),
 } as const;
 
-/** Every order of two operations' steps: at each of six steps, one of the two goes on. */
+/** Every order of two operations' steps. At each of six steps, one of the operations continues. */
 const orders = Array.from({ length: 64 }, (_, bits) =>
   Array.from({ length: 6 }, (_, step) => (bits >> step) & 1),
 );
@@ -51,7 +51,7 @@ const cases = (Object.keys(overlaps) as (keyof typeof overlaps)[]).flatMap((over
 
 describe("a pending decision on two counters, one of them leased", () => {
   it.each(cases)(
-    "is exact beside $overlap, with quota left in the other: $hasQuotaLeft",
+    "is exact during $overlap, with quota left in the other counter: $hasQuotaLeft",
     async ({ overlap, hasQuotaLeft }) => {
       for (const order of orders) {
         const isolate = steppedIsolate();
@@ -80,7 +80,7 @@ describe("a pending decision on two counters, one of them leased", () => {
         expect(groups[0]?.admitted, `${order}`).toBe(hasQuotaLeft);
         expect(groups[0]?.tallies).toHaveLength(2);
 
-        // When all unused quota has been returned, the store's count is exactly the quota used.
+        // After all unused quota is returned, the store's count is exactly the quota used.
         for (const pastMs of [6000, 12_000]) {
           at(pastMs);
           for (let call = 0; call < 3; call++) await store.decide([[counter({ leasable: false })]]);
@@ -92,8 +92,8 @@ describe("a pending decision on two counters, one of them leased", () => {
           "a refund": used + taken - 2,
           "a charge": used + taken + 2,
           "a reset": 0,
-          "another tier": used + taken + (tier ? 1 : 0),
-          "a larger cost": used + taken + (tier ? 20 : 0),
+          "a decision for another tier": used + taken + (tier ? 1 : 0),
+          "a decision with a larger cost": used + taken + (tier ? 20 : 0),
         }[overlap];
         const left = await readCount(memory, quota);
         if (overlap === "a reset") expect(left, `${order}`).toBeLessThanOrEqual(used + taken);

@@ -19,7 +19,7 @@ describe("a lease not used for five seconds", () => {
     { idleMs: IDLE_MS - 1, isReturned: false },
     { idleMs: IDLE_MS, isReturned: true },
   ])(
-    "is returned with the next call, for any counter: after $idleMs ms $isReturned",
+    "is returned with the next call, whatever its counter; after $idleMs ms: $isReturned",
     async ({ idleMs, isReturned }) => {
       const { fillLease, decide, decideSpy, returns, charged } = setUp();
       const quota = counter();
@@ -40,7 +40,7 @@ describe("a lease not used for five seconds", () => {
     },
   );
 
-  it("is returned once, and can be charged again", async () => {
+  it("is returned once, and the store can charge its quota again", async () => {
     const { fillLease, decide, admitted, returns, decideSpy, used } = setUp();
     const quota = counter({ limit: 100 });
     const sent = await fillLease(quota, 5);
@@ -54,7 +54,7 @@ describe("a lease not used for five seconds", () => {
     expect(await admitted(200, quota)).toBe(100 - sent);
   });
 
-  it("can be used by another isolate", async () => {
+  it("returns quota that another isolate can use", async () => {
     const memory = createMemoryStore();
     const [one, other] = [setUp({}, memory), setUp({}, memory)];
     const quota = counter({ limit: 100 });
@@ -78,7 +78,7 @@ describe("a lease not used for five seconds", () => {
   });
 
   it.each([MINUTE - 1, MINUTE])(
-    "is not returned when its window has ended: %i ms",
+    "is returned only before the end of its window: %i ms",
     async (pastMs) => {
       const { fillLease, decide, returns } = setUp();
       at(MINUTE - 20_000);
@@ -98,7 +98,7 @@ describe("a lease not used for five seconds", () => {
     expect(returns().map(({ length }) => length)).toEqual([8, 8, 4, 0]);
   });
 
-  it("is returned once: a failure loses its quota and admits no request too many", async () => {
+  it("is returned once, even if the call fails: the quota is then lost, and no limit is exceeded", async () => {
     const { fillLease, decide, decideSpy, returns, admitted, charged } = setUp();
     const quota = counter({ limit: 100 });
     await fillLease(quota, 5);
@@ -114,7 +114,7 @@ describe("a lease not used for five seconds", () => {
 });
 
 describe("a released lease", () => {
-  /** Releases the leases of some counters, by requests under another limit in one call. */
+  /** Releases the leases of some counters, with one call for requests under another limit. */
   async function releaseLeases(count: number, requests = 12) {
     const isolate = setUp();
     const quotas = Array.from({ length: count }, () => counter());
@@ -129,11 +129,11 @@ describe("a released lease", () => {
     expect((await releaseLeases(20)).slice(0, 4)).toEqual([8, 8, 4, 0]);
   });
 
-  it("is lost when 1,024 returns are waiting", async () => {
+  it("is lost if 1,024 returns are waiting", async () => {
     expect(await releaseLeases(1030, 130)).toEqual([...Array(128).fill(8), ...Array(3).fill(0)]);
   });
 
-  it("goes back to the store after an eviction", async () => {
+  it("is returned to the store after an eviction", async () => {
     const { fillLease, decide, charged, returns, decideSpy } = setUp({ maxLeases: 1 });
     const quota = counter({ windowMs: HOUR });
     const sent = await fillLease(quota, 2);
@@ -147,7 +147,7 @@ describe("a released lease", () => {
 });
 
 describe("a refund or another adjustment", () => {
-  it("changes the quota used: unspent quota is returned first", async () => {
+  it("applies to the quota used, because unspent quota is returned first", async () => {
     const { store, fillLease, charged, admitted } = setUp();
     const quota = counter({ limit: 100 });
     const sent = await fillLease(quota, 5);
@@ -157,7 +157,7 @@ describe("a refund or another adjustment", () => {
     expect(await admitted(200, quota)).toBe(52 - sent);
   });
 
-  it("of more than was used leaves the whole limit, and not more", async () => {
+  it("of more than the quota used leaves exactly the whole limit", async () => {
     const { store, fillLease, admitted } = setUp();
     const quota = counter({ limit: 100 });
     await fillLease(quota, 5);
@@ -172,7 +172,7 @@ describe("a refund or another adjustment", () => {
     expect(await callsOf(() => store.adjust([quota, counter()]))).toBe(0);
   });
 
-  it("returns nothing of a window that has ended", async () => {
+  it("returns no quota of a window that has ended", async () => {
     const { store, fillLease, callsOf } = setUp();
     const quota = counter();
     await fillLease(quota, 5);
@@ -196,7 +196,7 @@ describe("a reset", () => {
     const { store, fillLease, decide, returns, decideSpy } = setUp();
     const quotas = Array.from({ length: 10 }, () => counter());
     for (const quota of quotas) await fillLease(quota, 2);
-    // Ten are released, and eight go back with this call.
+    // Ten leases are released, and this call returns eight of them.
     await store.decide(quotas.map((quota) => [{ ...quota, ceiling: 999 }]));
     decideSpy.mockClear();
     await store.reset(quotas);

@@ -9,7 +9,7 @@ import { NOW } from "../../../suite/driver.ts";
 export const MINUTE = 60_000;
 export const TIMEOUT_MS = 1000;
 
-/** Stops the clock at NOW before each test of a file. */
+/** Makes the clock of each test in a file stand still at NOW. */
 export function stopClock(): void {
   beforeEach(() => {
     vi.useFakeTimers({ toFake: ["Date"], now: NOW });
@@ -19,7 +19,7 @@ export function stopClock(): void {
   });
 }
 
-/** Sets the clock to a time after NOW. */
+/** Sets the clock to a number of milliseconds after NOW. */
 export function at(pastMs: number): void {
   vi.setSystemTime(NOW + pastMs);
 }
@@ -28,7 +28,7 @@ export function counter(fields: Partial<Counter> = {}): Counter {
   return anyCounter({ limit: 1000, leasable: true, ...fields });
 }
 
-/** Leases over a store, without control of background tasks. */
+/** Wraps a store with leases. The test does not see the background tasks. */
 export function leasesOver(store: Store): Store {
   return withLeases(store, { timeoutMs: TIMEOUT_MS, background: (task) => void task });
 }
@@ -46,7 +46,7 @@ export async function countAdmitted(
   return count;
 }
 
-/** The count that a store reports to a request without a cost. */
+/** Returns the count that a store reports to a request without a cost. */
 export async function readCount(store: Store, quota: Counter): Promise<number> {
   const { groups } = await store.decide([[{ ...quota, cost: 0 }]]);
   return groups[0]?.tallies[0]?.count as number;
@@ -54,13 +54,13 @@ export async function readCount(store: Store, quota: Counter): Promise<number> {
 
 interface Options {
   readonly maxLeases?: number;
-  /** The store's clock minus this isolate's. */
+  /** The store's clock minus this isolate's, in milliseconds. */
   readonly skewMs?: number;
-  /** The duration of a call to the store. */
+  /** The duration of a call to the store, in milliseconds. */
   readonly roundTripMs?: number;
 }
 
-/** An isolate with leases over a store that other isolates may use too. */
+/** Creates an isolate with leases over a store that other isolates may use too. */
 export function setUp(
   { maxLeases, skewMs = 0, roundTripMs = 0 }: Options = {},
   memory = createMemoryStore(),
@@ -99,34 +99,34 @@ export function setUp(
     return count;
   }
 
-  /** The number of calls to the store that an action makes. */
+  /** Runs an action. @returns the number of calls to the store that it makes */
   async function callsOf(action: () => Promise<unknown>): Promise<number> {
     const before = decideSpy.mock.calls.length;
     await action();
     return decideSpy.mock.calls.length - before;
   }
 
-  /** The count in the store. */
+  /** Returns the count in the store. */
   async function charged(quota: Counter): Promise<number> {
     const { groups } = await memory.decide([[{ ...quota, cost: 0 }]], clock());
     return groups[0]?.tallies[0]?.count ?? 0;
   }
 
-  /** The count that a caller sees: the count in the store minus this isolate's unspent quota. */
+  /** Returns the count that a caller sees: the store's count minus this isolate's unspent quota. */
   async function used(quota: Counter): Promise<number | undefined> {
     return (await decide({ ...quota, cost: 0 })).tallies[0]?.count;
   }
 
-  /** Sends requests until the lease has this much unspent quota. @returns how many it sent */
+  /** Sends requests until the lease has enough unspent quota. @returns how many it sent */
   async function fillLease(quota: Counter, atLeast: number): Promise<number> {
     for (let sent = 1; sent <= 500; sent++) {
       await decide(quota);
       if ((await charged(quota)) - ((await used(quota)) as number) >= atLeast) return sent;
     }
-    throw new Error(`the lease never had ${atLeast} unspent`);
+    throw new Error(`the lease never had ${atLeast} of unspent quota`);
   }
 
-  /** Sends requests until the lease is empty, so that the next one calls the store. */
+  /** Sends requests until the lease is empty. The next request then calls the store. */
   async function emptyLease(quota: Counter): Promise<number> {
     for (let sent = 0; sent <= 500; sent++) {
       if ((await charged(quota)) === (await used(quota))) return sent;
@@ -141,10 +141,10 @@ export function setUp(
     await memory.adjust([{ ...quota, cost }], clock());
   }
 
-  /** The requested blocks in order; undefined for each request without one. */
+  /** Returns the requested blocks in order, with undefined for each request without a block. */
   const blocks = () =>
     decideSpy.mock.calls.flatMap(([groups]) => groups.flat().map((each) => each.block));
-  /** The quota that each call returned to the store. */
+  /** Lists the quota that each call returned to the store. */
   const returns = () => decideSpy.mock.calls.map(([, , unused = []]) => unused);
 
   const observe = { blocks, returns, charged, used, callsOf };
@@ -164,7 +164,7 @@ export function setUp(
   };
 }
 
-/** Delays the answer to the next call until `release` is called, or replaces it by an error. */
+/** Delays the answer to the next call until `release` is called. `fail` replaces it by an error. */
 export function holdNextAnswer({
   decideSpy,
   answer,
@@ -178,7 +178,7 @@ export function holdNextAnswer({
   return { release: () => release(), fail };
 }
 
-/** Lets all code run that waits for nothing but resolved promises. */
+/** Runs all code that waits only for promises that are already resolved. */
 export async function flushPromises(): Promise<void> {
   for (let turn = 0; turn < 50; turn++) await Promise.resolve();
 }

@@ -17,7 +17,7 @@ import {
 stopClock();
 
 describe("a window's end", () => {
-  it("ends a lease, to the millisecond", async () => {
+  it("ends a lease at exactly this millisecond", async () => {
     const { fillLease, callsOf, decide, charged } = setUp();
     const quota = counter();
     at(50_000);
@@ -30,7 +30,7 @@ describe("a window's end", () => {
   });
 
   it.each([20_000, -20_000])(
-    "is that of the store's clock, which differs by %i ms",
+    "comes at the time of the store's clock, which differs by %i ms",
     async (skewMs) => {
       const { fillLease, callsOf, decide, admitted, used } = setUp({ skewMs });
       const quota = counter({ limit: 100 });
@@ -46,13 +46,13 @@ describe("a window's end", () => {
     },
   );
 
-  it("is counted from the start of the call, so that it is never too late", async () => {
+  it("is computed from the start of the call, so that a lease never ends too late", async () => {
     const { fillLease, callsOf, decide, decideSpy, answer } = setUp();
     const quota = counter();
     at(50_000);
     await fillLease(quota, 1);
     while ((await callsOf(() => decide(quota))) === 0);
-    // The call arrives at once and its answer after 300 ms. The lease ends up to 300 ms early.
+    // The call takes 300 ms to arrive, so the lease ends 300 ms early.
     while (true) {
       const before = decideSpy.mock.calls.length;
       decideSpy.mockImplementationOnce(async (...args) => {
@@ -68,7 +68,7 @@ describe("a window's end", () => {
     expect(await callsOf(() => decide(quota))).toBe(1);
   });
 
-  it("prevents that quota taken before it is put back", async () => {
+  it("makes quota invalid that was taken before and is put back afterwards", async () => {
     const isolate = setUp();
     const { fillLease, decide, admitted, charged, used } = isolate;
     const [quota, full] = [counter({ limit: 200 }), counter({ limit: 0, leasable: false })];
@@ -90,7 +90,7 @@ describe("a window's end", () => {
     expect(await admitted(999, quota)).toBe(180);
   });
 
-  it("makes an answer of the old window invalid after one of the next window", async () => {
+  it("makes an answer for the old window invalid after an answer for the next window", async () => {
     const isolate = setUp();
     const { decide, admitted, fillLease, callsOf, used, charged } = isolate;
     const quota = counter({ limit: 200 });
@@ -110,7 +110,7 @@ describe("a window's end", () => {
     expect(await admitted(999, quota)).toBe(200 - sent - unspent);
   });
 
-  it("makes a late block of the old window invalid", async () => {
+  it("makes a block of the old window invalid that arrives late", async () => {
     const isolate = setUp();
     const { decide, admitted, used } = isolate;
     const quota = counter({ limit: 200 });
@@ -161,10 +161,10 @@ describe("a clock that goes back", () => {
   });
 
   it.each([1, 1000, 4000, 9000, 20_000, 40_000])(
-    "by %i ms admits no request too many",
+    "by %i ms never admits more than the limit",
     async (backMs) => {
       const memory = createMemoryStore();
-      /** The store's clock minus this isolate's, from the step on. */
+      /** The store's clock minus this isolate's, in milliseconds, after the step back. */
       let behindMs = 0;
       const storeNow = () => Date.now() + behindMs;
       const isolate = leasesOver({
@@ -173,7 +173,7 @@ describe("a clock that goes back", () => {
       });
       const quota = counter({ limit: 51 });
       const send = (requests: number) => countAdmitted(requests, quota, isolate);
-      // Until the lease has four unspent, of which two are used later.
+      // The loop ends when the lease has 4 of unspent quota. The test uses 2 of it later.
       while ((await readCount(memory, quota)) - (await readCount(isolate, quota)) < 4) {
         await send(1);
       }
@@ -207,7 +207,7 @@ describe("a clock that goes back", () => {
 });
 
 describe("a store's clock that goes back", () => {
-  it("loses no more than one window", async () => {
+  it("costs at most the quota of one window", async () => {
     const memory = createMemoryStore();
     let backMs = 0;
     const store = leasesOver({

@@ -21,7 +21,7 @@ describe("a snapshot by the caller's clock", () => {
     isGiven: true,
   });
 
-  it("is valid for its whole window, to the millisecond", () => {
+  it("is valid exactly from the start of its window to the end", () => {
     const tally = { count: 3, resetMs: 20_000, banMs: 0 };
     const snapshot = snapshotOf(counter(), tally, given(NOW + 40_000));
     expect(snapshot).toMatchObject({
@@ -48,24 +48,24 @@ describe("a snapshot by the caller's clock", () => {
     ).toEqual([false, true, true, false]);
   });
 
-  it("gives the time left of the window and of a ban", () => {
+  it("contains the time left until the end of the window and of a ban", () => {
     const tally = { count: 5, resetMs: 20_000, banMs: 90_000 };
     const snapshot = snapshotOf(counter(), tally, given(NOW + 40_000));
     expect(tallyOf(snapshot, NOW + 40_000)).toEqual(tally);
     expect(tallyOf(snapshot, NOW + 50_001)).toEqual({ count: 5, resetMs: 9999, banMs: 79_999 });
-    // At least 1 ms of the window, and no negative time of a ban.
+    // At least 1 ms is left of the window, and the time left of a ban is never negative.
     expect(tallyOf(snapshot, NOW + 60_000)).toEqual({ count: 5, resetMs: 1, banMs: 70_000 });
     expect(tallyOf(snapshot, NOW + 130_001)).toEqual({ count: 5, resetMs: 1, banMs: 0 });
   });
 
-  it("has no ban without one in the tally", () => {
+  it("has no ban if the tally has none", () => {
     const snapshot = snapshotOf(counter(), { count: 5, resetMs: 1, banMs: 0 }, given(NOW + 59_999));
     expect(snapshot.bannedUntil).toBe(0);
   });
 });
 
 describe("a snapshot by the store's clock", () => {
-  it("is valid from the call on, for the time that was left of the window", () => {
+  it("is valid from the start of the call, for the time that was left of the window", () => {
     const call = { sentAt: 1000, decidedAt: NOW + 40_000, answeredAt: 1080, isGiven: false };
     const snapshot = snapshotOf(counter(), { count: 3, resetMs: 20_000, banMs: 0 }, call);
     expect([999, 1000, 20_999, 21_000].map((now) => isValidAt(snapshot, now))).toEqual([
@@ -77,19 +77,19 @@ describe("a snapshot by the store's clock", () => {
     expect(snapshot).toMatchObject({ window: 28_333_335, endsAt: NOW + MINUTE });
   });
 
-  /** Calls between a store and an isolate with different clocks, with a delay in each direction. */
+  /** Calls with a delay in each direction, between a store and an isolate with different clocks. */
   const calls = fc.record({
     skewMs: fc.integer({ min: -100_000_000, max: 100_000_000 }),
     thereMs: fc.nat({ max: 900 }),
     backMs: fc.nat({ max: 900 }),
-    /** How long before the store's decision its window began. */
+    /** How long the window had lasted when the store decided. */
     pastMs: fc.nat({ max: MINUTE - 1 }),
     offsetMs: fc.nat({ max: MINUTE - 1 }),
     banMs: fc.oneof(fc.constant(0), fc.integer({ min: 1, max: 500_000 })),
     laterMs: fc.nat({ max: MINUTE }),
   });
 
-  it("never outlasts the window, and gives waits that are too long by one round trip at most", () => {
+  it("is never valid after its window, and reports waits that are at most one round trip too long", () => {
     fc.assert(
       fc.property(calls, ({ skewMs, thereMs, backMs, pastMs, offsetMs, banMs, laterMs }) => {
         const quota = counter({ offsetMs });
@@ -122,7 +122,7 @@ describe("a snapshot by the store's clock", () => {
     );
   });
 
-  it("has the same end of a window for calls of any duration", () => {
+  it("has the same end of the window for calls of any duration", () => {
     const answers = fc.array(calls, { minLength: 2, maxLength: 5 });
     fc.assert(
       fc.property(answers, (several) => {

@@ -8,7 +8,7 @@ import { StoreError } from "../../../../src/stores/store-error.ts";
 import { counter } from "../../../suite/counters.ts";
 import { HOUR, NOW } from "../../../suite/driver.ts";
 
-/** Uses of an exhausted counter from which on a partly cached group is denied from memory. */
+/** The recent uses of an exhausted counter that let a partly cached group be denied from memory. */
 const PARTIAL_DENIAL_USES = 500;
 
 /** The store's clock minus this isolate's, in milliseconds. */
@@ -27,7 +27,7 @@ function at(pastMs: number): void {
   vi.setSystemTime(NOW + pastMs);
 }
 
-/** A denial cache over a memory store with its own clock. */
+/** Creates a denial cache over a memory store with its own clock. */
 function setUp(maxCounters?: number) {
   const memory = createMemoryStore();
   const innerStore: Store = {
@@ -42,13 +42,13 @@ function setUp(maxCounters?: number) {
     const { groups } = await store.decide([group]);
     return groups[0] as GroupAnswer;
   };
-  /** The number of calls to the store that an action makes. */
+  /** Runs an action. @returns the number of calls to the store that it makes */
   const callsOf = async (action: () => Promise<unknown>) => {
     const before = decideSpy.mock.calls.length;
     await action();
     return decideSpy.mock.calls.length - before;
   };
-  /** Charges all quota left, past this cache. */
+  /** Charges all quota left in the store, without this cache. */
   const exhaust = async (quota: Counter) => {
     const { groups } = await decideElsewhere([[{ ...quota, cost: 0 }]]);
     const left = quota.ceiling - (groups[0]?.tallies[0]?.count ?? 0);
@@ -67,7 +67,7 @@ function setUp(maxCounters?: number) {
 }
 
 describe("a denial", () => {
-  it("comes from memory from the second request on, with the store's figures", async () => {
+  it("comes from memory for the second request, with the store's figures", async () => {
     const { decide, callsOf, exhaust } = setUp();
     const quota = counter();
     await exhaust(quota);
@@ -82,7 +82,7 @@ describe("a denial", () => {
     });
   });
 
-  it("is not cached with an admission that uses up the quota", async () => {
+  it("is not cached by the admission that uses up the quota", async () => {
     const { decide, callsOf } = setUp();
     const quota = counter({ limit: 1 });
     expect(await callsOf(() => decide(quota))).toBe(1);
@@ -90,19 +90,19 @@ describe("a denial", () => {
     expect(await callsOf(() => decide(quota))).toBe(0);
   });
 
-  it("is cached as a count: the store decides a smaller cost", async () => {
+  it("is cached as a count, so that the store decides a smaller cost", async () => {
     const { decide, callsOf, adjustElsewhere } = setUp();
     const quota = counter({ limit: 5 });
     await adjustElsewhere([{ ...quota, cost: 3 }]);
     expect((await decide({ ...quota, cost: 3 })).admitted).toBe(false);
     expect(await callsOf(() => decide({ ...quota, cost: 3 }))).toBe(0);
     expect(await callsOf(() => decide({ ...quota, cost: 4 }))).toBe(0);
-    // A cost of 2 fits. Then no quota is left.
+    // A cost of 2 fits, and then no quota is left.
     expect((await decide({ ...quota, cost: 2 })).admitted).toBe(true);
     expect(await callsOf(() => decide(quota))).toBe(0);
   });
 
-  it("is decided by the store again after the limit was raised, not after it was lowered", async () => {
+  it("is decided by the store again after the limit was raised, but not after it was lowered", async () => {
     const { decide, callsOf, exhaust } = setUp();
     const quota = counter({ limit: 5 });
     await exhaust(quota);
@@ -112,7 +112,7 @@ describe("a denial", () => {
     expect(await callsOf(() => decide({ ...quota, limit: 6, ceiling: 6 }))).toBe(0);
   });
 
-  it("answers a check from memory, but not a request without a cost", async () => {
+  it("comes from memory for a check, but not for a request without a cost", async () => {
     const { decide, callsOf, exhaust } = setUp();
     const quota = counter();
     await exhaust(quota);
@@ -121,7 +121,7 @@ describe("a denial", () => {
     expect(await callsOf(() => decide({ ...quota, cost: 0 }))).toBe(1);
   });
 
-  it("by a limit of 0, or of a cost above the limit, is cached as well", async () => {
+  it("is cached for a limit of 0 and for a cost above the limit", async () => {
     const { decide, callsOf } = setUp();
     for (const quota of [counter({ limit: 0 }), counter({ limit: 5, cost: 6 })]) {
       expect(await callsOf(() => decide(quota))).toBe(1);
@@ -129,7 +129,7 @@ describe("a denial", () => {
     }
   });
 
-  it("of one counter does not deny another", async () => {
+  it("of one counter does not deny another counter", async () => {
     const { decide, exhaust } = setUp();
     const names = ["__proto__", "constructor", "hasOwnProperty", "a", "a:", "a:1m", "a:1m:b"];
     const quotas = names.map((key) => counter({ key, limit: 1 }));
@@ -145,7 +145,7 @@ describe("a denial", () => {
 });
 
 describe("a cached denial is valid", () => {
-  it("for ten seconds, to the millisecond", async () => {
+  it("for exactly ten seconds", async () => {
     const { decide, callsOf, exhaust } = setUp();
     const quota = counter();
     await exhaust(quota);
@@ -154,12 +154,12 @@ describe("a cached denial is valid", () => {
     expect(await callsOf(() => decide(quota))).toBe(0);
     at(MAX_AGE_MS);
     expect(await callsOf(() => decide(quota))).toBe(1);
-    // The answer to that call is valid for ten seconds more.
+    // The answer to that call is valid for another ten seconds.
     at(2 * MAX_AGE_MS - 1);
     expect(await callsOf(() => decide(quota))).toBe(0);
   });
 
-  it("for no longer when it is used", async () => {
+  it("for no longer if it is used often", async () => {
     const { decide, callsOf, exhaust } = setUp();
     const quota = counter();
     await exhaust(quota);
@@ -190,7 +190,7 @@ describe("a cached denial is valid", () => {
     },
   );
 
-  it("not before it was received, by a clock that has gone back", async () => {
+  it("only at times after it was received, if the clock goes back", async () => {
     const { decide, callsOf, exhaust } = setUp();
     const quota = counter();
     at(1000);
@@ -200,19 +200,19 @@ describe("a cached denial is valid", () => {
     expect(await callsOf(() => decide(quota))).toBe(1);
   });
 
-  it("by the time that the caller passes, if any", async () => {
+  it("by the caller's clock if the caller passes the time", async () => {
     const { store, callsOf } = setUp();
     const quota = counter({ limit: 0 });
     const callsAt = (pastMs: number) => callsOf(() => store.decide([[quota]], NOW + pastMs));
     expect(await callsAt(55_000)).toBe(1);
     expect(await callsAt(59_999)).toBe(0);
     expect(await callsAt(60_000)).toBe(1);
-    // Also after the clock has gone back into the previous window.
+    // The denial of the later window is not valid in this one. The new denial is, up to 60,000 ms.
     expect(await callsAt(59_999)).toBe(1);
     expect(await callsAt(59_999 + MAX_AGE_MS - 1)).toBe(1);
   });
 
-  /** A call that takes 40 ms there and 60 ms back. */
+  /** Makes a call that takes 40 ms to arrive, and whose answer takes 60 ms. */
   async function slowDenial(quota: Counter) {
     const { store, innerStore, decide, exhaust, callsOf, decideSpy } = setUp();
     await exhaust(quota);
@@ -231,14 +231,14 @@ describe("a cached denial is valid", () => {
     const quota = counter({ limit: 1 });
     at(58_000);
     const { decide, callsOf } = await slowDenial(quota);
-    // The store decided 40 ms after the call, with 1960 ms left of the window.
+    // The store decided 40 ms after the call was sent, when 1960 ms were left of the window.
     at(59_959);
     expect(await callsOf(() => decide(quota))).toBe(0);
     at(59_960);
     expect(await callsOf(() => decide(quota))).toBe(1);
   });
 
-  it("with a wait that is never too short, and too long by the answer's way at most", async () => {
+  it("with a wait that is never too short, and too long at most by the time that the answer took", async () => {
     const quota = counter({ limit: 1 });
     at(58_000);
     const { store } = await slowDenial(quota);
@@ -263,7 +263,7 @@ describe("a refund or a reset", () => {
   });
 
   it.each(["refund", "reset"] as const)(
-    "in another isolate takes effect after ten seconds: a %s",
+    "by another isolate takes effect after ten seconds: a %s",
     async (operation) => {
       const { decide, exhaust, adjustElsewhere, resetElsewhere } = setUp();
       const quota = counter();
@@ -312,7 +312,7 @@ describe("a refund or a reset", () => {
 });
 
 describe("a denial by shards", () => {
-  /** Ten shards of one client, and each of their pairs in turn. */
+  /** Creates ten shards of one client, and all of their pairs. */
   function shardsOf(limit: number) {
     const shards = Array.from({ length: 10 }, (_, index) =>
       counter({ limit, key: `shard#${index}` }),
@@ -340,7 +340,7 @@ describe("a denial by shards", () => {
     expect(calls).toBe(0);
   });
 
-  it("is decided by the store while one of the two has quota left or is not cached", async () => {
+  it("does not come from memory while one of two shards has quota left or is not cached", async () => {
     const { decide, exhaust } = setUp();
     const [exhausted, other, available] = [counter({ limit: 2 }), counter({ limit: 2 }), counter()];
     await exhaust(exhausted);
@@ -381,7 +381,7 @@ describe("a denial by shards", () => {
     );
   });
 
-  it("is decided by the store again after a refund to the pair and after a reset", async () => {
+  it("does not come from memory after a refund to the pair, or after a reset", async () => {
     const { store, decide, exhaust } = setUp();
     const [one, other] = [counter({ limit: 2 }), counter({ limit: 2 })];
     const pair = { ...one, alternative: other };
@@ -402,7 +402,7 @@ describe("a ban", () => {
   const banned = (fields: Partial<Counter> = {}) =>
     counter({ limit: 1, windowMs: 10_000, banMs: 50_000, ...fields });
 
-  it("is started by the store, and then comes from memory with the time left of it", async () => {
+  it("is started by the store, and later denials come from memory with the time left", async () => {
     const { decide, callsOf } = setUp();
     const login = banned();
     await decide(login);
@@ -417,7 +417,7 @@ describe("a ban", () => {
     expect(await decide(login)).toMatchObject({ admitted: false, tallies: [{ banMs: 40_000 }] });
   });
 
-  it("ends to the millisecond", async () => {
+  it("ends at exactly the right millisecond", async () => {
     const { decide } = setUp();
     const login = banned({ banMs: 15_000 });
     await decide(login);
@@ -457,9 +457,9 @@ describe("a ban", () => {
     const login = banned({ limit: 1 });
     for (let request = 0; request < 2 * PARTIAL_DENIAL_USES; request++) await decide(exhausted);
     expect(await decide(exhausted, login)).toMatchObject({ tallies: [{}, { count: 0, banMs: 0 }] });
-    // With quota left no ban is due: the denial comes from memory.
+    // With quota left for the login, no ban is due, so the denial comes from memory.
     expect(await callsOf(() => decide(exhausted, login))).toBe(0);
-    // Without quota left the ban is due.
+    // Without quota left for the login, the ban is due.
     const over = { ...login, cost: 2 };
     expect(await decide(exhausted, over)).toMatchObject({ tallies: [{}, { banMs: 50_000 }] });
     expect(await callsOf(() => decide(exhausted, over))).toBe(0);
@@ -477,15 +477,15 @@ describe("a denial of several counters", () => {
     expect(fromStore.tallies.map((tally) => tally?.count)).toEqual([1, 1, 1]);
   });
 
-  it("needs the store for a counter that is not cached, until the exhausted one is busy", async () => {
+  it("needs the store for a counter that is not cached, until the exhausted counter is busy", async () => {
     const { decide, callsOf } = setUp();
     const exhausted = counter({ limit: 0 });
-    // A new key beside it each time.
+    // Each request has a new key in addition to the exhausted counter.
     const request = () => decide(exhausted, counter());
     expect(await callsOf(request)).toBe(1);
     for (let sent = 2; sent < PARTIAL_DENIAL_USES; sent++)
       expect(await callsOf(request), `${sent}`).toBe(1);
-    // Uses: one by the first request, which added the entry, and one by each request since.
+    // The first request added the entry with one use, and each later request added a use.
     expect(await callsOf(request)).toBe(0);
     expect(await request()).toEqual({
       admitted: false,
@@ -511,7 +511,7 @@ describe("a denial of several counters", () => {
     expect(await decide({ ...api, cost: 0 })).toMatchObject({ tallies: [{ count: 0 }] });
   });
 
-  it("reports the latest count that the store has answered", async () => {
+  it("reports the latest count that the store has reported", async () => {
     const { decide, callsOf } = setUp();
     const [api, exhausted] = [counter({ limit: 9 }), counter({ limit: 0 })];
     await decide(api, exhausted);
@@ -559,14 +559,14 @@ describe("a denial of several counters", () => {
     const provisional = { admitted: false, isProvisional: true, tallies: [tally(5), tally(1)] };
     decideSpy.mockResolvedValueOnce({ now: NOW, groups: [provisional] });
     await decide(api, exhausted);
-    // The exhausted counter is added: alone it is denied from memory.
+    // The exhausted counter is added: a group with only this counter is denied from memory.
     expect(await callsOf(() => decide(exhausted))).toBe(0);
     expect(await callsOf(() => decide(api, exhausted))).toBe(1);
   });
 });
 
 describe("the cache", () => {
-  it("holds `maxCounters` counters, and not one more", async () => {
+  it("has at most `maxCounters` counters", async () => {
     const { decide, callsOf } = setUp(3);
     const quotas = Array.from({ length: 4 }, () => counter({ limit: 0 }));
     for (const [index, quota] of quotas.slice(0, 3).entries()) {
@@ -581,7 +581,7 @@ describe("the cache", () => {
     expect(await callsOf(() => decide(evicted))).toBe(1);
   });
 
-  it("keeps a counter that is often denied through a flood of others", async () => {
+  it("keeps a counter that is often denied during a flood of other counters", async () => {
     const { decide, callsOf } = setUp(16);
     const busy = counter({ limit: 0 });
     for (let request = 0; request < 10; request++) await decide(busy);
@@ -595,7 +595,7 @@ describe("the cache", () => {
     }
   });
 
-  it("passes returns to the store even if all groups are denied from memory", async () => {
+  it("passes returned quota to the store even if all groups are denied from memory", async () => {
     const { store, decide, decideSpy } = setUp();
     const [exhausted, spare] = [counter({ limit: 0 }), counter()];
     await decide(exhausted);
@@ -617,7 +617,7 @@ describe("the cache", () => {
     expect(await callsOf(() => decide(quota))).toBe(1);
   });
 
-  it("fails as the store does, and records nothing", async () => {
+  it("fails with the store's error, and records nothing", async () => {
     const { decide, decideSpy, exhaust } = setUp();
     const quota = counter({ windowMs: HOUR });
     await exhaust(quota);
@@ -656,7 +656,7 @@ describe("while the store fails", () => {
     expect(await decide({ ...exhausted, banMs: 1000 })).toMatchObject({ admitted: false });
   });
 
-  it("a shadow group beside an enforced denial is undecided, and not the reverse", async () => {
+  it("a cached enforced denial leaves a shadow group undecided, but a cached shadow denial does not help", async () => {
     const { decideSpy, store, decide, exhaust } = setUp();
     const [exhausted, shadow] = [counter(), counter({ shadow: true })];
     await exhaust(exhausted);
@@ -675,7 +675,7 @@ describe("while the store fails", () => {
     await expect(store.decide([[counter()], [shadow]])).rejects.toBe(away);
   });
 
-  it("no count is read from memory, and no cost that still fits is denied", async () => {
+  it("no count is read from memory, and no cost that fits is denied", async () => {
     const { decideSpy, decide, adjustElsewhere } = setUp();
     const quota = counter();
     await adjustElsewhere([{ ...quota, cost: 3 }]);

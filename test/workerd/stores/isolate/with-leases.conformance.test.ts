@@ -6,9 +6,9 @@ import { conformance } from "../../../suite/conformance.ts";
 import { leasable } from "../../../suite/leasable.ts";
 
 /**
- * Leases over a store. Each decision ends after the block that it fetches in the background: a
- * block that arrives during an adjustment makes figures stale, and the model compares exact
- * figures.
+ * Creates leases over a store. Each decision waits for the block that it fetches in the background,
+ * because the model compares exact figures. A block that arrived during an adjustment would make
+ * them stale.
  */
 function overStore(store: Store): Store {
   const tasks: Promise<unknown>[] = [];

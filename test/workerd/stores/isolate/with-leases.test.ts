@@ -25,7 +25,7 @@ describe("unspent lease quota", () => {
     expect(await used(quota)).toBe(20);
   });
 
-  it("is available to a check, which does not take it", async () => {
+  it("is available to a check, but the check does not take it", async () => {
     const { fillLease, exhaustElsewhere, decide, callsOf, admitted, used, charged } = setUp();
     const quota = counter();
     await fillLease(quota, 5);
@@ -40,7 +40,7 @@ describe("unspent lease quota", () => {
     expect((await check(1)).admitted).toBe(false);
   });
 
-  it("covers a larger cost together with quota of the store", async () => {
+  it("covers a larger cost together with quota from the store", async () => {
     const { fillLease, decide, decideSpy, charged, used } = setUp();
     const quota = counter({ cost: 2 });
     await fillLease(quota, 6);
@@ -89,7 +89,7 @@ describe("unspent lease quota", () => {
     expect([await used(quota), await charged(quota)]).toEqual([before + 1, chargedBefore]);
   });
 
-  it("belongs to one counter, whatever the keys are", async () => {
+  it("belongs to one counter, even if keys have a common prefix or JavaScript objects inherit them", async () => {
     const { admitted, used } = setUp();
     const names = ["__proto__", "constructor", "a", "a:", "a:1m", "a:1m:b"];
     const quotas = names.map((key) => counter({ key, limit: 50 }));
@@ -100,7 +100,7 @@ describe("unspent lease quota", () => {
     for (const [index, quota] of quotas.entries()) expect(await used(quota)).toBe(index + 3);
   });
 
-  it("raises a client's count by one with each of its requests", async () => {
+  it("lets a client's count rise by one with each of its requests", async () => {
     const { decide, tasks } = setUp({ roundTripMs: 20 });
     const quota = counter({ limit: 300, windowMs: HOUR });
     for (let request = 1; request <= 300; request++) {
@@ -111,7 +111,7 @@ describe("unspent lease quota", () => {
     expect(await decide(quota)).toMatchObject({ admitted: false, tallies: [{ count: 300 }] });
   });
 
-  it("admits a request denied while a block was arriving", async () => {
+  it("admits a request that the store denied while a block was arriving", async () => {
     const isolate = setUp();
     const { decide, admitted, emptyLease, exhaustElsewhere, memory, used } = isolate;
     const quota = counter();
@@ -134,7 +134,7 @@ describe("unspent lease quota", () => {
     expect(await second).toMatchObject({ admitted: true, tallies: [{ count: before + 1 }] });
   });
 
-  it("admits such a request also if another of its counters needs the store", async () => {
+  it("admits such a request even if another counter of it needs the store", async () => {
     const isolate = setUp();
     const { decide, admitted, emptyLease, exhaustElsewhere, memory } = isolate;
     const [global, client] = [counter(), counter({ leasable: false })];
@@ -168,7 +168,7 @@ describe("unspent lease quota", () => {
 });
 
 describe("another tier of a client", () => {
-  it("does not use quota charged for the first tier, which is returned", async () => {
+  it("does not use quota charged for the first tier, and this quota is returned", async () => {
     const { admitted, fillLease, decide, returns, decideSpy, used } = setUp();
     const pro = counter({ limit: 1000 });
     const free = { ...pro, limit: 10, ceiling: 10 };
@@ -181,7 +181,7 @@ describe("another tier of a client", () => {
     expect(await admitted(999, pro)).toBe(990);
   });
 
-  it("does not use a block requested for the first tier: it goes back to the store", async () => {
+  it("does not use a block requested for the first tier, and this block is returned", async () => {
     const isolate = setUp();
     const pro = counter({ limit: 1000 });
     const free = { ...pro, limit: 10, ceiling: 10 };
@@ -198,7 +198,7 @@ describe("another tier of a client", () => {
     expect(await isolate.charged(pro)).toBe(10);
   });
 
-  it("gets nothing put back that was taken for the first tier", async () => {
+  it("does not get quota that was taken for the first tier and put back", async () => {
     const isolate = setUp();
     const pro = counter({ limit: 1000 });
     const free = { ...pro, limit: 10, ceiling: 10 };
@@ -236,7 +236,7 @@ describe("a call that fails", () => {
     expect([await used(one), await used(other)]).toEqual(sent);
   });
 
-  it("loses its block: a request fetches the next one ten seconds later", async () => {
+  it("loses its block, and a request fetches the next block ten seconds later", async () => {
     const { admitted, decide, decideSpy, blocks, emptyLease } = setUp();
     const quota = counter();
     await admitted(15, quota);
@@ -262,7 +262,7 @@ describe("a call that fails", () => {
 
 describe("several isolates over one store", () => {
   it.each([1, 2, 3, 5])(
-    "together admit exactly the limit while they are busy: %i",
+    "together admit exactly the limit while they are busy: %i isolates",
     async (count) => {
       const memory = createMemoryStore();
       const isolates = Array.from({ length: count }, () => setUp({ roundTripMs: 2 }, memory));
@@ -278,7 +278,7 @@ describe("several isolates over one store", () => {
     },
   );
 
-  it("count the leases of others as used and their own as unused", async () => {
+  it("count the leases of other isolates as used, and their own as unused", async () => {
     const memory = createMemoryStore();
     const [one, other] = [setUp({}, memory), setUp({}, memory)];
     const quota = counter();
