@@ -19,7 +19,7 @@ import type { CustomKeys } from "./request/custom-key.ts";
 import { createMatcher, type Matcher } from "./request/matcher.ts";
 
 /**
- * Sends a request that passes to the origin or to an app, and returns the response.
+ * Forwards a request to the origin or to an app, and returns the response.
  *
  * @param quotas the quotas of the decision; empty if no enforced rule applies, or if the request is
  * undecided
@@ -38,7 +38,7 @@ interface DecidedRequest {
 const NO_QUOTAS: readonly Quota[] = [];
 
 /**
- * The whole path of a request: match → key → decide → forward or answer.
+ * Handles the whole path of a request: match → key → decide → forward or answer.
  *
  * An isolate creates one gateway per handler. Between requests, a gateway keeps plain values only.
  */
@@ -49,7 +49,7 @@ export class Gateway {
   readonly #applyRules: RuleApplier;
   readonly #forwardToOrigin: ForwardWithQuotas;
 
-  /** @param keys the functions behind the keys `custom:NAME` */
+  /** @param keys the functions that compute the keys `custom:NAME` */
   constructor(config: Config, bindings: ResolvedBindings, limiter: Limiter, keys: CustomKeys) {
     this.#config = config;
     this.#limiter = limiter;
@@ -152,8 +152,8 @@ export class Gateway {
         logDecision(toUndecided(error, []));
         return [];
       });
-    // The charge may take the store's whole deadline, even if the decision was slow. The response
-    // waits for the charge only until the decision's deadline.
+    // The charge may take the store's whole deadline, even if the decision was slow. But decision
+    // and charge together delay the response by at most one deadline.
     waitUntil(charge);
     const { promise: timeout, resolve } = Promise.withResolvers<Quota[]>();
     const restMs = Math.max(0, this.#config.timeoutMs - decidedInMs);

@@ -1,4 +1,4 @@
-// The package `weir`, for Workers. Only these exports are kept stable from one release to the next.
+// This module is the package `weir`, for Workers. Only its exports stay stable between releases.
 
 export type {
   LimitDenied,

@@ -22,7 +22,7 @@ export interface LimitDenied {
    * cost above the limit is always denied.
    */
   readonly retryAfterMs: number;
-  /** One quota for each window of the rule. A denial from memory may lack some windows. */
+  /** One quota for each window of the rule. A denial from memory may lack some quotas. */
   readonly quotas: readonly Quota[];
   readonly undecided?: undefined;
 }

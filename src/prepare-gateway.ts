@@ -8,7 +8,7 @@ import { sharedLimiter } from "./shared-limiter.ts";
 
 /** Options of {@link prepareGateway}, in addition to the configuration and the bindings. */
 export interface GatewayOptions {
-  /** The functions behind the keys `custom:NAME`. */
+  /** The functions that compute the keys `custom:NAME`. */
   readonly keys: CustomKeys;
   /**
    * The rules of a gateway that is part of an app, and so has no origin.

@@ -28,7 +28,7 @@ export class RateLimitError extends Error {
   }
 
   /**
-   * Recognizes the error, also after it has crossed a service binding.
+   * Recognizes the error, even after it has crossed a service binding.
    *
    * It reads the error's message, because RPC transfers nothing else without the compatibility flag
    * `enhanced_error_serialization`, which older compatibility dates do not include.

@@ -7,8 +7,7 @@ import type { CustomKeys } from "./request/custom-key.ts";
 /** Options of {@link weir}. */
 export interface WeirOptions {
   /**
-   * The functions that compute the rules' keys `custom:NAME`. The property NAME has the function
-   * for the key `custom:NAME`.
+   * The functions that compute the rules' keys `custom:NAME`. The name of each property is NAME.
    *
    * @default none
    */

@@ -7,7 +7,7 @@ export { CounterObject } from "./index.ts";
 // wrangler.toml.
 export default weir(config);
 
-/** Other Workers of the account call the same rules over a service binding to this entrypoint. */
+/** Other Workers of the account use the same rules over a service binding to this entrypoint. */
 export class Limits extends WeirService<typeof config> {
   override readonly config = config;
 }

@@ -57,7 +57,7 @@ export function ruleCountersOf(
 
 /**
  * Returns the counters of a request that has been decided. They belong to the shards that decided
- * it, because those had quota left for the request, and other shards may have none.
+ * the request, because those shards had quota left, and other shards may have none.
  */
 export function decidedCountersOf(
   appliedRule: AppliedRule,
@@ -79,7 +79,7 @@ function countersIn(
   return appliedRule.windows.map((window): RuleCounter => {
     const ruleCounter = ruleCounterOf(appliedRule, window, prefix, options, shard);
     if (other === undefined) return ruleCounter;
-    // The shard with the lower number comes first: its share is larger than the other's, or equal.
+    // The shard with the lower number comes first, because its share is larger or equal.
     const { counter: alternative } = ruleCounterOf(appliedRule, window, prefix, options, other);
     return { ...ruleCounter, counter: { ...ruleCounter.counter, alternative } };
   });
@@ -134,7 +134,9 @@ function ruleCounterOf(
 
 const labels = new Map<number, string>();
 
-/** The length of a window as it appears in keys. Each length is formatted once, not per request. */
+/**
+ * Returns the length of a window for use in keys. Each length is formatted once, not per request.
+ */
 function labelOf(windowMs: number): string {
   const cached = labels.get(windowMs);
   if (cached !== undefined) return cached;
@@ -152,7 +154,7 @@ function isLeasable(rule: Rule, rolls: boolean): boolean {
   return lease && banMs === undefined && !rolls && shards === 1 && !isChargedByResponse(rule);
 }
 
-/** Whether the count of a window affects later windows: by rollover or by reservations. */
+/** Whether unused quota or reservations carry over to later windows. */
 export function rollsOver({ limit, capacity, maxReserved }: Window): boolean {
   return capacity > limit || maxReserved > 0;
 }
@@ -162,7 +164,7 @@ export function isChargedByResponse({ cost, countStatus }: Rule): boolean {
   return countStatus !== undefined || typeof cost !== "number";
 }
 
-/** A shard's share of a quota. The shares differ by at most 1, and their sum is the quota. */
+/** Returns a shard's share of a quota. Shares differ by at most 1, and their sum is the quota. */
 export function shardQuota(quota: number, shards: number, shard: number): number {
   return Math.floor(quota / shards) + (shard < quota % shards ? 1 : 0);
 }

@@ -42,7 +42,7 @@ export interface Allowed {
   readonly shadow: ShadowResults;
   /** Milliseconds until later windows have granted all reserved quota; 0 if none is reserved. */
   readonly reservationDelayMs: number;
-  /** Why the store could not decide, if this isolate decided alone (`onError: "local"`). */
+  /** The store's failure, if this isolate decided alone (`onError: "local"`). */
   readonly storeFailure?: Undecided;
 }
 
@@ -55,7 +55,7 @@ export interface Limited {
   readonly retryAfterMs: number;
   /** The first rule that denied the request, in the order of the configuration. */
   readonly rule: Rule;
-  /** Why the store could not decide, if this isolate decided alone (`onError: "local"`). */
+  /** The store's failure, if this isolate decided alone (`onError: "local"`). */
   readonly storeFailure?: Undecided;
 }
 

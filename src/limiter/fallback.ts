@@ -17,7 +17,7 @@ import type { Charge } from "./response-charges.ts";
 
 /** Decides while the store is unavailable, for rules with `onError: "local"`. */
 export interface Fallback {
-  /** Whether this isolate decides requests to which these rules apply, if the store fails to. */
+  /** Whether this isolate decides requests to which these rules apply if the store fails. */
   covers(rules: readonly Rule[]): boolean;
 
   /**
@@ -42,7 +42,7 @@ export interface Fallback {
  *
  * Cloudflare runs many isolates, and each of them counts alone. Each isolate admits a share of the
  * limit (`localShare`). If n isolates receive requests of a client, they admit up to n times this
- * share. The native limiter, if there is one, admits less, because it counts for a whole location.
+ * share. A native limiter reduces this number, because it counts for a whole location.
  */
 export function createFallback(
   { prefix, timeoutMs }: Pick<Config, "prefix" | "timeoutMs">,
@@ -146,7 +146,7 @@ function refundOf({ counter }: RuleCounter): Counter {
   return { ...counter, cost: -counter.cost };
 }
 
-/** Returns the counter with this isolate's share of its limit, no rollover and no reservations. */
+/** Returns the counter with this isolate's share of the limit, without rollover or reservations. */
 function localCounterOf({ counter, window, rule }: RuleCounter): RuleCounter {
   const { key, identity, windowMs, offsetMs, cost, checkOnly, banMs, neverBans } = counter;
   // The share is at least 1 (unless the limit is 0). If the request's cost fits into the whole
@@ -171,7 +171,10 @@ function localCounterOf({ counter, window, rule }: RuleCounter): RuleCounter {
   };
 }
 
-/** A share of a limit, rounded up. Floating-point errors are removed first: 100 × 0.07 is 7, not 8. */
+/**
+ * Returns a share of a limit, rounded up. Floating-point errors are removed first, so that 100 ×
+ * 0.07 is 7 and not 8.
+ */
 function localQuota(limit: number, share: number): number {
   return Math.ceil(Number((limit * share).toPrecision(15)));
 }

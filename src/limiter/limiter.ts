@@ -26,8 +26,8 @@ import { type Charge, chargesOf, type ResponseFacts } from "./response-charges.t
 import { decisionOf, shadowUndecided } from "./store-verdict.ts";
 
 /**
- * Identifying the client may take this part of the deadline before the store's deadline is
- * shortened. Most requests take less, so they need no wrapper that shortens the deadline.
+ * If identifying the client takes at most this part of the deadline, the store's deadline stays the
+ * same. So most requests need no wrapper that shortens it.
  */
 const NEGLIGIBLE_SHARE = 0.05;
 
@@ -50,7 +50,7 @@ export class Limiter {
    * Decides a request by all rules that apply to it. Never rejects. One call of the store decides
    * all rules, except for rules in shadow mode whose client is identified later.
    *
-   * @param spentMs how long it took to identify the client; this time shortens the store's deadline
+   * @param spentMs the milliseconds that it took to identify the client; the store gets less time
    */
   async decide(
     appliedRules: readonly AppliedRule[],
@@ -91,7 +91,7 @@ export class Limiter {
   }
 
   /**
-   * Charges a response to the rules that are charged by it (`count`, `cost: "header:NAME"`).
+   * Charges a response to the rules whose cost it determines (`count`, `cost: "header:NAME"`).
    *
    * @param countedLocally whether this isolate decided alone; if so, it also charges alone
    * @returns the updated quotas of the enforced rules that were charged in the store

@@ -34,7 +34,7 @@ export function createNativeGuard(
 
   return async function isWithinNativeLimit({ rule, identity }) {
     const now = Date.now();
-    // If more than PAUSE_MS of the pause are left, the clock was set back. Such a pause has ended.
+    // If more than PAUSE_MS is left of the pause, the clock was set back. Then the pause has ended.
     const isPaused = now < pausedUntil && pausedUntil - now <= PAUSE_MS;
     if (!nativeLimiter || isPaused) return true;
     const { promise: timeout, resolve } = Promise.withResolvers<undefined>();

@@ -10,7 +10,7 @@ export interface ResponseFacts {
 /** The cost of a response under one rule. */
 export interface Charge {
   readonly appliedRule: AppliedRule;
-  /** Quota to charge; more than 0. */
+  /** The quota to charge; more than 0. */
   readonly cost: number;
 }
 

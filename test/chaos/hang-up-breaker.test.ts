@@ -37,7 +37,7 @@ const newClient = () => {
   return { "CF-Connecting-IP": `198.51.${clients >> 8}.${clients & 255}` };
 };
 
-/** For each store: makes it fail, or makes it work again, but slowly. */
+/** For each store, functions that make it fail, and make it work again slowly. */
 const STATES = {
   upstash: {
     fail: () => servers.rest.inject({ answer: (_, response) => response.writeHead(500).end("{}") }),

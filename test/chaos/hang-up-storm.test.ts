@@ -10,7 +10,7 @@ import { type RunningWorker, startWorker } from "../node/support/worker.ts";
 
 const SEED = 20_261_121;
 const CUTS = 1000;
-/** The number of requests under way at the same time that the test cuts off. */
+/** The number of requests that the test sends and cuts off at the same time. */
 const AT_ONCE = 12;
 /**
  * The longest time until a client hangs up, as a multiple of the usual answer time. It is above 1,
@@ -143,8 +143,8 @@ describe.each(REMOTE_STORES)("a storm of hang-ups over %s", (store) => {
     await Promise.all(Array.from({ length: AT_ONCE }, cutting));
     isOver = true;
     await Promise.all(honest);
-    // The Worker may still decide the last requests that were cut off. One complete decision for
-    // each path waits for them.
+    // The Worker may still decide the last requests that were cut off. One more request for each
+    // path gets its answer after those decisions.
     for (const path of PATHS) await see(path, HONEST[0] as string);
   }
 

@@ -45,7 +45,7 @@ afterAll(async () => {
   await target.stop();
 });
 
-/** @returns the number of requests that pass, of 20 simultaneous requests of one client */
+/** Sends 20 simultaneous requests of one client. @returns the number that passes */
 async function passed(path: string): Promise<number> {
   const answers = await Promise.all(
     Array.from({ length: TRIES }, () => sendRaw(worker.url, { lines: head(path) })),

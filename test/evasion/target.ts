@@ -9,7 +9,8 @@ import { JWKS } from "./vectors/tokens.ts";
 const MAX_HEAD_BYTES = 1024 * 1024;
 
 /**
- * Starts one server that is the origin and the issuer of tokens. It records the origin's requests.
+ * Starts one server that is the origin and the issuer of tokens. It records the requests to the
+ * origin.
  */
 export async function startTarget() {
   const received: string[] = [];

@@ -9,7 +9,7 @@ import { vectorSuite } from "./vector-suite.ts";
 export interface ConformanceOptions extends ModelSuiteOptions, Partial<ExpiryOptions> {}
 
 /**
- * Tests that a store counts in the same way as every store. It tests each behaviour and each
+ * Tests that a store counts in the same way as the other stores. It tests each behaviour and each
  * vector, and compares random sequences of operations with a model. The suites pass the time to the
  * store.
  *

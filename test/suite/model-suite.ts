@@ -6,8 +6,8 @@ import { counter } from "./counters.ts";
 
 const HOUR = 3_600_000;
 /**
- * Windows begin at multiples of a tick, in milliseconds. The clock also moves by whole ticks, so
- * some operations come right after the start of a window.
+ * Windows begin at multiples of a tick, in milliseconds. Most steps of the clock are whole ticks,
+ * so some operations come right after the start of a window.
  */
 const TICK = 20_000;
 

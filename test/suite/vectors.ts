@@ -54,7 +54,7 @@ export interface Step extends Partial<VectorCounter> {
   readonly op?: "decide" | "adjust" | "reset";
   /** @default 1 */
   readonly cost?: number;
-  /** The quota that this request may reserve: the value may become this far negative. @default 0 */
+  /** The quota that this request may reserve. The value may fall this far below zero. @default 0 */
   readonly reserve?: number;
   readonly expect?: Outcome;
 }

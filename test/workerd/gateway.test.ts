@@ -9,7 +9,9 @@ afterEach(() => {
 
 type RuleInput = Omit<ConfigInput["rules"][number], "name">;
 
-/** A Worker with one rule in memory. Returns a function that sends it a request. */
+/**
+ * Creates a Worker with one rule and a memory store. Returns a function that sends it a request.
+ */
 function worker(
   rule: RuleInput,
   origin: (request: Request) => Response,

@@ -11,7 +11,7 @@ afterEach(() => {
 
 let hours = 0;
 
-/** Moves the clock past all earlier tests, because an isolate logs outages once in ten seconds. */
+/** Moves the clock past earlier tests: an isolate logs outages at most once in ten seconds. */
 function anHourLater() {
   vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + ++hours * 3_600_000 });
 }

@@ -19,7 +19,7 @@ const document = readFileSync(DOCUMENT, "utf8");
 /**
  * Defines one test for each fault. Weir must keep the same promises for all faults.
  *
- * @returns a function that returns the chaos; tests can call it, because the chaos has started then
+ * @returns a function that returns the chaos; only tests can call it, because `beforeAll` starts it
  */
 export function chaosSuite(
   faults: readonly Pick<Fault<never>, "does" | "cause">[],

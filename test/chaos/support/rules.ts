@@ -11,7 +11,7 @@ export const LIMIT = 8;
 /** The share of the limit that one isolate admits under a `local` rule. */
 export const LOCAL_SHARE = 2;
 
-/** The paths of the requests. Each name is the `onError` of the rules that match the path. */
+/** The paths of the requests, named after the `onError` of their rules. No rule matches `free`. */
 export const PATHS = {
   open: "/open",
   closed: "/closed",

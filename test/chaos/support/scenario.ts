@@ -40,7 +40,7 @@ export interface Observed {
    */
   readonly recoveredMs: number | undefined;
   /**
-   * After the recovery, one client sends several requests at once: the number that was admitted.
+   * After the recovery, one client sends several requests at once. This many of them are admitted.
    */
   readonly admittedAfter: number;
   /** The number of these requests that were decided. */

@@ -1,7 +1,8 @@
 import { bytes, head, type Vector, type VectorClass } from "../vector.ts";
 
 /**
- * Spellings of `/login`. The rule `login` matches all, and the rule `path` has one counter for all.
+ * Spellings of `/login`. The rule `login` matches all spellings, and the rule `path` counts them in
+ * one counter.
  */
 const LOGINS = [
   "/login",
@@ -229,7 +230,7 @@ const OTHERS: [target: string, counted: Record<string, string>][] = [
   ["/files/;x", { file: "by address" }],
   ["/users/;12", { user: "12" }],
   ["/users/%2012", { user: "12" }],
-  // A letter with an accent is one character or two. Both spellings match.
+  // A letter with an accent can be written as one character or as two.
   ["/caf%c3%a9", { cafe: "client" }],
   [bytes("/café"), { cafe: "client" }],
   ["/CAF%C3%89", { cafe: "client" }],

@@ -43,7 +43,7 @@ export async function temporaryFolder() {
   };
 }
 
-/** Runs `check` in a folder with one file. If `content` is not a text, the file has it as JSON. */
+/** Runs `check` in a folder with one file. `content` is written as JSON unless it is a text. */
 export async function check(file: string, content: unknown, ...args: string[]): Promise<Run> {
   await using folder = await temporaryFolder();
   await folder.write(file, typeof content === "string" ? content : JSON.stringify(content));

@@ -11,7 +11,7 @@ function codeOf(page: Page): string[] {
   return [...inlineCodeOf(page), ...page.blocks.flatMap(({ code }) => code.split("\n"))];
 }
 
-/** Returns the parts of a page's code that match the pattern's one group. */
+/** Returns the parts of a page's code that the pattern captures in its one group. */
 function found(page: Page, pattern: RegExp): string[] {
   return codeOf(page).flatMap((code) =>
     [...code.matchAll(pattern)].map(([, part]) => part as string),
@@ -38,7 +38,7 @@ describe.each(pages)("%s", (path, page) => {
   it("names only files that exist", () => {
     const paths = found(page, /(?:^|\s)((?:bench|cli|dev|docs|examples|src|test)\/[^\s…]+)/g);
     const missing = paths.filter((file) => globSync(file).length === 0);
-    // A file /mine.… is a test that the reader will write, so it does not exist.
+    // Pages use the name `mine` for a test that the reader will write.
     expect(missing.filter((file) => !file.includes("/mine."))).toEqual([]);
   });
 

@@ -28,10 +28,7 @@ async function startFor(options: WorkerOptions, host = HOST) {
 }
 
 describe("an ORIGIN_URL", () => {
-  /**
-   * Send requests to two Workers whose origin has a base path, set by a var or in the
-   * configuration.
-   */
+  /** Send requests to two Workers. A var or the configuration sets an origin with a base path. */
   let basedSenders: ((target: string) => Promise<Answer>)[];
   const stops: (() => Promise<void>)[] = [];
 

@@ -44,7 +44,7 @@ const OPENINGS = [
   "/a;b%5c%2f%2561%ff/",
   `//;x%2f%3b%255c%ff${encodeURIComponent("．／ ")}%u002e%20/%5c%00/;y/`,
 ];
-/** The module is imported by a variable name, because its imports need the types of workerd. */
+/** A variable hides this module from TypeScript, because its imports need the types of workerd. */
 const TOKEN = "../../../src/request/token.ts";
 const { createClaimsReader } = (await import(/* @vite-ignore */ TOKEN)) as {
   createClaimsReader(

@@ -16,7 +16,7 @@ const RUNTIME = [
   "hono",
   "ipaddr.js",
   "leven",
-  // @upstash/redis depends on it.
+  // @upstash/redis depends on uncrypto.
   "uncrypto",
   "valibot",
 ];

@@ -2,12 +2,12 @@ import { spawn } from "node:child_process";
 import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 
-/** Returns the texts that an editor shows for a file of TypeScript. */
+/** A server that returns the texts that an editor shows for a file of TypeScript. */
 export interface LanguageServer extends AsyncDisposable {
   /** Returns the suggestions for the value after the first `field: "`, in alphabetical order. */
   completions(field: string): Promise<string[]>;
   /**
-   * Returns the text that appears if the pointer is on the first `field:`; empty without a text.
+   * Returns the text that appears if the pointer is on the first `field:`; empty if there is none.
    */
   hover(field: string): Promise<string>;
 }

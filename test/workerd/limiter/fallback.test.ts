@@ -36,7 +36,9 @@ function limiterOf(
     limiter,
     decide,
     appliedRules: (identity = "someone") => appliedRulesOf(config, identity),
-    /** Decides requests until a denial. Returns the number of allowed requests, and the denial. */
+    /**
+     * Decides requests until one is not allowed. Returns the number before it, and its decision.
+     */
     async exhaust(identity?: string, options?: DecideOptions) {
       for (let allowed = 0; allowed < 1000; allowed++) {
         const decision = await decide(identity, options);

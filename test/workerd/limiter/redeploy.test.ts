@@ -27,8 +27,8 @@ const changes: [change: string, before: Rule, after: Rule, left: number][] = [
   ["a ban that is added", {}, { ban: "1h" }, 2],
   ["tiers that are added", {}, tiersOf(20), 17],
   ["tiers that are removed", tiersOf(20), {}, 2],
-  // The deploy is at half past an hour. If windows start at a quarter past, the current window has
-  // the same number as before. If they start at a quarter to, it has the previous number.
+  // The deploy is at half past an hour. With a start at 0:15, the current window keeps its number.
+  // With a start at 0:45, the current window has the previous number.
   ["a start that keeps the window's number", {}, { start: "1970-01-01T00:15:00Z" }, 2],
   ["a start that changes the window's number", {}, { start: "1970-01-01T00:45:00Z" }, 5],
 ];

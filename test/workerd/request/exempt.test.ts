@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { identifying, type Sent } from "./requests.ts";
 
-/** Whether a rule with these exemptions does not count a request. */
+/** Whether these exemptions exempt a request from a rule. */
 async function isExempted(exempt: object, sent: Sent, env: Record<string, unknown> = {}) {
   const appliedRules = await identifying([{ exempt }], {}, { env })(sent);
   return appliedRules.length === 0;
