@@ -59,7 +59,7 @@ package-lock.json. \`npm run licences\` writes the page, and a test fails if it 
 
 ## Packages that are deployed or installed
 
-${rows.length} packages. Their licences require only that you keep their notices.
+Weir is deployed or installed with these ${rows.length} packages. Their licences require only that you keep their notices.
 
 | package | version | licence |
 |---|---|---|
