@@ -42,7 +42,7 @@ const CHECKS_PER_DEADLINE = 10;
  *
  * While the breaker is open, calls fail at once with `circuit-open`. Calls that are already waiting
  * fail too, but the requests that they have sent continue. After a pause, one call goes through as
- * a probe. If the probe succeeds, the breaker closes. If it fails, another pause begins.
+ * a probe. If the probe succeeds, the breaker closes. If the probe fails, another pause begins.
  *
  * If the store is made of objects, each object that fails has its own circuit. A failed call is
  * attributed to only one of its objects, the object with the most failures in a row. So if all
@@ -80,14 +80,12 @@ class Breaker {
     this.#waiting = new WaitingCalls(timeoutMs, clients);
   }
 
-  /**
-   * @throws {StoreError} ("circuit-open") if the call was not made, or its result was not awaited
-   */
+  /** @throws {StoreError} ("circuit-open") if the call was not made, or not awaited to its end */
   async run<Result>(counters: readonly Counter[], call: () => Promise<Result>): Promise<Result> {
     const now = this.#clock();
     const identities = this.#clients > 1 ? identitiesOf(counters) : [];
     if (this.#clients > 1 && identities.length === 0) {
-      // This call only returns quota. The store does not wait for it, so success proves nothing.
+      // The call only returns quota, and the store does not wait for it, so success proves nothing.
       if (this.#store.isOpen) throw circuitOpen(this.#store);
       return await call();
     }
@@ -175,13 +173,16 @@ class Breaker {
   }
 }
 
-/** The counters that determine whether a call fails: those of enforced groups, or else all. */
+/**
+ * The counters that determine whether a call fails: those of enforced groups, or all without such
+ * groups.
+ */
 function decisiveCounters(groups: readonly (readonly Counter[])[]): Counter[] {
   const enforced = groups.filter((group) => !isShadow(group));
   return (enforced.length > 0 ? enforced : groups).flat();
 }
 
-/** The distinct identities of a call. All shards `identity#n` count as one identity. */
+/** The distinct identities of a call. A client's shards (`identity#n`) count as one identity. */
 function identitiesOf(counters: readonly Counter[]): string[] {
   return [...new Set(counters.map(({ identity }) => identity.split("#", 1)[0] as string))];
 }

@@ -4,7 +4,7 @@ export const FAILURES_TO_OPEN = 5;
 /** How long an open circuit waits before the next probe, in milliseconds. */
 export const REST_MS = 1000;
 
-/** The number of a probe; 0 for a call that is not a probe. */
+/** The number of a probe. A call that is not a probe has 0. */
 export type Ticket = number;
 
 /**
@@ -19,7 +19,7 @@ export class Circuit {
   #failures = 0;
   #lastFailure = "";
   #isOpen = false;
-  /** The time of the next probe while the circuit is open. A backward clock step only delays it. */
+  /** When an open circuit sends the next probe. A clock that steps back only delays this probe. */
   #probeAt = 0;
   #probes = 0;
 

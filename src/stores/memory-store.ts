@@ -5,7 +5,7 @@ import { failedGroup, isShadow } from "./shadow-groups.ts";
 import type { GroupAnswer, Store } from "./store.ts";
 import { StoreError } from "./store-error.ts";
 
-/** The maximum number of counters, by default. They take about 30 MB. */
+/** The maximum number of counters, by default. That many counters take about 30 MB. */
 const MAX_COUNTERS = 100_000;
 
 /** The maximum number of expired counters that a call removes beyond those that it must replace. */
@@ -15,8 +15,8 @@ const EXTRA_REMOVALS = 64;
  * Creates a store in this isolate's memory, for tests and for a single process. Cloudflare runs
  * many isolates, and each of them would have its own counts.
  *
- * The store is bounded. When it is full, expired counters are replaced. If none has expired, it
- * throws a `StoreError` ("memory-full"): dropping a counter that has not expired would admit
+ * The store is bounded. When it is full, expired counters are replaced. If no counter has expired,
+ * the store throws a `StoreError` ("memory-full"), because dropping a valid counter would admit
  * requests above a limit. Rules in shadow mode have a second table of the same size, so that they
  * take no space from enforced rules.
  *

@@ -1,6 +1,6 @@
 import { Circuit, type Ticket } from "./circuit.ts";
 
-/** The maximum number of circuits. The least recently used circuit is removed for a new one. */
+/** The maximum number of circuits. Beyond it, the least recently used circuit is removed. */
 const MAX_OBJECTS = 256;
 
 /**
@@ -9,7 +9,7 @@ const MAX_OBJECTS = 256;
  */
 export class ObjectCircuits {
   readonly #timeoutMs: number;
-  /** In the order of use, with the most recently used circuit at the end. */
+  /** The circuits in the order of use, with the most recently used circuit at the end. */
   readonly #circuits = new Map<string, Circuit>();
 
   constructor(timeoutMs: number) {
@@ -24,7 +24,7 @@ export class ObjectCircuits {
     });
   }
 
-  /** Records a successful call to these objects. @returns the number of circuits that it closed */
+  /** Records a successful call to these objects. @returns how many circuits this call has closed */
   succeed(identities: readonly string[]): number {
     if (this.#circuits.size === 0) return 0;
     let closed = 0;

@@ -39,8 +39,8 @@ export interface GroupAnswer extends Omit<GroupVerdict, "tallies"> {
  *   caller's clock determines them. Both clocks count milliseconds since the Unix epoch.
  * - **A denial is not an error.** A store throws a `StoreError` only if a call failed. A failed
  *   call may have charged counters, so callers must not repeat it.
- * - **Keys are not secret.** They contain only hashes of clients' values, so a store may keep and
- *   show them.
+ * - **Keys are not secret.** Keys contain only hashes of clients' values, so a store may keep and
+ *   show keys.
  *
  * test/suite/ tests all of this for every store. Its README shows how to run the tests for a new
  * store.
@@ -60,9 +60,9 @@ export interface Store {
   ): Promise<Verdict>;
 
   /**
-   * Adds each counter's cost to its count, even if no quota is left. This charges the actual cost
-   * of a response. A negative cost is a refund and lowers the count. A count stays between 0 and
-   * 2^53 − 1.
+   * Adds each counter's cost to its count, even if no quota is left. This method charges the actual
+   * cost of a response. A negative cost is a refund and lowers the count. A count stays between 0
+   * and 2^53 − 1.
    *
    * @returns the new state of each counter
    */

@@ -11,7 +11,8 @@ export interface WaitingCall {
 }
 
 /**
- * The waiting calls of an isolate. They show whether a store has stopped answering or is only busy.
+ * Records the waiting calls of an isolate, to see whether a store has stopped answering or is only
+ * busy.
  *
  * A breaker counts failures, and a call that hangs fails only at its deadline. So if a store is
  * dead, all requests of a burst would wait until their deadlines. The store therefore counts as
@@ -22,10 +23,10 @@ export interface WaitingCall {
 export class WaitingCalls {
   readonly #timeoutMs: number;
   readonly #clients: number;
-  /** In the order in which they were sent. */
+  /** The waiting calls, in the order in which they were sent. */
   readonly #calls = new Set<WaitingCall>();
   #successes = 0;
-  /** The slowest answer, in milliseconds. Each faster answer lowers this value by a tenth. */
+  /** The slowest answer's time in milliseconds. Each faster answer lowers it by a tenth. */
   #slowestMs: number | undefined;
 
   /**

@@ -53,7 +53,7 @@ export class CounterObject extends DurableObject<unknown> {
    * @param now the time that determines the windows; undefined for the time of this object's clock
    * @param maxWaitMs the milliseconds that all groups together may wait for holds to release quota
    * @param unused quota to return before the decision
-   * @param holdId makes the charge a final hold, which `endHold` can release. It is passed for a
+   * @param holdId makes the charge a final hold, which `endHold` can release. Callers pass it for a
    * group that other objects have charged already
    */
   async decide(

@@ -42,7 +42,7 @@ export class CounterTable {
     if (firstExpiry < Number.POSITIVE_INFINITY) this.#ensureAlarm(firstExpiry, now);
   }
 
-  /** Removes expired rows, and all storage if no row is left. The object's alarm must call this. */
+  /** Removes expired rows, and all storage if no row is left. The alarm must call this method. */
   async clean(now: number): Promise<void> {
     this.#alarmAt = undefined;
     if (!this.#exists()) return;
@@ -94,7 +94,10 @@ export class CounterTable {
       this.#setAlarm(latestAlarm, now);
   }
 
-  /** An alarm is at most a year ahead: a reservation can last for centuries, an alarm cannot. */
+  /**
+   * Sets an alarm, at most a year ahead. A reservation can last for centuries, but an alarm cannot
+   * be set so late.
+   */
   #setAlarm(time: number, now: number): void {
     this.#alarmAt = Math.min(time, now + YEAR_MS);
     this.#storage.setAlarm(this.#alarmAt);

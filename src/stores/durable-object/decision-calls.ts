@@ -6,7 +6,7 @@ import type { ObjectPart } from "./object-parts.ts";
 /** Returns the object that stores an identity's counters. */
 export type ObjectOf = (identity: string) => DurableObjectStub<CounterObject>;
 
-/** The calls of one decision that needs several objects. All of its holds have the same id. */
+/** The calls of a decision that needs several objects. All holds of a decision have the same id. */
 export class DecisionCalls {
   readonly #objectOf: ObjectOf;
   readonly #now: number | undefined;
@@ -22,7 +22,7 @@ export class DecisionCalls {
   }
 
   /**
-   * Charges a part and opens a hold. It charges only the cost, because a block might have to be
+   * Charges a part and opens a hold. Only the cost is charged, because a block might have to be
    * returned.
    */
   async hold({ identity, counters }: ObjectPart): Promise<TimedVerdict> {

@@ -9,7 +9,7 @@ const NO_SHORTFALL: Shortfall = new Map();
 /**
  * The calls of one object that wait for holds to end, in the order of arrival.
  *
- * A release wakes a single call, and this call wakes the next one when it ends. So a release causes
+ * A release wakes a single call. When that call ends, it wakes the next call. So a release causes
  * about two decisions, however many calls wait.
  */
 export class HoldWaiters {
@@ -26,14 +26,14 @@ export class HoldWaiters {
     return this.#waiters.delete(waiter);
   }
 
-  /** Records that a hold was released. Wakes the first call that lacks quota of its counters. */
+  /** Records that a hold was released. Wakes the first call that lacks quota of these keys. */
   recordRelease(keys: Keys): void {
     this.#releases += 1;
     this.wakeNext(keys);
   }
 
   /**
-   * Records that a hold was kept. Wakes the calls that lack quota of its counters, unless a release
+   * Records that a hold was kept. Wakes the calls that lack quota of these keys, unless a release
    * of other holds may still admit them.
    */
   recordKept(keys: Keys, mayAdmit: (shortfall: Shortfall) => boolean): void {
@@ -42,9 +42,7 @@ export class HoldWaiters {
     }
   }
 
-  /**
-   * Wakes the first call that lacks quota of these keys, unless this release has woken it already.
-   */
+  /** Wakes the first call that lacks quota of these keys and was not woken by the last release. */
   wakeNext(keys: Keys): void {
     for (const waiter of this.#waiters) {
       if (waiter.wokenBy === this.#releases || !waiter.lacksAnyOf(keys)) continue;
@@ -76,7 +74,7 @@ export class HoldWaiter {
     return this.#shortfall;
   }
 
-  /** Whether the call has waited as long as it may. */
+  /** Whether the call has waited for its maximum time. */
   get hasTimedOut(): boolean {
     return this.#hasTimedOut;
   }

@@ -1,11 +1,11 @@
 import type { Counter, Tally } from "../../engine/counter.ts";
 
-/** The maximum number of shards stored. They take about 200 KB. */
+/** The maximum number of shards stored. That many shards take about 200 KB. */
 const MAX_SHARDS = 1024;
 
 /**
- * The last counts of shards that this isolate has seen. They determine which of two shards is
- * called first. So both shards fill up nearly evenly, and a request usually takes only one call.
+ * The last counts of shards that this isolate has seen. These counts determine which of two shards
+ * is called first. So both shards fill up nearly evenly, and a request usually takes only one call.
  * The counts never decide a request.
  */
 export class ShardUsage {

@@ -5,7 +5,7 @@ import { DecisionCalls, type ObjectOf } from "./decision-calls.ts";
 import type { DecisionDeadline } from "./decision-deadline.ts";
 import type { ObjectPart } from "./object-parts.ts";
 
-/** A group's verdict. Its time is that of the clock of the first object called. */
+/** A group's verdict. Its `now` comes from the clock of the first object called. */
 export interface GroupDecision {
   readonly admitted: boolean;
   /** One tally for each counter, in the group's order; undefined without an answer in time. */
@@ -32,7 +32,7 @@ interface PartVerdict {
  * quota. After the deadline, no further object is called, and all charges are released, even if an
  * object has not answered yet.
  *
- * @param background keeps a task alive that no response waits for
+ * @param background lets a task run to its end although no response waits for it
  */
 export function decideAcross(
   objectOf: ObjectOf,

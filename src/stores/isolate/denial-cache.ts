@@ -39,7 +39,7 @@ interface CachedCounter extends Frequency {
   receivedAt: number;
 }
 
-/** Stores snapshots of the counters of denied groups, at most `max`. They are plain values. */
+/** Stores at most `max` snapshots of the counters of denied groups, as plain values. */
 export class DenialCache {
   readonly #counters: FrequencyMap<CachedCounter>;
   #latest = Number.NEGATIVE_INFINITY;
@@ -60,8 +60,8 @@ export class DenialCache {
   /**
    * Returns the snapshots of a group's counters if they show that the group must be denied.
    *
-   * @param isStoreAway whether the store has failed. The denial then needs neither the missing
-   * tallies nor the start of a ban, because only the store could supply them
+   * @param isStoreAway whether the store has failed. Then a denial is returned even without all
+   * tallies, and without a ban that only the store can start
    */
   denialOf(group: readonly Counter[], now: number, isStoreAway = false): Denial | undefined {
     if (this.#counters.size === 0) return undefined;
@@ -86,8 +86,8 @@ export class DenialCache {
   }
 
   /**
-   * Records the store's answer for a group. It updates cached counters, and adds the counters of a
-   * denied group. It adds even those with quota left, so that denials from memory have all tallies.
+   * Records the store's answer for a group. It updates cached counters, and adds all counters of a
+   * denied group, even those with quota left, so that denials from memory are complete.
    */
   record(group: readonly Counter[], answer: GroupAnswer, call: StoreCall): void {
     if (answer.skipCache) return;
@@ -155,7 +155,7 @@ export class DenialCache {
 
   /**
    * The snapshot of a counter. If the counter has an alternative, both must be cached. The result
-   * is then that of the shard with more quota left, with its count under the counter's ceiling.
+   * is then the snapshot of the shard with more quota left, under the counter's ceiling.
    */
   #chosenSnapshotOf(
     { key, ceiling, alternative }: Counter,

@@ -12,10 +12,10 @@ export const DECAY_MS = 10_000;
 /** The maximum number of entries that an eviction examines. */
 const EVICTION_SCAN = 8;
 
-/** If all examined entries are busier, only one new entry in this number is added. */
+/** If all examined entries are busier, one of this number of new entries is added. */
 const ADMIT_ONE_IN = 8;
 
-/** The weighted uses at a moment. They are about the uses in the last {@link DECAY_MS}. */
+/** The weighted number of uses at a moment: about the uses in the last {@link DECAY_MS}. */
 export function recentUsesAt({ recentUses, lastUsedAt }: Frequency, now: number): number {
   const ageMs = Math.max(0, now - lastUsedAt);
   return ageMs === 0 ? recentUses : recentUses * Math.exp(-ageMs / DECAY_MS);

@@ -13,7 +13,7 @@ import { type StoreCall, snapshotOf } from "./snapshot.ts";
 /** The maximum number of leases that one call returns. */
 const MAX_RETURNS_PER_CALL = 8;
 
-/** The maximum number of returns that wait for a call. They take about 0.5 MB. */
+/** The maximum number of returns that wait for a call. That many take about 0.5 MB. */
 const MAX_RETURNS = 1024;
 
 /** The times of a call for leased counters. */
@@ -23,10 +23,11 @@ export interface LeaseCall extends StoreCall {
 }
 
 /**
- * Stores the leases of an isolate, at most `max`. They are plain values.
+ * Stores at most `max` leases of an isolate, as plain values.
  *
- * The store has charged all leased quota. If some of it is lost, requests may be denied that could
- * have been admitted, but no limit is exceeded. In doubt, the book therefore drops quota.
+ * The store has charged all leased quota. If some of this quota is lost, requests may be denied
+ * that could have been admitted, but no limit is exceeded. In doubt, the book therefore drops
+ * quota.
  */
 export class LeaseBook {
   readonly #leases: FrequencyMap<Lease>;
@@ -82,7 +83,8 @@ export class LeaseBook {
     if (!lease) return isUse ? this.#open(counter, now) : undefined;
     if (isUse) lease.meanCost += (cost - lease.meanCost) / lease.recentUses;
     if (lease.counter.ceiling !== ceiling) {
-      // The quota was charged under another tier's limit. The store must check it under this one.
+      // The quota was charged under another tier's limit. Only the store can check it for this
+      // tier.
       this.#release(lease, now);
       lease.counter = counter;
     }
@@ -92,8 +94,8 @@ export class LeaseBook {
   /**
    * Records a store's answer about a counter.
    *
-   * @param quota the quota charged for later requests. It is added to the lease, or returned later
-   * if the lease cannot use it any more
+   * @param quota the quota charged for later requests, which is added to the lease, or returned
+   * later if the lease cannot use it any more
    */
   record(lease: Lease, counter: Counter, tally: Tally, call: LeaseCall, quota: number): void {
     if (lease.isReset) return;
@@ -119,7 +121,7 @@ export class LeaseBook {
     }
   }
 
-  /** Takes the quota that the next call returns to the store out of the book. */
+  /** Removes and returns the quota that the next call must return to the store. */
   takeReturns(now: number): UnusedQuota[] {
     this.#queueIdle(now);
     return this.#returns.splice(0, MAX_RETURNS_PER_CALL);

@@ -11,7 +11,7 @@ import { blockOf, refillDemand } from "./lease-size.ts";
 const LOST_BLOCK_MS = 10_000;
 
 export interface LeaseCallOptions {
-  /** The deadline of a call, in milliseconds. A block that has not arrived until then is lost. */
+  /** The deadline of a call, in milliseconds. A block that is later counts as lost. */
   readonly timeoutMs: number;
   /** Lets a task run to its end although no response waits for it. */
   readonly background: (task: Promise<unknown>) => void;
@@ -62,8 +62,8 @@ export class LeaseCalls {
       verdict = await store.decide(requests, now, unused);
     } catch (error) {
       this.#isAnswering = false;
-      // The store may have charged the blocks. Their counters get no block for a while. Otherwise,
-      // a store whose answers are lost would charge one block after another.
+      // The store may have charged the blocks. The counters of these blocks get no block for a
+      // while. Otherwise, a store whose answers are lost would charge one block after another.
       setPendingUntil(blocks, (now ?? Date.now()) + LOST_BLOCK_MS);
       throw error;
     }

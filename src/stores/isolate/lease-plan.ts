@@ -35,7 +35,7 @@ export const ADMITTED_FROM_LEASES: GroupAnswer = { admitted: true, tallies: [] }
 export function planCounter(counter: Counter, lease: Lease | undefined, now: number): CounterPlan {
   if (!lease || counter.cost === 0) return { counter, lease, request: counter };
   const { cost, checkOnly } = counter;
-  // The same call returns the quota of an idle lease, so a check would count it twice.
+  // The same call returns the quota of an idle lease, so a check would count this quota twice.
   const available = checkOnly && isIdle(lease, now) ? 0 : availableQuota(lease, now);
   const quota = Math.min(available, cost);
   if (!checkOnly) lease.quota -= quota;
@@ -83,7 +83,7 @@ function isFull(request: Counter, { count, banMs }: Tally): boolean {
   return banMs > 0 || !hasQuota(request, count);
 }
 
-/** The store's clock minus this isolate's, in milliseconds, as the first lease has it; else 0. */
+/** The store's clock minus this isolate's in milliseconds, from the first lease; 0 if unknown. */
 export function clockOffsetOf(plans: GroupPlan | undefined): number {
   return plans?.[0]?.lease?.snapshot?.clockOffsetMs ?? 0;
 }

@@ -10,21 +10,21 @@ import { isValidAt } from "./snapshot.ts";
 const REFILL_ROUND_TRIPS = 3;
 
 /**
- * Returns the quota to request as a block. No block is due if it is 0 or less.
+ * Returns the quota to request as a block. If the result is 0 or less, no block is due.
  *
  * - The block is the use expected at the current rate in {@link DECAY_MS}, or in the rest of the
- *   window if that is shorter. It is at most twice the recent use without the first request, so
- *   that the first blocks are small.
+ *   window if that is shorter. The block is at most twice the recent use without the first request,
+ *   so that the first blocks are small.
  * - At a high rate of requests, the block covers several round trips instead, if that is more.
  * - The block is at most the quota left, as this isolate knows it, divided by {@link BLOCK_SHARE}.
  */
 export function blockOf(lease: Lease, counter: Counter, now: number): number {
   const { recentUses, meanCost, snapshot, refillPendingUntil, openedAt } = lease;
   if (refillPendingUntil > now) return 0;
-  // The clock has gone back to a time before the snapshot is valid. No block is requested then.
+  // No block is requested if the clock has gone back to a time before the snapshot's.
   if (snapshot && now < snapshot.validFrom) return 0;
   const leftMs = windowAt(now, counter).endsAt - now;
-  // The uses expected in DECAY_MS. A lease younger than that has counted only a part of them.
+  // The uses expected in DECAY_MS. A lease younger than DECAY_MS has counted only a part of them.
   const steadyUses = recentUses / (1 - Math.exp(-(now - openedAt) / DECAY_MS));
   const expectedUses = Math.min(steadyUses, 2 * (recentUses - 1)) * Math.min(1, leftMs / DECAY_MS);
   const burstUses = Math.min(2 * refillDemand(lease, now), 4 * (recentUses - 4));

@@ -17,7 +17,7 @@ import {
   planCounter,
 } from "./lease-plan.ts";
 
-/** The maximum number of leases. They take about 2 MB. */
+/** The maximum number of leases. That many leases take about 2 MB. */
 const MAX_LEASES = 4096;
 
 export interface LeaseOptions extends LeaseCallOptions {
@@ -61,7 +61,7 @@ export class LeaseStore implements Store {
 
   async adjust(counters: readonly Counter[], now?: number): Promise<readonly Tally[]> {
     const tallies = await this.#calls.adjust(counters, now);
-    // A block may have arrived during the calls. Its unspent quota is not used quota.
+    // A block may have arrived during the calls. Callers must see counts without its unspent quota.
     const time = this.#timeOf(now);
     return tallies.map((tally, index) => {
       const lease = this.#book.peek(counters[index] as Counter);
@@ -109,7 +109,7 @@ export class LeaseStore implements Store {
     return { now: storeNow, groups: [answerOf(result, storeNow)] };
   }
 
-  /** Decides groups with at most one call. It contains the counters that leases do not cover. */
+  /** Decides groups with at most one call, only for the counters that leases do not cover. */
   async #decideGroups(
     groups: readonly (readonly Counter[])[],
     now: number | undefined,
@@ -146,8 +146,9 @@ export class LeaseStore implements Store {
   /**
    * Decides denied groups again if leases cover them by now, and replaces their results.
    *
-   * Their quota has arrived during the call, with a block of another request. Without this step,
-   * only 49 of 200 simultaneous requests pass a limit of 50 (test/node/http/limits.test.ts).
+   * The quota of these groups has arrived during the call, in a block for another request. Without
+   * this step, only 49 of 200 simultaneous requests pass a limit of 50
+   * (test/node/http/limits.test.ts).
    */
   async #retryCovered(
     results: GroupResult[],

@@ -9,7 +9,7 @@ export const IDLE_MS = 5000;
 export interface Lease extends Frequency {
   /** The counter as it was when the quota was charged. */
   counter: Counter;
-  /** Quota not used yet. It is valid only in the window of `snapshot`. */
+  /** Quota not used yet, which is valid only in the window of `snapshot`. */
   quota: number;
   /** The store's last answer; undefined before the first, and after the lease was drained. */
   snapshot: CounterSnapshot | undefined;

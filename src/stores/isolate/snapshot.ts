@@ -7,7 +7,7 @@ export interface CounterSnapshot {
   readonly decidedAt: number;
   /** The number of the window that `count` belongs to. */
   readonly window: number;
-  /** The window's end by the store's clock. It is the same in every answer for this window. */
+  /** The window's end by the store's clock, which is the same in every answer for this window. */
   readonly endsAt: number;
   /** The end of a ban by the store's clock; 0 without a ban. */
   readonly bannedUntil: number;
@@ -16,8 +16,8 @@ export interface CounterSnapshot {
   /** End of validity, by this isolate's clock: never later than the window's true end. */
   readonly validUntil: number;
   /**
-   * The store's clock minus this isolate's, in milliseconds. It is too low by the time that the
-   * answer took to arrive. 0 if the caller passed the time.
+   * The store's clock minus this isolate's, in milliseconds. This difference is too low by the time
+   * that the answer took to arrive. 0 if the caller passed the time.
    */
   readonly clockOffsetMs: number;
 }
@@ -39,8 +39,8 @@ export interface StoreCall {
  *
  * The store decided at some moment between `sentAt` and `answeredAt`. The window therefore ends no
  * earlier than `resetMs` after `sentAt`. Until then, the count certainly belongs to the current
- * window. The window ends no later than `resetMs` after `answeredAt`. The wait that clients get
- * ends then.
+ * window. The window ends no later than `resetMs` after `answeredAt`. The wait reported to clients
+ * ends at that time.
  */
 export function snapshotOf(counter: Counter, tally: Tally, call: StoreCall): CounterSnapshot {
   const { sentAt, answeredAt, decidedAt, isGiven } = call;

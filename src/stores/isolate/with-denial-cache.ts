@@ -4,7 +4,7 @@ import type { GroupAnswer, Store, Verdict } from "../store.ts";
 import { type Denial, DenialCache } from "./denial-cache.ts";
 import { type StoreCall, tallyOf } from "./snapshot.ts";
 
-/** The maximum number of cached counters. They take less than 2 MB. */
+/** The maximum number of cached counters. That many counters take less than 2 MB. */
 const MAX_COUNTERS = 4096;
 
 type Group = readonly Counter[];

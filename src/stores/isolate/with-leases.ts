@@ -2,8 +2,8 @@ import type { Store } from "../store.ts";
 import { type LeaseOptions, LeaseStore } from "./lease-store.ts";
 
 /**
- * Wraps a store so that it is called for blocks of quota if a counter is busy. Requests are then
- * admitted from memory until the block is used up.
+ * Wraps a store so that blocks of quota are fetched for busy counters. Requests are then admitted
+ * from memory until a block is used up.
  *
  * The store charges a block when it is taken, so that isolates together never admit more than the
  * limit in a window. The price is that some quota stays unused: at most the unspent blocks of idle

@@ -3,10 +3,10 @@
  * ceiling. Returns whether it was charged, and the count.
  *
  * A single BITFIELD command checks and charges. Let `headroom` be 2^63 - 1 - ceiling. The first
- * step adds `amount` and `headroom`. It overflows exactly if count + amount > ceiling, and OVERFLOW
- * FAIL then changes nothing. The second step subtracts `headroom`, which leaves count + amount.
- * After a failed first step, its result would be negative, because no count comes near 2^63. So the
- * second step fails too.
+ * step adds `amount` and `headroom`. This addition overflows exactly if count + amount > ceiling,
+ * and OVERFLOW FAIL then changes nothing. The second step subtracts `headroom`, which leaves count
+ * + amount. If the first step has failed, the result of the second step would be negative, because
+ * no count comes near 2^63. So the second step fails too.
  *
  * `fieldMaxMinus(number)`: returns 2^63 - 1 minus a number, as decimal digits. It computes the
  * digits in two halves, because Lua's numbers are exact only up to 2^53.
@@ -35,8 +35,8 @@ end
  * The first attempt charges the block that an unused counter would grant. The ceiling of this
  * attempt is lowered, so that it succeeds only if the quota left still allows a block of this size.
  * If it fails although the cost itself fits, a second command charges the smaller block that the
- * count allows. An attempt can fail only on a counter that was charged before. This is necessary,
- * because a BITFIELD that fails on an unused counter would create its key.
+ * count allows. An attempt never fails on an unused counter. A BITFIELD that failed there would
+ * create the counter's key.
  */
 const CHARGE_FIXED = `local function blockFor(quotaLeft)
   return math.floor(quotaLeft / BLOCK_SHARE)

@@ -58,7 +58,8 @@ end
 /**
  * `chooseCounter(c)`: chooses between a counter and its alternative. It returns the counter with
  * more quota left, or with less for a negative cost. The second result is a number to add to that
- * counter's count, so that `ceiling - count` of the requested counter is its quota left.
+ * counter's count, so that `ceiling - count` of the requested counter is the chosen counter's quota
+ * left.
  */
 const CHOOSE_COUNTER = `local function chooseCounter(c)
   local alternative = c.alternative

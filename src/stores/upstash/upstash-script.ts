@@ -8,7 +8,7 @@ import { errors, type UpstashClient } from "./upstash-client.ts";
 export class UpstashScript {
   readonly #client: UpstashClient;
   readonly #text: string;
-  /** SHA-1 of the text, in hex. The first call computes it, because this is asynchronous. */
+  /** SHA-1 of the text, in hex. The first call computes it, because hashing is asynchronous. */
   #digest: string | undefined;
 
   constructor(client: UpstashClient, text: string) {
@@ -28,7 +28,7 @@ export class UpstashScript {
   }
 }
 
-/** Only the beginning of the message comes from Redis: the client appends the command. */
+/** Only the start of the message comes from Redis, because the client appends the command. */
 function isNoScript(error: unknown): boolean {
   return error instanceof errors.UpstashError && error.message.startsWith("NOSCRIPT");
 }
