@@ -63,7 +63,7 @@ describe.each(["redis", "edge"] as const)(
       return counts;
     }
 
-    it("admit exactly the limit of 300 simultaneous requests", async () => {
+    it("admit exactly the limit if 300 requests arrive at the same time", async () => {
       expect(await rush("/plain")).toEqual({ 200: 100, 429: 200 });
     }, 20_000);
 

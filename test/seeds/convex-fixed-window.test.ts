@@ -174,8 +174,8 @@ onEveryStore("1000 a minute with maxReserved 200", (open) => {
 onEveryStore("retryAfterMs = ts + period * ceil(-value / rate) - now", (open) => {
   const rate10 = { name: "ten", key: "custom:user", limit: 10, window: "1m", capacity: 20 };
 
-  // Second 0 takes `used` of the capacity of 20. At second `at`, `cost` would leave `value`, which
-  // is below zero.
+  // At second 0, a request takes `used` of the capacity of 20. At second `at`, a request with
+  // `cost` would leave `value`, which is below zero.
   it.each([
     { used: 20, at: 0, cost: 1, value: -1, retryAfter: 60 },
     { used: 20, at: 45, cost: 10, value: -10, retryAfter: 15 },

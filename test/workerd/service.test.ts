@@ -266,7 +266,7 @@ describe("a service whose bindings cannot work as configured", () => {
   it.each<[string, Omit<ConfigInput, "rules">, Record<string, unknown>]>([
     ["UPSTASH_REDIS_REST_URL is not set, but", {}, { UPSTASH_REDIS_REST_TOKEN: "token" }],
     ["no rate limiter is bound as NATIVE", { nativeLimiter }, {}],
-  ])("logs it once: %s", async (fault, options, bindings) => {
+  ])("logs the fault once: %s", async (fault, options, bindings) => {
     const log = vi.spyOn(console, "error").mockReturnValue();
     const service = serviceOf(
       [FIVE],

@@ -87,7 +87,7 @@ describe("wrangler's configuration", () => {
     expect(found.includes("route-misses-rule")).toBe(!covered);
   });
 
-  test("gives a request that no route matches", async () => {
+  test("leads to a warning that names a request that no route matches", async () => {
     const match = { hosts: ["api.example.com"], paths: ["/a", "/b"] };
     const found = await warnings(routes("api.example.com/a*"), match);
     expect(found.at(-1)).toMatchObject({
@@ -160,7 +160,7 @@ describe("warnings", () => {
   test.each([
     [[open], 1],
     [[RULE], 0],
-  ])("set the exit code of a strict check: with %j to %i", async (rules, expected) => {
+  ])("set the exit code of a strict check: the rules %j lead to %i", async (rules, expected) => {
     const { code, stdout } = await check("rules.json", { rules }, "--strict");
     expect(stdout).toContain("rules.json is ok: 1 rule.");
     expect(code).toBe(expected);

@@ -87,7 +87,7 @@ describe("no-address-limit", () => {
       { key: "header:b" },
       ["no-address-limit", "made-up-keys"],
     ],
-  ] as const)("with another rule by address %s", (_, floor, expected) => {
+  ] as const)("takes into account another rule by address %s", (_, floor, expected) => {
     expect(codes([login("/login", { key: "header:a" }), { onError: "closed", ...floor }])).toEqual(
       expected,
     );
@@ -119,7 +119,7 @@ describe("no-address-limit", () => {
     "/*",
     "/search",
     "/:page{[a-z]+}",
-  ])("does not treat %s as such a path", (path) => {
+  ])("does not treat %s as a path where clients send credentials", (path) => {
     expect(codes([login(path, { key: "header:a" })])).toEqual(["made-up-keys"]);
   });
 
@@ -189,7 +189,7 @@ describe("made-up-keys", () => {
       { match: { paths: ["/*"] }, key: ["ip", "path"] },
       ["made-up-keys"],
     ],
-  ] as const)("with another rule %s", (_, beside, expected) => {
+  ] as const)("takes into account another rule %s", (_, beside, expected) => {
     expect(codes([{ ...search, key: "header:a | ip" }, beside], { jwt })).toEqual(expected);
   });
 
@@ -264,7 +264,7 @@ describe("made-up-keys", () => {
     ["asn", {}, []],
     ["country", {}, []],
     [["ip", "method"], {}, []],
-  ])("with the key %j and the match %j of the other rule gives %j", (key, match, expected) => {
+  ])("another rule with the key %j and the match %j leads to %j", (key, match, expected) => {
     const hosts = { hosts: ["a.example.com"] };
     expect(
       codes([
@@ -336,7 +336,7 @@ describe("never-matches", () => {
 });
 
 describe("exempt-by-text", () => {
-  test("warns about a text that exempts, and not about a secret", () => {
+  test("warns about an exemption by a text, but not about an exemption by a secret", () => {
     const headers = { "X-Internal": "let-me-pass", "x-other": { secret: "OTHER" } };
     expect(warnings([{ exempt: { headers } }])).toMatchObject([
       { code: "exempt-by-text", where: 'rules[0].exempt.headers["x-internal"]' },

@@ -121,7 +121,7 @@ describe("a configuration with faults", () => {
     ["rules[2].limt", 'unknown field; did you mean "limit"?; allowed: name, match, key, limit'],
   ] as const;
 
-  test("is reported with each path and what is allowed there", () => {
+  test("is reported with the path and the allowed values of each fault", () => {
     expect(faultsOf(FIVE_FAULTS)).toEqual(
       FIVE.map(([path, start]) => ({ path, message: expect.stringContaining(start) })),
     );

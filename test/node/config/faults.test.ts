@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { faultsOf, rule, withRule } from "./fixtures.ts";
 
 describe("the faults of a configuration", () => {
-  test("name the first rule with a duplicate name at each later one", () => {
+  test("name the first rule with a duplicate name at each later rule", () => {
     const rules = ["a", "b", "a", "a"].map((name) => rule({ name }));
     const message = 'got "a"; allowed: a unique name; rules[0] has this one';
     expect(faultsOf({ rules })).toEqual([

@@ -153,7 +153,7 @@ describe("refuses jwt", () => {
   ]);
 });
 
-test("reports all faults of a rule, also those between its fields", () => {
+test("reports all faults of a rule, including the faults between its fields", () => {
   const faults = faultsOf(withRule({ capacity: 1, cost: -1, count: {}, exempt: {} }));
   expect(faults.map(({ path }) => path).sort()).toEqual([
     "rules[0].capacity",

@@ -43,7 +43,7 @@ describe("refuses a key", () => {
       ),
     ),
     [
-      "one of a list",
+      "an element of a list",
       withRule({ key: ["ip", "user:sub"] }),
       "rules[0].key[1]",
       'got "user:sub"; allowed: ip, host',

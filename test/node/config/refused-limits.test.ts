@@ -18,8 +18,13 @@ describe("refuses limits", () => {
   ];
   refuses([
     limits("that are null", null, "", "allowed: a list of { limit, window }"),
-    limits("that are one quota, not a list", quota, "", "allowed: a list of { limit, window }"),
-    limits("that are none", [], "", "got []; allowed: a list of { limit, window }"),
+    limits(
+      "that are one quota instead of a list",
+      quota,
+      "",
+      "allowed: a list of { limit, window }",
+    ),
+    limits("that are an empty list", [], "", "got []; allowed: a list of { limit, window }"),
     limits("of a number", [5], "[0]", "got 5; allowed: an object with limit, window"),
     limits("without a window", [quota, { limit: 5 }], "[1].window", 'missing; allowed: "10s"'),
     limits("without a limit", [{ window: 5 }], "[0].limit", "missing; allowed: a whole number"),
@@ -29,7 +34,7 @@ describe("refuses limits", () => {
       "[0].widow",
       'did you mean "window"?',
     ),
-    limits("with a field not known", [{ ...quota, cost: 1 }], "[0].cost", "allowed: limit, window"),
+    limits("with an unknown field", [{ ...quota, cost: 1 }], "[0].cost", "allowed: limit, window"),
     limits(
       "with the same window twice",
       [quota, { limit: 9, window: 60 }],
@@ -43,15 +48,15 @@ describe("refuses limits", () => {
       "",
       "allowed: at most 8 elements { limit, window }",
     ),
-    rule("that are not there at all", {}, "limit", "missing"),
+    rule("that are missing", {}, "limit", "missing"),
     rule("of a limit alone", { limit: 5 }, "window", "missing"),
     rule("of a window alone", { window: "1m" }, "limit", "missing"),
     rule("of a limit that is undefined", { ...quota, limit: undefined }, "limit", "missing"),
     rule("of a window that is undefined", { ...quota, window: undefined }, "window", "missing"),
-    rule("beside a limit", { limits: [quota], limit: 5 }, "limit", "got 5"),
-    rule("beside a window", { limits: [quota], window: 60 }, "window", "got 60"),
-    rule("beside a capacity", { limits: [quota], capacity: 9 }, "capacity", "got 9"),
-    rule("beside maxReserved", { limits: [quota], maxReserved: 0 }, "maxReserved", "got 0"),
+    rule("together with a limit", { limits: [quota], limit: 5 }, "limit", "got 5"),
+    rule("together with a window", { limits: [quota], window: 60 }, "window", "got 60"),
+    rule("together with a capacity", { limits: [quota], capacity: 9 }, "capacity", "got 9"),
+    rule("together with maxReserved", { limits: [quota], maxReserved: 0 }, "maxReserved", "got 0"),
   ]);
 
   test("together with limit and window, and reports a fault at both", () => {

@@ -87,7 +87,7 @@ describe.each(redises)("the REST API over $name", ({ start }) => {
     });
 
     it.each([[["MULTI"]], [["subscribe", "channel"]], [["BLPOP", "list", 0]]])(
-      "rejects %j, which needs a connection of its own",
+      "rejects %j, which needs its own connection",
       async (command) => {
         const { status, body } = await call(rest, "/", command);
         expect(status).toBe(400);

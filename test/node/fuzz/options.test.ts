@@ -23,7 +23,7 @@ describe("npm run fuzz", () => {
     expect(parseOptions(args, TARGETS)).toEqual({ targets: [TARGETS[1]], cases: 10, seed: 0 });
   });
 
-  it("runs every target for all, which its help names as the default", () => {
+  it("runs every target if the target is all", () => {
     expect(parseOptions(["--target", "all"], TARGETS).targets).toEqual(TARGETS);
   });
 

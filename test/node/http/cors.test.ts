@@ -30,7 +30,7 @@ function preflight(path: string) {
   return send(worker.url, path, { method: "OPTIONS", headers: PREFLIGHT });
 }
 
-describe("a page on another origin", () => {
+describe("a page of another origin", () => {
   it.each(["https://page.example", "http://localhost:3000", "null"])(
     "may read a denial from %s",
     async (page) => {

@@ -169,7 +169,7 @@ describe("a store that fails", () => {
       handler: reply(200, { result: [1, 1, -1, 1] }),
     },
   ])(
-    "that $does leaves requests undecided, is called once, and is logged without secrets",
+    "leaves requests undecided, is called once, and is logged without secrets if it $does",
     async ({ cause, handler, calls = 1 }) => {
       store.on("/", handler);
       await startWith(store.url);
@@ -191,7 +191,7 @@ describe("a store that fails", () => {
     ["with an invalid token", async () => [store.url, `${TOKEN} twice`], "misconfigured"],
     ["without a URL", async () => ["", TOKEN, { store: "upstash" }], "misconfigured"],
     ["with an invalid URL", async () => ["example.upstash.io"], "misconfigured"],
-  ])("%s leaves requests undecided, and is not called", async (_how, options, cause) => {
+  ])("leaves requests undecided and is not called if it is %s", async (_how, options, cause) => {
     const before = store.received.length;
     await startWith(...(await options()));
     await expectUndecided();

@@ -93,7 +93,7 @@ describe.each(WAYS)("a request through $way", ({ options, host }) => {
     "X_REWRITE_URL",
     "X-Original_Url",
     "X_Rewrite-URL",
-  ])("loses %s, by which some servers choose another path", async (name) => {
+  ])("loses %s, which makes some servers choose another path", async (name) => {
     const fields = { [name]: "/login", "x-original-host": "kept", "x-original-uri": "kept" };
     const body = randomBytes(100_000);
     const headers = { Host: HOST, ...fields };

@@ -132,7 +132,7 @@ describe.each(["redis", "edge"] as const)("over Redis, with the clock %s", (cloc
     }
   });
 
-  it("exactly the limit of 400 simultaneous requests is admitted", async () => {
+  it("exactly the limit is admitted if 400 requests arrive at the same time", async () => {
     const before = origin.received.length;
     const answers = await Promise.all(Array.from({ length: 400 }, () => sendTo("/rush")));
     const { answers: more } = await sendSome(20, "/rush");

@@ -74,7 +74,7 @@ describe.each<{ store: string; vars?: Record<string, string>; config?: Partial<C
     expect((await sendFrom("203.0.113.1", "/login", "GET")).status).toBe(200);
   });
 
-  it("admit exactly the limit of 400 simultaneous requests", async () => {
+  it("admit exactly the limit if 400 requests arrive at the same time", async () => {
     const before = origin.received.length;
     const answers = await Promise.all(times(400, () => sendFrom("203.0.113.1", "/rush")));
     expect(tally(answers)).toEqual({ 200: 100, 429: 300 });
@@ -102,7 +102,7 @@ describe.each<{ store: string; vars?: Record<string, string>; config?: Partial<C
     }
   }, 20_000);
 
-  it("admit a client again after its window has ended, within the time of Retry-After", async () => {
+  it("admit a client again after its window has ended, at the latest after Retry-After", async () => {
     let last = await sendTimed();
     for (let requests = 1; last.status === 200 && requests < 100; requests++)
       last = await sendTimed();

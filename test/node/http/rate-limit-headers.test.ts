@@ -105,7 +105,7 @@ describe("the RateLimit fields of a response", () => {
     expect(limitsOf(headers)).toMatchObject([{ name: "origin", r: 5, t: 1 }, { name: "site" }]);
   });
 
-  it("show every quota if one of them denies, and none of them is charged", async () => {
+  it("show every quota if one quota denies the request, and no quota is charged", async () => {
     const get = newClient();
     for (const attempt of ["first", "second"]) {
       const { status, headers } = await get("/none");

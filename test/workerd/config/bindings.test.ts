@@ -110,7 +110,7 @@ describe("the secrets", () => {
     "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP",
     "_x9",
     "jwt_key",
-  ])("whose name may be a secret itself are reported by its first characters: %s", (text) => {
+  ])("with a name that may be a secret itself are reported by its first characters: %s", (text) => {
     const given = defineConfig({ rules: [rule("a", text)], jwt: { secret: text } });
     const { requestFaults } = resolveBindings(given, {});
     expect(requestFaults).toEqual([

@@ -29,7 +29,7 @@ describe("a window", () => {
       19_723,
       Date.UTC(2024, 0, 2, 17),
     ],
-  ])("is found for %s", (_, now, windowMs, offsetMs, index, endsAt) => {
+  ])("is computed for %s", (_, now, windowMs, offsetMs, index, endsAt) => {
     expect(windowAt(now, { windowMs, offsetMs })).toEqual({ index, endsAt });
   });
 

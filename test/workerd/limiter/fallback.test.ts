@@ -321,7 +321,7 @@ describe("the native limiter", () => {
         throw new Error("no");
       },
     ],
-  ])("that %s is ignored", async (_, reply) => {
+  ])("is ignored if it %s", async (_, reply) => {
     const { exhaust } = limiterOf([LOCAL], nativeLimiterOf(reply));
     expect(await exhaust()).toMatchObject({ allowed: 2 });
   });

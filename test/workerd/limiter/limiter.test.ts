@@ -228,7 +228,7 @@ describe("an undecided request", () => {
   it.each([
     ["all rules have open", [open, { ...open, name: "b" }], true],
     ["one rule has closed", [open, closed], false],
-  ])("passes unless a rule has closed: %s", async (_, rules, expected) => {
+  ])("passes unless a rule has onError closed: %s", async (_, rules, expected) => {
     const decide = limiterOf(rules, failing(new StoreError("unreachable", "no connection")));
     expect(await decide()).toEqual({
       outcome: "undecided",

@@ -27,7 +27,7 @@ describe("a canonical path", () => {
     ["/%CF%83%CF%82", "/σσ"],
     ["/a%20b", "/a b"],
     ["/login?x=/../y", "/login"],
-  ])("is unambiguous where every origin reads it alike: %s becomes %s", (path, expected) => {
+  ])("is unambiguous if every origin reads it in the same way: %s becomes %s", (path, expected) => {
     expect(canonical(path)).toEqual({
       path: expected,
       isUnambiguous: true,
@@ -76,7 +76,7 @@ describe("a canonical path", () => {
     ["/x/%EF%BC%8E%EF%BC%8E/login", "/login"],
     ["/cafe%CC%81", "/café"],
     ["/%E2%84%AAey", "/key"],
-  ])("is ambiguous where some origins read it differently: %s becomes %s", (path, expected) => {
+  ])("is ambiguous if some origins read it differently: %s becomes %s", (path, expected) => {
     expect(canonical(path)).toMatchObject({ path: expected, isUnambiguous: false });
   });
 

@@ -9,7 +9,7 @@ describe("a custom key", () => {
   it.each<[string, CustomKeys[string]]>([
     ["from a function", (request) => request.headers.get("tenant")],
     ["from an asynchronous function", async (request) => request.headers.get("tenant")],
-  ])("counts by the function's result: %s", async (_, tenant) => {
+  ])("is the result of its function: %s", async (_, tenant) => {
     const identity = by("custom:tenant", { tenant });
     expect(await identity({ tenant: "a" })).toBe(await identity({ tenant: "a" }));
     expect(await identity({ tenant: "a" })).not.toBe(await identity({ tenant: "b" }));

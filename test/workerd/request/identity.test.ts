@@ -87,7 +87,7 @@ describe("an identity whose hash is cached", () => {
     ["query:q"],
     ["header:none | custom:name"],
     [["ip", "jwt:sub"]],
-  ])("is not available at once for a key that takes work: %j", async (key) => {
+  ])("is not available at once for a key that needs parsing or a promise: %j", async (key) => {
     const elements = [key].flat().map((text) => parseAlternatives(text) ?? []);
     await identityOf(elements, contextOf(sent));
     expect(cachedIdentityOf(elements, contextOf(sent))).toBeUndefined();
@@ -131,7 +131,7 @@ describe("an identity", () => {
       { headers: { "cf-connecting-ip": "203.0.113.1" } },
       { headers: { "cf-connecting-ip": "203.0.113.2" } },
     ],
-  ])("by %s distinguishes clients by it", async (_, key, one, other) => {
+  ])("by %s distinguishes clients with different values", async (_, key, one, other) => {
     expect(await identity(key, one)).toBe(await identity(key, one));
     expect(await identity(key, one)).not.toBe(await identity(key, other));
   });

@@ -205,7 +205,7 @@ describe("an exception", () => {
   });
 
   it.each(["/HEALTH", "/health/", "/%68ealth"])(
-    "applies to %s, which every origin reads alike",
+    "applies to %s, which every origin reads in the same way",
     (url) => {
       expect(matches({ except: { paths: ["/health"] } }, "GET", url)).toBe(false);
     },

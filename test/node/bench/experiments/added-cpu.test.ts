@@ -21,7 +21,7 @@ describe("paired rounds", () => {
     expect(spreadOf([3, -1, 10, 4])).toEqual({ median: 3.5, least: -1, most: 10 });
   });
 
-  it("start with another subject each time", () => {
+  it("start with a different subject each time", () => {
     const orders = [0, 1, 2, 3].map((number) => rotate(["a", "b", "c"], number).join(""));
     expect(orders).toEqual(["abc", "bca", "cab", "abc"]);
   });

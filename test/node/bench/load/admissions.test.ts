@@ -10,7 +10,7 @@ function admissionsOf(statuses: Record<string, number[]>) {
 }
 
 describe("admissions", () => {
-  it("have no over and no under when each client gets its limit", () => {
+  it("have an over and an under of 0 if each client gets its limit", () => {
     const admissions = admissionsOf({ busy: [200, 200, 429, 429], idle: [200] });
     expect(admissions.summary(2)).toEqual({
       offered: 5,
@@ -21,12 +21,12 @@ describe("admissions", () => {
     });
   });
 
-  it("keep one client's excess apart from another client's denials", () => {
+  it("do not offset one client's excess against another client's denials", () => {
     const admissions = admissionsOf({ excessive: [200, 200, 200], denied: [200, 429, 429] });
     expect(admissions.summary(2)).toMatchObject({ over: 1, under: 1 });
   });
 
-  it("have no under when a client sends fewer requests than its limit", () => {
+  it("have an under of 0 if a client sends fewer requests than its limit", () => {
     expect(admissionsOf({ idle: [200, 200] }).summary(50)).toMatchObject({ over: 0, under: 0 });
   });
 

@@ -43,7 +43,7 @@ describe("targets", () => {
 });
 
 describe("Weir's excess", () => {
-  it("counts what Weir admitted over a limit, and ignores other limiters", () => {
+  it("counts the requests that Weir admitted over a limit, and ignores other limiters", () => {
     const isolates = [
       { subject: subject("weir"), admitted: [1000, 1002, 990], failed: 0 },
       { subject: subject("hono-rate-limiter"), admitted: [1500], failed: 0 },
