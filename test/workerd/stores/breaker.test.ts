@@ -202,7 +202,7 @@ describe("a breaker that is open", () => {
     const opened = state.now;
     state.now -= backMs;
     const outcomes: string[] = [];
-    // The probe comes at the latest after one pause and one lost probe, by the new time.
+    // By the new time, the breaker sends a probe after one pause and one lost probe at the latest.
     while (outcomes.at(-1) !== "unreachable" && state.now - (opened - backMs) <= 10_000) {
       outcomes.push(await decide());
       state.now += 100;

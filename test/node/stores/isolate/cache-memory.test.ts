@@ -10,9 +10,9 @@ import type { Store } from "../../../../src/stores/store.ts";
 
 const NOW = Date.now();
 const FLOOD = 1_000_000;
-/** The number of groups in one call: a million calls would be slow. */
+/** The number of groups in one call. A call for each group would take too long. */
 const AT_ONCE = 50;
-/** The number of last keys that have a call each. */
+/** The number of keys at the end of the flood that have a call each. */
 const LAST = 20_000;
 const MAX_BYTES = 5_000_000;
 
@@ -82,7 +82,7 @@ async function heapWithFullCaches(
     for (let sent = 0; sent < requestsPerKey; sent++) await store.decide(groups);
   }
   const bytes = heapUsed();
-  // Without this use of the store, it could be freed before the measurement.
+  // If the store were not used any more, it could be freed before the measurement.
   await store.decide([[stranger(keys)]]);
   return bytes;
 }

@@ -65,7 +65,7 @@ async function commandsOf(run: () => Promise<unknown>): Promise<Record<string, n
   return Object.fromEntries(calls.filter(([name]) => !/^(info|config\|resetstat)$/.test(name)));
 }
 
-/** The time until each key expires, in milliseconds; -1 for never. */
+/** Reads the time until each key expires, in milliseconds; -1 for a key that never expires. */
 async function ttls(): Promise<number[]> {
   const keys = await redis.keys("*");
   return await Promise.all(keys.map((key) => redis.pttl(key)));

@@ -57,7 +57,7 @@ describe.runIf(server.kind === "redis-server")("Redis commands per decision", ()
       expect(await commandsOf(() => store.decide([[quota]]))).toEqual({ ...opened, ...time });
       expect(await commandsOf(() => store.decide([[quota]]))).toEqual({ ...within, ...time });
       expect(await commandsOf(() => store.decide([[quota]]))).toEqual({ ...within, ...time });
-      // This request is denied, with the same number of commands.
+      // This request is denied, but costs the same number of commands.
       expect(await commandsOf(() => store.decide([[quota]]))).toEqual({ ...within, ...time });
     },
   );
@@ -159,7 +159,7 @@ describe.each(["redis", "edge"] as const)("the scripts with the clock %s", (cloc
   });
 
   it("changes no counter if one of three denies", async () => {
-    // Hours, so that no window ends between the two decisions.
+    // The windows are hours, so that no window ends between the two decisions.
     const counters = [{}, {}, { limit: 1 }].map((each) => counter({ windowMs: HOUR, ...each }));
     await store.decide([counters]);
     const before = await snapshot();

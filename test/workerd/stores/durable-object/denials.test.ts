@@ -235,7 +235,8 @@ describe("two shards in objects", () => {
         const { alternative: _, ...minuteInOne } = minute;
         await store.adjust([{ ...minuteInOne, cost: 4 }]);
         await store.adjust([{ ...(day.alternative as Counter), cost: 4 }]);
-        // Only the second shard has quota left in its minute, and only the first shard in its day.
+        // Only the second shard has quota left for the minute, and only the first shard has quota
+        // left for the day.
         expect((await store.decide([windows])).groups[0]?.admitted).toBe(true);
         calls.length = 0;
         await store.adjust([{ ...(minute.alternative as Counter), cost: 4 }]);

@@ -8,8 +8,8 @@ const createStore = () =>
 conformance("Durable Objects", createStore, {
   runs: 150,
   back: [1, 999],
-  // If one of a group's objects denies, the other objects return their charges. A returned charge
-  // has already moved a counter that rolls over to the current window.
+  // If one of a group's objects denies, the other objects take their charges back. A counter that
+  // rolls over has then moved to the current window all the same.
   backAcross: false,
   bans: true,
 });

@@ -211,7 +211,7 @@ describe("the storage of an object", () => {
 });
 
 describe("calls to objects", () => {
-  /** The methods that `run` calls on objects. */
+  /** Returns the methods that `run` calls on objects. */
   async function callsDuring(run: (store: Store) => Promise<unknown>): Promise<string[]> {
     const calls: string[] = [];
     const background: Promise<unknown>[] = [];

@@ -7,8 +7,8 @@ export type Namespace = DurableObjectNamespace<CounterObject>;
 
 /**
  * Runs a task in a Durable Object, with any number of real counter objects that share its storage.
- * They can share it, because every counter has its own key. Calls to these objects take no real
- * time, so a test can use virtual time: see {@link useVirtualTime}.
+ * The objects can share the storage, because every counter has its own key. Calls to these objects
+ * take no real time, so a test can use virtual time: see {@link useVirtualTime}.
  */
 export function withObjects<Result>(
   task: (objects: Namespace) => Promise<Result>,

@@ -34,7 +34,7 @@ function callsOf(object: CounterObject) {
   };
 }
 
-/** Returns the result of a call. It has no value while the call waits. */
+/** Returns the result of a call. The result has no value while the call waits. */
 function resultOf<Result>(call: Promise<Result>): { value?: Result } {
   const result: { value?: Result } = {};
   call.then((value) => {

@@ -6,7 +6,7 @@ import type { Store } from "../../../../src/stores/store.ts";
 import { counter } from "../../../suite/counters.ts";
 import { type Namespace, passTime, useVirtualTime, wait, withObjects } from "./objects-in-one.ts";
 
-// Tests a decision over two objects with faults, before or after each of its calls takes effect.
+// Tests a decision over two objects. Faults occur before or after each of its calls takes effect.
 // The tests enumerate every point at which the decision can be interrupted, and all pairs of these
 // points. The objects are real, but share the storage of one object, in which every counter has its
 // own key. Time is virtual.
@@ -33,7 +33,7 @@ const DOUBLE: Fault[][] = SINGLE.flatMap(([first]) =>
 
 /** The deadline of the decision with faults, in milliseconds. */
 const VICTIM_MS = 200;
-/** The deadline of decisions without faults. They wait for a hold for a quarter of it at most. */
+/** The deadline of decisions without faults. These wait for a hold for at most a quarter of it. */
 const HONEST_MS = 2000;
 
 const PREFIX = "two-phase";
@@ -48,7 +48,7 @@ type Method = "decide" | "hold" | "endHold";
 /** Creates a store whose calls have faults, for one request whose client may hang up. */
 function storeWith(objects: Namespace, faults: readonly Fault[]) {
   const tasks = new Set<Promise<unknown>>();
-  /** The objects that a release of a hold was sent to, and the objects that received it. */
+  /** The objects that a release of a hold was sent to, and the objects that received a release. */
   const [released, reached] = [new Set<string>(), new Set<string>()];
   const hit = Promise.withResolvers<void>();
   const never = new Promise<never>(() => {});

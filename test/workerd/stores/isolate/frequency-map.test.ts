@@ -138,7 +138,7 @@ describe("a frequency map", () => {
     expect(use("8")).toBe(true);
     expect([map.size, has("a"), has("b"), has("c")]).toEqual([3, true, false, true]);
     expect(evicted).toHaveBeenCalledTimes(1);
-    // From then on, the map counts its uses like those of any other entry.
+    // The new entry counts uses like any other entry.
     expect(use("8")).toBe(true);
     expect(map.peek("8")).toMatchObject({ recentUses: 2 });
   });
@@ -248,7 +248,7 @@ describe("the order of entries", () => {
           }
           expect(map.oldest()?.[0]).toBe(order[0]);
         }
-        // The whole order shows as the first entry is deleted again and again.
+        // The test deletes the first entry again and again, which shows the whole order.
         for (const name of order) {
           expect(map.oldest()?.[0]).toBe(name);
           map.delete(name);

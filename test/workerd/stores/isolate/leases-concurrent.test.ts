@@ -82,7 +82,8 @@ interface CounterRequest {
 interface Scenario {
   readonly limits: readonly number[];
   /**
-   * The error of each isolate's clock, in milliseconds. The store's clock has the first error.
+   * The error of each isolate's clock, in milliseconds. The store's clock has the error of the
+   * first isolate.
    */
   readonly skews: readonly number[];
   readonly hasDenials: boolean;

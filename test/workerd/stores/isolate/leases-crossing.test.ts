@@ -30,8 +30,8 @@ async function exhaustButLease(store: Store, memory: Store) {
 
 describe("with leases,", () => {
   it("quota charged in one call by two clocks is not used in the next window", async () => {
-    // This is how the Durable Object store answers. It calls two objects at once, and `now` is the
-    // time of the first object.
+    // The Durable Object store answers in the same way: it calls two objects at once, and `now` is
+    // the time of the first object.
     const objects = new Map([
       ["enforced", createMemoryStore()],
       ["shadow", createMemoryStore()],

@@ -164,7 +164,10 @@ export function setUp(
   };
 }
 
-/** Delays the answer to the next call until `release` is called. `fail` replaces it by an error. */
+/**
+ * Delays the answer to the next call until `release` is called. `fail` replaces the answer by an
+ * error.
+ */
 export function holdNextAnswer({
   decideSpy,
   answer,

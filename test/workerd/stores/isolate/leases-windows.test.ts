@@ -173,7 +173,7 @@ describe("a clock that goes back", () => {
       });
       const quota = counter({ limit: 51 });
       const send = (requests: number) => countAdmitted(requests, quota, isolate);
-      // The loop ends when the lease has 4 of unspent quota. The test uses 2 of it later.
+      // The loop ends when the lease has an unspent quota of 4. The test uses 2 of the 4 later.
       while ((await readCount(memory, quota)) - (await readCount(isolate, quota)) < 4) {
         await send(1);
       }

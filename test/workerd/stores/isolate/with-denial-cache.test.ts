@@ -8,7 +8,9 @@ import { StoreError } from "../../../../src/stores/store-error.ts";
 import { counter } from "../../../suite/counters.ts";
 import { HOUR, NOW } from "../../../suite/driver.ts";
 
-/** The recent uses of an exhausted counter that let a partly cached group be denied from memory. */
+/**
+ * An exhausted counter with this number of recent uses denies a partly cached group from memory.
+ */
 const PARTIAL_DENIAL_USES = 500;
 
 /** The store's clock minus this isolate's, in milliseconds. */
@@ -207,7 +209,8 @@ describe("a cached denial is valid", () => {
     expect(await callsAt(55_000)).toBe(1);
     expect(await callsAt(59_999)).toBe(0);
     expect(await callsAt(60_000)).toBe(1);
-    // The denial of the later window is not valid in this one. The new denial is, up to 60,000 ms.
+    // The denial of the later window is not valid in this window. A new denial is valid until
+    // 60,000 ms.
     expect(await callsAt(59_999)).toBe(1);
     expect(await callsAt(59_999 + MAX_AGE_MS - 1)).toBe(1);
   });

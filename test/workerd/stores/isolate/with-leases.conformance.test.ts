@@ -8,7 +8,7 @@ import { leasable } from "../../../suite/leasable.ts";
 /**
  * Creates leases over a store. Each decision waits for the block that it fetches in the background,
  * because the model compares exact figures. A block that arrived during an adjustment would make
- * them stale.
+ * the figures stale.
  */
 function overStore(store: Store): Store {
   const tasks: Promise<unknown>[] = [];
