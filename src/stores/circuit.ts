@@ -19,7 +19,10 @@ export class Circuit {
   #failures = 0;
   #lastFailure = "";
   #isOpen = false;
-  /** When an open circuit sends the next probe. A clock that steps back only delays this probe. */
+  /**
+   * The time at which an open circuit sends its next probe. If the clock steps back, the probe is
+   * only delayed.
+   */
   #probeAt = 0;
   #probes = 0;
 

@@ -21,7 +21,7 @@ const EXTRA_REMOVALS = 64;
  * take no space from enforced rules.
  *
  * @param maxCounters the maximum number of counters of enforced rules; rules in shadow mode may
- * have as many
+ * have the same number
  */
 export function createMemoryStore(maxCounters = MAX_COUNTERS): Store {
   const enforced = new BoundedRows(maxCounters);

@@ -77,9 +77,9 @@ export class CounterObject extends DurableObject<unknown> {
   }
 
   /**
-   * Charges a group and opens a hold. Until `endHold` is called, other requests that find no quota
-   * left wait, because this charge may be released. If nobody ends the hold, the charge stays. So
-   * the limit is respected, whatever happens to the Worker.
+   * Charges a group and opens a hold. Until `endHold` is called, other requests wait if they find
+   * no quota left, because this charge may be released. If nobody ends the hold, the charge stays.
+   * So the limit is respected, whatever happens to the Worker.
    *
    * @param id chosen by the caller, which can then release the hold even if no answer arrives
    */

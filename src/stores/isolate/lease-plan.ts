@@ -11,7 +11,7 @@ export interface CounterPlan {
   readonly lease?: Lease | undefined;
   /** Quota taken from the lease. */
   readonly takenQuota?: TakenQuota;
-  /** The lease's state when the plan was made. A refund may drain the lease before the answer. */
+  /** The lease's state when the plan was made. Later, a refund may drain the lease. */
   readonly leaseState?: { readonly snapshot: CounterSnapshot; readonly unspent: number };
   /** The counter to send to the store; undefined if the lease covers the cost. */
   readonly request?: Counter;
@@ -31,7 +31,7 @@ export interface GroupResult {
 /** The answer for a group that its leases cover. */
 export const ADMITTED_FROM_LEASES: GroupAnswer = { admitted: true, tallies: [] };
 
-/** Takes a counter's cost from its lease, and requests the rest from the store. */
+/** Takes as much of a counter's cost as possible from its lease, and requests the rest. */
 export function planCounter(counter: Counter, lease: Lease | undefined, now: number): CounterPlan {
   if (!lease || counter.cost === 0) return { counter, lease, request: counter };
   const { cost, checkOnly } = counter;

@@ -11,13 +11,15 @@ export interface Lease extends Frequency {
   counter: Counter;
   /** Quota not used yet, which is valid only in the window of `snapshot`. */
   quota: number;
-  /** The store's last answer; undefined before the first, and after the lease was drained. */
+  /**
+   * The store's last answer; undefined before the first answer, and after the lease was drained.
+   */
   snapshot: CounterSnapshot | undefined;
   /** When a requested block stops counting as pending, by this isolate's clock; 0 for none. */
   refillPendingUntil: number;
   /** The moving average of the quota that a request takes. */
   meanCost: number;
-  /** Duration of the last call to the store, in milliseconds; 0 before the first. */
+  /** The duration of the last call to the store, in milliseconds; 0 before the first call. */
   roundTripMs: number;
   /** When the lease was opened, by this isolate's clock. */
   readonly openedAt: number;
@@ -28,7 +30,7 @@ export interface Lease extends Frequency {
 /** Quota that a request took from a lease. */
 export interface TakenQuota {
   readonly quota: number;
-  /** The number of the window in which it was charged. */
+  /** The number of the window in which this quota was charged. */
   readonly window: number;
 }
 

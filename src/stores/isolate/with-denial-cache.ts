@@ -16,7 +16,8 @@ type Group = readonly Counter[];
  * with a smaller cost that fits, and every request after the limit was raised. Within a window,
  * only refunds, returns and resets lower a count. A cached count is at most `MAX_AGE_MS` old.
  *
- * @param maxCounters the maximum number of cached counters. Their keys are compared in full
+ * @param maxCounters the maximum number of cached counters. The keys of counters are compared in
+ * full
  */
 export function withDenialCache(store: Store, maxCounters = MAX_COUNTERS): Store {
   const cachingStore = new CachingStore(store, maxCounters);
