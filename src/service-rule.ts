@@ -15,7 +15,7 @@ export interface ServiceRule {
 }
 
 /**
- * Finds a rule by its name, and applies it to a client.
+ * Looks up a rule by its name, and applies it to a client.
  *
  * @throws {RangeError} if the configuration has no such rule
  * @throws {TypeError} if the key does not fit the rule's key

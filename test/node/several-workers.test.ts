@@ -6,7 +6,7 @@ import { send } from "./support/client.ts";
 import { type Origin, startOrigin } from "./support/origin.ts";
 import { type RunningWorker, startWorker } from "./support/worker.ts";
 
-// The windows are so long that none ends during a test.
+// The windows are so long that no window ends during a test.
 const RULES: ConfigInput["rules"] = [
   { name: "plain", match: { paths: ["/plain"] }, limit: 100, window: "52w" },
   { name: "rolling", match: { paths: ["/rolling"] }, limit: 60, capacity: 100, window: "52w" },

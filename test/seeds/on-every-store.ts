@@ -25,7 +25,7 @@ export interface From {
   readonly headers?: Sent;
 }
 
-/** Rules on an empty store, with a clock that each request sets. */
+/** A limiter with its rules, an empty store, and a clock that each request sets. */
 export interface System {
   /** Decides a request that arrives `seconds` after midnight UTC, by the rules that match it. */
   decide(seconds: number, from?: From, options?: DecideOptions): Promise<Decision>;
