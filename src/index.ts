@@ -7,11 +7,16 @@ export type {
   LimitUndecided,
 } from "./limit-result.ts";
 export type { Quota } from "./limiter/decision.ts";
-export { type RateLimitOptions, type RateLimitVariables, rateLimit } from "./middleware.ts";
+export {
+  type RateLimitMiddleware,
+  type RateLimitOptions,
+  type RateLimitVariables,
+  rateLimit,
+} from "./middleware.ts";
 export { RateLimitError } from "./rate-limit-error.ts";
 export type { CustomKeys, CustomKeyValue } from "./request/custom-key.ts";
 export type { LimitKey, LimitKeyValue } from "./request/limit-key.ts";
 export { WeirService } from "./service.ts";
 export type { CheckOptions, ClientOptions, LimitOptions } from "./service-options.ts";
 export { CounterObject } from "./stores/durable-object/counter-object.ts";
-export { type WeirOptions, weir } from "./weir.ts";
+export { type WeirHandler, type WeirOptions, weir } from "./weir.ts";

@@ -1,4 +1,4 @@
-import type { MiddlewareHandler } from "hono";
+import type { Context, Env as HonoEnv, MiddlewareHandler, Next } from "hono";
 import type { Env } from "./config/bindings.ts";
 import type { Rule } from "./config/rule.ts";
 import type { Config } from "./config/schema.ts";
@@ -31,7 +31,8 @@ export interface RateLimitOptions<RuleName extends string = string> extends Weir
 export interface RateLimitVariables {
   /**
    * The quotas of the decision, one for each window of each enforced rule. If several middlewares
-   * decide a request, the list has the quotas of all of them, in their order. It is empty if no
+   * decide a request, the list has the quotas of all of them, in their order. It is a copy: changing
+   * it has no effect on the response. A variable of this name that other code has set is replaced. It is empty if no
    * enforced rule applies, if the request is undecided, or if this isolate decided it alone
    * (`onError: "local"`).
    *
@@ -40,6 +41,20 @@ export interface RateLimitVariables {
    */
   readonly rateLimit: readonly Quota[];
 }
+
+/**
+ * Hono middleware that sets {@link RateLimitVariables}. It also fits apps and middleware with other
+ * types of bindings and variables.
+ */
+export type RateLimitMiddleware = (<AppEnv extends HonoEnv>(
+  c: Context<AppEnv>,
+  next: Next,
+) => Promise<Response | undefined>) &
+  // Hono infers the variables from the last signature.
+  MiddlewareHandler<{ Variables: RateLimitVariables }>;
+
+/** The quotas that {@link rateLimit} has set on a context: only it may add to them. */
+const quotasSet = new WeakMap<object, readonly Quota[]>();
 
 /**
  * Creates Hono middleware that applies rules to the requests that reach it. If a request exceeds
@@ -62,17 +77,17 @@ export interface RateLimitVariables {
 export function rateLimit<RuleName extends string>(
   config: Config<RuleName>,
   { rule, keys = {} }: RateLimitOptions<NoInfer<RuleName>> = {},
-): MiddlewareHandler<{ Variables: RateLimitVariables }> {
+): RateLimitMiddleware {
   const appRules = rule === undefined ? config.rules : [ruleForAllRequests(config.rules, rule)];
   let gateway: Gateway | undefined;
 
-  return async function limitRequest(c, next) {
+  return async function limitRequest(c: Context, next: Next) {
     gateway ??= prepareGateway(config, (c.env ?? {}) as Env, { keys, appRules });
     let appResponse: Response | undefined;
     const runApp = async (_: Request, quotas: readonly Quota[]) => {
-      // Another middleware may have set the variable before.
-      const earlier: readonly Quota[] | undefined = c.get("rateLimit");
-      c.set("rateLimit", earlier ? [...earlier, ...quotas] : quotas);
+      const all = [...(quotasSet.get(c) ?? []), ...quotas];
+      quotasSet.set(c, all);
+      c.set("rateLimit", [...all]);
       await next();
       appResponse = c.res;
       return appResponse;

@@ -11,26 +11,49 @@ export interface SharedLimiter {
   readonly keySecret: string | undefined;
 }
 
-const limiters = new WeakMap<Config, SharedLimiter>();
+/** A shared limiter, and the bindings from which it was created. */
+interface LimiterOfEnv {
+  readonly env: Env;
+  readonly shared: SharedLimiter;
+}
 
 /**
- * Returns the limiter of a configuration. Gateway, middleware and service share it in an isolate, so that
- * they use the same leases, cached denials and breaker. The first call creates it, and logs which
- * bindings cannot work. Later calls ignore `env`: the bindings of an isolate never change.
+ * The maximum number of limiters of a configuration. Workers has one set of bindings in an isolate.
+ * Only tests have several. The oldest limiter is dropped.
+ */
+const MAX_LIMITERS = 8;
+
+const limiters = new WeakMap<Config, LimiterOfEnv[]>();
+
+/**
+ * Returns the limiter of a configuration. In an isolate, gateway, middleware and service share it, so
+ * that they use the same leases, cached denials and breaker. The first call with these bindings
+ * creates it, and logs which bindings cannot work.
  *
- * Between requests the limiter keeps plain values and no promise: workerd cancels a request that waits
- * for the I/O of another request.
+ * Between requests the limiter keeps plain values and no promise, because workerd cancels a request
+ * that waits for the I/O of another request.
  *
  * @param config the object that `defineConfig` returned, not a copy
  */
 export function sharedLimiter(config: Config, env: Env): SharedLimiter {
-  const existing = limiters.get(config);
-  if (existing) return existing;
+  const existing = limiters.get(config) ?? [];
+  const match = existing.find((each) => hasSameBindings(each.env, env));
+  if (match) return match.shared;
   const { store, nativeLimiter, keySecret, limiterFaults } = resolveBindings(config, env);
   for (const fault of limiterFaults) logMisconfigured(fault);
   const options = { ...config, onBreaker: logBreaker };
   const limiter = new Limiter(config, createStore(store, options), nativeLimiter);
   const shared: SharedLimiter = { limiter, keySecret };
-  limiters.set(config, shared);
+  limiters.set(config, [...existing, { env, shared }].slice(-MAX_LIMITERS));
   return shared;
+}
+
+/** Whether two sets of bindings are one object, or have the same values under the same names. */
+function hasSameBindings(env: Env, other: Env): boolean {
+  if (env === other) return true;
+  const names = Object.keys(env);
+  return (
+    names.length === Object.keys(other).length &&
+    names.every((name) => Object.hasOwn(other, name) && env[name] === other[name])
+  );
 }

@@ -14,6 +14,12 @@ export interface WeirOptions {
   readonly keys?: CustomKeys;
 }
 
+/** The handler that {@link weir} creates. It fits Workers with any type of bindings. */
+export interface WeirHandler {
+  /** @param env the Worker's bindings */
+  fetch(request: Request, env: object, ctx?: ExecutionContext): Promise<Response>;
+}
+
 /**
  * Creates a Worker's handler that forwards requests to an origin and limits them by the rules.
  *
@@ -23,10 +29,7 @@ export interface WeirOptions {
  *
  * @param config the configuration that `defineConfig` returned
  */
-export function weir(
-  config: Config,
-  { keys = {} }: WeirOptions = {},
-): { fetch: ExportedHandlerFetchHandler<Env> } {
+export function weir(config: Config, { keys = {} }: WeirOptions = {}): WeirHandler {
   let gateway: Gateway | undefined;
 
   // This is not a Hono app with a single route, because Hono's context and routing took a fifth of
@@ -34,7 +37,7 @@ export function weir(
   // interface.
   return {
     fetch(request, env) {
-      gateway ??= prepareGateway(config, env, { keys });
+      gateway ??= prepareGateway(config, env as Env, { keys });
       return gateway.handle(request);
     },
   };

@@ -85,7 +85,7 @@ function createJwksVerifier(jwt: JwtConfig & { kind: "jwks" }, timeoutMs: number
     const { alg: sentAlg, kid, typ } = decode(token).header;
     const alg = jwt.algs.find((allowed) => allowed === sentAlg);
     // A token that cannot be valid must not cause a fetch of the keys.
-    if (typeof kid !== "string" || alg === undefined) return undefined;
+    if (typeof kid !== "string" || kid === "" || alg === undefined) return undefined;
     const key = await keyFor(kid);
     // An issuer may restrict a key to one algorithm (RFC 7517, section 4.4).
     if (!key || (key.alg && key.alg !== alg)) return undefined;

@@ -233,6 +233,43 @@ describe("c.var.rateLimit", () => {
     expect(await quotasOf(rules)).toMatchObject([{ policy: "five", remaining: 5 }]);
   });
 
+  it.each([
+    ["an object", { limit: 10 }],
+    ["a number", 7],
+    ["a text", "gold"],
+  ])("replaces a variable of this name that is %s", async (_, value) => {
+    const app = new Hono<{ Variables: { rateLimit: unknown } }>();
+    app.use(async (c, next) => {
+      c.set("rateLimit", value);
+      await next();
+    });
+    app.use(rateLimit(defineConfig({ store: "memory", rules: [FIVE] })));
+    app.get("/search", (c) => c.json(c.var.rateLimit as Quota[]));
+    const response = await app.request("/search");
+    expect(response.status).toBe(200);
+    expect(await response.json()).toMatchObject([{ policy: "five", remaining: 4 }]);
+  });
+
+  it("is a copy, which other requests and the response do not share", async () => {
+    const config = defineConfig({
+      store: "memory",
+      rules: [{ ...FIVE, match: { paths: ["/a"] } }],
+    });
+    const app = new Hono<{ Variables: { rateLimit: Quota[] } }>();
+    app.use(rateLimit(config));
+    app.get("/:path", (c) => {
+      const count = c.var.rateLimit.length;
+      c.var.rateLimit.pop();
+      if (count === 0) c.var.rateLimit.push({ policy: "forged" } as Quota);
+      return c.text(String(count));
+    });
+    const limited = await app.request("/a");
+    expect(limited.headers.get("RateLimit")).toContain('"five";r=4');
+    for (let request = 0; request < 2; request++) {
+      expect(await (await app.request("/b")).text()).toBe("0");
+    }
+  });
+
   it("has its type in handlers after the middleware", async () => {
     const config = defineConfig({ store: "memory", rules: [FIVE] });
     const app = new Hono()

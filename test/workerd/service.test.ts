@@ -374,6 +374,33 @@ describe("a service and a gateway with one configuration in one isolate", () => 
   });
 });
 
+describe("the limiter of a configuration", () => {
+  const config = defineConfig({ rules: [FIVE] });
+  class Limits extends WeirService<typeof config> {
+    readonly config = config;
+  }
+  const limit = (env: object) =>
+    new Limits(createExecutionContext(), env as never).limit("five", { key: "192.0.2.7" });
+
+  it("is created again for other bindings, and shared for the same bindings in another object", async () => {
+    const log = vi.spyOn(console, "error").mockReturnValue();
+    expect(await limit({})).toMatchObject({ undecided: "misconfigured" });
+    const { COUNTERS } = env;
+    expect(await limit({ COUNTERS })).toMatchObject({ ok: true, quotas: [{ remaining: 4 }] });
+    expect(await limit({ COUNTERS })).toMatchObject({ ok: true, quotas: [{ remaining: 3 }] });
+    expect(await limit({})).toMatchObject({ undecided: "misconfigured" });
+    const lines = log.mock.calls.map(([line]) => JSON.parse(line).weir);
+    expect(lines.filter((event) => event === "misconfigured")).toHaveLength(1);
+  });
+
+  it("hashes with the secret of its own bindings", async () => {
+    const { COUNTERS } = env;
+    await limit({ COUNTERS });
+    const secret = { COUNTERS, WEIR_KEY_SECRET: "0123456789abcdef0123456789abcdef" };
+    expect(await limit(secret)).toMatchObject({ quotas: [{ remaining: 4 }] });
+  });
+});
+
 describe("RateLimitError.from", () => {
   it.each([
     ["the error itself", new RateLimitError("five", 1500)],

@@ -275,6 +275,13 @@ describe("a token signed with an issuer's key", () => {
     expect(await createTokenTest({ ...JWKS, algs: ["RS256"] })(token)).toBe(false);
   });
 
+  it("is invalid if its key has an empty name", async () => {
+    const { publicKey, token } = await issued("");
+    const fetched = publishing(publicKey);
+    expect(await createTokenTest()(token)).toBe(false);
+    expect(fetched).not.toHaveBeenCalled();
+  });
+
   it("is invalid if its signature does not match the published key", async () => {
     publishing({ ...second.publicKey, kid: "first" });
     expect(await createTokenTest()(first.token)).toBe(false);

@@ -1,0 +1,24 @@
+// Compiled by `npm run types`: the handler must fit into a Worker with a type for its bindings.
+import { defineConfig } from "../../src/config/index.ts";
+import { weir } from "../../src/index.ts";
+
+/** As `wrangler types` generates it. */
+interface Env {
+  COUNTERS: DurableObjectNamespace;
+}
+
+const config = defineConfig({ rules: [] });
+const limited = weir(config);
+
+export const alone = weir(config) satisfies ExportedHandler<Env>;
+
+export const called = {
+  fetch(request, env) {
+    return limited.fetch(request, env);
+  },
+} satisfies ExportedHandler<Env>;
+
+export const extended = {
+  ...weir(config),
+  async scheduled() {},
+} satisfies ExportedHandler<Env>;
