@@ -81,7 +81,8 @@ export function checkOptions(options: unknown, types: OptionTypes): void {
   for (const [name, value] of Object.entries(options)) {
     const type = Object.hasOwn(types, name) ? types[name] : undefined;
     if (type === undefined) {
-      throw new TypeError(`There is no such option. The options are: ${allowed}.`);
+      const shown = PRINTABLE_NAME.test(name) ? ` "${name}"` : " of this name";
+      throw new TypeError(`There is no option${shown}. The options are: ${allowed}.`);
     }
     const given = typeof value;
     if (type !== "any" && value !== undefined && given !== type) {
@@ -109,8 +110,21 @@ export function checkCost(cost: unknown, minimum: number): void {
     return;
   }
   throw new RangeError(
-    `The cost must be a whole number from ${minimum} to ${MAX_LIMIT}, not ${cost}.`,
+    `The cost must be a whole number from ${minimum} to ${MAX_LIMIT}, not ${describe(cost)}.`,
   );
+}
+
+/**
+ * Matches the names of unknown options that an error message repeats. A longer name or a name with
+ * other characters may be a key, which Weir does not print.
+ */
+const PRINTABLE_NAME = /^[a-z_]\w{0,15}$/i;
+
+/** Describes a value for an error message. It repeats numbers and short texts of digits only. */
+function describe(value: unknown): string {
+  if (typeof value === "number" || value === null) return String(value);
+  if (typeof value !== "string") return `a value of type ${typeof value}`;
+  return /^[-+.\d]{0,15}$/.test(value) ? `the text "${value}"` : "a text";
 }
 
 function isPlainObject(value: unknown): value is object {

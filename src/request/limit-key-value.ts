@@ -91,7 +91,7 @@ export function expectedValue(part: KeyPart): string {
     case "asn":
       return 'a number, such as "13335"';
     case "global":
-      return 'no value, or "global"';
+      return '"global", unless the call has no key';
     default:
       return "a text of whole Unicode characters that is not empty";
   }

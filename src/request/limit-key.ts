@@ -46,28 +46,25 @@ export async function identityOfLimitKey(
   const given: unknown = Array.isArray(key) ? key : [key];
   // TypeScript does not check calls over a service binding.
   if (!Array.isArray(given) || given.length !== rule.key.length) {
-    const expected = rule.key.length === 1 ? "a text" : `a list of ${rule.key.length} texts`;
-    throw createKeyError(rule, `must be ${expected}, for ${describeKey(rule.key)}`);
+    throw createKeyError(rule, "the key", describeKey(rule.key));
   }
-  const values = rule.key.map((alternatives, index) =>
-    namedValue(rule, alternatives, given[index] as unknown, config),
-  );
+  const values = rule.key.map((_, index) => namedValue(rule, index, given[index], config));
   return hashValues(values, secret);
 }
 
-/** @throws {TypeError} if no alternative can have the value, or if no request can contain it */
-function namedValue(
-  rule: Rule,
-  alternatives: readonly KeyPart[],
-  given: unknown,
-  config: ValueOptions,
-): NamedValue {
-  const { part, value } = findAlternative(rule, alternatives, given);
+/**
+ * Returns the canonical value of one element of a key, with the name of its alternative.
+ *
+ * @param index the position of the element in the rule's key
+ * @throws {TypeError} if no alternative can have the value, or if no request can contain it
+ */
+function namedValue(rule: Rule, index: number, given: unknown, config: ValueOptions): NamedValue {
+  const { part, value } = findAlternative(rule, index, given);
   const name = keyPartName(part);
-  if (typeof value !== "string") throw createKeyError(rule, `must be a text, for ${name}`);
+  if (typeof value !== "string") throw createKeyError(rule, name, "a text");
   const canonical = value.length <= MAX_KEY_LENGTH && canonicalValue(part, value, rule, config);
   if (canonical && canonical.length <= MAX_KEY_LENGTH) return { name, value: canonical };
-  throw createKeyError(rule, `needs ${describeExpected(part, value)} as ${name}`);
+  throw createKeyError(rule, name, describeExpected(part, value));
 }
 
 function describeExpected(part: KeyPart, value: string): string {
@@ -83,10 +80,11 @@ function describeExpected(part: KeyPart, value: string): string {
  * them
  */
 function findAlternative(
-  rule: Pick<Rule, "name">,
-  alternatives: readonly KeyPart[],
+  rule: Rule,
+  index: number,
   given: unknown,
 ): { part: KeyPart; value: unknown } {
+  const alternatives = rule.key[index] ?? [];
   const [first, ...others] = alternatives;
   if (isPlainObject(given)) {
     const [[name = "", value] = [], ...more] = Object.entries(given);
@@ -96,7 +94,8 @@ function findAlternative(
   } else if (first && others.length === 0) {
     return { part: first, value: given };
   }
-  throw createKeyError(rule, `must name one of ${describeAlternatives(alternatives)}`);
+  const subject = rule.key.length === 1 ? "the key" : `value ${index + 1} of the key`;
+  throw createKeyError(rule, subject, describeAlternatives(alternatives));
 }
 
 const ADDRESS: KeyPart = { kind: "ip" };
@@ -113,11 +112,11 @@ function canonicalName(name: string): string | undefined {
 function describeAlternatives(alternatives: readonly KeyPart[]): string {
   const names = new Set([...alternatives, ADDRESS].map(keyPartName));
   const quote = (name: string) => (/^\w+$/.test(name) ? name : JSON.stringify(name));
-  return [...names].map((name) => `{ ${quote(name)}: "…" }`).join(", ");
+  return [...names].map((name) => `{ ${quote(name)}: "…" }`).join(" or ");
 }
 
-function createKeyError({ name }: Pick<Rule, "name">, problem: string): TypeError {
-  return new TypeError(`The key for the rule "${name}" ${problem}.`);
+function createKeyError(rule: Rule, subject: string, expected: string): TypeError {
+  return new TypeError(`For the rule "${rule.name}", ${subject} must be ${expected}.`);
 }
 
 function isPlainObject(value: unknown): value is object {
@@ -126,6 +125,15 @@ function isPlainObject(value: unknown): value is object {
   return prototype === Object.prototype || prototype === null;
 }
 
+/** Describes the values that a program passes for a key, for error messages. */
 function describeKey(key: KeyExpression): string {
-  return key.map((alternatives) => alternatives.map(keyPartName).join(" | ")).join(", ");
+  const values = key.map((alternatives) => {
+    const [first, ...others] = alternatives;
+    return first && others.length === 0
+      ? `a text for ${keyPartName(first)}`
+      : describeAlternatives(alternatives);
+  });
+  return values.length === 1
+    ? values.join()
+    : `a list of ${values.length} values: ${values.join(", then ")}`;
 }

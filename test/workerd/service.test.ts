@@ -202,7 +202,9 @@ describe("a call with an unknown rule or an invalid cost", () => {
     ["five", { cost: Number.NaN }, "not NaN."],
     ["five", { cost: Infinity }, "not Infinity."],
     ["five", { cost: 1e15 }, "not 1000000000000000."],
-    ["five", { cost: "1" as never }, "The cost must be a whole number"],
+    ["five", { cost: "2" as never }, 'not the text "2".'],
+    ["five", { cost: "sk_live_1" as never }, "not a text."],
+    ["five", { cost: {} as never }, "not a value of type object."],
   ])("throws a RangeError: %s, %j", async (rule, options, message) => {
     const service = serviceOf([FIVE, { ...FIVE, name: "ten" }]);
     await expect(service.limit(rule, options)).rejects.toThrow(message);
@@ -222,9 +224,10 @@ describe("options that are not a plain object of the known options", () => {
         "The options must be an object with any of key, tier",
       ],
     ),
-    [{ kye: "ann" }, "There is no such option. The options are: key, tier"],
+    [{ kye: "ann" }, 'There is no option "kye". The options are: key, tier'],
+    [{ sk_live_4eC39HqLyjWD: true }, "There is no option of this name. The options are: key"],
     [{ key: undefined }, "The option key is undefined. Leave it out to use the counter"],
-    [JSON.parse('{"__proto__": {"key": "ann"}}'), "There is no such option"],
+    [JSON.parse('{"__proto__": {"key": "ann"}}'), 'There is no option "__proto__".'],
     [{ tier: 5 }, "The option tier must be a string, not a number."],
   ])("throw a TypeError, and charge no shared counter: %j", async (options, message) => {
     const service = serviceOf([FIVE]);
@@ -255,7 +258,7 @@ describe("a client that is counted by the second alternative of a key", () => {
   it("cannot be given as a text alone", async () => {
     const call = serviceOf(rules).getValue("five", { key: "203.0.113.7" });
     await expect(call).rejects.toThrow(
-      'must name one of { "header:x-api-key": "…" }, { ip: "…" }.',
+      'For the rule "five", the key must be { "header:x-api-key": "…" } or { ip: "…" }.',
     );
   });
 });

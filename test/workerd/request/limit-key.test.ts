@@ -222,32 +222,52 @@ describe("a program's key", () => {
   );
 
   it.each<[string | string[], unknown, string]>([
-    ["ip", "user-1", 'The key for the rule "r" needs an IP address as ip.'],
+    ["ip", "user-1", 'For the rule "r", ip must be an IP address.'],
     [
       "header:x-api-key",
       "",
-      'The key for the rule "r" needs a text that is not empty as header:x-api-key.',
+      'For the rule "r", header:x-api-key must be a text that is not empty.',
     ],
-    ["global", null, 'The key for the rule "r" must be a text, for global.'],
+    ["global", null, 'For the rule "r", global must be a text.'],
     [
       ["query:a", "ip"],
       "x",
-      'The key for the rule "r" must be a list of 2 texts, for query:a, ip.',
+      'For the rule "r", the key must be a list of 2 values: a text for query:a, then a text for ip.',
     ],
-    [["query:a", "ip"], ["x", 4], 'The key for the rule "r" must be a text, for ip.'],
-    [["query:a", "ip"], ["x", "4"], 'The key for the rule "r" needs an IP address as ip.'],
+    ["ip", ["1.2.3.4", "x"], 'For the rule "r", the key must be a text for ip.'],
+    [
+      ["query:a", "header:b | ip"],
+      "x",
+      'the key must be a list of 2 values: a text for query:a, then { "header:b": "…" } or { ip: "…" }.',
+    ],
+    [
+      ["query:a", "header:b | ip"],
+      ["x", "y"],
+      'For the rule "r", value 2 of the key must be { "header:b": "…" } or { ip: "…" }.',
+    ],
+    [
+      "country",
+      "Germany",
+      'For the rule "r", country must be a code of two letters, such as "DE".',
+    ],
+    [["query:a", "ip"], ["x", 4], 'For the rule "r", ip must be a text.'],
+    [["query:a", "ip"], ["x", "4"], 'For the rule "r", ip must be an IP address.'],
     ...["abc", null, 5, {}, [], { ip: "1.2.3.4", "header:a": "b" }, { "cookie:a": "b" }].map(
       (value): [string, unknown, string] => [
         "header:a | ip",
         Array.isArray(value) ? [value] : value,
-        'The key for the rule "r" must name one of { "header:a": "…" }, { ip: "…" }.',
+        'For the rule "r", the key must be { "header:a": "…" } or { ip: "…" }.',
       ],
     ),
-    ["header:a", JSON.parse('{"__proto__": "b"}'), "must name one of"],
-    ["header:a", new Map([["header:a", "b"]]), "must be a text, for header:a."],
-    ["header:a", { "header:a": { ip: "1.2.3.4" } }, "must be a text, for header:a."],
-    ["header:a", { ip: "user-1" }, "needs an IP address as ip."],
-    ["header:a", "x".repeat(8193), "a text of up to 8192 characters as header:a."],
+    [
+      "header:a",
+      JSON.parse('{"__proto__": "b"}'),
+      'the key must be { "header:a": "…" } or { ip: "…" }.',
+    ],
+    ["header:a", new Map([["header:a", "b"]]), "header:a must be a text."],
+    ["header:a", { "header:a": { ip: "1.2.3.4" } }, "header:a must be a text."],
+    ["header:a", { ip: "user-1" }, "ip must be an IP address."],
+    ["header:a", "x".repeat(8193), "header:a must be a text of up to 8192 characters."],
   ])("for %j is refused if it is %j", async (key, values, message) => {
     const refused = identityFor(key, values as LimitKey);
     await expect(refused).rejects.toThrow(TypeError);
