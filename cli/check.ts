@@ -79,7 +79,7 @@ function printText(file: string, loaded: LoadedConfig, warnings: readonly Warnin
       return;
     }
     case "unreadable":
-      console.error(`${file} cannot be read.\n${loaded.error}`);
+      console.error(`${file} could not be loaded.\n${loaded.error}`);
       return;
     default:
       loaded satisfies never;

@@ -119,13 +119,13 @@ export interface RuleInput<Name extends string = string> extends LimitFields {
   readonly mode?: "enforce" | "shadow" | undefined;
   /**
    * What happens to a request that the store cannot decide. `"open"`: it passes. `"closed"`: it gets 503.
-   * `"local"`: each isolate counts in its memory, and admits the part `localShare` of each limit.
+   * `"local"`: each isolate counts in its memory, and admits the share `localShare` of each limit.
    *
    * @default "open"
    */
   readonly onError?: "open" | "closed" | "local" | undefined;
   /**
-   * The part of each limit that one isolate admits with `onError: "local"`: a number above 0, at most 1.
+   * The share of each limit that one isolate admits with `onError: "local"`: a number above 0, at most 1.
    * Refused together with any other `onError`.
    *
    * @default 0.25

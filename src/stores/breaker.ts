@@ -90,8 +90,8 @@ class Breaker {
       return await call();
     }
     const circuits = this.#circuitsOf(identities);
-    const resting = circuits.find((circuit) => circuit.isResting(now));
-    if (resting) throw circuitOpen(resting);
+    const paused = circuits.find((circuit) => circuit.isPaused(now));
+    if (paused) throw circuitOpen(paused);
     if (!this.#store.isOpen && this.#waiting.isStalled(identities, now)) throw stalled();
     const tickets = new Map(circuits.map((circuit) => [circuit, circuit.enter(now)]));
     const waitingCall = this.#waiting.enter(identities, now);

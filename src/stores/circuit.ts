@@ -2,7 +2,7 @@
 export const FAILURES_TO_OPEN = 5;
 
 /** How long an open circuit waits before the next probe, in milliseconds. */
-export const REST_MS = 1000;
+export const PAUSE_MS = 1000;
 
 /** The number of a probe. A call that is not a probe has 0. */
 export type Ticket = number;
@@ -45,9 +45,9 @@ export class Circuit {
   }
 
   /** Whether a call must fail at once. */
-  isResting(now: number): boolean {
-    const restMs = this.#probeAt - now;
-    return this.#isOpen && restMs > 0 && restMs <= this.#timeoutMs + REST_MS;
+  isPaused(now: number): boolean {
+    const waitMs = this.#probeAt - now;
+    return this.#isOpen && waitMs > 0 && waitMs <= this.#timeoutMs + PAUSE_MS;
   }
 
   /** Lets a call through. While the circuit is open, this call is the probe. */
@@ -78,7 +78,7 @@ export class Circuit {
     const opens = !this.#isOpen && mayOpen && this.#failures >= FAILURES_TO_OPEN;
     // Lost probes, and calls that began before the circuit opened, do not delay the current probe.
     const isProbe = this.#isOpen && ticket > 0 && ticket === this.#probes;
-    if (opens || isProbe) this.#probeAt = now + REST_MS;
+    if (opens || isProbe) this.#probeAt = now + PAUSE_MS;
     if (opens) this.#isOpen = true;
     return opens;
   }

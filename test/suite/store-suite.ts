@@ -103,12 +103,12 @@ export function storeSuite(createStore: () => Store, { expiresByStoreClock }: Ex
     );
 
     it("decides each group of a call separately", async () => {
-      const live = counter({ limit: 2 });
-      const trial = counter({ limit: 1, identity: live.identity });
+      const first = counter({ limit: 2 });
+      const second = counter({ limit: 1, identity: first.identity });
       const [other, closed] = [counter(), counter({ limit: 0 })];
       const verdicts = [];
       for (let request = 1; request <= 3; request++) {
-        const { groups } = await store.decide([[live], [trial], [other, closed]], NOW);
+        const { groups } = await store.decide([[first], [second], [other, closed]], NOW);
         verdicts.push(groups.map((group) => group.admitted));
       }
       expect(verdicts).toEqual([
@@ -116,7 +116,7 @@ export function storeSuite(createStore: () => Store, { expiresByStoreClock }: Ex
         [true, false, false],
         [false, false, false],
       ]);
-      expect(await used([live, trial, other])).toEqual([2, 1, 0]);
+      expect(await used([first, second, other])).toEqual([2, 1, 0]);
     });
 
     it("admits a cost of 4 after a cost of 5 was denied", async () => {

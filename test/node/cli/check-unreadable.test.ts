@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { check, runWeir, temporaryFolder, WEIR_CONFIG } from "./run-weir.ts";
 
-describe("check of a file that cannot be read", () => {
+describe("check of a file that cannot be loaded", () => {
   test.for([
     ["a syntax error in JSON", "a.json", '{"rules": [}', ["SyntaxError", "is not valid JSON"]],
     ["an empty JSON file", "a.json", "", ["SyntaxError"]],
@@ -38,7 +38,7 @@ describe("check of a file that cannot be read", () => {
     ["another kind of file", "a.yaml", "rules: []", [".ts, .js, .mjs, .json"]],
   ] as const)("prints the reason, and what to do: %s", async ([, file, content, says]) => {
     const { code, stdout, stderr } = await check(file, content);
-    expect(stderr).toContain(`${file} cannot be read.\n`);
+    expect(stderr).toContain(`${file} could not be loaded.\n`);
     for (const words of says) expect(stderr).toContain(words);
     // The loader's stack frames would not help the author of the file.
     expect(stderr).not.toMatch(/node:internal|cli\/|commander/);
@@ -46,9 +46,9 @@ describe("check of a file that cannot be read", () => {
   });
 
   test.for([
-    [["check"], "weir.config.ts cannot be read.\nThere is no such file."],
-    [["check", "--config", "b.ts"], "b.ts cannot be read.\nThere is no such file."],
-    [["check", "--config", "."], ". cannot be read.\nThis is not a file."],
+    [["check"], "weir.config.ts could not be loaded.\nThere is no such file."],
+    [["check", "--config", "b.ts"], "b.ts could not be loaded.\nThere is no such file."],
+    [["check", "--config", "."], ". could not be loaded.\nThis is not a file."],
   ] as const)("reports a missing file: weir %s", async ([args, message]) => {
     await using folder = await temporaryFolder();
     const { code, stdout, stderr } = await runWeir(args, folder.path);

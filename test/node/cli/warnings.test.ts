@@ -87,8 +87,8 @@ describe("no-address-limit", () => {
       { key: "header:b" },
       ["no-address-limit", "made-up-keys"],
     ],
-  ] as const)("takes into account another rule by address %s", (_, floor, expected) => {
-    expect(codes([login("/login", { key: "header:a" }), { onError: "closed", ...floor }])).toEqual(
+  ] as const)("takes into account another rule by address %s", (_, fields, expected) => {
+    expect(codes([login("/login", { key: "header:a" }), { onError: "closed", ...fields }])).toEqual(
       expected,
     );
   });

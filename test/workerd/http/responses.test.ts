@@ -1,7 +1,14 @@
 import { describe, expect, it } from "vitest";
 import { defineConfig } from "../../../src/config/index.ts";
+import type { Rule } from "../../../src/config/rule.ts";
 import { appendQuotaFields } from "../../../src/http/rate-limit-headers.ts";
-import { limitedResponse } from "../../../src/http/responses.ts";
+import {
+  badGatewayResponse,
+  badRequestResponse,
+  limitedResponse,
+  pathTooLongResponse,
+  undecidedResponse,
+} from "../../../src/http/responses.ts";
 
 const quota = {
   policy: "api",
@@ -65,5 +72,44 @@ describe("a denial with header fields of the rule, but no body", () => {
   it("is problem+json if the rule has no Content-Type", () => {
     const type = denialWith({ "X-Reason": "quota" }).headers.get("content-type");
     expect(type).toBe("application/problem+json");
+  });
+});
+
+describe("each header field that Weir sets in its own responses", () => {
+  const request = new Request("https://api.example.com/", {
+    headers: { origin: "https://page.example" },
+  });
+  const rule = { name: "api", limit: 5, window: "1m" } as const;
+  const [checked] = defineConfig({ rules: [rule] }).rules as [Rule];
+  const responses = [
+    limitedResponse(
+      request,
+      { outcome: "limited", quotas: [quota], shadow: [], retryAfterMs: 1, rule: checked },
+      "both",
+    ),
+    undecidedResponse(request),
+    badRequestResponse(request),
+    pathTooLongResponse(request),
+    badGatewayResponse(request, ""),
+  ];
+  const names = [...new Set(responses.flatMap(({ headers }) => [...headers.keys()]))].filter(
+    (name) => name !== "content-type",
+  );
+
+  it.each(names)("cannot be set by a rule's response: %s", (name) => {
+    const response = { headers: { [name]: "1" } };
+    expect(() => defineConfig({ rules: [{ ...rule, response }] })).toThrow(
+      "any header except those that Weir or the transport controls",
+    );
+  });
+
+  // Fetch (section 2.2.2) lets pages read Cache-Control and Content-Type without this. Vary and the
+  // CORS fields are for caches and browsers.
+  const isForPages = (name: string) =>
+    !/^(access-control-.*|vary|cache-control|content-type)$/.test(name);
+
+  it.each(names.filter(isForPages))("can be read by a page of another origin: %s", (name) => {
+    const exposed = responses.map(({ headers }) => headers.get("access-control-expose-headers"));
+    for (const list of exposed) expect(list?.toLowerCase().split(", ")).toContain(name);
   });
 });

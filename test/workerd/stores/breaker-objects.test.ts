@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { withBreaker } from "../../../src/stores/breaker.ts";
-import { REST_MS } from "../../../src/stores/circuit.ts";
+import { PAUSE_MS } from "../../../src/stores/circuit.ts";
 import { createMemoryStore } from "../../../src/stores/memory-store.ts";
 import type { Store } from "../../../src/stores/store.ts";
 import { StoreError } from "../../../src/stores/store-error.ts";
@@ -48,7 +48,7 @@ describe("a breaker over objects", () => {
     expect(await decide("c")).toBe("unreachable");
     expect(state.changes).toEqual(["store open"]);
     expect(await decide("d")).toBe("circuit-open");
-    state.now += REST_MS;
+    state.now += PAUSE_MS;
     expect(await decide("d")).toBe("done");
     expect(state.changes).toEqual(["store open", "store closed"]);
   });
@@ -70,7 +70,7 @@ describe("a breaker over objects", () => {
       expect(await both("somebody else")).toBe("circuit-open");
       expect(state.calls).toBe(calls);
       state.broken.clear();
-      state.now += REST_MS;
+      state.now += PAUSE_MS;
       expect(await both("somebody")).toBe("done");
       expect(state.changes).toEqual(["object open", "object closed"]);
     },
@@ -86,14 +86,14 @@ describe("a breaker over objects", () => {
 
   it("calls enforced rules although the object of a rule in shadow mode fails", async () => {
     const { state, store, decide } = overObjects();
-    state.broken.add("trial");
-    const trial = counter({ identity: "trial", shadow: true });
+    state.broken.add("shadow");
+    const shadow = counter({ identity: "shadow", shadow: true });
     for (let call = 0; call < 20; call++) {
-      await store.decide([[trial]], NOW).catch(() => {});
+      await store.decide([[shadow]], NOW).catch(() => {});
     }
     state.broken.clear();
     const enforced = counter({ identity: "a", limit: 1e6 });
-    await expect(store.decide([[enforced], [trial]], NOW)).resolves.toBeDefined();
+    await expect(store.decide([[enforced], [shadow]], NOW)).resolves.toBeDefined();
     expect(await decide("b")).toBe("done");
   });
 
@@ -113,7 +113,7 @@ describe("a breaker over objects", () => {
     expect(state.calls).toBe(5);
     expect(await decide("b")).toBe("done");
     expect(await decide("a")).toBe("circuit-open");
-    state.now += REST_MS;
+    state.now += PAUSE_MS;
     expect(await decide("a")).toBe("unreachable");
     expect(await decide("a")).toBe("circuit-open");
     expect(state.changes).toEqual(["object open"]);

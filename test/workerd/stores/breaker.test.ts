@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { withBreaker } from "../../../src/stores/breaker.ts";
-import { FAILURES_TO_OPEN, REST_MS } from "../../../src/stores/circuit.ts";
+import { FAILURES_TO_OPEN, PAUSE_MS } from "../../../src/stores/circuit.ts";
 import { createMemoryStore } from "../../../src/stores/memory-store.ts";
 import type { Store } from "../../../src/stores/store.ts";
 import { StoreError } from "../../../src/stores/store-error.ts";
@@ -122,7 +122,7 @@ describe("a breaker that is open", () => {
     const { state, decide, open } = breaker();
     await open();
     state.fails = false;
-    state.now += REST_MS - 1;
+    state.now += PAUSE_MS - 1;
     expect(await decide()).toBe("circuit-open");
     state.now += 1;
     expect(await decide()).toBe("done");
@@ -134,7 +134,7 @@ describe("a breaker that is open", () => {
     const { state, begin, decide, open } = breaker();
     await open();
     state.fails = false;
-    state.now += REST_MS;
+    state.now += PAUSE_MS;
     const probe = begin();
     state.now += TIMEOUT_MS - 1;
     expect(await decide()).toBe("circuit-open");
@@ -145,9 +145,9 @@ describe("a breaker that is open", () => {
   it("pauses again after a failed probe, without a change of state", async () => {
     const { state, decide, open } = breaker();
     await open();
-    state.now += REST_MS;
+    state.now += PAUSE_MS;
     expect(await decide()).toBe("unreachable");
-    state.now += REST_MS - 1;
+    state.now += PAUSE_MS - 1;
     expect(await decide()).toBe("circuit-open");
     state.now += 1;
     state.fails = false;
@@ -159,7 +159,7 @@ describe("a breaker that is open", () => {
     const { state, begin, decide, open } = breaker();
     await open();
     state.fails = false;
-    state.now += REST_MS;
+    state.now += PAUSE_MS;
     begin();
     state.now += TIMEOUT_MS - 1;
     expect(await decide()).toBe("circuit-open");
@@ -172,7 +172,7 @@ describe("a breaker that is open", () => {
     const { state, begin, decide, open } = breaker();
     const [early, late] = [begin(), begin()];
     await open();
-    state.now += REST_MS;
+    state.now += PAUSE_MS;
     await early.fail();
     const probe = begin();
     await late.fail();
@@ -208,7 +208,7 @@ describe("a breaker that is open", () => {
       state.now += 100;
     }
     expect(outcomes.at(-1)).toBe("unreachable");
-    expect(outcomes.length).toBeLessThanOrEqual((backMs <= 1000 ? 2 * REST_MS : 100) / 100 + 2);
+    expect(outcomes.length).toBeLessThanOrEqual((backMs <= 1000 ? 2 * PAUSE_MS : 100) / 100 + 2);
     expect(state.changes).toEqual(["open"]);
     expect(await decide()).toBe("circuit-open");
   });
@@ -239,7 +239,7 @@ it("a breaker opens in each outage of the store", async () => {
     await open();
     expect(await decide()).toBe("circuit-open");
     state.fails = false;
-    state.now += REST_MS;
+    state.now += PAUSE_MS;
     expect(await decide()).toBe("done");
   }
   expect(state.changes).toEqual(["open", "closed", "open", "closed", "open", "closed"]);

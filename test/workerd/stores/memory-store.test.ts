@@ -113,9 +113,9 @@ describe("a bounded memory store", () => {
 
   it("has space for enforced rules even if rules in shadow mode fill their own space", async () => {
     const store = createMemoryStore(2);
-    const trial = () => counter({ shadow: true });
-    await store.decide([[trial()], [trial()], [counter()]], 0);
-    const { groups } = await store.decide([[counter()], [trial()]], 0);
+    const shadow = () => counter({ shadow: true });
+    await store.decide([[shadow()], [shadow()], [counter()]], 0);
+    const { groups } = await store.decide([[counter()], [shadow()]], 0);
     expect(groups[0]).toMatchObject({ admitted: true });
     await expect(groups[1]?.later).rejects.toMatchObject({ failure: "memory-full" });
     await expect(store.decide([[counter()]], 0)).rejects.toMatchObject({ failure: "memory-full" });
@@ -123,9 +123,9 @@ describe("a bounded memory store", () => {
 
   it("finds the counter of a rule in shadow mode if the counter is requested without this mode", async () => {
     const store = createMemoryStore(2);
-    const trial = counter({ shadow: true });
-    await store.decide([[trial]], 0);
-    const { shadow, ...shown } = trial;
+    const shadowCounter = counter({ shadow: true });
+    await store.decide([[shadowCounter]], 0);
+    const { shadow, ...shown } = shadowCounter;
     const read = () => store.decide([[{ ...shown, cost: 0 }]], 0);
     expect(await read()).toMatchObject({ groups: [{ tallies: [{ count: 1 }] }] });
     await store.reset([shown], 0);

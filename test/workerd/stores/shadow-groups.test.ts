@@ -81,17 +81,17 @@ describe.each([
 describe("a shadow group", () => {
   it("is decided separately, with its lease and the denial cache", async () => {
     const { store, calls } = storeThat(away);
-    const admitted = async (trial: Counter) => {
-      const { groups } = await store.decide([[counter({ limit: 0 })], [trial]], NOW);
+    const admitted = async (shadow: Counter) => {
+      const { groups } = await store.decide([[counter({ limit: 0 })], [shadow]], NOW);
       const [, answer] = groups;
       return (await answer?.later)?.groups[0]?.admitted ?? answer?.admitted;
     };
-    const trial = shadowOf({ limit: 30, leasable: true });
+    const shadow = shadowOf({ limit: 30, leasable: true });
     let count = 0;
-    for (let request = 0; request < 40; request++) if (await admitted(trial)) count++;
+    for (let request = 0; request < 40; request++) if (await admitted(shadow)) count++;
     expect(count).toBe(30);
     calls.length = 0;
-    await admitted(trial);
+    await admitted(shadow);
     expect(calls.flat()).not.toContain("other");
   });
 
@@ -123,12 +123,12 @@ describe("a shadow group", () => {
 
   it("is counted although the enforced groups cannot be decided", async () => {
     const { store, memory, tasks } = storeThat(away);
-    const trial = shadowOf();
+    const shadow = shadowOf();
     await expect(
-      store.decide([[counter({ identity: "broken" })], [trial]], NOW),
+      store.decide([[counter({ identity: "broken" })], [shadow]], NOW),
     ).rejects.toMatchObject({ failure: "unreachable" });
     await Promise.all(tasks);
-    const { groups } = await memory.decide([[{ ...trial, cost: 0 }]], NOW);
+    const { groups } = await memory.decide([[{ ...shadow, cost: 0 }]], NOW);
     expect(groups[0]?.tallies[0]?.count).toBe(1);
   });
 });
