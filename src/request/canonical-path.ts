@@ -9,9 +9,10 @@ const NEEDS_WORK = /[%;\\]|[^!-~]|\/[./]/;
 
 /**
  * The maximum numbers of characters and segments in a sent path that matches `NEEDS_WORK`. Such a
- * path has up to 40 variants. Computing each variant takes time in proportion to the path's length,
- * and one request must not delay the other requests of its isolate. The limits allow 450 Chinese
- * characters, which take nine characters each, and any key of S3 or R2 (1,024 bytes).
+ * path has up to 44 variants, and up to 31 variants for origins without path parameters. Computing
+ * each variant takes time in proportion to the path's length, and one request must not delay the
+ * other requests of its isolate. The limits allow 450 Chinese characters, which take nine
+ * characters each, and any key of S3 or R2 (1,024 bytes).
  */
 const MAX_CHARACTERS = 4096;
 const MAX_SEGMENTS = 128;

@@ -137,7 +137,7 @@ const OTHER_BLANKS = /[\s\ufffd]|\p{Default_Ignorable_Code_Point}/u;
 /**
  * Matches more combining marks than any language puts on one letter. They become a single mark,
  * because NFKC sorts marks in quadratic time. Unicode's stream-safe text format allows 30 marks,
- * which would take too long in up to 40 variants of a path. One mark stays, because a segment that
+ * which would take too long in up to 44 variants of a path. One mark stays, because a segment that
  * consists only of marks must not become empty. The pattern includes the half-width sound marks,
  * because NFKC turns them into combining marks.
  */

@@ -180,6 +180,14 @@ describe("a canonical path", () => {
     }
   });
 
+  // Random search found no path with more variants.
+  it("has up to 44 variants, and up to 31 for origins without path parameters", () => {
+    const most = "//b%EF%BC%9B%EF%BC%8FD%5Ch/.%2f.%20;%252f%cd%2f%3f";
+    expect(canonical(most).variants).toHaveLength(44);
+    const mostUnstripped = "//%EF%BC%BC5%5c%EF%BC%8F%2B%c0%bb/%3bf/.%2f";
+    expect(canonical(mostUnstripped).unstrippedVariants).toHaveLength(31);
+  });
+
   it.each([
     `/${"%25".repeat(5000)}`,
     `/${"%".repeat(15_000)}`,
