@@ -52,6 +52,17 @@ it("README.md has fewer than 150 lines", () => {
   expect(readPage("README.md").lines.length).toBeLessThan(150);
 });
 
+it.each(["src/index.ts", "src/config/index.ts"])(
+  "docs/programs.md names all exports of %s",
+  (file) => {
+    const lists = readFileSync(file, "utf8").matchAll(/^export (?:type )?\{([^}]+)\}/gms);
+    const exported = [...lists].flatMap(([, names = ""]) => names.match(/\b(?!type\b)\w+/g) ?? []);
+    expect(exported.length).toBeGreaterThan(15);
+    const named = inlineCodeOf(readPage("docs/programs.md"));
+    expect(exported.filter((name) => !named.includes(name))).toEqual([]);
+  },
+);
+
 it("SECURITY.md names a test for its promises", () => {
   expect(found(readPage("SECURITY.md"), /^(test\/\S+)/g).length).toBeGreaterThan(10);
 });

@@ -40,18 +40,26 @@ function isConfig(code: string): boolean {
   return code.includes("defineConfig(") || isFragment;
 }
 
-/** Returns the tables of a wrangler.toml that wrangler does not read, or does not read as lists. */
+/** Returns the tables of a wrangler.toml that wrangler does not read, or reads in another form. */
 function unknownTables(toml: string): string[] {
   const folder = mkdtempSync(join(tmpdir(), "weir-docs-"));
   try {
     const path = join(folder, "wrangler.toml");
     writeFileSync(path, `name = "docs"\n${toml}`);
     const config: Record<string, unknown> = { ...unstable_readConfig({ config: path }) };
-    const tables = [...toml.matchAll(/^\[+(\w+)/gm)].map(([, table = ""]) => table);
-    return tables.filter((table) => !Array.isArray(config[table]) || config[table].length === 0);
+    const headers = [...toml.matchAll(/^(\[\[?)(\w+)\]/gm)];
+    return headers.flatMap(([, bracket, table = ""]) => {
+      const value = config[table];
+      const isRead = bracket === "[[" ? Array.isArray(value) && value.length > 0 : isTable(value);
+      return isRead ? [] : table;
+    });
   } finally {
     rmSync(folder, { recursive: true });
   }
+}
+
+function isTable(value: unknown): boolean {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 /** Whether a file has all these lines in this order. Other lines may be between them. */
