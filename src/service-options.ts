@@ -1,3 +1,4 @@
+import { isRecord } from "./config/fields.ts";
 import { MAX_LIMIT } from "./config/limits.ts";
 import type { LimitKey } from "./request/limit-key.ts";
 
@@ -73,7 +74,7 @@ export const CHARGED_OPTIONS: OptionTypes = {
  */
 export function checkOptions(options: unknown, types: OptionTypes): void {
   const allowed = Object.keys(types).join(", ");
-  if (!isPlainObject(options)) {
+  if (!isRecord(options)) {
     throw new TypeError(
       `The options must be an object with any of ${allowed}, such as { key: "…" }.`,
     );
@@ -125,10 +126,4 @@ function describe(value: unknown): string {
   if (typeof value === "number" || value === null) return String(value);
   if (typeof value !== "string") return `a value of type ${typeof value}`;
   return /^[-+.\d]{0,15}$/.test(value) ? `the text "${value}"` : "a text";
-}
-
-function isPlainObject(value: unknown): value is object {
-  if (typeof value !== "object" || value === null) return false;
-  const prototype: unknown = Object.getPrototypeOf(value);
-  return prototype === Object.prototype || prototype === null;
 }

@@ -13,7 +13,7 @@ import {
   nativeTimeoutMs,
 } from "./native-limiter.ts";
 import { quotasOf } from "./quotas.ts";
-import type { Charge } from "./response-charges.ts";
+import type { ResponseCharge } from "./response-charges.ts";
 
 /** Decides while the store is unavailable, for rules with `onError: "local"`. */
 export interface Fallback {
@@ -34,7 +34,7 @@ export interface Fallback {
   ): Promise<Allowed | Limited | Undecided>;
 
   /** Charges a response, if the isolate's memory has space for the counters. Never rejects. */
-  charge(charges: readonly Charge[]): Promise<void>;
+  charge(charges: readonly ResponseCharge[]): Promise<void>;
 }
 
 /**

@@ -22,7 +22,7 @@ import {
 import { createFallback, type Fallback } from "./fallback.ts";
 import type { NativeLimiter } from "./native-limiter.ts";
 import { quotasOf } from "./quotas.ts";
-import { type Charge, chargesOf, type ResponseFacts } from "./response-charges.ts";
+import { type ResponseCharge, type ResponseFacts, responseChargesOf } from "./response-charges.ts";
 import { decisionOf, shadowUndecided } from "./store-verdict.ts";
 
 /**
@@ -108,7 +108,7 @@ export class Limiter {
       waitUntil(this.#chargeShadowRules(shadowRules, response).catch(() => {}));
     }
     const enforcedRules = chargedRules.filter(({ rule }) => rule.mode === "enforce");
-    const charges = chargesOf(enforcedRules, response);
+    const charges = responseChargesOf(enforcedRules, response);
     if (charges.length === 0) return [];
     if (countedLocally) {
       await this.#fallback.charge(charges);
@@ -179,11 +179,11 @@ export class Limiter {
     response: ResponseFacts,
   ): Promise<void> {
     const identified = await Promise.all(appliedRules.map((each) => each.later ?? [each]));
-    const charges = chargesOf(identified.flat(), response);
+    const charges = responseChargesOf(identified.flat(), response);
     if (charges.length > 0) await this.#charge(charges);
   }
 
-  #charge(charges: readonly Charge[]): Promise<Quota[]> {
+  #charge(charges: readonly ResponseCharge[]): Promise<Quota[]> {
     const ruleCounters = charges.flatMap(({ appliedRule, cost }) =>
       decidedCountersOf(appliedRule, this.#config.prefix, { cost }),
     );

@@ -8,14 +8,17 @@ export interface ResponseFacts {
 }
 
 /** The cost of a response under one rule. */
-export interface Charge {
+export interface ResponseCharge {
   readonly appliedRule: AppliedRule;
   /** The quota to charge; more than 0. */
   readonly cost: number;
 }
 
 /** Returns the charges for a response. Rules under which it costs nothing get no charge. */
-export function chargesOf(appliedRules: readonly AppliedRule[], response: ResponseFacts): Charge[] {
+export function responseChargesOf(
+  appliedRules: readonly AppliedRule[],
+  response: ResponseFacts,
+): ResponseCharge[] {
   return appliedRules
     .map((appliedRule) => ({ appliedRule, cost: costOf(appliedRule.rule, response) }))
     .filter(({ cost }) => cost > 0);

@@ -1,3 +1,4 @@
+import { isRecord } from "../config/fields.ts";
 import {
   type KeyExpression,
   type KeyPart,
@@ -86,7 +87,7 @@ function findAlternative(
 ): { part: KeyPart; value: unknown } {
   const alternatives = rule.key[index] ?? [];
   const [first, ...others] = alternatives;
-  if (isPlainObject(given)) {
+  if (isRecord(given)) {
     const [[name = "", value] = [], ...more] = Object.entries(given);
     const canonical = canonicalName(name);
     const part = [...alternatives, ADDRESS].find((each) => keyPartName(each) === canonical);
@@ -117,12 +118,6 @@ function describeAlternatives(alternatives: readonly KeyPart[]): string {
 
 function createKeyError(rule: Rule, subject: string, expected: string): TypeError {
   return new TypeError(`For the rule "${rule.name}", ${subject} must be ${expected}.`);
-}
-
-function isPlainObject(value: unknown): value is object {
-  if (typeof value !== "object" || value === null) return false;
-  const prototype: unknown = Object.getPrototypeOf(value);
-  return prototype === Object.prototype || prototype === null;
 }
 
 /** Describes the values that a program passes for a key, for error messages. */

@@ -9,7 +9,7 @@ import {
 } from "../../engine/counter.ts";
 import { adjustGroup, decideGroup, resetGroup, returnUnused } from "../../engine/fixed-window.ts";
 import { CounterTable } from "./counter-table.ts";
-import { type Charge, chargesOf, refundsOf } from "./hold-charges.ts";
+import { type HeldCharge, heldChargesOf, refundsOf } from "./hold-charges.ts";
 import type { HoldWaiter, Shortfall } from "./hold-waiters.ts";
 import { OpenHolds } from "./open-holds.ts";
 
@@ -26,7 +26,7 @@ export interface HoldVerdict extends TimedVerdict {
 }
 
 /** Stores the hold of an admitted group, in the same turn of the event loop as its charges. */
-type AddHold = (charges: readonly Charge[], now: number) => void;
+type AddHold = (charges: readonly HeldCharge[], now: number) => void;
 
 /**
  * Stores all counters of one identity in SQLite, so that counts survive eviction and restart.
@@ -181,7 +181,7 @@ export class CounterObject extends DurableObject<unknown> {
       }
     }
     this.#rows.write(writes, now);
-    if (verdict.admitted) addHold(chargesOf(counters, verdict), now);
+    if (verdict.admitted) addHold(heldChargesOf(counters, verdict), now);
     return { ...verdict, now };
   }
 

@@ -8,19 +8,22 @@ import {
 
 /** Charges that a decision has made in this object, and that can still be released. */
 export interface Hold {
-  readonly charges: readonly Charge[];
+  readonly charges: readonly HeldCharge[];
   /** The time at which the charges were made, in milliseconds since the Unix epoch. */
   readonly now: number;
 }
 
 /** Quota that a hold has charged to a counter. */
-export interface Charge {
+export interface HeldCharge {
   readonly counter: Counter;
   readonly quota: number;
 }
 
 /** The charges of an admitted group. */
-export function chargesOf(counters: readonly Counter[], { tallies }: GroupVerdict): Charge[] {
+export function heldChargesOf(
+  counters: readonly Counter[],
+  { tallies }: GroupVerdict,
+): HeldCharge[] {
   return counters.flatMap((counter, index) => {
     const { cost, checkOnly } = counter;
     const quota = checkOnly ? 0 : (tallies[index]?.charged ?? cost);

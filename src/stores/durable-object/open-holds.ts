@@ -1,6 +1,6 @@
 import { type Counter, storedKey, type Tally } from "../../engine/counter.ts";
 import { hasQuota } from "../../engine/fixed-window.ts";
-import type { Charge, Hold } from "./hold-charges.ts";
+import type { HeldCharge, Hold } from "./hold-charges.ts";
 import { HoldWaiter, HoldWaiters, type Shortfall } from "./hold-waiters.ts";
 
 interface StoredHold extends Hold {
@@ -42,11 +42,11 @@ export class OpenHolds {
   readonly #releasedEarly = new Map<string, number>();
   readonly #waiters = new HoldWaiters();
 
-  addOpen(id: string, charges: readonly Charge[], now: number): void {
+  addOpen(id: string, charges: readonly HeldCharge[], now: number): void {
     addHold(this.#open, id, charges, now);
   }
 
-  addFinal(id: string, charges: readonly Charge[], now: number): void {
+  addFinal(id: string, charges: readonly HeldCharge[], now: number): void {
     addHold(this.#final, id, charges, now);
   }
 
@@ -129,7 +129,7 @@ export class OpenHolds {
 function addHold(
   holds: Map<string, StoredHold>,
   id: string,
-  charges: readonly Charge[],
+  charges: readonly HeldCharge[],
   now: number,
 ): void {
   const quotas = new Map(charges.map(({ counter, quota }) => [storedKey(counter, now), quota]));
