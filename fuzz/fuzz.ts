@@ -4,7 +4,10 @@ import type { Target } from "./target.ts";
 
 const NAMES = ["config", "paths", "spellings", "keys", "fields", "problem", "reply", "script"];
 
-/** Imports a target when it is needed, because it tests code for workerd, which has other types. */
+/**
+ * Imports a target by a name that the compiler does not know. Otherwise, the compiler would also
+ * check the target, which tests code for workerd and needs other types.
+ */
 async function loadTarget(name: string): Promise<Target> {
   return (await import(`./targets/${name}.ts`))[`${name}Target`];
 }

@@ -21,9 +21,9 @@ export interface PipelinedStore {
 }
 
 /**
- * Connects the store for Upstash directly to Redis. The store's REST requests in one turn of the
- * event loop go to Redis in one pipeline, in their order. The global `fetch` is replaced until
- * `close`.
+ * Connects the store for Upstash directly to Redis. The store may send several REST requests in one
+ * turn of the event loop. They go to Redis in one pipeline, in the same order. The global `fetch`
+ * is replaced until `close`.
  */
 export async function createPipelinedStore(address: {
   host: string;

@@ -6,13 +6,16 @@ import { type Counter, MAX_COUNT, type UnusedQuota, windowAt } from "../../src/e
 const MIN_BAN_MS = 600_000;
 const MAX_WINDOW_MS = 31_449_600_000;
 
-/** Consecutive calls of a store's methods, each with its time in milliseconds. */
+/** Consecutive calls to a store, each with its time in milliseconds. */
 export type Calls = readonly ({ readonly now: number } & (
   | { readonly method: "decide"; readonly groups: Counter[][]; readonly unused: UnusedQuota[] }
   | { readonly method: "adjust" | "reset"; readonly counters: Counter[] }
 ))[];
 
-/** A few calls use up a small amount of quota. A large amount shows whether digits are lost. */
+/**
+ * An amount of quota. A few calls use up a small amount. A large amount shows whether digits are
+ * lost.
+ */
 const amount = fc.oneof(
   { weight: 4, arbitrary: fc.nat(9) },
   { weight: 2, arbitrary: fc.nat(200) },
@@ -64,7 +67,7 @@ const call = fc.record({
   returns: perCounter(fc.record({ quota: amount, windowsAgo: fc.nat(1) })),
 });
 
-/** A case: three counters, and the calls that use them. */
+/** A case consists of three counters and the calls that use them. */
 export const scenario = fc.record({
   quotas: fc.array(quota, { minLength: 3, maxLength: 3 }),
   startMs: fc.oneof(fc.nat(2 ** 31 - 1), fc.integer({ min: 0, max: 2 ** 42 })),
@@ -132,7 +135,7 @@ function counterOf(
   };
 }
 
-/** Calls a function for each value that is not null. */
+/** Calls a function for each value that is not null, and returns the results. */
 function mapPresent<T, R>(
   values: readonly (T | null)[],
   make: (index: number, value: T) => R,

@@ -2,7 +2,10 @@ import fc from "fast-check";
 
 /** One change inside a value that consists of lists and objects. */
 export interface Mutation {
-  /** The index of the list item or field to change, modulo their number. */
+  /**
+   * Selects the list item or field to change. Its index is this number modulo the number of items
+   * and fields.
+   */
   readonly place: number;
   readonly kind: "replace" | "add" | "remove" | "rename";
   readonly name: string;

@@ -35,7 +35,11 @@ const piece = fc.oneof(
 );
 const pieces = fc.array(piece, { maxLength: 6 });
 
-/** The parts of a path. The unit is repeated, because only long paths reveal non-linear time. */
+/**
+ * The parts of a path: `unit`, which is repeated to a length of about `length`, and then `end`. A
+ * few paths are very long, because only long paths show that the time for a path grows faster than
+ * its length.
+ */
 const parts = fc.record({
   unit: pieces.map((parts) => parts.join("")),
   length: fc.oneof(
@@ -80,7 +84,10 @@ function checkForm({ path, variants, isUnambiguous }: CanonicalPath): void {
   if (wrong !== undefined) throw new Error(`"${wrong}" is not in canonical form`);
 }
 
-/** Checks that a rule for the path that an origin reads matches the request. */
+/**
+ * Checks that the variants contain the path that each kind of origin reads. Then a rule for that
+ * path matches the request.
+ */
 function checkVariants(
   pathname: string,
   { variants, path, isUnambiguous }: CanonicalPath,
@@ -98,7 +105,10 @@ function checkVariants(
   }
 }
 
-/** Returns a rule's path in its matched form; undefined if no rule can be written for the path. */
+/**
+ * Returns the path that an origin reads, in the form in which Weir matches it. Returns undefined if
+ * the origin refuses the request, or if no rule can be written for the path.
+ */
 function routeFor(readPath: () => string, caseSensitive: boolean): string | undefined {
   let path: string;
   try {
@@ -110,7 +120,8 @@ function routeFor(readPath: () => string, caseSensitive: boolean): string | unde
   const segments: string[] = [];
   for (const segment of path.split("/").filter(Boolean)) {
     const { path: written, variants } = canonicalPath(`/${segment}`, caseSensitive);
-    // Some origins read this text as no segment or as two segments, so the path has no rule.
+    // Some origins read this segment as no segment or as two segments, so no rule can be written
+    // for the path.
     if (segment === "." || segment === ".." || variants.length > 1) return undefined;
     if (/^\/$|.\/|%/.test(written)) return undefined;
     segments.push(written.slice(1));

@@ -35,7 +35,11 @@ export const scriptTarget: Target = {
   },
 };
 
-/** @param isOwn whether this function may empty the Redis. The keys are unique in any case */
+/**
+ * Compares a Redis with the engine in sequences of calls.
+ *
+ * @param isOwn whether this function may empty the Redis. The keys are unique in both cases
+ */
 export async function checkScript(
   redis: { host: string; port: number },
   { cases, seed }: RunOptions,

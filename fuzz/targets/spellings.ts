@@ -4,7 +4,7 @@ import { createTarget } from "../property.ts";
 
 const LETTERS = [..."abiklsz019-_~é"];
 
-/** Functions that spell a letter in a way that some server reads as this letter. */
+/** Each function returns a spelling of a letter that some server reads as this letter. */
 const SPELLINGS: readonly ((letter: string) => string)[] = [
   (letter) => letter,
   (letter) => letter.toUpperCase(),
@@ -54,8 +54,8 @@ const pathInTwoSpellings = fc
   }));
 
 /**
- * The target for two spellings of a path. One is plain, and some server reads the other as the same
- * path.
+ * The target for two spellings of a path. The first spelling is plain. Some server reads the second
+ * spelling as the same path.
  */
 export const spellingsTarget = createTarget(
   "spellings",

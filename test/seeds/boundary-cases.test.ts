@@ -2,8 +2,8 @@ import { expect, it } from "vitest";
 import { defineConfig } from "../../src/config/index.ts";
 import { figuresOf, HOUR, onEveryStore } from "./on-every-store.ts";
 
-// These tests check the table of docs/fixed-window.md with the smallest and largest values of each
-// field.
+// docs/fixed-window.md has a table of boundary cases. These tests check the table with the smallest
+// and largest values of each field.
 
 const WEEK = 7 * 24 * HOUR;
 const LARGEST = 999_999_999_999_999;

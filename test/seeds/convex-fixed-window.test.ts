@@ -13,7 +13,8 @@ onEveryStore("rate 100 per hour with capacity 150", (open) => {
 
   it("grants 100 in each hour, up to 150", async () => {
     const system = open([hourly]);
-    // A client starts with its whole capacity, and the table starts at 100.
+    // A client starts with its whole capacity of 150. This request takes 50, so that the rows below
+    // start at 100.
     await system.take(0, 50, ann);
     const rows = [];
     for (const [at, cost] of [

@@ -36,7 +36,7 @@ export interface System {
     from?: From,
     options?: DecideOptions,
   ): Promise<number>;
-  /** Takes quota. @returns each policy's quota left after the request, or "denied" */
+  /** Sends a request with this cost. @returns each policy's quota left after it, or "denied" */
   take(
     seconds: number,
     cost: number,
@@ -56,7 +56,8 @@ const keys: CustomKeys = { user: (request) => request.headers.get("x-user") };
 /**
  * Runs tests on all three stores.
  *
- * @param tests gets a function that opens a system with rules on the store, under its own prefix
+ * @param tests receives a function that creates a system with the given rules. Each system has its
+ * own prefix in the store
  */
 export function onEveryStore(name: string, tests: (open: Open) => void): void {
   describe.each(Object.keys(EVERY_STORE))(`${name}, on %s`, (store) => {

@@ -3,8 +3,8 @@ import { windowAt } from "../../src/engine/counter.ts";
 import { HOUR, MINUTE, onEveryStore } from "./on-every-store.ts";
 import { storedAs } from "./stored-as.ts";
 
-// The source is a limiter that counts each user and endpoint with INCR: 5 requests a minute to
-// /search.
+// These tests repeat the example of a limiter that counts each user's requests to each endpoint
+// with INCR. It allows 5 requests a minute to /search.
 
 const search = {
   name: "search",

@@ -2,8 +2,8 @@ import { describe, expect, it } from "vitest";
 import { HOUR, MINUTE, onEveryStore } from "./on-every-store.ts";
 import { storedAs } from "./stored-as.ts";
 
-// The source is Redis's recipe for a quota of 20 requests a minute. It uses GET, compares the
-// count, and then uses INCR and EXPIRE 59.
+// These tests repeat Redis's recipe for a quota of 20 requests a minute. The recipe calls GET,
+// compares the count, and then calls INCR and EXPIRE 59.
 
 const minute = { name: "api", key: "header:x-api-key", limit: 20, window: "1m" };
 const u123 = { headers: { "x-api-key": "u123" } };

@@ -6,8 +6,8 @@ import { StoreError } from "../../src/stores/store-error.ts";
 import { figuresOf, onEveryStore } from "./on-every-store.ts";
 import { storedAs } from "./stored-as.ts";
 
-// The source is RedisRateLimiter.java. It allows 5 calls of a method in 10 s, for all callers
-// together or for each caller.
+// These tests repeat the limits of RedisRateLimiter.java. A method may be called 5 times in 10 s.
+// This limit applies to all callers together, or to each caller separately.
 
 const rule = {
   name: "get-data",

@@ -8,8 +8,8 @@ import { createUpstashStore } from "../../src/stores/upstash/upstash-store.ts";
 import { figuresOf, MIDNIGHT, onEveryStore } from "./on-every-store.ts";
 import { storedAs } from "./stored-as.ts";
 
-// The source is `fixed-window-algo` of RLAAS: a Lua script with Redis's clock, window-size 60 and
-// max-requests 5.
+// These tests repeat `fixed-window-algo` of RLAAS. It is a Lua script that uses Redis's clock. Its
+// window-size is 60, and its max-requests is 5.
 
 const rule = { name: "rate_limit", key: "custom:user", limit: 5, window: 60 };
 const alice = { user: "alice" };
@@ -51,8 +51,8 @@ describe("RLAAS's key", () => {
     expect(stored?.key).toBe("rlaas:rate_limit:1m:alice:28333335");
   });
 
-  // RLAAS keeps a key for 60 s after its first request. Weir keeps it until one second after the
-  // window's end.
+  // RLAAS keeps a key for 60 s after the first request of a window. Weir keeps a key until one
+  // second after the window's end.
   const prefix = `rlaas-${crypto.randomUUID()}`;
   const config = defineConfig({ prefix, rules: [rule] });
   const [{ counter }] = config.rules.flatMap((each) =>

@@ -4,8 +4,8 @@ import { decideGroup } from "../../src/engine/fixed-window.ts";
 import { ruleCountersOf } from "../../src/limiter/counters.ts";
 
 /**
- * Returns the keys that a request of `identity` writes, and the times at which they expire. Only
- * the engine computes them, without a store, so `now` may be long past.
+ * Returns the keys that a request of `identity` writes, and the times at which they expire. The
+ * engine computes them without a store, so `now` may be long past.
  *
  * @param now seconds since the Unix epoch
  */

@@ -1,6 +1,9 @@
 import type { Counter } from "../../src/engine/counter.ts";
 
-/** Returns a new counter. By default, it admits five requests a minute of a new client. */
+/**
+ * Returns a new counter. By default, it is the counter of a new client with a limit of five
+ * requests a minute.
+ */
 export function counter(fields: Partial<Counter> = {}): Counter {
   const identity = fields.identity ?? crypto.randomUUID();
   const limit = fields.limit ?? 5;

@@ -1,7 +1,9 @@
 import type { Counter } from "../../src/engine/counter.ts";
 import type { Store } from "../../src/stores/store.ts";
 
-/** Returns a store that marks the same counters as leasable as limiter/counters.ts does. */
+/**
+ * Wraps a store, and marks counters as leasable under the same conditions as limiter/counters.ts.
+ */
 export function leasable(store: Store): Store {
   const mark = (counter: Counter): Counter => {
     const { rollsOver, banMs, alternative } = counter;

@@ -14,8 +14,8 @@ const PATIENCE_MS = 10_000;
 
 /**
  * Compares a store's answers with the numbers in vectors.ts. If keys expire by the store's clock,
- * bans end by that clock too. Then a test with a ban that ends in real time replaces the vectors in
- * which a ban ends.
+ * bans end by that clock too. For such a store, the suite skips the vectors in which a ban ends,
+ * and tests the end of a ban in real time.
  */
 export function vectorSuite(
   createStore: () => Store,
@@ -57,7 +57,10 @@ export function vectorSuite(
   });
 }
 
-/** Returns the next start of a window. It is in the future: a store may remove rows of the past. */
+/**
+ * Returns the next start of a window. It is in the future, because a store may remove rows of the
+ * past.
+ */
 function baseOf({ counter: { windowMs = MINUTE } }: Vector): number {
   const hour = Math.ceil(Date.now() / HOUR) * HOUR;
   return Math.ceil(hour / windowMs) * windowMs;
@@ -117,7 +120,7 @@ function outcomeOf({ count, resetMs, banMs }: Tally, capacity: number) {
   return { value: capacity - count, resetMs, banMs };
 }
 
-/** Returns an outcome with the defaults of the fields that it leaves out. */
+/** Returns an outcome in which missing fields have their default values. */
 function complete({ banMs = 0, ...outcome }: Outcome): Outcome {
   return outcome.admitted === false
     ? { retryMs: outcome.resetMs, ...outcome, banMs }
@@ -125,8 +128,8 @@ function complete({ banMs = 0, ...outcome }: Outcome): Outcome {
 }
 
 /**
- * Compares an outcome with an expected outcome with a ban. The ban runs in real time, so its time
- * left may differ by up to {@link PATIENCE_MS}.
+ * Compares an outcome with the expected outcome, which has a ban. The ban runs in real time, so its
+ * time left may differ by up to {@link PATIENCE_MS}.
  */
 function expectBan(outcome: Outcome | undefined, expected: Outcome, step: string): void {
   const { banMs: left = 0, retryMs, ...rest } = outcome as Outcome;

@@ -8,7 +8,10 @@ import type { ConfigSchema } from "../../src/config/schema.ts";
 type Same<A, B> =
   (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
 
-/** A type with every field and list read-only, and `string` in place of a text with suggestions. */
+/**
+ * Makes all fields and lists of a type read-only, and turns each text type with suggestions into
+ * `string`.
+ */
 type Plain<T> = [string] extends [T] ? string | PlainPart<Exclude<T, string>> : PlainPart<T>;
 type PlainPart<T> = T extends readonly (infer Element)[]
   ? readonly Plain<Element>[]
@@ -56,7 +59,7 @@ export function acceptsTexts(name: string, key: string, window: string): Config 
   return defineConfig({ rules });
 }
 
-/** Faults that the compiler finds. */
+/** The compiler reports each of these faults. */
 export function refusesFaults() {
   const rule = { name: "api", limit: 5, window: "1m" } as const;
   // @ts-expect-error a misspelt field

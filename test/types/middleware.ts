@@ -20,14 +20,14 @@ app.use(async (c, next) => {
   return await next();
 });
 
-/** Handlers that are chained to the middleware know its variable. */
+/** Handlers that are chained to the middleware know the type of its variable. */
 const chained = new Hono().use(rateLimit(config)).get("/left", (c) => {
   // @ts-expect-error: the variable is a list
   const text: string = c.var.rateLimit;
   return c.json({ text, left: c.var.rateLimit[0]?.remaining });
 });
 
-/** Other handlers know it if the app declares it. */
+/** Handlers that are not chained know the type if the app declares it. */
 const declared = new Hono<{ Variables: RateLimitVariables }>();
 declared.use(rateLimit(config));
 declared.get("/left", (c) => c.json(c.var.rateLimit));

@@ -57,7 +57,7 @@ interface OtherEnv {
   readonly LIMITS: Service<AnyLimits>;
 }
 
-/** If rule names do not matter, every configuration is accepted. */
+/** Functions that are called without a rule's name accept every configuration. */
 export function acceptsEveryConfig(): readonly Config[] {
   weir(config);
   weir(defineConfig({ rules: [] }));

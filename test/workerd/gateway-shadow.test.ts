@@ -21,7 +21,10 @@ const shadowed = {
 
 const DENIED_TWICE = Array(2).fill({ weir: "shadow-denied", policy: "trial" });
 
-/** Creates a Worker on Durable Objects. Returns a function that sends a request, and the log. */
+/**
+ * Creates a Worker that counts in Durable Objects. Returns a function that sends a request, and the
+ * list of logged lines.
+ */
 function worker(rules: ConfigInput["rules"], keys: Keys, options: Partial<ConfigInput> = {}) {
   vi.spyOn(globalThis, "fetch").mockImplementation(async () => new Response());
   const lines: Record<string, unknown>[] = [];
@@ -102,7 +105,8 @@ describe("a rule in shadow mode that is charged by the response", () => {
     const broken = vi.spyOn(CounterObject.prototype, "adjust").mockImplementation(() => {
       throw new Error("broken");
     });
-    // All responses arrive at the same time, so that no call succeeds between the failed charges.
+    // The origin answers all requests at the same time. So all charges fail in a row, with no
+    // successful call between them.
     vi.spyOn(globalThis, "fetch").mockImplementation(() =>
       scheduler.wait(200).then(() => new Response()),
     );

@@ -7,7 +7,7 @@ import { STORE_FAILURES, StoreError } from "../../src/stores/store-error.ts";
 /** The log lines that docs/responses.md lists. */
 const documentedLines = [...page.matchAll(/^- `(\{"weir":.*\})`$/gm)].map(([, line = ""]) => line);
 
-/** The causes in the table of docs/responses.md. */
+/** Returns the causes in the table of docs/responses.md. */
 function documentedCauses(): string[] {
   const [, table = ""] = page.split("| `cause` |");
   const rows = table.split("\n\n")[0]?.split("\n").slice(2).filter(Boolean) ?? [];
@@ -45,7 +45,7 @@ const failures = [
   new TypeError("a bug"),
 ];
 
-/** For each exported function, calls it with every kind of value that it accepts. */
+/** Calls each exported function of log.ts with every kind of value that it accepts. */
 const calls: Record<keyof typeof log, () => void> = {
   logDecision() {
     const quota = { policy: "shadowed" } as Quota;

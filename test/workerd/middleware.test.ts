@@ -180,7 +180,7 @@ describe("rateLimit", () => {
 });
 
 describe("c.var.rateLimit", () => {
-  /** Returns the variable that a handler after the middlewares reads. */
+  /** Returns `c.var.rateLimit` as a handler that runs after the middlewares reads it. */
   async function quotasOf(
     rules: ConfigInput["rules"],
     config: Omit<ConfigInput, "rules"> = {},

@@ -350,7 +350,7 @@ describe("a service and a gateway with the same rules", () => {
     expect(await service.getValue("shared", { key: { "header:x-api-key": "abc" } })).toMatchObject([
       { remaining: 4 },
     ]);
-    // This is another address of the same network.
+    // The request came from another address, but both addresses are in the same network.
     expect(await service.getValue("client", { key: "2001:db8::2" })).toMatchObject([
       { remaining: 4 },
     ]);

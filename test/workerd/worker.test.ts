@@ -11,12 +11,15 @@ afterEach(() => {
 
 let hours = 0;
 
-/** Moves the clock past earlier tests: an isolate logs outages at most once in ten seconds. */
+/**
+ * Moves the clock an hour past earlier tests, because an isolate logs outages at most once in ten
+ * seconds.
+ */
 function anHourLater() {
   vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + ++hours * 3_600_000 });
 }
 
-/** Mocks the zone's origin, to which a Worker on a route forwards by `fetch`. */
+/** Mocks `fetch`, with which a Worker on a route forwards requests to the zone's origin. */
 function mockOrigin(respond: (request: Request) => Response | Promise<Response>) {
   return vi
     .spyOn(globalThis, "fetch")

@@ -13,7 +13,10 @@ interface Balance {
   readonly ts: number;
 }
 
-/** Takes quota as Convex documents it. Convex counts the quota left, and Weir the quota used. */
+/**
+ * Takes quota by the formula that Convex documents. Convex counts the quota left, and Weir counts
+ * the quota used.
+ */
 function withdraw({ value, ts }: Balance, rate: number, max: number, count: number, now: number) {
   const elapsed = Math.floor((now - ts) / MINUTE);
   const left = Math.min(value + rate * elapsed, max) - count;

@@ -103,8 +103,9 @@ describe("each header field that Weir sets in its own responses", () => {
     );
   });
 
-  // Fetch (section 2.2.2) lets pages read Cache-Control and Content-Type without this. Vary and the
-  // CORS fields are for caches and browsers.
+  // The Fetch standard (section 2.2.2) lets pages read Cache-Control and Content-Type even if
+  // Access-Control-Expose-Headers does not list them. Vary and the CORS fields are for caches and
+  // browsers.
   const isForPages = (name: string) =>
     !/^(access-control-.*|vary|cache-control|content-type)$/.test(name);
 

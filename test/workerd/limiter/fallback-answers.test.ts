@@ -26,7 +26,7 @@ function configOf(options: Partial<ConfigInput> = {}) {
   return defineConfig({ store: "upstash", rules: [RULE], ...options });
 }
 
-/** Collects the log lines, without the lines about the bindings. */
+/** Collects the log lines, except those that report misconfigured bindings. */
 function captureLog() {
   const lines: unknown[] = [];
   for (const level of ["log", "error"] as const) {

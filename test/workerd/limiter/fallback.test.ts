@@ -37,7 +37,8 @@ function limiterOf(
     decide,
     appliedRules: (identity = "someone") => appliedRulesOf(config, identity),
     /**
-     * Decides requests until one is not allowed. Returns the number before it, and its decision.
+     * Decides requests until one is not allowed. Returns the number of allowed requests, and the
+     * decision on the request that is not allowed.
      */
     async exhaust(identity?: string, options?: DecideOptions) {
       for (let allowed = 0; allowed < 1000; allowed++) {
@@ -241,7 +242,7 @@ describe("rules with different onError", () => {
     const second: RuleInput = { ...LOCAL, name: "second", key: "global", limit: 12 };
     const { exhaust, decide } = limiterOf([open, LOCAL, second]);
     expect(await exhaust("a")).toMatchObject({ allowed: 2, decision: { rule: { name: "api" } } });
-    // A denied request takes no quota of the other rule.
+    // The denied request took no quota of the rule `second`.
     expect(await decide("a")).toMatchObject({
       quotas: [
         { policy: "api", remaining: 0, violated: true },

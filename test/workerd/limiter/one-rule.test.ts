@@ -148,7 +148,8 @@ describe("a limiter of one rule", () => {
   it("returns a retry time at which shards that roll over have enough quota", async () => {
     const rule = { limit: 7, window: "1m", capacity: 14, maxReserved: 21, shards: 2 };
     const { limiter, appliedRules, admitted, clock } = limiterFor(rule);
-    // Shard 0 grants 4 per minute, and shard 1 grants 3. The reservations leave debts of 10 and 9.
+    // Shard 0 grants 4 per minute, and shard 1 grants 3. The reservations leave a debt of 11 in
+    // shard 0, and a debt of 10 in shard 1.
     expect(await admitted(99, { reserve: true })).toBe(35);
     for (const cost of [1, 2, 3, 4, 5, 6]) {
       clock.now = NOW;

@@ -9,8 +9,9 @@ import { identifying } from "../request/requests.ts";
 type Rule = Partial<ConfigInput["rules"][number]>;
 
 /**
- * A client uses a quota of three under the rule `before`, which allows five an hour. Then a deploy
- * replaces it by the rule `after`, under which the client has `left` as its quota.
+ * The fields of a rule before and after a deploy. By default, the rule allows five requests an
+ * hour. A client uses 3 of the quota before the deploy. After the deploy, the client's quota left
+ * is `left`.
  */
 const changes: [change: string, before: Rule, after: Rule, left: number][] = [
   ["nothing", {}, {}, 2],
@@ -28,7 +29,7 @@ const changes: [change: string, before: Rule, after: Rule, left: number][] = [
   ["tiers that are added", {}, tiersOf(20), 17],
   ["tiers that are removed", tiersOf(20), {}, 2],
   // The deploy is at half past an hour. With a start at 0:15, the current window keeps its number.
-  // With a start at 0:45, the current window has the previous number.
+  // With a start at 0:45, the current window gets the number of the previous window.
   ["a start that keeps the window's number", {}, { start: "1970-01-01T00:15:00Z" }, 2],
   ["a start that changes the window's number", {}, { start: "1970-01-01T00:45:00Z" }, 5],
 ];
@@ -38,7 +39,8 @@ function tiersOf(limit: number): Rule {
 }
 
 /**
- * Creates a limiter for a rule, at half past an hour. Also returns the rule, applied to a request.
+ * Creates a limiter for a rule, with a clock at half past an hour. Returns the limiter, and the
+ * rule as applied to a request.
  */
 async function deploy(store: Store, prefix: string, fields: Rule) {
   const rules = [{ name: "api", limit: 5, window: "1h", ...fields }];
@@ -47,7 +49,8 @@ async function deploy(store: Store, prefix: string, fields: Rule) {
     withClock(store, () => NOW + HOUR / 2),
   );
   const applied = await identifying(rules)({ "x-plan": "pro" });
-  // As in `getValue`, a rule in shadow mode is enforced, so that the decision has its quota left.
+  // The rule is enforced even if it is in shadow mode, as in `getValue`. So the decision contains
+  // the rule's quota left.
   const enforced = applied.map(
     (each) => ({ ...each, rule: { ...each.rule, mode: "enforce" } }) as const,
   );

@@ -1,7 +1,10 @@
 import { describe, expect, it } from "vitest";
 import { canonicalPath } from "../../../src/request/canonical-path.ts";
 
-/** Parses the URL first, as workerd does when a request arrives. */
+/**
+ * Returns the canonical form of a path. Parses the URL first, as workerd does when a request
+ * arrives.
+ */
 function canonical(path: string, caseSensitive = false) {
   return canonicalPath(new URL(`http://host${path}`).pathname, caseSensitive);
 }
@@ -111,7 +114,8 @@ describe("a canonical path", () => {
     ["/login;%EF%BC%8Fx/%2f", "/login"],
     ["/login%2f%3b%EF%BC%BCx", "/login"],
     ["/a%2flogin;%5cx", "/a/login"],
-    // Some origins drop an empty segment. Others keep it, and then the dots remove that segment.
+    // Some origins drop an empty segment. If an origin keeps the empty segment, the dots then
+    // remove it.
     ["/login/%20%2f..", "/login"],
     ["/login/;x%2f..", "/login"],
     ["/login/%EF%BB%BF%2f..", "/login"],

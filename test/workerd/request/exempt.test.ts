@@ -130,7 +130,8 @@ describe("a secret is compared in constant time", () => {
     },
   );
 
-  // A second comparison, such as === for speed, would decide some of these guesses.
+  // If the code also compared the values with === (for speed, for example), that comparison would
+  // decide some of these guesses.
   it.each([true, false])("and no other comparison decides: %s", async (verdict) => {
     vi.spyOn(crypto.subtle, "timingSafeEqual").mockReturnValue(verdict);
     for (const guess of guesses) {

@@ -265,7 +265,7 @@ describe("an identity with a secret", () => {
     const made = async () => Promise.all(secrets.map((secret) => hashValues(parts, secret)));
     const first = await made();
     expect(new Set(first).size).toBe(3);
-    // These results come from the cache.
+    // The second results come from the cache.
     expect(await made()).toEqual(first);
   });
 

@@ -26,7 +26,10 @@ function identityFor(key: string | string[], values: LimitKey | undefined) {
   return identityOfLimitKey(config.rules[0] as Rule, values, config);
 }
 
-/** Returns the gateway's identity for a request that has a value for every kind of key. */
+/**
+ * Returns the identity that the gateway computes for a request. The request has a value for every
+ * kind of key.
+ */
 function gatewayIdentity(key: string | string[]): Promise<string> {
   const config = configWith(key);
   const cf = { country: "NL", asn: 13335, botManagement: { ja4: "t13d" } };
@@ -103,7 +106,8 @@ describe("a program's key", () => {
   });
 
   /**
-   * Returns the gateway's identity for a request. The rule has the paths `sent.routes`, if given.
+   * Returns the identity that the gateway computes for a request. `sent.routes` sets the rule's
+   * paths.
    */
   async function gatewayIdentityFor(key: string, sent: Sent) {
     const config = configWith(key, sent.routes);
@@ -179,7 +183,7 @@ describe("a program's key", () => {
       const config = configWith(key, request.routes);
       const identity = await identityOfLimitKey(config.rules[0] as Rule, value, config);
       expect(identity).toBe(await gatewayIdentityFor(key, request));
-      // Weir would count the address if the request had no value.
+      // If the request had no value for the key, Weir would use the address as the key.
       expect(identity).not.toBe(await gatewayIdentityFor("ip", request));
     },
   );

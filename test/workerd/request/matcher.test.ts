@@ -5,7 +5,11 @@ import { createMatcher } from "../../../src/request/matcher.ts";
 
 type MatchInput = NonNullable<ConfigInput["rules"][number]["match"]>;
 
-/** Defines rules r0, r1, … with these conditions. @returns a function that matches a request */
+/**
+ * Defines one rule for each of these conditions, with the names r0, r1, …
+ *
+ * @returns a function that returns the rules that match a request
+ */
 function matching(conditions: MatchInput[], caseSensitivePaths = false) {
   const { rules } = defineConfig({
     rules: conditions.map((match, index) => ({ name: `r${index}`, match, limit: 1, window: 1 })),
@@ -109,7 +113,8 @@ describe("a rule's paths", () => {
 
 describe("a path with several variants", () => {
   it.each([
-    // The client chooses the text before the dots, so neither text is the parameter.
+    // The variants have different values for the parameter, because the client chooses the text
+    // before the dots. So the parameter has no value.
     ["/files/a%2f..%2fb", {}],
     ["/files/c%2f..%2fb", {}],
     ["/files/a%2fb", { name: "a%2fb" }],
@@ -130,8 +135,8 @@ describe("a path with several variants", () => {
     ["/otp/:n{[0-9]+}", "/otp/;1555", { n: "1555" }],
     ["/otp/:n{[0-9]+}", "/otp/%201555", { n: "1555" }],
     ["/files/:name{.+\\.txt}", "/files/a;b.txt", { name: "a;b.txt" }],
-    // If a rule matches without path parameters and blanks, the value of its parameter lacks them
-    // too.
+    // If the rule matches the path after path parameters and blanks are removed, the parameter is
+    // read from that path.
     ["/files/:name", "/files/a;v=1", { name: "a" }],
     ["/files/:name", "/files/a%20", { name: "a" }],
   ])("matches %s to %s, for an origin that does not know path parameters", (route, url, params) => {

@@ -9,10 +9,11 @@ import { createMatcher } from "../../../src/request/matcher.ts";
 export type Sent = Readonly<Record<string, string>>;
 
 /**
- * Creates the first part of a Worker's request path, which ends with the applied rules.
+ * Defines rules, and returns a function that applies them to a request as a Worker does. No
+ * decision follows.
  *
- * @param rules their fields, in addition to a name and a quota of 5 per minute
- * @returns a function that sends a request and returns its applied rules
+ * @param rules the fields of each rule, in addition to a name and a quota of 5 per minute
+ * @returns a function that creates a request and returns the rules that apply to it
  */
 export function identifying(
   rules: readonly object[],
@@ -42,7 +43,9 @@ export function identifying(
 }
 
 /**
- * Defines one rule with a key. @returns a function that sends a request and returns its identity
+ * Defines one rule with a key.
+ *
+ * @returns a function that returns the identity of the client that sends a request
  */
 export function identifyingBy(
   key: string | string[],

@@ -20,7 +20,10 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-/** Returns a token with this header. It is always signed with HMAC-SHA-256. */
+/**
+ * Returns a token with this header and payload. It is signed with HMAC-SHA-256, whatever algorithm
+ * the header names.
+ */
 async function forged(header: object, payload: object, secret: string): Promise<string> {
   const encode = (part: object) =>
     btoa(JSON.stringify(part)).replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "");
@@ -39,7 +42,7 @@ async function forged(header: object, payload: object, secret: string): Promise<
 
 const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
 
-/** Whether Weir uses the claim of a request with these header fields, and not its address. */
+/** Whether Weir identifies the client by the claim of its token, and not by its address. */
 async function isCountedByClaim(jwt: Jwt, sent: Record<string, string>, bindings: object = env) {
   const identify = (key: string) => identifyingBy(key, { jwt }, { env: { ...bindings } })(sent);
   return (await identify("jwt:sub")) !== (await identify("ip"));

@@ -28,7 +28,9 @@ function overObjects() {
     onChange: (change, scope) => state.changes.push(`${scope} ${change}`),
     clock: () => state.now,
   });
-  /** Decides with the objects of these identities, in their order. */
+  /**
+   * Decides a group that has one counter in each of these objects. Returns "done" or the failure.
+   */
   function decide(...identities: string[]): Promise<string> {
     const group = identities.map((identity) => counter({ identity, limit: 1e6 }));
     return store.decide([group], NOW).then(
@@ -60,7 +62,8 @@ describe("a breaker over objects", () => {
       state.broken.add("global");
       const both = (client: string) =>
         place === "before" ? decide("global", client) : decide(client, "global");
-      // The first failure may be attributed to a client, the others to the shared object.
+      // The first failure may be attributed to the client's own object. The later failures are
+      // attributed to the shared object.
       for (let call = 1; call <= 6; call++) await both(`client-${call}`);
       expect(await both("somebody")).toBe("circuit-open");
       expect(state.changes).toEqual(["object open"]);
@@ -150,7 +153,7 @@ describe("a breaker over objects", () => {
     for (let client = 0; client < 2000; client++) {
       state.broken.add(`f${client}`);
       await decide(`f${client}`);
-      // Only successes of the same object reset its failures in a row.
+      // An object's count of failures in a row is reset only by a success of that object.
       await decide("well");
       if (client % 200 === 0) await decide(`d${client}`, "global");
     }

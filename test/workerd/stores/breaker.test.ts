@@ -49,7 +49,7 @@ function breaker() {
     store,
     decide,
     outcome,
-    /** Begins a call that lasts until the test ends it. */
+    /** Begins a call, and returns functions that end it. */
     begin() {
       hangs = true;
       const answer = decide();
@@ -202,7 +202,8 @@ describe("a breaker that is open", () => {
     const opened = state.now;
     state.now -= backMs;
     const outcomes: string[] = [];
-    // By the new time, the breaker sends a probe after one pause and one lost probe at the latest.
+    // After the step back, the breaker sends a probe at the latest after one pause, plus the time
+    // after which a probe counts as lost.
     while (outcomes.at(-1) !== "unreachable" && state.now - (opened - backMs) <= 10_000) {
       outcomes.push(await decide());
       state.now += 100;

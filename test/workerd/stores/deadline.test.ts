@@ -11,7 +11,7 @@ const calls: [string, (store: Store) => Promise<unknown>][] = [
   ["a reset", (store) => store.reset([counter()])],
 ];
 
-/** A store that answers when the test resolves or rejects its calls. */
+/** Creates a store. Its calls get no answer until the test resolves or rejects them. */
 function silent() {
   const { promise, resolve, reject } = Promise.withResolvers<never>();
   const answer = () => promise;

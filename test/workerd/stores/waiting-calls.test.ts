@@ -9,7 +9,7 @@ import { counter } from "../../suite/counters.ts";
 const TIMEOUT_MS = 1000;
 const VERDICT: Verdict = { now: 0, groups: [] };
 
-/** Creates a breaker over a store whose answers the test sends, in virtual time. */
+/** Creates a breaker over a store. The test sends the store's answers, and time is virtual. */
 function createCalls({ clients = 1 } = {}) {
   vi.useFakeTimers();
   const pending: ((verdict: Verdict) => void)[] = [];

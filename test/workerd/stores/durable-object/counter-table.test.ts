@@ -13,7 +13,7 @@ const NOW = Math.ceil(Date.now() / HOUR) * HOUR;
 interface Call {
   /** @default "decide" */
   readonly kind?: "decide" | "adjust" | "alarm";
-  /** @default none, for an alarm */
+  /** @default none, as for an alarm */
   readonly counters?: readonly Counter[];
   /** Milliseconds after the first call. @default 0 */
   readonly at?: number;
@@ -25,7 +25,11 @@ interface Writes {
   readonly alarms: number;
 }
 
-/** Decides in an object that has a table and an alarm. @returns the rows that each decision wrote */
+/**
+ * Makes decisions in an object that has a table and an alarm.
+ *
+ * @returns the number of rows that each decision wrote
+ */
 async function rowsWrittenBy(...decisions: Counter[][]): Promise<number[]> {
   const writes = await writesOf(
     true,
@@ -34,7 +38,11 @@ async function rowsWrittenBy(...decisions: Counter[][]): Promise<number[]> {
   return writes.map(({ rows }) => rows);
 }
 
-/** @param hasTable whether the object already has a table with a row that expires in an hour */
+/**
+ * Makes calls to an object, and returns what each call wrote.
+ *
+ * @param hasTable whether the object already has a table with a row that expires in an hour
+ */
 function writesOf(hasTable: boolean, calls: readonly Call[]): Promise<Writes[]> {
   const stub = env.COUNTERS.getByName(crypto.randomUUID());
   return runInDurableObject(stub, async (_, { storage }) => {

@@ -17,8 +17,8 @@ type Method = "decide" | "hold" | "endHold" | "adjust";
 type Meet = (method: Method, name: string, call: number) => Promise<void> | void;
 
 /**
- * Runs a task with a store over objects and with the list of calls to them. `meet` runs before each
- * call.
+ * Runs a task. The task gets a store on Durable Objects, and the list of the calls that the store
+ * has made to them. `meet` runs before each of these calls.
  */
 function inStore<Result>(
   meet: Meet,

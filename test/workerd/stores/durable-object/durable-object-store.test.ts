@@ -81,7 +81,7 @@ describe("a counter object", () => {
     const object = objectOf(banned);
     await object.hold([counter({ identity: banned.identity })], now, 0);
     await object.decide([[banned]], now, 0);
-    // The call may wait for 60 s, which is longer than the test's timeout.
+    // If this call waited for the hold, it would wait for up to 60 s, and the test would time out.
     const verdicts = await object.decide([[{ ...banned, cost: 0 }]], now, 60_000);
     expect(verdicts).toMatchObject([{ admitted: false, tallies: [{ banMs: 60_000 }] }]);
   });

@@ -34,7 +34,7 @@ function callsOf(object: CounterObject) {
   };
 }
 
-/** Returns the result of a call. The result has no value while the call waits. */
+/** Returns an object that gets a `value` when the call returns. */
 function resultOf<Result>(call: Promise<Result>): { value?: Result } {
   const result: { value?: Result } = {};
   call.then((value) => {

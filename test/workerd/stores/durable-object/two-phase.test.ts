@@ -33,7 +33,10 @@ const DOUBLE: Fault[][] = SINGLE.flatMap(([first]) =>
 
 /** The deadline of the decision with faults, in milliseconds. */
 const VICTIM_MS = 200;
-/** The deadline of decisions without faults. These wait for a hold for at most a quarter of it. */
+/**
+ * The deadline of decisions without faults. These decisions wait for a hold for at most a quarter
+ * of this deadline.
+ */
 const HONEST_MS = 2000;
 
 const PREFIX = "two-phase";
@@ -45,7 +48,10 @@ function honestStore(namespace: Namespace): Store {
 
 type Method = "decide" | "hold" | "endHold";
 
-/** Creates a store whose calls have faults, for one request whose client may hang up. */
+/**
+ * Creates a store for one request. Its calls have these faults, and the request's client may hang
+ * up.
+ */
 function storeWith(objects: Namespace, faults: readonly Fault[]) {
   const tasks = new Set<Promise<unknown>>();
   /** The objects that a release of a hold was sent to, and the objects that received a release. */
@@ -189,7 +195,7 @@ async function run(objects: Namespace, limits: Limits, faults: readonly Fault[])
   );
   if (isOvertaken) expect(outcome, name).not.toBe("allowed");
   else expect(isDecided ? [verdict] : [verdict, "undecided"], name).toContain(outcome);
-  // Exactly the quota left can still be used.
+  // Exactly as many more requests are admitted as there is quota left.
   const left = Math.min(...limits.map((limit, index) => limit - (used[index] as number)));
   let more = 0;
   for (let attempt = 0; attempt <= left; attempt++) {

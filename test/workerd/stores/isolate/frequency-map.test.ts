@@ -138,7 +138,7 @@ describe("a frequency map", () => {
     expect(use("8")).toBe(true);
     expect([map.size, has("a"), has("b"), has("c")]).toEqual([3, true, false, true]);
     expect(evicted).toHaveBeenCalledTimes(1);
-    // The new entry counts uses like any other entry.
+    // Uses of the new entry are counted, as for every entry.
     expect(use("8")).toBe(true);
     expect(map.peek("8")).toMatchObject({ recentUses: 2 });
   });
@@ -197,7 +197,10 @@ describe("a frequency map", () => {
 describe("a client with one request a second", () => {
   const MAX = 64;
 
-  /** Whether the client stays in the map for a minute of a flood that uses each key this often. */
+  /**
+   * Returns whether the client stays in the map during a flood of one minute. The flood sends
+   * `perSecond` requests a second, and `requestsPerKey` requests with each key.
+   */
   function staysThrough(perSecond: number, requestsPerKey: number): boolean {
     const { use, has } = mapOf(MAX);
     for (let second = 0; second < 20; second++) use("victim", NOW + second * 1000);
@@ -248,7 +251,7 @@ describe("the order of entries", () => {
           }
           expect(map.oldest()?.[0]).toBe(order[0]);
         }
-        // The test deletes the first entry again and again, which shows the whole order.
+        // The test deletes the first entry again and again, so it sees the whole order.
         for (const name of order) {
           expect(map.oldest()?.[0]).toBe(name);
           map.delete(name);

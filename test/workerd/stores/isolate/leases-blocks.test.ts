@@ -66,7 +66,7 @@ describe("a block", () => {
     expect(rest.length).toBeLessThan(6);
     expect(rest).toEqual(rest.toSorted((a, b) => (a as number) - (b as number)));
     expect(await charged(quota)).toBeGreaterThanOrEqual(60);
-    // Unspent lease quota does not count as used.
+    // The reported counts do not include the unspent quota of the lease.
     expect(counts).toEqual(Array.from({ length: 60 }, (_, index) => index + 1));
   });
 
@@ -210,7 +210,10 @@ describe("the next block", () => {
     return { ...isolate, quota };
   }
 
-  /** Sends requests until a block is fetched in the background. This call waits for `release`. */
+  /**
+   * Sends requests until a block is fetched in the background. The fetch gets no answer until the
+   * test calls `release`. If the test calls `fail`, the fetch fails.
+   */
   async function sendUntilFetch({
     decide,
     tasks,
@@ -241,7 +244,7 @@ describe("the next block", () => {
       await Promise.all(tasks.splice(0));
     }
     expect(fetched).toBeGreaterThan(0);
-    // All calls were made in the background.
+    // All calls to the store were made in the background.
     expect(decideSpy).toHaveBeenCalledTimes(fetched);
     for (const [groups] of decideSpy.mock.calls)
       expect(groups).toMatchObject([[{ block: expect.any(Number) }]]);

@@ -216,14 +216,18 @@ async function play({ limits, skews, hasDenials, isGiven, startMs, steps }: Scen
   return { quotas, admissions };
 }
 
-/** Checks the sum of the admissions in each window of each counter, for each of its tiers. */
+/**
+ * Checks that the admitted requests cost at most the limit, in each window of each counter and for
+ * each of its tiers.
+ */
 function expectWithinLimits(quotas: readonly Counter[], admissions: readonly Admission[]): void {
   for (const quota of quotas) {
     const own = admissions.filter((each) => each.counter.key === quota.key);
     const windows = new Set(own.map(({ from }) => windowAt(from, quota).index));
     for (const ceiling of new Set(own.map((each) => each.counter.ceiling))) {
       for (const window of windows) {
-        // A request that spans two windows may have been charged to either window.
+        // A request that spans two windows is left out, because it may have been charged to either
+        // window.
         const inside = own.filter(
           ({ counter: each, from, to }) =>
             each.ceiling <= ceiling &&
@@ -270,7 +274,7 @@ describe("isolates with leases", () => {
         const quota = counter({ limit, windowMs: HOUR });
         const next = () => order.next().value ?? 0;
         let [admitted, lastAdmitted] = [0, true];
-        // Each isolate sends requests until all requests are denied.
+        // All isolates send requests until the store denies all requests of a round.
         for (let round = 0; round < 600 && lastAdmitted; round++) {
           lastAdmitted = false;
           const waiting = stores.flatMap((store) =>

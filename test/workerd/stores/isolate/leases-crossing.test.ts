@@ -18,7 +18,10 @@ stopClock();
 
 const counter = (fields: Partial<Counter> = {}) => anyCounter({ limit: 100, ...fields });
 
-/** Creates a counter whose whole limit is charged, with a little unspent quota in the lease. */
+/**
+ * Creates a counter whose whole limit is charged in the store. The lease still has a little unspent
+ * quota, which is returned as `left`.
+ */
 async function exhaustButLease(store: Store, memory: Store) {
   const quota = counter();
   await countAdmitted(12, quota, store);
@@ -30,8 +33,8 @@ async function exhaustButLease(store: Store, memory: Store) {
 
 describe("with leases,", () => {
   it("quota charged in one call by two clocks is not used in the next window", async () => {
-    // The Durable Object store answers in the same way: it calls two objects at once, and `now` is
-    // the time of the first object.
+    // This store imitates the Durable Object store, which calls two objects at once and returns the
+    // time of the first object as `now`.
     const objects = new Map([
       ["enforced", createMemoryStore()],
       ["shadow", createMemoryStore()],

@@ -6,7 +6,10 @@ import { at, counter, flushPromises, leasesOver, readCount, stopClock } from "./
 
 stopClock();
 
-/** Creates an isolate whose calls wait for the test, before and after the store decides. */
+/**
+ * Creates an isolate. After `hold(true)`, each call to the store stops twice: before and after the
+ * store handles it. The call continues when the test calls the function that is added to `waiting`.
+ */
 function steppedIsolate() {
   const memory = createMemoryStore();
   const waiting: (() => void)[] = [];
@@ -27,7 +30,10 @@ function steppedIsolate() {
   return { memory, store, waiting, hold: (held: boolean) => (isHeld = held) };
 }
 
-/** Operations that begin after a decision has taken leased quota, before the store's answer. */
+/**
+ * Operations that begin while a decision waits for the store's answer. The decision has already
+ * taken leased quota.
+ */
 const overlaps = {
   "a refund": ({ store }: ReturnType<typeof steppedIsolate>, quota: Counter) =>
     store.adjust([{ ...quota, cost: -2 }]),
@@ -40,7 +46,10 @@ const overlaps = {
     store.decide([[{ ...quota, cost: 20 }]]),
 } as const;
 
-/** Every order of two operations' steps. At each of six steps, one of the operations continues. */
+/**
+ * All orders in which the steps of two operations can run. At each of six steps, a bit chooses the
+ * operation that continues.
+ */
 const orders = Array.from({ length: 64 }, (_, bits) =>
   Array.from({ length: 6 }, (_, step) => (bits >> step) & 1),
 );

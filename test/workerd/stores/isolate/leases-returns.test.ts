@@ -114,7 +114,11 @@ describe("a lease not used for five seconds", () => {
 });
 
 describe("a released lease", () => {
-  /** Releases the leases of some counters, with one call for requests under another limit. */
+  /**
+   * Fills leases for `count` counters. A call for the same counters under another limit then
+   * releases these leases, and `requests` requests for new counters follow. Returns the number of
+   * leases that each call returned to the store.
+   */
   async function releaseLeases(count: number, requests = 12) {
     const isolate = setUp();
     const quotas = Array.from({ length: count }, () => counter());

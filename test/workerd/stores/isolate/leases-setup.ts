@@ -9,7 +9,7 @@ import { NOW } from "../../../suite/driver.ts";
 export const MINUTE = 60_000;
 export const TIMEOUT_MS = 1000;
 
-/** Makes the clock of each test in a file stand still at NOW. */
+/** Stops the clock at NOW in each test of a file. */
 export function stopClock(): void {
   beforeEach(() => {
     vi.useFakeTimers({ toFake: ["Date"], now: NOW });
@@ -28,12 +28,16 @@ export function counter(fields: Partial<Counter> = {}): Counter {
   return anyCounter({ limit: 1000, leasable: true, ...fields });
 }
 
-/** Wraps a store with leases. The test does not see the background tasks. */
+/** Wraps a store with leases. Tests cannot wait for the background tasks. */
 export function leasesOver(store: Store): Store {
   return withLeases(store, { timeoutMs: TIMEOUT_MS, background: (task) => void task });
 }
 
-/** Sends requests one after the other, each to all stores. @returns how many were admitted */
+/**
+ * Sends requests one after the other. Each request is sent to all stores.
+ *
+ * @returns how many were admitted
+ */
 export async function countAdmitted(
   requests: number,
   quota: Counter,

@@ -164,7 +164,10 @@ describe("a clock that goes back", () => {
     "by %i ms never admits more than the limit",
     async (backMs) => {
       const memory = createMemoryStore();
-      /** The store's clock minus this isolate's, in milliseconds, after the step back. */
+      /**
+       * The store's clock minus this isolate's, in milliseconds, after the isolate's clock has
+       * stepped back.
+       */
       let behindMs = 0;
       const storeNow = () => Date.now() + behindMs;
       const isolate = leasesOver({
@@ -182,7 +185,7 @@ describe("a clock that goes back", () => {
       behindMs = backMs;
       at(45_000 - backMs);
       await send(1);
-      // The store's next window has begun, and another isolate uses half of its limit.
+      // The store's next window has begun, and another isolate uses 25 of the limit of 51.
       vi.setSystemTime(NOW + MINUTE - backMs);
       await memory.adjust([{ ...quota, cost: 25 }], storeNow());
       expect(await send(200)).toBe(26);

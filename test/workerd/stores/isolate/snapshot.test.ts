@@ -9,7 +9,7 @@ import {
 } from "../../../../src/stores/isolate/snapshot.ts";
 import { counter } from "../../../suite/counters.ts";
 
-/** 2023-11-14T22:15:00Z, the beginning of a minute: window 28333335. */
+/** 2023-11-14T22:15:00Z, the beginning of the minute with window number 28333335. */
 const NOW = 1_700_000_100_000;
 const MINUTE = 60_000;
 
@@ -53,7 +53,7 @@ describe("a snapshot by the caller's clock", () => {
     const snapshot = snapshotOf(counter(), tally, given(NOW + 40_000));
     expect(tallyOf(snapshot, NOW + 40_000)).toEqual(tally);
     expect(tallyOf(snapshot, NOW + 50_001)).toEqual({ count: 5, resetMs: 9999, banMs: 79_999 });
-    // At least 1 ms is left of the window, and the time left of a ban is never negative.
+    // The time left of the window is at least 1 ms, and the time left of a ban is at least 0 ms.
     expect(tallyOf(snapshot, NOW + 60_000)).toEqual({ count: 5, resetMs: 1, banMs: 70_000 });
     expect(tallyOf(snapshot, NOW + 130_001)).toEqual({ count: 5, resetMs: 1, banMs: 0 });
   });

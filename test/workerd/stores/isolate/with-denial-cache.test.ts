@@ -9,7 +9,8 @@ import { counter } from "../../../suite/counters.ts";
 import { HOUR, NOW } from "../../../suite/driver.ts";
 
 /**
- * An exhausted counter with this number of recent uses denies a partly cached group from memory.
+ * If an exhausted counter has this number of recent uses, its groups are denied from memory even if
+ * their other counters are not cached.
  */
 const PARTIAL_DENIAL_USES = 500;
 
@@ -50,7 +51,7 @@ function setUp(maxCounters?: number) {
     await action();
     return decideSpy.mock.calls.length - before;
   };
-  /** Charges all quota left in the store, without this cache. */
+  /** Charges all quota left directly in the store, so that the cache does not see it. */
   const exhaust = async (quota: Counter) => {
     const { groups } = await decideElsewhere([[{ ...quota, cost: 0 }]]);
     const left = quota.ceiling - (groups[0]?.tallies[0]?.count ?? 0);
@@ -156,7 +157,7 @@ describe("a cached denial is valid", () => {
     expect(await callsOf(() => decide(quota))).toBe(0);
     at(MAX_AGE_MS);
     expect(await callsOf(() => decide(quota))).toBe(1);
-    // The answer to that call is valid for another ten seconds.
+    // The answer to that call is valid for ten more seconds.
     at(2 * MAX_AGE_MS - 1);
     expect(await callsOf(() => decide(quota))).toBe(0);
   });
@@ -209,8 +210,8 @@ describe("a cached denial is valid", () => {
     expect(await callsAt(55_000)).toBe(1);
     expect(await callsAt(59_999)).toBe(0);
     expect(await callsAt(60_000)).toBe(1);
-    // The denial of the later window is not valid in this window. A new denial is valid until
-    // 60,000 ms.
+    // At 59,999 ms, the earlier window is current again. The denial of the later window is not
+    // valid in it, so the store denies again. This denial is valid until 60,000 ms.
     expect(await callsAt(59_999)).toBe(1);
     expect(await callsAt(59_999 + MAX_AGE_MS - 1)).toBe(1);
   });
@@ -562,7 +563,7 @@ describe("a denial of several counters", () => {
     const provisional = { admitted: false, isProvisional: true, tallies: [tally(5), tally(1)] };
     decideSpy.mockResolvedValueOnce({ now: NOW, groups: [provisional] });
     await decide(api, exhausted);
-    // The exhausted counter is added: a group with only this counter is denied from memory.
+    // The exhausted counter was added, so a group with only this counter is denied from memory.
     expect(await callsOf(() => decide(exhausted))).toBe(0);
     expect(await callsOf(() => decide(api, exhausted))).toBe(1);
   });

@@ -6,7 +6,7 @@ import { conformance } from "../../../suite/conformance.ts";
 import { leasable } from "../../../suite/leasable.ts";
 
 /**
- * Creates leases over a store. Each decision waits for the block that it fetches in the background,
+ * Wraps a store with leases. Each decision waits for the block that it fetches in the background,
  * because the model compares exact figures. A block that arrived during an adjustment would make
  * the figures stale.
  */
