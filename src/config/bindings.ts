@@ -8,9 +8,14 @@ export type Env = Readonly<Record<string, unknown>>;
 /** The name under which wrangler.toml binds the Durable Object namespace of `CounterObject`. */
 export const COUNTERS_BINDING = "COUNTERS";
 
-/** The name of the secret that makes identities HMACs. Without it, identities are plain hashes. */
+/**
+ * The name of the secret for identities. With this secret, identities are HMACs; if it is not set,
+ * they are plain hashes.
+ */
 export const KEY_SECRET = "WEIR_KEY_SECRET";
-/** The minimum length of this secret. In random base64, 32 characters hold 192 bits. */
+/**
+ * The minimum length of this secret, in characters. In random base64, 32 characters hold 192 bits.
+ */
 const MIN_KEY_SECRET = 32;
 
 /** A setting that cannot work. */
@@ -45,16 +50,21 @@ export interface ResolvedBindings {
   readonly keySecret?: string;
   /** The values of the configured secrets that are set. The keys are the names of the secrets. */
   readonly secrets: ReadonlyMap<string, string>;
-  /** Faults of the store and of the native limiter. They also affect a `WeirService`. Contains no secret. */
+  /**
+   * Faults of the store and of the native limiter. They also affect a `WeirService`. The texts
+   * contain no secret.
+   */
   readonly limiterFaults: readonly string[];
-  /** Faults that affect only HTTP requests: secrets that are not set. Contains no secret. */
+  /**
+   * Faults that affect only HTTP requests: secrets that are not set. The texts contain no secret.
+   */
   readonly requestFaults: readonly string[];
 }
 
 /**
- * Reads the bindings once for an isolate. A fault throws no error, because an error would take the
- * whole site down. The setting becomes {@link Misconfigured} instead. A store with a fault decides
- * no request, so the rules' `onError` applies.
+ * Reads the bindings once for an isolate. The function throws no error for a faulty setting,
+ * because an error would take the whole site down. The setting becomes {@link Misconfigured}
+ * instead. A store with a fault decides no request, so the rules' `onError` applies.
  */
 export function resolveBindings(config: Config, env: Env): ResolvedBindings {
   const names = secretEffects(config);
@@ -96,8 +106,8 @@ function notSet(secret: string): string {
 
 function readKeySecret(env: Env): string | Misconfigured | undefined {
   const value = env[KEY_SECRET];
-  // A secret of white space alone is a mistake, for example because a file could not be read. It
-  // must not lead to plain hashes.
+  // A secret that consists only of white space is a mistake, for example because a file could not
+  // be read. It must not lead to plain hashes.
   if (value === undefined || value === "") return undefined;
   const secret = text(env, KEY_SECRET);
   if (secret !== undefined && secret.length >= MIN_KEY_SECRET) return secret;
@@ -149,8 +159,8 @@ function readStore({ store }: Config, env: Env): StoreBinding {
 }
 
 /**
- * Returns a fault if a token is set without its URL. Then Durable Objects count, although the token
- * shows that Redis was intended.
+ * Returns a fault if a token is set without its URL. In this case, Durable Objects count the
+ * requests, although the token shows that the operator wants Redis.
  */
 function unusedToken({ store: chosen }: Config, env: Env, store: StoreBinding) {
   if (chosen || store.kind !== "durable-object" || !text(env, "UPSTASH_REDIS_REST_TOKEN")) return;

@@ -43,7 +43,8 @@ const Word = v.pipe(
 
 /** The output is the list of charged statuses, or undefined if every request is charged. */
 export const CountSchema = v.pipe(
-  // The shape of the input selects the schema. A union would not report the path within the object.
+  // The shape of the input selects the schema. With a union, the message would not contain the path
+  // of a fault within the object.
   v.lazy<v.GenericSchema<CountInput, undefined | { status: number[] }>>((input) =>
     isRecord(input) ? Status : Word,
   ),

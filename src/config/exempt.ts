@@ -24,7 +24,7 @@ export interface ExemptInput {
   /**
    * Header fields that exempt a request, each with the value that it must have: an ASCII text, or
    * `{ secret: "NAME" }` for the value of that secret of the Worker. Prefer a secret, because
-   * everyone who can read the source can send a text.
+   * everyone who can read the configuration can send the text in it.
    *
    * @default none
    * @example { "x-internal": { secret: "INTERNAL_TOKEN" } }
@@ -38,7 +38,10 @@ export type ExpectedValue = string | { readonly secret: string };
 /** The name of a secret in a configuration. */
 export const SecretName = bindingName("the name of a secret or var of the Worker");
 
-/** Conventional names of secrets. Only short words match, so that few secrets look like a name. */
+/**
+ * Matches conventional names of secrets. Each word of a name must be short, so that few secret
+ * values match by mistake.
+ */
 const CONVENTIONAL = /^(?=.{1,64}$)[A-Z][A-Z0-9]{0,19}(_[A-Z0-9]{0,19})*$/;
 
 /**

@@ -42,8 +42,8 @@ function messageOf(issue: v.BaseIssue<unknown>): string {
 }
 
 /**
- * Whether the value at a path may be a secret, even if it is there by mistake. Faults are printed
- * and logged, so they must not contain it.
+ * Whether the value at a path may be a secret, even if the secret is there by mistake. Faults are
+ * printed and logged, so they must not contain a secret.
  */
 function isSecret(keys: readonly unknown[]): boolean {
   const at = keys.indexOf("exempt");
@@ -51,8 +51,9 @@ function isSecret(keys: readonly unknown[]): boolean {
 }
 
 /**
- * Returns the path to print. It hides the text after `:` or `=` in names of headers: a user may
- * write a header together with its secret value where only the name belongs.
+ * Returns the path to print. It hides names of tiers that may be credentials. It also hides the
+ * text after `:` or `=` in names of headers, because a user may write a header together with its
+ * secret value in place of the name alone.
  */
 function withoutValues(keys: readonly unknown[], issue: v.BaseIssue<unknown>): unknown[] {
   const shownKeys = keys.map((key) =>
@@ -66,15 +67,16 @@ function withoutValues(keys: readonly unknown[], issue: v.BaseIssue<unknown>): u
     const index = isRecord(limits) ? Object.keys(limits).indexOf(String(name)) : -1;
     if (index !== -1) shownKeys[at + 2] = `(tier ${index + 1})`;
   } else if (typeof field === "string" && !nearestName(field, ["by", "limits"])) {
-    // The tier is outside `limits`, so it is reported as an unknown field.
+    // The user has written the tier outside `limits`, so the schema reports the tier as an unknown
+    // field.
     shownKeys[at + 1] = "…";
   }
   return shownKeys;
 }
 
 /**
- * Returns the index of `tiers` in an issue's path and the limits of the tiers, if the names of the
- * tiers may be credentials.
+ * Returns where `tiers` is in an issue's path, and the limits of the tiers. The result is undefined
+ * if the issue is not about tiers, or if the names of the tiers cannot be credentials.
  */
 function secretTiersOf(issue: v.BaseIssue<unknown>) {
   const at = keysOf(issue).indexOf("tiers");
@@ -86,7 +88,9 @@ function secretTiersOf(issue: v.BaseIssue<unknown>) {
   return !parsed || areTierNamesSecret([parsed]) ? { at, limits } : undefined;
 }
 
-/** Whether the value contains names of tiers that may be credentials. */
+/**
+ * Whether the value that the issue reports may contain a client's credential as the name of a tier.
+ */
 function isTierSecret(issue: v.BaseIssue<unknown>): boolean {
   const tiers = secretTiersOf(issue);
   if (!tiers) return false;
@@ -173,7 +177,8 @@ function withoutCredentials(text: string): string {
 }
 
 /**
- * Returns a value as JSON, or as other text if it has no JSON: NaN, a bigint, a circular object.
+ * Returns a value as JSON. For a value that JSON cannot represent (NaN, a bigint, a circular
+ * object), it returns a short description.
  */
 function toJson(input: unknown): string | undefined {
   if (typeof input === "number") return String(input);

@@ -8,7 +8,7 @@ import * as v from "valibot";
  * Returns an object schema that reports every unknown field at its own path. Valibot's own strict
  * object reports only the first unknown field.
  *
- * @param example an example of the object, for the message about a value of another type
+ * @param example an example of the object, for the message about a value that is not an object
  */
 export function fields<const Entries extends v.ObjectEntries>(entries: Entries, example?: string) {
   const names = Object.keys(entries).join(", ");
@@ -32,8 +32,8 @@ const UNSAFE_FIELDS = ["__proto__", "constructor", "prototype"];
 
 /**
  * Whether a value is a plain object, even one from another realm. False for null and lists,
- * although their `typeof` is `"object"`. False for a Map and a Date: no schema checks their
- * content.
+ * although their `typeof` is `"object"`. Also false for a Map and a Date, because no schema checks
+ * their content.
  */
 export function isRecord(value: unknown): value is Record<string, unknown> {
   if (typeof value !== "object" || value === null) return false;

@@ -12,8 +12,8 @@ const ALGS = ["RS256", "RS384", "RS512", "ES256", "ES384", "ES512", "EdDSA"] as 
 /** How Weir verifies the JSON Web Tokens whose claims are keys. Set either `secret` or `jwks`. */
 export interface JwtInput {
   /**
-   * The name of the Worker's secret that signs the tokens (HMAC). Write the name in capitals, not the
-   * secret itself. Refused together with `jwks`.
+   * The name of the Worker's secret with which the tokens are signed (HMAC). Write the name in
+   * capitals, not the secret itself. Refused together with `jwks`.
    *
    * @example "JWT_SECRET"
    */
@@ -80,7 +80,10 @@ function parseJwksUrl(text: string): string | undefined {
   return url && !url.username && !url.password ? url.href : undefined;
 }
 
-/** Checks that either `secret` or `jwks` is set; `alg` needs `secret`, and `algs` needs `jwks`. */
+/**
+ * Checks that either `secret` or `jwks` is set, `alg` only with `secret`, and `algs` only with
+ * `jwks`.
+ */
 const checkKeySource = v.rawCheck<v.InferOutput<typeof JwtFields>>(({ dataset, addIssue }) => {
   if (!dataset.typed) return;
   const { value } = dataset;

@@ -35,11 +35,11 @@ export interface ConditionsInput {
   readonly paths?: readonly string[] | undefined;
 }
 
-/** Which requests a rule counts: those for which all given conditions hold, and `except` does not. */
+/** The requests that a rule counts. All given conditions hold for them, and `except` does not. */
 export interface MatchInput extends ConditionsInput {
   /**
-   * Requests that the rule does not count: those for which all of these conditions hold. At least one
-   * condition is required.
+   * The rule does not count requests for which all of these conditions hold. At least one condition
+   * is required.
    *
    * @default none
    * @example { paths: ["/v1/health"] }
@@ -60,7 +60,8 @@ export const MatchSchema = fields({
   except: v.optional(
     v.pipe(
       fields(conditions),
-      // Without a condition, `except` would hold for every request, and the rule would count none.
+      // Without a condition, `except` would hold for every request, and the rule would count no
+      // request.
       v.check((except) => Object.values(except).some((list) => list !== undefined), AT_LEAST_ONE),
     ),
   ),

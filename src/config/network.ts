@@ -19,10 +19,10 @@ export function parseAddress(text: string): Address | undefined {
 }
 
 /**
- * Returns the IPv4 address that is embedded in a mapped (RFC 4291), translated (RFC 2765), NAT64
- * (RFC 6052, RFC 8215), 6to4 (RFC 3056) or Teredo (RFC 4380) address, and any other address
- * unchanged. In the network of RFC 8215, operators may choose the position of the IPv4 address.
- * This function assumes the usual position, at the end.
+ * Returns the IPv4 address that is embedded in an IPv6 address. The IPv6 address may be mapped (RFC
+ * 4291), translated (RFC 2765), NAT64 (RFC 6052, RFC 8215), 6to4 (RFC 3056) or Teredo (RFC 4380).
+ * All other addresses are returned unchanged. In the network of RFC 8215, operators may choose the
+ * position of the IPv4 address. This function assumes the usual position, at the end.
  */
 export function unwrapIPv4(address: Address): Address {
   const bytes = address.toByteArray();

@@ -53,9 +53,9 @@ export interface RuleInput<Name extends string = string> extends LimitFields {
    */
   readonly key?: KeyInput | readonly KeyInput[] | undefined;
   /**
-   * When windows begin. `"epoch"`: at multiples of their length after the Unix epoch. A time with its zone:
-   * one window begins at that time. `"spread"`: at a different time for each client, so that clients do not
-   * all return at the same moment.
+   * When windows begin. `"epoch"`: at multiples of their length after the Unix epoch. A time with
+   * its zone: one window begins at that time. `"spread"`: at a different time for each client, so
+   * that clients do not all retry at the same moment.
    *
    * @default "epoch"
    * @example "2026-01-01T09:00:00-08:00"
@@ -63,8 +63,8 @@ export interface RuleInput<Name extends string = string> extends LimitFields {
   readonly start?: TextLike<"epoch" | "spread" | "2026-01-01T00:00:00Z"> | undefined;
   /**
    * The number of counters (shards) that share the quota of one busy key: a whole number from 1 to
-   * 100, at most the smallest limit. Near the limit, a request may be denied although another shard
-   * has quota left. A number above 1 is refused together with `ban`.
+   * 100, and not higher than the rule's smallest limit. Near the limit, a request may be denied
+   * although another shard has quota left. A number above 1 is refused together with `ban`.
    *
    * @default 1
    */
@@ -80,8 +80,8 @@ export interface RuleInput<Name extends string = string> extends LimitFields {
   readonly cost?: CostInput | undefined;
   /**
    * Which requests are charged: `"request"` for every request, or only requests whose responses
-   * have one of these HTTP statuses (100 to 599). With statuses, Weir charges after the response
-   * arrives, so concurrent requests can exceed the limit together.
+   * have one of these HTTP statuses (100 to 599). If statuses are set, Weir charges a request after
+   * its response arrives, so concurrent requests can exceed the limit together.
    *
    * @default "request"
    * @example { status: [401, 403] }

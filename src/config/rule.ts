@@ -38,7 +38,9 @@ const Key = v.pipe(
 const SHARE = "a number above 0, at most 1";
 const LocalShare = v.pipe(v.number(SHARE), v.gtValue(0, SHARE), v.maxValue(1, SHARE));
 
-/** One isolate seldom receives more than this part of a client's requests. */
+/**
+ * The default of `localShare`. One isolate seldom receives a larger part of a client's requests.
+ */
 const DEFAULT_LOCAL_SHARE = 0.25;
 
 /** When windows begin: at one time for all clients, or at a time derived from each client's key. */
@@ -136,7 +138,10 @@ export interface Rule<Name extends string = string> {
   /** The number of counters that share the quota of one client. */
   readonly shards: number;
   readonly cost: Cost;
-  /** A request is charged only if its response has one of these statuses; undefined: always. */
+  /**
+   * A request is charged only if its response has one of these statuses; undefined if every request
+   * is charged.
+   */
   readonly countStatus: readonly number[] | undefined;
   readonly tiers: Tiers | undefined;
   readonly exempt: Exempt | undefined;
@@ -153,7 +158,10 @@ export interface Rule<Name extends string = string> {
   readonly response?: DenialResponse;
 }
 
-/** Different windows for the clients whose value of `by` is the name of a tier. */
+/**
+ * Different windows for some clients. A client belongs to a tier if its value of `by` is the name
+ * of the tier.
+ */
 export interface Tiers {
   readonly by: KeyExpression;
   readonly windows: ReadonlyMap<string, readonly Window[]>;

@@ -152,7 +152,8 @@ const ConfigFields = fields({
 
 /**
  * Checks that `jwt` is set if a key reads a claim, because Weir uses a claim only after it has
- * verified the token. It also checks a value with other faults, so that all are reported together.
+ * verified the token. It also checks a value with other faults, so that all faults are reported
+ * together.
  */
 const checkClaims = v.rawCheck<v.InferOutput<typeof ConfigFields>>(({ dataset, addIssue }) => {
   const config: unknown = dataset.value;
@@ -180,7 +181,7 @@ function claimIn(key: unknown): string | undefined {
 }
 
 /**
- * The only source of defaults, bounds and messages. Its input is {@link ConfigInput}, and its
- * output is {@link Config}.
+ * This schema is the only source of a configuration's defaults, bounds and messages. Its input is
+ * {@link ConfigInput}, and its output is {@link Config}.
  */
 export const ConfigSchema = v.pipe(ConfigFields, checkClaims);

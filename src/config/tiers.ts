@@ -23,8 +23,8 @@ export interface TiersInput {
   readonly by: KeyInput;
   /**
    * The tiers, at least one. The name of a tier is 1 to 64 characters of `A-Z a-z 0-9 . _ -`. Its
-   * limits are written like those of a rule. A client without one of these tiers has the rule's own
-   * limits.
+   * limits are written like those of a rule. A client that is in none of these tiers has the rule's
+   * own limits.
    *
    * @example { pro: { limit: 5000, window: "1m" } }
    */

@@ -3,7 +3,10 @@ import type { ParsedLimit, ParsedLimitFields } from "./limits.ts";
 
 /** One limit of a rule or of one of its tiers, with the windows that it applies to. */
 export interface Window {
-  /** The name of the policy in the RateLimit fields: the rule's name, or `search/1m`. */
+  /**
+   * The name of the policy in the RateLimit fields: the name of the rule, or, if the rule has
+   * several limits, the name with the window, such as `search/1m`.
+   */
   readonly policy: string;
   /** How much quota each window adds. */
   readonly limit: number;
@@ -20,7 +23,7 @@ export interface Window {
  * Returns the windows of a rule or of one of its tiers.
  *
  * @param name the name of the rule
- * @param startMs the beginning of any window, in milliseconds after the Unix epoch
+ * @param startMs the time at which one of the windows begins, in milliseconds after the Unix epoch
  */
 export function windowsOf(name: string, fields: ParsedLimitFields, startMs: number): Window[] {
   // Without `limits`, the schema has checked that `limit` and `window` are set.

@@ -54,7 +54,8 @@ export interface Tally {
   /** Milliseconds until the client's ban ends; 0 without a ban. */
   readonly banMs: number;
   /**
-   * Charged quota: at least the cost, or 0 after a denial. Present if the request has a `block`.
+   * The quota that this decision charged: at least the cost, or 0 after a denial. Present if the
+   * request has a `block`.
    */
   readonly charged?: number;
 }
@@ -105,7 +106,8 @@ export function windowAt(
 }
 
 /**
- * The key of a counter's row: `prefix:rule:window:identity:W`. If quota rolls over, it has no W.
+ * The key of a counter's row: `prefix:rule:window:identity:W`. If quota rolls over, the key has no
+ * W.
  */
 export function storedKey(counter: Counter, now: number): string {
   return counter.rollsOver ? counter.key : `${counter.key}:${windowAt(now, counter).index}`;

@@ -2,8 +2,9 @@
 // `now` and the stored rows. The Lua scripts in stores/upstash/ do the same, and test/suite/
 // compares both.
 //
-// Policy: a request is admitted if and only if every counter of its group has quota for its cost.
-// In this case all counters are charged. A denied request charges no counter.
+// Policy: a request is admitted if and only if every counter of its group has quota for its cost,
+// and the client is not banned. In this case all counters are charged. A denied request charges no
+// counter.
 
 import {
   banKey,
@@ -19,7 +20,7 @@ import {
   windowAt,
 } from "./counter.ts";
 
-/** The time that a row is kept after its window, in milliseconds. Clocks may differ a little. */
+/** How long a row is kept after its window, in milliseconds, because clocks may differ a little. */
 export const EXPIRY_GRACE_MS = 1000;
 
 /**
@@ -58,7 +59,7 @@ export function quotaAfterMs(
 ): number {
   const missing = count + counter.cost - capacity;
   if (missing <= 0) return 0;
-  // Either counter may decide the retry, so this assumes the smaller grant.
+  // Either counter may decide the retry, so the calculation uses the smaller limit.
   const grant = Math.min(counter.limit, counter.alternative?.limit ?? counter.limit);
   const windows = counter.rollsOver && grant > 0 ? Math.ceil(missing / grant) : 1;
   return resetMs + Math.max(0, windows - 1) * counter.windowMs;
@@ -119,7 +120,10 @@ export function adjustGroup(
   return { tallies, writes };
 }
 
-/** Subtracts unused quota, if its window has not ended and its count is at least as high. */
+/**
+ * Subtracts unused quota from its counter, if the window of this quota has not ended and the count
+ * is not lower than this quota.
+ */
 export function returnUnused(unused: readonly UnusedQuota[], now: number, read: ReadRow): Writes {
   const writes = new Map<string, Row | undefined>();
   for (const { counter, quota, window } of unused) {
@@ -158,7 +162,8 @@ function stateOf(counter: Counter, now: number, read: ReadRow): CounterState {
   const banMs = ban ? ban.expiresAt - now : 0;
   const row = read(storedKey(counter, now));
   if (!row) return { count: 0, window: index, banMs };
-  // Otherwise a window would grant its quota twice after a clock goes back.
+  // The window never goes back, because otherwise it would grant its quota twice after a clock is
+  // set back.
   const window = Math.max(index, row.window);
   const granted = counter.rollsOver ? (window - row.window) * counter.limit : 0;
   return { count: Math.max(0, row.count - granted), window, banMs };
@@ -188,8 +193,9 @@ function chooseCounter(counter: Counter, now: number, read: ReadRow): ChosenCoun
 }
 
 /**
- * Returns the row to store for a count. It expires after the end of its window. If the counter
- * rolls over, it expires after the window that repays the whole count, since no row is needed then.
+ * Returns the row to store for a count. The row expires after the end of its window. If the counter
+ * rolls over, the row expires after the window that repays the whole count, because no row is
+ * needed after that.
  */
 function rowOf(counter: Counter, count: number, window: number): Row {
   const { limit, windowMs, offsetMs, rollsOver } = counter;

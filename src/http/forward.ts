@@ -6,8 +6,9 @@ export type Forward = (request: Request) => Promise<Response>;
 
 /**
  * Creates a function that forwards requests with the platform's `fetch`. The function changes the
- * URL, and removes the header fields that name another URL. It changes nothing else, so streams,
- * WebSockets, compressed bodies, redirects and repeated header fields pass.
+ * URL, and removes the header fields that servers may use instead of the URL. It changes nothing
+ * else, so streams, WebSockets, compressed bodies, redirects and repeated header fields pass
+ * unchanged.
  */
 export function createForward(origin: OriginBinding): Forward {
   const send = sender(origin);
@@ -57,8 +58,9 @@ function toBase(base: string): Forward {
 
 /**
  * Header fields whose values IIS, Symfony and other servers use instead of the URL's path. Weir
- * removes these fields, because it has not matched the path in them, and clients do not need them.
- * Servers that pass header fields as variables, as CGI does, do not distinguish `_` from `-`.
+ * removes these fields, because it has not matched rules against the paths in them, and clients do
+ * not need the fields. Servers that pass header fields as variables, as CGI does, do not
+ * distinguish `_` from `-`.
  */
 const PATH_OVERRIDES = [
   "x-original-url",
@@ -73,7 +75,8 @@ const PATH_OVERRIDES = [
 
 /**
  * Returns the request with a URL that Weir has parsed. `fetch(request)` would send the URL as the
- * client sent it, with dot segments and backslashes. An origin may read those as another path.
+ * client sent it, with dot segments and backslashes. An origin may read a different path from such
+ * a URL.
  */
 function withUrl(request: Request, url: string): Request {
   const outgoing = new Request(url, request);

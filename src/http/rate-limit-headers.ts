@@ -40,8 +40,8 @@ const LEGACY_FIELDS = ["X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimi
 
 /** Adds X-RateLimit-* for the quota with the least left. Reset is a time in Unix seconds. */
 function appendLegacyFields(headers: Headers, quotas: readonly Quota[]): void {
-  // The three fields describe one quota. If the origin had sent one of them, they would describe
-  // two quotas.
+  // The three fields describe one quota. If the origin has sent one of them, Weir adds none,
+  // because the fields would then describe two quotas.
   if (LEGACY_FIELDS.some((name) => headers.has(name))) return;
   const [tightest] = quotas.toSorted(
     (a, b) => a.remaining - b.remaining || b.resetAt - a.resetAt,
@@ -51,7 +51,9 @@ function appendLegacyFields(headers: Headers, quotas: readonly Quota[]): void {
   headers.set("X-RateLimit-Reset", String(toSeconds(tightest.resetAt)));
 }
 
-/** Converts milliseconds to whole seconds, rounded up, so that the window has ended by then. */
+/**
+ * Converts milliseconds to whole seconds, rounded up, so that the window has ended after this time.
+ */
 export function toSeconds(ms: number): number {
   return Math.ceil(ms / 1000);
 }

@@ -23,21 +23,24 @@ export interface AppliedRule {
   readonly windows: readonly Window[];
   readonly identity: string;
   /**
-   * Set only for a rule in shadow mode whose identity is not ready in time. `windows` and
-   * `identity` are then empty. The promise resolves to the applied rule, or to an empty list if the
-   * request is exempt.
+   * Set only if the rule is in shadow mode and the identity is not ready in time. Then `windows`
+   * and `identity` are empty. The promise resolves to the complete applied rule, or to an empty
+   * list if the request is exempt.
    */
   readonly later?: Promise<readonly AppliedRule[]>;
 }
 
 /**
  * The maximum time that a request waits for its shadow rules after the identities of its enforced
- * rules are ready, in milliseconds. Hashing a key takes less time. A custom function that calls
- * another service takes longer.
+ * rules are ready, in milliseconds. Hashing a key takes less time than this. A custom function that
+ * calls another service takes longer.
  */
 const SHADOW_GRACE_MS = 2;
 
-/** Applies the matching rules to a request, in their order. Omits rules that exempt the request. */
+/**
+ * Returns the applied rules of a request, in the order of `matches`. Omits rules that exempt the
+ * request.
+ */
 export type RuleApplier = (
   canonical: CanonicalRequest,
   original: Request,
@@ -131,7 +134,8 @@ async function collectWithinGrace(
 
 /**
  * Applies rules whose identities are all cached, which is the usual case. This function is
- * synchronous. It does not create the objects with which `applyAsync` shares work between rules.
+ * synchronous. `applyAsync` creates objects to share work between rules, and this function does not
+ * need them.
  *
  * @returns undefined if any identity is not cached, or if a rule has exemptions or tiers
  */
@@ -161,9 +165,9 @@ async function windowsFor(rule: Rule, context: KeyContext): Promise<readonly Win
 }
 
 /**
- * Returns a text for a key. If two rules have the same text, their identities are equal in this
- * request. The text includes the path and its parameters if the key reads them, because these
- * differ between rules.
+ * Returns a text that identifies a key in this request. If the keys of two rules have the same
+ * text, the identities of these rules are equal. The text includes the path and its parameters if
+ * the key reads them, because the path and its parameters can differ between rules.
  *
  * @param keyTexts a cache of the keys as JSON, so that each key is serialized only once
  */
@@ -184,9 +188,9 @@ function textOfKey(
 }
 
 /**
- * Returns a function that starts the task for a name at the first call, and returns the same
- * promise at later calls. Each request needs its own such function, because a request must not wait
- * for another request's promise.
+ * Returns a function that starts a task at the first call with a name. Later calls with this name
+ * return the promise of the first call. Each request needs its own function, because a request must
+ * not wait for another request's promise.
  */
 function createOnce<Result>(): (name: string, start: () => Promise<Result>) => Promise<Result> {
   const started = new Map<string, Promise<Result>>();

@@ -4,13 +4,16 @@ import type { CanonicalPath } from "./path-reader.ts";
 import { removeTrailing } from "./text-folding.ts";
 
 /**
- * A request in the form that rules and keys read. Different spellings of one host, path or method
- * are equal in this form.
+ * A request in its canonical form. Weir matches rules against this form and reads the values of
+ * keys from it. Different spellings of one host, path or method are equal in this form.
  */
 export interface CanonicalRequest extends CanonicalPath {
   /** The method in upper case. HEAD becomes GET, because an origin does the same work for both. */
   readonly method: string;
-  /** The method that the client sent, in upper case. A rule may name HEAD itself. */
+  /**
+   * The method that the client sent, in upper case. Rules that name HEAD are compared with this
+   * method.
+   */
   readonly sentMethod: string;
   /**
    * Whether the request is a CORS preflight. Browsers send preflights in addition to an app's own
@@ -27,8 +30,8 @@ export interface CanonicalRequest extends CanonicalPath {
 }
 
 /**
- * The fields of Cloudflare's data that keys read. Weir declares this type itself, because tests
- * compile this module for Node, without Cloudflare's types.
+ * The fields of Cloudflare's data from which Weir reads the values of keys. Weir declares this type
+ * itself, because tests compile this module for Node, without Cloudflare's types.
  */
 export interface ClientFacts {
   readonly country?: string | null;
@@ -42,10 +45,11 @@ interface Place extends CanonicalPath {
 }
 
 /**
- * Caches of the host and the canonical path of short URLs. The cache key is the URL without its
- * query. Parsing a URL and computing its canonical path takes longer than a decision from memory.
- * Each cache has at most 512 entries, which take about half a megabyte. Only unambiguous paths are
- * cached, because they have one variant. A cache miss takes hardly any time.
+ * The maximum number of entries in each of the two caches below, which take about half a megabyte
+ * each. They store the host and the canonical path of short URLs, because parsing a URL and
+ * computing its canonical path takes longer than a decision from memory. The cache key is the URL
+ * without its query. Only unambiguous paths are cached, because they have one variant. A cache miss
+ * takes hardly any time.
  */
 const CACHED_PLACES = 512;
 const MAX_CACHED_LENGTH = 256;
@@ -77,7 +81,7 @@ export function canonicalRequest(
   return new RequestReader(request, mergePath(place, routed));
 }
 
-/** Adds the variants of another path to those of a URL. */
+/** Adds the variants of a second path to the variants of a URL's path. */
 function mergePath(place: Place, other: CanonicalPath): Place {
   const variants = [...new Set([...place.variants, ...other.variants])];
   const isUnambiguous = place.isUnambiguous && other.isUnambiguous && variants.length === 1;
@@ -88,7 +92,8 @@ function mergePath(place: Place, other: CanonicalPath): Place {
 }
 
 function placeOf(url: string, caseSensitivePaths: boolean): Place | undefined {
-  // The cache key omits the query, which never changes the host or the path or makes a URL invalid.
+  // The cache key omits the query, because a query never changes the host or the path, and never
+  // makes a URL invalid.
   const queryIndex = url.indexOf("?");
   const text = queryIndex === -1 ? url : url.slice(0, queryIndex);
   // A cached slice keeps its whole URL in memory, so the limit applies to the whole URL.
@@ -104,7 +109,7 @@ function placeOf(url: string, caseSensitivePaths: boolean): Place | undefined {
   return place;
 }
 
-/** Whether the host and the path of a URL are clear, as {@link parse} defines it. */
+/** Whether a URL has a clear host and a clear path. See {@link parse} for an unclear URL. */
 export function namesPlace(url: string): boolean {
   return parse(url) !== undefined;
 }
@@ -120,7 +125,7 @@ function parse(url: string): URL | undefined {
 
 /**
  * Reads the parts of a request that nearly every rule needs. The query and Cloudflare's data are
- * read only for keys that name them, because the runtime creates them again at each access.
+ * read only if a key needs them, because the runtime creates them again at each access.
  */
 class RequestReader implements CanonicalRequest {
   readonly path: string;

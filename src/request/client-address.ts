@@ -5,7 +5,8 @@ import { removeTrailing } from "./text-folding.ts";
 
 /**
  * The address in CF-Connecting-IP if a Worker of another zone sends the request. All such Workers
- * share this address. So Weir counts them by their zone, which Cloudflare writes into CF-Worker.
+ * share this address. So Weir uses their zone as the key instead. Cloudflare writes the zone into
+ * CF-Worker.
  * https://developers.cloudflare.com/fundamentals/reference/http-headers/#cf-connecting-ip
  */
 const WORKERS_ADDRESS = "2a06:98c0:3600::103";
@@ -44,8 +45,8 @@ export function readClient(headers: Headers): Client {
 }
 
 /**
- * Returns the text by which Weir counts a client. Weir counts an IPv6 client by its network,
- * because the client can choose any address in this network.
+ * Returns the text that identifies a client. An IPv6 client is identified by its network, because
+ * the client can choose any address in this network.
  *
  * @param ipv6Prefix the number of leading bits of an IPv6 address that distinguish clients
  * @returns `203.0.113.7`, `2001:db8::/64` or `worker:ZONE`; `unknown` for all requests without an
@@ -78,8 +79,8 @@ function canonicalAddress(address: Address, ipv6Prefix: number): string {
 }
 
 /**
- * Returns the zone in CF-Worker. A Worker may send this field too. The runtime then joins two
- * values by a comma. It is unclear which value Cloudflare has written, so the result is empty.
+ * Returns the zone in CF-Worker. If a Worker has sent this field too, the runtime joins both values
+ * by a comma. Weir cannot know which value Cloudflare has written, so the result is then empty.
  */
 function readZone(field: string | null): string {
   const zone = removeTrailing(".", field?.trim().toLowerCase() ?? "");

@@ -2,8 +2,8 @@ import { MAX_KEY_LENGTH } from "../config/key-expression.ts";
 import { isBlank, removeTrailing } from "./text-folding.ts";
 
 /**
- * The maximum length of a field that Weir reads, in characters. Base64 and padding make a
- * credential longer by a third.
+ * The maximum length of a field that Weir reads, in characters. The field may be longer than a key,
+ * because base64 and padding make a credential longer by a third.
  */
 const MAX_FIELD_LENGTH = 2 * MAX_KEY_LENGTH;
 
@@ -15,8 +15,8 @@ const MAX_FIELD_LENGTH = 2 * MAX_KEY_LENGTH;
  *
  * @param value the field's value without blanks at its ends
  * @returns undefined if origins may read different credentials. If a field has a scheme and more
- * than one word, origins take the first, the last or all words. If a field has `bearer` outside the
- * scheme, some origins remove that word anywhere
+ * than one word, origins take the first, the last or all words. If the credential itself contains
+ * `bearer`, the result is undefined too, because some origins remove this word wherever it is
  */
 export function readCredential(value: string): string | undefined {
   if (value.length > MAX_FIELD_LENGTH) return undefined;
@@ -44,7 +44,8 @@ function splitWords(text: string, max: number): string[] {
 
 /** Reads the word after `Bearer`, `Token` or a similar scheme. Rails also writes `token="…"`. */
 function readToken(word: string): string | undefined {
-  // The word is a list of parameters, and origins differ in the parameter that they read.
+  // A word with a semicolon is a list of parameters, and origins may read different parameters of
+  // it.
   if (word.includes(";")) return undefined;
   const bare = removeTrailing("=", word.replaceAll('"', "").replace(/^token=/i, ""));
   if (!isJwt(bare)) return bare;
@@ -79,7 +80,8 @@ function decodeJwtParts(jwt: string): string {
 }
 
 /**
- * Decodes base64 as lenient decoders do, which skip other characters and unused bits at the end.
+ * Decodes base64 like lenient decoders. They skip characters that are not base64, and unused bits
+ * at the end.
  */
 function decodeBase64(base64: string): string {
   const letters = base64.replace(/[^\w+/-]/g, "");

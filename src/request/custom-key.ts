@@ -1,9 +1,9 @@
 import type { Config } from "../config/schema.ts";
 
 /**
- * The functions that compute the keys `custom:NAME`. Each property has the NAME of a key. A key is
- * absent if its function throws, or if it returns an empty text or a value that is not a text. Weir
- * then uses the next alternative of the key, or the client's address.
+ * The functions that compute the keys `custom:NAME`. The name of each property is the NAME of a
+ * key. A key is absent if its function throws, or if it returns an empty text or a value that is
+ * not a text. Weir then uses the next alternative of the key, or the client's address.
  *
  * A function receives the request that will be forwarded. To read the body, it must clone the
  * request.

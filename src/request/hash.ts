@@ -19,8 +19,8 @@ const MAX_CACHED_LENGTH = 128;
 const encoder = new TextEncoder();
 
 /**
- * One hasher for each secret, because hashes with different secrets must not share a cache. An
- * isolate needs one or two hashers.
+ * Contains one hasher for each secret, because hashes with different secrets must not share a
+ * cache. An isolate needs one or two hashers.
  */
 const hashers = new Map<string, Hasher>();
 

@@ -5,7 +5,7 @@ import { clientAddress } from "./client-address.ts";
 import { hasherFor } from "./hash.ts";
 import { cookieNamed, headerNamed, queryNamed } from "./request-values.ts";
 
-/** The data of a request that keys can read synchronously. */
+/** The data of a request from which Weir reads the values of keys synchronously. */
 export interface RequestContext {
   readonly request: CanonicalRequest;
   /** The path that matched the rule; undefined if several variants of the path matched. */
@@ -18,7 +18,7 @@ export interface RequestContext {
   readonly keySecret?: string | undefined;
 }
 
-/** All data of a request that keys can read. */
+/** All data of a request from which Weir reads the values of keys. */
 export interface KeyContext extends RequestContext {
   /** @returns the claims of the request's token; undefined without a valid token */
   readonly readClaims: () => Promise<Claims | undefined>;
@@ -46,10 +46,11 @@ export async function identityOf(key: KeyExpression, context: KeyContext): Promi
 }
 
 /**
- * Returns the same identity as {@link identityOf} if no work is needed for it.
+ * Returns the same identity as {@link identityOf}, if it is available without waiting, decoding or
+ * hashing.
  *
  * @returns undefined if the hash is not cached, or if the value of a part must be awaited or
- * decoded. The caller does such work only once for all rules with the same key
+ * decoded. The caller then calls {@link identityOf} only once for all rules with the same key
  */
 export function cachedIdentityOf(key: KeyExpression, context: RequestContext): string | undefined {
   const values: NamedValue[] = [];
@@ -90,8 +91,8 @@ function encodeValues(values: readonly NamedValue[]): string {
 /**
  * Returns the value of the first alternative that is present, for a key with a single element.
  *
- * @returns undefined if no alternative is present, whereas an identity then contains the client's
- * address
+ * @returns undefined if no alternative is present. In this case, {@link identityOf} uses the
+ * client's address
  */
 export async function readKeyValue(
   [alternatives = []]: KeyExpression,
@@ -113,7 +114,10 @@ async function firstPresent(
   return undefined;
 }
 
-/** Returns the name of a part of a key, as identities contain it, such as `header:x-api-key`. */
+/**
+ * Returns the name of a part of a key, such as `header:x-api-key`. {@link hashValues} hashes this
+ * name together with the part's value.
+ */
 export function keyPartName(part: KeyPart): string {
   return "name" in part ? `${part.kind}:${part.name}` : part.kind;
 }

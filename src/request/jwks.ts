@@ -2,29 +2,31 @@ import { waitUntil } from "cloudflare:workers";
 import type { HonoJsonWebKey } from "hono/utils/jwt/jws";
 
 // This module fetches and caches an issuer's keys. Weir does not use createRemoteJWKSet of the
-// package jose (6.2.17; 6.9 KiB of gzip together with `jwtVerify`), because it does not suit
+// package jose (6.2.17; 6.9 KiB after gzip, together with `jwtVerify`), because it does not suit
 // Workers. jose starts a fetch for each waiting request, and does not use `waitUntil` to continue a
 // fetch after its request has ended. jose has no cool-down after a failed fetch, so an issuer that
 // is down receives a fetch for each token. jose does not use keys that are older than their maximum
 // age, even if it cannot fetch new keys. With jose, a request waits for the whole duration of its
 // fetch.
 
-/** The age up to which keys are used without a new fetch. */
+/** The maximum age of keys that are used without a new fetch. */
 const FRESH_MS = 10 * 60_000;
-/** The age up to which keys are used if fetches fail, so that tokens stay valid in an outage. */
+/**
+ * The maximum age of keys that are used if fetches fail. So tokens stay valid in an outage.
+ */
 const STALE_MS = 60 * 60_000;
 /**
- * Cool-down between fetches for an unknown `kid`. Clients choose the `kid`, so random values must
- * not each cause a fetch.
+ * After a fetch, an unknown `kid` causes no new fetch for this time. Clients choose the `kid`, so
+ * random values must not each cause a fetch.
  */
 const REFETCH_MS = 60_000;
-/** Cool-down after a failed fetch. */
+/** After a failed fetch, no new fetch starts for this time. */
 const BACKOFF_MS = 10_000;
 /** A fetch is aborted after this time. Requests can stop waiting earlier: see `maxWaitMs`. */
 const TIMEOUT_MS = 2000;
 /** The interval at which a request checks whether another request's fetch has ended. */
 const POLL_MS = 10;
-/** The maximum size of a key set that is read. */
+/** The maximum size of a key set, in bytes. Larger key sets are refused. */
 const MAX_BYTES = 256 * 1024;
 
 /**

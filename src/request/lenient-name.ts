@@ -26,8 +26,8 @@ export function createNameTest(name: string): (sentName: string) => boolean {
 }
 
 /**
- * Whether the rest of a sent name may follow the expected name. Up to the first NUL, the rest may
- * contain only blanks, and brackets with or without digits in them.
+ * Whether lenient servers ignore the rest of a sent name, after the expected name. They ignore
+ * blanks, brackets (empty or around digits), and everything after a NUL.
  */
 function isSuffix(first: number, reader: NameReader): boolean {
   let inBrackets = false;

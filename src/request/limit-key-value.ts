@@ -9,9 +9,9 @@ import { createMatcher, type RuleMatch } from "./matcher.ts";
 import { cookieValue, headerNamed, queryValue } from "./request-values.ts";
 import { removeTrailing } from "./text-folding.ts";
 
-// This module brings a program's values into the form in which the gateway counts the values of
-// requests. It uses the gateway's functions where possible. If the forms differed, a program would
-// use a counter that no request uses.
+// This module brings the values of a program's call into the canonical form that the gateway uses
+// for the values of requests. It uses the gateway's functions if possible. If the forms differed, a
+// program would use a counter that no request uses.
 
 /** The fields of a configuration that affect the canonical form of values. */
 export type ValueOptions = Pick<Config, "ipv6Prefix" | "caseSensitivePaths">;
@@ -21,7 +21,9 @@ const MAX_PATH = 16 * 1024;
 /** The maximum length of a host name (253) with a colon and a port (6), in characters. */
 const MAX_HOST = 253 + 6;
 
-/** @returns the value as the gateway counts it; undefined if no request can contain it */
+/**
+ * @returns the value in the gateway's canonical form; undefined if no request can contain the value
+ */
 export function canonicalValue(
   part: KeyPart,
   value: string,
@@ -115,14 +117,15 @@ function canonicalHost(host: string): string | undefined {
 function matchedPath(path: string, rule: Rule, config: ValueOptions): string | undefined {
   if (!path.startsWith("/") || /[?#]/.test(path)) return undefined;
   const match = matchPath(path, rule.match.paths, rule, config);
-  // An app can apply a rule to any path by naming the rule in the middleware.
+  // Paths outside the rule's routes are valid too, because an app can apply a rule to any path by
+  // naming the rule in the middleware.
   return match ? match.path : matchPath(path, undefined, rule, config)?.path;
 }
 
 /**
  * Returns the canonical form of a parameter's value. It writes the value into a route of the rule,
- * and `x` into all other segments. Then it matches this path against the route, which reads the
- * parameter.
+ * and `x` into all other segments. Then it matches this path against the route, and returns the
+ * parameter that the route has read.
  */
 function matchedParam(
   name: string,

@@ -11,12 +11,13 @@ import { canonicalValue, expectedValue, type ValueOptions } from "./limit-key-va
 import { trimBlanks } from "./text-folding.ts";
 
 /**
- * The client that a program names, as values for the rule's key. It is one value, or a list with
- * one value for each element of the key. If an element has one alternative, its value is a text,
- * such as `"abc"` for `header:x-api-key`. If it has several alternatives, its value is an object
- * with the name of the alternative, such as `{ "header:x-api-key": "abc" }` or `{ ip: "203.0.113.7"
- * }` for `header:x-api-key | ip`. `{ ip }` is allowed for every element, because Weir counts
- * requests without any of the alternatives by their address.
+ * Identifies the client in a program's call, by the values of the rule's key. It is one value, or a
+ * list with one value for each element of the key. If an element of the key has one alternative,
+ * the value is a text, such as `"abc"` for `header:x-api-key`. If the element has several
+ * alternatives, the value is an object with the name of one alternative, for example `{ ip:
+ * "203.0.113.7" }` or `{ "header:x-api-key": "abc" }` for `header:x-api-key | ip`. `{ ip }` is
+ * allowed for every element, because Weir uses the client's address if a request has none of the
+ * alternatives.
  */
 export type LimitKey = LimitKeyValue | readonly LimitKeyValue[];
 
@@ -24,18 +25,19 @@ export type LimitKey = LimitKeyValue | readonly LimitKeyValue[];
 export type LimitKeyValue = string | Readonly<Record<string, string>>;
 
 /**
- * The value for a call without a key. Such a call and requests under a rule with the key `global`
- * share one counter.
+ * The value that Weir uses if a program's call has no key. If the rule's key is `global`, such
+ * calls share one counter with the gateway's requests.
  */
 const GLOBAL: NamedValue = { name: "global", value: "global" };
 
 /**
- * Returns the identity of a client that a program names. A request with the same values has the
- * same identity in the gateway, so both use the same counter.
+ * Returns the identity of the client in a program's call. A request with the same values has the
+ * same identity in the gateway, so the call and the request use the same counter.
  *
- * @param key the client; undefined for one counter that all callers share
+ * @param key identifies the client; undefined for one counter that all calls without a key share
  * @param secret the secret for HMACs, if the gateway has such a secret
- * @throws {TypeError} if the values do not fit the rule's key. The message contains no value
+ * @throws {TypeError} if the values do not fit the rule's key. The error's message contains none of
+ * these values
  */
 export async function identityOfLimitKey(
   rule: Rule,
@@ -102,8 +104,8 @@ function findAlternative(
 const ADDRESS: KeyPart = { kind: "ip" };
 
 /**
- * Returns a name in the spelling of {@link keyPartName}. Programs may use any spelling that rules
- * allow.
+ * Returns a name in the spelling of {@link keyPartName}. Programs may use any spelling that a
+ * configuration may use.
  */
 function canonicalName(name: string): string | undefined {
   const [part] = parseAlternatives(name) ?? [];

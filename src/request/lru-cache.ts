@@ -1,7 +1,7 @@
 /**
- * A cache of recent results. A key is the text from which the result was computed. The cache has at
- * most `max` entries. When it is full, it drops the less recently used half. A cache miss takes
- * hardly any time.
+ * A cache of recent results. The key of an entry is the text from which its result was computed.
+ * The cache has at most `max` entries. When it is full, it drops the less recently used half. A
+ * cache miss takes hardly any time.
  */
 export class LruCache<Result> {
   readonly #half: number;

@@ -34,8 +34,8 @@ function matchesConditions({ match }: Rule, request: CanonicalRequest): boolean 
 }
 
 function isExcepted(except: Conditions, request: CanonicalRequest, matchesPath: boolean): boolean {
-  // An origin may read an ambiguous path as another path. If an exception matched such a path,
-  // clients could bypass the rule.
+  // An origin may read an ambiguous path differently than Weir. If an exception matched such a
+  // path, clients could bypass the rule.
   const isExceptedPath = !except.paths || (matchesPath && request.isUnambiguous);
   return isExceptedPath && matchesHost(except, request) && matchesMethod(except, request);
 }

@@ -35,16 +35,18 @@ export function decodeAll(text: string): string {
 }
 
 /**
- * Decodes a path as lenient decoders do. It repeats this until nothing changes, because the result
- * of a round may contain new escapes. It also folds compatible characters, but not case.
+ * Decodes a path as lenient decoders do. The function decodes in rounds, because the result of a
+ * round may contain new escapes. It stops if nothing changes, or after `DECODE_ROUNDS` rounds. It
+ * also folds compatible characters, but not case.
  *
  * @param once the path after one call of {@link decodeLevel}
  */
 export function decodeLeniently(once: string): string {
   let decoded = once;
   for (let round = 0; round < DECODE_ROUNDS; round++) {
-    // Folding may have created new escapes from a full-width `％`. If these escapes are invalid,
-    // `decodeLevel` writes them in upper case, and `decodeNextLevel` would not.
+    // Later rounds use `decodeLevel`, because folding may have created new escapes from a
+    // full-width `％`. If these escapes are invalid, `decodeLevel` writes them in upper case, and
+    // `decodeNextLevel` would not.
     const standard = round === 0 ? decodeNextLevel(decoded) : decodeLevel(decoded);
     const next = foldText(decodeNonStandard(standard), true);
     if (next === decoded) break;
@@ -53,7 +55,7 @@ export function decodeLeniently(once: string): string {
   return decoded;
 }
 
-/** Decodes another level if any remaining escapes are valid UTF-8. */
+/** Decodes one more level of escapes, if the text still contains escapes of valid UTF-8. */
 function decodeNextLevel(text: string): string {
   return hasDecodableEscapes(text) ? decodeLevel(text) : text;
 }

@@ -32,9 +32,9 @@ export interface CanonicalPath {
    */
   readonly variants: readonly string[];
   /**
-   * Further forms, in which an origin without path parameters may read the path. In these forms,
-   * `;x`, a NUL and blanks are part of a segment's text. These forms select only rules that no form
-   * in `variants` selects. They have no effect on rules that a form in `variants` selects.
+   * Further forms. Origins that do not know path parameters may read the path in these forms, in
+   * which `;x`, a NUL and blanks are part of a segment's text. These forms can select a rule only
+   * if no form in `variants` selects it.
    */
   readonly unstrippedVariants: readonly string[];
 }
@@ -131,8 +131,8 @@ export class PathReader {
   }
 
   /**
-   * Returns the path for origins that decode only once, and for origins that remove parameters
-   * before they decode.
+   * Returns the paths that two kinds of origins read: origins that decode only once, and origins
+   * that remove parameters before they decode.
    */
   #lessDecoded(): string[] {
     const texts = this.#pathname.includes("%25") ? [decodeEscapes(this.#pathname)] : [];
@@ -177,8 +177,8 @@ function separatorsOf(text: string): string {
 }
 
 /**
- * Returns the path of a network-path reference. An origin that resolves the request's target as a
- * URL reads `//host/login` as `/login`, and `///host/login` too.
+ * Returns the path of a network-path reference, such as `/login` for `//host/login`. An origin that
+ * resolves the request's target as a URL reads both `//host/login` and `///host/login` as `/login`.
  *
  * @returns undefined if the text does not begin with two slashes
  */

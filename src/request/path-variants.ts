@@ -1,11 +1,11 @@
 /**
  * Returns the variants of a decoded path for origins that strip path parameters. These origins
  * differ in three ways: whether they read `\` as a slash, whether they resolve dots, and whether
- * they strip parameters before they resolve dots. If they strip parameters afterwards, the segment
- * `;x` still exists when dots are resolved, and `..` may remove this segment instead of the one
- * before it.
+ * they strip parameters before they resolve dots. If an origin strips parameters afterwards, a
+ * segment `;x` still exists when dots are resolved. Then `..` may remove this segment instead of
+ * the segment before it.
  *
- * @param fold folds the characters of a segment, if the text is not folded yet
+ * @param fold a function that folds the characters of a segment, if the text is not folded yet
  */
 export function strippedVariants(decoded: string, fold: (text: string) => string): string[] {
   const text = cutAtNul(decoded);
@@ -20,10 +20,10 @@ export function strippedVariants(decoded: string, fold: (text: string) => string
 }
 
 /**
- * Returns the variants of a decoded path for origins that do not know path parameters. To these
- * origins, `;x`, a NUL and blanks are part of a segment's text, or all of it. In one variant,
- * semicolons, NULs and blanks are removed from the start of each segment, because a program may
- * strip them before it uses the value.
+ * Returns the variants of a decoded path for origins that do not know path parameters. For these
+ * origins, `;x`, a NUL and blanks are part of a segment's text. In one variant, semicolons, NULs
+ * and blanks are removed from the start of each segment, because a program may strip them before it
+ * uses the value.
  *
  * @param fold as for {@link strippedVariants}
  */
@@ -45,7 +45,7 @@ export function hasStrippableText(decoded: string): boolean {
   return /[;\0\s]/.test(decoded);
 }
 
-/** Returns the canonical form of a decoded path, the variant that makes the most paths equal. */
+/** Returns the canonical form of a decoded path. Of all variants, it makes the most paths equal. */
 export function canonicalVariant(decoded: string): string {
   const segments = cutAtNul(decoded).split(/[/\\]/).filter(Boolean);
   return join(resolveDots(segments.map(removeParameters)));
@@ -69,7 +69,10 @@ export function removeTrailingSlash(path: string): string {
   return path.length > 1 && path.endsWith("/") ? path.slice(0, -1) : path;
 }
 
-/** Matches a full stop in any of its forms, or a leader of two or three dots. */
+/**
+ * Matches a full stop in any of its forms, or a single character that consists of two or three
+ * dots.
+ */
 const DOTS = /[.\u2024-\u2026\ufe19\ufe30\ufe52\uff0e]/;
 
 /** Matches text that some programs strip from the start of a segment. */

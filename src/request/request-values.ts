@@ -4,15 +4,16 @@ import { createNameTest } from "./lenient-name.ts";
 import { decodeEscapes, trimBlanks } from "./text-folding.ts";
 
 // These functions read the value with a given name from a request, as the origin reads it. All
-// spellings of one value become the same text. If the origin may read another value than Weir, the
-// value is absent. Otherwise each spelling of one valid API key or session would count as a new
-// client.
+// spellings of one value become the same text. Otherwise each spelling of a valid API key or
+// session would count as a new client. If the origin and Weir may read different values, the value
+// is absent.
 
 /** Header fields whose grammar allows commas, and which no origin accepts as credentials. */
 const LISTS = /^(user-agent|accept.*|sec-.*)$/;
 /**
  * The maximum length of an encoded value, in characters. A longer value is absent, and Weir does
- * not decode it. In `\141`, four characters encode one character.
+ * not decode it. The maximum is four times the length of a key, because an escape such as `\141`
+ * takes four characters for one.
  */
 const MAX_ENCODED_LENGTH = 4 * MAX_KEY_LENGTH;
 
@@ -75,7 +76,7 @@ const EQUALS = 0x3d;
 type Pair = readonly [name: string, text: string | undefined];
 
 /**
- * Matches white space and a name inside a pair. Python's http.cookies starts another pair there.
+ * Matches white space and a name inside a pair. Python's http.cookies starts a new pair there.
  */
 const NAME_AFTER_SPACE = /(?<=[^\0-\x20;,])[\0-\x20]+([^\0-\x20;,=]+)[\0-\x20]*=/g;
 
@@ -88,8 +89,9 @@ function* cookiesIn(text: string): Generator<Pair> {
 
 /**
  * Yields the pairs of a name and a text. Pairs are separated by semicolons or by the given
- * separator. The third element is true if the given separator is at either end of the pair. The
- * text is not split first, because thousands of separators would create thousands of texts.
+ * separator. The third element is true if the given separator is directly before or after the pair.
+ * The function does not split the whole text first, because thousands of separators would create
+ * thousands of texts.
  */
 function* pairsIn(
   text: string,

@@ -15,7 +15,7 @@ export interface PathMatch {
   readonly params: Params;
 }
 
-/** The rules whose routes match a path, before hosts and methods are compared. */
+/** The rules whose routes match a path, before Weir compares hosts and methods. */
 export interface RoutedPath {
   /** The index of each selected rule, in ascending order, and the path that selected the rule. */
   readonly selected: readonly (readonly [index: number, match: PathMatch])[];
@@ -93,8 +93,8 @@ export class RouteTable {
         else select(selected, index, variant, params);
       }
     }
-    // Clients may write any parameters into these variants. So these variants select only rules
-    // that no other variant selects.
+    // These variants keep `;parameters`, in which clients can write any text. So these variants
+    // select only rules that no variant in `variants` selects.
     const alreadySelected = new Set(selected.keys());
     for (const variant of unstrippedVariants) {
       for (const [{ index, isException }, params] of this.#targetsOf(variant)) {
@@ -122,7 +122,7 @@ function select(
 ): void {
   const before = selected.get(index);
   if (!before) selected.set(index, { path: variant, params, variant });
-  // If two routes of a rule match one variant, the first route counts.
+  // If two routes of a rule match the same variant, the parameters of the first route are used.
   else if (before.variant !== variant) {
     selected.set(index, { ...intersect(before, variant, params), variant });
   }

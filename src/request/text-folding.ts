@@ -4,8 +4,8 @@
 /**
  * Replaces each character by one representative of all characters that a server may treat as equal.
  * Compatible forms (NFKC: `ｌ`, `ﬁ`, `K`) become plain characters. Upper case becomes lower case,
- * letter by letter, even if only one direction of the case mapping connects two letters (`ı`, `İ`,
- * `ς`). `ß` stays. It equals `ss` in words, but no server treats them as equal in routes.
+ * letter by letter. Letters whose case mapping has only one direction (`ı`, `İ`, `ς`) are folded
+ * too. `ß` stays, because no server treats `ß` and `ss` as equal in routes.
  */
 export function foldText(text: string, caseSensitive: boolean): string {
   if (isAscii(text)) return caseSensitive ? text : text.toLowerCase();
@@ -16,7 +16,8 @@ export function foldText(text: string, caseSensitive: boolean): string {
 export function foldNormalized(normalized: string, caseSensitive: boolean): string {
   if (caseSensitive) return normalized;
   const lower = foldCase(normalized);
-  // A letter whose case has changed may combine with the accent after it.
+  // NFKC is applied again, because a letter whose case has changed may combine with the accent
+  // after it.
   return lower === normalized ? normalized : lower.normalize("NFKC");
 }
 
@@ -70,8 +71,8 @@ export function decodeEscapes(text: string): string {
   try {
     return decodeURIComponent(text);
   } catch {
-    // The replacement throws nothing, so a text causes at most one exception. Thousands would take
-    // long.
+    // The replacement throws nothing, so a text causes at most one exception. Thousands of
+    // exceptions would take long.
     return text.replace(/(?:%[0-9a-f]{2})+/gi, decodeEscapeRun);
   }
 }
@@ -116,7 +117,7 @@ export function trimBlanks(text: string, alsoQuotes = false): string {
 /** Whether a UTF-16 code unit is a blank as {@link trimBlanks} defines it. */
 export function isBlank(code: number): boolean {
   if (code <= 0xa0) return code <= 0x20 || code >= 0x7f;
-  // U+00AD is the soft hyphen. The next blank after it is U+034F.
+  // U+00AD is the soft hyphen. There is no blank between U+00AD and U+034F.
   if (code === 0xad) return true;
   return code >= 0x34f && OTHER_BLANKS.test(String.fromCharCode(code));
 }
@@ -135,11 +136,11 @@ const QUOTE = 0x22;
 /** Matches white space above ASCII, the replacement character, and characters without a width. */
 const OTHER_BLANKS = /[\s\ufffd]|\p{Default_Ignorable_Code_Point}/u;
 /**
- * Matches more combining marks than any language puts on one letter. They become a single mark,
- * because NFKC sorts marks in quadratic time. Unicode's stream-safe text format allows 30 marks,
- * which would take too long in up to 44 variants of a path. One mark stays, because a segment that
- * consists only of marks must not become empty. The pattern includes the half-width sound marks,
- * because NFKC turns them into combining marks.
+ * Matches nine or more combining marks, which is more than any language puts on one letter. These
+ * marks become a single mark, because NFKC sorts marks in quadratic time. Unicode's stream-safe
+ * text format allows 30 marks, which would take too long in up to 44 variants of a path. One mark
+ * stays, because a segment that consists only of marks must not become empty. The pattern includes
+ * the half-width sound marks, because NFKC turns them into combining marks.
  */
 const LONG_MARKS = /[\p{M}\uff9e\uff9f]{9,}/gu;
 /** A pattern for the escapes that decodeURIComponent accepts as UTF-8 (RFC 3629, section 4). */
@@ -156,7 +157,10 @@ const UTF8 = `(?:${[
 const UTF8_ANYWHERE = new RegExp(UTF8, "i");
 const UTF8_RUN = new RegExp(`^${UTF8}$`, "i");
 const UTF8_OR_BYTE = new RegExp(`(${UTF8})|%[0-9A-F]{2}`, "gi");
-/** Matches further letters in NFKC that change when they are upper-cased and then lower-cased. */
+/**
+ * Matches the remaining letters in NFKC that change when they are upper-cased and then lower-cased.
+ * {@link foldCase} replaces the other such letters by name.
+ */
 const ONE_WAY = /[\u1c80-\u1c88]/g;
 /** Matches control characters except NUL, and characters without a width. */
 const INVISIBLE = /(?!\0)\p{Cc}|\p{Default_Ignorable_Code_Point}/gu;

@@ -3,9 +3,9 @@ import type { JwtConfig } from "../config/jwt.ts";
 import type { Claims } from "./claims.ts";
 import { createKeySource } from "./jwks.ts";
 
-// Weir verifies tokens with Hono, which is a dependency already. This adds 2.4 KiB of gzip. The
-// package jose (6.2.17, in November 2026) would add 5.3 KiB for `jwtVerify` alone, and 6.1 KiB with
-// key sets. See jwks.ts for the reasons not to fetch keys with jose.
+// Weir verifies tokens with Hono, which is a dependency already. Verification adds 2.4 KiB after
+// gzip. The package jose (6.2.17, in November 2026) would add 5.3 KiB for `jwtVerify` alone, and
+// 6.1 KiB with key sets. See jwks.ts for the reasons not to fetch keys with jose.
 
 /** @returns the claims of a request's token; undefined without a valid token */
 export type ClaimsReader = (headers: Headers) => Promise<Claims | undefined>;
@@ -68,8 +68,8 @@ function createSecretVerifier(
 }
 
 /**
- * Imports the secret as a key. If Hono received a text instead, it would search it for the words of
- * a PEM document.
+ * Imports the secret as a key. If Hono received a text instead of a key, it would search the text
+ * for the words of a PEM document.
  */
 function importSecret(secret: string, alg: string): Promise<CryptoKey> {
   const algorithm = { name: "HMAC", hash: alg.replace("HS", "SHA-") };
@@ -79,7 +79,8 @@ function importSecret(secret: string, alg: string): Promise<CryptoKey> {
 }
 
 function createJwksVerifier(jwt: JwtConfig & { kind: "jwks" }, timeoutMs: number): Verifier {
-  // The store needs the rest of the time. Otherwise a slow issuer would leave requests undecided.
+  // The other half of the time is for the store. Otherwise a slow issuer would leave requests
+  // undecided.
   const keyFor = createKeySource(jwt.url, timeoutMs / 2);
   return async function verifyToken(token) {
     const { alg: sentAlg, kid, typ } = decode(token).header;
@@ -93,7 +94,7 @@ function createJwksVerifier(jwt: JwtConfig & { kind: "jwks" }, timeoutMs: number
   };
 }
 
-/** Returns the requirements for a token except `alg`, `exp` and `nbf`, as Hono's options. */
+/** Returns Hono's options for all checks of a token except those of `alg`, `exp` and `nbf`. */
 function requirements({ issuer, audience }: JwtConfig, typ: unknown) {
   return {
     // `iat` is not checked, because an issuer's clock may be a second ahead of Cloudflare's clock.
