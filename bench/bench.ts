@@ -28,7 +28,7 @@ const CHART_FILE = join(import.meta.dirname, "../docs/performance.svg");
 const INTERRUPTED = 130;
 
 const code = await main(process.argv.slice(2));
-// An interrupted run may still wait for a response. Without this call, the process would not end.
+// An interrupted run may still wait for a response, which would keep the process alive.
 process.exit(code);
 
 async function main(args: string[]): Promise<number> {
@@ -42,7 +42,7 @@ async function main(args: string[]): Promise<number> {
       const seconds = Math.round((Date.now() - startedAt) / 1000);
       console.error(`${`${seconds}`.padStart(4)} s  ${text}`);
     });
-    // An interrupted run fails when its environment stops. This error is ignored.
+    // An interrupted run fails when its environment stops. The error of such a run is ignored.
     running.catch(() => {});
     const results = await Promise.race([running, stopRequested]);
     if (results === "stop") return INTERRUPTED;

@@ -2,7 +2,7 @@ import { Command, InvalidArgumentError, Option } from "commander";
 import { BASELINE, SUBJECTS, type Subject } from "./environment/subjects.ts";
 import { WORKLOADS } from "./load/workloads.ts";
 
-/** The parts of a run in addition to the workloads. */
+/** A run consists of the workloads and of these experiments. */
 export const EXPERIMENTS = ["isolates", "flood", "added-cpu", "cpu"] as const;
 const PARTS = [...WORKLOADS.map(({ name }) => name), ...EXPERIMENTS];
 const DEFAULT_REDIS_LATENCY_MS = 20;
@@ -36,7 +36,7 @@ export function parseOptions(args: readonly string[]): BenchOptions {
   const names = SUBJECTS.map(({ name }) => name);
   const given = new Command("npm run bench --")
     .description("Measures Weir and other limiters on this machine, and prints a report.")
-    .option("--quick", "send few requests: a test of the bench, about a minute")
+    .option("--quick", "only test the bench itself, with few requests (about a minute)")
     .addOption(
       new Option(
         "--redis-latency <ms,…>",
@@ -54,7 +54,10 @@ export function parseOptions(args: readonly string[]): BenchOptions {
         listOf(PARTS),
       ),
     )
-    .option("--json <file>", "the file for the figures (whole run: bench/results/latest.json)")
+    .option(
+      "--json <file>",
+      "the file for the figures (default in a whole run: bench/results/latest.json)",
+    )
     .showHelpAfterError("(--help shows what is allowed)")
     .exitOverride()
     .parse(args, { from: "user" })

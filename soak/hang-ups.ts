@@ -15,8 +15,8 @@ const PAUSE_MS = 20;
 const MAX_STAY_MS = 40;
 
 /**
- * Sends requests like those of the load and hangs up before or during the response, by RST and by FIN,
- * until a task has ended.
+ * Sends requests until a task has ended. Each client hangs up before or during the response: in one
+ * request of three by TCP FIN, otherwise by RST.
  *
  * @returns the number of requests during which a client hung up
  */
@@ -37,7 +37,8 @@ export async function hangUpDuring(
       hangUps += 1;
       // 7 and 40 have no common factor, so the times take all values from 0 to 39 ms in turn.
       const when = (hangUps * 7) % MAX_STAY_MS;
-      // If the Worker accepts no connections, the load generator reports it.
+      // Errors are ignored here, because the load generator reports a Worker that accepts no
+      // connections.
       await hangUp(urls[client % urls.length] as URL, request, { way, when }).catch(() => {});
       await delay(PAUSE_MS);
     }

@@ -12,11 +12,11 @@ export interface Phase {
   readonly isDisturbed: boolean;
 }
 
-/** The sums of all phases with one name. */
+/** The totals of all phases that have the same name. */
 export interface PhaseTotals {
   requests: number;
   readonly statuses: Record<number, number>;
-  /** Requests that were admitted without a decision of the store. */
+  /** Requests that Weir admitted although the store did not decide them. */
   undecided: number;
   /** The number of answers that took longer than the deadline of the {@link Inspector}. */
   late: number;
@@ -24,7 +24,7 @@ export interface PhaseTotals {
   durationMs: number;
 }
 
-/** The broken promises. Each has the number of times that it was broken, and one example. */
+/** For each broken promise, how many times it was broken, and one example. */
 export type Violations = Map<string, { count: number; readonly example: string }>;
 
 /** Compares every answer with the promises of Weir. */
@@ -63,10 +63,13 @@ export class Inspector {
     if (status === 503) {
       const isAllowed = request.onError === "closed" && phase.isDisturbed;
       if (!isAllowed) {
-        this.reportViolation("503 only from a closed rule while the store fails", example);
+        this.reportViolation(
+          "a request gets 503 only if its rule is closed and the store fails",
+          example,
+        );
       }
     } else if (status !== 200 && status !== 429) {
-      this.reportViolation("no status other than 200, 429 and 503", example);
+      this.reportViolation("every status is 200, 429 or 503", example);
     } else if (status === 200) {
       if (rateLimit !== undefined) this.#recordAdmitted(rateLimit, request.client, answer);
       else if (request.onError !== "none") this.#checkUndecided(phase, request, answer, example);

@@ -33,9 +33,9 @@ const CLOCK_MARGIN_MS = 1000;
  * Counts admitted requests by policy, client and window, and finds windows that admitted more than
  * their limit.
  *
- * The machine's clock determines the windows, and the store uses the same clock. The exact time of
- * a decision is unknown. It is between the time of the request and the time of the answer. If a
- * window ends in between, the ledger compares the sum of both windows with the sum of their limits.
+ * The machine's clock determines the windows, and the store uses the same clock. A request is
+ * decided at an unknown time between the request and the answer. If a window ends between the two,
+ * the ledger compares the sum of both windows with the sum of their limits.
  */
 export class Ledger {
   readonly #counts = new Map<string, Count>();
@@ -54,7 +54,8 @@ export class Ledger {
   }
 
   /**
-   * Records that the store lost its counters. The windows at that time may admit their limit twice.
+   * Records that the store lost its counters. The windows that contain this time may admit their
+   * limit twice.
    */
   recordLoss(time: number): void {
     this.#losses.push(time);

@@ -7,9 +7,9 @@ export interface SoakOptions {
   readonly connections: number;
   /** The deadline of the Worker under test, in milliseconds. */
   readonly timeoutMs: number;
-  /** The time by which an answer may exceed the deadline on a busy machine, in milliseconds. */
+  /** How much later than the deadline an answer may arrive on a busy machine, in milliseconds. */
   readonly marginMs: number;
-  /** The seed of the random traffic. Another seed gives other requests. */
+  /** The seed of the random traffic. */
   readonly seed: number;
   /** The file for the results. */
   readonly json: string;
@@ -28,16 +28,31 @@ export function parseOptions(args: readonly string[]): SoakOptions {
         "and checks that Weir keeps its promises. Needs redis-server. The exit code is 1 when a promise " +
         "was broken, and 2 when the run failed.",
     )
-    .option("--minutes <n>", "how long the traffic lasts, from 0.5 to 1440", number(0.5, 1440), 10)
-    .option("--connections <n>", "how many connections send requests", wholeNumber(2, 1000), 32)
-    .option("--timeout <ms>", "timeoutMs of the Worker", wholeNumber(50, 10_000), 1000)
+    .option(
+      "--minutes <n>",
+      "how many minutes the traffic lasts, from 0.5 to 1440",
+      number(0.5, 1440),
+      10,
+    )
+    .option(
+      "--connections <n>",
+      "the number of connections that send requests",
+      wholeNumber(2, 1000),
+      32,
+    )
+    .option(
+      "--timeout <ms>",
+      "the Worker's deadline for a decision (timeoutMs), in milliseconds",
+      wholeNumber(50, 10_000),
+      1000,
+    )
     .option(
       "--margin <ms>",
-      "how much longer than --timeout an answer may take",
+      "how many milliseconds longer than --timeout an answer may take",
       wholeNumber(0, 10_000),
       200,
     )
-    .option("--seed <n>", "another seed gives other requests", wholeNumber(0, 2 ** 31), 1)
+    .option("--seed <n>", "the seed of the random traffic", wholeNumber(0, 2 ** 31), 1)
     .option("--json <file>", "the file for the results", "soak/results/latest.json")
     .allowExcessArguments(false)
     .exitOverride()

@@ -12,12 +12,12 @@ export interface MemorySample {
   readonly residentBytes: number;
 }
 
-/** The results of all phases with one name. Latencies are in milliseconds. */
+/** The results of all phases that have the same name. Latencies are in milliseconds. */
 export interface PhaseResult {
   readonly phase: string;
   readonly requests: number;
   readonly perSecond: number;
-  /** The number of requests that were admitted without a decision of the store. */
+  /** The number of requests that Weir admitted although the store did not decide them. */
   readonly undecided: number;
   /** The number of answers that took longer than `timeoutMs` plus `marginMs`. */
   readonly late: number;
@@ -31,7 +31,7 @@ export interface PhaseResult {
 export interface MemoryResult {
   readonly baselineMiB: number;
   readonly endMiB: number;
-  /** Growth from the baseline to the end, as a share of the baseline. */
+  /** The growth from the baseline to the end of the run, as a share of the baseline. */
   readonly growth: number;
   readonly samplesMiB: readonly number[];
 }
@@ -62,7 +62,7 @@ const MAX_GROWTH = 0.1;
 /** The baseline is measured two minutes after the start, when the process has stopped growing. */
 const BASELINE_MS = 120_000;
 /**
- * The number of samples whose median is a memory figure. A single sample would depend on whether a
+ * A memory figure is the median of this many samples. A single sample would depend on whether a
  * garbage collection has just run.
  */
 const SAMPLES = 10;

@@ -5,7 +5,7 @@ export const ISOLATES = 2;
 
 const LOCAL = { limit: 40, localShare: 0.25 };
 
-/** One rule for each way of counting, because each way can fail differently. */
+/** The rules count in different ways, because each way of counting can fail differently. */
 export const RULES: ConfigInput["rules"] = [
   { name: "leased", match: { paths: ["/leased"] }, limit: 2000, window: "10s" },
   {
@@ -57,8 +57,8 @@ export const POLICIES: ReadonlyMap<string, Policy> = new Map([
 ]);
 
 /**
- * The requests of one client that all isolates together may admit with `onError: "local"` while the
- * store fails.
+ * The number of requests of one client that all isolates together may admit while the store fails,
+ * if the rule has `onError: "local"`.
  */
 export const LOCAL_POLICY: Policy = {
   limit: LOCAL.limit * LOCAL.localShare * ISOLATES,
@@ -66,5 +66,5 @@ export const LOCAL_POLICY: Policy = {
   isShared: false,
 };
 
-/** The combined `onError` of all rules that apply to a request. "none": no rule applies to it. */
+/** The combined `onError` of all rules that apply to a request; "none" if no rule applies to it. */
 export type OnError = "open" | "closed" | "local" | "none";

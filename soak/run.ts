@@ -69,8 +69,8 @@ export async function soak(
 }
 
 /**
- * @param stops receives a function that stops a part, for each part that starts. If a later part
- *   fails to start, these functions stop the earlier parts
+ * @param stops for each part that has started, this list receives the function that stops it. If a
+ *   later part fails to start, the caller can still stop the earlier parts
  */
 async function startEnvironment(
   { timeoutMs, connections }: SoakOptions,
@@ -132,7 +132,7 @@ class PhaseRunner {
     const { baselineLoad } = this.#environment;
     await this.#measure(BASELINE, () =>
       baselineLoad.run(BASELINE_MS, this.#nextRequest, (request, answer) => {
-        // The baseline decides nothing, so no rule applies to its answers.
+        // The baseline has no rules, so the inspector must expect none.
         this.inspector.inspect(BASELINE, { ...request, onError: "none" }, answer);
       }),
     );

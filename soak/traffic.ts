@@ -14,7 +14,7 @@ export interface OutgoingRequest {
 
 interface Kind {
   readonly name: string;
-  /** The number of requests of this kind among 1,000 requests. */
+  /** How many of 1,000 requests are of this kind, on average. */
   readonly weight: number;
   readonly onError: OnError;
   readonly draw: (
@@ -25,7 +25,7 @@ interface Kind {
 const CLIENTS = 5000;
 const ABUSERS = 20;
 
-/** Different spellings of one path, and paths that name no route. */
+/** Unusual spellings of the path `/leased`, and paths that match no rule. */
 const ODD_PATHS = [
   "//leased",
   "/leased/",

@@ -9,7 +9,10 @@ export interface Environment {
   readonly redis: LocalRedis;
   readonly backend: Backend;
   readonly redisMeter: RedisMeter;
-  /** Starts a Worker with the addresses of the origin and of the REST server with this latency. */
+  /**
+   * Starts a Worker and passes it the addresses of the origin and of the REST server that has this
+   * latency.
+   */
   startWorker(options: RuntimeOptions, redisLatencyMs: number): Promise<Runtime>;
   /** Stops all servers and Workers. */
   stop(): Promise<void>;
@@ -28,7 +31,8 @@ export async function startEnvironment(redisLatenciesMs: readonly number[]): Pro
     for (const stopOne of stops.splice(0).reverse()) await stopOne();
   }
   try {
-    // Without requireServer, the bench might run and measure a Redis written in JavaScript.
+    // Without `requireServer`, `startRedis` may start a Redis written in JavaScript, which the bench
+    // must not measure.
     const redis = await startRedis({ requireServer: true });
     stops.push(redis.stop);
     const scratch = await createScratch();

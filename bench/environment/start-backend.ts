@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { join } from "node:path";
 import { startChild } from "../../dev/child.ts";
 
-/** A message from the parent, which requests the number of REST calls. */
+/** A message in which the parent asks for the number of REST calls. */
 export interface BackendRequest {
   readonly type: "calls";
 }

@@ -1,7 +1,7 @@
 import type { ConfigInput } from "../../src/config/index.ts";
 import type { RuntimeOptions } from "./runtime.ts";
 
-/** The services whose use a subject pays for: Redis commands, Durable Objects, or none. */
+/** The service that the user of a limiter pays for: Redis commands, Durable Objects, or none. */
 export type Billing = "redis" | "durable-objects" | "none";
 
 /** A Worker that the bench measures, with its configuration. Only the baseline has no limit. */
@@ -26,7 +26,7 @@ const NATIVE_SECONDS = 60;
 export interface WeirOptions {
   readonly clock?: "redis" | "edge";
   readonly store?: "durable-object";
-  /** `false` calls the store for every decision. */
+  /** With `false`, Weir calls the store for every decision. */
   readonly lease?: false;
 }
 
@@ -45,7 +45,7 @@ export function weirConfig(
     match: { paths: ["/limited"] },
     limit,
     window: "1h",
-    // With "open", an undecided request would look like an admitted request.
+    // With "open", the bench could not tell an undecided request from an admitted request.
     onError: "closed",
     ...(lease === false && { lease }),
   };

@@ -9,9 +9,9 @@ import { pairedDifferences, rotate, type Spread, spreadOf } from "./paired-round
 /** A limit so high that leases have their largest size and no request is denied. */
 const LIMIT = 100_000_000;
 const WINDOW_MS = 3_600_000;
-/** A time that is longer than any round, in milliseconds. */
+/** Every round takes less than this time, in milliseconds. */
 const ROUND_MS = 20_000;
-/** Each Worker gets the requests of a round in this many slices. The Workers take turns, slice by slice. */
+/** A round is divided into this many slices. The Workers take turns after each slice. */
 const SLICES = 8;
 
 /** CPU time of a request in one round, in microseconds, for each of the three Workers. */
@@ -47,9 +47,9 @@ export interface AddedCpuOptions {
 
 /**
  * Measures three Workers that take turns. In a round, each Worker gets its requests in eight
- * slices. Between two slices of a Worker, the other Workers get theirs, so that other work on the
- * machine slows all three equally. CPU time is read before and after a round. It grows by about a
- * second in a round, much more than the kernel's steps of 10 ms.
+ * slices. The Workers take turns after each slice, so that unrelated work on the machine slows all
+ * three equally. CPU time is read before and after a round. A round takes about a second of CPU
+ * time, much more than the kernel's steps of 10 ms.
  *
  * @returns undefined if CPU time cannot be read
  * @throws {Error} when a request was not admitted
@@ -117,7 +117,10 @@ async function runRound(
   return cpu;
 }
 
-/** Subtracts the other Workers' CPU times from Weir's in each round, and summarizes the rounds. */
+/**
+ * For each round, subtracts the CPU time of each Worker without Weir from the CPU time of Weir, and
+ * summarizes the rounds.
+ */
 export function summarizeRounds(
   rounds: readonly RoundCpu[],
 ): Omit<AddedCpu, "requests" | "restCallsPerRequest"> {

@@ -14,8 +14,8 @@ export interface DecisionCpu {
 }
 
 /**
- * Measures the CPU time of a decision from memory. It runs an app many times within one request,
- * with and without a limiter, and subtracts the CPU times.
+ * Measures the CPU time of a decision from memory. A Worker runs an app many times within one
+ * request, first with a limiter and then without it. The result is the difference of the CPU times.
  *
  * @returns undefined if CPU time cannot be read
  * @throws {Error} when the Worker answers with an error

@@ -8,7 +8,8 @@ import { openLoop } from "../load/open-loop.ts";
 import { waitForWindow } from "../load/window.ts";
 
 /**
- * A rate that leaves CPU time unused, because the experiment measures waiting and not saturation.
+ * At this rate, the CPU is not always busy, so requests hardly wait for it. The experiment measures
+ * how long requests wait for the limiter.
  */
 const RATE_PER_SECOND = 300;
 /** One request in three comes from the paying client. */
@@ -44,7 +45,7 @@ export async function runFlood(
   { rounds, seconds }: { readonly rounds: number; readonly seconds: number },
 ): Promise<FloodResult[]> {
   const started: { subject: Subject; runtime: Runtime; rounds: FloodRound[] }[] = [];
-  // Earlier measurements have counted the same clients.
+  // Earlier measurements used the same clients, so Redis may still have counters for them.
   await environment.redisMeter.deleteCounters();
   try {
     for (const subject of subjects) {

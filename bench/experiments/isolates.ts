@@ -10,7 +10,7 @@ export const ISOLATES = 8;
 export const ISOLATES_LIMIT = 1000;
 const OFFERED = 5000;
 const WARM_UP = 400;
-/** A time that is longer than any run, in milliseconds. */
+/** Every run takes less than this time, in milliseconds. */
 const RUN_MS = 20_000;
 
 /** The number of one client's requests that eight isolates admitted in each run. */
@@ -29,9 +29,9 @@ const ONE_CLIENT: Workload = {
 };
 
 /**
- * Whether a subject counts the requests of several isolates together. Cloudflare's binding is left
- * out: it counts separately in each location, but its emulation counts all requests together, so a
- * comparison would mean nothing.
+ * Whether a subject counts the requests of several isolates together. The result is false for
+ * Cloudflare's binding: it counts separately in each location, but its emulation counts all requests
+ * together, so a comparison would mean nothing.
  */
 export function countsAcrossIsolates({ name }: Subject): boolean {
   return name !== BASELINE && name !== "native";
@@ -47,7 +47,7 @@ export async function runIsolates(
   redisLatencyMs: number,
   runs: number,
 ): Promise<IsolatesResult> {
-  // Earlier measurements have counted the same clients.
+  // Earlier measurements used the same clients, so Redis may still have counters for them.
   await environment.redisMeter.deleteCounters();
   const options = { ...subject.runtimeOptions(ISOLATES_LIMIT), isolates: ISOLATES };
   const runtime = await environment.startWorker(options, redisLatencyMs);

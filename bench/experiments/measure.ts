@@ -36,8 +36,8 @@ export async function measure(
   const usageBefore = await readUsage(environment, runtime, billing);
   const cpuBefore = runtime.cpuMicroseconds();
   const load = await sendLoad();
-  // Some limiters still do work after the last response. After this wait, the figures include that
-  // work.
+  // Some limiters still work after the last response. The wait lets this work end, so that the
+  // figures include it.
   await delay(2 * redisLatencyMs + 100);
   const cpuAfter = runtime.cpuMicroseconds();
   const usageAfter = await readUsage(environment, runtime, billing);

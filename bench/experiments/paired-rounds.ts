@@ -25,8 +25,8 @@ export function pairedDifferences(values: readonly number[], others: readonly nu
 }
 
 /**
- * Returns the items in a rotated order that starts with item `turn`, so that no item always follows
- * the same other item.
+ * Returns the items in a rotated order that starts with item `turn`, so that the order changes from
+ * turn to turn.
  */
 export function rotate<Item>(items: readonly Item[], turn: number): Item[] {
   const first = turn % items.length;

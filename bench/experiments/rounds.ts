@@ -12,11 +12,11 @@ export interface SampleSize {
   /** The number of rounds in which each subject gets each workload. */
   readonly rounds: number;
   /**
-   * The number of requests before the measured requests. They open connections, load scripts into
-   * Redis, and compile code.
+   * The number of requests that are sent before the measurement. They open connections, load
+   * scripts into Redis, and compile code.
    */
   readonly warmUp: number;
-  /** Selects one of a workload's two numbers of requests. */
+  /** Whether to send the number of requests of a whole run ("full") or of a quick run ("quick"). */
   readonly count: "full" | "quick";
 }
 
@@ -26,12 +26,12 @@ export interface SubjectRounds {
   readonly rounds: readonly Measurement[];
 }
 
-/** A time that is longer than any round, in milliseconds. */
+/** Every round takes less than this time, in milliseconds. */
 const ROUND_MS = 15_000;
 
 /**
- * Sends the same requests to all subjects, in rounds. If the machine slows down during a round, it slows
- * all subjects.
+ * Sends the same requests to all subjects, in rounds. If the machine slows down during a round, all
+ * subjects slow down with it.
  */
 export async function runWorkload(
   environment: Environment,
@@ -41,7 +41,7 @@ export async function runWorkload(
   sampleSize: SampleSize,
 ): Promise<SubjectRounds[]> {
   const started: { subject: Subject; runtime: Runtime; rounds: Measurement[] }[] = [];
-  // Earlier measurements have counted the same clients.
+  // Earlier measurements used the same clients, so Redis may still have counters for them.
   await environment.redisMeter.deleteCounters();
   try {
     for (const subject of subjects) {
@@ -52,8 +52,8 @@ export async function runWorkload(
     }
     for (let round = 1; round <= sampleSize.rounds; round++) {
       const requests = requestsOf(workload, workload.count[sampleSize.count], round);
-      // Each round starts with another subject, so that no subject always follows the same other
-      // subject.
+      // The order of the subjects changes from round to round, because a subject may slow the
+      // subject that comes next.
       for (const { subject, runtime, rounds } of rotate(started, (round - 1) * 2)) {
         await waitForWindow(subject.windowMs, ROUND_MS);
         const { limit } = workload;
@@ -67,7 +67,7 @@ export async function runWorkload(
   }
 }
 
-/** Sends requests of round 0. Measured rounds have other clients. */
+/** Sends requests of round 0. Its clients do not appear in the measured rounds, which start at 1. */
 export async function warmUp(
   { urls }: Pick<Runtime, "urls">,
   workload: Workload,

@@ -21,8 +21,8 @@ interface ClientCounts {
 }
 
 /**
- * The summary counts over and under separately, so that one client's requests over the limit do not
- * offset another client's wrong denials.
+ * The summary has separate sums for `over` and `under`, because in a single sum the wrong admissions
+ * of one client and the wrong denials of a second client would cancel out.
  */
 export function createAdmissions(): Admissions {
   const clients = new Map<string, ClientCounts>();

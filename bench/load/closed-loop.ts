@@ -14,8 +14,8 @@ export interface ClosedLoopResult {
 }
 
 /**
- * Sends requests over 16 connections. Each connection sends its next request when it has a response. With
- * several isolates, request n goes to isolate n modulo the number of isolates.
+ * Sends requests over 16 connections. Each connection sends its next request when it has a response.
+ * Request n goes to the isolate with the index n modulo the number of isolates.
  *
  * @param urls the address of each isolate
  */
@@ -25,7 +25,7 @@ export async function closedLoop(
 ): Promise<ClosedLoopResult> {
   const latency = createLatencyHistogram();
   const admissions = createAdmissions();
-  // Each isolate has its own queue. With a common queue, a slow isolate would get fewer requests.
+  // Each isolate has its own queue. If all shared one queue, a slow isolate would get fewer requests.
   const nextIndex = urls.map((_, isolate) => isolate);
 
   async function sendAll(connection: Connection, isolate: number): Promise<void> {

@@ -5,7 +5,7 @@ import type { OutgoingRequest } from "./clients.ts";
 import { connect } from "./connection.ts";
 import { createLatencyHistogram, recordMs } from "./latency.ts";
 
-/** The number of connections: enough that no request waits for the response to another request. */
+/** The number of connections. It is so large that every request finds a free connection. */
 const CONNECTIONS = 128;
 
 /** Latencies and admissions of the measured requests. */

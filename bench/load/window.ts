@@ -1,8 +1,8 @@
 import { setTimeout as delay } from "node:timers/promises";
 
 /**
- * The wait after the end of a window, in milliseconds. Then every clock has reached the next
- * window.
+ * How long to wait after the end of a window, in milliseconds, so that every clock has reached the
+ * next window.
  */
 const CLOCK_MARGIN_MS = 50;
 
@@ -13,7 +13,7 @@ const CLOCK_MARGIN_MS = 50;
  *
  * All subjects start their windows at multiples of `windowMs` since the Unix epoch.
  *
- * @param windowMs undefined for a subject without windows: then the function returns at once
+ * @param windowMs undefined if the subject has no windows; then the function returns at once
  */
 export async function waitForWindow(windowMs: number | undefined, neededMs: number): Promise<void> {
   if (windowMs === undefined) return;

@@ -1,15 +1,15 @@
 import { clientAddress, LIMITED_PATH, type OutgoingRequest } from "./clients.ts";
 import { zipf } from "./zipf.ts";
 
-/** Requests of certain clients, which are sent as fast as 16 connections allow. */
+/** A sequence of requests that is sent as fast as 16 connections allow. */
 export interface Workload {
   readonly name: string;
   readonly title: string;
   /** The limit of each client in a window. */
   readonly limit: number;
-  /** The number of requests in a round of a whole run and of a quick run. */
+  /** The number of requests in a round: `full` in a whole run, `quick` in a quick run. */
   readonly count: { readonly full: number; readonly quick: number };
-  /** Returns the index of the client of each request. */
+  /** Returns one client index for each of `count` requests. */
   readonly clients: (count: number, round: number) => number[];
 }
 

@@ -69,13 +69,16 @@ export function addedCpuTable(cpu: AddedCpu): string {
 
 export function cpuTable({ decisionCpu, manyRules }: Results): string {
   const rows = [
-    ["a decision from memory, with its response fields", figure(decisionCpu?.microseconds, 1)],
-    ["REST calls for each of these decisions", figure(decisionCpu?.restCallsPerDecision, 4)],
-    ["a forwarded request with 2 rules", figure(manyRules?.few, 0)],
-    ["a forwarded request with 200 rules", figure(manyRules?.many, 0)],
-    ["200 rules / 2 rules", figure(manyRules?.ratio, 2)],
+    ["a decision from memory, with its response fields, µs", figure(decisionCpu?.microseconds, 1)],
+    [
+      "number of REST calls for each of these decisions",
+      figure(decisionCpu?.restCallsPerDecision, 4),
+    ],
+    ["a forwarded request with 2 rules, µs", figure(manyRules?.few, 0)],
+    ["a forwarded request with 200 rules, µs", figure(manyRules?.many, 0)],
+    ["ratio of 200 rules to 2 rules, median of the rounds", figure(manyRules?.ratio, 2)],
   ];
-  return ["### CPU time of Weir, µs", table(["", ""], rows)].join("\n\n");
+  return ["### CPU time of Weir", table(["", ""], rows)].join("\n\n");
 }
 
 export function targetsTable(targets: readonly Target[]): string {

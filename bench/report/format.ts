@@ -1,6 +1,6 @@
 import { markdownTable } from "markdown-table";
 
-/** The table cell of a figure that does not exist. */
+/** The text of a table cell that has no figure. */
 export const NONE = "–";
 
 /** Formats a number with a fixed count of decimals and with thousands separators. */

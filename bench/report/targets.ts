@@ -9,7 +9,7 @@ import {
 } from "./results.ts";
 import { p50Ratio, type Summary } from "./summary.ts";
 
-/** A bound for one of Weir's figures. */
+/** A bound for one of Weir's figures, and the measured figure. */
 export interface Target {
   readonly name: string;
   /** The bound, such as "≤ 1.3". */
@@ -67,7 +67,8 @@ function workloadTargets(results: Results): Target[] {
     atMost(
       "hot key, exact, edge clock: Redis commands per request",
       2,
-      // Two decimals hide the one extra command of a window's first request, which every limiter needs.
+      // The first request of a window needs one more command in every limiter. Rounding to two
+      // decimals removes this command from the figure.
       rounded(figure("hot", "weir-exact-edge", commands)),
     ),
   ];

@@ -49,7 +49,7 @@ function cells(summary: Summary, isBaseline: boolean): string[] {
     figure(requestsPerSecond, 0),
     figure(cpuPerRequest, 0),
   ];
-  // The baseline limits nothing, so it has no calls, no price and no limit to exceed.
+  // The baseline has no limit, so it has no figures for calls, price, and wrong decisions.
   if (isBaseline) return [...times, ...Array.from({ length: 5 }, () => NONE)];
   return [
     ...times,

@@ -20,7 +20,7 @@ export interface AccessLog {
   readonly clients: number;
   /** The time from time 0 to the end of the second in which the last request arrived. */
   readonly durationMs: number;
-  /** The number of lines in another format. */
+  /** The number of lines that are in neither Common nor Combined Log Format. */
   readonly unreadable: number;
 }
 

@@ -2,9 +2,9 @@
 export interface Actor {
   /** How far the actor's clock is ahead of the true time, in milliseconds. */
   readonly skewMs: number;
-  /** After an actor's death its events are dropped: no timer fires and no answer arrives. */
+  /** If false, the simulation drops the actor's events: no timer fires and no answer arrives. */
   readonly isAlive: boolean;
 }
 
-/** The traffic, the network and the store. Their clock shows the true time. */
+/** The actor for the traffic, the network and the store, whose clock shows the true time. */
 export const WORLD: Actor = { skewMs: 0, isAlive: true };

@@ -31,16 +31,16 @@ export interface Account {
 export class Ledger {
   readonly #accounts = new Map<string, Account>();
   readonly #counter: Pick<Counter, "windowMs" | "offsetMs">;
-  /** Calls of the store, including calls that fetch blocks in the background. */
+  /** Calls to the store, including calls that fetch blocks in the background. */
   calls = 0;
-  /** Leases whose unused quota was returned with a call. */
+  /** Leases whose unused quota an isolate has returned with a call. */
   returnedLeases = 0;
   returnedQuota = 0;
   /** Requests admitted from a lease after the end of its window, by the true time. */
   afterWindow = 0;
-  /** The longest time from the end of a window to such a request, in milliseconds. */
+  /** How late the latest request in `afterWindow` was, in milliseconds after the window's end. */
   mostAfterWindowMs = 0;
-  /** Requests decided without a store call of their own. */
+  /** Requests decided without an answer from the store. */
   fromMemory = 0;
 
   constructor(counter: Pick<Counter, "windowMs" | "offsetMs">) {
@@ -56,7 +56,7 @@ export class Ledger {
     this.returnedLeases += unused.length;
   }
 
-  /** Records the quota that a call has charged and returned in the store. */
+  /** Records the quota that the store has charged and taken back in a call. */
   recordCharges(
     isolate: Isolate,
     groups: readonly (readonly Counter[])[],
@@ -65,7 +65,7 @@ export class Ledger {
   ): void {
     const { index } = windowAt(now, this.#counter);
     for (const { counter, quota, window } of unused) {
-      // The store ignores returned quota of another window.
+      // The store ignores quota that is returned after the end of its window.
       if (window !== index) continue;
       this.#charge(isolate, requestOf(counter).client, now, -quota);
       this.returnedQuota += quota;

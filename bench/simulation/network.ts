@@ -41,7 +41,7 @@ export class Network {
     this.#options = options;
   }
 
-  /** Returns the store as an isolate reaches it over the network. */
+  /** Returns a store whose calls from this isolate go over the simulated network. */
   connect(isolate: Isolate): Store {
     const unsupported = () => Promise.reject(new Error("The simulation only supports decide."));
     return {

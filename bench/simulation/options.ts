@@ -30,7 +30,7 @@ export function parseOptions(args: readonly string[]): SimulationOptions {
   const { seed, log, json, only } = new Command("npm run simulate --")
     .description("Simulates Weir's leases on up to 10,000 isolates, in virtual time.")
     .addOption(
-      new Option("--seed <number>", "another seed gives other random numbers")
+      new Option("--seed <number>", "the seed of the random numbers")
         .default(DEFAULT_SEED)
         .argParser(seedIn),
     )
@@ -40,7 +40,10 @@ export function parseOptions(args: readonly string[]): SimulationOptions {
         groupsIn,
       ),
     )
-    .option("--json <file>", "the file for the figures (whole run: bench/results/simulation.json)")
+    .option(
+      "--json <file>",
+      "the file for the figures (default in a whole run: bench/results/simulation.json)",
+    )
     .showHelpAfterError("(--help shows what is allowed)")
     .exitOverride()
     .parse(args, { from: "user" })

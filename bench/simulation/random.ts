@@ -34,7 +34,7 @@ export class Random {
   }
 }
 
-/** Derives a seed from another seed and a text: FNV-1a, 32 bits. */
+/** Derives a new seed from a seed and a text, with the 32-bit hash FNV-1a. */
 export function seedOf(seed: number, text: string): number {
   let hash = 0x811c9dc5;
   for (const char of `${seed}:${text}`) {

@@ -26,8 +26,8 @@ const LEGEND = `"Offered", "Admitted" and "Leases returned" are per run; "Admitt
 the requests admitted above the limit of a window. "Under" is the share of the requests within the limits that were
 denied, over all windows. "worst window" is the largest number of such requests in one window, in % of its limit. The
 next column shows where the quota for these requests was: in isolates that had died, in isolates without a request of
-the client for 5 s, in other isolates, or in the store. "From memory" is the share of requests decided without a store
-call of their own. The last two columns show the virtual time that requests waited.`;
+the client for 5 s, in other isolates, or in the store. "From memory" is the share of requests decided without an
+answer from the store. The last two columns show how long requests waited, in virtual time.`;
 
 /** Returns a table with one row for each scenario, and an explanation of its columns. */
 export function summaryTable(summaries: readonly Summary[]): string {

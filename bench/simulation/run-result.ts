@@ -2,10 +2,10 @@ import { IDLE_MS } from "../../src/stores/isolate/lease.ts";
 import type { Account, Ledger } from "./ledger.ts";
 
 /**
- * The places of unused quota at the end of a window: isolates that had died ("dead"), isolates
- * without a request of the client for {@link IDLE_MS} ("quiet"), other isolates ("busy"), and the
- * store ("store"). The store has unused quota if an isolate returned it too late, or if denials
- * came from memory.
+ * The places where unused quota can be at the end of a window: isolates that had died ("dead"),
+ * isolates without a request of the client for {@link IDLE_MS} ("quiet"), all other isolates
+ * ("busy"), and the store ("store"). The store has unused quota if an isolate returned it too late,
+ * or if denials came from memory.
  */
 export const PLACES = ["dead", "quiet", "busy", "store"] as const;
 export type Place = (typeof PLACES)[number];
@@ -26,9 +26,9 @@ export interface RunResult {
   miscounted: number;
   /** Requests admitted from a lease after the end of its window, by the store's clock. */
   afterWindow: number;
-  /** The longest time from the end of a window to such a request, in milliseconds. */
+  /** How late the latest request in `afterWindow` was, in milliseconds after the window's end. */
   mostAfterWindowMs: number;
-  /** Requests within the limits. For each window, the decided requests, but at most the limit. */
+  /** Requests within the limits: in each window, the number of decided requests, at most the limit. */
   admissible: number;
   /** Requests within the limits that were denied, summed over all windows. */
   wronglyDenied: number;
@@ -36,12 +36,12 @@ export interface RunResult {
   wronglyDeniedBy: Record<Place, number>;
   /** The largest share of one window's limit that was wrongly denied, from 0 to 1. */
   worstWindowShare: number;
-  /** Calls of the store, including calls that fetch blocks in the background. */
+  /** Calls to the store, including calls that fetch blocks in the background. */
   calls: number;
   /** Leases whose unused quota was returned, and the quota that the store took back. */
   returnedLeases: number;
   returnedQuota: number;
-  /** Requests decided without a store call of their own. */
+  /** Requests decided without an answer from the store. */
   fromMemory: number;
   /** How long each request waited for its decision, in milliseconds. */
   waits: number[];

@@ -26,7 +26,7 @@ export interface Scenario {
   readonly traffic: (random: Random) => Traffic | Promise<Traffic>;
   readonly routing: Routing;
   /**
-   * The share of isolates that die in a minute. A new isolate, with empty memory, replaces each.
+   * The share of isolates that die in a minute. A new isolate with empty memory replaces each of them.
    */
   readonly deathsPerMinute: number;
   /** The maximum error of an isolate's clock, in either direction, in milliseconds. */

@@ -30,12 +30,12 @@ export class VirtualTime {
     return event;
   }
 
-  /** Assigns the rest of the current event to another actor. */
+  /** For the rest of the current event, `Date.now` and new timers use the clock of this actor. */
   continueAs(actor: Actor): void {
     this.#actor = actor;
   }
 
-  /** Ends the run with an error, which comes from a promise that no code awaits. */
+  /** Ends the run with this error. A promise that no code awaits reports its rejection in this way. */
   fail(error: unknown): void {
     this.#failure ??= { error };
   }

@@ -3,8 +3,8 @@ import { CounterObject as Counters, weir } from "../../src/index.ts";
 import { bindings } from "./bindings.ts";
 
 /**
- * Weir on Durable Objects. The Worker counts what Cloudflare would bill: calls of objects, and rows that
- * the objects write. The objects run in this Worker's isolate, so the counts are plain variables.
+ * Weir on Durable Objects. The Worker counts what Cloudflare would bill: calls to objects, and rows
+ * that the objects write. The objects run in this Worker's isolate, so the counts are plain variables.
  */
 let calls = 0;
 let rows = 0;
@@ -15,7 +15,8 @@ export class CounterObject extends Counters {
     const { sql } = ctx.storage;
     const exec = sql.exec.bind(sql);
     sql.exec = (query: string, ...values: unknown[]) => {
-      // The `rowsWritten` of a cursor is complete only after all its rows were read.
+      // The `rowsWritten` of a cursor is complete only after all its rows have been read, so the
+      // cursors are kept until the counts are requested.
       const cursor = exec(query, ...values);
       cursors.push(cursor);
       return cursor as never;
@@ -29,7 +30,7 @@ export class CounterObject extends Counters {
   }
 }
 
-/** Wraps a namespace so that calls of its objects are counted. */
+/** Returns a copy of a namespace that counts the calls to its objects. */
 function countCalls(namespace: DurableObjectNamespace): DurableObjectNamespace {
   return new Proxy(namespace, {
     get(target, name) {
@@ -45,7 +46,8 @@ function countCallsOfStub(stub: DurableObjectStub): DurableObjectStub {
   const methods = stub as unknown as Record<string, (...args: unknown[]) => unknown>;
   return new Proxy(stub, {
     get(_, name) {
-      // The method is called directly. On a stub, `methods[name].apply` would be a remote property.
+      // This must be a direct call. A stub treats every property as a name on the remote object, so
+      // `methods[name].apply(…)` would call a remote method named `apply`.
       return (...args: unknown[]) => {
         calls += 1;
         return methods[name as string]?.(...args);

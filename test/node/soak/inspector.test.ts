@@ -46,19 +46,19 @@ describe("the soak's inspector", () => {
   });
 
   it.each([
-    ["a 500", { status: 500 }, failing, "no status other than 200, 429 and 503"],
-    ["a broken connection", { status: 0 }, failing, "no status other than 200, 429 and 503"],
+    ["a 500", { status: 500 }, failing, "every status is 200, 429 or 503"],
+    ["a broken connection", { status: 0 }, failing, "every status is 200, 429 or 503"],
     [
       "a 503 while the store works",
       { status: 503 },
       {},
-      "503 only from a closed rule while the store fails",
+      "a request gets 503 only if its rule is closed and the store fails",
     ],
     [
       "a 503 from an open rule",
       { status: 503 },
       { ...open, ...failing },
-      "503 only from a closed rule while the store fails",
+      "a request gets 503 only if its rule is closed and the store fails",
     ],
     [
       "an answer after the deadline",
