@@ -62,7 +62,8 @@ export class Gateway {
    * Answers a request with the origin's response, or with a response of Weir.
    *
    * @param forward replaces the configured origin
-   * @param routedPath the path by which an app has routed the request; undefined without an app
+   * @param routedPath the path by which an app has routed the request; undefined if no app routes
+   * requests
    */
   async handle(
     request: Request,
@@ -83,7 +84,8 @@ export class Gateway {
           return this.#withQuotas(await forward(request, quotas), quotas);
         }
         const response = this.#forwardAndCharge(request, forward, appliedRules, decision, tookMs);
-        // The response is charged even if the client hangs up: the origin has done the work.
+        // The rules are charged by the response even if the client hangs up, because the origin has
+        // done the work.
         waitUntil(response.catch(() => {}));
         return await response;
       }
@@ -122,7 +124,7 @@ export class Gateway {
       );
       return { appliedRules, decision, tookMs: Date.now() - startedAt };
     } catch (error) {
-      // The error may have come before the rules were matched, so any of them could apply.
+      // The error may have occurred before the rules were matched, so any rule may apply.
       return { appliedRules: [], decision: toUndecided(error, rules), tookMs: 0 };
     }
   }
@@ -139,7 +141,10 @@ export class Gateway {
     return this.#withQuotas(response, quotas);
   }
 
-  /** Charges the response and returns the updated quotas. A failure never affects the response. */
+  /**
+   * Charges the rules whose cost depends on the response, and returns the updated quotas. A failure
+   * to charge does not affect the response.
+   */
   async #charge(
     appliedRules: AppliedRule[],
     { quotas, storeFailure }: Allowed,

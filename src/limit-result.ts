@@ -18,8 +18,8 @@ export interface LimitGranted {
 export interface LimitDenied {
   readonly ok: false;
   /**
-   * Milliseconds to wait before the same call is made again. Other calls may use the quota first, and a
-   * cost above the limit is always denied.
+   * Milliseconds to wait before the same call is made again. That call may be denied too, because
+   * calls in between may use the quota. A cost above the limit is always denied.
    */
   readonly retryAfterMs: number;
   /** One quota for each window of the rule. A denial from memory may lack some quotas. */
@@ -47,8 +47,9 @@ export type LimitResult = LimitGranted | LimitDenied | LimitUndecided;
  * Turns a decision by one rule into the result of a call.
  *
  * @param throws whether to throw an error instead of returning `ok: false`
- * @throws {RateLimitError} with `throws`, if the client is over the limit
- * @throws {Error} with `throws`, if the rule is undecided and its `onError` does not let calls pass
+ * @throws {RateLimitError} if `throws` is set and the client is over the limit
+ * @throws {Error} if `throws` is set, the rule is undecided, and its `onError` does not let calls
+ * pass
  */
 export function toLimitResult(decision: Decision, rule: string, throws: boolean): LimitResult {
   switch (decision.outcome) {

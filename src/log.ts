@@ -62,7 +62,7 @@ function logShadowUndecided({ policy, cause, detail }: ShadowUndecided): void {
   log("error", "shadow-undecided", { policy, cause, detail });
 }
 
-/** A time in the future does not count as recent, because the clock has been set back after it. */
+/** A time in the future does not count as recent, because it shows that the clock was set back. */
 function isRecent(then: number, now: number): boolean {
   return then <= now && now - then < OUTAGE_INTERVAL_MS;
 }

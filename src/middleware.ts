@@ -14,8 +14,8 @@ import type { WeirOptions } from "./weir.ts";
  */
 export interface RateLimitOptions<RuleName extends string = string> extends WeirOptions {
   /**
-   * The only rule to apply. It applies to every request that reaches the middleware, regardless of its
-   * `match`.
+   * The only rule to apply. It applies to every request that reaches the middleware, regardless of
+   * the rule's `match`.
    *
    * @default every rule of the configuration that the request matches
    */
@@ -25,26 +25,29 @@ export interface RateLimitOptions<RuleName extends string = string> extends Weir
 /**
  * The variables that {@link rateLimit} sets on Hono's context.
  *
- * Handlers that are chained to the middleware have these types already. For other handlers, declare
- * them: `new Hono<{ Variables: RateLimitVariables }>()`.
+ * Handlers that are chained to the middleware have these types already. For all other handlers,
+ * declare the types: `new Hono<{ Variables: RateLimitVariables }>()`.
  */
 export interface RateLimitVariables {
   /**
-   * The quotas of the decision, one for each window of each enforced rule. If several middlewares
-   * decide a request, the list has the quotas of all of them, in their order. It is a copy: changing
-   * it has no effect on the response. A variable of this name that other code has set is replaced. It is empty if no
+   * The quotas of the decision, one for each window of each enforced rule. The list is empty if no
    * enforced rule applies, if the request is undecided, or if this isolate decided it alone
    * (`onError: "local"`).
    *
+   * If several middlewares decide a request, the list has the quotas of all of them, in the order
+   * in which the middlewares run. The list is a copy, so changing it has no effect on the response.
+   * If other code has set a variable of this name, the middleware replaces that variable.
+   *
    * The quotas are read before the app responds. A rule that is charged by the response (`count`,
-   * `cost: "header:NAME"`) is charged later. The response's RateLimit fields include this charge.
+   * `cost: "header:NAME"`) is charged later. The response's RateLimit fields include this charge,
+   * but the list does not.
    */
   readonly rateLimit: readonly Quota[];
 }
 
 /**
- * Hono middleware that sets {@link RateLimitVariables}. It also fits apps and middleware with other
- * types of bindings and variables.
+ * Hono middleware that sets {@link RateLimitVariables}. It also fits apps and middleware that have
+ * their own types of bindings and variables.
  */
 export type RateLimitMiddleware = (<AppEnv extends HonoEnv>(
   c: Context<AppEnv>,
@@ -53,16 +56,20 @@ export type RateLimitMiddleware = (<AppEnv extends HonoEnv>(
   // Hono infers the variables from the last signature.
   MiddlewareHandler<{ Variables: RateLimitVariables }>;
 
-/** The quotas that {@link rateLimit} has set on a context: only it may add to them. */
+/**
+ * Maps each context to the quotas that {@link rateLimit} has set on it. Only `rateLimit` may add
+ * quotas.
+ */
 const quotasSet = new WeakMap<object, readonly Quota[]>();
 
 /**
  * Creates Hono middleware that applies rules to the requests that reach it. If a request exceeds
  * the limit, the middleware answers with 429, and the app does not run. The middleware adds the
- * RateLimit fields to every other response. It sets `c.var.rateLimit` before the app runs, see
+ * RateLimit fields to the app's responses. It sets `c.var.rateLimit` before the app runs, see
  * {@link RateLimitVariables}.
  *
- * The configuration's `origin` has no effect. Two middlewares that apply the same rule charge it twice.
+ * The configuration's `origin` has no effect. If two middlewares apply the same rule, the rule is
+ * charged twice.
  *
  * @example
  * const app = new Hono<{ Variables: RateLimitVariables }>();
@@ -92,7 +99,7 @@ export function rateLimit<RuleName extends string>(
       appResponse = c.res;
       return appResponse;
     };
-    // Hono routes by the URL as the client sent it. The parsed URL may have another path.
+    // Hono routes by the URL as the client sent it. The path of the parsed URL may differ.
     const response = await gateway.handle(c.req.raw, runApp, c.req.path);
     if (appResponse === undefined) return response;
     if (response !== appResponse) {

@@ -11,9 +11,10 @@ export interface GatewayOptions {
   /** The functions that compute the keys `custom:NAME`. */
   readonly keys: CustomKeys;
   /**
-   * The rules of a gateway that is part of an app, and so has no origin.
+   * The rules of a gateway in an app. Such a gateway has no origin, because the app answers
+   * requests.
    *
-   * @default all rules of the configuration, in front of its origin
+   * @default all rules of the configuration; the gateway then forwards requests to its origin
    */
   readonly appRules?: readonly Rule[];
 }

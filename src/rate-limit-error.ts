@@ -9,8 +9,8 @@ const MESSAGE =
 /**
  * Thrown by the methods of `WeirService` with the option `throws`, if a client is over the limit.
  *
- * An error that crosses a service binding loses its class, so `instanceof` does not recognize it in the
- * calling Worker. `RateLimitError.from` does.
+ * An error that crosses a service binding loses its class, so `instanceof` does not recognize it in
+ * the calling Worker. `RateLimitError.from` recognizes it.
  */
 export class RateLimitError extends Error {
   override readonly name = "RateLimitError";
@@ -30,8 +30,9 @@ export class RateLimitError extends Error {
   /**
    * Recognizes the error, even after it has crossed a service binding.
    *
-   * It reads the error's message, because RPC transfers nothing else without the compatibility flag
-   * `enhanced_error_serialization`, which older compatibility dates do not include.
+   * It reads the error's message, because RPC transfers the fields of an error only if the
+   * compatibility flag `enhanced_error_serialization` is set. Older compatibility dates do not
+   * include this flag.
    *
    * @example
    * catch (error) {
@@ -40,7 +41,7 @@ export class RateLimitError extends Error {
    *   return queueFor(limited.retryAfterMs);
    * }
    *
-   * @returns undefined for every other error
+   * @returns undefined if the error is not a `RateLimitError`
    */
   static from(error: unknown): RateLimitError | undefined {
     if (error instanceof RateLimitError) return error;

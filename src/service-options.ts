@@ -5,8 +5,8 @@ import type { LimitKey } from "./request/limit-key.ts";
 /** Selects a client. */
 export interface ClientOptions {
   /**
-   * The client: a value for the rule's key, or a list with one value for each of the key's elements;
-   * see {@link LimitKey}.
+   * Identifies the client by a value for the rule's key, or by a list with one value for each of
+   * the key's elements; see {@link LimitKey}.
    *
    * @default one counter that all calls without a key share
    */
@@ -55,7 +55,9 @@ export interface LimitOptions extends CheckOptions {
 type OptionType = "string" | "boolean" | "any";
 type OptionTypes = Readonly<Record<string, OptionType>>;
 
-/** The options of every method. "any" means that the code that reads the option checks it. */
+/**
+ * The options of every method. "any" means that the code that reads an option also checks its type.
+ */
 export const CLIENT_OPTIONS: OptionTypes = { key: "any", tier: "string" };
 /** The options of `limit` and `check`. */
 export const CHARGED_OPTIONS: OptionTypes = {
@@ -70,7 +72,8 @@ export const CHARGED_OPTIONS: OptionTypes = {
  * A wrong call such as `limit("login", userId)` has no key. Without this check, it would charge the
  * counter that all calls without a key share.
  *
- * @throws {TypeError} unless `options` is a plain object of these options
+ * @throws {TypeError} unless `options` is a plain object that has only these options, with these
+ * types
  */
 export function checkOptions(options: unknown, types: OptionTypes): void {
   const allowed = Object.keys(types).join(", ");
@@ -103,7 +106,8 @@ export function checkOptions(options: unknown, types: OptionTypes): void {
  * Checks the cost of a call.
  *
  * @param minimum the smallest cost that is allowed
- * @throws {RangeError} unless it is undefined, or a whole number from `minimum` to the largest limit
+ * @throws {RangeError} unless the cost is undefined or a whole number from `minimum` to the largest
+ * limit
  */
 export function checkCost(cost: unknown, minimum: number): void {
   if (cost === undefined) return;
@@ -116,12 +120,15 @@ export function checkCost(cost: unknown, minimum: number): void {
 }
 
 /**
- * Matches the names of unknown options that an error message repeats. A longer name or a name with
- * other characters may be a key, which Weir does not print.
+ * Matches the names of unknown options that an error message may repeat. A longer name, or a name
+ * with different characters, may be a client's key, and Weir does not print keys.
  */
 const PRINTABLE_NAME = /^[a-z_]\w{0,15}$/i;
 
-/** Describes a value for an error message. It repeats numbers and short texts of digits only. */
+/**
+ * Describes a value for an error message. The description repeats only numbers and short texts of
+ * digits.
+ */
 function describe(value: unknown): string {
   if (typeof value === "number" || value === null) return String(value);
   if (typeof value !== "string") return `a value of type ${typeof value}`;

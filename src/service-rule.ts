@@ -8,7 +8,9 @@ import { identityOfLimitKey } from "./request/limit-key.ts";
 import type { ClientOptions } from "./service-options.ts";
 import { sharedLimiter } from "./shared-limiter.ts";
 
-/** A rule, applied to the client that a program names, and the limiter that decides by the rule. */
+/**
+ * A rule, applied to the client that a program's call names, and the limiter that decides the call.
+ */
 export interface ServiceRule {
   readonly appliedRule: AppliedRule;
   readonly limiter: Limiter;
@@ -18,7 +20,7 @@ export interface ServiceRule {
  * Looks up a rule by its name, and applies it to a client.
  *
  * @throws {RangeError} if the configuration has no such rule
- * @throws {TypeError} if the key does not fit the rule's key
+ * @throws {TypeError} if the option `key` does not fit the rule's key
  */
 export async function findServiceRule(
   config: Config,
@@ -34,7 +36,10 @@ export async function findServiceRule(
   return { appliedRule: { rule: withoutResponse(rule), windows, identity }, limiter };
 }
 
-/** Returns the windows of a rule and of all its tiers, one window for each of their counters. */
+/**
+ * Returns the windows of a rule and of all its tiers, but only one of the windows that share a
+ * counter.
+ */
 export function allWindowsOf({ windows, tiers }: Rule): Window[] {
   const all = [...windows, ...(tiers ? [...tiers.windows.values()].flat() : [])];
   // Windows of the same length share one counter, unless only one of them rolls over.
@@ -42,7 +47,7 @@ export function allWindowsOf({ windows, tiers }: Rule): Window[] {
   return [...new Map(all.map((window) => [counterOf(window), window])).values()];
 }
 
-/** Returns the rule without `count` and `cost: "header:NAME"`: a call has no response to read. */
+/** Returns the rule without `count` and `cost: "header:NAME"`, because a call has no response. */
 function withoutResponse(rule: Rule): Rule {
   const { cost } = rule;
   return { ...rule, cost: typeof cost === "number" ? cost : 1, countStatus: undefined };

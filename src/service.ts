@@ -30,13 +30,14 @@ import { allWindowsOf, findServiceRule, type ServiceRule } from "./service-rule.
  * const { ok } = await env.LIMITS.limit("sign-up");
  *
  * `match` and `exempt` have no effect, because a call has no request. A rule that is charged by the
- * response (`count`, or `cost: "header:NAME"`) is charged at once.
+ * response (`count`, or `cost: "header:NAME"`) is charged at once, because a call has no response
+ * either.
  *
  * Every method throws a `RangeError` for an unknown rule or an invalid cost, and a `TypeError` for an
  * invalid option or a key that does not fit the rule's key.
  *
- * @typeParam C the type of the configuration. With `typeof config`, the name of an unknown rule does
- * not compile.
+ * @typeParam C the type of the configuration. If it is `typeof config`, a call that names an
+ * unknown rule does not compile.
  */
 export abstract class WeirService<C extends Config = Config> extends WorkerEntrypoint<Env> {
   /** The configuration that `defineConfig` returned. */
@@ -45,8 +46,9 @@ export abstract class WeirService<C extends Config = Config> extends WorkerEntry
   /**
    * Takes quota in all windows of the rule, or in none of them.
    *
-   * @throws {RateLimitError} with `throws`, if the client is over the limit
-   * @throws {Error} with `throws`, if the store could not decide and the rule has `onError: "closed"`
+   * @throws {RateLimitError} if `throws` is set and the client is over the limit
+   * @throws {Error} if `throws` is set, the store could not decide, and the rule has
+   * `onError: "closed"`
    */
   async limit(rule: RuleNameOf<C>, options: LimitOptions = {}): Promise<LimitResult> {
     checkOptions(options, CHARGED_OPTIONS);
@@ -58,11 +60,12 @@ export abstract class WeirService<C extends Config = Config> extends WorkerEntry
   }
 
   /**
-   * Returns the result that `limit` would return, but takes no quota. Another call may then take
-   * the quota.
+   * Returns the result that `limit` would return, but takes no quota. A different call may take the
+   * quota before your next `limit`.
    *
-   * @throws {RateLimitError} with `throws`, if the client is over the limit
-   * @throws {Error} with `throws`, if the store could not decide and the rule has `onError: "closed"`
+   * @throws {RateLimitError} if `throws` is set and the client is over the limit
+   * @throws {Error} if `throws` is set, the store could not decide, and the rule has
+   * `onError: "closed"`
    */
   async check(rule: RuleNameOf<C>, options: CheckOptions = {}): Promise<LimitResult> {
     checkOptions(options, CHARGED_OPTIONS);
@@ -81,7 +84,8 @@ export abstract class WeirService<C extends Config = Config> extends WorkerEntry
     const { appliedRule, limiter } = await findServiceRule(this.config, this.env, rule, options);
     const enforced = { ...appliedRule, rule: { ...appliedRule.rule, mode: "enforce" } } as const;
     const decision = await limiter.decide([enforced], { cost: 0, checkOnly: true });
-    // If this isolate counted alone, its counters lack what the client has used in other isolates.
+    // If this isolate counted alone, its counters lack the quota that the client has used in other
+    // isolates.
     const failure = decision.outcome === "undecided" ? decision : decision.storeFailure;
     if (failure) {
       throw new Error(`The rule "${rule}" could not be read: ${failure.cause}, ${failure.detail}.`);
@@ -92,7 +96,7 @@ export abstract class WeirService<C extends Config = Config> extends WorkerEntry
   /**
    * Removes a client's counts and reservations under a rule, in every tier, and its ban.
    *
-   * @throws {Error} if the call of the store failed; it may have reset the counters anyway
+   * @throws {Error} if the call to the store failed; it may have reset the counters anyway
    */
   async reset(rule: RuleNameOf<C>, options: Pick<ClientOptions, "key"> = {}): Promise<void> {
     checkOptions(options, CLIENT_OPTIONS);
@@ -101,7 +105,8 @@ export abstract class WeirService<C extends Config = Config> extends WorkerEntry
   }
 }
 
-// These are not methods of the class, because callers could call any method over RPC.
+// These functions are not methods of the class, because other Workers could then call them over
+// RPC.
 
 async function decide(
   { appliedRule, limiter }: ServiceRule,

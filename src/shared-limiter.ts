@@ -18,17 +18,18 @@ interface LimiterOfEnv {
 }
 
 /**
- * The maximum number of limiters of a configuration. Workers has one set of bindings in an isolate.
- * Only tests have several. The oldest limiter is dropped.
+ * The maximum number of limiters of a configuration. Each set of bindings has its own limiter. An
+ * isolate of Workers has one set of bindings, and only tests have several. If there are too many
+ * limiters, the oldest one is dropped.
  */
 const MAX_LIMITERS = 8;
 
 const limiters = new WeakMap<Config, LimiterOfEnv[]>();
 
 /**
- * Returns the limiter of a configuration. In an isolate, gateway, middleware and service share it, so
- * that they use the same leases, cached denials and breaker. The first call with these bindings
- * creates it, and logs which bindings cannot work.
+ * Returns the limiter of a configuration. All gateways, middlewares and services of an isolate
+ * share it, so that they use the same leases, cached denials and breaker. The first call with these
+ * bindings creates the limiter, and logs which bindings cannot work.
  *
  * Between requests the limiter keeps plain values and no promise, because workerd cancels a request
  * that waits for the I/O of another request.
@@ -48,7 +49,9 @@ export function sharedLimiter(config: Config, env: Env): SharedLimiter {
   return shared;
 }
 
-/** Whether two sets of bindings are one object, or have the same values under the same names. */
+/**
+ * Whether two sets of bindings are the same object, or have the same values under the same names.
+ */
 function hasSameBindings(env: Env, other: Env): boolean {
   if (env === other) return true;
   const names = Object.keys(env);

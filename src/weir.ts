@@ -33,7 +33,7 @@ export function weir(config: Config, { keys = {} }: WeirOptions = {}): WeirHandl
   let gateway: Gateway | undefined;
 
   // This is not a Hono app with a single route, because Hono's context and routing took a fifth of
-  // the CPU time that Weir adds. Weir uses Hono's router to match rules, and its middleware
+  // the CPU time that Weir adds. Weir uses Hono's router to match rules, and Hono's middleware
   // interface.
   return {
     fetch(request, env) {

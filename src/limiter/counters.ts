@@ -3,7 +3,9 @@ import type { Rule, Window } from "../config/rule.ts";
 import type { Counter } from "../engine/counter.ts";
 import type { AppliedRule } from "../request/applied-rule.ts";
 
-/** Options of a decision. The defaults are for a request; the calls of a program may set others. */
+/**
+ * Options of a decision. The defaults are for a request. A program's call may set different values.
+ */
 export interface DecideOptions {
   /**
    * Quota to take. A negative cost gives quota back.
@@ -25,11 +27,11 @@ export interface DecideOptions {
   readonly checkOnly?: boolean;
 }
 
-/** A counter, with the rule and the window that it counts for. */
+/** A counter, with the rule and the window to which it belongs. */
 export interface RuleCounter {
   readonly rule: Rule;
   readonly window: Window;
-  /** The largest count without a reservation: the window's capacity, or a shard's share of it. */
+  /** The maximum count if nothing is reserved: the window's capacity, or a shard's share of it. */
   readonly capacity: number;
   readonly counter: Counter;
 }
@@ -37,12 +39,16 @@ export interface RuleCounter {
 /** The numbers of two shards, in ascending order. */
 type ShardPair = readonly [number, number];
 
-/** The shards that decided a request. The cost of its response is charged to the same shards. */
+/**
+ * Maps each applied rule to the shards that decided its request. The cost of the response is
+ * charged to the same shards.
+ */
 const decidedBy = new WeakMap<AppliedRule, ShardPair>();
 
 /**
  * Returns the counters of a request, one for each window of the rule. If the rule has several
- * shards, each counter offers the store two of them. These two shards are the same for all windows.
+ * shards, the store can choose between two of them for each counter. The two shards are the same
+ * for all windows.
  */
 export function ruleCountersOf(
   appliedRule: AppliedRule,
@@ -85,7 +91,7 @@ function countersIn(
   });
 }
 
-/** Returns all counters of a client under a rule, including those of every shard. */
+/** Returns all counters of a client under a rule, one for each window and each shard. */
 export function allCountersOf(appliedRule: AppliedRule, prefix: string): RuleCounter[] {
   const { rule, windows } = appliedRule;
   const shards = rule.shards > 1 ? Array.from({ length: rule.shards }, (_, i) => i) : [undefined];
@@ -134,9 +140,7 @@ function ruleCounterOf(
 
 const labels = new Map<number, string>();
 
-/**
- * Returns the length of a window for use in keys. Each length is formatted once, not per request.
- */
+/** Returns the length of a window as a text for keys. Each length is formatted only once. */
 function labelOf(windowMs: number): string {
   const cached = labels.get(windowMs);
   if (cached !== undefined) return cached;
@@ -147,7 +151,8 @@ function labelOf(windowMs: number): string {
 
 /**
  * Whether isolates may take quota of a rule in blocks. They may not if a ban must apply everywhere
- * at once, if the count outlives its window, or if the rule already spreads its quota over shards.
+ * at once, if the count outlives its window, if the rule already spreads its quota over shards, or
+ * if the cost depends on the response.
  */
 function isLeasable(rule: Rule, rolls: boolean): boolean {
   const { lease, banMs, shards } = rule;
@@ -179,7 +184,10 @@ function pickShards(shards: number): ShardPair {
   return one < other ? [one, other] : [other, one];
 }
 
-/** The number of digits of an identity that determine the offset: 48 uniform bits of a hash. */
+/**
+ * The number of digits of an identity that determine the offset. These digits are 48 uniform bits
+ * of a hash.
+ */
 const SPREAD_DIGITS = 8;
 const BASE64URL = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 

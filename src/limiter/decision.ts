@@ -18,7 +18,7 @@ export interface Quota {
   readonly resetMs: number;
   /**
    * The time at which the current window ends, in milliseconds since the Unix epoch. The clock is
-   * the store's, or the Worker's with `clock: "edge"` and after a refund.
+   * the store's. With `clock: "edge"`, and after a refund, it is the Worker's.
    */
   readonly resetAt: number;
   /** Whether this quota denied the request. */
@@ -65,7 +65,10 @@ export interface Undecided {
   readonly cause: StoreFailure | "internal";
   /** Details for an operator. Contains no key and no secret. */
   readonly detail: string;
-  /** Whether the request passes: every enforced rule that applies to it has `onError: "open"`. */
+  /**
+   * Whether the request passes, because every enforced rule that applies to it has
+   * `onError: "open"`.
+   */
   readonly open: boolean;
 }
 
@@ -76,7 +79,10 @@ export interface ShadowUndecided {
   readonly detail: string;
 }
 
-/** A quota of a rule in shadow mode that would have denied the request, or an undecided rule. */
+/**
+ * The result of a rule in shadow mode: a quota that would have denied the request, or the reason
+ * why the rule is undecided.
+ */
 export type ShadowResult = Quota | ShadowUndecided;
 
 /** The results of rules in shadow mode. A promise contains results that no request waits for. */

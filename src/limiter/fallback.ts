@@ -15,25 +15,37 @@ import {
 import { quotasOf } from "./quotas.ts";
 import type { ResponseCharge } from "./response-charges.ts";
 
-/** Decides while the store is unavailable, for rules with `onError: "local"`. */
+/**
+ * Decides requests in this isolate while the store is unavailable, for rules with
+ * `onError: "local"`.
+ */
 export interface Fallback {
-  /** Whether this isolate decides requests to which these rules apply if the store fails. */
+  /**
+   * Whether this isolate decides a request if the store fails and these rules apply to the request.
+   */
   covers(rules: readonly Rule[]): boolean;
 
   /**
    * Returns the part of a decision's deadline that is reserved for the native limiter, in
-   * milliseconds; 0 if the native limiter cannot be called. It is called after the store.
+   * milliseconds; 0 if the native limiter cannot be called. The native limiter is called after the
+   * store has failed.
    */
   reservedMs(appliedRules: readonly AppliedRule[]): number;
 
-  /** Decides by this isolate's own counters, which are used if the store fails. Never rejects. */
+  /**
+   * Decides a request by counters in this isolate's memory, after the store has failed. Never
+   * rejects.
+   */
   decide(
     appliedRules: readonly AppliedRule[],
     failure: Undecided,
     options?: DecideOptions,
   ): Promise<Allowed | Limited | Undecided>;
 
-  /** Charges a response, if the isolate's memory has space for the counters. Never rejects. */
+  /**
+   * Makes the charges for a response in this isolate, if its memory has space for the counters.
+   * Never rejects.
+   */
   charge(charges: readonly ResponseCharge[]): Promise<void>;
 }
 
@@ -42,7 +54,7 @@ export interface Fallback {
  *
  * Cloudflare runs many isolates, and each of them counts alone. Each isolate admits a share of the
  * limit (`localShare`). If n isolates receive requests of a client, they admit up to n times this
- * share. A native limiter reduces this number, because it counts for a whole location.
+ * share. A native limiter reduces this total, because it counts the requests of a whole location.
  */
 export function createFallback(
   { prefix, timeoutMs }: Pick<Config, "prefix" | "timeoutMs">,
@@ -73,7 +85,7 @@ export function createFallback(
           const retryAfterMs = Math.max(...quotas.map((quota) => quota.retryAfterMs));
           return limited(deniedBy.rule, quotas, retryAfterMs, failure);
         }
-        // A check must not take quota, and a call of the native limiter always takes some.
+        // A check must not take quota, and a call to the native limiter always takes some.
         if (options?.checkOnly) return allowed(failure);
         const isWithin = await Promise.all(localRules.map(isWithinNativeLimit));
         const deniedRule = localRules[isWithin.indexOf(false)];
@@ -86,8 +98,8 @@ export function createFallback(
         );
         return limited(deniedRule.rule, violated, NATIVE_PERIOD_MS, failure);
       } catch (error) {
-        // Most likely the memory is full. A request that is not counted must not pass. It is denied
-        // as with `closed`.
+        // Most likely the memory is full. A request that is not counted must not pass. So it is
+        // answered as with `onError: "closed"`.
         const cause = error instanceof StoreError ? error.failure : "internal";
         return { ...failure, cause, detail: "this isolate cannot count either", open: false };
       }
@@ -98,7 +110,8 @@ export function createFallback(
         .filter(({ appliedRule }) => isCountedLocally(appliedRule))
         .flatMap(({ appliedRule, cost }) => localCountersOf(appliedRule, prefix, { cost }));
       if (ruleCounters.length === 0) return;
-      // This fails if the memory is full. Then the next decision fails too, and denies the request.
+      // If the memory is full, this call fails. The next decision then fails too, and denies its
+      // request.
       await store.adjust(countersOf(ruleCounters), Date.now()).catch(() => {});
     },
   };
@@ -141,7 +154,7 @@ function isCharged({ counter }: RuleCounter): boolean {
   return !counter.checkOnly;
 }
 
-/** Returns the counter with the negative of its cost, which takes its charge back. */
+/** Returns the counter with its cost negated, so that `adjust` takes the charge back. */
 function refundOf({ counter }: RuleCounter): Counter {
   return { ...counter, cost: -counter.cost };
 }

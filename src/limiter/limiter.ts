@@ -27,13 +27,16 @@ import { decisionOf, shadowUndecided } from "./store-verdict.ts";
 
 /**
  * If identifying the client takes at most this part of the deadline, the store's deadline stays the
- * same. So most requests need no wrapper that shortens it.
+ * same. So most requests need no wrapper that shortens the deadline.
  */
 const NEGLIGIBLE_SHARE = 0.05;
 
 type LimiterConfig = Pick<Config, "clock" | "prefix" | "timeoutMs">;
 
-/** Decides requests by the rules that apply to them, and charges their responses. */
+/**
+ * Decides requests by the rules that apply to them, and charges rules whose cost depends on the
+ * response.
+ */
 export class Limiter {
   readonly #config: LimiterConfig;
   readonly #store: Store;
@@ -47,7 +50,7 @@ export class Limiter {
   }
 
   /**
-   * Decides a request by all rules that apply to it. Never rejects. One call of the store decides
+   * Decides a request by all rules that apply to it. Never rejects. One call to the store decides
    * all rules, except for rules in shadow mode whose client is identified later.
    *
    * @param spentMs the milliseconds that it took to identify the client; the store gets less time
@@ -91,11 +94,11 @@ export class Limiter {
   }
 
   /**
-   * Charges a response to the rules whose cost it determines (`count`, `cost: "header:NAME"`).
+   * Charges the rules whose cost depends on the response (`count`, `cost: "header:NAME"`).
    *
    * @param countedLocally whether this isolate decided alone; if so, it also charges alone
    * @returns the updated quotas of the enforced rules that were charged in the store
-   * @throws {StoreError} if the call of the store failed; it may have charged the counters anyway
+   * @throws {StoreError} if the call to the store failed; it may have charged the counters anyway
    */
   async chargeResponse(
     appliedRules: readonly AppliedRule[],
@@ -125,7 +128,7 @@ export class Limiter {
   /**
    * Gives quota back, at most as much as was used.
    *
-   * @throws {StoreError} if the call of the store failed; it may have changed the counters anyway
+   * @throws {StoreError} if the call to the store failed; it may have changed the counters anyway
    */
   refund(appliedRule: AppliedRule, quota: number): Promise<Quota[]> {
     return this.#adjust(ruleCountersOf(appliedRule, this.#config.prefix, { cost: -quota }));
@@ -134,19 +137,22 @@ export class Limiter {
   /**
    * Removes a client's counts and reservations under a rule, and its ban.
    *
-   * @throws {StoreError} if the call of the store failed; it may have reset the counters anyway
+   * @throws {StoreError} if the call to the store failed; it may have reset the counters anyway
    */
   async reset(appliedRule: AppliedRule): Promise<void> {
     const ruleCounters = allCountersOf(appliedRule, this.#config.prefix);
     await this.#store.reset(countersOf(ruleCounters), this.#now());
   }
 
-  /** The Worker's time, if its clock determines the window; undefined if the store's clock does. */
+  /** The Worker's time if its clock determines the windows; undefined if the store's clock does. */
   #now(): number | undefined {
     return this.#config.clock === "edge" ? Date.now() : undefined;
   }
 
-  /** Returns the store with the rest of a decision's deadline: at least half of the deadline. */
+  /**
+   * Returns the store with the time left of a decision's deadline as its own deadline, but at least
+   * half of the whole deadline.
+   */
   #storeInTime(appliedRules: readonly AppliedRule[], spentMs: number): Store {
     const { timeoutMs } = this.#config;
     const reservedMs = this.#fallback.reservedMs(appliedRules);

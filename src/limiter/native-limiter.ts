@@ -11,14 +11,14 @@ export const NATIVE_PERIOD_MS = 60_000;
 
 /**
  * Returns the maximum time that a decision waits for the native limiter, in milliseconds. 20 ms
- * suffice, because the native limiter is meant to run on the same machine. It shares the deadline
- * with the store, so it gets at most half of the deadline.
+ * suffice, because the native limiter is meant to run on the same machine. The native limiter
+ * shares the deadline with the store, so it gets at most half of the deadline.
  */
 export function nativeTimeoutMs(timeoutMs: number): number {
   return Math.min(20, timeoutMs / 2);
 }
 
-/** How long Weir does not call the native limiter after a timeout, in milliseconds. */
+/** After a timeout, Weir does not call the native limiter for this long, in milliseconds. */
 const PAUSE_MS = 1000;
 
 /**
@@ -34,7 +34,8 @@ export function createNativeGuard(
 
   return async function isWithinNativeLimit({ rule, identity }) {
     const now = Date.now();
-    // If more than PAUSE_MS is left of the pause, the clock was set back. Then the pause has ended.
+    // If more than PAUSE_MS is left of the pause, the clock was set back, and the pause counts as
+    // ended.
     const isPaused = now < pausedUntil && pausedUntil - now <= PAUSE_MS;
     if (!nativeLimiter || isPaused) return true;
     const { promise: timeout, resolve } = Promise.withResolvers<undefined>();

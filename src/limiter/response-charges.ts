@@ -14,7 +14,9 @@ export interface ResponseCharge {
   readonly cost: number;
 }
 
-/** Returns the charges for a response. Rules under which it costs nothing get no charge. */
+/**
+ * Returns the charges for a response. Rules under which the response costs nothing get no charge.
+ */
 export function responseChargesOf(
   appliedRules: readonly AppliedRule[],
   response: ResponseFacts,

@@ -18,7 +18,7 @@ export interface BreakerOptions {
   /**
    * The number of clients whose objects must have failed before the breaker opens for the whole
    * store. If each client has its own object, a single client can overload this object. That must
-   * not stop the calls for other clients.
+   * not stop the calls for all clients.
    *
    * @default 1, which suits a store that is not made of objects
    */
@@ -85,7 +85,8 @@ class Breaker {
     const now = this.#clock();
     const identities = this.#clients > 1 ? identitiesOf(counters) : [];
     if (this.#clients > 1 && identities.length === 0) {
-      // The call only returns quota, and the store does not wait for it, so success proves nothing.
+      // The call only returns unused quota. The store does not wait for these returns, so a success
+      // proves nothing.
       if (this.#store.isOpen) throw circuitOpen(this.#store);
       return await call();
     }
@@ -96,7 +97,8 @@ class Breaker {
     const tickets = new Map(circuits.map((circuit) => [circuit, circuit.enter(now)]));
     const waitingCall = this.#waiting.enter(identities, now);
     const attempt = this.#attempt(call, waitingCall, tickets);
-    // A probe decides for all other calls, so it waits for its whole deadline.
+    // The result of a probe decides whether later calls are made, so a probe waits for its whole
+    // deadline.
     const isProbe = [...tickets.values()].some((ticket) => ticket > 0);
     return isProbe ? await attempt : await this.#waitWhileClosed(attempt, waitingCall);
   }
@@ -174,8 +176,8 @@ class Breaker {
 }
 
 /**
- * The counters that determine whether a call fails: those of enforced groups, or all without such
- * groups.
+ * The counters that determine whether a call fails: those of the enforced groups or, if there are
+ * no enforced groups, those of all groups.
  */
 function decisiveCounters(groups: readonly (readonly Counter[])[]): Counter[] {
   const enforced = groups.filter((group) => !isShadow(group));

@@ -3,7 +3,7 @@ import { StoreError } from "./store-error.ts";
 
 /**
  * Wraps a store so that a call fails with `timeout` after `timeoutMs`. The store may still finish
- * that call and charge for it.
+ * that call and charge its counters.
  */
 export function withDeadline(store: Store, timeoutMs: number): Store {
   async function limit<Result>(call: () => Promise<Result>): Promise<Result> {

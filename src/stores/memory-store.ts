@@ -8,7 +8,10 @@ import { StoreError } from "./store-error.ts";
 /** The maximum number of counters, by default. That many counters take about 30 MB. */
 const MAX_COUNTERS = 100_000;
 
-/** The maximum number of expired counters that a call removes beyond those that it must replace. */
+/**
+ * The maximum number of expired counters that a call removes in addition to those that it must
+ * replace.
+ */
 const EXTRA_REMOVALS = 64;
 
 /**

@@ -6,9 +6,9 @@
  * - `error-reply`: the store answered with an error, because of a wrong token, an exhausted quota
  *   of the database, or a failed script, for example
  * - `invalid-reply`: the store's answer does not have the expected form
- * - `memory-full`: the store cannot store another counter
- * - `circuit-open`: the store has failed several times in a row or has stopped answering, so it was
- *   not called, or the call was not waited for any longer
+ * - `memory-full`: the store has no space for a new counter
+ * - `circuit-open`: the store has failed several times in a row or has stopped answering, so Weir
+ *   did not call it, or stopped waiting for the call
  * - `misconfigured`: the store could not be created
  */
 export type StoreFailure = (typeof STORE_FAILURES)[number];

@@ -11,7 +11,10 @@ export interface Verdict {
 export interface GroupAnswer extends Omit<GroupVerdict, "tallies"> {
   /** Whether caches must ignore the answer, because it came from a cache or may change soon. */
   readonly skipCache?: boolean;
-  /** Whether counts may still decrease, because charges of other requests may be returned. */
+  /**
+   * Whether counts may still decrease, because charges of requests that are still being decided may
+   * be returned.
+   */
   readonly isProvisional?: boolean;
   /**
    * Present only for a shadow group that is decided separately from the enforced groups. It

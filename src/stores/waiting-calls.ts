@@ -26,7 +26,10 @@ export class WaitingCalls {
   /** The waiting calls, in the order in which they were sent. */
   readonly #calls = new Set<WaitingCall>();
   #successes = 0;
-  /** The slowest answer's time in milliseconds. Each faster answer lowers it by a tenth. */
+  /**
+   * How long the slowest answer took, in milliseconds. Each faster answer lowers this value by a
+   * tenth.
+   */
   #slowestMs: number | undefined;
 
   /**
@@ -68,7 +71,8 @@ export class WaitingCalls {
     for (const call of this.#calls) {
       const ageMs = now - call.sentAt;
       if (ageMs < 0 || ageMs > 2 * this.#timeoutMs) {
-        // The call's request was cancelled, or the clock has stepped. It must not count for ever.
+        // The call's request was cancelled, or the clock has stepped. Such a call must not be
+        // counted for ever.
         this.#calls.delete(call);
         continue;
       }
@@ -84,7 +88,10 @@ export class WaitingCalls {
     return false;
   }
 
-  /** Half of the deadline; up to three quarters if answers are slow or none has arrived yet. */
+  /**
+   * Returns how long calls may wait before the store counts as stalled, in milliseconds: half of
+   * the deadline, or up to three quarters if answers are slow or no answer has arrived yet.
+   */
   #maxWaitMs(): number {
     const longestMs = this.#timeoutMs * 0.75;
     if (this.#slowestMs === undefined) return longestMs;

@@ -53,8 +53,8 @@ export class CounterObject extends DurableObject<unknown> {
    * @param now the time that determines the windows; undefined for the time of this object's clock
    * @param maxWaitMs the milliseconds that all groups together may wait for holds to release quota
    * @param unused quota to return before the decision
-   * @param holdId makes the charge a final hold, which `endHold` can release. Callers pass it for a
-   * group that other objects have charged already
+   * @param holdId the id of a final hold for the charge, so that `endHold` can release the charge.
+   * Callers pass an id if other objects have already charged their parts of the group
    */
   async decide(
     groups: readonly (readonly Counter[])[],
@@ -77,9 +77,9 @@ export class CounterObject extends DurableObject<unknown> {
   }
 
   /**
-   * Charges a group and opens a hold. Until `endHold` is called, other requests wait if they find
-   * no quota left, because this charge may be released. If nobody ends the hold, the charge stays.
-   * So the limit is respected, whatever happens to the Worker.
+   * Charges a group and opens a hold. Until `endHold` is called, requests that find no quota left
+   * wait, because this charge may be released. If nobody ends the hold, the charge stays. So the
+   * limit is respected, whatever happens to the Worker.
    *
    * @param id chosen by the caller, which can then release the hold even if no answer arrives
    */
@@ -96,8 +96,8 @@ export class CounterObject extends DurableObject<unknown> {
   }
 
   /**
-   * Ends a hold: keeps its charge or releases it. A second call does nothing. If the release
-   * arrives before the charge, nothing is charged.
+   * Ends a hold: keeps its charge or releases it. A second call for the same hold does nothing. If
+   * the release arrives before the charge, nothing is charged.
    */
   endHold(id: string, keep: boolean): void {
     const hold = this.#holds.end(id, keep);
@@ -143,7 +143,7 @@ export class CounterObject extends DurableObject<unknown> {
         const now = givenNow ?? Date.now();
         const result = this.#tryGroup(counters, now, waiter, maxWaitMs, holdId, addHold);
         if ("admitted" in result) return result;
-        // Released quota that is too little for this group may be enough for another call.
+        // Released quota that is too little for this group may be enough for the next waiting call.
         if (counters.length > 1 || counters.some(({ cost }) => cost > 1)) waiter.wakeNext();
         await waiter.wait(result);
       }

@@ -4,8 +4,9 @@ const HOUR_MS = 3_600_000;
 const YEAR_MS = 365 * 24 * HOUR_MS;
 
 /**
- * The rows of one Durable Object, in its SQLite database. The first row creates the table. So an
- * object that was never charged, or was emptied, stores nothing, however often it is read.
+ * The rows of one Durable Object, in its SQLite database. The table is created together with its
+ * first row. So an object that was never charged, or has been emptied, stores nothing, even if it
+ * is read often.
  */
 export class CounterTable {
   readonly #storage: DurableObjectStorage;

@@ -6,7 +6,10 @@ import type { ObjectPart } from "./object-parts.ts";
 /** Returns the object that stores an identity's counters. */
 export type ObjectOf = (identity: string) => DurableObjectStub<CounterObject>;
 
-/** The calls of a decision that needs several objects. All holds of a decision have the same id. */
+/**
+ * Makes the calls of a decision that needs several objects. All holds of a decision have the same
+ * id.
+ */
 export class DecisionCalls {
   readonly #objectOf: ObjectOf;
   readonly #now: number | undefined;
@@ -22,8 +25,8 @@ export class DecisionCalls {
   }
 
   /**
-   * Charges a part and opens a hold. Only the cost is charged, because a block might have to be
-   * returned.
+   * Charges a part and opens a hold. The object charges only the cost and no block, because a block
+   * might have to be returned.
    */
   async hold({ identity, counters }: ObjectPart): Promise<TimedVerdict> {
     const costs = counters.map(({ block, ...counter }) => counter);

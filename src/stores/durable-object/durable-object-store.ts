@@ -12,7 +12,9 @@ import { chooseShardsToAdjust, decideInShards } from "./shards.ts";
 
 export interface DurableObjectOptions {
   readonly namespace: DurableObjectNamespace<CounterObject>;
-  /** Begins each object's name. Several Weirs with different prefixes can share a namespace. */
+  /**
+   * The start of each object's name. Several Weirs with different prefixes can share a namespace.
+   */
   readonly prefix: string;
   /** The deadline of a decision, in milliseconds. */
   readonly timeoutMs: number;

@@ -6,7 +6,10 @@ import { decideAcross, type GroupDecision } from "./two-phase.ts";
 
 type Group = readonly Counter[];
 
-/** Decides groups of counters that have no alternatives, with one call for each object if possible. */
+/**
+ * Decides groups of counters that have no alternatives. If possible, it makes only one call for
+ * each object.
+ */
 export class GroupDecider {
   readonly #objectOf: ObjectOf;
   readonly #background: (task: Promise<unknown>) => void;

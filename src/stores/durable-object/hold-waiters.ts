@@ -33,8 +33,8 @@ export class HoldWaiters {
   }
 
   /**
-   * Records that a hold was kept. Wakes the calls that lack quota of these keys, unless a release
-   * of other holds may still admit them.
+   * Records that a hold was kept. Wakes each call that lacks quota of these keys, unless the holds
+   * that are still open may release enough quota for the call.
    */
   recordKept(keys: Keys, mayAdmit: (shortfall: Shortfall) => boolean): void {
     for (const waiter of this.#waiters) {
@@ -57,7 +57,7 @@ export class HoldWaiters {
 export class HoldWaiter {
   readonly #waiters: HoldWaiters;
   readonly #maxWaitMs: number;
-  /** The number of the last release that woke the call; 0 if no release has. */
+  /** The number of the last release that woke this call; 0 if no release has woken it. */
   wokenBy = 0;
   #shortfall = NO_SHORTFALL;
   #hasTimedOut: boolean;
@@ -84,7 +84,7 @@ export class HoldWaiter {
   }
 
   /**
-   * Waits until the end of a hold may change the decision, or until the maximum time has passed.
+   * Waits until a hold has ended and the decision may change, or until the maximum time has passed.
    */
   wait(shortfall: Shortfall): Promise<void> {
     this.#shortfall = shortfall;

@@ -18,8 +18,8 @@ interface StoredHold extends Hold {
 const MAX_HOLD_MS = 30_000;
 
 /**
- * The maximum number of holds stored, for each kind. If there are more, the oldest hold is dropped,
- * and its charge stays.
+ * The maximum number of stored holds of each kind, open or final. If there are more, the oldest
+ * hold is dropped, and its charge stays.
  */
 const MAX_HOLDS = 4096;
 

@@ -10,7 +10,7 @@ interface Choice {
   /** The counter, and its alternative if it has one. */
   readonly shards: readonly Counter[];
   chosen: Side;
-  /** The tally of each shard that has denied, for lack of quota or because of a ban. */
+  /** The tally of each shard that has denied the counter, for lack of quota or because of a ban. */
   readonly denials: [Tally | undefined, Tally | undefined];
   /** The last tally that arrived, and the shard that sent it. */
   last?: { readonly tally: Tally; readonly side: Side } | undefined;
@@ -53,7 +53,8 @@ export class ShardChoice {
   /**
    * Records the verdict on {@link counters}.
    *
-   * @returns whether a counter has changed to its other shard, so that the group must be decided again
+   * @returns whether a counter has changed to its second shard, so that the group must be decided
+   * again
    */
   record(admitted: boolean, tallies: readonly (Tally | undefined)[]): boolean {
     let wasDenied = false;
@@ -87,14 +88,14 @@ export class ShardChoice {
         const second = underOwnCeiling(denials[1], 1);
         return denials[0].count <= second.count ? denials[0] : second;
       }
-      // If another counter denied the group, this counter's other shard may still have quota left.
-      // Its state is then unknown.
+      // If the group was denied because of a different counter, and this counter in only one of its
+      // shards, the second shard may still have quota left. So this counter's state is unknown.
       if (!last || (isDenied && other !== own && denials[last.side])) return undefined;
       return underOwnCeiling(last.tally, last.side);
     });
   }
 
-  /** Whether the group is denied: one of its counters was denied in each of its shards. */
+  /** Whether the group is denied, because all shards of one of its counters have denied. */
   #isDenied(): boolean {
     return this.#choices.some(({ shards, denials }) => shards.every((_, side) => denials[side]));
   }

@@ -7,10 +7,11 @@ import type { ShardChoice } from "./shard-choice.ts";
 import type { GroupDecision } from "./two-phase.ts";
 
 /**
- * Decides groups. Repeats this with other shards until each group is admitted or has a counter that
- * was denied in each of its shards.
+ * Decides groups of counters. If a denied counter has a second shard, its group is decided again
+ * with that shard. This ends when each group is admitted or has a counter that was denied in all of
+ * its shards, or when a repeated call fails or the deadline has passed.
  *
- * @param choices one for each group
+ * @param choices the choice of shards for each group
  */
 export async function decideInShards(
   decider: GroupDecider,
@@ -29,8 +30,8 @@ export async function decideInShards(
   while (changed.length > 0 && deadline.timeLeftMs > 0) {
     const retried: readonly ShardChoice[] = changed;
     const answers = await decider.decide(countersOf(retried), now, [], deadline).catch(() => []);
-    // The first shard has denied the group. Without an answer from the second shard, the group
-    // stays denied.
+    // The first shard has denied the group. If the second shard does not answer, the group stays
+    // denied.
     if (answers.length === 0) break;
     for (const [at, choice] of retried.entries()) {
       decisions[choices.indexOf(choice)] = answers[at] as GroupDecision;

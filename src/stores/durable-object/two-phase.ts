@@ -8,10 +8,13 @@ import type { ObjectPart } from "./object-parts.ts";
 /** A group's verdict. Its `now` comes from the clock of the first object called. */
 export interface GroupDecision {
   readonly admitted: boolean;
-  /** One tally for each counter, in the group's order; undefined without an answer in time. */
+  /**
+   * One tally for each counter, in the group's order. A tally is undefined if the counter's object
+   * did not answer in time.
+   */
   readonly tallies: readonly (Tally | undefined)[];
   readonly now: number;
-  /** Whether the counts of a denial may include open holds. */
+  /** Whether the counts of a denial may include charges of open holds. */
   readonly isProvisional?: boolean;
   readonly skipCache?: boolean;
 }
@@ -27,8 +30,8 @@ interface PartVerdict {
  * Each object except the last one charges its part and opens a hold. Then the last object decides,
  * and the holds are kept or released.
  *
- * The decision runs to its end even if the client hangs up. Otherwise a hold would stay open and
- * other requests would wait for it. Also, a request that never reached the origin would use up
+ * The decision runs to its end even if the client hangs up. Otherwise a hold would stay open, and
+ * later requests would wait for it. Also, a request that never reached the origin would use up
  * quota. After the deadline, no further object is called, and all charges are released, even if an
  * object has not answered yet.
  *
@@ -68,7 +71,7 @@ async function runToEnd(
     }
   } catch (error) {
     decision.reject(error);
-    // The object whose call failed may have charged its part all the same.
+    // The object whose call failed may still have charged its part.
     await Promise.all(calledParts.map((part) => calls.endHold(part, false)));
     return;
   } finally {

@@ -18,9 +18,9 @@ export const MAX_AGE_MS = 10_000;
 
 /**
  * If an exhausted counter has at least this number of recent uses (see {@link Frequency}), a denial
- * comes from memory even if other counters of the group are not cached. The answer then lacks the
- * tallies of these counters. Otherwise, a client could cause a call with each denied request if it
- * varies the key of another counter, for example the path.
+ * comes from memory even if the cache lacks some counters of the group. The answer then lacks the
+ * tallies of these counters. Otherwise, a client could cause a call with each denied request by
+ * varying the key of a second counter, for example the path.
  */
 const PARTIAL_DENIAL_USES = 500;
 
@@ -35,7 +35,9 @@ type CounterStatus = "available" | "exhausted" | "banned";
 
 interface CachedCounter extends Frequency {
   snapshot: CounterSnapshot;
-  /** When the snapshot was received, by this isolate's clock or as passed by the caller. */
+  /**
+   * When the snapshot was received, by this isolate's clock; or the time that the caller passed.
+   */
   receivedAt: number;
 }
 
@@ -60,8 +62,8 @@ export class DenialCache {
   /**
    * Returns the snapshots of a group's counters if they show that the group must be denied.
    *
-   * @param isStoreAway whether the store has failed. Then a denial is returned even without all
-   * tallies, and without a ban that only the store can start
+   * @param isStoreAway whether the store has failed. If so, a denial is returned even if some
+   * tallies are missing, or if only the store could start a ban
    */
   denialOf(group: readonly Counter[], now: number, isStoreAway = false): Denial | undefined {
     if (this.#counters.size === 0) return undefined;
@@ -69,7 +71,7 @@ export class DenialCache {
     let recentUses = 0;
     const denial: (CounterSnapshot | undefined)[] = [];
     for (const counter of group) {
-      // A request without a cost only reads the current counts.
+      // A request with a cost of 0 only reads the current counts.
       if (counter.cost === 0) return undefined;
       const snapshot = this.#chosenSnapshotOf(counter, now);
       const status = snapshot && statusOf(counter, tallyOf(snapshot, now + snapshot.clockOffsetMs));
@@ -86,8 +88,8 @@ export class DenialCache {
   }
 
   /**
-   * Records the store's answer for a group. It updates cached counters, and adds all counters of a
-   * denied group, even those with quota left, so that denials from memory are complete.
+   * Records the store's answer for a group. This updates cached counters, and adds all counters of
+   * a denied group, even those with quota left, so that denials from memory are complete.
    */
   record(group: readonly Counter[], answer: GroupAnswer, call: StoreCall): void {
     if (answer.skipCache) return;
@@ -143,7 +145,8 @@ export class DenialCache {
   }
 
   /**
-   * Counts a use. @returns the recent uses of the counter or its alternative, whichever are more
+   * Counts a use. @returns the recent uses of the counter, or those of its alternative if they are
+   * more
    */
   #use(counter: Counter, now: number): number {
     let recentUses = 0;
@@ -155,7 +158,8 @@ export class DenialCache {
 
   /**
    * The snapshot of a counter. If the counter has an alternative, both must be cached. The result
-   * is then the snapshot of the shard with more quota left, under the counter's ceiling.
+   * is then the snapshot of the shard with more quota left, with a count that is converted to the
+   * counter's ceiling.
    */
   #chosenSnapshotOf(
     { key, ceiling, alternative }: Counter,

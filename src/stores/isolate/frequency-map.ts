@@ -12,10 +12,16 @@ export const DECAY_MS = 10_000;
 /** The maximum number of entries that an eviction examines. */
 const EVICTION_SCAN = 8;
 
-/** If all examined entries are busier, one of this number of new entries is added. */
+/**
+ * If all examined entries are busier than a new entry, only one in this number of new entries is
+ * added.
+ */
 const ADMIT_ONE_IN = 8;
 
-/** The weighted number of uses at a moment: about the uses in the last {@link DECAY_MS}. */
+/**
+ * Returns the weighted number of uses at a time. It is about the number of uses in the last
+ * {@link DECAY_MS}.
+ */
 export function recentUsesAt({ recentUses, lastUsedAt }: Frequency, now: number): number {
   const ageMs = Math.max(0, now - lastUsedAt);
   return ageMs === 0 ? recentUses : recentUses * Math.exp(-ageMs / DECAY_MS);
@@ -25,11 +31,12 @@ export function recentUsesAt({ recentUses, lastUsedAt }: Frequency, now: number)
  * A map of at most `max` entries that keeps the most frequently used entries.
  *
  * Entries are in order of use, with the least recently used entry first. If the order alone decided
- * evictions (LRU), an attacker with ever new keys could evict all entries. So a new entry replaces
- * only an entry whose recent uses have decayed below its own, and an eviction skips busier entries.
- * To evict a client, an attacker needs as many keys as the map has entries, and each key must be
- * busier than the client. If all examined entries are busier, one new entry in {@link ADMIT_ONE_IN}
- * replaces the least used of them, so that a client that keeps sending gets an entry at last.
+ * evictions (LRU), an attacker who always uses new keys could evict all entries. So a new entry
+ * replaces only an entry whose recent uses have decayed below its own, and an eviction skips busier
+ * entries. To evict a client, an attacker needs as many keys as the map has entries, and each key
+ * must be busier than the client. If all examined entries are busier, one new entry in
+ * {@link ADMIT_ONE_IN} replaces the least used of them, so that a client that keeps sending gets an
+ * entry in the end.
  */
 export class FrequencyMap<Value extends Frequency> {
   readonly #entries = new Map<string, Value>();
@@ -94,7 +101,10 @@ export class FrequencyMap<Value extends Frequency> {
     return values;
   }
 
-  /** Returns the first entry. Without evictions, it is the least recently used entry. */
+  /**
+   * Returns the first entry. It is the least recently used entry, unless an eviction has moved
+   * entries.
+   */
   oldest(): readonly [string, Value] | undefined {
     return this.#entries.entries().next().value;
   }

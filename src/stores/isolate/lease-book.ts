@@ -10,10 +10,10 @@ import {
 } from "./lease.ts";
 import { type StoreCall, snapshotOf } from "./snapshot.ts";
 
-/** The maximum number of leases that one call returns. */
+/** The maximum number of leases whose unused quota one call returns. */
 const MAX_RETURNS_PER_CALL = 8;
 
-/** The maximum number of returns that wait for a call. That many take about 0.5 MB. */
+/** The maximum number of returns that wait for a call. That many returns take about 0.5 MB. */
 const MAX_RETURNS = 1024;
 
 /** The times of a call for leased counters. */
@@ -62,18 +62,21 @@ export class LeaseBook {
     }
   }
 
-  /** Returns the lease whose quota was charged for this counter, without counting a use. */
+  /**
+   * Returns the lease of a counter if its quota was charged under the same ceiling. This does not
+   * count as a use.
+   */
   peek({ key, ceiling, leasable }: Counter): Lease | undefined {
     const lease = leasable ? this.#leases.peek(key) : undefined;
     return lease?.counter.ceiling === ceiling ? lease : undefined;
   }
 
   /**
-   * Returns the lease for a counter's request. If the request takes quota, this counts a use, and
-   * opens a lease if there is none.
+   * Returns the lease for a counter's request. A request that takes quota counts as a use of the
+   * lease, and opens a lease if the counter has none.
    *
-   * @returns undefined if the counter has no lease and gets none: it is not leasable, the request
-   * takes no quota, or the book is full of busier leases
+   * @returns undefined if the counter is not leasable. Also undefined if the counter has no lease,
+   * and the request takes no quota or the book is full of busier leases
    */
   findOrOpen(counter: Counter, now: number): Lease | undefined {
     const { key, cost, ceiling, checkOnly, leasable } = counter;
@@ -83,8 +86,8 @@ export class LeaseBook {
     if (!lease) return isUse ? this.#open(counter, now) : undefined;
     if (isUse) lease.meanCost += (cost - lease.meanCost) / lease.recentUses;
     if (lease.counter.ceiling !== ceiling) {
-      // The quota was charged under another tier's limit. Only the store can check it for this
-      // tier.
+      // The quota was charged under the limit of a different tier. Only the store can check the
+      // limit of this tier.
       this.#release(lease, now);
       lease.counter = counter;
     }
@@ -94,8 +97,8 @@ export class LeaseBook {
   /**
    * Records a store's answer about a counter.
    *
-   * @param quota the quota charged for later requests, which is added to the lease, or returned
-   * later if the lease cannot use it any more
+   * @param quota the quota charged for later requests. It is added to the lease. If the lease
+   * cannot use it any more, a later call returns it to the store
    */
   record(lease: Lease, counter: Counter, tally: Tally, call: LeaseCall, quota: number): void {
     if (lease.isReset) return;
@@ -139,7 +142,10 @@ export class LeaseBook {
     });
   }
 
-  /** Removes the leases of counters that were reset. The store has no charge for them any more. */
+  /**
+   * Removes the leases of counters that were reset. The store no longer has the charges for their
+   * quota.
+   */
   discard(counters: readonly Counter[]): void {
     const keys = new Set(counters.map(({ key }) => key));
     for (const key of keys) {

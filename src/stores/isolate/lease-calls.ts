@@ -7,11 +7,14 @@ import type { LeaseBook, LeaseCall } from "./lease-book.ts";
 import { type GroupPlan, unspentChargeOf } from "./lease-plan.ts";
 import { blockOf, refillDemand } from "./lease-size.ts";
 
-/** How long a counter gets no block after a block was lost with its answer, in milliseconds. */
+/**
+ * If the answer to a call for a block is lost, the counter takes no new block for this long, in
+ * milliseconds.
+ */
 const LOST_BLOCK_MS = 10_000;
 
 export interface LeaseCallOptions {
-  /** The deadline of a call, in milliseconds. A block that is later counts as lost. */
+  /** The deadline of a call, in milliseconds. A block that arrives later counts as lost. */
   readonly timeoutMs: number;
   /** Lets a task run to its end although no response waits for it. */
   readonly background: (task: Promise<unknown>) => void;
@@ -30,8 +33,8 @@ export class LeaseCalls {
   readonly #book: LeaseBook;
   readonly #options: LeaseCallOptions;
   /**
-   * Whether the last call was answered. If not, calls request no blocks, because a block is lost
-   * together with its answer.
+   * Whether the last call was answered. If not, calls request no blocks, because a block would be
+   * lost if its answer is lost.
    */
   #isAnswering = true;
 
@@ -63,7 +66,7 @@ export class LeaseCalls {
     } catch (error) {
       this.#isAnswering = false;
       // The store may have charged the blocks. The counters of these blocks get no block for a
-      // while. Otherwise, a store whose answers are lost would charge one block after another.
+      // while. Otherwise, a store whose answers are lost would charge more and more blocks.
       setPendingUntil(blocks, (now ?? Date.now()) + LOST_BLOCK_MS);
       throw error;
     }
@@ -170,7 +173,7 @@ function pendingBlocksOf(groups: readonly GroupPlan[]): PendingBlock[] {
 /** @param until the new value of `refillPendingUntil`; 0 if the blocks have arrived */
 function setPendingUntil(blocks: readonly PendingBlock[], until: number): void {
   for (const { lease, pendingUntil } of blocks) {
-    // If this block counted as lost meanwhile, the lease may already wait for another block.
+    // If this block counted as lost meanwhile, the lease may already wait for a newer block.
     if (lease.refillPendingUntil === pendingUntil) lease.refillPendingUntil = until;
   }
 }

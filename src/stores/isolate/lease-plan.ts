@@ -35,12 +35,14 @@ export const ADMITTED_FROM_LEASES: GroupAnswer = { admitted: true, tallies: [] }
 export function planCounter(counter: Counter, lease: Lease | undefined, now: number): CounterPlan {
   if (!lease || counter.cost === 0) return { counter, lease, request: counter };
   const { cost, checkOnly } = counter;
-  // The same call returns the quota of an idle lease, so a check would count this quota twice.
+  // The call to the store also returns the quota of an idle lease. If a check used this quota too,
+  // the quota would be counted twice.
   const available = checkOnly && isIdle(lease, now) ? 0 : availableQuota(lease, now);
   const quota = Math.min(available, cost);
   if (!checkOnly) lease.quota -= quota;
   const { snapshot } = lease;
-  // Fields are assigned, because spreads are slower and this runs for each request to the store.
+  // The fields are assigned one by one, because spreads are slower, and this code runs for each
+  // request to the store.
   const plan: { -readonly [Field in keyof CounterPlan]: CounterPlan[Field] } = { counter, lease };
   if (snapshot) {
     plan.leaseState = { snapshot, unspent: lease.quota };

@@ -6,22 +6,25 @@ import { DECAY_MS } from "./frequency-map.ts";
 import type { Lease } from "./lease.ts";
 import { isValidAt } from "./snapshot.ts";
 
-/** A block is fetched if the lease does not cover the requests of this number of round trips. */
+/**
+ * A block is fetched if the lease does not cover the requests expected during this number of round
+ * trips.
+ */
 const REFILL_ROUND_TRIPS = 3;
 
 /**
  * Returns the quota to request as a block. If the result is 0 or less, no block is due.
  *
- * - The block is the use expected at the current rate in {@link DECAY_MS}, or in the rest of the
- *   window if that is shorter. The block is at most twice the recent use without the first request,
- *   so that the first blocks are small.
+ * - The block is the quota that requests use at the current rate in {@link DECAY_MS}, or in the
+ *   rest of the window if that is shorter. It is at most twice the recent use, without counting the
+ *   first request, so that the first blocks are small.
  * - At a high rate of requests, the block covers several round trips instead, if that is more.
  * - The block is at most the quota left, as this isolate knows it, divided by {@link BLOCK_SHARE}.
  */
 export function blockOf(lease: Lease, counter: Counter, now: number): number {
   const { recentUses, meanCost, snapshot, refillPendingUntil, openedAt } = lease;
   if (refillPendingUntil > now) return 0;
-  // No block is requested if the clock has gone back to a time before the snapshot's.
+  // No block is requested if the clock has gone back to a time before the snapshot was valid.
   if (snapshot && now < snapshot.validFrom) return 0;
   const leftMs = windowAt(now, counter).endsAt - now;
   // The uses expected in DECAY_MS. A lease younger than DECAY_MS has counted only a part of them.

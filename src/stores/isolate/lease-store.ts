@@ -25,7 +25,7 @@ export interface LeaseOptions extends LeaseCallOptions {
   readonly maxLeases?: number;
 }
 
-/** A store that decides from leases where possible: see with-leases.ts. */
+/** A store that decides from leases if possible: see with-leases.ts. */
 export class LeaseStore implements Store {
   readonly #store: Store;
   readonly #options: LeaseOptions;
@@ -78,8 +78,8 @@ export class LeaseStore implements Store {
   }
 
   /**
-   * Returns the time of a decision: the given time, or else that of this isolate's clock. The book
-   * checks whether this clock has gone back.
+   * Returns the time of a decision: the time that the caller passed, or else the time of this
+   * isolate's clock. The book checks whether this clock has gone back.
    */
   #timeOf(given: number | undefined): number {
     if (given !== undefined) return given;
@@ -109,7 +109,10 @@ export class LeaseStore implements Store {
     return { now: storeNow, groups: [answerOf(result, storeNow)] };
   }
 
-  /** Decides groups with at most one call, only for the counters that leases do not cover. */
+  /**
+   * Decides groups with at most one call to the store, which contains only the counters that leases
+   * do not cover.
+   */
   async #decideGroups(
     groups: readonly (readonly Counter[])[],
     now: number | undefined,
@@ -146,8 +149,8 @@ export class LeaseStore implements Store {
   /**
    * Decides denied groups again if leases cover them by now, and replaces their results.
    *
-   * The quota of these groups has arrived during the call, in a block for another request. Without
-   * this step, only 49 of 200 simultaneous requests pass a limit of 50
+   * The quota of these groups has arrived during the call, in a block that a different request had
+   * requested. Without this step, only 49 of 200 simultaneous requests pass a limit of 50
    * (test/node/http/limits.test.ts).
    */
   async #retryCovered(
@@ -175,7 +178,10 @@ export class LeaseStore implements Store {
     return { ...plan, request: this.#calls.requestBlock(lease, request, now) ?? request };
   }
 
-  /** The result for a group. If it is denied, now or later, its leases get the taken quota back. */
+  /**
+   * The result for a group. If the group is denied, now or later, its leases get the taken quota
+   * back.
+   */
   #resultOf(plans: GroupPlan, answer: GroupAnswer): GroupResult {
     if (answer.later) {
       const undo = () => this.#putBack(plans);

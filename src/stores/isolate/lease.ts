@@ -15,7 +15,10 @@ export interface Lease extends Frequency {
    * The store's last answer; undefined before the first answer, and after the lease was drained.
    */
   snapshot: CounterSnapshot | undefined;
-  /** When a requested block stops counting as pending, by this isolate's clock; 0 for none. */
+  /**
+   * The time until which a requested block counts as pending, by this isolate's clock; 0 if no
+   * block is pending.
+   */
   refillPendingUntil: number;
   /** The moving average of the quota that a request takes. */
   meanCost: number;
@@ -99,7 +102,10 @@ function isOutdated(answer: CounterSnapshot, previous: CounterSnapshot, call: St
   return (call.isGiven ? call.decidedAt : call.answeredAt) < previous.validUntil;
 }
 
-/** Whether `one` was taken after `other` in the same window. Answers may arrive in any order. */
+/**
+ * Whether the snapshot `one` is newer than `other`, for the same window. Answers may arrive in any
+ * order.
+ */
 function isNewer(one: CounterSnapshot, other: CounterSnapshot): boolean {
   if (one.decidedAt !== other.decidedAt) return one.decidedAt > other.decidedAt;
   return one.count >= other.count;

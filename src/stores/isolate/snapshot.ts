@@ -9,15 +9,18 @@ export interface CounterSnapshot {
   readonly window: number;
   /** The window's end by the store's clock, which is the same in every answer for this window. */
   readonly endsAt: number;
-  /** The end of a ban by the store's clock; 0 without a ban. */
+  /** The end of a ban by the store's clock; 0 if there is no ban. */
   readonly bannedUntil: number;
-  /** First moment of validity, by this isolate's clock. */
+  /** The time from which the snapshot is valid, by this isolate's clock. */
   readonly validFrom: number;
-  /** End of validity, by this isolate's clock: never later than the window's true end. */
+  /**
+   * The time until which the snapshot is valid, by this isolate's clock. It is never later than the
+   * window's true end.
+   */
   readonly validUntil: number;
   /**
-   * The store's clock minus this isolate's, in milliseconds. This difference is too low by the time
-   * that the answer took to arrive. 0 if the caller passed the time.
+   * The store's clock minus this isolate's, in milliseconds. The true difference is higher, by the
+   * milliseconds that the answer took to arrive. The value is 0 if the caller passed the time.
    */
   readonly clockOffsetMs: number;
 }
@@ -39,15 +42,16 @@ export interface StoreCall {
  *
  * The store decided at some moment between `sentAt` and `answeredAt`. The window therefore ends no
  * earlier than `resetMs` after `sentAt`. Until then, the count certainly belongs to the current
- * window. The window ends no later than `resetMs` after `answeredAt`. The wait reported to clients
- * ends at that time.
+ * window. The window ends no later than `resetMs` after `answeredAt`. The waiting time that clients
+ * get also ends at that time.
  */
 export function snapshotOf(counter: Counter, tally: Tally, call: StoreCall): CounterSnapshot {
   const { sentAt, answeredAt, decidedAt, isGiven } = call;
   const { count, resetMs, banMs } = tally;
   const { windowMs, offsetMs } = counter;
-  // The quotient is rounded. With counters in several objects, `decidedAt` comes from one object's
-  // clock and `resetMs` from another's, and one of these clocks may already be in the next window.
+  // The quotient is rounded. If a group's counters are in several objects, `decidedAt` and
+  // `resetMs` may come from the clocks of two objects, and one of these clocks may already be in
+  // the next window.
   const window = Math.round((decidedAt + resetMs - offsetMs) / windowMs) - 1;
   const endsAt = (window + 1) * windowMs + offsetMs;
   return {
@@ -56,7 +60,7 @@ export function snapshotOf(counter: Counter, tally: Tally, call: StoreCall): Cou
     window,
     endsAt,
     bannedUntil: banMs > 0 ? decidedAt + banMs : 0,
-    // With the caller's clock, the window's start and end are exact to the millisecond.
+    // If the caller passed the time, the window's start and end are exact to the millisecond.
     validFrom: isGiven ? endsAt - windowMs : sentAt,
     validUntil: isGiven ? endsAt : sentAt + resetMs,
     clockOffsetMs: isGiven ? 0 : decidedAt - answeredAt,
@@ -68,7 +72,7 @@ export function isValidAt({ validFrom, validUntil }: CounterSnapshot, now: numbe
   return validFrom <= now && now < validUntil;
 }
 
-/** @param storeNow the time by the clock that determines the windows */
+/** @param storeNow the time of the clock that determines the windows */
 export function tallyOf(snapshot: CounterSnapshot, storeNow: number): Tally {
   return {
     count: snapshot.count,

@@ -16,8 +16,8 @@ type Group = readonly Counter[];
  * with a smaller cost that fits, and every request after the limit was raised. Within a window,
  * only refunds, returns and resets lower a count. A cached count is at most `MAX_AGE_MS` old.
  *
- * @param maxCounters the maximum number of cached counters. The keys of counters are compared in
- * full
+ * @param maxCounters the maximum number of cached counters. Two counters never share an entry,
+ * because their whole keys are compared
  */
 export function withDenialCache(store: Store, maxCounters = MAX_COUNTERS): Store {
   const cachingStore = new CachingStore(store, maxCounters);
@@ -90,7 +90,7 @@ class CachingStore implements Store {
     now: number | undefined,
     unused: readonly UnusedQuota[],
   ): Promise<Verdict> {
-    // The quota returned may be enough for the next request.
+    // With the returned quota, the next request may be admitted.
     this.#cache.remove(unused.map(({ counter }) => counter));
     const sentAt = Date.now();
     try {

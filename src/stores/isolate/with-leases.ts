@@ -6,17 +6,17 @@ import { type LeaseOptions, LeaseStore } from "./lease-store.ts";
  * from memory until a block is used up.
  *
  * The store charges a block when it is taken, so that isolates together never admit more than the
- * limit in a window. The price is that some quota stays unused: at most the unspent blocks of idle
- * isolates, until they return them.
+ * limit in a window. The price is that some quota stays unused: at most the unspent quota in the
+ * blocks of idle isolates, until these isolates return it.
  *
  * - The size of a block follows the counter's recent use in this isolate (see lease-size.ts). It is
- *   at most an eighth of the quota left. A client's first request and its last requests are charged
- *   without a block.
+ *   at most an eighth of the quota left. A client's first request, and its last requests before the
+ *   limit, are charged without a block.
  * - A new block is fetched in the background before the old one is used up, so that a busy client
  *   does not wait.
  * - A lease that was not used for five seconds is returned with the next call.
  * - A group is charged as a whole. The call leaves out the counters whose leases cover the cost. If
- *   another counter of the group denies, the quota taken from leases is put back.
+ *   the store denies the group, the quota taken from leases is put back.
  *
  * Callers see exact counts: the store's count minus the quota that is leased to this isolate and
  * not used yet.

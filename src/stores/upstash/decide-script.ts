@@ -6,8 +6,8 @@ import { type Clock, createScript } from "./script.ts";
  *
  * ARGV: the number of groups; the number of counters to return quota to; each of these counters,
  * followed by the quota and the number of its window; then for each group the number of its
- * counters and the counters. The number of counters is negative for a shadow group, because its
- * failure must not fail the other groups. KEYS are in the same order.
+ * counters and the counters. The number of counters is negative for a shadow group. This sign marks
+ * the groups whose failure must not affect the others. KEYS are in the same order.
  *
  * Reply: the time in ms; then for each group 1 (admitted) or 0 (denied), and for each of its
  * counters the count, the ms until its window ends, the ms until its ban ends, and the quota
@@ -22,9 +22,9 @@ export function createDecideScript(clock: Clock): string {
 
 /**
  * Returns unused quota to each counter whose window has not ended and whose count is at least that
- * quota. A failed return is ignored, because no decision may fail with it. The quota then stays
- * charged. The script computes `0 - quota` instead of `-quota`, because Lua would write -0 for a
- * quota of 0.
+ * quota. A failed return is ignored, because a decision must not fail if a return fails. The quota
+ * then stays charged. The script computes `0 - quota` instead of `-quota`, because Lua would write
+ * -0 for a quota of 0.
  */
 const RETURN_UNUSED = `local function returnUnused(c, quota)
   local results = redis.call('BITFIELD', c.key, 'OVERFLOW', 'FAIL',
@@ -48,8 +48,8 @@ end
 /**
  * `decideGroup(counters)`: charges all counters of a group or none, and adds the verdict to
  * `reply`. `verdictAt` is the index of the verdict in the reply. Counters that do not roll over are
- * charged at once, and the charges are taken back if another counter denies. Bans and counters that
- * roll over are written in the final steps.
+ * charged at once, and the charges are taken back if any counter of the group denies. Bans and
+ * counters that roll over are written in the final steps.
  */
 const DECIDE_GROUP = `local reply = { now }
 

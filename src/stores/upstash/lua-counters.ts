@@ -57,9 +57,9 @@ end
 
 /**
  * `chooseCounter(c)`: chooses between a counter and its alternative. It returns the counter with
- * more quota left, or with less for a negative cost. The second result is a number to add to that
- * counter's count, so that `ceiling - count` of the requested counter is the chosen counter's quota
- * left.
+ * more quota left, or with less if the cost is negative. The second result is a number to add to
+ * that counter's count, so that `ceiling - count` of the requested counter is the chosen counter's
+ * quota left.
  */
 const CHOOSE_COUNTER = `local function chooseCounter(c)
   local alternative = c.alternative
@@ -90,7 +90,7 @@ end
 
 `;
 
-/** `readBanMs(c)`: returns the milliseconds until the client's ban ends; 0 without a ban. */
+/** `readBanMs(c)`: returns the milliseconds until the client's ban ends; 0 if there is no ban. */
 const READ_BAN = `local function readBanMs(c)
   if c.banMs == 0 then
     return 0

@@ -3,8 +3,8 @@ import { failedGroup, isShadow } from "../shadow-groups.ts";
 import type { GroupAnswer, Verdict } from "../store.ts";
 import { StoreError } from "../store-error.ts";
 
-// Reads the replies of the scripts. Every integer is checked, because the server at the URL may not
-// be Redis.
+// Reads the replies of the scripts. Every integer in a reply is checked, because the configured URL
+// may belong to a server that is not Redis.
 
 /**
  * Reads the reply of the decide script.
@@ -56,7 +56,7 @@ function readTally({ windowMs, banMs }: Counter, integers: IntegerReader): Tally
   };
 }
 
-/** Reads a reply from its first integer to its last. */
+/** Reads the integers of a reply one after another. */
 class IntegerReader {
   readonly #values: readonly unknown[];
   #at = 0;

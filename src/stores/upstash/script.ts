@@ -9,15 +9,15 @@ export type Clock = "redis" | "edge";
 
 /**
  * Creates a Lua script that counts in fixed windows, with the algorithm of engine/fixed-window.ts.
- * All scripts share this frame. `work` is the part in which the scripts differ, and it must set
- * `reply`.
+ * All scripts share this frame. `work` is the Lua text in which the scripts differ. It must set the
+ * variable `reply`.
  *
- *   KEYS   One key for each counter, one group after another. After it comes the key of the
- *          counter's ban if the counter can ban, then the key of its alternative if it has one.
- *          With the clock `edge`, these are the keys as stored, so that every key that the script
- *          uses is declared. With the clock `redis`, the keys lack the window numbers, because the
- *          script computes these from TIME. ARGV   The Worker's time in ms with the clock `edge`,
- *          otherwise 0. Then the arguments of the
+ *   KEYS   One key for each counter, one group after another. Each key is followed by the key of
+ *          the counter's ban if the counter has a ban, and then by the key of its alternative if it
+ *          has one. With the clock `edge`, these are the keys as stored, so that every key that the
+ *          script uses is declared. With the clock `redis`, the keys lack the window numbers,
+ *          because the script computes these numbers from TIME.
+ *   ARGV   The Worker's time in ms with the clock `edge`, otherwise 0. Then the arguments of the
  *          script. A counter is eleven integers: limit, window in ms, offset in ms, cost, ceiling,
  *          1 if it rolls over, 1 if it is only checked, block, ban in ms, 1 if it never bans, 1 if
  *          it has an alternative. An alternative adds two integers: its limit and its ceiling.

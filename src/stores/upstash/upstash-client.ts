@@ -2,7 +2,9 @@ import { errors, Redis } from "@upstash/redis/cloudflare";
 
 export { errors };
 
-/** The methods of Upstash's client that Weir uses: run a script by its digest, or by its text. */
+/**
+ * The methods of Upstash's client that Weir uses. They run a script by its digest, or by its text.
+ */
 export type UpstashClient = Pick<Redis, "eval" | "evalsha">;
 
 export interface UpstashClientOptions {
@@ -17,9 +19,9 @@ export interface UpstashClientOptions {
  * Creates Upstash's client. It sends each call in its own HTTP request, never retries it, and
  * returns the reply unchanged.
  *
- * The bundle contains the whole class with all of its commands, 17 KiB of gzip. The package has no
- * smaller client, and bundlers do not remove unused methods of a class. A reduced copy of the class
- * would be a client of our own, which neither Upstash nor other projects test.
+ * The bundle contains the whole class with all of its commands, 17 KiB after gzip. The package has
+ * no smaller client, and bundlers do not remove unused methods of a class. A reduced copy of the
+ * class would be a client of our own, which neither Upstash nor other projects test.
  */
 export function createUpstashClient({
   url,

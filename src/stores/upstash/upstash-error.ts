@@ -37,8 +37,8 @@ export function identitiesOf({ identity, alternative }: Counter): string[] {
 
 /**
  * The error message of Redis, such as `WRONGPASS invalid password`, without the command that the
- * client appends. Redis, or a proxy before it, may quote the call that it received. So the token
- * and the identities are replaced by `…`.
+ * client appends. Redis, or a proxy in front of it, may quote the call that it received. So the
+ * token and the identities are replaced by `…`.
  */
 function publicMessage({ message }: Error, secrets: readonly string[]): string {
   const reply = message.replace(/, command was:.*$/s, "");

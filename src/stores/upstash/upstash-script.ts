@@ -2,8 +2,8 @@ import { errors, type UpstashClient } from "./upstash-client.ts";
 
 /**
  * A Lua script in Upstash Redis. It is called by its digest (EVALSHA). If Redis does not have the
- * script yet, it does nothing and answers NOSCRIPT. The script is then sent as text (EVAL). No
- * other failure is retried, because the failed call may have charged.
+ * script yet, it does nothing and answers NOSCRIPT. The script is then sent as text (EVAL). Other
+ * failures are not retried, because a failed call may have charged counters.
  */
 export class UpstashScript {
   readonly #client: UpstashClient;

@@ -21,8 +21,8 @@ export interface UpstashOptions {
 }
 
 /**
- * Creates a store that keeps its counters in Upstash Redis. A decision is one REST call of a
- * script.
+ * Creates a store that keeps its counters in Upstash Redis. A decision takes one REST call, which
+ * runs a script.
  */
 export function createUpstashStore({ url, token, clock, timeoutMs }: UpstashOptions): Store {
   const client = createUpstashClient({ url, token, timeoutMs });
