@@ -31,9 +31,9 @@ export function fields<const Entries extends v.ObjectEntries>(entries: Entries, 
 const UNSAFE_FIELDS = ["__proto__", "constructor", "prototype"];
 
 /**
- * Whether a value is a plain object, even one from another realm. False for null and lists,
- * although their `typeof` is `"object"`. Also false for a Map and a Date, because no schema checks
- * their content.
+ * Whether a value is a plain object, even if it comes from a different realm. False for null and
+ * lists, although their `typeof` is `"object"`. Also false for a Map and a Date, because no schema
+ * checks their content.
  */
 export function isRecord(value: unknown): value is Record<string, unknown> {
   if (typeof value !== "object" || value === null) return false;

@@ -117,7 +117,7 @@ const Limits = v.pipe(
       addIssue({
         path: [pathToItem(dataset.value, index), pathTo(element, "window")],
         input: formatDuration(element.window),
-        message: `a window that no other element has; limits[${first}] has this one`,
+        message: `a window that no other element has; limits[${first}] has this window`,
       });
     }
   }),

@@ -53,9 +53,9 @@ export interface RuleInput<Name extends string = string> extends LimitFields {
    */
   readonly key?: KeyInput | readonly KeyInput[] | undefined;
   /**
-   * When windows begin. `"epoch"`: at multiples of their length after the Unix epoch. A time with
-   * its zone: one window begins at that time. `"spread"`: at a different time for each client, so
-   * that clients do not all retry at the same moment.
+   * When windows begin. `"epoch"`: windows begin at multiples of their length after the Unix epoch.
+   * A time with its zone: one of the windows begins at this time. `"spread"`: windows begin at a
+   * different time for each client, so that clients do not all retry at the same moment.
    *
    * @default "epoch"
    * @example "2026-01-01T09:00:00-08:00"
@@ -111,15 +111,16 @@ export interface RuleInput<Name extends string = string> extends LimitFields {
    */
   readonly ban?: DurationInput | undefined;
   /**
-   * `"enforce"` denies requests over the limit. `"shadow"` decides and logs, but never denies, and clients do
-   * not see the rule.
+   * `"enforce"`: the rule denies requests over the limit. `"shadow"`: the rule decides and logs,
+   * but never denies a request, and clients do not see the rule.
    *
    * @default "enforce"
    */
   readonly mode?: "enforce" | "shadow" | undefined;
   /**
-   * What happens to a request that the store cannot decide. `"open"`: it passes. `"closed"`: it gets 503.
-   * `"local"`: each isolate counts in its memory, and admits the share `localShare` of each limit.
+   * What happens to a request that the store cannot decide. `"open"`: the request passes.
+   * `"closed"`: the request gets 503. `"local"`: each isolate counts in its memory, and admits the
+   * share `localShare` of each limit.
    *
    * @default "open"
    */

@@ -130,7 +130,7 @@ const Rules = v.pipe(
       addIssue({
         path: [pathToItem(dataset.value, index), pathTo({ name }, "name")],
         input: name,
-        message: `a unique name; rules[${first}] has this one`,
+        message: `a unique name; rules[${first}] has this name`,
       });
     }
   }),

@@ -64,11 +64,16 @@ export interface Tally {
 export interface UnusedQuota {
   readonly counter: Counter;
   readonly quota: number;
-  /** The number of that window. After its end the quota cannot be returned. */
+  /**
+   * The number of the window in which the quota was charged. After its end the quota cannot be
+   * returned.
+   */
   readonly window: number;
 }
 
-/** The decision on a group. The counters of a group are charged all together or not at all. */
+/**
+ * The decision on a group of counters. Either all counters of the group are charged, or none.
+ */
 export interface GroupVerdict {
   readonly admitted: boolean;
   /** One tally for each counter, in the group's order. */

@@ -46,8 +46,8 @@ export function chargeOf(counter: Counter, count: number): number {
 }
 
 /**
- * Returns the time until a counter has quota for its cost. Usually it is the rest of the window. If
- * the counter rolls over, several windows may be needed to repay the used quota.
+ * Returns the time until a counter has quota for its cost. Usually this is the time until the
+ * window ends. If the counter rolls over, several windows may be needed to repay the used quota.
  *
  * @param capacity the maximum count without a reservation
  * @returns milliseconds; 0 if the quota is available now
@@ -122,7 +122,7 @@ export function adjustGroup(
 
 /**
  * Subtracts unused quota from its counter, if the window of this quota has not ended and the count
- * is not lower than this quota.
+ * is at least this quota.
  */
 export function returnUnused(unused: readonly UnusedQuota[], now: number, read: ReadRow): Writes {
   const writes = new Map<string, Row | undefined>();

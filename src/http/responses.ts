@@ -25,7 +25,10 @@ const OUTAGE_RETRY_SECONDS = 5;
  */
 const MAX_RETRY_SECONDS = 999_999_999_999_999;
 
-/** 429: the client has exceeded a limit. The rule that denied it may replace status and body. */
+/**
+ * 429: the client has exceeded a limit. The rule that denied the request may replace the status and
+ * the body.
+ */
 export function limitedResponse(
   request: Request,
   { quotas, retryAfterMs, rule }: Limited,
@@ -87,7 +90,10 @@ export function badRequestResponse(request: Request): Response {
   return finish(request, problemResponse({ ...BAD_REQUEST, status: 400, detail }));
 }
 
-/** 414: matching rules to the path would take too much CPU time. The request is not forwarded. */
+/**
+ * 414: Weir would need too much CPU time to match rules against the path. The request is not
+ * forwarded.
+ */
 export function pathTooLongResponse(request: Request): Response {
   const detail = "The path is too long for a path with escapes or other special characters.";
   return finish(request, problemResponse({ ...URI_TOO_LONG, status: 414, detail }));

@@ -69,9 +69,9 @@ export function cachedIdentityOf(key: KeyExpression, context: RequestContext): s
 /**
  * Computes an identity from the values of a key.
  *
- * Each name and each value is written after its length. So a value cannot look like two values or
- * like a value of another name. The hash limits the length of the identity, and keeps addresses and
- * API keys out of the store.
+ * The hashed text contains the length of each name and value before the name or value. So a value
+ * cannot look like two values or like a value of another name. The hash limits the length of the
+ * identity, and keeps addresses and API keys out of the store.
  *
  * @param secret if present, the identity is an HMAC, which nobody can compute without the secret
  * @returns 22 characters of base64url
@@ -175,7 +175,7 @@ function readValue(
       return "global";
     case "jwt":
     case "custom":
-      // `readAsync` reads these kinds.
+      // `readAsync` reads the values of these kinds of key.
       return undefined;
   }
 }

@@ -60,8 +60,8 @@ export class PathReader {
   /** The path as lenient decoders decode it, folded and cut at `?` or `#`. */
   readonly #lenient: string;
   /**
-   * Whether folding changes separators. If it does, an origin that folds before it splits reads
-   * another path than an origin that splits before it folds.
+   * Whether folding changes separators. If it does, origins that fold before they split read a
+   * different path from origins that split before they fold.
    */
   readonly #foldsSeparators: boolean;
   /**

@@ -19,8 +19,9 @@ const MAX_FIELD_LENGTH = 16 * 1024;
 /**
  * Returns a function that verifies tokens.
  *
- * Only the configuration sets the allowed algorithms, and a token cannot change them. So `none` is
- * refused, and a public key is never used as the secret of a symmetric algorithm.
+ * Only the configuration sets the allowed algorithms, and a token cannot change them. So the
+ * algorithm `none` is refused, and a public key is never used as the secret of a symmetric
+ * algorithm.
  *
  * @param timeoutMs the time limit of a decision, in milliseconds. A request waits for an issuer's
  * keys for at most half of this time

@@ -40,7 +40,7 @@ describe("refuses limits", () => {
       [quota, { limit: 9, window: 60 }],
       "[1].window",
       'got "1m"',
-      "limits[0] has this one",
+      "limits[0] has this window",
     ),
     limits(
       "with 9 windows",
