@@ -85,8 +85,8 @@ function checkForm({ path, variants, isUnambiguous }: CanonicalPath): void {
 }
 
 /**
- * Checks that the variants contain the path that each kind of origin reads. Then a rule for that
- * path matches the request.
+ * Checks, for each kind of origin, that the path which it reads is one of the variants. Then a rule
+ * for this path matches the request.
  */
 function checkVariants(
   pathname: string,

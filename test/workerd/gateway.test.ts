@@ -116,7 +116,7 @@ describe("a rule with tiers", () => {
 });
 
 describe("a rule with a custom key", () => {
-  it("counts by the text that the function returns, and by address if it returns none", async () => {
+  it("uses the text that the function returns as the key, or the address if it returns none", async () => {
     const keys = { tenant: (request: Request) => new URL(request.url).pathname.split("/")[1] };
     const send = worker({ key: "custom:tenant", limit: 1, window: "1h" }, ok, keys);
     expect((await send({}, "/a/1")).status).toBe(200);

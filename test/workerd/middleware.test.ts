@@ -180,7 +180,7 @@ describe("rateLimit", () => {
 });
 
 describe("c.var.rateLimit", () => {
-  /** Returns `c.var.rateLimit` as a handler that runs after the middlewares reads it. */
+  /** Returns the value of `c.var.rateLimit` in a handler that runs after the middlewares. */
   async function quotasOf(
     rules: ConfigInput["rules"],
     config: Omit<ConfigInput, "rules"> = {},

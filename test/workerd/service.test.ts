@@ -24,7 +24,7 @@ function serviceOf(
 const FIVE = { name: "five", limit: 5, window: "1h" } as const;
 
 describe("limit", () => {
-  it("takes quota until none is left, and returns when there is quota again", async () => {
+  it("takes quota until none is left, and then returns the time until there is quota again", async () => {
     vi.useFakeTimers({ toFake: ["Date"], now: 1_700_000_100_000 });
     const service = serviceOf([{ ...FIVE, limit: 1, window: "1m" }]);
     expect(await service.limit("five")).toMatchObject({
@@ -240,10 +240,10 @@ describe("options that are not a plain object of the known options", () => {
   });
 });
 
-describe("a client that is counted by the second alternative of a key", () => {
+describe("a client whose key is the second alternative", () => {
   const rules = [{ ...FIVE, key: "header:x-api-key | ip" }];
 
-  it("is read and reset by the alternative's name", async () => {
+  it("is read and reset under the name of that alternative", async () => {
     const service = serviceOf(rules);
     const key = { ip: "203.0.113.7" };
     await service.limit("five", { key, cost: 4 });

@@ -107,7 +107,7 @@ describe("a service", () => {
     return new Limits(createExecutionContext(), {});
   }
 
-  it("grants and denies without quotas, and returns why the store did not decide", async () => {
+  it("returns no quotas when it grants or denies, and returns why the store did not decide", async () => {
     captureLog();
     const service = serviceOf();
     const granted = { ok: true, undecided: "misconfigured" };

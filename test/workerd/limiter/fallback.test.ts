@@ -108,7 +108,7 @@ describe('a rule with onError: "local"', () => {
     });
   });
 
-  it("returns when there is quota again, and which rule denied the request", async () => {
+  it("returns the time until there is quota again, and the rule that denied the request", async () => {
     const { exhaust } = limiterOf([
       { ...LOCAL, name: "hourly", window: "1h" },
       { ...LOCAL, limit: 4 },

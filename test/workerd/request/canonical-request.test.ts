@@ -81,7 +81,7 @@ describe("a long path", () => {
     expect(read(path)).toBeUndefined();
   });
 
-  it("shares its bound with the path by which an app routed the request", () => {
+  it("has the same maximum length as the path by which an app routed the request", () => {
     const long = `/${"a".repeat(2500)}%3b`;
     expect(read(long, long)).toBeUndefined();
     expect(read(`/${"A".repeat(2500)}/`, `/${"A".repeat(2500)}/`)).toBeDefined();

@@ -31,7 +31,7 @@ describe("a custom key", () => {
     ],
     ["a rejection", () => Promise.reject(new Error("no"))],
     ["no function", "text"],
-  ])("is absent for %s, so that the next alternative or the address counts", async (_, tenant) => {
+  ])("is absent for %s, so the key is the next alternative or the address", async (_, tenant) => {
     const keys = { tenant } as CustomKeys;
     const sent = { "x-api-key": "k" };
     expect(await by("custom:tenant | header:x-api-key", keys)(sent)).toBe(
@@ -80,7 +80,7 @@ describe("a custom key", () => {
 });
 
 describe("one key in several rules", () => {
-  it("is the same client in each rule, unless it reads parameters of their paths", async () => {
+  it("identifies the same client in each rule, unless it reads parameters of the rules' paths", async () => {
     const rules = [
       { key: "param:id", match: { paths: ["/users/:id/*"] } },
       { key: "param:id", match: { paths: ["/users/:other/:id"] } },

@@ -73,7 +73,7 @@ describe("an identity whose hash is cached", () => {
     ["header:none"],
     [["ip", "host"]],
     [["header:none", "param:none | path"]],
-  ])("is available at once, and the same, for %j", async (key) => {
+  ])("is available at once and unchanged for %j", async (key) => {
     const elements = [key].flat().map((text) => parseAlternatives(text) ?? []);
     const context = contextOf({ ...sent, method: "DELETE" });
     const hashed = await identityOf(elements, context);

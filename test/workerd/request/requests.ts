@@ -9,8 +9,8 @@ import { createMatcher } from "../../../src/request/matcher.ts";
 export type Sent = Readonly<Record<string, string>>;
 
 /**
- * Defines rules, and returns a function that applies them to a request as a Worker does. No
- * decision follows.
+ * Defines rules, and returns a function that finds the rules that apply to a request, as a Worker
+ * does before it decides the request.
  *
  * @param rules the fields of each rule, in addition to a name and a quota of 5 per minute
  * @returns a function that creates a request and returns the rules that apply to it

@@ -87,7 +87,7 @@ describe("a breaker over objects", () => {
     expect(state.calls).toBe(5);
   });
 
-  it("calls enforced rules although the object of a rule in shadow mode fails", async () => {
+  it("calls the objects of enforced rules even if the object of a rule in shadow mode fails", async () => {
     const { state, store, decide } = overObjects();
     state.broken.add("shadow");
     const shadow = counter({ identity: "shadow", shadow: true });
@@ -109,7 +109,7 @@ describe("a breaker over objects", () => {
     expect(await decide("b")).toBe("done");
   });
 
-  it("stops only the calls for the client that fails", async () => {
+  it("stops only the calls for the client whose object fails", async () => {
     const { state, decide } = overObjects();
     state.broken.add("a");
     for (let call = 1; call <= 9; call++) await decide("a");

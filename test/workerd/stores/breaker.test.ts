@@ -202,7 +202,7 @@ describe("a breaker that is open", () => {
     const opened = state.now;
     state.now -= backMs;
     const outcomes: string[] = [];
-    // After the step back, the breaker sends a probe at the latest after one pause, plus the time
+    // After the step back, the breaker sends its next probe after at most one pause, plus the time
     // after which a probe counts as lost.
     while (outcomes.at(-1) !== "unreachable" && state.now - (opened - backMs) <= 10_000) {
       outcomes.push(await decide());

@@ -115,7 +115,7 @@ describe("calls that wait for a store", () => {
     expect(calls.every(({ outcome }) => outcome === "done")).toBe(true);
   });
 
-  it("do not make the store stalled while it answers others", async () => {
+  it("keep waiting while the store answers new calls", async () => {
     const at = createCalls();
     at.send();
     await at.answer(0);

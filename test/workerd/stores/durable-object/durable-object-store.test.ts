@@ -319,7 +319,7 @@ describe("a hold", () => {
     expect((await other)[0]).toMatchObject({ admitted: false, tallies: [{ count: 1 }] });
   });
 
-  it("makes no decision wait that its release could not admit", async () => {
+  it("makes no decision wait if its release could not admit that decision", async () => {
     const quota = counter({ limit: 2 });
     const { object } = await open(quota);
     const [verdict] = await object.decide([[{ ...quota, cost: 3 }]], now, maxWaitMs);

@@ -34,7 +34,7 @@ function callsOf(object: CounterObject) {
   };
 }
 
-/** Returns an object that gets a `value` when the call returns. */
+/** Returns an object whose `value` is set when the call returns. */
 function resultOf<Result>(call: Promise<Result>): { value?: Result } {
   const result: { value?: Result } = {};
   call.then((value) => {

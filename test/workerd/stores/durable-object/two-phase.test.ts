@@ -195,7 +195,7 @@ async function run(objects: Namespace, limits: Limits, faults: readonly Fault[])
   );
   if (isOvertaken) expect(outcome, name).not.toBe("allowed");
   else expect(isDecided ? [verdict] : [verdict, "undecided"], name).toContain(outcome);
-  // Exactly as many more requests are admitted as there is quota left.
+  // Further requests use up exactly the quota left.
   const left = Math.min(...limits.map((limit, index) => limit - (used[index] as number)));
   let more = 0;
   for (let attempt = 0; attempt <= left; attempt++) {

@@ -224,7 +224,7 @@ describe("a client with one request a second", () => {
     expect(staysThrough(5000, requests)).toBe(true);
   });
 
-  it("is evicted by a flood with more requests than the client for each entry of the map", () => {
+  it("is evicted if a flood sends more requests than the client for each entry of the map", () => {
     expect(staysThrough(20_000, 40)).toBe(false);
   });
 });

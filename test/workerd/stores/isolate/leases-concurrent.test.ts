@@ -217,8 +217,8 @@ async function play({ limits, skews, hasDenials, isGiven, startMs, steps }: Scen
 }
 
 /**
- * Checks that the admitted requests cost at most the limit, in each window of each counter and for
- * each of its tiers.
+ * Checks each window of each counter, for each of the counter's tiers: the costs of the admitted
+ * requests must add up to at most the limit.
  */
 function expectWithinLimits(quotas: readonly Counter[], admissions: readonly Admission[]): void {
   for (const quota of quotas) {

@@ -165,7 +165,7 @@ describe("with leases,", () => {
     expect(groups[0]?.tallies[0]?.count).toBe(34);
   });
 
-  it("a block is at most twice the use in the last ten seconds", async () => {
+  it("a block is at most twice the quota used in the last ten seconds", async () => {
     const memory = createMemoryStore();
     const decideSpy = vi.spyOn(memory, "decide");
     const store = leasesOver(memory);
@@ -187,7 +187,7 @@ describe("with leases,", () => {
     expect(decideSpy).toHaveBeenCalledTimes(1);
   });
 
-  it("a late answer does not end the wait for the block requested after it", async () => {
+  it("a late answer does not end the wait for a block that was requested later", async () => {
     const memory = createMemoryStore();
     const releases: (() => void)[] = [];
     const store = leasesOver({

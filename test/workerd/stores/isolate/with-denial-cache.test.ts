@@ -660,7 +660,7 @@ describe("while the store fails", () => {
     expect(await decide({ ...exhausted, banMs: 1000 })).toMatchObject({ admitted: false });
   });
 
-  it("a cached enforced denial leaves a shadow group undecided, but a cached shadow denial does not help", async () => {
+  it("a cached denial decides an enforced group and leaves a new shadow group undecided, but a call with a new enforced group fails", async () => {
     const { decideSpy, store, decide, exhaust } = setUp();
     const [exhausted, shadow] = [counter(), counter({ shadow: true })];
     await exhaust(exhausted);

@@ -97,7 +97,7 @@ describe("the Upstash store", () => {
     ]);
   });
 
-  it("does not take an error for NOSCRIPT because a key contains this text", async () => {
+  it("does not treat an error as NOSCRIPT if only a key contains this text", async () => {
     const { store, fetch } = storeAnsweredBy(refusal("ERR syntax error"));
     const odd = counter({ key: "NOSCRIPT:login:1m:someone" });
     await expect(store.decide([[odd]])).rejects.toMatchObject({ failure: "error-reply" });
