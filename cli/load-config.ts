@@ -59,7 +59,10 @@ async function read(path: string): Promise<object> {
   return import(pathToFileURL(path).href);
 }
 
-/** Compares the shape, because the file may import another copy of Weir with a class of its own. */
+/**
+ * Checks the error's fields and not its class, because the file may import another copy of Weir,
+ * which has its own class.
+ */
 function isConfigError(error: unknown): error is Pick<ConfigError, "faults"> {
   return (
     error instanceof Error &&

@@ -1,5 +1,6 @@
 /**
- * Remedies for errors of Node whose messages contain none. The keys are the codes of the errors.
+ * Remedies for the errors of Node whose messages name no remedy. The keys are the codes of the
+ * errors.
  */
 const ADVICE: Readonly<Record<string, string>> = {
   ERR_MODULE_NOT_FOUND:
@@ -65,7 +66,9 @@ function traceOf({ name, message, stack = `${name}: ${message}` }: Error): strin
   return [...place, ...shown.slice(Math.max(0, begin))].join("\n");
 }
 
-/** Returns advice for a syntax error in a JavaScript module, for which Node reports no line. */
+/**
+ * Returns advice for a syntax error in a JavaScript module. Node reports no line for such an error.
+ */
 function howToLocate(trace: string, file: string): string | undefined {
   if (!trace.startsWith("SyntaxError") || file.endsWith(".json")) return undefined;
   return `To find the line, run node --check ${file} (or a file that it imports).`;

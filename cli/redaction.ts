@@ -2,7 +2,8 @@ import { printableSecretName } from "../src/config/exempt.ts";
 import type { Rule, Tiers } from "../src/config/rule.ts";
 import { areTierNamesSecret } from "../src/config/tier-names.ts";
 
-// `check` prints into build logs, which more people can read than the configuration.
+// The output of `check` appears in build logs. More people can read these logs than the
+// configuration.
 
 /**
  * Returns a rule without the values in `exempt`, and without tier names that may be credentials.

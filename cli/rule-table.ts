@@ -7,7 +7,8 @@ import { printableTiers } from "./redaction.ts";
 const HEADINGS = ["RULE", "COUNTED BY", "QUOTA", "REQUESTS", "ON ERROR", "MODE", "ALSO"];
 
 /**
- * The number of items printed of a long list, so that a row stays readable even with fifty paths.
+ * How many items of a long list are printed. The limit keeps a row readable even if a rule has
+ * fifty paths.
  */
 const LISTED = 3;
 
@@ -70,7 +71,8 @@ function formatTier([name, windows]: [string, readonly Window[]]): string {
 }
 
 /**
- * Formats a key like a configuration: "a | b" for alternatives, a comma between combined elements.
+ * Formats a key as it is written in a configuration. It joins alternatives by " | " and combined
+ * elements by commas.
  */
 function formatKey(key: KeyExpression): string {
   return key

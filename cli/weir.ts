@@ -11,7 +11,7 @@ const name = import.meta.filename.endsWith(".ts") ? "npm run weir --" : "npx wei
 const program = new Command(name)
   .description("Tools for Weir's configuration. They need no account and no network.")
   .showHelpAfterError("(--help shows what is allowed)")
-  // The default, process.exit, can cut off output that is still to be written.
+  // The default, process.exit, can cut off output that has not been written yet.
   .exitOverride();
 
 addCheckCommand(program);

@@ -11,17 +11,17 @@ export interface Exit {
   readonly signal: NodeJS.Signals | null;
 }
 
-/** A child process. At the latest, it ends together with this process. */
+/** A child process. It ends together with this process, if it has not ended before. */
 export interface OwnedChild {
   readonly process: ChildProcess;
   readonly pid: number;
   /** Resolves when the process has ended for any reason. Never rejects. */
   readonly exited: Promise<Exit>;
-  /** Ends the process and all processes that it started, and waits until it has ended. */
+  /** Ends the process and all processes that it started, and waits until the process has ended. */
   stop(): Promise<void>;
 }
 
-// Windows has neither process groups nor signals to send to one.
+// Windows has no process groups and no signals for them.
 const hasProcessGroups = process.platform !== "win32";
 const living = new Set<ChildProcess>();
 

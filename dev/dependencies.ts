@@ -4,14 +4,14 @@ import { startUpstashRest } from "./upstash-rest.ts";
 
 /** A service that the Worker needs. */
 export interface Dependency {
-  /** The Worker's vars that name the service. */
+  /** The Worker's vars that give the address of the service. */
   readonly vars: Record<string, string>;
   /** A description of the service, which is printed at the start. */
   readonly description: string;
   stop(): Promise<void>;
 }
 
-/** Uses the origin at a URL. Without a URL, starts the demo origin. */
+/** Returns the origin at a URL. If there is no URL, starts the demo origin. */
 export async function startOrigin(url?: string): Promise<Dependency> {
   if (url !== undefined) {
     return { vars: { ORIGIN_URL: url }, description: url, stop: async () => {} };
@@ -38,7 +38,7 @@ export async function startRedisStore(): Promise<Dependency> {
   };
 }
 
-/** Describes the store that runs inside the Worker's runtime, which is Durable Objects. */
+/** Returns the store that runs inside the Worker's runtime. It uses Durable Objects. */
 export function createEmbeddedStore(): Dependency {
   return {
     // The Worker treats an empty var as missing. Without these vars, this run would use credentials

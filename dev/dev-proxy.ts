@@ -11,8 +11,8 @@ export interface DevProxy {
 /**
  * Starts a proxy that passes on requests with a valid URL and answers 400 to all other requests, as
  * Weir does in production. `wrangler dev` has its own proxy in front of the Worker, which builds
- * the URL without a check. That proxy answered 500 to a request with two Host fields, and with
- * `Host: api.example.com#` it turned every path into `/`.
+ * the URL without a check. That proxy answered 500 to a request with two Host fields. It turned
+ * every path into `/` if the field was `Host: api.example.com#`.
  *
  * @param target host and port of `wrangler dev`, which may start later
  * @throws if the port is in use
@@ -88,7 +88,10 @@ const PROBLEM = JSON.stringify({
   detail: "The request does not say which host and path it is for.",
 });
 
-/** Whether a request has only one Host field, which forms a valid URL with the request target. */
+/**
+ * Whether a request has exactly one Host field, and its host and the request target together are a
+ * valid URL.
+ */
 function hasValidUrl({ url = "", rawHeaders }: IncomingMessage): boolean {
   const hosts = rawHeaders.filter(
     (_, at) => at % 2 === 1 && /^host$/i.test(rawHeaders[at - 1] ?? ""),

@@ -6,7 +6,7 @@ import { type Command, connectRedis, type Outcome, RedisUnreachable } from "./re
 import { withScriptFlag } from "./script-flag.ts";
 import { parseCommand, toEntry } from "./upstash-wire.ts";
 
-/** A fault of a REST server. If it has no members, the server works. */
+/** A fault of a REST server. If the object is empty, the server works normally. */
 export interface RestFault {
   /** Answers a request instead of the server. Calling `pass` lets the server answer. */
   readonly answer?: (
@@ -14,7 +14,10 @@ export interface RestFault {
     response: ServerResponse,
     pass: () => unknown,
   ) => unknown;
-  /** Replaces a command before Redis gets it. `sourceOf` returns the text of an earlier script. */
+  /**
+   * Replaces a command before Redis gets it. `sourceOf` returns the text of a script that was sent
+   * before, by its digest.
+   */
   readonly command?: (
     command: Command,
     sourceOf: (digest: string) => string | undefined,
@@ -29,7 +32,7 @@ export interface FaultyRest {
   readonly token: string;
   /** The number of HTTP requests received so far. */
   calls(): number;
-  /** Makes the server fail from now on. Without a fault, it works again. */
+  /** Makes the server fail from now on. If no fault is passed, the server works again. */
   inject(fault?: RestFault): Promise<void>;
   stop(): Promise<void>;
 }

@@ -20,7 +20,8 @@ export interface JsRedis extends Listening {
 export async function startJsRedis(options: ListenOptions = {}): Promise<JsRedis> {
   const state = new RedisServerState({ databaseCount: 16 });
   const { server } = new Resp2Server({ server: state, executor: createRedisCommandExecutor() });
-  // Otherwise each reply to a pipeline waits 40 ms for the acknowledgement of the previous reply.
+  // Without this line, each reply to a pipeline waits 40 ms for the acknowledgement of the previous
+  // reply.
   server.on("connection", (socket) => socket.setNoDelay());
   const [version, listening] = await Promise.all([packageVersion(), listen(server, options)]);
   return {

@@ -1,4 +1,7 @@
-/** Returns the text to print when the Worker answers, with its address and commands to copy. */
+/**
+ * Returns the text that `npm run dev` prints after the Worker has started. The text contains the
+ * Worker's address, and commands that the reader can copy.
+ */
 export function linesToTry(run: { url: string; origin: string; store: string }): string {
   const { url, origin, store } = run;
   return `

@@ -17,7 +17,7 @@ export interface ListenOptions {
 }
 
 /**
- * Lets a server listen, by default on loopback.
+ * Makes a server listen on a port, by default on loopback.
  *
  * @throws if the port is in use or not permitted
  */
@@ -39,7 +39,7 @@ export async function listen(
     async stop() {
       const closed = once(server, "close");
       server.close();
-      // A server closes after its last connection, and clients keep connections open.
+      // `close` waits for the end of the last connection, and clients keep connections open.
       for (const socket of sockets) socket.destroy();
       await closed;
     },

@@ -1,6 +1,9 @@
 import { readdirSync, readFileSync } from "node:fs";
 
-/** The unit of CPU time in /proc. On Linux it is always 1/100 s, at any tick rate of the kernel. */
+/**
+ * The unit of CPU time in /proc, in microseconds. On Linux it is always 1/100 s and does not depend
+ * on the kernel's tick rate.
+ */
 const TICK_MICROSECONDS = 10_000;
 
 /**
@@ -20,7 +23,10 @@ export function residentBytes(pid: number): number | undefined {
   return kib === undefined ? undefined : Number(kib) * 1024;
 }
 
-/** Returns the ids of this process's children with a name; an empty list if there is no /proc. */
+/**
+ * Returns the ids of this process's child processes that have the given name; an empty list if
+ * there is no /proc.
+ */
 export function childrenNamed(name: string): number[] {
   let entries: string[];
   try {

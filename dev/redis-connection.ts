@@ -18,7 +18,10 @@ export class RedisUnreachable extends Error {
 export interface RedisConnection {
   /** Runs commands in order. If a command fails, the next commands still run. */
   run(commands: readonly Command[]): Promise<Outcome[]>;
-  /** Runs commands as a transaction: either all, without other commands between them, or none. */
+  /**
+   * Runs commands as a transaction. Redis runs either all of them, without other commands between
+   * them, or none.
+   */
   transaction(commands: readonly Command[]): Promise<Outcome[] | { error: string }>;
   close(): void;
 }
@@ -52,7 +55,7 @@ export async function connectRedis(address: {
 
   // The name is in capitals, because the client changes the replies of commands whose lower-case
   // names it knows. For example, it turns the reply of HGETALL into an object. This function must
-  // return the reply of Redis.
+  // return the reply of Redis unchanged.
   const send = ([name, ...args]: Command): Promise<Outcome> =>
     outcomeOf(client.callBuffer(name.toUpperCase(), ...args));
 

@@ -70,9 +70,9 @@ function collectOutput({ process }: OwnedChild): () => string {
 }
 
 /**
- * Waits for the Redis of a child process.
+ * Waits until the Redis that runs in a child process answers.
  *
- * @returns its version; undefined if the process has ended or does not answer in time
+ * @returns the version of Redis; undefined if the process has ended or does not answer in time
  */
 async function waitUntilReady(child: OwnedChild, port: number): Promise<string | undefined> {
   const client = new Redis({

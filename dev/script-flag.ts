@@ -1,7 +1,8 @@
 import { createHash } from "node:crypto";
 import type { Command, Outcome, RedisConnection } from "./redis-connection.ts";
 
-// Upstash reads this first line of a script. Redis itself rejects a script with this line.
+// Upstash reads flags from this first line of a script. Redis itself rejects a script with this
+// line.
 const FLAG_LINE = /^#!lua flags=allow-key-locking(?=\r?\n|$)/;
 
 /**

@@ -22,7 +22,7 @@ export function waitForStopRequest(): Promise<"stop"> {
 
 /**
  * Calls a function after the parent process has ended. `npm run` starts scripts through a shell,
- * and a SIGTERM to npm ends only npm and the shell. This process gets no signal.
+ * and a SIGTERM to npm ends only npm and the shell, so this process gets no signal.
  */
 function onParentEnd(callback: () => void): void {
   const parent = process.ppid;

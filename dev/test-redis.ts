@@ -5,8 +5,8 @@ const VARIABLE = "WEIR_TEST_REDIS";
 
 /**
  * Starts the Redis for tests: `redis-server`, or js-redis-server on a machine without it. The
- * environment variable `WEIR_TEST_REDIS` can require one of these by name. The variable `CI` does
- * not require `redis-server`, because many machines that set `CI` have no Redis.
+ * environment variable `WEIR_TEST_REDIS` can require one of these servers by name. Setting the
+ * variable `CI` does not require `redis-server`, because many machines that set `CI` have no Redis.
  *
  * @throws if the required Redis is not available
  */

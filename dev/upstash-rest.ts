@@ -112,7 +112,8 @@ class BodyTooLarge extends Error {}
 async function readBody(request: IncomingMessage): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let bytes = 0;
-  // A body that is too large is read too, because a client reads no answer while it sends.
+  // Even a body that is too large is read to its end, because a client reads no answer while it
+  // sends.
   for await (const chunk of request as AsyncIterable<Buffer>) {
     bytes += chunk.length;
     if (bytes <= MAX_BODY_BYTES) chunks.push(chunk);

@@ -23,7 +23,7 @@ const CONNECTION_COMMANDS = new Set(
 /**
  * Reads one command from the body of `POST /`: `["SET", "key", "value", "EX", 60]`.
  *
- * @param where the name of the command in error messages
+ * @param where the words for the command in error messages
  * @throws {BadRequest} if the command is invalid
  */
 export function parseCommand(value: unknown, where = "the body"): Command {
@@ -47,8 +47,8 @@ export function parseCommands(value: unknown): Command[] {
 }
 
 /**
- * Reads a command from a path such as `/set/key/a%2Fb?EX=60`. The body, if there is one, becomes an
- * argument before those of the query.
+ * Reads a command from a path such as `/set/key/a%2Fb?EX=60`. If there is a body, it becomes an
+ * argument, which comes before the arguments from the query.
  *
  * @throws {BadRequest} if the path is not valid percent-encoding
  */

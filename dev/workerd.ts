@@ -6,7 +6,7 @@ import { childrenNamed } from "./process-usage.ts";
 
 const ROOT = join(import.meta.dirname, "..");
 
-/** A Worker as miniflare configures it. */
+/** The configuration of a Worker, in the form that miniflare requires. */
 export type WorkerdWorker = MiniflareOptions["workers"][number];
 type WorkerConfig = WorkerdWorker["config"];
 
@@ -32,8 +32,8 @@ export interface WorkerdOptions {
 }
 
 /**
- * Starts Workers in a workerd process of their own. Clients connect to the Workers directly,
- * because a proxy of miniflare or wrangler would take more time than the code that is measured.
+ * Starts Workers in a new workerd process. Clients connect to the Workers directly, because a proxy
+ * of miniflare or wrangler would take more time than the code that is measured.
  */
 export async function startWorkerd(
   workers: readonly (Omit<WorkerdWorker, "dev" | "config"> & { config: WorkerConfig })[],

@@ -9,7 +9,10 @@ const HOST = "127.0.0.1";
 /** A running `wrangler dev`. */
 export interface Wrangler extends OwnedChild {
   readonly url: string;
-  /** Resolves when the Worker answers. If `signal` is aborted first, rejects with its reason. */
+  /**
+   * Resolves when the Worker answers. If `signal` is aborted first, rejects with the signal's
+   * reason.
+   */
   untilAnswering(signal: AbortSignal): Promise<void>;
 }
 

@@ -1,6 +1,7 @@
 /**
- * The second half of `npm run budget`: compares the bundle that `npm run bundle` built with the budget, and
- * prints its biggest parts. Exits with 1 if the size or the start-up time exceeds the budget.
+ * The second half of `npm run budget`. It reads the bundle that `npm run bundle` has built, and
+ * prints the bundle's biggest parts, its size and its start-up time. It exits with 1 if the size or
+ * the start-up time exceeds the budget.
  */
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
@@ -16,8 +17,8 @@ const BUDGET = {
   /** The size of the bundle after gzip, in KiB. */
   gzipKiB: 70,
   /**
-   * The start-up time of the Worker on the measuring machine, in milliseconds. Most of it is workerd's own:
-   * an empty Worker takes about 15 ms on two busy cores.
+   * The start-up time of the Worker on the measuring machine, in milliseconds. Most of this time is
+   * workerd's own, because an empty Worker takes about 15 ms on two busy cores.
    */
   startupMs: 30,
 };

@@ -1,6 +1,6 @@
 /**
- * The first half of `npm run pack`: builds the folder dist/package, which is the whole npm package with a
- * package.json of its own. `npm publish ./dist/package` publishes it.
+ * The first half of `npm run pack`. It builds the folder dist/package, which is the whole npm
+ * package and has its own package.json. `npm publish ./dist/package` publishes it.
  */
 import { execFileSync } from "node:child_process";
 import { chmod, cp, glob, readFile, rm, writeFile } from "node:fs/promises";

@@ -15,7 +15,7 @@ export interface Part {
 
 type Outputs = Pick<Metafile, "outputs">;
 
-/** The size of the uploaded files after gzip, in bytes, as wrangler calculates it. */
+/** Returns the size of the uploaded files after gzip, in bytes, as wrangler calculates it. */
 export async function gzipSize(root: string, meta: Outputs): Promise<number> {
   const uploaded = Object.keys(meta.outputs).filter((path) => !path.endsWith(".map"));
   return gzipSync(
@@ -23,7 +23,7 @@ export async function gzipSize(root: string, meta: Outputs): Promise<number> {
   ).byteLength;
 }
 
-/** The parts of the bundle, the biggest first. */
+/** Returns the parts of the bundle, the biggest first. */
 export function partsOf({ outputs }: Outputs): Part[] {
   const bytes = new Map<string, number>();
   for (const { inputs } of Object.values(outputs)) {

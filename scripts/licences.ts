@@ -25,7 +25,7 @@ export interface Package {
   readonly isRuntime: boolean;
 }
 
-/** The locked packages, sorted by name and version. */
+/** Returns the locked packages, sorted by name and version. */
 export function packagesOf({ packages }: Lock): Package[] {
   const provided = Object.keys(packages[""]?.peerDependencies ?? {});
   return Object.entries(packages)
@@ -38,7 +38,7 @@ export function packagesOf({ packages }: Lock): Package[] {
     .sort((a, b) => compare(a.name, b.name) || compare(a.version, b.version));
 }
 
-/** The content of docs/licences.md. */
+/** Returns the content of docs/licences.md. */
 export function licencesPage(packages: readonly Package[]): string {
   const runtime = packages.filter(({ isRuntime }) => isRuntime);
   const rows = runtime.map(

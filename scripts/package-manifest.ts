@@ -1,4 +1,7 @@
-/** The fields of the repository's package.json that the package changes or leaves out. */
+/**
+ * The fields of the repository's package.json that the npm package's own package.json changes or
+ * leaves out.
+ */
 export interface RepositoryManifest {
   /** The files that other projects import, in TypeScript. */
   readonly exports: Readonly<Record<string, string>>;

@@ -8,8 +8,9 @@ export interface CpuProfile {
 }
 
 /**
- * How long the profiled thread was active, in milliseconds: all samples except those of `(idle)`. wrangler
- * prints this time as "Active". It includes workerd's own work to load a Worker.
+ * Returns how long the profiled thread was active, in milliseconds. It adds the times of all
+ * samples except those of `(idle)`. wrangler prints this sum as "Active". It includes workerd's own
+ * work to load a Worker.
  */
 export function activeMs({ nodes, samples, timeDeltas }: CpuProfile): number {
   const idle = nodes.find(({ callFrame }) => callFrame.functionName === "(idle)")?.id;
@@ -22,7 +23,7 @@ export function activeMs({ nodes, samples, timeDeltas }: CpuProfile): number {
  * the time that other processes took.
  *
  * @param attempts the maximum number of measurements
- * @param enough the first measurement of at most this value ends the measuring
+ * @param enough no more measurements follow after a measurement of at most this value
  */
 export function leastOf(attempts: number, enough: number, measure: () => number): number {
   let least = measure();

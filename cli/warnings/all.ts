@@ -5,8 +5,8 @@ import { ruleWarnings } from "./rules.ts";
 import type { Warning } from "./warning.ts";
 
 /**
- * Returns all warnings about a valid configuration. They report the ways around its rules that are
- * visible in this configuration, and in wrangler's configuration in the same folder.
+ * Returns all warnings about a valid configuration. Some are about the rules. The others are about
+ * wrangler's configuration, which is read from the same folder.
  *
  * @param file the path of the configuration
  */

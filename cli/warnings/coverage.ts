@@ -8,14 +8,20 @@ import {
   segmentsOf,
 } from "./route-coverage.ts";
 
-/** One host, method and route of a rule. Undefined means that the rule matches all of them. */
+/**
+ * One host, method and route of a rule. If a field is undefined, the rule matches every host, every
+ * method or every route.
+ */
 interface Cell {
   readonly host: string | undefined;
   readonly method: string | undefined;
   readonly route: Segments | undefined;
 }
 
-/** Conditions with their routes split into segments, once for all comparisons. */
+/**
+ * Conditions, and their routes split into segments. The routes are split only once, for all
+ * comparisons.
+ */
 interface SplitConditions {
   readonly conditions: Conditions;
   readonly routes: readonly Segments[] | undefined;
@@ -39,8 +45,8 @@ export class Coverage {
   }
 
   /**
-   * Whether `others` provably apply to each request that `rule` applies to. Each route of `rule`
-   * may need a different rule of `others`. Also false if there is no proof.
+   * Whether `others` provably apply to each request that `rule` applies to. Different rules of
+   * `others` may cover different routes of `rule`. The result is false if there is no proof.
    *
    * @param others a list of rules. It is grouped only once, even if it is passed for many rules
    * @param accepts selects the rules of `others` to consider; all by default
@@ -136,9 +142,9 @@ export class Coverage {
 const ANY_START = "/";
 
 /**
- * Returns the first segment of all paths that match these routes, or {@link ANY_START} if they
- * differ. Rules are grouped by this segment, because comparing each of 10,000 rules, the maximum,
- * with every other rule would take 13 s.
+ * Returns the first segment that all paths of these routes have in common; {@link ANY_START} if
+ * there is none. Rules are grouped by this segment, so that a rule is compared with few other
+ * rules. For 10,000 rules, the maximum, comparing each rule with every other rule would take 13 s.
  */
 function startOf(routes: readonly Segments[] | undefined): string {
   const starts = new Set(routes?.map(([first = ""]) => (isLiteral(first) ? first : ANY_START)));

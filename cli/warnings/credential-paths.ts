@@ -8,7 +8,10 @@ const CREDENTIAL_WORDS = new Set(
   ),
 );
 
-/** Whether clients send credentials to the paths of an enforced rule. Requests that only read send none. */
+/**
+ * Whether clients send credentials to the paths of an enforced rule. Requests that only read send
+ * no credentials.
+ */
 export function isForCredentials({ match, mode }: Rule): boolean {
   const reads = match.methods?.every((method) => /^(GET|HEAD|OPTIONS)$/.test(method));
   if (mode === "shadow" || reads) return false;

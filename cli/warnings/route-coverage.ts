@@ -26,8 +26,8 @@ export function segmentsOf(route: string, caseSensitive: boolean): Segments[] {
 }
 
 /**
- * Whether every path that matches `narrow` provably matches `wide` too. Also false if there is no
- * proof, because two different regular expressions are not compared.
+ * Whether every path that matches `narrow` provably matches `wide` too. The result is false if
+ * there is no proof. For example, two different regular expressions are not compared.
  */
 export function routeCovers(wide: Segments, narrow: Segments, caseSensitive: boolean): boolean {
   if (wide.join("/") === narrow.join("/")) return true;

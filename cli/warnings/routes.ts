@@ -52,7 +52,7 @@ export function routeWarnings({ rules }: Config, { routes, place }: Deployment):
   return warnings;
 }
 
-/** The pattern of a route. A custom domain is a host with all its paths. */
+/** Returns the pattern of a route. A custom domain matches all paths of its host. */
 function patternOf({ pattern, customDomain }: Route): Pattern {
   const [, host = "", path = ""] = /^(?:\*?https?:\/\/)?([^/]*)(\/.*)?$/.exec(pattern) ?? [];
   if (customDomain || (path === "" && host.endsWith("*")))

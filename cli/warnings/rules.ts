@@ -8,7 +8,10 @@ import type { Warning } from "./warning.ts";
 /** Kinds of key whose value a client can choose freely, unless the origin checks it. */
 const CHOSEN_BY_CLIENT = new Set(["header", "cookie", "query", "param"]);
 
-/** An exempt network with a shorter prefix contains a large part of all addresses. */
+/**
+ * If the prefix of an exempt network has fewer bits than this, the network contains a large part of
+ * all addresses.
+ */
 const MIN_EXEMPT_BITS = 8;
 
 /** Rules that can close a gap of another rule, grouped by the kind of gap. */

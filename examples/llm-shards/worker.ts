@@ -37,7 +37,9 @@ export default {
   },
 } satisfies ExportedHandler<Env>;
 
-/** A placeholder for the call of a model, which returns its answer and the number of tokens used. */
+/**
+ * A placeholder for a call to a model. It returns the model's answer and the number of tokens used.
+ */
 async function askModel(prompt: string): Promise<{ answer: string; used: number }> {
   const answer = `You said: ${prompt}`;
   return { answer, used: Math.ceil((prompt.length + answer.length) / 4) };

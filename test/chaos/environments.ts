@@ -9,7 +9,9 @@ import { type Isolates, startIsolates } from "./support/isolates.ts";
 import { CONFIG } from "./support/rules.ts";
 import { type Observed, observe } from "./support/scenario.ts";
 
-/** The faults of one kind of store, and a method that observes each of them. */
+/**
+ * The faults of one kind of store, and a method that causes one of them and observes its effects.
+ */
 export interface Chaos {
   readonly faults: readonly Fault<never>[];
   /**

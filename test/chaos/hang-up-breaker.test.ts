@@ -37,7 +37,10 @@ const newClient = () => {
   return { "CF-Connecting-IP": `198.51.${clients >> 8}.${clients & 255}` };
 };
 
-/** For each store, functions that make it fail, and make it work again slowly. */
+/**
+ * For each store, a function that makes it fail, and a function that makes it work again, but
+ * slowly.
+ */
 const STATES = {
   upstash: {
     fail: () => servers.rest.inject({ answer: (_, response) => response.writeHead(500).end("{}") }),
@@ -102,8 +105,8 @@ describe.each(REMOTE_STORES)("an open breaker over %s", (store) => {
       await Promise.all(attack);
     }
     const states = isolates.logs().filter((line) => line.includes('"weir":"breaker","state"'));
-    // On a busy machine, calls of a single object may time out. So this checks only the log lines
-    // of the whole store.
+    // On a busy machine, calls to a single object may time out. So the test checks only the log
+    // lines about the whole store.
     const ofStore = states.filter((line) => !line.includes('"scope":"object"'));
     expect(ofStore[0]).toContain('"state":"open"');
     expect(ofStore.at(-1)).toContain('"state":"closed"');

@@ -10,7 +10,7 @@ import { type RunningWorker, startWorker } from "../node/support/worker.ts";
 
 const SEED = 20_261_121;
 const CUTS = 1000;
-/** The number of requests that the test sends and cuts off at the same time. */
+/** The number of loops that run at the same time. Each loop sends requests and cuts them off. */
 const AT_ONCE = 12;
 /**
  * The longest time until a client hangs up, as a multiple of the usual answer time. It is above 1,
@@ -61,7 +61,10 @@ function addresses(network: string, count: number): string[] {
   return Array.from({ length: count }, (_, index) => `${network}.${index + 1}`);
 }
 
-/** Creates a linear congruential generator. Its numbers from 0 to 1 are the same in each run. */
+/**
+ * Creates a generator of random numbers from 0 to 1, which are the same in each run. It is a linear
+ * congruential generator.
+ */
 function randomOf(seed: number): () => number {
   let state = seed;
   return () => {
@@ -103,8 +106,8 @@ describe.each(REMOTE_STORES)("a storm of hang-ups over %s", (store) => {
   }
 
   /**
-   * Measures the median time of an answer under the same load, in milliseconds. It depends on the
-   * machine.
+   * Returns the median time of an answer under the load of the storm, in milliseconds. This time
+   * depends on the machine, so the test measures it.
    */
   async function answerMs(): Promise<number> {
     const tookMs: number[] = [];
@@ -131,8 +134,8 @@ describe.each(REMOTE_STORES)("a storm of hang-ups over %s", (store) => {
         cut.set(path + client, (cut.get(path + client) ?? 0) + 1);
         const headers = { "CF-Connecting-IP": client };
         const when = random() * usualMs * LONGEST_STAY;
-        // Each cut takes at least as long as an answer, so that the test does not overload the
-        // machine.
+        // Each round of this loop takes at least as long as an answer, so that the test does not
+        // overload the machine.
         await Promise.all([hangUp(worker.url, { path, headers }, { way, when }), delay(usualMs)]);
       }
     }
@@ -158,7 +161,10 @@ describe.each(REMOTE_STORES)("a storm of hang-ups over %s", (store) => {
   const admitted = (path: string, client: string) =>
     (answers.get(path + client) ?? []).filter(({ status }) => status !== 429).length;
 
-  /** @returns the used quota of each rule of a path, without the request that reads the quota */
+  /**
+   * Sends a request, and returns how much quota of each of the path's rules was used before this
+   * request.
+   */
   async function used(path: string, client: string): Promise<Record<string, number>> {
     const { headers, status } = await see(path, client);
     const own = status === 429 || path === "/failed" ? 0 : 1;
@@ -205,8 +211,9 @@ describe.each(REMOTE_STORES)("a storm of hang-ups over %s", (store) => {
       everyone = pair.everyone as number;
       taken += pair.client as number;
     }
-    // Each request charges both rules or none. `everyone` was read last, so it includes the
-    // requests that `used` sent for the other clients.
+    // Each request charges both rules or none. The last call to `used` has set `everyone`, so this
+    // count also includes the requests that the earlier calls sent. `probes` is the number of those
+    // that were admitted.
     const probes = ALL.slice(0, -1).filter((client) => lastWasAdmitted("/pair", client)).length;
     expect(everyone).toBe(taken + probes);
     for (const client of ALL) {

@@ -8,14 +8,14 @@ export interface RedisEnvironment {
   readonly redis: OwnRedis;
 }
 
-/** Shifts the time that scripts read from Redis. */
+/** Returns a fault that shifts the time that scripts read from Redis. */
 function shiftedBy(seconds: number): RestFault {
   const shift = `redis.call('TIME')\ntime[1] = time[1] + ${seconds}`;
   return {
     command([name, script = "", ...rest], sourceOf) {
       const isDigest = name.toLowerCase() === "evalsha";
       const source = isDigest ? sourceOf(`${script}`) : `${script}`;
-      // Redis answers an unknown digest with NOSCRIPT. The client then sends the source.
+      // Redis answers an unknown digest with NOSCRIPT. The client then sends the script's source.
       if (source === undefined) return [name, script, ...rest];
       return ["EVAL", source.replace("redis.call('TIME')", shift), ...rest];
     },

@@ -25,7 +25,10 @@ function raw(write: (socket: NonNullable<ServerResponse["socket"]>) => void): Re
   return { answer: (_, { socket }) => socket && write(socket) };
 }
 
-/** Sends a text byte by byte until the client closes the connection. */
+/**
+ * Returns a fault that sends `head`, and then one byte after the other until the client closes the
+ * connection.
+ */
 function drip(head: string, next: () => string): RestFault {
   return raw((socket) => {
     socket.write(head);
@@ -34,7 +37,10 @@ function drip(head: string, next: () => string): RestFault {
   });
 }
 
-/** Sends an answer of this size. The answer is valid JSON, because JSON allows spaces. */
+/**
+ * Returns a fault that sends an answer of this size. The answer is valid JSON, because JSON allows
+ * spaces.
+ */
 function padded(mebibytes: number): RestFault {
   return {
     answer(_, response) {

@@ -27,7 +27,7 @@ let worker: RunningWorker;
 
 beforeAll(async () => {
   target = await startTarget();
-  // This server never answers, like a Redis with so much load that it never answers in time.
+  // This server never answers, like a Redis under so much load that every answer is late.
   silent = await listen(createServer(() => {}));
   worker = await startWorker({
     config: { rules: RULES, timeoutMs: 50 },
@@ -45,7 +45,7 @@ afterAll(async () => {
   await target.stop();
 });
 
-/** Sends 20 simultaneous requests of one client. @returns the number that passes */
+/** Sends 20 simultaneous requests of one client. Returns the number of requests that pass. */
 async function passed(path: string): Promise<number> {
   const answers = await Promise.all(
     Array.from({ length: TRIES }, () => sendRaw(worker.url, { lines: head(path) })),

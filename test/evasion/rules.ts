@@ -1,8 +1,8 @@
 import type { ConfigInput } from "../../src/config/index.ts";
 
 /**
- * The usual limit. It is higher than the number of vectors, so that no vector is denied. The quota
- * left shows which client was counted.
+ * The usual limit. It is higher than the number of vectors, so that no vector is denied. From the
+ * quota left, the tests see which client Weir counted.
  */
 export const LIMIT = 1_000_000;
 /** The limit of the tier `gold`. */

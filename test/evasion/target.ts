@@ -5,7 +5,10 @@ import { listen } from "../../dev/loopback.ts";
 import type { Vector } from "./vector.ts";
 import { JWKS } from "./vectors/tokens.ts";
 
-/** Large enough for the head of any vector, because only workerd and Weir may refuse long heads. */
+/**
+ * The maximum size of a request's head. It is large enough for every vector, because only workerd
+ * and Weir may refuse long heads.
+ */
 const MAX_HEAD_BYTES = 1024 * 1024;
 
 /**
@@ -38,7 +41,8 @@ export async function sendRaw(
   { lines, body = "" }: Pick<Vector, "lines" | "body">,
 ): Promise<RawAnswer> {
   const socket = connect(Number(base.port), base.hostname);
-  // A server that refuses a request before its end may reset the connection after the answer.
+  // A server that refuses a request before the request's end may reset the connection after its
+  // answer.
   socket.on("error", () => {});
   let text = "";
   socket.on("data", (chunk: Buffer) => {

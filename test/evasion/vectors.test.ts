@@ -72,7 +72,8 @@ async function check(vector: Vector): Promise<void> {
     status: vector.status ?? 200,
     counted: expected(vector).toSorted(byRule),
   });
-  // The origin gets exactly one request, or none after a refusal. So no request hides in another.
+  // The origin gets exactly one request, or none after a refusal. So no vector hides a second
+  // request.
   expect(target.received.length - before).toBe(vector.status === undefined ? 1 : 0);
 }
 

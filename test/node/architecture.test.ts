@@ -49,7 +49,7 @@ describe("a file in src/", () => {
 
   it.each(files)("%s has a line in ARCHITECTURE.md's map", (file) => {
     const name = `\`${file.split("/").at(-1)}\``;
-    // A failed `toContain` would print the whole page.
+    // If `toContain` failed, it would print the whole page.
     const hasLine = readFileSync("ARCHITECTURE.md", "utf8").includes(`| ${name} |`);
     expect(hasLine, `Add a line for ${name} under "Every file of src/"`).toBe(true);
   });

@@ -8,8 +8,8 @@ import { median, type Observed, type Seen } from "./scenario.ts";
 import { rowOf } from "./verdict.ts";
 
 /**
- * The time that Weir may take beyond the deadline. A larger margin would let a doubled deadline
- * pass.
+ * How much longer than the deadline Weir may take, in milliseconds. With a larger margin, the tests
+ * could miss that Weir waits twice as long as the deadline.
  */
 const MARGIN_MS = TIMEOUT_MS / 3;
 const RECOVERY_MS = 10_000;
@@ -19,7 +19,8 @@ const document = readFileSync(DOCUMENT, "utf8");
 /**
  * Defines one test for each fault. Weir must keep the same promises for all faults.
  *
- * @returns a function that returns the chaos; only tests can call it, because `beforeAll` starts it
+ * @returns a function that returns the running {@link Chaos}. Only tests can call this function,
+ * because `beforeAll` starts the chaos
  */
 export function chaosSuite(
   faults: readonly Pick<Fault<never>, "does" | "cause">[],

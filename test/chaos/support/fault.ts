@@ -1,4 +1,7 @@
-/** A fault of a store, with functions that cause it in an environment and end it. */
+/**
+ * A fault of a store, with a function that causes it in an environment, and a function that ends
+ * it.
+ */
 export interface Fault<Environment> {
   /** A description of the fault. It completes the words "a store that …". */
   readonly does: string;

@@ -66,7 +66,10 @@ function workerOf(
   };
 }
 
-/** Durable Objects run in the Worker's isolate here, so a plain variable can hold their fault. */
+/**
+ * Durable Objects run in the Worker's isolate here, so a variable of the module can select their
+ * fault.
+ */
 function mainModule(config: ConfigInput): string {
   return `
     import { CounterObject as Counters, defineConfig, weir } from "./weir.mjs";

@@ -8,7 +8,10 @@ export const TIMEOUT_MS = 300;
 /** The limit of each rule for each client. It is too small for leases. */
 export const LIMIT = 8;
 
-/** The share of the limit that one isolate admits under a `local` rule. */
+/**
+ * The number of requests that one isolate admits for a `local` rule while the store fails. It is a
+ * quarter of the limit.
+ */
 export const LOCAL_SHARE = 2;
 
 /** The paths of the requests, named after the `onError` of their rules. No rule matches `free`. */

@@ -13,7 +13,7 @@ export interface Setting<Environment> {
   logs(): readonly string[];
 }
 
-/** The properties of one answer that a client sees. */
+/** One answer, as a client sees it. */
 export interface Seen {
   readonly status: number;
   readonly isDecided: boolean;
@@ -25,7 +25,10 @@ export interface Observed {
   readonly before: Seen[];
   /** The answers to the requests that open the breaker: one request for each path, all at once. */
   readonly atFirst: Record<"open" | "closed" | "local" | "closedOverLocal" | "localOverOpen", Seen>;
-  /** The time of the slowest request without a rule while these requests ran, in milliseconds. */
+  /**
+   * The time of the slowest request among those that match no rule and ran at the same time, in
+   * milliseconds.
+   */
   readonly controlMs: number;
   /** The answers while the breaker is open. */
   readonly then: Record<"open" | "closed" | "local", Seen[]>;
@@ -57,7 +60,8 @@ export async function observe<Environment>(
   { environment, url, logs }: Setting<Environment>,
   fault: Fault<Environment>,
 ): Promise<Observed> {
-  // The first request of an isolate is slower than others, and Redis may not have the script yet.
+  // The first request of an isolate is slower than later requests, and Redis may not have the
+  // script yet.
   await recovery(url);
   const logged = logs().length;
   const client = newClient();
@@ -108,11 +112,15 @@ export async function observe<Environment>(
   }
 }
 
-/** Sends requests one after the other. A request that no rule matches follows each of them. */
+/**
+ * Sends requests one after the other. After each of them, it sends a request that no rule matches,
+ * to compare the times.
+ */
 async function whileOpen(url: URL) {
   const seen: Record<"open" | "closed" | "local", Seen[]> = { open: [], closed: [], local: [] };
   const [limited, free]: [number[], number[]] = [[], []];
-  // One client for all requests. Its share of the `local` rule in this isolate is two requests.
+  // All requests come from one client. In this isolate, the `local` rule admits two requests of a
+  // client.
   const client = newClient();
   for (let round = 0; round < ROUNDS; round++) {
     const kind = (["open", "closed", "local"] as const)[round % 3] as "open";
@@ -161,7 +169,8 @@ function newClient(): string {
 }
 
 /**
- * Waits until no more log lines arrive: they arrive shortly after the answers. @returns all lines
+ * Waits until no more log lines arrive, and returns all lines. Lines arrive shortly after the
+ * answers.
  */
 async function settled(read: () => readonly string[]): Promise<string[]> {
   let lines = read();

@@ -31,7 +31,10 @@ export function rowOf({ does }: Pick<Fault<never>, "does">, observed: Observed):
   };
 }
 
-/** Returns the table's word for the answers to requests with one `onError`. */
+/**
+ * Returns the word that the table shows for the answers to the requests of rules with the same
+ * `onError`.
+ */
 function wordOf(answers: readonly Seen[]): string {
   if (answers.every(({ isDecided }) => isDecided)) return "decided";
   const statuses = new Set(answers.map(({ status }) => status));

@@ -1,6 +1,9 @@
 import { CLIENT, type Vector, type VectorClass } from "../vector.ts";
 
-/** A request with this address in CF-Connecting-IP. Without an address, there is no such field. */
+/**
+ * Creates a request with this address in CF-Connecting-IP. If `address` is empty, the request does
+ * not have this field.
+ */
 function from(name: string, address: string, client: string, ...fields: string[]): Vector {
   const lines = ["GET /ip HTTP/1.1", "Host: api.example.com", ...fields, "Connection: close"];
   const sent = address === "" ? lines : [...lines, `CF-Connecting-IP: ${address}`];

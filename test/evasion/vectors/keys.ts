@@ -36,7 +36,10 @@ function queries(client: string, texts: readonly string[]): Vector[] {
   }));
 }
 
-/** A request whose key is two fields for the rule `pair`, and one field for the rule `first`. */
+/**
+ * Creates a request that two rules count. The key of `pair` consists of two fields, and the key of
+ * `first` of one field.
+ */
 function pair(names: [pair: string, first: string], name: string, ...fields: string[]): Vector {
   return {
     name: `pair: ${name}`,
@@ -48,7 +51,7 @@ function pair(names: [pair: string, first: string], name: string, ...fields: str
 /** A key of the maximum length, 8 KiB. */
 const LONG = "a".repeat(8 * 1024);
 
-/** The client of a request without a usable key, for which Weir counts the address. */
+/** The name of the client if a request has no usable key. Weir then uses the address as the key. */
 const ADDRESS = "by address";
 
 /** A bearer token in the form of a JWT, with this text as its signature. */
@@ -67,7 +70,8 @@ export const keys: VectorClass = {
     by("header", ADDRESS, "empty", "X-Api-Key:"),
     by("header", ADDRESS, "only white space", "X-Api-Key:  \t"),
     by("header", ADDRESS, "another name", "X_Api_Key: k"),
-    // Otherwise a client could add a different second key each day, and be a new client each day.
+    // If Weir used both values, a client could add a different second value each day, and be a new
+    // client each day.
     by("header", ADDRESS, "sent twice", "X-Api-Key: k", "X-Api-Key: 1"),
     by("header", ADDRESS, "sent twice, with another second key", "X-Api-Key: k", "X-Api-Key: 2"),
     by("header", ADDRESS, "twice in one field", "X-Api-Key: k, 3"),
@@ -107,7 +111,8 @@ export const keys: VectorClass = {
       "Bearer dXNlcjpwYXNzd29yZA==",
     ]),
     ...bearers("other basic", ["Basic dXNlcjpwYXNzd29yZQ=="]),
-    // Some decoders read the same bytes from these, others do not. No encoder writes them.
+    // Some decoders read these values as the same bytes, but others do not. No encoder writes such
+    // values.
     ...bearers(ADDRESS, [
       "Basic dXNlcjpwYXNzd29yZB==",
       "Basic dXNlcjpwYXNzd29yZA==x",
@@ -179,7 +184,7 @@ export const keys: VectorClass = {
     cookie("__proto__", "sid=__proto__"),
     cookie("a=b", "sid=a=b"),
     cookie("long", `sid=${LONG}`),
-    // These have no cookie `sid` with a value.
+    // These fields have no cookie `sid` with a value.
     ...cookies(ADDRESS, ["", "sid", "sid=", 'sid=""', "sidx=s", "xsid=s", "=s", ";;;,,,"]),
     // Servers read the first of two values, or the last one, so neither identifies the client.
     ...cookies(ADDRESS, [
@@ -191,8 +196,8 @@ export const keys: VectorClass = {
       'x="; sid=s"; sid=7',
       `${"sid=s;".repeat(5000)}`,
     ]),
-    // Several fields arrive as one, joined by commas. Browsers send one field, with parts joined by
-    // `;`.
+    // Several Cookie fields arrive as one field, joined by commas. Browsers send one field, with
+    // parts joined by `;`.
     cookie(ADDRESS, "sid=s", "sid=5"),
     cookie(ADDRESS, "sid=s", "junk=1"),
     cookie(ADDRESS, "junk=1", "sid=s"),

@@ -140,7 +140,8 @@ const OTHERS: [target: string, counted: Record<string, string>][] = [
   ["login", {}],
   ["http:login", {}],
   ["//other.example/x", {}],
-  // An origin that resolves the target as a relative reference reads the path of another host.
+  // An origin that resolves the target as a relative reference reads a host, and then the path
+  // /login.
   ["//other.example/login", { login: "client", path: "login" }],
   ["/\\other.example/login", { login: "client", path: "login" }],
   ["///other.example/login", { login: "client", path: "login" }],
@@ -197,8 +198,8 @@ const OTHERS: [target: string, counted: Record<string, string>][] = [
   ["/files/b", { file: "b" }],
   ["/files/a%2fb", { file: "a%2fb" }],
   ["/files/..%2fx", { file: "..%2fx" }],
-  // Two variants of the path have two values. The client could choose the value, so Weir counts its
-  // address.
+  // In these paths, the parameter has a different value in each of two variants. The client could
+  // choose a value, so Weir uses the address as the key.
   ["/files/1%2f..%2fa", { file: "by address" }],
   ["/files/2%2f..%2fa", { file: "by address" }],
   ["/files/a%2f..%2f3", { file: "by address" }],

@@ -53,7 +53,9 @@ function token(name: string, client: string, text: string, scheme = "Bearer "): 
   };
 }
 
-/** The client of a request with an invalid token, for which Weir counts the address. */
+/**
+ * The name of the client if a request has an invalid token. Weir then uses the address as the key.
+ */
 const ADDRESS = "by address";
 
 const { JWT_SECRET } = SECRETS;

@@ -21,7 +21,9 @@ function refused(name: string, lines: readonly string[]): Vector {
   return { name, lines, status: 400 };
 }
 
-/** A second request, hidden in the body. A server that ends the body too early reads it. */
+/**
+ * A second request, hidden in the body. A server that ends the body too early reads this request.
+ */
 const SMUGGLED = "GET /admin HTTP/1.1\r\nHost: api.example.com\r\n\r\n";
 
 const CHUNKED = "Transfer-Encoding: chunked";

@@ -177,7 +177,7 @@ describe("check of a valid configuration", () => {
 
 describe("check of a configuration with faults", () => {
   const MODULE = `import { defineConfig } from "${WEIR_CONFIG}";\nexport default defineConfig(${JSON.stringify(FIVE_FAULTS)});`;
-  /** A ConfigError of another copy of Weir, which has its own class. */
+  /** A module that throws the ConfigError of another copy of Weir, which has its own class. */
   const FOREIGN = `throw Object.assign(new Error(), { name: "ConfigError", faults: [${FAULTY_PATHS.map(
     (path) => `{ path: "${path}", message: "allowed: something else" }`,
   )}] });`;

@@ -23,7 +23,7 @@ async function codes(wrangler: string, match: object = {}): Promise<string[]> {
 const OFF = "workers_dev = false\n";
 const routes = (...patterns: string[]) => `routes = ${JSON.stringify(patterns)}\n`;
 
-// Loading wrangler can take longer than a test may take.
+// Loading wrangler can take longer than the time limit of a test.
 beforeAll(async () => {
   await import("wrangler");
 }, 60_000);

@@ -4,7 +4,9 @@ import { defineConfig } from "../../../src/config/index.ts";
 
 type RuleFields = Record<string, unknown>;
 
-/** Returns the codes of the warnings about these rules, after each rule got a name and a limit. */
+/**
+ * Gives each of these rules a name and a limit, and returns the codes of the warnings about them.
+ */
 function codes(rules: readonly RuleFields[], options: object = {}): string[] {
   return warnings(rules, options).map(({ code }) => code);
 }

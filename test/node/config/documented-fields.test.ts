@@ -9,7 +9,10 @@ interface Field {
   readonly comment: string;
 }
 
-/** These optional fields have no default, because the user must set one of several fields. */
+/**
+ * These optional fields have no default, because the user must set one field of a group, such as
+ * `secret` or `jwks`.
+ */
 const ONE_OF_SEVERAL = [
   "JwtInput.secret",
   "JwtInput.jwks",
@@ -21,8 +24,8 @@ const ONE_OF_SEVERAL = [
 ];
 
 /**
- * Every field that a user may write in a configuration. Their interfaces have names that end in
- * Input, Fields or Extras.
+ * Every field that a user may write in a configuration. These fields are in interfaces whose names
+ * end in Input, Fields or Extras.
  */
 const fields: Field[] = globSync("src/config/*.ts").flatMap((path) => {
   const source = readFileSync(path, "utf8");

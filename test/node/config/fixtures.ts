@@ -2,8 +2,8 @@ import { expect, test } from "vitest";
 import { ConfigError, type ConfigInput, defineConfig, type Fault } from "weir/config";
 
 /**
- * Returns a rule with `fields`, a name and a limit. It has no `limit` and `window` if `fields` has
- * `limits`.
+ * Returns a rule with a name, a limit and `fields`. If `fields` has `limits`, the rule has no
+ * `limit` and no `window`.
  */
 export function rule(fields: object = {}): object {
   const quota = "limits" in fields ? {} : { limit: 5, window: "1m" };

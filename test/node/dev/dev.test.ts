@@ -46,7 +46,7 @@ it.each([
   "runs the Worker in front of the demo origin, with $args, and ends all processes",
   async ({ args, store, addresses }) => {
     // Each run gets its own port here. If the program chose a port itself, it would listen on the
-    // port only seconds later, so two runs would choose the same port.
+    // port only seconds later, so two runs could choose the same port.
     const port = await getPort({ host: "127.0.0.1" });
     const { child, printed, ended } = runDev("--port", `${port}`, ...args);
     const text = await printed;

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { choosePort, DEFAULT_PORT } from "../../../dev/free-port.ts";
 import { type Listening, listen } from "../../../dev/loopback.ts";
 
-/** Listens on the default port of `npm run dev`, unless another program already uses that port. */
+/** Listens on the port that `choosePort` chooses by default: 8787, or the next free port. */
 async function listenOnFirst(): Promise<Listening> {
   for (let attempt = 1; ; attempt++) {
     const port = await choosePort();

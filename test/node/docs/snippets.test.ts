@@ -10,7 +10,10 @@ import { inlineCodeOf, PAGES, readPage } from "./pages.ts";
 // be part of an example, and test/node/examples/ runs the examples. So all code on the pages is
 // tested.
 
-/** The pages for users. test/suite/README.md is left out: its test needs a store of the reader. */
+/**
+ * The pages for users. test/suite/README.md is left out, because its test needs a store that the
+ * reader writes.
+ */
 const pages = PAGES.filter((path) => !path.startsWith("test/")).map(readPage);
 const snippets = pages.flatMap(({ path, blocks }) =>
   blocks
@@ -77,7 +80,8 @@ function evaluate(expression: string): ConfigInput {
 }
 
 /**
- * Returns the configurations in a snippet. Required fields that it leaves out get a valid value.
+ * Returns the configurations in a snippet. Required fields that the snippet leaves out get a valid
+ * value.
  */
 function configsOf(code: string): ConfigInput[] {
   const bare = code.trim().replace(/,$/, "");

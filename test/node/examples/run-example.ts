@@ -84,7 +84,10 @@ async function workerIn(
   };
 }
 
-/** Bundles an example unchanged. The example imports "weir" as a project with the package does. */
+/**
+ * Bundles an example unchanged. The example imports "weir" like a project that has installed the
+ * package.
+ */
 async function bundle(entry: string): Promise<string> {
   const { outputFiles } = await build({
     entryPoints: [entry],

@@ -17,7 +17,10 @@ const CUTS = 30;
 
 const servers = useServers();
 
-/** Holds responses to a path until `answer` is called. `reached` resolves when a request arrives. */
+/**
+ * Delays the origin's responses to a path until `answer` is called. `reached` resolves when a
+ * request arrives.
+ */
 function holdResponse(path: string, status: number, headers: Record<string, string | number> = {}) {
   const [reached, answered] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   servers.origin.on(path, async (_, response) => {
@@ -43,7 +46,10 @@ describe.each(REMOTE_STORES)("over the store %s", (store) => {
 
   const newClient = () => ({ "CF-Connecting-IP": `198.51.100.${++clients}` });
 
-  /** Returns a client's quota left. A request without a cost reads it. */
+  /**
+   * Returns the quota that a client has left. To read it, the function sends a request that costs
+   * nothing.
+   */
   async function remaining(path: string, headers: Record<string, string>): Promise<number> {
     servers.origin.on(path, (_, response) => response.writeHead(200, { "x-cost": "0" }).end());
     const answer = await send(worker.url, path, { headers });

@@ -22,7 +22,10 @@ const CONFIG: ConfigInput = {
   rules: [{ name: "user", key: "jwt:sub", limit: LIMIT, window: "52w", lease: false }],
 };
 
-/** Weir with a clock that certain requests advance by a minute. The test cannot wait that long. */
+/**
+ * A Worker with Weir. Each request to /a-minute-later advances its clock by a minute, because the
+ * test cannot wait that long.
+ */
 const MAIN = `
   import { CounterObject, defineConfig, weir } from "./weir.mjs";
   const { fetch } = weir(defineConfig(${JSON.stringify(CONFIG)}));
@@ -66,7 +69,7 @@ let clients = 0;
 
 /**
  * Returns the header fields of a request with a token. Each request has its own address, so that
- * the quota left shows whether Weir counted the request under its token.
+ * the quota left shows whether Weir counted the request by its token or by its address.
  */
 function headersWith({ token }: { token: string }): Record<string, string> {
   clients += 1;

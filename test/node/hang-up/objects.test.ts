@@ -24,7 +24,10 @@ const RULES: ConfigInput["rules"] = [
   },
 ];
 
-/** How long each call of an object takes, in milliseconds, so that clients hang up during a call. */
+/**
+ * How long each call to an object takes, in milliseconds. It is long enough for clients to hang up
+ * during a call.
+ */
 const DISTANCE_MS = 20;
 
 const config: ConfigInput = {

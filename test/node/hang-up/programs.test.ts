@@ -112,7 +112,8 @@ describe.each(WAYS_TO_HANG_UP)("when the client hangs up by %s", (way) => {
     const key = randomUUID();
     for (let times = 0; times < 10; times++) await send(worker.url, `/limits/take/${key}`);
     const cut = { path: `/limits/${method}/${key}` };
-    // If this isolate has leased quota, it may make no call. Then the client hangs up after 500 ms.
+    // If this isolate has leased quota, it perhaps makes no call to Redis. Then the client hangs up
+    // after 500 ms.
     await hangUp(worker.url, cut, { way, when: Promise.race([nextCall(), delay(500)]) });
     await vi.waitFor(async () => expect(await remaining(key)).toBe(rest), 5000);
     expect(worker.logs()).toEqual([]);

@@ -10,8 +10,8 @@ import { type RunningWorker, startWorker } from "../support/worker.ts";
 
 const TIMEOUT_MS = 600;
 /**
- * How long Weir may take beyond the deadline. It is shorter than the deadline, so that a test would fail
- * if Weir waited for the deadline twice.
+ * How much longer than the deadline Weir may take, in milliseconds. This margin is shorter than the
+ * deadline, so that a test fails if Weir waits twice as long as the deadline.
  */
 const MARGIN_MS = TIMEOUT_MS / 2;
 /** How long a log line may take to arrive, on a busy machine. */
@@ -62,7 +62,10 @@ function sendTo(path: string) {
   return send(worker.url, path, { headers: { "CF-Connecting-IP": CLIENT } });
 }
 
-/** Sends one request to each path at once, and checks the responses to undecided requests. */
+/**
+ * Sends one request to each path, all at the same time. Expects that Weir cannot decide them, and
+ * checks its responses.
+ */
 async function expectUndecided() {
   // The first request of an isolate takes longer than later requests.
   await send(worker.url, "/free");

@@ -20,7 +20,9 @@ const CONFIG: ConfigInput = {
 
 let origin: Origin;
 let worker: RunningWorker;
-/** The names of the header fields of each request to switch protocols. */
+/**
+ * The names of the header fields that the origin received, for each request to switch protocols.
+ */
 const upgrades: string[][] = [];
 
 beforeAll(async () => {
@@ -176,7 +178,7 @@ describe.each(WAYS)("a request through $way", ({ options, host }) => {
     sending.destroy();
     await expect(lastReceived().body).rejects.toThrow("aborted");
 
-    // A log line about the aborted request would precede the line of this request.
+    // If Weir logged the aborted request, that line would come before the line about this request.
     expect((await send(worker.url, "/mark", { headers: { Host: HOST } })).status).toBe(200);
     await vi.waitFor(() => expect(worker.logs()).toHaveLength(1), 10_000);
     expect(worker.logs()).toEqual([expect.stringContaining('"policy":"mark"')]);

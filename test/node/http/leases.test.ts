@@ -79,7 +79,8 @@ describe.each(["redis", "edge"] as const)("over Redis, with the clock %s", (cloc
     await worker.stop();
   });
 
-  // This test comes first. After other tests, a call could be needed to return their unused quota.
+  // This test comes first, because after other tests Weir may need a call to return their unused
+  // quota.
   it.each([
     { path: "/login", policy: "login" },
     { path: "/strict", policy: "strict" },

@@ -95,7 +95,7 @@ describe.each<{ store: string; vars?: Record<string, string>; config?: Partial<C
     for (const client of clients) {
       const admitted = answers.filter((each) => each.client === client && each.status === 200);
       expect(admitted.length).toBeLessThanOrEqual(10);
-      // A client that the common limit denied has not lost any of its own quota.
+      // If the common limit denies a request, the client loses none of its own quota.
       const { status, headers } = await sendFrom(client, "/shared");
       expect(status).toBe(429);
       expect(remainingOf("client")({ headers })).toBe(10 - admitted.length);

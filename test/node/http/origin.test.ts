@@ -28,7 +28,10 @@ async function startFor(options: WorkerOptions, host = HOST) {
 }
 
 describe("an ORIGIN_URL", () => {
-  /** Send requests to two Workers. A var or the configuration sets an origin with a base path. */
+  /**
+   * Two functions that send a request to a Worker whose origin has a base path. The first Worker
+   * has this origin in a var, and the second in its configuration.
+   */
   let basedSenders: ((target: string) => Promise<Answer>)[];
   const stops: (() => Promise<void>)[] = [];
 
@@ -61,7 +64,7 @@ describe("an ORIGIN_URL", () => {
     expect(origin.received.at(-1)?.url).toBe(arriving);
   });
 
-  // The origin gets the path that Weir matched, below the base path. The origin decodes the
+  // The origin gets the base path, followed by the path that Weir matched. The origin decodes the
   // remaining escapes itself.
   it.each([
     ["/../x", "/x"],

@@ -202,7 +202,10 @@ describe("npm pack in the root of the repository", () => {
   });
 });
 
-/** Runs a command, preferably the repository's own, and returns its output. */
+/**
+ * Runs a command and returns its output. Commands in node_modules/.bin take precedence over those
+ * in PATH.
+ */
 async function run(command: string, args: string[], cwd: string): Promise<string> {
   const PATH = [join(MODULES, ".bin"), process.env.PATH].join(delimiter);
   const log = { WRANGLER_LOG_PATH: join(folder, "logs"), WRANGLER_SEND_METRICS: "false" };

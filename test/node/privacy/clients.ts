@@ -59,7 +59,10 @@ export interface Sent {
   readonly headers: Record<string, string>;
 }
 
-/** Returns the requests of one client, one for each rule. Each has every marker of a client. */
+/**
+ * Returns the requests of one client, one for each rule. Each request contains markers of every
+ * kind.
+ */
 export function requestsOf(address: string): Sent[] {
   const token = jwt({ sub: MARKERS["a JWT's subject"] });
   const password = Buffer.from(`user:${MARKERS["a password"]}`).toString("base64");
@@ -80,7 +83,10 @@ export function requestsOf(address: string): Sent[] {
   }));
 }
 
-/** Returns a text with one character for each byte, because Node sends fields in Latin-1. */
+/**
+ * Returns the UTF-8 bytes of a text as a text with one character for each byte, because Node sends
+ * fields in Latin-1.
+ */
 function latin1(text: string): string {
   return Buffer.from(text).toString("latin1");
 }

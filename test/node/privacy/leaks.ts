@@ -1,4 +1,7 @@
-/** Texts that must not appear in any output, by their description. No other data contains them. */
+/**
+ * Texts that must not appear in any output. The keys are their descriptions. No other data contains
+ * these texts, so each match is a leak.
+ */
 export type Markers = Readonly<Record<string, string>>;
 
 /** A marker that was found, with its description, its form, and the name of the data. */
@@ -56,7 +59,10 @@ function hex(letter: string): string {
   return letter.charCodeAt(0).toString(16).padStart(4, "0");
 }
 
-/** Returns the base64 characters that depend only on the text if `offset` bytes precede it. */
+/**
+ * Returns the base64 of a text without the characters that depend on the data before and after it.
+ * `offset` is the number of bytes before the text, modulo 3.
+ */
 function middleOfBase64(bytes: Buffer, offset: number): string {
   const shifted = Buffer.concat([Buffer.alloc(offset), bytes]);
   const whole = shifted.subarray(0, shifted.length - (shifted.length % 3)).toString("base64");

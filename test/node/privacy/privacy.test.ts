@@ -17,7 +17,8 @@ import { type PrivacyWorker, startPrivacyWorker } from "./worker.ts";
 
 const ADDRESSES = [MARKERS["an IPv4 address"], MARKERS["an IPv6 address"]];
 /**
- * The number of requests of each client per rule. All quotas except the leased quota are smaller.
+ * The number of requests that each client sends for each rule. It is higher than all quotas except
+ * the leased quota, so that Weir denies some requests.
  */
 const ROUNDS = 8;
 
@@ -60,7 +61,8 @@ async function sendAll(
 
 /**
  * Reads all keys with a prefix, and their values. DUMP would read a value of any type, but
- * js-redis-server does not have it. Weir stores strings only, and any other type fails here.
+ * js-redis-server does not have this command. Weir stores only strings, and this function fails if
+ * it finds another type.
  */
 async function storedInRedis(prefix: string): Promise<{ keys: number; content: Buffer }> {
   const { host, port } = inject("redis");
@@ -104,7 +106,8 @@ describe("responses, log and store contain no address, key or secret", () => {
       await Promise.all([worker.stop(), rest.stop()]);
       const stored = await storedInRedis(prefix);
 
-      // The search needs data: both kinds of decisions, stored keys and log lines.
+      // The search proves something only if there is data to search. So the test expects admitted
+      // and denied requests, stored keys and log lines.
       expect(statuses).toEqual(new Set([200, 401, 429]));
       expect(stored.keys).toBeGreaterThan(20);
       expect(logs).toContain("shadow-denied");
@@ -175,7 +178,9 @@ function varsFor(rest: FaultyRest): Record<string, string> {
 
 type Fault = (request: IncomingMessage, response: ServerResponse) => unknown;
 
-/** Returns everything that a request sent to the store. A store could quote it in a reply. */
+/**
+ * Returns everything that Weir sent to the store in a request. A store could quote it in its reply.
+ */
 async function quoteRequest({ headers, url }: IncomingMessage, body: Buffer): Promise<string> {
   return `${headers.authorization} ${url} ${body} ${JSON.stringify(headers)}`;
 }

@@ -6,22 +6,25 @@ vi.mock("cloudflare:workers", () => ({ waitUntil() {} }));
 
 /** The maximum time for one request of the greatest length that Cloudflare accepts, in ms. */
 const LIMIT_MS = 5;
-/** A shorter time, in milliseconds, does not show how the time grows with the length. */
+/**
+ * Times below this value, in milliseconds, are too short to show how the time grows with the
+ * length.
+ */
 const SHORT_MS = 2.5;
 /** For four times the length, linear time grows fourfold and quadratic time sixteenfold. */
 const GROWTH = 4;
 const MAX_GROWTH = 9;
 /**
- * The maximum number of runs. The shortest run counts, because other programs delay some runs, and
- * compilation delays the first runs.
+ * The maximum number of runs. Only the shortest run is compared, because other programs delay some
+ * runs, and compilation delays the first runs.
  */
 const RUNS = 150;
 
 /**
  * Measures how long a reader takes for a text, in milliseconds.
  *
- * @param enoughMs ends the measurement after a run that takes at most this long
- * @returns undefined if no request can contain the text
+ * @param enoughMs the measurement ends after a run that takes at most this time
+ * @returns the time of the shortest run; undefined if no request can contain the text
  */
 async function measure({ prepare }: Reader, text: string, enoughMs: number) {
   const read = prepare(text);
@@ -35,10 +38,13 @@ async function measure({ prepare }: Reader, text: string, enoughMs: number) {
   return shortest;
 }
 
-/** Describes a time that is too long or not linear. @returns undefined if there is no fault */
+/**
+ * Describes the fault of a reader that takes too long, or whose time is not linear. Returns
+ * undefined if there is no fault.
+ */
 async function faultOf(reader: Reader, make: WorstCase): Promise<string | undefined> {
-  // A quarter of the length comes first, because the whole length could take minutes if the time is
-  // quadratic.
+  // Measures a quarter of the length first, because the whole length could take minutes if the time
+  // is quadratic.
   const quarter = await measure(reader, make(reader.bytes / GROWTH), LIMIT_MS);
   if (quarter === undefined) return undefined;
   if (quarter > LIMIT_MS) return `${quarter.toFixed(1)} ms for a quarter`;

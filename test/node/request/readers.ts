@@ -59,7 +59,10 @@ const readClaims = createClaimsReader(
   1000,
 );
 
-/** Returns a text as a header field has it: with one character for each byte of its UTF-8. */
+/**
+ * Returns a text in the form that a header field has: with one character for each byte of the
+ * text's UTF-8.
+ */
 function field(text: string): string {
   return Buffer.from(text, "utf8")
     .toString("latin1")
@@ -127,7 +130,10 @@ function path(name: string, caseSensitive: boolean, encode: (text: string) => st
   };
 }
 
-/** A reader of the longest path that Weir accepts. `opening` gives the path the most variants. */
+/**
+ * Creates a reader that reads the longest path that Weir accepts. `opening` is the beginning of the
+ * path, which gives it many variants.
+ */
 function longestPath(opening: string, routed = false): Reader {
   return {
     name: `path, ${opening} in front${routed ? ", routed by an app" : ""}`,

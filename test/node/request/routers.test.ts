@@ -18,7 +18,7 @@ const ROUTERS = { LinearRouter, PatternRouter, RegExpRouter, TrieRouter };
 
 const apps = Object.entries(ROUTERS).map(([name, Router]) => ({
   name,
-  /** One app for each route, so that no route shadows another. */
+  /** There is one app for each route, so that no route hides a later route. */
   apps: ROUTES.map((route) => {
     const app = new Hono({ router: new Router() });
     app.all(route, (context) => context.text("matched"));

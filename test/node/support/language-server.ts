@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 
-/** A server that returns the texts that an editor shows for a file of TypeScript. */
+/** A server that returns the texts that an editor shows for a TypeScript file. */
 export interface LanguageServer extends AsyncDisposable {
   /** Returns the suggestions for the value after the first `field: "`, in alphabetical order. */
   completions(field: string): Promise<string[]>;
@@ -46,7 +46,7 @@ export async function openInEditor(path: string, text: string): Promise<Language
 
   readMessages(server.stdout, ({ id, method, result }) => {
     if (id === undefined) return;
-    // The server's own requests, such as for settings, need an answer.
+    // The server also sends requests, such as for settings. They need an answer.
     if (method !== undefined) write({ id, result: null });
     else replies.get(id)?.(result);
   });
@@ -86,7 +86,10 @@ export async function openInEditor(path: string, text: string): Promise<Language
   };
 }
 
-/** Returns the position after the first occurrence of a text at the beginning of a word. */
+/**
+ * Finds the first occurrence of a text at the beginning of a word, and returns the position after
+ * the text.
+ */
 function positionAfter(text: string, searched: string): Position {
   const index = text.search(new RegExp(`(?<!\\w)${searched}`));
   if (index === -1) throw new Error(`The file does not contain ${searched}`);
@@ -94,7 +97,10 @@ function positionAfter(text: string, searched: string): Position {
   return { line: lines.length - 1, character: lines.at(-1)?.length ?? 0 };
 }
 
-/** Calls a function for each message in a stream. A header with the length precedes each message. */
+/**
+ * Calls a function for each message in a stream. Before each message, the stream has a header with
+ * the message's length.
+ */
 function readMessages(stream: NodeJS.ReadableStream, handle: (message: Message) => void): void {
   let received = Buffer.alloc(0);
   stream.on("data", (chunk: Buffer) => {

@@ -10,7 +10,7 @@ export interface Received {
   readonly url: string;
   /** The header fields, by lower-case name. Node joins repeated fields. */
   readonly headers: IncomingMessage["headers"];
-  /** The whole body. Rejects if the client hangs up before its end. */
+  /** The whole body. Rejects if the client hangs up before the end of the body. */
   readonly body: Promise<Buffer>;
 }
 

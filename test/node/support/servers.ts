@@ -11,9 +11,12 @@ export type RemoteStore = (typeof REMOTE_STORES)[number];
 /** The servers that a Worker under test calls. They exist while the tests of a file run. */
 export interface Servers {
   readonly origin: Origin;
-  /** Upstash's REST API over the Redis of the tests, with faults that a test can inject. */
+  /**
+   * A server with Upstash's REST API for the Redis that all tests share. Tests can inject faults
+   * into it.
+   */
   readonly rest: FaultyRest;
-  /** The vars of a Worker with this origin and this store. */
+  /** Returns the vars of a Worker that uses these servers and the given store. */
   varsFor(store: RemoteStore): Record<string, string>;
 }
 

@@ -1,7 +1,8 @@
 import { createHash } from "node:crypto";
 import type { UpgradeHandler } from "./origin.ts";
 
-// This module implements the part of RFC 6455 that sends short frames and receives them back.
+// This module implements the parts of RFC 6455 (WebSocket) that the tests need. A client can send
+// frames of at most 125 bytes, and a server sends them back.
 
 export const TEXT = 1;
 export const BINARY = 2;
@@ -38,19 +39,26 @@ export const echoFrames: UpgradeHandler = (request, socket) => {
 };
 
 /**
- * Returns the `Sec-WebSocket-Accept` with which a server proves that it has read the client's key.
+ * Returns the value of `Sec-WebSocket-Accept`, which proves that the server has read the client's
+ * key.
  */
 export function acceptKey(key: string): string {
   return createHash("sha1").update(`${key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`).digest("base64");
 }
 
-/** Returns a frame with a whole message of at most 125 bytes. A client must mask its frames. */
+/**
+ * Returns the bytes of a frame that contains a whole message of at most 125 bytes. A client must
+ * pass a `mask`.
+ */
 export function writeFrame({ opcode, payload }: Frame, mask?: Buffer): Buffer {
   const head = Buffer.from([0x80 | opcode, (mask ? 0x80 : 0) | payload.length]);
   return Buffer.concat(mask ? [head, mask, masked(payload, mask)] : [head, payload]);
 }
 
-/** Returns the first frame of a client; undefined until the whole frame has arrived. */
+/**
+ * Returns the first frame in the data from a client, and the frame's length in bytes. Returns
+ * undefined until the whole frame has arrived.
+ */
 function readMasked(data: Buffer): { frame: Frame; length: number } | undefined {
   const [head = 0, size = 0] = data;
   const length = 6 + (size & 0x7f);

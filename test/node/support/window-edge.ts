@@ -1,13 +1,14 @@
 import { setTimeout as delay } from "node:timers/promises";
 
-/** The maximum time in milliseconds of tests that need a single window, on a busy machine. */
+/** How long a test that needs a single window takes at most on a busy machine, in milliseconds. */
 const NEEDED_MS = 15_000;
 
 /**
- * Waits for the next window if the current one ends within 15 s, so that all requests of a test are in
- * one window.
+ * Waits for the next window if the current one ends within 15 s, so that all requests of a test are
+ * in one window.
  *
- * @param windowMs the longest window of the test that begins at a multiple of its length since the epoch
+ * @param windowMs the length of the test's longest window, among those that begin at a multiple of
+ * their length since the epoch
  */
 export async function awayFromWindowEdge(windowMs: number): Promise<void> {
   const remainingMs = windowMs - (Date.now() % windowMs);

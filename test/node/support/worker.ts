@@ -19,7 +19,8 @@ export interface WorkerOptions {
   /** The service bindings of the Worker, by name. */
   readonly services?: Record<string, Service>;
   /**
-   * The host and port of the server that gets every `fetch`, like a zone's origin behind a route.
+   * The host and port of the server that answers every `fetch` of the Worker. Behind a route, this
+   * would be the zone's origin.
    */
   readonly zone?: string;
   /**

@@ -8,8 +8,8 @@ import {
 
 describe("paired rounds", () => {
   it("are subtracted round by round, before the median", () => {
-    // In the second round the machine runs at half speed. The difference of the medians would be
-    // 15.
+    // In the second round, the machine runs at half speed. The medians of the two lists, 135 and
+    // 120, differ by only 15.
     expect(pairedDifferences([120, 240, 135], [100, 200, 120])).toEqual([20, 40, 15]);
   });
 

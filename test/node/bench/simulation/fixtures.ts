@@ -10,7 +10,10 @@ import {
 
 const SECOND = 1000;
 
-/** Two isolates, and one client that sends twice its limit for three windows. */
+/**
+ * Returns a scenario with two isolates and one client. The client sends twice its limit in each of
+ * three windows.
+ */
 export function smallScenario(overrides: Partial<Scenario> = {}): Scenario {
   return {
     group: "test",
@@ -30,7 +33,7 @@ export function smallScenario(overrides: Partial<Scenario> = {}): Scenario {
   };
 }
 
-/** The traffic of one client that sends requests at a constant rate. */
+/** Returns the traffic of one client that sends requests at a constant rate. */
 export function constantTraffic(perSecond: number, durationMs: number): Scenario["traffic"] {
   return (random) => ({
     kind: "open",
@@ -40,8 +43,8 @@ export function constantTraffic(perSecond: number, durationMs: number): Scenario
 }
 
 /**
- * Returns a random combination of short windows, distant stores, wrong clocks, deaths of isolates
- * and lost calls.
+ * Returns a scenario that combines short windows, distant stores, wrong clocks, deaths of isolates
+ * and lost calls at random.
  */
 export function randomScenario(seed: number): Scenario {
   const random = new Random(seed, "scenario");

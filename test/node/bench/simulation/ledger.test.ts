@@ -42,7 +42,7 @@ function decide(ledger: Ledger, isolate: Isolate, at: number, admitted = true, e
   ledger.recordDecision(requestOn(isolate), { now: at, groups: [answer(admitted, tally)] }, at);
 }
 
-/** Audits the ledger. @param count the count in the store */
+/** Audits the ledger and returns the result. `count` is the count in the store. */
 async function resultOf(ledger: Ledger, count: number): Promise<RunResult> {
   const result = emptyResult();
   await audit(result, ledger, LIMIT, async () => count);

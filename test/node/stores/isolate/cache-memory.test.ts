@@ -10,9 +10,12 @@ import type { Store } from "../../../../src/stores/store.ts";
 
 const NOW = Date.now();
 const FLOOD = 1_000_000;
-/** The number of groups in one call. A call for each group would take too long. */
+/**
+ * The number of groups in one call during the flood, because a call for each group would take too
+ * long.
+ */
 const AT_ONCE = 50;
-/** The number of keys at the end of the flood that have a call each. */
+/** The number of keys at the end of the flood that each get a call of their own. */
 const LAST = 20_000;
 const MAX_BYTES = 5_000_000;
 
@@ -82,7 +85,7 @@ async function heapWithFullCaches(
     for (let sent = 0; sent < requestsPerKey; sent++) await store.decide(groups);
   }
   const bytes = heapUsed();
-  // If the store were not used any more, it could be freed before the measurement.
+  // Without this later use of the store, the store could be freed before the measurement.
   await store.decide([[stranger(keys)]]);
   return bytes;
 }

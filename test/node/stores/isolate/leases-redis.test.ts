@@ -54,7 +54,10 @@ function storeWith(clock: Clock) {
   return { store, take, returnQuota, unusedOf };
 }
 
-/** Runs an action. @returns how often Redis ran each command for it, from INFO commandstats */
+/**
+ * Runs an action. Returns how often Redis ran each command during the action, according to INFO
+ * commandstats.
+ */
 async function commandsOf(run: () => Promise<unknown>): Promise<Record<string, number>> {
   await redis.config("RESETSTAT");
   await run();
@@ -92,7 +95,7 @@ describe.runIf(server.kind === "redis-server").each(clocks)("with the clock %s",
     await take({ ...quota, cost: 60 });
     const block = { ...quota, block: 9 };
     expect(await commandsOf(() => take(block))).toEqual({ ...baseCommands, bitfield: 2 });
-    // 35 are left, and an eighth of them is 4.
+    // The quota left is 35. A block gets at most an eighth of it, which is 4.
     expect(await take({ ...quota, block: 4 })).toMatchObject({ count: 69, charged: 4 });
     await take({ ...quota, cost: 31 });
     expect(await commandsOf(() => take(block))).toEqual({ ...baseCommands, bitfield: 2 - 1 });

@@ -37,7 +37,7 @@ describe("a Redis that loses data", () => {
     const quota = counter({ limit: 5 });
     await admitted(quota, 3);
     expect(await admitted(quota, 9)).toBe(2);
-    // Redis has saved the count after three requests.
+    // Sets the count that Redis had saved after three requests, as a restart would.
     await redis.call("BITFIELD", storedKey(quota, NOW), "SET", "u63", 0, 3);
     expect(await admitted(quota, 9)).toBe(2);
     expect(await admitted(quota, 9, NOW + quota.windowMs)).toBe(5);

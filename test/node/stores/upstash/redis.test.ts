@@ -30,7 +30,10 @@ function storeWith(clock: Clock) {
   return createUpstashStore({ url: rest.url, token: rest.token, clock, timeoutMs: 10_000 });
 }
 
-/** Runs a decision. @returns how often Redis ran each command for it, from INFO commandstats */
+/**
+ * Runs a decision. Returns how often Redis ran each command for the decision, according to INFO
+ * commandstats.
+ */
 async function commandsOf(run: () => Promise<unknown>): Promise<Record<string, number>> {
   await redis.config("RESETSTAT");
   await run();
@@ -62,8 +65,8 @@ describe.runIf(server.kind === "redis-server")("Redis commands per decision", ()
     },
   );
 
-  // The commands that each feature adds to a decision in a window that has begun. docs/cost.md has
-  // the same figures.
+  // The commands, except EVALSHA, of a decision with each feature. It is not the first decision in
+  // its window. docs/cost.md has the same figures.
   const rolling = { ceiling: 8, rollsOver: true };
   const full = { limit: 1 };
   const banned = { banMs: 60_000 };
@@ -83,7 +86,7 @@ describe.runIf(server.kind === "redis-server")("Redis commands per decision", ()
   ])("for %s", async (_, fields, expected) => {
     const store = storeWith("edge");
     const counters = fields.map((each) => counter({ windowMs: 3_600_000, ...each }));
-    // It decides twice, so that both shards have been charged.
+    // Two decisions come first, so that both shards have been charged.
     await store.decide([counters.map((each) => ({ ...each, checkOnly: false }))]);
     await store.decide([counters.map((each) => ({ ...each, checkOnly: false }))]);
     expect(await commandsOf(() => store.decide([counters]))).toEqual({ evalsha: 1, ...expected });
@@ -127,7 +130,7 @@ describe("a flood of made-up keys", () => {
     for (let made = 0; made < 50; made++) {
       await store.decide([[counter({ limit: 1000, windowMs: HOUR }), address]]);
     }
-    // Redis has the three made-up keys that were admitted, and the address.
+    // Redis has four keys: the address, and the three made-up keys whose requests were admitted.
     expect(await redis.dbsize()).toBe(4);
   });
 
@@ -159,7 +162,7 @@ describe.each(["redis", "edge"] as const)("the scripts with the clock %s", (cloc
   });
 
   it("changes no counter if one of three denies", async () => {
-    // The windows are hours, so that no window ends between the two decisions.
+    // Each window lasts an hour, so that none ends between the two decisions.
     const counters = [{}, {}, { limit: 1 }].map((each) => counter({ windowMs: HOUR, ...each }));
     await store.decide([counters]);
     const before = await snapshot();
