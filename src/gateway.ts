@@ -170,7 +170,10 @@ export class Gateway {
     );
   }
 
-  /** Returns the response with the RateLimit fields; the same object if there is nothing to add. */
+  /**
+   * Returns the response with the RateLimit fields. If there is nothing to add, returns the same
+   * object.
+   */
   #withQuotas(response: Response, quotas: readonly Quota[]): Response {
     const { headers: style } = this.#config;
     if (quotas.length === 0 || style === "none") return response;

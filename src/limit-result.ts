@@ -1,7 +1,7 @@
 import type { Decision, Quota, Undecided } from "./limiter/decision.ts";
 import { RateLimitError } from "./rate-limit-error.ts";
 
-/** The result if the quota was taken. `check` returns it if the quota is available. */
+/** The result if the quota was taken. `check` returns this result if the quota is available. */
 export interface LimitGranted {
   readonly ok: true;
   /**
@@ -27,7 +27,7 @@ export interface LimitDenied {
   readonly undecided?: undefined;
 }
 
-/** The result if the store could not decide. It has no quotas. */
+/** The result if the store could not decide. This result has no quotas. */
 export interface LimitUndecided {
   /**
    * True with `onError: "open"`, and for a rule in shadow mode. False with `onError: "closed"`.

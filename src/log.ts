@@ -10,7 +10,7 @@ const OUTAGE_INTERVAL_MS = 10_000;
 
 /**
  * Logs why a decision is undecided or was made by this isolate alone, and which rules in shadow
- * mode would have denied the request. Logs nothing about any other decision.
+ * mode would have denied the request. If neither is the case, nothing is logged.
  */
 export function logDecision(decision: Decision): void {
   if (decision.outcome === "undecided") {

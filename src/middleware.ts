@@ -65,8 +65,8 @@ const quotasSet = new WeakMap<object, readonly Quota[]>();
 /**
  * Creates Hono middleware that applies rules to the requests that reach it. If a request exceeds
  * the limit, the middleware answers with 429, and the app does not run. The middleware adds the
- * RateLimit fields to the app's responses. It sets `c.var.rateLimit` before the app runs, see
- * {@link RateLimitVariables}.
+ * RateLimit fields to the app's responses. The middleware sets `c.var.rateLimit` before the app
+ * runs, see {@link RateLimitVariables}.
  *
  * The configuration's `origin` has no effect. If two middlewares apply the same rule, the rule is
  * charged twice.
@@ -103,8 +103,8 @@ export function rateLimit<RuleName extends string>(
     const response = await gateway.handle(c.req.raw, runApp, c.req.path);
     if (appResponse === undefined) return response;
     if (response !== appResponse) {
-      // Hono copies the header fields of the old `c.res` over those of the new response. It copies
-      // nothing if there is no old response.
+      // Hono copies the header fields of the old `c.res` over those of the new response. Hono
+      // copies nothing if there is no old response.
       c.res = undefined;
       c.res = response;
     }

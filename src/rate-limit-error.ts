@@ -30,7 +30,7 @@ export class RateLimitError extends Error {
   /**
    * Recognizes the error, even after it has crossed a service binding.
    *
-   * It reads the error's message, because RPC transfers the fields of an error only if the
+   * This method reads the error's message, because RPC transfers the fields of an error only if the
    * compatibility flag `enhanced_error_serialization` is set. Older compatibility dates do not
    * include this flag.
    *

@@ -12,7 +12,7 @@ export interface ClientOptions {
    */
   readonly key?: LimitKey;
   /**
-   * The client's tier. If the rule has no tier of this name, its own limits apply.
+   * The client's tier. If the rule has no tier of this name, the rule's own limits apply.
    *
    * @default the rule's own limits
    */
@@ -69,8 +69,8 @@ export const CHARGED_OPTIONS: OptionTypes = {
 
 /**
  * Checks the options of a call, because TypeScript does not check the calls over a service binding.
- * A wrong call such as `limit("login", userId)` has no key. Without this check, it would charge the
- * counter that all calls without a key share.
+ * A wrong call such as `limit("login", userId)` has no key. Without this check, such a call would
+ * charge the counter that all calls without a key share.
  *
  * @throws {TypeError} unless `options` is a plain object that has only these options, with these
  * types

@@ -192,9 +192,9 @@ const SPREAD_DIGITS = 8;
 const BASE64URL = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
 /**
- * Returns the offset of a client's windows in milliseconds, for rules with `start: "spread"`. It is
- * always the same for one client. It differs between clients, so that their windows do not all
- * begin at once.
+ * Returns the offset of a client's windows in milliseconds, for rules with `start: "spread"`. The
+ * offset is always the same for one client. Different clients usually have different offsets, so
+ * that their windows do not all begin at once.
  */
 function spreadOf(identity: string, windowMs: number): number {
   let number = 0;

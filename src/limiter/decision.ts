@@ -17,8 +17,8 @@ export interface Quota {
   /** Milliseconds until the current window ends; more than 0. */
   readonly resetMs: number;
   /**
-   * The time at which the current window ends, in milliseconds since the Unix epoch. The clock is
-   * the store's. With `clock: "edge"`, and after a refund, it is the Worker's.
+   * The time at which the current window ends, in milliseconds since the Unix epoch. The store's
+   * clock determines this time. After a refund, and with `clock: "edge"`, the Worker's clock does.
    */
   readonly resetAt: number;
   /** Whether this quota denied the request. */

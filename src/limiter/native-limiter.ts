@@ -1,6 +1,6 @@
 import type { AppliedRule } from "../request/applied-rule.ts";
 
-/** Cloudflare's rate limiting binding. It counts per location, and only approximately. */
+/** Cloudflare's rate limiting binding. The binding counts per location, and only approximately. */
 export type NativeLimiter = Pick<RateLimit, "limit">;
 
 /**

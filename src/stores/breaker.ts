@@ -17,8 +17,8 @@ export interface BreakerOptions {
   readonly timeoutMs: number;
   /**
    * The number of clients whose objects must have failed before the breaker opens for the whole
-   * store. If each client has its own object, a single client can overload this object. That must
-   * not stop the calls for all clients.
+   * store. If each client has its own object, a single client can overload this object. One
+   * overloaded object must not stop the calls for all clients.
    *
    * @default 1, which suits a store that is not made of objects
    */
@@ -80,7 +80,10 @@ class Breaker {
     this.#waiting = new WaitingCalls(timeoutMs, clients);
   }
 
-  /** @throws {StoreError} ("circuit-open") if the call was not made, or not awaited to its end */
+  /**
+   * @throws {StoreError} ("circuit-open") if the call was not made, or if it had not ended when a
+   * circuit opened or the store stalled
+   */
   async run<Result>(counters: readonly Counter[], call: () => Promise<Result>): Promise<Result> {
     const now = this.#clock();
     const identities = this.#clients > 1 ? identitiesOf(counters) : [];

@@ -4,7 +4,7 @@ export const FAILURES_TO_OPEN = 5;
 /** How long an open circuit waits before the next probe, in milliseconds. */
 export const PAUSE_MS = 1000;
 
-/** The number of a probe. A call that is not a probe has 0. */
+/** The number of a probe; 0 for a call that is not a probe. */
 export type Ticket = number;
 
 /**
@@ -12,7 +12,8 @@ export type Ticket = number;
  *
  * While the circuit is open, one call at a time goes through as a probe. A probe that never ends
  * counts as lost after `timeoutMs`, so it cannot keep the circuit open. Several requests share this
- * state. It contains no promises, so no request waits for another request's probe.
+ * state. The state contains no promises, so no request waits for a probe that a different request
+ * sent.
  */
 export class Circuit {
   readonly #timeoutMs: number;

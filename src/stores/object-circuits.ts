@@ -1,6 +1,8 @@
 import { Circuit, type Ticket } from "./circuit.ts";
 
-/** The maximum number of circuits. Beyond it, the least recently used circuit is removed. */
+/**
+ * The maximum number of circuits. If there are more, the least recently used circuit is removed.
+ */
 const MAX_OBJECTS = 256;
 
 /**

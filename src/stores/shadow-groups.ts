@@ -40,7 +40,7 @@ export interface ShadowOptions {
 
 /**
  * Wraps a store made of objects so that shadow groups are decided in separate calls. An object that
- * only a shadow group needs may fail or be slow. This must not affect enforced rules.
+ * only a shadow group needs must not affect enforced rules if it fails or is slow.
  *
  * If the enforced groups need only one object, shadow groups in the same object are decided in the
  * same call, because a second call would only cost more.

@@ -17,8 +17,8 @@ export interface WaitingCall {
  * A breaker counts failures, and a call that hangs fails only at its deadline. So if a store is
  * dead, all requests of a burst would wait until their deadlines. The store therefore counts as
  * *stalled* when {@link MAX_STALLED} calls have waited for most of the deadline and no call has
- * succeeded since the last of them was sent. Then further calls fail at once. A burst of calls to a
- * healthy store does not make it stalled, because the first answer is a success.
+ * succeeded since the last of these calls was sent. Then further calls fail at once. A burst of
+ * calls to a healthy store does not make it stalled, because the first answer is a success.
  */
 export class WaitingCalls {
   readonly #timeoutMs: number;
@@ -80,7 +80,8 @@ export class WaitingCalls {
       for (const identity of call.identities) stalled.add(identity);
       remaining -= 1;
       if (remaining > 0) continue;
-      // Of the counted calls, this one was sent last, so the others have waited at least as long.
+      // This call was sent last of the counted calls, so the rest of them have waited at least as
+      // long.
       if (call.successes !== this.#successes || ageMs < this.#maxWaitMs()) return false;
       if (this.#clients === 1 || stalled.size >= this.#clients) return true;
       return identities.some((identity) => stalled.has(identity));

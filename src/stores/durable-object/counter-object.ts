@@ -153,7 +153,8 @@ export class CounterObject extends DurableObject<unknown> {
   }
 
   /**
-   * Decides a group and stores the result. It awaits nothing, so no other call can run in between.
+   * Decides a group and stores the result. The method awaits nothing, so no call to this object can
+   * run in between.
    *
    * @returns the verdict, or the quota that the group lacks and that open holds may release
    */

@@ -24,13 +24,13 @@ const MAX_HOLD_MS = 30_000;
 const MAX_HOLDS = 4096;
 
 /**
- * The holds of one Durable Object, and the calls that wait for them. All of this is in memory; the
- * charges themselves are in storage.
+ * The holds of one Durable Object, and the calls that wait for them. The holds and calls are in
+ * memory; the charges themselves are in storage.
  *
- * There are two kinds. An *open* hold is the charge of one object while other objects must still
- * decide. Calls that find no quota left wait for it. A *final* hold is the charge of the last
- * object, whose decision is final. No call waits for it, but it can be released if the object's
- * answer is lost.
+ * There are two kinds of holds. An *open* hold is the charge of one object while other objects must
+ * still decide. Calls that find no quota left wait for open holds. A *final* hold is the charge of
+ * the last object, whose decision is final. No call waits for a final hold, but the hold can be
+ * released if the object's answer is lost.
  */
 export class OpenHolds {
   readonly #open = new Map<string, StoredHold>();

@@ -8,8 +8,8 @@ import type { GroupDecision } from "./two-phase.ts";
 
 /**
  * Decides groups of counters. If a denied counter has a second shard, its group is decided again
- * with that shard. This ends when each group is admitted or has a counter that was denied in all of
- * its shards, or when a repeated call fails or the deadline has passed.
+ * with that shard. Groups are decided again until each group is admitted or has a counter that was
+ * denied in all of its shards, or until a repeated call fails or the deadline has passed.
  *
  * @param choices the choice of shards for each group
  */

@@ -85,8 +85,8 @@ async function runToEnd(
 
 /**
  * Releases the holds of a denied group. The objects that were not called yet cannot change the
- * denial. They are called only for their counts, and the decision waits for them for at most
- * `maxWaitMs`.
+ * denial. These objects are called only for their counts, and the decision waits for the counts for
+ * at most `maxWaitMs`.
  */
 async function endDenied(
   calls: DecisionCalls,

@@ -97,8 +97,8 @@ export class LeaseBook {
   /**
    * Records a store's answer about a counter.
    *
-   * @param quota the quota charged for later requests. It is added to the lease. If the lease
-   * cannot use it any more, a later call returns it to the store
+   * @param quota the quota charged for later requests. This quota is added to the lease. If the
+   * lease can no longer use the quota, a later call returns it to the store
    */
   record(lease: Lease, counter: Counter, tally: Tally, call: LeaseCall, quota: number): void {
     if (lease.isReset) return;
@@ -112,8 +112,8 @@ export class LeaseBook {
   }
 
   /**
-   * Puts the quota that a request took back into its lease. If the lease has a new window or tier,
-   * the quota is returned to the store.
+   * Puts quota back into the lease from which a request took it. If the lease has a new window or
+   * tier, the quota is returned to the store.
    */
   putBack(lease: Lease, counter: Counter, { quota, window }: TakenQuota): void {
     if (lease.isReset) return;

@@ -33,8 +33,8 @@ export class LeaseCalls {
   readonly #book: LeaseBook;
   readonly #options: LeaseCallOptions;
   /**
-   * Whether the last call was answered. If not, calls request no blocks, because a block would be
-   * lost if its answer is lost.
+   * Whether the last call was answered. If not, calls request no blocks, because a block is lost if
+   * the answer to its call is lost.
    */
   #isAnswering = true;
 

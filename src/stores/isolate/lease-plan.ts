@@ -97,7 +97,10 @@ export function unspentChargeOf({ request, isRefill }: CounterPlan, tally: Tally
   return isRefill ? charged : charged - request.cost;
 }
 
-/** The answer for the caller. Its counts are the store's minus the leases' unspent quota. */
+/**
+ * The answer for the caller. Its counts are the counts of the store minus the unspent quota of the
+ * leases.
+ */
 export function answerOf({ plans, answer }: GroupResult, storeNow: number): GroupAnswer {
   const { admitted, later } = answer;
   if (later) {

@@ -18,7 +18,8 @@ const REFILL_ROUND_TRIPS = 3;
  * - The block is the quota that requests use at the current rate in {@link DECAY_MS}, or in the
  *   rest of the window if that is shorter. It is at most twice the recent use, without counting the
  *   first request, so that the first blocks are small.
- * - At a high rate of requests, the block covers several round trips instead, if that is more.
+ * - At a high rate of requests, the block covers the requests of several round trips instead, if
+ *   this is more quota.
  * - The block is at most the quota left, as this isolate knows it, divided by {@link BLOCK_SHARE}.
  */
 export function blockOf(lease: Lease, counter: Counter, now: number): number {

@@ -5,7 +5,9 @@ import { type CounterSnapshot, isValidAt, type StoreCall } from "./snapshot.ts";
 /** The time in milliseconds after which an unused lease is returned to the store. */
 export const IDLE_MS = 5000;
 
-/** Quota of one counter. The store has charged it already, and only this isolate may use it. */
+/**
+ * Quota of one counter. The store has already charged this quota, and only this isolate may use it.
+ */
 export interface Lease extends Frequency {
   /** The counter as it was when the quota was charged. */
   counter: Counter;

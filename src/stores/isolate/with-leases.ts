@@ -9,9 +9,9 @@ import { type LeaseOptions, LeaseStore } from "./lease-store.ts";
  * limit in a window. The price is that some quota stays unused: at most the unspent quota in the
  * blocks of idle isolates, until these isolates return it.
  *
- * - The size of a block follows the counter's recent use in this isolate (see lease-size.ts). It is
- *   at most an eighth of the quota left. A client's first request, and its last requests before the
- *   limit, are charged without a block.
+ * - The size of a block follows the counter's recent use in this isolate (see lease-size.ts). A
+ *   block is at most an eighth of the quota left. A client's first request, and its last requests
+ *   before the limit, are charged without a block.
  * - A new block is fetched in the background before the old one is used up, so that a busy client
  *   does not wait.
  * - A lease that was not used for five seconds is returned with the next call.

@@ -23,7 +23,7 @@ export function createResetScript(clock: Clock): string {
 
 /**
  * `addFixed(c)`: adds the cost to a counter that does not roll over, and returns its count. The
- * field saturates at 0 and at 2^63 - 1. A final step lowers a larger count to 2^53 - 1.
+ * field saturates at 0 and at 2^63 - 1. A final step lowers a count above 2^53 - 1 to this number.
  */
 const ADD_FIXED = `local function addFixed(c)
   local results = redis.call('BITFIELD', c.key, 'GET', 'u63', 0, 'OVERFLOW', 'SAT',

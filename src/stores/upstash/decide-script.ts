@@ -6,8 +6,8 @@ import { type Clock, createScript } from "./script.ts";
  *
  * ARGV: the number of groups; the number of counters to return quota to; each of these counters,
  * followed by the quota and the number of its window; then for each group the number of its
- * counters and the counters. The number of counters is negative for a shadow group. This sign marks
- * the groups whose failure must not affect the others. KEYS are in the same order.
+ * counters and the counters. The number of counters is negative for a shadow group. The sign marks
+ * the groups whose failure must not affect the rest of the groups. KEYS are in the same order.
  *
  * Reply: the time in ms; then for each group 1 (admitted) or 0 (denied), and for each of its
  * counters the count, the ms until its window ends, the ms until its ban ends, and the quota

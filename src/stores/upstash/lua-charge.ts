@@ -1,6 +1,6 @@
 /**
  * `chargeField(c, amount, ceiling)`: charges an amount unless the count would then exceed the
- * ceiling. Returns whether it was charged, and the count.
+ * ceiling. Returns whether the amount was charged, and the count.
  *
  * A single BITFIELD command checks and charges. Let `headroom` be 2^63 - 1 - ceiling. The first
  * step adds `amount` and `headroom` to the count. This addition overflows exactly if count + amount
@@ -35,8 +35,8 @@ end
  * The first attempt charges the block that an unused counter would grant. The ceiling of this
  * attempt is lowered, so that it succeeds only if the quota left still allows a block of this size.
  * If it fails although the cost itself fits, a second command charges the smaller block that the
- * count allows. An attempt never fails on an unused counter. A BITFIELD that failed there would
- * create the counter's key.
+ * count allows. An attempt never fails on an unused counter. This matters, because a failed
+ * BITFIELD creates the key of an unused counter.
  */
 const CHARGE_FIXED = `local function blockFor(quotaLeft)
   return math.floor(quotaLeft / BLOCK_SHARE)

@@ -1,9 +1,9 @@
 import { errors, type UpstashClient } from "./upstash-client.ts";
 
 /**
- * A Lua script in Upstash Redis. It is called by its digest (EVALSHA). If Redis does not have the
- * script yet, it does nothing and answers NOSCRIPT. The script is then sent as text (EVAL). Other
- * failures are not retried, because a failed call may have charged counters.
+ * A Lua script in Upstash Redis. It is called by its digest (EVALSHA). Redis does nothing and
+ * answers NOSCRIPT if it does not have the script yet. Then the script is sent as text (EVAL).
+ * Other failures are not retried, because a failed call may have charged counters.
  */
 export class UpstashScript {
   readonly #client: UpstashClient;
