@@ -30,7 +30,8 @@ async function main(args: string[]): Promise<number> {
     console.error(`error: ${error instanceof Error ? error.message : error}`);
     return 1;
   } finally {
-    // They are stopped in reverse order, because each may use those that were started before it.
+    // Processes and servers are stopped in reverse order, because each may use those that were
+    // started before.
     for (const each of started.reverse()) await each.stop();
   }
 }

@@ -15,8 +15,8 @@ export interface RestFault {
     pass: () => unknown,
   ) => unknown;
   /**
-   * Replaces a command before Redis gets it. `sourceOf` returns the text of a script that was sent
-   * before, by its digest.
+   * Replaces a command before Redis gets it. `sourceOf` takes a digest, and returns the text of the
+   * script that was sent before and has this digest.
    */
   readonly command?: (
     command: Command,

@@ -91,7 +91,8 @@ async function waitUntilReady(child: OwnedChild, port: number): Promise<string |
       delay(START_TIMEOUT_MS, undefined, { ref: false }),
     ]);
     if (typeof answer !== "string") return undefined;
-    // Another process that took the port may also be a Redis, so this compares the process ids.
+    // Another process that took the port may also be a Redis, so this function compares the process
+    // ids.
     if (/^process_id:(\d+)/m.exec(answer)?.[1] !== `${child.pid}`) return undefined;
     return /^redis_version:(\S+)/m.exec(answer)?.[1];
   } finally {

@@ -12,7 +12,7 @@ export class BadRequest extends Error {
 }
 
 // Commands that need a connection of their own. All REST calls share one connection to Redis, where
-// these commands would change the mode or block the other calls.
+// these commands would change the connection's mode or block the other calls.
 const CONNECTION_COMMANDS = new Set(
   `AUTH BLMOVE BLMPOP BLPOP BRPOP BRPOPLPUSH BZMPOP BZPOPMAX BZPOPMIN DISCARD EXEC HELLO MONITOR
   MULTI PSUBSCRIBE QUIT RESET SELECT SSUBSCRIBE SUBSCRIBE SYNC PSYNC UNWATCH WAIT WATCH`.split(

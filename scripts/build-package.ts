@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { packageManifest, type RepositoryManifest } from "./package-manifest.ts";
 
 /**
- * The files of the package other than code: the documentation, and everything that its pages link
+ * The files of the package that are not code: the documentation, and everything that its pages link
  * to. The patterns match files and not folders, because the folder of an example may also contain
  * secrets (.dev.vars) and files of wrangler.
  */

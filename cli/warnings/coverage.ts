@@ -28,7 +28,7 @@ interface SplitConditions {
 }
 
 /**
- * Finds rules that provably apply to every request that another rule applies to.
+ * Finds out whether some rules provably apply to every request that a given rule applies to.
  *
  * It compares the texts of conditions. Sample requests would prove nothing, because a sample may
  * not match a pattern such as `:id{[a-z]+}`, and a result for one path is no proof for other paths.

@@ -115,7 +115,7 @@ function madeUpKeyWarnings(
   ];
 }
 
-/** Whether one client has few values of the key, such as addresses or verified claims. */
+/** Whether one client can have only few values of the key, such as addresses or verified claims. */
 function isBounded({ key, match }: Rule): boolean {
   return key.flat().every(({ kind }) => {
     // A client can make up hosts, unless the rule lists them.

@@ -12,7 +12,7 @@ const TIMEOUT_MS = 3000;
 const LIMIT = 8;
 const LOGINS = 60;
 const ATTACKERS = 2;
-/** How long a call of the recovered store takes, in milliseconds. Attackers hang up earlier. */
+/** How long a call to the recovered store takes, in milliseconds. Attackers hang up earlier. */
 const SLOW_MS = 60;
 const STAYS_MS = 15;
 const PAUSE_MS = 40;

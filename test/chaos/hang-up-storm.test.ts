@@ -213,7 +213,7 @@ describe.each(REMOTE_STORES)("a storm of hang-ups over %s", (store) => {
     }
     // Each request charges both rules or none. The last call to `used` has set `everyone`, so this
     // count also includes the requests that the earlier calls sent. `probes` is the number of those
-    // that were admitted.
+    // requests that were admitted.
     const probes = ALL.slice(0, -1).filter((client) => lastWasAdmitted("/pair", client)).length;
     expect(everyone).toBe(taken + probes);
     for (const client of ALL) {

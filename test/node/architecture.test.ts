@@ -5,7 +5,9 @@ import { describe, expect, it } from "vitest";
 /** The folders of src/, in the order in which a request passes through them. */
 const ORDER = ["config", "request", "engine", "stores", "limiter", "http", "."];
 
-/** The other folders with code. Biome finds import cycles in all folders (`noImportCycles`). */
+/**
+ * The folders with code outside src/. Biome finds import cycles in all folders (`noImportCycles`).
+ */
 const TOOLS = ["bench", "cli", "dev", "examples", "fuzz", "scripts", "soak"];
 
 const files = filesIn("src");

@@ -43,7 +43,8 @@ export interface Observed {
    */
   readonly recoveredMs: number | undefined;
   /**
-   * After the recovery, one client sends several requests at once. This many of them are admitted.
+   * After the recovery, one client sends several requests at once. This is the number of these
+   * requests that are admitted.
    */
   readonly admittedAfter: number;
   /** The number of these requests that were decided. */

@@ -126,7 +126,7 @@ const TOO_LONG = [
   `/login/${"x%2f..%2f".repeat(100)}`,
 ];
 
-/** Other targets, and the rules that match them. */
+/** More targets, each with the rules that match it. */
 const OTHERS: [target: string, counted: Record<string, string>][] = [
   // Targets that no origin reads as /login.
   ["/log%zzin", {}],

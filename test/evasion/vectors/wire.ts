@@ -32,13 +32,13 @@ export const wire: VectorClass = {
   about: "The wire: requests that some servers read as two",
   vectors: [
     post(
-      "chunked, then a length: the chunks determine the body",
+      "chunks, then a Content-Length: the chunks determine where the body ends",
       [CHUNKED, "Content-Length: 4"],
       `0\r\n\r\n${SMUGGLED}`,
       { counted: login },
     ),
     post(
-      "a length, then chunked: the chunks determine the body",
+      "a Content-Length, then chunks: the chunks determine where the body ends",
       ["Content-Length: 4", CHUNKED],
       `0\r\n\r\n${SMUGGLED}`,
       {
@@ -51,7 +51,7 @@ export const wire: VectorClass = {
     post("a length below zero", ["Content-Length: -1"], SMUGGLED, { status: 400 }),
     post("a length in hexadecimal", ["Content-Length: 0x5"], "hello", { status: 400 }),
     post("an invalid encoding", ["Transfer-Encoding: xchunked"], SMUGGLED, { status: 400 }),
-    post("chunked and another encoding", ["Transfer-Encoding: chunked, identity"], SMUGGLED, {
+    post("chunked and a second encoding", ["Transfer-Encoding: chunked, identity"], SMUGGLED, {
       status: 400,
     }),
     post("chunked after a control character", ["Transfer-Encoding:\x0bchunked"], SMUGGLED, {

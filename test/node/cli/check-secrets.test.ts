@@ -2,7 +2,8 @@ import { describe, expect, test } from "vitest";
 import { check } from "./run-weir.ts";
 
 /**
- * A secret in each of these tests, such as an origin's password. It must not appear in a build log.
+ * The secret that each of these tests uses, such as an origin's password. It must not appear in a
+ * build log.
  */
 const SECRET = "s3cret-5e2c91d47bb0";
 

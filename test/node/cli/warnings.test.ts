@@ -235,7 +235,7 @@ describe("made-up-keys", () => {
     [{ methods: ["HEAD"] }, { methods: ["GET"] }, true],
     [{ methods: ["GET"] }, { methods: ["HEAD"] }, false],
     [{}, { methods: ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "PURGE"] }, false],
-    // A rule without methods does not apply to preflight requests.
+    // A rule that names no methods does not apply to preflight requests.
     [{ methods: ["OPTIONS"] }, {}, false],
     [{ methods: ["OPTIONS"] }, { methods: ["OPTIONS"] }, true],
     [{ hosts: ["*.example.com"] }, { hosts: ["any.example.com"] }, false],

@@ -4,7 +4,8 @@ import { type Refused, refuses, withRule } from "./fixtures.ts";
 const RULE_FIELDS =
   "allowed: name, match, key, limit, window, limits, capacity, maxReserved, start, shards, cost, count, tiers, exempt, ban, mode, onError, localShare, lease, retryJitter, response";
 /**
- * Fields of other limiters. If Weir ignored such a field, the rule would limit less than expected.
+ * Fields that other rate limiters have and Weir does not have. If Weir ignored such a field, the
+ * rule would limit less than expected.
  */
 const NOT_BUILT = ["tokens", "burst", "points", "skip", "blockDuration"];
 const LONG = "a".repeat(65);

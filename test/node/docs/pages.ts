@@ -37,7 +37,7 @@ export function readPage(path: string): Page {
   return { path, lines: text.replace(/\n$/, "").split("\n"), prose, blocks };
 }
 
-/** Returns the targets of a page's links, without links to the web. */
+/** Returns the targets of a page's links, except links to the web. */
 export function linksOf({ prose }: Page): string[] {
   const links = prose.join("\n").matchAll(/\]\(([^)\s]+)\)/g);
   return [...links].map(([, target = ""]) => target).filter((target) => !target.includes("://"));

@@ -24,7 +24,10 @@ afterAll(async () => {
 
 const inFrontOfOrigin = (folder: string) => runExample([folder], { ORIGIN_URL: origin.url });
 
-/** Sends requests one after another. Each has a different address, unless `outgoing` sets one. */
+/**
+ * Sends requests one after another. Each request has a different address, unless `outgoing` sets an
+ * address.
+ */
 async function sendInTurn(
   url: URL,
   path: string,

@@ -23,8 +23,8 @@ const CONFIG: ConfigInput = {
 };
 
 /**
- * A Worker with Weir. Each request to /a-minute-later advances its clock by a minute, because the
- * test cannot wait that long.
+ * A Worker with Weir. Each request to /a-minute-later advances the Worker's clock by a minute,
+ * because the test cannot wait that long.
  */
 const MAIN = `
   import { CounterObject, defineConfig, weir } from "./weir.mjs";

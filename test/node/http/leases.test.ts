@@ -79,8 +79,8 @@ describe.each(["redis", "edge"] as const)("over Redis, with the clock %s", (cloc
     await worker.stop();
   });
 
-  // This test comes first, because after other tests Weir may need a call to return their unused
-  // quota.
+  // This test comes first, because it expects an exact number of calls. After other tests, Weir may
+  // need a call to return the unused quota of those tests.
   it.each([
     { path: "/login", policy: "login" },
     { path: "/strict", policy: "strict" },

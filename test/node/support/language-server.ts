@@ -46,7 +46,7 @@ export async function openInEditor(path: string, text: string): Promise<Language
 
   readMessages(server.stdout, ({ id, method, result }) => {
     if (id === undefined) return;
-    // The server also sends requests, such as for settings. They need an answer.
+    // The server also sends requests, such as for settings. These requests need an answer.
     if (method !== undefined) write({ id, result: null });
     else replies.get(id)?.(result);
   });

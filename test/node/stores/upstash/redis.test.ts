@@ -65,7 +65,7 @@ describe.runIf(server.kind === "redis-server")("Redis commands per decision", ()
     },
   );
 
-  // The commands, except EVALSHA, of a decision with each feature. It is not the first decision in
+  // The commands, except EVALSHA, of a decision with each feature. The decision is not the first in
   // its window. docs/cost.md has the same figures.
   const rolling = { ceiling: 8, rollsOver: true };
   const full = { limit: 1 };
