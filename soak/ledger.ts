@@ -64,7 +64,7 @@ export class Ledger {
   /** Checks the windows that have ended before `now`, and deletes them. */
   checkUntil(now: number): void {
     for (const [key, count] of this.#counts) {
-      // The check needs the counts of the next window too, so that window must have ended as well.
+      // The check also needs the counts of the next window, so the next window must have ended too.
       if ((count.window + 2) * count.windowMs + CLOCK_MARGIN_MS > now) continue;
       this.#check(count);
       this.#counts.delete(key);

@@ -3,7 +3,7 @@ import { Command, InvalidArgumentError } from "commander";
 export interface SoakOptions {
   /** How long the traffic lasts, in minutes. */
   readonly minutes: number;
-  /** Connections that are kept alive and always busy, over all isolates together. */
+  /** The number of connections to all isolates together. They are kept alive and always busy. */
   readonly connections: number;
   /** The deadline of the Worker under test, in milliseconds. */
   readonly timeoutMs: number;

@@ -52,8 +52,8 @@ function configOf(name: string, script: string, options: RuntimeOptions): Worker
     env.RATE_LIMITER = { type: "rate-limit", namespace: "1", simple: options.rateLimit };
   }
   if (options.durableObject) {
-    // All isolates use the objects of the first isolate, because isolates share objects on
-    // Cloudflare.
+    // All isolates use the objects of the first isolate, because on Cloudflare, too, all isolates
+    // call the same objects.
     env.COUNTERS = { type: "durable-object", worker: "isolate-0", exportName: "CounterObject" };
   }
   return {

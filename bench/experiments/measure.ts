@@ -83,9 +83,9 @@ interface ObjectCounts {
   readonly rows: number;
 }
 
-/** Reads the counts of bench/workers/weir-durable-object.ts, which then count from 0 again. */
+/** Reads the counts of bench/workers/weir-durable-object.ts, and resets them to 0. */
 async function takeObjectCounts(runtime: Runtime): Promise<ObjectCounts> {
-  // Each isolate counts its own calls. Only the first isolate has the objects, so only it counts rows.
+  // Each isolate counts its own calls. Only the first isolate has objects, and counts rows.
   const counts = await Promise.all(
     runtime.urls.map(async (url) => {
       const response = await fetch(new URL("/bench/counts", url));

@@ -96,8 +96,8 @@ function counterOf({ limit, windowMs }: Scenario, client: number): Counter {
 }
 
 /**
- * Plans requests at their times. Each request plans the next request, so that the queue stays
- * short.
+ * Plans each request at its time of arrival. Each request plans the next request, so that the queue
+ * stays short.
  */
 function planOpen(
   time: VirtualTime,
