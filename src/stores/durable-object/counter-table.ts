@@ -84,9 +84,10 @@ export class CounterTable {
   /**
    * Makes sure that an alarm removes a new row. If no alarm is set, this method sets an alarm for
    * the row's expiry. An alarm that is set already is moved only if it is later than the row's
-   * expiry and more than an hour ahead. So a row is kept at most an hour too long. The alarm wakes
-   * a busy object at most once an hour, because an alarm costs a call and a written row, and a busy
-   * object removes the rows of ended windows anyway.
+   * expiry and more than an hour ahead. So a row is kept at most an hour too long. An alarm costs
+   * a call and a written row, and a busy object removes the rows of ended windows anyway. So the
+   * alarm wakes a busy object at most once in its longest window or, if that is longer than an
+   * hour, once an hour.
    */
   #ensureAlarm(expiresAt: number, now: number): void {
     const isSet = this.#alarmAt !== undefined;
