@@ -24,8 +24,8 @@ export interface Counter {
   /** Whether the store only checks that quota is left, and never charges the counter. */
   readonly checkOnly?: boolean;
   /**
-   * Quota that the store may charge instead of the cost if much quota is left. The caller can then
-   * admit later requests from memory. See `chargeOf` in fixed-window.ts.
+   * Quota that the store may charge instead of the cost if the counter has much quota left. The
+   * caller can then admit later requests from memory. See `chargeOf` in fixed-window.ts.
    */
   readonly block?: number;
   /** Whether the caller may take blocks of this quota. Stores ignore this field. */

@@ -6,7 +6,7 @@ import type { Store } from "./store.ts";
 import { StoreError } from "./store-error.ts";
 import { type WaitingCall, WaitingCalls } from "./waiting-calls.ts";
 
-/** `closed`: all calls reach the store. `open`: only an occasional probe reaches it. */
+/** `closed`: all calls reach the store. `open`: only an occasional probe reaches the store. */
 export type BreakerState = "closed" | "open";
 
 /** The part of a store that a state applies to: the whole store or one of its objects. */
@@ -89,7 +89,7 @@ class Breaker {
     const identities = this.#clients > 1 ? identitiesOf(counters) : [];
     if (this.#clients > 1 && identities.length === 0) {
       // The call only returns unused quota. The store does not wait for these returns, so a success
-      // proves nothing.
+      // does not prove that the store works.
       if (this.#store.isOpen) throw circuitOpen(this.#store);
       return await call();
     }
@@ -146,7 +146,10 @@ class Breaker {
     }
   }
 
-  /** The circuits of a call: that of the store, and those of its objects that have failed. */
+  /**
+   * Returns the circuits of a call: the circuit of the store, and the circuits of the call's
+   * objects that have failed.
+   */
   #circuitsOf(identities: readonly string[]): Circuit[] {
     return [this.#store, ...this.#objects.of(identities)];
   }

@@ -12,8 +12,7 @@ export type Ticket = number;
  *
  * While the circuit is open, one call at a time goes through as a probe. A probe that never ends
  * counts as lost after `timeoutMs`, so it cannot keep the circuit open. Several requests share this
- * state. The state contains no promises, so no request waits for a probe that a different request
- * sent.
+ * state. The state contains no promises, so each request waits only for its own call.
  */
 export class Circuit {
   readonly #timeoutMs: number;
@@ -35,7 +34,7 @@ export class Circuit {
     return this.#isOpen;
   }
 
-  /** Failures since the last success. */
+  /** The number of failures since the last success. */
   get failures(): number {
     return this.#failures;
   }

@@ -5,7 +5,7 @@ import { failedGroup, isShadow } from "./shadow-groups.ts";
 import type { GroupAnswer, Store } from "./store.ts";
 import { StoreError } from "./store-error.ts";
 
-/** The maximum number of counters, by default. That many counters take about 30 MB. */
+/** The default of the maximum number of counters. That many counters take about 30 MB. */
 const MAX_COUNTERS = 100_000;
 
 /**

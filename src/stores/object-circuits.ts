@@ -6,8 +6,8 @@ import { Circuit, type Ticket } from "./circuit.ts";
 const MAX_OBJECTS = 256;
 
 /**
- * The circuits of a store's objects, by identity. Only objects that have failed since their last
- * success have a circuit.
+ * Stores the circuits of a store's objects. An object's identity is the key of its circuit. Only
+ * objects that have failed since their last success have a circuit.
  */
 export class ObjectCircuits {
   readonly #timeoutMs: number;
@@ -41,7 +41,7 @@ export class ObjectCircuits {
    * Records that a call to these objects failed. Only the circuit of the object that the failure is
    * attributed to may open.
    *
-   * @param tickets the call's tickets, by circuit
+   * @param tickets maps each circuit of the call to the ticket that the call got there
    * @returns the identity that the failure is attributed to, and whether its circuit opened
    */
   fail(

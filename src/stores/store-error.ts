@@ -3,12 +3,12 @@
  *
  * - `timeout`: no answer within the deadline
  * - `unreachable`: no connection, or the connection broke
- * - `error-reply`: the store answered with an error, because of a wrong token, an exhausted quota
- *   of the database, or a failed script, for example
+ * - `error-reply`: the store answered with an error, for example because of a wrong token, an
+ *   exhausted quota of the database, or a failed script
  * - `invalid-reply`: the store's answer does not have the expected form
  * - `memory-full`: the store has no space for a new counter
  * - `circuit-open`: the store has failed several times in a row or has stopped answering, so Weir
- *   did not call it, or stopped waiting for the call
+ *   did not call it or stopped waiting for its answer
  * - `misconfigured`: the store could not be created
  */
 export type StoreFailure = (typeof STORE_FAILURES)[number];

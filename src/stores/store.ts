@@ -52,9 +52,9 @@ export interface Store {
   /**
    * Decides groups of counters.
    *
-   * @param groups each group has at least one counter; no key occurs twice in all groups together
-   * @param unused quota to return before the decision. A failed return is ignored: the quota stays
-   * charged, so no limit is exceeded
+   * @param groups each group has at least one counter. Each key occurs only once in all groups
+   * @param unused quota to return before the decision. If a return fails, the failure is ignored.
+   * The quota then stays charged, so no limit is exceeded
    */
   decide(
     groups: readonly (readonly Counter[])[],

@@ -27,8 +27,8 @@ export class WaitingCalls {
   readonly #calls = new Set<WaitingCall>();
   #successes = 0;
   /**
-   * How long the slowest answer took, in milliseconds. Each faster answer lowers this value by a
-   * tenth.
+   * How long the slowest recent answer took, in milliseconds. Each faster answer lowers this value
+   * by at most a tenth.
    */
   #slowestMs: number | undefined;
 
@@ -71,8 +71,8 @@ export class WaitingCalls {
     for (const call of this.#calls) {
       const ageMs = now - call.sentAt;
       if (ageMs < 0 || ageMs > 2 * this.#timeoutMs) {
-        // The call's request was cancelled, or the clock has stepped. Such a call must not be
-        // counted for ever.
+        // The call's request was cancelled, or the clock has jumped. The call is removed, because
+        // otherwise it might be counted for ever.
         this.#calls.delete(call);
         continue;
       }
@@ -90,8 +90,9 @@ export class WaitingCalls {
   }
 
   /**
-   * Returns how long calls may wait before the store counts as stalled, in milliseconds: half of
-   * the deadline, or up to three quarters if answers are slow or no answer has arrived yet.
+   * Returns how long calls may wait before the store counts as stalled, in milliseconds. This time
+   * is half of the deadline, or up to three quarters of it if answers are slow. If no answer has
+   * arrived yet, it is three quarters.
    */
   #maxWaitMs(): number {
     const longestMs = this.#timeoutMs * 0.75;

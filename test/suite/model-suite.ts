@@ -321,7 +321,8 @@ async function compare(store: Store, { quotas, startMs, lagMs, steps }: Scenario
         const given = charging(index, 0);
         return { counter: given, quota, window: windowOf(given, now) - windowsAgo };
       });
-      // Only counters that do not roll over can have leases. So only these counters get returns.
+      // Only counters that do not roll over can have leases. So unused quota is returned only to
+      // these counters.
       const plain = unused.filter(({ counter: { rollsOver } }) => !rollsOver);
       if (filled.length > 0) await decide(filled, step, plain);
     } else if (operation.kind === "adjust") {

@@ -51,7 +51,8 @@ export class CounterObject extends DurableObject<unknown> {
    * Decides groups whose counters are all stored in this object.
    *
    * @param now the time that determines the windows; undefined for the time of this object's clock
-   * @param maxWaitMs the milliseconds that all groups together may wait for holds to release quota
+   * @param maxWaitMs the maximum time in milliseconds that all groups in total wait for holds to
+   * release quota
    * @param unused quota to return before the decision
    * @param holdId the id of a final hold for the charge, so that `endHold` can release the charge.
    * Callers pass an id if other objects have already charged their parts of the group
@@ -81,7 +82,8 @@ export class CounterObject extends DurableObject<unknown> {
    * wait, because this charge may be released. If nobody ends the hold, the charge stays. So the
    * limit is respected, whatever happens to the Worker.
    *
-   * @param id chosen by the caller, which can then release the hold even if no answer arrives
+   * @param id the id of the hold. The caller chooses it, so that the caller can release the hold
+   * even if no answer arrives
    */
   async hold(
     counters: readonly Counter[],
@@ -169,7 +171,7 @@ export class CounterObject extends DurableObject<unknown> {
     const read = this.#rowReader(now);
     const { verdict, writes } = decideGroup(counters, now, read);
     if (this.#holds.isReleasedEarly(holdId)) return { ...verdict, admitted: false, now };
-    // Released quota does not lift a ban.
+    // Released quota does not lift a ban, so the denial of a banned client is final.
     const isFinal = verdict.admitted || counters.some((counter) => isBanned(counter, read));
     if (!isFinal) {
       const findShortfall = (maxAgeMs: number) =>

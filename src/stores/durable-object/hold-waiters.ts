@@ -10,7 +10,7 @@ const NO_SHORTFALL: Shortfall = new Map();
  * The calls of one object that wait for holds to end, in the order of arrival.
  *
  * A release wakes a single call. When that call ends, it wakes the next call. So a release causes
- * about two decisions, however many calls wait.
+ * approximately two decisions, however many calls wait.
  */
 export class HoldWaiters {
   readonly #waiters = new Set<HoldWaiter>();

@@ -88,8 +88,8 @@ export class ShardChoice {
         const second = underOwnCeiling(denials[1], 1);
         return denials[0].count <= second.count ? denials[0] : second;
       }
-      // If the group was denied because of a different counter, and this counter in only one of its
-      // shards, the second shard may still have quota left. So this counter's state is unknown.
+      // If the group was denied because of a different counter and only one shard of this counter
+      // has denied, the second shard may still have quota left. So this counter's state is unknown.
       if (!last || (isDenied && other !== own && denials[last.side])) return undefined;
       return underOwnCeiling(last.tally, last.side);
     });

@@ -8,8 +8,8 @@ import type { GroupDecision } from "./two-phase.ts";
 
 /**
  * Decides groups of counters. If a denied counter has a second shard, its group is decided again
- * with that shard. Groups are decided again until each group is admitted or has a counter that was
- * denied in all of its shards, or until a repeated call fails or the deadline has passed.
+ * with that shard. This ends when each group is admitted or has a counter that was denied in all of
+ * its shards. It also ends when a repeated call fails or the deadline has passed.
  *
  * @param choices the choice of shards for each group
  */
@@ -48,7 +48,8 @@ export async function decideInShards(
 
 /**
  * Chooses the shards to adjust. First it reads the counts of both shards. For a positive cost it
- * then chooses the shard with more quota left, for a negative cost the shard with less.
+ * then chooses the shard with more quota left, and for a negative cost the shard with less quota
+ * left.
  */
 export async function chooseShardsToAdjust(
   objectOf: ObjectOf,

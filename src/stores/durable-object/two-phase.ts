@@ -31,9 +31,9 @@ interface PartVerdict {
  * and the holds are kept or released.
  *
  * The decision runs to its end even if the client hangs up. Otherwise a hold would stay open, and
- * later requests would wait for it. Also, a request that never reached the origin would use up
- * quota. After the deadline, no further object is called, and all charges are released, even if an
- * object has not answered yet.
+ * later requests would wait for it. Also, the request would use up quota although it never reached
+ * the origin. After the deadline, no further object is called, and all charges are released, even
+ * if an object has not answered yet.
  *
  * @param background lets a task run to its end although no response waits for it
  */
@@ -71,7 +71,7 @@ async function runToEnd(
     }
   } catch (error) {
     decision.reject(error);
-    // The object whose call failed may still have charged its part.
+    // The object whose call failed may still have charged its part, so its hold is released too.
     await Promise.all(calledParts.map((part) => calls.endHold(part, false)));
     return;
   } finally {
@@ -85,8 +85,8 @@ async function runToEnd(
 
 /**
  * Releases the holds of a denied group. The objects that were not called yet cannot change the
- * denial. These objects are called only for their counts, and the decision waits for the counts for
- * at most `maxWaitMs`.
+ * denial, so they are called only for their counts. The decision waits at most `maxWaitMs` for
+ * these counts.
  */
 async function endDenied(
   calls: DecisionCalls,
@@ -114,7 +114,8 @@ function mergeVerdicts(verdicts: readonly PartVerdict[], admitted: boolean): Gro
   const total = verdicts.reduce((sum, { part }) => Math.max(sum, ...part.positions), 0) + 1;
   const tallies: (Tally | undefined)[] = Array.from({ length: total }, () => undefined);
   for (const { part, verdict } of verdicts) {
-    // If the hold was released, the count in the answer still includes the cost.
+    // If the hold was released, the count in the answer still includes the cost, so the cost is
+    // subtracted.
     const isReleased = !admitted && verdict.admitted && "hold" in verdict;
     for (const [index, tally] of verdict.tallies.entries()) {
       const { cost, checkOnly } = part.counters[index] as Counter;

@@ -62,8 +62,8 @@ export class DenialCache {
   /**
    * Returns the snapshots of a group's counters if they show that the group must be denied.
    *
-   * @param isStoreAway whether the store has failed. If so, a denial is returned even if some
-   * tallies are missing, or if only the store could start a ban
+   * @param isStoreAway whether the store has failed. If it has failed, a denial is returned even if
+   * some tallies are missing, and even if only the store could start a ban
    */
   denialOf(group: readonly Counter[], now: number, isStoreAway = false): Denial | undefined {
     if (this.#counters.size === 0) return undefined;
@@ -114,7 +114,8 @@ export class DenialCache {
 
   /**
    * Records a counter with an alternative. The tally describes the shard with more quota left. If
-   * that shard is exhausted, the other shard has at most the same quota left.
+   * that shard is exhausted, the other shard is exhausted too, because it has at most the same
+   * quota left.
    */
   #recordPair(
     counter: Counter,
@@ -145,8 +146,7 @@ export class DenialCache {
   }
 
   /**
-   * Counts a use. @returns the recent uses of the counter, or those of its alternative if they are
-   * more
+   * Counts a use. @returns the recent uses of the counter or of its alternative, whichever are more
    */
   #use(counter: Counter, now: number): number {
     let recentUses = 0;

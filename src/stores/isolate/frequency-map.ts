@@ -19,8 +19,8 @@ const EVICTION_SCAN = 8;
 const ADMIT_ONE_IN = 8;
 
 /**
- * Returns the weighted number of uses at a time. It is about the number of uses in the last
- * {@link DECAY_MS}.
+ * Returns the weighted number of uses at a time. The result is approximately the number of uses in
+ * the last {@link DECAY_MS}.
  */
 export function recentUsesAt({ recentUses, lastUsedAt }: Frequency, now: number): number {
   const ageMs = Math.max(0, now - lastUsedAt);

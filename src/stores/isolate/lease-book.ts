@@ -46,11 +46,12 @@ export class LeaseBook {
   }
 
   /**
-   * Notes the time of this isolate's clock, and returns all leases if the clock has gone back.
+   * Notes the time of this isolate's clock. If the clock has gone back, the quota of all leases is
+   * queued, to be returned to the store.
    *
-   * Leases rely on this clock for the ends of windows. The size of a step back is unknown, because
-   * time that passed since the last request hides a part of it. The store still knows which windows
-   * have not ended.
+   * Leases rely on this clock for the ends of windows. After a step back, these ends cannot be
+   * corrected, because time that passed since the last request hides a part of the step. The store
+   * still knows which windows have not ended, so it can take back the quota.
    */
   observe(now: number): void {
     const hasGoneBack = now < this.#latest;
@@ -63,8 +64,8 @@ export class LeaseBook {
   }
 
   /**
-   * Returns the lease of a counter if its quota was charged under the same ceiling. This does not
-   * count as a use.
+   * Returns the lease of a counter if the lease's quota was charged under the counter's ceiling.
+   * This call does not count as a use.
    */
   peek({ key, ceiling, leasable }: Counter): Lease | undefined {
     const lease = leasable ? this.#leases.peek(key) : undefined;
@@ -75,8 +76,8 @@ export class LeaseBook {
    * Returns the lease for a counter's request. A request that takes quota counts as a use of the
    * lease, and opens a lease if the counter has none.
    *
-   * @returns undefined if the counter is not leasable. Also undefined if the counter has no lease,
-   * and the request takes no quota or the book is full of busier leases
+   * @returns undefined if the counter is not leasable. The result is also undefined for a counter
+   * without a lease, if the request takes no quota or the book is full of busier leases
    */
   findOrOpen(counter: Counter, now: number): Lease | undefined {
     const { key, cost, ceiling, checkOnly, leasable } = counter;
@@ -103,7 +104,7 @@ export class LeaseBook {
   record(lease: Lease, counter: Counter, tally: Tally, call: LeaseCall, quota: number): void {
     if (lease.isReset) return;
     const snapshot = snapshotOf(counter, tally, call);
-    // After a step back of the clock this isolate does not know when the window ends.
+    // After a step back of the clock, this isolate does not know when the window ends.
     if (this.#isCurrent(lease, counter) && call.clockSteps === this.#clockSteps) {
       addQuota(lease, quota, snapshot, call);
     } else {
@@ -112,8 +113,8 @@ export class LeaseBook {
   }
 
   /**
-   * Puts quota back into the lease from which a request took it. If the lease has a new window or
-   * tier, the quota is returned to the store.
+   * Puts quota back into the lease from which a request took it. If the lease's window or tier has
+   * changed, the quota is returned to the store.
    */
   putBack(lease: Lease, counter: Counter, { quota, window }: TakenQuota): void {
     if (lease.isReset) return;
@@ -143,8 +144,8 @@ export class LeaseBook {
   }
 
   /**
-   * Removes the leases of counters that were reset. The store no longer has the charges for their
-   * quota.
+   * Removes the leases of counters that were reset. The store no longer has the charges for the
+   * leased quota.
    */
   discard(counters: readonly Counter[]): void {
     const keys = new Set(counters.map(({ key }) => key));
@@ -171,7 +172,10 @@ export class LeaseBook {
     }
   }
 
-  /** Whether a lease is still in the book and has the ceiling of this request's tier. */
+  /**
+   * Whether a lease is still in the book and has the same ceiling as this counter. A counter's
+   * ceiling changes if its client's tier changes.
+   */
   #isCurrent(lease: Lease, { key, ceiling }: Counter): boolean {
     return lease.counter.ceiling === ceiling && this.#leases.peek(key) === lease;
   }

@@ -8,8 +8,8 @@ import { type GroupPlan, unspentChargeOf } from "./lease-plan.ts";
 import { blockOf, refillDemand } from "./lease-size.ts";
 
 /**
- * If the answer to a call for a block is lost, the counter takes no new block for this long, in
- * milliseconds.
+ * The time in milliseconds for which a counter requests no new block after the answer to its call
+ * for a block was lost.
  */
 const LOST_BLOCK_MS = 10_000;
 
@@ -65,8 +65,8 @@ export class LeaseCalls {
       verdict = await store.decide(requests, now, unused);
     } catch (error) {
       this.#isAnswering = false;
-      // The store may have charged the blocks. The counters of these blocks get no block for a
-      // while. Otherwise, a store whose answers are lost would charge more and more blocks.
+      // The store may have charged the blocks, so their counters request no block for a while.
+      // Otherwise, a store whose answers are lost would charge more and more blocks.
       setPendingUntil(blocks, (now ?? Date.now()) + LOST_BLOCK_MS);
       throw error;
     }
@@ -86,7 +86,7 @@ export class LeaseCalls {
    * Adjusts counters. The unspent quota of their leases is returned first, so that the store's
    * counts contain only used quota.
    *
-   * @throws {StoreError} ("timeout") if both calls together exceed the deadline
+   * @throws {StoreError} ("timeout") if both calls in total take longer than the deadline
    */
   async adjust(counters: readonly Counter[], now: number | undefined): Promise<readonly Tally[]> {
     const { timeoutMs } = this.#options;
@@ -173,7 +173,8 @@ function pendingBlocksOf(groups: readonly GroupPlan[]): PendingBlock[] {
 /** @param until the new value of `refillPendingUntil`; 0 if the blocks have arrived */
 function setPendingUntil(blocks: readonly PendingBlock[], until: number): void {
   for (const { lease, pendingUntil } of blocks) {
-    // If this block counted as lost meanwhile, the lease may already wait for a newer block.
+    // If this block has counted as lost meanwhile, the lease may already wait for a newer block.
+    // The time of that newer block must stay.
     if (lease.refillPendingUntil === pendingUntil) lease.refillPendingUntil = until;
   }
 }

@@ -11,7 +11,10 @@ export interface CounterPlan {
   readonly lease?: Lease | undefined;
   /** Quota taken from the lease. */
   readonly takenQuota?: TakenQuota;
-  /** The lease's state when the plan was made. Later, a refund may drain the lease. */
+  /**
+   * The lease's state when the plan was made. It is stored because a refund may drain the lease
+   * later.
+   */
   readonly leaseState?: { readonly snapshot: CounterSnapshot; readonly unspent: number };
   /** The counter to send to the store; undefined if the lease covers the cost. */
   readonly request?: Counter;
@@ -85,7 +88,10 @@ function isFull(request: Counter, { count, banMs }: Tally): boolean {
   return banMs > 0 || !hasQuota(request, count);
 }
 
-/** The store's clock minus this isolate's in milliseconds, from the first lease; 0 if unknown. */
+/**
+ * The store's clock minus this isolate's clock in milliseconds, as stored in the first lease; 0 if
+ * unknown.
+ */
 export function clockOffsetOf(plans: GroupPlan | undefined): number {
   return plans?.[0]?.lease?.snapshot?.clockOffsetMs ?? 0;
 }
@@ -135,7 +141,8 @@ function clientTally(
   const { resetMs, banMs } = tally;
   const isCurrent = snapshot?.window === windowAt(storeNow, counter).index;
   const count = Math.max(0, tally.count - (isCurrent ? unspent : 0));
-  // A block may have arrived after the denial. The reported count must still explain the denial.
+  // A block may have arrived after the denial, but the reported count must still explain the
+  // denial.
   const isDenied = !admitted && storeTally && request && isFull(request, tally);
   return { count: isDenied && hasQuota(counter, count) ? tally.count : count, resetMs, banMs };
 }

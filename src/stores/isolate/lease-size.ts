@@ -16,10 +16,10 @@ const REFILL_ROUND_TRIPS = 3;
  * Returns the quota to request as a block. If the result is 0 or less, no block is due.
  *
  * - The block is the quota that requests use at the current rate in {@link DECAY_MS}, or in the
- *   rest of the window if that is shorter. It is at most twice the recent use, without counting the
- *   first request, so that the first blocks are small.
+ *   rest of the window if that is shorter. It is at most twice the recent use. The first request
+ *   does not count in this maximum, so that the first blocks are small.
  * - At a high rate of requests, the block covers the requests of several round trips instead, if
- *   this is more quota.
+ *   these requests need more quota.
  * - The block is at most the quota left, as this isolate knows it, divided by {@link BLOCK_SHARE}.
  */
 export function blockOf(lease: Lease, counter: Counter, now: number): number {
@@ -37,7 +37,10 @@ export function blockOf(lease: Lease, counter: Counter, now: number): number {
   return Math.min(share, Math.round(Math.round(Math.max(expectedUses, burstUses)) * meanCost));
 }
 
-/** The requests expected at the current rate during {@link REFILL_ROUND_TRIPS} round trips. */
+/**
+ * Returns the number of requests expected at the current rate during {@link REFILL_ROUND_TRIPS}
+ * round trips.
+ */
 export function refillDemand({ recentUses, openedAt, roundTripMs }: Lease, now: number): number {
   // A lease younger than DECAY_MS has counted uses only since it was opened.
   const periodMs = Math.min(DECAY_MS, Math.max(now - openedAt, roundTripMs, 1));

@@ -55,7 +55,7 @@ export function openLease(counter: Counter, now: number): Lease {
   };
 }
 
-/** Quota of a lease that requests may use now. */
+/** Returns the quota that requests may take from a lease now. */
 export function availableQuota({ quota, snapshot }: Lease, now: number): number {
   return snapshot && isValidAt(snapshot, now) ? quota : 0;
 }
@@ -96,8 +96,8 @@ export function addQuota(
 
 /**
  * Whether an answer must be dropped, because it is for an earlier window than the lease's snapshot.
- * If that snapshot has expired, the answer is accepted. The store's clock may then have been put
- * back, and the store determines the current window.
+ * If that snapshot has expired, the answer is accepted, because the store's clock may have stepped
+ * back. The answer's window is then the current window.
  */
 function isOutdated(answer: CounterSnapshot, previous: CounterSnapshot, call: StoreCall): boolean {
   if (answer.window >= previous.window) return false;
@@ -105,8 +105,8 @@ function isOutdated(answer: CounterSnapshot, previous: CounterSnapshot, call: St
 }
 
 /**
- * Whether the snapshot `one` is newer than `other`, for the same window. Answers may arrive in any
- * order.
+ * Whether the snapshot `one` is newer than the snapshot `other` for the same window. The answers
+ * may have arrived in any order.
  */
 function isNewer(one: CounterSnapshot, other: CounterSnapshot): boolean {
   if (one.decidedAt !== other.decidedAt) return one.decidedAt > other.decidedAt;

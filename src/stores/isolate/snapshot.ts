@@ -7,7 +7,7 @@ export interface CounterSnapshot {
   readonly decidedAt: number;
   /** The number of the window that `count` belongs to. */
   readonly window: number;
-  /** The window's end by the store's clock, which is the same in every answer for this window. */
+  /** The window's end by the store's clock. All answers for this window have the same end. */
   readonly endsAt: number;
   /** The end of a ban by the store's clock; 0 if there is no ban. */
   readonly bannedUntil: number;
@@ -49,9 +49,9 @@ export function snapshotOf(counter: Counter, tally: Tally, call: StoreCall): Cou
   const { sentAt, answeredAt, decidedAt, isGiven } = call;
   const { count, resetMs, banMs } = tally;
   const { windowMs, offsetMs } = counter;
-  // The quotient is rounded. If a group's counters are in several objects, `decidedAt` and
-  // `resetMs` may come from the clocks of two objects, and one of these clocks may already be in
-  // the next window.
+  // The quotient is rounded, because `decidedAt` and `resetMs` may come from the clocks of two
+  // objects, and one of these clocks may already be in the next window. This can happen if a
+  // group's counters are in several objects.
   const window = Math.round((decidedAt + resetMs - offsetMs) / windowMs) - 1;
   const endsAt = (window + 1) * windowMs + offsetMs;
   return {

@@ -13,8 +13,9 @@ type Group = readonly Counter[];
  * Wraps a store so that requests are denied from memory while a counter is certainly exhausted.
  *
  * The cache contains counts of denied counters, not denials. So the store still decides a request
- * with a smaller cost that fits, and every request after the limit was raised. Within a window,
- * only refunds, returns and resets lower a count. A cached count is at most `MAX_AGE_MS` old.
+ * if its cost is small enough for the quota left, and every request after the limit was raised.
+ * Within a window, only refunds, returns and resets lower a count. After such a change, a cached
+ * count may be too high, but it is used for at most `MAX_AGE_MS`.
  *
  * @param maxCounters the maximum number of cached counters. Two counters never share an entry,
  * because their whole keys are compared
@@ -90,7 +91,8 @@ class CachingStore implements Store {
     now: number | undefined,
     unused: readonly UnusedQuota[],
   ): Promise<Verdict> {
-    // With the returned quota, the next request may be admitted.
+    // With the returned quota, the next request may be admitted, so it must not be denied from
+    // memory.
     this.#cache.remove(unused.map(({ counter }) => counter));
     const sentAt = Date.now();
     try {

@@ -5,9 +5,9 @@ import { type LeaseOptions, LeaseStore } from "./lease-store.ts";
  * Wraps a store so that blocks of quota are fetched for busy counters. Requests are then admitted
  * from memory until a block is used up.
  *
- * The store charges a block when it is taken, so that isolates together never admit more than the
- * limit in a window. The price is that some quota stays unused: at most the unspent quota in the
- * blocks of idle isolates, until these isolates return it.
+ * The store charges a block when it is taken, so that all isolates in total never admit more than
+ * the limit in a window. The price is that some quota may stay unused. The unused quota is at most
+ * the unspent quota in the blocks of idle isolates, until these isolates return it.
  *
  * - The size of a block follows the counter's recent use in this isolate (see lease-size.ts). A
  *   block is at most an eighth of the quota left. A client's first request, and its last requests

@@ -5,9 +5,10 @@ import { type Clock, createScript } from "./script.ts";
  * Creates the script that returns unused quota and then decides groups of counters.
  *
  * ARGV: the number of groups; the number of counters to return quota to; each of these counters,
- * followed by the quota and the number of its window; then for each group the number of its
- * counters and the counters. The number of counters is negative for a shadow group. The sign marks
- * the groups whose failure must not affect the rest of the groups. KEYS are in the same order.
+ * followed by the quota to return and the number of the window in which this quota was charged;
+ * then for each group the number of its counters and the counters. The number of counters is
+ * negative for a shadow group. The sign marks the groups whose failure must not affect the rest of
+ * the groups. KEYS are in the same order.
  *
  * Reply: the time in ms; then for each group 1 (admitted) or 0 (denied), and for each of its
  * counters the count, the ms until its window ends, the ms until its ban ends, and the quota
@@ -48,7 +49,7 @@ end
 /**
  * `decideGroup(counters)`: charges all counters of a group or none, and adds the verdict to
  * `reply`. `verdictAt` is the index of the verdict in the reply. Counters that do not roll over are
- * charged at once, and the charges are taken back if any counter of the group denies. Bans and
+ * charged at once, and the charges are taken back if any counter denies the group. Bans and
  * counters that roll over are written in the final steps.
  */
 const DECIDE_GROUP = `local reply = { now }

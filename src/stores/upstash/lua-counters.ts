@@ -36,8 +36,9 @@ end
 `;
 
 /**
- * `readCount(c)`: returns the quota used, and the number of the window that this count belongs to.
- * That window is later than the current window if the clock has stepped back since the last charge.
+ * `readCount(c)`: returns the counter's count, and the number of the window that this count belongs
+ * to. That window is later than the current window if the clock has stepped back since the last
+ * charge.
  */
 const READ_COUNT = `local function readCount(c)
   if not c.rollsOver then

@@ -2,8 +2,8 @@
  * Lua functions with which a script makes all of its writes or none. A command fails if its key
  * stores a value of the wrong type, and Redis then keeps the script's earlier writes. So each
  * charge adds a function to `undoSteps` that takes the charge back. A write that cannot be taken
- * back waits in `finalSteps` until no command can fail any more. Undoing needs commands only if a
- * command fails or a group is denied.
+ * back waits in `finalSteps` until no command can fail any more. So extra commands are needed only
+ * if a command fails or a group is denied.
  *
  * - `undoTo(mark)`: takes back the charges made since `#undoSteps` was `mark`.
  * - `runOrUndo(work)`: runs the whole work of a script, and then the final steps. If the work

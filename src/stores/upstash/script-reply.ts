@@ -47,7 +47,7 @@ function readChargedTally(counter: Counter, admitted: boolean, integers: Integer
 }
 
 function readTally({ windowMs, banMs }: Counter, integers: IntegerReader): Tally {
-  // A ban keeps its length, even if the rule has a shorter ban now.
+  // A ban keeps its length even if the rule has a shorter ban now, so a longer time is accepted.
   const longestBanMs = banMs ? MAX_COUNT : 0;
   return {
     count: integers.next(0, MAX_COUNT),

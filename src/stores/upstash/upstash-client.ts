@@ -19,9 +19,9 @@ export interface UpstashClientOptions {
  * Creates Upstash's client. It sends each call in its own HTTP request, never retries it, and
  * returns the reply unchanged.
  *
- * The bundle contains the whole class with all of its commands, 17 KiB after gzip. The package has
- * no smaller client, and bundlers do not remove unused methods of a class. A reduced copy of the
- * class would be a client of our own, which neither Upstash nor other projects test.
+ * The bundle contains the whole class with all of its commands, which takes 17 KiB after gzip. The
+ * package has no smaller client, and bundlers do not remove unused methods of a class. A reduced
+ * copy of the class would be a client of our own, which neither Upstash nor other projects test.
  */
 export function createUpstashClient({
   url,

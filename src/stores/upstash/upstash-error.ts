@@ -30,7 +30,8 @@ export function toStoreError(error: unknown, secrets: readonly string[]): StoreE
  * identity, `#` and a number.
  */
 export function identitiesOf({ identity, alternative }: Counter): string[] {
-  // The shards come first: if the client's identity were replaced first, `#1` would be left over.
+  // The shards come first, because `#1` would be left over if the client's identity were replaced
+  // first.
   const shards = alternative ? [identity, alternative.identity] : [identity];
   return [...shards, identity.replace(/#\d+$/, "")];
 }

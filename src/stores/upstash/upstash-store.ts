@@ -13,7 +13,7 @@ import { UpstashScript } from "./upstash-script.ts";
 export interface UpstashOptions {
   /** The database's REST endpoint: UPSTASH_REDIS_REST_URL. */
   readonly url: string;
-  /** UPSTASH_REDIS_REST_TOKEN. */
+  /** The database's token: UPSTASH_REDIS_REST_TOKEN. */
   readonly token: string;
   readonly clock: Clock;
   /** The time in milliseconds after which the client aborts a call. */
