@@ -67,7 +67,8 @@ ${rows.join("\n")}
 
 ## Packages for development and tests
 
-The Worker and the npm package contain none of these. npm installs only the packages that support your platform.
+The Worker and the npm package contain none of these packages. npm installs only the packages that support your
+platform.
 
 ${sections.join("\n\n")}
 `;
