@@ -12,7 +12,8 @@ const MAX = 2 ** 31 - 1;
  * Parses the command line.
  *
  * @param args the arguments without the program's name
- * @throws {CommanderError} after it printed a problem or the help. `exitCode` is 0 after the help
+ * @throws {CommanderError} after it has printed a problem or the help. `exitCode` is 0 after the
+ * help
  */
 export function parseOptions(args: readonly string[], all: readonly Target[]): FuzzOptions {
   const width = Math.max(...all.map(({ name }) => name.length));

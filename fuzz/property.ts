@@ -8,12 +8,12 @@ import type { Outcome, RunOptions, Target } from "./target.ts";
 export const SLOW_MS = 50;
 
 /**
- * A case is slow if this number of runs in a row are slow. Other programs or garbage collection may
- * delay a single run.
+ * A case counts as slow only if this number of runs in a row are slow, because other programs or
+ * garbage collection may delay a single run.
  */
 const SLOW_RUNS = 5;
 
-/** The maximum number of characters of a finding that are printed. */
+/** The maximum length of each text of a finding, in characters. Longer texts are cut. */
 const MAX_PRINTED = 2000;
 
 /** Creates a target. `assertHolds` throws an error if a value does not have the property. */

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { MAX_LIMIT } from "../../src/config/limits.ts";
 import { type Counter, MAX_COUNT, type UnusedQuota, windowAt } from "../../src/engine/counter.ts";
 
-/** The shortest ban, in milliseconds. It does not end while a case runs. */
+/** The shortest ban, in milliseconds. It is so long that no ban ends while a case runs. */
 const MIN_BAN_MS = 600_000;
 const MAX_WINDOW_MS = 31_449_600_000;
 
@@ -22,7 +22,7 @@ const amount = fc.oneof(
   { weight: 1, arbitrary: fc.integer({ min: 0, max: MAX_LIMIT }) },
 );
 
-/** The fixed properties of a counter in a case. */
+/** The properties of a counter that stay the same during a case. */
 const quota = fc.record({
   limit: amount,
   more: amount,

@@ -17,7 +17,7 @@ const input = fc.oneof(
   { weight: 1, arbitrary: fc.anything({ maxDepth: 3, withNullPrototype: true }) },
 );
 
-/** The form of a fault's message, which names the value and the allowed values. */
+/** Matches the message of a fault. The message must name the value and the allowed values. */
 const FAULT = /^(got .*|missing|unknown field.*); allowed: ./s;
 
 /** The properties that all objects inherit. No case may change them. */

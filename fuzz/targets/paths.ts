@@ -17,8 +17,8 @@ const MAX_VARIANTS = 7 * 6 + 2;
 const MAX_LENGTH = 16 * 1024;
 
 /**
- * Letters, and characters that split or end paths: plain, escaped once or twice, or as similar
- * characters.
+ * Letters, and characters that split or end paths. Some are plain, some are escaped once or twice,
+ * and some are replaced by similar characters.
  */
 const PIECES = [
   ..."/\\.;%?#:*{}|+~ \t",
@@ -36,9 +36,9 @@ const piece = fc.oneof(
 const pieces = fc.array(piece, { maxLength: 6 });
 
 /**
- * The parts of a path: `unit`, which is repeated to a length of about `length`, and then `end`. A
- * few paths are very long, because only long paths show that the time for a path grows faster than
- * its length.
+ * The parts of a path: `unit`, which is repeated to a length of approximately `length`, and then
+ * `end`. A few paths are very long, because only long paths show that the time for a path grows
+ * faster than its length.
  */
 const parts = fc.record({
   unit: pieces.map((parts) => parts.join("")),
@@ -85,8 +85,8 @@ function checkForm({ path, variants, isUnambiguous }: CanonicalPath): void {
 }
 
 /**
- * Checks, for each kind of origin, that the path which it reads is one of the variants. Then a rule
- * for this path matches the request.
+ * Checks, for each kind of origin, that the path which the origin reads is one of the variants. If
+ * it is, a rule for this path matches the request.
  */
 function checkVariants(
   pathname: string,

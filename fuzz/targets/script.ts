@@ -9,15 +9,16 @@ import { run } from "../property.ts";
 import type { Outcome, RunOptions, Target } from "../target.ts";
 
 /**
- * The maximum time by which a ban may be shorter than in the engine, in milliseconds. Redis's clock
- * continues during a case, and the engine's clock stands still.
+ * The maximum time by which a ban may be shorter in Redis than in the engine, in milliseconds. It
+ * may be shorter because Redis's clock continues during a case, but the engine's clock stands
+ * still.
  */
 const MAX_BAN_DIFFERENCE_MS = 60_000;
 /** The number of sequences after which the target empties its own Redis. */
 const SEQUENCES_PER_ROUND = 2000;
 /**
- * The maximum number of attempts for a sequence. On a busy machine, a short window may expire in
- * Redis while a sequence runs.
+ * The maximum number of attempts for a sequence. Several are allowed because, on a busy machine, a
+ * short window may expire in Redis while a sequence runs.
  */
 const ATTEMPTS = 3;
 
@@ -38,7 +39,8 @@ export const scriptTarget: Target = {
 /**
  * Compares a Redis with the engine in sequences of calls.
  *
- * @param isOwn whether this function may empty the Redis. The keys are unique in both cases
+ * @param isOwn whether this function may empty the Redis. It need not, because each sequence uses
+ * new keys
  */
 export async function checkScript(
   redis: { host: string; port: number },
@@ -58,7 +60,8 @@ export async function checkScript(
     }
   });
   try {
-    // Redis loads the scripts during these calls. After that it receives all calls in order.
+    // Redis loads the scripts during these calls. So no later call is sent again because a script
+    // is missing, and Redis receives all later calls in order.
     await store.reset([], 0);
     await store.adjust([], 0);
     await store.decide([], 0);

@@ -4,7 +4,7 @@ import { createTarget } from "../property.ts";
 
 const LETTERS = [..."abiklsz019-_~é"];
 
-/** Each function returns a spelling of a letter that some server reads as this letter. */
+/** Each function spells a letter in a way that some server reads as this letter. */
 const SPELLINGS: readonly ((letter: string) => string)[] = [
   (letter) => letter,
   (letter) => letter.toUpperCase(),

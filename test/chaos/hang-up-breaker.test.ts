@@ -88,8 +88,8 @@ describe.each(REMOTE_STORES)("an open breaker over %s", (store) => {
     });
     await STATES[store].recover(url);
     try {
-      // The breaker normally closes after one pause and one probe. A busy machine takes longer. If
-      // Weir lost a probe, the breaker would never close.
+      // The breaker normally closes after one pause and one probe. On a busy machine it closes
+      // later. But if Weir lost a probe, the breaker would never close.
       await vi.waitFor(() => expect(isolates.logs().join()).toContain('"state":"closed"'), 15_000);
       const honest = newClient();
       const answers = [];

@@ -23,7 +23,7 @@ const CUTTERS = addresses("198.51.100", 6);
 const HONEST = addresses("203.0.113", 4);
 const ALL = [...CUTTERS, ...HONEST];
 
-/** The limits of the rules. The storm uses up all of them except that of `failed`. */
+/** The limits of the rules. The storm uses up every limit except that of `failed`. */
 const LIMITS = { client: 25, everyone: 150, leased: 120, failed: 5000 };
 const window = "52w";
 const onError = "closed";
@@ -146,12 +146,12 @@ describe.each(REMOTE_STORES)("a storm of hang-ups over %s", (store) => {
     await Promise.all(Array.from({ length: AT_ONCE }, cutting));
     isOver = true;
     await Promise.all(honest);
-    // The Worker may still decide the last requests that were cut off. One more request for each
-    // path gets its answer after those decisions.
+    // The Worker may still decide the last requests that were cut off. So the test sends one more
+    // request for each path, which gets its answer after those decisions.
     for (const path of PATHS) await see(path, HONEST[0] as string);
   }
 
-  /** @returns the number of requests for a path that reached the origin */
+  /** @returns how many requests for this path reached the origin */
   function worked(path: string, client?: string): number {
     return servers.origin.received.slice(seenBefore).filter(({ url, headers }) => {
       return url === path && (client === undefined || headers["cf-connecting-ip"] === client);
@@ -162,7 +162,7 @@ describe.each(REMOTE_STORES)("a storm of hang-ups over %s", (store) => {
     (answers.get(path + client) ?? []).filter(({ status }) => status !== 429).length;
 
   /**
-   * Sends a request, and returns how much quota of each of the path's rules was used before this
+   * Sends a request. Returns, for each rule of the path, the quota that was used before this
    * request.
    */
   async function used(path: string, client: string): Promise<Record<string, number>> {
@@ -212,8 +212,8 @@ describe.each(REMOTE_STORES)("a storm of hang-ups over %s", (store) => {
       taken += pair.client as number;
     }
     // Each request charges both rules or none. The last call to `used` has set `everyone`, so this
-    // count also includes the requests that the earlier calls sent. `probes` is the number of those
-    // requests that were admitted.
+    // count also includes the requests that the earlier calls sent. `probes` is how many of those
+    // requests were admitted.
     const probes = ALL.slice(0, -1).filter((client) => lastWasAdmitted("/pair", client)).length;
     expect(everyone).toBe(taken + probes);
     for (const client of ALL) {

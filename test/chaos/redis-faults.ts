@@ -15,7 +15,8 @@ function shiftedBy(seconds: number): RestFault {
     command([name, script = "", ...rest], sourceOf) {
       const isDigest = name.toLowerCase() === "evalsha";
       const source = isDigest ? sourceOf(`${script}`) : `${script}`;
-      // Redis answers an unknown digest with NOSCRIPT. The client then sends the script's source.
+      // Redis answers an unknown digest with NOSCRIPT, so the client then sends the script's
+      // source.
       if (source === undefined) return [name, script, ...rest];
       return ["EVAL", source.replace("redis.call('TIME')", shift), ...rest];
     },

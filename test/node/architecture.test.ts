@@ -51,7 +51,7 @@ describe("a file in src/", () => {
 
   it.each(files)("%s has a line in ARCHITECTURE.md's map", (file) => {
     const name = `\`${file.split("/").at(-1)}\``;
-    // If `toContain` failed, it would print the whole page.
+    // This test does not use `toContain`, because a failure would print the whole page.
     const hasLine = readFileSync("ARCHITECTURE.md", "utf8").includes(`| ${name} |`);
     expect(hasLine, `Add a line for ${name} under "Every file of src/"`).toBe(true);
   });

@@ -36,7 +36,11 @@ export interface System {
     from?: From,
     options?: DecideOptions,
   ): Promise<number>;
-  /** Sends a request with this cost. @returns each policy's quota left after it, or "denied" */
+  /**
+   * Sends a request with this cost.
+   *
+   * @returns the quota that each policy then has left, or "denied"
+   */
   take(
     seconds: number,
     cost: number,

@@ -4,7 +4,7 @@ import { HOUR, MINUTE, onEveryStore } from "./on-every-store.ts";
 import { storedAs } from "./stored-as.ts";
 
 // These tests repeat the example of a limiter that counts each user's requests to each endpoint
-// with INCR. It allows 5 requests a minute to /search.
+// with INCR. That limiter allows 5 requests a minute to /search.
 
 const search = {
   name: "search",

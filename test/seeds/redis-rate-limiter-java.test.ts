@@ -7,7 +7,7 @@ import { figuresOf, onEveryStore } from "./on-every-store.ts";
 import { storedAs } from "./stored-as.ts";
 
 // These tests repeat the limits of RedisRateLimiter.java. A method may be called 5 times in 10 s.
-// This limit applies to all callers together, or to each caller separately.
+// This is the limit either for all callers in total, or for each caller separately.
 
 const rule = {
   name: "get-data",

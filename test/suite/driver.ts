@@ -12,8 +12,8 @@ export type Driver = ReturnType<typeof driverOf>;
 
 export interface ExpiryOptions {
   /**
-   * Whether the store's keys expire by its own clock, as in Redis. Then a later time that a test
-   * passes does not make a key expire.
+   * Whether the store's keys expire by its own clock, as in Redis. If so, a key does not expire
+   * when a test gives the store a later time.
    */
   readonly expiresByStoreClock: boolean;
 }

@@ -83,8 +83,8 @@ export function describeFeatures({ store, decide, admitted, used, clockIsOurs }:
       const check = { ...login, checkOnly: true, neverBans: true };
       expect((await decide([check])).tallies[0]?.banMs).toBe(0);
       await decide([login]);
-      // Less than a second of the ban passes during the test, or less than ten seconds if bans end
-      // by the store's own clock.
+      // Less than a second of the ban passes during the test. If bans end by the store's own clock,
+      // the test allows ten seconds.
       const least = clockIsOurs ? 49_000 : 40_000;
       expect((await decide([check])).tallies[0]?.banMs).toBeGreaterThan(least);
     });

@@ -6,8 +6,8 @@ import { counter } from "./counters.ts";
 
 const HOUR = 3_600_000;
 /**
- * Windows begin at multiples of a tick, in milliseconds. Most steps of the clock are whole ticks,
- * so some operations come right after the start of a window.
+ * The length of a tick, in milliseconds. Windows begin at multiples of a tick. Most steps of the
+ * clock are whole ticks, so some operations come right after the start of a window.
  */
 const TICK = 20_000;
 
@@ -15,22 +15,22 @@ export interface ModelSuiteOptions {
   /** The number of sequences of operations. */
   readonly runs: number;
   /**
-   * Steps by which the clock goes back, in milliseconds. The clock is never behind its latest time
-   * by more than the largest step. Sequences with bans have no such steps.
+   * Steps by which the clock goes back, in milliseconds. The clock's time is at least the highest
+   * time that it has shown so far, minus the largest step. Sequences with bans have no such steps.
    *
    * @default none
    */
   readonly back?: readonly number[];
   /**
    * Whether a step back may lead into the previous window. Set it to false for a store that charges
-   * first and takes the charge back if it must deny. Unlike other stores, such a store moves a
-   * counter that rolls over to the current window even when it denies.
+   * first and takes the charge back if it must deny. If a counter rolls over, such a store moves it
+   * to the current window even when it denies a request. Other stores do not.
    *
    * @default true
    */
   readonly backAcross?: boolean;
   /**
-   * Whether sequences request and return blocks. It must be false for a store that has its own
+   * Whether sequences take blocks and return them. It must be false for a store that has its own
    * leases.
    *
    * @default false
@@ -114,7 +114,10 @@ type Operation =
 interface Scenario {
   readonly quotas: readonly Quota[];
   readonly startMs: number;
-  /** The maximum time by which the clock may be behind its latest time, in milliseconds. */
+  /**
+   * The clock's time is at least the highest time that it has shown so far, minus this number of
+   * milliseconds.
+   */
   readonly lagMs: number;
   readonly steps: readonly { readonly passMs: number; readonly operation: Operation }[];
 }
@@ -134,8 +137,8 @@ function scenario({ back, backAcross, blocks, bans }: Omit<Required<ModelSuiteOp
       banMs: bans ? fc.constantFrom(0, TICK, 7 * TICK) : fc.constant(0),
     })
     .map(({ more, maxReserved, rolls, ...rest }) => {
-      // Only a counter that rolls over has a larger capacity or reservations. A limit of 0 does not
-      // roll over, because no window would repay a reservation.
+      // Only a counter that rolls over has reservations or a capacity above its limit. A limit of 0
+      // does not roll over, because no window would repay a reservation.
       const rollsOver = rolls && rest.limit > 0;
       return {
         ...rest,
@@ -296,8 +299,8 @@ async function compare(store: Store, { quotas, startMs, lagMs, steps }: Scenario
     for (const [index, { admitted, tallies }] of verdict.groups.entries()) {
       const group = groups[index] as readonly Counter[];
       const all = expected.decide(group, now);
-      // A denial from memory may lack the tallies of some counters. It must have the tally of at
-      // least one counter that denies.
+      // A denial from memory may lack the tallies of some counters, but it must have the tally of
+      // at least one counter that denies.
       const expectedTallies = all.tallies.filter((_, at) => admitted || tallies[at] !== undefined);
       const returned = tallies.filter((tally) => tally !== undefined);
       expect({ admitted, tallies: returned }, step).toEqual({ ...all, tallies: expectedTallies });

@@ -9,7 +9,7 @@ import { type Outcome, type Step, VECTORS, type Vector, type VectorCounter } fro
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 
-/** The maximum real time of a test while a ban runs, in milliseconds. */
+/** The maximum real time that may pass in a test after a ban begins, in milliseconds. */
 const PATIENCE_MS = 10_000;
 
 /**

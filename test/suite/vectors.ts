@@ -4,7 +4,8 @@
 // counter has no offset. `value` is the quota left, which is the capacity minus the quota used. If
 // a request is admitted, the new value is
 //   min(value + limit · windows elapsed, capacity) − cost
-// The value is below zero after a reservation, or after an adjustment above the capacity.
+// The value is below zero after a reservation. It is also below zero if an adjustment has raised
+// the quota used above the capacity.
 
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
@@ -20,7 +21,9 @@ export interface VectorCounter {
   readonly capacity?: number;
   /** @default 60000, a minute */
   readonly windowMs?: number;
-  /** How much later the windows start than windows without an offset, in milliseconds. */
+  /**
+   * How much later the windows start than those of a counter without an offset, in milliseconds.
+   */
   readonly offsetMs?: number;
   /**
    * The start of window number 0, as a time after the base. Earlier windows have negative numbers.
@@ -36,7 +39,7 @@ export interface Outcome {
   readonly admitted?: boolean;
   readonly value: number;
   readonly resetMs: number;
-  /** The time until the denied cost may fit. @default resetMs */
+  /** The time until a request with the denied cost may be admitted. @default resetMs */
   readonly retryMs?: number;
   /** The time until later windows have repaid a reservation. @default no reservation */
   readonly reservationDelayMs?: number;
@@ -54,7 +57,11 @@ export interface Step extends Partial<VectorCounter> {
   readonly op?: "decide" | "adjust" | "reset";
   /** @default 1 */
   readonly cost?: number;
-  /** The quota that this request may reserve. The value may fall this far below zero. @default 0 */
+  /**
+   * The quota that this request may reserve, so `value` may fall to minus this number.
+   *
+   * @default 0
+   */
   readonly reserve?: number;
   readonly expect?: Outcome;
 }

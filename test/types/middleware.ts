@@ -1,4 +1,4 @@
-// Compiled by `npm run types`: the middleware must fit into apps with types of their own.
+// `npm run types` compiles this file. The middleware must fit into apps with types of their own.
 import { Hono, type MiddlewareHandler } from "hono";
 import { defineConfig } from "../../src/config/index.ts";
 import { type RateLimitVariables, rateLimit } from "../../src/index.ts";

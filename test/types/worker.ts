@@ -1,8 +1,9 @@
-// Compiled by `npm run types`: the handler must fit into a Worker with a type for its bindings.
+// `npm run types` compiles this file. The handler must fit into a Worker with a type for its
+// bindings.
 import { defineConfig } from "../../src/config/index.ts";
 import { weir } from "../../src/index.ts";
 
-/** As `wrangler types` generates it. */
+/** The bindings, in the form that `wrangler types` generates. */
 interface Env {
   COUNTERS: DurableObjectNamespace;
 }

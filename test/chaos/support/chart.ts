@@ -7,7 +7,10 @@ export const DOCUMENT = join(import.meta.dirname, "../../../docs/failure.md");
 const BEGIN = "<!-- by node test/chaos/table.ts --write -->";
 const END = "<!-- end -->";
 
-/** Returns the table of one store. The columns with promises come before the measured columns. */
+/**
+ * Returns the table of one store. The columns that every run must reproduce come before the
+ * measured columns.
+ */
 export function chartOf(store: string, rows: readonly Row[]): string {
   const head = [
     `| ${store}: a store that … | cause | \`open\` | \`closed\` | \`local\` | slowest | added while open | recovered |`,

@@ -23,8 +23,8 @@ export interface Isolates {
  * Runs the same Worker in many isolates of one workerd, each with its own memory. So each fault
  * gets a new isolate, which starts much faster than a process.
  *
- * `GET /chaos/throw` makes the Worker's Durable Objects throw from then on. The other faults have
- * similar paths.
+ * `GET /chaos/throw` makes the Worker's Durable Objects throw from then on. Other paths cause the
+ * other faults.
  */
 export async function startIsolates({ count, config, vars }: IsolatesOptions): Promise<Isolates> {
   const logs: string[] = [];

@@ -26,8 +26,8 @@ export interface Observed {
   /** The answers to the requests that open the breaker: one request for each path, all at once. */
   readonly atFirst: Record<"open" | "closed" | "local" | "closedOverLocal" | "localOverOpen", Seen>;
   /**
-   * The time of the slowest request among those that match no rule and ran at the same time, in
-   * milliseconds.
+   * While the requests that open the breaker run, other requests are sent that match no rule. This
+   * is the time of the slowest of these other requests, in milliseconds.
    */
   readonly controlMs: number;
   /** The answers while the breaker is open. */
@@ -47,7 +47,7 @@ export interface Observed {
    * requests that are admitted.
    */
   readonly admittedAfter: number;
-  /** The number of these requests that were decided. */
+  /** The number of requests after the recovery that were decided. */
   readonly sentAfter: number;
   readonly log: string[];
 }
@@ -120,8 +120,7 @@ export async function observe<Environment>(
 async function whileOpen(url: URL) {
   const seen: Record<"open" | "closed" | "local", Seen[]> = { open: [], closed: [], local: [] };
   const [limited, free]: [number[], number[]] = [[], []];
-  // All requests come from one client. In this isolate, the `local` rule admits two requests of a
-  // client.
+  // All requests come from one client, so the `local` rule admits only two of them in this isolate.
   const client = newClient();
   for (let round = 0; round < ROUNDS; round++) {
     const kind = (["open", "closed", "local"] as const)[round % 3] as "open";
@@ -170,8 +169,8 @@ function newClient(): string {
 }
 
 /**
- * Waits until no more log lines arrive, and returns all lines. Lines arrive shortly after the
- * answers.
+ * Waits until no more log lines arrive, because lines arrive shortly after the answers. Returns all
+ * lines.
  */
 async function settled(read: () => readonly string[]): Promise<string[]> {
   let lines = read();

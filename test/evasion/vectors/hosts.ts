@@ -24,7 +24,10 @@ const SPELLINGS = [
   "%61pi.example.com",
 ];
 
-/** Invalid hosts. In a URL, some of them would hide the path from every rule. */
+/**
+ * Invalid hosts. In a URL, some of them would change the path, so that no rule for the path would
+ * match.
+ */
 const INVALID = [
   "api.example.com#",
   "api.example.com?",

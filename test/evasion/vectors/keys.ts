@@ -89,7 +89,8 @@ export const keys: VectorClass = {
     by("header", "__proto__", "__proto__", "X-Api-Key: __proto__"),
     by("header", "constructor", "constructor", "X-Api-Key: constructor"),
 
-    // All of these are one token. They differ in case, space, scheme, quotes, colon and padding.
+    // All of these fields contain the same token. They differ in case, space, scheme, quotes, colon
+    // and padding.
     ...bearers("t", [
       "Bearer t",
       "bEARER t",
@@ -201,7 +202,7 @@ export const keys: VectorClass = {
     cookie(ADDRESS, "sid=s", "sid=5"),
     cookie(ADDRESS, "sid=s", "junk=1"),
     cookie(ADDRESS, "junk=1", "sid=s"),
-    // The part before the comma may be the same for all clients.
+    // The part before the comma may be the same for all clients, so it does not identify a client.
     ...cookies(ADDRESS, [
       "sid=v1,user-1",
       'sid="v1,user-1"',

@@ -79,8 +79,8 @@ export const methods: VectorClass = {
     ),
     unknown("CONNECT", 500),
     unknown("POST\t", 400),
-    // An origin may use the method in these fields, or in the query. To count such requests, a rule
-    // must not name methods.
+    // An origin may use the method in these fields or in the query instead. So a rule that is to
+    // count all such requests must not name methods.
     method("GET", read, "X-HTTP-Method-Override: POST"),
     method("GET", read, "X-HTTP-Method: POST"),
     method("GET", read, "X-Method-Override: POST"),

@@ -149,7 +149,7 @@ const OTHERS: [target: string, counted: Record<string, string>][] = [
   [`/${"a".repeat(30_000)}`, {}],
   [`/${"a/".repeat(25_000)}`, {}],
   [`/api/${"a/".repeat(25_000)}`, { api: "client" }],
-  // Paths with escapes, which have almost the maximum length.
+  // Paths that have almost the maximum length for paths with escapes.
   [`/${"%e6%97%a5".repeat(450)}`, {}],
   [`/api/${"%e6%97%a5".repeat(450)}`, { api: "client" }],
   [`/api/${"a/".repeat(120)}%61`, { api: "client" }],

@@ -2,7 +2,8 @@ import { createHmac, createSign, generateKeyPairSync, type KeyObject } from "nod
 import { SECRETS } from "../rules.ts";
 import { head, type Vector, type VectorClass } from "../vector.ts";
 
-// This module creates the tokens when it loads, because a repository must not contain RSA keys.
+// This module creates its RSA keys and tokens each time it loads, because private keys must not be
+// stored in a repository.
 
 const KEYS = generateKeyPairSync("rsa", { modulusLength: 2048 });
 const OTHERS = generateKeyPairSync("rsa", { modulusLength: 2048 });

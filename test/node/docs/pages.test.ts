@@ -11,7 +11,7 @@ function codeOf(page: Page): string[] {
   return [...inlineCodeOf(page), ...page.blocks.flatMap(({ code }) => code.split("\n"))];
 }
 
-/** Returns the text that the pattern's group captures in each match in a page's code. */
+/** Searches a page's code, and returns the text that the pattern's group captures in each match. */
 function found(page: Page, pattern: RegExp): string[] {
   return codeOf(page).flatMap((code) =>
     [...code.matchAll(pattern)].map(([, part]) => part as string),

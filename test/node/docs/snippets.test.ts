@@ -43,7 +43,10 @@ function isConfig(code: string): boolean {
   return code.includes("defineConfig(") || isFragment;
 }
 
-/** Returns the tables of a wrangler.toml that wrangler does not read, or reads in another form. */
+/**
+ * Reads a wrangler.toml with wrangler. Returns the names of the tables that wrangler ignores, and
+ * of those that it reads as another type.
+ */
 function unknownTables(toml: string): string[] {
   const folder = mkdtempSync(join(tmpdir(), "weir-docs-"));
   try {

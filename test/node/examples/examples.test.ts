@@ -58,7 +58,7 @@ describe("examples/own-worker", () => {
       rests.push(answer && limitsOf(answer.headers)[0]?.r);
     }
     expect(rests).toEqual([19, 18, 19, 19, 18]);
-    // The function has read a clone, so the origin gets the complete body.
+    // The example reads a clone of the request, so the origin gets the complete body.
     expect(String(await origin.received.at(-1)?.body)).toBe('{"operationName":"Up"}');
   });
 });
@@ -125,7 +125,7 @@ describe("examples/llm-shards", () => {
     await awayFromWindowEdge(MINUTE);
     const prompt = (tokens: number) => () => ({ method: "POST", body: "x".repeat(4 * tokens) });
     // Each request costs 80,000 tokens, so a shard admits only one request a minute, and ten shards
-    // admit ten. The test may span two minutes.
+    // admit ten. The test may span two minutes, and then twice as many may be admitted.
     const answers = await sendInTurn(worker.url, "/", 30, prompt(78_000));
     expect(String(answers[0]?.body)).toMatch(/^You said: x+$/);
     const admitted = statusesOf(answers).filter((status) => status === 200).length;

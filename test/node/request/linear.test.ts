@@ -4,14 +4,18 @@ import { WORST_CASES, type WorstCase } from "./worst-cases.ts";
 
 vi.mock("cloudflare:workers", () => ({ waitUntil() {} }));
 
-/** The maximum time for one request of the greatest length that Cloudflare accepts, in ms. */
+/**
+ * The maximum time, in milliseconds, for a request of the greatest length that Cloudflare accepts.
+ */
 const LIMIT_MS = 5;
 /**
  * Times below this value, in milliseconds, are too short to show how the time grows with the
  * length.
  */
 const SHORT_MS = 2.5;
-/** For four times the length, linear time grows fourfold and quadratic time sixteenfold. */
+/**
+ * If the length grows fourfold, linear time grows fourfold, and quadratic time grows sixteenfold.
+ */
 const GROWTH = 4;
 const MAX_GROWTH = 9;
 /**

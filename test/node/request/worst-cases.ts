@@ -1,4 +1,6 @@
-/** Makes a text that may take long to read, and that has about the given number of bytes. */
+/**
+ * Makes a text that may take long to read, and that has approximately the given number of bytes.
+ */
 export type WorstCase = (bytes: number) => string;
 
 function repeated(unit: string, { before = "", after = "" } = {}): WorstCase {

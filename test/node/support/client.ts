@@ -30,8 +30,8 @@ export function open(base: URL, path: string, { method, headers }: Outgoing = {}
 /** Sends a request, and reads the whole response. */
 export async function send(base: URL, path: string, outgoing: Outgoing = {}): Promise<Answer> {
   const sent = open(base, path, outgoing).end(outgoing.body);
-  // A server may close the connection after its response without reading the whole body. If an
-  // error comes before the response, `once` rejects.
+  // A server may close the connection after its response without reading the whole body, so errors
+  // after the response are ignored. If an error comes before the response, `once` rejects.
   sent.on("error", () => {});
   const [response] = (await once(sent, "response")) as [IncomingMessage];
   const { statusCode: status = 0, headers } = response;

@@ -3,8 +3,8 @@ import { send } from "./client.ts";
 /**
  * Runs a task. At the same time, it sends requests to which no rule applies, one after the other.
  *
- * @returns the result of the task, and the time of the slowest request in milliseconds; the machine
- * causes this time, not the limiter
+ * @returns the result of the task, and the time of the slowest request in milliseconds. This time
+ * depends on the machine, and not on the limiter
  */
 export async function besideControl<Result>(
   url: URL,

@@ -19,8 +19,8 @@ export interface WorkerOptions {
   /** The service bindings of the Worker, by name. */
   readonly services?: Record<string, Service>;
   /**
-   * The host and port of the server that answers every `fetch` of the Worker. Behind a route, this
-   * would be the zone's origin.
+   * The host and port of the server that answers every `fetch` of the Worker. For a Worker on a
+   * route, this would be the zone's origin.
    */
   readonly zone?: string;
   /**
@@ -41,9 +41,9 @@ export interface RunningWorker {
 /**
  * Runs Weir in workerd, on a free port, with the runtime settings of wrangler.toml.
  *
- * Clients connect to the Worker directly, without the proxies that `wrangler dev` puts before and after
- * it. So only workerd and Weir change what arrives at the origin, and a request has CF-Connecting-IP only
- * if the client sends it.
+ * Clients connect to the Worker directly, without the proxies that `wrangler dev` puts before and
+ * after it. So only workerd and Weir can change a request before it arrives at the origin. The
+ * request has CF-Connecting-IP only if the client sends it.
  */
 export async function startWorker(options: WorkerOptions): Promise<RunningWorker> {
   const logs: string[] = [];

@@ -10,8 +10,8 @@ type Rule = Partial<ConfigInput["rules"][number]>;
 
 /**
  * The fields of a rule before and after a deploy. By default, the rule allows five requests an
- * hour. A client uses 3 of the quota before the deploy. After the deploy, the client's quota left
- * is `left`.
+ * hour. Before the deploy, a client uses 3 of its quota. `left` is the quota that the client has
+ * left after the deploy.
  */
 const changes: [change: string, before: Rule, after: Rule, left: number][] = [
   ["nothing", {}, {}, 2],

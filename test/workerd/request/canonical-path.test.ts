@@ -114,8 +114,8 @@ describe("a canonical path", () => {
     ["/login;%EF%BC%8Fx/%2f", "/login"],
     ["/login%2f%3b%EF%BC%BCx", "/login"],
     ["/a%2flogin;%5cx", "/a/login"],
-    // Some origins drop an empty segment. If an origin keeps the empty segment, the dots then
-    // remove it.
+    // Some origins drop an empty segment, so the dots remove the segment before it. Other origins
+    // keep the empty segment, so the dots remove only the empty segment.
     ["/login/%20%2f..", "/login"],
     ["/login/;x%2f..", "/login"],
     ["/login/%EF%BB%BF%2f..", "/login"],

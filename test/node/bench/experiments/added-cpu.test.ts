@@ -9,7 +9,7 @@ import {
 describe("paired rounds", () => {
   it("are subtracted round by round, before the median", () => {
     // In the second round, the machine runs at half speed. The medians of the two lists, 135 and
-    // 120, differ by only 15.
+    // 120, differ by only 15, but the median of the differences is 20.
     expect(pairedDifferences([120, 240, 135], [100, 200, 120])).toEqual([20, 40, 15]);
   });
 

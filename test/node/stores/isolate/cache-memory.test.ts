@@ -15,7 +15,7 @@ const FLOOD = 1_000_000;
  * long.
  */
 const AT_ONCE = 50;
-/** The number of keys at the end of the flood that each get a call of their own. */
+/** The flood sends a separate call for each of its last keys. This is the number of these keys. */
 const LAST = 20_000;
 const MAX_BYTES = 5_000_000;
 

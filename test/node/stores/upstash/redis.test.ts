@@ -65,8 +65,8 @@ describe.runIf(server.kind === "redis-server")("Redis commands per decision", ()
     },
   );
 
-  // The commands, except EVALSHA, of a decision with each feature. The decision is not the first in
-  // its window. docs/cost.md has the same figures.
+  // The commands that Redis runs for a decision with each feature, except EVALSHA. Earlier
+  // decisions have already charged the same window. docs/cost.md has the same figures.
   const rolling = { ceiling: 8, rollsOver: true };
   const full = { limit: 1 };
   const banned = { banMs: 60_000 };

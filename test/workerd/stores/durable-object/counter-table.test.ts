@@ -19,7 +19,10 @@ interface Call {
   readonly at?: number;
 }
 
-/** The number of rows that a call wrote, as SQLite reports it, and of alarms that it set. */
+/**
+ * The number of rows that a call wrote, as SQLite reports it, and the number of alarms that the
+ * call set.
+ */
 interface Writes {
   readonly rows: number;
   readonly alarms: number;

@@ -8,8 +8,8 @@ const createStore = () =>
 conformance("Durable Objects", createStore, {
   runs: 150,
   back: [1, 999],
-  // If one of a group's objects denies, the other objects take their charges back. These objects
-  // have then already moved their counters that roll over to the current window.
+  // If one of a group's objects denies, the other objects take their charges back. By then,
+  // counters that roll over have already moved to the current window in these other objects.
   backAcross: false,
   bans: true,
 });

@@ -203,7 +203,8 @@ describe("the storage of an object", () => {
       vi.setSystemTime(alarmAt as number);
       await runDurableObjectAlarm(objectOf(day));
       expect(await rowsLeft()).toBe(1);
-      // The second group is stored hours later, when the alarm is set for the end of the day.
+      // The second group is stored hours later. At that time, the alarm is set for the end of the
+      // day.
       vi.setSystemTime(Date.now() + 5 * HOUR);
     }
     vi.useRealTimers();

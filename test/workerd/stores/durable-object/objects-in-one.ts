@@ -27,7 +27,9 @@ export function withObjects<Result>(
 
 const DAY = 24 * 3_600_000;
 
-/** Starts virtual time at noon tomorrow. Then no window ends and no real alarm rings in a test. */
+/**
+ * Starts virtual time at noon tomorrow, so that no window ends and no real alarm rings in a test.
+ */
 export function useVirtualTime(): void {
   const now = Math.ceil(Date.now() / DAY) * DAY + DAY / 2;
   vi.useFakeTimers({ toFake: ["Date", "setTimeout", "clearTimeout"], now });

@@ -6,10 +6,10 @@ import type { Store } from "../../../../src/stores/store.ts";
 import { counter } from "../../../suite/counters.ts";
 import { type Namespace, passTime, useVirtualTime, wait, withObjects } from "./objects-in-one.ts";
 
-// Tests a decision over two objects. Faults occur before or after each of its calls takes effect.
-// The tests enumerate every point at which the decision can be interrupted, and all pairs of these
-// points. The objects are real, but share the storage of one object, in which every counter has its
-// own key. Time is virtual.
+// Tests a decision over two objects. For each call that the decision makes, a fault can occur
+// before or after the call takes effect. The tests enumerate every point at which the decision can
+// be interrupted, and all pairs of these points. The objects are real, but share the storage of one
+// object, in which every counter has its own key. Time is virtual.
 
 const KINDS = ["throws", "answers late", "never returns", "loses its client"] as const;
 
@@ -54,12 +54,13 @@ type Method = "decide" | "hold" | "endHold";
  */
 function storeWith(objects: Namespace, faults: readonly Fault[]) {
   const tasks = new Set<Promise<unknown>>();
-  /** The objects that a release of a hold was sent to, and the objects that received a release. */
+  /** The objects to which a release of a hold was sent, and the objects that received a release. */
   const [released, reached] = [new Set<string>(), new Set<string>()];
   const hit = Promise.withResolvers<void>();
   const never = new Promise<never>(() => {});
   let [calls, hasClient] = [0, true];
-  // If the client hangs up, Workers cancels the request, unless `waitUntil` has a pending task.
+  // If the client hangs up, the Workers runtime cancels the request, unless `waitUntil` has a
+  // pending task.
   const isAlive = () => hasClient || tasks.size > 0;
 
   async function meet(kind: Fault["kind"] | undefined): Promise<void> {
@@ -119,7 +120,7 @@ function storeWith(objects: Namespace, faults: readonly Fault[]) {
       const name = `${PREFIX}:${identity}`;
       return released.has(name) && !reached.has(name);
     },
-    /** Waits for the background tasks to end, but not for ever. */
+    /** Waits until the background tasks have ended, for a limited time. */
     tasksEnded: () => Promise.race([Promise.all(tasks), wait(6 * VICTIM_MS)]),
   };
 }
@@ -187,7 +188,7 @@ async function run(objects: Namespace, limits: Limits, faults: readonly Fault[])
     expect(used[index], `${name}: charged to ${index}`).toBeLessThanOrEqual(count + kept);
   }
   const verdict = Math.min(...limits) === 0 ? "denied" : "allowed";
-  // In this case, the third client has taken the last quota before the decision.
+  // Whether the other client took the last quota before the decision with faults could take it.
   const isOvertaken = third === "allowed" && limits[0] === 1;
   const lastCall = limits[0] === 0 ? 0 : 1;
   const isDecided = faults.every(

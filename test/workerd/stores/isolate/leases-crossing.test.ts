@@ -19,8 +19,8 @@ stopClock();
 const counter = (fields: Partial<Counter> = {}) => anyCounter({ limit: 100, ...fields });
 
 /**
- * Creates a counter whose whole limit is charged in the store. The lease still has a little unspent
- * quota, which is returned as `left`.
+ * Creates a counter whose whole limit is charged in the store. The isolate's lease still has a
+ * little unspent quota, and the function returns its amount as `left`.
  */
 async function exhaustButLease(store: Store, memory: Store) {
   const quota = counter();

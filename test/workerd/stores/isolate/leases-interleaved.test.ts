@@ -8,7 +8,8 @@ stopClock();
 
 /**
  * Creates an isolate. After `hold(true)`, each call to the store stops twice: before and after the
- * store handles it. The call continues when the test calls the function that is added to `waiting`.
+ * store handles it. Each stop adds a function to `waiting`, and the call continues when the test
+ * calls this function.
  */
 function steppedIsolate() {
   const memory = createMemoryStore();

@@ -143,7 +143,7 @@ describe("a released lease", () => {
     const sent = await fillLease(quota, 2);
     decideSpy.mockClear();
     at(IDLE_MS - 1);
-    // One new entry in eight is added, even if the lease is still busy.
+    // The map of leases adds one new entry in eight, even if it must evict a busy lease.
     for (let request = 0; request < 8; request++) await decide(counter());
     expect(returns().flat()).toHaveLength(1);
     expect(await charged(quota)).toBe(sent);

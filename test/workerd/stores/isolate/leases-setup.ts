@@ -34,9 +34,9 @@ export function leasesOver(store: Store): Store {
 }
 
 /**
- * Sends requests one after the other. Each request is sent to all stores.
+ * Sends requests one after the other, and sends each of them to all stores.
  *
- * @returns how many were admitted
+ * @returns how often the stores admitted a request, in total
  */
 export async function countAdmitted(
   requests: number,

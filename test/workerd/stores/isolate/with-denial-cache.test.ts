@@ -211,7 +211,8 @@ describe("a cached denial is valid", () => {
     expect(await callsAt(59_999)).toBe(0);
     expect(await callsAt(60_000)).toBe(1);
     // At 59,999 ms, the earlier window is current again. The denial of the later window is not
-    // valid in it, so the store denies again. This denial is valid until 60,000 ms.
+    // valid in the earlier window, so the store denies again. The new denial is valid until 60,000
+    // ms.
     expect(await callsAt(59_999)).toBe(1);
     expect(await callsAt(59_999 + MAX_AGE_MS - 1)).toBe(1);
   });

@@ -119,7 +119,7 @@ describe("unspent lease quota", () => {
     await emptyLease(quota);
     await exhaustElsewhere(quota);
     await memory.adjust([{ ...quota, cost: -30 }], NOW);
-    // A block arrives after the store has denied and before its answer arrives.
+    // A block arrives after the store has denied a request, but before the denial arrives.
     const block = holdNextAnswer(isolate);
     const first = decide(quota);
     await flushPromises();

@@ -9,7 +9,7 @@ conformance("Upstash Redis with the edge's clock", createStore, {
   expiresByStoreClock: true,
   runs: 300,
   // The clock goes back only by whole ticks, because a key lives for the rest of its window in real
-  // time. The key must not expire while a sequence runs.
+  // time, and must not expire while a sequence runs.
   back: [20_000, 100_000],
   blocks: true,
 });
