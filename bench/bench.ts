@@ -42,7 +42,7 @@ async function main(args: string[]): Promise<number> {
       const seconds = Math.round((Date.now() - startedAt) / 1000);
       console.error(`${`${seconds}`.padStart(4)} s  ${text}`);
     });
-    // An interrupted run fails when its environment stops. The error of such a run is ignored.
+    // An interrupted run fails when its environment stops, so its error is ignored.
     running.catch(() => {});
     const results = await Promise.race([running, stopRequested]);
     if (results === "stop") return INTERRUPTED;

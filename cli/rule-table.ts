@@ -7,7 +7,7 @@ import { printableTiers } from "./redaction.ts";
 const HEADINGS = ["RULE", "COUNTED BY", "QUOTA", "REQUESTS", "ON ERROR", "MODE", "ALSO"];
 
 /**
- * How many items of a long list are printed. The limit keeps a row readable even if a rule has
+ * How many items of a long list are printed. This maximum keeps a row readable even if a rule has
  * fifty paths.
  */
 const LISTED = 3;

@@ -2,7 +2,10 @@ import { type ChildProcess, type SpawnOptions, spawn } from "node:child_process"
 import { once } from "node:events";
 import { setTimeout as delay } from "node:timers/promises";
 
-/** The time that a child process has to end after SIGTERM, in milliseconds. Then it is killed. */
+/**
+ * The time that a child process has to end after SIGTERM, in milliseconds. After this time, it is
+ * killed.
+ */
 const GRACE_MS = 3000;
 
 /** How a child process ended: with a code, or by a signal. */

@@ -18,7 +18,7 @@ export interface LocalRedis {
  * JavaScript and behaves much like Redis.
  *
  * @param options.requireServer whether to throw instead of using js-redis-server (default `false`)
- * @throws if `redis-server` is required and missing, or does not start
+ * @throws if `redis-server` does not start, or if it is required but missing
  */
 export async function startRedis({ requireServer = false } = {}): Promise<LocalRedis> {
   const server = await startRedisServer();

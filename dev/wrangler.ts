@@ -19,8 +19,8 @@ export interface Wrangler extends OwnedChild {
 /**
  * Starts `wrangler dev` for this project on loopback. Its output goes to the output of this process.
  *
- * @param options.vars the Worker's vars. They override `wrangler.toml`, `.dev.vars` and `.env`, even if
- * they are empty
+ * @param options.vars the Worker's vars. Each var overrides its value in `wrangler.toml`,
+ *   `.dev.vars` and `.env`, even if the new value is empty
  */
 export async function startWrangler(options: {
   port: number;
@@ -29,7 +29,8 @@ export async function startWrangler(options: {
   const { port, vars } = options;
   const require = createRequire(import.meta.url);
   const program = join(dirname(require.resolve("wrangler/package.json")), "bin/wrangler.js");
-  // Wrangler ends if its default inspector port is in use, for example by another project.
+  // Wrangler ends if its default inspector port is in use, for example by another project. So this
+  // code passes a free port.
   const inspectorPort = await getPort({ host: HOST, port: portNumbers(9229, 9329) });
 
   const child = await startChild(

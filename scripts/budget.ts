@@ -17,13 +17,16 @@ const BUDGET = {
   /** The size of the bundle after gzip, in KiB. */
   gzipKiB: 70,
   /**
-   * The start-up time of the Worker on the measuring machine, in milliseconds. Most of this time is
-   * workerd's own, because an empty Worker takes about 15 ms on two busy cores.
+   * The start-up time of the Worker on the measuring machine, in milliseconds. workerd itself needs
+   * most of this time: even an empty Worker takes approximately 15 ms on two busy cores.
    */
   startupMs: 30,
 };
 
-/** The maximum number of start-up measurements. The first result within the budget ends them. */
+/**
+ * The maximum number of start-up measurements. After the first result within the budget, no more
+ * measurements follow.
+ */
 const ATTEMPTS = 5;
 
 /** The number of parts of the bundle that are printed. */

@@ -1,7 +1,7 @@
 /**
  * The script `prepack`, which npm runs before `npm pack` and `npm publish`. It refuses both
  * commands, because they would pack the repository's root, whose package.json points at TypeScript.
- * npm also runs this script before `npm run pack`, which it allows.
+ * npm also runs this script before `npm run pack`, which this script allows.
  */
 const command = process.env.npm_command ?? "";
 

@@ -1,7 +1,7 @@
 /**
  * The child process with the servers that the Worker calls: the origin, and a REST server that
  * fails on request. They have a process of their own, because the parent generates the load and
- * measures it. On one event loop, responses would wait while requests are sent.
+ * measures it. If both shared one event loop, responses would wait while requests are sent.
  */
 import { createServer } from "node:http";
 import { startFaultyRest } from "../dev/faulty-rest.ts";
@@ -18,7 +18,7 @@ export interface BackendRequest {
   readonly inject: RestFaultName | undefined;
 }
 
-// Normally, the parent ends this process. If the parent has crashed, the process ends here.
+// Normally, the parent ends this process. If the parent has crashed, this process ends itself.
 process.on("disconnect", () => process.exit());
 
 const rest = await startFaultyRest(JSON.parse(process.argv[2] ?? "{}"));

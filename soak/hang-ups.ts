@@ -10,7 +10,7 @@ const PAUSE_MS = 20;
 
 /**
  * The maximum time from a client's request until it hangs up, in milliseconds. Most responses take
- * about this long.
+ * approximately this time.
  */
 const MAX_STAY_MS = 40;
 

@@ -34,8 +34,9 @@ const CLOCK_MARGIN_MS = 1000;
  * their limit.
  *
  * The machine's clock determines the windows, and the store uses the same clock. A request is
- * decided at an unknown time between the request and the answer. If a window ends between the two,
- * the ledger compares the sum of both windows with the sum of their limits.
+ * decided at an unknown time between the request and the answer. If a window ends between these two
+ * times, the ledger adds the requests of this window and of the next window, and compares the sum
+ * with the sum of both limits.
  */
 export class Ledger {
   readonly #counts = new Map<string, Count>();

@@ -3,7 +3,7 @@ import { Command, InvalidArgumentError } from "commander";
 export interface SoakOptions {
   /** How long the traffic lasts, in minutes. */
   readonly minutes: number;
-  /** The number of connections to all isolates together. They are kept alive and always busy. */
+  /** The number of connections to all isolates in total. They are kept alive and always busy. */
   readonly connections: number;
   /** The deadline of the Worker under test, in milliseconds. */
   readonly timeoutMs: number;

@@ -62,8 +62,8 @@ const MAX_GROWTH = 0.1;
 /** The baseline is measured two minutes after the start, when the process has stopped growing. */
 const BASELINE_MS = 120_000;
 /**
- * A memory figure is the median of this many samples. A single sample would depend on whether a
- * garbage collection has just run.
+ * A memory figure is the median of this many samples, because a single sample would depend on
+ * whether a garbage collection has just run.
  */
 const SAMPLES = 10;
 const MAX_EXCESSES = 20;

@@ -1,6 +1,6 @@
 import type { ConfigInput } from "../src/config/index.ts";
 
-/** The number of isolates that run the Worker. They share the store and nothing else. */
+/** The number of isolates that run the Worker. They share only the store. */
 export const ISOLATES = 2;
 
 const LOCAL = { limit: 40, localShare: 0.25 };
@@ -57,8 +57,8 @@ export const POLICIES: ReadonlyMap<string, Policy> = new Map([
 ]);
 
 /**
- * The number of requests of one client that all isolates together may admit while the store fails,
- * if the rule has `onError: "local"`.
+ * The policy of a rule with `onError: "local"` while the store fails. Its limit is the number of
+ * requests of one client that all isolates may admit in total.
  */
 export const LOCAL_POLICY: Policy = {
   limit: LOCAL.limit * LOCAL.localShare * ISOLATES,

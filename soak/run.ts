@@ -69,8 +69,8 @@ export async function soak(
 }
 
 /**
- * @param stops for each part that has started, this list receives the function that stops it. If a
- *   later part fails to start, the caller can still stop the earlier parts
+ * @param stops the list to which this function adds, for each started part, a function that stops
+ *   the part. So the caller can stop the earlier parts even if a later part fails to start
  */
 async function startEnvironment(
   { timeoutMs, connections }: SoakOptions,

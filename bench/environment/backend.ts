@@ -1,14 +1,14 @@
 /**
  * The child process with the servers that the Workers call: the origin, and one REST server for
  * each Redis latency. They have a process of their own, because the parent generates the load and
- * measures it. On one event loop, responses would wait while requests are sent, and the bench would
- * measure itself.
+ * measures it. If both shared one event loop, responses would wait while requests are sent, so the
+ * bench would measure its own delays.
  */
 import { startDemoOrigin } from "../../dev/demo-origin.ts";
 import { startUpstashRest } from "../../dev/upstash-rest.ts";
 import type { BackendMessage, BackendRequest } from "./start-backend.ts";
 
-// Normally, the parent ends this process. If the parent has crashed, the process ends here.
+// Normally, the parent ends this process. If the parent has crashed, this process ends itself.
 process.on("disconnect", () => process.exit());
 
 const { redis, redisLatenciesMs } = JSON.parse(process.argv[2] ?? "{}") as {

@@ -44,7 +44,7 @@ function packageVersion(name: string): string {
       const found = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
       if (found.name === name && found.version) return found.version;
     } catch {
-      // This folder has no package.json. The loop continues with the folder above.
+      // This folder has no package.json, so the loop continues with the folder above it.
     }
     if (folder === dirname(folder)) return "unknown";
   }

@@ -15,7 +15,8 @@ const OWN_COMMANDS = new Set([
 /** A connection to Redis, in addition to the REST server's connection. */
 export interface RedisMeter {
   /**
-   * Returns the number of commands since Redis started: scripts, and the commands inside scripts.
+   * Returns how many commands of the limiters Redis has run since its start. A script counts as one
+   * command, and so does each command inside a script.
    */
   commands(): Promise<number>;
   /** Deletes all counters, and keeps the scripts. */

@@ -45,7 +45,7 @@ export function weirConfig(
     match: { paths: ["/limited"] },
     limit,
     window: "1h",
-    // With "open", the bench could not tell an undecided request from an admitted request.
+    // With "open", the bench could not distinguish an undecided request from an admitted request.
     onError: "closed",
     ...(lease === false && { lease }),
   };
@@ -69,7 +69,8 @@ function weir(name: string, title: string, options: WeirOptions): Subject {
     runtimeOptions: (limit) => ({
       worker: durableObject ? "weir-durable-object.ts" : "weir.ts",
       vars: {
-        // All subjects share one Redis and have the same clients, so each needs its own prefix.
+        // All subjects share one Redis and have the same clients, so each subject needs its own
+        // prefix for its keys in Redis.
         CONFIG: JSON.stringify({ ...weirConfig(limit, options), prefix: name }),
       },
       durableObject,

@@ -1,5 +1,5 @@
 /**
- * Prices in US dollars, November 2026, without the amounts that plans include.
+ * Prices in US dollars in November 2026. They ignore the free amounts that plans include.
  *
  * https://upstash.com/pricing/redis (pay as you go)
  * https://developers.cloudflare.com/durable-objects/platform/pricing/

@@ -8,8 +8,8 @@ import { openLoop } from "../load/open-loop.ts";
 import { waitForWindow } from "../load/window.ts";
 
 /**
- * At this rate, the CPU is not always busy, so requests hardly wait for it. The experiment measures
- * how long requests wait for the limiter.
+ * At this rate, the CPU is not always busy, so requests hardly wait for the CPU. So the experiment
+ * measures how long requests wait for the limiter.
  */
 const RATE_PER_SECOND = 300;
 /** One request in three comes from the paying client. */
@@ -36,7 +36,7 @@ export interface FloodResult {
  * Measures one busy client while many other clients send one request each. Before the flood, the other
  * clients send the same number of requests to a path without a rule.
  *
- * @param size the number of rounds, and the seconds of each half of a round
+ * @param size the number of rounds, and the length of each half of a round, in seconds
  */
 export async function runFlood(
   environment: Environment,
@@ -84,8 +84,8 @@ async function floodOnce(
   const calm = requestsWith(FREE_PATH);
   const flood = requestsWith(LIMITED_PATH);
 
-  // The paying client's first requests always call the store, even without a flood. They are not
-  // measured.
+  // The paying client's first requests always call the store, even without a flood, so these
+  // requests are not measured.
   await openLoop(url, calm.slice(0, RATE_PER_SECOND), RATE_PER_SECOND, isPaying);
   const before = await openLoop(url, calm, RATE_PER_SECOND, isPaying);
   const callsBefore = await backend.restCalls();

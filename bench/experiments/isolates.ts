@@ -30,8 +30,8 @@ const ONE_CLIENT: Workload = {
 
 /**
  * Whether a subject counts the requests of several isolates together. The result is false for
- * Cloudflare's binding: it counts separately in each location, but its emulation counts all requests
- * together, so a comparison would mean nothing.
+ * Cloudflare's binding. On Cloudflare, it counts separately in each location, but its emulation
+ * counts all requests together. So a comparison would mean nothing.
  */
 export function countsAcrossIsolates({ name }: Subject): boolean {
   return name !== BASELINE && name !== "native";

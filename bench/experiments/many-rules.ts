@@ -7,11 +7,11 @@ import { runWorkload, type SampleSize } from "./rounds.ts";
 const FEW = 2;
 const MANY = 200;
 
-/** CPU time of a request through workerd to the origin and back, in microseconds. */
+/** The CPU time that workerd needs to forward one request, in microseconds. */
 export interface ManyRules {
-  /** With 2 rules. */
+  /** CPU time if the configuration has 2 rules. */
   readonly few: number;
-  /** With 200 rules. */
+  /** CPU time if the configuration has 200 rules. */
   readonly many: number;
   /** The median of `many` / `few` over the rounds. */
   readonly ratio: number;

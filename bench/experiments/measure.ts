@@ -36,7 +36,7 @@ export async function measure(
   const usageBefore = await readUsage(environment, runtime, billing);
   const cpuBefore = runtime.cpuMicroseconds();
   const load = await sendLoad();
-  // Some limiters still work after the last response. The wait lets this work end, so that the
+  // Some limiters still do work after the last response. The wait lets this work end, so that the
   // figures include it.
   await delay(2 * redisLatencyMs + 100);
   const cpuAfter = runtime.cpuMicroseconds();
@@ -85,7 +85,8 @@ interface ObjectCounts {
 
 /** Reads the counts of bench/workers/weir-durable-object.ts, and resets them to 0. */
 async function takeObjectCounts(runtime: Runtime): Promise<ObjectCounts> {
-  // Each isolate counts its own calls. Only the first isolate has objects, and counts rows.
+  // Each isolate counts its own calls. Only the first isolate has objects, so only this isolate
+  // counts rows.
   const counts = await Promise.all(
     runtime.urls.map(async (url) => {
       const response = await fetch(new URL("/bench/counts", url));

@@ -30,8 +30,8 @@ export interface SubjectRounds {
 const ROUND_MS = 15_000;
 
 /**
- * Sends the same requests to all subjects, in rounds. If the machine slows down during a round, all
- * subjects slow down with it.
+ * Sends the same requests to all subjects, in rounds. Rounds make the subjects comparable, because
+ * a machine that slows down during a round slows all subjects.
  */
 export async function runWorkload(
   environment: Environment,
@@ -73,8 +73,8 @@ export async function warmUp(
   workload: Workload,
   count: number,
 ): Promise<void> {
-  // The first request is sent alone, because a limiter may prepare its state while other requests
-  // wait.
+  // Each isolate first gets a single request, because a limiter may prepare its state during its
+  // first request, and other requests would wait for that.
   for (const url of urls) await closedLoop([url], requestsOf(workload, 1, 0));
   await closedLoop(urls, requestsOf(workload, count, 0));
 }

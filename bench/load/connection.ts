@@ -9,8 +9,8 @@ export interface Connection {
 }
 
 /**
- * Opens connections on demand. It uses `dispatch`, undici's lowest layer, because the load generator and
- * the Workers share the machine's CPU.
+ * Opens connections on demand. It uses `dispatch`, undici's lowest layer, to leave more CPU time to
+ * the Workers, which share the machine with the load generator.
  *
  * @param connections the maximum number of connections
  */

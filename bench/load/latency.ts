@@ -28,7 +28,7 @@ export function recordMs(histogram: RecordableHistogram, ms: number): void {
 /**
  * Returns a percentile of the recorded latencies, in milliseconds.
  *
- * @param percentile above 0, up to 100
+ * @param percentile a number above 0 and at most 100
  */
 export function percentileMs(histogram: RecordableHistogram, percentile: number): number {
   return histogram.percentile(percentile) / MICROSECONDS_PER_MS;

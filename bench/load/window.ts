@@ -7,13 +7,14 @@ import { setTimeout as delay } from "node:timers/promises";
 const CLOCK_MARGIN_MS = 50;
 
 /**
- * Waits for the next window if the current window ends within the next `neededMs` milliseconds. If
- * a run crosses the end of a window, up to twice the limit may be admitted, and the bench would
- * report an error.
+ * Waits for the next window if the current window ends within the next `neededMs` milliseconds.
+ * Otherwise a run could cross the end of a window. Then up to twice the limit may be admitted, and
+ * the bench would report an error.
  *
  * All subjects start their windows at multiples of `windowMs` since the Unix epoch.
  *
- * @param windowMs undefined if the subject has no windows; then the function returns at once
+ * @param windowMs the length of the subject's windows; undefined if the subject has none. Then the
+ *   function returns at once
  */
 export async function waitForWindow(windowMs: number | undefined, neededMs: number): Promise<void> {
   if (windowMs === undefined) return;

@@ -50,7 +50,7 @@ export function renderChart({ workloads, options, machine, date }: Results): str
     { title: "1,000 keys: p50, ms", result: zipf, value: ({ latency }) => latency.p50 },
     { title: "1,000 keys: $ per million", result: zipf, value: (each) => each.dollarsPerMillion },
   ];
-  // The category axis grows upwards. In reverse order, the first subject is on top.
+  // The category axis grows upwards, so the reverse order puts the first subject on top.
   const subjects = hot.subjects.map(({ subject }) => subject).reverse();
   const height = TOP + subjects.length * ROW_HEIGHT + 24;
   const panelWidth = (WIDTH - LEFT - PANEL_GAP * panels.length) / panels.length;

@@ -21,7 +21,7 @@ export function renderSvg(option: echarts.EChartsCoreOption, size: Size, title: 
   chart.dispose();
   return (
     svg
-      // The styles have an effect only under a mouse pointer.
+      // The styles have an effect only under a mouse pointer, so they are removed.
       .replace(/<style.*?<\/style>\s*/s, "")
       .replace(/<svg [^>]*>/, (tag) => `${tag}\n<title>${title}</title>`)
   );

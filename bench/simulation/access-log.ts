@@ -24,7 +24,10 @@ export interface AccessLog {
   readonly unreadable: number;
 }
 
-/** @throws {Error} that names the file, if it cannot be read or has no line in a known format */
+/**
+ * @throws {Error} if the file cannot be read or has no line in a known format; the message names
+ *   the file
+ */
 export async function readAccessLog(file: string, random: Random): Promise<AccessLog> {
   try {
     return await parseAccessLog(createInterface({ input: createReadStream(file) }), random);

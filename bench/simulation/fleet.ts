@@ -18,7 +18,7 @@ export class Fleet {
   readonly #isolates: Isolate[];
   /** The index of each client's isolate, and when the client last sent a request. */
   readonly #homes = new Map<number, { place: number; seenAt: number }>();
-  /** The number of requests that waited for a decision when their isolate died. */
+  /** The number of requests whose isolate ended while they waited for a decision. */
   lostWithIsolate = 0;
 
   constructor(
@@ -43,7 +43,7 @@ export class Fleet {
     return this.#isolates[place] as Isolate;
   }
 
-  /** Plans the deaths of isolates until `endsAt`. */
+  /** Plans the times before `endsAt` at which isolates end. */
   planDeaths(endsAt: number): void {
     const { isolates, deathsPerMinute } = this.#options;
     if (deathsPerMinute === 0) return;

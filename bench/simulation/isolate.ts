@@ -7,11 +7,11 @@ import type { Actor } from "./actor.ts";
 /** The default of Weir's `timeoutMs`. */
 const TIMEOUT_MS = 1000;
 
-/** One of many isolates that run Weir. Its leases and its denial cache are lost when it dies. */
+/** One of many isolates that run Weir. Its leases and its denial cache are lost when it ends. */
 export class Isolate implements Actor {
   readonly skewMs: number;
   isAlive = true;
-  /** The true time of the isolate's death; undefined while it lives. */
+  /** The true time at which the isolate ended; undefined while it runs. */
   diedAt: number | undefined;
   /** The number of requests that wait for a decision. */
   waiting = 0;

@@ -25,15 +25,13 @@ export interface Account {
   readonly shares: Map<Isolate, Share>;
 }
 
-/**
- * Records every charge and every admission outside the store, to check the store's counts later.
- */
+/** Keeps its own record of every charge and every admission, to check the store's counts later. */
 export class Ledger {
   readonly #accounts = new Map<string, Account>();
   readonly #counter: Pick<Counter, "windowMs" | "offsetMs">;
   /** Calls to the store, including calls that fetch blocks in the background. */
   calls = 0;
-  /** Leases whose unused quota an isolate has returned with a call. */
+  /** The number of leases whose unused quota isolates have returned to the store. */
   returnedLeases = 0;
   returnedQuota = 0;
   /** Requests admitted from a lease after the end of its window, by the true time. */

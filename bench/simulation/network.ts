@@ -15,7 +15,8 @@ export interface NetworkOptions {
 }
 
 /**
- * The constant share of the one-way time. The rest is random, so a call can overtake another call.
+ * The share of the one-way time that is constant. The rest is random, so a call can arrive before
+ * an earlier call.
  */
 const CONSTANT_SHARE = 0.7;
 

@@ -2,10 +2,10 @@ import { IDLE_MS } from "../../src/stores/isolate/lease.ts";
 import type { Account, Ledger } from "./ledger.ts";
 
 /**
- * The places where unused quota can be at the end of a window: isolates that had died ("dead"),
+ * The places where unused quota can be at the end of a window: isolates that had ended ("dead"),
  * isolates without a request of the client for {@link IDLE_MS} ("quiet"), all other isolates
- * ("busy"), and the store ("store"). The store has unused quota if an isolate returned it too late,
- * or if denials came from memory.
+ * ("busy"), and the store ("store"). The store has unused quota in two cases: an isolate returned
+ * quota too late for other requests to use it, or isolates denied requests from memory.
  */
 export const PLACES = ["dead", "quiet", "busy", "store"] as const;
 export type Place = (typeof PLACES)[number];
@@ -16,29 +16,42 @@ export interface RunResult {
   admitted: number;
   /** Requests that were not decided before the deadline. */
   undecided: number;
-  /** Requests that waited for a decision when their isolate died. */
+  /** Requests whose isolate ended while they waited for a decision. */
   lostWithIsolate: number;
   /** Requests admitted above the limit of a window. */
   over: number;
   /** Requests that an isolate admitted beyond the quota that was charged to it. */
   overdrawn: number;
-  /** Windows whose count in the store differs from the quota charged and returned. */
+  /** Windows whose count in the store differs from the quota charged minus the quota returned. */
   miscounted: number;
   /** Requests admitted from a lease after the end of its window, by the store's clock. */
   afterWindow: number;
   /** How late the latest request in `afterWindow` was, in milliseconds after the window's end. */
   mostAfterWindowMs: number;
-  /** Requests within the limits: in each window, the number of decided requests, at most the limit. */
+  /**
+   * The number of requests that the limits allow, summed over all windows. In a window, this is the
+   * number of decided requests or the limit, whichever is smaller.
+   */
   admissible: number;
-  /** Requests within the limits that were denied, summed over all windows. */
+  /**
+   * The number of requests that were denied although the limit allowed them, summed over all
+   * windows.
+   */
   wronglyDenied: number;
-  /** The wrongly denied requests, by the place of the quota that they could have used. */
+  /**
+   * The number of wrongly denied requests for each place of the unused quota that could have
+   * admitted them.
+   */
   wronglyDeniedBy: Record<Place, number>;
-  /** The largest share of one window's limit that was wrongly denied, from 0 to 1. */
+  /**
+   * In the worst window: the number of wrongly denied requests divided by the limit, from 0 to 1.
+   */
   worstWindowShare: number;
   /** Calls to the store, including calls that fetch blocks in the background. */
   calls: number;
-  /** Leases whose unused quota was returned, and the quota that the store took back. */
+  /**
+   * The number of leases whose unused quota was returned, and the quota that the store took back.
+   */
   returnedLeases: number;
   returnedQuota: number;
   /** Requests decided without an answer from the store. */
@@ -73,7 +86,7 @@ export function emptyResult(): RunResult {
 /**
  * Adds the ledger's figures to the result of a run that has ended.
  *
- * @param countOf reads the store's count of a client for the window that contains a time
+ * @param countOf returns the store's count of a client in the window that contains the time `at`
  */
 export async function audit(
   result: RunResult,
@@ -107,7 +120,10 @@ export async function audit(
   }
 }
 
-/** Returns the charged but unused quota of an account by its place when the window ended. */
+/**
+ * For each place, returns the quota of an account that was charged but still unused when the window
+ * ended.
+ */
 function unspentOf({ shares, endsAt }: Account) {
   const unspent = { dead: 0, quiet: 0, busy: 0, overdrawn: 0 };
   for (const [isolate, share] of shares) {

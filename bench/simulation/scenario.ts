@@ -1,9 +1,12 @@
 import type { Random } from "./random.ts";
 import type { Traffic } from "./traffic.ts";
 
-/** Determines which isolate receives a client's request. */
+/**
+ * Determines which isolate receives a client's request. Each client has one isolate as its home,
+ * and the home can change.
+ */
 export interface Routing {
-  /** The mean number of times in a minute that a client's home moves to another isolate. */
+  /** How many times a minute a client's home moves to another isolate, on average. */
   readonly movesPerMinute: number;
   /** The share of requests that go to a random isolate instead of the client's home. */
   readonly strays: number;
@@ -21,12 +24,13 @@ export interface Scenario {
   readonly windowMs: number;
   /** The mean time of a call to the store and back, in milliseconds. */
   readonly roundTripMs: number;
-  /** The requests that clients send, relative to the limit, such as "5 ×". */
+  /** How many requests each client sends, relative to its limit, such as "5 ×". */
   readonly demand: string;
   readonly traffic: (random: Random) => Traffic | Promise<Traffic>;
   readonly routing: Routing;
   /**
-   * The share of isolates that die in a minute. A new isolate with empty memory replaces each of them.
+   * The share of isolates that end in a minute. A new isolate with empty memory replaces each of
+   * them.
    */
   readonly deathsPerMinute: number;
   /** The maximum error of an isolate's clock, in either direction, in milliseconds. */

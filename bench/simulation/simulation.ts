@@ -13,7 +13,7 @@ import type { Scenario } from "./scenario.ts";
 import type { Arrival, ClosedTraffic } from "./traffic.ts";
 import { VirtualTime } from "./virtual-time.ts";
 
-/** Midnight of 2026-01-01 UTC. A window of every simulated length starts at this time. */
+/** Midnight of 2026-01-01 UTC. Windows of all simulated lengths start at this time. */
 const STARTS_AT = Date.UTC(2026, 0, 1);
 
 /** Runs a scenario once. The same seed gives the same result. */

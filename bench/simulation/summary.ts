@@ -24,11 +24,16 @@ export interface Summary {
   readonly miscounted: number;
   readonly afterWindow: number;
   readonly mostAfterWindowMs: number;
-  /** Under-admission: the share of requests within the limits that were denied. */
+  /**
+   * The number of wrongly denied requests, divided by the number of requests that the limits allow.
+   */
   readonly wronglyDeniedShare: number;
-  /** The shares of wrongly denied requests, by the place of the quota that they could have used. */
+  /**
+   * For each place of unused quota: the share of the wrongly denied requests that this quota could
+   * have admitted.
+   */
   readonly wronglyDeniedBy: Readonly<Record<Place, number>>;
-  /** The largest share of one window's limit that was wrongly denied. */
+  /** In the worst window: the number of wrongly denied requests divided by the limit. */
   readonly worstWindowShare: number;
   readonly callsPerRequest: number;
   readonly returnedLeases: number;
@@ -82,9 +87,7 @@ export function summaryOf(scenario: Scenario, runs: readonly RunResult[]): Summa
   };
 }
 
-/**
- * Returns the first broken guarantee, as a sentence; undefined if the scenario kept all of them.
- */
+/** Returns the first broken guarantee, as a sentence; undefined if no guarantee was broken. */
 export function violationOf(summary: Summary): string | undefined {
   const { name, over, overdrawn, miscounted, afterWindow } = summary;
   if (over > 0) return `${name}: ${over} requests were admitted over the limit`;
@@ -98,7 +101,10 @@ function share(part: number, whole: number): number {
   return whole === 0 ? 0 : part / whole;
 }
 
-/** @param sorted in ascending order @param rank from 0 to 1 */
+/**
+ * @param sorted the values, in ascending order
+ * @param rank the rank of the returned value, from 0 to 1
+ */
 function percentile(sorted: Float64Array, rank: number): number {
   return sorted[Math.max(0, Math.ceil(rank * sorted.length) - 1)] ?? 0;
 }

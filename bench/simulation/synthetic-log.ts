@@ -12,7 +12,7 @@ const HOUR_S = 3600;
  * burst of requests with every page. A monitor sends a request every ten seconds. A scraper sends
  * 2.5 requests a second for half an hour.
  *
- * @returns lines in Common Log Format; as in real logs, some of them are out of order
+ * @returns lines in Common Log Format; as in real logs, some lines are not ordered by time
  */
 export function* syntheticLog(random: Random): Generator<string> {
   const requests: { atS: number; address: string }[] = [];

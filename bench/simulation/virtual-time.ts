@@ -80,7 +80,7 @@ export class VirtualTime {
   }
 }
 
-/** Node runs all microtasks before the next immediate. */
+/** Resolves when all microtasks have run, because Node runs them before the next immediate. */
 function microtasksDone(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }

@@ -161,14 +161,14 @@ function cellsOf({ conditions, routes }: SplitConditions): Cell[] {
 }
 
 /**
- * Whether one host includes another. A wildcard matches one label or more, so it does not match the
- * domain itself.
+ * Whether the host `wide` matches every host that `narrow` matches. A wildcard matches one label or
+ * more, so `*.example.com` does not match `example.com`.
  */
 function hostCovers(wide: string, narrow: string): boolean {
   return wide === narrow || (wide.startsWith("*.") && narrow.endsWith(wide.slice(1)));
 }
 
-/** Whether methods include one method. GET includes HEAD, but HEAD does not include GET. */
+/** Whether a list of methods covers a method. GET includes HEAD, but HEAD does not include GET. */
 function methodsCover(methods: readonly string[], method: string): boolean {
   return methods.includes(method) || methods.includes(asGet(method));
 }

@@ -90,9 +90,10 @@ function credentialWarnings(
 }
 
 /**
- * Warnings about keys that clients can make up. A path parameter is no such key, because requests
- * for the same resource share its value. For credentials, `no-address-limit` also warns about path
- * parameters.
+ * Returns the warning `made-up-keys` if clients can make up the keys of a rule. It ignores path
+ * parameters, because requests for the same resource share their value. It also ignores rules whose
+ * paths receive credentials, because the warning `no-address-limit` covers the keys of these rules,
+ * including path parameters.
  */
 function madeUpKeyWarnings(
   rule: Rule,

@@ -14,8 +14,9 @@ export default defineConfig({
       start: "epoch",
     },
     {
-      // Clients can invent API keys, and each new key has a new counter. This rule limits all keys of
-      // one address together, with quota for ten clients.
+      // Clients can invent API keys, and each new key has a new counter. This rule limits the
+      // requests of one address in total, whatever their keys are. Its quota is enough for ten
+      // clients.
       name: "daily-address",
       match: { paths: ["/api/*"] },
       key: "ip",

@@ -1,7 +1,7 @@
 import { defineConfig } from "weir/config";
 
-// 10 exports an hour. Unused quota is saved, up to 30. So a new client can make 30 exports at once,
-// and so can a client that was idle for three hours.
+// 10 exports an hour. Unused quota is saved, up to 30 exports. So a new client can make 30 exports
+// at once, and so can a client that was idle for three hours.
 export default defineConfig({
   rules: [
     {
@@ -13,8 +13,9 @@ export default defineConfig({
       capacity: 30,
     },
     {
-      // Clients can invent API keys, and each new key has a new counter. This rule limits all keys of
-      // one address together, with quota for ten clients.
+      // Clients can invent API keys, and each new key has a new counter. This rule limits the
+      // requests of one address in total, whatever their keys are. Its quota is enough for ten
+      // clients.
       name: "exports-address",
       match: { methods: ["POST"], paths: ["/exports"] },
       key: "ip",

@@ -17,7 +17,7 @@ const MAX_ANSWER = 2000;
 export default {
   async fetch(request, env) {
     const prompt = await request.text();
-    // A token has about four characters.
+    // A token has approximately four characters.
     const reserved = Math.ceil(prompt.length / 4) + MAX_ANSWER;
     try {
       await env.LIMITS.limit("tokens", { cost: reserved, throws: true });

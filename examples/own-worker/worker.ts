@@ -3,7 +3,10 @@ import config from "./weir.config.ts";
 
 export { CounterObject } from "weir";
 
-/** The operations with a counter of their own. A client must not get a new counter by inventing a name. */
+/**
+ * Only these operations have a counter of their own, because a client must not get a new counter by
+ * inventing a name.
+ */
 const OPERATIONS = ["Search", "Checkout"];
 
 export default weir(config, {

@@ -6,8 +6,8 @@ import { DEFAULTS, FIVE_TIMES, openTraffic, SECOND } from "./defaults.ts";
 const OFFERED = 5000;
 
 /**
- * Eight isolates get five times the limit of one key in one window, as in the bench's `isolates`
- * experiment.
+ * In one window, one client sends five times its limit to eight isolates, as in the bench's
+ * `isolates` experiment.
  */
 export function eightIsolates(): Scenario[] {
   const eight = { ...DEFAULTS, group: "eight", isolates: 8, demand: FIVE_TIMES.demand, runs: 20 };

@@ -11,12 +11,13 @@ const LIMITS = [
 ];
 
 /**
- * The requests of an access log, in which each address is a client. A log does not contain the isolates that
- * served the requests. The scenario assumes that most requests of a client go to its home isolate, that one
- * in twenty goes to a random isolate, that a home changes every ten minutes on average, and that one
- * isolate in a hundred dies in a minute.
+ * The requests of an access log, in which each address is a client. A log does not name the
+ * isolates that served the requests, so the scenario makes assumptions. Most requests of a client
+ * go to its home isolate, and one in twenty goes to a random isolate. A home changes every ten
+ * minutes on average, and one isolate in a hundred ends in a minute.
  *
- * @param file in Common or Combined Log Format; without a file, the log is generated
+ * @param file the path of a log in Common or Combined Log Format; if it is undefined, a log is
+ *   generated
  */
 export function accessLog(file: string | undefined): Scenario[] {
   const load = (random: Random) =>

@@ -2,7 +2,8 @@ import type { Scenario } from "../scenario.ts";
 import { ALL, DEFAULTS, FIVE_TIMES, HALF, HOUR, SECOND, withDemand } from "./defaults.ts";
 
 /**
- * Numbers of isolates, up to the largest number for which Weir is designed. The chart shows them.
+ * Returns scenarios with different numbers of isolates, up to the largest number for which Weir is
+ * designed. The chart shows these scenarios.
  */
 export function numbersOfIsolates(): Scenario[] {
   return [1, 10, 100, 1000, 10_000].flatMap((isolates) =>
@@ -18,8 +19,8 @@ export function numbersOfIsolates(): Scenario[] {
 }
 
 /**
- * Small limits, for which every block is one request, and large limits, for which blocks have their
- * maximum size.
+ * Returns scenarios with small limits, for which isolates lease blocks of one request, and with
+ * large limits, for which they lease blocks of the maximum size.
  */
 export function limits(): Scenario[] {
   const LIMITS = [

@@ -3,7 +3,10 @@ import type { Scenario } from "../scenario.ts";
 import { arrivalsOf, bursts, oneClient, onOffRate, type Traffic, waveRate } from "../traffic.ts";
 import { ALL, DEFAULTS, MINUTE, openTraffic, SECOND } from "./defaults.ts";
 
-/** A client that sends requests at a changing rate. On average, it sends as many as its limit. */
+/**
+ * A client that sends requests at a changing rate. On average, it sends as many requests as its
+ * limit allows.
+ */
 export function shapes(): Scenario[] {
   const perSecond = DEFAULTS.limit / 60;
   const shape = (name: string, traffic: (random: Random) => Traffic): Scenario => {

@@ -3,10 +3,10 @@
  * ceiling. Returns whether the amount was charged, and the count.
  *
  * A single BITFIELD command checks and charges. Let `headroom` be 2^63 - 1 - ceiling. The first
- * step adds `amount` and `headroom` to the count. This addition overflows exactly if count + amount
- * > ceiling, and OVERFLOW FAIL then changes nothing. The second step subtracts `headroom`, which
- * leaves count + amount. If the first step has failed, the result of the second step would be
- * negative, because no count comes near 2^63. So the second step fails too.
+ * step adds `amount` and `headroom` to the count. This addition overflows if and only if count +
+ * amount > ceiling. If it overflows, OVERFLOW FAIL changes nothing. The second step subtracts
+ * `headroom`, which leaves count + amount. If the first step has failed, the result of the second
+ * step would be negative, because no count comes near 2^63. So the second step fails too.
  *
  * `fieldMaxMinus(number)`: returns 2^63 - 1 minus a number, as decimal digits. It computes the
  * digits in two halves, because Lua's numbers are exact only up to 2^53.
