@@ -38,7 +38,8 @@ interface DecidedRequest {
 const NO_QUOTAS: readonly Quota[] = [];
 
 /**
- * Handles the whole path of a request: match → key → decide → forward or answer.
+ * Handles a request from start to end. It finds the matching rules, computes the keys, decides, and
+ * then forwards or answers the request.
  *
  * An isolate creates one gateway per handler. Between requests, a gateway keeps plain values only.
  */

@@ -18,8 +18,9 @@ export interface LimitGranted {
 export interface LimitDenied {
   readonly ok: false;
   /**
-   * Milliseconds to wait before the same call is made again. That call may be denied too, because
-   * calls in between may use the quota. A cost above the limit is always denied.
+   * Milliseconds that the caller should wait before it makes the same call again. That call may be
+   * denied too, because other calls may use the quota in the meantime. A cost above the limit is
+   * always denied.
    */
   readonly retryAfterMs: number;
   /** One quota for each window of the rule. A denial from memory may lack some quotas. */

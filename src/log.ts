@@ -9,8 +9,8 @@ import type { BreakerScope, BreakerState } from "./stores/breaker.ts";
 const OUTAGE_INTERVAL_MS = 10_000;
 
 /**
- * Logs why a decision is undecided or was made by this isolate alone, and which rules in shadow
- * mode would have denied the request. If neither is the case, nothing is logged.
+ * If a decision is undecided or was made by this isolate alone, logs the reason. Also logs the
+ * rules in shadow mode that would have denied the request. Logs nothing in all other cases.
  */
 export function logDecision(decision: Decision): void {
   if (decision.outcome === "undecided") {

@@ -53,7 +53,7 @@ export type RateLimitMiddleware = (<AppEnv extends HonoEnv>(
   c: Context<AppEnv>,
   next: Next,
 ) => Promise<Response | undefined>) &
-  // Hono infers the variables from the last signature.
+  // Hono infers the types of the variables from the last signature.
   MiddlewareHandler<{ Variables: RateLimitVariables }>;
 
 /**
@@ -99,12 +99,13 @@ export function rateLimit<RuleName extends string>(
       appResponse = c.res;
       return appResponse;
     };
-    // Hono routes by the URL as the client sent it. The path of the parsed URL may differ.
+    // Hono matches routes against the URL as the client sent it. The path of the parsed URL may
+    // differ, so the gateway gets Hono's path too.
     const response = await gateway.handle(c.req.raw, runApp, c.req.path);
     if (appResponse === undefined) return response;
     if (response !== appResponse) {
-      // Hono copies the header fields of the old `c.res` over those of the new response. Hono
-      // copies nothing if there is no old response.
+      // If `c.res` is set already, Hono copies the header fields of the old response over those of
+      // the new response. So `c.res` is cleared first.
       c.res = undefined;
       c.res = response;
     }

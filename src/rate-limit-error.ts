@@ -16,10 +16,12 @@ export class RateLimitError extends Error {
   override readonly name = "RateLimitError";
   /** The name of the rule that denied the call. */
   readonly rule: string;
-  /** Milliseconds to wait before the same call is made again; a whole number. */
+  /**
+   * Milliseconds that the caller should wait before it makes the same call again; a whole number.
+   */
   readonly retryAfterMs: number;
 
-  /** @param retryAfterMs rounded up to a whole number */
+  /** @param retryAfterMs the wait in milliseconds, which is rounded up to a whole number */
   constructor(rule: string, retryAfterMs: number) {
     const wholeMs = Math.ceil(retryAfterMs);
     super(`The rule "${rule}" is over its limit for another ${wholeMs} ms.`);

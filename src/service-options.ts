@@ -93,8 +93,8 @@ export function checkOptions(options: unknown, types: OptionTypes): void {
       throw new TypeError(`The option ${name} must be a ${type}, not a ${given}.`);
     }
   }
-  // Without this check, a key from a variable that was never set would charge the counter that all
-  // calls without a key share.
+  // A program may pass a variable that was never set as the key. Without this check, such a call
+  // would charge the counter that all calls without a key share.
   if (Object.hasOwn(options, "key") && (options as { key?: unknown }).key === undefined) {
     throw new TypeError(
       "The option key is undefined. Leave it out to use the counter that all calls without a key share.",

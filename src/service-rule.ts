@@ -9,7 +9,7 @@ import type { ClientOptions } from "./service-options.ts";
 import { sharedLimiter } from "./shared-limiter.ts";
 
 /**
- * A rule, applied to the client that a program's call names, and the limiter that decides the call.
+ * A rule that is applied to the client in a program's call, and the limiter that decides this call.
  */
 export interface ServiceRule {
   readonly appliedRule: AppliedRule;
@@ -37,12 +37,13 @@ export async function findServiceRule(
 }
 
 /**
- * Returns the windows of a rule and of all its tiers, but only one of the windows that share a
- * counter.
+ * Returns the windows of a rule and of all its tiers. If several windows share a counter, returns
+ * only one of them.
  */
 export function allWindowsOf({ windows, tiers }: Rule): Window[] {
   const all = [...windows, ...(tiers ? [...tiers.windows.values()].flat() : [])];
-  // Windows of the same length share one counter, unless only one of them rolls over.
+  // Windows of the same length share one counter, unless one of them rolls over and the other does
+  // not.
   const counterOf = (window: Window) => `${window.windowMs} ${rollsOver(window)}`;
   return [...new Map(all.map((window) => [counterOf(window), window])).values()];
 }
@@ -53,7 +54,10 @@ function withoutResponse(rule: Rule): Rule {
   return { ...rule, cost: typeof cost === "number" ? cost : 1, countStatus: undefined };
 }
 
-/** The maximum number of rule names in an error message: enough to notice a misspelling. */
+/**
+ * The maximum number of rule names in an error message. This number is enough to notice a
+ * misspelling.
+ */
 const MAX_NAMES = 20;
 
 function listOfNames(rules: readonly Rule[]): string {

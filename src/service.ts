@@ -84,8 +84,8 @@ export abstract class WeirService<C extends Config = Config> extends WorkerEntry
     const { appliedRule, limiter } = await findServiceRule(this.config, this.env, rule, options);
     const enforced = { ...appliedRule, rule: { ...appliedRule.rule, mode: "enforce" } } as const;
     const decision = await limiter.decide([enforced], { cost: 0, checkOnly: true });
-    // If this isolate counted alone, its counters lack the quota that the client has used in other
-    // isolates.
+    // If this isolate counted alone, the method throws an error, because the isolate's counters
+    // lack the quota that the client has used in other isolates.
     const failure = decision.outcome === "undecided" ? decision : decision.storeFailure;
     if (failure) {
       throw new Error(`The rule "${rule}" could not be read: ${failure.cause}, ${failure.detail}.`);
@@ -127,8 +127,7 @@ async function refund({ appliedRule, limiter }: ServiceRule, quota: number): Pro
   } catch (error) {
     const undecided = toUndecided(error, [rule]);
     logDecision(undecided);
-    // The result is `ok` even with `onError: "closed"`: a refund takes no quota that Weir could
-    // deny.
+    // The result is `ok` even with `onError: "closed"`, because a refund takes no quota.
     return { ok: true, undecided: undecided.cause };
   }
 }

@@ -18,9 +18,9 @@ interface LimiterOfEnv {
 }
 
 /**
- * The maximum number of limiters of a configuration. Each set of bindings has its own limiter. An
- * isolate of Workers has one set of bindings, and only tests have several. If there are too many
- * limiters, the oldest one is dropped.
+ * The maximum number of limiters of a configuration. Each set of bindings has its own limiter.
+ * Outside tests, an isolate has only one set of bindings. If there are more limiters than this
+ * maximum, the oldest limiter is dropped.
  */
 const MAX_LIMITERS = 8;
 

@@ -2,7 +2,7 @@ import { printableSecretName } from "./exempt.ts";
 import { ORIGIN_URL, parseOriginUrl } from "./origin.ts";
 import type { Config } from "./schema.ts";
 
-/** A Worker's bindings, unchecked, as its handler gets them. */
+/** A Worker's bindings, as its handler receives them. Their values are not checked. */
 export type Env = Readonly<Record<string, unknown>>;
 
 /** The name under which wrangler.toml binds the Durable Object namespace of `CounterObject`. */
@@ -78,7 +78,8 @@ export function resolveBindings(config: Config, env: Env): ResolvedBindings {
     .map(([name, effect]) => `${notSet(name)}: ${effect}`);
   const nativeLimiter = readNativeLimiter(config, env);
   const keySecret = readKeySecret(env);
-  // If the key secret is faulty, no request is decided: the operator does not want plain hashes.
+  // If the key secret is faulty, no request is decided, because the operator does not want plain
+  // hashes.
   const store = typeof keySecret === "object" ? keySecret : readStore(config, env);
   const limiterFaults = store.kind === "misconfigured" ? [store.fault] : [];
   const unused = unusedToken(config, env, store);
@@ -107,7 +108,7 @@ function notSet(secret: string): string {
 function readKeySecret(env: Env): string | Misconfigured | undefined {
   const value = env[KEY_SECRET];
   // A secret that consists only of white space is a mistake, for example because a file could not
-  // be read. It must not lead to plain hashes.
+  // be read. So it counts as a fault and does not lead to plain hashes.
   if (value === undefined || value === "") return undefined;
   const secret = text(env, KEY_SECRET);
   if (secret !== undefined && secret.length >= MIN_KEY_SECRET) return secret;

@@ -8,7 +8,10 @@ const COST = `a whole number from 0 to ${MAX_LIMIT}, or "header:NAME" of the ori
 const COUNT = '"request", or { status: [401, 403] }';
 const STATUSES = "a list of HTTP statuses";
 
-/** The quota that a request takes: a number, or the header field of the origin's response that holds it. */
+/**
+ * The quota that a request takes: a number, or the header field of the origin's response that holds
+ * the number.
+ */
 export type CostInput = number | TextLike<"header:x-cost">;
 
 /** Which requests are charged: all, or only those whose response has one of these HTTP statuses. */
@@ -43,8 +46,8 @@ const Word = v.pipe(
 
 /** The output is the list of charged statuses, or undefined if every request is charged. */
 export const CountSchema = v.pipe(
-  // The shape of the input selects the schema. With a union, the message would not contain the path
-  // of a fault within the object.
+  // The type of the input selects the schema. A union is not used, because its message would not
+  // contain the path of a fault within the object.
   v.lazy<v.GenericSchema<CountInput, undefined | { status: number[] }>>((input) =>
     isRecord(input) ? Status : Word,
   ),

@@ -29,8 +29,8 @@ const DEFINED = Symbol.for("weir.config");
  *
  * @typeParam RuleName the names of the rules. The compiler derives them from `input`, so that
  * `rateLimit` and `WeirService` accept no other name.
- * @throws {ConfigError} if the configuration has faults. The error lists the path, the given value
- * and the allowed values of each fault.
+ * @throws {ConfigError} if the configuration has faults. For each fault, the error lists the path
+ * of the field, the given value and the allowed values.
  */
 export function defineConfig<const RuleName extends string>(
   input: ConfigInput<RuleName>,

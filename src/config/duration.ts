@@ -7,7 +7,8 @@ const SECONDS = { w: 604_800, d: 86_400, h: 3_600, m: 60, s: 1 } as const;
 export const MAX_WINDOW_SECONDS = 52 * SECONDS.w;
 
 /**
- * A length of time: a whole number and a unit, or a number of whole seconds. From 1 second to 52 weeks.
+ * A length of time: a whole number and a unit, or a number of whole seconds. It must be at least 1
+ * second and at most 52 weeks.
  *
  * The units are `s` (seconds), `m` (minutes), `h` (hours), `d` (days of 24 hours) and `w` (weeks).
  *

@@ -24,7 +24,7 @@ export interface ExemptInput {
   /**
    * Header fields that exempt a request, each with the value that it must have: an ASCII text, or
    * `{ secret: "NAME" }` for the value of that secret of the Worker. Prefer a secret, because
-   * everyone who can read the configuration can send the text in it.
+   * everyone who can read the configuration can send a text that is written in it.
    *
    * @default none
    * @example { "x-internal": { secret: "INTERNAL_TOKEN" } }

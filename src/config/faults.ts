@@ -51,9 +51,9 @@ function isSecret(keys: readonly unknown[]): boolean {
 }
 
 /**
- * Returns the path to print. It hides names of tiers that may be credentials. It also hides the
- * text after `:` or `=` in names of headers, because a user may write a header together with its
- * secret value in place of the name alone.
+ * Returns the path to print. It hides the names of tiers if these names may be credentials. It also
+ * hides the text after `:` or `=` in names of headers, because a user may write a header together
+ * with its secret value in place of the name alone.
  */
 function withoutValues(keys: readonly unknown[], issue: v.BaseIssue<unknown>): unknown[] {
   const shownKeys = keys.map((key) =>
@@ -75,8 +75,9 @@ function withoutValues(keys: readonly unknown[], issue: v.BaseIssue<unknown>): u
 }
 
 /**
- * Returns where `tiers` is in an issue's path, and the limits of the tiers. The result is undefined
- * if the issue is not about tiers, or if the names of the tiers cannot be credentials.
+ * Returns the position of `tiers` in an issue's path, and the limits of the tiers. The result is
+ * undefined if the issue does not concern tiers, or if the names of the tiers cannot be
+ * credentials.
  */
 function secretTiersOf(issue: v.BaseIssue<unknown>) {
   const at = keysOf(issue).indexOf("tiers");

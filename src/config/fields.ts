@@ -14,9 +14,9 @@ export function fields<const Entries extends v.ObjectEntries>(entries: Entries, 
   const names = Object.keys(entries).join(", ");
   const allowed = example ?? `an object with ${names}`;
   const schema = v.pipe(
-    // Valibot also accepts a list as an object.
+    // Valibot also accepts a list as an object, so this check refuses lists.
     v.custom<Record<string, unknown>>(isRecord, allowed),
-    // Valibot ignores fields with these names and reports no issue.
+    // Valibot ignores fields with these names, so this check reports them.
     v.check((object) => !UNSAFE_FIELDS.some((field) => Object.hasOwn(object, field)), allowed),
     v.objectWithRest(entries, v.never(names), (issue) => {
       const missing = issue.path?.at(-1)?.key;
@@ -31,9 +31,9 @@ export function fields<const Entries extends v.ObjectEntries>(entries: Entries, 
 const UNSAFE_FIELDS = ["__proto__", "constructor", "prototype"];
 
 /**
- * Whether a value is a plain object, even if it comes from a different realm. False for null and
- * lists, although their `typeof` is `"object"`. Also false for a Map and a Date, because no schema
- * checks their content.
+ * Whether a value is a plain object. A plain object of a different realm counts too. False for null
+ * and lists, although their `typeof` is `"object"`. Also false for a Map and a Date, because no
+ * schema checks their content.
  */
 export function isRecord(value: unknown): value is Record<string, unknown> {
   if (typeof value !== "object" || value === null) return false;

@@ -13,26 +13,27 @@ const ALGS = ["RS256", "RS384", "RS512", "ES256", "ES384", "ES512", "EdDSA"] as 
 export interface JwtInput {
   /**
    * The name of the Worker's secret with which the tokens are signed (HMAC). Write the name in
-   * capitals, not the secret itself. Refused together with `jwks`.
+   * capitals, not the secret itself. Cannot be set together with `jwks`.
    *
    * @example "JWT_SECRET"
    */
   readonly secret?: string | undefined;
   /**
-   * The algorithm of tokens that are signed with `secret`. Refused together with `jwks`.
+   * The algorithm of tokens that are signed with `secret`. Cannot be set together with `jwks`.
    *
    * @default "HS256"
    */
   readonly alg?: "HS256" | "HS384" | "HS512" | undefined;
   /**
-   * The URL of the issuer's public keys, a JWK set (RFC 7517): an absolute https URL without credentials
-   * or fragment. Refused together with `secret`.
+   * The URL of the issuer's public keys, which are a JWK set (RFC 7517). It must be an absolute
+   * https URL without credentials and without a fragment. Cannot be set together with `secret`.
    *
    * @example "https://issuer.example.com/.well-known/jwks.json"
    */
   readonly jwks?: string | undefined;
   /**
-   * The accepted algorithms of tokens that are verified with `jwks`. Refused together with `secret`.
+   * The accepted algorithms of tokens that are verified with `jwks`. Cannot be set together with
+   * `secret`.
    *
    * @default ["RS256"]
    */
@@ -65,8 +66,8 @@ const JwtFields = fields(
     secret: v.optional(SecretName),
     alg: v.optional(oneOf("HS256", "HS384", "HS512")),
     jwks: v.optional(parsedText(parseJwksUrl, JWKS)),
-    // Symmetric algorithms are refused: anyone could sign a token with the public key as the
-    // secret.
+    // Symmetric algorithms are refused, because otherwise anyone could sign a token and use the
+    // public key as the secret.
     algs: v.optional(listOf(oneOf(...ALGS), `a list of ${ALGS.join(", ")}`)),
     header: v.optional(parsedText(parseHeaderName, HEADER), "authorization"),
     issuer: v.optional(Text),
@@ -81,8 +82,8 @@ function parseJwksUrl(text: string): string | undefined {
 }
 
 /**
- * Checks that either `secret` or `jwks` is set, `alg` only with `secret`, and `algs` only with
- * `jwks`.
+ * Checks that either `secret` or `jwks` is set. Also checks that `alg` is set only together with
+ * `secret`, and `algs` only together with `jwks`.
  */
 const checkKeySource = v.rawCheck<v.InferOutput<typeof JwtFields>>(({ dataset, addIssue }) => {
   if (!dataset.typed) return;

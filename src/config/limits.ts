@@ -24,17 +24,17 @@ const LIMITS = "either limits, or limit and window";
 export interface LimitExtras {
   /**
    * The maximum quota that a client can have at once, if unused quota rolls over to later windows.
-   * A whole number, at least the limit, in the unit of `cost` (requests, by default). Refused
-   * together with `limit: 0`.
+   * It is a whole number that is not below the limit, in the unit of `cost` (by default, requests).
+   * Cannot be set together with `limit: 0`.
    *
    * @default the limit: no quota rolls over
    * @example limit: 10, window: "1h", capacity: 30
    */
   readonly capacity?: number | undefined;
   /**
-   * The maximum quota of later windows that a program may reserve (the option `reserve` of
-   * `limit`). A whole number from 0, in the unit of `cost` (requests, by default). Must be 0 if the
-   * limit is 0.
+   * The maximum quota of later windows that a program may reserve, if it calls the method `limit`
+   * with the option `reserve`. It is a whole number, 0 or higher, in the unit of `cost` (by
+   * default, requests). It must be 0 if the limit is 0.
    *
    * @default 0
    */
@@ -61,14 +61,14 @@ export interface LimitFields extends LimitExtras {
    * How much quota each window adds: a whole number from 0 to 999999999999999, in the unit of `cost`
    * (requests, by default). 0 denies every request, except requests that cost 0.
    *
-   * Required, together with `window`, unless `limits` is set. Refused together with `limits`.
+   * Required together with `window`, unless `limits` is set. Cannot be set together with `limits`.
    */
   readonly limit?: number | undefined;
   /**
    * The length of the window: `"10s"`, `"1m"`, `"1h"`, `"1d"`, `"1w"`, or a number of whole seconds. From 1
    * second to 52 weeks.
    *
-   * Required, together with `limit`, unless `limits` is set. Refused together with `limits`.
+   * Required together with `limit`, unless `limits` is set. Cannot be set together with `limits`.
    */
   readonly window?: DurationInput | undefined;
   /**
@@ -154,7 +154,7 @@ export interface ParsedLimitFields extends ParsedExtras {
 
 /**
  * Checks that either `limits` is set, or both `limit` and `window`. It also checks a value that has
- * other faults, so that all faults are reported together.
+ * other faults, so that all faults are reported at once.
  */
 export function checkLimitFields<Fields extends ParsedLimitFields>() {
   return v.rawCheck<Fields>(({ dataset, addIssue }) => {

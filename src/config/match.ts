@@ -92,8 +92,8 @@ function parseMethod(text: string): string | undefined {
 }
 
 /**
- * A segment of a route: empty, `*`, a parameter with or without a pattern, or a literal text. The
- * parameter `__proto__` does not match, because Hono's objects cannot hold it.
+ * A segment of a route: empty, `*`, a parameter with or without a pattern, or a literal text. A
+ * parameter with the name `__proto__` does not match, because Hono's objects cannot hold it.
  */
 const SEGMENT = /^(\*|:(?!__proto__\b)\w+(\{.+\})?\??|(?!\.{1,2}$)[^:*?{}][^*?{}]*)?$/;
 

@@ -10,14 +10,15 @@ const ORIGIN = 'either { url: "https://origin.example.com" } or { binding: "NAME
 /** Where Weir forwards requests: either `url` or `binding`. */
 export interface OriginInput {
   /**
-   * The URL of the origin: an absolute http or https URL, with a base path if needed, without credentials,
-   * query or fragment. The var `ORIGIN_URL` replaces it. Refused together with `binding`.
+   * The URL of the origin: an absolute http or https URL. It may have a base path, but no
+   * credentials, query or fragment. If the var `ORIGIN_URL` is set, it replaces this URL. Cannot be
+   * set together with `binding`.
    *
    * @example "https://origin.example.com"
    */
   readonly url?: string | undefined;
   /**
-   * The name of a service binding in wrangler.toml, if another Worker is the origin. Refused
+   * The name of a service binding in wrangler.toml, if another Worker is the origin. Cannot be set
    * together with `url`.
    *
    * @example "ORIGIN"
@@ -35,7 +36,8 @@ export interface OriginConfig {
 /**
  * Parses the base URL of an origin.
  *
- * @returns the URL without a trailing slash, so that a request's path can follow, or undefined
+ * @returns the URL without a trailing slash, so that a request's path can follow; undefined if the
+ * text is not an allowed URL
  */
 export function parseOriginUrl(text: string): string | undefined {
   const url = /^https?:\/\/[^\s\\?#]+$/i.test(text) ? URL.parse(text) : null;

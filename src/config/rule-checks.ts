@@ -47,8 +47,8 @@ export function checkParams<Fields extends CheckedFields>() {
 }
 
 /**
- * Checks a rule with shards. Each shard must have at least 1 of every limit, because a shard with a
- * limit of 0 would deny every request that is sent to it. The rule must have no ban.
+ * Checks a rule with shards. Each shard's share of every limit must be at least 1, because a shard
+ * with a limit of 0 would deny every request that is sent to it. The rule must have no ban.
  */
 export function checkShards<Fields extends CheckedFields>() {
   return v.rawCheck<Fields>(({ dataset, addIssue }) => {
@@ -69,7 +69,10 @@ export function checkShards<Fields extends CheckedFields>() {
   });
 }
 
-/** Checks that `localShare` has an effect: only `onError: "local"` uses it. */
+/**
+ * Checks that `localShare` is set only together with `onError: "local"`, because otherwise it has
+ * no effect.
+ */
 export function checkLocalShare<Fields extends CheckedFields>() {
   return v.rawCheck<Fields>(({ dataset, addIssue }) => {
     if (!dataset.typed) return;

@@ -64,15 +64,15 @@ export interface RuleInput<Name extends string = string> extends LimitFields {
   /**
    * The number of counters (shards) that share the quota of one busy key: a whole number from 1 to
    * 100, and not higher than the rule's smallest limit. Near the limit, a request may be denied
-   * although another shard has quota left. A number above 1 is refused together with `ban`.
+   * although another shard has quota left. A number above 1 cannot be set together with `ban`.
    *
    * @default 1
    */
   readonly shards?: number | undefined;
   /**
-   * How much quota a request takes: a whole number from 0 to 999999999999999, or `"header:NAME"` for the
-   * number in that header field of the origin's response. A cost from a response is charged after the
-   * response arrives, so concurrent requests can exceed the limit together.
+   * How much quota a request takes: a whole number from 0 to 999999999999999, or `"header:NAME"`
+   * for the number in that header field of the origin's response. A cost from a response is charged
+   * after the response arrives, so concurrent requests can exceed the limit in total.
    *
    * @default 1
    * @example "header:x-tokens-used"
@@ -81,7 +81,7 @@ export interface RuleInput<Name extends string = string> extends LimitFields {
   /**
    * Which requests are charged: `"request"` for every request, or only requests whose responses
    * have one of these HTTP statuses (100 to 599). If statuses are set, Weir charges a request after
-   * its response arrives, so concurrent requests can exceed the limit together.
+   * its response arrives, so concurrent requests can exceed the limit in total.
    *
    * @default "request"
    * @example { status: [401, 403] }
@@ -103,8 +103,8 @@ export interface RuleInput<Name extends string = string> extends LimitFields {
    */
   readonly exempt?: ExemptInput | undefined;
   /**
-   * How long a client is denied after it exceeds the limit, written like `window`. Refused together
-   * with `shards` above 1.
+   * How long a client is denied after it exceeds the limit, written like `window`. Cannot be set
+   * together with `shards` above 1.
    *
    * @default none: a client is admitted again when a window gives it quota
    * @example "15m"
@@ -126,8 +126,8 @@ export interface RuleInput<Name extends string = string> extends LimitFields {
    */
   readonly onError?: "open" | "closed" | "local" | undefined;
   /**
-   * The share of each limit that one isolate admits with `onError: "local"`: a number above 0, at most 1.
-   * Refused together with any other `onError`.
+   * The share of each limit that one isolate admits with `onError: "local"`: a number that is above
+   * 0 and not above 1. Can be set only together with `onError: "local"`.
    *
    * @default 0.25
    */
@@ -140,8 +140,8 @@ export interface RuleInput<Name extends string = string> extends LimitFields {
    */
   readonly lease?: "auto" | false | undefined;
   /**
-   * The largest random delay that Weir adds to Retry-After, written like `window`, so that denied clients do
-   * not all return at the same moment.
+   * The largest random delay that Weir adds to Retry-After, so that denied clients do not all
+   * return at the same moment. It is written like `window`.
    *
    * @default none
    * @example "10s"

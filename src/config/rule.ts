@@ -54,7 +54,7 @@ function parseStart(text: string): Start | undefined {
   if (text === "epoch") return { spread: false, startMs: 0 };
   const iso = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,3})?)?(Z|[+-]\d\d:\d\d)$/.test(text);
   const startMs = iso ? Date.parse(text) : Number.NaN;
-  // Date.parse reads 30 February as 2 March.
+  // Date.parse reads 30 February as 2 March, so the day is compared.
   const day = text.slice(0, 10);
   if (Number.isNaN(startMs) || !new Date(day).toISOString().startsWith(day)) return undefined;
   return { spread: false, startMs };

@@ -21,7 +21,7 @@ export interface ConfigInput<RuleName extends string = string> {
   /** The rules: at most 10,000, each with a unique name. Every rule that matches a request counts it. */
   readonly rules: readonly RuleInput<RuleName>[];
   /**
-   * Where Weir forwards requests: `{ url }` or `{ binding }`. The middleware ignores it.
+   * Where Weir forwards requests: `{ url }` or `{ binding }`. The middleware ignores this field.
    *
    * @default the zone's own origin
    * @example { url: "https://origin.example.com" }
@@ -49,8 +49,8 @@ export interface ConfigInput<RuleName extends string = string> {
    */
   readonly prefix?: string | undefined;
   /**
-   * How long a decision may take, in milliseconds: a whole number from 1 to 30000. After that, the request
-   * is undecided, and the rule's `onError` applies.
+   * The maximum time that a decision may take, in milliseconds: a whole number from 1 to 30000.
+   * After this time, the request is undecided, and the rule's `onError` applies.
    *
    * @default 1000
    */
@@ -152,8 +152,8 @@ const ConfigFields = fields({
 
 /**
  * Checks that `jwt` is set if a key reads a claim, because Weir uses a claim only after it has
- * verified the token. It also checks a value with other faults, so that all faults are reported
- * together.
+ * verified the token. It also checks a value with other faults, so that all faults are reported at
+ * once.
  */
 const checkClaims = v.rawCheck<v.InferOutput<typeof ConfigFields>>(({ dataset, addIssue }) => {
   const config: unknown = dataset.value;

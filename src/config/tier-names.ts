@@ -4,8 +4,8 @@ import type { KeyExpression } from "./key-expression.ts";
 const FROM_REQUEST = new Set(["header", "cookie", "query", "param"]);
 
 /**
- * Names of header fields and parameters that hold a plan or a similar value, and not a credential.
- * Cookies are not included, because a cookie of any name may hold a session.
+ * Matches the names of header fields and parameters that hold a plan or a similar value, and not a
+ * credential. Cookies are not included, because a cookie of any name may hold a session.
  */
 const HARMLESS =
   /^(x-)?((user|account|customer|client|api)[-_])?(plan|tier|level|role|region|country|locale|lang(uage)?|version|product|edition)$/i;

@@ -22,7 +22,7 @@ export interface TiersInput {
    */
   readonly by: KeyInput;
   /**
-   * The tiers, at least one. The name of a tier is 1 to 64 characters of `A-Z a-z 0-9 . _ -`. Its
+   * The tiers, at least one. The name of a tier has 1 to 64 characters of `A-Z a-z 0-9 . _ -`. Its
    * limits are written like those of a rule. A client that is in none of these tiers has the rule's
    * own limits.
    *

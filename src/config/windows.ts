@@ -15,7 +15,10 @@ export interface Window {
   /** The maximum quota of later windows that can be reserved. */
   readonly maxReserved: number;
   readonly windowMs: number;
-  /** When windows begin, in milliseconds after the Unix epoch, modulo `windowMs`: 0 ≤ offsetMs < windowMs. */
+  /**
+   * The time at which a window begins, in milliseconds after the Unix epoch, modulo `windowMs`. So
+   * 0 ≤ offsetMs < windowMs.
+   */
   readonly offsetMs: number;
 }
 
@@ -26,7 +29,7 @@ export interface Window {
  * @param startMs the time at which one of the windows begins, in milliseconds after the Unix epoch
  */
 export function windowsOf(name: string, fields: ParsedLimitFields, startMs: number): Window[] {
-  // Without `limits`, the schema has checked that `limit` and `window` are set.
+  // If `limits` is not set, the schema has checked that `limit` and `window` are set.
   const all = fields.limits ?? [fields as ParsedLimit];
   return all.map(({ limit, window, capacity = limit, maxReserved = 0 }) => ({
     policy: all.length === 1 ? name : `${name}/${formatDuration(window)}`,

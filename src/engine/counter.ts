@@ -16,7 +16,7 @@ export interface Counter {
   readonly cost: number;
   /**
    * The maximum count after this request. Usually it is the limit. It is higher if unused quota
-   * rolls over, and still higher if this request may reserve quota of later windows.
+   * rolls over, and even higher if this request may reserve quota of later windows.
    */
   readonly ceiling: number;
   /** Whether unused quota rolls over. Used quota then stays used until later windows repay it. */
@@ -24,8 +24,9 @@ export interface Counter {
   /** Whether the store only checks that quota is left, and never charges the counter. */
   readonly checkOnly?: boolean;
   /**
-   * Quota that the store may charge instead of the cost if the counter has much quota left. The
-   * caller can then admit later requests from memory. See `chargeOf` in fixed-window.ts.
+   * Quota for this request and for later requests. If enough quota is left, the store charges up to
+   * this amount instead of the cost. The caller can then admit later requests from memory. See
+   * `chargeOf` in fixed-window.ts.
    */
   readonly block?: number;
   /** Whether the caller may take blocks of this quota. Stores ignore this field. */
@@ -38,9 +39,9 @@ export interface Counter {
   readonly neverBans?: boolean;
   /**
    * A second counter of the same quota. Its ceiling is not higher than the ceiling of this counter.
-   * The store decides on the counter with more quota left, and charges it. The store reports the
-   * count relative to this counter's ceiling, so that `ceiling - count` is the quota left in the
-   * charged counter.
+   * The store chooses the counter with more quota left. It decides the request by this counter, and
+   * charges this counter. The store reports the count relative to this counter's ceiling, so that
+   * `ceiling - count` is the quota left in the charged counter.
    */
   readonly alternative?: Counter;
 }
@@ -51,7 +52,7 @@ export interface Tally {
   readonly count: number;
   /** Milliseconds until the current window ends, always more than 0. */
   readonly resetMs: number;
-  /** Milliseconds until the client's ban ends; 0 without a ban. */
+  /** Milliseconds until the client's ban ends; 0 if there is no ban. */
   readonly banMs: number;
   /**
    * The quota that this decision charged: at least the cost, or 0 after a denial. Present if the
@@ -65,8 +66,8 @@ export interface UnusedQuota {
   readonly counter: Counter;
   readonly quota: number;
   /**
-   * The number of the window in which the quota was charged. After its end the quota cannot be
-   * returned.
+   * The number of the window in which the quota was charged. After this window ends, the quota
+   * cannot be returned.
    */
   readonly window: number;
 }
@@ -111,8 +112,8 @@ export function windowAt(
 }
 
 /**
- * The key of a counter's row: `prefix:rule:window:identity:W`. If quota rolls over, the key has no
- * W.
+ * Returns the key of a counter's row: `prefix:rule:window:identity:W`. W is the number of the
+ * window. If quota rolls over, the key has no W.
  */
 export function storedKey(counter: Counter, now: number): string {
   return counter.rollsOver ? counter.key : `${counter.key}:${windowAt(now, counter).index}`;

@@ -20,7 +20,7 @@ import {
   windowAt,
 } from "./counter.ts";
 
-/** How long a row is kept after its window, in milliseconds, because clocks may differ a little. */
+/** Rows are kept this long after their window, in milliseconds, because clocks differ slightly. */
 export const EXPIRY_GRACE_MS = 1000;
 
 /**
@@ -36,8 +36,8 @@ export function hasQuota({ ceiling, cost }: Counter, count: number): boolean {
 }
 
 /**
- * Returns the quota to charge for an admitted counter: its block as far as `BLOCK_SHARE` allows,
- * but at least its cost.
+ * Returns the quota to charge for an admitted counter. It is the counter's block or the maximum
+ * that `BLOCK_SHARE` allows, whichever is smaller, but at least the counter's cost.
  */
 export function chargeOf(counter: Counter, count: number): number {
   const { cost, ceiling, checkOnly, block = 0 } = counter;
@@ -59,7 +59,7 @@ export function quotaAfterMs(
 ): number {
   const missing = count + counter.cost - capacity;
   if (missing <= 0) return 0;
-  // Either counter may decide the retry, so the calculation uses the smaller limit.
+  // Either of the two counters may decide the retry, so the smaller limit counts.
   const grant = Math.min(counter.limit, counter.alternative?.limit ?? counter.limit);
   const windows = counter.rollsOver && grant > 0 ? Math.ceil(missing / grant) : 1;
   return resetMs + Math.max(0, windows - 1) * counter.windowMs;
@@ -98,10 +98,10 @@ export function decideGroup(
 }
 
 /**
- * Adds each counter's cost to its count, even if no quota is left. This charges the actual cost of
- * a response. A negative cost refunds quota. A count stays between 0 and {@link MAX_COUNT}. If a
- * counter has an alternative, the counter with more quota left is charged, and the other counter
- * gets refunds.
+ * Adds each counter's cost to its count, even if no quota is left. Weir charges the cost of a
+ * response with this function. A negative cost refunds quota. Counts stay from 0 to
+ * {@link MAX_COUNT}. If a counter has an alternative, a charge goes to the counter with more quota
+ * left, and a refund to the other counter.
  */
 export function adjustGroup(
   counters: readonly Counter[],
@@ -137,7 +137,7 @@ export function returnUnused(unused: readonly UnusedQuota[], now: number, read: 
   return writes;
 }
 
-/** Removes the rows and bans of counters. Then no quota is used, and the client is not banned. */
+/** Removes the rows and bans of counters, so no quota is used and the client is not banned. */
 export function resetGroup(counters: readonly Counter[], now: number): Writes {
   return new Map(
     counters.flatMap((counter) => [

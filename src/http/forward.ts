@@ -60,7 +60,7 @@ function toBase(base: string): Forward {
  * Header fields whose values IIS, Symfony and other servers use instead of the URL's path. Weir
  * removes these fields, because it has not matched rules against the paths in them, and clients do
  * not need the fields. Servers that pass header fields as variables, as CGI does, do not
- * distinguish `_` from `-`.
+ * distinguish `_` from `-`. So the list contains both spellings.
  */
 const PATH_OVERRIDES = [
   "x-original-url",

@@ -7,9 +7,9 @@ export type FieldStyle = Config["headers"];
 /**
  * Adds quotas to the header fields of a response.
  *
- * RateLimit and RateLimit-Policy are lists. Weir adds its items after the origin's items, which an
- * intermediary must not change. The X-RateLimit-* fields cannot be lists, so Weir adds them only if
- * the origin sends none of them.
+ * RateLimit and RateLimit-Policy are lists. Weir adds its items after the origin's items, because
+ * an intermediary must not change the origin's items. The X-RateLimit-* fields cannot be lists, so
+ * Weir adds them only if the origin sends none of them.
  */
 export function appendQuotaFields(
   headers: Headers,
@@ -38,7 +38,10 @@ function limitItem({ policy, remaining, resetMs }: Quota): string {
 
 const LEGACY_FIELDS = ["X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"];
 
-/** Adds X-RateLimit-* for the quota with the least left. Reset is a time in Unix seconds. */
+/**
+ * Adds X-RateLimit-* for the policy with the least quota left. X-RateLimit-Reset is a time in Unix
+ * seconds.
+ */
 function appendLegacyFields(headers: Headers, quotas: readonly Quota[]): void {
   // The three fields describe one quota. If the origin has sent one of them, Weir adds none,
   // because the fields would then describe two quotas.

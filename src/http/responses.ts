@@ -83,7 +83,8 @@ export function undecidedResponse(request: Request): Response {
 }
 
 /**
- * 400: the request has no valid host and path, so Weir cannot match rules and does not forward it.
+ * 400: the request has no valid host and path. Weir cannot match rules, so it does not forward the
+ * request.
  */
 export function badRequestResponse(request: Request): Response {
   const detail = "The request does not say which host and path it is for.";
@@ -91,8 +92,8 @@ export function badRequestResponse(request: Request): Response {
 }
 
 /**
- * 414: Weir would need too much CPU time to match rules against the path. The request is not
- * forwarded.
+ * 414: Weir would need too much CPU time to match rules against the path, so it does not forward
+ * the request.
  */
 export function pathTooLongResponse(request: Request): Response {
   const detail = "The path is too long for a path with escapes or other special characters.";

@@ -85,7 +85,7 @@ function countersIn(
   return appliedRule.windows.map((window): RuleCounter => {
     const ruleCounter = ruleCounterOf(appliedRule, window, prefix, options, shard);
     if (other === undefined) return ruleCounter;
-    // The shard with the lower number comes first, because its share is larger or equal.
+    // The shard with the higher number comes second, because its share is never larger.
     const { counter: alternative } = ruleCounterOf(appliedRule, window, prefix, options, other);
     return { ...ruleCounter, counter: { ...ruleCounter.counter, alternative } };
   });
@@ -150,9 +150,9 @@ function labelOf(windowMs: number): string {
 }
 
 /**
- * Whether isolates may take quota of a rule in blocks. They may not if a ban must apply everywhere
- * at once, if the count outlives its window, if the rule already spreads its quota over shards, or
- * if the cost depends on the response.
+ * Whether isolates may take quota of a rule in blocks. They must not do so if a ban must apply in
+ * all isolates at once, if the count carries over to later windows, if the rule already spreads its
+ * quota over shards, or if the cost depends on the response.
  */
 function isLeasable(rule: Rule, rolls: boolean): boolean {
   const { lease, banMs, shards } = rule;

@@ -18,7 +18,8 @@ export interface Quota {
   readonly resetMs: number;
   /**
    * The time at which the current window ends, in milliseconds since the Unix epoch. The store's
-   * clock determines this time. After a refund, and with `clock: "edge"`, the Worker's clock does.
+   * clock determines this time. After a refund, and with `clock: "edge"`, the Worker's clock
+   * determines it.
    */
   readonly resetAt: number;
   /** Whether this quota denied the request. */
@@ -66,8 +67,7 @@ export interface Undecided {
   /** Details for an operator. Contains no key and no secret. */
   readonly detail: string;
   /**
-   * Whether the request passes, because every enforced rule that applies to it has
-   * `onError: "open"`.
+   * Whether the request passes. It passes if all enforced rules that apply have `onError: "open"`.
    */
   readonly open: boolean;
 }
@@ -85,14 +85,18 @@ export interface ShadowUndecided {
  */
 export type ShadowResult = Quota | ShadowUndecided;
 
-/** The results of rules in shadow mode. A promise contains results that no request waits for. */
+/**
+ * The results of rules in shadow mode. An element is a promise if its rule is decided later. The
+ * request does not wait for this promise.
+ */
 export type ShadowResults = readonly (ShadowResult | Promise<readonly ShadowResult[]>)[];
 
 /** The decision for a request to which no enforced rule applies, without the shadow results. */
 export const NO_ENFORCED_RULE = { outcome: "allowed", quotas: [], reservationDelayMs: 0 } as const;
 
 /**
- * Turns an error into a decision, because an error of Weir must not become a status 500.
+ * Turns an error into a decision, because an error in Weir must not cause a response with status
+ * 500.
  *
  * The detail of an unexpected error is only its name, because its message could contain a key or a
  * secret.

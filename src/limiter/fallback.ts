@@ -54,7 +54,8 @@ export interface Fallback {
  *
  * Cloudflare runs many isolates, and each of them counts alone. Each isolate admits a share of the
  * limit (`localShare`). If n isolates receive requests of a client, they admit up to n times this
- * share. A native limiter reduces this total, because it counts the requests of a whole location.
+ * share in total. A native limiter reduces this total, because it counts the requests of a whole
+ * location.
  */
 export function createFallback(
   { prefix, timeoutMs }: Pick<Config, "prefix" | "timeoutMs">,
@@ -85,7 +86,7 @@ export function createFallback(
           const retryAfterMs = Math.max(...quotas.map((quota) => quota.retryAfterMs));
           return limited(deniedBy.rule, quotas, retryAfterMs, failure);
         }
-        // A check must not take quota, and a call to the native limiter always takes some.
+        // A check must take no quota, but each call to the native limiter takes some.
         if (options?.checkOnly) return allowed(failure);
         const isWithin = await Promise.all(localRules.map(isWithinNativeLimit));
         const deniedRule = localRules[isWithin.indexOf(false)];

@@ -53,7 +53,8 @@ export class Limiter {
    * Decides a request by all rules that apply to it. Never rejects. One call to the store decides
    * all rules, except for rules in shadow mode whose client is identified later.
    *
-   * @param spentMs the milliseconds that it took to identify the client; the store gets less time
+   * @param spentMs the time that Weir needed to identify the client, in milliseconds. The store
+   * gets less time, so that the decision meets its deadline
    */
   async decide(
     appliedRules: readonly AppliedRule[],
@@ -96,7 +97,7 @@ export class Limiter {
   /**
    * Charges the rules whose cost depends on the response (`count`, `cost: "header:NAME"`).
    *
-   * @param countedLocally whether this isolate decided alone; if so, it also charges alone
+   * @param countedLocally whether this isolate decided alone; if so, it charges only its own memory
    * @returns the updated quotas of the enforced rules that were charged in the store
    * @throws {StoreError} if the call to the store failed; it may have charged the counters anyway
    */
@@ -144,14 +145,14 @@ export class Limiter {
     await this.#store.reset(countersOf(ruleCounters), this.#now());
   }
 
-  /** The Worker's time if its clock determines the windows; undefined if the store's clock does. */
+  /** Returns the Worker's time; undefined if the store's clock determines the windows. */
   #now(): number | undefined {
     return this.#config.clock === "edge" ? Date.now() : undefined;
   }
 
   /**
-   * Returns the store with the time left of a decision's deadline as its own deadline, but at least
-   * half of the whole deadline.
+   * Returns the store with a shorter deadline. The store gets the time that is left until the
+   * decision's deadline, but at least half of the whole time.
    */
   #storeInTime(appliedRules: readonly AppliedRule[], spentMs: number): Store {
     const { timeoutMs } = this.#config;

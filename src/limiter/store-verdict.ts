@@ -43,7 +43,10 @@ export function decisionOf(
   return { outcome: "limited", quotas, shadow, retryAfterMs, rule: deniedBy.rule };
 }
 
-/** Returns a shadow rule's violated quotas, or a promise of them if the store decides it later. */
+/**
+ * Returns a shadow rule's violated quotas, or a promise of them if the store decides the rule
+ * later.
+ */
 function shadowResultsOf(
   ruleCounters: readonly RuleCounter[],
   answer: GroupAnswer,

@@ -134,8 +134,7 @@ async function collectWithinGrace(
 
 /**
  * Applies rules whose identities are all cached, which is the usual case. This function is
- * synchronous. `applyAsync` creates objects to share work between rules, and this function does not
- * need them.
+ * synchronous. It does not create the objects with which `applyAsync` shares work between rules.
  *
  * @returns undefined if any identity is not cached, or if a rule has exemptions or tiers
  */

@@ -2,8 +2,8 @@ import { type CanonicalPath, PathReader } from "./path-reader.ts";
 import { removeTrailingSlash } from "./path-variants.ts";
 
 /**
- * Matches paths that may not be canonical. Paths that it does not match are canonical, except for
- * case and a trailing slash.
+ * Matches paths that may not be canonical. All other paths are canonical, except for case and a
+ * trailing slash.
  */
 const NEEDS_WORK = /[%;\\]|[^!-~]|\/[./]/;
 
@@ -11,9 +11,9 @@ const NEEDS_WORK = /[%;\\]|[^!-~]|\/[./]/;
  * The maximum numbers of characters and segments in the path of a request, if the path matches
  * `NEEDS_WORK`. Such a path has up to 44 variants, and up to 31 further variants for origins that
  * do not know path parameters. Computing each variant takes time in proportion to the path's
- * length, and one request must not delay the other requests of its isolate. The limits allow 450
- * Chinese characters (each takes nine characters when it is escaped), and any key of S3 or R2
- * (1,024 bytes).
+ * length. Without these maximums, one request could delay the other requests of its isolate. The
+ * maximums allow 450 Chinese characters (each takes nine characters when it is escaped), and any
+ * key of S3 or R2 (1,024 bytes).
  */
 const MAX_CHARACTERS = 4096;
 const MAX_SEGMENTS = 128;
@@ -29,7 +29,7 @@ const SEPARATORS = /[/\\]|%(?:25)*(?:2f|5c|u|c0|ef%bc)/gi;
  * keys. Escapes are decoded, including nested escapes. `\` becomes `/`. A NUL ends the path.
  * `;parameters` and white space at the end of a segment are removed. `.`, `..` and empty segments
  * are resolved, and a trailing slash is removed. Compatible characters become equal, and upper case
- * becomes lower case unless `caseSensitive`. Bytes that are not UTF-8 stay escaped.
+ * becomes lower case unless `caseSensitive` is true. Bytes that are not UTF-8 stay escaped.
  *
  * If origins read a path in different ways, the canonical form is the reading that makes the most
  * paths equal, so that these paths share a counter. The variants contain the other readings too.
@@ -44,7 +44,7 @@ export function canonicalPath(pathname: string, caseSensitive: boolean): Canonic
 }
 
 /**
- * Whether the given paths together exceed `MAX_CHARACTERS` or `MAX_SEGMENTS`. Ignores paths that do
+ * Whether the given paths in total exceed `MAX_CHARACTERS` or `MAX_SEGMENTS`. Ignores paths that do
  * not match `NEEDS_WORK`.
  */
 export function isTooLong(...paths: string[]): boolean {

@@ -45,11 +45,11 @@ interface Place extends CanonicalPath {
 }
 
 /**
- * The maximum number of entries in each of the two caches below, which take about half a megabyte
- * each. They store the host and the canonical path of short URLs, because parsing a URL and
- * computing its canonical path takes longer than a decision from memory. The cache key is the URL
- * without its query. Only unambiguous paths are cached, because they have one variant. A cache miss
- * takes hardly any time.
+ * The maximum number of entries in each of the two caches below. Each cache takes approximately
+ * half a megabyte. The caches store the host and the canonical path of short URLs, because parsing
+ * a URL and computing its canonical path takes longer than a decision from memory. The cache key is
+ * the URL without its query. Only unambiguous paths are cached, because they have one variant. A
+ * cache miss takes hardly any time.
  */
 const CACHED_PLACES = 512;
 const MAX_CACHED_LENGTH = 256;
@@ -75,7 +75,7 @@ export function canonicalRequest(
   if (routedPath === undefined || place.path === routedPath) {
     return new RequestReader(request, place);
   }
-  // Both paths together must not exceed the limits for one path.
+  // Both paths in total must not exceed the maximum size of one path.
   if (isTooLong(new URL(request.url).pathname, routedPath)) return undefined;
   const routed = canonicalPath(routedPath, caseSensitivePaths);
   return new RequestReader(request, mergePath(place, routed));
@@ -96,7 +96,7 @@ function placeOf(url: string, caseSensitivePaths: boolean): Place | undefined {
   // makes a URL invalid.
   const queryIndex = url.indexOf("?");
   const text = queryIndex === -1 ? url : url.slice(0, queryIndex);
-  // A cached slice keeps its whole URL in memory, so the limit applies to the whole URL.
+  // A cached slice keeps its whole URL in memory, so the maximum length applies to the whole URL.
   const isShort = url.length <= MAX_CACHED_LENGTH;
   const cache = caseSensitivePaths ? caseSensitivePlaces : places;
   const cached = isShort ? cache.get(text) : undefined;
@@ -109,7 +109,9 @@ function placeOf(url: string, caseSensitivePaths: boolean): Place | undefined {
   return place;
 }
 
-/** Whether a URL has a clear host and a clear path. See {@link parse} for an unclear URL. */
+/**
+ * Whether a URL has a clear host and a clear path. See {@link parse} for examples of unclear URLs.
+ */
 export function namesPlace(url: string): boolean {
   return parse(url) !== undefined;
 }
@@ -172,7 +174,8 @@ function isPreflight(method: string, request: Request): boolean {
   return (
     Boolean(headers.get("origin") && headers.get("access-control-request-method")) &&
     !NOT_IN_PREFLIGHTS.some((name) => headers.has(name)) &&
-    // Some proxies add `Content-Length: 0`, and the runtime then creates an empty body.
+    // Some proxies add `Content-Length: 0`, and the runtime then creates an empty body. So a length
+    // of 0 counts as no body.
     (headers.has("content-length") ? /^0+$/.test(headers.get("content-length") ?? "") : !body)
   );
 }

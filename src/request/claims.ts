@@ -3,8 +3,8 @@ export type Claims = Readonly<Record<string, unknown>>;
 
 /**
  * Returns a claim as a key's value. A claim is present only if it is a whole number or a text that
- * is not empty. A number that a double cannot hold exactly is absent. JSON.parse rounds such a
- * number, so two clients would share a counter.
+ * is not empty. A number that a double cannot hold exactly counts as absent. JSON.parse rounds such
+ * a number, so two clients with different numbers could share a counter.
  */
 export function readClaim(claims: Claims | undefined, name: string): string | undefined {
   const value = claims && Object.hasOwn(claims, name) ? claims[name] : undefined;

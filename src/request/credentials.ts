@@ -10,13 +10,14 @@ const MAX_FIELD_LENGTH = 2 * MAX_KEY_LENGTH;
 /**
  * Returns the credential of an Authorization field in one spelling. It omits the scheme, because
  * many origins accept any scheme or none. It decodes the signature of a JWT, because base64 has
- * many spellings of the same bytes. A `Basic` credential is absent if a base64 encoder would write
- * it differently.
+ * many spellings of the same bytes. A `Basic` credential counts as absent if a base64 encoder would
+ * write it differently.
  *
  * @param value the field's value without blanks at its ends
  * @returns undefined if origins may read different credentials. If a field has a scheme and more
- * than one word, origins take the first, the last or all words. If the credential itself contains
- * `bearer`, the result is undefined too, because some origins remove this word wherever it is
+ * than one word after it, some origins take the first word, some the last word, and some all words.
+ * If the credential itself contains `bearer`, the result is undefined too, because some origins
+ * remove this word wherever it is
  */
 export function readCredential(value: string): string | undefined {
   if (value.length > MAX_FIELD_LENGTH) return undefined;
@@ -49,14 +50,15 @@ function readToken(word: string): string | undefined {
   if (word.includes(";")) return undefined;
   const bare = removeTrailing("=", word.replaceAll('"', "").replace(/^token=/i, ""));
   if (!isJwt(bare)) return bare;
-  // Some decoders stop at padding inside a text, and others skip it.
+  // Some decoders stop at padding inside a text, and others skip it. So such a text counts as
+  // absent.
   return bare.includes("=") ? undefined : decodeJwtParts(bare);
 }
 
 /**
- * Returns the credential of the scheme `Basic`, without padding. Decoders differ in the characters
- * that they skip and in the character at which they stop. So the credential is absent if an encoder
- * would write it differently.
+ * Returns the credential of the scheme `Basic`, without padding. Some decoders skip characters that
+ * other decoders do not skip, and some stop earlier than others. So the credential counts as absent
+ * if an encoder would write it differently.
  */
 function readBasic(word: string): string | undefined {
   const letters = removeTrailing("=", word);

@@ -2,8 +2,8 @@ import type { Config } from "../config/schema.ts";
 
 /**
  * The functions that compute the keys `custom:NAME`. The name of each property is the NAME of a
- * key. A key is absent if its function throws, or if it returns an empty text or a value that is
- * not a text. Weir then uses the next alternative of the key, or the client's address.
+ * key. A key counts as absent if its function throws, or if it returns an empty text or a value
+ * that is not a text. Weir then uses the next alternative of the key, or the client's address.
  *
  * A function receives the request that will be forwarded. To read the body, it must clone the
  * request.
@@ -12,7 +12,7 @@ export type CustomKeys = Readonly<
   Record<string, (request: Request) => CustomKeyValue | Promise<CustomKeyValue>>
 >;
 
-/** The result of a function for `custom:NAME`. If it is not a text, the key is absent. */
+/** The result of a function for `custom:NAME`. If it is not a text, the key counts as absent. */
 export type CustomKeyValue = string | null | undefined;
 
 /** Calls the function for `custom:NAME` and returns its text; undefined if the key is absent. */

@@ -9,18 +9,21 @@ export interface Hasher {
 }
 
 /**
- * The number of bytes of a hash that form an identity. With 128 bits, two clients do not get the
- * same identity by chance.
+ * The number of bytes of a hash that form an identity. With 128 bits, it is practically impossible
+ * that two clients get the same identity by chance.
  */
 const IDENTITY_BYTES = 16;
-/** The maximum number of cached hashes. Hashing is the costliest work for a key. */
+/**
+ * The maximum number of cached hashes. They are cached because hashing is the costliest work for a
+ * key.
+ */
 const CACHED_HASHES = 2048;
 const MAX_CACHED_LENGTH = 128;
 const encoder = new TextEncoder();
 
 /**
- * Contains one hasher for each secret, because hashes with different secrets must not share a
- * cache. An isolate needs one or two hashers.
+ * Maps each secret to its hasher, because hashes with different secrets must not share a cache. An
+ * isolate needs one or two hashers.
  */
 const hashers = new Map<string, Hasher>();
 

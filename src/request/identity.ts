@@ -20,7 +20,7 @@ export interface RequestContext {
 
 /** All data of a request from which Weir reads the values of keys. */
 export interface KeyContext extends RequestContext {
-  /** @returns the claims of the request's token; undefined without a valid token */
+  /** @returns the claims of the request's token; undefined if the request has no valid token */
   readonly readClaims: () => Promise<Claims | undefined>;
   /** Calls the function for `custom:NAME`. */
   readonly computeCustom: (name: string) => Promise<string | null | undefined>;
@@ -39,7 +39,7 @@ export interface NamedValue {
 export async function identityOf(key: KeyExpression, context: KeyContext): Promise<string> {
   const values: NamedValue[] = [];
   for (const alternatives of key) {
-    // If all alternatives are absent, Weir counts the client by its address.
+    // If all alternatives are absent, Weir identifies the client by its address.
     values.push((await firstPresent(alternatives, context)) ?? addressIn(context));
   }
   return hashValues(values, context.keySecret);

@@ -12,7 +12,8 @@ import type { HonoJsonWebKey } from "hono/utils/jwt/jws";
 /** The maximum age of keys that are used without a new fetch. */
 const FRESH_MS = 10 * 60_000;
 /**
- * The maximum age of keys that are used if fetches fail. So tokens stay valid in an outage.
+ * The maximum age of keys that are used if fetches fail, so that Weir can verify tokens during an
+ * outage of the issuer.
  */
 const STALE_MS = 60 * 60_000;
 /**

@@ -11,10 +11,10 @@ import { canonicalValue, expectedValue, type ValueOptions } from "./limit-key-va
 import { trimBlanks } from "./text-folding.ts";
 
 /**
- * Identifies the client in a program's call, by the values of the rule's key. It is one value, or a
- * list with one value for each element of the key. If an element of the key has one alternative,
- * the value is a text, such as `"abc"` for `header:x-api-key`. If the element has several
- * alternatives, the value is an object with the name of one alternative, for example `{ ip:
+ * Identifies the client in a program's call, by the values of the rule's key. A `LimitKey` is one
+ * value, or a list with one value for each element of the key. If an element of the key has one
+ * alternative, the value is a text, such as `"abc"` for `header:x-api-key`. If the element has
+ * several alternatives, the value is an object with the name of one alternative, for example `{ ip:
  * "203.0.113.7" }` or `{ "header:x-api-key": "abc" }` for `header:x-api-key | ip`. `{ ip }` is
  * allowed for every element, because Weir uses the client's address if a request has none of the
  * alternatives.

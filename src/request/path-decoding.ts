@@ -13,8 +13,8 @@ import {
 const DECODE_ROUNDS = 3;
 
 /**
- * Decodes one level of escapes. Repeated `%25`, as in `%2525252f`, counts as one level at any
- * depth, because decoding a deep nesting level by level would take long.
+ * Decodes one level of escapes. Repeated `%25`, as in `%2525252f`, counts as one level, however
+ * often it is repeated, because decoding many levels one by one would take long.
  */
 export function decodeLevel(text: string): string {
   if (!text.includes("%25")) return decodeEscapes(text);

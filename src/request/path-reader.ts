@@ -65,7 +65,8 @@ export class PathReader {
    */
   readonly #foldsSeparators: boolean;
   /**
-   * The segments for an origin that splits before it decodes; undefined if the order has no effect.
+   * The segments for an origin that splits before it decodes; undefined if this order has no
+   * effect.
    */
   readonly #splitFirst: readonly string[] | undefined;
 
@@ -120,7 +121,7 @@ export class PathReader {
     if (this.#foldsSeparators) add(this.#decoded, this.#fold);
     for (const text of this.#lessDecoded()) {
       for (const variant of strippedVariants(text, this.#fold)) {
-        // No route matches a variant that still has escapes.
+        // A variant that still has escapes is left out, because no route matches it.
         if (!variant.includes("%")) variants.add(variant);
       }
     }

@@ -25,7 +25,7 @@ export function strippedVariants(decoded: string, fold: (text: string) => string
  * and blanks are removed from the start of each segment, because a program may strip them before it
  * uses the value.
  *
- * @param fold as for {@link strippedVariants}
+ * @param fold the same function as for {@link strippedVariants}
  */
 export function unstrippedVariants(decoded: string, fold: (text: string) => string): string[] {
   return separatorsIn(decoded).flatMap((separator) => {

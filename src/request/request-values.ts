@@ -6,23 +6,26 @@ import { decodeEscapes, trimBlanks } from "./text-folding.ts";
 // These functions read the value with a given name from a request, as the origin reads it. All
 // spellings of one value become the same text. Otherwise each spelling of a valid API key or
 // session would count as a new client. If the origin and Weir may read different values, the value
-// is absent.
+// counts as absent.
 
-/** Header fields whose grammar allows commas, and which no origin accepts as credentials. */
+/**
+ * Matches the names of header fields that may contain commas and that no origin accepts as
+ * credentials.
+ */
 const LISTS = /^(user-agent|accept.*|sec-.*)$/;
 /**
- * The maximum length of an encoded value, in characters. A longer value is absent, and Weir does
- * not decode it. The maximum is four times the length of a key, because an escape such as `\141`
- * takes four characters for one.
+ * The maximum length of an encoded value, in characters. A longer value counts as absent, so Weir
+ * does not decode it. The maximum is four times the length of a key, because an escape such as
+ * `\141` takes four characters for one.
  */
 const MAX_ENCODED_LENGTH = 4 * MAX_KEY_LENGTH;
 
 /**
  * Reads a header field.
  *
- * @param name in lower case
- * @returns undefined also if the field was sent twice, because the runtime joins its values by a
- * comma
+ * @param name the name of the field, in lower case
+ * @returns undefined if the field is missing, or if origins may read different values, for example
+ * because the field was sent twice. In that case, the runtime joins both values by a comma
  */
 export function headerNamed(headers: Headers, name: string): string | undefined {
   const value = headers.get(name);
@@ -39,9 +42,9 @@ export function headerValue(name: string, value: string): string | undefined {
 /**
  * Reads a cookie.
  *
- * @returns undefined also if there is a comma next to the cookie. The runtime joins several Cookie
- * fields into one field by commas. Some origins split cookies at commas, and others read the comma
- * as part of the value
+ * @returns undefined if the cookie is missing, or if there is a comma next to it. The runtime joins
+ * several Cookie fields into one field by commas. Some origins split cookies at commas, and others
+ * read the comma as part of the value
  */
 export function cookieNamed(headers: Headers, name: string): string | undefined {
   const cookies = headers.get("cookie");
@@ -76,7 +79,8 @@ const EQUALS = 0x3d;
 type Pair = readonly [name: string, text: string | undefined];
 
 /**
- * Matches white space and a name inside a pair. Python's http.cookies starts a new pair there.
+ * Matches white space and a name inside a pair. Python's http.cookies starts a new pair at such a
+ * name.
  */
 const NAME_AFTER_SPACE = /(?<=[^\0-\x20;,])[\0-\x20]+([^\0-\x20;,=]+)[\0-\x20]*=/g;
 
@@ -117,7 +121,7 @@ function* pairsIn(
 
 /**
  * Decodes the text of a name that occurs only once. If the name occurs twice, the origin may read
- * either text, so the value is absent.
+ * either text, so the value counts as absent.
  */
 function singleValue(
   pairs: Iterable<Pair | readonly [string, string, boolean]>,

@@ -41,7 +41,7 @@ const NO_PARAMS = Object.freeze({});
 /**
  * The cache has at most `CACHED_PATHS` paths with their rules. It does not store paths of more than
  * `MAX_CACHED_LENGTH` characters, or paths that select more than `MAX_CACHED_RULES` rules. With
- * these limits, the cache takes at most about 1 MB. A cache miss takes hardly any time.
+ * these maximums, the cache takes at most approximately 1 MB. A cache miss takes hardly any time.
  */
 const CACHED_PATHS = 512;
 const MAX_CACHED_LENGTH = 256;

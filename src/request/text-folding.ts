@@ -12,7 +12,7 @@ export function foldText(text: string, caseSensitive: boolean): string {
   return foldNormalized(text.replace(LONG_MARKS, "\u0301").normalize("NFKC"), caseSensitive);
 }
 
-/** Does the remaining work of {@link foldText} for a text that is in NFKC. */
+/** Folds a text that is already in NFKC. This function is the last step of {@link foldText}. */
 export function foldNormalized(normalized: string, caseSensitive: boolean): string {
   if (caseSensitive) return normalized;
   const lower = foldCase(normalized);
@@ -71,7 +71,7 @@ export function decodeEscapes(text: string): string {
   try {
     return decodeURIComponent(text);
   } catch {
-    // The replacement throws nothing, so a text causes at most one exception. Thousands of
+    // The replacement function never throws, so a text causes at most one exception. Thousands of
     // exceptions would take long.
     return text.replace(/(?:%[0-9a-f]{2})+/gi, decodeEscapeRun);
   }

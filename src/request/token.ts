@@ -7,7 +7,7 @@ import { createKeySource } from "./jwks.ts";
 // gzip. The package jose (6.2.17, in November 2026) would add 5.3 KiB for `jwtVerify` alone, and
 // 6.1 KiB with key sets. See jwks.ts for the reasons not to fetch keys with jose.
 
-/** @returns the claims of a request's token; undefined without a valid token */
+/** @returns the claims of a request's token; undefined if the request has no valid token */
 export type ClaimsReader = (headers: Headers) => Promise<Claims | undefined>;
 
 /**
