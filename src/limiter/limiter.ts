@@ -53,8 +53,8 @@ export class Limiter {
    * Decides a request by all rules that apply to it. Never rejects. One call to the store decides
    * all rules, except for rules in shadow mode whose client is identified later.
    *
-   * @param spentMs the time that Weir needed to identify the client, in milliseconds. The store
-   * gets less time, so that the decision meets its deadline
+   * @param spentMs the time that Weir needed to identify the client, in milliseconds. If this time
+   * is long, the store gets less time
    */
   async decide(
     appliedRules: readonly AppliedRule[],
