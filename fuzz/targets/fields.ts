@@ -16,7 +16,10 @@ const origin = fc.oneof(
 const EXPECTED =
   /^(content-type|cache-control|retry-after|vary|ratelimit(-policy)?|x-ratelimit-(limit|remaining|reset)|access-control-(allow-(origin|credentials)|expose-headers)|x-why)$/;
 
-/** The target for the quota fields that clients receive. It parses them as RFC 9651 defines. */
+/**
+ * The target for the quota fields that clients receive. The target parses these fields as RFC 9651
+ * defines.
+ */
 export const fieldsTarget = createTarget(
   "fields",
   "a denial's fields show exactly the decision, and no text that a client chose",

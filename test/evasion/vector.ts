@@ -22,7 +22,7 @@ export interface Vector {
   /** The limits of this client, by rule. Rules that are not listed have the usual limit. */
   readonly quotas?: Readonly<Record<string, number>>;
   /**
-   * The status of a response by workerd or Weir, if they refuse the request.
+   * The status of the response, if workerd or Weir refuses the request.
    *
    * @default 200, because the request reaches the origin
    */

@@ -60,8 +60,8 @@ const keys: CustomKeys = { user: (request) => request.headers.get("x-user") };
 /**
  * Runs tests on all three stores.
  *
- * @param tests receives a function that creates a system with the given rules. Each system has its
- * own prefix in the store
+ * @param tests defines the tests. It gets a function that creates a system with the given rules.
+ * Each system has its own prefix in the store
  */
 export function onEveryStore(name: string, tests: (open: Open) => void): void {
   describe.each(Object.keys(EVERY_STORE))(`${name}, on %s`, (store) => {

@@ -7,7 +7,7 @@ import { ruleCountersOf } from "../../src/limiter/counters.ts";
  * Returns the keys that a request of `identity` writes, and the times at which they expire. The
  * engine computes them without a store, so `now` may be long past.
  *
- * @param now seconds since the Unix epoch
+ * @param now the time of the request, in seconds since the Unix epoch
  */
 export function storedAs(input: ConfigInput, identity: string, now: number) {
   const { rules, prefix } = defineConfig(input);

@@ -157,7 +157,7 @@ const OTHERS: [target: string, counted: Record<string, string>][] = [
   [`/${"%25".repeat(1300)}`, {}],
   [`/${"%ff".repeat(1300)}`, {}],
   [`/${"%ef%b7%ba".repeat(450)}`, {}],
-  // At least one variant is below /api/.
+  // Each of these paths has at least one variant below /api/.
   ["/api/x", { api: "client" }],
   ["/api", { api: "client" }],
   ["/API/x", { api: "client" }],

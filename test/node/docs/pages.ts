@@ -49,7 +49,7 @@ export function inlineCodeOf({ prose }: Page): string[] {
   return [...text.matchAll(/`([^`]+)`/g)].map(([, code = ""]) => code);
 }
 
-/** Describes the fault of a link; undefined if its file and its heading exist. */
+/** Describes the fault of a link. Returns undefined if the link's file and heading exist. */
 export function linkFault(page: string, link: string): string | undefined {
   const [file = "", anchor] = link.split("#");
   const path = file === "" ? page : normalize(join(dirname(page), file));

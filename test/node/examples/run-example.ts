@@ -17,8 +17,8 @@ export type RunningExample = AsyncDisposable & {
  * Runs an example's Workers in workerd, as their wrangler.toml configures them.
  *
  * @param folders the Workers' folders in examples/; requests of the test go to the first Worker
- * @param vars replace the first Worker's vars
- * @param compatibilityDate replaces the date of all Workers
+ * @param vars the vars that replace those of the first Worker
+ * @param compatibilityDate the compatibility date that all Workers get instead of their own
  */
 export async function runExample(
   folders: [string, ...string[]],

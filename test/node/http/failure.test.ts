@@ -14,7 +14,7 @@ const TIMEOUT_MS = 600;
  * deadline, so that a test fails if Weir waits twice as long as the deadline.
  */
 const MARGIN_MS = TIMEOUT_MS / 2;
-/** How long a log line may take to arrive, on a busy machine. */
+/** The maximum time until a log line arrives on a busy machine, in milliseconds. */
 const LOG_TIMEOUT_MS = 10_000;
 const TOKEN = "token-that-nobody-may-see";
 const CLIENT = "203.0.113.77";

@@ -9,7 +9,7 @@ import { type RunningWorker, startWorker } from "../support/worker.ts";
 
 const DAY = 86_400;
 const HOUR = 3600;
-/** How long a log line may take to arrive, on a busy machine. */
+/** The maximum time until a log line arrives on a busy machine, in milliseconds. */
 const LOG_TIMEOUT_MS = 10_000;
 
 const RULES: ConfigInput["rules"] = [

@@ -15,7 +15,7 @@ export interface Leak {
  * Searches stored and sent data for markers. It finds markers that are unchanged, in URL escapes,
  * in JSON escapes, in hex, or in base64 at any offset.
  *
- * @param where the data as bytes or text, by name
+ * @param where the data to search, as bytes or text, by name
  */
 export function leaksIn(
   where: Readonly<Record<string, string | Buffer>>,

@@ -27,7 +27,8 @@ const RUNS = 150;
 /**
  * Measures how long a reader takes for a text, in milliseconds.
  *
- * @param enoughMs the measurement ends after a run that takes at most this time
+ * @param enoughMs a time in milliseconds; the measurement ends after a run that takes at most this
+ * time
  * @returns the time of the shortest run; undefined if no request can contain the text
  */
 async function measure({ prepare }: Reader, text: string, enoughMs: number) {

@@ -27,7 +27,7 @@ interface Position {
  * Opens a file in TypeScript's own language server, which speaks the Language Server Protocol.
  *
  * @param path a file of the repository
- * @param text replaces the content of the file
+ * @param text the text that replaces the content of the file
  */
 export async function openInEditor(path: string, text: string): Promise<LanguageServer> {
   const server = spawn("node_modules/.bin/tsc", ["--lsp", "--stdio"]);

@@ -1,6 +1,8 @@
 import { setTimeout as delay } from "node:timers/promises";
 
-/** How long a test that needs a single window takes at most on a busy machine, in milliseconds. */
+/**
+ * On a busy machine, a test that needs a single window takes at most this time, in milliseconds.
+ */
 const NEEDED_MS = 15_000;
 
 /**

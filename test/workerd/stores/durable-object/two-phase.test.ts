@@ -34,8 +34,8 @@ const DOUBLE: Fault[][] = SINGLE.flatMap(([first]) =>
 /** The deadline of the decision with faults, in milliseconds. */
 const VICTIM_MS = 200;
 /**
- * The deadline of decisions without faults. These decisions wait for a hold for at most a quarter
- * of this deadline.
+ * The deadline of decisions without faults, in milliseconds. These decisions wait for a hold for at
+ * most a quarter of this deadline.
  */
 const HONEST_MS = 2000;
 

@@ -82,7 +82,7 @@ describe("a snapshot by the store's clock", () => {
     skewMs: fc.integer({ min: -100_000_000, max: 100_000_000 }),
     thereMs: fc.nat({ max: 900 }),
     backMs: fc.nat({ max: 900 }),
-    /** How long the window had lasted when the store decided. */
+    /** How long the window had lasted when the store decided, in milliseconds. */
     pastMs: fc.nat({ max: MINUTE - 1 }),
     offsetMs: fc.nat({ max: MINUTE - 1 }),
     banMs: fc.oneof(fc.constant(0), fc.integer({ min: 1, max: 500_000 })),

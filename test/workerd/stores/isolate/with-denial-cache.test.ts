@@ -9,8 +9,8 @@ import { counter } from "../../../suite/counters.ts";
 import { HOUR, NOW } from "../../../suite/driver.ts";
 
 /**
- * If an exhausted counter has this number of recent uses, its groups are denied from memory even if
- * their other counters are not cached.
+ * If an exhausted counter has this number of recent uses, the cache denies groups with this counter
+ * even if it does not have their other counters.
  */
 const PARTIAL_DENIAL_USES = 500;
 
