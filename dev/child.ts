@@ -14,7 +14,7 @@ export interface Exit {
   readonly signal: NodeJS.Signals | null;
 }
 
-/** A child process. It ends together with this process, if it has not ended before. */
+/** A child process. It ends when this process ends, if it has not ended before. */
 export interface OwnedChild {
   readonly process: ChildProcess;
   readonly pid: number;

@@ -46,7 +46,7 @@ export async function startDevProxy(
       if (response.headersSent) response.destroy();
       else response.writeHead(502).end("wrangler dev does not answer (yet).\n");
     });
-    // If the client hangs up, the Worker must notice.
+    // If the client hangs up, the proxy hangs up too, so that the Worker notices.
     response.on("close", () => sent.destroy());
     incoming.on("error", () => sent.destroy()).pipe(sent);
   });
@@ -89,8 +89,8 @@ const PROBLEM = JSON.stringify({
 });
 
 /**
- * Whether a request has exactly one Host field, and its host and the request target together are a
- * valid URL.
+ * Whether a request has exactly one Host field, and a valid URL can be built from this field and
+ * the request target.
  */
 function hasValidUrl({ url = "", rawHeaders }: IncomingMessage): boolean {
   const hosts = rawHeaders.filter(

@@ -9,7 +9,7 @@ export interface LocalRedis {
   readonly port: number;
   /** The process of `redis-server`; undefined for js-redis-server, which runs in this process. */
   readonly pid?: number;
-  /** Ends Redis and waits until it has ended. Redis also ends together with this process. */
+  /** Ends Redis and waits until it has ended. Redis also ends when this process ends. */
   stop(): Promise<void>;
 }
 

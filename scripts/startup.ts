@@ -9,8 +9,8 @@ export interface CpuProfile {
 
 /**
  * Returns how long the profiled thread was active, in milliseconds. It adds the times of all
- * samples except those of `(idle)`. wrangler prints this sum as "Active". It includes workerd's own
- * work to load a Worker.
+ * samples except those of `(idle)`. wrangler prints this sum as "Active". The sum includes
+ * workerd's own work to load a Worker.
  */
 export function activeMs({ nodes, samples, timeDeltas }: CpuProfile): number {
   const idle = nodes.find(({ callFrame }) => callFrame.functionName === "(idle)")?.id;
@@ -19,8 +19,8 @@ export function activeMs({ nodes, samples, timeDeltas }: CpuProfile): number {
 }
 
 /**
- * Returns the smallest of several measurements. On a busy machine, each measurement also contains
- * the time that other processes took.
+ * Returns the smallest of several measurements, because on a busy machine each measurement also
+ * contains time that other processes took.
  *
  * @param attempts the maximum number of measurements
  * @param enough no more measurements follow after a measurement of at most this value

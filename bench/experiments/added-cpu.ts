@@ -48,8 +48,8 @@ export interface AddedCpuOptions {
 /**
  * Measures three Workers that take turns. In a round, each Worker gets its requests in eight
  * slices. The Workers take turns after each slice, so that unrelated work on the machine slows all
- * three equally. CPU time is read before and after a round. A round takes about a second of CPU
- * time, much more than the kernel's steps of 10 ms.
+ * three equally. CPU time is read before and after a round. A round takes approximately one second
+ * of CPU time, which is much more than the kernel's steps of 10 ms.
  *
  * @returns undefined if CPU time cannot be read
  * @throws {Error} when a request was not admitted

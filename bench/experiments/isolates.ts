@@ -29,9 +29,9 @@ const ONE_CLIENT: Workload = {
 };
 
 /**
- * Whether a subject counts the requests of several isolates together. The result is false for
+ * Whether a subject counts the requests of all isolates in one counter. The result is false for
  * Cloudflare's binding. On Cloudflare, it counts separately in each location, but its emulation
- * counts all requests together. So a comparison would mean nothing.
+ * counts all requests in one counter. So a comparison would mean nothing.
  */
 export function countsAcrossIsolates({ name }: Subject): boolean {
   return name !== BASELINE && name !== "native";

@@ -1,6 +1,6 @@
 /** A part of the simulation that has events and a clock of its own. */
 export interface Actor {
-  /** How far the actor's clock is ahead of the true time, in milliseconds. */
+  /** The time on the actor's clock minus the true time, in milliseconds. */
   readonly skewMs: number;
   /** If false, the simulation drops the actor's events: no timer fires and no answer arrives. */
   readonly isAlive: boolean;

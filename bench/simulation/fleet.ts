@@ -16,7 +16,7 @@ export class Fleet {
   readonly #options: FleetOptions;
   readonly #connect: (isolate: Isolate) => Store;
   readonly #isolates: Isolate[];
-  /** The index of each client's isolate, and when the client last sent a request. */
+  /** For each client: the index of its home isolate, and the time of its last request. */
   readonly #homes = new Map<number, { place: number; seenAt: number }>();
   /** The number of requests whose isolate ended while they waited for a decision. */
   lostWithIsolate = 0;

@@ -6,7 +6,7 @@ import type { Warning } from "./warning.ts";
 
 /**
  * Returns all warnings about a valid configuration. Some are about the rules. The others are about
- * wrangler's configuration, which is read from the same folder.
+ * wrangler's configuration, which is read from the folder of the file.
  *
  * @param file the path of the configuration
  */

@@ -1,7 +1,8 @@
 import { defineConfig } from "weir/config";
 
-// At most 100 sign-ups an hour by all clients together. So a bot with many addresses cannot create more
-// accounts. If the store cannot decide, the client gets 503, so an outage does not lift the limit.
+// At most 100 sign-ups an hour, counted over all clients. So a bot with many addresses cannot
+// create more accounts. If the store cannot decide, the client gets 503, so an outage does not lift
+// the limit.
 export default defineConfig({
   rules: [
     {
