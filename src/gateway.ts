@@ -114,7 +114,7 @@ export class Gateway {
       const matches = this.#match(canonical);
       const applied = matches.length === 0 ? [] : this.#applyRules(canonical, request, matches);
       // Most identities are cached, so `applied` is rarely a promise. An `await` costs a microtask
-      // even if there is no promise.
+      // even if there is no promise, so only promises are awaited.
       const appliedRules = applied instanceof Promise ? await applied : applied;
       if (appliedRules.length === 0) return { appliedRules, tookMs: 0 };
       const identifiedAt = Date.now();
@@ -158,8 +158,8 @@ export class Gateway {
         logDecision(toUndecided(error, []));
         return [];
       });
-    // The charge may take the store's whole deadline, even if the decision was slow. But decision
-    // and charge together delay the response by at most one deadline.
+    // The charge may take the store's whole deadline, even if the decision was slow. But the
+    // decision and the charge delay the response by at most one deadline in total.
     waitUntil(charge);
     const { promise: timeout, resolve } = Promise.withResolvers<Quota[]>();
     const restMs = Math.max(0, this.#config.timeoutMs - decidedInMs);
@@ -178,7 +178,8 @@ export class Gateway {
   #withQuotas(response: Response, quotas: readonly Quota[]): Response {
     const { headers: style } = this.#config;
     if (quotas.length === 0 || style === "none") return response;
-    // An origin may send any status of three digits, but `new Response` throws above 599.
+    // An origin may send any status of three digits, but `new Response` throws above 599. So Weir
+    // adds no fields to such a response.
     if (response.status > 599) return response;
     // The headers of a fetched response are immutable, but those of a copy are mutable. The copy
     // has the same body stream.

@@ -78,8 +78,7 @@ export function resolveBindings(config: Config, env: Env): ResolvedBindings {
     .map(([name, effect]) => `${notSet(name)}: ${effect}`);
   const nativeLimiter = readNativeLimiter(config, env);
   const keySecret = readKeySecret(env);
-  // If the key secret is faulty, no request is decided, because the operator does not want plain
-  // hashes.
+  // If the key secret is faulty, nothing is decided, because the operator wants no plain hashes.
   const store = typeof keySecret === "object" ? keySecret : readStore(config, env);
   const limiterFaults = store.kind === "misconfigured" ? [store.fault] : [];
   const unused = unusedToken(config, env, store);

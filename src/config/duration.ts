@@ -3,7 +3,9 @@ import type { TextLike } from "./text-like.ts";
 /** The length of each unit, in seconds, longest first. */
 const SECONDS = { w: 604_800, d: 86_400, h: 3_600, m: 60, s: 1 } as const;
 
-/** The maximum length of time, in seconds: 52 weeks. The store keeps a counter for that long. */
+/**
+ * The maximum length of time, in seconds: 52 weeks. The store keeps a counter for up to this time.
+ */
 export const MAX_WINDOW_SECONDS = 52 * SECONDS.w;
 
 /**

@@ -13,7 +13,7 @@ export type Network = readonly [Address, number];
  */
 export function parseAddress(text: string): Address | undefined {
   // If ipaddr.js tries to read IPv6 as IPv4, it throws and catches an exception. That takes five
-  // times as long as all other work of this function.
+  // times as long as all other work of this function, so the function looks for a colon first.
   if (text.includes(":")) return ipaddr.IPv6.isValid(text) ? ipaddr.IPv6.parse(text) : undefined;
   return ipaddr.IPv4.isValidFourPartDecimal(text) ? ipaddr.IPv4.parse(text) : undefined;
 }
@@ -51,7 +51,7 @@ export function parseNetwork(text: string): Network | undefined {
   const isIPv6 = text.includes(":");
   const cidr = text.includes("/") ? text : `${text}/${isIPv6 ? 128 : 32}`;
   const isValid = isIPv6
-    ? // `%` begins a zone, which has a meaning on one machine only.
+    ? // `%` begins a zone. Zones are refused, because they have a meaning on one machine only.
       ipaddr.IPv6.isValidCIDR(cidr) && !cidr.includes("%")
     : ipaddr.IPv4.isValidCIDRFourPartDecimal(cidr);
   if (!isValid) return undefined;

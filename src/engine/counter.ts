@@ -39,8 +39,8 @@ export interface Counter {
   readonly neverBans?: boolean;
   /**
    * A second counter of the same quota. Its ceiling is not higher than the ceiling of this counter.
-   * The store chooses the counter with more quota left. It decides the request by this counter, and
-   * charges this counter. The store reports the count relative to this counter's ceiling, so that
+   * The store decides by the counter that has more quota left, and charges only that counter. The
+   * reported count is relative to the ceiling of the counter that has this field, so that
    * `ceiling - count` is the quota left in the charged counter.
    */
   readonly alternative?: Counter;

@@ -117,8 +117,8 @@ class KeyCache {
 
   /** Waits until another request's fetch has ended, but at most `maxWaitMs`. */
   async waitForFetch(since: number, maxWaitMs: number): Promise<void> {
-    // The loop limits both the number of polls and the time. The clock of a Worker can stand still,
-    // and in a busy isolate each poll takes longer than `POLL_MS`.
+    // The loop limits the number of polls, because the clock of a Worker can stand still. It also
+    // limits the time, because in a busy isolate each poll takes longer than `POLL_MS`.
     let polls = Math.ceil(maxWaitMs / POLL_MS);
     while (
       polls-- > 0 &&

@@ -71,8 +71,8 @@ class NameReader {
       hexDigit(this.#name.charCodeAt(this.#index + 1));
     if (!(byte >= 0)) return code;
     this.#index += 2;
-    // A byte above ASCII belongs to a longer character. In this comparison, the only longer
-    // characters that matter are spaces, so each such byte becomes a space.
+    // A byte above ASCII belongs to a character of several bytes. Among these characters, only
+    // spaces matter in this comparison, so each such byte becomes a space.
     return byte < 0x80 ? byte : 0x20;
   }
 }

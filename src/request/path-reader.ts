@@ -65,8 +65,7 @@ export class PathReader {
    */
   readonly #foldsSeparators: boolean;
   /**
-   * The segments for an origin that splits before it decodes; undefined if this order has no
-   * effect.
+   * The segments for origins that split before they decode; undefined if this order has no effect.
    */
   readonly #splitFirst: readonly string[] | undefined;
 

@@ -23,7 +23,7 @@ export function strippedVariants(decoded: string, fold: (text: string) => string
  * Returns the variants of a decoded path for origins that do not know path parameters. For these
  * origins, `;x`, a NUL and blanks are part of a segment's text. In one variant, semicolons, NULs
  * and blanks are removed from the start of each segment, because a program may strip them before it
- * uses the value.
+ * uses the segment.
  *
  * @param fold the same function as for {@link strippedVariants}
  */
