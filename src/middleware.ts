@@ -1,5 +1,5 @@
 import type { Context, Env as HonoEnv, MiddlewareHandler, Next } from "hono";
-import type { Env } from "./config/bindings.ts";
+import type { Env } from "./config/env.ts";
 import type { Rule } from "./config/rule.ts";
 import type { Config } from "./config/schema.ts";
 import type { Gateway } from "./gateway.ts";

@@ -1,4 +1,5 @@
-import { type Env, resolveBindings } from "./config/bindings.ts";
+import { resolveBindings } from "./config/bindings.ts";
+import type { Env } from "./config/env.ts";
 import type { Rule } from "./config/rule.ts";
 import type { Config } from "./config/schema.ts";
 import { Gateway } from "./gateway.ts";

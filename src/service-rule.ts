@@ -1,4 +1,4 @@
-import type { Env } from "./config/bindings.ts";
+import type { Env } from "./config/env.ts";
 import type { Rule, Window } from "./config/rule.ts";
 import type { Config } from "./config/schema.ts";
 import { rollsOver } from "./limiter/counters.ts";

@@ -1,5 +1,5 @@
 import { WorkerEntrypoint } from "cloudflare:workers";
-import type { Env } from "./config/bindings.ts";
+import type { Env } from "./config/env.ts";
 import { MAX_LIMIT } from "./config/limits.ts";
 import type { Config, RuleNameOf } from "./config/schema.ts";
 import { type LimitResult, toLimitResult } from "./limit-result.ts";

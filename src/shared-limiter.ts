@@ -1,4 +1,5 @@
-import { type Env, resolveBindings } from "./config/bindings.ts";
+import { resolveBindings } from "./config/bindings.ts";
+import type { Env } from "./config/env.ts";
 import type { Config } from "./config/schema.ts";
 import { Limiter } from "./limiter/limiter.ts";
 import { logBreaker, logMisconfigured } from "./log.ts";

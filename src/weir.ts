@@ -1,4 +1,4 @@
-import type { Env } from "./config/bindings.ts";
+import type { Env } from "./config/env.ts";
 import type { Config } from "./config/schema.ts";
 import type { Gateway } from "./gateway.ts";
 import { prepareGateway } from "./prepare-gateway.ts";

@@ -1,9 +1,7 @@
+import { type Env, isObject, textVar } from "./env.ts";
 import { printableSecretName } from "./exempt.ts";
 import { ORIGIN_URL, parseOriginUrl } from "./origin.ts";
 import type { Config } from "./schema.ts";
-
-/** A Worker's bindings, as its handler receives them. Their values are not checked. */
-export type Env = Readonly<Record<string, unknown>>;
 
 /** The name under which wrangler.toml binds the Durable Object namespace of `CounterObject`. */
 export const COUNTERS_BINDING = "COUNTERS";
@@ -70,7 +68,7 @@ export function resolveBindings(config: Config, env: Env): ResolvedBindings {
   const names = secretEffects(config);
   const secrets = new Map<string, string>();
   for (const name of names.keys()) {
-    const value = text(env, name);
+    const value = textVar(env, name);
     if (value) secrets.set(name, value);
   }
   const requestFaults = [...names]
@@ -109,7 +107,7 @@ function readKeySecret(env: Env): string | Misconfigured | undefined {
   // A secret that consists only of white space is a mistake, for example because a file could not
   // be read. So it counts as a fault and does not lead to plain hashes.
   if (value === undefined || value === "") return undefined;
-  const secret = text(env, KEY_SECRET);
+  const secret = textVar(env, KEY_SECRET);
   if (secret !== undefined && secret.length >= MIN_KEY_SECRET) return secret;
   return misconfigured(
     `${KEY_SECRET} is not a text of at least ${MIN_KEY_SECRET} characters: create one with openssl rand -base64 32`,
@@ -140,10 +138,10 @@ function secretEffects({ rules, jwt }: Config): Map<string, string> {
 }
 
 function readStore({ store }: Config, env: Env): StoreBinding {
-  const url = text(env, "UPSTASH_REDIS_REST_URL");
+  const url = textVar(env, "UPSTASH_REDIS_REST_URL");
   switch (store ?? (url ? "upstash" : "durable-object")) {
     case "upstash":
-      return readUpstash(url, text(env, "UPSTASH_REDIS_REST_TOKEN"));
+      return readUpstash(url, textVar(env, "UPSTASH_REDIS_REST_TOKEN"));
     case "memory":
       return { kind: "memory" };
     case "durable-object": {
@@ -163,7 +161,8 @@ function readStore({ store }: Config, env: Env): StoreBinding {
  * requests, although the token shows that the operator wants Redis.
  */
 function unusedToken({ store: chosen }: Config, env: Env, store: StoreBinding) {
-  if (chosen || store.kind !== "durable-object" || !text(env, "UPSTASH_REDIS_REST_TOKEN")) return;
+  if (chosen || store.kind !== "durable-object" || !textVar(env, "UPSTASH_REDIS_REST_TOKEN"))
+    return;
   return "UPSTASH_REDIS_REST_URL is not set, but UPSTASH_REDIS_REST_TOKEN is: Durable Objects count instead of Redis";
 }
 
@@ -188,20 +187,10 @@ function readOrigin({ origin }: Config, env: Env): OriginBinding {
     }
     return misconfigured(`no service is bound as ${origin.binding}: add it to wrangler.toml`);
   }
-  const url = text(env, "ORIGIN_URL") ?? origin?.url;
+  const url = textVar(env, "ORIGIN_URL") ?? origin?.url;
   if (!url) return { kind: "pass-through" };
   const base = parseOriginUrl(url);
   return base ? { kind: "url", base } : misconfigured(`ORIGIN_URL is not ${ORIGIN_URL}`);
-}
-
-/** Returns a var or secret without white space at its ends; undefined if it is missing or blank. */
-function text(env: Env, name: string): string | undefined {
-  const value = env[name];
-  return typeof value === "string" && value.trim() !== "" ? value.trim() : undefined;
-}
-
-function isObject(value: unknown): value is object {
-  return (typeof value === "object" || typeof value === "function") && value !== null;
 }
 
 function misconfigured(fault: string): Misconfigured {

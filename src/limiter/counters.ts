@@ -2,6 +2,7 @@ import { formatDuration } from "../config/duration.ts";
 import type { Rule, Window } from "../config/rule.ts";
 import type { Counter } from "../engine/counter.ts";
 import type { AppliedRule } from "../request/applied-rule.ts";
+import { pickShards, type ShardPair, shardQuota } from "./shards.ts";
 
 /**
  * Options of a decision. The defaults are for a request. A program's call may set different values.
@@ -35,9 +36,6 @@ export interface RuleCounter {
   readonly capacity: number;
   readonly counter: Counter;
 }
-
-/** The numbers of two shards, in ascending order. */
-type ShardPair = readonly [number, number];
 
 /**
  * Maps each applied rule to the shards that decided its request. The cost of the response is
@@ -167,21 +165,6 @@ export function rollsOver({ limit, capacity, maxReserved }: Window): boolean {
 /** Whether the response determines the cost of a request under a rule. */
 export function isChargedByResponse({ cost, countStatus }: Rule): boolean {
   return countStatus !== undefined || typeof cost !== "number";
-}
-
-/** Returns a shard's share of a quota. Shares differ by at most 1, and their sum is the quota. */
-export function shardQuota(quota: number, shards: number, shard: number): number {
-  return Math.floor(quota / shards) + (shard < quota % shards ? 1 : 0);
-}
-
-/**
- * Picks two different shards at random. The store charges the shard with more quota left, so that
- * all shards fill up at nearly the same rate.
- */
-function pickShards(shards: number): ShardPair {
-  const one = Math.floor(Math.random() * shards);
-  const other = (one + 1 + Math.floor(Math.random() * (shards - 1))) % shards;
-  return one < other ? [one, other] : [other, one];
 }
 
 /**

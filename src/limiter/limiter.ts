@@ -126,19 +126,14 @@ export class Limiter {
     }
   }
 
-  /**
-   * Gives quota back, at most as much as was used.
-   *
-   * @throws {StoreError} if the call to the store failed; it may have changed the counters anyway
-   */
+  /** Gives quota back, at most as much as was used. Throws like {@link Limiter.chargeResponse}. */
   refund(appliedRule: AppliedRule, quota: number): Promise<Quota[]> {
     return this.#adjust(ruleCountersOf(appliedRule, this.#config.prefix, { cost: -quota }));
   }
 
   /**
-   * Removes a client's counts and reservations under a rule, and its ban.
-   *
-   * @throws {StoreError} if the call to the store failed; it may have reset the counters anyway
+   * Removes a client's counts and reservations under a rule, and its ban. Throws like
+   * {@link Limiter.chargeResponse}.
    */
   async reset(appliedRule: AppliedRule): Promise<void> {
     const ruleCounters = allCountersOf(appliedRule, this.#config.prefix);

@@ -153,10 +153,7 @@ function applyFromCache(
   return appliedRules;
 }
 
-/**
- * Returns the quotas of the client's tier, or the rule's own quotas if the client has no tier or
- * the rule does not define that tier.
- */
+/** Returns the quotas of the client's tier, or the rule's own quotas if it has no such tier. */
 async function windowsFor(rule: Rule, context: KeyContext): Promise<readonly Window[]> {
   if (!rule.tiers) return rule.windows;
   const tier = await readKeyValue(rule.tiers.by, context);

@@ -25,11 +25,7 @@ export interface BreakerOptions {
   readonly clients?: number;
   /** Called with each change of state. */
   readonly onChange?: (state: BreakerState, scope: BreakerScope) => void;
-  /**
-   * Returns the time in milliseconds.
-   *
-   * @default Date.now
-   */
+  /** Returns the time in milliseconds. @default Date.now */
   readonly clock?: () => number;
 }
 

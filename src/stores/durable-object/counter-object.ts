@@ -33,7 +33,6 @@ type AddHold = (charges: readonly HeldCharge[], now: number) => void;
  *
  * A row is one counter in one window, like a key in Redis. Rows of ended windows are removed when
  * the next window begins, or by an alarm. The alarm also deletes the table when no row is left.
- *
  * Workers call these methods as RPCs. During a deploy, caller and object may differ in version.
  */
 export class CounterObject extends DurableObject<unknown> {
@@ -51,8 +50,7 @@ export class CounterObject extends DurableObject<unknown> {
    * Decides groups whose counters are all stored in this object.
    *
    * @param now the time that determines the windows; undefined for the time of this object's clock
-   * @param maxWaitMs the maximum time in milliseconds that all groups in total wait for holds to
-   * release quota
+   * @param maxWaitMs the maximum total wait for holds to release quota, in milliseconds
    * @param unused quota to return before the decision
    * @param holdId the id of a final hold for the charge, so that `endHold` can release the charge.
    * Callers pass an id if other objects have already charged their parts of the group

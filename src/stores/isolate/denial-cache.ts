@@ -11,7 +11,7 @@ import {
 } from "./snapshot.ts";
 
 /**
- * The maximum time in milliseconds for which a cached denial is valid. A refund or a reset by
+ * A cached denial is valid for at most this time, in milliseconds. So a refund or a reset by
  * another isolate takes effect in this isolate after at most this time.
  */
 export const MAX_AGE_MS = 10_000;
@@ -35,9 +35,7 @@ type CounterStatus = "available" | "exhausted" | "banned";
 
 interface CachedCounter extends Frequency {
   snapshot: CounterSnapshot;
-  /**
-   * When the snapshot was received, by this isolate's clock; or the time that the caller passed.
-   */
+  /** When the snapshot was received, by this isolate's clock; or the caller's time. */
   receivedAt: number;
 }
 
@@ -50,10 +48,7 @@ export class DenialCache {
     this.#counters = new FrequencyMap(max);
   }
 
-  /**
-   * Notes the time of this isolate's clock. If the clock has gone back, the validity of all
-   * snapshots is unknown, so the cache is cleared.
-   */
+  /** Notes this isolate's time. If the clock goes back, it is unknown which snapshots are valid. */
   observe(now: number): void {
     if (now < this.#latest) this.#counters.clear();
     this.#latest = now;

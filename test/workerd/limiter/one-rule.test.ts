@@ -1,8 +1,9 @@
 import { describe, expect, it, vi } from "vitest";
 import { type Config, type ConfigInput, defineConfig } from "../../../src/config/index.ts";
 import type { Counter } from "../../../src/engine/counter.ts";
-import { type DecideOptions, shardQuota } from "../../../src/limiter/counters.ts";
+import type { DecideOptions } from "../../../src/limiter/counters.ts";
 import { Limiter } from "../../../src/limiter/limiter.ts";
+import { shardQuota } from "../../../src/limiter/shards.ts";
 import type { AppliedRule } from "../../../src/request/applied-rule.ts";
 import { createMemoryStore } from "../../../src/stores/memory-store.ts";
 
