@@ -10,7 +10,7 @@ export interface Route {
 
 /** Where and how the Worker runs, in one environment of wrangler's configuration. */
 export interface Deployment {
-  /** Returns the file, the environment and the name of a field, for messages. */
+  /** Returns a text for messages: the name of the file, the environment and the given field. */
   readonly place: (field: string) => string;
   readonly routes: readonly Route[];
   /** Undefined if it is not set. */

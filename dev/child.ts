@@ -89,7 +89,8 @@ function endChildrenWithThisProcess(): void {
     process.on(signal, function endOnSignal() {
       // By default, a signal ends the process without an `exit` event. A listener for the signal
       // disables this default. If there is another listener, it decides when to exit. Otherwise
-      // this listener kills the children, and sends the signal again with its default action.
+      // this listener kills the children, removes itself, and sends the signal again. The default
+      // then ends the process.
       if (process.listenerCount(signal) > 1) return;
       for (const child of living) killGroup(child);
       process.off(signal, endOnSignal);

@@ -5,8 +5,8 @@ import { RateLimitError } from "./rate-limit-error.ts";
 export interface LimitGranted {
   readonly ok: true;
   /**
-   * Milliseconds until later windows have granted the reserved quota. The caller should wait this
-   * long. Missing if no quota was reserved.
+   * Milliseconds until the start of the window whose quota covers the whole reservation. The caller
+   * should wait this long. Missing if no quota was reserved.
    */
   readonly retryAfterMs?: number;
   /** One quota for each window of the rule; empty for a rule in shadow mode. */

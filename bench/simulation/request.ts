@@ -11,7 +11,7 @@ export interface Request {
   answer: { readonly decidedAt: number; readonly admitted: boolean } | undefined;
 }
 
-/** A counter with its request. Stores copy all fields of a counter, so the request stays with it. */
+/** A counter with its request. Every store copies all fields of a counter, so the copy has its request. */
 interface CounterOfRequest extends Counter {
   readonly request: Request;
 }

@@ -112,8 +112,8 @@ function patternOf(segment: string): string | undefined {
 
 function staysWithinSegment(pattern: string): boolean {
   if (!WITHIN_SEGMENT.test(pattern)) return false;
-  // Hono adds `^` before and `$` after a pattern. An alternative outside a group gets only one of
-  // these two anchors.
+  // Hono adds `^` before and `$` after a pattern. So without a group, `a|b` becomes `^a|b$`, and no
+  // alternative has both anchors.
   let depth = 0;
   for (const character of pattern) {
     if (character === "(") depth++;

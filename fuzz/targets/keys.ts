@@ -12,7 +12,8 @@ import { createAsyncTarget } from "../property.ts";
 /** The maximum number of lists that are kept for comparison with later lists. */
 const KEPT_LISTS = 50_000;
 /**
- * A value of fewer characters may occur in a hash by chance, so the target does not search for it.
+ * The minimum length of the values that the target searches for in a hash. A shorter value may
+ * occur there by chance.
  */
 const MIN_REVEALED = 8;
 const IP = "203.0.113.7";

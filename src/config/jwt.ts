@@ -9,7 +9,7 @@ const JWKS = "an absolute https URL without credentials or fragment";
 const HEADER = "the name of a header";
 const ALGS = ["RS256", "RS384", "RS512", "ES256", "ES384", "ES512", "EdDSA"] as const;
 
-/** How Weir verifies the JSON Web Tokens whose claims are keys. Set either `secret` or `jwks`. */
+/** How Weir verifies the JSON Web Tokens whose claims are used as keys. Set either `secret` or `jwks`. */
 export interface JwtInput {
   /**
    * The name of the Worker's secret with which the tokens are signed (HMAC). Write the name in

@@ -11,8 +11,8 @@ const HARMLESS =
   /^(x-)?((user|account|customer|client|api)[-_])?(plan|tier|level|role|region|country|locale|lang(uage)?|version|product|edition)$/i;
 
 /**
- * Whether the names of tiers may be credentials. They may be, if a client gets its tier by sending
- * the tier's name. Such names are neither printed nor logged.
+ * Whether the names of tiers could be credentials. This is so if a client gets its tier by sending
+ * the tier's name. Weir neither prints nor logs such names.
  */
 export function areTierNamesSecret(by: KeyExpression): boolean {
   return by

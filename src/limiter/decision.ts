@@ -29,7 +29,10 @@ export interface Quota {
    * capacity never fits.
    */
   readonly retryAfterMs: number;
-  /** Milliseconds until later windows have granted the reserved quota; 0 if none is reserved. */
+  /**
+   * Milliseconds until the start of the window whose quota covers the whole reservation; 0 if no
+   * quota is reserved.
+   */
   readonly reservationDelayMs: number;
 }
 

@@ -22,7 +22,7 @@ export interface VectorCounter {
   /** @default 60000, a minute */
   readonly windowMs?: number;
   /**
-   * How much later the windows start than those of a counter without an offset, in milliseconds.
+   * The offset of the windows: how many milliseconds later they start than without an offset.
    */
   readonly offsetMs?: number;
   /**
@@ -58,7 +58,7 @@ export interface Step extends Partial<VectorCounter> {
   /** @default 1 */
   readonly cost?: number;
   /**
-   * The quota that this request may reserve, so `value` may fall to minus this number.
+   * The quota that this request may reserve. So the quota left (`value`) may fall to −`reserve`.
    *
    * @default 0
    */

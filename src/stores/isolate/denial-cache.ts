@@ -35,7 +35,7 @@ type CounterStatus = "available" | "exhausted" | "banned";
 
 interface CachedCounter extends Frequency {
   snapshot: CounterSnapshot;
-  /** When the snapshot was received, by this isolate's clock; or the caller's time. */
+  /** When the answer arrived, by this isolate's clock; the caller's time if the caller passed it. */
   receivedAt: number;
 }
 

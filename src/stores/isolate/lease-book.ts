@@ -49,9 +49,9 @@ export class LeaseBook {
    * Notes the time of this isolate's clock. If the clock has gone back, the quota of all leases is
    * queued, to be returned to the store.
    *
-   * Leases rely on this clock for the ends of windows. After a step back, these ends cannot be
-   * corrected, because time that passed since the last request hides a part of the step. The store
-   * still knows which windows have not ended, so it can take back the quota.
+   * Leases rely on this clock for the ends of windows. After the clock has gone back, Weir cannot
+   * correct these ends, because it compares the clock only at requests, and the time between two
+   * requests is unknown. The store still knows which windows have not ended, so it takes the quota.
    */
   observe(now: number): void {
     const hasGoneBack = now < this.#latest;

@@ -146,7 +146,7 @@ export const keys: VectorClass = {
     // Spellings of one signature in base64url.
     ...bearers("a signed token", ["YQ", "YR", "YQ==", "Y!Q"].map(signed)),
     ...bearers("another signed token", [signed("Yg")]),
-    // Decoders stop at different characters of these signatures.
+    // Different decoders stop at different places in these signatures.
     ...bearers(ADDRESS, ["Y=Q", "=YQ", "Y=!Q=="].map(signed)),
 
     by("agent", "browser", "a field with commas", "User-Agent: Mozilla/5.0 (KHTML, like Gecko)"),

@@ -140,8 +140,8 @@ const OTHERS: [target: string, counted: Record<string, string>][] = [
   ["login", {}],
   ["http:login", {}],
   ["//other.example/x", {}],
-  // An origin that resolves the target as a relative reference reads a host, and then the path
-  // /login.
+  // An origin that resolves the target as a relative reference takes `other.example` as the host
+  // and /login as the path.
   ["//other.example/login", { login: "client", path: "login" }],
   ["/\\other.example/login", { login: "client", path: "login" }],
   ["///other.example/login", { login: "client", path: "login" }],

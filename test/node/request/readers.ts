@@ -131,8 +131,8 @@ function path(name: string, caseSensitive: boolean, encode: (text: string) => st
 }
 
 /**
- * Creates a reader that reads the longest path that Weir accepts. `opening` is the beginning of the
- * path, which gives it many variants.
+ * Creates a reader that reads the longest path that Weir accepts. The path begins with
+ * `opening`, so that it has many variants.
  */
 function longestPath(opening: string, routed = false): Reader {
   return {

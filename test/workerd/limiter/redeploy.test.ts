@@ -49,8 +49,8 @@ async function deploy(store: Store, prefix: string, fields: Rule) {
     withClock(store, () => NOW + HOUR / 2),
   );
   const applied = await identifying(rules)({ "x-plan": "pro" });
-  // The rule is enforced even if it is in shadow mode, as in `getValue`. So the decision contains
-  // the rule's quota left.
+  // This test enforces every rule, also a rule in shadow mode, as `getValue` does. So the decision
+  // contains the rule's quota left.
   const enforced = applied.map(
     (each) => ({ ...each, rule: { ...each.rule, mode: "enforce" } }) as const,
   );

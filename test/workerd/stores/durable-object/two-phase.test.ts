@@ -19,7 +19,10 @@ interface Fault {
   readonly kind: (typeof KINDS)[number];
 }
 
-/** The numbers of a decision's calls: two calls decide, and up to two calls end holds. */
+/**
+ * The indexes of a decision's calls. The first two calls decide. Up to two more calls release the
+ * holds.
+ */
 const CALLS = [0, 1, 2, 3];
 
 const SINGLE: Fault[][] = CALLS.flatMap((call) =>
