@@ -45,7 +45,7 @@ export interface Report {
   /** Undefined if the system does not report the memory of a process. */
   readonly memory: MemoryResult | undefined;
   readonly windowsChecked: number;
-  /** The first windows that admitted more than their limit, at most {@link MAX_EXCESSES}. */
+  /** The first {@link MAX_EXCESSES} windows that admitted more than their limit. */
   readonly overAdmissions: readonly Excess[];
   readonly violations: readonly {
     readonly promise: string;

@@ -121,8 +121,9 @@ export async function audit(
 }
 
 /**
- * For each place, returns the quota of an account that was charged but still unused when the window
- * ended.
+ * Returns the quota that an account was charged but that was still unused when the window ended.
+ * The quota is divided by the state of the isolate that held it (`dead`, `quiet`, `busy`).
+ * `overdrawn` is the quota that isolates used without a charge.
  */
 function unspentOf({ shares, endsAt }: Account) {
   const unspent = { dead: 0, quiet: 0, busy: 0, overdrawn: 0 };

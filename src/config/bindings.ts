@@ -7,7 +7,7 @@ import type { Config } from "./schema.ts";
 export const COUNTERS_BINDING = "COUNTERS";
 
 /**
- * The name of the secret for identities. With this secret, identities are HMACs; if it is not set,
+ * The name of the secret with which Weir hashes identities. With it, identities are HMACs; if it is not set,
  * they are plain hashes.
  */
 export const KEY_SECRET = "WEIR_KEY_SECRET";

@@ -45,8 +45,7 @@ function splitWords(text: string, max: number): string[] {
 
 /** Reads the word after `Bearer`, `Token` or a similar scheme. Rails also writes `token="…"`. */
 function readToken(word: string): string | undefined {
-  // A word with a semicolon is a list of parameters, and origins may read different parameters of
-  // it.
+  // A word with a semicolon is a list of parameters. Each origin may read a different parameter.
   if (word.includes(";")) return undefined;
   const bare = removeTrailing("=", word.replaceAll('"', "").replace(/^token=/i, ""));
   if (!isJwt(bare)) return bare;

@@ -63,8 +63,8 @@ function sha256(bytes: Uint8Array): Promise<ArrayBuffer> {
 
 /**
  * Returns a function that computes HMACs. The first request that needs the key imports it. Later
- * requests reuse the key, but not its promise, because a request must not wait for another
- * request's promise.
+ * requests reuse the imported key. The promise of the import is not stored, because a request must
+ * not wait for another request's promise.
  */
 function createHmac(secret: string): Digest {
   const raw = encoder.encode(secret);

@@ -18,7 +18,7 @@ export interface RequestContext {
   readonly keySecret?: string | undefined;
 }
 
-/** All data of a request from which Weir reads the values of keys. */
+/** All the request data that Weir needs to read the values of keys. */
 export interface KeyContext extends RequestContext {
   /** @returns the claims of the request's token; undefined if the request has no valid token */
   readonly readClaims: () => Promise<Claims | undefined>;

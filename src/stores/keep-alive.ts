@@ -6,10 +6,10 @@ export type KeepAlive = (task: Promise<unknown>) => void;
 /**
  * Wraps a store so that its calls run to their end, even if the client hangs up.
  *
- * When a client hangs up, Workers cancels the invocation at its next `await`, unless a promise
- * passed to `waitUntil` is pending. After a call has ended, the wrappers around this store
- * (breaker, denial cache, leases) only compute, and start the next call without awaiting anything
- * else. So these wrappers run to their end as well. Decisions from memory do not reach this store
+ * When a client hangs up, the Workers runtime cancels the invocation at its next `await`, unless a
+ * promise passed to `waitUntil` is pending. The wrappers around this store (breaker, denial cache,
+ * leases) await nothing between two calls: their code runs synchronously until it starts the next
+ * call. So these wrappers run to their end as well. Decisions from memory do not reach this store
  * and cost nothing extra.
  */
 export function withKeepAlive(store: Store, keepAlive: KeepAlive): Store {

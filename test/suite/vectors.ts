@@ -1,7 +1,7 @@
 // These vectors describe fixed windows as data. Every store must return these numbers.
 //
-// Times are milliseconds after a base in the future. The base is the start of a window if the
-// counter has no offset. `value` is the quota left, which is the capacity minus the quota used. If
+// Times are in milliseconds, counted from a base time. The base time is in the future. It is the
+// start of a window if the counter has no offset. `value` is the quota left, which is the capacity minus the quota used. If
 // a request is admitted, the new value is
 //   min(value + limit · windows elapsed, capacity) − cost
 // The value is below zero after a reservation. It is also below zero if an adjustment has raised

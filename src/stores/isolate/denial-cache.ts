@@ -39,7 +39,7 @@ interface CachedCounter extends Frequency {
   receivedAt: number;
 }
 
-/** Stores at most `max` snapshots of the counters of denied groups, as plain values. */
+/** Caches the snapshots of counters whose groups were denied, at most `max` and without promises. */
 export class DenialCache {
   readonly #counters: FrequencyMap<CachedCounter>;
   #latest = Number.NEGATIVE_INFINITY;

@@ -23,7 +23,8 @@ export interface LeaseCall extends StoreCall {
 }
 
 /**
- * Stores at most `max` leases of an isolate, as plain values.
+ * Stores at most `max` leases of an isolate. It stores no promises, because a request must not wait
+ * for another request's promise.
  *
  * The store has charged all leased quota. If some of this quota is lost, requests may be denied
  * that could have been admitted, but no limit is exceeded. In doubt, the book therefore drops

@@ -28,7 +28,7 @@ export interface Lease extends Frequency {
   roundTripMs: number;
   /** When the lease was opened, by this isolate's clock. */
   readonly openedAt: number;
-  /** Whether the counter was reset, so that the store no longer has a charge for this quota. */
+  /** Whether the counter was reset. After a reset, the store has no charge for the lease's quota. */
   isReset: boolean;
 }
 
