@@ -7,7 +7,7 @@ import { counter } from "../suite/counters.ts";
 import { driverOf, NOW } from "../suite/driver.ts";
 import { leasable } from "../suite/leasable.ts";
 
-/** The size of the caches. It is small, so that few keys flood them. */
+/** The size of the caches. It is small, so that a small number of keys is enough to flood them. */
 const MAX_ENTRIES = 64;
 const KEYS = 5000;
 const STEP_MS = 5;

@@ -50,9 +50,9 @@ export class LeaseBook {
    * Notes the time of this isolate's clock. If the clock has gone back, the quota of all leases is
    * queued, to be returned to the store.
    *
-   * Leases rely on this clock for the ends of windows. After the clock has gone back, Weir cannot
-   * correct these ends, because it compares the clock only at requests, and the time between two
-   * requests is unknown. The store still knows which windows have not ended, so it takes the quota.
+   * Leases rely on this clock for the ends of windows. If the clock goes back, Weir does not know by
+   * how much, because it does not know how much time really passed since the last request. So it
+   * cannot correct these ends. The store still knows which windows have not ended.
    */
   observe(now: number): void {
     const hasGoneBack = now < this.#latest;
