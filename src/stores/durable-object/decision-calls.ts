@@ -15,8 +15,6 @@ export class DecisionCalls {
   readonly #now: number | undefined;
   readonly #deadline: DecisionDeadline;
   readonly #holdId = crypto.randomUUID();
-  /** Maps the identity of an object to the hold id that the object has chosen itself. */
-  readonly #otherHoldIds = new Map<string, string>();
 
   constructor(objectOf: ObjectOf, now: number | undefined, deadline: DecisionDeadline) {
     this.#objectOf = objectOf;
@@ -32,8 +30,6 @@ export class DecisionCalls {
     const costs = counters.map(({ block, ...counter }) => counter);
     const { maxWaitMs } = this.#deadline;
     const verdict = await this.#objectOf(identity).hold(costs, this.#now, maxWaitMs, this.#holdId);
-    // During a deploy an object may still run older code, which chooses the id itself.
-    if (verdict.hold !== undefined) this.#otherHoldIds.set(identity, verdict.hold);
     return checkVerdict(verdict, counters);
   }
 
@@ -60,8 +56,7 @@ export class DecisionCalls {
    * charge stays, so no limit is exceeded.
    */
   async endHold({ identity }: ObjectPart, keep: boolean): Promise<void> {
-    const id = this.#otherHoldIds.get(identity) ?? this.#holdId;
-    const call = async () => this.#objectOf(identity).endHold(id, keep);
+    const call = async () => this.#objectOf(identity).endHold(this.#holdId, keep);
     await call()
       .catch(call)
       .catch(() => {});

@@ -52,7 +52,7 @@ export class LeaseBook {
    *
    * Leases rely on this clock for the ends of windows. If the clock goes back, Weir does not know by
    * how much, because it does not know how much time really passed since the last request. So it
-   * cannot correct these ends. The store still knows which windows have not ended.
+   * cannot correct these ends. The store still knows them, so the quota goes back.
    */
   observe(now: number): void {
     const hasGoneBack = now < this.#latest;

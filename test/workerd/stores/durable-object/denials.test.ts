@@ -112,30 +112,6 @@ describe("a denial by one of several objects", () => {
   });
 });
 
-it("ends holds whose ids were chosen by objects, as in older versions", async () => {
-  const [roomy, full] = inOrder({}, { limit: 0 }) as [Counter, Counter];
-  await withObjects(async (objects) => {
-    const getByName = (name: string) => {
-      const object = objects.getByName(name);
-      return {
-        decide: object.decide.bind(object),
-        endHold: object.endHold.bind(object),
-        hold: (counters: Counter[], now: number, maxWaitMs: number) =>
-          object.hold(counters, now, maxWaitMs),
-      };
-    };
-    const store = createDurableObjectStore({
-      namespace: { getByName } as unknown as Namespace,
-      prefix: "denials",
-      timeoutMs: TIMEOUT_MS,
-      background: () => {},
-    });
-    await store.decide([[roomy, full]]);
-    const { groups } = await store.decide([[{ ...roomy, cost: 0 }]]);
-    expect(groups[0]?.tallies[0]?.count).toBe(0);
-  });
-});
-
 describe("two shards in objects", () => {
   const shardsOf = (...limits: number[]) => inOrder(...limits.map((limit) => ({ limit })));
   const either = ([one, alternative]: Counter[]) => ({
