@@ -1,4 +1,4 @@
-import { defineConfig } from "weir/config";
+import { defineConfig } from "edge-weir/config";
 
 export default defineConfig({
   rules: [

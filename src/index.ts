@@ -1,4 +1,4 @@
-// This module is the package `weir`, for Workers. Only its exports stay stable between releases.
+// This module is the package `edge-weir`, for Workers. Only its exports stay stable between releases.
 
 export type {
   LimitDenied,

@@ -25,7 +25,7 @@ export interface WeirHandler {
  *
  * @example
  * export default weir(config);
- * export { CounterObject } from "weir";
+ * export { CounterObject } from "edge-weir";
  *
  * @param config the configuration that `defineConfig` returned
  */

@@ -1,4 +1,4 @@
-import { defineConfig } from "weir/config";
+import { defineConfig } from "edge-weir/config";
 
 // 1000 requests a day for each API key. A new day begins at midnight UTC, because the Unix epoch
 // began at midnight UTC. To begin days at midnight in another time zone, set start to a midnight

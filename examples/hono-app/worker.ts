@@ -1,8 +1,8 @@
+import { type RateLimitVariables, rateLimit } from "edge-weir";
 import { Hono } from "hono";
-import { type RateLimitVariables, rateLimit } from "weir";
 import config from "./weir.config.ts";
 
-export { CounterObject } from "weir";
+export { CounterObject } from "edge-weir";
 
 const app = new Hono<{ Variables: RateLimitVariables }>();
 

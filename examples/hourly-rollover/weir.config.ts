@@ -1,4 +1,4 @@
-import { defineConfig } from "weir/config";
+import { defineConfig } from "edge-weir/config";
 
 // 10 exports an hour. Unused quota is saved, up to 30 exports. So a new client can make 30 exports
 // at once, and so can a client that was idle for three hours.

@@ -1,4 +1,4 @@
-import { defineConfig } from "weir/config";
+import { defineConfig } from "edge-weir/config";
 
 // The model's provider grants this account 1,000,000 tokens a minute. A single counter would be a
 // bottleneck, so the quota is spread over ten shards of 100,000 tokens each. Each call is charged

@@ -1,7 +1,7 @@
-import { weir } from "weir";
+import { weir } from "edge-weir";
 import config from "./weir.config.ts";
 
-export { CounterObject } from "weir";
+export { CounterObject } from "edge-weir";
 
 /**
  * Only these operations have a counter of their own, because a client must not get a new counter by

@@ -1,4 +1,4 @@
-import { defineConfig } from "weir/config";
+import { defineConfig } from "edge-weir/config";
 
 // At most 100 sign-ups an hour, counted over all clients. So a bot with many addresses cannot
 // create more accounts. If the store cannot decide, the client gets 503, so an outage does not lift

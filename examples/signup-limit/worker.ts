@@ -1,6 +1,6 @@
-import { weir } from "weir";
+import { weir } from "edge-weir";
 import config from "./weir.config.ts";
 
-export { CounterObject } from "weir";
+export { CounterObject } from "edge-weir";
 
 export default weir(config);

@@ -1,4 +1,4 @@
-// The entry point weir/config, which a weir.config.ts imports. It loads in Node and in workerd.
+// The entry point edge-weir/config, which a weir.config.ts imports. It loads in Node and in workerd.
 export type { CostInput, CountInput } from "./charge.ts";
 export { ConfigError, defineConfig } from "./define.ts";
 export type { DurationInput } from "./duration.ts";

@@ -1,6 +1,7 @@
 // `npm run types` compiles this file; nothing runs it.
+
+import { type Config, type ConfigInput, defineConfig, type RuleInput } from "edge-weir/config";
 import type { InferInput, InferOutput } from "valibot";
-import { type Config, type ConfigInput, defineConfig, type RuleInput } from "weir/config";
 import type { Rule, RuleSchema } from "../../src/config/rule.ts";
 import type { ConfigSchema } from "../../src/config/schema.ts";
 

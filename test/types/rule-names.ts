@@ -1,7 +1,7 @@
 // `npm run types` compiles this file; nothing runs it. Each @ts-expect-error line is an assertion:
 // the compiler reports an error there, or it reports that the comment is not needed.
-import { rateLimit, WeirService, weir } from "weir";
-import { type Config, defineConfig, type RuleInput } from "weir/config";
+import { rateLimit, WeirService, weir } from "edge-weir";
+import { type Config, defineConfig, type RuleInput } from "edge-weir/config";
 
 const config = defineConfig({
   rules: [

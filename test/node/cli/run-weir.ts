@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 
 const COMMAND = fileURLToPath(new URL("../../../cli/weir.ts", import.meta.url));
 
-/** The URL of weir/config. A module in a temporary folder cannot import it by name. */
+/** The URL of edge-weir/config. A module in a temporary folder cannot import it by name. */
 export const WEIR_CONFIG = new URL("../../../src/config/index.ts", import.meta.url).href;
 
 /** The output and the exit code of a command. */

@@ -1,5 +1,5 @@
+import { type ConfigInput, defineConfig } from "edge-weir/config";
 import { describe, expect, test } from "vitest";
-import { type ConfigInput, defineConfig } from "weir/config";
 import { definedRule } from "./fixtures.ts";
 
 describe("a key", () => {

@@ -1,7 +1,7 @@
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
+import { ConfigError, type ConfigInput, defineConfig } from "edge-weir/config";
 import { describe, expect, test } from "vitest";
-import { ConfigError, type ConfigInput, defineConfig } from "weir/config";
 import { isConfig } from "../../../src/config/define.ts";
 import { faultsOf, rule } from "./fixtures.ts";
 
@@ -151,8 +151,9 @@ describe("a configuration with faults", () => {
   });
 });
 
-test("weir/config loads in Node by its package name", async () => {
-  const program = 'import { defineConfig } from "weir/config"; console.log(typeof defineConfig);';
+test("edge-weir/config loads in Node by its package name", async () => {
+  const program =
+    'import { defineConfig } from "edge-weir/config"; console.log(typeof defineConfig);';
   const run = promisify(execFile)(process.execPath, ["--input-type=module", "--eval", program]);
   expect((await run).stdout).toBe("function\n");
 });

@@ -8,8 +8,8 @@ vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
  * A configuration with every field. If several fields have the same name, the test asks the editor
  * about the first of them.
  */
-const CONFIG = `import { rateLimit } from "weir";
-import { defineConfig } from "weir/config";
+const CONFIG = `import { rateLimit } from "edge-weir";
+import { defineConfig } from "edge-weir/config";
 
 const config = defineConfig({
   rules: [

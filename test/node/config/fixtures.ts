@@ -1,5 +1,5 @@
+import { ConfigError, type ConfigInput, defineConfig, type Fault } from "edge-weir/config";
 import { expect, test } from "vitest";
-import { ConfigError, type ConfigInput, defineConfig, type Fault } from "weir/config";
 
 /**
  * Returns a rule with a name, a limit and `fields`. If `fields` has `limits`, the rule has no

@@ -85,7 +85,7 @@ async function workerIn(
 }
 
 /**
- * Bundles an example unchanged. The example imports "weir" like a project that has installed the
+ * Bundles an example unchanged. The example imports "edge-weir" like a project that has installed the
  * package.
  */
 async function bundle(entry: string): Promise<string> {

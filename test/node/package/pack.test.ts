@@ -34,7 +34,7 @@ const COPIED = [
 ].concat(["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "SECURITY.md", "LICENSE"]);
 
 const CONFIG = `
-  import { type Config, defineConfig } from "weir/config";
+  import { type Config, defineConfig } from "edge-weir/config";
   const config = defineConfig({
     rules: [{ name: "login", match: { paths: ["/login"] }, limit: 5, window: "1m" }],
   });
@@ -43,9 +43,9 @@ const CONFIG = `
 
 const WORKER = `
   import { Hono } from "hono";
-  import { rateLimit, weir, WeirService } from "weir";
+  import { rateLimit, weir, WeirService } from "edge-weir";
   import config from "./weir.config.ts";
-  export { CounterObject } from "weir";
+  export { CounterObject } from "edge-weir";
   export class Limits extends WeirService<typeof config> {
     readonly config = config;
   }
@@ -92,7 +92,7 @@ beforeAll(async () => {
   await run("npm", ["run", "pack"], copy);
 
   project = join(folder, "project");
-  const installed = join(project, "node_modules/weir");
+  const installed = join(project, "node_modules/edge-weir");
   await mkdir(installed, { recursive: true });
   const built = await readdir(join(copy, "dist"));
   const tarball = built.find((name) => name.endsWith(".tgz")) as string;
@@ -153,7 +153,7 @@ describe("the packed package", () => {
 
   it("exports the configuration to Node", async () => {
     const script = `
-      import { ConfigError, defineConfig } from "weir/config";
+      import { ConfigError, defineConfig } from "edge-weir/config";
       try {
         defineConfig({ rules: [{ name: "login", limt: 5, window: "1m" }] });
       } catch (error) {
@@ -175,7 +175,9 @@ describe("the packed package", () => {
   });
 
   it("has types with the comments that editors show", async () => {
-    const types = await readFile(join(project, "node_modules/weir/src/config/rule-input.d.ts"));
+    const types = await readFile(
+      join(project, "node_modules/edge-weir/src/config/rule-input.d.ts"),
+    );
     expect(String(types)).toMatch(
       /Which value tells clients apart.*@default "ip".*readonly key\?:/s,
     );
