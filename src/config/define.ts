@@ -16,7 +16,11 @@ export class ConfigError extends Error {
   }
 }
 
-/** Marks a configuration that `defineConfig` returned. Other copies of Weir use the same symbol. */
+/**
+ * Marks a configuration that `defineConfig` returned. The property's value is the argument of
+ * `defineConfig`. Other copies of Weir use the same symbol, so the command line recognises a
+ * configuration that the user's copy of Weir returned.
+ */
 const DEFINED = Symbol.for("weir.config");
 
 /**
@@ -37,7 +41,7 @@ export function defineConfig<const RuleName extends string>(
 ): Config<RuleName> {
   const result = v.safeParse(ConfigSchema, input);
   if (!result.success) throw new ConfigError(faultsOf(result.issues));
-  const config: Config = Object.defineProperty(result.output, DEFINED, { value: true });
+  const config: Config = Object.defineProperty(result.output, DEFINED, { value: input });
   // The schema returns the names unchanged, but types them as texts.
   return config as Config<RuleName>;
 }
@@ -45,4 +49,13 @@ export function defineConfig<const RuleName extends string>(
 /** Whether `defineConfig` returned this value. */
 export function isConfig(value: unknown): value is Config {
   return typeof value === "object" && value !== null && DEFINED in value;
+}
+
+/**
+ * Returns the argument of the call of `defineConfig` that returned this configuration. `weir check`
+ * needs it for warnings that depend on the notation: a window of `60000` may be a mistake for 60 seconds,
+ * whereas `"1000m"` is not.
+ */
+export function inputOf(config: Config): unknown {
+  return (config as { readonly [DEFINED]?: unknown })[DEFINED];
 }

@@ -2,7 +2,7 @@ import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { ConfigError, type ConfigInput, defineConfig } from "edge-weir/config";
 import { describe, expect, test } from "vitest";
-import { isConfig } from "../../../src/config/define.ts";
+import { inputOf, isConfig } from "../../../src/config/define.ts";
 import { faultsOf, rule } from "./fixtures.ts";
 
 const EXAMPLE: ConfigInput = {
@@ -102,6 +102,12 @@ describe("a valid configuration", () => {
   test("is distinguished from an unchecked one", () => {
     expect(isConfig(defineConfig(EXAMPLE))).toBe(true);
     expect([EXAMPLE, { ...defineConfig(EXAMPLE) }, null, undefined, 5].some(isConfig)).toBe(false);
+  });
+
+  test("leads to the object from which it was made, but does not print it", () => {
+    const config = defineConfig(EXAMPLE);
+    expect(inputOf(config)).toBe(EXAMPLE);
+    expect(Object.getOwnPropertySymbols({ ...config })).toEqual([]);
   });
 });
 
