@@ -1,6 +1,7 @@
 import { waitUntil } from "cloudflare:workers";
 import type { ResolvedBindings } from "./config/bindings.ts";
 import type { Config } from "./config/schema.ts";
+import { exposeFields } from "./http/cors.ts";
 import { createForward } from "./http/forward.ts";
 import { appendQuotaFields } from "./http/rate-limit-headers.ts";
 import {
@@ -82,7 +83,7 @@ export class Gateway {
       case "allowed": {
         const { quotas } = decision;
         if (!appliedRules.some(({ rule }) => isChargedByResponse(rule))) {
-          return this.#withQuotas(await forward(request, quotas), quotas);
+          return this.#withQuotas(request, await forward(request, quotas), quotas);
         }
         const response = this.#forwardAndCharge(request, forward, appliedRules, decision, tookMs);
         // The rules are charged by the response even if the client hangs up, because the origin has
@@ -139,7 +140,7 @@ export class Gateway {
   ): Promise<Response> {
     const response = await forward(request, decision.quotas);
     const quotas = await this.#charge(appliedRules, decision, response, decidedInMs);
-    return this.#withQuotas(response, quotas);
+    return this.#withQuotas(request, response, quotas);
   }
 
   /**
@@ -175,7 +176,7 @@ export class Gateway {
    * Returns the response with the RateLimit fields. If there is nothing to add, returns the same
    * object.
    */
-  #withQuotas(response: Response, quotas: readonly Quota[]): Response {
+  #withQuotas(request: Request, response: Response, quotas: readonly Quota[]): Response {
     const { headers: style } = this.#config;
     if (quotas.length === 0 || style === "none") return response;
     // An origin may send any status of three digits, but `new Response` throws above 599. So Weir
@@ -184,7 +185,7 @@ export class Gateway {
     // The headers of a fetched response are immutable, but those of a copy are mutable. The copy
     // has the same body stream.
     const copy = new Response(response.body, response);
-    appendQuotaFields(copy.headers, quotas, style);
+    exposeFields(request, copy.headers, appendQuotaFields(copy.headers, quotas, style));
     return copy;
   }
 }

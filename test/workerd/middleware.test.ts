@@ -1,4 +1,5 @@
 import { Hono } from "hono";
+import { cors } from "hono/cors";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { type ConfigInput, defineConfig } from "../../src/config/index.ts";
 import {
@@ -81,6 +82,20 @@ describe("rateLimit", () => {
     expect(response.status).toBe(201);
     expect(response.headers.get("ratelimit")).toMatch(/^"app";r=9;t=1, "five";r=4;t=\d+$/);
     expect(response.headers.getSetCookie()).toEqual(["a=1", "b=2"]);
+  });
+
+  it.each(["before", "after"])("lets pages read the fields if cors() runs %s it", async (when) => {
+    const app = new Hono();
+    const limit = rateLimit(defineConfig({ store: "memory", rules: [FIVE] }));
+    const allow = cors({ origin: "https://page.example", exposeHeaders: ["X-Total"] });
+    app.use(...(when === "before" ? [allow, limit] : [limit, allow]));
+    app.get("/search", (c) => c.text("found"));
+    const page = { headers: { origin: "https://page.example" } };
+    const { headers } = await app.request("/search", page);
+    expect(headers.get("access-control-allow-origin")).toBe("https://page.example");
+    expect(headers.get("access-control-expose-headers")).toBe(
+      "X-Total, RateLimit-Policy, RateLimit",
+    );
   });
 
   it("adds the fields to the responses of the app's onError and notFound", async () => {

@@ -9,8 +9,10 @@ const RULES: ConfigInput["rules"] = [
   { name: "none", match: { paths: ["/none"] }, limit: 0, window: "1h" },
   { name: "any", match: { paths: ["/any"] }, limit: 1, window: "1h" },
   { name: "options", match: { methods: ["OPTIONS"], paths: ["/named"] }, limit: 1, window: "1h" },
-  { name: "cors", match: { paths: ["/cors"] }, limit: 1, window: "1h" },
+  { name: "cors", match: { paths: ["/cors"] }, limit: 10, window: "1h" },
 ];
+/** The fields that Weir adds by default, as it lists them for pages. */
+const OURS = "RateLimit-Policy, RateLimit";
 const PREFLIGHT = { Origin: "https://page.example", "Access-Control-Request-Method": "GET" };
 
 let origin: Origin;
@@ -66,7 +68,61 @@ describe("a page of another origin", () => {
     const page = { Origin: PREFLIGHT.Origin };
     const { headers } = await send(worker.url, "/cors", { headers: page });
     expect(headers).toMatchObject(cors);
-    expect(limitsOf(headers)).toMatchObject([{ name: "cors", r: 0 }]);
+    expect(limitsOf(headers)).toMatchObject([{ name: "cors", r: 9 }]);
+  });
+
+  it.each<{ title: string; own: Record<string, string>; exposed: string | undefined }>([
+    { title: "if the origin exposes none", own: {}, exposed: OURS },
+    {
+      title: "after those of the origin",
+      own: { "access-control-expose-headers": "X-Total, ETag" },
+      exposed: `X-Total, ETag, ${OURS}`,
+    },
+    {
+      title: "that the origin has not exposed",
+      own: { "access-control-expose-headers": "ratelimit" },
+      exposed: "ratelimit, RateLimit-Policy",
+    },
+    {
+      title: "although the origin exposes *, because pages may send credentials",
+      own: { "access-control-expose-headers": "*", "access-control-allow-credentials": "true" },
+      exposed: `*, ${OURS}`,
+    },
+    {
+      title: "only by * if the origin exposes * and pages cannot send credentials",
+      own: { "access-control-expose-headers": "*" },
+      exposed: "*",
+    },
+    {
+      title: "not at all if the origin does not allow the page",
+      own: { "access-control-allow-origin": "" },
+      exposed: undefined,
+    },
+  ])("may read the quotas of an allowed response: $title", async ({ own, exposed }) => {
+    const allow = { "access-control-allow-origin": PREFLIGHT.Origin, ...own };
+    const fields = Object.entries(allow).filter(([, value]) => value !== "");
+    origin.on("/cors", (_, response) => response.writeHead(200, Object.fromEntries(fields)).end());
+    const page = { Origin: PREFLIGHT.Origin, "CF-Connecting-IP": "203.0.113.7" };
+    const { status, headers } = await send(worker.url, "/cors", { headers: page });
+    expect(status).toBe(200);
+    expect(headers["access-control-expose-headers"]).toBe(exposed);
+    expect(headers).not.toHaveProperty("vary");
+  });
+
+  it("gets no list of exposed fields if Weir adds no field", async () => {
+    const allow = { "access-control-allow-origin": "*" };
+    origin.on("/unlimited", (_, response) => response.writeHead(200, allow).end());
+    const page = { Origin: PREFLIGHT.Origin };
+    const { headers } = await send(worker.url, "/unlimited", { headers: page });
+    expect(headers).toMatchObject(allow);
+    expect(headers).not.toHaveProperty("access-control-expose-headers");
+  });
+
+  it("is not assumed for an allowed response to a request without an Origin", async () => {
+    const allow = { "access-control-allow-origin": "*" };
+    origin.on("/cors", (_, response) => response.writeHead(200, allow).end());
+    const { headers } = await send(worker.url, "/cors");
+    expect(limitsOf(headers)).toHaveLength(1);
     expect(headers).not.toHaveProperty("access-control-expose-headers");
   });
 });

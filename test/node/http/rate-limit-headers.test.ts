@@ -169,10 +169,25 @@ describe.each([
     expect(headers).toMatchObject({
       ...ORIGINS_OWN,
       "ratelimit-policy": expect.stringMatching(/^"origin";q=7;w=1(, "site";q=10;w=86400)?$/),
-      ratelimit: expect.stringMatching(/^"origin";r=5;t=1(, "site";r=9;t=\d+)?$/),
+      ratelimit: expect.stringMatching(/^"origin";r=5;t=1(, "site";r=9;t=\d+(;weir-.*)?)?$/),
     });
     expect(policiesOf(headers)).toHaveLength(draft ? 2 : 1);
     expect(limitsOf(headers)).toHaveLength(draft ? 2 : 1);
+  });
+});
+
+describe("the RateLimit field of headers: both", () => {
+  beforeAll(() => startWith("both"));
+  afterAll(() => worker.stop());
+
+  it("has parameters for older clients in the item with the least quota left", async () => {
+    const [site, minute, hour] = limitsOf((await newClient()("/search")).headers);
+    const older = { "weir-limit": 10, "weir-remaining": 9, "weir-reset": site?.t };
+    expect(site).toEqual({ name: "site", r: 9, t: expect.any(Number), ...older });
+    expect([minute, hour].map((item) => Object.keys(item ?? {}))).toEqual([
+      ["name", "r", "t"],
+      ["name", "r", "t"],
+    ]);
   });
 });
 
