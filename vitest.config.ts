@@ -1,5 +1,6 @@
 import { cloudflareTest } from "@cloudflare/vitest-plugin";
 import { defineConfig } from "vitest/config";
+import { guideConfigs } from "./dev/vitest-guides.ts";
 
 export default defineConfig({
   test: {
@@ -12,7 +13,11 @@ export default defineConfig({
     projects: [
       {
         extends: true,
-        plugins: [cloudflareTest({ wrangler: { configPath: "./wrangler.toml" } })],
+        plugins: [
+          cloudflareTest({ wrangler: { configPath: "./wrangler.toml" } }),
+          // The configurations on the pages of docs/guides/, as modules.
+          guideConfigs(),
+        ],
         test: { name: "workerd", include: ["test/{workerd,seeds}/**/*.test.ts"] },
       },
       {

@@ -7,7 +7,7 @@ export const PAGES = [
   "ARCHITECTURE.md",
   "CHANGELOG.md",
   "SECURITY.md",
-  ...globSync(["docs/*.md", "bench/README.md", "test/*/README.md"]).sort(),
+  ...globSync(["docs/*.md", "docs/guides/*.md", "bench/README.md", "test/*/README.md"]).sort(),
 ];
 
 export interface CodeBlock {

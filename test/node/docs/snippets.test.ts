@@ -4,11 +4,13 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { unstable_readConfig } from "wrangler";
 import { type ConfigInput, defineConfig } from "../../../src/config/index.ts";
+import { isFile, isGuide } from "./guides.ts";
 import { inlineCodeOf, PAGES, readPage } from "./pages.ts";
 
 // The tests of this file check every configuration on the pages. All other code on the pages must
 // be part of an example, and test/node/examples/ runs the examples. So all code on the pages is
-// tested.
+// tested. Complete files on the pages of docs/guides/ have their own tests: ./guides.test.ts checks
+// them, and test/workerd/guides.test.ts runs their configurations.
 
 /**
  * The pages for users. test/suite/README.md is left out, because its test needs a store that the
@@ -18,7 +20,7 @@ const pages = PAGES.filter((path) => !path.startsWith("test/")).map(readPage);
 const snippets = pages.flatMap(({ path, blocks }) =>
   blocks
     .filter(({ language }) => language === "ts" || language === "toml")
-    .map((block) => ({ ...block, title: `${path}, ${linesOf(block.code)[0]}` })),
+    .map((block) => ({ ...block, path, title: `${path}, ${linesOf(block.code)[0]}` })),
 );
 
 /** The files of all examples, with their trimmed lines. Empty lines are left out. */
@@ -102,8 +104,11 @@ function configsOf(code: string): ConfigInput[] {
 }
 
 describe("code on the pages", () => {
-  const programs = snippets.filter(({ language, code }) => language === "ts" && !isConfig(code));
-  const configs = snippets.filter(({ language, code }) => language === "ts" && isConfig(code));
+  const code = snippets.filter(
+    ({ path, language, code }) => language === "ts" && !(isGuide(path) && isFile(code)),
+  );
+  const programs = code.filter(({ code }) => !isConfig(code));
+  const configs = code.filter(({ code }) => isConfig(code));
   const bindings = snippets.filter(({ language }) => language === "toml");
 
   it.each(programs)("$title is part of an example", ({ code }) => {
