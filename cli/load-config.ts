@@ -1,10 +1,10 @@
 import { readFile, stat } from "node:fs/promises";
 import { extname, resolve } from "node:path";
-import { pathToFileURL } from "node:url";
 import { type ConfigError, defineConfig, isConfig } from "../src/config/define.ts";
 import type { Fault } from "../src/config/faults.ts";
 import type { Config, ConfigInput } from "../src/config/schema.ts";
 import { explainLoadError, parseJson } from "./load-error.ts";
+import { loadModule } from "./load-module.ts";
 
 /** The result of reading the file of a configuration. */
 export type LoadedConfig =
@@ -13,13 +13,14 @@ export type LoadedConfig =
   /** The file has no configuration to check. `error` gives the reason and the remedy. */
   | { readonly kind: "unreadable"; readonly error: string };
 
-const EXTENSIONS = [".ts", ".js", ".mjs", ".json"];
+const EXTENSIONS = [".ts", ".mts", ".cts", ".js", ".mjs", ".cjs", ".json"];
 
 const NO_DEFAULT =
   "The file has no default export. Write: export default defineConfig({ rules: [...] });";
 
 /**
- * Reads and checks a configuration: the default export of a module, or a JSON document.
+ * Reads and checks a configuration: the default export of a module, or a JSON document. Each call
+ * reads the file again.
  *
  * @param file a path, relative to the current directory
  */
@@ -35,7 +36,7 @@ export async function loadConfig(file: string): Promise<LoadedConfig> {
     return { kind: "valid", config };
   } catch (error) {
     if (isConfigError(error)) return { kind: "faulty", faults: error.faults };
-    return { kind: "unreadable", error: explainLoadError(error, file) };
+    return { kind: "unreadable", error: explainLoadError(error) };
   }
 }
 
@@ -56,7 +57,10 @@ async function pathFault(file: string): Promise<string | undefined> {
 
 async function read(path: string): Promise<object> {
   if (extname(path) === ".json") return { default: parseJson(await readFile(path, "utf8")) };
-  return import(pathToFileURL(path).href);
+  const module = await loadModule(path);
+  // Such a file may set module.exports, which is its default export for wrangler.
+  const isCommonJs = !("default" in module) && extname(path) === ".cts";
+  return isCommonJs ? { default: module } : module;
 }
 
 /**

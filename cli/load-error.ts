@@ -1,29 +1,48 @@
-/**
- * Remedies for the errors of Node whose messages name no remedy. The keys are the codes of the
- * errors.
- */
-const ADVICE: Readonly<Record<string, string>> = {
-  ERR_MODULE_NOT_FOUND:
-    "Run npm install, or correct the import; a relative import ends in its file's extension, as in ./rules.ts.",
-  ERR_UNSUPPORTED_DIR_IMPORT: "Name the file in the import, as in ./rules/index.ts.",
-  ERR_UNSUPPORTED_ESM_URL_SCHEME:
-    "Rules are plain data: import only packages and files, and no module that exists only in workerd.",
-  ERR_UNSUPPORTED_TYPESCRIPT_SYNTAX:
-    "Node removes types but does not compile TypeScript: write plain objects.",
-};
+import { dirname, sep } from "node:path";
+import { fileURLToPath } from "node:url";
+
+/** A kind of error, and the remedy that its own message does not name. */
+interface Advice {
+  /** Matches the message. */
+  readonly pattern: RegExp;
+  readonly remedy: string;
+}
+
+/** The first entry that matches an error applies. */
+const ADVICE: readonly Advice[] = [
+  {
+    pattern: /Cannot find (module|package) '(weir|weir\/config)'/,
+    remedy:
+      'The package is named edge-weir. Write: import { defineConfig } from "edge-weir/config";',
+  },
+  {
+    pattern: /Cannot find (module|package) 'cloudflare:/,
+    remedy: "This module exists only in a Worker. Import it in the Worker's own file.",
+  },
+  {
+    pattern: /Cannot find (module|package) '\.{1,2}\//,
+    remedy: "Correct the path of the import. It is relative to the file that contains the import.",
+  },
+  {
+    pattern: /Cannot find (module|package)/,
+    remedy: "Run npm install, or correct the name in the import.",
+  },
+];
+
+/** The folder of the commands' own code. Its frames do not help the author of a configuration. */
+const OWN_FOLDER = dirname(fileURLToPath(import.meta.url)) + sep;
 
 /**
  * Explains why a module or a JSON document could not be loaded. The text has the error, its file
- * and line if Node reports them, and a remedy if there is one.
+ * and line if they are known, and a remedy if there is one. It never quotes a line of the file,
+ * because that line may contain a secret.
  *
  * @param error the value that reading or running the file threw
- * @param file the path of the file, as given on the command line
  */
-export function explainLoadError(error: unknown, file: string): string {
+export function explainLoadError(error: unknown): string {
   if (!(error instanceof Error)) return `The file throws ${String(error)}.`;
-  const trace = traceOf(error);
-  const advice = "code" in error ? ADVICE[String(error.code)] : undefined;
-  return [trace, advice ?? howToLocate(trace, file)].filter(Boolean).join("\n");
+  const advice = ADVICE.find(({ pattern }) => pattern.test(error.message));
+  return [headlineOf(error), ...framesOf(error), advice?.remedy].filter(Boolean).join("\n");
 }
 
 /**
@@ -33,43 +52,67 @@ export function explainLoadError(error: unknown, file: string): string {
  * @throws {SyntaxError} if the text is not JSON
  */
 export function parseJson(text: string): unknown {
+  const source = text.replace(/^\uFEFF/, "");
+  const message = jsonFault(source);
+  if (message === undefined) return JSON.parse(source);
+  const reason = message.replace(/(,| in JSON at) .*$/s, " in JSON");
+  const located = new SyntaxError(`${reason} (line ${lineOfJsonFault(source)})`);
+  // The frames would point at this file, not at the file with the fault.
+  located.stack = "";
+  throw located;
+}
+
+function jsonFault(text: string): string | undefined {
   try {
-    return JSON.parse(text);
+    JSON.parse(text);
+    return undefined;
   } catch (error) {
-    const [excerpted, excerpt] =
-      /, (?:\.\.\.)?"(.*?)"(?:\.\.\.)?(?= is not valid JSON$)/s.exec((error as Error).message) ??
-      [];
-    if (excerpted === undefined || excerpt === undefined) throw error;
-    const line = text.slice(0, text.indexOf(excerpt) + excerpt.length / 2).split("\n").length;
-    const message = (error as Error).message.replace(excerpted, () => "");
-    const located = new SyntaxError(`${message} (line ${line})`);
-    // The stack has no frames, because they would point at this file, not at the file with the
-    // fault.
-    located.stack = String(located);
-    throw located;
+    return (error as Error).message;
   }
 }
 
+/** The number of characters that V8 quotes before and after the place of a fault. */
+const QUOTED = 10;
+
 /**
- * Returns the stack without the frames of Node's loader, which would hide the important line. Above
- * the message, Node prints the file and line of the error, and some source code. This function
- * keeps the file and line, and removes the source code, because it may contain a secret.
+ * Returns the number of the line with the fault. Some of V8's messages have a position, and others
+ * quote the text around the position. The padding puts the position in the middle of the quote.
  */
-function traceOf({ name, message, stack = `${name}: ${message}` }: Error): string {
-  const lines = stack.split("\n");
-  const end = lines.findIndex((line) => /^ {4}at /.test(line) && !line.includes("file://"));
-  const shown = lines.slice(0, end === -1 ? undefined : end);
-  const begin = shown.findLastIndex((line) => line.startsWith(name));
-  const place = shown
-    .slice(0, Math.max(0, begin))
-    .filter((line) => /^(file:\/\/|\/|[A-Z]:).*:\d+$/.test(line));
-  return [...place, ...shown.slice(Math.max(0, begin))].join("\n");
+function lineOfJsonFault(text: string): number {
+  const padding = " ".repeat(QUOTED);
+  const padded = padding + text.trimEnd() + padding;
+  const message = jsonFault(padded) ?? "";
+  const [, position] = / at position (\d+)/.exec(message) ?? [];
+  const [, quote] = /, (?:\.\.\.)?"(.*)"(?:\.\.\.)? is not valid JSON$/s.exec(message) ?? [];
+  // Without a position and a quote, the text ends too early.
+  const end = text.trimEnd().length + QUOTED;
+  const offset = quote === undefined ? Number(position ?? end) : padded.indexOf(quote) + QUOTED;
+  return padded.slice(0, Math.min(offset, end)).split("\n").length;
+}
+
+/** Returns the error's name and message, in the words of the file and not of the compiled code. */
+function headlineOf({ name, message }: Error): string {
+  // The loader reports `ParseError: <reason>`, followed by a line with the place.
+  const [, reason, place] = /^(?:\w+: )?ParseError: (.*?) *\n *(\S+:\d+):\d+$/s.exec(message) ?? [];
+  if (reason !== undefined) return `SyntaxError: ${reason}\n    at ${place}`;
+  return `${name}: ${message.replace(/\(0 ?, _\w+\.(\w+)\)/g, "$1")}`;
 }
 
 /**
- * Returns advice for a syntax error in a JavaScript module. Node reports no line for such an error.
+ * Returns the lines of the stack that belong to the file and its imports. They have no columns,
+ * because the loader keeps only the lines.
  */
-function howToLocate(trace: string, file: string): string | undefined {
-  if (!trace.startsWith("SyntaxError") || file.endsWith(".json")) return undefined;
-  return `To find the line, run node --check ${file} (or a file that it imports).`;
+function framesOf({ message, stack = "" }: Error): string[] {
+  return stack
+    .replace(message, "")
+    .split("\n")
+    .filter((line) => /^ {4}at /.test(line) && isOfUser(line))
+    .map((line) => line.replace(/:(\d+):\d+(\)?)$/, ":$1$2"));
+}
+
+function isOfUser(frame: string): boolean {
+  if (frame.includes(OWN_FOLDER) || /[\\/]node_modules[\\/](jiti|commander)[\\/]/.test(frame)) {
+    return false;
+  }
+  return /[\\/].*:\d+:\d+\)?$/.test(frame) && !/\bnode:|\bdata:/.test(frame);
 }

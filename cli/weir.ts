@@ -6,7 +6,7 @@ import { Command, CommanderError } from "commander";
 import { addCheckCommand } from "./check.ts";
 
 /** In the package, this file is JavaScript. */
-const name = import.meta.filename.endsWith(".ts") ? "npm run weir --" : "npx weir";
+const name = import.meta.url.endsWith(".ts") ? "npm run weir --" : "npx weir";
 
 const program = new Command(name)
   .description("Tools for Weir's configuration. They need no account and no network.")
@@ -23,3 +23,9 @@ try {
   if (!(error instanceof CommanderError)) throw error;
   process.exitCode = error.exitCode;
 }
+
+// A configuration may leave timers or connections open, which would keep this process running.
+for (const stream of [process.stdout, process.stderr]) {
+  await new Promise((resolve) => stream.write("", resolve));
+}
+process.exit();

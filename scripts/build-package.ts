@@ -3,18 +3,19 @@
  * package and has its own package.json. `npm publish ./dist/package` publishes it.
  */
 import { execFileSync } from "node:child_process";
-import { chmod, cp, glob, readFile, rm, writeFile } from "node:fs/promises";
+import { cp, glob, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { packageManifest, type RepositoryManifest } from "./package-manifest.ts";
 
 /**
- * The files of the package that are not code: the documentation, and everything that its pages link
- * to. The patterns match files and not folders, because the folder of an example may also contain
+ * The files of the package that the compiler does not write: the command's first file, the
+ * documentation, and everything that its pages link to. The patterns match files and not folders, because the folder of an example may also contain
  * secrets (.dev.vars) and files of wrangler.
  */
 const COPIED = [
   "*.md",
   "LICENSE",
+  "cli/*.cjs",
   "docs/*.{md,svg}",
   "examples/**/*.ts",
   "examples/**/wrangler.toml",
@@ -36,7 +37,3 @@ const repository: RepositoryManifest = JSON.parse(
 );
 const manifest = `${JSON.stringify(packageManifest(repository), null, 2)}\n`;
 await writeFile(join(target, "package.json"), manifest);
-
-const command = join(target, "cli/weir.js");
-await writeFile(command, `#!/usr/bin/env node\n${await readFile(command, "utf8")}`);
-await chmod(command, 0o755);

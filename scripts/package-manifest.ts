@@ -5,8 +5,6 @@
 export interface RepositoryManifest {
   /** The files that other projects import, in TypeScript. */
   readonly exports: Readonly<Record<string, string>>;
-  /** The files of the commands, in TypeScript. */
-  readonly bin: Readonly<Record<string, string>>;
   readonly private?: unknown;
   readonly scripts?: unknown;
   readonly devDependencies?: unknown;
@@ -35,7 +33,6 @@ export function packageManifest(repository: RepositoryManifest): object {
       types: withExtension(source, ".d.ts"),
       default: withExtension(source, ".js"),
     })),
-    bin: mapValues(kept.bin, (source) => withExtension(source, ".js")),
   };
 }
 

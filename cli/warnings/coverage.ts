@@ -82,13 +82,22 @@ export class Coverage {
    * Returns the rules of a list whose paths can begin with the same segment as the route of a cell.
    */
   #candidates(others: readonly Rule[], { route }: Cell): Rule[] {
-    const byStart =
-      this.#byStart.get(others) ??
-      Map.groupBy(others, (other) => startOf(this.#splitRoutes(other.match).routes));
+    const byStart = this.#byStart.get(others) ?? this.#groupByStart(others);
     this.#byStart.set(others, byStart);
     const start = route && startOf([route]);
     const same = start === undefined || start === ANY_START ? [] : (byStart.get(start) ?? []);
     return [...same, ...(byStart.get(ANY_START) ?? [])];
+  }
+
+  #groupByStart(rules: readonly Rule[]): Map<string, Rule[]> {
+    const groups = new Map<string, Rule[]>();
+    for (const rule of rules) {
+      const start = startOf(this.#splitRoutes(rule.match).routes);
+      const group = groups.get(start);
+      if (group) group.push(rule);
+      else groups.set(start, [rule]);
+    }
+    return groups;
   }
 
   #applies({ match: other }: Rule, { except }: Match, cell: Cell): boolean {

@@ -162,12 +162,13 @@ describe("check prints no secret", () => {
   const LINE = `  "x-internal": ${SECRET}`;
   test.for<[file: string, content: string, place: string]>([
     ["a.json", `{ "rules": [],\n${LINE} }`, "(line 2)"],
-    ["a.json", `{ "rules": [],\n  "x-internal": "${SECRET}\n" }`, "(line 2 "],
+    ["a.json", `{ "rules": [],\n  "x-internal": "${SECRET}\n" }`, "(line 2)"],
     ["a.json", SECRET, "(line 1)"],
     ["a.ts", `export default {\n${LINE}" };`, "a.ts:2"],
     ["a.ts", `export default {\n  "x-internal": "${SECRET} };`, "a.ts:"],
-    ["a.ts", `enum A { "x-internal" = "${SECRET}" }`, "a.ts:1"],
-    ["a.mjs", `export default {\n  "x-internal": "${SECRET} };`, "node --check a.mjs"],
+    ["a.ts", `enum A { "x-internal" == "${SECRET}" }`, "a.ts:1"],
+    ["a.ts", `export default "${SECRET}" + /(/;`, "Unterminated group"],
+    ["a.mjs", `export default {\n  "x-internal": "${SECRET} };`, "a.mjs:2"],
   ])(
     "of a file that cannot be read; it prints only where the fault is: %s %s",
     async ([file, content, place]) => {

@@ -1,47 +1,91 @@
 import { describe, expect, test } from "vitest";
-import { check, runWeir, temporaryFolder, WEIR_CONFIG } from "./run-weir.ts";
+import { check, runWeir, temporaryFolder } from "./run-weir.ts";
 
 describe("check of a file that cannot be loaded", () => {
   test.for([
-    ["a syntax error in JSON", "a.json", '{"rules": [}', ["SyntaxError", "is not valid JSON"]],
-    ["an empty JSON file", "a.json", "", ["SyntaxError"]],
+    ["a syntax error in JSON", "a.json", '{"rules": [}', ["Unexpected token '}' in JSON (line 1)"]],
+    ["an empty JSON file", "a.json", "", ["SyntaxError: Unexpected end of JSON input", "(line 1)"]],
+    ["a short JSON file", "a.json", '{\n  "a": 1\n  "b": 2\n}', ["(line 3)"]],
+    ["a long JSON file", "a.json", `[\n${'"x",\n'.repeat(500)}x]`, ["(line 502)"]],
+    ["a JSON file that ends too early", "a.json", '{\n  "a": [\n', ["(line 2)"]],
+    ["text after JSON", "a.json", "{}\n\n]", ["Unexpected non-whitespace", "(line 3)"]],
     [
       "a syntax error in TypeScript",
       "a.ts",
       "export default {\n  rules: [\n",
-      ["SyntaxError", "a.ts:"],
+      ["SyntaxError: Unexpected token", "a.ts:3"],
     ],
     [
       "a syntax error in JavaScript",
       "a.mjs",
-      "export default {",
-      ["SyntaxError", "node --check a.mjs"],
+      "export default {\n  a: 1\n  b: 2 };",
+      ['SyntaxError: Unexpected token, expected ","', "a.mjs:3"],
     ],
-    ["TypeScript that Node cannot strip", "a.ts", "enum A { B }", ["enum", "write plain objects"]],
+    ["a faulty regular expression", "a.ts", "export default /(/;", ["Unterminated group"]],
     ["a missing package", "a.mjs", 'import "weir-missing";', ["'weir-missing'", "Run npm install"]],
-    ["a missing module", "a.mjs", 'import "./rules";', ["rules'", "as in ./rules.ts"]],
-    ["a module of workerd", "a.mjs", 'import "cloudflare:workers";', ["Rules are plain data"]],
+    ["a missing module", "a.mjs", 'import "./rules";', ["'./rules'", "the path of the import"]],
+    ["a file that does not exist", "a.ts", 'import "./b.ts";', ["'./b.ts'", "a.ts"]],
+    [
+      "the package's name before it was published",
+      "a.ts",
+      'import { defineConfig } from "weir/config"; export default defineConfig({});',
+      ['import { defineConfig } from "edge-weir/config"'],
+    ],
+    [
+      "the package's part for Workers",
+      "a.ts",
+      'import { defineConfig } from "edge-weir";\nexport default defineConfig({});',
+      ["To use defineConfig here, import it from edge-weir/config", "a.ts:2"],
+    ],
+    [
+      "a module of workerd",
+      "a.mjs",
+      'import { env } from "cloudflare:workers";\n\nexport default env.RULES;',
+      ["cloudflare:workers works only in a Worker. To use env here,", "a.mjs:3"],
+    ],
+    ["another module of workerd", "a.mjs", 'import "cloudflare:email";', ["only in a Worker"]],
     [
       "a name that is not exported",
       "a.mjs",
-      `import { define } from "${WEIR_CONFIG}";`,
-      ["'define'", "a.mjs:1"],
+      'import { define } from "edge-weir/config";\nexport default define({});',
+      ["does not export define. It exports ConfigError, defineConfig", "a.mjs:2"],
+    ],
+    [
+      "another module's name that is not exported",
+      "a.ts",
+      'import { reed } from "node:fs";\nexport default reed();',
+      ["reed is not a function", "a.ts:2"],
     ],
     ["no default export", "a.mjs", "export const rules = [];", ["export default defineConfig("]],
+    ["an empty module", "a.ts", "", ["export default defineConfig("]],
+    ["CommonJS in an ES module", "a.mjs", "module.exports = {};", ["export default defineConfig("]],
     [
       "an error that the file throws",
       "a.mjs",
       '\nthrow new Error("no");',
-      ["Error: no", "a.mjs:2:7"],
+      ["Error: no", "a.mjs:2"],
+    ],
+    [
+      "an error after types, which have no code",
+      "a.ts",
+      'interface A {\n  a: 1;\n}\nfunction f() {\n  throw new Error("no");\n}\nf();',
+      ["Error: no", "a.ts:5", "a.ts:7"],
     ],
     ["a thrown value that is not an error", "a.mjs", "throw null;", ["The file throws null."]],
-    ["another kind of file", "a.yaml", "rules: []", [".ts, .js, .mjs, .json"]],
+    ["process.exit", "a.ts", "\nprocess.exit(0);", ["calls process.exit", "a.ts:2"]],
+    [
+      "a promise that never settles",
+      "a.ts",
+      "await new Promise(() => {});\nexport default {};",
+      ["awaits a promise that does not settle"],
+    ],
+    ["another kind of file", "a.yaml", "rules: []", [".ts, .mts, .cts, .js, .mjs, .cjs, .json"]],
   ] as const)("prints the reason, and what to do: %s", async ([, file, content, says]) => {
     const { code, stdout, stderr } = await check(file, content);
     expect(stderr).toContain(`${file} could not be loaded.\n`);
     for (const words of says) expect(stderr).toContain(words);
     // The loader's stack frames would not help the author of the file.
-    expect(stderr).not.toMatch(/node:internal|cli\/|commander/);
+    expect(stderr).not.toMatch(/node:internal|cli\/|commander|jiti/);
     expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
   });
 

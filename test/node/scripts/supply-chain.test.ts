@@ -15,6 +15,7 @@ const RUNTIME = [
   "commander",
   "hono",
   "ipaddr.js",
+  "jiti",
   "leven",
   // @upstash/redis depends on uncrypto.
   "uncrypto",

@@ -1,0 +1,107 @@
+import { createJiti } from "jiti";
+import * as config from "../src/config/index.ts";
+
+/** The longest time that a file may take to load, in milliseconds. */
+const TIMEOUT_MS = 10_000;
+
+/**
+ * The modules that exist only in a Worker. A file may import them for its functions, because a check
+ * does not call these functions. It cannot use them while it is loaded.
+ */
+const WORKER_MODULES: Readonly<Record<string, string>> = {
+  "edge-weir": "import it from edge-weir/config, if that exports it",
+  "cloudflare:workers": "use it in a function, or use the function's argument { env, ctx }",
+};
+
+/**
+ * Loads a module in JavaScript or TypeScript, on any Node that the package supports, and returns its
+ * exports. Each call runs the module again.
+ *
+ * `edge-weir/config` is always the copy that this command belongs to, so that the file needs no other
+ * copy, and the same version checks the file and reads its faults.
+ *
+ * @param path an absolute path
+ * @param timeoutMs the longest time to wait, in milliseconds. A module that blocks the thread is not
+ *   interrupted.
+ * @throws the error that reading or running the file throws
+ */
+export async function loadModule(path: string, timeoutMs: number = TIMEOUT_MS): Promise<object> {
+  const jiti = createJiti(path, {
+    // The cache would keep copies of the file, which may contain secrets, in a folder of its own.
+    fsCache: false,
+    moduleCache: false,
+    tsconfigPaths: true,
+    // Errors have the line of the source.
+    transformOptions: { retainLines: true },
+    virtualModules: {
+      "edge-weir/config": exactly(
+        config,
+        (name) => `edge-weir/config does not export ${name}. It exports ${namesOf(config)}.`,
+      ),
+      ...Object.fromEntries(
+        Object.entries(WORKER_MODULES).map(([id, cure]) => [id, unavailable(id, cure)]),
+      ),
+    },
+  });
+  return guarded(() => jiti.import<object>(path), timeoutMs);
+}
+
+function namesOf(module: object): string {
+  return Object.keys(module).sort().join(", ");
+}
+
+function unavailable(id: string, cure: string): object {
+  return exactly({}, (name) => `${id} works only in a Worker. To use ${name} here, ${cure}.`);
+}
+
+/**
+ * Returns a module that throws an error if a file uses a name that the module does not export.
+ * Without it, the name would be undefined, and the error would come later and be less clear.
+ */
+function exactly(module: object, explain: (name: string) => string): object {
+  // The loader reads these names from every module.
+  const isOptional = (name: string | symbol) =>
+    typeof name === "symbol" || name === "default" || name === "then";
+  return new Proxy(Object.assign({ __esModule: true }, module), {
+    // The loader reads a name only if the module has it.
+    has: (target, name) => name in target || !isOptional(name),
+    get(target, name) {
+      if (name in target || isOptional(name)) return Reflect.get(target, name);
+      throw new TypeError(explain(String(name)));
+    },
+  });
+}
+
+/**
+ * Runs a function that loads a file, and keeps the file from ending this process, from writing to the
+ * standard output, which may be JSON for a program, and from making the process wait forever.
+ */
+async function guarded<T>(load: () => Promise<T>, timeoutMs: number): Promise<T> {
+  const { exit } = process;
+  const { write } = process.stdout;
+  process.exit = () => {
+    throw new Error("The file calls process.exit. Throw an error instead.");
+  };
+  process.stdout.write = process.stderr.write.bind(process.stderr);
+  let stop: (() => void) | undefined;
+  try {
+    const stopped = new Promise<never>((_, reject) => {
+      const fail = () => {
+        reject(new Error("The file awaits a promise that does not settle. Remove this await."));
+      };
+      const timer = setTimeout(fail, timeoutMs);
+      // If nothing else is pending, Node would end without a message. It emits this event first.
+      timer.unref();
+      process.once("beforeExit", fail);
+      stop = () => {
+        clearTimeout(timer);
+        process.off("beforeExit", fail);
+      };
+    });
+    return await Promise.race([load(), stopped]);
+  } finally {
+    stop?.();
+    process.exit = exit;
+    process.stdout.write = write;
+  }
+}
