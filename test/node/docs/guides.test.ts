@@ -1,8 +1,11 @@
 import { execFile } from "node:child_process";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { describe, expect, it, vi } from "vitest";
-import { runWeir } from "../cli/run-weir.ts";
-import { createProject, filesOf, isGuide } from "./guides.ts";
+import { isDeepStrictEqual } from "node:util";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { unstable_readConfig } from "wrangler";
+import { runWeir, temporaryFolder } from "../cli/run-weir.ts";
+import { createProjects, filesOf, type GuideProjects, isGuide } from "./guides.ts";
 import { PAGES, readPage } from "./pages.ts";
 
 // Each test starts processes. The machine may be busy with other tests.
@@ -10,7 +13,7 @@ vi.setConfig({ testTimeout: 60_000 });
 
 const MAX_LINES = 120;
 const guides = PAGES.filter(isGuide);
-const withConfig = guides.filter((path) => filesOf(readPage(path)).has("weir.config.ts"));
+const withFiles = guides.filter((path) => filesOf(readPage(path)).size > 0);
 
 describe.each(guides)("%s", (path) => {
   it(`has at most ${MAX_LINES} lines`, () => {
@@ -18,26 +21,136 @@ describe.each(guides)("%s", (path) => {
   });
 });
 
-describe.each(withConfig)("the files on %s", (path) => {
-  it("pass weir check --strict without a warning, and compile", async () => {
-    await using project = await createProject(path);
-    const [check, compile] = await Promise.all([
-      runWeir(["check", "--strict"], project.path),
-      compileProject(project.path),
-    ]);
+describe("the files on the pages of docs/guides/", () => {
+  let projects: GuideProjects;
+
+  beforeAll(async () => {
+    projects = await createProjects(withFiles);
+  });
+
+  afterAll(() => projects.remove());
+
+  it.concurrent.each(withFiles)("pass weir check --strict without a warning: %s", async (path) => {
+    const check = await runWeir(["check", "--strict"], projects.folderOf(path));
     expect(check).toMatchObject({ code: 0, stderr: "", stdout: expect.stringContaining("is ok") });
-    expect(compile).toBe("");
+  });
+
+  it("compile", async () => {
+    const compiler = join(import.meta.dirname, "../../../node_modules/.bin/tsc");
+    expect(await run(compiler, ["-p", "."], projects.path)).toEqual({ code: 0, output: "" });
+  });
+
+  it("pass their own tests: docs/guides/testing.md", async () => {
+    const vitest = join(projects.path, "node_modules/vitest/vitest.mjs");
+    const folder = projects.folderOf("docs/guides/testing.md");
+    const { code, output } = await run(process.execPath, [vitest, "run"], folder);
+    expect(output).toContain("3 passed");
+    expect(code).toBe(0);
   });
 });
 
-/** Compiles a project, and returns the compiler's errors. */
-function compileProject(path: string): Promise<string> {
-  const { promise, resolve } = Promise.withResolvers<string>();
+describe("docs/guides/environments.md", () => {
+  const [, , ...rows] = readPage("docs/guides/environments.md").prose.filter((line) =>
+    line.startsWith("|"),
+  );
+  const columns = [1, 2].map((at) =>
+    rows.flatMap((row) => row.split("|")[at]?.match(/`([a-z_]+)`/g) ?? []),
+  );
+  const [inherited = [], repeated = []] = columns.map((names) =>
+    names.map((name) => name.replaceAll("`", "")),
+  );
+
+  it("lists the fields of wrangler.toml that an environment inherits and repeats", async () => {
+    expect(inherited).toEqual(expect.arrayContaining(["main", "routes", "migrations", "build"]));
+    expect(repeated).toEqual(expect.arrayContaining(["vars", "secrets", "durable_objects"]));
+    await using folder = await temporaryFolder();
+    await folder.write("wrangler.toml", WRANGLER);
+    const read = (env?: string) =>
+      unstable_readConfig(
+        { config: join(folder.path, "wrangler.toml"), ...(env && { env }) },
+        { hideWarnings: true },
+      );
+    const top: Record<string, unknown> = { ...read() };
+    const staging: Record<string, unknown> = { ...read("staging") };
+    const sameAsTop = (name: string) => isDeepStrictEqual(staging[name], top[name]);
+    expect(staging.name).toBe(`${top.name}-staging`);
+    expect(inherited.filter((name) => name !== "name" && !sameAsTop(name))).toEqual([]);
+    expect(repeated.filter(sameAsTop)).toEqual([]);
+  });
+});
+
+/** A wrangler.toml with all fields that the page names, and with an environment without any field. */
+const WRANGLER = `
+name = "api"
+main = "worker.ts"
+compatibility_date = "2026-11-01"
+workers_dev = false
+preview_urls = false
+routes = [{ pattern = "api.example.com/*", zone_name = "example.com" }]
+build.command = "npx weir check"
+migrations = [{ tag = "v1", new_sqlite_classes = ["CounterObject"] }]
+observability.enabled = true
+vars.ORIGIN_URL = "https://origin.example.com"
+secrets.required = ["TOKEN"]
+durable_objects.bindings = [{ name = "COUNTERS", class_name = "CounterObject" }]
+services = [{ binding = "API", service = "api" }]
+ratelimits = [{ name = "N", namespace_id = "1", simple = { limit = 1, period = 60 } }]
+kv_namespaces = [{ binding = "PLANS", id = "0123456789abcdef0123456789abcdef" }]
+[env.staging]
+`;
+
+/** Returns the options in the first column of a section's tables. */
+function optionsIn(heading: string): string[] {
+  const { prose } = readPage("docs/guides/moving.md");
+  const start = prose.indexOf(heading);
+  const end = prose.findIndex((line, at) => at > start && line.startsWith("## "));
+  return prose
+    .slice(start, end === -1 ? undefined : end)
+    .filter((line) => line.startsWith("| `"))
+    .flatMap((row) => row.split(" | ")[0]?.match(/(?<=`)\w+/g) ?? []);
+}
+
+describe("docs/guides/moving.md", () => {
+  it.each([
+    {
+      heading: "## From @upstash/ratelimit",
+      types: "@upstash/ratelimit/dist/index.d.ts",
+      configs: ["RegionRatelimitConfig", "LimitOptions", "RatelimitResponse"],
+
+      left: ["redis", "limiter", "geo", "deniedValue"],
+    },
+    {
+      heading: "## From hono-rate-limiter",
+      types: "hono-rate-limiter/dist/index.d.ts",
+      configs: ["HonoConfigType", "CommonConfigType", "KeyGeneratorType", "CloudflareConfigType"],
+      left: [],
+    },
+  ])("names every option, and only options that exist: $heading", ({ heading, ...rest }) => {
+    const types = readFileSync(join("node_modules", rest.types), "utf8");
+    const named = optionsIn(heading);
+    expect(named.filter((name) => !new RegExp(`\\b${name}\\b`).test(types))).toEqual([]);
+    const fields = rest.configs.flatMap((config) => {
+      const body =
+        new RegExp(`type ${config}\\b[^;]*?= \\{\\n(.*?)^\\}`, "ms").exec(types)?.[1] ?? "";
+      return [...body.matchAll(/^ {4}(\w+)\??:/gm)].map(([, field = ""]) => field);
+    });
+    expect(fields.length).toBeGreaterThan(10);
+    expect(fields.filter((field) => !named.includes(field) && !rest.left.includes(field))).toEqual(
+      [],
+    );
+  });
+});
+
+/** Runs a command in a folder. */
+function run(command: string, args: readonly string[], cwd: string) {
+  const { promise, resolve } = Promise.withResolvers<{ code: number; output: string }>();
   execFile(
-    join(import.meta.dirname, "../../../node_modules/.bin/tsc"),
-    ["-p", "."],
-    { cwd: path },
-    (_, stdout) => resolve(stdout),
+    command,
+    args,
+    { cwd, env: { ...process.env, NO_COLOR: "1" } },
+    (error, stdout, stderr) => {
+      resolve({ code: error ? Number(error.code) : 0, output: stdout + stderr });
+    },
   );
   return promise;
 }

@@ -1,6 +1,6 @@
 import { mkdir, mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { basename, join } from "node:path";
 import { type Page, readPage } from "./pages.ts";
 
 const ROOT = join(import.meta.dirname, "../../..");
@@ -50,11 +50,25 @@ tag = "v1"
 new_sqlite_classes = ["CounterObject"]
 `;
 
+const CONFIG = `
+import { defineConfig } from "edge-weir/config";
+export default defineConfig({ rules: [{ name: "api", limit: 100, window: "1m" }] });
+`;
+
 const WORKER = `
 import { weir } from "edge-weir";
 import config from "./weir.config.ts";
 export { CounterObject } from "edge-weir";
 export default weir(config);
+`;
+
+/** The types that `wrangler types` writes for this Worker. */
+const ENV_TYPES = `
+declare namespace Cloudflare {
+  interface GlobalProps {
+    mainModule: typeof import("./worker.ts");
+  }
+}
 `;
 
 const TSCONFIG = {
@@ -63,32 +77,47 @@ const TSCONFIG = {
   include: ["."],
 };
 
-/** A project in a temporary folder. `await using` deletes it at the end. */
-export interface GuideProject extends AsyncDisposable {
+/** A folder that has Weir installed, with one project for each page. */
+export interface GuideProjects {
   readonly path: string;
+  /** Returns the folder of a page's project. */
+  folderOf(page: string): string;
+  remove(): Promise<void>;
 }
 
-/** Creates a project that has Weir installed, with the files of a page. */
-export async function createProject(page: string): Promise<GuideProject> {
-  const path = await mkdtemp(join(tmpdir(), "weir-guide-"));
-  const { blocks } = readPage(page);
-  const toml = blocks.filter(({ language, code }) => language === "toml" && !isFile(code));
-  const files = new Map([
-    ["package.json", JSON.stringify({ type: "module" })],
-    ["tsconfig.json", JSON.stringify(TSCONFIG)],
-    ["worker.ts", WORKER],
-    ["wrangler.toml", [WRANGLER_START, ...toml.map(({ code }) => code), WRANGLER_END].join("\n")],
-    ...filesOf(readPage(page)),
-  ]);
-  for (const [name, content] of files) {
-    await mkdir(dirname(join(path, name)), { recursive: true });
-    await writeFile(join(path, name), content);
+/** Creates a project with the files of each page. */
+export async function createProjects(pages: readonly string[]): Promise<GuideProjects> {
+  const path = await mkdtemp(join(tmpdir(), "weir-guides-"));
+  const folderOf = (page: string) => join(path, basename(page, ".md"));
+  await writeFile(join(path, "package.json"), JSON.stringify({ type: "module" }));
+  await writeFile(join(path, "tsconfig.json"), JSON.stringify(TSCONFIG));
+  for (const page of pages) {
+    await mkdir(folderOf(page));
+    for (const [name, content] of projectOf(readPage(page))) {
+      await writeFile(join(folderOf(page), name), content);
+    }
   }
-  const modules = join(path, "node_modules");
+  await installPackages(join(path, "node_modules"));
+  return { path, folderOf, remove: () => rm(path, { recursive: true }) };
+}
+
+/** Returns the files of a page's project, by name. Files that the page leaves out are added. */
+function projectOf(page: Page): Map<string, string> {
+  const toml = page.blocks.filter(({ language, code }) => language === "toml" && !isFile(code));
+  const files = filesOf(page);
+  return new Map([
+    ["wrangler.toml", [WRANGLER_START, ...toml.map(({ code }) => code), WRANGLER_END].join("\n")],
+    ["weir.config.ts", CONFIG],
+    ["worker.ts", WORKER],
+    ...(files.has("worker.ts") ? [["env.d.ts", ENV_TYPES] as const] : []),
+    ...files,
+  ]);
+}
+
+async function installPackages(modules: string): Promise<void> {
   await mkdir(modules);
   await symlink(ROOT, join(modules, "edge-weir"));
   for (const name of PACKAGES) {
     await symlink(join(ROOT, "node_modules", name), join(modules, name));
   }
-  return { path, [Symbol.asyncDispose]: () => rm(path, { recursive: true }) };
 }

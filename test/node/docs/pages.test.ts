@@ -48,6 +48,13 @@ describe.each(pages)("%s", (path, page) => {
   });
 });
 
+it("docs/README.md links to every page in docs/", () => {
+  const pages = PAGES.filter((path) => path.startsWith("docs/") && path !== "docs/README.md");
+  const linked = linksOf(readPage("docs/README.md")).map((link) => `docs/${link.split("#")[0]}`);
+  expect(pages.length).toBeGreaterThan(10);
+  expect(pages.filter((path) => !linked.includes(path))).toEqual([]);
+});
+
 it("README.md has fewer than 150 lines", () => {
   expect(readPage("README.md").lines.length).toBeLessThan(150);
 });

@@ -104,12 +104,11 @@ function configsOf(code: string): ConfigInput[] {
 }
 
 describe("code on the pages", () => {
-  const code = snippets.filter(
-    ({ path, language, code }) => language === "ts" && !(isGuide(path) && isFile(code)),
-  );
+  const parts = snippets.filter(({ path, code }) => !(isGuide(path) && isFile(code)));
+  const code = parts.filter(({ language }) => language === "ts");
   const programs = code.filter(({ code }) => !isConfig(code));
   const configs = code.filter(({ code }) => isConfig(code));
-  const bindings = snippets.filter(({ language }) => language === "toml");
+  const bindings = parts.filter(({ language }) => language === "toml");
 
   it.each(programs)("$title is part of an example", ({ code }) => {
     const wanted = linesOf(code);
