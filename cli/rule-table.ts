@@ -32,11 +32,12 @@ function withoutEmptyLast([headings = [], ...rows]: string[][]): string[][] {
 
 function cellsOf(rule: Rule): string[] {
   const { name, key, windows, match, onError, mode } = rule;
+  const requests = rule.for === "programs" ? "none, only calls of programs" : formatMatch(match);
   return [
     name,
     formatKey(key),
     windows.map(formatQuota).join(", "),
-    formatMatch(match),
+    requests,
     onError,
     mode,
     formatRest(rule),

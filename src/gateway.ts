@@ -1,5 +1,6 @@
 import { waitUntil } from "cloudflare:workers";
 import type { ResolvedBindings } from "./config/bindings.ts";
+import type { CustomContext } from "./config/custom.ts";
 import type { Config } from "./config/schema.ts";
 import { exposeFields } from "./http/cors.ts";
 import { createForward } from "./http/forward.ts";
@@ -13,10 +14,10 @@ import {
 import { isChargedByResponse } from "./limiter/counters.ts";
 import { type Allowed, type Decision, type Quota, toUndecided } from "./limiter/decision.ts";
 import type { Limiter } from "./limiter/limiter.ts";
-import { logDecision } from "./log.ts";
+import { logCustomKeyFailed, logDecision } from "./log.ts";
 import { type AppliedRule, createRuleApplier, type RuleApplier } from "./request/applied-rule.ts";
 import { canonicalRequest, namesPlace } from "./request/canonical-request.ts";
-import type { CustomKeys } from "./request/custom-key.ts";
+import { CustomKeyCalls } from "./request/custom-key.ts";
 import { createMatcher, type Matcher } from "./request/matcher.ts";
 
 /**
@@ -51,28 +52,30 @@ export class Gateway {
   readonly #applyRules: RuleApplier;
   readonly #forwardToOrigin: ForwardWithQuotas;
 
-  /** @param keys the functions that compute the keys `custom:NAME` */
-  constructor(config: Config, bindings: ResolvedBindings, limiter: Limiter, keys: CustomKeys) {
-    this.#config = config;
+  constructor(config: Config, bindings: ResolvedBindings, limiter: Limiter) {
+    const rules = config.rules.filter((rule) => rule.for !== "programs");
+    this.#config = { ...config, rules };
     this.#limiter = limiter;
-    this.#match = createMatcher(config.rules, config.caseSensitivePaths);
-    this.#applyRules = createRuleApplier(config, bindings, keys);
+    this.#match = createMatcher(rules, config.caseSensitivePaths);
+    this.#applyRules = createRuleApplier(config, bindings);
     this.#forwardToOrigin = createForward(bindings.origin);
   }
 
   /**
    * Answers a request with the origin's response, or with a response of Weir.
    *
+   * @param context the second argument of the functions in `custom`
    * @param forward replaces the configured origin
    * @param routedPath the path by which an app has routed the request; undefined if no app routes
    * requests
    */
   async handle(
     request: Request,
+    context: CustomContext,
     forward: ForwardWithQuotas = this.#forwardToOrigin,
     routedPath?: string,
   ): Promise<Response> {
-    const decidedRequest = await this.#decide(request, routedPath);
+    const decidedRequest = await this.#decide(request, context, routedPath);
     if (!decidedRequest) {
       return namesPlace(request.url) ? pathTooLongResponse(request) : badRequestResponse(request);
     }
@@ -106,24 +109,29 @@ export class Gateway {
    * @returns undefined if the rules cannot be looked up, because the request names no host and
    * path, or because the path is too long
    */
-  async #decide(request: Request, routedPath?: string): Promise<DecidedRequest | undefined> {
-    const { rules, caseSensitivePaths } = this.#config;
+  async #decide(
+    request: Request,
+    context: CustomContext,
+    routedPath: string | undefined,
+  ): Promise<DecidedRequest | undefined> {
+    const { rules, caseSensitivePaths, custom, timeoutMs } = this.#config;
     const startedAt = Date.now();
     try {
       const canonical = canonicalRequest(request, caseSensitivePaths, routedPath);
       if (!canonical) return undefined;
       const matches = this.#match(canonical);
-      const applied = matches.length === 0 ? [] : this.#applyRules(canonical, request, matches);
+      const customKeys =
+        custom?.keys &&
+        new CustomKeyCalls(custom.keys, request, context, timeoutMs, logCustomKeyFailed);
+      const applied = matches.length === 0 ? [] : this.#applyRules(canonical, matches, customKeys);
       // Most identities are cached, so `applied` is rarely a promise. An `await` costs a microtask
       // even if there is no promise, so only promises are awaited.
       const appliedRules = applied instanceof Promise ? await applied : applied;
       if (appliedRules.length === 0) return { appliedRules, tookMs: 0 };
-      const identifiedAt = Date.now();
-      const decision = await this.#limiter.decide(
-        appliedRules,
-        undefined,
-        identifiedAt - startedAt,
-      );
+      // The time of the functions in `custom` does not shorten the store's deadline. Otherwise a
+      // client that makes a function slow could leave its request undecided.
+      const spentMs = Date.now() - startedAt - (customKeys?.spentMs ?? 0);
+      const decision = await this.#limiter.decide(appliedRules, undefined, spentMs);
       return { appliedRules, decision, tookMs: Date.now() - startedAt };
     } catch (error) {
       // The error may have occurred before the rules were matched, so any rule may apply.

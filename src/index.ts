@@ -14,9 +14,8 @@ export {
   rateLimit,
 } from "./middleware.ts";
 export { RateLimitError } from "./rate-limit-error.ts";
-export type { CustomKeys, CustomKeyValue } from "./request/custom-key.ts";
 export type { LimitKey, LimitKeyValue } from "./request/limit-key.ts";
 export { WeirService } from "./service.ts";
 export type { CheckOptions, ClientOptions, LimitOptions } from "./service-options.ts";
 export { CounterObject } from "./stores/durable-object/counter-object.ts";
-export { type WeirHandler, type WeirOptions, weir } from "./weir.ts";
+export { type Next, type WeirHandler, weir } from "./weir.ts";

@@ -1,5 +1,6 @@
 import { waitUntil } from "cloudflare:workers";
 import type { Decision, ShadowResults, ShadowUndecided, Undecided } from "./limiter/decision.ts";
+import type { CustomKeyFailure } from "./request/custom-key.ts";
 import type { BreakerScope, BreakerState } from "./stores/breaker.ts";
 
 // Operators read these log lines in `wrangler tail` and Workers Logs. The lines are JSON, and
@@ -7,6 +8,10 @@ import type { BreakerScope, BreakerState } from "./stores/breaker.ts";
 
 /** An isolate logs outages at most once in this many milliseconds. */
 const OUTAGE_INTERVAL_MS = 10_000;
+/** An isolate logs the failures of a function at most once in this many milliseconds. */
+const CUSTOM_KEY_INTERVAL_MS = 1000;
+/** The maximum number of keys for which an isolate remembers when it logged a failure. */
+const MAX_CUSTOM_KEYS = 1000;
 
 /**
  * If a decision is undecided or was made by this isolate alone, logs the reason. Also logs the
@@ -62,9 +67,23 @@ function logShadowUndecided({ policy, cause, detail }: ShadowUndecided): void {
   log("error", "shadow-undecided", { policy, cause, detail });
 }
 
+/** When this isolate last logged a failure of the function for a key. */
+const lastCustomFailures = new Map<string, number>();
+
+/** Logs that a function for a key `custom:NAME` failed, at most once a second for each key. */
+export function logCustomKeyFailed(key: string, cause: CustomKeyFailure): void {
+  const now = Date.now();
+  const last = lastCustomFailures.get(key);
+  if (last !== undefined && isRecent(last, now, CUSTOM_KEY_INTERVAL_MS)) return;
+  // A program can create configurations at run time, so the number of names is bounded here.
+  if (lastCustomFailures.size >= MAX_CUSTOM_KEYS) lastCustomFailures.clear();
+  lastCustomFailures.set(key, now);
+  log("error", "custom-key-failed", { key, cause });
+}
+
 /** A time in the future does not count as recent, because it shows that the clock was set back. */
-function isRecent(then: number, now: number): boolean {
-  return then <= now && now - then < OUTAGE_INTERVAL_MS;
+function isRecent(then: number, now: number, intervalMs = OUTAGE_INTERVAL_MS): boolean {
+  return then <= now && now - then < intervalMs;
 }
 
 function log(level: "log" | "error", event: string, fields: Record<string, unknown>): void {

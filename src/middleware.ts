@@ -1,18 +1,19 @@
 import type { Context, Env as HonoEnv, MiddlewareHandler, Next } from "hono";
+import { toConfig } from "./config/define.ts";
 import type { Env } from "./config/env.ts";
 import type { Rule } from "./config/rule.ts";
-import type { Config } from "./config/schema.ts";
+import type { Config, ConfigInput } from "./config/schema.ts";
+import { createHonoContext } from "./custom-context.ts";
 import type { Gateway } from "./gateway.ts";
 import type { Quota } from "./limiter/decision.ts";
 import { prepareGateway } from "./prepare-gateway.ts";
-import type { WeirOptions } from "./weir.ts";
 
 /**
  * Options of {@link rateLimit}.
  *
  * @typeParam RuleName the names of the configuration's rules
  */
-export interface RateLimitOptions<RuleName extends string = string> extends WeirOptions {
+export interface RateLimitOptions<RuleName extends string = string> {
   /**
    * The only rule to apply. It applies to every request that reaches the middleware, regardless of
    * the rule's `match`.
@@ -77,19 +78,23 @@ const quotasSet = new WeakMap<object, readonly Quota[]>();
  * app.post("/sign-up", rateLimit(config, { rule: "sign-up" }), (c) => c.text("Welcome"));
  * app.get("/quotas", (c) => c.json(c.var.rateLimit));
  *
- * @param config the configuration that `defineConfig` returned
- * @throws {RangeError} if the configuration has no such rule, or if the rule reads a parameter of
- * the paths in its `match`
+ * @param config the configuration that `defineConfig` returned, or the argument of `defineConfig`
+ * @throws {ConfigError} if `config` is a plain object that has faults
+ * @throws {RangeError} if the configuration has no such rule, if the rule is only for programs, or
+ * if it reads a parameter of the paths in its `match`
  */
-export function rateLimit<RuleName extends string>(
-  config: Config<RuleName>,
-  { rule, keys = {} }: RateLimitOptions<NoInfer<RuleName>> = {},
+export function rateLimit<const RuleName extends string>(
+  config: Config<RuleName> | ConfigInput<RuleName>,
+  { rule }: RateLimitOptions<NoInfer<RuleName>> = {},
 ): RateLimitMiddleware {
-  const appRules = rule === undefined ? config.rules : [ruleForAllRequests(config.rules, rule)];
+  const checkedConfig = toConfig(config);
+  const { rules } = checkedConfig;
+  const appRules = rule === undefined ? rules : [ruleForAllRequests(rules, rule)];
   let gateway: Gateway | undefined;
 
   return async function limitRequest(c: Context, next: Next) {
-    gateway ??= prepareGateway(config, (c.env ?? {}) as Env, { keys, appRules });
+    const env: Env = c.env ?? {};
+    gateway ??= prepareGateway(checkedConfig, env, appRules);
     let appResponse: Response | undefined;
     const runApp = async (_: Request, quotas: readonly Quota[]) => {
       const all = [...(quotasSet.get(c) ?? []), ...quotas];
@@ -101,7 +106,8 @@ export function rateLimit<RuleName extends string>(
     };
     // Hono matches routes against the URL as the client sent it. The path of the parsed URL may
     // differ, so the gateway gets Hono's path too.
-    const response = await gateway.handle(c.req.raw, runApp, c.req.path);
+    const context = createHonoContext(env, c);
+    const response = await gateway.handle(c.req.raw, context, runApp, c.req.path);
     if (appResponse === undefined) return response;
     if (response !== appResponse) {
       // If `c.res` is set already, Hono copies the header fields of the old response over those of
@@ -119,6 +125,11 @@ function ruleForAllRequests(rules: readonly Rule[], name: string): Rule {
   if (!rule) {
     const names = rules.map((each) => each.name).join(", ") || "none";
     throw new RangeError(`There is no rule "${name}" for rateLimit. The rules are: ${names}.`);
+  }
+  if (rule.for === "programs") {
+    throw new RangeError(
+      `The rule "${name}" has for: "programs", so it counts no HTTP request. Remove this field from the rule, or call the rule through WeirService.`,
+    );
   }
   const parameter = [rule.key, rule.tiers?.by ?? []].flat(2).find(({ kind }) => kind === "param");
   if (parameter) {

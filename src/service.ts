@@ -1,11 +1,12 @@
 import { WorkerEntrypoint } from "cloudflare:workers";
 import type { Env } from "./config/env.ts";
 import { MAX_LIMIT } from "./config/limits.ts";
-import type { Config, RuleNameOf } from "./config/schema.ts";
+import type { Config, ConfigInput, RuleNameOf } from "./config/schema.ts";
 import { type LimitResult, toLimitResult } from "./limit-result.ts";
 import type { DecideOptions } from "./limiter/counters.ts";
 import { type Quota, toUndecided } from "./limiter/decision.ts";
 import { logDecision } from "./log.ts";
+import { configOfService } from "./service-config.ts";
 import {
   CHARGED_OPTIONS,
   type CheckOptions,
@@ -39,8 +40,14 @@ import { allWindowsOf, findServiceRule, type ServiceRule } from "./service-rule.
  * @typeParam C the type of the configuration. If it is `typeof config`, a call that names an
  * unknown rule does not compile.
  */
-export abstract class WeirService<C extends Config = Config> extends WorkerEntrypoint<Env> {
-  /** The configuration that `defineConfig` returned. */
+export abstract class WeirService<
+  C extends Config | ConfigInput = Config | ConfigInput,
+> extends WorkerEntrypoint<Env> {
+  /**
+   * The configuration that `defineConfig` returned, or the argument of `defineConfig`. Such an
+   * argument is checked at the first call to the class. If it has faults, every call throws a
+   * `ConfigError` that lists them.
+   */
   abstract readonly config: C;
 
   /**
@@ -52,7 +59,7 @@ export abstract class WeirService<C extends Config = Config> extends WorkerEntry
    */
   async limit(rule: RuleNameOf<C>, options: LimitOptions = {}): Promise<LimitResult> {
     checkOptions(options, CHARGED_OPTIONS);
-    const serviceRule = await findServiceRule(this.config, this.env, rule, options);
+    const serviceRule = await findServiceRule(configOfService(this), this.env, rule, options);
     const { cost } = options;
     checkCost(cost, -MAX_LIMIT);
     if (cost !== undefined && cost < 0) return refund(serviceRule, -cost);
@@ -69,7 +76,7 @@ export abstract class WeirService<C extends Config = Config> extends WorkerEntry
    */
   async check(rule: RuleNameOf<C>, options: CheckOptions = {}): Promise<LimitResult> {
     checkOptions(options, CHARGED_OPTIONS);
-    const serviceRule = await findServiceRule(this.config, this.env, rule, options);
+    const serviceRule = await findServiceRule(configOfService(this), this.env, rule, options);
     checkCost(options.cost, 0);
     return decide(serviceRule, options, true);
   }
@@ -81,7 +88,12 @@ export abstract class WeirService<C extends Config = Config> extends WorkerEntry
    */
   async getValue(rule: RuleNameOf<C>, options: ClientOptions = {}): Promise<Quota[]> {
     checkOptions(options, CLIENT_OPTIONS);
-    const { appliedRule, limiter } = await findServiceRule(this.config, this.env, rule, options);
+    const { appliedRule, limiter } = await findServiceRule(
+      configOfService(this),
+      this.env,
+      rule,
+      options,
+    );
     const enforced = { ...appliedRule, rule: { ...appliedRule.rule, mode: "enforce" } } as const;
     const decision = await limiter.decide([enforced], { cost: 0, checkOnly: true });
     // If this isolate counted alone, the method throws an error, because the isolate's counters
@@ -100,7 +112,12 @@ export abstract class WeirService<C extends Config = Config> extends WorkerEntry
    */
   async reset(rule: RuleNameOf<C>, options: Pick<ClientOptions, "key"> = {}): Promise<void> {
     checkOptions(options, CLIENT_OPTIONS);
-    const { appliedRule, limiter } = await findServiceRule(this.config, this.env, rule, options);
+    const { appliedRule, limiter } = await findServiceRule(
+      configOfService(this),
+      this.env,
+      rule,
+      options,
+    );
     await limiter.reset({ ...appliedRule, windows: allWindowsOf(appliedRule.rule) });
   }
 }

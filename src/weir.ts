@@ -1,44 +1,84 @@
+import { toConfig } from "./config/define.ts";
 import type { Env } from "./config/env.ts";
-import type { Config } from "./config/schema.ts";
+import type { Config, ConfigInput } from "./config/schema.ts";
+import { createCustomContext } from "./custom-context.ts";
 import type { Gateway } from "./gateway.ts";
 import { prepareGateway } from "./prepare-gateway.ts";
-import type { CustomKeys } from "./request/custom-key.ts";
 
-/** Options of {@link weir}. */
-export interface WeirOptions {
-  /**
-   * The functions that compute the rules' keys `custom:NAME`. The name of each property is NAME.
-   *
-   * @default none
-   */
-  readonly keys?: CustomKeys;
-}
+/**
+ * Answers the requests that Weir admits, in place of an origin: the next handler of a framework, or
+ * an app's own handler.
+ */
+export type Next = (request: Request) => Response | Promise<Response>;
 
 /** The handler that {@link weir} creates. It fits Workers with any type of bindings. */
 export interface WeirHandler {
-  /** @param env the Worker's bindings */
-  fetch(request: Request, env: object, ctx?: ExecutionContext): Promise<Response>;
+  /**
+   * Decides a request, and returns the response of the origin, of `next`, or of Weir.
+   *
+   * With `next`, Weir fits into every framework: it calls `next(request)` for each request that it
+   * admits, and does not read the configuration's `origin`. It adds the RateLimit fields to the response
+   * of `next`, and charges the rules with `count` or `cost: "header:NAME"` by this response. An error that
+   * `next` throws reaches the caller unchanged.
+   *
+   * @example
+   * const limiter = weir(config);
+   * export default {
+   *   fetch: (request, env, ctx) => limiter.fetch(request, env, ctx, () => new Response("Hello")),
+   * } satisfies ExportedHandler;
+   *
+   * @param env the Worker's bindings. Without them, no rule can be decided unless the configuration has
+   * `store: "memory"`
+   * @param ctx the context of the request; `custom` functions get it
+   * @param next answers admitted requests
+   * @default next forwards the request to the origin
+   */
+  fetch(
+    request: Request,
+    env?: object,
+    ctx?: Pick<ExecutionContext, "waitUntil">,
+    next?: Next,
+  ): Promise<Response>;
 }
 
 /**
- * Creates a Worker's handler that forwards requests to an origin and limits them by the rules.
+ * Creates a Worker's handler that limits requests by the rules, and forwards them to an origin.
  *
  * @example
  * export default weir(config);
  * export { CounterObject } from "edge-weir";
  *
- * @param config the configuration that `defineConfig` returned
+ * @param config the configuration that `defineConfig` returned, or the argument of `defineConfig`
+ * @throws {ConfigError} if `config` is a plain object that has faults
  */
-export function weir(config: Config, { keys = {} }: WeirOptions = {}): WeirHandler {
+export function weir(config: Config | ConfigInput): WeirHandler {
+  const checkedConfig = toConfig(config);
   let gateway: Gateway | undefined;
+  let nextGateway: Gateway | undefined;
 
   // This is not a Hono app with a single route, because Hono's context and routing took a fifth of
   // the CPU time that Weir adds. Weir uses Hono's router to match rules, and Hono's middleware
   // interface.
   return {
-    fetch(request, env) {
-      gateway ??= prepareGateway(config, env as Env, { keys });
-      return gateway.handle(request);
+    fetch(request, env, ctx, next) {
+      const bindings = (env ?? {}) as Env;
+      const context = createCustomContext(bindings, ctx);
+      if (!next) {
+        gateway ??= prepareGateway(checkedConfig, bindings);
+        return gateway.handle(request, context);
+      }
+      // This gateway has no origin, so it does not log that the origin is missing.
+      nextGateway ??= prepareGateway(checkedConfig, bindings, checkedConfig.rules);
+      return nextGateway.handle(request, context, async (admitted) => {
+        const response: unknown = await next(admitted);
+        if (isResponse(response)) return response;
+        throw new TypeError("The argument next of weir(config).fetch returned no Response.");
+      });
     },
   };
+}
+
+/** A framework may have a class of its own for responses, so the class is not checked. */
+function isResponse(value: unknown): value is Response {
+  return typeof value === "object" && value !== null && "status" in value && "headers" in value;
 }

@@ -34,7 +34,8 @@ export function routeWarnings({ rules }: Config, { routes, place }: Deployment):
     ].filter((warning) => warning !== false);
   });
 
-  for (const { name, match } of rules) {
+  for (const { name, match, for: audience } of rules) {
+    if (audience === "programs") continue;
     const hosts = match.hosts?.map((host) => host.replace(/^\*/, "any")) ?? [undefined];
     const missed = hosts.flatMap((host) =>
       (match.paths ? pathsOf(match) : [undefined])

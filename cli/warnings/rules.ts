@@ -28,7 +28,8 @@ interface Remedies {
 /** Warnings about the rules themselves. */
 export function ruleWarnings({ rules, caseSensitivePaths, ipv6Prefix }: Config): Warning[] {
   const enforced = rules.filter(
-    (rule) => rule.mode === "enforce" && rule.cost !== 0 && !exemptsMost(rule),
+    (rule) =>
+      rule.for === "all" && rule.mode === "enforce" && rule.cost !== 0 && !exemptsMost(rule),
   );
   const remedies: Remedies = {
     coverage: new Coverage(caseSensitivePaths),
@@ -37,6 +38,8 @@ export function ruleWarnings({ rules, caseSensitivePaths, ipv6Prefix }: Config):
     boundingRules: enforced.filter(isBounded),
   };
   const warnings = rules.flatMap((rule, index) => {
+    // Such a rule counts no HTTP request, and programs choose its clients.
+    if (rule.for === "programs") return [];
     const place = `rules[${index}]`;
     const inert = exceptWarnings(rule, place, remedies);
     return [

@@ -1,5 +1,11 @@
 import { defineConfig } from "edge-weir/config";
 
+/**
+ * Only these operations have a counter of their own, because a client must not get a new counter by
+ * inventing a name.
+ */
+const OPERATIONS = ["Search", "Checkout"];
+
 export default defineConfig({
   rules: [
     // A GraphQL API has one path. This rule counts each operation of a client separately.
@@ -11,4 +17,13 @@ export default defineConfig({
       window: "1m",
     },
   ],
+  custom: {
+    keys: {
+      async operation(request) {
+        // Read a clone, because Weir still has to forward the body.
+        const body = (await request.clone().json()) as { operationName?: string } | null;
+        return OPERATIONS.find((name) => name === body?.operationName) ?? "other";
+      },
+    },
+  },
 });

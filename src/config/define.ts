@@ -1,5 +1,6 @@
 import * as v from "valibot";
 import { type Fault, faultsOf } from "./faults.ts";
+import { isRecord } from "./fields.ts";
 import { type Config, type ConfigInput, ConfigSchema } from "./schema.ts";
 
 /** The error that `defineConfig` throws. Its message lists all faults, one on a line. */
@@ -24,7 +25,8 @@ export class ConfigError extends Error {
 const DEFINED = Symbol.for("weir.config");
 
 /**
- * Checks a configuration and fills in its defaults. All fields: docs/configuration.md.
+ * Checks a configuration and fills in its defaults. All fields: docs/configuration.md. If the
+ * argument is a configuration that this function has returned, the function returns it unchanged.
  *
  * @example
  * export default defineConfig({
@@ -39,11 +41,53 @@ const DEFINED = Symbol.for("weir.config");
 export function defineConfig<const RuleName extends string>(
   input: ConfigInput<RuleName>,
 ): Config<RuleName> {
+  const given: unknown = input;
+  if (isConfig(given)) return given as Config<RuleName>;
+  if (isCopy(input)) throw new ConfigError([{ path: "", message: COPY }]);
   const result = v.safeParse(ConfigSchema, input);
   if (!result.success) throw new ConfigError(faultsOf(result.issues));
   const config: Config = Object.defineProperty(result.output, DEFINED, { value: input });
   // The schema returns the names unchanged, but types them as texts.
   return config as Config<RuleName>;
+}
+
+const COPY =
+  "got a copy of what defineConfig returned; change its argument instead; " +
+  'allowed: an argument of defineConfig, such as { ...input, prefix: "api" }';
+
+/**
+ * Whether a value is a copy of a checked configuration, such as `{ ...config, prefix: "api" }`. The
+ * values of a checked configuration differ from those that users write, so each of them would be a
+ * fault.
+ */
+function isCopy(value: unknown): boolean {
+  if (!isRecord(value)) return false;
+  const { rules, jwt, custom } = value;
+  return (
+    (Array.isArray(rules) && rules.some((rule) => isRecord(rule) && "retryJitterMs" in rule)) ||
+    (isRecord(jwt) && "kind" in jwt) ||
+    (isRecord(custom) && custom.keys instanceof Map)
+  );
+}
+
+/** The configurations that {@link toConfig} has checked. The keys are the plain objects. */
+const checked = new WeakMap<object, Config>();
+
+/**
+ * Returns a checked configuration: the given one if `defineConfig` returned it, or the result of
+ * `defineConfig` for a plain object. For the same object it always returns the same configuration,
+ * so that all users of the object share one limiter.
+ *
+ * @throws {ConfigError} if a plain object has faults
+ */
+export function toConfig<const RuleName extends string>(
+  given: Config<RuleName> | ConfigInput<RuleName>,
+): Config<RuleName> {
+  const existing = isConfig(given) ? given : isRecord(given) ? checked.get(given) : undefined;
+  if (existing) return existing as Config<RuleName>;
+  const config = defineConfig(given as ConfigInput<RuleName>);
+  checked.set(given, config);
+  return config;
 }
 
 /** Whether `defineConfig` returned this value. */

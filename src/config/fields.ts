@@ -92,10 +92,10 @@ export function listOf<const Item extends v.GenericSchema>(item: Item, allowed: 
 }
 
 /**
- * Returns the schema of an object whose field names the user chooses. It must have at least one
- * field. The output is a Map, in which `__proto__` and `constructor` are ordinary names.
+ * Returns the schema of an object whose field names the user chooses. The output is a Map, in which
+ * `__proto__` and `constructor` are ordinary names.
  */
-export function mapOf<
+export function anyMapOf<
   const Name extends v.GenericSchema<string, string>,
   const Item extends v.GenericSchema,
 >(name: Name, item: Item, allowed: string) {
@@ -103,8 +103,15 @@ export function mapOf<
     v.custom<Readonly<Record<string, v.InferInput<Item>>>>(isRecord, allowed),
     v.transform((object) => new Map(Object.entries(object))),
     v.map(name, item, allowed),
-    v.minSize(1, allowed),
   );
+}
+
+/** Returns the schema that {@link anyMapOf} returns, for an object with at least one field. */
+export function mapOf<
+  const Name extends v.GenericSchema<string, string>,
+  const Item extends v.GenericSchema,
+>(name: Name, item: Item, allowed: string) {
+  return v.pipe(anyMapOf(name, item, allowed), v.minSize(1, allowed));
 }
 
 /** Returns the part of an issue's path that leads from an object to one of its fields. */

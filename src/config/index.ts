@@ -1,5 +1,13 @@
 // The entry point edge-weir/config, which a weir.config.ts imports. It loads in Node and in workerd.
 export type { CostInput, CountInput } from "./charge.ts";
+export type {
+  CustomContext,
+  CustomInput,
+  CustomKey,
+  CustomKeys,
+  CustomKeyValue,
+  WorkerBindings,
+} from "./custom.ts";
 export { ConfigError, defineConfig } from "./define.ts";
 export type { DurationInput } from "./duration.ts";
 export type { ExemptInput, ExpectedValue } from "./exempt.ts";

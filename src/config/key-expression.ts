@@ -24,7 +24,7 @@ export type KeyInput = TextLike<
 
 /**
  * One value of a request that can identify a client. `name` is the name of a header, a cookie, a
- * query parameter, a path parameter, a claim, or a function of the option `keys`.
+ * query parameter, a path parameter, a claim, or a function in `custom.keys`.
  */
 export type KeyPart =
   | { readonly kind: (typeof UNNAMED)[number] }

@@ -1,4 +1,5 @@
 import * as v from "valibot";
+import type { Cost } from "./charge.ts";
 import { pathTo } from "./fields.ts";
 import type { KeyExpression } from "./key-expression.ts";
 import type { ParsedLimitFields } from "./limits.ts";
@@ -6,10 +7,16 @@ import { type Match, splitRoute } from "./match.ts";
 
 /** The parsed fields of a rule that depend on one another. */
 interface CheckedFields extends ParsedLimitFields {
+  readonly for: "all" | "programs";
   readonly match: Match;
   readonly key: KeyExpression;
   readonly tiers?: ParsedTiers | undefined;
   readonly shards: number;
+  readonly cost: Cost;
+  readonly count: readonly number[] | undefined;
+  readonly exempt?: unknown;
+  readonly response?: unknown;
+  readonly retryJitter?: number | undefined;
   readonly ban?: number | undefined;
   readonly onError: "open" | "closed" | "local";
   readonly localShare?: number | undefined;
@@ -29,7 +36,7 @@ type IssuePath = [v.ObjectPathItem, ...v.ObjectPathItem[]];
 export function checkParams<Fields extends CheckedFields>() {
   return v.rawCheck<Fields>(({ dataset, addIssue }) => {
     if (!dataset.typed) return;
-    const { key, tiers, match } = dataset.value;
+    const { key, tiers, match, for: audience } = dataset.value;
     const segments = (match.paths ?? []).flatMap(splitRoute);
     const check = (expression: KeyExpression, path: IssuePath) => {
       for (const part of expression.flat()) {
@@ -37,7 +44,10 @@ export function checkParams<Fields extends CheckedFields>() {
         const named = new RegExp(`^:${part.name}(?!\\w)`);
         if (segments.some((segment) => named.test(segment))) continue;
         const names = segments.flatMap((segment) => /^:(\w+)/.exec(segment)?.[1] ?? []);
-        const message = `a parameter of match.paths, which has ${names.join(", ") || "none"}`;
+        const message =
+          audience === "programs"
+            ? `custom:${part.name}, because a rule for programs has no paths`
+            : `a parameter of match.paths, which has ${names.join(", ") || "none"}`;
         addIssue({ path, input: `param:${part.name}`, message });
       }
     };
@@ -80,5 +90,29 @@ export function checkLocalShare<Fields extends CheckedFields>() {
     if (localShare === undefined || onError === "local") return;
     const path: IssuePath = [pathTo(dataset.value, "localShare")];
     addIssue({ path, input: localShare, message: 'only together with onError: "local"' });
+  });
+}
+
+/**
+ * Checks that a rule for programs has no field that only HTTP requests use, because the field would
+ * have no effect.
+ */
+export function checkPrograms<Fields extends CheckedFields>() {
+  return v.rawCheck<Fields>(({ dataset, addIssue }) => {
+    if (!dataset.typed || dataset.value.for !== "programs") return;
+    const { match, exempt, cost, count, response, retryJitter } = dataset.value;
+    const refuse = (field: string, input: unknown, message: string) =>
+      addIssue({ path: [pathTo(dataset.value, field)], input, message });
+    const noEffect = (field: string) =>
+      `no ${field} in a rule with for: "programs", because such a rule counts no HTTP request`;
+    if (Object.keys(match).length > 0) refuse("match", match, noEffect("match"));
+    if (exempt !== undefined) refuse("exempt", exempt, noEffect("exempt"));
+    if (response !== undefined) refuse("response", response, noEffect("response"));
+    if (retryJitter !== undefined) refuse("retryJitter", retryJitter, noEffect("retryJitter"));
+    const noResponse = 'in a rule with for: "programs", because a call has no response';
+    if (typeof cost === "object") {
+      refuse("cost", `header:${cost.header}`, `a whole number ${noResponse}`);
+    }
+    if (count !== undefined) refuse("count", { status: count }, `"request" ${noResponse}`);
   });
 }

@@ -22,6 +22,14 @@ export interface RuleInput<Name extends string = string> extends LimitFields {
    */
   readonly name: Name;
   /**
+   * `"all"`: the rule counts HTTP requests, and calls of programs through `WeirService`.
+   * `"programs"`: the rule counts only calls of programs. Then its key may be `custom:NAME` without
+   * a function, and fields that only HTTP requests use are faults, such as `match` and `exempt`.
+   *
+   * @default "all"
+   */
+  readonly for?: "all" | "programs" | undefined;
+  /**
    * Which requests the rule counts.
    *
    * @default every request
@@ -39,7 +47,7 @@ export interface RuleInput<Name extends string = string> extends LimitFields {
    * - `"ja4"`: the fingerprint of the client's TLS handshake; needs Cloudflare's Bot Management
    * - `"global"`: one counter for all clients
    * - `"jwt:CLAIM"`: a claim of the client's verified token; needs the top-level field `jwt`
-   * - `"custom:NAME"`: the result of the function `keys.NAME`, an option of `weir` and `rateLimit`
+   * - `"custom:NAME"`: the result of your function `custom.keys.NAME`, a top-level field
    * - `"a | b"`: the first of these values that the request has
    * - a list: all of its elements combined
    *

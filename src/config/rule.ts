@@ -6,7 +6,7 @@ import { ALLOWED_KEYS, type KeyExpression, parseAlternatives } from "./key-expre
 import { checkLimitExtras, checkLimitFields, Duration, limitFields } from "./limits.ts";
 import { type Match, MatchSchema } from "./match.ts";
 import { type DenialResponse, ResponseSchema } from "./response.ts";
-import { checkLocalShare, checkParams, checkShards } from "./rule-checks.ts";
+import { checkLocalShare, checkParams, checkPrograms, checkShards } from "./rule-checks.ts";
 import { TiersSchema } from "./tiers.ts";
 import { type Window, windowsOf } from "./windows.ts";
 
@@ -78,6 +78,7 @@ const RuleFields = fields({
   lease: v.optional(v.union([v.literal("auto"), v.literal(false)], '"auto", false'), "auto"),
   retryJitter: v.optional(Duration),
   response: v.optional(ResponseSchema),
+  for: v.optional(oneOf("all", "programs"), "all"),
 });
 
 export const RuleSchema = v.pipe(
@@ -87,6 +88,7 @@ export const RuleSchema = v.pipe(
   checkParams(),
   checkShards(),
   checkLocalShare(),
+  checkPrograms(),
   v.transform(toRule),
 );
 
@@ -95,6 +97,7 @@ function toRule(fields: v.InferOutput<typeof RuleFields>): Rule {
   const { spread, startMs } = fields.start;
   return {
     name,
+    for: fields.for,
     match,
     key,
     windows: windowsOf(name, fields, startMs),
@@ -126,6 +129,8 @@ function toRule(fields: v.InferOutput<typeof RuleFields>): Rule {
  */
 export interface Rule<Name extends string = string> {
   readonly name: Name;
+  /** Whether the rule counts HTTP requests and calls of programs, or only calls of programs. */
+  readonly for: "all" | "programs";
   readonly match: Match;
   readonly key: KeyExpression;
   /** The windows of every client without a tier. */

@@ -1,5 +1,7 @@
 import * as v from "valibot";
-import { fields, integer, isRecord, oneOf, pathTo, pathToItem, textMatching } from "./fields.ts";
+import { checkClaims, checkCustomKeys } from "./config-checks.ts";
+import { type CustomFunctions, type CustomInput, CustomSchema } from "./custom.ts";
+import { fields, integer, oneOf, pathTo, pathToItem, textMatching } from "./fields.ts";
 import { type JwtConfig, type JwtInput, JwtSchema } from "./jwt.ts";
 import { type NativeLimiterInput, NativeLimiterSchema } from "./native-limiter.ts";
 import { type OriginConfig, type OriginInput, OriginSchema } from "./origin.ts";
@@ -89,6 +91,14 @@ export interface ConfigInput<RuleName extends string = string> {
    * @example { binding: "NATIVE_LIMITER" }
    */
   readonly nativeLimiter?: NativeLimiterInput | undefined;
+  /**
+   * Your own functions. `keys` has a function for each key `custom:NAME` of the rules. No other
+   * field of a configuration may be a function.
+   *
+   * @default none: a rule for HTTP requests with a key `custom:NAME` is refused
+   * @example { keys: { plan: (request, { env }) => env.PLANS.get(request.headers.get("x-api-key")) } }
+   */
+  readonly custom?: CustomInput | undefined;
 }
 
 /**
@@ -108,10 +118,11 @@ export interface Config<RuleName extends string = string> {
   readonly caseSensitivePaths: boolean;
   readonly jwt?: JwtConfig | undefined;
   readonly nativeLimiter?: NativeLimiterInput | undefined;
+  readonly custom?: CustomFunctions | undefined;
 }
 
 /** The names of a configuration's rules. */
-export type RuleNameOf<C extends Config> = C["rules"][number]["name"];
+export type RuleNameOf<C extends Config | ConfigInput> = C["rules"][number]["name"];
 
 const Rules = v.pipe(
   v.array(RuleSchema, RULES),
@@ -148,40 +159,11 @@ const ConfigFields = fields({
   caseSensitivePaths: v.optional(v.boolean("true or false"), false),
   jwt: v.optional(JwtSchema),
   nativeLimiter: v.optional(NativeLimiterSchema),
+  custom: v.optional(CustomSchema),
 });
-
-/**
- * Checks that `jwt` is set if a key reads a claim, because Weir uses a claim only after it has
- * verified the token. It also checks a value with other faults, so that all faults are reported at
- * once.
- */
-const checkClaims = v.rawCheck<v.InferOutput<typeof ConfigFields>>(({ dataset, addIssue }) => {
-  const config: unknown = dataset.value;
-  if (!isRecord(config) || config.jwt !== undefined || !Array.isArray(config.rules)) return;
-  const { rules } = config;
-  const message =
-    "a claim only if the top-level field jwt is set, which configures how Weir verifies tokens";
-  for (const [index, rule] of rules.entries()) {
-    if (!isRecord(rule)) continue;
-    const at = [pathTo(config, "rules"), pathToItem(rules, index)] as const;
-    const claim = claimIn(rule.key);
-    if (claim) addIssue({ path: [...at, pathTo(rule, "key")], input: claim, message });
-    if (!isRecord(rule.tiers)) continue;
-    const path = [...at, pathTo(rule, "tiers"), pathTo(rule.tiers, "by")] as const;
-    const tierClaim = claimIn(rule.tiers.by);
-    if (tierClaim) addIssue({ path: [...path], input: tierClaim, message });
-  }
-});
-
-/** Returns the first `jwt:CLAIM` of a parsed key, in the notation of the configuration. */
-function claimIn(key: unknown): string | undefined {
-  if (!Array.isArray(key)) return undefined;
-  const claim = key.flat().find((part) => isRecord(part) && part.kind === "jwt");
-  return claim && `jwt:${claim.name}`;
-}
 
 /**
  * This schema is the only source of a configuration's defaults, bounds and messages. Its input is
  * {@link ConfigInput}, and its output is {@link Config}.
  */
-export const ConfigSchema = v.pipe(ConfigFields, checkClaims);
+export const ConfigSchema = v.pipe(ConfigFields, checkClaims(), checkCustomKeys());

@@ -4,7 +4,7 @@ import type { Rule, Window } from "../config/rule.ts";
 import type { Config } from "../config/schema.ts";
 import type { CanonicalRequest } from "./canonical-request.ts";
 import type { Claims } from "./claims.ts";
-import { type CustomKeys, computeCustomKey } from "./custom-key.ts";
+import type { CustomKeyCalls } from "./custom-key.ts";
 import { isExempt } from "./exempt.ts";
 import {
   cachedIdentityOf,
@@ -40,11 +40,14 @@ const SHADOW_GRACE_MS = 2;
 /**
  * Returns the applied rules of a request, in the order of `matches`. Omits rules that exempt the
  * request.
+ *
+ * @param customKeys calls the functions for the keys `custom:NAME`; undefined if the configuration
+ * has no functions
  */
 export type RuleApplier = (
   canonical: CanonicalRequest,
-  original: Request,
   matches: readonly RuleMatch[],
+  customKeys?: CustomKeyCalls,
 ) => AppliedRule[] | Promise<AppliedRule[]>;
 
 /**
@@ -55,13 +58,10 @@ export type RuleApplier = (
  * verified once, a custom function is called once, and an identity is hashed once. Later requests
  * reuse an issuer's keys and the hashes of identities, but no claims and no results of custom
  * functions.
- *
- * @param keys the functions that compute the keys `custom:NAME`
  */
 export function createRuleApplier(
   { jwt, ipv6Prefix, timeoutMs }: Pick<Config, "jwt" | "ipv6Prefix" | "timeoutMs">,
   { secrets, keySecret }: Pick<ResolvedBindings, "secrets" | "keySecret">,
-  keys: CustomKeys = {},
 ): RuleApplier {
   const keyTexts = new WeakMap<KeyExpression, string>();
   const hashOptions = { ipv6Prefix, keySecret };
@@ -69,8 +69,8 @@ export function createRuleApplier(
 
   async function applyAsync(
     canonical: CanonicalRequest,
-    original: Request,
     matches: readonly RuleMatch[],
+    customKeys: CustomKeyCalls | undefined,
   ): Promise<AppliedRule[]> {
     const claimsOnce = createOnce<Claims | undefined>();
     const customOnce = createOnce<string | undefined>();
@@ -80,8 +80,7 @@ export function createRuleApplier(
       keySecret,
       ipv6Prefix,
       readClaims: () => claimsOnce("", () => readClaims(canonical.headers)),
-      computeCustom: (name: string) =>
-        customOnce(name, () => computeCustomKey(keys, name, original)),
+      computeCustom: (name: string) => customOnce(name, async () => customKeys?.compute(name)),
     };
 
     async function apply({ rule, path, params }: RuleMatch): Promise<AppliedRule[]> {
@@ -100,9 +99,9 @@ export function createRuleApplier(
     return collectWithinGrace(matches, results);
   }
 
-  return function applyRules(canonical, original, matches) {
+  return function applyRules(canonical, matches, customKeys) {
     const appliedRules = applyFromCache(canonical, matches, hashOptions);
-    return appliedRules ?? applyAsync(canonical, original, matches);
+    return appliedRules ?? applyAsync(canonical, matches, customKeys);
   };
 }
 

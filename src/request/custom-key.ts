@@ -1,46 +1,102 @@
-import type { Config } from "../config/schema.ts";
+import type { CustomContext, CustomKey } from "../config/custom.ts";
+
+/** Why a function for `custom:NAME` has no result: it took too long, or it threw an error. */
+export type CustomKeyFailure = "timeout" | "threw";
+
+/** Receives the failures of functions. It gets no error, because an error may contain a secret. */
+export type OnCustomKeyFailure = (name: string, cause: CustomKeyFailure) => void;
+
+const TIMEOUT = Symbol("timeout");
 
 /**
- * The functions that compute the keys `custom:NAME`. The name of each property is the NAME of a
- * key. A key counts as absent if its function throws, or if it returns an empty text or a value
- * that is not a text. Weir then uses the next alternative of the key, or the client's address.
+ * Calls the functions for the keys `custom:NAME`, for one request.
  *
- * A function receives the request that will be forwarded. To read the body, it must clone the
- * request.
+ * All functions of a request share one deadline: `timeoutMs` after the first call. A function that
+ * takes longer counts as absent, and the request is decided without its value. Otherwise a client
+ * could send its body slowly to a function that reads the body. The request would then be undecided,
+ * and an open rule would let it pass.
  */
-export type CustomKeys = Readonly<
-  Record<string, (request: Request) => CustomKeyValue | Promise<CustomKeyValue>>
->;
+export class CustomKeyCalls {
+  readonly #functions: ReadonlyMap<string, CustomKey>;
+  readonly #request: Request;
+  readonly #context: CustomContext;
+  readonly #timeoutMs: number;
+  readonly #onFailure: OnCustomKeyFailure;
+  #firstStartAt: number | undefined;
+  #lastEndAt = 0;
+  #pending = 0;
+  #timer: ReturnType<typeof setTimeout> | null = null;
+  #timeout: Promise<typeof TIMEOUT> | undefined;
 
-/** The result of a function for `custom:NAME`. If it is not a text, the key counts as absent. */
-export type CustomKeyValue = string | null | undefined;
+  constructor(
+    functions: ReadonlyMap<string, CustomKey>,
+    request: Request,
+    context: CustomContext,
+    timeoutMs: number,
+    onFailure: OnCustomKeyFailure,
+  ) {
+    this.#functions = functions;
+    this.#request = request;
+    this.#context = context;
+    this.#timeoutMs = timeoutMs;
+    this.#onFailure = onFailure;
+  }
 
-/** Calls the function for `custom:NAME` and returns its text; undefined if the key is absent. */
-export async function computeCustomKey(
-  keys: CustomKeys,
-  name: string,
-  request: Request,
-): Promise<string | undefined> {
-  const compute = functionNamed(keys, name);
-  try {
-    const value: unknown = await compute?.(request);
-    return typeof value === "string" ? value : undefined;
-  } catch {
-    return undefined;
+  /** Milliseconds from the start of the first call to the end of the last; at most `timeoutMs`. */
+  get spentMs(): number {
+    if (this.#firstStartAt === undefined) return 0;
+    return Math.min(this.#timeoutMs, Math.max(0, this.#lastEndAt - this.#firstStartAt));
+  }
+
+  /** Calls the function for `custom:NAME` and returns its text; undefined if the key is absent. */
+  async compute(name: string): Promise<string | undefined> {
+    const compute = this.#functions.get(name);
+    if (!compute) return undefined;
+    this.#firstStartAt ??= Date.now();
+    try {
+      const result: unknown = compute(this.#request, this.#context);
+      const value = isThenable(result) ? await this.#inTime(result) : result;
+      if (value === TIMEOUT) this.#onFailure(name, "timeout");
+      return typeof value === "string" ? value : undefined;
+    } catch {
+      this.#onFailure(name, "threw");
+      return undefined;
+    } finally {
+      this.#lastEndAt = Date.now();
+    }
+  }
+
+  /**
+   * Waits for a result until the deadline. If the promise rejects later, `Promise.race` has already
+   * handled the rejection.
+   */
+  async #inTime(result: PromiseLike<unknown>): Promise<unknown> {
+    this.#timeout ??= this.#startTimer();
+    this.#pending++;
+    try {
+      return await Promise.race([result, this.#timeout]);
+    } finally {
+      this.#pending--;
+      if (this.#pending === 0) {
+        clearTimeout(this.#timer);
+        this.#timeout = undefined;
+      }
+    }
+  }
+
+  #startTimer(): Promise<typeof TIMEOUT> {
+    const { promise, resolve } = Promise.withResolvers<typeof TIMEOUT>();
+    const elapsedMs = Math.max(0, Date.now() - (this.#firstStartAt ?? 0));
+    this.#timer = setTimeout(() => resolve(TIMEOUT), Math.max(0, this.#timeoutMs - elapsedMs));
+    return promise;
   }
 }
 
-/** Returns a message for each key `custom:NAME` that the rules use and that has no function. */
-export function customKeyFaults({ rules }: Config, keys: CustomKeys): string[] {
-  const parts = rules.flatMap(({ key, tiers }) => [key, tiers?.by ?? []].flat(2));
-  const names = new Set(parts.flatMap((part) => (part.kind === "custom" ? part.name : [])));
-  return [...names]
-    .filter((name) => !functionNamed(keys, name))
-    .map((name) => `no function is given for the key custom:${name}: pass it in { keys }`);
-}
-
-/** Returns the function for a name. Ignores inherited properties, such as `constructor`. */
-function functionNamed(keys: CustomKeys, name: string): CustomKeys[string] | undefined {
-  const compute: unknown = Object.hasOwn(keys, name) ? keys[name] : undefined;
-  return typeof compute === "function" ? (compute as CustomKeys[string]) : undefined;
+function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return (
+    typeof value === "object" &&
+    value !== null &&
+    "then" in value &&
+    typeof value.then === "function"
+  );
 }

@@ -1,9 +1,8 @@
 import { describe } from "vitest";
-import { type ConfigInput, defineConfig } from "../../src/config/index.ts";
+import { type ConfigInput, type CustomKeys, defineConfig } from "../../src/config/index.ts";
 import type { DecideOptions } from "../../src/limiter/counters.ts";
 import type { Decision, Quota } from "../../src/limiter/decision.ts";
 import { Limiter } from "../../src/limiter/limiter.ts";
-import type { CustomKeys } from "../../src/request/custom-key.ts";
 import type { Store } from "../../src/stores/store.ts";
 import { EVERY_STORE, TIMEOUT_MS, withClock } from "../suite/every-store.ts";
 import { identifying, type Sent } from "../workerd/request/requests.ts";
@@ -71,7 +70,13 @@ export function onEveryStore(name: string, tests: (open: Open) => void): void {
 
 function openOn(name: string, rules: ConfigInput["rules"], options: Options): System {
   const prefix = crypto.randomUUID();
-  const config = defineConfig({ ...options, prefix, timeoutMs: TIMEOUT_MS, rules });
+  const config = defineConfig({
+    ...options,
+    prefix,
+    timeoutMs: TIMEOUT_MS,
+    rules,
+    custom: { keys },
+  });
   const subjectsOf = identifying(rules, options, { keys });
   let now = MIDNIGHT;
   const store = EVERY_STORE[name]?.(prefix) as Store;

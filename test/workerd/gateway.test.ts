@@ -1,6 +1,6 @@
 import { createExecutionContext } from "cloudflare:test";
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { type ConfigInput, defineConfig } from "../../src/config/index.ts";
+import { type ConfigInput, type CustomKeys, defineConfig } from "../../src/config/index.ts";
 import { weir } from "../../src/index.ts";
 
 afterEach(() => {
@@ -12,16 +12,12 @@ type RuleInput = Omit<ConfigInput["rules"][number], "name">;
 /**
  * Creates a Worker with one rule and a memory store. Returns a function that sends it a request.
  */
-function worker(
-  rule: RuleInput,
-  origin: (request: Request) => Response,
-  keys: NonNullable<Parameters<typeof weir>[1]>["keys"] = {},
-) {
+function worker(rule: RuleInput, origin: (request: Request) => Response, keys: CustomKeys = {}) {
   vi.spyOn(globalThis, "fetch").mockImplementation(async (input, init) => {
     return origin(new Request(input, init));
   });
   const rules = [{ name: "api", ...rule }];
-  const { fetch } = weir(defineConfig({ store: "memory", rules }), { keys });
+  const { fetch } = weir(defineConfig({ store: "memory", rules, custom: { keys } }));
   return (headers: Record<string, string> = {}, path = "/") =>
     fetch(
       new Request(`https://api.example.com${path}`, { headers }) as never,

@@ -132,7 +132,7 @@ describe("rateLimit", () => {
 
   it("calls the functions for custom keys", async () => {
     const keys = { plan: (request: Request) => request.headers.get("x-plan") };
-    const app = appWith([{ ...FIVE, key: "custom:plan", limit: 1 }], { keys });
+    const app = appWith([{ ...FIVE, key: "custom:plan", limit: 1 }], {}, { custom: { keys } });
     const statuses = [];
     for (const plan of ["a", "b", "a"]) {
       statuses.push((await app.request("/search", { headers: { "x-plan": plan } })).status);
@@ -145,8 +145,8 @@ describe("rateLimit", () => {
     const byPlan = { ...FIVE, key: "custom:plan" };
     const rules = [byPlan, { ...byPlan, name: "other" }];
     const app = new Hono();
-    const config = defineConfig({ store: "memory", rules });
-    for (let each = 0; each < 2; each++) app.use(rateLimit(config, { keys: { plan } }));
+    const config = defineConfig({ store: "memory", rules, custom: { keys: { plan } } });
+    for (let each = 0; each < 2; each++) app.use(rateLimit(config));
     await app.request("/");
     expect(plan).toHaveBeenCalledTimes(2);
   });

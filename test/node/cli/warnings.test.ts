@@ -4,6 +4,8 @@ import { defineConfig } from "../../../src/config/index.ts";
 
 type RuleFields = Record<string, unknown>;
 
+const CUSTOM = { keys: { tenant: () => "a", plan: () => "pro" } };
+
 /**
  * Gives each of these rules a name and a limit, and returns the codes of the warnings about them.
  */
@@ -19,7 +21,9 @@ function warnings(rules: readonly RuleFields[], options: object = {}) {
     ...fields,
   }));
   return ruleWarnings(
-    defineConfig({ rules: named, ...options } as Parameters<typeof defineConfig>[0]),
+    defineConfig({ rules: named, custom: CUSTOM, ...options } as Parameters<
+      typeof defineConfig
+    >[0]),
   );
 }
 

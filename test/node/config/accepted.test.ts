@@ -1,4 +1,4 @@
-import { type ConfigInput, defineConfig } from "edge-weir/config";
+import { type ConfigInput, defineConfig, type KeyInput } from "edge-weir/config";
 import { describe, expect, test } from "vitest";
 import { definedRule } from "./fixtures.ts";
 
@@ -27,7 +27,17 @@ describe("a key", () => {
       [[{ kind: "header", name: "a" }, { kind: "ip" }], [{ kind: "host" }]],
     ],
   ])("parses %o", ([key, expected]) => {
-    expect(definedRule({ key, match: { paths: ["/users/:id"] } }).key).toEqual(expected);
+    const custom = { keys: { tenant_id: () => "a" } };
+    const rules = [
+      {
+        name: "api",
+        key: key as KeyInput,
+        match: { paths: ["/users/:id"] },
+        limit: 5,
+        window: "1m",
+      },
+    ];
+    expect(defineConfig({ rules, custom }).rules[0]?.key).toEqual(expected);
   });
 
   test.for([

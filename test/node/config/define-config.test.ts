@@ -31,6 +31,7 @@ const ONE_MINUTE = { maxReserved: 0, windowMs: 60_000, offsetMs: 0 };
 const ONE_HOUR = { ...ONE_MINUTE, windowMs: 3_600_000 };
 /** The defaults of a rule. */
 const DEFAULTS = {
+  for: "all",
   spread: false,
   shards: 1,
   cost: 1,

@@ -15,6 +15,7 @@ const config = defineConfig({
   rules: [
     {
       name: "api",
+      for: "all",
       match: { hosts: ["a.example"], methods: ["GET"], paths: ["/a"], except: { paths: ["/b"] } },
       key: "ip",
       limit: 5,
@@ -25,7 +26,7 @@ const config = defineConfig({
       shards: 1,
       cost: 1,
       count: "request",
-      tiers: { by: "custom:plan", limits: { pro: { limit: 9, window: "1m" } } },
+      tiers: { by: "country", limits: { pro: { limit: 9, window: "1m" } } },
       exempt: { ips: ["192.0.2.1"] },
       ban: "1h",
       mode: "enforce",
@@ -46,13 +47,18 @@ const config = defineConfig({
   caseSensitivePaths: false,
   jwt: { secret: "JWT", alg: "HS256", issuer: "me", audience: "api" },
   nativeLimiter: { binding: "NATIVE" },
+  custom: { keys: { plan: (request, { env }) => env.PLANS.get(request.url) } },
 });
 
 rateLimit(config, { rule: "api" });
 `;
 
-/** The name of every field in {@link CONFIG}, and `pro`, which is a name that the user chooses. */
-const FIELDS = [...new Set([...CONFIG.matchAll(/(\w+): /g)].map(([, field]) => field as string))];
+/** The names in {@link CONFIG} that the user chooses. */
+const CHOSEN = ["pro", "plan"];
+/** The name of every field in {@link CONFIG}. */
+const FIELDS = [
+  ...new Set([...CONFIG.matchAll(/(\w+): /g)].map(([, field]) => field as string)),
+].filter((field) => !CHOSEN.includes(field));
 
 let editor: LanguageServer;
 
@@ -65,7 +71,7 @@ afterAll(async () => {
 });
 
 describe("an editor", () => {
-  it.each(FIELDS.filter((field) => field !== "pro"))("explains the field %s", async (field) => {
+  it.each(FIELDS)("explains the field %s", async (field) => {
     const [, type = "", comment = ""] =
       /^```\w*\n(.*?)\n```\n?(.*)$/s.exec(await editor.hover(field)) ?? [];
     expect(type).toContain(`${field}`);

@@ -1,4 +1,5 @@
 import { globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { stripTypeScriptTypes } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
@@ -30,7 +31,7 @@ const examples = globSync("examples/*/**/*.{ts,toml}").map((path) => ({
 }));
 
 /** Fields that a snippet may begin with, at the top level of a configuration or in a rule. */
-const TOP_LEVEL = /^(jwt|origin|prefix|nativeLimiter|store):/;
+const TOP_LEVEL = /^(custom|jwt|origin|prefix|nativeLimiter|store):/;
 const OF_RULE = /^(exempt|key|limits?|match|name|tiers):/;
 
 function linesOf(code: string): string[] {
@@ -81,7 +82,8 @@ function contains(lines: readonly string[], wanted: readonly string[]): boolean 
 
 /** Returns the value of an expression. The expression is code from the project's own pages. */
 function evaluate(expression: string): ConfigInput {
-  return new Function("defineConfig", `return (${expression});`)((input: unknown) => input);
+  const script = stripTypeScriptTypes(`(${expression})`);
+  return new Function("defineConfig", `return ${script};`)((input: unknown) => input);
 }
 
 /**
@@ -100,7 +102,9 @@ function configsOf(code: string): ConfigInput[] {
   const rule = bare.startsWith("{") ? bare : `{ ${bare} }`;
   const hasLimit = /\blimits?:/.test(rule.split("tiers:")[0] ?? "");
   const limit = hasLimit ? "" : 'limit: 5, window: "1m",';
-  return [evaluate(`{ jwt: { secret: "S" }, rules: [{ name: "rule", ${limit} ...${rule} }] }`)];
+  const functions = [...code.matchAll(/custom:(\w+)/g)].map(([, name]) => `${name}: () => "a"`);
+  const custom = `custom: { keys: { ${functions.join(", ")} } }`;
+  return [evaluate(`{ jwt: { secret: "S" }, ${custom}, rules: [{ name: "rule", ${limit} ...${rule} }] }`)];
 }
 
 describe("code on the pages", () => {

@@ -64,7 +64,8 @@ function mainModule(config: ConfigInput): string {
   return `
     import { CounterObject, defineConfig, weir } from "./weir.mjs";
     const tenant = (request) => request.headers.get("x-tenant");
-    export default weir(defineConfig(${JSON.stringify({ timeoutMs: TIMEOUT_MS, ...config })}), { keys: { tenant } });
+    const custom = { keys: { tenant } };
+    export default weir(defineConfig({ custom, ...${JSON.stringify({ timeoutMs: TIMEOUT_MS, ...config })} }));
     export { CounterObject };
   `;
 }

@@ -17,6 +17,7 @@ interface Sent {
 function configWith(key: string | string[], paths = ["/users/:id"]) {
   return defineConfig({
     jwt: { secret: "JWT_SECRET" },
+    custom: { keys: { plan: () => "gold" } },
     rules: [{ name: "r", key, match: { paths }, limit: 5, window: "1m" }],
   });
 }

@@ -1,8 +1,8 @@
 import { resolveBindings } from "../../../src/config/bindings.ts";
-import { type ConfigInput, defineConfig } from "../../../src/config/index.ts";
+import { type ConfigInput, type CustomKeys, defineConfig } from "../../../src/config/index.ts";
 import { type AppliedRule, createRuleApplier } from "../../../src/request/applied-rule.ts";
 import { type CanonicalRequest, canonicalRequest } from "../../../src/request/canonical-request.ts";
-import type { CustomKeys } from "../../../src/request/custom-key.ts";
+import { CustomKeyCalls } from "../../../src/request/custom-key.ts";
 import { createMatcher } from "../../../src/request/matcher.ts";
 
 /** Header fields of a request, in addition to the client's address. */
@@ -22,13 +22,14 @@ export function identifying(
 ) {
   const config = defineConfig({
     ...options,
+    ...(keys && { custom: { keys } }),
     rules: rules.map((fields, index) => ({
       name: `r${index}`,
       ...("limits" in fields ? {} : { limit: 5, window: "1m" }),
       ...fields,
     })),
   });
-  const applyRules = createRuleApplier(config, resolveBindings(config, env), keys);
+  const applyRules = createRuleApplier(config, resolveBindings(config, env));
   const matchRules = createMatcher(config.rules, config.caseSensitivePaths);
 
   return async function apply(
@@ -38,7 +39,10 @@ export function identifying(
     const headers = { "cf-connecting-ip": "203.0.113.7", ...sent };
     const request = new Request(url, { headers });
     const canonical = canonicalRequest(request, config.caseSensitivePaths) as CanonicalRequest;
-    return applyRules(canonical, request, matchRules(canonical));
+    const context = { env: {} as never, ctx: { waitUntil() {} } };
+    const functions = config.custom?.keys ?? new Map();
+    const customKeys = new CustomKeyCalls(functions, request, context, config.timeoutMs, () => {});
+    return applyRules(canonical, matchRules(canonical), customKeys);
   };
 }
 
