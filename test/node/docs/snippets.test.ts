@@ -104,7 +104,9 @@ function configsOf(code: string): ConfigInput[] {
   const limit = hasLimit ? "" : 'limit: 5, window: "1m",';
   const functions = [...code.matchAll(/custom:(\w+)/g)].map(([, name]) => `${name}: () => "a"`);
   const custom = `custom: { keys: { ${functions.join(", ")} } }`;
-  return [evaluate(`{ jwt: { secret: "S" }, ${custom}, rules: [{ name: "rule", ${limit} ...${rule} }] }`)];
+  return [
+    evaluate(`{ jwt: { secret: "S" }, ${custom}, rules: [{ name: "rule", ${limit} ...${rule} }] }`),
+  ];
 }
 
 describe("code on the pages", () => {
