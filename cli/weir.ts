@@ -4,17 +4,19 @@
  */
 import { Command, CommanderError } from "commander";
 import { addCheckCommand } from "./check.ts";
+import { addDoctorCommand } from "./doctor.ts";
 
 /** In the package, this file is JavaScript. */
 const name = import.meta.url.endsWith(".ts") ? "npm run weir --" : "npx weir";
 
 const program = new Command(name)
-  .description("Tools for Weir's configuration. They need no account and no network.")
+  .description("Tools for Weir. check needs no account and no network; doctor calls the database.")
   .showHelpAfterError("(--help shows what is allowed)")
   // The default, process.exit, can cut off output that has not been written yet.
   .exitOverride();
 
 addCheckCommand(program);
+addDoctorCommand(program);
 
 try {
   await program.parseAsync();

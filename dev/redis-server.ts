@@ -21,13 +21,16 @@ export interface RedisServer {
  * Starts the `redis-server` in PATH on a free loopback port, without persistence, and waits until
  * it answers.
  *
+ * @param settings more arguments of `redis-server`, such as `--maxmemory-policy allkeys-lru`
  * @returns undefined if PATH has no `redis-server`
  * @throws if `redis-server` does not start. The message contains its output
  */
-export async function startRedisServer(): Promise<RedisServer | undefined> {
+export async function startRedisServer(
+  settings: readonly string[] = [],
+): Promise<RedisServer | undefined> {
   for (let attempt = 1; ; attempt++) {
     const port = await getPort({ host: HOST });
-    const child = await spawnRedis(port);
+    const child = await spawnRedis(port, settings);
     if (child === undefined) return undefined;
 
     const output = collectOutput(child);
@@ -45,8 +48,12 @@ export async function startRedisServer(): Promise<RedisServer | undefined> {
   }
 }
 
-async function spawnRedis(port: number): Promise<OwnedChild | undefined> {
-  const args = ["--port", `${port}`, "--bind", HOST, "--save", "", "--appendonly", "no"];
+async function spawnRedis(
+  port: number,
+  settings: readonly string[],
+): Promise<OwnedChild | undefined> {
+  const base = ["--port", `${port}`, "--bind", HOST, "--save", "", "--appendonly", "no"];
+  const args = [...base, ...settings];
   try {
     return await startChild("redis-server", args, {
       cwd: tmpdir(),

@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
-import type { Counter, GroupVerdict, Tally } from "../../src/engine/counter.ts";
-import { quotaAfterMs } from "../../src/engine/fixed-window.ts";
+import { baseOf, complete, prepareStep, runStep } from "../../cli/doctor/vectors/run-step.ts";
+import type { Outcome } from "../../cli/doctor/vectors/vector.ts";
 import type { Store } from "../../src/stores/store.ts";
 import { counter } from "./counters.ts";
 import type { ExpiryOptions } from "./driver.ts";
-import { type Outcome, type Step, VECTORS, type Vector, type VectorCounter } from "./vectors.ts";
+import { VECTORS } from "./vectors.ts";
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
@@ -29,9 +29,11 @@ export function vectorSuite(
       const base = baseOf(vector);
       const key = counter();
       for (const [index, step] of vector.steps.entries()) {
-        const now = base + step.at;
-        const [requested, capacity] = counterOf(key, { ...vector.counter, ...step }, step, base);
-        const outcome = await run(store, step, requested, capacity, now);
+        const prepared = prepareStep(key, vector, step, base);
+        const { outcome, decidedAt } = await runStep(store, step, prepared);
+        if (decidedAt !== undefined) {
+          expect(decidedAt, "the time of the decision").toBe(prepared.now);
+        }
         if (expiresByStoreClock && step.expect?.banMs) {
           expectBan(outcome, step.expect, `step ${index}`);
         } else {
@@ -58,82 +60,12 @@ export function vectorSuite(
 }
 
 /**
- * Returns the next start of a window. It is in the future, because a store may remove rows of the
- * past.
- */
-function baseOf({ counter: { windowMs = MINUTE } }: Vector): number {
-  const hour = Math.ceil(Date.now() / HOUR) * HOUR;
-  return Math.ceil(hour / windowMs) * windowMs;
-}
-
-function counterOf(
-  { key, identity }: Counter,
-  { limit, capacity = limit, ...rule }: VectorCounter,
-  { cost = 1, reserve = 0 }: Step,
-  base: number,
-): [Counter, capacity: number] {
-  const { windowMs = MINUTE, offsetMs = 0, zeroAt, rollsOver, banMs } = rule;
-  const requested = {
-    key,
-    identity,
-    limit,
-    windowMs,
-    offsetMs: zeroAt === undefined ? offsetMs : base + zeroAt,
-    cost,
-    ceiling: capacity + reserve,
-    ...(rollsOver && { rollsOver }),
-    ...(banMs && { banMs }),
-  };
-  return [requested, capacity];
-}
-
-async function run(
-  store: Store,
-  { op = "decide" }: Step,
-  requested: Counter,
-  capacity: number,
-  now: number,
-): Promise<Outcome | undefined> {
-  if (op === "reset") {
-    await store.reset([requested], now);
-    return undefined;
-  }
-  if (op === "adjust") {
-    const [tally] = await store.adjust([requested], now);
-    return outcomeOf(tally as Tally, capacity);
-  }
-  const verdict = await store.decide([[requested]], now);
-  expect(verdict.now, "the time of the decision").toBe(now);
-  const [{ admitted, tallies }] = verdict.groups as [GroupVerdict];
-  const [tally] = tallies as [Tally];
-  const { banMs, count } = tally;
-  const outcome = { admitted, ...outcomeOf(tally, capacity) };
-  if (!admitted) {
-    return { ...outcome, retryMs: Math.max(banMs, quotaAfterMs(requested, tally, capacity)) };
-  }
-  return count > capacity
-    ? { ...outcome, reservationDelayMs: quotaAfterMs({ ...requested, cost: 0 }, tally, capacity) }
-    : outcome;
-}
-
-function outcomeOf({ count, resetMs, banMs }: Tally, capacity: number) {
-  return { value: capacity - count, resetMs, banMs };
-}
-
-/** Returns an outcome in which missing fields have their default values. */
-function complete({ banMs = 0, ...outcome }: Outcome): Outcome {
-  return outcome.admitted === false
-    ? { retryMs: outcome.resetMs, ...outcome, banMs }
-    : { ...outcome, banMs };
-}
-
-/**
  * Compares an outcome with the expected outcome, which has a ban. The ban runs in real time, so its
  * time left may differ by up to {@link PATIENCE_MS}.
  */
 function expectBan(outcome: Outcome | undefined, expected: Outcome, step: string): void {
   const { banMs: left = 0, retryMs, ...rest } = outcome as Outcome;
-  const { banMs, retryMs: _, ...others } = complete(expected) as Outcome & { banMs: number };
+  const { banMs, retryMs: _, ...others } = complete(expected);
   expect(rest, step).toEqual(others);
   expect(left, step).toBeGreaterThan(banMs - PATIENCE_MS);
   expect(left, step).toBeLessThanOrEqual(banMs + PATIENCE_MS);

@@ -16,16 +16,21 @@ export interface Run {
   readonly stderr: string;
 }
 
-/** Runs the command in a new process, as `npm run weir --` does. */
+/**
+ * Runs the command in a new process, as `npm run weir --` does.
+ *
+ * @param env more environment variables; undefined removes a variable
+ */
 export function runWeir(
   args: readonly string[],
   cwd: string = dirname(dirname(COMMAND)),
+  env: Readonly<Record<string, string | undefined>> = {},
 ): Promise<Run> {
   const { promise, resolve } = Promise.withResolvers<Run>();
   execFile(
     process.execPath,
     [COMMAND, ...args],
-    { cwd, maxBuffer: Infinity },
+    { cwd, env: { ...process.env, ...env }, maxBuffer: Infinity },
     (error, stdout, stderr) => {
       resolve({ code: error ? Number(error.code) : 0, stdout, stderr });
     },

@@ -1,0 +1,171 @@
+import { randomUUID } from "node:crypto";
+import { once } from "node:events";
+import { setTimeout as delay } from "node:timers/promises";
+import { banKey, type Counter, storedKey } from "../../src/engine/counter.ts";
+import type { Store } from "../../src/stores/store.ts";
+import { StoreError } from "../../src/stores/store-error.ts";
+import { createUpstashStore } from "../../src/stores/upstash/upstash-store.ts";
+import { type Examination, newKey } from "./examination.ts";
+import { type Finding, finding, plural } from "./finding.ts";
+import { CallFailure } from "./rest-client.ts";
+import { DOCTOR_VECTORS } from "./vectors/doctor-vectors.ts";
+import { baseOf, complete, type PreparedStep, prepareStep, runStep } from "./vectors/run-step.ts";
+import type { Outcome, Step, Vector } from "./vectors/vector.ts";
+
+/**
+ * How far a ban may be from the expected time, because it runs in real time, and the times of a
+ * vector do not.
+ */
+const BAN_TOLERANCE_MS = 60_000;
+/** With the clock of Redis, a run must lie within one window. Each run begins in its middle. */
+const WINDOW_MS = 120_000;
+/** How long a stopped run waits for its last call, so that the removal comes after it. */
+const LAST_CALL_MS = 1000;
+
+/** The vectors that need no clock: all of their steps are made at the same time. */
+const CLOCKLESS = DOCTOR_VECTORS.filter(({ steps }) => steps.every(({ at }) => at === 0));
+
+/** Runs a vector on a store. Returns the first difference as a text; undefined if there is none. */
+type Runner = (store: Store, vector: Vector) => Promise<string | undefined>;
+
+/**
+ * Runs vectors through Weir's own store, with the configured clock. With the clock `redis`, the
+ * times of a vector cannot be set. So these vectors have no times, and the vectors with times run
+ * with the clock `edge`, if the server accepts the flag of their script.
+ */
+export async function checkVectors(
+  examination: Examination,
+  acceptsFlag: boolean,
+): Promise<Finding[]> {
+  const runs: { clock: "edge" | "redis"; vectors: readonly Vector[] }[] = [];
+  if (examination.config.clock === "redis") runs.push({ clock: "redis", vectors: CLOCKLESS });
+  if (acceptsFlag) runs.push({ clock: "edge", vectors: DOCTOR_VECTORS });
+  const differences: string[] = [];
+  try {
+    for (const { clock, vectors } of runs) {
+      const store = storeFor(examination, clock);
+      const run = clock === "edge" ? timedRunner(examination) : await clocklessRunner(examination);
+      for (const vector of vectors) {
+        if (examination.stop.aborted) throw stopped(examination);
+        const difference = await untilStopped(examination, run(store, vector));
+        if (difference) differences.push(`"${vector.name}" (clock ${clock}): ${difference}`);
+      }
+    }
+  } catch (error) {
+    if (examination.stop.aborted) throw stopped(examination);
+    if (!(error instanceof StoreError)) throw error;
+    return [finding("vectors-failed", `${error.failure}: ${error.message}`)];
+  }
+  const count = runs.reduce((sum, { vectors }) => sum + vectors.length, 0);
+  if (differences.length > 0) {
+    const value = `${differences.length} of ${plural(count, "vector")}: ${differences[0]}`;
+    return [finding("vector-differs", value)];
+  }
+  return [finding("vectors-ok", `${plural(count, "vector")}, each as expected`)];
+}
+
+/** @throws {CallFailure} soon after the run is stopped, even if the work has not ended */
+async function untilStopped<T>({ stop }: Examination, work: Promise<T>): Promise<T> {
+  const ended = new AbortController();
+  const stopping = async () => {
+    if (!stop.aborted) await once(stop, "abort", { signal: ended.signal });
+    await delay(LAST_CALL_MS, undefined, { signal: ended.signal });
+    throw new CallFailure("not-finished", String(stop.reason));
+  };
+  const deadline = stopping();
+  deadline.catch(() => {});
+  try {
+    return await Promise.race([work, deadline]);
+  } finally {
+    ended.abort();
+  }
+}
+
+function stopped({ stop }: Examination): CallFailure {
+  return new CallFailure("not-finished", String(stop.reason));
+}
+
+function storeFor({ url, token, rest }: Examination, clock: "edge" | "redis"): Store {
+  return createUpstashStore({ url, token, clock, timeoutMs: rest.callTimeoutMs });
+}
+
+/** Runs a vector at times that the caller chooses, and compares all of its results. */
+function timedRunner(examination: Examination): Runner {
+  return async (store, vector) => {
+    const base = baseOf(vector);
+    const key = newCounterKey(examination);
+    for (const [index, step] of vector.steps.entries()) {
+      const prepared = prepareStep(key, vector, step, base);
+      noteKeys(examination, prepared.counter, [prepared.now]);
+      const { outcome } = await runStep(store, step, prepared);
+      const difference = compare(step.expect && complete(step.expect), outcome);
+      if (difference) return `step ${index + 1}: ${difference}`;
+    }
+    return undefined;
+  };
+}
+
+/** Runs a vector at the time of Redis, and compares the results that do not depend on the time. */
+async function clocklessRunner(examination: Examination): Promise<Runner> {
+  const answer = await examination.rest.run(["TIME"]);
+  const [seconds] = "reply" in answer && Array.isArray(answer.reply) ? answer.reply : [];
+  const redisMs = Number.isFinite(Number(seconds)) ? Number(seconds) * 1000 : Date.now();
+  const startedAt = Date.now();
+  return async (store, vector) => {
+    const now = redisMs + Date.now() - startedAt;
+    const counter = { ...vector.counter, windowMs: WINDOW_MS, offsetMs: now - WINDOW_MS / 2 };
+    const key = newCounterKey(examination);
+    for (const [index, step] of vector.steps.entries()) {
+      const prepared: PreparedStep = prepareStep(key, { ...vector, counter }, step, now);
+      // The window is computed by the server, so its neighbours are noted too.
+      noteKeys(examination, prepared.counter, [now - WINDOW_MS, now, now + WINDOW_MS]);
+      const { outcome, decidedAt = now } = await runStep(store, step, prepared);
+      // The time of a decision may differ from TIME, for example behind a faulty proxy.
+      noteKeys(examination, prepared.counter, [decidedAt]);
+      const difference = compare(withoutTimes(step), outcome);
+      if (difference) return `step ${index + 1}: ${difference}`;
+    }
+    return undefined;
+  };
+}
+
+function withoutTimes({ expect }: Step): Partial<Outcome> | undefined {
+  if (!expect) return undefined;
+  const { value, admitted, banMs = 0 } = expect;
+  return { value, banMs, ...(admitted !== undefined && { admitted }) };
+}
+
+function newCounterKey(examination: Examination): Pick<Counter, "key" | "identity"> {
+  const identity = randomUUID();
+  return { key: newKey(examination, `vector:1m:${identity}`), identity };
+}
+
+/** Notes all keys that a call may write, so that they can be removed even if the call fails. */
+function noteKeys({ writtenKeys }: Examination, counter: Counter, times: readonly number[]): void {
+  writtenKeys.add(counter.key);
+  for (const time of times) writtenKeys.add(storedKey(counter, time));
+  if (counter.banMs) writtenKeys.add(banKey(counter));
+}
+
+/** @returns the first difference as a text; undefined if there is none */
+function compare(
+  expected: Partial<Outcome> | undefined,
+  outcome: Outcome | undefined,
+): string | undefined {
+  if (!expected || !outcome) return undefined;
+  const isBanned = (expected.banMs ?? 0) > 0;
+  for (const [field, value] of Object.entries(expected)) {
+    const actual = outcome[field as keyof Outcome];
+    // The time until a retry contains the rest of the ban.
+    const isAsExpected =
+      isBanned && (field === "banMs" || field === "retryMs")
+        ? isNear(Number(actual), Number(value))
+        : actual === value;
+    if (!isAsExpected) return `${field} is ${actual}, expected ${value}`;
+  }
+  return undefined;
+}
+
+function isNear(actual: number, expected: number): boolean {
+  return Math.abs(actual - expected) <= BAN_TOLERANCE_MS;
+}

@@ -1,0 +1,98 @@
+import type { Counter, GroupVerdict, Tally } from "../../../src/engine/counter.ts";
+import { quotaAfterMs } from "../../../src/engine/fixed-window.ts";
+import type { Store } from "../../../src/stores/store.ts";
+import type { Outcome, Step, Vector, VectorCounter } from "./vector.ts";
+
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+
+/** One step of a vector, ready to run. */
+export interface PreparedStep {
+  readonly counter: Counter;
+  /** The quota that can be used without a reservation. */
+  readonly capacity: number;
+  /** The time of the step, in milliseconds since the Unix epoch. */
+  readonly now: number;
+}
+
+/** The result of a step. A reset has no outcome, and only a decision has a time. */
+export interface StepResult {
+  readonly outcome?: Outcome;
+  readonly decidedAt?: number;
+}
+
+/**
+ * Returns the next start of a window. It is in the future, because a store may remove rows of the
+ * past.
+ */
+export function baseOf({ counter: { windowMs = MINUTE } }: Vector): number {
+  const hour = Math.ceil(Date.now() / HOUR) * HOUR;
+  return Math.ceil(hour / windowMs) * windowMs;
+}
+
+/** @param base the time of the vector's beginning, in milliseconds since the Unix epoch */
+export function prepareStep(
+  { key, identity }: Pick<Counter, "key" | "identity">,
+  vector: Vector,
+  step: Step,
+  base: number,
+): PreparedStep {
+  const fields: VectorCounter = { ...vector.counter, ...step };
+  const { limit, capacity = limit, windowMs = MINUTE, offsetMs = 0, zeroAt } = fields;
+  const { rollsOver, banMs } = fields;
+  const { cost = 1, reserve = 0 } = step;
+  const counter = {
+    key,
+    identity,
+    limit,
+    windowMs,
+    offsetMs: zeroAt === undefined ? offsetMs : base + zeroAt,
+    cost,
+    ceiling: capacity + reserve,
+    ...(rollsOver && { rollsOver }),
+    ...(banMs && { banMs }),
+  };
+  return { counter, capacity, now: base + step.at };
+}
+
+/** Runs a step on a store. */
+export async function runStep(
+  store: Store,
+  { op = "decide" }: Step,
+  { counter, capacity, now }: PreparedStep,
+): Promise<StepResult> {
+  if (op === "reset") {
+    await store.reset([counter], now);
+    return {};
+  }
+  if (op === "adjust") {
+    const [tally] = await store.adjust([counter], now);
+    return { outcome: outcomeOf(tally as Tally, capacity) };
+  }
+  const verdict = await store.decide([[counter]], now);
+  const [{ admitted, tallies }] = verdict.groups as [GroupVerdict];
+  const [tally] = tallies as [Tally];
+  return { outcome: decided(admitted, tally, counter, capacity), decidedAt: verdict.now };
+}
+
+function decided(admitted: boolean, tally: Tally, counter: Counter, capacity: number): Outcome {
+  const { banMs, count } = tally;
+  const outcome = { admitted, ...outcomeOf(tally, capacity) };
+  if (!admitted) {
+    return { ...outcome, retryMs: Math.max(banMs, quotaAfterMs(counter, tally, capacity)) };
+  }
+  return count > capacity
+    ? { ...outcome, reservationDelayMs: quotaAfterMs({ ...counter, cost: 0 }, tally, capacity) }
+    : outcome;
+}
+
+function outcomeOf({ count, resetMs, banMs }: Tally, capacity: number) {
+  return { value: capacity - count, resetMs, banMs };
+}
+
+/** Returns an outcome in which missing fields have their default values. */
+export function complete({ banMs = 0, ...outcome }: Outcome): Outcome & { banMs: number } {
+  return outcome.admitted === false
+    ? { retryMs: outcome.resetMs, ...outcome, banMs }
+    : { ...outcome, banMs };
+}

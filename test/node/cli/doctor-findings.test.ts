@@ -1,0 +1,390 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { hasRedisServer } from "../dev/redises.ts";
+import { answerJson, findingsOf, startDatabase, type TestDatabase } from "./doctor-database.ts";
+
+const FAST = { timeoutMs: 100 };
+const ID = "MMXuBUwSU35Th2hdK_MvhQ";
+
+describe.runIf(hasRedisServer)("weir doctor finds", () => {
+  let database: TestDatabase;
+  beforeAll(async () => {
+    database = await startDatabase();
+  });
+  afterAll(() => database[Symbol.asyncDispose]());
+  afterEach(async () => {
+    database.intercept();
+    // Every test leaves only its own keys, so the doctor has removed those that it wrote.
+    const left = (await database.keys()).filter((key) => key.startsWith("weir-doctor-"));
+    await database.run("FLUSHALL");
+    expect(left).toEqual([]);
+  });
+
+  const codes = async (...args: Parameters<typeof findingsOf>) =>
+    (await findingsOf(...args)).map(({ code }) => code);
+  const find = async (code: string, ...args: Parameters<typeof findingsOf>) => {
+    const findings = await findingsOf(...args);
+    const found = findings.find((finding) => finding.code === code);
+    expect(found, JSON.stringify(findings, null, 1)).toBeDefined();
+    return found as NonNullable<typeof found>;
+  };
+
+  test.for(["redis", "edge"] as const)("nothing wrong in a clean database: %s", async (clock) => {
+    expect(await codes(database, { clock })).toEqual([
+      "url-ok",
+      "token-ok",
+      "round-trip-ok",
+      "clock-ok",
+      "quota-unknown",
+      "eviction-off",
+      "memory-ok",
+      "keys-ok",
+      "commands-ok",
+      // redis-server refuses Upstash's flag of the scripts; the local REST server removes it.
+      "vectors-ok",
+      "cleaned-up",
+    ]);
+  });
+
+  test("a wrong token, and does not print it", async () => {
+    const token = "wrong-token-7a9f";
+    const findings = await findingsOf({ ...database, token });
+    expect(findings.map(({ code }) => code)).toEqual(["url-ok", "token-wrong"]);
+    expect(findings[1]?.advice).toContain("UPSTASH_REDIS_REST_TOKEN from the same database");
+    expect(JSON.stringify(findings)).not.toContain(token);
+  });
+
+  test("a clock that is 5 s off", async () => {
+    database.intercept((name, response) => {
+      if (name !== "TIME") return false;
+      const now = Date.now() + 5000;
+      return answerJson(response, 200, {
+        result: [`${Math.floor(now / 1000)}`, `${(now % 1000) * 1000}`],
+      });
+    });
+    const { severity, advice, measured } = await find("clock-skewed", database);
+    expect(severity).toBe("warning");
+    expect(advice).toContain("synchronize it by NTP");
+    expect(Math.abs(Number(measured?.skewMs) - 5000)).toBeLessThan(500);
+  });
+
+  test("a clock that is an hour off", async () => {
+    database.intercept((name, response) => {
+      const seconds = `${Math.floor(Date.now() / 1000) - 3600}`;
+      return name === "TIME" && answerJson(response, 200, { result: [seconds, "0"] });
+    });
+    expect((await find("clock-wrong", database)).severity).toBe("fault");
+  });
+
+  test("no time", async () => {
+    database.intercept(
+      (name, response) =>
+        name === "TIME" && answerJson(response, 400, { error: "ERR unknown command 'TIME'" }),
+    );
+    expect((await find("clock-unknown", database)).severity).toBe("unknown");
+  });
+
+  test("a foreign key", async () => {
+    await database.run("SET", "weir:session:42", "x");
+    const { severity, value, advice } = await find("key-foreign", database);
+    expect({ severity, value }).toEqual({ severity: "fault", value: "1 key: weir:session:42" });
+    expect(advice).toContain("another prefix");
+    expect(await database.keys()).toHaveLength(1);
+  });
+
+  test("a key of another type, and a key without expiry", async () => {
+    await database.run("HSET", `weir:login:1m:${ID}:28333335`, "a", "1");
+    await database.run("SET", `weir:login:1m:${ID}#3`, "1:1");
+    const wrong = await find("key-wrong-type", database);
+    expect(wrong.value).toBe(`1 key: weir:login:1m:${ID}:28333335 (hash)`);
+    expect(wrong.advice).toContain("WRONGTYPE");
+    expect((await find("key-without-expiry", database)).severity).toBe("warning");
+  });
+
+  test("Weir's own keys, which are right, and no keys of another prefix", async () => {
+    for (const name of [`a:1m:${ID}:-3`, `a:1d:${ID}`, `a:90s:${ID}#0:ban`]) {
+      await database.run("SET", `weir:${name}`, "1", "PX", "60000");
+    }
+    await database.run("SET", "weird:key", "1");
+    await database.run("SET", "we[i]r:key", "1");
+    const { value } = await find("keys-ok", database);
+    expect(value).toBe("3 keys under weir:");
+  });
+
+  test("only a part of the keys in a large database, because the scan is bounded", async () => {
+    let scans = 0;
+    database.intercept((name, response) => {
+      if (name !== "SCAN") return false;
+      scans += 1;
+      return answerJson(response, 200, { result: [`${scans}`, []] });
+    });
+    expect((await find("keys-partial", database)).severity).toBe("unknown");
+    expect(scans).toBe(50);
+  });
+
+  test("that a token may not scan keys", async () => {
+    const error = "NOPERM this user has no permissions to run the 'scan' command";
+    database.intercept((name, response) => name === "SCAN" && answerJson(response, 400, { error }));
+    expect((await find("keys-unknown", database)).value).toBe(`SCAN: ${error}`);
+  });
+
+  test("a slow round trip", async () => {
+    const slow = (ms: number) =>
+      database.intercept((name, response) => {
+        if (name !== "TIME") return false;
+        const seconds = `${Math.floor(Date.now() / 1000)}`;
+        setTimeout(() => answerJson(response, 200, { result: [seconds, "0"] }), ms);
+        return true;
+      });
+    slow(80);
+    expect((await find("round-trip-too-slow", database, { timeoutMs: 50 })).severity).toBe("fault");
+    slow(160);
+    const { advice } = await find("round-trip-slow", database, { timeoutMs: 300 });
+    expect(advice).toContain("weir doctor --at");
+  });
+
+  test.for([
+    ["ERR max daily request limit exceeded. Limit: 10000, Usage: 10001.", "quota-used-up"],
+    ["ERR max requests limit exceeded. Limit: 500000, Usage: 500000.", "quota-used-up"],
+    ["ERR DB capacity quota exceeded", "database-full"],
+    ["OOM command not allowed when used memory > 'maxmemory'.", "database-full"],
+    ["READONLY You can't write against a read only replica.", "token-read-only"],
+    ["MISCONF Redis is configured to save RDB snapshots", "write-refused"],
+  ] as const)("the reason of a refused write: %s", async ([error, code]) => {
+    database.intercept((name, response) => name === "SET" && answerJson(response, 400, { error }));
+    const { severity, value, advice } = await find(code, database);
+    expect({ severity, value }).toEqual({ severity: "fault", value: error });
+    expect(advice).not.toBe("");
+  });
+
+  test("scripts that are refused", async () => {
+    const error = "NOPERM this user has no permissions to run the 'eval' command";
+    database.intercept((name, response) => name === "EVAL" && answerJson(response, 400, { error }));
+    expect((await find("scripts-refused", database)).value).toBe(error);
+  });
+
+  test("a server that keeps no scripts", async () => {
+    const error = "NOSCRIPT No matching script.";
+    database.intercept((name, response, call) => {
+      const isDoctors = name === "EVALSHA" && call < 20;
+      return isDoctors && answerJson(response, 400, { error });
+    });
+    expect((await find("script-cache-off", database)).severity).toBe("warning");
+  });
+
+  test('that the server refuses the flag of the scripts with clock: "edge"', async () => {
+    let evals = 0;
+    const error = "ERR Unexpected flag in script shebang: allow-key-locking";
+    database.intercept((name, response) => {
+      if (name !== "EVAL") return false;
+      evals += 1;
+      return evals === 2 && answerJson(response, 400, { error });
+    });
+    expect((await find("script-flag-refused", database, { clock: "edge" })).value).toBe(error);
+    evals = 0;
+    expect(await codes(database, { clock: "redis" })).toContain("vectors-ok");
+  });
+
+  test("a database that forgets counts", async () => {
+    database.intercept(async (name) => {
+      if (name === "EVALSHA") await database.run("FLUSHALL");
+      return false;
+    });
+    const { severity, value } = await find("vector-differs", database);
+    expect(severity).toBe("fault");
+    expect(value).toMatch(/^\d+ of 18 vectors: ".+" \(clock redis\): step \d: .+, expected /);
+  });
+
+  test("eviction and memory in Upstash's INFO", async () => {
+    const info = "# Memory\r\nmaxmemory_policy:optimistic-volatile\r\nused_memory:1\r\nmaxmemory:9";
+    const persistence = "# Persistence\r\ntotal_data_size:230\r\nmax_data_size:256\r\n";
+    database.intercept(
+      (name, response) =>
+        name === "INFO" && answerJson(response, 200, { result: `${info}\r\n${persistence}` }),
+    );
+    expect((await find("eviction-on", database)).value).toContain("optimistic-volatile");
+    expect((await find("memory-low", database)).value).toContain("(89 %)");
+  });
+
+  test("that INFO is not available, and does not call that good", async () => {
+    const error = "NOPERM this user has no permissions to run the 'info' command";
+    database.intercept((name, response) => name === "INFO" && answerJson(response, 400, { error }));
+    const found = await codes(database);
+    expect(found).toEqual(expect.arrayContaining(["eviction-unknown", "memory-unknown"]));
+  });
+
+  test("a server that hangs from the first call", async () => {
+    database.intercept(() => true);
+    const found = await findingsOf(database, FAST);
+    expect(found.map(({ code }) => code)).toEqual(["url-ok", "no-answer"]);
+    expect(found[1]?.advice).toContain("onError");
+  });
+
+  test.for([3, 30])(
+    "a server that hangs from call %i on, and names the keys that are left",
+    async (from) => {
+      database.intercept((_name, _response, call) => call >= from);
+      const found = await findingsOf(database, FAST);
+      expect(found.map(({ code }) => code).filter((code) => !code.endsWith("-ok"))).toEqual(
+        expect.arrayContaining(["keys-left"]),
+      );
+      expect(found.at(-1)?.value).toContain("they expire within 15 minutes");
+      for (const key of await database.keys()) {
+        const name = key.split(" ")[0] as string;
+        expect(name).toMatch(/^weir-doctor-[0-9a-f]{8}:/);
+        const ttlMs = Number(await database.run("PTTL", name));
+        expect(ttlMs).toBeGreaterThan(0);
+        expect(ttlMs).toBeLessThan(15 * 60_000);
+      }
+      await database.run("FLUSHALL");
+    },
+  );
+
+  test("a server that hangs in the middle and then recovers, and removes its keys", async () => {
+    database.intercept((name, _response, call) => call >= 30 && name === "EVALSHA");
+    expect(await codes(database, FAST)).toEqual(
+      expect.arrayContaining(["vectors-failed", "cleaned-up"]),
+    );
+  });
+
+  test("that the run was stopped, and removes its keys", async () => {
+    const stopping = new AbortController();
+    database.intercept((_name, _response, call) => {
+      if (call === 40) stopping.abort("ended by Ctrl-C");
+      return false;
+    });
+    const found = await findingsOf(database, {}, stopping.signal);
+    expect(found.slice(-2).map(({ code }) => code)).toEqual(["not-finished", "cleaned-up"]);
+  });
+
+  test.for<[string, Parameters<TestDatabase["intercept"]>[0], string]>([
+    [
+      "a redirect",
+      (_name, response) => {
+        response.writeHead(301, { location: "http://127.0.0.1:9/" });
+        response.end();
+        return true;
+      },
+      "not-a-rest-api",
+    ],
+    [
+      "a page in HTML",
+      (_name, response) => {
+        response.writeHead(200, { "content-type": "text/html" });
+        response.end("<html>");
+        return true;
+      },
+      "not-a-rest-api",
+    ],
+    [
+      "a 503 in HTML",
+      (_name, response) => {
+        response.writeHead(503, { "content-type": "text/html" });
+        response.end("<html>");
+        return true;
+      },
+      "not-a-rest-api",
+    ],
+    ["a JSON text", (_name, response) => answerJson(response, 200, "PONG"), "not-a-rest-api"],
+    [
+      "an answer without end",
+      (_name, response) => {
+        response.writeHead(200);
+        const write = () => {
+          while (!response.destroyed && response.write("x".repeat(65_536)));
+        };
+        response.on("drain", write);
+        write();
+        return true;
+      },
+      "not-a-rest-api",
+    ],
+    [
+      "an answer that never completes",
+      (_name, response) => {
+        response.writeHead(200);
+        const timer = setInterval(() => response.write(" "), 50);
+        response.on("close", () => clearInterval(timer));
+        return true;
+      },
+      "no-answer",
+    ],
+    [
+      "a connection that breaks",
+      (_name, response) => {
+        response.destroy();
+        return true;
+      },
+      "unreachable",
+    ],
+  ])("a server that is no database: %s", async ([, answer, code]) => {
+    database.intercept(answer);
+    const found = await findingsOf(database, FAST);
+    expect(found.map((each) => each.code)).toEqual(["url-ok", code]);
+    expect(found[1]?.severity).toBe("fault");
+  });
+
+  test.for([
+    ["redis://default:hunter2secret@eu1.upstash.io:6379", "url-invalid"],
+    ["https://default:hunter2secret@eu1.upstash.io", "url-invalid"],
+    ["hunter2secret", "url-invalid"],
+    ["http://127.0.0.1:9", "unreachable"],
+    ["http://db.invalid/hunter2secret", "url-not-https"],
+  ] as const)("a URL that cannot be right, without printing it: %s", async ([url, code]) => {
+    const found = await findingsOf({ ...database, url });
+    expect(found.map((each) => each.code)).toContain(code);
+    expect(JSON.stringify(found)).not.toContain("hunter2secret");
+  });
+});
+
+describe.runIf(hasRedisServer)("weir doctor finds in the settings of redis-server", () => {
+  test("eviction that is on", async () => {
+    await using database = await startDatabase(
+      ...["--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"],
+    );
+    const findings = await findingsOf(database);
+    const found = findings.find(({ code }) => code === "eviction-on");
+    expect(found).toMatchObject({ severity: "fault", measured: { policy: "allkeys-lru" } });
+    expect(found?.advice).toContain("Turn eviction off");
+    expect(findings.map(({ code }) => code)).toContain("memory-ok");
+    expect(await database.keys()).toEqual([]);
+  });
+
+  test("that there is no BITFIELD", async () => {
+    await using database = await startDatabase("--rename-command", "BITFIELD", "");
+    const findings = await findingsOf(database);
+    const found = findings.find(({ code }) => code === "command-missing");
+    expect(found?.severity).toBe("fault");
+    expect(found?.value).toMatch(
+      /^2 commands: BITFIELD OVERFLOW FAIL: .*; BITFIELD OVERFLOW SAT: /,
+    );
+    expect(found?.advice).toContain("rename-command");
+    expect(await database.keys()).toEqual([]);
+  });
+
+  test("a read-only token", async () => {
+    await using database = await startDatabase();
+    const user = { username: "reader", password: "reader-password" };
+    await database.run(
+      "ACL",
+      "SETUSER",
+      "reader",
+      "on",
+      ">reader-password",
+      "~*",
+      "+@read",
+      "-scan",
+      "+ping",
+      "+time",
+      "+info",
+      "+@connection",
+    );
+    await database.becomeUser(user);
+    const findings = await findingsOf(database);
+    const found = findings.find(({ code }) => code === "token-read-only");
+    expect(found?.severity).toBe("fault");
+    expect(found?.value).toMatch(/^NOPERM .*set/);
+    expect(found?.advice).toContain("Use the standard token");
+    expect(findings.map(({ code }) => code)).toContain("keys-unknown");
+    expect(await database.keys()).toEqual([]);
+  });
+});
