@@ -7,14 +7,17 @@ import { StoreError } from "./store-error.ts";
  */
 export function withDeadline(store: Store, timeoutMs: number): Store {
   async function limit<Result>(call: () => Promise<Result>): Promise<Result> {
-    const { promise: timeout, reject } = Promise.withResolvers<never>();
-    const timer = setTimeout(() => {
-      reject(new StoreError("timeout", `no decision within ${timeoutMs} ms`));
-    }, timeoutMs);
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    // `weir doctor` loads this file in Node 20, which has no Promise.withResolvers.
+    const timeout = new Promise<never>((_, reject) => {
+      timer = setTimeout(() => {
+        reject(new StoreError("timeout", `no decision within ${timeoutMs} ms`));
+      }, timeoutMs);
+    });
     try {
       return await Promise.race([call(), timeout]);
     } finally {
-      clearTimeout(timer);
+      clearTimeout(timer as ReturnType<typeof setTimeout>);
     }
   }
 
