@@ -16,7 +16,7 @@ const COPIED = [
   "*.md",
   "LICENSE",
   "cli/*.cjs",
-  "docs/*.{md,svg}",
+  "docs/**/*.{md,svg}",
   "examples/**/*.ts",
   "examples/**/wrangler.toml",
 ];

@@ -3,8 +3,8 @@
  * leaves out.
  */
 export interface RepositoryManifest {
-  /** The files that other projects import, in TypeScript. */
-  readonly exports: Readonly<Record<string, string>>;
+  /** The files that other projects import, in TypeScript, and package.json itself. */
+  readonly exports: Readonly<Record<string, string>> & { readonly ".": string };
   readonly private?: unknown;
   readonly scripts?: unknown;
   readonly devDependencies?: unknown;
@@ -27,20 +27,17 @@ export function packageManifest(repository: RepositoryManifest): object {
     allowScripts: _allowScripts,
     ...kept
   } = repository;
-  return {
-    ...kept,
-    exports: mapValues(kept.exports, (source) => ({
-      types: withExtension(source, ".d.ts"),
-      default: withExtension(source, ".js"),
-    })),
-  };
+  const exports = Object.fromEntries(
+    Object.entries(kept.exports).map(([name, file]) => [name, builtExport(file)]),
+  );
+  // Compilers with the setting `"moduleResolution": "node10"` do not read exports.
+  return { ...kept, types: withExtension(kept.exports["."], ".d.ts"), exports };
 }
 
-function mapValues<From, To>(
-  record: Readonly<Record<string, From>>,
-  convert: (value: From) => To,
-): Record<string, To> {
-  return Object.fromEntries(Object.entries(record).map(([name, value]) => [name, convert(value)]));
+/** @param file such as `./src/index.ts` */
+function builtExport(file: string): object | string {
+  if (!file.endsWith(".ts")) return file;
+  return { types: withExtension(file, ".d.ts"), default: withExtension(file, ".js") };
 }
 
 /** @param source such as `./src/index.ts` */

@@ -81,7 +81,11 @@ let folder: string;
 let project: string;
 /** The paths of all files in the package. */
 let files: string[];
-let manifest: Record<"dependencies" | "peerDependencies" | "bin", Record<string, string>>;
+let manifest: {
+  readonly engines: { readonly node: string };
+  readonly exports: Record<string, string | Record<string, string>>;
+  readonly types: string;
+} & Record<"dependencies" | "peerDependencies" | "bin", Record<string, string>>;
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "weir-pack-"));
@@ -144,6 +148,33 @@ describe("the packed package", () => {
     expect(missing).toEqual([]);
   });
 
+  it("has a package.json that npm does not correct when it publishes the package", async () => {
+    const copied = join(folder, "fixed/package.json");
+    const text = await readFile(join(project, "node_modules/edge-weir/package.json"), "utf8");
+    await mkdir(dirname(copied));
+    await writeFile(copied, text);
+    await run("npm", ["pkg", "fix"], dirname(copied));
+    expect(await readFile(copied, "utf8")).toBe(text);
+  });
+
+  it("has a package.json whose paths exist, with the fields that the registry shows", () => {
+    const exported = Object.values(manifest.exports).flatMap((each) =>
+      typeof each === "string" ? [each] : Object.values(each),
+    );
+    const paths = [...exported, ...Object.values(manifest.bin), manifest.types];
+    expect(paths.length).toBeGreaterThan(5);
+    expect(paths.filter((path) => !files.includes(join(path)))).toEqual([]);
+    const url = "https://github.com/edge-weir/edge-weir";
+    expect(manifest).toMatchObject({
+      name: "edge-weir",
+      repository: { url: `git+${url}.git` },
+      homepage: expect.stringContaining(url),
+      bugs: { url: expect.stringContaining(url) },
+      publishConfig: { access: "public", provenance: true },
+      engines: { node: ">=20.19" },
+    });
+  });
+
   it("depends on what it needs to run, and not on tools for development", () => {
     expect(Object.keys(manifest.dependencies)).toContain("valibot");
     for (const field of ["optionalDependencies", "devDependencies", "scripts", "private"]) {
@@ -190,6 +221,21 @@ describe("the packed package", () => {
     expect(help).toContain("Usage: npx weir ");
   });
 
+  it("has a command that prints what to install on an older Node", async () => {
+    const older =
+      'data:text/javascript,Object.defineProperty(process.versions,"node",{value:"VERSION"})';
+    const runOn = (version: string) => {
+      const options = ["--import", older.replace("VERSION", version)];
+      return run("node", [...options, "node_modules/.bin/weir", "check"], project);
+    };
+    for (const version of ["8.17.0", "18.20.8", "20.18.3"]) {
+      await expect(runOn(version)).rejects.toThrow(
+        `\nweir needs Node 20.19 or newer, but this is Node ${version}. Install the LTS version`,
+      );
+    }
+    for (const version of ["20.19.0", "22.0.0"]) expect(await runOn(version)).toContain("is ok");
+  });
+
   it("is bundled by wrangler into a Worker", async () => {
     const args = ["deploy", "--dry-run", "--outdir", "out"];
     expect(await run("wrangler", args, project)).toContain("env.COUNTERS (CounterObject)");
@@ -204,14 +250,38 @@ describe("npm pack in the root of the repository", () => {
   });
 });
 
+describe("npm install of the repository's git URL", () => {
+  it("packs the same files as npm run pack", async () => {
+    const clone = join(folder, "clone");
+    for (const name of COPIED) {
+      await cp(join(folder, "copy", name), join(clone, name), { recursive: true });
+    }
+    await symlink(MODULES, join(clone, "node_modules"));
+    const script = "scripts/package-from-git.mjs";
+    await run("node", [script], clone);
+    expect(await readdir(join(clone, "cli"))).toContain("weir.ts");
+    // npm sets this variable in the clone that it makes.
+    await run("node", [script], clone, { _PACOTE_NO_PREPARE_: "git+https://git.example" });
+    const [packed] = JSON.parse(await run("npm", ["pack", "--dry-run", "--json"], clone));
+    const paths = packed.files.map(({ path }: { path: string }) => path);
+    const expected = files.filter((path) => paths.includes(path) || /\.\w+$/.test(path));
+    expect(paths.sort()).toEqual([...expected].sort());
+  });
+});
+
 /**
  * Runs a command and returns its output. Commands in node_modules/.bin take precedence over those
  * in PATH.
  */
-async function run(command: string, args: string[], cwd: string): Promise<string> {
+async function run(
+  command: string,
+  args: string[],
+  cwd: string,
+  variables: Readonly<Record<string, string>> = {},
+): Promise<string> {
   const PATH = [join(MODULES, ".bin"), process.env.PATH].join(delimiter);
   const log = { WRANGLER_LOG_PATH: join(folder, "logs"), WRANGLER_SEND_METRICS: "false" };
-  const env = { ...process.env, ...log, PATH };
+  const env = { ...process.env, ...log, ...variables, PATH };
   const running = promisify(execFile)(command, args, { cwd, env });
   const { stdout } = await running.catch((error) => {
     throw new Error(`${error.message}\n${error.stdout}`);

@@ -50,8 +50,8 @@ describe.runIf(process.platform !== "win32")("the project's own Node", () => {
   });
 
   it("is linked by every npm install", () => {
-    expect(JSON.parse(readFileSync("package.json", "utf8")).scripts.prepare).toBe(
-      "node scripts/link-node.mjs",
+    expect(JSON.parse(readFileSync("package.json", "utf8")).scripts.prepare).toMatch(
+      /^node scripts\/link-node\.mjs /,
     );
   });
 });
