@@ -1,0 +1,34 @@
+import type { Addition } from "./wrangler-additions.ts";
+
+/**
+ * Returns texts that may be the TOML document with the addition, the best one first. The caller
+ * parses each text and takes the first correct one. No TOML editor for JavaScript keeps comments and
+ * is maintained, and with the parser as the judge, none is needed.
+ */
+export function* withTomlAddition(text: string, addition: Addition): Generator<string> {
+  const { kind, path, value } = addition;
+  const eol = text.includes("\r\n") ? "\r\n" : "\n";
+  const name = path.map(keyOf).join(".");
+  const head = kind === "append" ? `[[${name}]]` : `[${name}]`;
+  const fields = Object.entries(value).map(([key, field]) => `${keyOf(key)} = ${tomlValue(field)}`);
+  const separator = text === "" ? "" : text.endsWith("\n") ? eol : eol + eol;
+  yield `${text}${separator}${[head, ...fields].join(eol)}${eol}`;
+  // The list may be written as `name = [ … ]`. One of the brackets closes it.
+  const item = `{ ${fields.join(", ")} }`;
+  for (let at = text.indexOf("]"); at !== -1; at = text.indexOf("]", at + 1)) {
+    const before = text.slice(0, at).trimEnd();
+    const between = text.slice(before.length, at);
+    const comma = /[[,]$/.test(before) ? "" : ",";
+    const indent = between.includes("\n") ? `${eol}  ` : before.endsWith("[") ? "" : " ";
+    yield `${before}${comma}${indent}${item}${between}${text.slice(at)}`;
+  }
+}
+
+function keyOf(name: string): string {
+  return /^[\w-]+$/.test(name) ? name : JSON.stringify(name);
+}
+
+/** Writes texts, booleans and lists of texts. The notation of these is the same as in JSON. */
+function tomlValue(value: unknown): string {
+  return Array.isArray(value) ? `[${value.map(tomlValue).join(", ")}]` : JSON.stringify(value);
+}

@@ -1,0 +1,118 @@
+import { Failure } from "../failure.ts";
+
+type Settings = Readonly<Record<string, unknown>>;
+
+/** A value that wrangler's configuration lacks. */
+export interface Addition {
+  /** `append`: the value is an item of the list at `path`. `set`: it is the value at `path`. */
+  readonly kind: "append" | "set";
+  readonly path: readonly string[];
+  readonly value: Settings;
+  /** For the report. */
+  readonly change: string;
+}
+
+const BINDING = { name: "COUNTERS", class_name: "CounterObject" };
+const CLASS = BINDING.class_name;
+
+/**
+ * Returns the values that an app's configuration lacks for Weir: the Durable Objects in each
+ * environment, because environments do not inherit bindings; their migration; the check before each
+ * build; and logs.
+ *
+ * @param settings the parsed configuration
+ * @param hasBuild whether wrangler runs the command of `build`; Vite's plugin does not
+ * @throws {Failure} if the name of the binding is in use
+ */
+export function missingSettings(settings: Settings, hasBuild: boolean): Addition[] {
+  const environments = Object.keys(recordAt(settings, "env"));
+  const scopes = [[], ...environments.map((name) => ["env", name])];
+  const additions = scopes.flatMap((scope) => missingObjects(settings, scope));
+  if (hasBuild && !("build" in settings)) {
+    additions.push({
+      kind: "set",
+      path: ["build"],
+      value: { command: "npx weir check", watch_dir: ["src", "weir.config.ts"] },
+      change: "build: `weir check` runs before each build",
+    });
+  }
+  if (!("observability" in settings)) {
+    additions.push({
+      kind: "set",
+      path: ["observability"],
+      value: { enabled: true },
+      change: "observability: the dashboard keeps Weir's log lines",
+    });
+  }
+  return additions;
+}
+
+/** Returns the advice for a build command of the app's own; undefined if it runs the check. */
+export function buildAdvice(settings: Settings): string | undefined {
+  const { command } = recordAt(settings, "build");
+  if (!("build" in settings) || String(command ?? "").includes("weir check")) return undefined;
+  return command === undefined
+    ? 'build: add command = "npx weir check"'
+    : `build.command: put "npx weir check && " before your own command`;
+}
+
+function missingObjects(settings: Settings, scope: readonly string[]): Addition[] {
+  const owner = scope.reduce(recordAt, settings);
+  const additions: Addition[] = [];
+  const where = scope.length > 0 ? `${scope.join(".")}: ` : "";
+  const bindings = listAt(recordAt(owner, "durable_objects"), "bindings");
+  const existing = bindings.find(({ name }) => name === BINDING.name);
+  if (existing && existing.class_name !== CLASS) {
+    throw new Failure(
+      `${where}the binding COUNTERS exists already, for the class ${existing.class_name}. Weir needs this name: rename your binding. Nothing was written.`,
+    );
+  }
+  if (!existing) {
+    additions.push({
+      kind: "append",
+      path: [...scope, "durable_objects", "bindings"],
+      value: BINDING,
+      change: `${where}the binding COUNTERS of the Durable Objects that count`,
+    });
+  }
+  // Environments inherit the migrations, unless they have their own.
+  const migrations = listAt(owner, "migrations");
+  const isInherited = scope.length > 0 && !("migrations" in owner);
+  const hasClass = migrations.some((migration) =>
+    [migration.new_sqlite_classes, migration.new_classes].flat().includes(CLASS),
+  );
+  if (!isInherited && !hasClass) {
+    additions.push({
+      kind: "append",
+      path: [...scope, "migrations"],
+      value: { tag: "weir-v1", new_sqlite_classes: [CLASS] },
+      change: `${where}the migration that creates their class`,
+    });
+  }
+  return additions;
+}
+
+/** Returns a copy of the configuration with the additions. */
+export function withAdditions(settings: Settings, additions: readonly Addition[]): Settings {
+  const copy = structuredClone(settings) as Record<string, unknown>;
+  for (const { kind, path, value } of additions) {
+    let owner = copy;
+    for (const name of path.slice(0, -1)) {
+      owner[name] ??= {};
+      owner = owner[name] as Record<string, unknown>;
+    }
+    const last = path.at(-1) as string;
+    owner[last] = kind === "set" ? value : [...listAt(owner, last), value];
+  }
+  return copy;
+}
+
+function recordAt(owner: Settings, name: string): Settings {
+  const value = owner[name];
+  return typeof value === "object" && value !== null ? (value as Settings) : {};
+}
+
+function listAt(owner: Settings, name: string): Settings[] {
+  const value = owner[name];
+  return Array.isArray(value) ? value : [];
+}

@@ -1,0 +1,121 @@
+import { mkdir, readdir, readFile, rm, rmdir, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { Failure } from "./failure.ts";
+import type { NewTemplate } from "./fields.ts";
+import { projectManifest } from "./manifest.ts";
+import type { ProjectOptions } from "./project-options.ts";
+
+/** The folders of `templates/` that each template copies. A file of a later folder replaces one of an earlier folder. */
+const FOLDERS: Readonly<Record<NewTemplate, readonly string[]>> = {
+  route: ["common", "url-origin", "route"],
+  "custom-domain": ["common", "url-origin", "custom-domain"],
+  service: ["common", "service"],
+};
+
+const TEMPLATES = join(import.meta.dirname, "../templates");
+
+/** Files that may be in the folder already, because editors and git create them. */
+const HARMLESS = [".git", ".DS_Store", ".idea", ".vscode"];
+
+/**
+ * Fails if the folder contains files.
+ *
+ * @throws {Failure} with the names of the files
+ */
+export async function demandEmpty(folder: string): Promise<void> {
+  const names = await readdir(folder).catch((error) => {
+    if (error.code === "ENOENT") return [];
+    if (error.code === "ENOTDIR") throw new Failure(`${folder} is a file. Name a folder.`);
+    throw error;
+  });
+  const found = names.filter((name) => !HARMLESS.includes(name));
+  if (found.length === 0) return;
+  const shown = found.slice(0, 5).join(", ");
+  const more = found.length > 5 ? ` and ${found.length - 5} more` : "";
+  throw new Failure(
+    `The folder ${folder} is not empty: it contains ${shown}${more}. Name a new folder, or remove these files. Nothing was written.`,
+  );
+}
+
+/** Returns the files of a project: each path, with `/`, and its content. */
+export async function projectFiles(options: ProjectOptions): Promise<Map<string, string>> {
+  const files = new Map<string, string>();
+  for (const folder of FOLDERS[options.template]) {
+    const root = join(TEMPLATES, folder);
+    for (const entry of await readdir(root, { recursive: true, withFileTypes: true })) {
+      if (!entry.isFile()) continue;
+      const path = join(entry.parentPath, entry.name);
+      const relative = path.slice(root.length + 1).replaceAll("\\", "/");
+      // npm leaves files with the name .gitignore out of packages.
+      const target = relative === "gitignore" ? ".gitignore" : relative;
+      files.set(target, adapt(target, await readFile(path, "utf8"), options));
+    }
+  }
+  for (const [path, text] of Object.entries(projectManifest(options))) files.set(path, text);
+  return files;
+}
+
+/**
+ * Replaces the example values of a template by the project's values. The templates contain valid
+ * example values, so that tools can check the templates themselves.
+ */
+function adapt(path: string, text: string, { texts, toolchain, store }: ProjectOptions): string {
+  const staging = texts.host === texts.zone ? `staging.${texts.host}` : `staging-${texts.host}`;
+  const values: Readonly<Record<string, string>> = {
+    "@cloudflare/vitest-plugin": toolchain.testPlugin,
+    "2026-11-01": toolchain.compatibilityDate,
+    ...(/\.(toml|md)$/.test(path) && {
+      "weir-starter": texts.name,
+      "staging-api.example.com": staging,
+      "api.example.com": texts.host,
+      '"example.com"': `"${texts.zone}"`,
+      "https://origin.example.com": new URL(texts.origin).href.replace(/\/$/, ""),
+      "my-api": texts.service,
+    }),
+  };
+  // One pass, so that no value is replaced within another.
+  const names = Object.keys(values).sort((one, other) => other.length - one.length);
+  const pattern = new RegExp(names.map((name) => name.replace(/[.]/g, "\\.")).join("|"), "g");
+  const adapted = text.replace(pattern, (name) => values[name] as string);
+  return store === "upstash" && path === "wrangler.toml" ? withRequiredSecrets(adapted) : adapted;
+}
+
+/** Uncomments the lines that make a deploy fail if a secret is missing. */
+function withRequiredSecrets(toml: string): string {
+  return toml.replace(/^# (?=\[env\.\w+\.secrets\]|required = )/gm, "");
+}
+
+/**
+ * Writes files into a folder. If a file cannot be written, removes all files that this call has
+ * written.
+ *
+ * @throws the error of the file system
+ */
+export async function writeFiles(folder: string, files: ReadonlyMap<string, string>) {
+  const written: string[] = [];
+  const folders = new Set<string>();
+  try {
+    for (const [path, text] of files) {
+      const target = join(folder, path);
+      const first = await mkdir(dirname(target), { recursive: true });
+      // `first` is the topmost folder that did not exist.
+      for (let each = dirname(target); first !== undefined; each = dirname(each)) {
+        folders.add(each);
+        if (each.length <= first.length) break;
+      }
+      await writeFile(target, text, { flag: "wx" });
+      written.push(target);
+    }
+  } catch (error) {
+    for (const path of written) await rm(path, { force: true });
+    // The longest paths are the innermost folders. A folder with other files stays.
+    const innermostFirst = [...folders].sort((one, other) => other.length - one.length);
+    for (const path of innermostFirst) await rmdir(path).catch(() => {});
+    throw error;
+  }
+}
+
+/** Returns the rules that a new project and a Hono app begin with. */
+export function templateConfig(): Promise<string> {
+  return readFile(join(TEMPLATES, "common/weir.config.ts"), "utf8");
+}

@@ -1,0 +1,92 @@
+import { readFile } from "node:fs/promises";
+import { join, relative } from "node:path";
+import type { NewTemplate } from "./fields.ts";
+import { type Flags, readFlags } from "./flags.ts";
+import { addToHonoApp } from "./hono/add-to-app.ts";
+import { beforeDeploy, nextSteps } from "./messages.ts";
+import { projectFiles, writeFiles } from "./new-project.ts";
+import { installPackages, type PackageManager, runningPackageManager } from "./package-manager.ts";
+import { packageSpec } from "./package-spec.ts";
+import { defaultPrompts, type Prompts, terminalPrompts } from "./prompts.ts";
+import { chooseFolder, chooseTemplate, chooseTexts, demandUsedFlags } from "./settings.ts";
+import { toolchainFor } from "./versions.ts";
+
+/** The settings of a run that both kinds of projects use. */
+interface Run {
+  readonly flags: Flags;
+  readonly folder: string;
+  readonly prompts: Prompts;
+  readonly edgeWeir: string;
+  readonly packageManager: PackageManager;
+}
+
+/**
+ * Runs the starter: reads the command line, asks for everything that is missing, and writes the
+ * project. If the terminal cannot show prompts, all defaults apply.
+ *
+ * @param args the arguments without node and the script
+ * @returns the exit code
+ * @throws {Failure} for settings that cannot work; then nothing was written
+ * @throws {CommanderError} for a faulty command line, after the error has been printed
+ */
+export async function run(args: readonly string[]): Promise<number> {
+  const version = await ownVersion();
+  const flags = readFlags(args, version);
+  const edgeWeir = packageSpec(flags.edgeWeir, version);
+  const packageManager =
+    flags.packageManager ?? runningPackageManager(process.env.npm_config_user_agent);
+  const isInteractive = !flags.yes && process.stdin.isTTY && process.stdout.isTTY;
+  const prompts = isInteractive ? terminalPrompts : defaultPrompts;
+  const folder = await chooseFolder(flags, prompts);
+  const template = await chooseTemplate(flags, folder, prompts);
+  demandUsedFlags(template, flags);
+  const common: Run = { flags, folder, prompts, edgeWeir, packageManager };
+  return template === "hono" ? addToApp(common) : createProject(template, common);
+}
+
+async function createProject(template: NewTemplate, common: Run): Promise<number> {
+  const { flags, folder, prompts, edgeWeir, packageManager } = common;
+  const texts = await chooseTexts(template, flags, folder, prompts);
+  const store = flags.store ?? (await prompts.store());
+  const toolchain = toolchainFor(process.versions.node);
+  const files = await projectFiles({ template, texts, store, edgeWeir, toolchain, packageManager });
+  await writeFiles(folder, files);
+  console.log(`Wrote ${files.size} files to ${relative(process.cwd(), folder) || "this folder"}.`);
+  const isInstalled = await install(common);
+  console.log(nextSteps({ folder, packageManager, isInstalled, url: "http://localhost:8787" }));
+  console.log(beforeDeploy(template, texts));
+  return flags.install && !isInstalled ? 1 : 0;
+}
+
+async function addToApp(common: Run): Promise<number> {
+  const { flags, folder, edgeWeir, packageManager } = common;
+  const nodeVersion = process.versions.node;
+  const { report, hasChanged, needsHand, devUrl } = await addToHonoApp(folder, {
+    edgeWeir,
+    nodeVersion,
+  });
+  console.log(report);
+  if (!hasChanged) return needsHand ? 1 : 0;
+  const isInstalled = await install(common);
+  if (!needsHand) console.log(nextSteps({ folder, packageManager, isInstalled, url: devUrl }));
+  return needsHand || (flags.install && !isInstalled) ? 1 : 0;
+}
+
+/** Installs the packages, unless `--no-install` is set. Returns whether they are installed. */
+async function install({ flags, folder, packageManager }: Run): Promise<boolean> {
+  if (!flags.install) return false;
+  console.log(`Running ${packageManager} install …`);
+  const isInstalled = await installPackages(packageManager, folder);
+  if (!isInstalled) {
+    console.error(
+      `${packageManager} install failed. The files are complete: correct the cause, and run it again.`,
+    );
+  }
+  return isInstalled;
+}
+
+/** Returns the version of this package. In the repository, its folder has the same shape. */
+async function ownVersion(): Promise<string> {
+  const path = join(import.meta.dirname, "../package.json");
+  return JSON.parse(await readFile(path, "utf8")).version;
+}

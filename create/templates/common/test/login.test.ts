@@ -1,0 +1,43 @@
+import { reset } from "cloudflare:test";
+import { exports } from "cloudflare:workers";
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
+
+// The counters' windows follow the clock. The tests stop it, so that all requests of a test are in one
+// window.
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ["Date"], now: Date.parse("2026-01-01T12:00:00Z") });
+});
+
+afterEach(async () => {
+  vi.useRealTimers();
+  // Deletes all counters.
+  await reset();
+});
+
+/** Sends a login from an address, and returns the response. */
+function login(address: string): Promise<Response> {
+  return exports.default.fetch("https://api.example.com/login", {
+    method: "POST",
+    headers: { "cf-connecting-ip": address },
+  });
+}
+
+it("denies the sixth login of a minute", async () => {
+  for (let count = 1; count <= 5; count++) {
+    expect((await login("203.0.113.7")).status).toBe(200);
+  }
+  const sixth = await login("203.0.113.7");
+  expect(sixth.status).toBe(429);
+  expect(sixth.headers.get("retry-after")).toBe("60");
+});
+
+it("counts each address separately", async () => {
+  for (let count = 1; count <= 6; count++) await login("203.0.113.7");
+  expect((await login("203.0.113.8")).status).toBe(200);
+});
+
+it("allows five logins again in the next minute", async () => {
+  for (let count = 1; count <= 6; count++) await login("203.0.113.7");
+  vi.advanceTimersByTime(60_000);
+  expect((await login("203.0.113.7")).status).toBe(200);
+});

@@ -1,0 +1,24 @@
+import { defineConfig } from "edge-weir/config";
+
+export default defineConfig({
+  rules: [
+    {
+      // At most five logins a minute for each address. While the store fails, logins get 503, because
+      // unlimited logins would let attackers guess passwords.
+      name: "login",
+      match: { methods: ["POST"], paths: ["/login"] },
+      key: "ip",
+      limit: 5,
+      window: "1m",
+      onError: "closed",
+    },
+    {
+      // All other requests, and the logins too: a request passes only if all its rules allow it. While
+      // the store fails, all requests pass this rule ("open" is the default of onError).
+      name: "all",
+      key: "ip",
+      limit: 300,
+      window: "1m",
+    },
+  ],
+});
