@@ -8,7 +8,7 @@ const ORDER = ["config", "request", "engine", "stores", "limiter", "http", "."];
 /**
  * The folders with code outside src/. Biome finds import cycles in all folders (`noImportCycles`).
  */
-const TOOLS = ["bench", "cli", "dev", "examples", "fuzz", "scripts", "soak"];
+const TOOLS = ["bench", "cli", "create", "dev", "examples", "fuzz", "scripts", "soak"];
 
 const files = filesIn("src");
 const importsOf = new Map(files.map((file) => [file, importsIn(file)] as const));

@@ -26,6 +26,7 @@ const MODULES = join(ROOT, "node_modules");
 const COPIED = [
   "src",
   "cli",
+  "create",
   "docs",
   "examples",
   "scripts",
@@ -99,7 +100,7 @@ beforeAll(async () => {
   const installed = join(project, "node_modules/edge-weir");
   await mkdir(installed, { recursive: true });
   const built = await readdir(join(copy, "dist"));
-  const tarball = built.find((name) => name.endsWith(".tgz")) as string;
+  const tarball = built.find((name) => name.startsWith("edge-weir-")) as string;
   await run("tar", ["-xzf", join(copy, "dist", tarball), "--strip-components=1"], installed);
   files = await readdir(installed, { recursive: true });
 

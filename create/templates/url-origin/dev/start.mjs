@@ -18,18 +18,16 @@ const [, ownOrigin] = flag === -1 ? [] : args.splice(flag, 2);
 const origin = ownOrigin ?? (await startDemoOrigin());
 
 console.log(`
-The origin is ${origin}${ownOrigin ? "" : ", a demo"}. When wrangler is ready, send six logins. The sixth gets 429:
+The origin is ${origin}${ownOrigin ? "" : ", a demo"}. When wrangler is ready, send six logins to its address. The sixth gets 429:
 
   for i in 1 2 3 4 5 6; do curl -s -o /dev/null -w '%{http_code}\\n' -X POST http://localhost:8787/login; done
 `);
 
 const wrangler = dirname(createRequire(import.meta.url).resolve("wrangler/package.json"));
 const program = join(wrangler, "bin/wrangler.js");
-const child = spawn(
-  process.execPath,
-  [program, "dev", "--port", "8787", "--var", `ORIGIN_URL:${origin}`, ...args],
-  { stdio: "inherit" },
-);
+const child = spawn(process.execPath, [program, "dev", "--var", `ORIGIN_URL:${origin}`, ...args], {
+  stdio: "inherit",
+});
 // Ctrl-C reaches wrangler too. This process waits until wrangler has ended.
 process.on("SIGINT", () => {});
 process.on("SIGTERM", () => child.kill("SIGTERM"));

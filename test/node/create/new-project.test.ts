@@ -1,0 +1,80 @@
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { STORES } from "../../../create/src/fields.ts";
+import { projectFiles, writeFiles } from "../../../create/src/new-project.ts";
+import type { ProjectOptions } from "../../../create/src/project-options.ts";
+import { CURRENT } from "../../../create/src/versions.ts";
+import { emptyFolder, linkPackages, runIn } from "./project.ts";
+
+// The tests start compilers and test runners. The machine may be busy with other tests.
+vi.setConfig({ testTimeout: 120_000 });
+
+const OPTIONS: Omit<ProjectOptions, "template" | "store"> = {
+  texts: {
+    name: "limits",
+    host: "api.shop.example",
+    zone: "shop.example",
+    origin: "https://server.shop.example/v1",
+    service: "shop-api",
+  },
+  edgeWeir: "^0.1.0",
+  toolchain: CURRENT,
+  packageManager: "npm",
+};
+
+describe.each(["route", "custom-domain", "service"] as const)("a project for a %s", (template) => {
+  let folder: Awaited<ReturnType<typeof emptyFolder>>;
+
+  beforeAll(async () => {
+    folder = await emptyFolder();
+    const files = await projectFiles({ ...OPTIONS, template, store: "durable-object" });
+    await writeFiles(folder.path, files);
+    await linkPackages(folder.path);
+  });
+
+  afterAll(() => folder[Symbol.asyncDispose]());
+
+  it("passes weir check --strict, with no warning", async () => {
+    const { code, output } = await runIn(folder.path, "weir", ["check", "--strict"]);
+    expect(output).toContain("weir.config.ts is ok: 2 rules.");
+    expect(output).not.toContain("warning");
+    expect(code).toBe(0);
+  });
+
+  it("has no fault of types", async () => {
+    expect(await runIn(folder.path, "tsc", [])).toEqual({ code: 0, output: "" });
+  });
+
+  it("has tests that pass", async () => {
+    const { code, output } = await runIn(folder.path, "vitest", ["run"]);
+    expect(output).toMatch(/Tests.*3 passed/);
+    expect(code).toBe(0);
+  });
+
+  it("can be deployed", async () => {
+    const args = ["deploy", "--dry-run", "--env", "production"];
+    const { code, output } = await runIn(folder.path, "wrangler", args);
+    expect(output).toContain("env.COUNTERS (CounterObject)");
+    expect(output).toContain("env.WEIR_PREFIX");
+    expect(output).not.toMatch(/warning/i);
+    expect(code).toBe(0);
+  });
+
+  it("names only the user's hosts, origins and services", async () => {
+    const toml = await readFile(join(folder.path, "wrangler.toml"), "utf8");
+    expect(toml).not.toMatch(/example\.com|weir-starter|my-api/);
+    expect(toml).toMatch(/^name = "limits"$/m);
+    expect(toml).toContain('pattern = "api.shop.example');
+    expect(toml).toContain('pattern = "staging-api.shop.example');
+  });
+});
+
+describe.each(STORES)("a project with the store %s", (store) => {
+  it("requires the secrets of its store, and no others", async () => {
+    const files = await projectFiles({ ...OPTIONS, template: "route", store });
+    const toml = files.get("wrangler.toml") as string;
+    const required = toml.match(/^required = .*$/gm) ?? [];
+    expect(required).toHaveLength(store === "upstash" ? 2 : 0);
+  });
+});
