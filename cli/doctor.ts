@@ -87,7 +87,7 @@ async function runDoctor(options: DoctorOptions): Promise<number> {
   try {
     const { subject, findings } = await (options.at === undefined
       ? doctorDatabase(config, settings, stopping.signal)
-      : doctorWorker(options.at, config, settings, stopping.signal));
+      : doctorWorker(options.at, settings, stopping.signal));
     console.log(options.json ? jsonReport(subject, findings) : textReport(subject, findings));
     return interrupted ? INTERRUPTED : exitCodeOf(findings, options.strict === true);
   } finally {
@@ -160,7 +160,7 @@ function databaseSubject(url: Setting, token: Setting, prefix: string, source: s
   };
 }
 
-async function doctorWorker(at: string, config: Config, settings: Settings, stop: AbortSignal) {
+async function doctorWorker(at: string, settings: Settings, stop: AbortSignal) {
   const token = settings("WEIR_ADMIN_TOKEN");
   if (!token) {
     throw new CannotExamine(
@@ -170,5 +170,5 @@ async function doctorWorker(at: string, config: Config, settings: Settings, stop
   if (!/^https?:\/\//.test(at) || !URL.canParse(at)) {
     throw new CannotExamine("--at is not an http or https URL, such as https://api.example.com.");
   }
-  return await examineWorker({ at, token, timeoutMs: config.timeoutMs, stop });
+  return await examineWorker({ at, token, stop });
 }

@@ -2,6 +2,7 @@ import { toConfig } from "./config/define.ts";
 import type { Env } from "./config/env.ts";
 import type { Config, ConfigInput } from "./config/schema.ts";
 import { createCustomContext } from "./custom-context.ts";
+import { createDoctor, type Doctor } from "./doctor.ts";
 import type { Gateway } from "./gateway.ts";
 import { prepareGateway } from "./prepare-gateway.ts";
 
@@ -55,25 +56,34 @@ export function weir(config: Config | ConfigInput): WeirHandler {
   const checkedConfig = toConfig(config);
   let gateway: Gateway | undefined;
   let nextGateway: Gateway | undefined;
+  /** Null if no admin token is set. */
+  let doctor: Doctor | null | undefined;
+
+  const limit: WeirHandler["fetch"] = (request, env, ctx, next) => {
+    const bindings = (env ?? {}) as Env;
+    const context = createCustomContext(bindings, ctx);
+    if (!next) {
+      gateway ??= prepareGateway(checkedConfig, bindings);
+      return gateway.handle(request, context);
+    }
+    // This gateway has no origin, so it does not log that the origin is missing.
+    nextGateway ??= prepareGateway(checkedConfig, bindings, checkedConfig.rules);
+    return nextGateway.handle(request, context, async (admitted) => {
+      const response: unknown = await next(admitted);
+      if (isResponse(response)) return response;
+      throw new TypeError("The argument next of weir(config).fetch returned no Response.");
+    });
+  };
 
   // This is not a Hono app with a single route, because Hono's context and routing took a fifth of
   // the CPU time that Weir adds. Weir uses Hono's router to match rules, and Hono's middleware
   // interface.
   return {
     fetch(request, env, ctx, next) {
-      const bindings = (env ?? {}) as Env;
-      const context = createCustomContext(bindings, ctx);
-      if (!next) {
-        gateway ??= prepareGateway(checkedConfig, bindings);
-        return gateway.handle(request, context);
-      }
-      // This gateway has no origin, so it does not log that the origin is missing.
-      nextGateway ??= prepareGateway(checkedConfig, bindings, checkedConfig.rules);
-      return nextGateway.handle(request, context, async (admitted) => {
-        const response: unknown = await next(admitted);
-        if (isResponse(response)) return response;
-        throw new TypeError("The argument next of weir(config).fetch returned no Response.");
-      });
+      if (doctor === undefined) doctor = createDoctor(checkedConfig, (env ?? {}) as Env) ?? null;
+      const examined = doctor?.(request);
+      if (!examined) return limit(request, env, ctx, next);
+      return examined.then((response) => response ?? limit(request, env, ctx, next));
     },
   };
 }

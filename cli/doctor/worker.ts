@@ -8,11 +8,10 @@ export interface WorkerOptions {
   /** A URL of the Worker. Its path is ignored. */
   readonly at: string;
   readonly token: Setting;
-  readonly timeoutMs: number;
   readonly stop: AbortSignal;
 }
 
-/** The JSON that the Worker returns; see src/doctor-report.ts. */
+/** The JSON that the Worker returns; see src/doctor.ts. */
 interface WorkerReport {
   readonly weir: "doctor";
   readonly store: string;

@@ -1,0 +1,133 @@
+import { createExecutionContext, env } from "cloudflare:test";
+import { afterEach, describe, expect, inject, it, vi } from "vitest";
+import { type ConfigInput, defineConfig } from "../../src/config/index.ts";
+import { weir } from "../../src/index.ts";
+
+const TOKEN = "admin-token-of-more-than-32-characters";
+const RULES = [{ name: "all", limit: 1, window: "1h", key: "header:x-client" }] as const;
+
+afterEach(() => {
+  vi.restoreAllMocks();
+  vi.useRealTimers();
+});
+
+/** Creates a Worker in front of an app that answers "app". */
+function createWorker(config: Partial<ConfigInput>, bindings: Record<string, unknown>) {
+  const worker = weir(defineConfig({ rules: RULES, timeoutMs: 10_000, ...config }));
+  return (
+    request: { method?: string; path?: string; token?: string; client?: string } = {},
+    next: (request: Request) => Response = () => new Response("app"),
+  ) => {
+    const { method = "POST", path = "/_weir/doctor", token = TOKEN } = request;
+    const headers = {
+      authorization: `Bearer ${token}`,
+      "x-client": request.client ?? crypto.randomUUID(),
+    };
+    const url = `https://api.example.com${path}`;
+    const ctx = createExecutionContext();
+    return worker.fetch(new Request(url, { method, headers }), bindings, ctx, next);
+  };
+}
+
+const MEMORY = { store: "memory" } as const;
+const WITH_TOKEN = { WEIR_ADMIN_TOKEN: TOKEN };
+
+describe("the doctor's endpoint", () => {
+  const redis = inject("redis");
+  const upstash = {
+    UPSTASH_REDIS_REST_URL: redis.restUrl,
+    UPSTASH_REDIS_REST_TOKEN: redis.restToken,
+  };
+
+  it.each([
+    ["memory", MEMORY, {}, false],
+    ["durable-object", {}, { COUNTERS: env.COUNTERS }, true],
+    ["upstash", {}, upstash, true],
+    ["upstash", { clock: "edge" }, upstash, false],
+  ] as const)("measures five decisions: %s %j", async (store, config, bindings, hasClock) => {
+    const response = await createWorker(config, { ...bindings, ...WITH_TOKEN })();
+    expect(response.headers.get("cache-control")).toBe("no-store");
+    const report = await response.json<Record<string, unknown>>();
+    expect(report).toMatchObject({ weir: "doctor", store, timeoutMs: 10_000, faults: [] });
+    expect(report.decisionsMs).toEqual(Array(5).fill(expect.any(Number)));
+    expect(report.error).toBeUndefined();
+    expect(report.skewMs).toEqual(hasClock ? expect.any(Number) : undefined);
+  });
+
+  it("names faulty bindings and the failure of the store, and no secret", async () => {
+    const secrets = { UPSTASH_REDIS_REST_URL: "https://db.invalid" };
+    const worker = createWorker({}, { ...secrets, ...WITH_TOKEN });
+    vi.spyOn(console, "error").mockReturnValue();
+    const text = await (await worker()).text();
+    expect(JSON.parse(text)).toMatchObject({
+      store: "misconfigured",
+      decisionsMs: [],
+      faults: ["UPSTASH_REDIS_REST_TOKEN is not set"],
+      error: "StoreError: UPSTASH_REDIS_REST_TOKEN is not set",
+    });
+    expect(text).not.toContain(TOKEN);
+  });
+
+  it("reports that the store refuses the token, without the token", async () => {
+    const wrong = { ...upstash, UPSTASH_REDIS_REST_TOKEN: "wrong-token-7a9f" };
+    const text = await (await createWorker({}, { ...wrong, ...WITH_TOKEN })()).text();
+    expect(JSON.parse(text).error).toContain("WRONGPASS");
+    expect(text).not.toContain("wrong-token-7a9f");
+  });
+
+  it("charges no rule", async () => {
+    const send = createWorker(MEMORY, WITH_TOKEN);
+    for (const _ of [1, 2]) expect((await send({ client: "a" })).status).toBe(200);
+    expect(await (await send({ client: "a", path: "/" })).text()).toBe("app");
+  });
+
+  it.each([
+    ["without the secret", {}, {}],
+    ["with another token", WITH_TOKEN, { token: `${TOKEN}2` }],
+    ["with a shorter token", WITH_TOKEN, { token: TOKEN.slice(1) }],
+    ["with an empty token", WITH_TOKEN, { token: "" }],
+    ["with GET", WITH_TOKEN, { method: "GET" }],
+    ["with a longer path", WITH_TOKEN, { path: "/_weir/doctor/" }],
+    ["with a path before it", WITH_TOKEN, { path: "/a/_weir/doctor" }],
+    ["with an escape in the path", WITH_TOKEN, { path: "/_weir/d%6fctor" }],
+  ])(
+    "is not there: the request is limited and forwarded like all others, %s",
+    async (_, bindings, request) => {
+      const send = createWorker(MEMORY, bindings);
+      const client = "b";
+      const responses = [await send({ ...request, client }), await send({ ...request, client })];
+      expect(responses.map(({ status }) => status)).toEqual([200, 429]);
+      expect(await responses[0]?.text()).toBe("app");
+    },
+  );
+
+  it("is not there if the secret is too short, which is logged without the secret", async () => {
+    const log = vi.spyOn(console, "error").mockReturnValue();
+    const short = TOKEN.slice(0, 31);
+    const send = createWorker(MEMORY, { WEIR_ADMIN_TOKEN: short });
+    expect(await (await send({ token: short })).text()).toBe("app");
+    await send({ token: short });
+    expect(log.mock.calls).toEqual([
+      ['{"weir":"misconfigured","fault":"WEIR_ADMIN_TOKEN has fewer than 32 characters"}'],
+    ]);
+  });
+
+  it("makes one run at a time in an isolate", async () => {
+    const send = createWorker({}, { COUNTERS: env.COUNTERS, ...WITH_TOKEN });
+    const [one, other] = await Promise.all([send(), send()]);
+    expect([one.status, other.status].sort()).toEqual([200, 503]);
+    expect((await send()).status).toBe(200);
+  });
+
+  it("accepts another run after a run that was cancelled", async () => {
+    const { promise: never } = Promise.withResolvers<never>();
+    const namespace = { getByName: () => ({ decide: () => never }) };
+    const send = createWorker({ timeoutMs: 1000 }, { COUNTERS: namespace, ...WITH_TOKEN });
+    const hanging = send();
+    // The hash of the token takes some turns of the event loop.
+    await vi.waitFor(async () => expect((await send()).status).toBe(503));
+    vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 11_001 });
+    expect((await createWorker(MEMORY, WITH_TOKEN)()).status).toBe(200);
+    expect((await hanging).status).toBe(200);
+  });
+});
