@@ -3,6 +3,7 @@ import { RateLimitError } from "./rate-limit-error.ts";
 
 /** The result if the quota was taken. `check` returns this result if the quota is available. */
 export interface LimitGranted {
+  /** Whether the call may go on: true. */
   readonly ok: true;
   /**
    * Milliseconds until the start of the window whose quota covers the whole reservation. The caller
@@ -11,11 +12,13 @@ export interface LimitGranted {
   readonly retryAfterMs?: number;
   /** One quota for each window of the rule; empty for a rule in shadow mode. */
   readonly quotas: readonly Quota[];
+  /** Always undefined: the store has decided. */
   readonly undecided?: undefined;
 }
 
 /** The result if the client has too little quota left. No quota was taken. */
 export interface LimitDenied {
+  /** Whether the call may go on: false. */
   readonly ok: false;
   /**
    * Milliseconds that the caller should wait before it makes the same call again. That call may be
@@ -25,6 +28,7 @@ export interface LimitDenied {
   readonly retryAfterMs: number;
   /** One quota for each window of the rule. A denial from memory may lack some quotas. */
   readonly quotas: readonly Quota[];
+  /** Always undefined: the store has decided. */
   readonly undecided?: undefined;
 }
 
@@ -35,13 +39,24 @@ export interface LimitUndecided {
    * With `onError: "local"`, this isolate's own counters decide.
    */
   readonly ok: boolean;
-  /** The cause. The line `{"weir":"undecided"}` in the log has the details. */
+  /**
+   * The reason why the store could not decide, such as `"timeout"`. The line
+   * `{"weir":"undecided"}` in the log has the details.
+   */
   readonly undecided: Undecided["cause"];
+  /** Always undefined: the time until quota is available is unknown. */
   readonly retryAfterMs?: undefined;
+  /** Always undefined: the quotas are unknown. */
   readonly quotas?: undefined;
 }
 
-/** The result of `limit` and `check`. */
+/**
+ * The result of `limit` and `check`. Read `ok` to learn whether the call may go on.
+ *
+ * @example
+ * const { ok, retryAfterMs } = await env.LIMITS.limit("reports", { key: account });
+ * if (!ok) return new Response(null, { status: retryAfterMs === undefined ? 503 : 429 });
+ */
 export type LimitResult = LimitGranted | LimitDenied | LimitUndecided;
 
 /**

@@ -2,13 +2,14 @@ import { isRecord } from "./config/fields.ts";
 import { MAX_LIMIT } from "./config/limits.ts";
 import type { LimitKey } from "./request/limit-key.ts";
 
-/** Selects a client. */
+/** Options of `getValue`, and of every other method: they select a client. */
 export interface ClientOptions {
   /**
    * Identifies the client by a value for the rule's key, or by a list with one value for each of
    * the key's elements; see {@link LimitKey}.
    *
    * @default one counter that all calls without a key share
+   * @example { ip: "203.0.113.7" }
    */
   readonly key?: LimitKey;
   /**

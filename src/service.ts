@@ -53,6 +53,11 @@ export abstract class WeirService<
   /**
    * Takes quota in all windows of the rule, or in none of them.
    *
+   * @example
+   * const { ok, retryAfterMs } = await env.LIMITS.limit("reports", { key: account, cost: 5 });
+   *
+   * @param rule the name of a rule
+   * @param options the client, the cost, and what happens if too little quota is left
    * @throws {RateLimitError} if `throws` is set and the client is over the limit
    * @throws {Error} if `throws` is set, the store could not decide, and the rule has
    * `onError: "closed"`
@@ -70,6 +75,10 @@ export abstract class WeirService<
    * Returns the result that `limit` would return, but takes no quota. A different call may take the
    * quota before your next `limit`.
    *
+   * @example const { ok } = await env.LIMITS.check("reports", { key: account, cost: 5 });
+   *
+   * @param rule the name of a rule
+   * @param options the client, the cost, and what happens if too little quota is left
    * @throws {RateLimitError} if `throws` is set and the client is over the limit
    * @throws {Error} if `throws` is set, the store could not decide, and the rule has
    * `onError: "closed"`
@@ -84,6 +93,10 @@ export abstract class WeirService<
   /**
    * Returns a client's quota in each window of a rule. Works for a rule in shadow mode too.
    *
+   * @example const [{ remaining }] = await env.LIMITS.getValue("reports", { key: account });
+   *
+   * @param rule the name of a rule
+   * @param options the client and its tier
    * @throws {Error} if the store cannot read the counters
    */
   async getValue(rule: RuleNameOf<C>, options: ClientOptions = {}): Promise<Quota[]> {
@@ -108,6 +121,10 @@ export abstract class WeirService<
   /**
    * Removes a client's counts and reservations under a rule, in every tier, and its ban.
    *
+   * @example await env.LIMITS.reset("reports", { key: account });
+   *
+   * @param rule the name of a rule
+   * @param options the client
    * @throws {Error} if the call to the store failed; it may have reset the counters anyway
    */
   async reset(rule: RuleNameOf<C>, options: Pick<ClientOptions, "key"> = {}): Promise<void> {

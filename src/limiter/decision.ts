@@ -1,7 +1,7 @@
 import type { Rule } from "../config/rule.ts";
 import { StoreError, type StoreFailure } from "../stores/store-error.ts";
 
-/** The quota of one policy for one client, after a decision. */
+/** The quota of one policy for one client, after a decision. A policy is one window of a rule. */
 export interface Quota {
   /**
    * The policy's name in the RateLimit fields. It is the rule's name, with the window appended if

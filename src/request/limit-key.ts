@@ -18,6 +18,10 @@ import { trimBlanks } from "./text-folding.ts";
  * "203.0.113.7" }` or `{ "header:x-api-key": "abc" }` for `header:x-api-key | ip`. `{ ip }` is
  * allowed for every element, because Weir uses the client's address if a request has none of the
  * alternatives.
+ *
+ * @example
+ * await env.LIMITS.limit("api", { key: { "header:x-api-key": "abc" } }); // header:x-api-key | ip
+ * await env.LIMITS.limit("export", { key: ["acme", "csv"] }); // ["custom:account", "custom:format"]
  */
 export type LimitKey = LimitKeyValue | readonly LimitKeyValue[];
 

@@ -29,12 +29,13 @@ export interface HoldVerdict extends TimedVerdict {
 type AddHold = (charges: readonly HeldCharge[], now: number) => void;
 
 /**
- * Stores all counters of one identity in SQLite, so that counts survive eviction and restart.
+ * The Durable Object that counts if there is no Redis. Export it from your Worker, and bind it as
+ * `COUNTERS` in wrangler.toml. Only Weir calls its methods.
  *
- * A row is one counter in one window, like a key in Redis. Rows of ended windows are removed when
- * the next window begins, or by an alarm. The alarm also deletes the table when no row is left.
- * Workers call these methods as RPCs. During a deploy, caller and object may differ in version.
+ * @example export { CounterObject } from "edge-weir";
  */
+// An object has all counters of one identity. A row is one counter in one window. During a deploy,
+// caller and object may differ in version.
 export class CounterObject extends DurableObject<unknown> {
   readonly #holds = new OpenHolds();
   #rows = new CounterTable(this.ctx.storage, undefined);

@@ -10,6 +10,11 @@ export interface LanguageServer extends AsyncDisposable {
    * Returns the text that appears if the pointer is on the first `field:`; empty if there is none.
    */
   hover(field: string): Promise<string>;
+  /**
+   * Returns the text that appears if the pointer is on the last word of `code`, at the first
+   * occurrence of `code`; empty if there is none.
+   */
+  hoverAt(code: string): Promise<string>;
 }
 
 interface Message {
@@ -61,6 +66,12 @@ export async function openInEditor(path: string, text: string): Promise<Language
   const textDocument = { uri, languageId: "typescript", version: 1, text };
   write({ method: "textDocument/didOpen", params: { textDocument } });
 
+  const hover = async (position: Position) => {
+    const result = (await request("textDocument/hover", at(position))) as null | {
+      readonly contents: { readonly value: string };
+    };
+    return result?.contents.value ?? "";
+  };
   const at = (position: Position) => ({ textDocument: { uri }, position });
   return {
     async completions(field) {
@@ -70,13 +81,13 @@ export async function openInEditor(path: string, text: string): Promise<Language
       };
       return list.items.map(({ label }) => label).sort();
     },
-    async hover(field) {
+    hover(field) {
       const { line, character } = positionAfter(text, `${field}:`);
-      const position = { line, character: character - field.length };
-      const hover = (await request("textDocument/hover", at(position))) as null | {
-        readonly contents: { readonly value: string };
-      };
-      return hover?.contents.value ?? "";
+      return hover({ line, character: character - field.length });
+    },
+    hoverAt(code) {
+      const { line, character } = positionAfter(text, code);
+      return hover({ line, character: character - 1 });
     },
     async [Symbol.asyncDispose]() {
       const ended = new Promise((done) => server.once("exit", done));
@@ -91,7 +102,8 @@ export async function openInEditor(path: string, text: string): Promise<Language
  * the text.
  */
 function positionAfter(text: string, searched: string): Position {
-  const index = text.search(new RegExp(`(?<!\\w)${searched}`));
+  const escaped = searched.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
+  const index = text.search(new RegExp(`(?<!\\w)${escaped}`));
   if (index === -1) throw new Error(`The file does not contain ${searched}`);
   const lines = text.slice(0, index + searched.length).split("\n");
   return { line: lines.length - 1, character: lines.at(-1)?.length ?? 0 };
