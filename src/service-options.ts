@@ -2,7 +2,7 @@ import { isRecord } from "./config/fields.ts";
 import { MAX_LIMIT } from "./config/limits.ts";
 import type { LimitKey } from "./request/limit-key.ts";
 
-/** Options of `getValue`, and of every other method: they select a client. */
+/** Options that select a client. All methods of `WeirService` have them. */
 export interface ClientOptions {
   /**
    * Identifies the client by a value for the rule's key, or by a list with one value for each of
@@ -20,7 +20,7 @@ export interface ClientOptions {
   readonly tier?: string;
 }
 
-/** Options of `check`. */
+/** Options of the method `check` of `WeirService`. */
 export interface CheckOptions extends ClientOptions {
   /**
    * Quota to check for, a whole number from 0 to 999,999,999,999,999.
@@ -42,7 +42,7 @@ export interface CheckOptions extends ClientOptions {
   readonly throws?: boolean;
 }
 
-/** Options of `limit`. */
+/** Options of the method `limit` of `WeirService`. */
 export interface LimitOptions extends CheckOptions {
   /**
    * Quota to take, a whole number from -999,999,999,999,999 to 999,999,999,999,999. A negative cost

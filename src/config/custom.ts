@@ -57,7 +57,7 @@ export type CustomKey = {
 /** The functions for the keys `custom:NAME`. The name of each property is the NAME of a key. */
 export type CustomKeys = Readonly<Record<string, CustomKey>>;
 
-/** Your own functions. */
+/** Your own functions, by which rules tell clients apart or choose tiers. */
 export interface CustomInput {
   /**
    * The functions that compute the keys `custom:NAME` of the rules. The name of each property is

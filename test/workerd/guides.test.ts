@@ -1,12 +1,16 @@
 import { createExecutionContext, reset } from "cloudflare:test";
 import { env } from "cloudflare:workers";
+import llm from "guide:llm-budget";
+import login from "guide:login";
 import agency from "guide:many-sites";
+import saas from "guide:saas-plans";
 import uploads from "guide:uploads";
 import webhooks from "guide:webhooks";
+import { createHash } from "node:crypto";
 import { sign } from "hono/jwt";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { Config } from "../../src/config/index.ts";
-import { weir } from "../../src/index.ts";
+import { WeirService, weir } from "../../src/index.ts";
 
 const DAY = 86_400_000;
 const JWT_SECRET = "a secret for the tokens of these tests";
@@ -173,4 +177,192 @@ describe("docs/guides/uploads.md", () => {
     vi.setSystemTime(Date.now() + DAY);
     expect(await countStatuses(1, upload)).toEqual({ 201: 1 });
   });
+});
+
+describe("docs/guides/saas-plans.md", () => {
+  const url = "https://api.example.com/v1/items";
+  const customers: Record<string, object> = {
+    "key-of-acme": { id: "acme", plan: "pro" },
+    "second-key-of-acme": { id: "acme", plan: "pro" },
+    "key-of-bob": { id: "bob", plan: "free" },
+    "key-of-cid": { id: "cid", plan: "trial" },
+  };
+
+  /** A KV namespace with an entry for each key, under its hash as `sha256sum` prints it. */
+  function createPlans() {
+    const entries = new Map<string, object>();
+    for (const [key, entry] of Object.entries(customers)) {
+      entries.set(`key:${createHash("sha256").update(key).digest("hex")}`, entry);
+    }
+    return { get: vi.fn(async (name: string) => entries.get(name) ?? null) };
+  }
+
+  function send(worker: ReturnType<typeof workerWith>, key: string | undefined, ip?: string) {
+    return () =>
+      worker.send(url, {
+        headers: key === undefined ? {} : { "x-api-key": key },
+        ...(ip && { ip }),
+      });
+  }
+
+  it("gives each customer the limits of the plan, for all of the customer's keys together", async () => {
+    const worker = workerWith(saas, { PLANS: createPlans() });
+    expect(await countStatuses(61, send(worker, "key-of-bob"))).toEqual({ 200: 60, 429: 1 });
+    expect(await countStatuses(300, send(worker, "key-of-acme"))).toEqual({ 200: 300 });
+    const second = send(worker, "second-key-of-acme");
+    expect(await countStatuses(301, second)).toEqual({ 200: 300, 429: 1 });
+    expect(await countStatuses(31, send(worker, "key-of-cid"))).toEqual({ 200: 30, 429: 1 });
+  });
+
+  it("counts requests with made-up keys and without a key by their address", async () => {
+    const worker = workerWith(saas, { PLANS: createPlans() });
+    const madeUp = (index: number) => send(worker, `made-up-${index}`, "203.0.113.9")();
+    expect(await countStatuses(20, madeUp)).toEqual({ 200: 20 });
+    const without = send(worker, undefined, "203.0.113.9");
+    expect(await countStatuses(11, without)).toEqual({ 200: 10, 429: 1 });
+  });
+
+  it("looks up hashes only, and counts a customer by address while KV fails", async () => {
+    const plans = createPlans();
+    const worker = workerWith(saas, { PLANS: plans });
+    await send(worker, "key-of-acme")();
+    for (const [name] of plans.get.mock.calls) expect(name).toMatch(/^key:[0-9a-f]{64}$/);
+    expect(plans.get).toHaveBeenCalledTimes(2);
+    plans.get.mockRejectedValue(new Error("KV is down"));
+    vi.spyOn(console, "error").mockImplementation(() => {});
+    const response = await send(worker, "key-of-acme", "203.0.113.10")();
+    expect(response.headers.get("ratelimit-policy")).toContain('"api";q=30;w=60');
+  });
+});
+
+describe("docs/guides/login.md", () => {
+  const RIGHT = "the right password";
+
+  function createLogin() {
+    const { send, reached } = workerWith(login, {}, async (request) => {
+      const { password } = await request.json<{ password?: string }>();
+      return new Response(null, { status: password === RIGHT ? 200 : 401 });
+    });
+    const attempt = (email: string, password: string, ip: string) => {
+      const body = JSON.stringify({ email, password });
+      const headers = { "content-length": String(body.length) };
+      return send("https://app.example.com/login", { method: "POST", body, headers, ip });
+    };
+    return { attempt, reached };
+  }
+
+  it("denies the sixth guess of an address, whatever the spelling of the account", async () => {
+    const { attempt } = createLogin();
+    const guess = (index: number) =>
+      attempt(index % 2 ? "Ann@Example.com " : "ann@example.com", `guess ${index}`, "203.0.113.1");
+    expect(await countStatuses(6, guess)).toEqual({ 401: 5, 429: 1 });
+  });
+
+  it("lets the owner of the account log in from another address", async () => {
+    const { attempt } = createLogin();
+    const guess = () => attempt("ann@example.com", "guess", "203.0.113.1");
+    expect(await countStatuses(10, guess)).toEqual({ 401: 5, 429: 5 });
+    expect((await attempt("ann@example.com", RIGHT, "198.51.100.7")).status).toBe(200);
+  });
+
+  it("does not count logins with the right password as failures", async () => {
+    const { attempt } = createLogin();
+    const succeed = () => attempt("ann@example.com", RIGHT, "203.0.113.1");
+    expect(await countStatuses(30, succeed)).toEqual({ 200: 30 });
+    expect(await countStatuses(1, succeed)).toEqual({ 429: 1 });
+  });
+
+  it("denies an address that tries many accounts", async () => {
+    const { attempt } = createLogin();
+    const tryList = (index: number) =>
+      attempt(`user-${index}@example.com`, "123456", "203.0.113.1");
+    const counts: Record<number, number> = {};
+    for (let minute = 0; minute < 2; minute++) {
+      for (const [status, count] of Object.entries(await countStatuses(30, tryList))) {
+        counts[Number(status)] = (counts[Number(status)] ?? 0) + count;
+      }
+      vi.setSystemTime(Date.now() + 60_000);
+    }
+    expect(counts).toEqual({ 401: 50, 429: 10 });
+  });
+
+  it("logs an attack on one account from many addresses, and denies nobody", async () => {
+    const { attempt } = createLogin();
+    const log = vi.spyOn(console, "log").mockImplementation(() => {});
+    const guess = (index: number) => attempt("ann@example.com", "guess", `198.51.100.${index}`);
+    expect(await countStatuses(51, guess)).toEqual({ 401: 51 });
+    expect(log.mock.calls.flat().join()).toContain('"weir":"shadow-denied","policy":"login-watch"');
+  });
+
+  it("counts a body that is not JSON by address, and forwards it", async () => {
+    const { send, reached } = workerWith(login, {}, () => new Response(null, { status: 401 }));
+    vi.spyOn(console, "error").mockImplementation(() => {});
+    const body = "email=ann&password=x";
+    const headers = { "content-length": String(body.length) };
+    const guess = () => send("https://app.example.com/login", { method: "POST", body, headers });
+    expect(await countStatuses(6, guess)).toEqual({ 401: 5, 429: 1 });
+    expect(await reached.mock.calls[0]?.[0].text()).toBe(body);
+  });
+});
+
+describe("docs/guides/llm-budget.md", () => {
+  const url = "https://llm.example.com/v1/chat";
+
+  it("charges the tokens that the origin names, and then denies before the model works", async () => {
+    const { send, reached } = workerWith(llm, { JWT_SECRET }, () => {
+      return new Response("An answer.", { headers: { "x-tokens-used": "15000" } });
+    });
+    const headers = await tokenOf("ann");
+    const ask = () => send(url, { method: "POST", body: "A question?", headers });
+    expect((await ask()).headers.get("ratelimit")).toContain('"user-tokens/1m";r=5000');
+    expect(await countStatuses(2, ask)).toEqual({ 200: 1, 429: 1 });
+    expect(reached).toHaveBeenCalledTimes(2);
+    expect((await send(url, { method: "POST", headers: await tokenOf("bob") })).status).toBe(200);
+  });
+
+  it("bounds the calls of a user", async () => {
+    const { send } = workerWith(llm, { JWT_SECRET });
+    const headers = await tokenOf("cid");
+    const ask = () => send(url, { method: "POST", body: "Hi", headers });
+    expect(await countStatuses(21, ask)).toEqual({ 200: 20, 429: 1 });
+  });
+
+  it("shares the provider's budget among programs, and gives unused tokens back", async () => {
+    const limits = createService();
+    // Each shard has 100,000 tokens, so it admits only one of these calls.
+    const results = [];
+    for (let call = 0; call < 40; call++)
+      results.push(await limits.limit("provider", { cost: 60_000 }));
+    const admitted = results.filter(({ ok }) => ok).length;
+    expect(admitted).toBeGreaterThan(5);
+    expect(admitted).toBeLessThanOrEqual(10);
+    expect(await limits.limit("provider", { cost: -50_000 })).toMatchObject({ ok: true });
+    expect(await limits.limit("provider", { cost: 100_001 })).toMatchObject({ ok: false });
+  });
+
+  it("lets jobs reserve tokens of the next four hours, but no more", async () => {
+    const limits = createService();
+    const job = { key: "nightly", cost: 100_000, reserve: true };
+    expect(await limits.limit("batch", job)).toEqual({ ok: true, quotas: [expect.anything()] });
+    for (let hours = 1; hours <= 4; hours++) {
+      expect(await limits.limit("batch", job)).toMatchObject({
+        ok: true,
+        retryAfterMs: hours * 3_600_000,
+      });
+    }
+    expect(await limits.limit("batch", job)).toMatchObject({ ok: false });
+  });
+
+  it("keeps the rules for programs off HTTP", async () => {
+    const { send } = workerWith(llm, { JWT_SECRET });
+    const { headers } = await send(url, { method: "POST" });
+    expect(headers.get("ratelimit-policy")).not.toMatch(/provider|batch/);
+  });
+
+  function createService() {
+    class Limits extends WeirService {
+      readonly config = llm;
+    }
+    return new Limits(createExecutionContext(), env);
+  }
 });

@@ -34,8 +34,7 @@ type AddHold = (charges: readonly HeldCharge[], now: number) => void;
  *
  * @example export { CounterObject } from "edge-weir";
  */
-// An object has all counters of one identity. A row is one counter in one window. During a deploy,
-// caller and object may differ in version.
+// A row is one counter in one window. During a deploy, caller and object may differ in version.
 export class CounterObject extends DurableObject<unknown> {
   readonly #holds = new OpenHolds();
   #rows = new CounterTable(this.ctx.storage, undefined);

@@ -75,6 +75,8 @@ const TSCONFIG = {
   extends: join(ROOT, "tsconfig.json"),
   compilerOptions: { types: ["@cloudflare/workers-types", "@cloudflare/vitest-plugin/types"] },
   include: ["."],
+  // This file imports Vite, and with it the types of Node, which differ from those of workerd.
+  exclude: ["**/vitest.config.ts"],
 };
 
 /** A folder that has Weir installed, with one project for each page. */
