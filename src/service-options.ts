@@ -2,7 +2,7 @@ import { isRecord } from "./config/fields.ts";
 import { MAX_LIMIT } from "./config/limits.ts";
 import type { LimitKey } from "./request/limit-key.ts";
 
-/** Options that select a client. All methods of `WeirService` have them. */
+/** Options of the method `getValue` of `WeirService`. They select a client. */
 export interface ClientOptions {
   /**
    * Identifies the client by a value for the rule's key, or by a list with one value for each of

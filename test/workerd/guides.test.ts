@@ -6,7 +6,6 @@ import agency from "guide:many-sites";
 import saas from "guide:saas-plans";
 import uploads from "guide:uploads";
 import webhooks from "guide:webhooks";
-import { createHash } from "node:crypto";
 import { sign } from "hono/jwt";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { Config } from "../../src/config/index.ts";
@@ -181,20 +180,32 @@ describe("docs/guides/uploads.md", () => {
 
 describe("docs/guides/saas-plans.md", () => {
   const url = "https://api.example.com/v1/items";
-  const customers: Record<string, object> = {
-    "key-of-acme": { id: "acme", plan: "pro" },
-    "second-key-of-acme": { id: "acme", plan: "pro" },
-    "key-of-bob": { id: "bob", plan: "free" },
-    "key-of-cid": { id: "cid", plan: "trial" },
+  /** The entries of the KV namespace. Their names have the hashes that `sha256sum` prints for the keys. */
+  const ENTRIES: Record<string, object> = {
+    // The hash of key-of-acme.
+    "key:689febd264f8b977e29c0fdb75f839eb248ba07d1561b14f2b95f42756943245": {
+      id: "acme",
+      plan: "pro",
+    },
+    // The hash of second-key-of-acme.
+    "key:4954f697af56eb586df122c99838e9df08399046bb281b153f1855f70e4f63ba": {
+      id: "acme",
+      plan: "pro",
+    },
+    // The hash of key-of-bob.
+    "key:808a1d81b5de08d72083995df738947d519d230a20c236003268f0f4b65ee475": {
+      id: "bob",
+      plan: "free",
+    },
+    // The hash of key-of-cid.
+    "key:ae71ee0137675c2aed40aa14c810e367dbe8319973aadbfdedd815db1778adc5": {
+      id: "cid",
+      plan: "trial",
+    },
   };
 
-  /** A KV namespace with an entry for each key, under its hash as `sha256sum` prints it. */
   function createPlans() {
-    const entries = new Map<string, object>();
-    for (const [key, entry] of Object.entries(customers)) {
-      entries.set(`key:${createHash("sha256").update(key).digest("hex")}`, entry);
-    }
-    return { get: vi.fn(async (name: string) => entries.get(name) ?? null) };
+    return { get: vi.fn(async (name: string) => ENTRIES[name] ?? null) };
   }
 
   function send(worker: ReturnType<typeof workerWith>, key: string | undefined, ip?: string) {
@@ -363,6 +374,6 @@ describe("docs/guides/llm-budget.md", () => {
     class Limits extends WeirService {
       readonly config = llm;
     }
-    return new Limits(createExecutionContext(), env);
+    return new Limits(createExecutionContext(), { ...env });
   }
 });
