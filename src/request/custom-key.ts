@@ -25,7 +25,7 @@ export class CustomKeyCalls {
   #firstStartAt: number | undefined;
   #lastEndAt = 0;
   #pending = 0;
-  #timer: ReturnType<typeof setTimeout> | null = null;
+  #timer: ReturnType<typeof setTimeout> | undefined;
   #timeout: Promise<typeof TIMEOUT> | undefined;
 
   constructor(
@@ -78,7 +78,7 @@ export class CustomKeyCalls {
     } finally {
       this.#pending--;
       if (this.#pending === 0) {
-        clearTimeout(this.#timer);
+        clearTimeout(this.#timer as ReturnType<typeof setTimeout>);
         this.#timeout = undefined;
       }
     }
