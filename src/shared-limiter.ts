@@ -41,10 +41,11 @@ export function sharedLimiter(config: Config, env: Env): SharedLimiter {
   const existing = limiters.get(config) ?? [];
   const match = existing.find((each) => hasSameBindings(each.env, env));
   if (match) return match.shared;
-  const { store, nativeLimiter, keySecret, limiterFaults } = resolveBindings(config, env);
+  const bindings = resolveBindings(config, env);
+  const { store, prefix, nativeLimiter, keySecret, limiterFaults } = bindings;
   for (const fault of limiterFaults) logMisconfigured(fault);
-  const options = { ...config, onBreaker: logBreaker };
-  const limiter = new Limiter(config, createStore(store, options), nativeLimiter);
+  const options = { ...config, prefix, onBreaker: logBreaker };
+  const limiter = new Limiter(options, createStore(store, options), nativeLimiter);
   const shared: SharedLimiter = { limiter, keySecret };
   limiters.set(config, [...existing, { env, shared }].slice(-MAX_LIMITERS));
   return shared;

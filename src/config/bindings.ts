@@ -2,9 +2,16 @@ import { type Env, isObject, textVar } from "./env.ts";
 import { printableSecretName } from "./exempt.ts";
 import { ORIGIN_URL, parseOriginUrl } from "./origin.ts";
 import type { Config } from "./schema.ts";
+import {
+  type Misconfigured,
+  misconfigured,
+  readPrefix,
+  readStore,
+  type StoreBinding,
+  unusedToken,
+} from "./store-binding.ts";
 
-/** The name under which wrangler.toml binds the Durable Object namespace of `CounterObject`. */
-export const COUNTERS_BINDING = "COUNTERS";
+export type { Misconfigured, StoreBinding } from "./store-binding.ts";
 
 /**
  * The name of the secret with which Weir hashes identities. With it, identities are HMACs; if it is not set,
@@ -15,20 +22,6 @@ export const KEY_SECRET = "WEIR_KEY_SECRET";
  * The minimum length of this secret, in characters. In random base64, 32 characters hold 192 bits.
  */
 const MIN_KEY_SECRET = 32;
-
-/** A setting that cannot work. */
-export interface Misconfigured {
-  readonly kind: "misconfigured";
-  /** The fault and its remedy, as a sentence for the log. Contains no secret. */
-  readonly fault: string;
-}
-
-/** The store that a Worker's bindings select. */
-export type StoreBinding =
-  | { readonly kind: "upstash"; readonly url: string; readonly token: string }
-  | { readonly kind: "durable-object"; readonly namespace: DurableObjectNamespace }
-  | { readonly kind: "memory" }
-  | Misconfigured;
 
 /** The origin that a configuration and a Worker's bindings select. */
 export type OriginBinding =
@@ -41,6 +34,8 @@ export type OriginBinding =
 /** The settings that follow from a configuration and a Worker's bindings. */
 export interface ResolvedBindings {
   readonly store: StoreBinding;
+  /** The first part of every stored key: the var `WEIR_PREFIX`, or `prefix` if it is not set. */
+  readonly prefix: string;
   readonly origin: OriginBinding;
   /** Cloudflare's own limiter, if the configuration names it and it is bound. */
   readonly nativeLimiter?: RateLimit;
@@ -75,9 +70,13 @@ export function resolveBindings(config: Config, env: Env): ResolvedBindings {
     .filter(([name]) => !secrets.has(name))
     .map(([name, effect]) => `${notSet(name)}: ${effect}`);
   const nativeLimiter = readNativeLimiter(config, env);
-  const keySecret = readKeySecret(env);
   // If the key secret is faulty, nothing is decided, because the operator wants no plain hashes.
-  const store = typeof keySecret === "object" ? keySecret : readStore(config, env);
+  const keySecret = readKeySecret(env);
+  // If the prefix is faulty, nothing is decided, because its counters could be those of another
+  // environment.
+  const prefix = readPrefix(config, env);
+  const store =
+    [keySecret, prefix].find((value) => typeof value === "object") ?? readStore(config, env);
   const limiterFaults = store.kind === "misconfigured" ? [store.fault] : [];
   const unused = unusedToken(config, env, store);
   if (unused !== undefined) limiterFaults.push(unused);
@@ -87,6 +86,7 @@ export function resolveBindings(config: Config, env: Env): ResolvedBindings {
   const origin = readOrigin(config, env);
   return {
     store,
+    prefix: typeof prefix === "string" ? prefix : config.prefix,
     origin,
     secrets,
     limiterFaults,
@@ -137,48 +137,6 @@ function secretEffects({ rules, jwt }: Config): Map<string, string> {
   return names;
 }
 
-function readStore({ store }: Config, env: Env): StoreBinding {
-  const url = textVar(env, "UPSTASH_REDIS_REST_URL");
-  switch (store ?? (url ? "upstash" : "durable-object")) {
-    case "upstash":
-      return readUpstash(url, textVar(env, "UPSTASH_REDIS_REST_TOKEN"));
-    case "memory":
-      return { kind: "memory" };
-    case "durable-object": {
-      const namespace = env[COUNTERS_BINDING];
-      if (isObject(namespace) && "getByName" in namespace) {
-        return { kind: "durable-object", namespace: namespace as DurableObjectNamespace };
-      }
-      return misconfigured(
-        `no Durable Object namespace is bound as ${COUNTERS_BINDING}: add it to wrangler.toml, or set UPSTASH_REDIS_REST_URL`,
-      );
-    }
-  }
-}
-
-/**
- * Returns a fault if a token is set without its URL. In this case, Durable Objects count the
- * requests, although the token shows that the operator wants Redis.
- */
-function unusedToken({ store: chosen }: Config, env: Env, store: StoreBinding) {
-  if (chosen || store.kind !== "durable-object" || !textVar(env, "UPSTASH_REDIS_REST_TOKEN"))
-    return;
-  return "UPSTASH_REDIS_REST_URL is not set, but UPSTASH_REDIS_REST_TOKEN is: Durable Objects count instead of Redis";
-}
-
-function readUpstash(url: string | undefined, token: string | undefined): StoreBinding {
-  if (!url) return misconfigured("UPSTASH_REDIS_REST_URL is not set");
-  const base = parseOriginUrl(url);
-  if (!base) return misconfigured("UPSTASH_REDIS_REST_URL is not an http or https URL");
-  if (!token) return misconfigured("UPSTASH_REDIS_REST_TOKEN is not set");
-  if (!/^[\x21-\x7e]+$/.test(token)) {
-    return misconfigured(
-      "UPSTASH_REDIS_REST_TOKEN has white space or characters other than printable ASCII",
-    );
-  }
-  return { kind: "upstash", url: base, token };
-}
-
 function readOrigin({ origin }: Config, env: Env): OriginBinding {
   if (origin?.binding) {
     const service = env[origin.binding];
@@ -191,8 +149,4 @@ function readOrigin({ origin }: Config, env: Env): OriginBinding {
   if (!url) return { kind: "pass-through" };
   const base = parseOriginUrl(url);
   return base ? { kind: "url", base } : misconfigured(`ORIGIN_URL is not ${ORIGIN_URL}`);
-}
-
-function misconfigured(fault: string): Misconfigured {
-  return { kind: "misconfigured", fault };
 }

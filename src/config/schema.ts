@@ -11,7 +11,14 @@ import type { RuleInput } from "./rule-input.ts";
 export const MAX_RULES = 10_000;
 
 const RULES = `a list of rules, at most ${MAX_RULES}`;
-const PREFIX = "1 to 64 characters of A-Z, a-z, 0-9, -, _ and .";
+/** The allowed values of `prefix` and of the var `WEIR_PREFIX`, for messages. */
+export const PREFIX = "1 to 64 characters of A-Z, a-z, 0-9, -, _ and .";
+const PREFIX_PATTERN = /^[A-Za-z0-9._-]{1,64}$/;
+
+/** Whether a text can be the first part of every stored key. */
+export function isPrefix(text: string): boolean {
+  return PREFIX_PATTERN.test(text);
+}
 
 /**
  * The argument of `defineConfig`.
@@ -45,7 +52,8 @@ export interface ConfigInput<RuleName extends string = string> {
   readonly clock?: "redis" | "edge" | undefined;
   /**
    * The first part of every stored key: 1 to 64 characters of `A-Z a-z 0-9 . _ -`. Workers with the
-   * same prefix and store share the counters of rules with the same name.
+   * same prefix and store share the counters of rules with the same name. If the var `WEIR_PREFIX`
+   * is set, it replaces this prefix.
    *
    * @default "weir"
    */
@@ -152,7 +160,7 @@ const ConfigFields = fields({
   origin: v.optional(OriginSchema),
   store: v.optional(oneOf("upstash", "durable-object", "memory")),
   clock: v.optional(oneOf("redis", "edge"), "redis"),
-  prefix: v.optional(textMatching(/^[A-Za-z0-9._-]{1,64}$/, PREFIX), "weir"),
+  prefix: v.optional(textMatching(PREFIX_PATTERN, PREFIX), "weir"),
   timeoutMs: v.optional(integer(1, 30_000), 1000),
   headers: v.optional(oneOf("draft-11", "legacy", "both", "none"), "draft-11"),
   ipv6Prefix: v.optional(integer(1, 128), 64),

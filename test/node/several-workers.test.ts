@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
-import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
+import { Redis } from "ioredis";
+import { afterAll, beforeAll, describe, expect, inject, it, onTestFinished } from "vitest";
 import type {} from "../../dev/provided-redis.ts";
 import type { ConfigInput } from "../../src/config/index.ts";
 import { send } from "./support/client.ts";
@@ -79,3 +80,36 @@ describe.each(["redis", "edge"] as const)(
     }, 20_000);
   },
 );
+
+describe("two environments with one configuration and one Redis", () => {
+  it("count separately if each has its own WEIR_PREFIX", async () => {
+    const { host, port } = inject("redis");
+    const redis = new Redis({ host, port });
+    const prefixes = ["staging", "production"].map((name) => `${name}-${randomUUID()}`);
+    const rules: ConfigInput["rules"] = [
+      { name: "api", limit: 2, window: "52w" },
+      { name: "trial", limit: 2, window: "52w", mode: "shadow" },
+    ];
+    for (const prefix of prefixes) {
+      const worker = await startWorker({
+        config: { rules },
+        vars: {
+          ORIGIN_URL: origin.url,
+          UPSTASH_REDIS_REST_URL: restUrl,
+          UPSTASH_REDIS_REST_TOKEN: restToken,
+          WEIR_PREFIX: prefix,
+        },
+      });
+      onTestFinished(worker.stop);
+      const headers = { "CF-Connecting-IP": "203.0.113.9" };
+      const statuses: number[] = [];
+      for (let sent = 0; sent < 3; sent++) {
+        statuses.push((await send(worker.url, "/", { headers })).status);
+      }
+      expect(statuses).toEqual([200, 200, 429]);
+      const keys = await redis.keys(`${prefix}:*`);
+      expect(new Set(keys.map((key) => key.split(":")[1]))).toEqual(new Set(["api", "trial"]));
+    }
+    redis.disconnect();
+  }, 30_000);
+});

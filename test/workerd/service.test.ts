@@ -357,6 +357,46 @@ describe("a service and a gateway with the same rules", () => {
   });
 });
 
+describe("the var WEIR_PREFIX", () => {
+  const { rules, ...options } = {
+    rules: [{ ...FIVE, name: "shared" }],
+    store: "durable-object",
+  } as const;
+
+  it("separates the counters of two environments, and is the same for gateway and service", async () => {
+    vi.spyOn(globalThis, "fetch").mockImplementation(async () => new Response());
+    const { env } = await import("cloudflare:workers");
+    const staging = { ...env, WEIR_PREFIX: crypto.randomUUID() };
+    const production = { ...env, WEIR_PREFIX: crypto.randomUUID() };
+    await weir(defineConfig({ ...options, rules })).fetch(
+      new Request("https://x.example/", { headers: { "cf-connecting-ip": "192.0.2.1" } }) as never,
+      staging as never,
+      createExecutionContext(),
+    );
+    const client = { key: "192.0.2.1" };
+    const left = async (bindings: object, prefix?: string) =>
+      await serviceOf(rules, { ...options, ...(prefix && { prefix }) }, bindings).getValue(
+        "shared",
+        client,
+      );
+    expect(await left(staging)).toMatchObject([{ remaining: 4 }]);
+    expect(await left(production)).toMatchObject([{ remaining: 5 }]);
+    // A configured prefix with the same text names the same counters.
+    expect(await left(env, staging.WEIR_PREFIX)).toMatchObject([{ remaining: 4 }]);
+  });
+
+  it("leaves requests undecided if it is not a valid prefix", async () => {
+    const log = vi.spyOn(console, "error").mockReturnValue();
+    const { env } = await import("cloudflare:workers");
+    const service = serviceOf(rules, options, { ...env, WEIR_PREFIX: "a:b" });
+    expect(await service.limit("shared", { key: "192.0.2.1" })).toMatchObject({
+      ok: true,
+      undecided: "misconfigured",
+    });
+    expect(JSON.stringify(log.mock.calls)).toContain("WEIR_PREFIX is not a text");
+  });
+});
+
 describe("a service and a gateway with one configuration in one isolate", () => {
   it("count in the same memory, and log a fault of the store once", async () => {
     vi.spyOn(globalThis, "fetch").mockImplementation(async () => new Response());

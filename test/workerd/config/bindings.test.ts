@@ -164,6 +164,29 @@ describe("the key secret", () => {
   });
 });
 
+describe("the prefix of stored keys", () => {
+  it.each([
+    ["the configured prefix", "site", {}],
+    ["the configured prefix if WEIR_PREFIX is blank", "site", { WEIR_PREFIX: " " }],
+    ["the var WEIR_PREFIX", "site-staging", { WEIR_PREFIX: "site-staging\n" }],
+  ])("is %s", (_, prefix, vars) => {
+    const read = settings({ prefix: "site", store: "memory" }, vars);
+    expect(read).toMatchObject({ prefix, store: { kind: "memory" } });
+  });
+
+  it.each(["a:b", "a b", "é", "x".repeat(65), 5, { a: "b" }, null])(
+    "of %j makes the store misconfigured",
+    (given) => {
+      const { store, limiterFaults } = settings({}, { ...upstash, WEIR_PREFIX: given });
+      expect(store).toEqual({
+        kind: "misconfigured",
+        fault: expect.stringContaining("WEIR_PREFIX is not a text of 1 to 64 characters"),
+      });
+      expect(limiterFaults).toHaveLength(1);
+    },
+  );
+});
+
 describe("the origin", () => {
   const url = (text: string) => settings({}, { ORIGIN_URL: text }).origin;
 
