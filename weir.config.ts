@@ -15,8 +15,8 @@ export default defineConfig({
       match: { paths: ["/search"] },
       key: "header:x-api-key | ip",
       limits: [
-        { limit: 33, window: "1m" },
-        { limit: 2000, window: "1h" },
+        { limit: 60, window: "1m" },
+        { limit: 1000, window: "1h" },
       ],
     },
     {
@@ -25,7 +25,7 @@ export default defineConfig({
       name: "search-address",
       match: { paths: ["/search"] },
       key: "ip",
-      limit: 330,
+      limit: 600,
       window: "1m",
     },
   ],

@@ -1,20 +1,28 @@
+import { inputOf } from "../../src/config/define.ts";
 import type { Config } from "../../src/config/schema.ts";
-import { loadDeployments } from "../load-wrangler.ts";
-import { deploymentWarnings } from "./deployment.ts";
+import type { LocalFinding } from "../finding.ts";
+import { duplicateWarnings } from "./duplicates.ts";
+import { limitFindings } from "./limits.ts";
+import { methodWarnings } from "./methods.ts";
+import { millisecondWarnings } from "./milliseconds.ts";
 import { ruleWarnings } from "./rules.ts";
-import type { Warning } from "./warning.ts";
+import { networkFindings, settingWarnings } from "./settings.ts";
 
-/**
- * Returns all warnings about a valid configuration. Some are about the rules. The others are about
- * wrangler's configuration, which is read from the folder of the file.
- *
- * @param file the path of the configuration
- */
-export async function warningsOf(config: Config, file: string): Promise<Warning[]> {
-  if (config.rules.length === 0) return [];
-  const deployments = await loadDeployments(file);
-  const deployed = Array.isArray(deployments)
-    ? deployments.flatMap((deployment) => deploymentWarnings(config, deployment))
-    : [deployments];
-  return [...ruleWarnings(config), ...deployed];
+/** Returns all findings about a valid configuration, without wrangler's configuration. */
+export function configFindings(config: Config): LocalFinding[] {
+  const ofEachRule = config.rules.flatMap((rule, index) => {
+    const place = `rules[${index}]`;
+    return [
+      ...limitFindings(rule, place),
+      ...methodWarnings(rule, place),
+      ...networkFindings(rule, place),
+    ];
+  });
+  return [
+    ...settingWarnings(config),
+    ...millisecondWarnings(inputOf(config)),
+    ...ofEachRule,
+    ...duplicateWarnings(config.rules),
+    ...ruleWarnings(config),
+  ];
 }

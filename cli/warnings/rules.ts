@@ -1,18 +1,13 @@
 import type { KeyExpression } from "../../src/config/key-expression.ts";
 import type { Rule } from "../../src/config/rule.ts";
 import type { Config } from "../../src/config/schema.ts";
+import type { LocalFinding } from "../finding.ts";
 import { Coverage } from "./coverage.ts";
 import { isForCredentials } from "./credential-paths.ts";
-import type { Warning } from "./warning.ts";
+import { MIN_EXEMPT_BITS } from "./settings.ts";
 
 /** Kinds of key whose value a client can choose freely, unless the origin checks it. */
 const CHOSEN_BY_CLIENT = new Set(["header", "cookie", "query", "param"]);
-
-/**
- * If the prefix of an exempt network has fewer bits than this, the network contains a large part of
- * all addresses.
- */
-const MIN_EXEMPT_BITS = 8;
 
 /** Rules that can close a gap of another rule, grouped by the kind of gap. */
 interface Remedies {
@@ -26,7 +21,7 @@ interface Remedies {
 }
 
 /** Warnings about the rules themselves. */
-export function ruleWarnings({ rules, caseSensitivePaths, ipv6Prefix }: Config): Warning[] {
+export function ruleWarnings({ rules, caseSensitivePaths, ipv6Prefix }: Config): LocalFinding[] {
   const enforced = rules.filter(
     (rule) =>
       rule.for === "all" && rule.mode === "enforce" && rule.cost !== 0 && !exemptsMost(rule),
@@ -53,14 +48,15 @@ export function ruleWarnings({ rules, caseSensitivePaths, ipv6Prefix }: Config):
   return ipv6Prefix > 64 ? [...warnings, ipv6Warning(ipv6Prefix)] : warnings;
 }
 
-function exceptWarnings(rule: Rule, place: string, { coverage }: Remedies): Warning[] {
+function exceptWarnings(rule: Rule, place: string, { coverage }: Remedies): LocalFinding[] {
   if (!coverage.isExceptedWhole(rule.match)) return [];
   return [
     {
       code: "never-matches",
-      where: `${place}.match.except`,
-      what: `The rule "${rule.name}" counts no request: its except excludes everything that it matches`,
-      advice: "Make except narrower, or remove the rule",
+      severity: "warning",
+      path: `${place}.match.except`,
+      message: `The rule "${rule.name}" counts no request: its except excludes everything that it matches`,
+      cure: "Make except narrower, or remove the rule",
     },
   ];
 }
@@ -69,24 +65,26 @@ function credentialWarnings(
   rule: Rule,
   place: string,
   { coverage, addressRules, limitingInOutage }: Remedies,
-): Warning[] {
+): LocalFinding[] {
   const suspects = isChosenByClient(rule.key) || rule.onError === "open";
   if (!suspects || !isForCredentials(rule)) return [];
-  const warnings: Warning[] = [];
+  const warnings: LocalFinding[] = [];
   if (isChosenByClient(rule.key) && !coverage.isCovered(rule, addressRules)) {
     warnings.push({
       code: "no-address-limit",
-      where: `${place}.key`,
-      what: `Clients choose the key of the rule "${rule.name}", so they can send each guess with a new key`,
-      advice: 'Add a rule with the same match and key: "ip"',
+      severity: "warning",
+      path: `${place}.key`,
+      message: `Clients choose the key of the rule "${rule.name}", so they can send each guess with a new key`,
+      cure: 'Add a rule with the same match and key: "ip"',
     });
   }
   if (!coverage.isCovered(rule, limitingInOutage)) {
     warnings.push({
       code: "fails-open",
-      where: `${place}.onError`,
-      what: `A client that slows the store down can guess without limit: the rule "${rule.name}" is open then`,
-      advice: 'Set onError: "closed", or "local"',
+      severity: "warning",
+      path: `${place}.onError`,
+      message: `A client that slows the store down can guess without limit: the rule "${rule.name}" is open then`,
+      cure: 'Set onError: "closed", or "local"',
     });
   }
   return warnings;
@@ -102,7 +100,7 @@ function madeUpKeyWarnings(
   rule: Rule,
   place: string,
   { coverage, boundingRules }: Remedies,
-): Warning[] {
+): LocalFinding[] {
   const isMadeUp = rule.key
     .flat()
     .some(({ kind }) => kind !== "param" && CHOSEN_BY_CLIENT.has(kind));
@@ -111,10 +109,10 @@ function madeUpKeyWarnings(
   return [
     {
       code: "made-up-keys",
-      where: `${place}.key`,
-      what: `A client that makes up a new key for each request is not limited by the rule "${rule.name}"`,
-      advice:
-        'Add a rule with the same match, key: "ip", and a limit for all clients behind one address',
+      severity: "warning",
+      path: `${place}.key`,
+      message: `A client that makes up a new key for each request is not limited by the rule "${rule.name}"`,
+      cure: 'Add a rule with the same match, key: "ip", and a limit for all clients behind one address',
     },
   ];
 }
@@ -147,36 +145,39 @@ function exemptsMost({ exempt }: Rule): boolean {
   return exempt?.networks.some(([, bits]) => bits < MIN_EXEMPT_BITS) === true;
 }
 
-function exemptWarnings({ name, exempt }: Rule, place: string): Warning[] {
+function exemptWarnings({ name, exempt }: Rule, place: string): LocalFinding[] {
   return (exempt?.headers ?? [])
     .filter(({ value }) => typeof value === "string")
     .map((header) => ({
       code: "exempt-by-text",
-      where: `${place}.exempt.headers[${JSON.stringify(header.name)}]`,
-      what: `Everyone who can read the source can send the text, and is exempt from the rule "${name}"`,
-      advice: 'Write { secret: "NAME" }, and set that secret',
+      severity: "warning",
+      path: `${place}.exempt.headers[${JSON.stringify(header.name)}]`,
+      message: `Everyone who can read the source can send the text, and is exempt from the rule "${name}"`,
+      cure: 'Write { secret: "NAME" }, and set that secret',
     }));
 }
 
-function tierWarnings({ name, tiers }: Rule, place: string): Warning[] {
+function tierWarnings({ name, tiers }: Rule, place: string): LocalFinding[] {
   if (!tiers || !isChosenByClient(tiers.by)) return [];
   return [
     {
       code: "tier-by-client",
-      where: `${place}.tiers.by`,
-      what: `Clients can choose their tier of the rule "${name}"`,
-      advice: "Take the tier from a verified claim (jwt:CLAIM) or from a function (custom:NAME)",
+      severity: "warning",
+      path: `${place}.tiers.by`,
+      message: `Clients can choose their tier of the rule "${name}"`,
+      cure: "Take the tier from a verified claim (jwt:CLAIM) or from a function (custom:NAME)",
     },
   ];
 }
 
-function ipv6Warning(bits: number): Warning {
+function ipv6Warning(bits: number): LocalFinding {
   const networks = bits - 64 < 32 ? 2 ** (bits - 64) : `2^${bits - 64}`;
   return {
     code: "ipv6-prefix",
-    where: "ipv6Prefix",
-    what: `A client with one /64, such as a home, counts as ${networks} clients`,
-    advice: "Set ipv6Prefix to 64 or less",
+    severity: "warning",
+    path: "ipv6Prefix",
+    message: `A client with one /64, such as a home, counts as ${networks} clients`,
+    cure: "Set ipv6Prefix to 64 or less",
   };
 }
 

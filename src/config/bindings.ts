@@ -1,3 +1,4 @@
+import { KEY_SECRET, MIN_KEY_SECRET, secretEffects } from "./binding-names.ts";
 import { type Env, isObject, textVar } from "./env.ts";
 import { printableSecretName } from "./exempt.ts";
 import { ORIGIN_URL, parseOriginUrl } from "./origin.ts";
@@ -12,16 +13,6 @@ import {
 } from "./store-binding.ts";
 
 export type { Misconfigured, StoreBinding } from "./store-binding.ts";
-
-/**
- * The name of the secret with which Weir hashes identities. With it, identities are HMACs; if it is not set,
- * they are plain hashes.
- */
-export const KEY_SECRET = "WEIR_KEY_SECRET";
-/**
- * The minimum length of this secret, in characters. In random base64, 32 characters hold 192 bits.
- */
-const MIN_KEY_SECRET = 32;
 
 /** The origin that a configuration and a Worker's bindings select. */
 export type OriginBinding =
@@ -121,20 +112,6 @@ function readNativeLimiter({ nativeLimiter }: Config, env: Env): RateLimit | und
 
 function noNativeLimiter(binding: string): string {
   return `no rate limiter is bound as ${binding}: while the store fails, isolates count alone; add it to wrangler.toml`;
-}
-
-/** Returns the names of the configured secrets, each with the effect if the secret is not set. */
-function secretEffects({ rules, jwt }: Config): Map<string, string> {
-  const names = new Map<string, string>();
-  for (const { name, exempt } of rules) {
-    for (const { value } of exempt?.headers ?? []) {
-      if (typeof value === "string" || names.has(value.secret)) continue;
-      names.set(value.secret, `it exempts nobody from the rule ${name}`);
-    }
-  }
-  if (jwt?.kind === "secret")
-    names.set(jwt.secret, "no token is verified, and every claim is absent");
-  return names;
 }
 
 function readOrigin({ origin }: Config, env: Env): OriginBinding {

@@ -75,7 +75,7 @@ export interface LimitFields extends LimitExtras {
    * Several limits, 1 to 8, each with a different window. A request passes only if every window has
    * enough quota left. `capacity` and `maxReserved` then belong in the elements.
    *
-   * @example [{ limit: 33, window: "1m" }, { limit: 2000, window: "1h" }]
+   * @example [{ limit: 60, window: "1m" }, { limit: 1000, window: "1h" }]
    */
   readonly limits?: readonly LimitInput[] | undefined;
 }

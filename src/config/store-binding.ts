@@ -1,14 +1,7 @@
+import { COUNTERS_BINDING, PREFIX_VAR } from "./binding-names.ts";
 import { type Env, isObject, textVar } from "./env.ts";
 import { parseOriginUrl } from "./origin.ts";
 import { type Config, isPrefix, PREFIX } from "./schema.ts";
-
-/** The name under which wrangler.toml binds the Durable Object namespace of `CounterObject`. */
-export const COUNTERS_BINDING = "COUNTERS";
-/**
- * The name of the var that replaces `prefix` of the configuration, so that two environments with one
- * configuration can use one database.
- */
-export const PREFIX_VAR = "WEIR_PREFIX";
 
 /** A setting that cannot work. */
 export interface Misconfigured {

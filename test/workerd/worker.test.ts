@@ -67,10 +67,10 @@ describe("the deployed Worker", () => {
       limits.push(headers.get("ratelimit")?.replace(/;t=\d+/g, ""));
     }
     expect(limits).toEqual([
-      '"search/1m";r=32, "search/1h";r=1999, "search-address";r=329',
-      '"search/1m";r=31, "search/1h";r=1998, "search-address";r=328',
-      '"search/1m";r=32, "search/1h";r=1999, "search-address";r=327',
-      '"search/1m";r=32, "search/1h";r=1999, "search-address";r=326',
+      '"search/1m";r=59, "search/1h";r=999, "search-address";r=599',
+      '"search/1m";r=58, "search/1h";r=998, "search-address";r=598',
+      '"search/1m";r=59, "search/1h";r=999, "search-address";r=597',
+      '"search/1m";r=59, "search/1h";r=999, "search-address";r=596',
     ]);
   });
 

@@ -138,6 +138,7 @@ describe("check of a valid configuration", () => {
           ],
         }),
       ],
+      faults: [],
       warnings: [],
     });
   });
@@ -192,9 +193,9 @@ describe("check of a configuration with faults", () => {
     "in %s prints each fault on its own line and exits with 1",
     async ([file, content]) => {
       const { code, stdout, stderr } = await check(file, content);
-      const [headline, ...lines] = stderr.trimEnd().split("\n");
-      expect(headline).toBe(`${file} has 5 faults:`);
-      expect(lines.map((line) => line.split(": ")[0]?.trim())).toEqual(FAULTY_PATHS);
+      const [headline, , heading, ...lines] = stderr.trimEnd().split("\n");
+      expect([headline, heading]).toEqual([`${file} has 5 faults:`, file]);
+      expect(lines.map((line) => line.split(": ")[1])).toEqual(FAULTY_PATHS);
       for (const line of lines) expect(line).toContain("allowed: ");
       expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
     },
@@ -205,13 +206,19 @@ describe("check of a configuration with faults", () => {
     expect(JSON.parse(stdout)).toEqual({
       ok: false,
       config: "rules.json",
-      faults: FAULTY_PATHS.map((path) => ({ path, message: expect.stringContaining("allowed: ") })),
+      faults: FAULTY_PATHS.map((path) => ({
+        code: "config",
+        file: "rules.json",
+        path,
+        message: expect.stringContaining("allowed: "),
+      })),
+      warnings: [],
     });
     expect({ code, stderr }).toEqual({ code: 1, stderr: "" });
   });
 
   test("names the configuration if the fault has no path", async () => {
     const { stderr } = await check("rules.json", 5);
-    expect(stderr).toContain("rules.json has 1 fault:\n  the configuration: got 5; allowed: ");
+    expect(stderr).toContain("  fault: the configuration: got 5; allowed: ");
   });
 });

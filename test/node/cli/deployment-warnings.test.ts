@@ -1,19 +1,19 @@
-import { join } from "node:path";
-import { beforeAll, describe, expect, test } from "vitest";
-import { warningsOf } from "../../../cli/warnings/all.ts";
-import type { Warning } from "../../../cli/warnings/warning.ts";
-import { defineConfig } from "../../../src/config/index.ts";
-import { check, runWeir, temporaryFolder } from "./run-weir.ts";
+import { describe, expect, test } from "vitest";
+import type { Finding } from "../../../cli/finding.ts";
+import { checkFolder, HEAD, RULES, WORKER } from "./check-folder.ts";
+import { check, runWeir } from "./run-weir.ts";
 
 const RULE = { name: "api", limit: 5, window: "1m" } as const;
-const HEAD = 'name = "w"\nmain = "w.ts"\ncompatibility_date = "2026-11-01"\n';
+const rulesOf = (...rules: object[]) => JSON.stringify({ rules });
 
 /** Returns the warnings about a wrangler.toml, with a configuration of one rule. */
-async function warnings(wrangler: string, match: object = {}): Promise<Warning[]> {
-  await using folder = await temporaryFolder();
-  await folder.write("wrangler.toml", HEAD + wrangler);
-  const config = defineConfig({ rules: [{ ...RULE, match }] });
-  return await warningsOf(config, join(folder.path, "rules.json"));
+async function warnings(wrangler: string, match: object = {}): Promise<Finding[]> {
+  const { findings } = await checkFolder({
+    [RULES]: rulesOf({ ...RULE, match }),
+    "worker.ts": WORKER,
+    "wrangler.toml": HEAD.replace("workers_dev = false\n", "") + wrangler,
+  });
+  return findings.filter(({ severity }) => severity === "warning");
 }
 
 async function codes(wrangler: string, match: object = {}): Promise<string[]> {
@@ -22,11 +22,6 @@ async function codes(wrangler: string, match: object = {}): Promise<string[]> {
 
 const OFF = "workers_dev = false\n";
 const routes = (...patterns: string[]) => `routes = ${JSON.stringify(patterns)}\n`;
-
-// Loading wrangler can take longer than the time limit of a test.
-beforeAll(async () => {
-  await import("wrangler");
-}, 60_000);
 
 describe("wrangler's configuration", () => {
   test.each([
@@ -92,15 +87,16 @@ describe("wrangler's configuration", () => {
     const found = await warnings(routes("api.example.com/a*"), match);
     expect(found.at(-1)).toMatchObject({
       code: "route-misses-rule",
-      where: "wrangler.toml: routes",
-      what: expect.stringContaining("api.example.com/b"),
+      file: "wrangler.toml",
+      path: "routes",
+      message: expect.stringContaining("api.example.com/b"),
     });
   });
 
   test("is checked in each environment", async () => {
     const found = await warnings("workers_dev = false\n[env.staging]\nworkers_dev = true\n");
     expect(found).toMatchObject([
-      { code: "workers-dev", where: "wrangler.toml, env.staging: workers_dev" },
+      { code: "workers-dev", environment: "staging", path: "workers_dev" },
     ]);
   });
 
@@ -108,32 +104,36 @@ describe("wrangler's configuration", () => {
     // Each environment has its own routes and workers_dev, or inherits them from the top level.
     [`${OFF}[env.staging]\n`, []],
     [`${routes("api.example.com/*")}[env.staging]\n`, []],
-    [`${routes("api.example.com/*")}[env.staging]\nroutes = []\n`, ["env.staging"]],
-    [`[env.production]\nroute = "api.example.com/*"\n`, ["wrangler.toml"]],
-    [`[env.a]\n[env.b]\n${OFF}`, ["wrangler.toml", "env.a"]],
+    [`${routes("api.example.com/*")}[env.staging]\nroutes = []\n`, ["staging"]],
+    [`[env.production]\nroute = "api.example.com/*"\n`, [undefined]],
+    [`[env.a]\n[env.b]\n${OFF}`, [undefined, "a"]],
   ])("answers on workers.dev if there is no route: %j gives %j", async (wrangler, expected) => {
     const found = (await warnings(wrangler)).filter(({ code }) => code === "workers-dev");
-    const places = found.map(({ where }) => where.replace(/: .*/, "").replace(/.*, /, ""));
-    expect(places).toEqual(expected);
+    expect(found.map(({ environment }) => environment)).toEqual(expected);
   });
 
   test("names preview URLs in the warning about workers.dev if they are on too", async () => {
     const [alone] = await warnings("preview_urls = false\n");
     const [both] = await warnings("");
-    expect(alone?.what).not.toContain("for each version");
-    expect(both?.what).toContain("for each version");
+    expect(alone?.message).not.toContain("for each version");
+    expect(both?.message).toContain("for each version");
   });
 
-  test("gives a warning if it cannot be read", async () => {
-    expect(await warnings("[[[\n")).toMatchObject([
-      { code: "wrangler-unread", where: "wrangler.toml" },
+  test.each([
+    ["wrangler.toml", 'name = "a"\nmain = "b', "(line 2, column "],
+    ["wrangler.toml", "[[[\n", "(line 1, column "],
+    ["wrangler.jsonc", '{\n  "name": ,\n}', "value expected (line 2, column 11)"],
+    ["wrangler.json", "[]", "it is not an object"],
+  ])("is a fault with its line if it cannot be read: %s %j", async (file, content, message) => {
+    const { findings, isFatal } = await checkFolder({ [RULES]: rulesOf(RULE), [file]: content });
+    expect(findings).toMatchObject([
+      { code: "wrangler-unread", file, message: expect.stringContaining(message) },
     ]);
+    expect(isFatal).toBe(true);
   });
 
-  test("gives no warning if it does not exist", async () => {
-    await using folder = await temporaryFolder();
-    const config = defineConfig({ rules: [RULE] });
-    expect(await warningsOf(config, join(folder.path, "rules.json"))).toEqual([]);
+  test("gives no finding if it does not exist", async () => {
+    expect((await checkFolder({ [RULES]: rulesOf(RULE) })).findings).toEqual([]);
   });
 });
 
@@ -142,18 +142,26 @@ describe("warnings", () => {
 
   test("are printed below the rules, with their number and the page that explains them", async () => {
     const { code, stdout, stderr } = await check("rules.json", { rules: [open] });
-    const [table, list] = stdout.split("\n\n").slice(1);
+    const [headline, table, list, page] = stdout.split("\n\n");
+    expect(headline).toBe("rules.json has 1 warning:");
     expect(table).toMatch(/^RULE /);
-    expect(list?.trimEnd().split("\n")).toEqual([
-      "1 warning, explained in docs/security.md:",
-      expect.stringMatching(/^ {2}fails-open \(rules\[0\]\.onError\): .+\. Set onError: .+\.$/),
+    expect(list?.split("\n")).toEqual([
+      "rules.json",
+      "  warning fails-open at rules[0].onError",
+      expect.stringMatching(/^ {4}.+\.$/),
+      expect.stringMatching(/^ {4}Cure: Set onError: .+\.$/),
     ]);
+    expect(page).toMatch(/^Each code: https:.*docs\/check\.md\n$/);
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
   });
 
   test("are a list in JSON, and do not change the exit code", async () => {
     const { code, stdout } = await check("rules.json", { rules: [open] }, "--json");
-    expect(JSON.parse(stdout)).toMatchObject({ ok: true, warnings: [{ code: "fails-open" }] });
+    expect(JSON.parse(stdout)).toMatchObject({
+      ok: false,
+      faults: [],
+      warnings: [{ code: "fails-open" }],
+    });
     expect(code).toBe(0);
   });
 
@@ -161,14 +169,13 @@ describe("warnings", () => {
     [[open], 1],
     [[RULE], 0],
   ])("set the exit code of a strict check: the rules %j lead to %i", async (rules, expected) => {
-    const { code, stdout } = await check("rules.json", { rules }, "--strict");
-    expect(stdout).toContain("rules.json is ok: 1 rule.");
+    const { code } = await check("rules.json", { rules }, "--strict");
     expect(code).toBe(expected);
   });
 
   test("are absent for the project's own configuration", async () => {
     const { code, stdout } = await runWeir(["check", "--strict"]);
-    expect(stdout).not.toContain("warning");
+    expect(stdout).toContain("weir.config.ts is ok: ");
     expect(code).toBe(0);
   }, 30_000);
 });

@@ -44,9 +44,10 @@ describe("no-address-limit", () => {
     expect(warnings([login("/login", { key })])).toEqual([
       {
         code: "no-address-limit",
-        where: "rules[0].key",
-        what: expect.stringContaining('"r0"'),
-        advice: expect.stringContaining('key: "ip"'),
+        severity: "warning",
+        path: "rules[0].key",
+        message: expect.stringContaining('"r0"'),
+        cure: expect.stringContaining('key: "ip"'),
       },
     ]);
   });
@@ -153,9 +154,10 @@ describe("made-up-keys", () => {
     expect(warnings([{ ...search, key }], { jwt })).toEqual([
       {
         code: "made-up-keys",
-        where: "rules[0].key",
-        what: expect.stringContaining('"r0"'),
-        advice: expect.stringContaining('key: "ip"'),
+        severity: "warning",
+        path: "rules[0].key",
+        message: expect.stringContaining('"r0"'),
+        cure: expect.stringContaining('key: "ip"'),
       },
     ]);
   });
@@ -290,7 +292,7 @@ describe("made-up-keys", () => {
 describe("fails-open", () => {
   test("warns if undecided logins pass", () => {
     expect(warnings([login("/login", { onError: "open" })])).toMatchObject([
-      { code: "fails-open", where: "rules[0].onError", advice: expect.stringContaining("closed") },
+      { code: "fails-open", path: "rules[0].onError", cure: expect.stringContaining("closed") },
     ]);
   });
 
@@ -322,7 +324,7 @@ describe("never-matches", () => {
     { paths: ["/a/:id{[a-f]{8}}"], except: { paths: ["/*"] } },
   ])("warns about a rule whose except excludes everything: %j", (match) => {
     expect(warnings([{ match }])).toMatchObject([
-      { code: "never-matches", where: "rules[0].match.except" },
+      { code: "never-matches", path: "rules[0].match.except" },
     ]);
   });
 
@@ -345,7 +347,7 @@ describe("exempt-by-text", () => {
   test("warns about an exemption by a text, but not about an exemption by a secret", () => {
     const headers = { "X-Internal": "let-me-pass", "x-other": { secret: "OTHER" } };
     expect(warnings([{ exempt: { headers } }])).toMatchObject([
-      { code: "exempt-by-text", where: 'rules[0].exempt.headers["x-internal"]' },
+      { code: "exempt-by-text", path: 'rules[0].exempt.headers["x-internal"]' },
     ]);
     expect(codes([{ exempt: { headers: { "x-other": { secret: "OTHER" } } } }])).toEqual([]);
     expect(codes([{ exempt: { ips: ["198.51.100.0/24"] } }])).toEqual([]);
@@ -380,7 +382,7 @@ describe("ipv6-prefix", () => {
     [128, "2^64 clients"],
   ])("warns about %i bits", (ipv6Prefix, says) => {
     expect(warnings([{}], { ipv6Prefix })).toMatchObject([
-      { code: "ipv6-prefix", where: "ipv6Prefix", what: expect.stringContaining(says) },
+      { code: "ipv6-prefix", path: "ipv6Prefix", message: expect.stringContaining(says) },
     ]);
   });
 

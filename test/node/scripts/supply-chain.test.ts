@@ -16,7 +16,9 @@ const RUNTIME = [
   "hono",
   "ipaddr.js",
   "jiti",
+  "jsonc-parser",
   "leven",
+  "smol-toml",
   // @upstash/redis depends on uncrypto.
   "uncrypto",
   "valibot",

@@ -1,10 +1,10 @@
 import type { Config } from "../../src/config/schema.ts";
-import type { Deployment, Route } from "../load-wrangler.ts";
-import { pathsOf } from "./samples.ts";
-import type { Warning } from "./warning.ts";
+import type { LocalFinding } from "../finding.ts";
+import { pathsOf } from "../warnings/samples.ts";
+import type { Deployment, Route } from "./deployment.ts";
 
 /** The parts of a route's pattern. */
-interface Pattern {
+export interface Pattern {
   /** In lower case. A `*` at the start matches any text, even an empty text. */
   readonly host: string;
   /** With the leading slash. A `*` at the end matches any text, even an empty text. */
@@ -12,26 +12,28 @@ interface Pattern {
 }
 
 /** Warnings about routes that miss requests of a rule, or that match too many requests. */
-export function routeWarnings({ rules }: Config, { routes, place }: Deployment): Warning[] {
+export function routeWarnings({ rules }: Config, { routes }: Deployment): LocalFinding[] {
   if (routes.length === 0) return [];
-  const where = place("routes");
   const patterns = routes.map(patternOf);
-  const warnings: Warning[] = routes.flatMap((route, index) => {
+  const warnings: LocalFinding[] = routes.flatMap((route, index) => {
     const { host, path } = patterns[index] as Pattern;
-    return [
+    const found: (LocalFinding | false)[] = [
       path !== "/*" && {
         code: "route-by-path",
-        where,
-        what: `${route.pattern} compares the path as it is written, with its case and its query: a path that is spelt differently reaches the origin without Weir`,
-        advice: `Route ${host}/*, and select the paths in the rules`,
+        severity: "warning",
+        path: "routes",
+        message: `${route.pattern} compares the path as it is written, with its case and its query: a path that is spelt differently reaches the origin without Weir`,
+        cure: `Route ${host}/*, and select the paths in the rules`,
       },
       /^\*[^.]/.test(host) && {
         code: "route-any-prefix",
-        where,
-        what: `${route.pattern} also matches other hosts with the same ending, such as my${host.slice(1)}`,
-        advice: `Write two routes, ${host.slice(1)}/* and *.${host.slice(1)}/*`,
+        severity: "warning",
+        path: "routes",
+        message: `${route.pattern} also matches other hosts with the same ending, such as my${host.slice(1)}`,
+        cure: `Write two routes, ${host.slice(1)}/* and *.${host.slice(1)}/*`,
       },
-    ].filter((warning) => warning !== false);
+    ];
+    return found.filter((finding) => finding !== false);
   });
 
   for (const { name, match, for: audience } of rules) {
@@ -45,16 +47,17 @@ export function routeWarnings({ rules }: Config, { routes, place }: Deployment):
     if (missed.length === 0) continue;
     warnings.push({
       code: "route-misses-rule",
-      where,
-      what: `The rule "${name}" matches requests that reach the origin without Weir, such as ${missed[0]}`,
-      advice: "Add a route for the whole host, such as api.example.com/*",
+      severity: "warning",
+      path: "routes",
+      message: `The rule "${name}" matches requests that reach the origin without Weir, such as ${missed[0]}`,
+      cure: "Add a route for the whole host, such as api.example.com/*",
     });
   }
   return warnings;
 }
 
 /** Returns the pattern of a route. A custom domain matches all paths of its host. */
-function patternOf({ pattern, customDomain }: Route): Pattern {
+export function patternOf({ pattern, customDomain }: Route): Pattern {
   const [, host = "", path = ""] = /^(?:\*?https?:\/\/)?([^/]*)(\/.*)?$/.exec(pattern) ?? [];
   if (customDomain || (path === "" && host.endsWith("*")))
     return { host: host.toLowerCase().replace(/(?<=.)\*$/, ""), path: "/*" };
@@ -62,7 +65,11 @@ function patternOf({ pattern, customDomain }: Route): Pattern {
 }
 
 /** Whether a route matches a host and a path. An undefined host or path matches every route. */
-function covers(pattern: Pattern, host: string | undefined, path: string | undefined): boolean {
+export function covers(
+  pattern: Pattern,
+  host: string | undefined,
+  path: string | undefined,
+): boolean {
   const onHost =
     host === undefined ||
     (pattern.host.startsWith("*") ? host.endsWith(pattern.host.slice(1)) : host === pattern.host);

@@ -1,0 +1,82 @@
+import type { Rule } from "../src/config/rule.ts";
+import type { Config } from "../src/config/schema.ts";
+import { checkDeployments } from "./deployment/check-deployment.ts";
+import type { Deployment } from "./deployment/deployment.ts";
+import {
+  areFaultsFatal,
+  isSelected,
+  type Selection,
+  selectEnvironments,
+  unknownEnvironment,
+} from "./deployment/environment.ts";
+import { loadDeployments } from "./deployment/load-deployments.ts";
+import type { Finding } from "./finding.ts";
+import { loadConfig } from "./load-config.ts";
+import { configFindings } from "./warnings/all.ts";
+
+/** Which files and which environment the check reads. */
+export interface CheckOptions {
+  /** The path of Weir's configuration. */
+  readonly config: string;
+  /** The path of wrangler's configuration; by default, the file that belongs to `config`. */
+  readonly wrangler?: string | undefined;
+  /** The only environment to check; `""` for the top level. */
+  readonly env?: string | undefined;
+}
+
+/** The result of a check. */
+export interface CheckResult {
+  /** Why the configuration could not be loaded, with the remedy. */
+  readonly error?: string;
+  /** The rules of a valid configuration. */
+  readonly rules?: readonly Rule[];
+  readonly findings: readonly Finding[];
+  /** Whether the faults must stop a deploy. */
+  readonly isFatal: boolean;
+}
+
+/**
+ * Checks a configuration and its deployments.
+ *
+ * @param variables the environment variables, with which wrangler names its command and environment
+ */
+export async function checkConfig(
+  { config: file, wrangler, env }: CheckOptions,
+  variables: NodeJS.ProcessEnv,
+): Promise<CheckResult> {
+  const loaded = await loadConfig(file);
+  switch (loaded.kind) {
+    case "unreadable":
+      return { error: loaded.error, findings: [], isFatal: true };
+    case "faulty": {
+      const findings = loaded.faults.map(
+        (fault): Finding => ({ code: "config", severity: "fault", file, ...fault }),
+      );
+      return { findings, isFatal: true };
+    }
+    case "valid": {
+      const { config } = loaded;
+      if (config.rules.length === 0) return { rules: [], findings: [], isFatal: false };
+      const selection = selectEnvironments(env, variables);
+      const read = await loadDeployments(file, wrangler);
+      const deployments = "deployments" in read ? read.deployments : [];
+      const own = configFindings(config).map((finding): Finding => ({ file, ...finding }));
+      const deployed = "fault" in read ? [read.fault] : findingsOf(config, deployments, selection);
+      const findings = [...own, ...deployed];
+      const faults = findings.filter(({ severity }) => severity === "fault");
+      const isFatal = areFaultsFatal(faults, selection, deployments);
+      return { rules: config.rules, findings, isFatal };
+    }
+  }
+}
+
+function findingsOf(
+  config: Config,
+  deployments: readonly Deployment[],
+  selection: Selection,
+): Finding[] {
+  return [
+    ...unknownEnvironment(selection, deployments),
+    ...checkDeployments(config, deployments, (each) => isSelected(selection, each)),
+  ];
+}

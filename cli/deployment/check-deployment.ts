@@ -1,0 +1,36 @@
+import type { Config } from "../../src/config/schema.ts";
+import type { Finding, LocalFinding } from "../finding.ts";
+import type { Deployment } from "./deployment.ts";
+import { exposureWarnings } from "./exposure.ts";
+import { originFindings } from "./origin.ts";
+import { routeWarnings } from "./routes.ts";
+import { secretFindings } from "./secrets.ts";
+import { sharedPrefixWarnings } from "./shared-prefix.ts";
+import { storeFindings } from "./store.ts";
+import { workerFindings } from "./worker.ts";
+
+/**
+ * Checks whether a configuration can work in each of its deployments.
+ *
+ * @param deployments all environments of wrangler's configuration
+ * @param checks selects the environments to check; the others are only compared with these
+ */
+export function checkDeployments(
+  config: Config,
+  deployments: readonly Deployment[],
+  checks: (deployment: Deployment) => boolean,
+): Finding[] {
+  const findings = deployments.filter(checks).flatMap((deployment) => {
+    const found: LocalFinding[] = [
+      ...workerFindings(config, deployment),
+      ...storeFindings(config, deployment),
+      ...originFindings(config, deployment, deployments),
+      ...secretFindings(config, deployment),
+      ...exposureWarnings(deployment),
+      ...routeWarnings(config, deployment),
+    ];
+    const { file, environment } = deployment;
+    return found.map((finding): Finding => ({ ...finding, file, environment }));
+  });
+  return [...findings, ...sharedPrefixWarnings(config, deployments, checks)];
+}

@@ -1,0 +1,74 @@
+import type { Finding } from "../finding.ts";
+import type { Deployment } from "./deployment.ts";
+
+/** Which environments of wrangler's configuration a check covers. */
+export interface Selection {
+  /** The name of the only environment to check; undefined to check all of them. `""` is the top level. */
+  readonly environment: string | undefined;
+  /**
+   * Whether wrangler runs the check before it deploys one environment, without naming it. Wrangler
+   * sets WRANGLER_COMMAND for its build, but passes the option `--env` to no variable.
+   */
+  readonly isUnnamedBuild: boolean;
+}
+
+/**
+ * Selects the environments: the option `--env`, or CLOUDFLARE_ENV, which wrangler reads too.
+ *
+ * @param option the value of `--env`; undefined if it is not given
+ * @param variables the environment variables of the process
+ */
+export function selectEnvironments(
+  option: string | undefined,
+  { CLOUDFLARE_ENV, WRANGLER_COMMAND }: NodeJS.ProcessEnv,
+): Selection {
+  const environment = option ?? (CLOUDFLARE_ENV || undefined);
+  return { environment, isUnnamedBuild: environment === undefined && Boolean(WRANGLER_COMMAND) };
+}
+
+/** Whether a selection includes a deployment. */
+export function isSelected({ environment }: Selection, deployment: Deployment): boolean {
+  return environment === undefined || environment === (deployment.environment ?? "");
+}
+
+/** Returns a fault if the selected environment does not exist. */
+export function unknownEnvironment(
+  selection: Selection,
+  deployments: readonly Deployment[],
+): Finding[] {
+  const [first] = deployments;
+  if (!first || deployments.some((each) => isSelected(selection, each))) return [];
+  const names = deployments.flatMap(({ environment }) => environment ?? []);
+  return [
+    {
+      code: "environment-unknown",
+      severity: "fault",
+      file: first.file,
+      path: "env",
+      message: `There is no environment ${selection.environment}`,
+      cure:
+        names.length === 0
+          ? 'Leave out --env, or write --env "" for the top level'
+          : `Name one of ${names.join(", ")}, or write --env "" for the top level`,
+    },
+  ];
+}
+
+/**
+ * Whether faults stop the command. A build that does not know its environment is stopped only by
+ * faults that concern every environment: a fault of `staging` must not stop a deploy of
+ * `production`.
+ */
+export function areFaultsFatal(
+  faults: readonly Finding[],
+  { isUnnamedBuild }: Selection,
+  deployments: readonly Deployment[],
+): boolean {
+  if (!isUnnamedBuild) return faults.length > 0;
+  const [first] = deployments;
+  if (faults.some(({ file }) => file !== first?.file)) return true;
+  return (
+    deployments.length > 0 &&
+    deployments.every((each) => faults.some(({ environment }) => environment === each.environment))
+  );
+}

@@ -1,0 +1,116 @@
+import { ORIGIN_URL, parseOriginUrl } from "../../src/config/origin.ts";
+import type { Config } from "../../src/config/schema.ts";
+import type { LocalFinding } from "../finding.ts";
+import type { Deployment } from "./deployment.ts";
+import { patternOf } from "./routes.ts";
+import { isSecretListed, textVarOf } from "./vars.ts";
+
+const VAR = "ORIGIN_URL";
+
+/**
+ * Findings about the server to which Weir forwards requests. Without them, every request would get
+ * 502, or would come back to the Worker in a loop.
+ *
+ * @param all all environments, for messages that name the environment with a binding
+ */
+export function originFindings(
+  config: Config,
+  deployment: Deployment,
+  all: readonly Deployment[],
+): LocalFinding[] {
+  const { binding } = config.origin ?? {};
+  if (binding !== undefined) return bindingFindings(binding, deployment, all);
+  const given = textVarOf(deployment, VAR);
+  if (given !== undefined && !parseOriginUrl(given)) return [invalid()];
+  const url = (given && parseOriginUrl(given)) ?? config.origin?.url;
+  if (url !== undefined) return loopFindings(url, given !== undefined, deployment);
+  return isSecretListed(deployment, VAR) ? [] : missingFindings(deployment);
+}
+
+function bindingFindings(
+  binding: string,
+  { name, fetchers, services }: Deployment,
+  all: readonly Deployment[],
+): LocalFinding[] {
+  if (!fetchers.has(binding)) {
+    const other = all.find((each) => each.fetchers.has(binding));
+    const place = other && (other.environment ? `env.${other.environment}` : "the top level");
+    return [
+      {
+        code: "origin-unbound",
+        severity: "fault",
+        path: "services",
+        message: `origin names the binding ${binding}, which is not bound here, so every request gets 502`,
+        cure: place
+          ? `Copy the binding from ${place}, because environments do not inherit services`
+          : `Add { binding = "${binding}", service = "the name of the origin's Worker" } to services`,
+      },
+    ];
+  }
+  const own = services.find((each) => each.name === binding && each.service === name);
+  return own && name !== undefined ? [loop("services", `the binding ${binding}`)] : [];
+}
+
+function invalid(): LocalFinding {
+  return {
+    code: "origin-url-invalid",
+    severity: "fault",
+    path: `vars.${VAR}`,
+    message: `${VAR} is not ${ORIGIN_URL}, so every request gets 502`,
+    cure: `Write ${VAR} = "https://origin.example.com"`,
+  };
+}
+
+function loopFindings(url: string, isVar: boolean, deployment: Deployment): LocalFinding[] {
+  const { hostname: host } = new URL(url);
+  const { name, routes, compatibilityFlags } = deployment;
+  // On a route, the platform forwards the Worker's own request to the zone's origin. On a custom
+  // domain and with this flag, it calls the Worker again.
+  const isPublic = compatibilityFlags.includes("global_fetch_strictly_public");
+  const calls = routes.some((route) => {
+    const pattern = patternOf(route).host;
+    const isHost = pattern.startsWith("*")
+      ? host.endsWith(pattern.slice(1).replace(/^\*/, ""))
+      : host === pattern;
+    return isHost && (route.customDomain || isPublic);
+  });
+  const isOwnName =
+    name !== undefined && host.endsWith(".workers.dev") && host.startsWith(`${name}.`);
+  if (!calls && !isOwnName) return [];
+  return [loop(isVar ? `vars.${VAR}` : "routes", isVar ? VAR : "origin.url of the rules")];
+}
+
+function loop(path: string, setting: string): LocalFinding {
+  return {
+    code: "origin-loop",
+    severity: "fault",
+    path,
+    message: `${setting} names this Worker itself, so every request comes back in a loop`,
+    cure: "Name the server behind Weir, by a host name that does not lead to this Worker",
+  };
+}
+
+function missingFindings({ main, routes, workersDev }: Deployment): LocalFinding[] {
+  // The origin of an app or of a service is not Weir's.
+  if (!main.forwards) return [];
+  const cure = `Set ${VAR} in vars, or origin in the rules. If ${VAR} is a secret, add it to secrets.required`;
+  const fault = { code: "no-origin", severity: "fault", cure } as const;
+  const domain = routes.find(({ customDomain }) => customDomain);
+  if (domain) {
+    return [
+      {
+        ...fault,
+        path: "routes",
+        message: `The custom domain ${domain.pattern} has no origin behind it, so Weir cannot forward its requests`,
+      },
+    ];
+  }
+  if (routes.length > 0 || workersDev === false) return [];
+  return [
+    {
+      ...fault,
+      path: "workers_dev",
+      message: "Without a route, Weir answers only on workers.dev, which has no origin behind it",
+    },
+  ];
+}

@@ -1,0 +1,41 @@
+import { KEY_SECRET, secretEffects } from "../../src/config/binding-names.ts";
+import { printableSecretName } from "../../src/config/exempt.ts";
+import type { Config } from "../../src/config/schema.ts";
+import type { LocalFinding } from "../finding.ts";
+import type { Deployment } from "./deployment.ts";
+import { storeOf } from "./store.ts";
+import { isSecretListed, TOKEN_SECRET, textVarOf, URL_SECRET } from "./vars.ts";
+
+/** Secrets that Weir reads whatever the rules are. */
+const OWN_SECRETS = [TOKEN_SECRET, KEY_SECRET, "WEIR_ADMIN_TOKEN"];
+
+/** Warnings about secrets that may be missing, and about secrets that anyone with the file can read. */
+export function secretFindings(config: Config, deployment: Deployment): LocalFinding[] {
+  const named = [...secretEffects(config).keys()];
+  const upstash = storeOf(config, deployment) === "upstash" ? [URL_SECRET, TOKEN_SECRET] : [];
+  const unlisted = [...upstash, ...named].filter(
+    (name) => !isSecretListed(deployment, name) && textVarOf(deployment, name) === undefined,
+  );
+  const written = [...OWN_SECRETS, ...named].filter((name) => textVarOf(deployment, name));
+  const findings: (LocalFinding | false)[] = [
+    unlisted.length > 0 && {
+      code: "secret-not-required",
+      severity: "warning",
+      path: "secrets.required",
+      message: `Weir needs ${listOf(unlisted)}, but a deploy without ${unlisted.length === 1 ? "it" : "them"} would succeed`,
+      cure: `Write secrets.required with ${unlisted.map((name) => JSON.stringify(printableSecretName(name))).join(", ")}, and set each with npx wrangler secret put`,
+    },
+    written.length > 0 && {
+      code: "secret-in-vars",
+      severity: "warning",
+      path: "vars",
+      message: `${listOf(written)} in vars can be read by everyone who can read the file`,
+      cure: "Remove it from vars, set it with npx wrangler secret put, and name it in secrets.required. For wrangler dev, write it in .dev.vars",
+    },
+  ];
+  return findings.filter((finding) => finding !== false);
+}
+
+function listOf(names: readonly string[]): string {
+  return names.map(printableSecretName).join(", ");
+}

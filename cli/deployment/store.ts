@@ -1,0 +1,134 @@
+import {
+  COUNTERS_BINDING,
+  KEY_SECRET,
+  MIN_KEY_SECRET,
+  PREFIX_VAR,
+} from "../../src/config/binding-names.ts";
+import { parseOriginUrl } from "../../src/config/origin.ts";
+import { type Config, isPrefix, PREFIX } from "../../src/config/schema.ts";
+import type { LocalFinding } from "../finding.ts";
+import type { Deployment, ObjectBinding } from "./deployment.ts";
+import { mayExport } from "./main-module.ts";
+import { isSecretListed, textVarOf, URL_SECRET } from "./vars.ts";
+
+/** The store that a deployment selects, as far as wrangler's configuration shows it. */
+export function storeOf({ store }: Config, deployment: Deployment): Config["store"] {
+  if (store !== undefined) return store;
+  const hasUrl = textVarOf(deployment, URL_SECRET) || isSecretListed(deployment, URL_SECRET);
+  return hasUrl ? "upstash" : "durable-object";
+}
+
+/** Findings about the place where Weir counts. */
+export function storeFindings(config: Config, deployment: Deployment): LocalFinding[] {
+  const store = storeOf(config, deployment);
+  return [
+    ...(store === "durable-object" ? objectFindings(config, deployment) : []),
+    ...(store === "upstash" ? upstashFindings(deployment) : []),
+    ...(store === "memory" ? [MEMORY] : []),
+    ...settingFindings(deployment),
+  ];
+}
+
+const MEMORY: LocalFinding = {
+  code: "memory-store",
+  severity: "warning",
+  path: "",
+  message:
+    'With store: "memory", each isolate counts alone, so a client gets each limit many times',
+  cure: 'Deploy with store: "upstash" or "durable-object"; "memory" is for tests',
+};
+
+function objectFindings({ store }: Config, deployment: Deployment): LocalFinding[] {
+  const path = "durable_objects.bindings";
+  const binding = deployment.objects.find(({ name }) => name === COUNTERS_BINDING);
+  if (binding) return classFindings(binding, deployment);
+  const orRedis = store
+    ? ""
+    : `. For Upstash Redis, add ${URL_SECRET} and UPSTASH_REDIS_REST_TOKEN to secrets.required`;
+  return [
+    {
+      code: "counters-unbound",
+      severity: "fault",
+      path,
+      message: `Weir counts in Durable Objects here, but no namespace is bound as ${COUNTERS_BINDING}, so no request can be decided`,
+      cure: `Add { name = "${COUNTERS_BINDING}", class_name = "CounterObject" } to ${path}, which environments do not inherit${orRedis}`,
+    },
+  ];
+}
+
+/** Findings about the class of the counters, if it belongs to this Worker. */
+function classFindings(binding: ObjectBinding, deployment: Deployment): LocalFinding[] {
+  const { className, scriptName } = binding;
+  const { classes, main, name } = deployment;
+  if (className === undefined || (scriptName !== undefined && scriptName !== name)) return [];
+  const storage = classes.get(className);
+  const findings: (LocalFinding | false)[] = [
+    storage === undefined && {
+      code: "migration-missing",
+      severity: "fault",
+      path: "migrations",
+      message: `No migration creates the class ${className} of ${COUNTERS_BINDING}`,
+      cure: `Add a migration with a new tag and new_sqlite_classes = ["${className}"]`,
+    },
+    storage === "key-value" && {
+      code: "migration-without-sqlite",
+      severity: "fault",
+      path: "migrations",
+      message: `new_classes creates the class ${className} without SQLite, in which Weir stores counters`,
+      cure: `Write new_sqlite_classes = ["${className}"]. If the class is already deployed, add a new class instead, because Cloudflare cannot change its storage`,
+    },
+    !mayExport(main, className) && {
+      code: "class-not-exported",
+      severity: "fault",
+      path: "main",
+      message: `${main.path} does not export the class ${className} of ${COUNTERS_BINDING}`,
+      cure: `Write export { CounterObject${className === "CounterObject" ? "" : ` as ${className}`} } from "edge-weir" in ${main.path}`,
+    },
+  ];
+  return findings.filter((finding) => finding !== false);
+}
+
+function upstashFindings(deployment: Deployment): LocalFinding[] {
+  const url = textVarOf(deployment, URL_SECRET);
+  if (url === undefined || parseOriginUrl(url)) return [];
+  return [
+    {
+      code: "upstash-url-invalid",
+      severity: "fault",
+      path: `vars.${URL_SECRET}`,
+      message: `${URL_SECRET} is not an http or https URL, so no request can be decided`,
+      cure: "Copy the REST URL from the database's page at Upstash, such as https://name.upstash.io",
+    },
+  ];
+}
+
+function settingFindings(deployment: Deployment): LocalFinding[] {
+  const { vars } = deployment;
+  const prefix = vars[PREFIX_VAR];
+  const badPrefix =
+    prefix !== undefined &&
+    prefix !== "" &&
+    !(typeof prefix === "string" && isPrefix(prefix.trim()));
+  const secret = vars[KEY_SECRET];
+  const badSecret =
+    secret !== undefined &&
+    secret !== "" &&
+    !(typeof secret === "string" && secret.trim().length >= MIN_KEY_SECRET);
+  const findings: (LocalFinding | false)[] = [
+    badPrefix && {
+      code: "prefix-invalid",
+      severity: "fault",
+      path: `vars.${PREFIX_VAR}`,
+      message: `${PREFIX_VAR} is not a text of ${PREFIX}, so no request can be decided`,
+      cure: `Write a prefix such as ${PREFIX_VAR} = "weir-${deployment.environment ?? "production"}"`,
+    },
+    badSecret && {
+      code: "key-secret-short",
+      severity: "fault",
+      path: `vars.${KEY_SECRET}`,
+      message: `${KEY_SECRET} is not a text of at least ${MIN_KEY_SECRET} characters, so no request can be decided`,
+      cure: `Remove it from vars, and run openssl rand -base64 32 | npx wrangler secret put ${KEY_SECRET}`,
+    },
+  ];
+  return findings.filter((finding) => finding !== false);
+}

@@ -1,0 +1,71 @@
+import { existsSync } from "node:fs";
+import { readFile } from "node:fs/promises";
+import { dirname, extname, join, relative, resolve } from "node:path";
+
+/** A table of wrangler's configuration. Its values are not checked. */
+export type Table = Readonly<Record<string, unknown>>;
+
+/** The file names of wrangler's configuration, in the order in which wrangler looks for them. */
+const NAMES = ["wrangler.json", "wrangler.jsonc", "wrangler.toml"];
+
+/**
+ * Finds wrangler's configuration in the folder of Weir's configuration, or else in the current
+ * folder, if that folder contains the other one.
+ *
+ * @param file the path of Weir's configuration
+ */
+export function findWranglerFile(file: string): string | undefined {
+  const folder = dirname(resolve(file));
+  const isInside = !relative(process.cwd(), folder).startsWith("..");
+  const folders = isInside ? [folder, process.cwd()] : [folder];
+  return folders.flatMap((each) => NAMES.map((name) => join(each, name))).find(existsSync);
+}
+
+/**
+ * Parses a file as wrangler parses it, with the same two packages. Importing wrangler itself would
+ * take longer than all other work of the check, and would need wrangler.
+ *
+ * @throws {SyntaxError} with the line and the column of the first error. The message quotes no text
+ *   of the file, because the text may contain a secret.
+ */
+export async function parseWranglerFile(path: string): Promise<Table> {
+  const text = (await readFile(path, "utf8")).replace(/^\uFEFF/, "");
+  const table = extname(path) === ".toml" ? await parseToml(text) : await parseJsonc(text);
+  if (!isTable(table)) throw new SyntaxError("it is not an object");
+  return table;
+}
+
+async function parseToml(text: string): Promise<unknown> {
+  const { parse, TomlError } = await import("smol-toml");
+  try {
+    return parse(text);
+  } catch (error) {
+    if (!(error instanceof TomlError)) throw error;
+    const { line, column, message } = error;
+    const [reason = ""] = message.replace(/^Invalid TOML document: /, "").split("\n");
+    throw new SyntaxError(`${reason} (line ${line}, column ${column})`);
+  }
+}
+
+async function parseJsonc(text: string): Promise<unknown> {
+  const { parse, printParseErrorCode } = await import("jsonc-parser");
+  const errors: import("jsonc-parser").ParseError[] = [];
+  const value: unknown = parse(text, errors, { allowTrailingComma: true });
+  const [first] = errors;
+  if (first === undefined) return value;
+  const before = text.slice(0, first.offset).split("\n");
+  const reason = wordsOf(printParseErrorCode(first.error));
+  throw new SyntaxError(
+    `${reason} (line ${before.length}, column ${(before.at(-1) ?? "").length + 1})`,
+  );
+}
+
+/** Turns the code of an error into words: `CommaExpected` becomes `comma expected`. */
+function wordsOf(code: string): string {
+  return code.replace(/(?<=.)(?=[A-Z])/g, " ").toLowerCase();
+}
+
+/** Whether a value is an object that is not a list. */
+export function isTable(value: unknown): value is Table {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

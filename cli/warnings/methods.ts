@@ -1,0 +1,28 @@
+import { METHODS } from "node:http";
+import { nearestName } from "../../src/config/fields.ts";
+import type { Rule } from "../../src/config/rule.ts";
+import type { LocalFinding } from "../finding.ts";
+
+/**
+ * Warnings about methods that are probably misspelt. HTTP allows a method with any name, so they are
+ * no faults. Node's list contains all methods that IANA has registered and that are in use.
+ */
+export function methodWarnings({ name, match }: Rule, place: string): LocalFinding[] {
+  return [
+    { methods: match.methods, path: `${place}.match.methods` },
+    { methods: match.except?.methods, path: `${place}.match.except.methods` },
+  ].flatMap(({ methods = [], path }) =>
+    methods
+      .filter((method) => !METHODS.includes(method))
+      .map((method): LocalFinding => {
+        const nearest = nearestName(method, METHODS);
+        return {
+          code: "unknown-method",
+          severity: "warning",
+          path,
+          message: `In the rule "${name}", ${method} is not a method of HTTP, so probably no request has it`,
+          cure: nearest ? `Write "${nearest}"` : 'Write a method such as "POST"',
+        };
+      }),
+  );
+}

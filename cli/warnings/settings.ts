@@ -1,0 +1,72 @@
+import type { Rule } from "../../src/config/rule.ts";
+import type { Config } from "../../src/config/schema.ts";
+import type { LocalFinding } from "../finding.ts";
+
+/** A store in another region needs at least this time for an answer, in milliseconds. */
+const SHORT_TIMEOUT_MS = 20;
+/** Few clients wait longer than this for a response, in milliseconds. */
+const LONG_TIMEOUT_MS = 10_000;
+
+/** Warnings about top-level fields, and about all rules together. */
+export function settingWarnings({ rules, timeoutMs, store }: Config): LocalFinding[] {
+  const isRemote = store !== "memory";
+  const findings: (LocalFinding | false)[] = [
+    isRemote &&
+      timeoutMs < SHORT_TIMEOUT_MS && {
+        code: "short-timeout",
+        severity: "warning",
+        path: "timeoutMs",
+        message: `With timeoutMs: ${timeoutMs}, most decisions end before the store can answer, and onError applies`,
+        cure: "Write at least 100; the default is 1000",
+      },
+    isRemote &&
+      timeoutMs >= LONG_TIMEOUT_MS && {
+        code: "long-timeout",
+        severity: "warning",
+        path: "timeoutMs",
+        message: `While the store does not answer, each request waits ${timeoutMs / 1000} s before onError applies`,
+        cure: "Write a lower number; the default is 1000",
+      },
+    rules.every(({ mode }) => mode === "shadow") && {
+      code: "nothing-enforced",
+      severity: "warning",
+      path: "rules",
+      message: 'Every rule has mode: "shadow", so no request is denied',
+      cure: 'When the counts are as expected, remove mode: "shadow" from the rules',
+    },
+  ];
+  return findings.filter((finding) => finding !== false);
+}
+
+/** Findings about networks that exempt most clients of a rule. */
+export function networkFindings({ name, exempt }: Rule, place: string): LocalFinding[] {
+  return (exempt?.networks ?? []).flatMap(([address, bits]): LocalFinding[] => {
+    if (bits >= MIN_EXEMPT_BITS) return [];
+    const network = `${address}/${bits}`;
+    const path = `${place}.exempt.ips`;
+    const cure = "Name only the networks of your own systems, or remove the entry";
+    return [
+      bits === 0
+        ? {
+            code: "exempts-everybody",
+            severity: "fault",
+            path,
+            message: `${network} is every ${address.kind() === "ipv4" ? "IPv4" : "IPv6"} address, so the rule "${name}" does not count these clients`,
+            cure,
+          }
+        : {
+            code: "exempts-many",
+            severity: "warning",
+            path,
+            message: `${network} is a large part of all addresses, so the rule "${name}" misses many clients`,
+            cure,
+          },
+    ];
+  });
+}
+
+/**
+ * If the prefix of an exempt network has fewer bits than this, the network contains a large part of
+ * all addresses.
+ */
+export const MIN_EXEMPT_BITS = 8;

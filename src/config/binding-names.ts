@@ -1,0 +1,33 @@
+import type { Config } from "./schema.ts";
+
+/** The name under which wrangler.toml binds the Durable Object namespace of `CounterObject`. */
+export const COUNTERS_BINDING = "COUNTERS";
+/**
+ * The name of the var that replaces `prefix` of the configuration, so that two environments with one
+ * configuration can use one database.
+ */
+export const PREFIX_VAR = "WEIR_PREFIX";
+
+/**
+ * The name of the secret with which Weir hashes identities. With it, identities are HMACs; if it is not set,
+ * they are plain hashes.
+ */
+export const KEY_SECRET = "WEIR_KEY_SECRET";
+/**
+ * The minimum length of this secret, in characters. In random base64, 32 characters hold 192 bits.
+ */
+export const MIN_KEY_SECRET = 32;
+
+/** Returns the names of the configured secrets, each with the effect if the secret is not set. */
+export function secretEffects({ rules, jwt }: Config): Map<string, string> {
+  const names = new Map<string, string>();
+  for (const { name, exempt } of rules) {
+    for (const { value } of exempt?.headers ?? []) {
+      if (typeof value === "string" || names.has(value.secret)) continue;
+      names.set(value.secret, `it exempts nobody from the rule ${name}`);
+    }
+  }
+  if (jwt?.kind === "secret")
+    names.set(jwt.secret, "no token is verified, and every claim is absent");
+  return names;
+}

@@ -1,0 +1,56 @@
+import { mkdir, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { checkConfig } from "../../../cli/check-config.ts";
+import { textReport } from "../../../cli/report-text.ts";
+import { temporaryFolder } from "./run-weir.ts";
+
+/** The texts of files, by their names. */
+export type Files = Readonly<Record<string, string>>;
+
+/** The name of the file with the rules, unless a test has its own. */
+export const RULES = "rules.json";
+
+/** A Worker that forwards requests and has the counters' class. */
+export const WORKER = `import { weir } from "edge-weir";
+import config from "./rules.json";
+export { CounterObject } from "edge-weir";
+export default weir(config);
+`;
+
+/** The first lines of a wrangler.toml. */
+export const HEAD = `name = "shop"
+main = "worker.ts"
+compatibility_date = "2026-11-01"
+workers_dev = false
+`;
+
+/** The tables of a wrangler.toml that bind the counters. */
+export const COUNTERS = `[[durable_objects.bindings]]
+name = "COUNTERS"
+class_name = "CounterObject"
+
+[[migrations]]
+tag = "v1"
+new_sqlite_classes = ["CounterObject"]
+`;
+
+/**
+ * Checks the files of a new folder in this process.
+ *
+ * @param variables the environment variables of the check
+ */
+export async function checkFolder(
+  files: Files,
+  options: { readonly config?: string; readonly env?: string } = {},
+  variables: NodeJS.ProcessEnv = {},
+) {
+  await using folder = await temporaryFolder();
+  for (const [name, text] of Object.entries(files)) {
+    const path = join(folder.path, name);
+    await mkdir(dirname(path), { recursive: true });
+    await writeFile(path, text);
+  }
+  const config = join(folder.path, options.config ?? RULES);
+  const result = await checkConfig({ ...options, config }, variables);
+  return { ...result, text: result.error ?? textReport(RULES, result.rules, result.findings) };
+}

@@ -1,0 +1,432 @@
+import { describe, expect, test } from "vitest";
+import { COUNTERS, checkFolder, type Files, HEAD, RULES, WORKER } from "./check-folder.ts";
+
+const LOGIN = { name: "login", match: { paths: ["/cart"] }, limit: 5, window: "1m" };
+
+/** Returns the text of a configuration. */
+const config = (fields: object = {}, rule: object = {}) =>
+  JSON.stringify({ rules: [{ ...LOGIN, ...rule }], ...fields });
+
+/** A route, so that the Worker has an origin. */
+const ROUTE = 'routes = ["shop.example.com/*"]\n';
+const DOMAIN = 'routes = [{ pattern = "shop.example.com", custom_domain = true }]\n';
+const HOST = HEAD.replace("workers_dev = false\n", "");
+const UPSTASH = `[secrets]
+required = ["UPSTASH_REDIS_REST_URL", "UPSTASH_REDIS_REST_TOKEN"]
+`;
+const NATIVE = { nativeLimiter: { binding: "NATIVE" } };
+const RATE_LIMIT = (name: string, period: number) =>
+  `[[ratelimits]]\nname = "${name}"\nnamespace_id = "1"\nsimple = { limit = 5, period = ${period} }\n`;
+const vars = (text: string) => `[vars]\n${text}\n`;
+
+/** A mistake, the files with it, the code of its finding, and words of the cure. */
+type Mistake = readonly [
+  title: string,
+  files: Files,
+  severity: "fault" | "warning",
+  code: string,
+  ...cure: string[],
+];
+
+const wrangler = (...parts: string[]): Files => ({ "wrangler.toml": parts.join("") });
+
+const DEPLOYMENT: readonly Mistake[] = [
+  [
+    "no COUNTERS",
+    wrangler(HEAD, ROUTE),
+    "fault",
+    "counters-unbound",
+    'name = "COUNTERS"',
+    "UPSTASH_REDIS_REST_URL",
+  ],
+  [
+    "no COUNTERS in an environment, because environments do not inherit bindings",
+    wrangler(HEAD, ROUTE, COUNTERS, "[env.staging]\n"),
+    "fault",
+    "counters-unbound",
+    "environments do not inherit",
+  ],
+  [
+    "a binding of counters with another name",
+    wrangler(HEAD, ROUTE, COUNTERS.replace('"COUNTERS"', '"COUNTER"')),
+    "fault",
+    "counters-unbound",
+    'name = "COUNTERS"',
+  ],
+  [
+    'no COUNTERS although the store is "durable-object"',
+    { [RULES]: config({ store: "durable-object" }), ...wrangler(HEAD, ROUTE, UPSTASH) },
+    "fault",
+    "counters-unbound",
+    'class_name = "CounterObject"',
+  ],
+  [
+    "no migration",
+    wrangler(HEAD, ROUTE, COUNTERS.slice(0, COUNTERS.indexOf("[[migrations"))),
+    "fault",
+    "migration-missing",
+    'new_sqlite_classes = ["CounterObject"]',
+  ],
+  [
+    "a migration that deletes the class",
+    wrangler(
+      HEAD,
+      ROUTE,
+      COUNTERS,
+      '[[migrations]]\ntag = "v2"\ndeleted_classes = ["CounterObject"]',
+    ),
+    "fault",
+    "migration-missing",
+    "a new tag",
+  ],
+  [
+    "new_classes instead of new_sqlite_classes",
+    wrangler(HEAD, ROUTE, COUNTERS.replace("new_sqlite_classes", "new_classes")),
+    "fault",
+    "migration-without-sqlite",
+    'new_sqlite_classes = ["CounterObject"]',
+  ],
+  [
+    "a Worker that does not export the class",
+    {
+      ...wrangler(HEAD, ROUTE, COUNTERS),
+      "worker.ts": WORKER.replace("export { CounterObject }", "// export { CounterObject }"),
+    },
+    "fault",
+    "class-not-exported",
+    'export { CounterObject } from "edge-weir"',
+  ],
+  [
+    "an origin binding that is not bound",
+    { [RULES]: config({ origin: { binding: "API" } }), ...wrangler(HEAD, ROUTE, COUNTERS) },
+    "fault",
+    "origin-unbound",
+    'binding = "API"',
+  ],
+  [
+    "an origin binding that is bound in another environment only",
+    {
+      [RULES]: config({ origin: { binding: "API" } }),
+      ...wrangler(
+        HEAD,
+        ROUTE,
+        COUNTERS,
+        '[[services]]\nbinding = "API"\nservice = "api"\n[env.staging]\n',
+        'durable_objects.bindings = [{ name = "COUNTERS", class_name = "CounterObject" }]\n',
+      ),
+    },
+    "fault",
+    "origin-unbound",
+    "Copy the binding from the top level",
+  ],
+  [
+    "an origin binding to the Worker itself",
+    {
+      [RULES]: config({ origin: { binding: "API" } }),
+      ...wrangler(HEAD, ROUTE, COUNTERS, '[[services]]\nbinding = "API"\nservice = "shop"\n'),
+    },
+    "fault",
+    "origin-loop",
+    "a host name that does not lead to this Worker",
+  ],
+  [
+    "a native limiter that is not bound",
+    { [RULES]: config(NATIVE), ...wrangler(HEAD, ROUTE, COUNTERS, RATE_LIMIT("OTHER", 60)) },
+    "fault",
+    "native-limiter-unbound",
+    'name = "NATIVE"',
+  ],
+  [
+    "a native limiter with a period of 30 s",
+    { [RULES]: config(NATIVE), ...wrangler(HEAD, ROUTE, COUNTERS, RATE_LIMIT("NATIVE", 30)) },
+    "fault",
+    "native-limiter-period",
+    "period = 60",
+  ],
+  [
+    "a custom domain without an origin",
+    wrangler(HEAD, DOMAIN, COUNTERS),
+    "fault",
+    "no-origin",
+    "Set ORIGIN_URL",
+  ],
+  [
+    "no route and no origin",
+    wrangler(HOST, COUNTERS),
+    "fault",
+    "no-origin",
+    "Set ORIGIN_URL",
+    "secrets.required",
+  ],
+  [
+    "an origin only at the top level, because environments do not inherit vars",
+    wrangler(
+      HEAD,
+      DOMAIN,
+      COUNTERS,
+      vars('ORIGIN_URL = "https://origin.example.com"'),
+      "[env.staging]\n",
+      'durable_objects.bindings = [{ name = "COUNTERS", class_name = "CounterObject" }]\n',
+    ),
+    "fault",
+    "no-origin",
+    "Set ORIGIN_URL",
+  ],
+  [
+    "an ORIGIN_URL without its scheme",
+    wrangler(HEAD, DOMAIN, COUNTERS, vars('ORIGIN_URL = "origin.example.com"')),
+    "fault",
+    "origin-url-invalid",
+    "https://origin.example.com",
+  ],
+  [
+    "an ORIGIN_URL that is the Worker's own domain",
+    wrangler(HEAD, DOMAIN, COUNTERS, vars('ORIGIN_URL = "https://shop.example.com/"')),
+    "fault",
+    "origin-loop",
+    "a host name that does not lead to this Worker",
+  ],
+  [
+    "an ORIGIN_URL on workers.dev that is the Worker itself",
+    wrangler(HEAD, DOMAIN, COUNTERS, vars('ORIGIN_URL = "https://shop.me.workers.dev"')),
+    "fault",
+    "origin-loop",
+    "a host name that does not lead to this Worker",
+  ],
+  [
+    "no main",
+    wrangler(HEAD.replace('main = "worker.ts"\n', ""), ROUTE, COUNTERS),
+    "fault",
+    "main-missing",
+    'main = "src/worker.ts"',
+  ],
+  [
+    "a main that does not exist",
+    wrangler(HEAD.replace("worker.ts", "src/index.ts"), ROUTE, COUNTERS),
+    "fault",
+    "main-missing",
+    "Correct main",
+  ],
+  [
+    "a main that was not built",
+    wrangler(HEAD.replace("worker.ts", "dist/index.js"), ROUTE, COUNTERS),
+    "warning",
+    "main-missing",
+    "Build the Worker first",
+  ],
+  [
+    "an old compatibility date",
+    wrangler(HEAD.replace("2026-11-01", "2023-01-01"), ROUTE, COUNTERS),
+    "fault",
+    "compatibility-date",
+    'compatibility_date = "20',
+  ],
+  [
+    "a Redis URL of another protocol",
+    wrangler(HEAD, ROUTE, vars('UPSTASH_REDIS_REST_URL = "rediss://a.upstash.io:6379"')),
+    "fault",
+    "upstash-url-invalid",
+    "REST URL",
+  ],
+  [
+    "a token in vars",
+    wrangler(
+      HEAD,
+      ROUTE,
+      vars(
+        'UPSTASH_REDIS_REST_URL = "https://a.upstash.io"\nUPSTASH_REDIS_REST_TOKEN = "s3cret-token"',
+      ),
+    ),
+    "warning",
+    "secret-in-vars",
+    "wrangler secret put",
+  ],
+  [
+    'secrets that a deploy does not require, with store: "upstash"',
+    { [RULES]: config({ store: "upstash" }), ...wrangler(HEAD, ROUTE) },
+    "warning",
+    "secret-not-required",
+    '"UPSTASH_REDIS_REST_URL", "UPSTASH_REDIS_REST_TOKEN"',
+  ],
+  [
+    "a secret of a rule that a deploy does not require",
+    {
+      [RULES]: config({}, { exempt: { headers: { "x-internal": { secret: "INTERNAL" } } } }),
+      ...wrangler(HEAD, ROUTE, UPSTASH),
+    },
+    "warning",
+    "secret-not-required",
+    '"INTERNAL"',
+  ],
+  [
+    "a secret of a rule in vars",
+    {
+      [RULES]: config({}, { exempt: { headers: { "x-internal": { secret: "INTERNAL" } } } }),
+      ...wrangler(HEAD, ROUTE, COUNTERS, vars('INTERNAL = "s3cret-token"')),
+    },
+    "warning",
+    "secret-in-vars",
+    "Remove it from vars",
+  ],
+  [
+    "a secret of tokens that a deploy does not require",
+    {
+      [RULES]: config({ jwt: { secret: "JWT_SECRET" } }, { key: "jwt:sub" }),
+      ...wrangler(HEAD, ROUTE, COUNTERS),
+    },
+    "warning",
+    "secret-not-required",
+    '"JWT_SECRET"',
+  ],
+  [
+    "a key secret that is too short",
+    wrangler(HEAD, ROUTE, COUNTERS, vars('WEIR_KEY_SECRET = "s3cret-token"')),
+    "fault",
+    "key-secret-short",
+    "openssl rand -base64 32",
+  ],
+  [
+    "a prefix with a colon",
+    wrangler(HEAD, ROUTE, COUNTERS, vars('WEIR_PREFIX = "shop:staging"')),
+    "fault",
+    "prefix-invalid",
+    'WEIR_PREFIX = "weir-',
+  ],
+  [
+    "environments that share the counters of one database",
+    wrangler(
+      HEAD,
+      ROUTE,
+      UPSTASH,
+      '[env.staging]\nsecrets.required = ["UPSTASH_REDIS_REST_URL", "UPSTASH_REDIS_REST_TOKEN"]\n',
+    ),
+    "warning",
+    "shared-prefix",
+    'WEIR_PREFIX = "weir-staging"',
+  ],
+  [
+    'store: "memory"',
+    { [RULES]: config({ store: "memory" }), ...wrangler(HEAD, ROUTE, COUNTERS) },
+    "warning",
+    "memory-store",
+    '"durable-object"',
+  ],
+  ["a broken wrangler.toml", wrangler(HEAD, "[vars\n"), "fault", "wrangler-unread", "Correct the"],
+];
+
+const RULE_MISTAKES: readonly Mistake[] = [
+  [
+    "a window in milliseconds",
+    { [RULES]: config({}, { window: 60_000 }) },
+    "warning",
+    "milliseconds",
+    'write "1m"',
+  ],
+  [
+    "a limit that denies nothing beside another one",
+    {
+      [RULES]: config(
+        {},
+        {
+          limit: undefined,
+          window: undefined,
+          limits: [
+            { limit: 33, window: "1m" },
+            { limit: 2000, window: "1h" },
+          ],
+        },
+      ),
+    },
+    "warning",
+    "limit-never-binds",
+    "remove 2000 per 1h",
+  ],
+  [
+    "a cost above the limit",
+    { [RULES]: config({}, { cost: 10 }) },
+    "fault",
+    "cost-above-limit",
+    "as high as the cost",
+  ],
+  [
+    "a ban that is shorter than the window",
+    { [RULES]: config({}, { ban: "10s" }) },
+    "warning",
+    "ban-shorter-than-window",
+    "longer than the window",
+  ],
+  [
+    "an exempt network of all addresses",
+    { [RULES]: config({}, { exempt: { ips: ["0.0.0.0/0"] } }) },
+    "fault",
+    "exempts-everybody",
+    "remove the entry",
+  ],
+  [
+    "an exempt network of half of all addresses",
+    { [RULES]: config({}, { exempt: { ips: ["128.0.0.0/1"] } }) },
+    "warning",
+    "exempts-many",
+    "your own systems",
+  ],
+  [
+    "a misspelt method",
+    { [RULES]: config({}, { match: { methods: ["PSOT"] } }) },
+    "warning",
+    "unknown-method",
+    'Write "POST"',
+  ],
+  [
+    "two rules that are the same",
+    { [RULES]: JSON.stringify({ rules: [LOGIN, { ...LOGIN, name: "log-in" }] }) },
+    "warning",
+    "same-rule",
+    "Remove one of the two rules",
+  ],
+  [
+    "a rule that denies nothing beside another rule",
+    { [RULES]: JSON.stringify({ rules: [LOGIN, { ...LOGIN, name: "more", limit: 50 }] }) },
+    "warning",
+    "limit-never-binds",
+    "remove the rule",
+  ],
+  [
+    "no rule that is enforced",
+    { [RULES]: config({}, { mode: "shadow" }) },
+    "warning",
+    "nothing-enforced",
+    'remove mode: "shadow"',
+  ],
+  [
+    "a deadline in seconds",
+    { [RULES]: config({ timeoutMs: 5 }) },
+    "warning",
+    "short-timeout",
+    "at least 100",
+  ],
+  [
+    "a deadline of half a minute",
+    { [RULES]: config({ timeoutMs: 30_000 }) },
+    "warning",
+    "long-timeout",
+    "default is 1000",
+  ],
+];
+
+describe.each<[string, readonly Mistake[]]>([
+  ["a deployment", DEPLOYMENT],
+  ["valid rules", RULE_MISTAKES],
+])("check finds a mistake in %s, and names the cure:", (_, mistakes) => {
+  test.for(mistakes)("%s", async ([, files, severity, code, ...cure]) => {
+    const all = { [RULES]: config(), "worker.ts": WORKER, ...files };
+    const { findings, isFatal, text } = await checkFolder(all);
+    const finding = findings.find((each) => each.code === code);
+    expect(findings.map((each) => each.code)).toContain(code);
+    expect(finding?.severity).toBe(severity);
+    for (const words of cure) expect(finding?.cure).toContain(words);
+    expect(text).toContain(finding?.cure);
+    expect(text).not.toContain("is ok");
+    expect(text).not.toContain("s3cret-token");
+    expect(isFatal).toBe(findings.some((each) => each.severity === "fault"));
+  });
+});

@@ -1,0 +1,203 @@
+import { describe, expect, test } from "vitest";
+import { configFindings } from "../../../cli/warnings/all.ts";
+import { isProbablyMilliseconds } from "../../../cli/warnings/milliseconds.ts";
+import { type ConfigInput, defineConfig } from "../../../src/config/index.ts";
+
+type Fields = Record<string, unknown>;
+
+/** Returns the findings about these rules. Each rule gets a name, a path and a limit. */
+function findings(...rules: Fields[]) {
+  const named = rules.map((fields, index) => ({
+    name: `r${index}`,
+    match: { paths: ["/a"] },
+    ...(fields.limits ? {} : { limit: 5, window: "1m" }),
+    ...fields,
+  }));
+  return configFindings(defineConfig({ rules: named } as ConfigInput));
+}
+
+const codes = (...rules: Fields[]) => findings(...rules).map(({ code }) => code);
+
+describe("a number of seconds", () => {
+  test.each([
+    // Seconds, minutes, hours and a day in milliseconds.
+    1000, 2000, 5000, 10_000, 15_000, 30_000, 45_000, 60_000, 90_000, 120_000, 180_000, 300_000,
+    600_000, 900_000, 1_800_000, 3_600_000, 7_200_000, 10_800_000, 21_600_000,
+  ])("%i was probably meant in milliseconds", (value) => {
+    expect(isProbablyMilliseconds(value)).toBe(true);
+  });
+
+  test.each([
+    // From a second to five minutes.
+    1,
+    10,
+    30,
+    60,
+    90,
+    120,
+    300,
+    999,
+    // 50 minutes, an hour, 5, 10, 15 and 20 hours, a day.
+    3000,
+    3600,
+    6000,
+    7200,
+    18_000,
+    36_000,
+    54_000,
+    72_000,
+    86_400,
+    // Days, weeks and months.
+    172_800,
+    432_000,
+    604_800,
+    864_000,
+    1_209_600,
+    2_592_000,
+    5_184_000,
+    7_776_000,
+    31_449_600,
+    // Unusual in both units.
+    1001,
+    7000 * 1001,
+    61_000,
+  ])("%i was meant in seconds, or is unusual in both units", (value) => {
+    expect(isProbablyMilliseconds(value)).toBe(false);
+  });
+
+  test.each<[Fields, string[]]>([
+    [{ window: 60_000 }, ["rules[0].window"]],
+    [{ window: "60000s" }, []],
+    [{ window: "1000m" }, []],
+    [{ limits: [{ limit: 1, window: 60_000 }] }, ["rules[0].limits[0].window"]],
+    [{ ban: 900_000 }, ["rules[0].ban"]],
+    [{ retryJitter: 5000 }, ["rules[0].retryJitter"]],
+    [
+      { tiers: { by: "country", limits: { AT: { limit: 9, window: 60_000 } } } },
+      ['rules[0].tiers.limits["(tier 1)"].window'],
+    ],
+  ])("is reported where it is written as a number: %j", (rule, paths) => {
+    const found = findings(rule).filter(({ code }) => code === "milliseconds");
+    expect(found.map(({ path }) => path)).toEqual(paths);
+  });
+
+  test("is explained with the time that it means, and with both notations", () => {
+    expect(findings({ window: 60_000 })[0]).toMatchObject({
+      message: "60000 is a number of seconds, so this time is 16 h 40 min",
+      cure: 'If you mean 60000 milliseconds, write "1m". If you mean seconds, write "60000s"',
+    });
+  });
+});
+
+const limits = (...all: [limit: number, window: string, extras?: object][]) => ({
+  limits: all.map(([limit, window, extras]) => ({ limit, window, ...extras })),
+});
+
+describe("a limit beside another one", () => {
+  test.each<[string, Fields, number]>([
+    ["33 a minute admit 1980 an hour", limits([33, "1m"], [1980, "1h"]), 1],
+    ["which is more than 1979", limits([33, "1m"], [1979, "1h"]), 0],
+    ["60 a minute admit more than 1000 an hour", limits([60, "1m"], [1000, "1h"]), 0],
+    [
+      "a saved quota admits more in one hour",
+      limits([33, "1m", { capacity: 66 }], [2000, "1h"]),
+      0,
+    ],
+    ["a small saved quota does not", limits([33, "1m", { capacity: 53 }], [2000, "1h"]), 1],
+    ["reserved quota admits more", limits([33, "1m", { maxReserved: 21 }], [2000, "1h"]), 0],
+    [
+      "a limit that can be reserved may deny",
+      limits([33, "1m"], [2000, "1h", { maxReserved: 1 }]),
+      0,
+    ],
+    ["50 an hour admit at most 50 a minute", limits([50, "1m"], [50, "1h"]), 1],
+    ["which is more than 49", limits([49, "1m"], [50, "1h"]), 0],
+    // Windows of 40 s begin at 0, 40 and 80 s. So each window of 60 s overlaps two of them.
+    ["windows that do not divide each other overlap twice", limits([10, "40s"], [20, "1m"]), 1],
+    ["and admit no more than that", limits([10, "40s"], [19, "1m"]), 0],
+    [
+      "with spread windows, one more window may overlap",
+      { ...limits([33, "1m"], [1980, "1h"]), start: "spread" },
+      0,
+    ],
+    [
+      "with spread windows, 61 windows are enough",
+      { ...limits([33, "1m"], [2013, "1h"]), start: "spread" },
+      1,
+    ],
+    ["a limit of 0 denies on purpose", limits([0, "1m"], [5, "1h"]), 0],
+    [
+      "the largest limits are compared exactly",
+      limits([999_999_999_999_998, "1s"], [999_999_999_999_999, "1d"]),
+      0,
+    ],
+  ])("%s: %j", (_, rule, count) => {
+    expect(codes(rule).filter((code) => code === "limit-never-binds")).toHaveLength(count);
+  });
+
+  test("is compared within each tier", () => {
+    const tiers = { by: "country", limits: { AT: limits([33, "1m"], [2000, "1h"]) } };
+    expect(findings({ tiers })).toMatchObject([
+      { code: "limit-never-binds", path: "rules[0].tiers.limits" },
+    ]);
+  });
+});
+
+describe("two rules for the same requests", () => {
+  const api = { match: { paths: ["/a", "/b"], methods: ["POST"] } };
+
+  test.each<[string, Fields[], string[]]>([
+    ["are the same rule", [api, api], ["same-rule"]],
+    [
+      "are the same in another order",
+      [api, { match: { ...api.match, paths: ["/b", "/a"] } }],
+      ["same-rule"],
+    ],
+    ["have different keys", [api, { ...api, key: "country" }], []],
+    ["have different paths", [api, { match: { paths: ["/a"] } }], []],
+    ["count different statuses", [api, { ...api, count: { status: [401] } }], []],
+    ["are a trial of a rule", [api, { ...api, mode: "shadow" }], []],
+    ["have no conditions, because an app chooses their routes", [{ match: {} }, { match: {} }], []],
+    ["have limits that both can deny", [api, { ...api, limit: 50, window: "1h" }], []],
+    ["have a limit that denies nothing", [api, { ...api, limit: 50 }], ["limit-never-binds"]],
+    [
+      "have a limit that denies nothing, in front",
+      [{ ...api, limit: 50 }, api],
+      ["limit-never-binds"],
+    ],
+    ["have a ban in the rule with the higher limit", [api, { ...api, limit: 50, ban: "1h" }], []],
+    ["deny all requests on purpose", [api, { ...api, limit: 0 }], []],
+  ])("%s", (_, rules, expected) => {
+    expect(codes(...rules)).toEqual(expected);
+  });
+});
+
+describe("a cost", () => {
+  test.each<[Fields, string[]]>([
+    [{ cost: 6 }, ["cost-above-limit"]],
+    [{ cost: 5 }, []],
+    [{ cost: 6, capacity: 6 }, []],
+    [{ cost: 7, maxReserved: 2 }, []],
+    [{ cost: 3, shards: 2 }, []],
+    [{ cost: 4, shards: 2 }, ["cost-above-limit"]],
+    [{ cost: 6, ...limits([100, "1m"], [5, "1h"]) }, ["limit-never-binds", "cost-above-limit"]],
+    [{ cost: 6, limit: 0 }, []],
+    [{ cost: "header:x-cost", count: { status: [200] } }, []],
+  ])("is compared with the limit: %j gives %j", (rule, expected) => {
+    expect(codes(rule)).toEqual(expected);
+  });
+});
+
+test.each<[Fields, string[]]>([
+  [{ ban: "59s" }, ["ban-shorter-than-window"]],
+  [{ ban: "1m" }, []],
+  [{ ban: "5m", ...limits([5, "1m"], [100, "1d"]) }, []],
+  [{ exempt: { ips: ["::/0"] } }, ["exempts-everybody"]],
+  [{ exempt: { ips: ["10.0.0.0/8", "2001:db8::/32"] } }, []],
+  [{ exempt: { ips: ["0.0.0.0/1", "128.0.0.0/1"] } }, ["exempts-many", "exempts-many"]],
+  [{ match: { methods: ["FETCH"] } }, ["unknown-method"]],
+  [{ match: { methods: ["get", "PROPFIND", "QUERY"] } }, []],
+  [{ match: { paths: ["/a"], except: { methods: ["OPTION"] } } }, ["unknown-method"]],
+])("the rule %j gives %j", (rule, expected) => {
+  expect(codes(rule)).toEqual(expected);
+});
