@@ -67,7 +67,8 @@ export interface ConfigInput<RuleName extends string = string> {
   readonly timeoutMs?: number | undefined;
   /**
    * Which header fields show clients their quotas. `"draft-11"`: RateLimit and RateLimit-Policy of the IETF
-   * draft. `"legacy"`: X-RateLimit-*. `"both"`: all of them. `"none"`: no fields.
+   * draft. `"legacy"`: X-RateLimit-*. `"both"`: all of them, in a form that clients of older drafts
+   * read, too. `"none"`: no fields.
    *
    * @default "draft-11"
    */

@@ -1,12 +1,13 @@
 import { execFile } from "node:child_process";
 import { readFileSync } from "node:fs";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { unstable_readConfig } from "wrangler";
 import { runWeir, temporaryFolder } from "../cli/run-weir.ts";
 import { createProjects, filesOf, type GuideProjects, isGuide } from "./guides.ts";
-import { PAGES, readPage } from "./pages.ts";
+import { inlineCodeOf, PAGES, type Page, readPage } from "./pages.ts";
 
 // Each test starts processes. The machine may be busy with other tests.
 vi.setConfig({ testTimeout: 60_000 });
@@ -36,6 +37,8 @@ describe("the files on the pages of docs/guides/", () => {
   });
 
   it("compile", async () => {
+    const saas = "docs/guides/saas-plans.md";
+    await writeFile(join(projects.folderOf(saas), "d1.config.ts"), withD1(readPage(saas)));
     const compiler = join(import.meta.dirname, "../../../node_modules/.bin/tsc");
     expect(await run(compiler, ["-p", "."], projects.path)).toEqual({ code: 0, output: "" });
   });
@@ -48,6 +51,15 @@ describe("the files on the pages of docs/guides/", () => {
     expect(code).toBe(0);
   });
 });
+
+/** Returns the configuration of the guide about plans, with D1 instead of KV as the page describes. */
+function withD1(page: Page): string {
+  const statement = inlineCodeOf(page).find((code) => code.includes("env.DB"));
+  const config = filesOf(page).get("weir.config.ts") ?? "";
+  const lookup = /return await env\.PLANS.*/;
+  expect(config).toMatch(lookup);
+  return config.replace("PLANS: KVNamespace", "DB: D1Database").replace(lookup, `${statement}`);
+}
 
 describe("docs/guides/environments.md", () => {
   const [, , ...rows] = readPage("docs/guides/environments.md").prose.filter((line) =>
