@@ -77,9 +77,9 @@ async function runDoctor(options: DoctorOptions): Promise<number> {
     MAX_RUN_MS,
   );
   let interrupted = false;
-  const interrupt = () => {
+  const interrupt = (signal: string) => {
     interrupted = true;
-    stopping.abort("ended by Ctrl-C");
+    stopping.abort(`ended by ${signal}`);
   };
   // A second Ctrl-C ends the process at once, because `once` has removed the handler.
   process.once("SIGINT", interrupt);
@@ -149,6 +149,7 @@ function effectivePrefix(config: Config, settings: Settings): { prefix: string; 
 function databaseSubject(url: Setting, token: Setting, prefix: string, source: string): Subject {
   const host = URL.canParse(url.value) ? new URL(url.value).host : "(not a URL)";
   return {
+    noun: "The database",
     headline: `Database ${host} (URL from ${url.source}, token from ${token.source}), prefix ${prefix} (from ${source}).`,
     fields: {
       database: host,

@@ -1,4 +1,5 @@
-import { CODES, type FindingCode, type Severity } from "./codes.ts";
+import type { Severity } from "./code.ts";
+import { CODES, type FindingCode } from "./codes.ts";
 
 /** One result of a check. */
 export interface Finding {

@@ -36,6 +36,7 @@ export async function examineWorker({
 }: WorkerOptions): Promise<{ subject: Subject; findings: Finding[] }> {
   const url = new URL(PATH, at);
   const subject: Subject = {
+    noun: "The Worker's store",
     headline: `Worker at ${url.origin} (WEIR_ADMIN_TOKEN from ${token.source}).`,
     fields: { worker: url.origin, tokenSource: token.source },
   };

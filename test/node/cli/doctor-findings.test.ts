@@ -1,5 +1,8 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { startJsRedis } from "../../../dev/js-redis.ts";
+import { startUpstashRest } from "../../../dev/upstash-rest.ts";
 import { hasRedisServer } from "../dev/redises.ts";
+import { startWorker } from "../support/worker.ts";
 import { answerJson, findingsOf, startDatabase, type TestDatabase } from "./doctor-database.ts";
 
 const FAST = { timeoutMs: 100 };
@@ -63,7 +66,7 @@ describe.runIf(hasRedisServer)("weir doctor finds", () => {
     });
     const { severity, advice, measured } = await find("clock-skewed", database);
     expect(severity).toBe("warning");
-    expect(advice).toContain("synchronize it by NTP");
+    expect(advice).toContain("synchronize the wrong one by NTP");
     expect(Math.abs(Number(measured?.skewMs) - 5000)).toBeLessThan(500);
   });
 
@@ -89,6 +92,46 @@ describe.runIf(hasRedisServer)("weir doctor finds", () => {
     expect({ severity, value }).toEqual({ severity: "fault", value: "1 key: weir:session:42" });
     expect(advice).toContain("another prefix");
     expect(await database.keys()).toHaveLength(1);
+  });
+
+  test("foreign keys, of which it prints only a few names, without control characters", async () => {
+    for (const index of [1, 2, 3, 4]) {
+      await database.run("SET", `weir:\u001b[31m\n${"x".repeat(300)}${index}`, "1");
+    }
+    const { value } = await find("key-foreign", database);
+    expect(value).toMatch(/^4 keys: weir: \[31m x+…, .+ and 1 more$/);
+    expect(value.length).toBeLessThan(600);
+    expect(value).not.toContain("\u001b");
+  });
+
+  test("the keys right that a Worker has written", async () => {
+    const rule = { limit: 1, window: "1h", key: "header:x-client" };
+    const rules = [
+      { ...rule, name: "plain", start: "spread" },
+      { ...rule, name: "banning", ban: "1h", limit: 2 },
+      { ...rule, name: "rolling", capacity: 5, match: { paths: ["/a"] } },
+      { ...rule, name: "sharded_2", limit: 100, shards: 4, window: "90s" },
+    ] as const;
+    const config = { rules, store: "upstash" } as const;
+    const main = `
+      import { CounterObject, defineConfig, weir } from "./weir.mjs";
+      const limiter = weir(defineConfig(${JSON.stringify({ ...config, timeoutMs: 10_000 })}));
+      export default {
+        fetch: (request, env, ctx) => limiter.fetch(request, env, ctx, () => new Response("app")),
+      };
+      export { CounterObject };
+    `;
+    const { url: UPSTASH_REDIS_REST_URL, token: UPSTASH_REDIS_REST_TOKEN } = database;
+    const vars = { UPSTASH_REDIS_REST_URL, UPSTASH_REDIS_REST_TOKEN };
+    const worker = await startWorker({ config, main, vars });
+    for (const path of ["/a", "/b", "/c"]) {
+      for (const client of ["one", "two"]) {
+        await fetch(new URL(path, worker.url), { headers: { "x-client": client } });
+      }
+    }
+    await worker.stop();
+    expect((await database.keys()).length).toBeGreaterThan(5);
+    await find("keys-ok", database);
   });
 
   test("a key of another type, and a key without expiry", async () => {
@@ -139,7 +182,7 @@ describe.runIf(hasRedisServer)("weir doctor finds", () => {
     expect((await find("round-trip-too-slow", database, { timeoutMs: 50 })).severity).toBe("fault");
     slow(160);
     const { advice } = await find("round-trip-slow", database, { timeoutMs: 300 });
-    expect(advice).toContain("weir doctor --at");
+    expect(advice).toContain("--at measures it");
   });
 
   test.for([
@@ -387,4 +430,14 @@ describe.runIf(hasRedisServer)("weir doctor finds in the settings of redis-serve
     expect(findings.map(({ code }) => code)).toContain("keys-unknown");
     expect(await database.keys()).toEqual([]);
   });
+});
+
+test("weir doctor finds a database without INFO usable, and marks the values as unknown", async () => {
+  const redis = await startJsRedis();
+  const rest = await startUpstashRest({ redis });
+  const findings = await findingsOf(rest);
+  await rest.stop();
+  await redis.stop();
+  const unknown = findings.filter(({ severity }) => severity !== "ok").map(({ code }) => code);
+  expect(unknown).toEqual(["quota-unknown", "eviction-unknown", "memory-unknown"]);
 });
