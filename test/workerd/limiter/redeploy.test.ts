@@ -83,6 +83,18 @@ describe.each(Object.keys(EVERY_STORE))("after a deploy, over %s", (name) => {
     expect(admitted).toMatchObject({ outcome: "allowed" });
   });
 
+  it("two versions that run at the same time share the counts, each with its own limit", async () => {
+    const prefix = crypto.randomUUID();
+    const store = EVERY_STORE[name]?.(prefix) as Store;
+    const old = await deploy(store, prefix, { limit: 100 });
+    const { limiter, enforced } = await deploy(store, prefix, { limit: 50 });
+    expect(await old.limiter.decide(old.enforced, { cost: 60 })).toMatchObject({
+      outcome: "allowed",
+    });
+    expect(await limiter.decide(enforced)).toMatchObject({ outcome: "limited" });
+    expect(await old.limiter.decide(old.enforced)).toMatchObject({ outcome: "allowed" });
+  });
+
   it("four shards that become two admit one and a half times the limit in that window", async () => {
     const prefix = crypto.randomUUID();
     const store = EVERY_STORE[name]?.(prefix) as Store;
