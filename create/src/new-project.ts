@@ -18,17 +18,27 @@ const TEMPLATES = join(import.meta.dirname, "../templates");
 const HARMLESS = [".git", ".DS_Store", ".idea", ".vscode"];
 
 /**
- * Fails if the folder contains files.
+ * Returns the names of the files and folders in a folder, without those that git and editors create.
  *
- * @throws {Failure} with the names of the files
+ * @returns an empty list if the folder does not exist
+ * @throws {Failure} if the path is a file
  */
-export async function demandEmpty(folder: string): Promise<void> {
+export async function namesIn(folder: string): Promise<string[]> {
   const names = await readdir(folder).catch((error) => {
     if (error.code === "ENOENT") return [];
     if (error.code === "ENOTDIR") throw new Failure(`${folder} is a file. Name a folder.`);
     throw error;
   });
-  const found = names.filter((name) => !HARMLESS.includes(name));
+  return names.filter((name) => !HARMLESS.includes(name));
+}
+
+/**
+ * Fails if the folder contains files.
+ *
+ * @throws {Failure} with the names of the files
+ */
+export async function demandEmpty(folder: string): Promise<void> {
+  const found = await namesIn(folder);
   if (found.length === 0) return;
   const shown = found.slice(0, 5).join(", ");
   const more = found.length > 5 ? ` and ${found.length - 5} more` : "";

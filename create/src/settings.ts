@@ -1,10 +1,9 @@
-import { readdir } from "node:fs/promises";
 import { resolve } from "node:path";
 import { Failure } from "./failure.ts";
 import { FIELDS, type NewTemplate, type Template, type Texts } from "./fields.ts";
 import type { Flags } from "./flags.ts";
 import { isHonoApp } from "./hono/hono-app.ts";
-import { demandEmpty } from "./new-project.ts";
+import { demandEmpty, namesIn } from "./new-project.ts";
 import type { Prompts } from "./prompts.ts";
 
 /** The folder for a new project if the current folder is not empty. */
@@ -13,11 +12,10 @@ const NEW_FOLDER = "my-weir";
 /** Returns the path of the project's folder. */
 export async function chooseFolder(flags: Flags, prompts: Prompts): Promise<string> {
   if (flags.dir !== undefined) return resolve(flags.dir);
-  const isEmpty = (await readdir(".")).length === 0;
   if (flags.template === "hono" || (flags.template === undefined && (await isHonoApp(".")))) {
     return resolve(".");
   }
-  const initial = isEmpty ? "." : NEW_FOLDER;
+  const initial = (await namesIn(".")).length === 0 ? "." : NEW_FOLDER;
   return resolve(await prompts.folder(initial, () => undefined));
 }
 

@@ -65,7 +65,7 @@ export function editEntry({ path, text }: AppFile, configPath: string): Edit {
   ];
   if (!isLimited) {
     const call = `.use(${middleware}(${config}))`;
-    const statement = `${style.eol}${style.line(`${place.app}${call}`)}`;
+    const statement = `${style.eol}${style.eol}${style.line(`${place.app}${call}`)}`;
     insertions.push(
       place.kind === "chain"
         ? { offset: place.offset, text: call }

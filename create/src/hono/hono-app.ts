@@ -26,11 +26,18 @@ export interface HonoApp {
 /** The names of wrangler's configuration, in the order in which wrangler looks for them. */
 const WRANGLER_NAMES = ["wrangler.json", "wrangler.jsonc", "wrangler.toml"];
 
-/** Whether a folder has a package.json with hono, and a configuration of wrangler. */
+/**
+ * Whether a folder has a Hono app, to judge by its package.json and its configuration of wrangler. A
+ * project that this starter created is no such app, although it lists hono.
+ */
 export async function isHonoApp(folder: string): Promise<boolean> {
-  const manifest = await readText(folder, "package.json");
-  if (manifest === undefined || !usesHono(manifest.text)) return false;
-  return (await readWrangler(folder)) !== undefined;
+  try {
+    const { entry } = await readHonoApp(folder);
+    return !/\bimport\s*\{[^}]*\bweir\b[^}]*\}\s*from\s*["']edge-weir["']/.test(entry.text);
+  } catch (error) {
+    if (error instanceof Failure) return false;
+    throw error;
+  }
 }
 
 /** @throws {Failure} if a file is missing, or if it cannot be read */
@@ -41,7 +48,7 @@ export async function readHonoApp(folder: string): Promise<HonoApp> {
       `The folder ${folder} has no package.json. Run this command in the folder of a Hono app, or create one with npm create hono@latest.`,
     );
   }
-  if (!usesHono(manifest.text)) {
+  if (!usesHono(manifest)) {
     throw new Failure(
       `${join(folder, "package.json")} does not list hono in dependencies. Run this command in the folder of a Hono app.`,
     );
@@ -64,7 +71,7 @@ export async function readHonoApp(folder: string): Promise<HonoApp> {
 }
 
 /**
- * Parses wrangler's configuration.
+ * Parses a file in JSON or TOML.
  *
  * @throws {Failure} with the fault and its place
  */
@@ -91,8 +98,8 @@ export function parseJson(text: string): Record<string, unknown> {
   return value;
 }
 
-function usesHono(manifest: string): boolean {
-  const { dependencies, devDependencies } = parseJson(manifest) as Record<string, object>;
+function usesHono({ path, text }: AppFile): boolean {
+  const { dependencies, devDependencies } = parseSettings({ path, text }) as Record<string, object>;
   return "hono" in { ...dependencies, ...devDependencies };
 }
 

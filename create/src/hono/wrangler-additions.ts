@@ -15,6 +15,9 @@ export interface Addition {
 const BINDING = { name: "COUNTERS", class_name: "CounterObject" };
 const CLASS = BINDING.class_name;
 
+/** The command that stops a build if weir.config.ts is faulty. */
+const CHECK = "npx weir check";
+
 /**
  * Returns the values that an app's configuration lacks for Weir: the Durable Objects in each
  * environment, because environments do not inherit bindings; their migration; the check before each
@@ -28,12 +31,18 @@ export function missingSettings(settings: Settings, hasBuild: boolean): Addition
   const environments = Object.keys(recordAt(settings, "env"));
   const scopes = [[], ...environments.map((name) => ["env", name])];
   const additions = scopes.flatMap((scope) => missingObjects(settings, scope));
-  if (hasBuild && !("build" in settings)) {
+  const sources = sourceFolder(settings);
+  if (hasBuild && sources !== undefined && !("build" in settings)) {
     additions.push({
       kind: "set",
       path: ["build"],
-      value: { command: "npx weir check", watch_dir: ["src", "weir.config.ts"] },
-      change: "build: `weir check` runs before each build",
+      value: {
+        command: CHECK,
+        // wrangler stops watching a file that an editor removes and creates again, unless the list
+        // has a file of the same name in a folder that does not exist.
+        watch_dir: [sources, "weir.config.ts", "no-such-folder/weir.config.ts"],
+      },
+      change: `build: ${CHECK} runs before each build, and wrangler dev watches only ${sources} and weir.config.ts`,
     });
   }
   if (!("observability" in settings)) {
@@ -47,13 +56,25 @@ export function missingSettings(settings: Settings, hasBuild: boolean): Addition
   return additions;
 }
 
-/** Returns the advice for a build command of the app's own; undefined if it runs the check. */
+/**
+ * Returns the top folder of the app's sources; undefined if the entry is not in a folder. With a
+ * build command, wrangler watches only the paths in `watch_dir`, and it cannot watch the app's whole
+ * folder without node_modules.
+ */
+function sourceFolder({ main }: Settings): string | undefined {
+  const parts = String(main).replace(/^\.\//, "").split("/");
+  return parts.length > 1 && parts[0] !== ".." ? parts[0] : undefined;
+}
+
+/** Returns the advice if the check cannot be added to the build; undefined if it can, or is there. */
 export function buildAdvice(settings: Settings): string | undefined {
   const { command } = recordAt(settings, "build");
-  if (!("build" in settings) || String(command ?? "").includes("weir check")) return undefined;
-  return command === undefined
-    ? 'build: add command = "npx weir check"'
-    : `build.command: put "npx weir check && " before your own command`;
+  if (String(command ?? "").includes("weir check")) return undefined;
+  if (command !== undefined) return `build.command: put "${CHECK} && " before your own command`;
+  if ("build" in settings) return `build: add the command "${CHECK}"`;
+  return sourceFolder(settings) === undefined
+    ? `run ${CHECK} before each deploy, because wrangler could not watch the app's folder if the check were a build command`
+    : undefined;
 }
 
 function missingObjects(settings: Settings, scope: readonly string[]): Addition[] {

@@ -1,0 +1,143 @@
+import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, expect, it, vi } from "vitest";
+import { emptyFolder, ROOT, runIn } from "./project.ts";
+
+// Each test starts a process. The machine may be busy with other tests.
+vi.setConfig({ testTimeout: 60_000 });
+
+const COMMAND = join(ROOT, "create/src/index.ts");
+
+/** Runs the starter in a folder, without a terminal, and without an installation of packages. */
+function create(folder: string, ...args: string[]) {
+  return runIn(folder, process.execPath, [COMMAND, "--no-install", ...args]);
+}
+
+describe("create-edge-weir without a terminal", () => {
+  it("writes a project with the defaults into a new folder, and prints the next commands", async () => {
+    await using folder = await emptyFolder();
+    const { code, output } = await create(folder.path, "limits");
+    expect(code).toBe(0);
+    expect(output).toContain("cd limits\n  npm install\n  npm run dev");
+    const files = await readdir(join(folder.path, "limits"));
+    expect(files).toEqual(
+      expect.arrayContaining([".gitignore", "package.json", "src", "test", "weir.config.ts"]),
+    );
+    const manifest = await readJson(join(folder.path, "limits/package.json"));
+    expect(manifest.name).toBe("limits");
+    const { version } = await readJson(join(ROOT, "create/package.json"));
+    expect(manifest.dependencies["edge-weir"]).toBe(`^${version}`);
+  });
+
+  it("writes into the current folder if it is empty, and else into a folder my-weir", async () => {
+    await using folder = await emptyFolder();
+    await create(folder.path, "--yes");
+    expect(await readdir(folder.path)).toContain("weir.config.ts");
+    await create(folder.path, "--yes");
+    expect(await readdir(join(folder.path, "my-weir"))).toContain("weir.config.ts");
+  });
+
+  it("takes all settings from flags", async () => {
+    await using folder = await emptyFolder();
+    await writeFile(join(folder.path, "edge-weir.tgz"), "");
+    const flags = ["--template", "custom-domain", "--name", "edge", "--host", "api.shop.example"];
+    flags.push("--origin", "https://server.shop.example/v1/", "--store", "upstash");
+    flags.push("--edge-weir", "./edge-weir.tgz", "--package-manager", "pnpm");
+    const { code, output } = await create(folder.path, "limits", ...flags);
+    expect(code, output).toBe(0);
+    const toml = await readFile(join(folder.path, "limits/wrangler.toml"), "utf8");
+    expect(toml).toContain('name = "edge"');
+    expect(toml).toContain('ORIGIN_URL = "https://server.shop.example/v1"');
+    const manifest = await readJson(join(folder.path, "limits/package.json"));
+    expect(manifest.dependencies["edge-weir"]).toBe(`file:${join(folder.path, "edge-weir.tgz")}`);
+    expect(await readdir(join(folder.path, "limits"))).toContain("pnpm-workspace.yaml");
+  });
+
+  it.each([
+    { args: ["--port", "1"], message: "unknown option '--port'" },
+    { args: ["--template", "rout"], message: "Allowed choices are route, custom-domain" },
+    { args: ["--store", "redis"], message: "Allowed choices are durable-object, upstash" },
+    { args: ["limits", "more"], message: "too many arguments" },
+    { args: ["--name", "My Worker"], message: '--name "My Worker": A Worker\'s name has' },
+    { args: ["--name", "x".repeat(51)], message: "1 to 50 characters" },
+    { args: ["--host", "https://api.example.com"], message: "no scheme, port or path" },
+    { args: ["--host", "*.example.com"], message: "Add more routes in wrangler.toml" },
+    { args: ["--host", "API.example.com"], message: "Write the host name as api.example.com." },
+    { args: ["--host", "bücher.example"], message: "xn--bcher-kva.example" },
+    { args: ["--host", "localhost"], message: "This is not a host name" },
+    { args: ["--host", "192.0.2.1"], message: "This is not a host name" },
+    {
+      args: ["--host", "api.example.com", "--zone", "example.org"],
+      message: "The host api.example.com is not in the zone example.org.",
+    },
+    {
+      args: ["--template", "custom-domain", "--origin", "origin.example.com"],
+      message: "not an http or https URL",
+    },
+    {
+      args: ["--template", "custom-domain", "--origin", "https://user:key@origin.example.com"],
+      message: "no user, password",
+    },
+    {
+      args: ["--template=custom-domain", "--host=a.example.com", "--origin=https://a.example.com"],
+      message: "requests would return to Weir",
+    },
+    {
+      args: ["--template", "service", "--name", "api", "--service", "api"],
+      message: "Weir's own Worker",
+    },
+    { args: ["--service", "my-api"], message: "--service has no effect with --template route" },
+    { args: ["--template", "hono"], message: "has no package.json" },
+    { args: ["--edge-weir", "./missing.tgz"], message: "there is no file" },
+  ])("refuses $args, and writes nothing", async ({ args, message }) => {
+    await using folder = await emptyFolder();
+    const { code, output } = await create(folder.path, ...args);
+    expect(output).toContain(message);
+    expect(output).not.toMatch(/^ {4}at /m);
+    expect(code).toBe(1);
+    expect(await readdir(folder.path)).toEqual([]);
+  });
+
+  it("lists the faults of all flags together", async () => {
+    await using folder = await emptyFolder();
+    const { output } = await create(folder.path, "--name", "-", "--host", "x");
+    expect(output).toContain("--name");
+    expect(output).toContain("--host");
+  });
+
+  it("refuses a folder with files, names them, and changes none", async () => {
+    await using folder = await emptyFolder();
+    await mkdir(join(folder.path, "limits/.git"), { recursive: true });
+    await writeFile(join(folder.path, "limits/notes.txt"), "mine");
+    const { code, output } = await create(folder.path, "limits");
+    expect(output).toContain("is not empty: it contains notes.txt.");
+    expect(code).toBe(1);
+    expect(await readdir(join(folder.path, "limits"))).toEqual([".git", "notes.txt"]);
+  });
+
+  it("accepts a folder that contains only .git", async () => {
+    await using folder = await emptyFolder();
+    await mkdir(join(folder.path, ".git"));
+    expect((await create(folder.path)).code).toBe(0);
+    expect(await readdir(folder.path)).toContain("wrangler.toml");
+  });
+
+  it("refuses a path that is a file", async () => {
+    await using folder = await emptyFolder();
+    await writeFile(join(folder.path, "limits"), "");
+    const { code, output } = await create(folder.path, "limits");
+    expect(output).toContain("is a file. Name a folder.");
+    expect(code).toBe(1);
+  });
+
+  it("prints its flags with --help", async () => {
+    const { code, output } = await create(ROOT, "--help");
+    expect(output).toContain("--template <template>");
+    expect(output).toContain("--origin <url>");
+    expect(code).toBe(0);
+  });
+});
+
+async function readJson(path: string) {
+  return JSON.parse(await readFile(path, "utf8"));
+}
