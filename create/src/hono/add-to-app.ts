@@ -105,8 +105,10 @@ async function replaceFiles(
   } catch (error) {
     for (const path of written) {
       const text = before.get(path);
-      if (text === undefined) await rm(join(folder, path), { force: true });
-      else await writeFile(join(folder, path), text).catch(() => {});
+      const target = join(folder, path);
+      await (text === undefined ? rm(target, { force: true }) : writeFile(target, text)).catch(
+        () => {},
+      );
     }
     throw new Failure(`${(error as Error).message}. All files have their old contents again.`);
   }

@@ -1,0 +1,200 @@
+import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { describe, expect, it, vi } from "vitest";
+import { addToHonoApp } from "../../../create/src/hono/add-to-app.ts";
+import { emptyFolder, linkPackages, ROOT, runIn } from "./project.ts";
+
+// The tests start compilers and workerd. The machine may be busy with other tests.
+vi.setConfig({ testTimeout: 120_000 });
+
+const OPTIONS = { edgeWeir: "^0.1.0", nodeVersion: "24.0.0" };
+
+/** The files of a new Hono app for Cloudflare Workers, as `npm create hono` writes them. */
+const FRESH: Readonly<Record<string, string>> = {
+  "package.json": `{
+  "name": "app",
+  "type": "module",
+  "scripts": {
+    "dev": "wrangler dev",
+    "deploy": "wrangler deploy --minify"
+  },
+  "dependencies": {
+    "hono": "^4.13.3"
+  },
+  "devDependencies": {
+    "wrangler": "^4.110.0"
+  }
+}
+`,
+  "tsconfig.json": `{
+  "compilerOptions": {
+    "target": "ESNext",
+    "module": "ESNext",
+    "moduleResolution": "Bundler",
+    "strict": true,
+    "skipLibCheck": true,
+    "lib": ["ESNext"],
+    "jsx": "react-jsx",
+    "jsxImportSource": "hono/jsx"
+  },
+}
+`,
+  "wrangler.jsonc": `{
+  "$schema": "node_modules/wrangler/config-schema.json",
+  "name": "app",
+  "main": "src/index.ts",
+  "compatibility_date": "2025-08-03"
+  // "vars": {
+  //   "MY_VAR": "my-variable"
+  // }
+}
+`,
+  "src/index.ts": `import { Hono } from 'hono'
+
+const app = new Hono()
+
+app.get('/', (c) => {
+  return c.text('Hello Hono!')
+})
+
+export default app
+`,
+};
+
+async function appIn(folder: string, files: Readonly<Record<string, string>> = FRESH) {
+  for (const [path, text] of Object.entries(files)) {
+    await mkdir(dirname(join(folder, path)), { recursive: true });
+    await writeFile(join(folder, path), text);
+  }
+}
+
+describe("a fresh Hono app with Weir", () => {
+  it("denies the sixth login of a minute, without another edit", async () => {
+    await using folder = await emptyFolder();
+    await appIn(folder.path);
+    await addToHonoApp(folder.path, OPTIONS);
+    await linkPackages(folder.path);
+    const script = `
+      import { createTestHarness } from "wrangler";
+      const server = createTestHarness({ workers: [{ configPath: "wrangler.jsonc" }] });
+      await server.listen();
+      // All six requests must be in one window.
+      while (new Date().getSeconds() > 50) await new Promise((done) => setTimeout(done, 500));
+      for (let count = 0; count < 6; count++) {
+        const response = await server.fetch("http://app.example/login", { method: "POST" });
+        console.log(response.status);
+      }
+      await server.close();
+    `;
+    const { output } = await runIn(folder.path, "node", ["--input-type=module", "-e", script]);
+    expect(output.match(/^\d{3}$/gm)).toEqual(["404", "404", "404", "404", "404", "429"]);
+  });
+
+  it("does not change when the command runs again", async () => {
+    await using folder = await emptyFolder();
+    await appIn(folder.path);
+    await addToHonoApp(folder.path, OPTIONS);
+    const before = await readAll(folder.path);
+    const command = join(ROOT, "create/src/index.ts");
+    const { code, output } = await runIn(folder.path, "node", [command]);
+    expect(output).toBe("The app has everything that Weir needs already.\n");
+    expect(code).toBe(0);
+    expect(await readAll(folder.path)).toEqual(before);
+  });
+
+  it("is reported file by file", async () => {
+    await using folder = await emptyFolder();
+    await appIn(folder.path);
+    const { report, needsHand } = await addToHonoApp(folder.path, OPTIONS);
+    expect(report).toContain("package.json\n  edge-weir: ^0.1.0\n");
+    expect(report).toContain("wrangler.jsonc\n  the binding COUNTERS");
+    expect(report).toContain("src/index.ts\n  app.use(rateLimit(config))");
+    expect(report).toContain("weir.config.ts\n  new:");
+    expect(needsHand).toBe(false);
+  });
+
+  it("keeps a weir.config.ts that exists", async () => {
+    await using folder = await emptyFolder();
+    await appIn(folder.path, { ...FRESH, "weir.config.ts": "// mine\n" });
+    await addToHonoApp(folder.path, OPTIONS);
+    expect(await readFile(join(folder.path, "weir.config.ts"), "utf8")).toBe("// mine\n");
+  });
+
+  it("gets a wrangler that runs on Node 20, and a hono that Weir supports", async () => {
+    await using folder = await emptyFolder();
+    const manifest = (FRESH["package.json"] as string).replace("^4.13.3", "^4.6.0");
+    await appIn(folder.path, { ...FRESH, "package.json": manifest });
+    const { report } = await addToHonoApp(folder.path, { ...OPTIONS, nodeVersion: "20.19.0" });
+    expect(report).toContain("wrangler: ^4.110.0 → 4.86.0, because newer versions need Node 22");
+    expect(report).toContain("hono: ^4.6.0 → ^4.13.0");
+  });
+});
+
+describe("adding Weir to a Hono app", () => {
+  it.each([
+    { name: "package.json", message: "has no package.json" },
+    { name: "wrangler.jsonc", message: "has no wrangler.jsonc, wrangler.json or wrangler.toml" },
+    { name: "src/index.ts", message: 'there is no file src/index.ts, which "main" names' },
+  ])("is refused without $name", async ({ name, message }) => {
+    await using folder = await emptyFolder();
+    const { [name]: _, ...rest } = FRESH;
+    await appIn(folder.path, rest);
+    await expect(addToHonoApp(folder.path, OPTIONS)).rejects.toThrow(message);
+  });
+
+  it("is refused with a hono that Weir does not support", async () => {
+    await using folder = await emptyFolder();
+    const manifest = (FRESH["package.json"] as string).replace("^4.13.3", "3.12.0");
+    await appIn(folder.path, { ...FRESH, "package.json": manifest });
+    await expect(addToHonoApp(folder.path, OPTIONS)).rejects.toThrow("asks for hono 3.12.0");
+    expect(await readFile(join(folder.path, "package.json"), "utf8")).toBe(manifest);
+  });
+
+  it("restores all files if one of them cannot be written", async () => {
+    await using folder = await emptyFolder();
+    await appIn(folder.path);
+    // A folder stands where the configuration would be written.
+    await mkdir(join(folder.path, "weir.config.ts"));
+    await expect(addToHonoApp(folder.path, OPTIONS)).rejects.toThrow("old contents");
+    for (const [path, text] of Object.entries(FRESH)) {
+      expect(await readFile(join(folder.path, path), "utf8")).toBe(text);
+    }
+  });
+
+  it.each([
+    { moduleResolution: "NodeNext", source: "", expected: "'../weir.config.js'" },
+    { moduleResolution: "Bundler", source: "import './a.ts'", expected: "'../weir.config'" },
+    {
+      moduleResolution: "Bundler",
+      source: "import { a } from './a.ts'",
+      expected: "'../weir.config.ts'",
+    },
+  ])("imports $expected with $moduleResolution and $source", async (shape) => {
+    await using folder = await emptyFolder();
+    await appIn(folder.path, {
+      ...FRESH,
+      "tsconfig.json": JSON.stringify({ compilerOptions: shape }),
+      "src/index.ts": `${shape.source}\n${FRESH["src/index.ts"]}`,
+    });
+    await addToHonoApp(folder.path, OPTIONS);
+    const entry = await readFile(join(folder.path, "src/index.ts"), "utf8");
+    expect(entry).toContain(`import config from ${shape.expected}`);
+  });
+
+  it("works in an app with Vite, whose plugin runs no build command", async () => {
+    await using folder = await emptyFolder();
+    const manifest = (FRESH["package.json"] as string).replace(
+      '"wrangler":',
+      '"@cloudflare/vite-plugin": "^1.44.0",\n    "wrangler":',
+    );
+    await appIn(folder.path, { ...FRESH, "package.json": manifest });
+    const { report, devUrl } = await addToHonoApp(folder.path, OPTIONS);
+    expect(report).toContain('run "npx weir check" before each deploy');
+    expect(devUrl).toBe("http://localhost:5173");
+  });
+});
+
+async function readAll(folder: string) {
+  const paths = [...Object.keys(FRESH), "weir.config.ts"];
+  return Promise.all(paths.map((path) => readFile(join(folder, path), "utf8")));
+}

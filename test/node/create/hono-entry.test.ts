@@ -1,0 +1,134 @@
+import { describe, expect, it } from "vitest";
+import { editEntry } from "../../../create/src/hono/edit-entry.ts";
+
+/** Adds the middleware to a file, and returns the lines that are new, and those that are gone. */
+function edited(text: string, path = "src/index.ts") {
+  const edit = editEntry({ path, text }, "../weir.config");
+  const before = text.split(/\r?\n/);
+  const after = edit.text.split(/\r?\n/);
+  return {
+    ...edit,
+    added: after.filter((line) => line !== "" && !before.includes(line)),
+    removed: before.filter((line) => !after.includes(line)),
+  };
+}
+
+const APP = `import { Hono } from 'hono'
+
+const app = new Hono()
+
+app.get('/', (c) => c.text('Hello'))
+
+export default app
+`;
+
+describe("the middleware in a Hono app", () => {
+  it("comes directly after the app, in the style of the file", () => {
+    expect(editEntry({ path: "src/index.ts", text: APP }, "../weir.config").text).toBe(
+      `import { Hono } from 'hono'
+import { rateLimit } from 'edge-weir'
+import config from '../weir.config'
+
+export { CounterObject } from 'edge-weir'
+
+const app = new Hono()
+
+app.use(rateLimit(config))
+
+app.get('/', (c) => c.text('Hello'))
+
+export default app
+`,
+    );
+  });
+
+  it.each([
+    { name: "bindings", init: "new Hono<{ Bindings: CloudflareBindings }>()" },
+    { name: "options", init: "new Hono({ strict: false })" },
+  ])("fits an app with $name", ({ init }) => {
+    const { added, removed, byHand } = edited(APP.replace("new Hono()", init));
+    expect(added).toContain("app.use(rateLimit(config))");
+    expect(removed).toEqual([]);
+    expect(byHand).toEqual([]);
+  });
+
+  it("uses semicolons and double quotes if the file uses them", () => {
+    const text = APP.replaceAll("'", '"').replace(/(?<=["()]|app)$/gm, ";");
+    expect(edited(text).added).toEqual([
+      'import { rateLimit } from "edge-weir";',
+      'import config from "../weir.config";',
+      'export { CounterObject } from "edge-weir";',
+      "app.use(rateLimit(config));",
+    ]);
+  });
+
+  it("keeps the line ends of Windows", () => {
+    const { text } = edited(APP.replaceAll("\n", "\r\n"));
+    expect(text.replaceAll("\r\n", "")).not.toMatch(/[\r\n]/);
+  });
+
+  it("keeps a comment at the end of the app's line", () => {
+    const { added, removed } = edited(APP.replace("new Hono()", "new Hono() // the API"));
+    expect(added).toContain("app.use(rateLimit(config))");
+    expect(removed).toEqual([]);
+  });
+
+  it("comes before the routes of a chain", () => {
+    const { text } = edited(APP.replace("new Hono()", "new Hono().get('/a', (c) => c.text('a'))"));
+    expect(text).toContain("new Hono().use(rateLimit(config)).get('/a'");
+  });
+
+  it.each([
+    { name: "a handler", exported: "export default { fetch: app.fetch, scheduled() {} }" },
+    {
+      name: "a typed handler",
+      exported: "export default { fetch: app.fetch } satisfies ExportedHandler",
+    },
+  ])("fits an app that is exported as $name", ({ exported }) => {
+    expect(edited(APP.replace("export default app", exported)).added).toContain(
+      "app.use(rateLimit(config))",
+    );
+  });
+
+  it("fits JSX, and files of JavaScript", () => {
+    const jsx = APP.replace("c.text('Hello')", "c.html(<h1>Hello</h1>)");
+    expect(edited(jsx, "src/index.tsx").byHand).toEqual([]);
+    expect(edited(APP, "src/index.js").byHand).toEqual([]);
+  });
+
+  it("avoids the names that the file uses", () => {
+    const text = `${APP}\nconst config = 1, rateLimit = 2\n`;
+    expect(edited(text).added).toEqual([
+      "import { rateLimit as weirRateLimit } from 'edge-weir'",
+      "import weirConfig from '../weir.config'",
+      "export { CounterObject } from 'edge-weir'",
+      "app.use(weirRateLimit(weirConfig))",
+    ]);
+  });
+
+  it("fits a class that is imported under another name", () => {
+    const text = APP.replace("{ Hono }", "{ Hono as App }").replace("new Hono", "new App");
+    expect(edited(text).added).toContain("app.use(rateLimit(config))");
+  });
+
+  it("is added once", () => {
+    const { text } = edited(APP);
+    expect(edited(text)).toMatchObject({ text, changes: [], byHand: [] });
+  });
+
+  it.each([
+    { name: "that creates two apps", text: `${APP}\nconst api = new Hono()\n` },
+    { name: "that does not export the app", text: APP.replace("export default", "serve(") },
+    { name: "that imports the app", text: "import app from './app'\nexport default app\n" },
+    { name: "that wraps the app", text: APP.replace("default app", "default wrap(app)") },
+    { name: "that creates the app in a function", text: APP.replace("new Hono()", "create()") },
+    { name: "with another class Hono", text: APP.replace("'hono'", "'./hono'") },
+    { name: "that cannot be parsed", text: `${APP}\nconst = 1\n` },
+  ])("is left to the user in a file $name, with the lines to add", ({ text }) => {
+    const edit = edited(text);
+    expect(edit.text).toBe(text);
+    expect(edit.changes).toEqual([]);
+    expect(edit.byHand.join("\n")).toContain("app.use(rateLimit(config));");
+    expect(edit.byHand.join("\n")).toContain('export { CounterObject } from "edge-weir";');
+  });
+});

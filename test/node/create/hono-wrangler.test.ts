@@ -1,0 +1,159 @@
+import { parse } from "smol-toml";
+import { describe, expect, it } from "vitest";
+import { editWrangler } from "../../../create/src/hono/edit-wrangler.ts";
+import { parseJson } from "../../../create/src/hono/hono-app.ts";
+
+const TOML = `# The app.
+name = "app" # its name
+main = "src/index.ts"
+compatibility_date = "2025-08-03"
+`;
+
+const JSONC = `{
+  // The app.
+  "name": "app",
+  "main": "src/index.ts",
+  "compatibility_date": "2025-08-03"
+  // "vars": {}
+}
+`;
+
+const BINDING = { name: "COUNTERS", class_name: "CounterObject" };
+
+function toml(text: string, hasBuild = true) {
+  const edit = editWrangler({ path: "wrangler.toml", text }, hasBuild);
+  return { ...edit, settings: JSON.parse(JSON.stringify(parse(edit.text))) };
+}
+
+function jsonc(text: string, hasBuild = true) {
+  const edit = editWrangler({ path: "wrangler.jsonc", text }, hasBuild);
+  return { ...edit, settings: JSON.parse(JSON.stringify(parseJson(edit.text))) };
+}
+
+describe.each([
+  { format: "TOML", edit: toml, text: TOML },
+  { format: "JSON with comments", edit: jsonc, text: JSONC },
+])("wrangler's configuration in $format", ({ edit, text }) => {
+  it("gets the objects, their migration, the check and logs", () => {
+    const { settings, byHand } = edit(text);
+    expect(settings).toEqual({
+      name: "app",
+      main: "src/index.ts",
+      compatibility_date: "2025-08-03",
+      durable_objects: { bindings: [BINDING] },
+      migrations: [{ tag: "weir-v1", new_sqlite_classes: ["CounterObject"] }],
+      build: {
+        command: "npx weir check",
+        watch_dir: ["src", "weir.config.ts", "no-such-folder/weir.config.ts"],
+      },
+      observability: { enabled: true },
+    });
+    expect(byHand).toEqual([]);
+  });
+
+  it("keeps every line, apart from a comma", () => {
+    const after = edit(text).text.split("\n");
+    const lost = text.split("\n").filter((line) => !after.some((each) => each.startsWith(line)));
+    expect(lost).toEqual([]);
+  });
+
+  it("does not change the second time", () => {
+    const once = edit(text).text;
+    expect(edit(once)).toMatchObject({ text: once, changes: [], byHand: [] });
+  });
+
+  it("keeps the line ends of Windows", () => {
+    const windows = edit(text.replaceAll("\n", "\r\n")).text;
+    expect(windows.replaceAll("\r\n", "")).not.toMatch(/[\r\n]/);
+  });
+
+  it("gets no build command with Vite, which runs none", () => {
+    expect(edit(text, false).settings).not.toHaveProperty("build");
+  });
+});
+
+describe("objects, migrations and commands of the app's own", () => {
+  const OWN = { name: "ROOMS", class_name: "Room" };
+
+  it.each([
+    {
+      notation: "tables",
+      lines: '[[durable_objects.bindings]]\nname = "ROOMS"\nclass_name = "Room"\n',
+    },
+    {
+      notation: "a list on one line",
+      lines: 'durable_objects.bindings = [{ name = "ROOMS", class_name = "Room" }]\n',
+    },
+    {
+      notation: "a list on several lines",
+      lines:
+        '[durable_objects]\nbindings = [\n  { name = "ROOMS", class_name = "Room" }, # rooms ]\n]\n',
+    },
+    {
+      notation: "an inline table",
+      lines: 'durable_objects = { bindings = [{ name = "ROOMS", class_name = "Room" }] }\n',
+    },
+  ])("stay in TOML with $notation", ({ lines }) => {
+    const { settings, byHand, text } = toml(TOML + lines);
+    expect(settings.durable_objects.bindings).toEqual([OWN, BINDING]);
+    expect(byHand).toEqual([]);
+    expect(text).toContain("# its name");
+  });
+
+  it("stay in JSON", () => {
+    const text = JSONC.replace(
+      '  // "vars"',
+      `  , "durable_objects": { "bindings": [${JSON.stringify(OWN)}] } // rooms\n  // "vars"`,
+    );
+    const { settings, text: after } = jsonc(text);
+    expect(settings.durable_objects.bindings).toEqual([OWN, BINDING]);
+    expect(after).toContain("// rooms");
+  });
+
+  it("are followed by Weir's migration", () => {
+    const own = '[[migrations]]\ntag = "v1"\nnew_sqlite_classes = ["Room"]\n';
+    expect(toml(TOML + own).settings.migrations).toEqual([
+      { tag: "v1", new_sqlite_classes: ["Room"] },
+      { tag: "weir-v1", new_sqlite_classes: ["CounterObject"] },
+    ]);
+  });
+
+  it("get the binding in each environment, because environments inherit none", () => {
+    const environments = '[env.staging]\nname = "s"\n[env."pro.d"]\nvars = { A = "1" }\n';
+    const { settings } = toml(TOML + environments);
+    expect(settings.env.staging.durable_objects).toEqual({ bindings: [BINDING] });
+    expect(settings.env["pro.d"].durable_objects).toEqual({ bindings: [BINDING] });
+    expect(settings.env.staging).not.toHaveProperty("migrations");
+  });
+
+  it("keep a build command, and the user gets advice", () => {
+    const { settings, byHand } = toml(`${TOML}[build]\ncommand = "npm run generate"\n`);
+    expect(settings.build).toEqual({ command: "npm run generate" });
+    expect(byHand).toEqual([
+      'wrangler.toml: build.command: put "npx weir check && " before your own command',
+    ]);
+  });
+
+  it("keep hot reload if the entry is not in a folder", () => {
+    const { settings, byHand } = toml(TOML.replace("src/index.ts", "index.ts"));
+    expect(settings).not.toHaveProperty("build");
+    expect(byHand.join()).toContain("run npx weir check before each deploy");
+  });
+
+  it("keep their logs", () => {
+    const { settings } = toml(`${TOML}[observability]\nenabled = false\n`);
+    expect(settings.observability).toEqual({ enabled: false });
+  });
+});
+
+describe("a configuration that cannot be extended", () => {
+  it("is refused if its binding COUNTERS has another class", () => {
+    const own = '[[durable_objects.bindings]]\nname = "COUNTERS"\nclass_name = "Mine"\n';
+    expect(() => toml(TOML + own)).toThrow("COUNTERS exists already, for the class Mine");
+  });
+
+  it("is refused with its file and line if it cannot be parsed", () => {
+    expect(() => toml(`${TOML}x = = 1\n`)).toThrow(/wrangler\.toml cannot be read: .*line|5/s);
+    expect(() => jsonc('{ "name": }')).toThrow("wrangler.jsonc cannot be read: line 1");
+  });
+});
