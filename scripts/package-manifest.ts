@@ -11,6 +11,8 @@ export interface RepositoryManifest {
   /** Node itself, which only development needs. */
   readonly optionalDependencies?: unknown;
   readonly allowScripts?: unknown;
+  /** Texts for the Deploy to Cloudflare button, which deploys the repository. */
+  readonly cloudflare?: unknown;
 }
 
 /**
@@ -25,6 +27,7 @@ export function packageManifest(repository: RepositoryManifest): object {
     devDependencies: _devDependencies,
     optionalDependencies: _optionalDependencies,
     allowScripts: _allowScripts,
+    cloudflare: _cloudflare,
     ...kept
   } = repository;
   const exports = Object.fromEntries(

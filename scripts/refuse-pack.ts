@@ -6,8 +6,11 @@
 const command = process.env.npm_command ?? "";
 
 if (["pack", "publish"].includes(command)) {
-  console.error(`npm ${command} would pack the sources. The package is a folder of its own:`);
-  console.error("  npm run pack                   builds dist/package and packs it");
-  console.error("  npm publish ./dist/package     publishes it after that");
+  console.error(`npm ${command} would pack the sources. The packages are folders of their own:`);
+  console.error(
+    "  npm run pack                   builds dist/package and dist/create, and packs them",
+  );
+  console.error("  npm publish ./dist/package     publishes edge-weir after that");
+  console.error("  npm publish ./dist/create      publishes create-edge-weir after that");
   process.exitCode = 1;
 }

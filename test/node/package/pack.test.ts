@@ -178,7 +178,13 @@ describe("the packed package", () => {
 
   it("depends on what it needs to run, and not on tools for development", () => {
     expect(Object.keys(manifest.dependencies)).toContain("valibot");
-    for (const field of ["optionalDependencies", "devDependencies", "scripts", "private"]) {
+    for (const field of [
+      "optionalDependencies",
+      "devDependencies",
+      "scripts",
+      "private",
+      "cloudflare",
+    ]) {
       expect(manifest).not.toHaveProperty(field);
     }
   });
