@@ -4,6 +4,7 @@ import type { Env } from "./config/env.ts";
 import type { Rule } from "./config/rule.ts";
 import type { Config, ConfigInput } from "./config/schema.ts";
 import { createHonoContext } from "./custom-context.ts";
+import { createDoctor, type Doctor } from "./doctor.ts";
 import type { Gateway } from "./gateway.ts";
 import type { Quota } from "./limiter/decision.ts";
 import { prepareGateway } from "./prepare-gateway.ts";
@@ -91,9 +92,16 @@ export function rateLimit<const RuleName extends string>(
   const { rules } = checkedConfig;
   const appRules = rule === undefined ? rules : [ruleForAllRequests(rules, rule)];
   let gateway: Gateway | undefined;
+  /** Null if no admin token is set. */
+  let doctor: Doctor | null | undefined;
 
   return async function limitRequest(c: Context, next: Next) {
     const env: Env = c.env ?? {};
+    if (doctor === undefined) doctor = createDoctor(checkedConfig, env) ?? null;
+    const examined = doctor?.(c.req.raw);
+    // An `await` costs a microtask even if there is no promise, so only promises are awaited.
+    const report = examined && (await examined);
+    if (report) return report;
     gateway ??= prepareGateway(checkedConfig, env, appRules);
     let appResponse: Response | undefined;
     const runApp = async (_: Request, quotas: readonly Quota[]) => {

@@ -1,7 +1,8 @@
 import { createExecutionContext, env } from "cloudflare:test";
+import { Hono } from "hono";
 import { afterEach, describe, expect, inject, it, vi } from "vitest";
 import { type ConfigInput, defineConfig } from "../../src/config/index.ts";
-import { weir } from "../../src/index.ts";
+import { rateLimit, weir } from "../../src/index.ts";
 
 const TOKEN = "admin-token-of-more-than-32-characters";
 const RULES = [{ name: "all", limit: 1, window: "1h", key: "header:x-client" }] as const;
@@ -129,5 +130,17 @@ describe("the doctor's endpoint", () => {
     vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 11_001 });
     expect((await createWorker(MEMORY, WITH_TOKEN)()).status).toBe(200);
     expect((await hanging).status).toBe(200);
+  });
+
+  it("is also a part of the Hono middleware", async () => {
+    const config = defineConfig({ ...MEMORY, rules: RULES });
+    const app = new Hono().use(rateLimit(config)).all("*", (c) => c.text("app"));
+    const post = async (token: string, bindings: object) => {
+      const headers = { authorization: `Bearer ${token}`, "x-client": crypto.randomUUID() };
+      const response = await app.request("/_weir/doctor", { method: "POST", headers }, bindings);
+      return await response.text();
+    };
+    expect(JSON.parse(await post(TOKEN, WITH_TOKEN))).toMatchObject({ weir: "doctor" });
+    expect(await post(`${TOKEN}2`, WITH_TOKEN)).toBe("app");
   });
 });
