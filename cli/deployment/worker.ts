@@ -1,12 +1,15 @@
 import type { Config } from "../../src/config/schema.ts";
 import type { LocalFinding } from "../finding.ts";
 import type { Deployment } from "./deployment.ts";
+import { storeOf } from "./store.ts";
 
+/** The oldest compatibility date with which the Worker starts: since then, the runtime has URL.parse. */
+export const MIN_DATE = "2022-10-31";
 /**
- * The oldest compatibility date with which the Worker runs. Before this date, a call of a method
- * of a Durable Object needs the compatibility flag `rpc`.
+ * The oldest compatibility date with which the Worker can call its Durable Objects, unless it has the
+ * compatibility flag `rpc`.
  */
-const MIN_COMPATIBILITY_DATE = "2024-04-03";
+export const MIN_DATE_FOR_OBJECTS = "2024-04-03";
 
 /** The periods of Cloudflare's own rate limiters, in seconds. */
 const PERIODS = [10, 60];
@@ -15,7 +18,7 @@ const PERIODS = [10, 60];
 export function workerFindings(config: Config, deployment: Deployment): LocalFinding[] {
   return [
     ...mainFindings(deployment),
-    ...compatibilityFindings(deployment),
+    ...compatibilityFindings(config, deployment),
     ...nativeLimiterFindings(config, deployment),
   ];
 }
@@ -38,15 +41,22 @@ function mainFindings({ main }: Deployment): LocalFinding[] {
     : [{ ...fault, message, cure: "Correct main, or create the file" }];
 }
 
-function compatibilityFindings({ compatibilityDate: date }: Deployment): LocalFinding[] {
-  if (date === undefined || !(date < MIN_COMPATIBILITY_DATE)) return [];
+function compatibilityFindings(config: Config, deployment: Deployment): LocalFinding[] {
+  const { compatibilityDate: date, compatibilityFlags } = deployment;
+  const callsObjects = storeOf(config, deployment) === "durable-object";
+  const needsRpc = callsObjects && !compatibilityFlags.includes("rpc");
+  const oldest = needsRpc ? MIN_DATE_FOR_OBJECTS : MIN_DATE;
+  // The dates have the form of ISO 8601, so the order of the texts is the order of the dates.
+  if (date === undefined || date >= oldest) return [];
+  const missing =
+    date < MIN_DATE ? "the Worker does not start" : "Weir cannot call Durable Objects";
   return [
     {
       code: "compatibility-date",
       severity: "fault",
       path: "compatibility_date",
-      message: `With the compatibility date ${date}, the runtime lacks functions that Weir calls`,
-      cure: `Write compatibility_date = "${MIN_COMPATIBILITY_DATE}" or a later date`,
+      message: `With the compatibility date ${date}, ${missing}`,
+      cure: `Write compatibility_date = "${oldest}" or a later date`,
     },
   ];
 }

@@ -3,6 +3,12 @@ import type { LocalFinding } from "../finding.ts";
 import { formatLimit, neverBinds } from "./limits.ts";
 
 /**
+ * The maximum number of rules for the same requests that are compared. Each of them is compared with
+ * every other one.
+ */
+const MAX_COMPARED = 100;
+
+/**
  * Warnings about rules that count the same requests of the same clients as an earlier rule. A rule
  * without conditions is not compared, because a Hono app may apply it to some routes only.
  */
@@ -13,7 +19,8 @@ export function duplicateWarnings(rules: readonly Rule[]): LocalFinding[] {
     const counted = countedBy(rule);
     groups.set(counted, [...(groups.get(counted) ?? []), { rule, index }]);
   }
-  return [...groups.values()].flatMap((group) =>
+  const compared = [...groups.values()].filter((group) => group.length <= MAX_COMPARED);
+  return compared.flatMap((group) =>
     group.flatMap(({ rule, index }, position) =>
       idleIn(
         rule,

@@ -51,8 +51,9 @@ function unusedLimits({ name, windows, tiers, spread }: Rule, place: string): Lo
 }
 
 function costFindings(rule: Rule, place: string): LocalFinding[] {
-  const { name, cost, windows, tiers, shards } = rule;
-  if (typeof cost !== "number") return [];
+  const { name, cost, countStatus, windows, tiers, shards } = rule;
+  // A rule that counts by status charges the response, and a charge may exceed the quota left.
+  if (typeof cost !== "number" || countStatus) return [];
   const all = [...windows, ...[...(tiers?.windows.values() ?? [])].flat()];
   const small = all.find(({ limit, capacity, maxReserved }) => {
     // A limit of 0 denies everything on purpose.

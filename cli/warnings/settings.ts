@@ -8,7 +8,12 @@ const SHORT_TIMEOUT_MS = 20;
 const LONG_TIMEOUT_MS = 10_000;
 
 /** Warnings about top-level fields, and about all rules together. */
-export function settingWarnings({ rules, timeoutMs, store }: Config): LocalFinding[] {
+export function settingWarnings({
+  rules,
+  timeoutMs,
+  store,
+  nativeLimiter,
+}: Config): LocalFinding[] {
   const isRemote = store !== "memory";
   const findings: (LocalFinding | false)[] = [
     isRemote &&
@@ -26,6 +31,14 @@ export function settingWarnings({ rules, timeoutMs, store }: Config): LocalFindi
         path: "timeoutMs",
         message: `While the store does not answer, each request waits ${timeoutMs / 1000} s before onError applies`,
         cure: "Write a lower number; the default is 1000",
+      },
+    nativeLimiter !== undefined &&
+      rules.every(({ onError }) => onError !== "local") && {
+        code: "native-limiter-unused",
+        severity: "warning",
+        path: "nativeLimiter",
+        message: 'Weir never calls the rate limiter, because no rule has onError: "local"',
+        cure: 'Set onError: "local" in a rule, or remove nativeLimiter',
       },
     rules.every(({ mode }) => mode === "shadow") && {
       code: "nothing-enforced",

@@ -219,7 +219,14 @@ const DEPLOYMENT: readonly Mistake[] = [
     wrangler(HEAD.replace("2026-11-01", "2023-01-01"), ROUTE, COUNTERS),
     "fault",
     "compatibility-date",
-    'compatibility_date = "20',
+    'compatibility_date = "2024-04-03"',
+  ],
+  [
+    "a compatibility date before the first one with which the Worker starts",
+    wrangler(HEAD.replace("2026-11-01", "2021-12-01"), ROUTE, UPSTASH),
+    "fault",
+    "compatibility-date",
+    'compatibility_date = "2022-10-31"',
   ],
   [
     "a Redis URL of another protocol",
@@ -396,6 +403,13 @@ const RULE_MISTAKES: readonly Mistake[] = [
     "warning",
     "nothing-enforced",
     'remove mode: "shadow"',
+  ],
+  [
+    "a native limiter that no rule uses",
+    { [RULES]: config(NATIVE) },
+    "warning",
+    "native-limiter-unused",
+    'onError: "local"',
   ],
   [
     "a deadline in seconds",

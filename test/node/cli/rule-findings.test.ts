@@ -182,6 +182,7 @@ describe("a cost", () => {
     [{ cost: 4, shards: 2 }, ["cost-above-limit"]],
     [{ cost: 6, ...limits([100, "1m"], [5, "1h"]) }, ["limit-never-binds", "cost-above-limit"]],
     [{ cost: 6, limit: 0 }, []],
+    [{ cost: 6, count: { status: [200] } }, []],
     [{ cost: "header:x-cost", count: { status: [200] } }, []],
   ])("is compared with the limit: %j gives %j", (rule, expected) => {
     expect(codes(rule)).toEqual(expected);
