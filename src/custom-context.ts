@@ -9,9 +9,9 @@ const WITHOUT_CONTEXT: CustomContext["ctx"] = { waitUntil };
 /** Creates the second argument of the functions in `custom`. */
 export function createCustomContext(
   env: Env,
-  ctx: CustomContext["ctx"] = WITHOUT_CONTEXT,
+  ctx: CustomContext["ctx"] | null | undefined,
 ): CustomContext {
-  return { env: toBindings(env), ctx };
+  return { env: toBindings(env), ctx: ctx ?? WITHOUT_CONTEXT };
 }
 
 /** Creates the second argument of the functions in `custom`, with Hono's context. */

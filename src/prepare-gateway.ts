@@ -17,7 +17,7 @@ export function prepareGateway(config: Config, env: Env, appRules?: readonly Rul
   const ownConfig = appRules ? { ...config, rules: appRules, origin: undefined } : config;
   const bindings = resolveBindings(ownConfig, env);
   const { origin, requestFaults } = bindings;
-  const originFaults = origin.kind === "misconfigured" ? [origin.fault] : [];
+  const originFaults = origin.kind === "misconfigured" && !appRules ? [origin.fault] : [];
   for (const fault of [...originFaults, ...requestFaults]) logMisconfigured(fault);
   return new Gateway(ownConfig, bindings, limiter);
 }

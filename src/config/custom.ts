@@ -48,11 +48,23 @@ export type CustomKeyValue = string | null | undefined;
  * A function receives the request that will be forwarded. To read the body, it must clone the
  * request.
  */
-export type CustomKey = {
-  // TypeScript compares the parameters of a method in both directions. So a function may declare
-  // its own type for `env`.
-  compute(request: Request, context: CustomContext): CustomKeyValue | Promise<CustomKeyValue>;
-}["compute"];
+export type CustomKey = TypedKey | AnnotatedKey;
+
+type Result = CustomKeyValue | Promise<CustomKeyValue>;
+
+/** From this type, the compiler infers the types of parameters that have no annotation. */
+type TypedKey = (request: Request, context: CustomContext) => Result;
+
+/**
+ * Accepts functions whose parameters have any annotation, such as the project's own type of `env`.
+ * Because of the second signature, the compiler infers no types of parameters from this type.
+ */
+interface AnnotatedKey {
+  // biome-ignore lint/suspicious/noExplicitAny: the compiler must accept every annotation.
+  (request: any, context: any): Result;
+  // biome-ignore lint/suspicious/noExplicitAny: the compiler must accept every annotation.
+  <_>(request: any, context: any): Result;
+}
 
 /** The functions for the keys `custom:NAME`. The name of each property is the NAME of a key. */
 export type CustomKeys = Readonly<Record<string, CustomKey>>;

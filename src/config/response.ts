@@ -75,10 +75,18 @@ function isUnreserved(name: string): boolean {
   return !RESERVED.test(name);
 }
 
-/** Whether a value can be written as JSON. A bigint or an object that contains itself cannot. */
+/**
+ * Whether a value can be written as JSON. A bigint or an object that contains itself cannot. JSON
+ * would leave out a function, so a function cannot either.
+ */
 function isJson(value: unknown): boolean {
+  let hasFunction = false;
   try {
-    return JSON.stringify(value) !== undefined;
+    const text = JSON.stringify(value, (_, each: unknown) => {
+      hasFunction ||= typeof each === "function";
+      return each;
+    });
+    return text !== undefined && !hasFunction;
   } catch {
     return false;
   }

@@ -1,0 +1,100 @@
+// `npm run types` compiles this file; nothing runs it. Each @ts-expect-error line is an assertion:
+// the compiler reports an error there, or it reports that the comment is not needed.
+import { type Next, rateLimit, WeirService, weir } from "edge-weir";
+import {
+  type ConfigInput,
+  type CustomContext,
+  type CustomKeys,
+  defineConfig,
+} from "edge-weir/config";
+import type { Context } from "hono";
+
+const rules = [{ name: "api", key: "custom:plan", limit: 5, window: "1m" }] as const;
+
+/** The function knows the types of its arguments, also of the bindings that wrangler generates. */
+export const inferred = defineConfig({
+  rules,
+  custom: {
+    keys: {
+      plan: (request, { env, ctx, c }) => {
+        env.COUNTERS.getByName("a");
+        ctx.waitUntil(Promise.resolve());
+        const user: unknown = c?.get("user");
+        return typeof user === "string" ? user : request.headers.get("x-plan");
+      },
+      async tenant(request) {
+        return new URL(request.url).hostname;
+      },
+    },
+  },
+});
+
+/** The bindings and the Hono types of a project. */
+interface Env {
+  readonly PLANS: KVNamespace;
+}
+interface AppTypes {
+  readonly Bindings: Env;
+  readonly Variables: { user: string };
+}
+
+/** A function may declare its own types for its arguments. */
+export const declared: CustomKeys = {
+  plan: (request, { env }: { env: Env }) => env.PLANS.get(request.headers.get("x-api-key") ?? ""),
+  named: (_, { env }: CustomContext<Env>) => env.PLANS.get("a"),
+  user: (_, { c }: { c?: Context<AppTypes> }) => c?.get("user"),
+  // biome-ignore lint/suspicious/noExplicitAny: users may write it.
+  any: (_, { env }: any) => env.PLANS.get("a"),
+};
+
+/** The compiler reports each of these faults. */
+export function refusesFaults(): void {
+  // @ts-expect-error a function returns a text
+  defineConfig({ rules, custom: { keys: { plan: () => 5 } } });
+  // @ts-expect-error a function, not a text
+  defineConfig({ rules, custom: { keys: { plan: "pro" } } });
+  // @ts-expect-error the functions are in keys
+  defineConfig({ rules, custom: { plan: () => "pro" } });
+  // @ts-expect-error there is no such binding
+  defineConfig({ rules, custom: { keys: { plan: (_, { env }) => env.PLANS.get("a") } } });
+  // @ts-expect-error no such word
+  defineConfig({ rules: [{ ...rules[0], for: "http" }] });
+  // @ts-expect-error functions are no option of weir
+  weir(inferred, { keys: {} });
+  // @ts-expect-error functions are no option of rateLimit
+  rateLimit(inferred, { keys: {} });
+}
+
+/** A plain object compiles in place of a configuration, and its rules' names are checked. */
+export function acceptsPlainObjects(input: ConfigInput): unknown[] {
+  const plan = () => "pro";
+  const plain = { rules, custom: { keys: { plan } } };
+  class Limits extends WeirService<typeof plain> {
+    readonly config = plain;
+  }
+  const call = (limits: Service<Limits>) => limits.limit("api");
+  // @ts-expect-error there is no such rule
+  const mistyped = (limits: Service<Limits>) => limits.limit("typo");
+  // @ts-expect-error there is no such rule
+  rateLimit({ rules }, { rule: "typo" });
+  return [
+    weir(input),
+    weir({ rules, custom: { keys: { plan: (request) => request.headers.get("x-plan") } } }),
+    rateLimit({ rules }, { rule: "api" }),
+    rateLimit({ rules: [{ name: "login", limit: 5, window: "1m" }] }, { rule: "login" }),
+    call,
+    mistyped,
+  ];
+}
+
+/** The fourth argument of `fetch` may be the next handler of a framework. */
+export const inFrontOfNext = {
+  fetch(request, env, ctx) {
+    return weir(inferred).fetch(request, env, ctx, async (admitted) => new Response(admitted.url));
+  },
+} satisfies ExportedHandler<Env>;
+
+export const onRequest: PagesFunction<Env> = (context) =>
+  weir(inferred).fetch(context.request, context.env, context, context.next);
+
+export const next: Next = () => new Response();
