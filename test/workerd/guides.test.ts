@@ -101,6 +101,12 @@ describe("docs/guides/webhooks.md", () => {
     expect(delivered.headers.get("ratelimit")).toContain('"sender/10s";r=169');
   });
 
+  it("limits requests for made-up senders by address", async () => {
+    const { send } = workerWith(webhooks, bindings);
+    const deliver = (index: number) => send(`https://hooks.example/webhooks/x${index}`, post);
+    expect(await countStatuses(31, deliver)).toEqual({ 200: 30, 429: 1 });
+  });
+
   it("exempts a sender's network from the stranger's limit", async () => {
     const { send } = workerWith(webhooks, bindings);
     const deliver = () => send("https://hooks.example/webhooks/shop", { ...post, ip: "192.0.2.7" });
