@@ -22,6 +22,13 @@ import { allWindowsOf, findServiceRule, type ServiceRule } from "./service-rule.
  * A rate limiter that other Workers call over a service binding. Extend this class, and export the
  * subclass as an entrypoint of the Worker that has the rules.
  *
+ * `match` and `exempt` have no effect, because a call has no request. A rule that is charged by the
+ * response (`count`, or `cost: "header:NAME"`) is charged at once, because a call has no response
+ * either.
+ *
+ * Every method throws a `RangeError` for an unknown rule or an invalid cost, and a `TypeError` for an
+ * invalid option or a key that does not fit the rule's key.
+ *
  * @example
  * export class Limits extends WeirService<typeof config> {
  *   readonly config = config;
@@ -29,13 +36,6 @@ import { allWindowsOf, findServiceRule, type ServiceRule } from "./service-rule.
  *
  * // In the Worker that binds this entrypoint as LIMITS:
  * const { ok } = await env.LIMITS.limit("sign-up");
- *
- * `match` and `exempt` have no effect, because a call has no request. A rule that is charged by the
- * response (`count`, or `cost: "header:NAME"`) is charged at once, because a call has no response
- * either.
- *
- * Every method throws a `RangeError` for an unknown rule or an invalid cost, and a `TypeError` for an
- * invalid option or a key that does not fit the rule's key.
  *
  * @typeParam C the type of the configuration. If it is `typeof config`, a call that names an
  * unknown rule does not compile.

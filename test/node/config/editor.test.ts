@@ -136,6 +136,21 @@ describe("an editor", () => {
     expect(await editor.hoverAt(code)).toContain("@example");
   });
 
+  it("shows no sentence as a part of an example", async () => {
+    const hovers = await Promise.all([
+      ...[...EXPORTS, ...CONFIG_EXPORTS].map((name) => editor.hoverAt(`${name} as Own${name}`)),
+      ...MEMBERS.map((member) => editor.hoverAt(member)),
+      ...FIELDS.map((field) => editor.hover(field)),
+    ]);
+    const examples = hovers.flatMap(
+      (hover) => hover.match(/(?<=@example\*\n```tsx\n).*?(?=\n```)/gs) ?? [],
+    );
+    expect(examples.length).toBeGreaterThan(15);
+    expect(examples.flatMap((code) => code.match(/^(?!\s*\/\/)[^=;{}]*[a-z]\.$/gm) ?? [])).toEqual(
+      [],
+    );
+  });
+
   it.each([
     { code: "limits.limit", errors: ["RateLimitError", "Error"] },
     { code: "limits.check", errors: ["RateLimitError", "Error"] },
