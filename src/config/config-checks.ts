@@ -1,5 +1,6 @@
 import * as v from "valibot";
-import { isRecord, nearestName, pathTo, pathToItem } from "./fields.ts";
+import { isRecord, pathTo, pathToItem } from "./fields.ts";
+import { partsOf } from "./rule-checks.ts";
 
 // These checks concern a rule and a field of the whole configuration. They also check a value with
 // other faults, so that all faults are reported at once.
@@ -20,9 +21,9 @@ export function checkClaims<Fields>() {
     const config: unknown = dataset.value;
     if (!isRecord(config) || config.jwt !== undefined) return;
     const message =
-      "a claim only if the top-level field jwt is set, which configures how Weir verifies tokens";
+      'a key that reads a claim needs the top-level field jwt, such as jwt: { jwks: "https://…" }';
     for (const { kind, name, path } of namedParts(config)) {
-      if (kind === "jwt") addIssue({ path, input: `jwt:${name}`, message });
+      if (kind === "jwt") addIssue({ path, input: name, message });
     }
   });
 }
@@ -37,17 +38,18 @@ export function checkCustomKeys<Fields>() {
     if (!names) return;
     for (const { kind, name, path } of namedParts(config)) {
       if (kind !== "custom" || names.includes(name)) continue;
-      addIssue({ path, input: `custom:${name}`, message: noFunction(name, names) });
+      // The names let the explanation of the fault suggest the nearest one.
+      const expected = names.join(", ");
+      addIssue({ path, input: name, expected, received: name, message: noFunction(name, names) });
     }
   });
 }
 
 function noFunction(name: string, names: readonly string[]): string {
-  const nearest = nearestName(name, names);
-  const hint = nearest === undefined ? "" : ` (did you mean custom:${nearest}?)`;
+  const present = names.length > 0 ? `only ${names.join(", ")}` : "no functions";
   return (
-    `a key whose function is in custom.keys, which has ${names.join(", ") || "none"}${hint}; ` +
-    `add custom: { keys: { ${name}: (request) => … } } beside rules, ` +
+    `custom:${name} needs a function in custom.keys, which has ${present}. ` +
+    `Add custom: { keys: { ${name}: (request) => … } } beside rules, ` +
     'or, if only programs use the rule, add for: "programs" to it'
   );
 }
@@ -72,19 +74,16 @@ function namedParts(config: Record<string, unknown>): KeyUse[] {
     const at: KeyUse["path"] = [pathTo(config, "rules"), pathToItem(rules, index)];
     const { tiers } = rule;
     return [
-      ...partsOf(rule.key, [...at, pathTo(rule, "key")]),
+      ...namesIn(rule.key, [...at, pathTo(rule, "key")]),
       ...(isRecord(tiers)
-        ? partsOf(tiers.by, [...at, pathTo(rule, "tiers"), pathTo(tiers, "by")])
+        ? namesIn(tiers.by, [...at, pathTo(rule, "tiers"), pathTo(tiers, "by")])
         : []),
     ];
   });
 }
 
-/** Returns the named values of a parsed key. A key with faults is not parsed, and has none. */
-function partsOf(key: unknown, path: KeyUse["path"]): KeyUse[] {
-  if (!Array.isArray(key)) return [];
-  return key
-    .flat()
-    .filter((part) => isRecord(part) && typeof part.name === "string")
-    .map(({ kind, name }) => ({ kind, name, path }));
+function namesIn(key: unknown, path: KeyUse["path"]): KeyUse[] {
+  return partsOf(key).flatMap((part) =>
+    "name" in part ? { kind: part.kind, name: part.name, path } : [],
+  );
 }

@@ -1,7 +1,14 @@
 import * as v from "valibot";
-import { type Fault, faultsOf } from "./faults.ts";
+import { explainedFaultsOf } from "./explain/explained-faults.ts";
+import { type Fault, shortFaultsOf } from "./faults.ts";
 import { isRecord } from "./fields.ts";
 import { type Config, type ConfigInput, ConfigSchema } from "./schema.ts";
+
+const MORE = "\nRun npx weir check: it also prints the given values and the cures.";
+
+interface NodeGlobals {
+  readonly process?: { readonly env?: { readonly NODE_ENV?: string } };
+}
 
 /** The error that `defineConfig` throws. Its message lists all faults, one on a line. */
 export class ConfigError extends Error {
@@ -9,10 +16,11 @@ export class ConfigError extends Error {
   /** All faults, at most one for each field. */
   readonly faults: readonly Fault[];
 
-  constructor(faults: readonly Fault[]) {
+  /** @param advice a text for the end of the message */
+  constructor(faults: readonly Fault[], advice = "") {
     const count = faults.length === 1 ? "1 fault" : `${faults.length} faults`;
     const lines = faults.map(({ path, message }) => `  ${path || "the configuration"}: ${message}`);
-    super(`Weir's configuration has ${count}:\n${lines.join("\n")}`);
+    super(`Weir's configuration has ${count}:\n${lines.join("\n")}${advice}`);
     this.faults = faults;
   }
 }
@@ -38,15 +46,25 @@ const DEFINED = Symbol.for("weir.config");
  * @throws {ConfigError} if the configuration has faults. For each fault, the error lists the path
  * of the field, the given value and the allowed values.
  */
-export function defineConfig<const RuleName extends string>(
+// Without rules, the compiler derives no name. Then the default, `never`, refuses every name.
+export function defineConfig<const RuleName extends string = never>(
   input: ConfigInput<RuleName>,
 ): Config<RuleName> {
   const given: unknown = input;
   if (isConfig(given)) return given as Config<RuleName>;
   if (isCopy(input)) throw new ConfigError([{ path: "", message: COPY }]);
   const result = v.safeParse(ConfigSchema, input);
-  if (!result.success) throw new ConfigError(faultsOf(result.issues));
-  const config: Config = Object.defineProperty(result.output, DEFINED, { value: input });
+  if (!result.success) {
+    // `wrangler deploy` replaces this expression by a constant, so the bundler removes all code that explains
+    // faults. In `wrangler dev`, in tests and in Node, the faults are explained. The expression must stand here
+    // in full: esbuild does not evaluate the constants of a module.
+    const error =
+      (globalThis as NodeGlobals).process?.env?.NODE_ENV === "production"
+        ? new ConfigError(shortFaultsOf(result.issues), MORE)
+        : new ConfigError(explainedFaultsOf(result.issues, input));
+    throw withInput(error, input);
+  }
+  const config: Config = withInput(result.output, input);
   // The schema returns the names unchanged, but types them as texts.
   return config as Config<RuleName>;
 }
@@ -90,16 +108,29 @@ export function toConfig<const RuleName extends string>(
   return config;
 }
 
+function withInput<T extends object>(target: T, input: unknown): T {
+  return Object.defineProperty(target, DEFINED, { value: input });
+}
+
 /** Whether `defineConfig` returned this value. */
 export function isConfig(value: unknown): value is Config {
-  return typeof value === "object" && value !== null && DEFINED in value;
+  return typeof value === "object" && value !== null && "rules" in value && DEFINED in value;
 }
 
 /**
- * Returns the argument of the call of `defineConfig` that returned this configuration. `weir check`
- * needs it for warnings that depend on the notation: a window of `60000` may be a mistake for 60 seconds,
- * whereas `"1000m"` is not.
+ * Returns the argument of the call of `defineConfig` that returned this configuration or threw this
+ * error. `weir check` needs it for warnings that depend on the notation: a window of `60000` may be
+ * a mistake for 60 seconds, whereas `"1000m"` is not.
  */
-export function inputOf(config: Config): unknown {
-  return (config as { readonly [DEFINED]?: unknown })[DEFINED];
+export function inputOf(result: Config | Error): unknown {
+  return (result as { readonly [DEFINED]?: unknown })[DEFINED];
+}
+
+/**
+ * Returns the explained faults of a configuration, even if `NODE_ENV` is `"production"`; an empty
+ * list if there are none. `weir check` uses it, because a build server may set `NODE_ENV`.
+ */
+export function faultsIn(input: unknown): readonly Fault[] {
+  const { issues } = v.safeParse(ConfigSchema, input);
+  return issues ? explainedFaultsOf(issues, input) : [];
 }

@@ -1,4 +1,3 @@
-import leven from "leven";
 import * as v from "valibot";
 
 // Building blocks of the schema. The message of each schema lists the allowed values. `faults.ts`
@@ -123,13 +122,4 @@ export function pathTo(object: object, key: string): v.ObjectPathItem {
 /** Returns the part of an issue's path that leads from a list to one of its elements. */
 export function pathToItem(input: unknown[], index: number): v.ArrayPathItem {
   return { type: "array", origin: "value", input, key: index, value: input[index] };
-}
-
-/** Returns the allowed name that is most similar to a misspelt name, at most two edits away. */
-export function nearestName(given: string, allowed: readonly string[]): string | undefined {
-  const [nearest] = allowed
-    .map((name) => ({ name, distance: leven(given.toLowerCase(), name.toLowerCase()) }))
-    .filter(({ name, distance }) => distance <= 2 && distance < name.length)
-    .sort((a, b) => a.distance - b.distance);
-  return nearest?.name;
 }

@@ -1,6 +1,6 @@
 import * as v from "valibot";
 import { SecretName } from "./exempt.ts";
-import { fields, listOf, oneOf, parsedText, pathTo } from "./fields.ts";
+import { fields, isRecord, listOf, oneOf, parsedText, pathTo } from "./fields.ts";
 import { parseHeaderName } from "./key-expression.ts";
 
 const JWT =
@@ -86,15 +86,21 @@ function parseJwksUrl(text: string): string | undefined {
  * `secret`, and `algs` only together with `jwks`.
  */
 const checkKeySource = v.rawCheck<v.InferOutput<typeof JwtFields>>(({ dataset, addIssue }) => {
-  if (!dataset.typed) return;
-  const { value } = dataset;
-  if ((value.secret === undefined) === (value.jwks === undefined)) {
-    addIssue({ message: JWT });
+  const value: unknown = dataset.value;
+  // The check also runs if a field has a fault, so that all faults are reported at once.
+  if (!isRecord(value)) return;
+  const given = [value.secret, value.jwks].filter((each) => each !== undefined).length;
+  // An unknown field probably stands for one of the two.
+  if (given === 0 && !dataset.typed) return;
+  if (given !== 1) {
+    addIssue({ message: `set ${JWT}` });
     return;
   }
-  const stray = value.secret === undefined ? "alg" : "algs";
+  const [source, stray] = value.secret === undefined ? ["jwks", "alg"] : ["secret", "algs"];
   if (value[stray] === undefined) return;
-  addIssue({ path: [pathTo(value, stray)], input: value[stray], message: JWT });
+  const right = source === "jwks" ? "algs, a list" : "alg, one algorithm";
+  const message = `with ${source}, write ${right}`;
+  addIssue({ path: [pathTo(value, stray)], input: value[stray], message });
 });
 
 export const JwtSchema = v.pipe(

@@ -1,10 +1,5 @@
 import * as v from "valibot";
-import {
-  type DurationInput,
-  formatDuration,
-  MAX_WINDOW_SECONDS,
-  parseDuration,
-} from "./duration.ts";
+import { type DurationInput, MAX_WINDOW_SECONDS, parseDuration } from "./duration.ts";
 import { fields, integer, isRecord, listOf, pathTo, pathToItem } from "./fields.ts";
 
 /**
@@ -18,7 +13,7 @@ export const MAX_LIMIT = 999_999_999_999_999;
 export const MAX_WINDOWS = 8;
 
 const DURATION = `"10s", "1m", "1h", "1d", "1w" or a number of whole seconds, at most 52 weeks (${MAX_WINDOW_SECONDS})`;
-const LIMITS = "either limits, or limit and window";
+const LIMITS = "a rule or tier has either limit and window, or limits";
 
 /** The optional fields of a limit. */
 export interface LimitExtras {
@@ -104,20 +99,25 @@ const Limits = v.pipe(
     ),
     "a list of { limit, window }",
   ),
-  v.maxLength(MAX_WINDOWS, `at most ${MAX_WINDOWS} elements { limit, window }`),
   v.rawCheck(({ dataset, addIssue }) => {
-    if (!dataset.typed) return;
-    const seen = new Map<number, number>();
-    for (const [index, element] of dataset.value.entries()) {
+    const elements: unknown = dataset.value;
+    // The checks also run if an element has a fault, so that all faults are reported at once.
+    if (!Array.isArray(elements)) return;
+    if (elements.length > MAX_WINDOWS) {
+      addIssue({ message: `a rule can have at most ${MAX_WINDOWS} limits` });
+    }
+    const seen = new Map<unknown, number>();
+    for (const [index, element] of elements.entries()) {
+      if (!isRecord(element) || typeof element.window !== "number") continue;
       const first = seen.get(element.window);
       if (first === undefined) {
         seen.set(element.window, index);
         continue;
       }
       addIssue({
-        path: [pathToItem(dataset.value, index), pathTo(element, "window")],
-        input: formatDuration(element.window),
-        message: `a window that no other element has; limits[${first}] has this window`,
+        path: [pathToItem(elements, index), pathTo(element, "window")],
+        input: element.window,
+        message: `limits[${first}] has the same window, and each element needs a different one`,
       });
     }
   }),
@@ -163,11 +163,11 @@ export function checkLimitFields<Fields extends ParsedLimitFields>() {
     const given = Object.keys(limitFields).filter((field) => value[field] !== undefined);
     const wrong = given.includes("limits")
       ? given.filter((field) => field !== "limits")
-      : ["limit", "window"].filter((field) => !given.includes(field)).slice(0, 1);
+      : ["limit", "window"].filter((field) => !given.includes(field));
     for (const field of wrong) {
       const item = pathTo(value, field);
       const isExtra = field in limitExtras;
-      const message = isExtra ? `${LIMITS}; with limits, ${field} belongs in each element` : LIMITS;
+      const message = isExtra ? `with limits, ${field} belongs in each element of limits` : LIMITS;
       addIssue({ path: [item], input: item.value, message });
     }
   });
@@ -183,12 +183,12 @@ export function checkLimitExtras<Fields extends ParsedExtras>() {
     const refuse = (field: string, message: string) =>
       addIssue({ path: [pathTo(value, field)], input: value[field], message });
     if (typeof capacity === "number" && limit === 0) {
-      refuse("capacity", "no capacity if the limit is 0, because no quota can roll over");
+      refuse("capacity", "remove capacity: with a limit of 0, no quota can roll over");
     } else if (typeof capacity === "number" && capacity < limit) {
-      refuse("capacity", `a whole number from ${limit}, the limit, to ${MAX_LIMIT}`);
+      refuse("capacity", `capacity must be at least the limit, ${limit}`);
     }
     if (typeof maxReserved === "number" && maxReserved > 0 && limit === 0) {
-      refuse("maxReserved", "0 if the limit is 0, because no quota can be reserved");
+      refuse("maxReserved", "remove maxReserved: with a limit of 0, no quota can be reserved");
     }
   });
 }

@@ -80,14 +80,15 @@ export interface Match extends Conditions {
 }
 
 /** @returns the host name as a URL parser writes it: in lower case and in ASCII */
-function parseHost(text: string): string | undefined {
+export function parseHost(text: string): string | undefined {
   const [, wildcard = "", name = ""] = /^(\*\.)?([^*\s/:?#@\\]+)$/.exec(text) ?? [];
   const host = URL.parse(`http://${name}`)?.hostname.replace(/\.$/, "");
-  return host ? wildcard + host : undefined;
+  // No request has a host with an empty label, such as `.example.com`.
+  return host && !/^\.|\.\./.test(host) ? wildcard + host : undefined;
 }
 
 /** @returns the method in upper case, as the matcher needs it */
-function parseMethod(text: string): string | undefined {
+export function parseMethod(text: string): string | undefined {
   return /^[A-Za-z][A-Za-z0-9-]*$/.test(text) ? text.toUpperCase() : undefined;
 }
 
@@ -97,7 +98,7 @@ function parseMethod(text: string): string | undefined {
  */
 const SEGMENT = /^(\*|:(?!__proto__\b)\w+(\{.+\})?\??|(?!\.{1,2}$)[^:*?{}][^*?{}]*)?$/;
 
-function parseRoute(text: string): string | undefined {
+export function parseRoute(text: string): string | undefined {
   if (!text.startsWith("/") || /[\s#\\]/.test(text.replace(/\{.*\}/g, ""))) return undefined;
   const segments = splitRoute(text);
   // Hono splits at the wrong slash if braces are not closed, or if they contain both braces and slashes.

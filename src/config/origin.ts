@@ -1,5 +1,5 @@
 import * as v from "valibot";
-import { bindingName, fields, parsedText } from "./fields.ts";
+import { bindingName, fields, isRecord, parsedText } from "./fields.ts";
 
 /** The allowed values of `origin.url` and of the var `ORIGIN_URL`, for messages. */
 export const ORIGIN_URL =
@@ -53,5 +53,13 @@ export const OriginSchema = v.pipe(
     },
     ORIGIN,
   ),
-  v.check(({ url, binding }) => (url === undefined) !== (binding === undefined), ORIGIN),
+  // The check also runs if a field has a fault, so that all faults are reported at once.
+  v.rawCheck(({ dataset, addIssue }) => {
+    const origin: unknown = dataset.value;
+    if (!isRecord(origin)) return;
+    const given = [origin.url, origin.binding].filter((value) => value !== undefined).length;
+    // An unknown field probably stands for one of the two.
+    if (given === 1 || (given === 0 && !dataset.typed)) return;
+    addIssue({ message: `set ${ORIGIN}` });
+  }),
 );

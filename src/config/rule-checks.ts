@@ -1,58 +1,65 @@
 import * as v from "valibot";
-import type { Cost } from "./charge.ts";
-import { pathTo } from "./fields.ts";
-import type { KeyExpression } from "./key-expression.ts";
-import type { ParsedLimitFields } from "./limits.ts";
-import { type Match, splitRoute } from "./match.ts";
+import { isRecord, pathTo } from "./fields.ts";
+import { type KeyPart, parseAlternatives } from "./key-expression.ts";
+import { splitRoute } from "./match.ts";
 
-/** The parsed fields of a rule that depend on one another. */
-interface CheckedFields extends ParsedLimitFields {
-  readonly for: "all" | "programs";
-  readonly match: Match;
-  readonly key: KeyExpression;
-  readonly tiers?: ParsedTiers | undefined;
-  readonly shards: number;
-  readonly cost: Cost;
-  readonly count: readonly number[] | undefined;
-  readonly exempt?: unknown;
-  readonly response?: unknown;
-  readonly retryJitter?: number | undefined;
-  readonly ban?: number | undefined;
-  readonly onError: "open" | "closed" | "local";
-  readonly localShare?: number | undefined;
+// Checks between the fields of a rule. They also run if the rule has other faults, so that all faults
+// are reported at once. Then each field has its parsed value, or the given value if it has a fault.
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** Reports a fault at a field of the checked object. */
+type Refuse = (message: string, ...path: readonly string[]) => void;
+
+/** Returns a check that runs whether or not the object has other faults. */
+function checkOf<Output>(check: (fields: Fields, refuse: Refuse) => void) {
+  return v.rawCheck<Output>(({ dataset, addIssue }) => {
+    const fields: unknown = dataset.value;
+    if (!isRecord(fields)) return;
+    check(fields, (message, ...names) => {
+      let at: unknown = fields;
+      const path = names.map((name) => {
+        const item = pathTo(isRecord(at) ? at : {}, name);
+        at = item.value;
+        return item;
+      });
+      addIssue({ path: path as [v.ObjectPathItem, ...v.ObjectPathItem[]], input: at, message });
+    });
+  });
 }
-
-interface ParsedTiers {
-  readonly by: KeyExpression;
-  readonly limits: ReadonlyMap<string, ParsedLimitFields>;
-}
-
-type IssuePath = [v.ObjectPathItem, ...v.ObjectPathItem[]];
 
 /**
  * Checks that each `param:NAME` is a parameter of the rule's paths. Otherwise the value would always be
  * absent, and the rule would identify every client by its address.
  */
-export function checkParams<Fields extends CheckedFields>() {
-  return v.rawCheck<Fields>(({ dataset, addIssue }) => {
-    if (!dataset.typed) return;
-    const { key, tiers, match, for: audience } = dataset.value;
-    const segments = (match.paths ?? []).flatMap(splitRoute);
-    const check = (expression: KeyExpression, path: IssuePath) => {
-      for (const part of expression.flat()) {
-        if (part.kind !== "param") continue;
-        const named = new RegExp(`^:${part.name}(?!\\w)`);
-        if (segments.some((segment) => named.test(segment))) continue;
-        const names = segments.flatMap((segment) => /^:(\w+)/.exec(segment)?.[1] ?? []);
+export function checkParams<Output>() {
+  return checkOf<Output>(({ key, tiers, match = {}, for: audience }, refuse) => {
+    const paths = isRecord(match) ? (match.paths ?? []) : undefined;
+    // If the paths have a fault, the parameters are unknown.
+    if (!Array.isArray(paths) || !paths.every((path) => typeof path === "string")) return;
+    const names = paths.flatMap(splitRoute).flatMap((each) => /^:(\w+)/.exec(each)?.[1] ?? []);
+    const check = (expression: unknown, ...path: string[]) => {
+      for (const part of partsOf(expression)) {
+        if (part.kind !== "param" || names.includes(part.name)) continue;
+        const { name } = part;
+        const present = names.length > 0 ? `only ${names.join(", ")}` : "no parameters";
         const message =
           audience === "programs"
-            ? `custom:${part.name}, because a rule for programs has no paths`
-            : `a parameter of match.paths, which has ${names.join(", ") || "none"}`;
-        addIssue({ path, input: `param:${part.name}`, message });
+            ? `a rule for programs has no paths, so write custom:${name}`
+            : `param:${name} is no parameter of match.paths, which has ${present}`;
+        refuse(message, ...path);
       }
     };
-    check(key, [pathTo(dataset.value, "key")]);
-    if (tiers) check(tiers.by, [pathTo(dataset.value, "tiers"), pathTo(tiers, "by")]);
+    check(key, "key");
+    if (isRecord(tiers)) check(tiers.by, "tiers", "by");
+  });
+}
+
+/** Returns the parts of a key, which is parsed, or a text or a list if it has a fault. */
+export function partsOf(key: unknown): KeyPart[] {
+  return [key].flat(2).flatMap((part) => {
+    if (typeof part === "string") return parseAlternatives(part) ?? [];
+    return isRecord(part) && typeof part.kind === "string" ? (part as unknown as KeyPart) : [];
   });
 }
 
@@ -60,36 +67,43 @@ export function checkParams<Fields extends CheckedFields>() {
  * Checks a rule with shards. Each shard's share of every limit must be at least 1, because a shard
  * with a limit of 0 would deny every request that is sent to it. The rule must have no ban.
  */
-export function checkShards<Fields extends CheckedFields>() {
-  return v.rawCheck<Fields>(({ dataset, addIssue }) => {
-    if (!dataset.typed || dataset.value.shards === 1) return;
-    const { shards, tiers, ban } = dataset.value;
-    const refuse = (field: string, input: unknown, message: string) =>
-      addIssue({ path: [pathTo(dataset.value, field)], input, message });
+export function checkShards<Output>() {
+  return checkOf<Output>((fields, refuse) => {
+    const { shards, ban } = fields;
+    if (typeof shards !== "number" || shards <= 1) return;
     if (ban !== undefined) {
-      refuse("ban", ban, "no ban together with shards, because shards do not share their bans");
+      refuse("a rule with shards can have no ban, because shards do not share their bans", "ban");
     }
-    const limited: ParsedLimitFields[] = [dataset.value, ...(tiers?.limits.values() ?? [])];
-    const smallest = Math.min(
-      ...limited.flatMap(({ limit, limits }) => limits?.map((each) => each.limit) ?? limit ?? []),
-    );
+    const smallest = Math.min(...limitsOf(fields));
     if (shards <= smallest) return;
-    const message = `no more than the smallest limit, which is ${smallest}, because each shard has a part of it`;
-    refuse("shards", shards, message);
+    refuse(
+      `shards can be at most the smallest limit, ${smallest}, because each shard has a part of it`,
+      "shards",
+    );
   });
+}
+
+/** Returns the limits of a rule and its tiers. Limits with faults are left out. */
+function limitsOf(fields: Fields): number[] {
+  const { tiers } = fields;
+  const limits = isRecord(tiers) ? tiers.limits : undefined;
+  const ofTiers: unknown[] = limits instanceof Map ? [...limits.values()] : [];
+  return [fields, ...ofTiers]
+    .filter(isRecord)
+    .flatMap((each) => (Array.isArray(each.limits) ? each.limits : each))
+    .flatMap((each) => (isRecord(each) && Number.isInteger(each.limit) ? Number(each.limit) : []))
+    .filter((limit) => limit >= 0);
 }
 
 /**
  * Checks that `localShare` is set only together with `onError: "local"`, because otherwise it has
  * no effect.
  */
-export function checkLocalShare<Fields extends CheckedFields>() {
-  return v.rawCheck<Fields>(({ dataset, addIssue }) => {
-    if (!dataset.typed) return;
-    const { localShare, onError } = dataset.value;
-    if (localShare === undefined || onError === "local") return;
-    const path: IssuePath = [pathTo(dataset.value, "localShare")];
-    addIssue({ path, input: localShare, message: 'only together with onError: "local"' });
+export function checkLocalShare<Output>() {
+  return checkOf<Output>(({ localShare, onError }, refuse) => {
+    const isOther = onError === undefined || onError === "open" || onError === "closed";
+    if (localShare === undefined || !isOther) return;
+    refuse('localShare needs onError: "local". Add it, or remove localShare', "localShare");
   });
 }
 
@@ -97,22 +111,17 @@ export function checkLocalShare<Fields extends CheckedFields>() {
  * Checks that a rule for programs has no field that only HTTP requests use, because the field would
  * have no effect.
  */
-export function checkPrograms<Fields extends CheckedFields>() {
-  return v.rawCheck<Fields>(({ dataset, addIssue }) => {
-    if (!dataset.typed || dataset.value.for !== "programs") return;
-    const { match, exempt, cost, count, response, retryJitter } = dataset.value;
-    const refuse = (field: string, input: unknown, message: string) =>
-      addIssue({ path: [pathTo(dataset.value, field)], input, message });
-    const noEffect = (field: string) =>
-      `no ${field} in a rule with for: "programs", because such a rule counts no HTTP request`;
-    if (Object.keys(match).length > 0) refuse("match", match, noEffect("match"));
-    if (exempt !== undefined) refuse("exempt", exempt, noEffect("exempt"));
-    if (response !== undefined) refuse("response", response, noEffect("response"));
-    if (retryJitter !== undefined) refuse("retryJitter", retryJitter, noEffect("retryJitter"));
-    const noResponse = 'in a rule with for: "programs", because a call has no response';
-    if (typeof cost === "object") {
-      refuse("cost", `header:${cost.header}`, `a whole number ${noResponse}`);
+export function checkPrograms<Output>() {
+  return checkOf<Output>((fields, refuse) => {
+    if (fields.for !== "programs") return;
+    const { match, cost, count } = fields;
+    const because = 'a rule with for: "programs" counts no HTTP request';
+    const isEmpty = isRecord(match) && Object.keys(match).length === 0;
+    if (match !== undefined && !isEmpty) refuse(`remove match: ${because}`, "match");
+    for (const field of ["exempt", "response", "retryJitter"]) {
+      if (fields[field] !== undefined) refuse(`remove ${field}: ${because}`, field);
     }
-    if (count !== undefined) refuse("count", { status: count }, `"request" ${noResponse}`);
+    if (isRecord(cost)) refuse(`write a whole number: ${because}`, "cost");
+    if (count !== undefined) refuse(`remove count: ${because}`, "count");
   });
 }

@@ -135,9 +135,11 @@ export type RuleNameOf<C extends Config | ConfigInput> = C["rules"][number]["nam
 
 const Rules = v.pipe(
   v.array(RuleSchema, RULES),
-  v.maxLength(MAX_RULES, RULES),
   v.rawCheck(({ dataset, addIssue }) => {
     if (!Array.isArray(dataset.value)) return;
+    if (dataset.value.length > MAX_RULES) {
+      addIssue({ message: `there can be at most ${MAX_RULES} rules` });
+    }
     const seen = new Map<string, number>();
     for (const [index, rule] of dataset.value.entries()) {
       const name: unknown = rule?.name;
@@ -150,7 +152,7 @@ const Rules = v.pipe(
       addIssue({
         path: [pathToItem(dataset.value, index), pathTo({ name }, "name")],
         input: name,
-        message: `a unique name; rules[${first}] has this name`,
+        message: `rules[${first}] has the same name, and each rule needs a different one`,
       });
     }
   }),

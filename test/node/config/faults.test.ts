@@ -4,7 +4,7 @@ import { faultsOf, rule, withRule } from "./fixtures.ts";
 describe("the faults of a configuration", () => {
   test("name the first rule with a duplicate name at each later rule", () => {
     const rules = ["a", "b", "a", "a"].map((name) => rule({ name }));
-    const message = 'got "a"; allowed: a unique name; rules[0] has this name';
+    const message = 'got "a"; rules[0] has the same name, and each rule needs a different one';
     expect(faultsOf({ rules })).toEqual([
       { path: "rules[2].name", message },
       { path: "rules[3].name", message },

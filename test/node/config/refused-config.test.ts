@@ -12,14 +12,14 @@ describe("refuses a value that is not a configuration", () => {
     ),
     ["undefined", undefined, "", "missing", A_CONFIG],
     ["a list", [], "", "got []", A_CONFIG],
-    ["an empty object", {}, "rules", "missing; allowed: a list"],
-    ["rules: null", { rules: null }, "rules", "got null; allowed: a list"],
+    ["an empty object", {}, "rules", "missing", "allowed: a list"],
+    ["rules: null", { rules: null }, "rules", "got null", "allowed: a list"],
     ["rules: an object", { rules: { login: rule() } }, "rules", "allowed: a list"],
     [
       "10001 rules",
       { rules: Array.from({ length: 10_001 }, (_, index) => rule({ name: `r${index}` })) },
       "rules",
-      "allowed: a list of rules, at most 10000",
+      "there can be at most 10000 rules",
     ],
     ["a rule that is null", { rules: [null] }, "rules[0]", "got null", A_RULE],
     ["a rule that is a number", { rules: [rule(), 5] }, "rules[1]", "got 5", A_RULE],
@@ -38,10 +38,10 @@ describe("refuses a top-level field", () => {
     ...says,
   ];
   refuses([
-    top("stor", "memory", 'unknown field; did you mean "store"?', "allowed: rules, origin, store"),
+    top("stor", "memory", 'unknown field; did you mean "store"?', "rules, origin, store"),
     top("timeoutMS", 5, 'did you mean "timeoutMs"?'),
-    top("bogus", 1, "unknown field; allowed: rules"),
-    top("store", "kv", 'got "kv"; allowed: "upstash", "durable-object", "memory"'),
+    top("bogus", 1, "unknown field", "allowed: rules"),
+    top("store", "kv", 'got "kv"', 'allowed: "upstash", "durable-object", "memory"'),
     top("store", null, "got null"),
     top("clock", "local", 'allowed: "redis", "edge"'),
     ...["a:b", "", "a b", LONG, 5].map((value) =>
@@ -89,10 +89,11 @@ describe("refuses an origin", () => {
       origin(
         value,
         "origin",
-        `got ${JSON.stringify(value)}; allowed: either { url: "https://origin.example.com" } or { binding: "NAME" }`,
+        `got ${JSON.stringify(value)}`,
+        'either { url: "https://origin.example.com" } or { binding: "NAME" }',
       ),
     ),
-    origin({ uri: url }, "origin.uri", 'did you mean "url"?'),
+    origin({ uri: url }, "origin.uri", "write url instead"),
     ...[
       "",
       5,

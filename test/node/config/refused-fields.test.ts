@@ -18,11 +18,11 @@ describe("refuses a rule's field", () => {
       field("capacity", value, `allowed: a whole number from 0 to ${MAX}`),
       field("maxReserved", value, `allowed: a whole number from 0 to ${MAX}`),
     ]),
-    field("capacity", 4, `got 4; allowed: a whole number from 5, the limit, to ${MAX}`),
+    field("capacity", 4, "got 4; capacity must be at least the limit, 5"),
     ...[0, 101, 1.5, "2", null].map((value) =>
       field("shards", value, "allowed: a whole number from 1 to 100"),
     ),
-    field("shards", 6, "got 6; allowed: no more than the smallest limit, which is 5"),
+    field("shards", 6, "got 6", "shards can be at most the smallest limit, 5"),
     ...[-1, 1.5, 1e15, "1", "header", "header:", "header:a b", "cookie:a", null, {}].map((value) =>
       field("cost", value, `allowed: a whole number from 0 to ${MAX}, or "header:NAME" of`),
     ),
@@ -52,37 +52,59 @@ describe("refuses the fields of a rule", () => {
   const pro = { limit: 50, window: "1m" };
   const tiers = (limits: unknown, by: unknown = "header:plan") => ({ tiers: { by, limits } });
   refuses([
-    within({ limit: 0, capacity: 5 }, "capacity", "got 5; allowed: no capacity if the limit is 0"),
-    within({ limit: 0, maxReserved: 1 }, "maxReserved", "got 1; allowed: 0 if the limit is 0"),
-    within({ limits: [{ ...pro, capacity: 49 }] }, "limits[0].capacity", "from 50, the limit"),
+    within({ limit: 0, capacity: 5 }, "capacity", "got 5", "remove capacity: with a limit of 0"),
+    within(
+      { limit: 0, maxReserved: 1 },
+      "maxReserved",
+      "got 1",
+      "remove maxReserved: with a limit of 0",
+    ),
+    within(
+      { limits: [{ ...pro, capacity: 49 }] },
+      "limits[0].capacity",
+      "capacity must be at least the limit, 50",
+    ),
     within(
       { limits: [{ ...pro, limit: 0, maxReserved: 1 }] },
       "limits[0].maxReserved",
-      "0 if the limit is 0",
+      "remove maxReserved: with a limit of 0",
     ),
-    within({ limits: [pro], capacity: 60 }, "capacity", "with limits, capacity belongs in each"),
+    within(
+      { limits: [pro], capacity: 60 },
+      "capacity",
+      "with limits, capacity belongs in each element",
+    ),
     within(
       { limits: [pro, { limit: 2, window: "1s" }], shards: 3 },
       "shards",
-      "the smallest limit, which is 2",
+      "shards can be at most the smallest limit, 2",
     ),
     within(
       { ...tiers({ a: { limit: 1, window: 1 } }), shards: 2 },
       "shards",
-      "the smallest limit, which is 1",
+      "shards can be at most the smallest limit, 1",
     ),
-    within({ limit: 0, shards: 2 }, "shards", "the smallest limit, which is 0"),
-    within({ shards: 2, ban: "1h" }, "ban", "allowed: no ban together with shards"),
+    within({ limit: 0, shards: 2 }, "shards", "shards can be at most the smallest limit, 0"),
+    within({ shards: 2, ban: "1h" }, "ban", "a rule with shards can have no ban"),
     within({ count: { status: [] } }, "count.status", "allowed: a list of HTTP statuses"),
     within({ count: { status: 401 } }, "count.status", "allowed: a list of HTTP statuses"),
     within({ count: { status: [600] } }, "count.status[0]", "a whole number from 100 to 599"),
-    within({ count: { status: ["401"] } }, "count.status[0]", 'got "401"; allowed: a whole number'),
+    within(
+      { count: { status: ["401"] } },
+      "count.status[0]",
+      'got "401"',
+      "allowed: a whole number",
+    ),
     within({ count: { statuses: [1] } }, "count.statuses", 'did you mean "status"?'),
-    within({ count: {} }, "count.status", "missing; allowed: a list of HTTP statuses"),
-    within({ tiers: { limits: { pro } } }, "tiers.by", "missing; allowed: ip, host"),
+    within({ count: {} }, "count.status", "missing", "allowed: a list of HTTP statuses"),
+    within({ tiers: { limits: { pro } } }, "tiers.by", "missing", "allowed: ip, host"),
     within(tiers({ pro }, ["header:a"]), "tiers.by", '"a | b" for the first one present'),
-    within(tiers({ pro }, "plan"), "tiers.by", 'got "plan"; allowed: ip, host'),
-    within(tiers({ pro }, "param:plan"), "tiers.by", "allowed: a parameter of match.paths"),
+    within(tiers({ pro }, "plan"), "tiers.by", 'got "plan"', "allowed: ip, host"),
+    within(
+      tiers({ pro }, "param:plan"),
+      "tiers.by",
+      "param:plan is no parameter of match.paths, which has no parameters",
+    ),
     within(tiers({}), "tiers.limits", "allowed: an object of tiers, each { limit, window }"),
     within(tiers([pro]), "tiers.limits", "allowed: an object of tiers"),
     within(
@@ -91,17 +113,22 @@ describe("refuses the fields of a rule", () => {
       "allowed: 1 to 64 characters of A-Z, a-z, 0-9",
     ),
     within(tiers({ "": pro }), 'tiers.limits[""]', "allowed: 1 to 64 characters of"),
-    within(tiers({ pro: 5 }), "tiers.limits.pro", "got 5; allowed: { limit, window }"),
-    within(tiers({ pro: { limit: 5 } }), "tiers.limits.pro.window", "missing; allowed: either"),
+    within(tiers({ pro: 5 }), "tiers.limits.pro", "got 5", "allowed: { limit, window }"),
+    within(
+      tiers({ pro: { limit: 5 } }),
+      "tiers.limits.pro.window",
+      "missing",
+      "a rule or tier has either limit and window, or limits",
+    ),
     within(
       tiers({ pro: { limits: [pro], limit: 5 } }),
       "tiers.limits.pro.limit",
-      "allowed: either limits, or limit and window",
+      "a rule or tier has either limit and window, or limits",
     ),
     within(
       tiers({ pro: { ...pro, capacity: 9 } }),
       "tiers.limits.pro.capacity",
-      "from 50, the limit",
+      "capacity must be at least the limit, 50",
     ),
     within(tiers({ pro: { ...pro, cost: 1 } }), "tiers.limits.pro.cost", "unknown field"),
     within({ tiers: { limits: { pro }, bye: "ip" } }, "tiers.bye", 'did you mean "by"?'),
@@ -119,7 +146,7 @@ describe("refuses the fields of a rule", () => {
     ...["", " a", "a ", "a\nb", "é", 5, null, { secret: "a-b" }, { secret: "" }, {}].map((value) =>
       within({ exempt: { headers: { a: value } } }, "exempt.headers.a"),
     ),
-    within({ exempt: { ip: ["::1"] } }, "exempt.ip", 'did you mean "ips"?'),
+    within({ exempt: { ip: ["::1"] } }, "exempt.ip", "write ips instead"),
   ]);
 });
 
@@ -130,12 +157,12 @@ describe("refuses jwt", () => {
     path,
     ...says,
   ];
-  const either = 'allowed: either { secret: "NAME", alg } or { jwks: "https://…", algs }';
+  const either = 'either { secret: "NAME", alg } or { jwks: "https://…", algs }';
   const jwks = "https://issuer.example.com/jwks.json";
   refuses([
     ...["JWT", null, [], {}, { secret: "JWT", jwks }].map((value) => jwt(value, "jwt", either)),
-    jwt({ secret: "JWT", algs: ["RS256"] }, "jwt.algs", either),
-    jwt({ jwks, alg: "HS256" }, "jwt.alg", either),
+    jwt({ secret: "JWT", algs: ["RS256"] }, "jwt.algs", "with secret, write alg, one algorithm"),
+    jwt({ jwks, alg: "HS256" }, "jwt.alg", "with jwks, write algs, a list"),
     jwt({ secret: "a-b" }, "jwt.secret", "allowed: the name of a secret or var"),
     jwt({ secret: "JWT", alg: "RS256" }, "jwt.alg", 'allowed: "HS256", "HS384", "HS512"'),
     jwt({ secret: "JWT", alg: "none" }, "jwt.alg", 'allowed: "HS256", "HS384", "HS512"'),

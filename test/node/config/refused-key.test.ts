@@ -46,28 +46,32 @@ describe("refuses a key", () => {
       "an element of a list",
       withRule({ key: ["ip", "user:sub"] }),
       "rules[0].key[1]",
-      'got "user:sub"; allowed: ip, host',
+      'got "user:sub"',
+      "allowed: ip, host",
     ],
-    key("param:name", 'got "param:name"; allowed: a parameter of match.paths, which has id'),
-    key("param:i", "allowed: a parameter of match.paths, which has id"),
-    key("header:a | param:name", "allowed: a parameter of match.paths, which has id"),
+    key(
+      "param:name",
+      'got "param:name"; param:name is no parameter of match.paths, which has only id',
+    ),
+    key("param:i", "param:i is no parameter of match.paths, which has only id"),
+    key("header:a | param:name", 'got "header:a | param:name"; param:name is no parameter'),
     [
       "param:id without a path",
       withRule({ key: "param:id" }),
       "rules[0].key",
-      "allowed: a parameter of match.paths, which has none",
+      "param:id is no parameter of match.paths, which has no parameters",
     ],
   ]);
 });
 
 describe("refuses a claim as a key if jwt is not set", () => {
-  const says = "allowed: a claim only if the top-level field jwt is set";
+  const says = "a key that reads a claim needs the top-level field jwt";
   const tiers = { by: "header:plan | jwt:plan", limits: { pro: { limit: 9, window: 60 } } };
   refuses([
     ["as a key", withRule({ key: "jwt:sub" }), "rules[0].key", `got "jwt:sub"; ${says}`],
     ["as an alternative", withRule({ key: "ip | jwt:sub" }), "rules[0].key", says],
     ["in a list", withRule({ key: ["ip", "jwt:sub"] }), "rules[0].key", says],
-    ["of tiers", withRule({ tiers }), "rules[0].tiers.by", `got "jwt:plan"; ${says}`],
+    ["of tiers", withRule({ tiers }), "rules[0].tiers.by", `got "header:plan | jwt:plan"; ${says}`],
   ]);
 
   test("together with other faults of the same rule and of other rules", () => {

@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import { faultsOf, type Refused, refuses, withRule } from "./fixtures.ts";
 
 describe("refuses limits", () => {
+  const MISSING = "missing; a rule or tier has either limit and window, or limits";
   const quota = { limit: 5, window: "1m" };
   const limits = (fault: string, value: unknown, path: string, ...says: string[]): Refused => [
     fault,
@@ -14,7 +15,6 @@ describe("refuses limits", () => {
     { rules: [{ name: "api", ...fields }] },
     `rules[0].${path}`,
     says,
-    "allowed: either limits, or limit and window",
   ];
   refuses([
     limits("that are null", null, "", "allowed: a list of { limit, window }"),
@@ -24,10 +24,10 @@ describe("refuses limits", () => {
       "",
       "allowed: a list of { limit, window }",
     ),
-    limits("that are an empty list", [], "", "got []; allowed: a list of { limit, window }"),
-    limits("of a number", [5], "[0]", "got 5; allowed: an object with limit, window"),
+    limits("that are an empty list", [], "", "got []", "allowed: a list of { limit, window }"),
+    limits("of a number", [5], "[0]", "got 5", "allowed: an object with limit, window"),
     limits("without a window", [quota, { limit: 5 }], "[1].window", 'missing; allowed: "10s"'),
-    limits("without a limit", [{ window: 5 }], "[0].limit", "missing; allowed: a whole number"),
+    limits("without a limit", [{ window: 5 }], "[0].limit", "missing", "allowed: a whole number"),
     limits(
       "with a misspelt field",
       [{ limit: 5, widow: "1m" }],
@@ -39,25 +39,61 @@ describe("refuses limits", () => {
       "with the same window twice",
       [quota, { limit: 9, window: 60 }],
       "[1].window",
-      'got "1m"',
-      "limits[0] has this window",
+      "got 60",
+      "limits[0] has the same window",
     ),
     limits(
       "with 9 windows",
       Array.from({ length: 9 }, (_, index) => ({ limit: 1, window: index + 1 })),
       "",
-      "allowed: at most 8 elements { limit, window }",
+      "a rule can have at most 8 limits",
     ),
-    rule("that are missing", {}, "limit", "missing"),
-    rule("of a limit alone", { limit: 5 }, "window", "missing"),
-    rule("of a window alone", { window: "1m" }, "limit", "missing"),
-    rule("of a limit that is undefined", { ...quota, limit: undefined }, "limit", "missing"),
-    rule("of a window that is undefined", { ...quota, window: undefined }, "window", "missing"),
-    rule("together with a limit", { limits: [quota], limit: 5 }, "limit", "got 5"),
-    rule("together with a window", { limits: [quota], window: 60 }, "window", "got 60"),
-    rule("together with a capacity", { limits: [quota], capacity: 9 }, "capacity", "got 9"),
-    rule("together with maxReserved", { limits: [quota], maxReserved: 0 }, "maxReserved", "got 0"),
+    rule("of a limit alone", { limit: 5 }, "window", MISSING),
+    rule("of a window alone", { window: "1m" }, "limit", MISSING),
+    rule("of a limit that is undefined", { ...quota, limit: undefined }, "limit", MISSING),
+    rule("of a window that is undefined", { ...quota, window: undefined }, "window", MISSING),
+    rule(
+      "together with a limit",
+      { limits: [quota], limit: 5 },
+      "limit",
+      "got 5; a rule or tier has either limit and window, or limits",
+    ),
+    rule(
+      "together with a window",
+      { limits: [quota], window: 60 },
+      "window",
+      "got 60; a rule or tier has either limit and window, or limits",
+    ),
+    rule(
+      "together with a capacity",
+      { limits: [quota], capacity: 9 },
+      "capacity",
+      "got 9; with limits, capacity belongs in each element",
+    ),
+    rule(
+      "together with maxReserved",
+      { limits: [quota], maxReserved: 0 },
+      "maxReserved",
+      "got 0; with limits, maxReserved belongs in each element",
+    ),
   ]);
+
+  test("that are missing, and reports both missing fields", () => {
+    expect(faultsOf({ rules: [{ name: "api" }] })).toEqual([
+      { path: "rules[0].limit", message: MISSING },
+      { path: "rules[0].window", message: MISSING },
+    ]);
+  });
+
+  test("of more than 8 windows, with the same window twice, and with another fault, all at once", () => {
+    const many = Array.from({ length: 9 }, (_, index) => ({ limit: 1, window: index || 1 }));
+    const faults = faultsOf(withRule({ limits: [...many, { limit: -1, window: "1m" }] }));
+    expect(faults.map(({ path }) => path).sort()).toEqual([
+      "rules[0].limits",
+      "rules[0].limits[1].window",
+      "rules[0].limits[9].limit",
+    ]);
+  });
 
   test("together with limit and window, and reports a fault at both", () => {
     const faults = faultsOf(withRule({ limits: [quota], ...quota }));

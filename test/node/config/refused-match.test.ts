@@ -17,7 +17,12 @@ describe("refuses a match", () => {
     ...[null, "/login", []].map((value) =>
       match(value, "", "allowed: an object with hosts, methods, paths, except"),
     ),
-    match({ path: ["/a"] }, ".path", 'did you mean "paths"?', "hosts, methods, paths, except"),
+    match(
+      { path: ["/a"] },
+      ".path",
+      'write paths: ["/a"] instead',
+      "hosts, methods, paths, except",
+    ),
     match({ cookies: ["a"] }, ".cookies", "unknown field"),
     ...Object.entries(LISTS).flatMap(([name, allowed]) => [
       ...[[], "x", null, {}].map((value) =>
@@ -77,7 +82,7 @@ describe("refuses a match", () => {
         "no query",
       ),
     ),
-    match({ except: {} }, ".except", "got {}; allowed: at least one of hosts, methods, paths"),
+    match({ except: {} }, ".except", "got {}", "allowed: at least one of hosts, methods, paths"),
     [
       "except with a list that is undefined",
       withRule({ match: { except: { paths: undefined } } }),

@@ -2,12 +2,12 @@ import { describe } from "vitest";
 import { type Refused, refuses, withRule } from "./fixtures.ts";
 
 const RULE_FIELDS =
-  "allowed: name, match, key, limit, window, limits, capacity, maxReserved, start, shards, cost, count, tiers, exempt, ban, mode, onError, localShare, lease, retryJitter, response";
+  "name, match, key, limit, window, limits, capacity, maxReserved, start, shards, cost, count, tiers, exempt, ban, mode, onError, localShare, lease, retryJitter, response";
 /**
  * Fields that other rate limiters have and Weir does not have. If Weir ignored such a field, the
  * rule would limit less than expected.
  */
-const NOT_BUILT = ["tokens", "burst", "points", "skip", "blockDuration"];
+const OF_OTHERS = ["tokens", "burst", "points", "skip", "blockDuration"];
 const LONG = "a".repeat(65);
 
 describe("refuses a rule's field", () => {
@@ -18,7 +18,7 @@ describe("refuses a rule's field", () => {
     ...says,
   ];
   refuses([
-    ...NOT_BUILT.map((name) => field(name, 1, `unknown field; ${RULE_FIELDS}`)),
+    ...OF_OTHERS.map((name) => field(name, 1, "unknown field; write ", RULE_FIELDS)),
     field("onerror", "open", 'unknown field; did you mean "onError"?', RULE_FIELDS),
     field("paths", ["/a"], "unknown field"),
     ...["", "Login", "_a", "-a", "log in", "a/b", "é", LONG, 5, null].map((value) =>
@@ -55,7 +55,8 @@ describe("refuses a rule's field", () => {
       field(
         "window",
         value,
-        `got ${JSON.stringify(value)}; allowed: "10s", "1m", "1h", "1d", "1w"`,
+        `got ${JSON.stringify(value)}`,
+        `allowed: "10s", "1m", "1h", "1d", "1w"`,
         "whole seconds",
         "52 weeks",
       ),
@@ -81,7 +82,7 @@ describe("refuses a rule's field", () => {
       field("lease", value, `got ${JSON.stringify(value)}`, 'allowed: "auto", false'),
     ),
     field("leases", false, 'unknown field; did you mean "lease"?', RULE_FIELDS),
-    field("mode", "Shadow", 'got "Shadow"; did you mean "shadow"?'),
+    field("mode", "Shadow", 'got "Shadow"; write "shadow"'),
     field("onError", "close", 'got "close"; did you mean "closed"?'),
     ...["constructor", "__proto__", "prototype"].map(
       (name): Refused => [
@@ -107,7 +108,7 @@ describe("refuses a rule's field", () => {
         `localShare beside ${JSON.stringify(fields)}`,
         withRule({ localShare: 0.5, ...fields }),
         "rules[0].localShare",
-        'allowed: only together with onError: "local"',
+        'localShare needs onError: "local"',
       ],
     ),
   ]);

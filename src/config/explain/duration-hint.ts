@@ -1,0 +1,66 @@
+import { formatDuration, MAX_WINDOW_SECONDS, parseDuration } from "../duration.ts";
+
+/** The length of each unit in seconds. A month has 30 days, a year 52 weeks. */
+const UNITS: readonly (readonly [RegExp, number])[] = [
+  [/^(ms|msecs?|millis|milliseconds?)$/i, 0.001],
+  [/^(s|secs?|seconds?)$/i, 1],
+  [/^(m|mins?|minutes?)$/i, 60],
+  [/^(h|hrs?|hours?)$/i, 3600],
+  [/^(d|days?)$/i, 86_400],
+  [/^(w|wks?|weeks?)$/i, 604_800],
+  [/^(mo|months?)$/i, 30 * 86_400],
+  [/^(y|yrs?|years?)$/i, 52 * 604_800],
+];
+
+/**
+ * Suggests a length of time in Weir's notation for a value in the notation of another program: `"1
+ * minute"`, `"1M"`, `"60"`, `"1m30s"`, `"PT1M"`, `"60000ms"`, or a number of milliseconds.
+ */
+export function durationHint(given: unknown): string | undefined {
+  if (typeof given === "number" && given > 0 && given < MAX_WINDOW_SECONDS) {
+    return `write a whole number of seconds, such as ${Math.ceil(given)}`;
+  }
+  const seconds = secondsOf(given);
+  if (seconds === undefined) return undefined;
+  if (seconds < 1) return 'the shortest length is "1s"';
+  if (seconds > MAX_WINDOW_SECONDS) return 'the longest length is "52w"';
+  const duration = parseDuration(seconds);
+  if (duration === undefined) return undefined;
+  const text = JSON.stringify(formatDuration(duration));
+  if (typeof given === "string" && /^\s*\d+(\.0+)?\s*$/.test(given)) {
+    return `write ${duration}, a number of seconds, or ${text}`;
+  }
+  return typeof given === "number"
+    ? `write ${text} if you mean milliseconds: a number is in seconds`
+    : `write ${text}`;
+}
+
+/** Returns a length of time in Weir's notation, such as `"1m"`, if a value can be read as one. */
+export function durationText(given: unknown, unitSeconds = 1): string | undefined {
+  const seconds = typeof given === "number" ? given * unitSeconds : secondsOf(given);
+  const duration = seconds === undefined ? undefined : parseDuration(seconds);
+  return duration === undefined ? undefined : JSON.stringify(formatDuration(duration));
+}
+
+function secondsOf(given: unknown): number | undefined {
+  // Only a number that is too large can be meant as milliseconds, because other whole numbers are valid.
+  if (typeof given === "number") return given > MAX_WINDOW_SECONDS ? given / 1000 : given;
+  if (typeof given !== "string") return undefined;
+  const text = given
+    .trim()
+    .replace(/^PT?(?=\d)/i, "")
+    .replace(/^(an?|one|per|every|each)\s+/i, "1 ");
+  if (/^\d+(\.\d+)?$/.test(text)) return Number(text);
+  if (/^[a-z]+$/i.test(text)) return unitOf(text);
+  if (!/^(\d+(\.\d+)?\s*[a-z]+[\s,]*)+$/i.test(text) || text.length > 60) return undefined;
+  const parts = [...text.matchAll(/(\d+(?:\.\d+)?)\s*([a-z]+)/gi)];
+  const seconds = parts.map(
+    ([, count, unit]) => Number(count) * (unitOf(unit ?? "") ?? Number.NaN),
+  );
+  const total = Math.round(seconds.reduce((sum, each) => sum + each, 0) * 1000) / 1000;
+  return Number.isNaN(total) ? undefined : total;
+}
+
+function unitOf(word: string): number | undefined {
+  return UNITS.find(([pattern]) => pattern.test(word))?.[1];
+}

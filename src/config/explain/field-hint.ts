@@ -1,0 +1,142 @@
+import { durationText } from "./duration-hint.ts";
+import { NO_FIELD, type Place, RENAMED } from "./field-names.ts";
+import { fieldWithValue, takesUnchanged } from "./field-value.ts";
+import { isSecret, printable, valueAt } from "./given-value.ts";
+import { bareName, nearestName } from "./nearest-name.ts";
+import { rateOf } from "./number-hint.ts";
+
+/** A suggestion for a field that Weir does not have. */
+export interface FieldHint {
+  readonly text: string;
+  /** The fields of the same object that the user probably meant. */
+  readonly fields: readonly string[];
+}
+
+/** Fields of the whole configuration that users also write in a rule. */
+const TOP_LEVEL =
+  /^(store|clock|prefix|timeoutMs|headers|ipv6Prefix|caseSensitivePaths|origin|jwt|nativeLimiter|custom)$/;
+/** Fields of a rule that users also write beside `rules`. */
+const OF_A_RULE =
+  /^(name|match|key|limit|window|limits|capacity|maxReserved|start|shards|cost|count|tiers|exempt|ban|mode|onError|localShare|lease|retryJitter|response|for)$/;
+
+/**
+ * Suggests what to write instead of an unknown field.
+ *
+ * @param keys the path of the unknown field
+ * @param allowed the fields that the object has
+ * @param config the configuration as the user wrote it
+ */
+export function unknownFieldHint(
+  keys: readonly unknown[],
+  allowed: readonly string[],
+  config: unknown,
+): FieldHint | undefined {
+  const name = keys.at(-1);
+  if (typeof name !== "string") return undefined;
+  const value = valueAt(config, keys);
+  const place = placeOf(keys.slice(0, -1));
+  const bare = bareName(name);
+  const same = allowed.find((field) => bareName(field) === bare);
+  if (same) return { text: `did you mean ${JSON.stringify(same)}?`, fields: [same] };
+  if (place) {
+    const hint =
+      misplaced(place, name) ??
+      perUnit(place, bare, value) ??
+      renamed(place, bare, value, keys, config) ??
+      ofTheTop(place, bare) ??
+      withoutField(place, bare);
+    if (hint) return hint;
+  }
+  const nearest = nearestName(name, allowed);
+  return nearest
+    ? { text: `did you mean ${JSON.stringify(nearest)}?`, fields: [nearest] }
+    : tierOutside(place);
+}
+
+function placeOf(parent: readonly unknown[]): Place | undefined {
+  const [top, , field, ...rest] = parent;
+  if (parent.length === 0) return "config";
+  if (top === "origin" || top === "jwt") return top;
+  if (top !== "rules") return undefined;
+  if (field === undefined) return "rule";
+  if (field === "tiers") return rest.length === 0 ? "tiers" : "limits";
+  if (field === "match" || field === "limits" || field === "exempt" || field === "response")
+    return field;
+  return undefined;
+}
+
+function misplaced(place: Place, name: string): FieldHint | undefined {
+  if (place === "rule" && TOP_LEVEL.test(name) && name !== "headers") {
+    return { text: `move ${name} to the top level, beside rules`, fields: [] };
+  }
+  if (place === "config" && OF_A_RULE.test(name)) {
+    return { text: `move ${name} into each rule: rules: [{ ${name}: … }]`, fields: [] };
+  }
+  if (place === "limits" && OF_A_RULE.test(name)) {
+    return { text: `move ${name} into the rule, beside its limits`, fields: [] };
+  }
+  return undefined;
+}
+
+/** A field of a rule that stands for a field of the whole configuration. */
+function ofTheTop(place: Place, bare: string): FieldHint | undefined {
+  const field = place === "rule" ? fieldFor("config", bare) : undefined;
+  return field ? { text: `write ${field} at the top level, beside rules`, fields: [] } : undefined;
+}
+
+function fieldFor(place: Place, bare: string): string | undefined {
+  const [field] =
+    Object.entries(RENAMED[place]).find(([, names]) => names.split(" ").includes(bare)) ?? [];
+  return field;
+}
+
+/** Kong's notation: `minute: 5`. */
+function perUnit(place: Place, bare: string, value: unknown): FieldHint | undefined {
+  if (place !== "rule" && place !== "limits") return undefined;
+  const [, unit] =
+    /^(?:(?:max|requests)?per)?(second|minute|hour|day|week|month|year)$/.exec(bare) ?? [];
+  if (!unit || typeof value !== "number") return undefined;
+  return {
+    text: `write limit: ${value}, window: ${durationText(`1 ${unit}`)}`,
+    fields: ["limit", "window"],
+  };
+}
+
+function renamed(
+  place: Place,
+  bare: string,
+  value: unknown,
+  keys: readonly unknown[],
+  config: unknown,
+): FieldHint | undefined {
+  const field = fieldFor(place, bare);
+  if (!field) return undefined;
+  const fields = [field.split(".")[0] ?? field];
+  const rate = rateOf(value);
+  if (rate && field === "limit") {
+    return {
+      text: `write limit: ${rate.limit}, window: ${rate.window}`,
+      fields: ["limit", "window"],
+    };
+  }
+  const full = isSecret(keys) ? undefined : fieldWithValue(field, bare, value);
+  const shown =
+    full ?? `${field}${takesUnchanged(field, value) ? `: ${printable(keys, value, config)}` : ""}`;
+  return { text: `write ${shown} instead`, fields };
+}
+
+function withoutField(place: Place, bare: string): FieldHint | undefined {
+  const [text] =
+    Object.entries(NO_FIELD[place]).find(([, names]) => names.split(" ").includes(bare)) ?? [];
+  return text === undefined ? undefined : { text, fields: [] };
+}
+
+/** A field of `tiers` with another name is probably a tier. The name may be a secret, so it is not shown. */
+function tierOutside(place: Place | undefined): FieldHint | undefined {
+  return place === "tiers"
+    ? {
+        text: "move each tier into limits: tiers: { by, limits: { NAME: { limit, window } } }",
+        fields: ["limits"],
+      }
+    : undefined;
+}

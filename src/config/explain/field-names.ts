@@ -1,0 +1,141 @@
+/** A place in a configuration whose fields have fixed names. */
+export type Place =
+  | "config"
+  | "rule"
+  | "match"
+  | "limits"
+  | "tiers"
+  | "exempt"
+  | "response"
+  | "origin"
+  | "jwt";
+
+/**
+ * The names that other limiters and users give to Weir's fields, in lower case and without
+ * separators: those of @upstash/ratelimit, hono-rate-limiter, express-rate-limit,
+ * rate-limiter-flexible, Kong, Envoy, nginx, Cloudflare and Arcjet. The key is Weir's field, or a
+ * path to it from the same object.
+ */
+export const RENAMED: Readonly<Record<Place, Readonly<Record<string, string>>>> = {
+  config: {
+    rules: "rule limiters ratelimits ratelimit ratelimitrules policies routes config configs",
+    timeoutMs: "timeout timeoutmillis timeoutinms deadline redistimeout storetimeout",
+    headers:
+      "standardheaders legacyheaders enableheaders setheaders sendheaders responseheaders draft hideclientheaders enablexratelimitheaders",
+    prefix: "keyprefix namespace redisprefix storeprefix",
+    origin: "upstream target backend proxy proxypass originurl server destination",
+    store: "storage driver database db policy redis",
+    ipv6Prefix: "ipv6subnet ipv6mask ipv6 subnet ipv6prefixlength",
+    caseSensitivePaths: "casesensitive casesensitiverouting",
+    nativeLimiter: "floor nativeratelimit cloudflarelimiter unsafe",
+    jwt: "jwks auth jwtsecret issuer",
+    "custom.keys": "keys keyfunctions functions customkeys",
+  },
+  rule: {
+    limit:
+      "max quota requests points tokens rate maxrequests maxreqs requestsperunit requestsperperiod hits calls threshold amount allowed maxhits refillrate maxcalls ratelimit count limitmax",
+    window:
+      "windowms windowsize windowlength duration interval period ttl timewindow timeframe unit per seconds fillinterval refillinterval windowseconds windowinseconds periodseconds windowsec durationms every time",
+    limits: "windows quotas rates limiters bands",
+    capacity: "burst burstsize burstlimit maxtokens bucketsize bucketcapacity nodelay maxburst",
+    ban: "blockduration blockfor banfor banduration block penalty penaltytime cooldown mitigationtimeout lockout jail bantime inmemoryblockduration delay",
+    key: "keys by keygenerator keyby keyfn getkey identifier limitby characteristics identifyby groupby discriminator zone",
+    name: "id label title ruleid rulename policyname descriptor",
+    "match.paths":
+      "path paths route routes url urls uri uris pathname pattern endpoint endpoints location",
+    "match.methods": "method methods verb verbs httpmethod httpmethods",
+    "match.hosts": "host hosts hostname hostnames domain domains",
+    "match.except": "except exclude excludes ignore unless not skippaths excludepaths",
+    exempt:
+      "skip skipif allowlist whitelist allow bypass requestskip exemptions trusted trustedips allowedips",
+    response:
+      "status statuscode message body error errorcode errormessage rejectedcode responsestatus handler denyresponse headers errorhandler onratelimited onlimitreached onlimit statustext",
+    onError:
+      "failopen failclosed failmode faulttolerant skiponerror passonstoreerror onfailure failuremode failuremodedeny fallback onstoreerror failureopen failureclosed onfail",
+    mode: "dryrun shadow shadowmode logonly test enforce enforcement enabled disabled active reportonly enable disable",
+    cost: "weight tokensperrequest hitsaddend requestweight price credits increment pointstoconsume",
+    count:
+      "skipsuccessfulrequests skipfailedrequests requestwassuccessful countstatus statuses countonly onlystatus",
+    tiers: "plans plan tier roles levels customlimits overrides dynamiclimits users",
+    start: "offset anchor startat reset resetat startsat align timezone",
+    shards: "shard sharding partitions buckets counters",
+    lease: "cache ephemeralcache leasing localcache batch",
+    maxReserved: "reserve reserved maxreserve maxreservation reservation",
+    retryJitter: "jitter jitterms retryafterjitter",
+    localShare: "share localpart localratio",
+  },
+  limits: {
+    limit:
+      "max quota requests points tokens maxrequests requestsperunit hits calls threshold rate refillrate",
+    window:
+      "windowms windowsize duration interval period ttl timewindow unit per seconds time every",
+    capacity: "burst maxtokens bucketsize",
+    maxReserved: "reserve reserved maxreserve",
+  },
+  match: {
+    paths: "path url urls uri uris pathname route routes pattern patterns endpoint endpoints",
+    methods: "method verb verbs httpmethod",
+    hosts: "host hostname hostnames domain domains subdomain",
+    except: "not exclude excludes ignore unless skip excluding",
+  },
+  tiers: {
+    by: "key keys field name claim on from identifier",
+    limits: "plans tiers levels values quotas limit",
+  },
+  exempt: {
+    ips: "ip address addresses cidr cidrs network networks ipaddress range ranges allow",
+    headers: "header secret secrets token tokens",
+  },
+  response: {
+    status: "code statuscode httpstatus",
+    body: "message text json content error html",
+    headers: "header contenttype",
+  },
+  origin: {
+    url: "uri href address target host upstream base baseurl origin",
+    binding: "service worker servicebinding name",
+  },
+  jwt: {
+    jwks: "jwksuri jwksurl url publickey publickeys keys keyset wellknown",
+    issuer: "iss",
+    audience: "aud",
+    algs: "algorithms",
+    alg: "algorithm",
+    header: "headername from",
+    secret: "key signingkey hmac sharedsecret secretname",
+  },
+};
+
+/** Advice for names that have no field of Weir, in lower case and without separators. */
+export const NO_FIELD: Readonly<Record<Place, Readonly<Record<string, string>>>> = {
+  config: {
+    "set the secrets UPSTASH_REDIS_REST_URL and UPSTASH_REDIS_REST_TOKEN instead":
+      "url token upstash redisurl redistoken upstashurl upstashredisresturl upstashredisresttoken connection",
+    "remove it: Weir takes the client's address from Cloudflare":
+      "trustproxy proxies trustedproxies",
+    "remove it: Weir logs a line for each denial, see docs/responses.md":
+      "analytics logging log logger metrics",
+  },
+  rule: {
+    "remove it: every rule counts in fixed windows":
+      "algorithm type strategy limiter slidingwindow fixedwindow tokenbucket leakybucket sliding",
+    "remove it: Weir sends Retry-After with every denial": "retryafter sendretryafter",
+    "write it as a comment: // …": "description comment note notes",
+    "remove it: when several rules match, all of them count the request":
+      "priority order weightorder",
+  },
+  match: {
+    'write paths: ["/api/*"] with your prefix': "prefix pathprefix prefixes",
+    'match has hosts, methods and paths only; to count each value separately, write it as the key: key: "header:NAME"':
+      "headers header cookies cookie query queries params ip ips country countries useragent body search",
+  },
+  limits: {},
+  tiers: {},
+  exempt: {
+    'write match.except instead: match: { except: { paths: ["/health"] } }':
+      "path paths method methods host hosts url urls",
+  },
+  response: {},
+  origin: {},
+  jwt: {},
+};

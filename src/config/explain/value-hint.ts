@@ -1,0 +1,159 @@
+import type * as v from "valibot";
+import { durationHint, durationText } from "./duration-hint.ts";
+import { isSecret } from "./given-value.ts";
+import { keyHint } from "./key-hint.ts";
+import { conditionHint, matchHint } from "./match-hint.ts";
+import { nearestName } from "./nearest-name.ts";
+import { limitHint, numberHint } from "./number-hint.ts";
+import {
+  algorithmHint,
+  configHint,
+  exemptHint,
+  limitsHint,
+  nativeLimiterHint,
+  networkHint,
+  originHint,
+  responseHint,
+  rulesHint,
+} from "./object-hint.ts";
+import {
+  costHint,
+  countHint,
+  nameHint,
+  shareHint,
+  startHint,
+  statusHint,
+  urlHint,
+} from "./text-hint.ts";
+import { wordHint } from "./word-hint.ts";
+
+/** A faulty value, and its place in the configuration. */
+export interface Faulty {
+  readonly issue: v.BaseIssue<unknown>;
+  readonly keys: readonly unknown[];
+  /** The value as the user wrote it. */
+  readonly given: unknown;
+}
+
+/** Suggests what to write instead of a faulty value; undefined if there is no obvious cure. */
+export function valueHint({ issue, keys, given }: Faulty): string | undefined {
+  // The message of a check between fields is a sentence that names the cure.
+  if (issue.type === "raw_check") return nearestHint(issue);
+  const names = keys.filter((key) => !/^\d+$/.test(String(key))).map(String);
+  if (isSecret(keys)) return secretHint(names, given);
+  const [field = "", parent, grandparent] = names.toReversed();
+  if (parent === "headers") return headerHint(given);
+  if (parent === "limits" && grandparent === "tiers") return limitsHint(given, true);
+  const isElement = typeof keys.at(-1) === "number";
+  return hintFor({ field, parent, isElement }, given, issue);
+}
+
+/** Suggests the nearest of the names that a check between fields allows. */
+function nearestHint({ expected, received }: v.BaseIssue<unknown>): string | undefined {
+  const nearest = expected ? nearestName(received, expected.split(", ")) : undefined;
+  return nearest && `did you mean "custom:${nearest}"?`;
+}
+
+interface Position {
+  /** The name of the field; for an element of a list, the name of the list. */
+  readonly field: string;
+  /** The name of the object that has the field. */
+  readonly parent: string | undefined;
+  readonly isElement: boolean;
+}
+
+function hintFor(
+  { field, parent, isElement }: Position,
+  given: unknown,
+  { message, expected }: v.BaseIssue<unknown>,
+): string | undefined {
+  switch (field) {
+    case "":
+      return configHint(given);
+    case "rules":
+      return rulesHint(given);
+    case "name":
+    case "prefix":
+      return nameHint(field, given);
+    case "match":
+    case "except":
+      return matchHint(given);
+    case "hosts":
+    case "methods":
+    case "paths":
+      return conditionHint(field, given, isElement);
+    case "key":
+    case "by":
+      return keyHint(given);
+    case "limit":
+      return limitHint(given, message);
+    case "window":
+    case "ban":
+    case "retryJitter":
+      return durationHint(given);
+    case "limits":
+      return parent === "tiers" ? undefined : limitsHint(given, isElement);
+    case "timeoutMs":
+      return numberHint(given, message) ?? millisecondsHint(given);
+    case "localShare":
+      return shareHint(given);
+    case "cost":
+      return costHint(given, message);
+    case "count":
+      return countHint(given);
+    case "status":
+      return statusHint(parent, given, message);
+    case "start":
+      return startHint(given) ?? wordHint(field, given, ["epoch", "spread"]);
+    case "response":
+      return responseHint(given);
+    case "ips":
+      return networkHint(given);
+    case "origin":
+      return originHint(given);
+    case "nativeLimiter":
+      return nativeLimiterHint(given);
+    case "url":
+    case "jwks":
+      return urlHint(given);
+    case "algs":
+    case "alg":
+      return algorithmHint(field, given);
+    case "jwt":
+      return jwtHint(given);
+    default:
+      return wordHint(field, given, wordsIn(expected ?? message)) ?? numberHint(given, message);
+  }
+}
+
+function wordsIn(text: string): string[] {
+  return [...text.matchAll(/"([^"]+)"/g)].map(([, word]) => word as string);
+}
+
+function millisecondsHint(given: unknown): string | undefined {
+  const duration = typeof given === "string" ? durationText(given) : undefined;
+  const [, count, unit] = /^"(\d+)([sm])"$/.exec(duration ?? "") ?? [];
+  return (
+    count && `write ${Number(count) * (unit === "s" ? 1000 : 60_000)}, a number of milliseconds`
+  );
+}
+
+/** Suggests a cure without the given value, because the value may be a secret. */
+function secretHint(names: readonly string[], given: unknown): string | undefined {
+  if (names.at(-1) === "exempt") return exemptHint(given);
+  return names.at(-1) === "secret" && typeof given === "string"
+    ? 'write the name of the secret, such as "JWT_SECRET", not the secret itself'
+    : undefined;
+}
+
+function jwtHint(given: unknown): string | undefined {
+  return typeof given === "string"
+    ? 'write { jwks: "https://…" } for public keys, or { secret: "JWT_SECRET" } with the name of a secret'
+    : undefined;
+}
+
+function headerHint(given: unknown): string | undefined {
+  return typeof given === "number" || typeof given === "boolean"
+    ? `write a text: ${JSON.stringify(String(given))}`
+    : undefined;
+}
