@@ -1,6 +1,12 @@
 import { readFile, stat } from "node:fs/promises";
 import { extname, resolve } from "node:path";
-import { type ConfigError, defineConfig, isConfig } from "../src/config/define.ts";
+import {
+  type ConfigError,
+  defineConfig,
+  faultsIn,
+  inputOf,
+  isConfig,
+} from "../src/config/define.ts";
 import type { Fault } from "../src/config/faults.ts";
 import type { Config, ConfigInput } from "../src/config/schema.ts";
 import { explainLoadError, parseJson } from "./load-error.ts";
@@ -35,7 +41,7 @@ export async function loadConfig(file: string): Promise<LoadedConfig> {
     const config = isConfig(exported) ? exported : defineConfig(exported as ConfigInput);
     return { kind: "valid", config };
   } catch (error) {
-    if (isConfigError(error)) return { kind: "faulty", faults: error.faults };
+    if (isConfigError(error)) return { kind: "faulty", faults: explainedFaults(error) };
     return { kind: "unreadable", error: explainLoadError(error) };
   }
 }
@@ -64,10 +70,20 @@ async function read(path: string): Promise<object> {
 }
 
 /**
+ * Returns the faults with their cures. If a build server has set `NODE_ENV` to `production`, the error
+ * itself has only short faults.
+ */
+function explainedFaults(error: ConfigError): readonly Fault[] {
+  const faults = faultsIn(inputOf(error));
+  // An error of a different version of Weir has no input, or one that this version accepts.
+  return inputOf(error) === undefined || faults.length === 0 ? error.faults : faults;
+}
+
+/**
  * Checks the error's fields and not its class, because the file may import another copy of Weir,
  * which has its own class.
  */
-function isConfigError(error: unknown): error is Pick<ConfigError, "faults"> {
+function isConfigError(error: unknown): error is ConfigError {
   return (
     error instanceof Error &&
     error.name === "ConfigError" &&

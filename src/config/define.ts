@@ -42,11 +42,11 @@ const DEFINED = Symbol.for("weir.config");
  * });
  *
  * @typeParam RuleName the names of the rules. The compiler derives them from `input`, so that
- * `rateLimit` and `WeirService` accept no other name.
+ * `rateLimit` and `WeirService` accept no other name. Without rules, they accept no name.
  * @throws {ConfigError} if the configuration has faults. For each fault, the error lists the path
- * of the field, the given value and the allowed values.
+ * of the field, the given value, the cure if Weir knows one, and the allowed values. In a Worker that
+ * `wrangler deploy` has bundled, it lists the paths and the allowed values only.
  */
-// Without rules, the compiler derives no name. Then the default, `never`, refuses every name.
 export function defineConfig<const RuleName extends string = never>(
   input: ConfigInput<RuleName>,
 ): Config<RuleName> {

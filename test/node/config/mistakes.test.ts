@@ -1,0 +1,58 @@
+import { describe, expect, test } from "vitest";
+import { loadConfig } from "../../../cli/load-config.ts";
+import { check, temporaryFolder } from "../cli/run-weir.ts";
+import { faultsOf } from "./fixtures.ts";
+import { MISTAKES, type Mistake } from "./mistakes.ts";
+
+const title = ({ config, path }: Mistake) => `${path}: ${print(config)}`;
+
+function print(config: unknown): string {
+  return JSON.stringify(config, (_key, value) =>
+    typeof value === "function" || typeof value === "number" ? String(value) : value,
+  );
+}
+
+describe("a mistake gets a message that names its cure", () => {
+  test.for(MISTAKES.map((mistake) => [title(mistake), mistake] as const))(
+    "%s",
+    ([, { config, path, cure }]) => {
+      const [first] = faultsOf(config);
+      expect(first).toEqual({ path, message: expect.stringContaining(cure) });
+    },
+  );
+});
+
+test("weir check finds each mistake that JSON can hold, and reports its cure", async () => {
+  await using folder = await temporaryFolder();
+  const inJson = MISTAKES.filter(({ config }) => isJson(config));
+  expect(inJson.length).toBeGreaterThan(40);
+  for (const [index, { config, path, cure }] of inJson.entries()) {
+    const file = `${index}.json`;
+    await folder.write(file, JSON.stringify(config));
+    const loaded = await loadConfig(`${folder.path}/${file}`);
+    expect(loaded).toMatchObject({ kind: "faulty" });
+    const [first] = loaded.kind === "faulty" ? loaded.faults : [];
+    expect(first).toEqual({ path, message: expect.stringContaining(cure) });
+  }
+});
+
+test("weir check prints the cures of all mistakes in one run, and never that the file is ok", async () => {
+  const rules = MISTAKES.filter(({ config }) => isJson(config)).flatMap(rulesIn);
+  const { code, stdout, stderr } = await check("weir.config.json", { rules });
+  expect(code).toBe(1);
+  expect(stdout + stderr).not.toContain("is ok");
+  const cures = MISTAKES.filter((mistake) => isJson(mistake.config) && rulesIn(mistake).length > 0);
+  for (const { cure } of cures) expect(stdout + stderr).toContain(cure);
+});
+
+function rulesIn({ config }: Mistake): object[] {
+  const rules = (config as { readonly rules?: unknown }).rules;
+  return Array.isArray(rules) ? rules : [];
+}
+
+function isJson(value: unknown): boolean {
+  if (typeof value === "number") return Number.isFinite(value);
+  if (typeof value !== "object" || value === null) return typeof value !== "function";
+  if (value instanceof RegExp || value instanceof Date) return false;
+  return Object.values(value).every(isJson);
+}
