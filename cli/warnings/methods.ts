@@ -1,5 +1,5 @@
 import { METHODS } from "node:http";
-import { nearestName } from "../../src/config/fields.ts";
+import { nearestName } from "../../src/config/explain/nearest-name.ts";
 import type { Rule } from "../../src/config/rule.ts";
 import type { LocalFinding } from "../finding.ts";
 
