@@ -1,3 +1,4 @@
+import type { NewTemplate, StoreName } from "./fields.ts";
 import type { ProjectOptions } from "./project-options.ts";
 import { HONO } from "./versions.ts";
 
@@ -7,9 +8,37 @@ import { HONO } from "./versions.ts";
  */
 const INSTALL_SCRIPTS = { esbuild: false, fsevents: false, sharp: false, workerd: false };
 
+/** The descriptions that a Deploy to Cloudflare button shows beside the bindings. */
+const BINDINGS = {
+  COUNTERS: { description: "The Durable Objects that count, if Upstash Redis does not." },
+  ORIGIN_URL: { description: "The URL to which Weir forwards requests." },
+  API: { description: "The Worker to which Weir forwards requests." },
+  UPSTASH_REDIS_REST_URL: { description: "The URL of the Redis database that counts. Optional." },
+  UPSTASH_REDIS_REST_TOKEN: { description: "The token of this database." },
+  WEIR_PREFIX: { description: "The first part of all stored keys." },
+};
+
+/** The names of the bindings that each template has. */
+const BINDINGS_OF: Readonly<Record<NewTemplate, readonly (keyof typeof BINDINGS)[]>> = {
+  route: [],
+  "custom-domain": ["ORIGIN_URL"],
+  service: ["API"],
+};
+
+function bindingsOf(template: NewTemplate, store: StoreName): object {
+  const upstash = ["UPSTASH_REDIS_REST_URL", "UPSTASH_REDIS_REST_TOKEN"] as const;
+  const names = [
+    "COUNTERS" as const,
+    ...BINDINGS_OF[template],
+    ...(store === "upstash" ? upstash : []),
+    "WEIR_PREFIX" as const,
+  ];
+  return Object.fromEntries(names.map((name) => [name, BINDINGS[name]]));
+}
+
 /** Returns the files that tell the package manager what to install: their paths and contents. */
 export function projectManifest(options: ProjectOptions): Record<string, string> {
-  const { template, texts, edgeWeir, toolchain, packageManager } = options;
+  const { template, texts, store, edgeWeir, toolchain, packageManager } = options;
   const manifest = {
     name: texts.name,
     private: true,
@@ -26,6 +55,7 @@ export function projectManifest(options: ProjectOptions): Record<string, string>
     },
     dependencies: { "edge-weir": edgeWeir, hono: HONO },
     devDependencies: toolchain.devDependencies,
+    cloudflare: { bindings: bindingsOf(template, store) },
     ...(packageManager === "npm" && { allowScripts: INSTALL_SCRIPTS }),
   };
   return {

@@ -14,6 +14,12 @@ const FOLDERS: Readonly<Record<NewTemplate, readonly string[]>> = {
 
 const TEMPLATES = join(import.meta.dirname, "../templates");
 
+/**
+ * Files whose names begin with a dot in the project. npm leaves .gitignore out of packages, and git
+ * ignores .dev.vars.example in this repository.
+ */
+const HIDDEN = ["gitignore", "dev.vars.example"];
+
 /** Files that may be in the folder already, because editors and git create them. */
 const HARMLESS = [".git", ".DS_Store", ".idea", ".vscode"];
 
@@ -56,8 +62,7 @@ export async function projectFiles(options: ProjectOptions): Promise<Map<string,
       if (!entry.isFile()) continue;
       const path = join(entry.parentPath, entry.name);
       const relative = path.slice(root.length + 1).replaceAll("\\", "/");
-      // npm leaves files with the name .gitignore out of packages.
-      const target = relative === "gitignore" ? ".gitignore" : relative;
+      const target = HIDDEN.includes(relative) ? `.${relative}` : relative;
       files.set(target, adapt(target, await readFile(path, "utf8"), options));
     }
   }
