@@ -1,0 +1,112 @@
+import { readFileSync } from "node:fs";
+import { describe, expect, it } from "vitest";
+import type { Field } from "../../../create/src/fields.ts";
+import type { Flags } from "../../../create/src/flags.ts";
+import { runningPackageManager } from "../../../create/src/package-manager.ts";
+import type { Prompts } from "../../../create/src/prompts.ts";
+import { chooseTexts } from "../../../create/src/settings.ts";
+import { BEFORE_NODE_22_12, CURRENT, HONO, toolchainFor } from "../../../create/src/versions.ts";
+
+const manifest = JSON.parse(readFileSync("package.json", "utf8"));
+
+/** Answers the prompts from a list, and takes the default for all others. */
+function answers(given: Readonly<Record<string, string>>) {
+  const asked: string[] = [];
+  const prompts: Prompts = {
+    folder: async (initial) => initial,
+    template: async (initial) => initial,
+    store: async () => "durable-object",
+    async field({ key }: Field, initial) {
+      asked.push(key);
+      return given[key] ?? initial;
+    },
+  };
+  return { asked, prompts };
+}
+
+const NO_FLAGS: Flags = { install: false };
+
+describe("the prompts of a new project", () => {
+  it.each([
+    { template: "route", expected: ["name", "host", "zone"] },
+    { template: "custom-domain", expected: ["name", "host", "origin"] },
+    { template: "service", expected: ["name", "host", "service"] },
+  ] as const)("ask only for the texts of a $template", async ({ template, expected }) => {
+    const { asked, prompts } = answers({});
+    await chooseTexts(template, NO_FLAGS, "/projects/limits", prompts);
+    expect(asked).toEqual(expected);
+  });
+
+  it("leave out the texts that flags give", async () => {
+    const { asked, prompts } = answers({});
+    const flags = { ...NO_FLAGS, host: "api.shop.example" };
+    const texts = await chooseTexts("route", flags, "/projects/limits", prompts);
+    expect(asked).toEqual(["name", "zone"]);
+    expect(texts.zone).toBe("shop.example");
+  });
+
+  it.each([
+    { folder: "/projects/limits", name: "limits" },
+    { folder: "/projects/My API_2", name: "my-api-2" },
+    { folder: `/projects/${"x".repeat(80)}`, name: "x".repeat(50) },
+    { folder: "/projects/——", name: "my-weir" },
+  ])("suggest the name $name for $folder", async ({ folder, name }) => {
+    const texts = await chooseTexts("route", NO_FLAGS, folder, answers({}).prompts);
+    expect(texts.name).toBe(name);
+  });
+
+  it.each([
+    { host: "api.shop.example", zone: "shop.example" },
+    { host: "shop.example", zone: "shop.example" },
+    { host: "api.shop.co.uk", zone: "shop.co.uk" },
+    { host: "api.acme.io", zone: "acme.io" },
+  ])("suggest the zone $zone for $host", async ({ host, zone }) => {
+    const texts = await chooseTexts("route", NO_FLAGS, "/limits", answers({ host }).prompts);
+    expect(texts.zone).toBe(zone);
+  });
+});
+
+describe("the versions of a new project", () => {
+  it("are those that Weir itself is tested with", () => {
+    const tested = Object.keys(CURRENT.devDependencies).map((name) => [
+      name,
+      manifest.devDependencies[name],
+    ]);
+    const written = Object.entries(CURRENT.devDependencies).map(([name, range]) => [
+      name,
+      range.replace("^", ""),
+    ]);
+    expect(written).toEqual(tested);
+    const wrangler = readFileSync("wrangler.toml", "utf8");
+    expect(wrangler).toContain(`compatibility_date = "${CURRENT.compatibilityDate}"`);
+    expect(HONO).toBe(manifest.peerDependencies.hono);
+  });
+
+  it.each([
+    { node: "20.19.0", tools: BEFORE_NODE_22_12 },
+    { node: "22.11.0", tools: BEFORE_NODE_22_12 },
+    { node: "22.12.0", tools: CURRENT },
+    { node: "24.0.0", tools: CURRENT },
+    { node: "26.0.0", tools: CURRENT },
+  ])("fit Node $node", ({ node, tools }) => {
+    expect(toolchainFor(node)).toBe(tools);
+  });
+
+  it("of the starter's own packages are those that the repository installs", () => {
+    const starter = JSON.parse(readFileSync("create/package.json", "utf8"));
+    expect(starter.version).toBe(manifest.version);
+    for (const [name, version] of Object.entries(starter.dependencies)) {
+      expect(manifest.dependencies[name] ?? manifest.devDependencies[name]).toBe(version);
+    }
+  });
+});
+
+describe("the package manager", () => {
+  it.each([
+    { userAgent: "pnpm/10.2.0 npm/? node/v24.1.0 linux x64", expected: "pnpm" },
+    { userAgent: "npm/10.8.2 node/v20.19.6 linux x64 workspaces/false", expected: "npm" },
+    { userAgent: undefined, expected: "npm" },
+  ])("is $expected for the user agent $userAgent", ({ userAgent, expected }) => {
+    expect(runningPackageManager(userAgent)).toBe(expected);
+  });
+});
