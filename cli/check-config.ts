@@ -24,6 +24,9 @@ export interface CheckOptions {
   readonly env?: string | undefined;
 }
 
+const NOT_STOPPED =
+  "Wrangler does not name its environment to this command, so a fault of one environment does not stop it. To check one environment, set CLOUDFLARE_ENV instead of the option --env of wrangler.";
+
 /** The result of a check. */
 export interface CheckResult {
   /** Why the configuration could not be loaded, with the remedy. */
@@ -33,6 +36,8 @@ export interface CheckResult {
   readonly findings: readonly Finding[];
   /** Whether the faults must stop a deploy. */
   readonly isFatal: boolean;
+  /** Why faults do not stop a deploy, and how they would. */
+  readonly note?: string;
 }
 
 /**
@@ -65,7 +70,8 @@ export async function checkConfig(
       const findings = [...own, ...deployed];
       const faults = findings.filter(({ severity }) => severity === "fault");
       const isFatal = areFaultsFatal(faults, selection, deployments);
-      return { rules: config.rules, findings, isFatal };
+      const note = faults.length > 0 && !isFatal && { note: NOT_STOPPED };
+      return { rules: config.rules, findings, isFatal, ...note };
     }
   }
 }

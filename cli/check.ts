@@ -27,7 +27,7 @@ export function addCheckCommand(program: Command): void {
     .option("--strict", "exit with 1 if there are warnings")
     .action(async ({ json, strict, ...options }: Options) => {
       const { config: file } = options;
-      const { error, rules, findings, isFatal } = await checkConfig(options, process.env);
+      const { error, rules, findings, isFatal, note } = await checkConfig(options, process.env);
       if (error !== undefined) {
         if (json) console.log(JSON.stringify({ ok: false, config: file, error }, undefined, 2));
         else console.error(`${file} could not be loaded.\n${error}`);
@@ -35,7 +35,7 @@ export function addCheckCommand(program: Command): void {
         console.log(jsonReport(file, rules, findings));
       } else {
         const hasFaults = findings.some(({ severity }) => severity === "fault");
-        console[hasFaults ? "error" : "log"](textReport(file, rules, findings));
+        console[hasFaults ? "error" : "log"](textReport(file, rules, findings, note));
       }
       process.exitCode = isFatal || (strict && findings.length > 0) ? 1 : 0;
     });

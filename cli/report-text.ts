@@ -10,17 +10,21 @@ const PAGE = "https://github.com/edge-weir/edge-weir/blob/main/docs/check.md";
  *
  * @param file the path of the configuration, as given on the command line
  * @param rules the rules of a valid configuration; undefined if the configuration has faults
+ * @param note a remark for the end of the report
  */
 export function textReport(
   file: string,
   rules: readonly Rule[] | undefined,
   findings: readonly Finding[],
+  note?: string,
 ): string {
   const faults = findings.filter(({ severity }) => severity === "fault");
   const table = rules && rules.length > 0 && faults.length === 0 ? [ruleTable(rules)] : [];
   const headline = headlineOf(file, rules, faults.length, findings.length - faults.length);
   const more = findings.some(({ code }) => code !== "config") ? [`Each code: ${PAGE}`] : [];
-  return [headline, ...table, ...sectionsOf(findings), ...more].join("\n\n");
+  return [headline, ...table, ...sectionsOf(findings), ...more, ...(note ? [note] : [])].join(
+    "\n\n",
+  );
 }
 
 function headlineOf(

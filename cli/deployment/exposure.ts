@@ -1,9 +1,10 @@
 import type { LocalFinding } from "../finding.ts";
 import type { Deployment } from "./deployment.ts";
+import { settingIn } from "./notation.ts";
 
 /** Warnings about settings that let requests reach the origin, or a response a client, without Weir. */
 export function exposureWarnings(deployment: Deployment): LocalFinding[] {
-  const { routes, workersDev, previewUrls, cache, compatibilityFlags } = deployment;
+  const { file, routes, workersDev, previewUrls, cache, compatibilityFlags } = deployment;
   // By default, workers_dev is on if there is no route, and preview_urls has the value of workers_dev.
   const answersOnWorkersDev = workersDev ?? routes.length === 0;
   const andPreviews =
@@ -15,7 +16,7 @@ export function exposureWarnings(deployment: Deployment): LocalFinding[] {
       severity: "warning",
       path: "workers_dev",
       message: `Weir also answers on workers.dev${andPreviews}${why}: the zone's firewall and rules with hosts do not apply there`,
-      cure: "Set workers_dev = false",
+      cure: `Write ${settingIn(file, "workers_dev", false)}`,
     },
     previewUrls === true && {
       code: "preview-urls",
@@ -23,14 +24,14 @@ export function exposureWarnings(deployment: Deployment): LocalFinding[] {
       path: "preview_urls",
       message:
         "Every version that was ever uploaded answers on its own URL, with the rules of that version",
-      cure: "Set preview_urls = false",
+      cure: `Write ${settingIn(file, "preview_urls", false)}`,
     },
     cache && {
       code: "workers-cache",
       severity: "warning",
       path: "cache.enabled",
       message: "The cache answers requests before Weir runs, and may store Weir's answers",
-      cure: "Set cache.enabled = false",
+      cure: `Write ${settingIn(file, "cache", { enabled: false })}`,
     },
     compatibilityFlags.includes("global_fetch_strictly_public") && {
       code: "strictly-public-fetch",

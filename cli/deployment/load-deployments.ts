@@ -32,7 +32,7 @@ export async function loadDeployments(
         file: basename(wranglerFile),
         path: "",
         message: `The file cannot be read: ${error instanceof Error ? error.message : String(error)}`,
-        cure: "Correct the file",
+        cure: "Correct the file at this place",
       },
     };
   }

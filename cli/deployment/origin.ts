@@ -2,6 +2,7 @@ import { ORIGIN_URL, parseOriginUrl } from "../../src/config/origin.ts";
 import type { Config } from "../../src/config/schema.ts";
 import type { LocalFinding } from "../finding.ts";
 import type { Deployment } from "./deployment.ts";
+import { settingIn, valueIn } from "./notation.ts";
 import { patternOf } from "./routes.ts";
 import { isSecretListed, textVarOf } from "./vars.ts";
 
@@ -21,7 +22,7 @@ export function originFindings(
   const { binding } = config.origin ?? {};
   if (binding !== undefined) return bindingFindings(binding, deployment, all);
   const given = textVarOf(deployment, VAR);
-  if (given !== undefined && !parseOriginUrl(given)) return [invalid()];
+  if (given !== undefined && !parseOriginUrl(given)) return [invalid(deployment)];
   const url = (given && parseOriginUrl(given)) ?? config.origin?.url;
   if (url !== undefined) return loopFindings(url, given !== undefined, deployment);
   return isSecretListed(deployment, VAR) ? [] : missingFindings(deployment);
@@ -29,7 +30,7 @@ export function originFindings(
 
 function bindingFindings(
   binding: string,
-  { name, fetchers, services }: Deployment,
+  { file, name, fetchers, services }: Deployment,
   all: readonly Deployment[],
 ): LocalFinding[] {
   if (!fetchers.has(binding)) {
@@ -43,7 +44,7 @@ function bindingFindings(
         message: `origin names the binding ${binding}, which is not bound here, so every request gets 502`,
         cure: place
           ? `Copy the binding from ${place}, because environments do not inherit services`
-          : `Add { binding = "${binding}", service = "the name of the origin's Worker" } to services`,
+          : `Add ${valueIn(file, { binding, service: "the name of the origin's Worker" })} to services`,
       },
     ];
   }
@@ -51,13 +52,13 @@ function bindingFindings(
   return own && name !== undefined ? [loop("services", `the binding ${binding}`)] : [];
 }
 
-function invalid(): LocalFinding {
+function invalid({ file }: Deployment): LocalFinding {
   return {
     code: "origin-url-invalid",
     severity: "fault",
     path: `vars.${VAR}`,
     message: `${VAR} is not ${ORIGIN_URL}, so every request gets 502`,
-    cure: `Write ${VAR} = "https://origin.example.com"`,
+    cure: `Write ${settingIn(file, VAR, "https://origin.example.com")}`,
   };
 }
 

@@ -23,7 +23,7 @@ export function secretFindings(config: Config, deployment: Deployment): LocalFin
       severity: "warning",
       path: "secrets.required",
       message: `Weir needs ${listOf(unlisted)}, but a deploy without ${unlisted.length === 1 ? "it" : "them"} would succeed`,
-      cure: `Write secrets.required with ${unlisted.map((name) => JSON.stringify(printableSecretName(name))).join(", ")}, and set each with npx wrangler secret put`,
+      cure: `Add ${unlisted.map((name) => JSON.stringify(printableSecretName(name))).join(", ")} to secrets.required, and set each with npx wrangler secret put`,
     },
     written.length > 0 && {
       code: "secret-in-vars",

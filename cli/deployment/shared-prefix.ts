@@ -2,6 +2,7 @@ import { PREFIX_VAR } from "../../src/config/binding-names.ts";
 import type { Config } from "../../src/config/schema.ts";
 import type { Finding } from "../finding.ts";
 import type { Deployment } from "./deployment.ts";
+import { settingIn } from "./notation.ts";
 import { storeOf } from "./store.ts";
 import { textVarOf, URL_SECRET } from "./vars.ts";
 
@@ -33,7 +34,7 @@ export function sharedPrefixWarnings(
         environment: deployment.environment,
         path: `vars.${PREFIX_VAR}`,
         message: `This environment and ${nameOf(other)} have the prefix ${prefix}. ${condition} count the same clients in the same counters`,
-        cure: `Write ${PREFIX_VAR} = "${prefix}-${deployment.environment ?? "production"}" in the vars of this environment`,
+        cure: `Write ${settingIn(deployment.file, PREFIX_VAR, `${prefix}-${deployment.environment ?? "production"}`)} in the vars of this environment`,
       },
     ];
   });

@@ -9,6 +9,7 @@ import { type Config, isPrefix, PREFIX } from "../../src/config/schema.ts";
 import type { LocalFinding } from "../finding.ts";
 import type { Deployment, ObjectBinding } from "./deployment.ts";
 import { mayExport } from "./main-module.ts";
+import { settingIn, valueIn } from "./notation.ts";
 import { isSecretListed, textVarOf, URL_SECRET } from "./vars.ts";
 
 /** The store that a deployment selects, as far as wrangler's configuration shows it. */
@@ -51,7 +52,7 @@ function objectFindings({ store }: Config, deployment: Deployment): LocalFinding
       severity: "fault",
       path,
       message: `Weir counts in Durable Objects here, but no namespace is bound as ${COUNTERS_BINDING}, so no request can be decided`,
-      cure: `Add { name = "${COUNTERS_BINDING}", class_name = "CounterObject" } to ${path}, which environments do not inherit${orRedis}`,
+      cure: `Add ${valueIn(deployment.file, { name: COUNTERS_BINDING, class_name: "CounterObject" })} to ${path}, which environments do not inherit${orRedis}`,
     },
   ];
 }
@@ -62,20 +63,21 @@ function classFindings(binding: ObjectBinding, deployment: Deployment): LocalFin
   const { classes, main, name } = deployment;
   if (className === undefined || (scriptName !== undefined && scriptName !== name)) return [];
   const storage = classes.get(className);
+  const sqlite = settingIn(deployment.file, "new_sqlite_classes", [className]);
   const findings: (LocalFinding | false)[] = [
     storage === undefined && {
       code: "migration-missing",
       severity: "fault",
       path: "migrations",
       message: `No migration creates the class ${className} of ${COUNTERS_BINDING}`,
-      cure: `Add a migration with a new tag and new_sqlite_classes = ["${className}"]`,
+      cure: `Add a migration with a new tag and ${sqlite}`,
     },
     storage === "key-value" && {
       code: "migration-without-sqlite",
       severity: "fault",
       path: "migrations",
       message: `new_classes creates the class ${className} without SQLite, in which Weir stores counters`,
-      cure: `Write new_sqlite_classes = ["${className}"]. If the class is already deployed, add a new class instead, because Cloudflare cannot change its storage`,
+      cure: `Write ${sqlite}. If the class is already deployed, add a new class instead, because Cloudflare cannot change its storage`,
     },
     !mayExport(main, className) && {
       code: "class-not-exported",
@@ -103,7 +105,7 @@ function upstashFindings(deployment: Deployment): LocalFinding[] {
 }
 
 function settingFindings(deployment: Deployment): LocalFinding[] {
-  const { vars } = deployment;
+  const { file, environment, vars } = deployment;
   const prefix = vars[PREFIX_VAR];
   const badPrefix =
     prefix !== undefined &&
@@ -120,7 +122,7 @@ function settingFindings(deployment: Deployment): LocalFinding[] {
       severity: "fault",
       path: `vars.${PREFIX_VAR}`,
       message: `${PREFIX_VAR} is not a text of ${PREFIX}, so no request can be decided`,
-      cure: `Write a prefix such as ${PREFIX_VAR} = "weir-${deployment.environment ?? "production"}"`,
+      cure: `Write a prefix such as ${settingIn(file, PREFIX_VAR, `weir-${environment ?? "production"}`)}`,
     },
     badSecret && {
       code: "key-secret-short",

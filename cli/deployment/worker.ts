@@ -1,6 +1,7 @@
 import type { Config } from "../../src/config/schema.ts";
 import type { LocalFinding } from "../finding.ts";
 import type { Deployment } from "./deployment.ts";
+import { settingIn, valueIn } from "./notation.ts";
 import { storeOf } from "./store.ts";
 
 /** The oldest compatibility date with which the Worker starts: since then, the runtime has URL.parse. */
@@ -23,14 +24,14 @@ export function workerFindings(config: Config, deployment: Deployment): LocalFin
   ];
 }
 
-function mainFindings({ main }: Deployment): LocalFinding[] {
+function mainFindings({ file, main }: Deployment): LocalFinding[] {
   const fault = { code: "main-missing", severity: "fault", path: "main" } as const;
   if (main.path === undefined) {
     return [
       {
         ...fault,
         message: "No main module is named, so nothing runs Weir",
-        cure: 'Write main = "src/worker.ts", the module that exports weir(config)',
+        cure: `Write ${settingIn(file, "main", "src/worker.ts")}, the module that exports weir(config)`,
       },
     ];
   }
@@ -56,7 +57,7 @@ function compatibilityFindings(config: Config, deployment: Deployment): LocalFin
       severity: "fault",
       path: "compatibility_date",
       message: `With the compatibility date ${date}, ${missing}`,
-      cure: `Write compatibility_date = "${oldest}" or a later date`,
+      cure: `Write ${settingIn(deployment.file, "compatibility_date", oldest)} or a later date`,
     },
   ];
 }
@@ -71,7 +72,7 @@ function nativeLimiterFindings({ nativeLimiter }: Config, deployment: Deployment
         severity: "fault",
         path: "ratelimits",
         message: `nativeLimiter names the binding ${nativeLimiter.binding}, but no rate limiter has this name`,
-        cure: `Add { name = "${nativeLimiter.binding}", namespace_id = "1001", simple = { limit = 100, period = 60 } } to ratelimits`,
+        cure: `Add ${valueIn(deployment.file, { name: nativeLimiter.binding, namespace_id: "1001", simple: { limit: 100, period: 60 } })} to ratelimits`,
       },
     ];
   }
@@ -82,7 +83,7 @@ function nativeLimiterFindings({ nativeLimiter }: Config, deployment: Deployment
       severity: "fault",
       path: "ratelimits",
       message: `The rate limiter ${bound.name} has the period ${String(bound.period)}, but Cloudflare accepts only 10 and 60 seconds`,
-      cure: "Write period = 60",
+      cure: `Write ${settingIn(deployment.file, "period", 60)}`,
     },
   ];
 }

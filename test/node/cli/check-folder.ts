@@ -52,5 +52,6 @@ export async function checkFolder(
   }
   const config = join(folder.path, options.config ?? RULES);
   const result = await checkConfig({ ...options, config }, variables);
-  return { ...result, text: result.error ?? textReport(RULES, result.rules, result.findings) };
+  const { error, rules, findings, note } = result;
+  return { ...result, text: error ?? textReport(RULES, rules, findings, note) };
 }

@@ -68,10 +68,12 @@ describe("the environments of wrangler's configuration", () => {
         true,
       ],
     ])("%s", async (_, wrangler, variables, expected) => {
-      const { findings, text, isFatal } = await checkWith(wrangler, undefined, variables);
+      const { findings, text, isFatal, note } = await checkWith(wrangler, undefined, variables);
       expect(findings).not.toEqual([]);
       expect(text).not.toContain("is ok");
       expect(isFatal).toBe(expected);
+      expect(note?.includes("CLOUDFLARE_ENV")).toBe(expected ? undefined : true);
+      expect(text).toContain(note ?? "");
     });
 
     test("a fault of the rules stops it", async () => {

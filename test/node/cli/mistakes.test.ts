@@ -444,3 +444,21 @@ describe.each<[string, readonly Mistake[]]>([
     expect(isFatal).toBe(findings.some((each) => each.severity === "fault"));
   });
 });
+
+describe("a cure is written in the notation of wrangler's file:", () => {
+  test.each([
+    [
+      "wrangler.toml",
+      'name = "shop"',
+      'Add { name = "COUNTERS", class_name = "CounterObject" } to',
+    ],
+    [
+      "wrangler.jsonc",
+      '{ "name": "shop" }',
+      'Add { "name": "COUNTERS", "class_name": "CounterObject" } to',
+    ],
+  ])("%s", async (file, content, cure) => {
+    const { text } = await checkFolder({ [RULES]: config(), [file]: content });
+    expect(text).toContain(cure);
+  });
+});

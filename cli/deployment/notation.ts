@@ -1,0 +1,26 @@
+/** A value of a setting in wrangler's configuration. */
+type Value = string | number | boolean | readonly string[] | Readonly<Record<string, unknown>>;
+
+/**
+ * Writes a setting in the notation of wrangler's file, so that users can copy it.
+ *
+ * @param file the name of wrangler's file
+ * @example settingIn("wrangler.toml", "workers_dev", false) // workers_dev = false
+ * @example settingIn("wrangler.jsonc", "workers_dev", false) // "workers_dev": false
+ */
+export function settingIn(file: string, name: string, value: Value): string {
+  const shown = valueIn(file, value);
+  return isToml(file) ? `${name} = ${shown}` : `${JSON.stringify(name)}: ${shown}`;
+}
+
+/** Writes a value in the notation of wrangler's file. */
+export function valueIn(file: string, value: unknown): string {
+  if (typeof value !== "object" || value === null) return JSON.stringify(value);
+  if (Array.isArray(value)) return `[${value.map((each) => valueIn(file, each)).join(", ")}]`;
+  const fields = Object.entries(value).map(([name, each]) => settingIn(file, name, each as Value));
+  return `{ ${fields.join(", ")} }`;
+}
+
+function isToml(file: string): boolean {
+  return file.endsWith(".toml");
+}
