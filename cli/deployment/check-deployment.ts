@@ -4,6 +4,7 @@ import type { Deployment } from "./deployment.ts";
 import { exposureWarnings } from "./exposure.ts";
 import { originFindings } from "./origin.ts";
 import { routeWarnings } from "./routes.ts";
+import { sameRouteWarnings } from "./same-route.ts";
 import { secretFindings } from "./secrets.ts";
 import { sharedPrefixWarnings } from "./shared-prefix.ts";
 import { storeFindings } from "./store.ts";
@@ -32,5 +33,9 @@ export function checkDeployments(
     const { file, environment } = deployment;
     return found.map((finding): Finding => ({ ...finding, file, environment }));
   });
-  return [...findings, ...sharedPrefixWarnings(config, deployments, checks)];
+  return [
+    ...findings,
+    ...sameRouteWarnings(deployments, checks),
+    ...sharedPrefixWarnings(config, deployments, checks),
+  ];
 }

@@ -3,7 +3,8 @@ import { COUNTERS, checkFolder, HEAD, RULES, WORKER } from "./check-folder.ts";
 
 const RULE = { name: "cart", match: { paths: ["/cart"] }, limit: 5, window: "1m" };
 const ROUTE = 'routes = ["shop.example.com/*"]\n';
-const BOUND = 'durable_objects.bindings = [{ name = "COUNTERS", class_name = "CounterObject" }]\n';
+const BOUND =
+  'routes = []\ndurable_objects.bindings = [{ name = "COUNTERS", class_name = "CounterObject" }]\n';
 
 /** Checks a Worker with these lines of wrangler.toml. */
 function checkWith(wrangler: string, env?: string, variables?: NodeJS.ProcessEnv) {
@@ -16,7 +17,7 @@ function checkWith(wrangler: string, env?: string, variables?: NodeJS.ProcessEnv
 }
 
 /** Three environments, of which only `broken` has a fault. */
-const ONE_BROKEN = `${COUNTERS}[env.good]\n${BOUND}[env.broken]\n`;
+const ONE_BROKEN = `${COUNTERS}[env.good]\n${BOUND}[env.broken]\nroutes = []\n`;
 
 describe("the environments of wrangler's configuration", () => {
   test("have no findings if each of them can work", async () => {
@@ -59,7 +60,7 @@ describe("the environments of wrangler's configuration", () => {
 
     test.each([
       ["a fault of one environment does not stop it", ONE_BROKEN, deploy, false],
-      ["a fault of every environment stops it", "[env.staging]\n", deploy, true],
+      ["a fault of every environment stops it", "[env.staging]\nroutes = []\n", deploy, true],
       ["a fault stops it if there is only the top level", "", deploy, true],
       [
         "a fault of the environment in CLOUDFLARE_ENV stops it",
@@ -88,28 +89,58 @@ describe("the environments of wrangler's configuration", () => {
 });
 
 const NAMED = (name: string, vars = "") =>
-  `[env.${name}]\nsecrets.required = ["UPSTASH_REDIS_REST_URL", "UPSTASH_REDIS_REST_TOKEN"]\n${vars}`;
+  `[env.${name}]\nroutes = []\nsecrets.required = ["UPSTASH_REDIS_REST_URL", "UPSTASH_REDIS_REST_TOKEN"]\n${vars}`;
 const PREFIX = (prefix: string) => `vars.WEIR_PREFIX = "${prefix}"\n`;
 const URL = (url: string) => `vars.UPSTASH_REDIS_REST_URL = "${url}"\n`;
 
+describe("two environments with the same route", () => {
+  const staging = (routes: string) => `${COUNTERS}[env.staging]\n${routes}`;
+
+  test.each<[string, string, number]>([
+    ["are found if one inherits the route", staging(""), 1],
+    [
+      "are found if the route is in another notation",
+      staging('routes = ["https://Shop.example.com/*"]\n'),
+      1,
+    ],
+    ["are not found if they have other hosts", staging('routes = ["staging.example.com/*"]\n'), 0],
+    ["are not found if they have other paths", staging('routes = ["shop.example.com/api/*"]\n'), 0],
+    ["are not found if one has no route", staging("routes = []\n"), 0],
+  ])("%s", async (_, wrangler, count) => {
+    for (const env of [undefined, "staging"]) {
+      const { findings } = await checkWith(wrangler, env);
+      const same = findings.filter(({ code }) => code === "same-route");
+      expect(same.map(({ environment }) => environment)).toEqual(Array(count).fill("staging"));
+    }
+  });
+});
+
 describe("two environments on Redis", () => {
   test.each<[string, string, (string | undefined)[]]>([
-    ["may share a database if both have it as a secret", NAMED("a") + NAMED("b"), ["b"]],
-    ["have different prefixes", NAMED("a") + NAMED("b", PREFIX("weir-b")), []],
-    ["have the same own prefix", NAMED("a", PREFIX("x")) + NAMED("b", PREFIX("x")), ["b"]],
+    ["are reported if both have the database as a secret", NAMED("a") + NAMED("b"), ["b"]],
     [
-      "share a database in vars",
+      "are not reported if they have different prefixes",
+      NAMED("a") + NAMED("b", PREFIX("weir-b")),
+      [],
+    ],
+    [
+      "are reported if they have the same own prefix",
+      NAMED("a", PREFIX("x")) + NAMED("b", PREFIX("x")),
+      ["b"],
+    ],
+    [
+      "are reported if they have one database in vars",
       NAMED("a", URL("https://a.example")) + NAMED("b", URL("https://a.example")),
       ["b"],
     ],
     [
-      "have different databases in vars",
+      "are not reported if they have different databases in vars",
       NAMED("a", URL("https://a.example")) + NAMED("b", URL("https://b.example")),
       [],
     ],
-    ["include one that counts in Durable Objects", NAMED("a"), []],
+    ["are not reported if one counts in Durable Objects", NAMED("a"), []],
     [
-      "are three, and two of them collide with an earlier one",
+      "are reported once for each environment after the first one",
       NAMED("a") + NAMED("b") + NAMED("c"),
       ["b", "c"],
     ],

@@ -312,6 +312,13 @@ const DEPLOYMENT: readonly Mistake[] = [
     'WEIR_PREFIX = "weir-staging"',
   ],
   [
+    "a route that an environment inherits",
+    wrangler(HEAD, ROUTE, COUNTERS, "[env.staging]\n"),
+    "warning",
+    "same-route",
+    "routes = []",
+  ],
+  [
     'store: "memory"',
     { [RULES]: config({ store: "memory" }), ...wrangler(HEAD, ROUTE, COUNTERS) },
     "warning",
