@@ -23,7 +23,7 @@ const FATAL: ReadonlySet<string> = new Set([
 
 /**
  * Checks a database. It reads keys, and writes only keys under a random prefix, which it removes
- * even if a check fails or the run is stopped. Never throws.
+ * even if a check fails or the run is stopped. A failure of the database is a finding, not an error.
  */
 export async function examine(options: ExamineOptions): Promise<Finding[]> {
   const { url, token, config, stop } = options;

@@ -35,7 +35,8 @@ export interface RestOptions {
   readonly stop: AbortSignal;
 }
 
-const MAX_ANSWER_BYTES = 1024 * 1024;
+/** A page of SCAN with 1000 long names is the largest answer of a database. */
+const MAX_ANSWER_BYTES = 4 * 1024 * 1024;
 
 export function createRestClient({ url, token, callTimeoutMs, stop }: RestOptions): RestClient {
   const base = url.replace(/\/+$/, "");
