@@ -1,0 +1,67 @@
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { hangUp, WAYS_TO_HANG_UP } from "../../../dev/hang-up.ts";
+import type { ConfigInput } from "../../../src/config/index.ts";
+import { send } from "../support/client.ts";
+import { type Origin, startOrigin } from "../support/origin.ts";
+import { limitsOf } from "../support/quota-fields.ts";
+import { type RunningWorker, startWorker } from "../support/worker.ts";
+
+const LIMIT = 1000;
+const CLIENTS = 20;
+/** How long the function takes, in milliseconds. The clients hang up earlier. */
+const SLOW_MS = 60;
+
+const CONFIG: ConfigInput = {
+  rules: [{ name: "plan", key: "custom:plan", limit: LIMIT, window: "52w", lease: false }],
+  timeoutMs: 5000,
+};
+
+/** A Worker whose function waits, and then reads the body. */
+const MAIN = `
+  import { CounterObject, defineConfig, weir } from "./weir.mjs";
+  const keys = {
+    async plan(request) {
+      await scheduler.wait(${SLOW_MS});
+      await request.clone().text();
+      return request.headers.get("x-plan");
+    },
+  };
+  export default weir(defineConfig({ ...${JSON.stringify(CONFIG)}, custom: { keys } }));
+  export { CounterObject };
+`;
+
+let zone: Origin;
+let worker: RunningWorker;
+
+beforeAll(async () => {
+  zone = await startOrigin();
+  // The configuration with functions is in MAIN, because this option is passed as JSON.
+  worker = await startWorker({ config: { rules: [] }, main: MAIN, zone: zone.address });
+});
+
+afterAll(async () => {
+  await worker.stop();
+  await zone.stop();
+});
+
+it.each(WAYS_TO_HANG_UP)(
+  "Clients that hang up during a function have no effect on the clients that stay: %s",
+  async (way) => {
+    const headers = { Host: "shop.example", "X-Plan": `gold-${way}` };
+    const post = { method: "POST", path: "/", headers, body: "half", contentLength: 8 };
+    const leaving = Array.from({ length: CLIENTS }, (_, index) =>
+      hangUp(worker.url, index % 2 ? post : { path: "/", headers }, { way, when: SLOW_MS / 2 }),
+    );
+    const staying = Array.from({ length: CLIENTS }, () => send(worker.url, "/", { headers }));
+    const responses = await Promise.all(staying);
+    await Promise.all(leaving);
+    expect(responses.map(({ status }) => status)).toEqual(Array(CLIENTS).fill(200));
+    // Each client that stays is charged exactly once. A client that leaves is charged at most once.
+    const left = new Set(responses.map(({ headers }) => Number(limitsOf(headers)[0]?.r)));
+    expect(left.size).toBe(CLIENTS);
+    expect(Math.min(...left)).toBeGreaterThanOrEqual(LIMIT - 2 * CLIENTS);
+    // If a client ends its body too early, the function throws. An isolate logs this once a second.
+    const failed = /^error: \{"weir":"custom-key-failed","key":"plan","cause":"threw"\}$/;
+    expect(worker.logs().filter((line) => !failed.test(line))).toEqual([]);
+  },
+);
