@@ -390,3 +390,21 @@ describe("ipv6-prefix", () => {
     expect(codes([{}], { ipv6Prefix })).toEqual([]);
   });
 });
+
+describe("a rule for programs", () => {
+  test.each([
+    ["whose key a client could make up", { key: "header:x-api-key" }],
+    [
+      "whose tiers a client could choose",
+      { tiers: { by: "header:plan", limits: { pro: { limit: 9, window: "1m" } } } },
+    ],
+  ])("has no warning about HTTP requests: %s", (_, fields) => {
+    expect(codes([{ for: "programs", ...fields }])).toEqual([]);
+  });
+
+  test("does not limit the HTTP requests of another rule", () => {
+    const made = { match: { paths: ["/search"] }, key: "header:x-api-key" };
+    expect(codes([made, { key: "ip" }])).toEqual([]);
+    expect(codes([made, { key: "ip", for: "programs" }])).toEqual(["made-up-keys"]);
+  });
+});

@@ -38,6 +38,14 @@ const CONFIG = `
   import { type Config, defineConfig } from "edge-weir/config";
   const config = defineConfig({
     rules: [{ name: "login", match: { paths: ["/login"] }, limit: 5, window: "1m" }],
+    custom: {
+      keys: {
+        async plan(request, { env, ctx, c }) {
+          ctx.waitUntil(env.PLANS.put("seen", request.url));
+          return (await env.PLANS.get(request.url)) ?? c?.req.path;
+        },
+      },
+    },
   });
   export default config satisfies Config;
 `;

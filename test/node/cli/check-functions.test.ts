@@ -1,0 +1,69 @@
+import { describe, expect, test } from "vitest";
+import { check, WEIR_CONFIG } from "./run-weir.ts";
+
+const RULE = `{ name: "api", key: "custom:plan", limit: 5, window: "1m", onError: "closed" }`;
+
+/** Returns a weir.config.ts with a rule by `custom:plan`, and with these functions. */
+function configWith(functions: string): string {
+  return `import { defineConfig } from "${WEIR_CONFIG}";
+    export default defineConfig({ rules: [${RULE}], ${functions} });`;
+}
+
+const TYPED = `custom: {
+  keys: {
+    async plan(request: Request, { env }: { env: { PLANS: { get(key: string): Promise<string> } } }) {
+      return env.PLANS.get("a-secret-in-the-source");
+    },
+  },
+}`;
+
+describe("check of a configuration with functions", () => {
+  test.each([[[]], [["--json"]]])(
+    "accepts them, and prints no source of a function: %j",
+    async (args) => {
+      const { code, stdout, stderr } = await check("weir.ts", configWith(TYPED), ...args);
+      expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+      expect(stdout).toContain("api");
+      expect(stdout).not.toContain("a-secret");
+    },
+  );
+
+  test.each([
+    ["defineConfig", configWith("")],
+    ["a plain object", `export default { rules: [${RULE}] };`],
+  ])("names the cure for a missing function: %s", async (_, source) => {
+    const { code, stdout, stderr } = await check("weir.ts", source);
+    expect(code).toBe(1);
+    expect(stdout + stderr).toContain('got "custom:plan"');
+    expect(stdout + stderr).toContain(
+      "add custom: { keys: { plan: (request) => … } } beside rules",
+    );
+    expect(stdout + stderr).not.toContain("is ok");
+  });
+
+  test("refuses a copy of a configuration with one message", async () => {
+    const source = `import { defineConfig } from "${WEIR_CONFIG}";
+      const config = defineConfig({ rules: [${RULE}], ${TYPED} });
+      export default { ...config, prefix: "b" };`;
+    const { code, stdout, stderr } = await check("weir.ts", source);
+    expect(code).toBe(1);
+    expect(stdout + stderr).toContain("1 fault");
+    expect(stdout + stderr).toContain("got a copy of what defineConfig returned");
+  });
+});
+
+test("check of a rule for programs shows that it counts no request", async () => {
+  const rules = [
+    { name: "tokens", for: "programs", key: "custom:account", limit: 9, window: "1d" },
+  ];
+  const { code, stdout } = await check("rules.json", { rules });
+  expect(stdout.trimEnd().split("\n").at(-1)?.split(/ {2,}/)).toEqual([
+    "tokens",
+    "custom:account",
+    "9 per 1d",
+    "none, only calls of programs",
+    "open",
+    "enforce",
+  ]);
+  expect(code).toBe(0);
+});
