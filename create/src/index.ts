@@ -1,18 +1,15 @@
-/** The command `create-edge-weir`, which `npm create edge-weir@latest` runs. */
-import { CommanderError } from "commander";
-import { Failure } from "./failure.ts";
-import { run } from "./run.ts";
-
-try {
-  process.exitCode = await run(process.argv.slice(2));
-} catch (error) {
-  if (error instanceof CommanderError) {
-    // The parser has already printed its error, or the help.
-    process.exitCode = error.exitCode;
-  } else if (error instanceof Failure) {
-    console.error(error.message);
-    process.exitCode = 1;
-  } else {
-    throw error;
-  }
+/**
+ * The command `create-edge-weir`, which `npm create edge-weir@latest` runs. It checks the version of
+ * Node before it loads any other file, because an older Node could not load them.
+ */
+const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
+if (major > 20 || (major === 20 && minor >= 19)) {
+  await import("./main.ts");
+} else {
+  console.error(
+    `create-edge-weir needs Node 20.19 or newer, but this is Node ${process.versions.node}. Install the LTS version from https://nodejs.org.`,
+  );
+  process.exitCode = 1;
 }
+
+export {};

@@ -130,6 +130,18 @@ describe("create-edge-weir without a terminal", () => {
     expect(code).toBe(1);
   });
 
+  it("prints what to install on an older Node", async () => {
+    const script = `
+      Object.defineProperty(process.versions, "node", { value: "18.20.0" });
+      await import(${JSON.stringify(COMMAND)});
+    `;
+    const { code, output } = await runIn(ROOT, "node", ["--input-type=module", "-e", script]);
+    expect(output).toBe(
+      "create-edge-weir needs Node 20.19 or newer, but this is Node 18.20.0. Install the LTS version from https://nodejs.org.\n",
+    );
+    expect(code).toBe(1);
+  });
+
   it("prints its flags with --help", async () => {
     const { code, output } = await create(ROOT, "--help");
     expect(output).toContain("--template <template>");
