@@ -25,12 +25,16 @@ Then send six logins. The sixth gets 429:
 }
 
 /** Returns the values to check before the first deploy. */
-export function beforeDeploy(template: NewTemplate, texts: Texts): string {
+export function beforeDeploy(
+  template: NewTemplate,
+  texts: Texts,
+  packageManager: PackageManager,
+): string {
   const { host, zone, origin, service } = texts;
   const target = {
     route: `in the zone ${zone}, in front of the zone's own origin`,
     "custom-domain": `in front of ${origin}`,
     service: `in front of the Worker ${service}`,
   }[template];
-  return `\`npm run deploy\` puts Weir on ${host}, ${target}. To change this, edit wrangler.toml.`;
+  return `\`${packageManager} run deploy\` puts Weir on ${host}, ${target}. To change this, edit wrangler.toml.`;
 }

@@ -54,7 +54,7 @@ async function createProject(template: NewTemplate, common: Run): Promise<number
   console.log(`Wrote ${files.size} files to ${relative(process.cwd(), folder) || "this folder"}.`);
   const isInstalled = await install(common);
   console.log(nextSteps({ folder, packageManager, isInstalled, url: "http://localhost:8787" }));
-  console.log(beforeDeploy(template, texts));
+  console.log(beforeDeploy(template, texts, packageManager));
   return flags.install && !isInstalled ? 1 : 0;
 }
 

@@ -15,8 +15,8 @@ export default defineConfig({
       onError: "closed",
     },
     {
-      // All other requests, and the logins too: a request passes only if all its rules allow it. While
-      // the store fails, all requests pass this rule ("open" is the default of onError).
+      // This rule counts every request, also the logins. A request passes only if all rules that match
+      // it allow it. While the store fails, requests pass this rule: the default of onError is "open".
       name: "all",
       key: "ip",
       limit: 300,
