@@ -10,6 +10,7 @@ import {
   unknownEnvironment,
 } from "./deployment/environment.ts";
 import { loadDeployments } from "./deployment/load-deployments.ts";
+import { type WranglerOptions, wranglerOptions } from "./deployment/wrangler-process.ts";
 import type { Finding } from "./finding.ts";
 import { loadConfig } from "./load-config.ts";
 import { configFindings } from "./warnings/all.ts";
@@ -25,7 +26,7 @@ export interface CheckOptions {
 }
 
 const NOT_STOPPED =
-  "Wrangler does not name its environment to this command, so a fault of one environment does not stop it. To check one environment, set CLOUDFLARE_ENV instead of the option --env of wrangler.";
+  "This command cannot find out which environment wrangler deploys, so a fault of one environment does not stop it. Set CLOUDFLARE_ENV instead of wrangler's option --env.";
 
 /** The result of a check. */
 export interface CheckResult {
@@ -43,11 +44,13 @@ export interface CheckResult {
 /**
  * Checks a configuration and its deployments.
  *
- * @param variables the environment variables, with which wrangler names its command and environment
+ * @param variables the environment variables, with which wrangler names its command
+ * @param readWranglerOptions returns the options of the wrangler process that runs the check
  */
 export async function checkConfig(
   { config: file, wrangler, env }: CheckOptions,
   variables: NodeJS.ProcessEnv,
+  readWranglerOptions: () => WranglerOptions | undefined = wranglerOptions,
 ): Promise<CheckResult> {
   const loaded = await loadConfig(file);
   switch (loaded.kind) {
@@ -62,8 +65,9 @@ export async function checkConfig(
     case "valid": {
       const { config } = loaded;
       if (config.rules.length === 0) return { rules: [], findings: [], isFatal: false };
-      const selection = selectEnvironments(env, variables);
-      const read = await loadDeployments(file, wrangler);
+      const started = variables.WRANGLER_COMMAND ? readWranglerOptions() : undefined;
+      const selection = selectEnvironments(env, variables, started);
+      const read = await loadDeployments(file, wrangler ?? started?.config);
       const deployments = "deployments" in read ? read.deployments : [];
       const own = configFindings(config).map((finding): Finding => ({ file, ...finding }));
       const deployed = "fault" in read ? [read.fault] : findingsOf(config, deployments, selection);

@@ -1,28 +1,29 @@
 import type { Finding } from "../finding.ts";
 import type { Deployment } from "./deployment.ts";
+import type { WranglerOptions } from "./wrangler-process.ts";
 
 /** Which environments of wrangler's configuration a check covers. */
 export interface Selection {
   /** The name of the only environment to check; undefined to check all of them. `""` is the top level. */
   readonly environment: string | undefined;
-  /**
-   * Whether wrangler runs the check before it deploys one environment, without naming it. Wrangler
-   * sets WRANGLER_COMMAND for its build, but passes the option `--env` to no variable.
-   */
+  /** Whether wrangler runs the check before it deploys one environment, and it is unknown which one. */
   readonly isUnnamedBuild: boolean;
 }
 
 /**
- * Selects the environments: the option `--env`, or CLOUDFLARE_ENV, which wrangler reads too.
+ * Selects the environments: the option `--env` of this command, or of the wrangler process that runs
+ * it, or CLOUDFLARE_ENV, which wrangler reads if it has no such option.
  *
  * @param option the value of `--env`; undefined if it is not given
  * @param variables the environment variables of the process
+ * @param wrangler the options of wrangler; undefined if they are unknown
  */
 export function selectEnvironments(
   option: string | undefined,
   { CLOUDFLARE_ENV, WRANGLER_COMMAND }: NodeJS.ProcessEnv,
+  wrangler: WranglerOptions | undefined,
 ): Selection {
-  const environment = option ?? (CLOUDFLARE_ENV || undefined);
+  const environment = option ?? (wrangler?.environment || CLOUDFLARE_ENV || wrangler?.environment);
   return { environment, isUnnamedBuild: environment === undefined && Boolean(WRANGLER_COMMAND) };
 }
 

@@ -8,47 +8,35 @@ import { formatLimit, neverBinds } from "./limits.ts";
  */
 const MAX_COMPARED = 100;
 
+/** A rule, its position in the list, and its limits as a text, for comparisons. */
+interface Placed {
+  readonly rule: Rule;
+  readonly index: number;
+  readonly limits: string;
+}
+
 /**
  * Warnings about rules that count the same requests of the same clients as an earlier rule. A rule
  * without conditions is not compared, because a Hono app may apply it to some routes only.
  */
 export function duplicateWarnings(rules: readonly Rule[]): LocalFinding[] {
-  const groups = new Map<string, { rule: Rule; index: number }[]>();
+  const groups = new Map<string, Placed[]>();
   for (const [index, rule] of rules.entries()) {
     if (Object.keys(rule.match).length === 0 || rule.mode === "shadow") continue;
     const counted = countedBy(rule);
-    groups.set(counted, [...(groups.get(counted) ?? []), { rule, index }]);
+    const group = groups.get(counted) ?? [];
+    group.push({ rule, index, limits: limitsOf(rule) });
+    groups.set(counted, group);
   }
   const compared = [...groups.values()].filter((group) => group.length <= MAX_COMPARED);
-  return compared.flatMap((group) =>
-    group.flatMap(({ rule, index }, position) =>
-      idleIn(
-        rule,
-        index,
-        group.filter((_, other) => other !== position),
-        group.slice(0, position),
-      ),
-    ),
-  );
+  return compared.flatMap((group) => group.flatMap((placed) => idleIn(placed, group)));
 }
 
-interface Placed {
-  readonly rule: Rule;
-  readonly index: number;
-}
-
-/**
- * @param others the other rules that count the same requests
- * @param earlier those of them that come before the rule
- */
-function idleIn(
-  rule: Rule,
-  index: number,
-  others: readonly Placed[],
-  earlier: readonly Placed[],
-): LocalFinding[] {
+/** @param group all rules that count the same requests */
+function idleIn(placed: Placed, group: readonly Placed[]): LocalFinding[] {
+  const { rule, index, limits } = placed;
   const place = `rules[${index}]`;
-  const same = earlier.find((each) => limitsOf(each.rule) === limitsOf(rule));
+  const same = group.find((each) => each.index < index && each.limits === limits);
   if (same) {
     return [
       {
@@ -62,16 +50,14 @@ function idleIn(
   }
   // A rule with a ban or with tiers has an effect even if its own limits deny no request.
   if (rule.banMs !== undefined || rule.tiers) return [];
-  const stricter = others.find(
+  const stricter = group.find(
     (other) =>
+      other.limits !== limits &&
       !other.rule.tiers &&
-      other.rule.spread === rule.spread &&
       rule.windows.every((idle) =>
         other.rule.windows.some(
-          (each) =>
-            each.limit > 0 &&
-            limitsOf(other.rule) !== limitsOf(rule) &&
-            neverBinds(idle, each, rule.spread || idle.offsetMs !== 0 || each.offsetMs !== 0),
+          // A limit of 0 denies everything on purpose.
+          (each) => each.limit > 0 && neverBinds(idle, each, !haveOneStart(rule, other.rule)),
         ),
       ),
   );
@@ -85,6 +71,13 @@ function idleIn(
       cure: "Make its limit lower, or remove the rule",
     },
   ];
+}
+
+/** Whether the windows of two rules begin at multiples of their lengths after the Unix epoch. */
+function haveOneStart(...rules: readonly Rule[]): boolean {
+  return rules.every(
+    ({ spread, windows }) => !spread && windows.every(({ offsetMs }) => offsetMs === 0),
+  );
 }
 
 /** Returns a text that is equal for rules that count the same requests of the same clients. */

@@ -1,6 +1,7 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { checkConfig } from "../../../cli/check-config.ts";
+import type { WranglerOptions } from "../../../cli/deployment/wrangler-process.ts";
 import { textReport } from "../../../cli/report-text.ts";
 import { temporaryFolder } from "./run-weir.ts";
 
@@ -38,11 +39,13 @@ new_sqlite_classes = ["CounterObject"]
  * Checks the files of a new folder in this process.
  *
  * @param variables the environment variables of the check
+ * @param wrangler the options of the wrangler process that runs the check
  */
 export async function checkFolder(
   files: Files,
   options: { readonly config?: string; readonly env?: string } = {},
   variables: NodeJS.ProcessEnv = {},
+  wrangler?: WranglerOptions,
 ) {
   await using folder = await temporaryFolder();
   for (const [name, text] of Object.entries(files)) {
@@ -51,7 +54,7 @@ export async function checkFolder(
     await writeFile(path, text);
   }
   const config = join(folder.path, options.config ?? RULES);
-  const result = await checkConfig({ ...options, config }, variables);
+  const result = await checkConfig({ ...options, config }, variables, () => wrangler);
   const { error, rules, findings, note } = result;
   return { ...result, text: error ?? textReport(RULES, rules, findings, note) };
 }

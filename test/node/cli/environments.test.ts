@@ -6,14 +6,18 @@ const ROUTE = 'routes = ["shop.example.com/*"]\n';
 const BOUND =
   'routes = []\ndurable_objects.bindings = [{ name = "COUNTERS", class_name = "CounterObject" }]\n';
 
-/** Checks a Worker with these lines of wrangler.toml. */
-function checkWith(wrangler: string, env?: string, variables?: NodeJS.ProcessEnv) {
-  const files = {
+/** Returns the files of a Worker with these lines of wrangler.toml. */
+function filesWith(wrangler: string) {
+  return {
     [RULES]: JSON.stringify({ rules: [RULE] }),
     "worker.ts": WORKER,
     "wrangler.toml": HEAD + ROUTE + wrangler,
   };
-  return checkFolder(files, env === undefined ? {} : { env }, variables);
+}
+
+/** Checks a Worker with these lines of wrangler.toml. */
+function checkWith(wrangler: string, env?: string, variables?: NodeJS.ProcessEnv) {
+  return checkFolder(filesWith(wrangler), env === undefined ? {} : { env }, variables);
 }
 
 /** Three environments, of which only `broken` has a fault. */
@@ -55,7 +59,7 @@ describe("the environments of wrangler's configuration", () => {
     expect(isFatal).toBe(true);
   });
 
-  describe("in a build of wrangler, which does not name its environment", () => {
+  describe("in a build of wrangler", () => {
     const deploy = { WRANGLER_COMMAND: "deploy" };
 
     test.each([
@@ -76,6 +80,23 @@ describe("the environments of wrangler's configuration", () => {
       expect(note?.includes("CLOUDFLARE_ENV")).toBe(expected ? undefined : true);
       expect(text).toContain(note ?? "");
     });
+
+    test.each([
+      ["broken", undefined, true],
+      ["good", undefined, false],
+      ["", undefined, false],
+      ["", "broken", true],
+      ["good", "broken", false],
+    ])(
+      "its option --env %j and CLOUDFLARE_ENV %j select the environment",
+      async (environment, variable, expected) => {
+        const files = filesWith(ONE_BROKEN);
+        const variables = { ...deploy, CLOUDFLARE_ENV: variable };
+        const wrangler = { environment, config: undefined };
+        const { findings, isFatal } = await checkFolder(files, {}, variables, wrangler);
+        expect([findings.length > 0, isFatal]).toEqual([expected, expected]);
+      },
+    );
 
     test("a fault of the rules stops it", async () => {
       const files = {
