@@ -1,4 +1,3 @@
-import ipaddr from "ipaddr.js";
 import type { Rule } from "../src/config/rule.ts";
 import type { Finding } from "./finding.ts";
 import { withoutSecrets } from "./redaction.ts";
@@ -30,12 +29,8 @@ function withoutSeverity(findings: readonly Finding[], wanted: Finding["severity
     .map(({ severity: _, ...finding }) => finding);
 }
 
-/**
- * A replacer for JSON. Without it, a Map would become an empty object, and an address would become
- * an object with its internal fields.
- */
+/** A replacer for JSON. Without it, a Map would become an empty object. */
 function jsonReplacer(_key: string, value: unknown): unknown {
   if (value instanceof Map) return Object.fromEntries(value);
-  if (value instanceof ipaddr.IPv4 || value instanceof ipaddr.IPv6) return value.toString();
   return value;
 }

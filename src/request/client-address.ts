@@ -1,5 +1,5 @@
-import ipaddr from "ipaddr.js";
-import { type Address, parseAddress, unwrapIPv4 } from "../config/network.ts";
+import { type Address, parseAddress } from "../config/address.ts";
+import { unwrapIPv4 } from "../config/network.ts";
 import { LruCache } from "./lru-cache.ts";
 import { removeTrailing } from "./text-folding.ts";
 
@@ -75,7 +75,7 @@ export function clientAddress(headers: Headers, ipv6Prefix: number): string {
 
 function canonicalAddress(address: Address, ipv6Prefix: number): string {
   if (address.kind() === "ipv4") return address.toString();
-  return `${ipaddr.IPv6.networkAddressFromCIDR(`${address}/${ipv6Prefix}`)}/${ipv6Prefix}`;
+  return `${address.masked(ipv6Prefix)}/${ipv6Prefix}`;
 }
 
 /**

@@ -14,7 +14,6 @@ const RUNTIME = [
   "@upstash/redis",
   "commander",
   "hono",
-  "ipaddr.js",
   "jiti",
   "jsonc-parser",
   "leven",

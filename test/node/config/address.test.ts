@@ -1,0 +1,116 @@
+import fc from "fast-check";
+import ipaddr from "ipaddr.js";
+import { describe, expect, it } from "vitest";
+import { parseAddress } from "../../../src/config/address.ts";
+import { contains, type Network, parseNetwork, unwrapIPv4 } from "../../../src/config/network.ts";
+
+/** Notations of addresses, valid and invalid. */
+const group = fc.oneof(
+  fc.constantFrom("", "0", "ffff", "FFFF", "0db8", "10000", "g", "64", "ff9b", "2002", "2001"),
+  fc.integer({ min: 0, max: 0xffff }).map((value) => value.toString(16)),
+);
+const notation = fc.oneof(
+  fc.ipV6(),
+  fc.ipV4(),
+  fc.ipV4().map((address) => `::ffff:${address}`),
+  fc
+    .tuple(fc.array(group, { maxLength: 9 }), fc.constantFrom("", "1.2.3.4", "1.2.3", "256.1.1.1"))
+    .map(([groups, end]) => [...groups, ...(end ? [end] : [])].join(":")),
+  fc.stringMatching(/^[\da-f:.%/ \t]{0,50}$/),
+);
+
+/** Parses an address with ipaddr.js, except for the notations that Weir refuses. */
+function expected(text: string): ipaddr.IPv4 | ipaddr.IPv6 | undefined {
+  if (!text.includes(":")) {
+    return ipaddr.IPv4.isValidFourPartDecimal(text) ? ipaddr.IPv4.parse(text) : undefined;
+  }
+  const [, embedded] = /:([\d.]*\..*)$/.exec(text) ?? [];
+  const isRefused = embedded !== undefined && !ipaddr.IPv4.isValidFourPartDecimal(embedded);
+  if (isRefused || text.includes("%")) return undefined;
+  if (!ipaddr.IPv6.isValid(text)) return undefined;
+  // ipaddr.js takes the deprecated addresses of this form for mapped IPv4 addresses.
+  if (embedded && text === `::${embedded}`) {
+    const zeros = new Array<number>(12).fill(0);
+    return new ipaddr.IPv6([...zeros, ...ipaddr.IPv4.parse(embedded).toByteArray()]);
+  }
+  return ipaddr.IPv6.parse(text);
+}
+
+describe("an address", () => {
+  it("is read and written as ipaddr.js does it", () => {
+    fc.assert(
+      fc.property(notation, (text) => {
+        const address = parseAddress(text);
+        expect(address?.toString()).toBe(expected(text)?.toString());
+        expect(address?.bytes).toEqual(expected(text)?.toByteArray());
+      }),
+      { numRuns: 2000 },
+    );
+  });
+
+  it("is cut to its first bits as ipaddr.js does it", () => {
+    fc.assert(
+      fc.property(fc.ipV6(), fc.integer({ min: 0, max: 128 }), (text, bits) => {
+        const network = ipaddr.IPv6.networkAddressFromCIDR(`${expected(text)}/${bits}`);
+        expect(String(parseAddress(text)?.masked(bits))).toBe(network.toString());
+      }),
+    );
+  });
+
+  it("is in the networks that ipaddr.js finds", () => {
+    const ipVersion = fc.constantFrom(fc.ipV4(), fc.ipV6());
+    const cases = ipVersion.chain((addresses) =>
+      fc.tuple(addresses, addresses, fc.integer({ min: 0, max: 32 }), fc.boolean()),
+    );
+    fc.assert(
+      fc.property(cases, ([text, other, bits, isSame]) => {
+        const address = parseAddress(text);
+        const network: Network = [parseAddress(isSame ? text : other) ?? fail(), bits];
+        const match = expected(text)?.match(expected(network[0].toString()) as never, bits);
+        expect(address && contains(network, address)).toBe(match);
+      }),
+    );
+  });
+
+  it.each([
+    ["::ffff:192.0.2.1", "192.0.2.1"],
+    ["::ffff:0:192.0.2.1", "192.0.2.1"],
+    ["64:ff9b::192.0.2.1", "192.0.2.1"],
+    ["64:ff9b:1:2::192.0.2.1", "192.0.2.1"],
+    ["2002:c000:201::1", "192.0.2.1"],
+    ["2001:0:1:2:3:4:3fff:fdfe", "192.0.2.1"],
+    ["64:ff9b:2::192.0.2.1", "64:ff9b:2::c000:201"],
+    ["2001:db8::1", "2001:db8::1"],
+    ["::192.0.2.1", "::c000:201"],
+    ["192.0.2.1", "192.0.2.1"],
+  ])("that contains an IPv4 address is that address: %s", (text, unwrapped) => {
+    expect(String(unwrapIPv4(parseAddress(text) ?? fail()))).toBe(unwrapped);
+  });
+
+  it.each([
+    "fe80::1%eth0",
+    "2001:db8::1\t",
+    " ::1",
+    "[::1]",
+    "::1]:80/",
+    "1.2.3.04",
+    "1.2.3",
+    "::01.2.3.4",
+  ])("is refused in a notation that programs read differently: %j", (text) =>
+    expect(parseAddress(text)).toBeUndefined(),
+  );
+
+  it.each([
+    "10.0.0.0/33",
+    "10.0.0.0/08",
+    "::/129",
+    "10.0.0.0/",
+    "/8",
+    "10.0.0.0/8/8",
+    "::ffff:0:0/96",
+  ])("is no network: %s", (text) => expect(parseNetwork(text)).toBeUndefined());
+});
+
+function fail(): never {
+  throw new Error("The address is not valid.");
+}
