@@ -38,6 +38,7 @@ interface DecidedRequest {
 }
 
 const NO_QUOTAS: readonly Quota[] = [];
+const NO_RULES: DecidedRequest = { appliedRules: [], tookMs: 0 };
 
 /**
  * Handles a request from start to end. It finds the matching rules, computes the keys, decides, and
@@ -120,14 +121,15 @@ export class Gateway {
       const canonical = canonicalRequest(request, caseSensitivePaths, routedPath);
       if (!canonical) return undefined;
       const matches = this.#match(canonical);
+      if (matches.length === 0) return NO_RULES;
+      const keys = custom?.keys;
       const customKeys =
-        custom?.keys &&
-        new CustomKeyCalls(custom.keys, request, context, timeoutMs, logCustomKeyFailed);
-      const applied = matches.length === 0 ? [] : this.#applyRules(canonical, matches, customKeys);
+        keys && new CustomKeyCalls(keys, request, context, timeoutMs, logCustomKeyFailed);
+      const applied = this.#applyRules(canonical, matches, customKeys);
       // Most identities are cached, so `applied` is rarely a promise. An `await` costs a microtask
       // even if there is no promise, so only promises are awaited.
       const appliedRules = applied instanceof Promise ? await applied : applied;
-      if (appliedRules.length === 0) return { appliedRules, tookMs: 0 };
+      if (appliedRules.length === 0) return NO_RULES;
       // The time of the functions in `custom` does not shorten the store's deadline. Otherwise a
       // client that makes a function slow could leave its request undecided.
       const spentMs = Date.now() - startedAt - (customKeys?.spentMs ?? 0);
@@ -187,11 +189,10 @@ export class Gateway {
   #withQuotas(request: Request, response: Response, quotas: readonly Quota[]): Response {
     const { headers: style } = this.#config;
     if (quotas.length === 0 || style === "none") return response;
-    // An origin may send any status of three digits, but `new Response` throws above 599. So Weir
-    // adds no fields to such a response.
-    if (response.status > 599) return response;
-    // The headers of a fetched response are immutable, but those of a copy are mutable. The copy
-    // has the same body stream.
+    // `new Response` throws for a status above 599, which an origin may send, and for the status 0
+    // of `Response.error()`. So Weir adds no fields to such a response.
+    if (response.status > 599 || response.status === 0) return response;
+    // The headers of a fetched response are immutable. Those of a copy with the same body are not.
     const copy = new Response(response.body, response);
     exposeFields(request, copy.headers, appendQuotaFields(copy.headers, quotas, style));
     return copy;

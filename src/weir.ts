@@ -28,11 +28,9 @@ export interface WeirHandler {
    *   fetch: (request, env, ctx) => limiter.fetch(request, env, ctx, () => new Response("Hello")),
    * } satisfies ExportedHandler;
    *
-   * @param env the Worker's bindings. Without them, no rule can be decided unless the configuration has
-   * `store: "memory"`
-   * @param ctx the context of the request; `custom` functions get it
-   * @param next answers admitted requests
-   * @default next forwards the request to the origin
+   * @param env the Worker's bindings. Without them, only `store: "memory"` can decide requests
+   * @param ctx the context of the request, which the functions in `custom` get
+   * @param next answers admitted requests; if it is not set, Weir forwards them to the origin
    */
   fetch(
     request: Request,

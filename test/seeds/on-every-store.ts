@@ -54,7 +54,7 @@ type Options = Omit<ConfigInput, "rules">;
 type Open = (rules: ConfigInput["rules"], options?: Options) => System;
 
 /** The function for the key `custom:user`, which reads a header field. */
-const keys: CustomKeys = { user: (request) => request.headers.get("x-user") };
+export const CUSTOM_KEYS: CustomKeys = { user: (request) => request.headers.get("x-user") };
 
 /**
  * Runs tests on all three stores.
@@ -75,9 +75,9 @@ function openOn(name: string, rules: ConfigInput["rules"], options: Options): Sy
     prefix,
     timeoutMs: TIMEOUT_MS,
     rules,
-    custom: { keys },
+    custom: { keys: CUSTOM_KEYS },
   });
-  const subjectsOf = identifying(rules, options, { keys });
+  const subjectsOf = identifying(rules, options, { keys: CUSTOM_KEYS });
   let now = MIDNIGHT;
   const store = EVERY_STORE[name]?.(prefix) as Store;
   const limiter = new Limiter(

@@ -5,7 +5,7 @@ import { defineConfig } from "../../src/config/index.ts";
 import { ruleCountersOf } from "../../src/limiter/counters.ts";
 import { createDurableObjectStore } from "../../src/stores/durable-object/durable-object-store.ts";
 import { createUpstashStore } from "../../src/stores/upstash/upstash-store.ts";
-import { figuresOf, MIDNIGHT, onEveryStore } from "./on-every-store.ts";
+import { CUSTOM_KEYS, figuresOf, MIDNIGHT, onEveryStore } from "./on-every-store.ts";
 import { storedAs } from "./stored-as.ts";
 
 // These tests repeat `fixed-window-algo` of RLAAS. It is a Lua script that uses Redis's clock. Its
@@ -54,7 +54,7 @@ describe("RLAAS's key", () => {
   // RLAAS keeps a key for 60 s after the first request of a window. Weir keeps a key until one
   // second after the window's end.
   const prefix = `rlaas-${crypto.randomUUID()}`;
-  const config = defineConfig({ prefix, rules: [rule] });
+  const config = defineConfig({ prefix, rules: [rule], custom: { keys: CUSTOM_KEYS } });
   const [{ counter }] = config.rules.flatMap((each) =>
     ruleCountersOf({ rule: each, windows: each.windows, identity: "alice" }, prefix),
   ) as [ReturnType<typeof ruleCountersOf>[number]];

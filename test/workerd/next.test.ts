@@ -60,6 +60,12 @@ describe("weir(config).fetch with next", () => {
     expect(response.headers.get("ratelimit")).toMatch(/^"api";r=1;/);
   });
 
+  it("returns a response that cannot be copied without the fields", async () => {
+    const error = Response.error();
+    const { send } = inFrontOf(() => error);
+    expect((await send()).response).toBe(error);
+  });
+
   it("lets next read the body of the request", async () => {
     const { send } = inFrontOf(async (request) => new Response(await request.text()));
     const { response } = await send("/", { method: "POST", body: "text" });
