@@ -17,9 +17,9 @@ export function limitFindings(rule: Rule, place: string): LocalFinding[] {
 export function neverBinds(idle: Window, other: Window, spread: boolean): boolean {
   // Reservations in the idle limit may use up quota of a window before it begins.
   if (idle.maxReserved > 0) return false;
-  const [length, otherLength] = [idle.windowMs / 1000, other.windowMs / 1000];
+  const [length, otherLength] = [idle.windowMs, other.windowMs];
   // All windows of a rule begin at multiples of their length after one start. With spread windows,
-  // the two starts may differ by any number of seconds.
+  // the two starts may differ by any number of milliseconds.
   const step = spread ? 1 : gcd(length, otherLength);
   const overlapping = Math.ceil((length + otherLength - step) / otherLength);
   // The first overlapping window may begin with saved quota, and the last one may reserve some.

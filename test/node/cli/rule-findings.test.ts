@@ -1,7 +1,11 @@
 import { describe, expect, test } from "vitest";
 import { configFindings } from "../../../cli/warnings/all.ts";
+import { neverBinds } from "../../../cli/warnings/limits.ts";
 import { isProbablyMilliseconds } from "../../../cli/warnings/milliseconds.ts";
 import { type ConfigInput, defineConfig } from "../../../src/config/index.ts";
+import type { Window } from "../../../src/config/rule.ts";
+import { createMemoryStore } from "../../../src/stores/memory-store.ts";
+import { counter } from "../../suite/counters.ts";
 
 type Fields = Record<string, unknown>;
 
@@ -121,6 +125,11 @@ describe("a limit beside another one", () => {
       0,
     ],
     [
+      "with spread windows, 61 s may overlap three windows of 60 s",
+      { ...limits([10, "1m"], [29, "61s"]), start: "spread" },
+      0,
+    ],
+    [
       "with spread windows, 61 windows are enough",
       { ...limits([33, "1m"], [2013, "1h"]), start: "spread" },
       1,
@@ -141,6 +150,57 @@ describe("a limit beside another one", () => {
       { code: "limit-never-binds", path: "rules[0].tiers.limits" },
     ]);
   });
+});
+
+/**
+ * Returns the largest number of requests that a limit admits in one window of another length. A
+ * client that was idle sends requests without a pause from the start of such a window to its end.
+ */
+async function mostAdmitted(limit: Window, windowMs: number): Promise<number> {
+  const counts: number[] = [];
+  for (let start = 0; start < limit.windowMs * windowMs; start += windowMs) {
+    const store = createMemoryStore();
+    const admitting = counter({
+      limit: limit.limit,
+      windowMs: limit.windowMs,
+      ceiling: limit.capacity,
+      rollsOver: limit.capacity > limit.limit,
+    });
+    let count = 0;
+    for (let now = start; now < start + windowMs; now++) {
+      while ((await store.decide([[admitting]], now)).groups[0]?.admitted) count++;
+    }
+    counts.push(count);
+  }
+  return Math.max(...counts);
+}
+
+describe("the calculation of the limits that deny nothing", () => {
+  const lengths = [1, 2, 3, 4, 6, 7];
+  const windowOf = (limit: number, windowMs: number, capacity: number): Window => ({
+    policy: "p",
+    maxReserved: 0,
+    offsetMs: 0,
+    limit,
+    windowMs,
+    capacity,
+  });
+
+  test.each(lengths.flatMap((one) => lengths.map((other) => [one, other] as const)))(
+    "agrees with the algorithm for windows of %i and %i ms",
+    async (length, idleLength) => {
+      for (const [limit, capacity] of [
+        [2, 2],
+        [3, 7],
+      ] as const) {
+        const other = windowOf(limit, length, capacity);
+        const most = await mostAdmitted(other, idleLength);
+        const idle = (quota: number) => windowOf(quota, idleLength, quota);
+        expect(neverBinds(idle(most), other, false)).toBe(true);
+        expect(neverBinds(idle(most - 1), other, false)).toBe(false);
+      }
+    },
+  );
 });
 
 describe("two rules for the same requests", () => {
