@@ -48,7 +48,7 @@ export function checkCustomKeys<Fields>() {
 function noFunction(name: string, names: readonly string[]): string {
   const present = names.length > 0 ? `only ${names.join(", ")}` : "no functions";
   return (
-    `custom:${name} needs a function in custom.keys, which has ${present}. ` +
+    `the key custom:${name} needs a function in custom.keys, which has ${present}. ` +
     `Add custom: { keys: { ${name}: (request) => … } } beside rules, ` +
     'or, if only programs use the rule, add for: "programs" to it'
   );

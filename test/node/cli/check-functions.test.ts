@@ -36,7 +36,7 @@ describe("check of a configuration with functions", () => {
     expect(code).toBe(1);
     expect(stdout + stderr).toContain('got "custom:plan"');
     expect(stdout + stderr).toContain(
-      "add custom: { keys: { plan: (request) => … } } beside rules",
+      "Add custom: { keys: { plan: (request) => … } } beside rules",
     );
     expect(stdout + stderr).not.toContain("is ok");
   });

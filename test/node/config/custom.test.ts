@@ -69,22 +69,32 @@ describe("the field custom", () => {
 });
 
 describe("a key custom:NAME without its function", () => {
-  const cure = "add custom: { keys: { plan: (request) => … } } beside rules";
+  const cure = "Add custom: { keys: { plan: (request) => … } } beside rules";
   const place = (path: string, custom: unknown, fields: object, ...says: string[]): Refused => [
     `${path}, with ${JSON.stringify(custom)}`,
     withCustom(custom, fields),
     path,
-    'got "custom:plan"; allowed: a key whose function is in custom.keys',
+    "he key custom:plan needs a function in custom.keys, which has ",
     cure,
     'or, if only programs use the rule, add for: "programs" to it',
     ...says,
   ];
   refuses([
-    place("rules[0].key", undefined, { key: "custom:plan" }, "which has none"),
-    place("rules[0].key", {}, { key: "custom:plan | ip" }, "which has none"),
-    place("rules[0].key", { keys: { user: plan } }, { key: ["ip", "custom:plan"] }, "has user;"),
-    place("rules[0].tiers.by", { keys: {} }, { tiers: byPlan }, "which has none"),
-    place("rules[0].key", { keys: { Plan: plan } }, { key: "custom:plan" }, "mean custom:Plan?"),
+    place("rules[0].key", undefined, { key: "custom:plan" }, "which has no functions"),
+    place("rules[0].key", {}, { key: "custom:plan | ip" }, "which has no functions"),
+    place(
+      "rules[0].key",
+      { keys: { user: plan } },
+      { key: ["ip", "custom:plan"] },
+      "has only user.",
+    ),
+    place("rules[0].tiers.by", { keys: {} }, { tiers: byPlan }, "which has no functions"),
+    place(
+      "rules[0].key",
+      { keys: { Plan: plan } },
+      { key: "custom:plan" },
+      'did you mean "custom:Plan"? The key custom:plan',
+    ),
     [
       "a key that is named like an inherited property",
       withCustom({ keys: { plan } }, { key: "custom:toString" }),
@@ -152,8 +162,8 @@ describe("a rule for programs", () => {
     expect(faultsOf(programs(fields))).toEqual([]);
   });
 
-  const noEffect = (field: string) =>
-    `allowed: no ${field} in a rule with for: "programs", because such a rule counts no HTTP request`;
+  const counts = 'a rule with for: "programs" counts no HTTP request';
+  const noEffect = (field: string) => `remove ${field}: ${counts}`;
   const field = (name: string, value: unknown, ...says: string[]): Refused => [
     `${name}: ${JSON.stringify(value)}`,
     programs({ [name]: value }),
@@ -166,9 +176,13 @@ describe("a rule for programs", () => {
     field("exempt", { headers: { "x-a": "secret" } }, "got an object", noEffect("exempt")),
     field("response", { status: 503 }, noEffect("response")),
     field("retryJitter", "10s", noEffect("retryJitter")),
-    field("cost", "header:x-cost", 'got "header:x-cost"; allowed: a whole number in a rule with'),
-    field("count", { status: [401] }, 'got {"status":[401]}; allowed: "request" in a rule with'),
-    field("key", "param:id", 'got "param:id"; allowed: custom:id, because a rule for programs'),
+    field("cost", "header:x-cost", `got "header:x-cost"; write a whole number: ${counts}`),
+    field("count", { status: [401] }, `got {"status":[401]}; ${noEffect("count")}`),
+    field(
+      "key",
+      "param:id",
+      'got "param:id"; a rule for programs has no paths, so write custom:id',
+    ),
     ["for: an unknown word", programs({ for: "program" }), "rules[0].for", 'mean "programs"?'],
     ["for: http", programs({ for: "http" }), "rules[0].for", 'allowed: "all", "programs"'],
   ]);
