@@ -1,12 +1,13 @@
 /**
  * The second half of `npm run budget`. It reads the bundle that `npm run bundle` has built, and
- * prints the bundle's biggest parts, its size and its start-up time. It exits with 1 if the size or
- * the start-up time exceeds the budget.
+ * prints the bundle's biggest parts, its size and its start-up time, and the size of Weir in the bundle
+ * of a Hono app. It exits with 1 if one of them exceeds the budget.
  */
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { gzipSize, partsOf } from "./bundle.ts";
+import { bundledAppSize } from "./bundled-app.ts";
 import { activeMs, leastOf } from "./startup.ts";
 
 /**
@@ -16,6 +17,8 @@ import { activeMs, leastOf } from "./startup.ts";
 const BUDGET = {
   /** The size of the bundle after gzip, in KiB. */
   gzipKiB: 70,
+  /** The part that Weir adds to the bundle of a small Hono app, after gzip, in KiB. */
+  appGzipKiB: 64,
   /**
    * The start-up time of the Worker on the measuring machine, in milliseconds. workerd itself needs
    * most of this time: even an empty Worker takes approximately 15 ms on two busy cores.
@@ -60,6 +63,12 @@ const measurements = [
     name: "The bundle after gzip",
     value: (await gzipSize(root, meta)) / 1024,
     max: BUDGET.gzipKiB,
+    unit: "KiB",
+  },
+  {
+    name: "Weir's part of a Hono app's bundle after gzip",
+    value: (bundledAppSize("with-weir.ts") - bundledAppSize("without-weir.ts")) / 1024,
+    max: BUDGET.appGzipKiB,
     unit: "KiB",
   },
   {

@@ -37,7 +37,7 @@ const COPIED = [
 const CONFIG = `
   import { type Config, defineConfig } from "edge-weir/config";
   const config = defineConfig({
-    rules: [{ name: "login", match: { paths: ["/login"] }, limit: 5, window: "1m" }],
+    rules: [{ name: "login", match: { methods: ["POST"], paths: ["/login"] }, limit: 5, window: "1m", onError: "closed" }],
     custom: {
       keys: {
         async plan(request, { env, ctx, c }) {
@@ -66,6 +66,7 @@ const WRANGLER = `
   name = "installed"
   main = "worker.ts"
   compatibility_date = "2026-11-01"
+  workers_dev = false
   durable_objects.bindings = [{ name = "COUNTERS", class_name = "CounterObject" }]
   migrations = [{ tag = "v1", new_sqlite_classes = ["CounterObject"] }]
 `;
