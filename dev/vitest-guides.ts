@@ -2,8 +2,13 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Plugin } from "vite";
 
-const PREFIX = "guide:";
 const GUIDES = join(import.meta.dirname, "../docs/guides");
+
+/**
+ * Matches the name of a guide's module. With the ending .ts, Vite compiles the module. There is no
+ * such file, so Vite cannot find it by a path from the project's folder, and the plugin must do so.
+ */
+const MODULE = /^(?:guide:|.*\/docs\/guides\/)([\w-]+?)(?:\.md\.ts)?$/;
 
 /**
  * A plugin for vitest. `guide:NAME` is the configuration on the page docs/guides/NAME.md, as a
@@ -12,13 +17,15 @@ const GUIDES = join(import.meta.dirname, "../docs/guides");
 export function guideConfigs(): Plugin {
   return {
     name: "guide-configs",
+    enforce: "pre",
     resolveId(id) {
-      // With the ending .ts, Vite compiles the module. There is no such file.
-      return id.startsWith(PREFIX) ? join(GUIDES, `${id.slice(PREFIX.length)}.md.ts`) : undefined;
+      const name = MODULE.exec(id)?.[1];
+      return name === undefined ? undefined : join(GUIDES, `${name}.md.ts`);
     },
     load(id) {
-      if (!id.startsWith(GUIDES) || !id.endsWith(".md.ts")) return undefined;
-      const path = id.slice(0, -".ts".length);
+      const name = MODULE.exec(id)?.[1];
+      if (name === undefined) return undefined;
+      const path = join(GUIDES, `${name}.md`);
       this.addWatchFile(path);
       return configOf(readFileSync(path, "utf8"));
     },
