@@ -14,6 +14,7 @@ import { type WranglerOptions, wranglerOptions } from "./deployment/wrangler-pro
 import type { Finding } from "./finding.ts";
 import { loadConfig } from "./load-config.ts";
 import { configFindings } from "./warnings/all.ts";
+import { type DevOutcome, devOutcome } from "./wrangler-dev.ts";
 
 /** Which files and which environment the check reads. */
 export interface CheckOptions {
@@ -39,6 +40,8 @@ export interface CheckResult {
   readonly isFatal: boolean;
   /** Why faults do not stop a deploy, and how they would. */
   readonly note?: string;
+  /** How the check ends if it fails in `wrangler dev`; undefined if `wrangler dev` does not run it. */
+  readonly dev?: DevOutcome | undefined;
 }
 
 /**
@@ -53,14 +56,15 @@ export async function checkConfig(
   readWranglerOptions: () => WranglerOptions | undefined = wranglerOptions,
 ): Promise<CheckResult> {
   const loaded = await loadConfig(file);
+  const dev = devOutcome(loaded, variables);
   switch (loaded.kind) {
     case "unreadable":
-      return { error: loaded.error, findings: [], isFatal: true };
+      return { error: loaded.error, findings: [], isFatal: true, dev };
     case "faulty": {
       const findings = loaded.faults.map(
         (fault): Finding => ({ code: "config", severity: "fault", file, ...fault }),
       );
-      return { findings, isFatal: true };
+      return { findings, isFatal: true, dev };
     }
     case "valid": {
       const { config } = loaded;
@@ -75,7 +79,7 @@ export async function checkConfig(
       const faults = findings.filter(({ severity }) => severity === "fault");
       const isFatal = areFaultsFatal(faults, selection, deployments);
       const note = faults.length > 0 && !isFatal && { note: NOT_STOPPED };
-      return { rules: config.rules, findings, isFatal, ...note };
+      return { rules: config.rules, findings, isFatal, dev, ...note };
     }
   }
 }

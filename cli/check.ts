@@ -12,7 +12,8 @@ interface Options extends CheckOptions {
  * Adds the command `check`, which checks a configuration and its deployments. It prints all faults
  * and warnings. If there are no faults, it prints the rules as Weir reads them, because a valid rule
  * may still differ from the intention of its author. It exits with 1 if there is a fault. Warnings
- * change the exit code only with `--strict`, so that they do not stop a deploy.
+ * change the exit code only with `--strict`, so that they do not stop a deploy. In `wrangler dev`,
+ * `devOutcome` chooses the exit code.
  */
 export function addCheckCommand(program: Command): void {
   program
@@ -27,7 +28,10 @@ export function addCheckCommand(program: Command): void {
     .option("--strict", "exit with 1 if there are warnings")
     .action(async ({ json, strict, ...options }: Options) => {
       const { config: file } = options;
-      const { error, rules, findings, isFatal, note } = await checkConfig(options, process.env);
+      const { error, rules, findings, isFatal, note, dev } = await checkConfig(
+        options,
+        process.env,
+      );
       if (error !== undefined) {
         if (json) console.log(JSON.stringify({ ok: false, config: file, error }, undefined, 2));
         else console.error(`${file} could not be loaded.\n${error}`);
@@ -37,6 +41,8 @@ export function addCheckCommand(program: Command): void {
         const hasFaults = findings.some(({ severity }) => severity === "fault");
         console[hasFaults ? "error" : "log"](textReport(file, rules, findings, note));
       }
-      process.exitCode = isFatal || (strict && findings.length > 0) ? 1 : 0;
+      const hasFailed = isFatal || (strict && findings.length > 0);
+      if (hasFailed && dev && !json) console.error(dev.notice);
+      process.exitCode = hasFailed ? (dev?.exitCode ?? 1) : 0;
     });
 }

@@ -16,10 +16,16 @@ import { loadModule } from "./load-module.ts";
 export type LoadedConfig =
   | { readonly kind: "valid"; readonly config: Config }
   | { readonly kind: "faulty"; readonly faults: readonly Fault[] }
-  /** The file has no configuration to check. `error` gives the reason and the remedy. */
-  | { readonly kind: "unreadable"; readonly error: string };
+  /**
+   * The file has no configuration to check. `error` gives the reason and the remedy. `throws` is true
+   * if the code of the file threw the error.
+   */
+  | { readonly kind: "unreadable"; readonly error: string; readonly throws?: boolean };
 
 const EXTENSIONS = [".ts", ".mts", ".cts", ".js", ".mjs", ".cjs", ".json"];
+
+/** The errors that the code of the file has not thrown itself: wrong syntax and wrong imports. */
+const NOT_THROWN = /^(SyntaxError|\w*Error: Cannot find (module|package))\b/;
 
 const NO_DEFAULT =
   "The file has no default export. Write: export default defineConfig({ rules: [...] });";
@@ -42,7 +48,8 @@ export async function loadConfig(file: string): Promise<LoadedConfig> {
     return { kind: "valid", config };
   } catch (error) {
     if (isConfigError(error)) return { kind: "faulty", faults: explainedFaults(error) };
-    return { kind: "unreadable", error: explainLoadError(error) };
+    const explanation = explainLoadError(error);
+    return { kind: "unreadable", error: explanation, throws: !NOT_THROWN.test(explanation) };
   }
 }
 

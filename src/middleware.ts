@@ -1,13 +1,13 @@
 import type { Context, Env as HonoEnv, MiddlewareHandler, Next } from "hono";
 import { toConfig } from "./config/define.ts";
 import type { Env } from "./config/env.ts";
+import { faultsOfFaultyConfig, type NodeGlobals } from "./config/faulty-config.ts";
 import type { Rule } from "./config/rule.ts";
 import type { Config, ConfigInput } from "./config/schema.ts";
 import { createHonoContext } from "./custom-context.ts";
 import { createDoctor, type Doctor } from "./doctor.ts";
-import type { Gateway } from "./gateway.ts";
 import type { Quota } from "./limiter/decision.ts";
-import { prepareGateway } from "./prepare-gateway.ts";
+import { prepareGateway, type RequestHandler } from "./prepare-gateway.ts";
 
 /**
  * Options of {@link rateLimit}.
@@ -90,8 +90,11 @@ export function rateLimit<const RuleName extends string>(
 ): RateLimitMiddleware {
   const checkedConfig = toConfig(config);
   const { rules } = checkedConfig;
-  const appRules = rule === undefined ? rules : [ruleForAllRequests(rules, rule)];
-  let gateway: Gateway | undefined;
+  const isFaulty =
+    (globalThis as NodeGlobals).process?.env?.NODE_ENV === "development" &&
+    faultsOfFaultyConfig(checkedConfig) !== undefined;
+  const appRules = rule === undefined || isFaulty ? rules : [ruleForAllRequests(rules, rule)];
+  let gateway: RequestHandler | undefined;
   /** Null if no admin token is set. */
   let doctor: Doctor | null | undefined;
 

@@ -1,4 +1,5 @@
 import { ConfigError, isConfig, toConfig } from "./config/define.ts";
+import { faultsOfFaultyConfig, type NodeGlobals } from "./config/faulty-config.ts";
 import type { Config, ConfigInput } from "./config/schema.ts";
 
 /** A subclass of `WeirService`. */
@@ -10,13 +11,27 @@ type ServiceClass = object;
  */
 const checkedConfigs = new WeakMap<ServiceClass, Config | ConfigError>();
 
+interface Service {
+  readonly config: Config | ConfigInput;
+}
+
 /**
  * Returns the checked configuration of a service. A plain object is checked only at the first call
  * to its class.
  *
- * @throws {ConfigError} if a plain object has faults, at every call
+ * @throws {ConfigError} if the configuration has faults, at every call
  */
-export function configOfService(service: { readonly config: Config | ConfigInput }): Config {
+export function configOfService(service: Service): Config {
+  const config = checkedConfigOf(service);
+  if ((globalThis as NodeGlobals).process?.env?.NODE_ENV === "development") {
+    const faults = faultsOfFaultyConfig(config);
+    if (faults) throw new ConfigError(faults);
+  }
+  return config;
+}
+
+/** @throws {ConfigError} */
+function checkedConfigOf(service: Service): Config {
   const { config } = service;
   if (isConfig(config)) return config;
   const existing = checkedConfigs.get(service.constructor);

@@ -3,8 +3,7 @@ import type { Env } from "./config/env.ts";
 import type { Config, ConfigInput } from "./config/schema.ts";
 import { createCustomContext } from "./custom-context.ts";
 import { createDoctor, type Doctor } from "./doctor.ts";
-import type { Gateway } from "./gateway.ts";
-import { prepareGateway } from "./prepare-gateway.ts";
+import { prepareGateway, type RequestHandler } from "./prepare-gateway.ts";
 
 /**
  * Answers the requests that Weir admits, in place of an origin: the next handler of a framework, or
@@ -52,8 +51,8 @@ export interface WeirHandler {
  */
 export function weir(config: Config | ConfigInput): WeirHandler {
   const checkedConfig = toConfig(config);
-  let gateway: Gateway | undefined;
-  let nextGateway: Gateway | undefined;
+  let gateway: RequestHandler | undefined;
+  let nextGateway: RequestHandler | undefined;
   /** Null if no admin token is set. */
   let doctor: Doctor | null | undefined;
 

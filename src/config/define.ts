@@ -1,14 +1,11 @@
 import * as v from "valibot";
 import { explainedFaultsOf } from "./explain/explained-faults.ts";
 import { type Fault, shortFaultsOf } from "./faults.ts";
+import { createFaultyConfig, isLocalWorkerd, type NodeGlobals } from "./faulty-config.ts";
 import { isRecord } from "./fields.ts";
 import { type Config, type ConfigInput, ConfigSchema } from "./schema.ts";
 
 const MORE = "\nRun npx weir check: it also prints the given values and the cures.";
-
-interface NodeGlobals {
-  readonly process?: { readonly env?: { readonly NODE_ENV?: string } };
-}
 
 /** The error that `defineConfig` throws. Its message lists all faults, one on a line. */
 export class ConfigError extends Error {
@@ -45,28 +42,44 @@ const DEFINED = Symbol.for("weir.config");
  * `rateLimit` and `WeirService` accept no other name. Without rules, they accept no name.
  * @throws {ConfigError} if the configuration has faults. For each fault, the error lists the path
  * of the field, the given value, the cure if Weir knows one, and the allowed values. In a Worker that
- * `wrangler deploy` has bundled, it lists the paths and the allowed values only.
+ * `wrangler deploy` has bundled, it lists the paths and the allowed values only. In a Worker that runs
+ * in `wrangler dev`, the function returns instead, and the Worker answers every request with 503 and
+ * the faults.
  */
 export function defineConfig<const RuleName extends string = never>(
   input: ConfigInput<RuleName>,
 ): Config<RuleName> {
   const given: unknown = input;
   if (isConfig(given)) return given as Config<RuleName>;
-  if (isCopy(input)) throw new ConfigError([{ path: "", message: COPY }]);
-  const result = v.safeParse(ConfigSchema, input);
-  if (!result.success) {
-    // `wrangler deploy` replaces this expression by a constant, so the bundler removes all code that explains
-    // faults. In `wrangler dev`, in tests and in Node, the faults are explained. The expression must stand here
-    // in full: esbuild does not evaluate the constants of a module.
-    const error =
-      (globalThis as NodeGlobals).process?.env?.NODE_ENV === "production"
-        ? new ConfigError(shortFaultsOf(result.issues), MORE)
-        : new ConfigError(explainedFaultsOf(result.issues, input));
-    throw withInput(error, input);
-  }
-  const config: Config = withInput(result.output, input);
+  const config = withInput(check(input), input);
   // The schema returns the names unchanged, but types them as texts.
   return config as Config<RuleName>;
+}
+
+/** @throws {ConfigError} */
+function check(input: unknown): Config {
+  if (isCopy(input)) return refuse(new ConfigError([{ path: "", message: COPY }]));
+  const result = v.safeParse(ConfigSchema, input);
+  if (result.success) return result.output;
+  // `wrangler deploy` replaces this expression by a constant, so the bundler removes all code that explains
+  // faults. In `wrangler dev`, in tests and in Node, the faults are explained. The expression must stand here
+  // in full: esbuild does not evaluate the constants of a module.
+  const error =
+    (globalThis as NodeGlobals).process?.env?.NODE_ENV === "production"
+      ? new ConfigError(shortFaultsOf(result.issues), MORE)
+      : new ConfigError(explainedFaultsOf(result.issues, input));
+  return refuse(withInput(error, input));
+}
+
+/**
+ * Throws the error. In `wrangler dev`, it returns a configuration that stands in for the faulty one,
+ * so that the Worker starts and shows the faults in its responses.
+ */
+function refuse(error: ConfigError): Config {
+  if ((globalThis as NodeGlobals).process?.env?.NODE_ENV === "development" && isLocalWorkerd()) {
+    return createFaultyConfig(error.faults);
+  }
+  throw error;
 }
 
 const COPY =
@@ -104,7 +117,8 @@ export function toConfig<const RuleName extends string>(
   const existing = isConfig(given) ? given : isRecord(given) ? checked.get(given) : undefined;
   if (existing) return existing as Config<RuleName>;
   const config = defineConfig(given as ConfigInput<RuleName>);
-  checked.set(given, config);
+  // In `wrangler dev`, a value that is no object has a configuration too: one that shows the fault.
+  if (isRecord(given)) checked.set(given, config);
   return config;
 }
 

@@ -1,0 +1,48 @@
+import * as v from "valibot";
+import type { Fault } from "./faults.ts";
+import { type Config, ConfigSchema } from "./schema.ts";
+
+/**
+ * The global scope, with the one value that Weir reads to recognise a bundle for development.
+ *
+ * Bundlers replace `globalThis.process?.env?.NODE_ENV` by a constant: `wrangler dev` by
+ * "development", `wrangler deploy` by "production". Then esbuild removes the code behind a false
+ * comparison, and the functions of this file. So the comparison is written out wherever it is
+ * needed: if it were a constant or a function of this module, esbuild would not remove the code.
+ * The optional chaining is for bundles in which nothing replaces the expression.
+ */
+export interface NodeGlobals {
+  readonly process?: { readonly env?: { readonly NODE_ENV?: string } };
+}
+
+const FAULTS = Symbol("faults");
+
+/**
+ * Whether this code runs in a local workerd, which `wrangler dev` has started.
+ *
+ * A deploy with the environment variable `NODE_ENV=development` also makes a bundle for development.
+ * In that bundle, `defineConfig` must throw, so that Cloudflare refuses the deploy: Cloudflare starts
+ * a Worker before it accepts it. At that time a Worker has no bindings, no request and no clock, here
+ * as there. But in `wrangler dev`, the names of the modules are URLs of files, whereas deployed
+ * modules have plain names.
+ */
+export function isLocalWorkerd(): boolean {
+  // Node 20 has no navigator.
+  const isWorkerd =
+    typeof navigator !== "undefined" && navigator.userAgent === "Cloudflare-Workers";
+  return isWorkerd && new Error().stack?.includes("file://") === true;
+}
+
+/**
+ * Creates a configuration that stands in for one with faults while `wrangler dev` runs. It has no
+ * rules. Every handler answers requests with 503 and the faults, and every call of a service throws
+ * an error with the faults.
+ */
+export function createFaultyConfig(faults: readonly Fault[]): Config {
+  return Object.defineProperty(v.parse(ConfigSchema, { rules: [] }), FAULTS, { value: faults });
+}
+
+/** Returns the faults of a configuration that {@link createFaultyConfig} created. */
+export function faultsOfFaultyConfig(config: Config): readonly Fault[] | undefined {
+  return (config as { readonly [FAULTS]?: readonly Fault[] })[FAULTS];
+}
