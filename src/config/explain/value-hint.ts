@@ -65,7 +65,7 @@ interface Position {
 function hintFor(
   { field, parent, isElement }: Position,
   given: unknown,
-  { message, expected }: v.BaseIssue<unknown>,
+  { message }: v.BaseIssue<unknown>,
 ): string | undefined {
   switch (field) {
     case "":
@@ -122,7 +122,7 @@ function hintFor(
     case "jwt":
       return jwtHint(given);
     default:
-      return wordHint(field, given, wordsIn(expected ?? message)) ?? numberHint(given, message);
+      return wordHint(field, given, wordsIn(message)) ?? numberHint(given, message);
   }
 }
 
