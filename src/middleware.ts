@@ -84,7 +84,7 @@ const quotasSet = new WeakMap<object, readonly Quota[]>();
  * @throws {RangeError} if the configuration has no such rule, if the rule is only for programs, or
  * if it reads a parameter of the paths in its `match`
  */
-export function rateLimit<const RuleName extends string>(
+export function rateLimit<const RuleName extends string = never>(
   config: Config<RuleName> | ConfigInput<RuleName>,
   { rule }: RateLimitOptions<NoInfer<RuleName>> = {},
 ): RateLimitMiddleware {

@@ -1,5 +1,5 @@
 import * as v from "valibot";
-import { fields, integer, isRecord, listOf } from "./fields.ts";
+import { fields, integer, isRecord, listOf, parsed } from "./fields.ts";
 import { parseHeaderName } from "./key-expression.ts";
 import { MAX_LIMIT } from "./limits.ts";
 import type { TextLike } from "./text-like.ts";
@@ -20,27 +20,20 @@ export type CountInput = "request" | { readonly status: readonly number[] };
 /** What a request costs: a number, or the lower-case name of a header of the origin's response. */
 export type Cost = number | { readonly header: string };
 
-export const CostSchema = v.pipe(
-  v.union([v.string(), v.number()], COST),
-  v.rawTransform<string | number, Cost>(({ dataset, addIssue, NEVER }) => {
-    const cost = parseCost(dataset.value);
-    if (cost !== undefined) return cost;
-    addIssue({ message: COST });
-    return NEVER;
-  }),
-);
+export const CostSchema = parsed<CostInput, Cost>(parseCost, COST);
 
-function parseCost(given: string | number): Cost | undefined {
+function parseCost(given: unknown): Cost | undefined {
   if (typeof given === "number") {
     return Number.isInteger(given) && given >= 0 && given <= MAX_LIMIT ? given : undefined;
   }
-  const header = given.startsWith("header:") ? parseHeaderName(given.slice(7)) : undefined;
+  if (typeof given !== "string" || !given.startsWith("header:")) return undefined;
+  const header = parseHeaderName(given.slice(7));
   return header ? { header } : undefined;
 }
 
 const Status = fields({ status: listOf(integer(100, 599), STATUSES) }, COUNT);
 const Word = v.pipe(
-  v.picklist(["request"], COUNT),
+  v.custom<"request">((value) => value === "request", COUNT),
   v.transform(() => undefined),
 );
 

@@ -23,11 +23,14 @@ export type DurationInput = number | TextLike<"10s" | "1m" | "1h" | "1d" | "1w">
  *
  * @returns whole seconds from 1 to {@link MAX_WINDOW_SECONDS}, or undefined for anything else
  */
-export function parseDuration(text: string | number): number | undefined {
-  const seconds = typeof text === "number" ? text : secondsOf(text);
-  return Number.isInteger(seconds) && seconds >= 1 && seconds <= MAX_WINDOW_SECONDS
-    ? seconds
-    : undefined;
+export function parseDuration(given: unknown): number | undefined {
+  const seconds = typeof given === "string" ? secondsOf(given) : given;
+  const isValid =
+    typeof seconds === "number" &&
+    Number.isInteger(seconds) &&
+    seconds >= 1 &&
+    seconds <= MAX_WINDOW_SECONDS;
+  return isValid ? seconds : undefined;
 }
 
 function secondsOf(text: string): number {

@@ -1,5 +1,13 @@
 import * as v from "valibot";
-import { bindingName, fields, listOf, mapOf, parsedText } from "./fields.ts";
+import {
+  BINDING_NAME,
+  bindingName,
+  fields,
+  isRecord,
+  listOf,
+  mapOf,
+  parsedText,
+} from "./fields.ts";
 import { parseHeaderName } from "./key-expression.ts";
 import { type Network, parseNetwork } from "./network.ts";
 
@@ -52,14 +60,14 @@ export function printableSecretName(name: string): string {
   return CONVENTIONAL.test(name) ? name : `${name.slice(0, 3)}…`;
 }
 
-const Value = v.union(
-  [
-    // A header arrives without white space at its ends, so a text with such space never matches.
-    v.pipe(v.string(), v.regex(/^[\x21-\x7e]([\t\x20-\x7e]*[\x21-\x7e])?$/, VALUE)),
-    fields({ secret: SecretName }),
-  ],
-  VALUE,
-);
+// A header arrives without white space at its ends, so a text with such space never matches.
+const TEXT = /^[\x21-\x7e]([\t\x20-\x7e]*[\x21-\x7e])?$/;
+
+const Value = v.custom<ExpectedValue>((value) => {
+  if (typeof value === "string") return TEXT.test(value);
+  if (!isRecord(value) || Object.keys(value).length !== 1) return false;
+  return typeof value.secret === "string" && BINDING_NAME.test(value.secret);
+}, VALUE);
 
 export const ExemptSchema = v.pipe(
   fields(

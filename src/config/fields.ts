@@ -44,20 +44,23 @@ function messageOf(schema: object): unknown {
   return "message" in schema ? schema.message : undefined;
 }
 
+// The following schemas use v.custom for values that Valibot has schemas for, such as numbers. Each of
+// Valibot's schemas and actions has a part in the Worker's bundle.
+
 /** Returns the schema of a whole number from `min` to `max`. */
 export function integer(min: number, max: number) {
-  const allowed = `a whole number from ${min} to ${max}`;
-  return v.pipe(
-    v.number(allowed),
-    v.integer(allowed),
-    v.minValue(min, allowed),
-    v.maxValue(max, allowed),
+  return v.custom<number>(
+    (value) => Number.isInteger(value) && Number(value) >= min && Number(value) <= max,
+    `a whole number from ${min} to ${max}`,
   );
 }
 
 /** Returns the schema of a text that is one of `words`. */
 export function oneOf<const Words extends readonly string[]>(...words: Words) {
-  return v.picklist(words, words.map((word) => JSON.stringify(word)).join(", "));
+  return v.custom<Words[number]>(
+    (value) => words.includes(value as string),
+    words.map((word) => JSON.stringify(word)).join(", "),
+  );
 }
 
 /** Returns the schema of a text that matches a pattern. */
@@ -65,18 +68,34 @@ export function textMatching(pattern: RegExp, allowed: string) {
   return parsedText((text) => (pattern.test(text) ? text : undefined), allowed);
 }
 
+/** The names of bindings, secrets and vars that wrangler allows. */
+export const BINDING_NAME = /^[A-Za-z_]\w*$/;
+
 /** Returns the schema of the name of a binding, a secret or a var, as wrangler allows it. */
 export function bindingName(allowed: string) {
-  return textMatching(/^[A-Za-z_]\w*$/, allowed);
+  return textMatching(BINDING_NAME, allowed);
 }
 
 /**
  * Returns the schema of a text that `parse` converts. It is a fault if `parse` returns undefined.
  */
 export function parsedText<Output>(parse: (text: string) => Output | undefined, allowed: string) {
+  return parsed<string, Output>(
+    (value) => (typeof value === "string" ? parse(value) : undefined),
+    allowed,
+  );
+}
+
+/**
+ * Returns the schema of a value that `parse` converts. It is a fault if `parse` returns undefined.
+ */
+export function parsed<Input, Output>(
+  parse: (value: unknown) => Output | undefined,
+  allowed: string,
+) {
   return v.pipe(
-    v.string(allowed),
-    v.rawTransform<string, Output>(({ dataset, addIssue, NEVER }) => {
+    v.custom<Input>(() => true, allowed),
+    v.rawTransform<Input, Output>(({ dataset, addIssue, NEVER }) => {
       const output = parse(dataset.value);
       if (output !== undefined) return output;
       addIssue({ message: allowed });
@@ -87,7 +106,10 @@ export function parsedText<Output>(parse: (text: string) => Output | undefined, 
 
 /** Returns the schema of a list with at least one item. */
 export function listOf<const Item extends v.GenericSchema>(item: Item, allowed: string) {
-  return v.pipe(v.array(item, allowed), v.minLength(1, allowed));
+  return v.pipe(
+    v.array(item, allowed),
+    v.check((list) => list.length > 0, allowed),
+  );
 }
 
 /**
@@ -110,7 +132,10 @@ export function mapOf<
   const Name extends v.GenericSchema<string, string>,
   const Item extends v.GenericSchema,
 >(name: Name, item: Item, allowed: string) {
-  return v.pipe(anyMapOf(name, item, allowed), v.minSize(1, allowed));
+  return v.pipe(
+    anyMapOf(name, item, allowed),
+    v.check((map) => map.size > 0, allowed),
+  );
 }
 
 /** Returns the part of an issue's path that leads from an object to one of its fields. */

@@ -1,6 +1,6 @@
 import * as v from "valibot";
 import { SecretName } from "./exempt.ts";
-import { fields, isRecord, listOf, oneOf, parsedText, pathTo } from "./fields.ts";
+import { fields, isRecord, listOf, oneOf, parsedText, pathTo, textMatching } from "./fields.ts";
 import { parseHeaderName } from "./key-expression.ts";
 
 const JWT =
@@ -59,7 +59,7 @@ export interface JwtInput {
   readonly audience?: string | undefined;
 }
 
-const Text = v.pipe(v.string("a text"), v.minLength(1, "a text that is not empty"));
+const Text = textMatching(/./s, "a text that is not empty");
 
 const JwtFields = fields(
   {

@@ -1,6 +1,6 @@
 import * as v from "valibot";
 import { type DurationInput, MAX_WINDOW_SECONDS, parseDuration } from "./duration.ts";
-import { fields, integer, isRecord, listOf, pathTo, pathToItem } from "./fields.ts";
+import { fields, integer, isRecord, listOf, parsed, pathTo, pathToItem } from "./fields.ts";
 
 /**
  * The largest limit: 15 digits. The RateLimit fields carry limits as Integers of RFC 9651, which have at
@@ -76,15 +76,7 @@ export interface LimitFields extends LimitExtras {
 }
 
 /** A length of time. The output is in seconds. */
-export const Duration = v.pipe(
-  v.union([v.string(), v.number()], DURATION),
-  v.rawTransform<string | number, number>(({ dataset, addIssue, NEVER }) => {
-    const seconds = parseDuration(dataset.value);
-    if (seconds !== undefined) return seconds;
-    addIssue({ message: DURATION });
-    return NEVER;
-  }),
-);
+export const Duration = parsed<string | number, number>(parseDuration, DURATION);
 
 const limitExtras = {
   capacity: v.optional(integer(0, MAX_LIMIT)),

@@ -1,5 +1,5 @@
 import * as v from "valibot";
-import { fields, integer, isRecord } from "./fields.ts";
+import { anyMapOf, fields, integer, isRecord, textMatching } from "./fields.ts";
 
 /** A token of RFC 9110: the name of a header field. */
 const FIELD_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
@@ -51,22 +51,19 @@ export interface ResponseInput {
 export const ResponseSchema = fields({
   status: v.optional(integer(400, 599)),
   body: v.optional(
-    v.union(
-      [
-        v.string(),
-        v.custom<Readonly<Record<string, unknown>>>((body) => isRecord(body) && isJson(body)),
-      ],
+    v.custom<string | Readonly<Record<string, unknown>>>(
+      (body) => typeof body === "string" || (isRecord(body) && isJson(body)),
       BODY,
     ),
   ),
   headers: v.optional(
     v.pipe(
-      v.custom<Readonly<Record<string, string>>>(isRecord, HEADERS),
-      v.record(
-        v.pipe(v.string(), v.regex(FIELD_NAME, NAME), v.check(isUnreserved, UNRESERVED)),
-        v.pipe(v.string(VALUE), v.regex(FIELD_VALUE, VALUE)),
+      anyMapOf(
+        v.pipe(textMatching(FIELD_NAME, NAME), v.check(isUnreserved, UNRESERVED)),
+        textMatching(FIELD_VALUE, VALUE),
         HEADERS,
       ),
+      v.transform((headers): Readonly<Record<string, string>> => Object.fromEntries(headers)),
     ),
   ),
 });

@@ -20,7 +20,7 @@ const START = '"epoch", or a time with its zone, such as "2026-01-01T09:00:00-08
 const KEY = `${ALLOWED_KEYS}; "a | b" for the first one present; a list for all of them together`;
 
 const Key = v.pipe(
-  v.union([v.string(), v.array(v.string())], KEY),
+  v.custom<string | string[]>(isKeyShape, KEY),
   v.rawTransform<string | string[], KeyExpression>(({ dataset, addIssue, NEVER }) => {
     const { value } = dataset;
     const elements = [value].flat().map(parseAlternatives);
@@ -35,8 +35,15 @@ const Key = v.pipe(
   }),
 );
 
+function isKeyShape(value: unknown): boolean {
+  return [value].flat().every((element) => typeof element === "string");
+}
+
 const SHARE = "a number above 0, at most 1";
-const LocalShare = v.pipe(v.number(SHARE), v.gtValue(0, SHARE), v.maxValue(1, SHARE));
+const LocalShare = v.custom<number>(
+  (value) => typeof value === "number" && value > 0 && value <= 1,
+  SHARE,
+);
 
 /**
  * The default of `localShare`. One isolate seldom receives a larger part of a client's requests.
@@ -75,7 +82,10 @@ const RuleFields = fields({
   mode: v.optional(oneOf("enforce", "shadow"), "enforce"),
   onError: v.optional(oneOf("open", "closed", "local"), "open"),
   localShare: v.optional(LocalShare),
-  lease: v.optional(v.union([v.literal("auto"), v.literal(false)], '"auto", false'), "auto"),
+  lease: v.optional(
+    v.custom<"auto" | false>((value) => value === "auto" || value === false, '"auto", false'),
+    "auto",
+  ),
   retryJitter: v.optional(Duration),
   response: v.optional(ResponseSchema),
   for: v.optional(oneOf("all", "programs"), "all"),

@@ -159,6 +159,10 @@ const Rules = v.pipe(
   }),
 );
 
+function isBoolean(value: unknown): boolean {
+  return typeof value === "boolean";
+}
+
 const ConfigFields = fields({
   rules: Rules,
   origin: v.optional(OriginSchema),
@@ -168,7 +172,7 @@ const ConfigFields = fields({
   timeoutMs: v.optional(integer(1, 30_000), 1000),
   headers: v.optional(oneOf("draft-11", "legacy", "both", "none"), "draft-11"),
   ipv6Prefix: v.optional(integer(1, 128), 64),
-  caseSensitivePaths: v.optional(v.boolean("true or false"), false),
+  caseSensitivePaths: v.optional(v.custom<boolean>(isBoolean, "true or false"), false),
   jwt: v.optional(JwtSchema),
   nativeLimiter: v.optional(NativeLimiterSchema),
   custom: v.optional(CustomSchema),

@@ -36,6 +36,14 @@ export function acceptsOnlyRuleNames({ LIMITS }: CallerEnv) {
   LIMITS.reset("typo");
 }
 
+/** A configuration without rules has no names. */
+export function acceptsNoNameIfThereAreNoRules() {
+  // @ts-expect-error there is no such rule
+  rateLimit(defineConfig({ rules: [] }), { rule: "typo" });
+  // @ts-expect-error there is no such rule
+  rateLimit({ rules: [] }, { rule: "typo" });
+}
+
 /** If a program creates rules at run time, the compiler cannot know their names. */
 export function acceptsAnyNameOfRulesMadeAtRunTime(names: readonly string[], { LIMITS }: OtherEnv) {
   const rules: RuleInput[] = names.map((name) => ({

@@ -38,6 +38,9 @@ export function unknownFieldHint(
   const bare = bareName(name);
   const same = allowed.find((field) => bareName(field) === bare);
   if (same) return { text: `did you mean ${JSON.stringify(same)}?`, fields: [same] };
+  if (keys[0] === "custom" && typeof value === "function") {
+    return { text: `move it into keys: custom: { keys: { ${name}: … } }`, fields: [] };
+  }
   if (place) {
     const hint =
       misplaced(place, name) ??

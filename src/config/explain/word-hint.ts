@@ -34,6 +34,10 @@ const SYNONYMS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   },
   lease: { '"auto"': "true on yes always", false: "off never no none null 0 disabled" },
   caseSensitivePaths: { true: "yes 1 on true", false: "no 0 off false" },
+  for: {
+    '"all"': "http requests everything both web any",
+    '"programs"': "program service services code calls worker workers rpc",
+  },
   start: {
     '"epoch"': "midnight utc now aligned fixed calendar",
     '"spread"': "random jitter hash staggered client",
