@@ -43,6 +43,7 @@ export function numberHint(given: unknown, allowed: string): string | undefined 
 
 /** Suggests a limit, or how to have no limit. */
 export function limitHint(given: unknown, allowed: string): string | undefined {
+  if (typeof given === "function") return "write a number; for different limits, write tiers";
   const rate = rateOf(given);
   if (rate) return `write limit: ${rate.limit}, window: ${rate.window}`;
   const isUnlimited =

@@ -52,6 +52,7 @@ const limits = [
   inRule({ limit: "1,000" }, "limit", "write 1000"),
   inRule({ limit: "10r/s" }, "limit", 'write limit: 10, window: "1s"'),
   inRule({ limit: "100 per hour" }, "limit", 'write limit: 100, window: "1h"'),
+  inRule({ limit: () => 5 }, "limit", "for different limits, write tiers"),
   inRule({ limit: 2.5 }, "limit", "write 2 or 3"),
   ...[Number.POSITIVE_INFINITY, 1e20, -1, "unlimited", null].map((limit) =>
     inRule({ limit }, "limit", "for no limit, remove the rule"),
