@@ -44,7 +44,7 @@ function messageOf(issue: v.BaseIssue<unknown>, config: unknown): string {
 function sentence(start: string, hint: string | undefined, requirement: string): string {
   if (!hint) return `${start}; ${requirement}`;
   if (!hint.endsWith("?")) return `${start}; ${hint}; ${requirement}`;
-  return `${start}; ${hint} ${requirement.replace(/^allowed:/, "Allowed:")}`;
+  return `${start}; ${hint} ${requirement.charAt(0).toUpperCase()}${requirement.slice(1)}`;
 }
 
 /** Returns the paths of the fields that the user probably meant by an unknown field. */

@@ -36,7 +36,7 @@ const SYNONYMS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   caseSensitivePaths: { true: "yes 1 on true", false: "no 0 off false" },
   for: {
     '"all"': "http requests everything both web any",
-    '"programs"': "program service services code calls worker workers rpc",
+    '"programs"': "service services code calls worker workers rpc",
   },
   start: {
     '"epoch"': "midnight utc now aligned fixed calendar",
