@@ -7,10 +7,15 @@ export interface MainModule {
   readonly path: string | undefined;
   /** The text of the module; undefined if there is no such file. */
   readonly text: string | undefined;
-  /** Whether a build may create the file later, because it is not TypeScript. */
-  readonly mayBeBuilt: boolean;
-  /** Whether the default export is Weir in front of an origin. */
+  /**
+   * Where the module comes from: from a source file, from JavaScript, which a build may create later,
+   * or from anything else, such as a package or a module of Vite.
+   */
+  readonly kind: "source" | "javascript" | "other";
+  /** Whether the default export is certainly Weir in front of an origin. */
   readonly forwards: boolean;
+  /** Whether Weir may forward requests to an origin, as far as the text shows. */
+  readonly mayForward: boolean;
 }
 
 /**
@@ -29,9 +34,20 @@ export async function readMainModule(
   return {
     path: path && relative(folder, resolve(folder, path)),
     text,
-    mayBeBuilt: path !== undefined && !/^\.[mc]?tsx?$/.test(extname(path)),
+    kind: kindOf(path),
     forwards: text !== undefined && /\bexport\s+default\s+weir\s*\(/.test(text),
+    mayForward: text === undefined || mayForward(text),
   };
+}
+
+/** Another module may call `weir`, unless this module uses Weir in a different way. */
+function mayForward(text: string): boolean {
+  return /\bweir\s*\(/.test(text) || !/\b(rateLimit|WeirService)\b/.test(text);
+}
+
+function kindOf(path = ""): MainModule["kind"] {
+  if (/^\.[mc]?tsx?$/.test(extname(path))) return "source";
+  return /^\.[mc]?jsx?$/.test(extname(path)) ? "javascript" : "other";
 }
 
 /**

@@ -19,6 +19,8 @@ export function originFindings(
   deployment: Deployment,
   all: readonly Deployment[],
 ): LocalFinding[] {
+  // The Hono middleware ignores the origin.
+  if (!deployment.main.mayForward) return [];
   const { binding } = config.origin ?? {};
   if (binding !== undefined) return bindingFindings(binding, deployment, all);
   const given = textVarOf(deployment, VAR);
@@ -92,7 +94,7 @@ function loop(path: string, setting: string): LocalFinding {
 }
 
 function missingFindings({ main, routes, workersDev }: Deployment): LocalFinding[] {
-  // The origin of an app or of a service is not Weir's.
+  // With its argument `next`, Weir needs no origin.
   if (!main.forwards) return [];
   const cure = `Set ${VAR} in vars, or origin in the rules. If ${VAR} is a secret, add it to secrets.required`;
   const fault = { code: "no-origin", severity: "fault", cure } as const;

@@ -35,9 +35,9 @@ function mainFindings({ file, main }: Deployment): LocalFinding[] {
       },
     ];
   }
-  if (main.text !== undefined) return [];
+  if (main.text !== undefined || main.kind === "other") return [];
   const message = `There is no file ${main.path}`;
-  return main.mayBeBuilt
+  return main.kind === "javascript"
     ? [{ ...fault, severity: "warning", message, cure: "Build the Worker first, or correct main" }]
     : [{ ...fault, message, cure: "Correct main, or create the file" }];
 }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { check, runWeir, WEIR_CONFIG } from "./run-weir.ts";
+import { check, runWeir, temporaryFolder, WEIR_CONFIG } from "./run-weir.ts";
 
 const GOOD = {
   rules: [
@@ -174,6 +174,32 @@ describe("check of a valid configuration", () => {
     const { stdout } = await check("rules.json", { rules }, "--json");
     expect(JSON.parse(stdout).rules).toHaveLength(3000);
   });
+});
+
+describe("check of a project with wrangler's configuration", () => {
+  test("reads the file and the environment that its options name", async () => {
+    await using folder = await temporaryFolder();
+    await folder.write("rules.json", JSON.stringify({ rules: [GOOD.rules[2]] }));
+    await folder.write("worker.js", 'export { CounterObject } from "edge-weir";');
+    const start = { name: "a", main: "worker.js", workers_dev: false };
+    const bindings = [{ name: "COUNTERS", class_name: "CounterObject" }];
+    const migrations = [{ tag: "v1", new_sqlite_classes: ["CounterObject"] }];
+    const other = { ...start, migrations, env: { good: { durable_objects: { bindings } } } };
+    await folder.write("other.jsonc", JSON.stringify(other));
+    const run = (...args: string[]) =>
+      runWeir(["check", "--config", "rules.json", "--json", ...args], folder.path);
+    const [none, all, good] = await Promise.all([
+      run(),
+      run("--wrangler", "other.jsonc"),
+      run("--wrangler", "other.jsonc", "--env", "good"),
+    ]);
+    expect([none?.code, all?.code, good?.code]).toEqual([0, 1, 0]);
+    expect(JSON.parse(all?.stdout ?? "")).toMatchObject({
+      ok: false,
+      faults: [{ code: "counters-unbound", file: "other.jsonc" }],
+    });
+    expect(JSON.parse(good?.stdout ?? "")).toMatchObject({ ok: true, faults: [], warnings: [] });
+  }, 30_000);
 });
 
 describe("check of a configuration with faults", () => {
