@@ -1,3 +1,5 @@
+import { mkdir } from "node:fs/promises";
+import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { check, runWeir, temporaryFolder, WEIR_CONFIG } from "./run-weir.ts";
 
@@ -200,6 +202,15 @@ describe("check of a project with wrangler's configuration", () => {
     });
     expect(JSON.parse(good?.stdout ?? "")).toMatchObject({ ok: true, faults: [], warnings: [] });
   }, 30_000);
+});
+
+test("check finds wrangler's configuration in the current folder if the rules are in a folder below", async () => {
+  await using folder = await temporaryFolder();
+  await mkdir(join(folder.path, "config"));
+  await folder.write("config/rules.json", JSON.stringify({ rules: [GOOD.rules[2]] }));
+  await folder.write("wrangler.toml", "[vars\n");
+  const { stderr } = await runWeir(["check", "--config", "config/rules.json"], folder.path);
+  expect(stderr).toContain("fault wrangler-unread");
 });
 
 describe("check of a configuration with faults", () => {
