@@ -68,63 +68,55 @@ function hintFor(
   { message }: v.BaseIssue<unknown>,
 ): string | undefined {
   switch (field) {
-    case "":
-      return configHint(given);
-    case "rules":
-      return rulesHint(given);
     case "name":
     case "prefix":
       return nameHint(field, given);
-    case "match":
-    case "except":
-      return matchHint(given);
     case "hosts":
     case "methods":
     case "paths":
       return conditionHint(field, given, isElement);
-    case "key":
-    case "by":
-      return keyHint(given);
     case "limit":
       return limitHint(given, message);
-    case "window":
-    case "ban":
-    case "retryJitter":
-      return durationHint(given);
     case "limits":
       return parent === "tiers" ? undefined : limitsHint(given, isElement);
     case "timeoutMs":
       return numberHint(given, message) ?? millisecondsHint(given);
-    case "localShare":
-      return shareHint(given);
     case "cost":
       return costHint(given, message);
-    case "count":
-      return countHint(given);
     case "status":
       return statusHint(parent, given, message);
     case "start":
       return startHint(given) ?? wordHint(field, given, ["epoch", "spread"]);
-    case "response":
-      return responseHint(given);
-    case "ips":
-      return networkHint(given);
-    case "origin":
-      return originHint(given);
-    case "nativeLimiter":
-      return nativeLimiterHint(given);
-    case "url":
-    case "jwks":
-      return urlHint(given);
     case "algs":
     case "alg":
       return algorithmHint(field, given);
-    case "jwt":
-      return jwtHint(given);
     default:
+      if (Object.hasOwn(HINTS, field)) return HINTS[field]?.(given);
       return wordHint(field, given, wordsIn(message)) ?? numberHint(given, message);
   }
 }
+
+/** The suggestions that depend only on the given value. The keys are the names of the fields. */
+const HINTS: Readonly<Record<string, (given: unknown) => string | undefined>> = {
+  "": configHint,
+  rules: rulesHint,
+  match: matchHint,
+  except: matchHint,
+  key: keyHint,
+  by: keyHint,
+  window: durationHint,
+  ban: durationHint,
+  retryJitter: durationHint,
+  localShare: shareHint,
+  count: countHint,
+  response: responseHint,
+  ips: networkHint,
+  origin: originHint,
+  nativeLimiter: nativeLimiterHint,
+  url: urlHint,
+  jwks: urlHint,
+  jwt: jwtHint,
+};
 
 function wordsIn(text: string): string[] {
   return [...text.matchAll(/"([^"]+)"/g)].map(([, word]) => word as string);

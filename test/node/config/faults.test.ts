@@ -36,7 +36,58 @@ describe("the faults of a configuration", () => {
   });
 });
 
+describe("the faults between the fields of a rule", () => {
+  test("are reported together with the faults of its fields", () => {
+    const fields = {
+      limit: 3,
+      window: "1x",
+      key: ["param:id", "nobody"],
+      match: { paths: ["/users/:name"], methods: [5] },
+      shards: 4,
+      ban: "1 hour",
+      capacity: 2,
+      localShare: 0.5,
+    };
+    const paths = faultsOf({ rules: [rule(fields)], jwt: { secret: "A", jwks: "b", algs: [] } });
+    expect(paths.map(({ path }) => path).sort()).toEqual([
+      "jwt",
+      "jwt.algs",
+      "jwt.jwks",
+      "rules[0].ban",
+      "rules[0].capacity",
+      "rules[0].key",
+      "rules[0].key[1]",
+      "rules[0].localShare",
+      "rules[0].match.methods[0]",
+      "rules[0].shards",
+      "rules[0].window",
+    ]);
+  });
+
+  test("are not reported if they follow from a fault of a field", () => {
+    const paths = (fields: object) => faultsOf(withRule(fields)).map(({ path }) => path);
+    expect(paths({ key: "param:id", match: { paths: "/users/:id" } })).toEqual([
+      "rules[0].match.paths",
+    ]);
+    expect(paths({ onError: "Local", localShare: 0.5 })).toEqual(["rules[0].onError"]);
+    expect(paths({ limit: "10", shards: 4 })).toEqual(["rules[0].limit"]);
+    expect(paths({ limit: "10", capacity: 4 })).toEqual(["rules[0].limit"]);
+  });
+});
+
 describe("the message of a fault shows the given value", () => {
+  test.for<[string, object, string]>([
+    [
+      "the text of a repeated window",
+      { limits: [1, 2].map((limit) => ({ limit, window: "60s" })) },
+      '"60s"',
+    ],
+    ["the whole key", { key: "ip | jwt:sub" }, '"ip | jwt:sub"'],
+    ["a method as written", { match: { methods: ["get "] } }, '"get "'],
+  ])("as the user wrote it: %s", ([, fields, given]) => {
+    expect(faultsOf(withRule(fields))[0]?.message).toContain(`got ${given}`);
+  });
+
   const got = (limit: unknown) => faultsOf(withRule({ limit }))[0]?.message;
 
   test("shortened if it is long", () => {

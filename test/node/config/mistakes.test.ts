@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { loadConfig } from "../../../cli/load-config.ts";
-import { check, temporaryFolder } from "../cli/run-weir.ts";
+import { check, runWeir, temporaryFolder, WEIR_CONFIG } from "../cli/run-weir.ts";
 import { faultsOf } from "./fixtures.ts";
 import { MISTAKES, type Mistake } from "./mistakes.ts";
 
@@ -43,6 +43,21 @@ test("weir check prints the cures of all mistakes in one run, and never that the
   expect(stdout + stderr).not.toContain("is ok");
   const cures = MISTAKES.filter((mistake) => isJson(mistake.config) && rulesIn(mistake).length > 0);
   for (const { cure } of cures) expect(stdout + stderr).toContain(cure);
+});
+
+test("weir check prints the cures on a build server that sets NODE_ENV to production", async () => {
+  await using folder = await temporaryFolder();
+  const rules = [{ name: "api", limit: 5, window: "1 minute" }];
+  await folder.write(
+    "rules.mjs",
+    `import { defineConfig } from ${JSON.stringify(WEIR_CONFIG)};
+     export default defineConfig(${JSON.stringify({ rules })});`,
+  );
+  const run = await runWeir(["check", "--config", "rules.mjs"], folder.path, {
+    NODE_ENV: "production",
+  });
+  expect(run.code).toBe(1);
+  expect(run.stdout + run.stderr).toContain('got "1 minute"; write "1m"');
 });
 
 function rulesIn({ config }: Mistake): object[] {
