@@ -10,8 +10,8 @@ const configs = globSync("examples/**/weir.config.ts", {
   exclude: (path) => path.endsWith("node_modules"),
 });
 
-test("there are seven examples", () => {
-  expect(configs).toHaveLength(7);
+test("there are eight examples", () => {
+  expect(configs).toHaveLength(8);
 });
 
 test.each(configs)("%s passes weir check --strict", async (config) => {

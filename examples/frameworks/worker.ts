@@ -1,0 +1,32 @@
+import { app } from "./app.ts";
+import { onRequest as astro } from "./astro.ts";
+import { onRequest as pages } from "./pages.ts";
+import plain from "./plain.ts";
+import { handle } from "./sveltekit.ts";
+
+export { CounterObject } from "edge-weir";
+
+interface Env {
+  readonly COUNTERS: DurableObjectNamespace;
+}
+
+/** Runs the middleware that the request's header names, as its framework does. Only the tests need this Worker. */
+export default {
+  async fetch(request, env, ctx) {
+    const render = async () => app(request);
+    switch (request.headers.get("x-framework")) {
+      case "sveltekit":
+        return handle({ event: { request, platform: { env, ctx } }, resolve: render });
+      case "sveltekit, prerendering":
+        return handle({ event: { request, platform: undefined }, resolve: render });
+      case "astro":
+        return astro({ request, isPrerendered: false }, render);
+      case "astro, prerendering":
+        return astro({ request, isPrerendered: true }, render);
+      case "pages":
+        return pages({ request, env, next: render } as unknown as Parameters<typeof pages>[0]);
+      default:
+        return plain.fetch(request, env, ctx);
+    }
+  },
+} satisfies ExportedHandler<Env>;
