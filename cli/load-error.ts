@@ -55,8 +55,9 @@ export function parseJson(text: string): unknown {
   const source = text.replace(/^\uFEFF/, "");
   const message = jsonFault(source);
   if (message === undefined) return JSON.parse(source);
-  const reason = message.replace(/(,| in JSON at) .*$/s, " in JSON");
-  const located = new SyntaxError(`${reason} (line ${lineOfJsonFault(source)})`);
+  const reason = message.replace(/(,| at position) .*$/s, "");
+  const subject = reason.includes("JSON") ? reason : `${reason} in JSON`;
+  const located = new SyntaxError(`${subject} (line ${lineOfJsonFault(source)})`);
   // The frames would point at this file, not at the file with the fault.
   located.stack = "";
   throw located;

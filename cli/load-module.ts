@@ -5,12 +5,16 @@ import * as config from "../src/config/index.ts";
 const TIMEOUT_MS = 10_000;
 
 /**
- * The modules that exist only in a Worker. A file may import them for its functions, because a check
- * does not call these functions. It cannot use them while it is loaded.
+ * The modules that exist only in a Worker, and the cure if a file uses one of their names while it is
+ * loaded. A file may import them for its functions, because a check does not call these functions.
  */
-const WORKER_MODULES: Readonly<Record<string, string>> = {
-  "edge-weir": "import it from edge-weir/config, if that exports it",
-  "cloudflare:workers": "use it in a function, or use the function's argument { env, ctx }",
+const WORKER_MODULES: Readonly<Record<string, (name: string) => string>> = {
+  "edge-weir": (name) =>
+    name in config
+      ? `Write: import { ${name} } from "edge-weir/config";`
+      : `Use ${name} only in functions.`,
+  "cloudflare:workers": (name) =>
+    `Use ${name} only in functions, or use the argument { env, ctx } of a function.`,
 };
 
 /**
@@ -50,8 +54,8 @@ function namesOf(module: object): string {
   return Object.keys(module).sort().join(", ");
 }
 
-function unavailable(id: string, cure: string): object {
-  return exactly({}, (name) => `${id} works only in a Worker. To use ${name} here, ${cure}.`);
+function unavailable(id: string, cure: (name: string) => string): object {
+  return exactly({}, (name) => `The module ${id} works only in a Worker. ${cure(name)}`);
 }
 
 /**

@@ -8,7 +8,7 @@ describe("check of a file that cannot be loaded", () => {
     ["a short JSON file", "a.json", '{\n  "a": 1\n  "b": 2\n}', ["(line 3)"]],
     ["a long JSON file", "a.json", `[\n${'"x",\n'.repeat(500)}x]`, ["(line 502)"]],
     ["a JSON file that ends too early", "a.json", '{\n  "a": [\n', ["(line 2)"]],
-    ["text after JSON", "a.json", "{}\n\n]", ["Unexpected non-whitespace", "(line 3)"]],
+    ["text after JSON", "a.json", "{}\n\n]", ["after JSON (line 3)"]],
     [
       "a syntax error in TypeScript",
       "a.ts",
@@ -35,13 +35,13 @@ describe("check of a file that cannot be loaded", () => {
       "the package's part for Workers",
       "a.ts",
       'import { defineConfig } from "edge-weir";\nexport default defineConfig({});',
-      ["To use defineConfig here, import it from edge-weir/config", "a.ts:2"],
+      ['Write: import { defineConfig } from "edge-weir/config";', "a.ts:2"],
     ],
     [
       "a module of workerd",
       "a.mjs",
       'import { env } from "cloudflare:workers";\n\nexport default env.RULES;',
-      ["cloudflare:workers works only in a Worker. To use env here,", "a.mjs:3"],
+      ["cloudflare:workers works only in a Worker. Use env only in functions", "a.mjs:3"],
     ],
     ["another module of workerd", "a.mjs", 'import "cloudflare:email";', ["only in a Worker"]],
     [
