@@ -52,7 +52,7 @@ function secondsOf(given: unknown): number | undefined {
     .replace(/^(an?|one|per|every|each)\s+/i, "1 ");
   if (/^\d+(\.\d+)?$/.test(text)) return Number(text);
   if (/^[a-z]+$/i.test(text)) return unitOf(text);
-  if (!/^(\d+(\.\d+)?\s*[a-z]+[\s,]*)+$/i.test(text) || text.length > 60) return undefined;
+  if (text.length > 60 || !/^(\d+(\.\d+)?\s*[a-z]+[\s,]*)+$/i.test(text)) return undefined;
   const parts = [...text.matchAll(/(\d+(?:\.\d+)?)\s*([a-z]+)/gi)];
   const seconds = parts.map(
     ([, count, unit]) => Number(count) * (unitOf(unit ?? "") ?? Number.NaN),

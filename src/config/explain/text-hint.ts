@@ -18,12 +18,11 @@ export function nameHint(field: string, given: unknown): string | undefined {
 
 /** Suggests a share from 0 to 1 for a percentage or a number that is written as text. */
 export function shareHint(given: unknown): string | undefined {
+  if (typeof given !== "string" && typeof given !== "number") return undefined;
   const [, digits, percent] = /^\s*(\d*\.?\d+)\s*(%?)\s*$/.exec(String(given)) ?? [];
   const number = Number(digits);
   const share = percent || number >= 5 ? number / 100 : number;
-  return share > 0 && share <= 1 && (typeof given === "string" || typeof given === "number")
-    ? `write ${share}`
-    : undefined;
+  return share > 0 && share <= 1 ? `write ${share}` : undefined;
 }
 
 /** Suggests a number, or the header that holds the cost. */
@@ -41,7 +40,7 @@ export function costHint(given: unknown, allowed: string): string | undefined {
 /** Suggests `{ status: […] }` for one status, a list of statuses, or a word. */
 export function countHint(given: unknown): string | undefined {
   const values: unknown[] = [given].flat();
-  const statuses = values.map(Number);
+  const statuses = values.map((each) => (typeof each === "object" ? 0 : Number(String(each))));
   if (values.length > 0 && statuses.every((each) => each >= 100 && each <= 599)) {
     return `write { status: [${statuses.join(", ")}] }`;
   }
@@ -68,11 +67,13 @@ export function statusHint(
 
 /** Suggests a time with its zone. */
 export function startHint(given: unknown): string | undefined {
+  const isDate = given instanceof Date;
+  if (typeof given !== "string" && typeof given !== "number" && !isDate) return undefined;
   const isNumber = typeof given === "number" || /^\d{10}(\d{3})?$/.test(String(given));
   const seconds = Number(given);
   const time = isNumber
     ? new Date(seconds > 1e11 ? seconds : seconds * 1000)
-    : given instanceof Date
+    : isDate
       ? given
       : withZone(given);
   if (!time || Number.isNaN(time.getTime()) || (isNumber && seconds < 1e9)) return undefined;

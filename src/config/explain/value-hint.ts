@@ -27,6 +27,9 @@ import {
 } from "./text-hint.ts";
 import { wordHint } from "./word-hint.ts";
 
+/** The length of the longest text for which Weir suggests a cure. */
+const LONGEST_TEXT = 300;
+
 /** A faulty value, and its place in the configuration. */
 export interface Faulty {
   readonly issue: v.BaseIssue<unknown>;
@@ -39,6 +42,8 @@ export interface Faulty {
 export function valueHint({ issue, keys, given }: Faulty): string | undefined {
   // The message of a check between fields is a sentence that names the cure.
   if (issue.type === "raw_check") return nearestHint(issue);
+  // A text of this length is no misspelt value, and searching it would take long.
+  if (typeof given === "string" && given.length > LONGEST_TEXT) return undefined;
   const names = keys.filter((key) => !/^\d+$/.test(String(key))).map(String);
   if (isSecret(keys)) return secretHint(names, given);
   const [field = "", parent, grandparent] = names.toReversed();

@@ -22,6 +22,39 @@ describe("a mistake gets a message that names its cure", () => {
   );
 });
 
+test.for([
+  ["window", "rules[0].window"],
+  ["key", "rules[0].key"],
+  ["a path", "rules[0].match.paths[0]"],
+  ["a host", "rules[0].match.hosts[0]"],
+  ["a method", "rules[0].match.methods[0]"],
+  ["a name", "rules[0].name"],
+  ["start", "rules[0].start"],
+] as const)("each suggested value of %s is valid", ([, path]) => {
+  const suggested = MISTAKES.flatMap((mistake) => {
+    const [, text] = (mistake.path === path && /^write ("[^"]*"|\d+)$/.exec(mistake.cure)) || [];
+    return text ? [{ config: mistake.config, value: JSON.parse(text) }] : [];
+  });
+  expect(suggested.length).toBeGreaterThan(0);
+  for (const { config, value } of suggested) {
+    const messages = faultsOf(withValue(config, path, value)).filter((each) => each.path === path);
+    // A key may need another field, such as a parameter of the path.
+    expect(messages.filter(({ message }) => message.includes("allowed: "))).toEqual([]);
+  }
+});
+
+/** Returns a copy of a configuration with another value at a path such as `rules[0].match.paths[0]`. */
+function withValue(config: unknown, path: string, value: unknown): unknown {
+  const copy = structuredClone(config);
+  const keys = path.split(/[.[\]]+/).filter(Boolean);
+  const last = keys.pop() ?? "";
+  const parent = keys.reduce((at, key) => at[key] as Fields, copy as Fields);
+  parent[last] = value;
+  return copy;
+}
+
+type Fields = Record<string, unknown>;
+
 test("weir check finds each mistake that JSON can hold, and reports its cure", async () => {
   await using folder = await temporaryFolder();
   const inJson = MISTAKES.filter(({ config }) => isJson(config));
