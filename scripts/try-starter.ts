@@ -22,7 +22,7 @@ const VERSIONS = [
   { node: "24.21.0", npm: "11.19.1" },
 ];
 
-/** How long `npm run dev` may take to start, in milliseconds. */
+/** How long the starter, and then the start of `npm run dev`, may take, in milliseconds. */
 const START_MS = 120_000;
 
 const DIST = join(import.meta.dirname, "../dist");
@@ -68,15 +68,21 @@ try {
 /** Installs a Node and an npm, and returns the environment in which they are found first. */
 async function environmentOf(node: string, npm: string): Promise<NodeJS.ProcessEnv> {
   const folder = join(scratch, `node-${node}`);
+  await mkdir(folder);
   const platform = `node-${process.platform}-${process.arch}`;
   const args = ["install", "--ignore-scripts", "--prefix", folder];
   await promisify(execFile)("npm", [...args, `${platform}@${node}`, `npm@${npm}`]);
   const commands = join(folder, "node_modules/.bin");
   await rm(join(commands, "node"), { force: true });
   await symlink(join(folder, "node_modules", platform, "bin/node"), join(commands, "node"));
+  // The variables of the npm that runs this script would lead the other npm to this repository.
+  const inherited = Object.entries(process.env).filter(
+    ([name]) =>
+      !/^(npm_(lifecycle|package|command|execpath|node|config_local)|INIT_CWD)/.test(name),
+  );
   return {
+    ...Object.fromEntries(inherited),
     PATH: [commands, process.env.PATH].join(delimiter),
-    HOME: process.env.HOME,
     WRANGLER_SEND_METRICS: "false",
   };
 }
@@ -89,7 +95,8 @@ async function tryIn(
   args: readonly string[],
   env: NodeJS.ProcessEnv,
 ): Promise<void> {
-  const installing = await promisify(execFile)("npx", args, { cwd: folder, env });
+  const timeout = START_MS;
+  const installing = await promisify(execFile)("npx", args, { cwd: folder, env, timeout });
   const printed = installing.stdout + installing.stderr;
   if (/EBADENGINE/.test(printed)) throw new Error(`${name}: ${printed}`);
 

@@ -42,15 +42,18 @@ describe.each(["route", "custom-domain", "service"] as const)("a project for a %
     expect(code).toBe(0);
   });
 
-  it("has no fault of types", async () => {
-    expect(await runIn(folder.path, "tsc", [])).toEqual({ code: 0, output: "" });
-  });
+  // A project for a custom domain has the same code as a project for a route.
+  if (template !== "custom-domain") {
+    it("has no fault of types", async () => {
+      expect(await runIn(folder.path, "tsc", [])).toEqual({ code: 0, output: "" });
+    });
 
-  it("has tests that pass", async () => {
-    const { code, output } = await runIn(folder.path, "vitest", ["run"]);
-    expect(output).toMatch(/Tests.*3 passed/);
-    expect(code).toBe(0);
-  });
+    it("has tests that pass", async () => {
+      const { code, output } = await runIn(folder.path, "vitest", ["run"]);
+      expect(output).toMatch(/Tests.*3 passed/);
+      expect(code).toBe(0);
+    });
+  }
 
   it("can be deployed", async () => {
     const args = ["deploy", "--dry-run", "--env", "production"];
