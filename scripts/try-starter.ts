@@ -75,10 +75,10 @@ async function environmentOf(node: string, npm: string): Promise<NodeJS.ProcessE
   const commands = join(folder, "node_modules/.bin");
   await rm(join(commands, "node"), { force: true });
   await symlink(join(folder, "node_modules", platform, "bin/node"), join(commands, "node"));
-  // The variables of the npm that runs this script would lead the other npm to this repository.
+  // The other npm must not get the variables and the settings of this repository.
   const inherited = Object.entries(process.env).filter(
     ([name]) =>
-      !/^(npm_(lifecycle|package|command|execpath|node|config_local)|INIT_CWD)/.test(name),
+      !/^(npm_(lifecycle|package|command|execpath|node|config_(local|strict))|INIT_CWD)/.test(name),
   );
   return {
     ...Object.fromEntries(inherited),
