@@ -98,7 +98,7 @@ const WORKER = {
   "worker-no-doctor": {
     severity: "fault",
     advice:
-      "Run npx wrangler secret put WEIR_ADMIN_TOKEN with at least 32 characters, use the same text here, deploy the Worker, and check that the URL leads to this Worker",
+      "Run npx wrangler secret put WEIR_ADMIN_TOKEN, with --env NAME if the URL belongs to an environment. Its value needs at least 32 characters. Use the same text here, and check that the URL leads to this Worker",
   },
   "worker-busy": { severity: "fault", advice: "Wait ten seconds, and run the command again" },
   "worker-binding": {

@@ -10,12 +10,12 @@
 /** A counter, with the fields that the limits of a rule have. */
 export interface VectorCounter {
   readonly limit: number;
-  /** The quota that can be used without a reservation. @default limit */
+  /** How much quota the counter has without a reservation. @default limit */
   readonly capacity?: number;
   /** @default 60000, a minute */
   readonly windowMs?: number;
   /**
-   * The offset of the windows: how many milliseconds later they start than without an offset.
+   * Shifts the start of each window by this number of milliseconds.
    */
   readonly offsetMs?: number;
   /**
