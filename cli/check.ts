@@ -22,7 +22,10 @@ export function addCheckCommand(program: Command): void {
       "Checks the rules and wrangler's configuration. Prints faults, warnings and the rules.",
     )
     .option("--config <file>", "a .ts, .js, .mjs or .json file", "weir.config.ts")
-    .option("--wrangler <file>", "wrangler's configuration (default: the one beside the rules)")
+    .option(
+      "--wrangler <file>",
+      "wrangler's configuration (default: the one beside the rules or in the current folder)",
+    )
     .option("--env <name>", 'the only environment to check; "" for the top level')
     .option("--json", "print JSON")
     .option("--strict", "exit with 1 if there are warnings")

@@ -2,17 +2,18 @@ import type { Finding } from "../finding.ts";
 import type { Deployment } from "./deployment.ts";
 import type { WranglerOptions } from "./wrangler-process.ts";
 
-/** Which environments of wrangler's configuration a check covers. */
+/** The environments of wrangler's configuration that a check covers. */
 export interface Selection {
   /** The name of the only environment to check; undefined to check all of them. `""` is the top level. */
   readonly environment: string | undefined;
-  /** Whether wrangler runs the check before it deploys one environment, and it is unknown which one. */
+  /** Whether wrangler runs the check before a deploy, and the check does not know the deployed environment. */
   readonly isUnnamedBuild: boolean;
 }
 
 /**
- * Selects the environments: the option `--env` of this command, or of the wrangler process that runs
- * it, or CLOUDFLARE_ENV, which wrangler reads if it has no such option.
+ * Selects the environments to check. The first of these values that is set applies: the option
+ * `--env` of this command, the option `--env` of the wrangler process that runs this command, and the
+ * variable CLOUDFLARE_ENV.
  *
  * @param option the value of `--env`; undefined if it is not given
  * @param variables the environment variables of the process
@@ -56,9 +57,8 @@ export function unknownEnvironment(
 }
 
 /**
- * Whether faults stop the command. A build that does not know its environment is stopped only by
- * faults that concern every environment: a fault of `staging` must not stop a deploy of
- * `production`.
+ * Returns whether faults stop the command. If a build does not know its environment, only faults
+ * that concern every environment stop it: a fault of `staging` must not stop a deploy of `production`.
  */
 export function areFaultsFatal(
   faults: readonly Finding[],

@@ -2,7 +2,10 @@ import type { LocalFinding } from "../finding.ts";
 import type { Deployment } from "./deployment.ts";
 import { settingIn } from "./notation.ts";
 
-/** Warnings about settings that let requests reach the origin, or a response a client, without Weir. */
+/**
+ * Returns warnings about settings with which some requests or responses do not pass through Weir, or
+ * pass outside the zone's firewall.
+ */
 export function exposureWarnings(deployment: Deployment): LocalFinding[] {
   const { file, routes, workersDev, previewUrls, cache, compatibilityFlags } = deployment;
   // By default, workers_dev is on if there is no route, and preview_urls has the value of workers_dev.

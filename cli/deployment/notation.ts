@@ -13,6 +13,18 @@ export function settingIn(file: string, name: string, value: Value): string {
   return isToml(file) ? `${name} = ${shown}` : `${JSON.stringify(name)}: ${shown}`;
 }
 
+/**
+ * Returns the command that sets a secret of a deployed Worker.
+ *
+ * @param name the name of the secret, or a placeholder such as `NAME`
+ * @param environment the environment of wrangler's configuration; undefined for the top level
+ * @example secretCommand("JWT_SECRET", "staging") // npx wrangler secret put JWT_SECRET --env staging
+ */
+export function secretCommand(name: string, environment: string | undefined): string {
+  const option = environment === undefined ? "" : ` --env ${environment}`;
+  return `npx wrangler secret put ${name}${option}`;
+}
+
 /** Writes a value in the notation of wrangler's file. */
 export function valueIn(file: string, value: unknown): string {
   if (typeof value !== "object" || value === null) return JSON.stringify(value);

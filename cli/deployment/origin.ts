@@ -9,8 +9,8 @@ import { isSecretListed, textVarOf } from "./vars.ts";
 const VAR = "ORIGIN_URL";
 
 /**
- * Findings about the server to which Weir forwards requests. Without them, every request would get
- * 502, or would come back to the Worker in a loop.
+ * Returns findings about the server to which Weir forwards requests. If there is such a finding,
+ * every request gets 502, or comes back to the Worker in a loop.
  *
  * @param all all environments, for messages that name the environment with a binding
  */
@@ -80,7 +80,7 @@ function loopFindings(url: string, isVar: boolean, deployment: Deployment): Loca
   const isOwnName =
     name !== undefined && host.endsWith(".workers.dev") && host.startsWith(`${name}.`);
   if (!calls && !isOwnName) return [];
-  return [loop(isVar ? `vars.${VAR}` : "routes", isVar ? VAR : "origin.url of the rules")];
+  return [loop(isVar ? `vars.${VAR}` : "routes", isVar ? VAR : "origin.url in weir.config.ts")];
 }
 
 function loop(path: string, setting: string): LocalFinding {
@@ -96,7 +96,7 @@ function loop(path: string, setting: string): LocalFinding {
 function missingFindings({ main, routes, workersDev }: Deployment): LocalFinding[] {
   // With its argument `next`, Weir needs no origin.
   if (!main.forwards) return [];
-  const cure = `Set ${VAR} in vars, or origin in the rules. If ${VAR} is a secret, add it to secrets.required`;
+  const cure = `Set ${VAR} in vars, or origin in weir.config.ts. If ${VAR} is a secret, add it to secrets.required`;
   const fault = { code: "no-origin", severity: "fault", cure } as const;
   const domain = routes.find(({ customDomain }) => customDomain);
   if (domain) {

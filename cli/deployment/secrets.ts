@@ -3,13 +3,14 @@ import { printableSecretName } from "../../src/config/exempt.ts";
 import type { Config } from "../../src/config/schema.ts";
 import type { LocalFinding } from "../finding.ts";
 import type { Deployment } from "./deployment.ts";
+import { secretCommand } from "./notation.ts";
 import { storeOf } from "./store.ts";
 import { isSecretListed, TOKEN_SECRET, textVarOf, URL_SECRET } from "./vars.ts";
 
 /** Secrets that Weir reads whatever the rules are. */
 const OWN_SECRETS = [TOKEN_SECRET, KEY_SECRET, "WEIR_ADMIN_TOKEN"];
 
-/** Warnings about secrets that may be missing, and about secrets that anyone with the file can read. */
+/** Returns warnings about secrets that may be missing, and about secrets that are written in the file. */
 export function secretFindings(config: Config, deployment: Deployment): LocalFinding[] {
   const named = [...secretEffects(config).keys()];
   const upstash = storeOf(config, deployment) === "upstash" ? [URL_SECRET, TOKEN_SECRET] : [];
@@ -17,23 +18,29 @@ export function secretFindings(config: Config, deployment: Deployment): LocalFin
     (name) => !isSecretListed(deployment, name) && textVarOf(deployment, name) === undefined,
   );
   const written = [...OWN_SECRETS, ...named].filter((name) => textVarOf(deployment, name));
+  const { environment } = deployment;
   const findings: (LocalFinding | false)[] = [
     unlisted.length > 0 && {
       code: "secret-not-required",
       severity: "warning",
       path: "secrets.required",
       message: `Weir needs ${listOf(unlisted)}, but a deploy without ${unlisted.length === 1 ? "it" : "them"} would succeed`,
-      cure: `Add ${unlisted.map((name) => JSON.stringify(printableSecretName(name))).join(", ")} to secrets.required, and set each with npx wrangler secret put`,
+      cure: `Add ${unlisted.map((name) => JSON.stringify(printableSecretName(name))).join(", ")} to secrets.required, and set ${unlisted.length === 1 ? "it" : "each"} with ${commandFor(unlisted, environment)}`,
     },
     written.length > 0 && {
       code: "secret-in-vars",
       severity: "warning",
       path: "vars",
       message: `${listOf(written)} in vars can be read by everyone who can read the file`,
-      cure: "Remove it from vars, set it with npx wrangler secret put, and name it in secrets.required. For wrangler dev, write it in .dev.vars",
+      cure: `Remove ${written.length === 1 ? "it" : "them"} from vars. For the deployed Worker, run ${commandFor(written, environment)}, and add the name to secrets.required. For wrangler dev, write it in .dev.vars`,
     },
   ];
   return findings.filter((finding) => finding !== false);
+}
+
+function commandFor(names: readonly string[], environment: string | undefined): string {
+  const [first = "NAME", ...others] = names;
+  return secretCommand(others.length === 0 ? printableSecretName(first) : "NAME", environment);
 }
 
 function listOf(names: readonly string[]): string {

@@ -9,7 +9,7 @@ import { type Config, isPrefix, PREFIX } from "../../src/config/schema.ts";
 import type { LocalFinding } from "../finding.ts";
 import type { Deployment, ObjectBinding } from "./deployment.ts";
 import { mayExport } from "./main-module.ts";
-import { settingIn, valueIn } from "./notation.ts";
+import { secretCommand, settingIn, valueIn } from "./notation.ts";
 import { isSecretListed, textVarOf, URL_SECRET } from "./vars.ts";
 
 /** The store that a deployment selects, as far as wrangler's configuration shows it. */
@@ -129,7 +129,7 @@ function settingFindings(deployment: Deployment): LocalFinding[] {
       severity: "fault",
       path: `vars.${KEY_SECRET}`,
       message: `${KEY_SECRET} is not a text of at least ${MIN_KEY_SECRET} characters, so no request can be decided`,
-      cure: `Remove it from vars, and run openssl rand -base64 32 | npx wrangler secret put ${KEY_SECRET}`,
+      cure: `Remove it from vars, and run openssl rand -base64 32 | ${secretCommand(KEY_SECRET, environment)}`,
     },
   ];
   return findings.filter((finding) => finding !== false);

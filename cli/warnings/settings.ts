@@ -57,7 +57,7 @@ export function networkFindings({ name, exempt }: Rule, place: string): LocalFin
     if (bits >= MIN_EXEMPT_BITS) return [];
     const network = `${address}/${bits}`;
     const path = `${place}.exempt.ips`;
-    const cure = "Name only the networks of your own systems, or remove the entry";
+    const cure = "Write only the networks of your own systems, or remove the entry";
     return [
       bits === 0
         ? {

@@ -66,16 +66,17 @@ interface AnnotatedKey {
   <_>(request: any, context: any): Result;
 }
 
-/** The functions for the keys `custom:NAME`. The name of each property is the NAME of a key. */
+/** The functions for the keys `custom:NAME`, each with its NAME as the name of the property. */
 export type CustomKeys = Readonly<Record<string, CustomKey>>;
 
-/** Your own functions, by which rules tell clients apart or choose tiers. */
+/** Your own functions. Rules use their results as keys of clients, or to select tiers. */
 export interface CustomInput {
   /**
-   * The functions that compute the keys `custom:NAME` of the rules. The name of each property is
-   * NAME: one or more of `A-Z a-z 0-9 _`. A function gets the request and a {@link CustomContext}.
-   * It returns a text, or a promise of a text. Weir calls it at most once for each request. All
-   * functions of a request together may take `timeoutMs`.
+   * The functions for the keys `custom:NAME` of the rules. The name of a function is the NAME in
+   * the key, and consists of the characters `A-Z a-z 0-9 _`. A function gets the request and a
+   * {@link CustomContext}.
+   * It returns a text, or a promise of a text. Weir calls it at most once for each request. For one
+   * request, all functions together may take at most `timeoutMs`.
    *
    * @default none
    * @example { plan: (request, { env }) => env.PLANS.get(request.headers.get("x-api-key")) }

@@ -159,7 +159,7 @@ export function checkLimitFields<Fields extends ParsedLimitFields>() {
     for (const field of wrong) {
       const item = pathTo(value, field);
       const isExtra = field in limitExtras;
-      const message = isExtra ? `with limits, ${field} belongs in each element of limits` : LIMITS;
+      const message = isExtra ? `with limits, write ${field} in each element of limits` : LIMITS;
       addIssue({ path: [item], input: item.value, message });
     }
   });

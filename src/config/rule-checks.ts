@@ -3,8 +3,9 @@ import { isRecord, pathTo } from "./fields.ts";
 import { type KeyPart, parseAlternatives } from "./key-expression.ts";
 import { splitRoute } from "./match.ts";
 
-// Checks between the fields of a rule. They also run if the rule has other faults, so that all faults
-// are reported at once. Then each field has its parsed value, or the given value if it has a fault.
+// These checks compare fields of a rule with each other. They also run if the rule has other faults, so
+// that Weir reports all faults at once. In such a rule, a field without a fault has its parsed value,
+// and a field with a fault has the value that the user wrote.
 
 type Fields = Readonly<Record<string, unknown>>;
 

@@ -23,8 +23,9 @@ export interface RuleInput<Name extends string = string> extends LimitFields {
   readonly name: Name;
   /**
    * `"all"`: the rule counts HTTP requests, and calls of programs through `WeirService`.
-   * `"programs"`: the rule counts only calls of programs. Then its key may be `custom:NAME` without
-   * a function, and fields that only HTTP requests use are faults, such as `match` and `exempt`.
+   * `"programs"`: the rule counts only calls of programs. The key of such a rule may be `custom:NAME`
+   * without a function. Fields that apply only to HTTP requests, such as `match` and `exempt`, are
+   * faults in such a rule.
    *
    * @default "all"
    */

@@ -28,7 +28,7 @@ export type StoreBinding =
  */
 export function readPrefix(config: Config, env: Env): string | Misconfigured {
   const value = env[PREFIX_VAR];
-  // A number, or any other value that is not a text, is a mistake. So it does not count as not set.
+  // A value of another type, such as a number, is a mistake, so the default does not replace it.
   const isText = value === undefined || typeof value === "string";
   const prefix = isText ? (textVar(env, PREFIX_VAR) ?? config.prefix) : "";
   return isPrefix(prefix) ? prefix : misconfigured(`${PREFIX_VAR} is not a text of ${PREFIX}`);

@@ -3,9 +3,9 @@ import { allowOrigin } from "./cors.ts";
 import { problemResponse } from "./problem.ts";
 
 /**
- * 503: the configuration has faults, and `wrangler dev` runs. The body lists the faults, so that a
- * developer finds them without a look at the terminal. The values in faults are safe to show, see
- * `faultsOf`.
+ * Returns the response to every request under `wrangler dev` if the configuration has faults. Its
+ * status is 503. Its body lists the faults, so that a developer need not look at the terminal.
+ * `faultsOf` removes secrets from the values in faults.
  */
 export function faultyConfigResponse(request: Request, faults: readonly Fault[]): Response {
   const problem = {

@@ -6,13 +6,13 @@ import { areTierNamesSecret } from "../tier-names.ts";
 import { nearestName } from "./nearest-name.ts";
 
 /**
- * Returns the value that the user wrote at the place of an issue. The schema reports a parsed value if
- * a check runs after parsing: 60 for a window of `"1m"`. So the value is read from the
- * configuration itself.
+ * Returns the value that the user wrote at the path of an issue. The value comes from the
+ * configuration, not from the issue: if a check runs after parsing, the issue has the parsed value,
+ * such as 60 for a window of `"1m"`.
  */
 export function givenValue(issue: v.BaseIssue<unknown>, config: unknown): unknown {
-  // The fault is in the name of a field that the user has chosen. If a field is missing, Valibot reports
-  // the place in the same way, but without an input.
+  // The fault is in a name that the user has chosen, such as the name of a tier. For a missing field,
+  // Valibot also reports `origin: "key"`, but no input.
   const isName = issue.path?.at(-1)?.origin === "key" && issue.input !== undefined;
   if (isName) return keysOf(issue).at(-1);
   return valueAt(config, keysOf(issue));

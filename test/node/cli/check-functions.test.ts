@@ -41,7 +41,7 @@ describe("check of a configuration with functions", () => {
     expect(stdout + stderr).not.toContain("is ok");
   });
 
-  test("refuses a copy of a configuration with one message", async () => {
+  test("reports one fault for a configuration that was copied from a checked one", async () => {
     const source = `import { defineConfig } from "${WEIR_CONFIG}";
       const config = defineConfig({ rules: [${RULE}], ${TYPED} });
       export default { ...config, prefix: "b" };`;

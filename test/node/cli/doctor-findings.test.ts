@@ -8,7 +8,7 @@ import { answerJson, findingsOf, startDatabase, type TestDatabase } from "./doct
 const FAST = { timeoutMs: 100 };
 const ID = "MMXuBUwSU35Th2hdK_MvhQ";
 
-describe.runIf(hasRedisServer)("weir doctor finds", () => {
+describe.runIf(hasRedisServer)("weir doctor", () => {
   let database: TestDatabase;
   beforeAll(async () => {
     database = await startDatabase();
@@ -31,24 +31,27 @@ describe.runIf(hasRedisServer)("weir doctor finds", () => {
     return found as NonNullable<typeof found>;
   };
 
-  test.for(["redis", "edge"] as const)("nothing wrong in a clean database: %s", async (clock) => {
-    expect(await codes(database, { clock })).toEqual([
-      "url-ok",
-      "token-ok",
-      "round-trip-ok",
-      "clock-ok",
-      "quota-unknown",
-      "eviction-off",
-      "memory-ok",
-      "keys-ok",
-      "commands-ok",
-      // redis-server refuses Upstash's flag of the scripts; the local REST server removes it.
-      "vectors-ok",
-      "cleaned-up",
-    ]);
-  });
+  test.for(["redis", "edge"] as const)(
+    "reports nothing wrong in a clean database: %s",
+    async (clock) => {
+      expect(await codes(database, { clock })).toEqual([
+        "url-ok",
+        "token-ok",
+        "round-trip-ok",
+        "clock-ok",
+        "quota-unknown",
+        "eviction-off",
+        "memory-ok",
+        "keys-ok",
+        "commands-ok",
+        // redis-server refuses Upstash's flag of the scripts; the local REST server removes it.
+        "vectors-ok",
+        "cleaned-up",
+      ]);
+    },
+  );
 
-  test("a wrong token, and does not print it", async () => {
+  test("reports a wrong token, and does not print it", async () => {
     const token = "wrong-token-7a9f";
     const findings = await findingsOf({ ...database, token });
     expect(findings.map(({ code }) => code)).toEqual(["url-ok", "token-wrong"]);
@@ -56,7 +59,7 @@ describe.runIf(hasRedisServer)("weir doctor finds", () => {
     expect(JSON.stringify(findings)).not.toContain(token);
   });
 
-  test("a clock that is 5 s off", async () => {
+  test("reports a clock that is 5 s off", async () => {
     database.intercept((name, response) => {
       if (name !== "TIME") return false;
       const now = Date.now() + 5000;
@@ -70,7 +73,7 @@ describe.runIf(hasRedisServer)("weir doctor finds", () => {
     expect(Math.abs(Number(measured?.skewMs) - 5000)).toBeLessThan(500);
   });
 
-  test("a clock that is an hour off", async () => {
+  test("reports a clock that is an hour off", async () => {
     database.intercept((name, response) => {
       const seconds = `${Math.floor(Date.now() / 1000) - 3600}`;
       return name === "TIME" && answerJson(response, 200, { result: [seconds, "0"] });
@@ -78,7 +81,7 @@ describe.runIf(hasRedisServer)("weir doctor finds", () => {
     expect((await find("clock-wrong", database)).severity).toBe("fault");
   });
 
-  test("no time", async () => {
+  test("reports that the store returns no time", async () => {
     database.intercept(
       (name, response) =>
         name === "TIME" && answerJson(response, 400, { error: "ERR unknown command 'TIME'" }),
@@ -86,7 +89,7 @@ describe.runIf(hasRedisServer)("weir doctor finds", () => {
     expect((await find("clock-unknown", database)).severity).toBe("unknown");
   });
 
-  test("a foreign key", async () => {
+  test("reports a foreign key", async () => {
     await database.run("SET", "weir:session:42", "x");
     const { severity, value, advice } = await find("key-foreign", database);
     expect({ severity, value }).toEqual({ severity: "fault", value: "1 key: weir:session:42" });
@@ -94,7 +97,7 @@ describe.runIf(hasRedisServer)("weir doctor finds", () => {
     expect(await database.keys()).toHaveLength(1);
   });
 
-  test("foreign keys, of which it prints only a few names, without control characters", async () => {
+  test("prints only a few names of foreign keys, without control characters", async () => {
     for (const index of [1, 2, 3, 4]) {
       await database.run("SET", `weir:\u001b[31m\n${"x".repeat(300)}${index}`, "1");
     }
@@ -104,7 +107,7 @@ describe.runIf(hasRedisServer)("weir doctor finds", () => {
     expect(value).not.toContain("\u001b");
   });
 
-  test("the keys right that a Worker has written", async () => {
+  test("accepts the keys that a Worker has written", async () => {
     const rule = { limit: 1, window: "1h", key: "header:x-client" };
     const rules = [
       { ...rule, name: "plain", start: "spread" },
@@ -134,7 +137,7 @@ describe.runIf(hasRedisServer)("weir doctor finds", () => {
     await find("keys-ok", database);
   });
 
-  test("a key of another type, and a key without expiry", async () => {
+  test("reports a key of another type, and a key without expiry", async () => {
     await database.run("HSET", `weir:login:1m:${ID}:28333335`, "a", "1");
     await database.run("SET", `weir:login:1m:${ID}#3`, "1:1");
     const wrong = await find("key-wrong-type", database);
@@ -143,7 +146,7 @@ describe.runIf(hasRedisServer)("weir doctor finds", () => {
     expect((await find("key-without-expiry", database)).severity).toBe("warning");
   });
 
-  test("Weir's own keys, which are right, and no keys of another prefix", async () => {
+  test("accepts Weir's own keys, and ignores keys with another prefix", async () => {
     for (const name of [`a:1m:${ID}:-3`, `a:1d:${ID}`, `a:90s:${ID}#0:ban`]) {
       await database.run("SET", `weir:${name}`, "1", "PX", "60000");
     }
@@ -153,7 +156,7 @@ describe.runIf(hasRedisServer)("weir doctor finds", () => {
     expect(value).toBe("3 keys under weir:");
   });
 
-  test("only a part of the keys in a large database, because the scan is bounded", async () => {
+  test("reports that it scanned only a part of the keys in a large database", async () => {
     let scans = 0;
     database.intercept((name, response) => {
       if (name !== "SCAN") return false;
@@ -164,13 +167,13 @@ describe.runIf(hasRedisServer)("weir doctor finds", () => {
     expect(scans).toBe(50);
   });
 
-  test("that a token may not scan keys", async () => {
+  test("reports that a token may not scan keys", async () => {
     const error = "NOPERM this user has no permissions to run the 'scan' command";
     database.intercept((name, response) => name === "SCAN" && answerJson(response, 400, { error }));
     expect((await find("keys-unknown", database)).value).toBe(`SCAN: ${error}`);
   });
 
-  test("a slow round trip", async () => {
+  test("reports a slow round trip", async () => {
     const slow = (ms: number) =>
       database.intercept((name, response) => {
         if (name !== "TIME") return false;
@@ -192,20 +195,20 @@ describe.runIf(hasRedisServer)("weir doctor finds", () => {
     ["OOM command not allowed when used memory > 'maxmemory'.", "database-full"],
     ["READONLY You can't write against a read only replica.", "token-read-only"],
     ["MISCONF Redis is configured to save RDB snapshots", "write-refused"],
-  ] as const)("the reason of a refused write: %s", async ([error, code]) => {
+  ] as const)("reports the reason of a refused write: %s", async ([error, code]) => {
     database.intercept((name, response) => name === "SET" && answerJson(response, 400, { error }));
     const { severity, value, advice } = await find(code, database);
     expect({ severity, value }).toEqual({ severity: "fault", value: error });
     expect(advice).not.toBe("");
   });
 
-  test("scripts that are refused", async () => {
+  test("reports scripts that are refused", async () => {
     const error = "NOPERM this user has no permissions to run the 'eval' command";
     database.intercept((name, response) => name === "EVAL" && answerJson(response, 400, { error }));
     expect((await find("scripts-refused", database)).value).toBe(error);
   });
 
-  test("a server that keeps no scripts", async () => {
+  test("reports a server that keeps no scripts", async () => {
     const error = "NOSCRIPT No matching script.";
     database.intercept((name, response, call) => {
       const isDoctors = name === "EVALSHA" && call < 20;
@@ -214,7 +217,7 @@ describe.runIf(hasRedisServer)("weir doctor finds", () => {
     expect((await find("script-cache-off", database)).severity).toBe("warning");
   });
 
-  test('that the server refuses the flag of the scripts with clock: "edge"', async () => {
+  test('reports that the server refuses the flag of the scripts with clock: "edge"', async () => {
     let evals = 0;
     const error = "ERR Unexpected flag in script shebang: allow-key-locking";
     database.intercept((name, response) => {
@@ -227,7 +230,7 @@ describe.runIf(hasRedisServer)("weir doctor finds", () => {
     expect(await codes(database, { clock: "redis" })).toContain("vectors-ok");
   });
 
-  test("a database that forgets counts", async () => {
+  test("reports a database that forgets counts", async () => {
     database.intercept(async (name) => {
       if (name === "EVALSHA") await database.run("FLUSHALL");
       return false;
@@ -237,7 +240,7 @@ describe.runIf(hasRedisServer)("weir doctor finds", () => {
     expect(value).toMatch(/^\d+ of 18 vectors: ".+" \(clock redis\): step \d: .+, expected /);
   });
 
-  test("eviction and memory in Upstash's INFO", async () => {
+  test("reports eviction and memory in Upstash's INFO", async () => {
     const info = "# Memory\r\nmaxmemory_policy:optimistic-volatile\r\nused_memory:1\r\nmaxmemory:9";
     const persistence = "# Persistence\r\ntotal_data_size:230\r\nmax_data_size:256\r\n";
     database.intercept(
@@ -248,14 +251,14 @@ describe.runIf(hasRedisServer)("weir doctor finds", () => {
     expect((await find("memory-low", database)).value).toContain("(89 %)");
   });
 
-  test("that INFO is not available, and does not call that good", async () => {
+  test("reports INFO that is not available as unknown, not as ok", async () => {
     const error = "NOPERM this user has no permissions to run the 'info' command";
     database.intercept((name, response) => name === "INFO" && answerJson(response, 400, { error }));
     const found = await codes(database);
     expect(found).toEqual(expect.arrayContaining(["eviction-unknown", "memory-unknown"]));
   });
 
-  test("a server that hangs from the first call", async () => {
+  test("reports a server that hangs from the first call", async () => {
     database.intercept(() => true);
     const found = await findingsOf(database, FAST);
     expect(found.map(({ code }) => code)).toEqual(["url-ok", "no-answer"]);
@@ -263,7 +266,7 @@ describe.runIf(hasRedisServer)("weir doctor finds", () => {
   });
 
   test.for([3, 30])(
-    "a server that hangs from call %i on, and names the keys that are left",
+    "reports a server that hangs from call %i on, and names the keys that are left",
     async (from) => {
       database.intercept((_name, _response, call) => call >= from);
       const found = await findingsOf(database, FAST);
@@ -282,14 +285,14 @@ describe.runIf(hasRedisServer)("weir doctor finds", () => {
     },
   );
 
-  test("a server that hangs in the middle and then recovers, and removes its keys", async () => {
+  test("removes its keys after a server that hung has recovered", async () => {
     database.intercept((name, _response, call) => call >= 30 && name === "EVALSHA");
     expect(await codes(database, FAST)).toEqual(
       expect.arrayContaining(["vectors-failed", "cleaned-up"]),
     );
   });
 
-  test("that the run was stopped, and removes its keys", async () => {
+  test("reports that the run was stopped, and removes its keys", async () => {
     const stopping = new AbortController();
     database.intercept((_name, _response, call) => {
       if (call === 40) stopping.abort("ended by Ctrl-C");
@@ -359,7 +362,7 @@ describe.runIf(hasRedisServer)("weir doctor finds", () => {
       },
       "unreachable",
     ],
-  ])("a server that is no database: %s", async ([, answer, code]) => {
+  ])("reports a server that is no database: %s", async ([, answer, code]) => {
     database.intercept(answer);
     const found = await findingsOf(database, FAST);
     expect(found.map((each) => each.code)).toEqual(["url-ok", code]);
@@ -372,15 +375,18 @@ describe.runIf(hasRedisServer)("weir doctor finds", () => {
     ["hunter2secret", "url-invalid"],
     ["http://127.0.0.1:9", "unreachable"],
     ["http://db.invalid/hunter2secret", "url-not-https"],
-  ] as const)("a URL that cannot be right, without printing it: %s", async ([url, code]) => {
-    const found = await findingsOf({ ...database, url });
-    expect(found.map((each) => each.code)).toContain(code);
-    expect(JSON.stringify(found)).not.toContain("hunter2secret");
-  });
+  ] as const)(
+    "reports a URL that cannot be right, without printing it: %s",
+    async ([url, code]) => {
+      const found = await findingsOf({ ...database, url });
+      expect(found.map((each) => each.code)).toContain(code);
+      expect(JSON.stringify(found)).not.toContain("hunter2secret");
+    },
+  );
 });
 
-describe.runIf(hasRedisServer)("weir doctor finds in the settings of redis-server", () => {
-  test("eviction that is on", async () => {
+describe.runIf(hasRedisServer)("weir doctor, for settings of redis-server,", () => {
+  test("reports eviction that is on", async () => {
     await using database = await startDatabase(
       ...["--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"],
     );
@@ -392,7 +398,7 @@ describe.runIf(hasRedisServer)("weir doctor finds in the settings of redis-serve
     expect(await database.keys()).toEqual([]);
   });
 
-  test("that there is no BITFIELD", async () => {
+  test("reports that BITFIELD is missing", async () => {
     await using database = await startDatabase("--rename-command", "BITFIELD", "");
     const findings = await findingsOf(database);
     const found = findings.find(({ code }) => code === "command-missing");
@@ -404,7 +410,7 @@ describe.runIf(hasRedisServer)("weir doctor finds in the settings of redis-serve
     expect(await database.keys()).toEqual([]);
   });
 
-  test("a read-only token", async () => {
+  test("reports a read-only token", async () => {
     await using database = await startDatabase();
     const user = { username: "reader", password: "reader-password" };
     await database.run(
@@ -432,7 +438,7 @@ describe.runIf(hasRedisServer)("weir doctor finds in the settings of redis-serve
   });
 });
 
-test("weir doctor finds a database without INFO usable, and marks the values as unknown", async () => {
+test("weir doctor reports no fault for a database without INFO, and marks the values as unknown", async () => {
   const redis = await startJsRedis();
   const rest = await startUpstashRest({ redis });
   const findings = await findingsOf(rest);

@@ -51,6 +51,18 @@ describe("the environments of wrangler's configuration", () => {
     expect(isFatal).toBe(expected.length > 0);
   });
 
+  test.each([
+    [undefined, "npx wrangler secret put WEIR_KEY_SECRET, and"],
+    ["staging", "npx wrangler secret put WEIR_KEY_SECRET --env staging, and"],
+  ])("are named in the command that sets a secret: %j", async (env, command) => {
+    const vars = (table: string) => `[${table}]\nWEIR_KEY_SECRET = "${"s".repeat(32)}"\n`;
+    const staging = `[env.staging]\n${BOUND}${vars("env.staging.vars")}`;
+    const { findings } = await checkWith(`${COUNTERS}${vars("vars")}${staging}`, env ?? "");
+    expect(findings).toMatchObject([
+      { code: "secret-in-vars", environment: env, cure: expect.stringContaining(command) },
+    ]);
+  });
+
   test("must include the selected environment", async () => {
     const { findings, isFatal } = await checkWith(ONE_BROKEN, "brokne");
     expect(findings).toMatchObject([

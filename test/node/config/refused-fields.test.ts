@@ -72,7 +72,7 @@ describe("refuses the fields of a rule", () => {
     within(
       { limits: [pro], capacity: 60 },
       "capacity",
-      "with limits, capacity belongs in each element",
+      "with limits, write capacity in each element",
     ),
     within(
       { limits: [pro, { limit: 2, window: "1s" }], shards: 3 },

@@ -68,13 +68,13 @@ describe("refuses limits", () => {
       "together with a capacity",
       { limits: [quota], capacity: 9 },
       "capacity",
-      "got 9; with limits, capacity belongs in each element",
+      "got 9; with limits, write capacity in each element",
     ),
     rule(
       "together with maxReserved",
       { limits: [quota], maxReserved: 0 },
       "maxReserved",
-      "got 0; with limits, maxReserved belongs in each element",
+      "got 0; with limits, write maxReserved in each element",
     ),
   ]);
 

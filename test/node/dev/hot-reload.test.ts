@@ -145,7 +145,7 @@ describe("wrangler dev loads weir.config.ts again after an editor", () => {
       },
     ],
     [
-      "removes it, and creates it after wrangler has noticed",
+      "removes it, and creates it again after wrangler has built the Worker without it",
       async (content) => {
         const before = builds();
         await rm(config());

@@ -60,7 +60,8 @@ it.each(WAYS_TO_HANG_UP)(
     const left = new Set(responses.map(({ headers }) => Number(limitsOf(headers)[0]?.r)));
     expect(left.size).toBe(CLIENTS);
     expect(Math.min(...left)).toBeGreaterThanOrEqual(LIMIT - 2 * CLIENTS);
-    // If a client ends its body too early, the function throws. An isolate logs this once a second.
+    // If a client leaves before its body is complete, the function throws. Each isolate logs at most one
+    // such line a second.
     const failed = /^error: \{"weir":"custom-key-failed","key":"plan","cause":"threw"\}$/;
     expect(worker.logs().filter((line) => !failed.test(line))).toEqual([]);
   },
