@@ -52,7 +52,9 @@ function checkFields(fields: Headers, origin: string): void {
 
 function checkQuotas(fields: Headers, quotas: readonly Quota[]): void {
   const policies = itemsOf(fields.get("ratelimit-policy"));
-  const limits = itemsOf(fields.get("ratelimit"));
+  const items = itemsOf(fields.get("ratelimit"));
+  checkOlderParameters(items, quotas);
+  const limits = items.map(({ name, r, t }) => ({ name, r, t }));
   const actual = JSON.stringify(policies.map((policy, index) => [policy, limits[index]]));
   const expected = JSON.stringify(
     quotas.map(({ policy: name, limit, windowMs, remaining, resetMs }) => [
@@ -67,7 +69,24 @@ function checkQuotas(fields: Headers, quotas: readonly Quota[]): void {
   }
 }
 
-function itemsOf(field: string | null): object[] {
+/** Clients of older drafts read one quota from these parameters: the quota with the least left. */
+const OLDER = ["weir-limit", "weir-remaining", "weir-reset"];
+
+function checkOlderParameters(items: readonly Item[], quotas: readonly Quota[]): void {
+  const shown = items.filter((item) => Object.keys(item).some((name) => OLDER.includes(name)));
+  const [item] = shown;
+  if (quotas.length === 0 && shown.length === 0) return;
+  if (!item || shown.length > 1) throw new Error(`${shown.length} items have older parameters`);
+  const quota = quotas[items.indexOf(item)];
+  const least = Math.min(...quotas.map(({ remaining }) => remaining));
+  const expected = [quota?.limit, least, Math.ceil((quota?.resetMs ?? 0) / 1000)];
+  const actual = OLDER.map((name) => item[name]);
+  if (`${actual}` !== `${expected}`) throw new Error(`${actual}, but expected ${expected}`);
+}
+
+type Item = Readonly<Record<string, unknown>>;
+
+function itemsOf(field: string | null): Item[] {
   return parseList(field ?? "").map((item) => {
     if (isInnerList(item)) throw new Error("an inner list");
     const [name, parameters] = item;
