@@ -60,8 +60,8 @@ function groupsOf(bytes: readonly number[]): string[] {
 
 /**
  * Parses an address. IPv4 must be four decimal numbers, because programs disagree about other
- * notations (`0x7f.1`, `0177.0.0.1`). IPv6 may be in any notation, but without a zone (`%eth0`), which
- * has a meaning on one machine only.
+ * notations (`0x7f.1`, `0177.0.0.1`). IPv6 may be in any notation. A zone (`%eth0`) is ignored, because
+ * it has a meaning on one machine only, and a client must not get a new counter by a zone.
  *
  * @returns undefined for anything else
  */
@@ -69,8 +69,9 @@ export function parseAddress(text: string): Address | undefined {
   return text.includes(":") ? parseIPv6(text) : parseIPv4(text);
 }
 
-/** The longest notation: six groups, and an IPv4 address at the end. */
+/** The longest notation without a zone: six groups, and an IPv4 address at the end. */
 const MAX_LENGTH = 45;
+const ZONE = /^%[\da-z]+$/i;
 
 function parseIPv4(text: string): Address | undefined {
   if (!/^\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}$/.test(text)) return undefined;
@@ -79,7 +80,10 @@ function parseIPv4(text: string): Address | undefined {
   return isValid ? new Address(bytes, text) : undefined;
 }
 
-function parseIPv6(text: string): Address | undefined {
+function parseIPv6(given: string): Address | undefined {
+  const zoneAt = given.indexOf("%");
+  if (zoneAt !== -1 && !ZONE.test(given.slice(zoneAt))) return undefined;
+  const text = zoneAt === -1 ? given : given.slice(0, zoneAt);
   // The URL parser ignores some characters, such as tabs, which no address contains.
   if (text.length > MAX_LENGTH || !/^[\da-f:.]+$/i.test(text)) return undefined;
   // An error of the URL constructor would take longer than all other work of this function.

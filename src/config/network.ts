@@ -39,11 +39,12 @@ export function unwrapIPv4(address: Address): Address {
 /**
  * Parses a network such as `"198.51.100.0/24"` or `"2001:db8::/32"`, or a single address.
  *
- * @returns undefined for anything else, and for IPv4 that is embedded in IPv6. Weir compares such
- *   clients by their IPv4 address, so the network would contain no client.
+ * @returns undefined for anything else, for an address with a zone (`%eth0`), and for IPv4 that is
+ *   embedded in IPv6. Weir compares such clients by their IPv4 address, so the network would contain
+ *   no client.
  */
 export function parseNetwork(text: string): Network | undefined {
-  const [, notation = "", digits] = /^([^/]*)(?:\/(0|[1-9]\d{0,2}))?$/.exec(text) ?? [];
+  const [, notation = "", digits] = /^([^/%]*)(?:\/(0|[1-9]\d{0,2}))?$/.exec(text) ?? [];
   const address = parseAddress(notation);
   if (!address) return undefined;
   const bits = address.bytes.length * 8;

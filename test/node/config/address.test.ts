@@ -16,24 +16,25 @@ const notation = fc.oneof(
   fc
     .tuple(fc.array(group, { maxLength: 9 }), fc.constantFrom("", "1.2.3.4", "1.2.3", "256.1.1.1"))
     .map(([groups, end]) => [...groups, ...(end ? [end] : [])].join(":")),
+  fc.tuple(fc.ipV6(), fc.stringMatching(/^%[\da-zA-Z%.]{0,9}$/)).map((parts) => parts.join("")),
   fc.stringMatching(/^[\da-f:.%/ \t]{0,50}$/),
 );
 
-/** Parses an address with ipaddr.js, except for the notations that Weir refuses. */
+/** Parses an address with ipaddr.js, without its zone, except for the notations that Weir refuses. */
 function expected(text: string): ipaddr.IPv4 | ipaddr.IPv6 | undefined {
   if (!text.includes(":")) {
     return ipaddr.IPv4.isValidFourPartDecimal(text) ? ipaddr.IPv4.parse(text) : undefined;
   }
-  const [, embedded] = /:([\d.]*\..*)$/.exec(text) ?? [];
+  const [address = ""] = text.split("%");
+  const [, embedded] = /:([\d.]*\..*)$/.exec(address) ?? [];
   const isRefused = embedded !== undefined && !ipaddr.IPv4.isValidFourPartDecimal(embedded);
-  if (isRefused || text.includes("%")) return undefined;
-  if (!ipaddr.IPv6.isValid(text)) return undefined;
+  if (isRefused || !ipaddr.IPv6.isValid(text)) return undefined;
   // ipaddr.js takes the deprecated addresses of this form for mapped IPv4 addresses.
-  if (embedded && text === `::${embedded}`) {
+  if (embedded && address === `::${embedded}`) {
     const zeros = new Array<number>(12).fill(0);
     return new ipaddr.IPv6([...zeros, ...ipaddr.IPv4.parse(embedded).toByteArray()]);
   }
-  return ipaddr.IPv6.parse(text);
+  return ipaddr.IPv6.parse(address);
 }
 
 describe("an address", () => {
@@ -88,7 +89,23 @@ describe("an address", () => {
   });
 
   it.each([
-    "fe80::1%eth0",
+    ["fe80::1%eth0", "fe80::1"],
+    ["2001:DB8::1%25eth1", "2001:db8::1"],
+    ["::ffff:192.0.2.1%1", "::ffff:c000:201"],
+    [
+      `1111:2222:3333:4444:5555:6666:123.123.123.123%${"e".repeat(1000)}`,
+      "1111:2222:3333:4444:5555:6666:7b7b:7b7b",
+    ],
+  ])("is read without its zone: %s", (text, address) => {
+    expect(String(parseAddress(text))).toBe(address);
+  });
+
+  it.each([
+    "fe80::1%",
+    "fe80::1%eth0%eth1",
+    "fe80::1%eth0:1",
+    "192.0.2.1%eth0",
+    "%eth0",
     "2001:db8::1\t",
     " ::1",
     "[::1]",
@@ -108,6 +125,9 @@ describe("an address", () => {
     "/8",
     "10.0.0.0/8/8",
     "::ffff:0:0/96",
+    "fe80::1%eth0",
+    "fe80::1%eth0/64",
+    "fe80::/64%eth0",
   ])("is no network: %s", (text) => expect(parseNetwork(text)).toBeUndefined());
 });
 

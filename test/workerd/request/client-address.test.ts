@@ -28,6 +28,7 @@ describe("a client's address", () => {
     ["an IPv6 address", "2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"],
     ["another address in its /64", "2001:db8:1:2:ffff::1", "2001:db8:1:2::/64"],
     ["its network in another spelling", "2001:0DB8:0001:0002:0:0:0:0", "2001:db8:1:2::/64"],
+    ["an address in its /64 with a zone", "2001:db8:1:2::1%eth0", "2001:db8:1:2::/64"],
     ["another /64", "2001:db8:1:3::1", "2001:db8:1:3::/64"],
   ])("is canonical for %s", (_, address, expected) => {
     expect(client(address)).toBe(expected);
