@@ -1,6 +1,8 @@
 import type { Command } from "commander";
 import type { Config } from "../src/config/schema.ts";
+import { readPrefix } from "../src/config/store-binding.ts";
 import { examine } from "./doctor/examine.ts";
+import { onInterruption } from "./doctor/interruption.ts";
 import { exitCodeOf, jsonReport, type Subject, textReport } from "./doctor/report.ts";
 import { readSettings, type Setting, type Settings, SettingsError } from "./doctor/settings.ts";
 import { examineWorker } from "./doctor/worker.ts";
@@ -8,6 +10,7 @@ import { loadConfig } from "./load-config.ts";
 
 interface DoctorOptions {
   readonly config: string;
+  readonly wrangler?: string;
   readonly env?: string;
   readonly at?: string;
   readonly json?: true;
@@ -20,17 +23,13 @@ class CannotExamine extends Error {}
 /** The maximum duration of a run, in milliseconds. */
 const MAX_RUN_MS = 120_000;
 const NOTHING_EXAMINED = 2;
-/** The exit code of a program that was ended by Ctrl-C, by convention. */
-const INTERRUPTED = 130;
-
-const PREFIX = /^[A-Za-z0-9._-]{1,64}$/;
 
 const EXIT_CODES = `
 Exit codes:
   0    no faults; with --strict also no warnings
   1    faults; with --strict also warnings
   2    nothing was examined, for example because there are no credentials
-  130  ended by Ctrl-C, after the removal of all keys that the command wrote
+  130  ended by Ctrl-C; 129 by SIGHUP, 143 by SIGTERM. The command removes its keys first
 
 The credentials are UPSTASH_REDIS_REST_URL and UPSTASH_REDIS_REST_TOKEN. With --at, it is
 WEIR_ADMIN_TOKEN. They are read from environment variables, then from .dev.vars.NAME, .dev.vars or
@@ -47,7 +46,8 @@ export function addDoctorCommand(program: Command): void {
     .command("doctor")
     .description("Examines the database of a deployment, and gives advice for each finding.")
     .option("--config <file>", "a .ts, .js, .mjs or .json file", "weir.config.ts")
-    .option("--env <name>", "the environment of wrangler's configuration")
+    .option("--wrangler <file>", "wrangler's configuration (default: the one beside the rules)")
+    .option("--env <name>", 'the environment of wrangler\'s configuration; "" for the top level')
     .option("--at <url>", "let the Worker at this URL examine its own store")
     .option("--json", "print JSON")
     .option("--strict", "exit with 1 if there are warnings")
@@ -70,30 +70,22 @@ export function addDoctorCommand(program: Command): void {
 /** @returns the exit code */
 async function runDoctor(options: DoctorOptions): Promise<number> {
   const config = await readConfig(options.config);
-  const settings = await readSettings(options.config, options.env);
+  const settings = await readSettings(options.config, options.env, options.wrangler);
   const stopping = new AbortController();
   const timer = setTimeout(
     () => stopping.abort(`the run took more than ${MAX_RUN_MS / 1000} s`),
     MAX_RUN_MS,
   );
-  let interrupted = false;
-  const interrupt = (signal: string) => {
-    interrupted = true;
-    stopping.abort(`ended by ${signal}`);
-  };
-  // A second Ctrl-C ends the process at once, because `once` has removed the handler.
-  process.once("SIGINT", interrupt);
-  process.once("SIGTERM", interrupt);
+  const interruption = onInterruption((reason) => stopping.abort(reason));
   try {
     const { subject, findings } = await (options.at === undefined
       ? doctorDatabase(config, settings, stopping.signal)
       : doctorWorker(options.at, settings, stopping.signal));
     console.log(options.json ? jsonReport(subject, findings) : textReport(subject, findings));
-    return interrupted ? INTERRUPTED : exitCodeOf(findings, options.strict === true);
+    return interruption.exitCode() ?? exitCodeOf(findings, options.strict === true);
   } finally {
     clearTimeout(timer);
-    process.removeListener("SIGINT", interrupt);
-    process.removeListener("SIGTERM", interrupt);
+    interruption[Symbol.dispose]();
   }
 }
 
@@ -137,13 +129,17 @@ function noDatabase({ store: chosen }: Config, store: string): string {
     : "UPSTASH_REDIS_REST_URL is not set and the configuration sets no store, so the store is Durable Objects, and there is no database to examine. If the Worker uses Upstash Redis, set UPSTASH_REDIS_REST_URL and UPSTASH_REDIS_REST_TOKEN as environment variables or in .dev.vars.";
 }
 
+/** @throws {CannotExamine} if the prefix is one that the Worker does not use either */
 function effectivePrefix(config: Config, settings: Settings): { prefix: string; source: string } {
-  const setting = settings("WEIR_PREFIX");
-  if (!setting) return { prefix: config.prefix, source: "the configuration" };
-  if (PREFIX.test(setting.value)) return { prefix: setting.value, source: setting.source };
-  throw new CannotExamine(
-    `WEIR_PREFIX in ${setting.source} is not 1 to 64 characters of A-Z, a-z, 0-9, -, _ and .`,
-  );
+  const name = "WEIR_PREFIX";
+  const setting = settings.raw(name);
+  const prefix = readPrefix(config, { [name]: setting?.value });
+  if (typeof prefix !== "string") {
+    throw new CannotExamine(
+      `The Worker is misconfigured and decides nothing: ${prefix.fault} (${setting?.source})`,
+    );
+  }
+  return { prefix, source: settings(name)?.source ?? "the configuration" };
 }
 
 function databaseSubject(url: Setting, token: Setting, prefix: string, source: string): Subject {
@@ -158,6 +154,7 @@ function databaseSubject(url: Setting, token: Setting, prefix: string, source: s
       prefix,
       prefixSource: source,
     },
+    secrets: [token.value],
   };
 }
 
@@ -167,9 +164,6 @@ async function doctorWorker(at: string, settings: Settings, stop: AbortSignal) {
     throw new CannotExamine(
       "WEIR_ADMIN_TOKEN is not set. Set it as an environment variable, to the same text as the secret of the deployed Worker.",
     );
-  }
-  if (!/^https?:\/\//.test(at) || !URL.canParse(at)) {
-    throw new CannotExamine("--at is not an http or https URL, such as https://api.example.com.");
   }
   return await examineWorker({ at, token, stop });
 }

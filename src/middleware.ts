@@ -101,7 +101,7 @@ export function rateLimit<const RuleName extends string = never>(
   return async function limitRequest(c: Context, next: Next) {
     const env: Env = c.env ?? {};
     if (doctor === undefined) doctor = createDoctor(checkedConfig, env) ?? null;
-    const examined = doctor?.(c.req.raw);
+    const examined = doctor?.(c.req.raw, false);
     // An `await` costs a microtask even if there is no promise, so only promises are awaited.
     const report = examined && (await examined);
     if (report) return report;

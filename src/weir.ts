@@ -78,7 +78,7 @@ export function weir(config: Config | ConfigInput): WeirHandler {
   return {
     fetch(request, env, ctx, next) {
       if (doctor === undefined) doctor = createDoctor(checkedConfig, (env ?? {}) as Env) ?? null;
-      const examined = doctor?.(request);
+      const examined = doctor?.(request, !next);
       if (!examined) return limit(request, env, ctx, next);
       return examined.then((response) => response ?? limit(request, env, ctx, next));
     },

@@ -1,6 +1,8 @@
+import { parseOriginUrl } from "../../src/config/origin.ts";
 import { type Examination, newKey } from "./examination.ts";
 import { type Finding, finding } from "./finding.ts";
-import type { Answer } from "./rest-client.ts";
+import { refusal } from "./refusal.ts";
+import type { Answer } from "./rest-answer.ts";
 
 /** Hosts that only this machine can reach, so http is safe. */
 const LOOPBACK = /^(?:localhost|127(?:\.\d+){3}|\[::1\])$/;
@@ -20,10 +22,31 @@ export function checkUrl(text: string): Finding {
   if (url.username || url.password || url.search || url.hash) {
     return finding("url-invalid", "the URL has a user, a password, a query or a fragment");
   }
-  if (url.protocol === "http:" && !LOOPBACK.test(url.hostname)) {
+  if (parseOriginUrl(text) === undefined) {
+    return finding("url-invalid", "the URL has an empty query, an empty fragment, or a backslash");
+  }
+  if (isReadableOnTheWay(url)) {
     return finding("url-not-https", `http to ${url.host}`);
   }
   return finding("url-ok", `${url.protocol}//${url.host}`);
+}
+
+/** Whether a URL sends a token without encryption to another machine. */
+export function isReadableOnTheWay({ protocol, hostname }: URL): boolean {
+  return protocol === "http:" && !LOOPBACK.test(hostname);
+}
+
+/**
+ * Checks the form of a token without a call.
+ *
+ * @param name the name of the setting
+ */
+export function checkTokenForm(name: string, token: string): Finding | undefined {
+  if (/^[\x21-\x7e]+$/.test(token)) return undefined;
+  return finding(
+    "token-malformed",
+    `${name} has white space or characters other than printable ASCII`,
+  );
 }
 
 /** Checks that the token may write. It writes one key, which expires after a minute. */
@@ -31,13 +54,9 @@ export async function checkToken(examination: Examination): Promise<Finding> {
   const key = newKey(examination, "write");
   const answer = await examination.rest.run(["SET", key, "1", "PX", 60_000]);
   if ("reply" in answer) return finding("token-ok", "the token may read and write");
-  return refusedWrite(answer.error);
-}
-
-function refusedWrite(error: string): Finding {
-  if (/^(?:NOPERM|READONLY)\b/.test(error)) return finding("token-read-only", error);
-  if (/capacity quota exceeded|^OOM\b/i.test(error)) return finding("database-full", error);
-  return finding("write-refused", error);
+  // A key that was never written needs no removal, which such a token may not do either.
+  examination.writtenKeys.delete(key);
+  return refusal(answer.error) ?? finding("write-refused", answer.error);
 }
 
 /**
@@ -56,11 +75,11 @@ export function checkQuota(info: ReadonlyMap<string, string>): Finding {
 }
 
 /** Returns the fields of INFO; an empty map if the database does not answer this command. */
-export async function readInfo({ rest }: Examination): Promise<Map<string, string>> {
+export async function readInfo({ rest, token }: Examination): Promise<Map<string, string>> {
   const answer: Answer = await rest.run(["INFO"]);
   const fields = new Map<string, string>();
   if ("error" in answer || typeof answer.reply !== "string") return fields;
-  for (const line of answer.reply.split(/\r?\n/)) {
+  for (const line of answer.reply.replaceAll(token, "…").split(/\r?\n/)) {
     const at = line.indexOf(":");
     if (at > 0) fields.set(line.slice(0, at), line.slice(at + 1).trim());
   }

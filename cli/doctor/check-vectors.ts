@@ -1,13 +1,13 @@
 import { randomUUID } from "node:crypto";
-import { once } from "node:events";
-import { setTimeout as delay } from "node:timers/promises";
 import { banKey, type Counter, storedKey } from "../../src/engine/counter.ts";
 import type { Store } from "../../src/stores/store.ts";
 import { StoreError } from "../../src/stores/store-error.ts";
 import { createUpstashStore } from "../../src/stores/upstash/upstash-store.ts";
 import { type Examination, newKey } from "./examination.ts";
-import { type Finding, finding, plural } from "./finding.ts";
-import { CallFailure } from "./rest-client.ts";
+import { type Finding, finding, plural, quoted } from "./finding.ts";
+import { refusal } from "./refusal.ts";
+import { createScriptClient } from "./script-client.ts";
+import { timeIn } from "./timing.ts";
 import { DOCTOR_VECTORS } from "./vectors/doctor-vectors.ts";
 import { baseOf, complete, type PreparedStep, prepareStep, runStep } from "./vectors/run-step.ts";
 import type { Outcome, Step, Vector } from "./vectors/vector.ts";
@@ -19,8 +19,6 @@ import type { Outcome, Step, Vector } from "./vectors/vector.ts";
 const BAN_TOLERANCE_MS = 60_000;
 /** With the clock of Redis, a run must lie within one window. Each run begins in its middle. */
 const WINDOW_MS = 120_000;
-/** How long a stopped run waits for its last call, so that the removal comes after it. */
-const LAST_CALL_MS = 1000;
 
 /** The vectors that need no clock: all of their steps are made at the same time. */
 const CLOCKLESS = DOCTOR_VECTORS.filter(({ steps }) => steps.every(({ at }) => at === 0));
@@ -41,20 +39,23 @@ export async function checkVectors(
   if (examination.config.clock === "redis") runs.push({ clock: "redis", vectors: CLOCKLESS });
   if (acceptsFlag) runs.push({ clock: "edge", vectors: DOCTOR_VECTORS });
   const differences: string[] = [];
+  const client = createScriptClient(examination.rest);
+  const { url, token, rest } = examination;
+  const timeoutMs = rest.callTimeoutMs;
   try {
     for (const { clock, vectors } of runs) {
-      const store = storeFor(examination, clock);
+      const store = createUpstashStore({ url, token, clock, timeoutMs, client });
       const run = clock === "edge" ? timedRunner(examination) : await clocklessRunner(examination);
       for (const vector of vectors) {
-        if (examination.stop.aborted) throw stopped(examination);
-        const difference = await untilStopped(examination, run(store, vector));
+        const difference = await run(store, vector);
         if (difference) differences.push(`"${vector.name}" (clock ${clock}): ${difference}`);
       }
     }
   } catch (error) {
-    if (examination.stop.aborted) throw stopped(examination);
+    // The store replaces a failed call by an error of its own, which has no reason.
+    if (client.failure) throw client.failure;
     if (!(error instanceof StoreError)) throw error;
-    return [finding("vectors-failed", `${error.failure}: ${error.message}`)];
+    return [failureFinding(error, token)];
   }
   const count = runs.reduce((sum, { vectors }) => sum + vectors.length, 0);
   if (differences.length > 0) {
@@ -64,29 +65,9 @@ export async function checkVectors(
   return [finding("vectors-ok", `${plural(count, "vector")}, each as expected`)];
 }
 
-/** @throws {CallFailure} soon after the run is stopped, even if the work has not ended */
-async function untilStopped<T>({ stop }: Examination, work: Promise<T>): Promise<T> {
-  const ended = new AbortController();
-  const stopping = async () => {
-    if (!stop.aborted) await once(stop, "abort", { signal: ended.signal });
-    await delay(LAST_CALL_MS, undefined, { signal: ended.signal });
-    throw new CallFailure("not-finished", String(stop.reason));
-  };
-  const deadline = stopping();
-  deadline.catch(() => {});
-  try {
-    return await Promise.race([work, deadline]);
-  } finally {
-    ended.abort();
-  }
-}
-
-function stopped({ stop }: Examination): CallFailure {
-  return new CallFailure("not-finished", String(stop.reason));
-}
-
-function storeFor({ url, token, rest }: Examination, clock: "edge" | "redis"): Store {
-  return createUpstashStore({ url, token, clock, timeoutMs: rest.callTimeoutMs });
+function failureFinding({ failure, message }: StoreError, token: string): Finding {
+  const error = quoted(message, [token]);
+  return refusal(error) ?? finding("vectors-failed", `${failure}: ${error}`);
 }
 
 /** Runs a vector at times that the caller chooses, and compares all of its results. */
@@ -108,8 +89,7 @@ function timedRunner(examination: Examination): Runner {
 /** Runs a vector at the time of Redis, and compares the results that do not depend on the time. */
 async function clocklessRunner(examination: Examination): Promise<Runner> {
   const answer = await examination.rest.run(["TIME"]);
-  const [seconds] = "reply" in answer && Array.isArray(answer.reply) ? answer.reply : [];
-  const redisMs = Number.isFinite(Number(seconds)) ? Number(seconds) * 1000 : Date.now();
+  const redisMs = ("reply" in answer ? timeIn(answer.reply) : undefined) ?? Date.now();
   const startedAt = Date.now();
   return async (store, vector) => {
     const now = redisMs + Date.now() - startedAt;

@@ -1,5 +1,6 @@
 import type { Code } from "./code.ts";
 import { DATABASE_CODES } from "./database-codes.ts";
+import { WORKER_CODES } from "./worker-codes.ts";
 
 /** The findings about the connection and the token. */
 const ACCESS = {
@@ -35,10 +36,20 @@ const ACCESS = {
     advice:
       "Copy UPSTASH_REDIS_REST_TOKEN from the same database as the URL, without quotation marks and white space",
   },
+  "token-malformed": {
+    severity: "fault",
+    advice:
+      "Copy the token again, without line breaks, blanks and quotation marks. The Worker does not use such a token either",
+  },
   "token-read-only": {
     severity: "fault",
     advice:
       "Use the standard token, UPSTASH_REDIS_REST_TOKEN of the Upstash console. With the read-only token, no request can be counted",
+  },
+  "keys-not-permitted": {
+    severity: "fault",
+    advice:
+      "Permit the user of the token all keys that begin with the prefix of Weir, such as ~weir:* in the ACL, or set WEIR_PREFIX to the prefix that the user may write",
   },
   "write-refused": {
     severity: "fault",
@@ -92,27 +103,7 @@ const TIMING = {
   },
 } as const satisfies Record<string, Code>;
 
-/** The findings of `--at`. The findings about time may also occur. */
-const WORKER = {
-  "worker-ok": { severity: "ok" },
-  "worker-no-doctor": {
-    severity: "fault",
-    advice:
-      "Run npx wrangler secret put WEIR_ADMIN_TOKEN, with --env NAME if the URL belongs to an environment. Its value needs at least 32 characters. Use the same text here, and check that the URL leads to this Worker",
-  },
-  "worker-busy": { severity: "fault", advice: "Wait ten seconds, and run the command again" },
-  "worker-binding": {
-    severity: "fault",
-    advice:
-      "Set the binding, the var or the secret that the text names, in the environment that this Worker was deployed to",
-  },
-  "worker-store-failed": {
-    severity: "fault",
-    advice: "Run weir doctor without --at, with the same database, to find the reason",
-  },
-} as const satisfies Record<string, Code>;
-
 /** Every finding by its stable code. docs/doctor.md explains each of them. */
-export const CODES = { ...ACCESS, ...TIMING, ...DATABASE_CODES, ...WORKER };
+export const CODES = { ...ACCESS, ...TIMING, ...DATABASE_CODES, ...WORKER_CODES };
 
 export type FindingCode = keyof typeof CODES;

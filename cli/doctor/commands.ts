@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { type Examination, newKey } from "./examination.ts";
-import { type Finding, finding, plural, quoted } from "./finding.ts";
+import { type Finding, finding, isText, plural, quoted } from "./finding.ts";
 
 /**
  * Calls each command that Weir's scripts use. The reply is a list of texts: the name of a command,
@@ -76,16 +76,17 @@ export async function checkCommands(examination: Examination): Promise<CommandRe
 }
 
 function commandFinding(reply: unknown): Finding {
-  const texts = Array.isArray(reply) ? reply.map(String) : [];
+  const texts = Array.isArray(reply) && reply.every(isText) ? reply.map(String) : [];
   const states = texts.flatMap((name, index) =>
     index % 2 === 0 ? [{ name, state: texts[index + 1] ?? "" }] : [],
   );
-  if (states.length === 0) return finding("scripts-refused", "the script returned no list");
+  if (states.length === 0)
+    return finding("scripts-refused", "the script returned no list of texts");
   const missing = states.filter(({ state }) => state !== "ok");
   if (missing.length === 0) {
     return finding("commands-ok", states.map(({ name }) => name).join(", "));
   }
-  const list = missing.map(({ name, state }) => `${name}: ${quoted(state)}`).join("; ");
+  const list = missing.map(({ name, state }) => `${quoted(name)}: ${quoted(state)}`).join("; ");
   return finding("command-missing", `${plural(missing.length, "command")}: ${list}`);
 }
 

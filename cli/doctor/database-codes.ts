@@ -76,13 +76,13 @@ export const DATABASE_CODES = {
   },
   "vectors-failed": {
     severity: "fault",
-    advice: "Mend the other findings first, and then run the command again",
+    advice:
+      "Follow the error message of the database, and then run the command again. While decisions fail, the onError of each rule decides",
   },
   "cleaned-up": { severity: "ok" },
   "keys-left": {
     severity: "warning",
-    advice:
-      "Wait: these keys expire without help. They begin with weir-doctor-, and no rule reads them",
+    advice: "Wait: these keys expire without help, and no rule reads them",
   },
   "not-finished": {
     severity: "fault",

@@ -7,7 +7,11 @@ export interface Examination {
   readonly url: string;
   readonly token: string;
   readonly config: Pick<Config, "clock" | "prefix" | "timeoutMs">;
-  /** The prefix of all keys that the doctor writes. It is random, so no other program uses it. */
+  /**
+   * The first part of all keys that the doctor writes. It begins with Weir's prefix, because a token
+   * may be limited to this prefix. It is random, so no other program uses it. No key of a rule begins
+   * with it, because a rule's name is followed by a window.
+   */
   readonly ownPrefix: string;
   /** All keys that the doctor may have written. A check adds a key before it writes the key. */
   readonly writtenKeys: Set<string>;

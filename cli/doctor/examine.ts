@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
-import { checkQuota, checkToken, checkUrl, readInfo } from "./access.ts";
+import { parseOriginUrl } from "../../src/config/origin.ts";
+import { checkQuota, checkToken, checkTokenForm, checkUrl, readInfo } from "./access.ts";
 import { checkVectors } from "./check-vectors.ts";
 import { cleanUp } from "./clean-up.ts";
 import { checkCommands } from "./commands.ts";
@@ -7,7 +8,8 @@ import type { Examination } from "./examination.ts";
 import { type Finding, finding } from "./finding.ts";
 import { checkKeys } from "./keys.ts";
 import { checkMemory } from "./memory.ts";
-import { CallFailure, createRestClient } from "./rest-client.ts";
+import { CallFailure } from "./rest-answer.ts";
+import { createRestClient } from "./rest-client.ts";
 import { checkTiming } from "./timing.ts";
 
 export type ExamineOptions = Pick<Examination, "url" | "token" | "config" | "stop">;
@@ -15,6 +17,7 @@ export type ExamineOptions = Pick<Examination, "url" | "token" | "config" | "sto
 /** The findings after which no other check can succeed. */
 const FATAL: ReadonlySet<string> = new Set([
   "token-read-only",
+  "keys-not-permitted",
   "write-refused",
   "database-full",
   "scripts-refused",
@@ -22,18 +25,23 @@ const FATAL: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Checks a database. It reads keys, and writes only keys under a random prefix, which it removes
+ * Checks a database. It reads keys, and writes only keys that begin with a random name, which it removes
  * even if a check fails or the run is stopped. A failure of the database is a finding, not an error.
  */
 export async function examine(options: ExamineOptions): Promise<Finding[]> {
-  const { url, token, config, stop } = options;
-  const address = checkUrl(url);
-  if (address.code === "url-invalid") return [address];
+  const { token, config, stop } = options;
+  const address = checkUrl(options.url);
+  // The Worker uses the URL in this form too.
+  const url = parseOriginUrl(options.url);
+  if (address.code === "url-invalid" || url === undefined) return [address];
+  const malformed = checkTokenForm("UPSTASH_REDIS_REST_TOKEN", token);
+  if (malformed) return [address, malformed];
   const callTimeoutMs = Math.min(10_000, Math.max(1000, 3 * config.timeoutMs));
   const examination: Examination = {
     ...options,
+    url,
     rest: createRestClient({ url, token, callTimeoutMs, stop }),
-    ownPrefix: `weir-doctor-${randomBytes(4).toString("hex")}`,
+    ownPrefix: `${config.prefix}:doctor-${randomBytes(4).toString("hex")}`,
     writtenKeys: new Set(),
   };
   const findings = [address];

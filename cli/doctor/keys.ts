@@ -1,10 +1,13 @@
 import type { Examination } from "./examination.ts";
-import { type Finding, finding, plural, quoted } from "./finding.ts";
-import type { Answer, Command } from "./rest-client.ts";
+import { type Finding, finding, isText, plural, quoted } from "./finding.ts";
+import { type Answer, AnswerTooLarge } from "./rest-answer.ts";
+import type { Command, RestClient } from "./rest-client.ts";
 
 /** Bounds of the scan. SCAN reads the whole database, also the keys of other programs. */
 const MAX_SCANS = 50;
 const KEYS_PER_SCAN = 1000;
+/** If an answer is too large because of long names, the next page is smaller by this factor. */
+const SMALLER_PAGE = 10;
 /** The number of keys whose type and expiry are read. Each takes two commands. */
 const MAX_EXAMINED = 500;
 const KEYS_PER_CALL = 100;
@@ -16,6 +19,9 @@ const MAX_NAMED = 3;
  */
 const WEIR_KEY =
   /^:[a-z0-9][a-z0-9_-]{0,63}:\d{1,8}[smhdw]:[A-Za-z0-9_-]{22}(?:#\d{1,6})?(?::-?\d{1,16}|:ban)?$/;
+
+/** The keys of this run or another run of the doctor, which expire. */
+const DOCTOR_KEY = /^:doctor-[0-9a-f]{8}:/;
 
 interface ExaminedKey {
   readonly name: string;
@@ -29,7 +35,8 @@ export async function checkKeys(examination: Examination): Promise<Finding[]> {
   const { prefix } = examination.config;
   const scan = await scanKeys(examination, `${escapeGlob(prefix)}:*`);
   if ("error" in scan) return [finding("keys-unknown", `SCAN: ${scan.error}`)];
-  const { names, isComplete } = scan;
+  const { isComplete } = scan;
+  const names = scan.names.filter((name) => !DOCTOR_KEY.test(name.slice(prefix.length)));
   const [own, foreign] = partition(names, (name) => WEIR_KEY.test(name.slice(prefix.length)));
   const examined = await examine(examination, own.slice(0, MAX_EXAMINED));
   if ("error" in examined) return [finding("keys-unknown", `TYPE and PTTL: ${examined.error}`)];
@@ -63,19 +70,32 @@ async function scanKeys(
   pattern: string,
 ): Promise<ScannedKeys | { readonly error: string }> {
   const names = new Set<string>();
-  let cursor = "0";
+  let [cursor, count] = ["0", KEYS_PER_SCAN];
   for (let scans = 0; scans < MAX_SCANS; scans++) {
-    const answer = await rest.run(["SCAN", cursor, "MATCH", pattern, "COUNT", KEYS_PER_SCAN]);
+    const answer = await scanPage(rest, ["SCAN", cursor, "MATCH", pattern, "COUNT", count]);
+    if (answer === "too large") {
+      if (count < SMALLER_PAGE) return { error: "the names of the keys are too long" };
+      count /= SMALLER_PAGE;
+      continue;
+    }
     if ("error" in answer) return answer;
     const [next, page] = Array.isArray(answer.reply) ? answer.reply : [];
-    if (!/^\d+$/.test(String(next)) || !Array.isArray(page)) {
-      return { error: "the reply is not a cursor and a list" };
-    }
-    for (const name of page) names.add(String(name));
-    cursor = String(next);
+    const isPage = isText(next) && /^\d+$/.test(`${next}`) && Array.isArray(page);
+    if (!isPage || !page.every(isText)) return { error: "the reply is not a cursor and a list" };
+    for (const name of page) names.add(`${name}`);
+    cursor = `${next}`;
     if (cursor === "0") return { names: [...names], isComplete: true };
   }
   return { names: [...names], isComplete: false };
+}
+
+async function scanPage(rest: RestClient, command: Command): Promise<Answer | "too large"> {
+  try {
+    return await rest.run(command);
+  } catch (error) {
+    if (error instanceof AnswerTooLarge) return "too large";
+    throw error;
+  }
 }
 
 async function examine(
@@ -94,8 +114,9 @@ async function examine(
     if (failed && "error" in failed) return failed;
     const replies = answers.map((answer: Answer) => ("reply" in answer ? answer.reply : undefined));
     for (const [index, name] of page.entries()) {
-      const [type, ttlMs] = [String(replies[2 * index]), Number(replies[2 * index + 1])];
-      keys.push({ name, type, ttlMs });
+      const [type, ttlMs] = [replies[2 * index], replies[2 * index + 1]];
+      if (!isText(type) || !isText(ttlMs)) return { error: "the reply is not a type and a time" };
+      keys.push({ name, type: quoted(`${type}`), ttlMs: Number(ttlMs) });
     }
   }
   return keys;

@@ -1,5 +1,5 @@
 import type { Severity } from "./code.ts";
-import { type Finding, plural } from "./finding.ts";
+import { type Finding, plural, printable } from "./finding.ts";
 
 /** What the doctor has examined, and with which settings. */
 export interface Subject {
@@ -9,21 +9,50 @@ export interface Subject {
   readonly headline: string;
   /** The same for programs. Contains no secret. */
   readonly fields: Readonly<Record<string, string | undefined>>;
+  /** The texts that the report must not contain. */
+  readonly secrets: readonly string[];
 }
 
 /** Returns the report as a text for people. */
-export function textReport({ headline, noun }: Subject, findings: readonly Finding[]): string {
+export function textReport(subject: Subject, unsafe: readonly Finding[]): string {
+  const findings = safeFindings(subject, unsafe);
   const width = Math.max(...findings.map(({ code }) => code.length));
   const lines = findings.flatMap(({ code, severity, value, advice }) => [
     `  ${severity.padEnd(7)}  ${code.padEnd(width)}  ${value}`,
     ...(advice ? [`           → ${advice}.`] : []),
   ]);
-  return [headline, "", ...lines, "", summaryOf(noun, findings)].join("\n");
+  const headline = printable(subject.headline);
+  return [headline, "", ...lines, "", summaryOf(subject.noun, findings)].join("\n");
 }
 
 /** Returns the report as JSON. */
-export function jsonReport({ fields }: Subject, findings: readonly Finding[]): string {
-  return JSON.stringify({ ok: isGood(findings), ...fields, findings }, null, 2);
+export function jsonReport(subject: Subject, unsafe: readonly Finding[]): string {
+  const findings = safeFindings(subject, unsafe);
+  // The fields contain no text of a server.
+  const fields = Object.entries(subject.fields).map(([name, value]) => [
+    name,
+    value && printable(value),
+  ]);
+  return JSON.stringify({ ok: isGood(findings), ...Object.fromEntries(fields), findings }, null, 2);
+}
+
+/**
+ * Makes all texts of findings safe to print. Servers send parts of these texts, so this is done once
+ * for all findings and does not depend on the check that created them.
+ */
+function safeFindings({ secrets }: Subject, findings: readonly Finding[]): Finding[] {
+  return findings.map(({ value, measured, ...rest }) => ({
+    ...rest,
+    value: printable(value, secrets),
+    ...(measured && {
+      measured: Object.fromEntries(
+        Object.entries(measured).map(([name, each]) => [
+          name,
+          typeof each === "string" ? printable(each, secrets) : each,
+        ]),
+      ),
+    }),
+  }));
 }
 
 /** Whether there is neither a fault nor a warning. */

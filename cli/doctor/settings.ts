@@ -1,110 +1,93 @@
-import { existsSync, readFileSync } from "node:fs";
-import { basename, dirname, join } from "node:path";
-import { parseEnv } from "node:util";
+import { basename, dirname } from "node:path";
+import { textVar } from "../../src/config/env.ts";
+import { selectEnvironments } from "../deployment/environment.ts";
+import { loadDeployments } from "../deployment/load-deployments.ts";
+import { findWranglerFile } from "../deployment/wrangler-file.ts";
+import { localSecrets } from "./local-secrets.ts";
+import { SettingsError, type Source } from "./source.ts";
 
 /** A value, and the place that it comes from. */
-export interface Setting {
-  readonly value: string;
+export interface Setting<Value = string> {
+  readonly value: Value;
   /** The environment variable, or the name of the file. */
   readonly source: string;
 }
 
-/** Looks up a var or a secret of one environment. Returns undefined if it is not set. */
-export type Settings = (name: string) => Setting | undefined;
-
-interface Source {
-  readonly label: string;
-  readonly values: Readonly<Record<string, unknown>>;
+/** Looks up the vars and secrets of one environment. */
+export interface Settings {
+  /** Returns a text as the Worker reads it; undefined if it is not set, blank or no text. */
+  (name: string): Setting | undefined;
+  /** Returns a value as it is set, for example a number in `vars`. */
+  raw(name: string): Setting<unknown> | undefined;
 }
-
-/** wrangler's configuration cannot be read, for example because it has no such environment. */
-export class SettingsError extends Error {}
-
-const WRANGLER_FILES = ["wrangler.json", "wrangler.jsonc", "wrangler.toml"];
 
 /**
  * Reads the vars and secrets of an environment. The order is:
  *
- * 1. the environment variables of this process;
+ * 1. the environment variables of this process that are not blank;
  * 2. `.dev.vars.NAME` or, if it is missing, `.dev.vars` or, if both are missing, the `.env` files,
  *    as wrangler reads them;
  * 3. the vars in wrangler's configuration.
  *
- * @param file the path of the configuration; all files are in its folder
- * @param environment the environment of wrangler's configuration; undefined for the top level
+ * @param file the path of Weir's configuration
+ * @param option the value of `--env`: an environment of wrangler's configuration, or `""` for the top
+ *   level. If it is undefined, CLOUDFLARE_ENV names the environment
+ * @param wrangler the path of wrangler's configuration; by default, the file that `weir check` reads
  * @throws {SettingsError} if wrangler's configuration cannot be read
  */
 export async function readSettings(
   file: string,
-  environment: string | undefined,
+  option: string | undefined,
+  wrangler: string | undefined = findWranglerFile(file),
 ): Promise<Settings> {
-  const folder = dirname(file);
-  const sources = [
-    { label: "the environment", values: process.env },
-    ...secretFiles(folder, environment),
-    ...(await wranglerVars(folder, environment)),
+  const selection = selectEnvironments(option, process.env, undefined);
+  const environment = selection.environment || undefined;
+  const sources: Source[] = [
+    { label: () => "the environment", values: withoutBlanks(process.env) },
+    ...localSecrets(dirname(wrangler ?? file), environment, process.env),
+    ...(await wranglerVars(file, wrangler, environment)),
   ];
-  return (name) => {
-    for (const { label, values } of sources) {
-      const value = Object.hasOwn(values, name) ? values[name] : undefined;
-      if (typeof value === "string" && value.trim() !== "") {
-        return { value: value.trim(), source: label };
-      }
-    }
-    return undefined;
+  const raw = (name: string) => {
+    const source = sources.find(({ values }) => Object.hasOwn(values, name));
+    return source && { value: source.values[name], source: source.label(name) };
   };
+  const lookUp = (name: string) => {
+    const found = raw(name);
+    const value = found && textVar({ [name]: found.value }, name);
+    return value === undefined ? undefined : { value, source: found?.source ?? "" };
+  };
+  return Object.assign(lookUp, { raw });
 }
 
-/** Returns the files with local secrets. The file with the highest priority comes first. */
-function secretFiles(folder: string, environment: string | undefined): Source[] {
-  const exists = (name: string) => existsSync(join(folder, name));
-  const names = environment === undefined ? [] : [`.dev.vars.${environment}`];
-  const devVars = [...names, ".dev.vars"].find(exists);
-  const chosen = devVars === undefined ? dotEnvNames(environment).filter(exists) : [devVars];
-  return chosen.map((name) => {
-    try {
-      return { label: name, values: parseEnv(readFileSync(join(folder, name), "utf8")) };
-    } catch (error) {
-      throw new SettingsError(`${name} could not be read: ${(error as Error).message}`);
-    }
-  });
+/** A blank environment variable counts as not set, because build servers set such variables. */
+function withoutBlanks(variables: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  return Object.fromEntries(Object.entries(variables).filter(([, value]) => value?.trim()));
 }
 
-function dotEnvNames(environment: string | undefined): string[] {
-  const own = environment === undefined ? [] : [`.env.${environment}.local`, `.env.${environment}`];
-  return [...own, ".env.local", ".env"];
-}
-
-async function wranglerVars(folder: string, environment: string | undefined): Promise<Source[]> {
-  const path = WRANGLER_FILES.map((name) => join(folder, name)).find(existsSync);
+async function wranglerVars(
+  file: string,
+  path: string | undefined,
+  environment: string | undefined,
+): Promise<Source[]> {
   if (path === undefined) {
     if (environment === undefined) return [];
     throw new SettingsError(
-      `--env ${environment} needs wrangler's configuration, but ${folder} has no wrangler.toml, wrangler.json or wrangler.jsonc.`,
+      `The environment ${environment} needs wrangler's configuration, but there is no wrangler.toml, wrangler.json or wrangler.jsonc beside ${file} or in this folder. Name the file with --wrangler.`,
     );
   }
-  const config = await readWrangler(path, environment);
-  const environments = config.definedEnvironments ?? [];
-  if (environment !== undefined && !environments.includes(environment)) {
-    const known = environments.length > 0 ? `It has: ${environments.join(", ")}.` : "It has none.";
+  const read = await loadDeployments(file, path);
+  if ("fault" in read) {
+    const { message, cure } = read.fault;
+    throw new SettingsError(`${basename(path)}: ${message}. ${cure}.`);
+  }
+  const deployment = read.deployments.find((each) => each.environment === environment);
+  if (!deployment) {
+    const names = read.deployments.flatMap((each) => each.environment ?? []);
+    const known = names.length > 0 ? `It has: ${names.join(", ")}.` : "It has none.";
     throw new SettingsError(`${basename(path)} has no environment "${environment}". ${known}`);
   }
   const where = environment === undefined ? "" : `, env.${environment}`;
-  return [{ label: `${basename(path)}${where}: vars`, values: config.vars }];
+  return [{ label: () => `${basename(path)}${where}: vars`, values: deployment.vars }];
 }
 
-async function readWrangler(path: string, environment: string | undefined) {
-  try {
-    // wrangler is imported only if needed, because loading it takes longer than all other work.
-    const { unstable_readConfig } = await import("wrangler");
-    const options = { config: path, ...(environment !== undefined && { env: environment }) };
-    return unstable_readConfig(options, { hideWarnings: true });
-  } catch (error) {
-    // The first line of wrangler's message names only the file, so the next lines are needed too.
-    const message = error instanceof Error ? error.message : String(error);
-    const reason = message.split("\n").slice(0, 3).join(" ").replace(/\s+/g, " ").trim();
-    throw new SettingsError(
-      `${basename(path)} could not be read: ${reason}. Correct the file, or run npm install if wrangler is not installed.`,
-    );
-  }
-}
+export { SettingsError } from "./source.ts";

@@ -1,5 +1,5 @@
 import type { Examination } from "./examination.ts";
-import { type Finding, finding } from "./finding.ts";
+import { type Finding, finding, isText } from "./finding.ts";
 
 /** One call that returned the time of the store. All values are in milliseconds. */
 export interface ClockSample {
@@ -32,12 +32,15 @@ export async function checkTiming(examination: Examination): Promise<Finding[]> 
   return [roundTripFinding(tookMs, examination.config.timeoutMs), clockFinding(samples)];
 }
 
-/** The reply of TIME is a list of seconds and microseconds. @returns milliseconds */
-function timeIn(reply: unknown): number | undefined {
-  if (!Array.isArray(reply)) return undefined;
-  const [seconds, micros] = reply.map(Number);
-  const time = (seconds ?? Number.NaN) * 1000 + (micros ?? Number.NaN) / 1000;
-  return Number.isFinite(time) ? time : undefined;
+/**
+ * Reads the reply of TIME, a list of seconds and microseconds.
+ *
+ * @returns milliseconds; undefined if the reply has another form
+ */
+export function timeIn(reply: unknown): number | undefined {
+  if (!Array.isArray(reply) || reply.length !== 2) return undefined;
+  if (!reply.every((part) => /^\d{1,15}$/.test(isText(part) ? `${part}` : ""))) return undefined;
+  return Number(reply[0]) * 1000 + Number(reply[1]) / 1000;
 }
 
 /** @param tookMs the durations of calls; at least one */

@@ -6,7 +6,7 @@ import { createDecideScript } from "./decide-script.ts";
 import type { Clock } from "./script.ts";
 import { argumentsOf, keysOf } from "./script-arguments.ts";
 import { readTallies, readVerdict } from "./script-reply.ts";
-import { createUpstashClient } from "./upstash-client.ts";
+import { createUpstashClient, type UpstashClient } from "./upstash-client.ts";
 import { identitiesOf, toStoreError } from "./upstash-error.ts";
 import { UpstashScript } from "./upstash-script.ts";
 
@@ -18,14 +18,21 @@ export interface UpstashOptions {
   readonly clock: Clock;
   /** The time in milliseconds after which the client aborts a call. */
   readonly timeoutMs: number;
+  /** Sends the calls. @default Upstash's client */
+  readonly client?: UpstashClient;
 }
 
 /**
  * Creates a store that keeps its counters in Upstash Redis. A decision takes one REST call, which
  * runs a script.
  */
-export function createUpstashStore({ url, token, clock, timeoutMs }: UpstashOptions): Store {
-  const client = createUpstashClient({ url, token, timeoutMs });
+export function createUpstashStore({
+  url,
+  token,
+  clock,
+  timeoutMs,
+  client = createUpstashClient({ url, token, timeoutMs }),
+}: UpstashOptions): Store {
   const decideScript = new UpstashScript(client, createDecideScript(clock));
   const adjustScript = new UpstashScript(client, createAdjustScript(clock));
   const resetScript = new UpstashScript(client, createResetScript(clock));

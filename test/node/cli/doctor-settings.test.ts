@@ -1,5 +1,7 @@
+import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
-import { describe, expect, test } from "vitest";
+import { afterEach, describe, expect, test, vi } from "vitest";
+import { unstable_getVarsForDev, unstable_readConfig } from "wrangler";
 import { readSettings, SettingsError } from "../../../cli/doctor/settings.ts";
 import { temporaryFolder } from "./run-weir.ts";
 
@@ -10,6 +12,10 @@ vars = { ${NAME} = "top", WEIR_ONLY_TOP = "top" }
 [env.staging]
 vars = { ${NAME} = "staging" }
 `;
+
+afterEach(() => {
+  vi.unstubAllEnvs();
+});
 
 /** Reads a setting in a folder with these files. */
 async function lookUp(
@@ -63,11 +69,82 @@ describe("the settings of weir doctor", () => {
 
   test.for([
     ["an unknown environment", { "wrangler.toml": WRANGLER }, "stagin", /stagin/],
-    ["a faulty file", { "wrangler.toml": "name = " }, undefined, /wrangler.toml could not be read/],
-    ["no file", {}, "staging", /--env staging needs wrangler's configuration/],
+    [
+      "a faulty file",
+      { "wrangler.toml": "name = " },
+      undefined,
+      /wrangler.toml: The file cannot be read: .+ \(line 1, column 8\)/,
+    ],
+    ["no file", {}, "staging", /The environment staging needs wrangler's configuration/],
   ] as const)("are refused with a reason: %s", async ([, files, environment, message]) => {
     const attempt = lookUp(files, environment);
     await expect(attempt).rejects.toThrow(SettingsError);
     await expect(attempt).rejects.toThrow(message);
+  });
+});
+
+describe("the settings of weir doctor are those of wrangler dev", () => {
+  test.for<[string, Readonly<Record<string, string>>, Readonly<Record<string, string>>?]>([
+    ["a byte order mark", { ".dev.vars": `\ufeff${NAME}=x\n` }],
+    ["a colon", { ".dev.vars": `${NAME}: x\n` }],
+    ["carriage returns", { ".dev.vars": `OTHER=1\r${NAME}=x\r` }],
+    ["a comment", { ".dev.vars": `export ${NAME}="a#b" # c\n` }],
+    ["escapes", { ".dev.vars": `${NAME}="a\\nb"\n` }],
+    ["a quotation mark that is not closed", { ".dev.vars": `${NAME}="ab\nOTHER=1\n` }],
+    ["a reference in .dev.vars", { ".dev.vars": `OTHER=1\n${NAME}=a\${OTHER}b\n` }],
+    ["a reference in .env", { ".env": `OTHER=1\n${NAME}=a\${OTHER}b\n` }],
+    ["a reference to an earlier file", { ".env": "OTHER=1", ".env.local": `${NAME}=a$OTHER` }],
+    ["an empty value before a var", { ".dev.vars": `${NAME}=\n` }],
+    ["an empty value in .env.local", { ".env.local": `${NAME}=\n`, ".env": `${NAME}=x\n` }],
+    [
+      "CLOUDFLARE_ENV",
+      { ".dev.vars.staging": `${NAME}=staging\n`, ".dev.vars": `${NAME}=x\n` },
+      { CLOUDFLARE_ENV: "staging" },
+    ],
+    ["CLOUDFLARE_ENV and vars", {}, { CLOUDFLARE_ENV: "staging" }],
+    [
+      "CLOUDFLARE_LOAD_DEV_VARS_FROM_DOT_ENV",
+      { ".env": `${NAME}=x\n` },
+      { CLOUDFLARE_LOAD_DEV_VARS_FROM_DOT_ENV: "false" },
+    ],
+  ])("with %s", async ([, files, variables = {}]) => {
+    for (const [name, value] of Object.entries(variables)) vi.stubEnv(name, value);
+    await using folder = await temporaryFolder();
+    const all = { "wrangler.toml": WRANGLER, ...files };
+    for (const [file, content] of Object.entries(all)) await folder.write(file, content);
+    const wrangler = join(folder.path, "wrangler.toml");
+    const { vars } = unstable_readConfig({ config: wrangler }, { hideWarnings: true });
+    const environment = variables.CLOUDFLARE_ENV;
+    const inWrangler = unstable_getVarsForDev(wrangler, undefined, vars, environment, true);
+    const settings = await readSettings(join(folder.path, "weir.config.ts"), undefined);
+    const { value } = inWrangler[NAME] as { value: string };
+    expect(settings(NAME)?.value ?? "").toBe(value);
+  });
+
+  test('with --env "" the top level, although CLOUDFLARE_ENV names an environment', async () => {
+    vi.stubEnv("CLOUDFLARE_ENV", "staging");
+    expect(await lookUp({ "wrangler.toml": WRANGLER }, "")).toMatchObject({ value: "top" });
+    expect(await lookUp({ "wrangler.toml": WRANGLER })).toEqual({
+      value: "staging",
+      source: "wrangler.toml, env.staging: vars",
+    });
+  });
+
+  test("with the file that --wrangler names, and the secrets beside it", async () => {
+    await using folder = await temporaryFolder();
+    await mkdir(join(folder.path, "app"));
+    await folder.write("app/other.toml", WRANGLER);
+    await folder.write("app/.dev.vars", "SECRET=x");
+    const file = join(folder.path, "weir.config.ts");
+    const settings = await readSettings(file, undefined, join(folder.path, "app/other.toml"));
+    expect(settings(NAME)).toEqual({ value: "top", source: "other.toml: vars" });
+    expect(settings("SECRET")).toEqual({ value: "x", source: ".dev.vars" });
+  });
+
+  test("and an error does not print a value of wrangler's configuration", async () => {
+    const wrangler = 'name = "a"\n[vars]\nTOKEN = hunter2secret\n';
+    const attempt = lookUp({ "wrangler.toml": wrangler });
+    await expect(attempt).rejects.toThrow(SettingsError);
+    await expect(attempt).rejects.not.toThrow("hunter2secret");
   });
 });

@@ -56,7 +56,8 @@ describe("weir doctor --at", () => {
 
   test("reports that nothing listens at the URL", async () => {
     const { findings } = await at("http://127.0.0.1:9");
-    expect(findings).toMatchObject([{ code: "unreachable" }]);
+    expect(findings).toMatchObject([{ code: "worker-unreachable" }]);
+    expect(findings[0]?.advice).not.toContain("Upstash");
   });
 
   const report = {
@@ -82,7 +83,7 @@ describe("weir doctor --at", () => {
     ["another run", 503, {}, '{"weir":"busy"}', ["worker-busy"]],
     ["a redirect", 302, { location: "http://127.0.0.1:9/" }, "", ["worker-no-doctor"]],
     ["a page in HTML", 404, {}, "<html>", ["worker-no-doctor"]],
-    ["an answer that is too large", 200, {}, "x".repeat(70_000), ["not-a-rest-api"]],
+    ["an answer that is too large", 200, {}, "x".repeat(70_000), ["worker-no-doctor"]],
   ])("reads the answer of any server: %s", async ([, status, headers, body, codes]) => {
     const server = createServer((_request, response) => {
       response.writeHead(status, headers);

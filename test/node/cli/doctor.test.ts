@@ -140,33 +140,41 @@ describe.runIf(hasRedisServer)("weir doctor with a database", () => {
     expect([lax.code, strict.code]).toEqual([0, 1]);
   });
 
-  test.for(["SIGINT", "SIGTERM"] as const)(
-    "removes its keys at %s, and exits with 130",
-    async (signal) => {
-      await using folder = await temporaryFolder();
-      await folder.write("weir.config.json", JSON.stringify(CONFIG));
-      const { promise: reached, resolve } = Promise.withResolvers<void>();
-      // The server hangs in the middle of the vectors, until the removal begins.
-      database.intercept((name, _response, call) => {
-        if (call < 40 || name !== "EVALSHA") return false;
-        resolve();
-        return true;
-      });
-      const before = await database.keys();
-      const command = fileURLToPath(new URL("../../../cli/weir.ts", import.meta.url));
-      const args = [command, "doctor", "--config", "weir.config.json"];
-      const child = spawn(process.execPath, args, {
-        cwd: folder.path,
-        env: { ...process.env, ...credentials },
-      });
-      const output = text(child.stdout);
-      await reached;
-      child.kill(signal);
-      const [code] = await once(child, "exit");
-      database.intercept();
-      expect(await output).toMatch(/fault +not-finished[\s\S]*ok +cleaned-up/);
-      expect(code).toBe(130);
-      expect(await database.keys()).toEqual(before);
-    },
-  );
+  test.for([
+    ["SIGINT", 130],
+    ["SIGTERM", 143],
+    ["SIGHUP", 129],
+  ] as const)("removes its keys at %s, and exits with %i", async ([signal, exitCode]) => {
+    await using folder = await temporaryFolder();
+    await folder.write("weir.config.json", JSON.stringify(CONFIG));
+    const before = await database.keys();
+    const command = fileURLToPath(new URL("../../../cli/weir.ts", import.meta.url));
+    const args = [command, "doctor", "--config", "weir.config.json"];
+    // The signal arrives in the middle of the vectors. The database runs the call in flight.
+    const { promise: reached, resolve } = Promise.withResolvers<void>();
+    const { promise: released, resolve: release } = Promise.withResolvers<void>();
+    let isReached = false;
+    database.intercept(async (name, _response, call) => {
+      if (isReached || call < 40 || name !== "EVALSHA") return false;
+      isReached = true;
+      resolve();
+      await released;
+      return false;
+    });
+    const child = spawn(process.execPath, args, {
+      cwd: folder.path,
+      env: { ...process.env, ...NO_CREDENTIALS, ...credentials },
+    });
+    const output = text(child.stdout);
+    await reached;
+    child.kill(signal);
+    // npm and npx send a second signal.
+    child.kill(signal);
+    setTimeout(release, 100);
+    const [code] = await once(child, "exit");
+    database.intercept();
+    expect(await output).toMatch(/fault +not-finished[\s\S]*ok +cleaned-up/);
+    expect(code).toBe(exitCode);
+    expect(await database.keys()).toEqual(before);
+  });
 });

@@ -13,6 +13,8 @@ const PERMISSIVE = ["0BSD", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC",
 const RUNTIME = [
   "@upstash/redis",
   "commander",
+  "dotenv",
+  "dotenv-expand",
   "hono",
   "jiti",
   "jsonc-parser",

@@ -1,0 +1,41 @@
+import type { Code } from "./code.ts";
+
+/** The findings of `--at`. The findings about time may also occur. */
+export const WORKER_CODES = {
+  "worker-ok": { severity: "ok" },
+  "worker-url-invalid": {
+    severity: "fault",
+    advice:
+      "Set --at to a URL of the deployed Worker, such as https://api.example.com, without a user and a password",
+  },
+  "worker-url-not-https": {
+    severity: "fault",
+    advice:
+      "Use the https URL of the Worker, because http sends WEIR_ADMIN_TOKEN without encryption. The token was not sent",
+  },
+  "worker-unreachable": {
+    severity: "fault",
+    advice:
+      "Compare the host name of --at with the routes and domains of the Worker, and check that the Worker is deployed, that its name has a DNS record, and that this machine has a network",
+  },
+  "worker-no-answer": {
+    severity: "fault",
+    advice:
+      "Run the command again. If the Worker still does not answer, read its log with npx wrangler tail while the command runs",
+  },
+  "worker-no-doctor": {
+    severity: "fault",
+    advice:
+      "Run npx wrangler secret put WEIR_ADMIN_TOKEN, with --env NAME if the URL belongs to an environment. Its value needs at least 32 characters. Use the same text here, and check that the URL leads to this Worker",
+  },
+  "worker-busy": { severity: "fault", advice: "Wait ten seconds, and run the command again" },
+  "worker-binding": {
+    severity: "fault",
+    advice:
+      "Set the binding, the var or the secret that the text names, in the environment that this Worker was deployed to",
+  },
+  "worker-store-failed": {
+    severity: "fault",
+    advice: "Run weir doctor without --at, with the same database, to find the reason",
+  },
+} as const satisfies Record<string, Code>;

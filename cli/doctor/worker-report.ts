@@ -1,0 +1,72 @@
+import { type Finding, finding, quoted } from "./finding.ts";
+import { clockFinding, roundTripFinding } from "./timing.ts";
+
+/** The JSON that the Worker returns; see src/doctor.ts. */
+interface WorkerReport {
+  readonly weir: "doctor";
+  readonly store: string;
+  readonly colo?: unknown;
+  readonly timeoutMs: number;
+  readonly decisionsMs: readonly number[];
+  readonly skewMs?: number;
+  readonly faults: readonly string[];
+  readonly error?: unknown;
+}
+
+/** More than the number of decisions and faults that a Worker reports. */
+const MAX_ITEMS = 100;
+/** A day. A run in the Worker is much shorter. */
+const MAX_DURATION_MS = 86_400_000;
+/** Approximately 300 years. */
+const MAX_SKEW_MS = 1e13;
+
+/** Reads the answer of the doctor's endpoint, or of any other server. */
+export function workerFindings(status: number, text: string): Finding[] {
+  const report = reportIn(text);
+  if (report) return findingsOf(report);
+  const isBusy = status === 503 && text.includes('"busy"');
+  return [finding(isBusy ? "worker-busy" : "worker-no-doctor", `HTTP ${status}`)];
+}
+
+function reportIn(text: string): WorkerReport | undefined {
+  try {
+    const value = JSON.parse(text);
+    const { weir, store, decisionsMs, faults, timeoutMs, skewMs } = value;
+    const isReport =
+      weir === "doctor" &&
+      typeof store === "string" &&
+      isDuration(timeoutMs) &&
+      isListOf(decisionsMs, isDuration) &&
+      (skewMs === undefined || (Number.isFinite(skewMs) && Math.abs(skewMs) <= MAX_SKEW_MS)) &&
+      isListOf(faults, (fault) => typeof fault === "string");
+    return isReport ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function isDuration(value: unknown): boolean {
+  return typeof value === "number" && value >= 0 && value <= MAX_DURATION_MS;
+}
+
+function isListOf(value: unknown, isItem: (item: unknown) => boolean): boolean {
+  return Array.isArray(value) && value.length <= MAX_ITEMS && value.every(isItem);
+}
+
+function findingsOf(report: WorkerReport): Finding[] {
+  const { store, colo, timeoutMs, decisionsMs, skewMs, faults, error } = report;
+  const place = typeof colo === "string" ? `, in Cloudflare's location ${quoted(colo)}` : "";
+  const findings = [finding("worker-ok", `the store is ${quoted(store)}${place}`)];
+  findings.push(...faults.map((fault) => finding("worker-binding", quoted(fault))));
+  if (typeof error === "string") findings.push(finding("worker-store-failed", quoted(error)));
+  if (decisionsMs.length === 0) {
+    const isExplained = typeof error === "string";
+    if (!isExplained) findings.push(finding("worker-store-failed", "the Worker made no decision"));
+    return findings;
+  }
+  findings.push(roundTripFinding(decisionsMs, timeoutMs));
+  if (skewMs !== undefined) {
+    findings.push(clockFinding([{ tookMs: Math.min(...decisionsMs), skewMs }]));
+  }
+  return findings;
+}

@@ -1,0 +1,127 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { hasRedisServer } from "../dev/redises.ts";
+import { answerJson, findingsOf, startDatabase, type TestDatabase } from "./doctor-database.ts";
+
+const FAST = { timeoutMs: 100 };
+
+describe.runIf(hasRedisServer)("weir doctor removes its keys", () => {
+  let database: TestDatabase;
+  beforeAll(async () => {
+    database = await startDatabase();
+  });
+  afterAll(() => database[Symbol.asyncDispose]());
+  afterEach(async () => {
+    database.intercept();
+    await database.run("FLUSHALL");
+  });
+
+  const last = async (...args: Parameters<typeof findingsOf>) =>
+    (await findingsOf(...args)).at(-1) as Awaited<ReturnType<typeof findingsOf>>[number];
+
+  test.for([
+    ["SET", 2],
+    ["EVAL", 10],
+    ["EVALSHA", 20],
+  ] as const)(
+    "after a call that the database runs after its deadline: %s",
+    async ([slow, from]) => {
+      let isSlow = true;
+      database.intercept(async (name, _response, call) => {
+        if (!isSlow || name !== slow || call < from) return false;
+        isSlow = false;
+        // The deadline is a second.
+        await delay(1200);
+        return false;
+      });
+      const found = await findingsOf(database, FAST);
+      expect(found.slice(-2).map(({ code }) => code)).toEqual(["no-answer", "cleaned-up"]);
+      expect(await database.keys()).toEqual([]);
+    },
+  );
+
+  test("after the call that was in flight when the run was stopped", async () => {
+    const stopping = new AbortController();
+    database.intercept(async (name) => {
+      if (name !== "SET") return false;
+      stopping.abort("ended by SIGINT");
+      await delay(300);
+      return false;
+    });
+    const found = await findingsOf(database, {}, stopping.signal);
+    expect(found.slice(-2).map(({ code }) => code)).toEqual(["not-finished", "cleaned-up"]);
+    expect(await database.keys()).toEqual([]);
+  });
+
+  test.for<[string, Parameters<TestDatabase["intercept"]>[0]]>([
+    ["a broken connection", (_name, response) => !response.destroy().closed || true],
+    [
+      "an error of a proxy",
+      (_name, response) => {
+        response.writeHead(504, { "content-type": "text/html" });
+        response.end("<html>");
+        return true;
+      },
+    ],
+  ])("but reports that a write call may still run after %s", async ([, fail]) => {
+    let hasFailed = false;
+    database.intercept((name, response, call) => {
+      if (hasFailed || call < 30 || name !== "EVALSHA") return false;
+      hasFailed = true;
+      return fail?.(name, response, call) ?? false;
+    });
+    const { code, value } = await last(database);
+    expect(code).toBe("keys-left");
+    expect(value).toContain("did not confirm 1 call (EVALSHA), which may still write keys");
+    expect(value).toContain("they expire within 15 minutes");
+  });
+
+  test("on a database that needs longer for the removal than other calls", async () => {
+    database.intercept(async (name) => {
+      if (name === "DEL" || name === "EXISTS") await delay(1600);
+      return false;
+    });
+    expect((await last(database, FAST)).code).toBe("cleaned-up");
+    expect(await database.keys()).toEqual([]);
+  });
+
+  test("or names the refused command", async () => {
+    const error = "NOPERM this user has no permissions to run the 'del' command";
+    database.intercept((name, response) => name === "DEL" && answerJson(response, 400, { error }));
+    const { code, value } = await last(database);
+    expect(code).toBe("keys-left");
+    expect(value).toContain(`DEL was refused (${error}), so up to`);
+  });
+
+  test("if EXISTS is refused, because DEL confirms the removal", async () => {
+    const error = "NOPERM this user has no permissions to run the 'exists' command";
+    database.intercept(
+      (name, response) => name === "EXISTS" && answerJson(response, 400, { error }),
+    );
+    expect((await last(database)).code).toBe("cleaned-up");
+    expect(await database.keys()).toEqual([]);
+  });
+
+  test("with a token that is limited to Weir's prefix", async () => {
+    const user = { username: "limited", password: "limited-password" };
+    await database.run(
+      ...([
+        "ACL",
+        "SETUSER",
+        user.username,
+        "on",
+        `>${user.password}`,
+        "~weir:*",
+        "+@all",
+      ] as const),
+    );
+    await database.becomeUser(user);
+    const found = await findingsOf(database);
+    expect(found.filter(({ severity }) => severity === "fault")).toEqual([]);
+    expect(found.at(-1)?.code).toBe("cleaned-up");
+    const others = await findingsOf(database, { prefix: "other" });
+    const refused = others.find(({ code }) => code === "keys-not-permitted");
+    expect(refused?.advice).toContain("~weir:*");
+    await database.becomeUser({ username: "default", password: "" });
+  });
+});
