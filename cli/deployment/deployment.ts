@@ -26,6 +26,8 @@ export interface Deployment {
   /** The name of the Worker. */
   readonly name: string | undefined;
   readonly main: MainModule;
+  /** Whether the file configures a Pages project, which has no main module and no routes. */
+  readonly isPages: boolean;
   readonly routes: readonly Route[];
   /** Undefined if it is not set. */
   readonly workersDev: boolean | undefined;
@@ -78,6 +80,7 @@ async function deploymentOf(
     environment,
     name: nameOf(top, own, environment),
     main: await readMainModule(dirname(path), textOf(inherited("main"))),
+    isPages: textOf(inherited("pages_build_output_dir")) !== undefined,
     routes: routes.flatMap(toRoute),
     workersDev: booleanOf(inherited("workers_dev")),
     previewUrls: booleanOf(inherited("preview_urls")),

@@ -7,9 +7,9 @@ import { settingIn } from "./notation.ts";
  * pass outside the zone's firewall.
  */
 export function exposureWarnings(deployment: Deployment): LocalFinding[] {
-  const { file, routes, workersDev, previewUrls, cache, compatibilityFlags } = deployment;
+  const { file, routes, workersDev, previewUrls, cache, compatibilityFlags, isPages } = deployment;
   // By default, workers_dev is on if there is no route, and preview_urls has the value of workers_dev.
-  const answersOnWorkersDev = workersDev ?? routes.length === 0;
+  const answersOnWorkersDev = workersDev ?? (routes.length === 0 && !isPages);
   const andPreviews =
     previewUrls === undefined ? ", and on a URL for each version that was uploaded" : "";
   const why = workersDev === undefined ? ", because neither workers_dev nor a route is set" : "";

@@ -24,7 +24,8 @@ export function workerFindings(config: Config, deployment: Deployment): LocalFin
   ];
 }
 
-function mainFindings({ file, main }: Deployment): LocalFinding[] {
+function mainFindings({ file, main, isPages }: Deployment): LocalFinding[] {
+  if (isPages) return [];
   const fault = { code: "main-missing", severity: "fault", path: "main" } as const;
   if (main.path === undefined) {
     return [

@@ -20,10 +20,10 @@ export interface Flags extends Partial<Texts> {
 const EXAMPLES = `
 Examples:
   npm create edge-weir@latest
-  npm create edge-weir@latest limits -- --yes
-  npm create edge-weir@latest limits -- --template route --host api.example.com --zone example.com
-  npm create edge-weir@latest limits -- --template custom-domain --host api.example.com --origin https://origin.example.com
-  npm create edge-weir@latest limits -- --template service --host api.example.com --service my-api
+  npm create edge-weir@latest my-limits -- --yes
+  npm create edge-weir@latest my-limits -- --template route --host api.example.com --zone example.com
+  npm create edge-weir@latest my-limits -- --template custom-domain --host api.example.com --origin https://origin.example.com
+  npm create edge-weir@latest my-limits -- --template service --host api.example.com --service my-api
   npm create edge-weir@latest . -- --template hono       in the folder of a Hono app`;
 
 /**

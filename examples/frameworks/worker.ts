@@ -1,10 +1,10 @@
-import { app } from "./app.ts";
-import { onRequest as astro } from "./astro.ts";
-import { onRequest as pages } from "./pages.ts";
-import plain from "./plain.ts";
-import { handle } from "./sveltekit.ts";
+import { onRequest as pages } from "./functions/_middleware.ts";
+import { app } from "./src/app.ts";
+import { handle } from "./src/hooks.server.ts";
+import plain from "./src/index.ts";
+import { onRequest as astro } from "./src/middleware.ts";
 
-export { CounterObject } from "edge-weir";
+export { CounterObject } from "./src/index.ts";
 
 interface Env {
   readonly COUNTERS: DurableObjectNamespace;

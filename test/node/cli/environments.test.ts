@@ -23,6 +23,14 @@ function checkWith(wrangler: string, env?: string, variables?: NodeJS.ProcessEnv
 /** Three environments, of which only `broken` has a fault. */
 const ONE_BROKEN = `${COUNTERS}[env.good]\n${BOUND}[env.broken]\nroutes = []\n`;
 
+test("a Pages project without main and routes is ok", async () => {
+  const objects = `durable_objects.bindings = [{ name = "COUNTERS", class_name = "CounterObject", script_name = "counters" }]`;
+  const head =
+    'name = "site"\ncompatibility_date = "2026-11-01"\npages_build_output_dir = "dist"\n';
+  const { text } = await checkFolder({ ...filesWith(""), "wrangler.toml": head + objects });
+  expect(text).toContain("is ok: 1 rule.");
+});
+
 describe("the environments of wrangler's configuration", () => {
   test("have no findings if each of them can work", async () => {
     const { findings, text } = await checkWith(`${COUNTERS}[env.good]\n${BOUND}`);

@@ -6,7 +6,7 @@ import { isDeepStrictEqual } from "node:util";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { unstable_readConfig } from "wrangler";
 import { runWeir, temporaryFolder } from "../cli/run-weir.ts";
-import { createProjects, filesOf, type GuideProjects, isGuide } from "./guides.ts";
+import { createProjects, filesOf, type GuideProjects, isForProduction, isGuide } from "./guides.ts";
 import { inlineCodeOf, PAGES, type Page, readPage } from "./pages.ts";
 
 // Each test starts processes. The machine may be busy with other tests.
@@ -32,7 +32,8 @@ describe("the files on the pages of docs/guides/", () => {
   afterAll(() => projects.remove());
 
   it.concurrent.each(withFiles)("pass weir check --strict without a warning: %s", async (path) => {
-    const check = await runWeir(["check", "--strict"], projects.folderOf(path));
+    const env = isForProduction(readPage(path)) ? ["--env", "production"] : [];
+    const check = await runWeir(["check", "--strict", ...env], projects.folderOf(path));
     expect(check).toMatchObject({ code: 0, stderr: "", stdout: expect.stringContaining("is ok") });
   });
 

@@ -1,6 +1,6 @@
 import { mkdir, mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { basename, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { type Page, readPage } from "./pages.ts";
 
 const ROOT = join(import.meta.dirname, "../../..");
@@ -31,6 +31,12 @@ export function filesOf({ blocks }: Page): Map<string, string> {
   );
 }
 
+/** Whether a page has lines for the environment production, and no complete wrangler.toml. */
+export function isForProduction(page: Page): boolean {
+  const parts = page.blocks.filter(({ code }) => code.startsWith("[env.production."));
+  return parts.length > 0 && !filesOf(page).has("wrangler.toml");
+}
+
 /** The start of a wrangler.toml. On a page, a reader finds only the lines that the page needs. */
 const WRANGLER_START = `
 name = "guide"
@@ -48,6 +54,13 @@ class_name = "CounterObject"
 [[migrations]]
 tag = "v1"
 new_sqlite_classes = ["CounterObject"]
+`;
+
+/** The lines that the environment of a guide needs in addition to those on the page. */
+const PRODUCTION = `
+[[env.production.durable_objects.bindings]]
+name = "COUNTERS"
+class_name = "CounterObject"
 `;
 
 const CONFIG = `
@@ -96,7 +109,9 @@ export async function createProjects(pages: readonly string[]): Promise<GuidePro
   for (const page of pages) {
     await mkdir(folderOf(page));
     for (const [name, content] of projectOf(readPage(page))) {
-      await writeFile(join(folderOf(page), name), content);
+      const path = join(folderOf(page), name);
+      await mkdir(dirname(path), { recursive: true });
+      await writeFile(path, content);
     }
   }
   await installPackages(join(path, "node_modules"));
@@ -107,10 +122,13 @@ export async function createProjects(pages: readonly string[]): Promise<GuidePro
 function projectOf(page: Page): Map<string, string> {
   const toml = page.blocks.filter(({ language, code }) => language === "toml" && !isFile(code));
   const files = filesOf(page);
+  const parts = [WRANGLER_START, ...toml.map(({ code }) => code), WRANGLER_END];
+  if (isForProduction(page)) parts.push(PRODUCTION);
   return new Map([
-    ["wrangler.toml", [WRANGLER_START, ...toml.map(({ code }) => code), WRANGLER_END].join("\n")],
+    ["wrangler.toml", parts.join("\n")],
     ["weir.config.ts", CONFIG],
     ["worker.ts", WORKER],
+    ["src/index.ts", WORKER.replace("./weir", "../weir")],
     ...(files.has("worker.ts") ? [["env.d.ts", ENV_TYPES] as const] : []),
     ...files,
   ]);

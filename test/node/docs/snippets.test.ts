@@ -54,7 +54,7 @@ function unknownTables(toml: string): string[] {
   const folder = mkdtempSync(join(tmpdir(), "weir-docs-"));
   try {
     const path = join(folder, "wrangler.toml");
-    writeFileSync(path, `name = "docs"\n${toml}`);
+    writeFileSync(path, toml.startsWith("name = ") ? toml : `name = "docs"\n${toml}`);
     const config: Record<string, unknown> = { ...unstable_readConfig({ config: path }) };
     const headers = [...toml.matchAll(/^(\[\[?)(\w+)\]/gm)];
     return headers.flatMap(([, bracket, table = ""]) => {

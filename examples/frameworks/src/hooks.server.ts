@@ -1,9 +1,9 @@
-// In a SvelteKit project, this file is src/hooks.server.ts. There, take these two lines instead of the
+// For SvelteKit. In a SvelteKit project, write these two lines instead of the
 // types at the end of this file, and of the next import:
 //   import type { Handle } from "@sveltejs/kit";
 //   import { building, dev } from "$app/environment";
-import { building, dev } from "./sveltekit-environment.ts";
-import config from "./weir.config.ts";
+import { building, dev } from "../sveltekit-environment.ts";
+import config from "../weir.config.ts";
 
 // SvelteKit loads this file in Node too, while it builds the app and in `vite dev`. Weir cannot be loaded in Node.
 const limits = building || dev ? undefined : (await import("edge-weir")).weir(config);

@@ -1,6 +1,9 @@
+// For a Worker with a handler of its own.
 import { weir } from "edge-weir";
+import config from "../weir.config.ts";
 import { app } from "./app.ts";
-import config from "./weir.config.ts";
+
+export { CounterObject } from "edge-weir";
 
 const limits = weir(config);
 

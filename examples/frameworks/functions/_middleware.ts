@@ -1,6 +1,6 @@
-// In a Pages project, this file is functions/_middleware.ts.
+// For Cloudflare Pages.
 import { weir } from "edge-weir";
-import config from "./weir.config.ts";
+import config from "../weir.config.ts";
 
 const limits = weir(config);
 

@@ -1,7 +1,7 @@
-// In an Astro project, this file is src/middleware.ts. There, import the type MiddlewareHandler from "astro".
+// For Astro. In an Astro project, import the type MiddlewareHandler from "astro".
 import { env } from "cloudflare:workers";
 import { weir } from "edge-weir";
-import config from "./weir.config.ts";
+import config from "../weir.config.ts";
 
 const limits = weir(config);
 
