@@ -132,6 +132,57 @@ describe("the doctor's endpoint", () => {
     expect((await hanging).status).toBe(200);
   });
 
+  it("accepts no other run before the removal of the counter has ended", async () => {
+    const { promise: never } = Promise.withResolvers<never>();
+    const namespace = { getByName: () => ({ decide: () => never }) };
+    const send = createWorker({ timeoutMs: 1000 }, { COUNTERS: namespace, ...WITH_TOKEN });
+    const hanging = send();
+    await vi.waitFor(async () => expect((await send()).status).toBe(503));
+    vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 11_500 });
+    expect((await createWorker(MEMORY, WITH_TOKEN)()).status).toBe(503);
+    await hanging;
+  });
+
+  it("counts under the prefix, and removes its counter also if a decision fails", async () => {
+    const calls: string[] = [];
+    const object = {
+      decide: async () => {
+        calls.push("decide");
+        throw new Error("the object failed");
+      },
+      reset: async () => {
+        calls.push("reset");
+      },
+    };
+    const namespace = {
+      getByName: (name: string) => {
+        expect(name).toMatch(/^tenant:doctor-[0-9a-f]{8}:[0-9a-f-]{36}$/);
+        return object;
+      },
+    };
+    const bindings = { COUNTERS: namespace, WEIR_PREFIX: "tenant", ...WITH_TOKEN };
+    const body = await (await createWorker({}, bindings)()).json<{ error: string }>();
+    expect(body.error).toContain("StoreError");
+    expect(calls).toEqual(["decide", "reset"]);
+  });
+
+  it("reports a fault of the origin only if Weir forwards requests to it", async () => {
+    const config = defineConfig({ ...MEMORY, rules: RULES, origin: { binding: "APP" } });
+    const url = "https://api.example.com/_weir/doctor";
+    const init = { method: "POST", headers: { authorization: `Bearer ${TOKEN}` } };
+    const handler = weir(config);
+    const faultsOf = async (...next: [(() => Response)?]) => {
+      const ctx = createExecutionContext();
+      const response = await handler.fetch(new Request(url, init), WITH_TOKEN, ctx, ...next);
+      return (await response.json<{ faults: string[] }>()).faults;
+    };
+    expect(await faultsOf()).toEqual([expect.stringContaining("no service is bound as APP")]);
+    expect(await faultsOf(() => new Response("app"))).toEqual([]);
+    const app = new Hono().use(rateLimit(config)).all("*", (c) => c.text("app"));
+    const response = await app.request(url, init, WITH_TOKEN);
+    expect(await response.json()).toMatchObject({ faults: [] });
+  });
+
   it("is also a part of the Hono middleware", async () => {
     const config = defineConfig({ ...MEMORY, rules: RULES });
     const app = new Hono().use(rateLimit(config)).all("*", (c) => c.text("app"));

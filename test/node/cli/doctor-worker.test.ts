@@ -1,5 +1,6 @@
 import { createServer } from "node:http";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { jsonReport, textReport } from "../../../cli/doctor/report.ts";
 import { examineWorker } from "../../../cli/doctor/worker.ts";
 import { listen } from "../../../dev/loopback.ts";
 import { type RunningWorker, startWorker } from "../support/worker.ts";
@@ -60,6 +61,42 @@ describe("weir doctor --at", () => {
     expect(findings[0]?.advice).not.toContain("Upstash");
   });
 
+  test.for([
+    ["https://bob:hunter2secret@api.example.com/", "worker-url-invalid"],
+    ["https://hunter2secret@api.example.com/", "worker-url-invalid"],
+    ["api.example.com/hunter2secret", "worker-url-invalid"],
+    ["ftp://api.example.com/hunter2secret", "worker-url-invalid"],
+    ["http://api.example.com/hunter2secret", "worker-url-not-https"],
+    ["http://127.0.0.1.example.com/hunter2secret", "worker-url-not-https"],
+  ])("makes no call to a wrong URL, and does not print it: %s", async ([url = "", code]) => {
+    const fetching = vi.spyOn(globalThis, "fetch");
+    const { subject, findings } = await at(url);
+    expect(fetching).not.toHaveBeenCalled();
+    fetching.mockRestore();
+    expect(findings).toMatchObject([{ code, severity: "fault" }]);
+    for (const print of [textReport, jsonReport]) {
+      expect(print(subject, findings)).not.toContain("hunter2secret");
+    }
+  });
+
+  test("makes no call with a token that no header can have", async () => {
+    const { findings } = await at(worker.url, `${TOKEN}\n€`);
+    expect(findings).toMatchObject([{ code: "token-malformed" }]);
+  });
+
+  test("reports that the run was stopped while the Worker does not answer", async () => {
+    const stopping = new AbortController();
+    const server = createServer(() => stopping.abort("ended by SIGINT"));
+    const { host, port, stop } = await listen(server);
+    const { findings } = await examineWorker({
+      at: `http://${host}:${port}`,
+      token: { value: TOKEN, source: "the environment" },
+      stop: stopping.signal,
+    });
+    await stop();
+    expect(findings).toMatchObject([{ code: "not-finished", value: "ended by SIGINT" }]);
+  });
+
   const report = {
     weir: "doctor",
     store: "upstash",
@@ -71,7 +108,7 @@ describe("weir doctor --at", () => {
     error: "StoreError: no answer in time",
   };
 
-  test.for<[string, number, Record<string, string>, string, readonly string[]]>([
+  test.for<[string, number, object, string, readonly string[]]>([
     [
       "a report with faults",
       200,
@@ -80,13 +117,34 @@ describe("weir doctor --at", () => {
       ["worker-ok", "worker-binding", "worker-store-failed", "round-trip-ok", "clock-skewed"],
     ],
     ["a report of another form", 200, {}, '{"weir":"doctor"}', ["worker-no-doctor"]],
+    ...[
+      { decisionsMs: [-5] },
+      { decisionsMs: [1e308] },
+      { decisionsMs: Array(101).fill(1) },
+      { skewMs: 1e308 },
+      { skewMs: "5" },
+      { timeoutMs: -1 },
+    ].map((odd): [string, number, object, string, readonly string[]] => [
+      `a report with odd numbers ${JSON.stringify(odd).slice(0, 40)}`,
+      200,
+      {},
+      JSON.stringify({ ...report, ...odd }),
+      ["worker-no-doctor"],
+    ]),
+    [
+      "a report without decisions",
+      200,
+      {},
+      JSON.stringify({ ...report, faults: [], error: undefined, decisionsMs: [] }),
+      ["worker-ok", "worker-store-failed"],
+    ],
     ["another run", 503, {}, '{"weir":"busy"}', ["worker-busy"]],
     ["a redirect", 302, { location: "http://127.0.0.1:9/" }, "", ["worker-no-doctor"]],
     ["a page in HTML", 404, {}, "<html>", ["worker-no-doctor"]],
     ["an answer that is too large", 200, {}, "x".repeat(70_000), ["worker-no-doctor"]],
   ])("reads the answer of any server: %s", async ([, status, headers, body, codes]) => {
     const server = createServer((_request, response) => {
-      response.writeHead(status, headers);
+      response.writeHead(status, { ...headers });
       response.end(body);
     });
     const { host, port, stop } = await listen(server);
