@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 /**
- * The command `weir` of the npm package. This file is plain JavaScript for old versions of Node, so that
- * they print what to install instead of a syntax error. The package's engines field is the only place
+ * The command `weir` of the npm package. This file is plain JavaScript, so that an old version of Node
+ * prints the required version, and not a syntax error. The package's engines field is the only place
  * with the required version.
  */
 var engines = require("../package.json").engines;

@@ -16,7 +16,7 @@ import { loadConfig } from "./load-config.ts";
 import { configFindings } from "./warnings/all.ts";
 import { type DevOutcome, devOutcome } from "./wrangler-dev.ts";
 
-/** Which files and which environment the check reads. */
+/** The files and the environment that the check reads. */
 export interface CheckOptions {
   /** The path of Weir's configuration. */
   readonly config: string;
@@ -31,16 +31,19 @@ const NOT_STOPPED =
 
 /** The result of a check. */
 export interface CheckResult {
-  /** Why the configuration could not be loaded, with the remedy. */
+  /** The reason why the configuration could not be loaded, and the remedy. */
   readonly error?: string;
   /** The rules of a valid configuration. */
   readonly rules?: readonly Rule[];
   readonly findings: readonly Finding[];
   /** Whether the faults must stop a deploy. */
   readonly isFatal: boolean;
-  /** Why faults do not stop a deploy, and how they would. */
+  /** The reason why the faults do not stop a deploy, and the setting with which they stop it. */
   readonly note?: string;
-  /** How the check ends if it fails in `wrangler dev`; undefined if `wrangler dev` does not run it. */
+  /**
+   * The exit code and the notice if the check fails in `wrangler dev`; undefined if `wrangler dev` does
+   * not run it.
+   */
   readonly dev?: DevOutcome | undefined;
 }
 

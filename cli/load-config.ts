@@ -24,7 +24,7 @@ export type LoadedConfig =
 
 const EXTENSIONS = [".ts", ".mts", ".cts", ".js", ".mjs", ".cjs", ".json"];
 
-/** The errors that the code of the file has not thrown itself: wrong syntax and wrong imports. */
+/** Matches errors that do not come from the code of the file: wrong syntax and wrong imports. */
 const NOT_THROWN = /^(SyntaxError|\w*Error: Cannot find (module|package))\b/;
 
 const NO_DEFAULT =
@@ -82,7 +82,7 @@ async function read(path: string): Promise<object> {
  */
 function explainedFaults(error: ConfigError): readonly Fault[] {
   const faults = faultsIn(inputOf(error));
-  // An error of a different version of Weir has no input, or one that this version accepts.
+  // An error from another version of Weir has no input, or its input is valid in this version.
   return inputOf(error) === undefined || faults.length === 0 ? error.faults : faults;
 }
 

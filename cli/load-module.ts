@@ -21,8 +21,8 @@ const WORKER_MODULES: Readonly<Record<string, (name: string) => string>> = {
  * Loads a module in JavaScript or TypeScript, on any Node that the package supports, and returns its
  * exports. Each call runs the module again.
  *
- * `edge-weir/config` is always the copy that this command belongs to, so that the file needs no other
- * copy, and the same version checks the file and reads its faults.
+ * An import of `edge-weir/config` always loads the copy of this command. So the project needs no copy
+ * of its own, and one version both checks the file and reads its faults.
  *
  * @param path an absolute path
  * @param timeoutMs the longest time to wait, in milliseconds. A module that blocks the thread is not

@@ -2,7 +2,10 @@ import type { Rule } from "../src/config/rule.ts";
 import type { Finding } from "./finding.ts";
 import { ruleTable } from "./rule-table.ts";
 
-/** The page that explains the codes. In the package, its path would depend on the package manager. */
+/**
+ * The URL of the page that explains the codes. The path of a file in the package would depend on the
+ * package manager.
+ */
 const PAGE = "https://github.com/edge-weir/edge-weir/blob/main/docs/check.md";
 
 /**

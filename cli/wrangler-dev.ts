@@ -1,8 +1,8 @@
 import type { LoadedConfig } from "./load-config.ts";
 
-/** How a check that failed ends in `wrangler dev`. */
+/** The result of a check that failed in `wrangler dev`. */
 export interface DevOutcome {
-  /** What happens to requests until the author corrects the problem. */
+  /** A sentence about requests that arrive before the author corrects the problem. */
   readonly notice: string;
   readonly exitCode: 0 | 1;
 }

@@ -5,8 +5,8 @@ import type { Plugin } from "vite";
 const GUIDES = join(import.meta.dirname, "../docs/guides");
 
 /**
- * Matches the name of a guide's module. With the ending .ts, Vite compiles the module. There is no
- * such file, so Vite cannot find it by a path from the project's folder, and the plugin must do so.
+ * Matches the name of a guide's module. With the ending .ts, Vite compiles the module. No file has this
+ * name, so the plugin itself must resolve the paths that lead to it.
  */
 const MODULE = /^(?:guide:|.*\/docs\/guides\/)([\w-]+?)(?:\.md\.ts)?$/;
 

@@ -1,8 +1,8 @@
 /**
  * `npm run try:starter`: installs the packed packages as a user does, with npm and with the oldest and
  * the newest Node that Weir supports. For each Node, it creates a project and adds Weir to a Hono app,
- * starts `npm run dev`, and sends six logins. It fails unless the sixth gets 429, and if npm prints a
- * warning about the version of Node. It needs the npm registry, and takes some minutes.
+ * starts `npm run dev`, and sends six logins. It fails if the sixth login does not get 429, or if npm
+ * prints a warning about the version of Node. It needs the npm registry, and takes some minutes.
  *
  * Run `npm run pack` first.
  */
@@ -22,7 +22,7 @@ const VERSIONS = [
   { node: "24.21.0", npm: "11.19.1" },
 ];
 
-/** How long the starter, and then the start of `npm run dev`, may take, in milliseconds. */
+/** The maximum duration of the starter, and of the start of `npm run dev`, in milliseconds. */
 const START_MS = 120_000;
 
 const DIST = join(import.meta.dirname, "../dist");

@@ -22,8 +22,9 @@ const MAX_RUN_MS = 10_000;
 const LAST_CALLS = 3;
 
 /**
- * Answers a request to the doctor's endpoint that has the admin token. Every other request gets no
- * answer, so that it continues like all requests, and nobody can find out whether the endpoint exists.
+ * Answers a request to the doctor's endpoint that has the admin token. For every other request, it
+ * returns undefined. Such a request continues like any request, so that nobody can find out whether the
+ * endpoint exists.
  *
  * @param usesOrigin whether Weir forwards requests to the configured origin, so that a fault of the
  * origin matters
@@ -75,7 +76,7 @@ async function answer(
   }
 }
 
-/** Compares texts in constant time. The hashes have the same length, and the texts may not. */
+/** Compares texts in constant time. It compares hashes, because the texts may have different lengths. */
 async function isSame(one: string, other: string): Promise<boolean> {
   const hash = (text: string) => crypto.subtle.digest("SHA-256", new TextEncoder().encode(text));
   return crypto.subtle.timingSafeEqual(await hash(one), await hash(other));

@@ -3,7 +3,7 @@ import { RateLimitError } from "./rate-limit-error.ts";
 
 /** The result if the quota was taken. `check` returns this result if the quota is available. */
 export interface LimitGranted {
-  /** Whether the call may go on: true. */
+  /** Always true: the call may go on. */
   readonly ok: true;
   /**
    * Milliseconds until the start of the window whose quota covers the whole reservation. The caller
@@ -12,13 +12,13 @@ export interface LimitGranted {
   readonly retryAfterMs?: number;
   /** One quota for each window of the rule; empty for a rule in shadow mode. */
   readonly quotas: readonly Quota[];
-  /** Always undefined: the store has decided. */
+  /** Always undefined, because the store has decided. */
   readonly undecided?: undefined;
 }
 
 /** The result if the client has too little quota left. No quota was taken. */
 export interface LimitDenied {
-  /** Whether the call may go on: false. */
+  /** Always false: the call must not go on. */
   readonly ok: false;
   /**
    * Milliseconds that the caller should wait before it makes the same call again. That call may be
@@ -28,7 +28,7 @@ export interface LimitDenied {
   readonly retryAfterMs: number;
   /** One quota for each window of the rule. A denial from memory may lack some quotas. */
   readonly quotas: readonly Quota[];
-  /** Always undefined: the store has decided. */
+  /** Always undefined, because the store has decided. */
   readonly undecided?: undefined;
 }
 
@@ -44,9 +44,9 @@ export interface LimitUndecided {
    * `{"weir":"undecided"}` in the log has the details.
    */
   readonly undecided: Undecided["cause"];
-  /** Always undefined: the time until quota is available is unknown. */
+  /** Always undefined, because the time until quota is available is unknown. */
   readonly retryAfterMs?: undefined;
-  /** Always undefined: the quotas are unknown. */
+  /** Always undefined, because the quotas are unknown. */
   readonly quotas?: undefined;
 }
 

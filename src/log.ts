@@ -67,7 +67,7 @@ function logShadowUndecided({ policy, cause, detail }: ShadowUndecided): void {
   log("error", "shadow-undecided", { policy, cause, detail });
 }
 
-/** When this isolate last logged a failure of the function for a key. */
+/** The time at which this isolate last logged a failure of a function, by the name of its key. */
 const lastCustomFailures = new Map<string, number>();
 
 /** Logs that a function for a key `custom:NAME` failed, at most once a second for each key. */

@@ -17,7 +17,7 @@ export interface ObjectBinding {
   readonly scriptName: string | undefined;
 }
 
-/** Where and how the Worker runs, in one environment of wrangler's configuration. */
+/** The settings of the Worker in one environment of wrangler's configuration. */
 export interface Deployment {
   /** The name of wrangler's file. */
   readonly file: string;

@@ -3,13 +3,13 @@ import { extname, relative, resolve } from "node:path";
 
 /** Facts about the Worker's main module, as far as its text shows them. */
 export interface MainModule {
-  /** As written in wrangler's configuration; undefined if the field is not set. */
+  /** The path of the module; undefined if `main` is not set in wrangler's configuration. */
   readonly path: string | undefined;
   /** The text of the module; undefined if there is no such file. */
   readonly text: string | undefined;
   /**
-   * Where the module comes from: from a source file, from JavaScript, which a build may create later,
-   * or from anything else, such as a package or a module of Vite.
+   * The kind of the module: a source file, JavaScript (which a build may create later), or something
+   * else, such as a package or a module of Vite.
    */
   readonly kind: "source" | "javascript" | "other";
   /** Whether the default export is certainly Weir in front of an origin. */
@@ -40,7 +40,10 @@ export async function readMainModule(
   };
 }
 
-/** Another module may call `weir`, unless this module uses Weir in a different way. */
+/**
+ * If the text does not call `weir`, another module may call it, unless the text uses Weir in a
+ * different way.
+ */
 function mayForward(text: string): boolean {
   return /\bweir\s*\(/.test(text) || !/\b(rateLimit|WeirService)\b/.test(text);
 }
@@ -51,7 +54,7 @@ function kindOf(path = ""): MainModule["kind"] {
 }
 
 /**
- * Whether a module exports a class. The result is true if its text leaves this open, as with
+ * Whether a module exports a class. The result is also true if the text does not show it, as with
  * `export * from "…"`, and if there is no text.
  */
 export function mayExport({ text }: MainModule, className: string): boolean {

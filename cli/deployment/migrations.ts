@@ -1,6 +1,6 @@
 import { isTable } from "./wrangler-file.ts";
 
-/** Where the objects of a class store data: in SQLite, or in the older key-value storage. */
+/** The storage of the objects of a class: SQLite, or the older key-value storage. */
 export type StorageOfClass = "sqlite" | "key-value";
 
 /**

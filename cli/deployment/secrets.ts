@@ -7,7 +7,7 @@ import { secretCommand } from "./notation.ts";
 import { storeOf } from "./store.ts";
 import { isSecretListed, TOKEN_SECRET, textVarOf, URL_SECRET } from "./vars.ts";
 
-/** Secrets that Weir reads whatever the rules are. */
+/** Secrets that Weir reads with any rules. */
 const OWN_SECRETS = [TOKEN_SECRET, KEY_SECRET, "WEIR_ADMIN_TOKEN"];
 
 /** Returns warnings about secrets that may be missing, and about secrets that are written in the file. */

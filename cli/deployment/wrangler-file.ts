@@ -9,8 +9,8 @@ export type Table = Readonly<Record<string, unknown>>;
 const NAMES = ["wrangler.json", "wrangler.jsonc", "wrangler.toml"];
 
 /**
- * Finds wrangler's configuration in the folder of Weir's configuration, or else in the current
- * folder, if that folder contains the other one.
+ * Finds wrangler's configuration in the folder of Weir's configuration. If there is none, looks in the
+ * current folder, but only if the current folder contains the folder of Weir's configuration.
  *
  * @param file the path of Weir's configuration
  */
@@ -22,8 +22,8 @@ export function findWranglerFile(file: string): string | undefined {
 }
 
 /**
- * Parses a file as wrangler parses it, with the same two packages. Importing wrangler itself would
- * take longer than all other work of the check, and would need wrangler.
+ * Parses a file as wrangler parses it, with the same two packages. An import of wrangler would take
+ * longer than all other work of the check, and would fail if wrangler is not installed.
  *
  * @throws {SyntaxError} with the line and the column of the first error. The message quotes no text
  *   of the file, because the text may contain a secret.

@@ -6,7 +6,7 @@ import { parseArgs } from "node:util";
 export interface WranglerOptions {
   /** The value of `--env`; `""` if the option is not given. */
   readonly environment: string;
-  /** The value of `--config`; undefined if it is not given once. */
+  /** The value of `--config`; undefined if the option is missing or repeated. */
   readonly config: string | undefined;
 }
 
@@ -15,7 +15,10 @@ interface Process {
   readonly argv: readonly string[];
 }
 
-/** Between wrangler and the command may be shells, npm and npx. */
+/**
+ * The maximum number of parent processes to examine: shells, npm and npx may be between wrangler and
+ * the command.
+ */
 const MAX_ANCESTORS = 10;
 
 /**

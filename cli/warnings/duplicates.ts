@@ -3,8 +3,8 @@ import type { LocalFinding } from "../finding.ts";
 import { formatLimit, neverBinds } from "./limits.ts";
 
 /**
- * The maximum number of rules for the same requests that are compared. Each of them is compared with
- * every other one.
+ * The maximum number of rules for the same requests that the check compares. It compares each of these
+ * rules with every other one.
  */
 const MAX_COMPARED = 100;
 
@@ -85,7 +85,7 @@ function countedBy({ match, key, cost, countStatus, exempt, shards }: Rule): str
   return JSON.stringify([sorted(match), key, cost, countStatus, exempt, shards]);
 }
 
-/** Returns conditions whose lists have one order, because the order has no meaning. */
+/** Returns conditions with sorted lists, because the order of a list has no meaning. */
 function sorted({ hosts, methods, paths, except }: Rule["match"]): unknown {
   return [
     ...[hosts, methods, paths].map((list) => list && [...list].sort()),

@@ -9,8 +9,9 @@ export function limitFindings(rule: Rule, place: string): LocalFinding[] {
 }
 
 /**
- * Whether a limit can never deny a request, because another limit for the same requests denies
- * earlier. The calculation is exact if windows begin at the same time, and otherwise on the safe side.
+ * Whether a limit can never deny a request, because another limit for the same requests denies earlier.
+ * The calculation is exact if windows begin at the same time. Otherwise the result is true only if it
+ * is certain.
  *
  * @param spread whether each client's windows begin at a time of their own
  */

@@ -36,7 +36,7 @@ function bindingsOf(template: NewTemplate, store: StoreName): object {
   return Object.fromEntries(names.map((name) => [name, BINDINGS[name]]));
 }
 
-/** Returns the files that tell the package manager what to install: their paths and contents. */
+/** Returns the files that list the packages to install: their paths and contents. */
 export function projectManifest(options: ProjectOptions): Record<string, string> {
   const { template, texts, store, edgeWeir, toolchain, packageManager } = options;
   const manifest = {

@@ -21,7 +21,7 @@ interface Run {
 }
 
 /**
- * Runs the starter: reads the command line, asks for everything that is missing, and writes the
+ * Runs the starter: reads the command line, shows prompts for all missing values, and writes the
  * project. If the terminal cannot show prompts, all defaults apply.
  *
  * @param args the arguments without node and the script

@@ -86,7 +86,7 @@ function parseIPv6(given: string): Address | undefined {
   const text = zoneAt === -1 ? given : given.slice(0, zoneAt);
   // The URL parser ignores some characters, such as tabs, which no address contains.
   if (text.length > MAX_LENGTH || !/^[\da-f:.]+$/i.test(text)) return undefined;
-  // An error of the URL constructor would take longer than all other work of this function.
+  // The URL constructor would throw an error, which takes longer than all other work of this function.
   if (!URL.canParse(`http://[${text}]`)) return undefined;
   const canonical = canonicalIPv6(text);
   const [head = "", tail = ""] = canonical.split("::");

@@ -63,8 +63,8 @@ export function resolveBindings(config: Config, env: Env): ResolvedBindings {
   const nativeLimiter = readNativeLimiter(config, env);
   // If the key secret is faulty, nothing is decided, because the operator wants no plain hashes.
   const keySecret = readKeySecret(env);
-  // If the prefix is faulty, nothing is decided, because its counters could be those of another
-  // environment.
+  // If the prefix is faulty, Weir decides no request: another prefix could select the counters of
+  // another environment.
   const prefix = readPrefix(config, env);
   const store =
     [keySecret, prefix].find((value) => typeof value === "object") ?? readStore(config, env);

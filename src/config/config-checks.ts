@@ -2,8 +2,8 @@ import * as v from "valibot";
 import { isRecord, pathTo, pathToItem } from "./fields.ts";
 import { partsOf } from "./rule-checks.ts";
 
-// These checks concern a rule and a field of the whole configuration. They also check a value with
-// other faults, so that all faults are reported at once.
+// Each of these checks compares a rule with a top-level field. The checks also run if the configuration
+// has other faults, so that Weir reports all faults at once.
 
 /** A value of a key in a rule, in the notation of the configuration, such as `jwt:sub`. */
 interface KeyUse {
@@ -38,7 +38,7 @@ export function checkCustomKeys<Fields>() {
     if (!names) return;
     for (const { kind, name, path } of namedParts(config)) {
       if (kind !== "custom" || names.includes(name)) continue;
-      // The names let the explanation of the fault suggest the nearest one.
+      // The explanation of the fault uses these names to suggest the nearest one.
       const expected = names.join(", ");
       addIssue({ path, input: name, expected, received: name, message: noFunction(name, names) });
     }
@@ -63,8 +63,8 @@ function customNames(custom: unknown): string[] | undefined {
 }
 
 /**
- * Returns the named values in the keys and tiers of all rules that count HTTP requests. In the keys of all
- * other rules, programs give the values.
+ * Returns the named values in the keys and tiers of all rules that count HTTP requests. For other
+ * rules, programs pass the keys.
  */
 function namedParts(config: Record<string, unknown>): KeyUse[] {
   const { rules } = config;

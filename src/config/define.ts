@@ -83,7 +83,7 @@ function refuse(error: ConfigError): Config {
 }
 
 const COPY =
-  "got a copy of what defineConfig returned; change its argument instead; " +
+  "got a copy of a checked configuration; change the argument of defineConfig instead; " +
   'allowed: an argument of defineConfig, such as { ...input, prefix: "api" }';
 
 /**
@@ -117,7 +117,7 @@ export function toConfig<const RuleName extends string>(
   const existing = isConfig(given) ? given : isRecord(given) ? checked.get(given) : undefined;
   if (existing) return existing as Config<RuleName>;
   const config = defineConfig(given as ConfigInput<RuleName>);
-  // In `wrangler dev`, a value that is no object has a configuration too: one that shows the fault.
+  // In `wrangler dev`, `defineConfig` returns a configuration for such a value too. It shows the fault.
   if (isRecord(given)) checked.set(given, config);
   return config;
 }

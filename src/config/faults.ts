@@ -26,8 +26,8 @@ export function shortFaultsOf(issues: readonly v.BaseIssue<unknown>[]): Fault[] 
 }
 
 /**
- * Returns what the schema requires of a field. The message of a schema lists the allowed values; the
- * message of a check between fields is a sentence.
+ * Returns the requirement for a field. The message of a schema lists the allowed values. The message of
+ * a check between fields is a complete sentence.
  */
 export function requirementOf({ type, message }: v.BaseIssue<unknown>): string {
   return type === "raw_check" ? message : `allowed: ${message}`;

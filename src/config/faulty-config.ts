@@ -20,11 +20,11 @@ const FAULTS = Symbol("faults");
 /**
  * Whether this code runs in a local workerd, which `wrangler dev` has started.
  *
- * A deploy with the environment variable `NODE_ENV=development` also makes a bundle for development.
- * In that bundle, `defineConfig` must throw, so that Cloudflare refuses the deploy: Cloudflare starts
- * a Worker before it accepts it. At that time a Worker has no bindings, no request and no clock, here
- * as there. But in `wrangler dev`, the names of the modules are URLs of files, whereas deployed
- * modules have plain names.
+ * A deploy with the environment variable `NODE_ENV=development` also makes a bundle for development. In
+ * that bundle, `defineConfig` must throw, so that Cloudflare refuses the deploy: Cloudflare starts a
+ * Worker before it accepts it. While a Worker starts, it has no bindings, no request and no clock, in
+ * `wrangler dev` and at Cloudflare. But the names of its modules differ: in `wrangler dev`, they are
+ * URLs of files.
  */
 export function isLocalWorkerd(): boolean {
   // Node 20 has no navigator.

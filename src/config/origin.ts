@@ -58,7 +58,7 @@ export const OriginSchema = v.pipe(
     const origin: unknown = dataset.value;
     if (!isRecord(origin)) return;
     const given = [origin.url, origin.binding].filter((value) => value !== undefined).length;
-    // An unknown field probably stands for one of the two.
+    // By an unknown field, the user probably meant one of the two fields.
     if (given === 1 || (given === 0 && !dataset.typed)) return;
     addIssue({ message: `set ${ORIGIN}` });
   }),

@@ -73,8 +73,8 @@ function isUnreserved(name: string): boolean {
 }
 
 /**
- * Whether a value can be written as JSON. A bigint or an object that contains itself cannot. JSON
- * would leave out a function, so a function cannot either.
+ * Whether a value can be written as JSON without a loss. A bigint, a function, and an object that
+ * contains itself cannot.
  */
 function isJson(value: unknown): boolean {
   let hasFunction = false;

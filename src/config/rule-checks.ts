@@ -56,7 +56,10 @@ export function checkParams<Output>() {
   });
 }
 
-/** Returns the parts of a key, which is parsed, or a text or a list if it has a fault. */
+/**
+ * Returns the parts of a key. A key without a fault is already parsed. A key with a fault is a text or
+ * a list.
+ */
 export function partsOf(key: unknown): KeyPart[] {
   return [key].flat(2).flatMap((part) => {
     if (typeof part === "string") return parseAlternatives(part) ?? [];

@@ -105,7 +105,7 @@ export interface ConfigInput<RuleName extends string = string> {
    * Your own functions. `keys` has a function for each key `custom:NAME` of the rules. No other
    * field of a configuration may be a function.
    *
-   * @default none: a rule for HTTP requests with a key `custom:NAME` is refused
+   * @default no functions, so a key `custom:NAME` in a rule for HTTP requests is a fault
    * @example { keys: { plan: (request, { env }) => env.PLANS.get(request.headers.get("x-api-key")) } }
    */
   readonly custom?: CustomInput | undefined;

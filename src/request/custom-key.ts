@@ -1,6 +1,6 @@
 import type { CustomContext, CustomKey } from "../config/custom.ts";
 
-/** Why a function for `custom:NAME` has no result: it took too long, or it threw an error. */
+/** The reason why a function for `custom:NAME` has no result: it took too long, or it threw an error. */
 export type CustomKeyFailure = "timeout" | "threw";
 
 /** Receives the failures of functions. It gets no error, because an error may contain a secret. */

@@ -92,7 +92,7 @@ describe("the doctor's endpoint", () => {
     ["with a path before it", WITH_TOKEN, { path: "/a/_weir/doctor" }],
     ["with an escape in the path", WITH_TOKEN, { path: "/_weir/d%6fctor" }],
   ])(
-    "is not there: the request is limited and forwarded like all others, %s",
+    "does not answer: Weir limits and forwards the request like any other, %s",
     async (_, bindings, request) => {
       const send = createWorker(MEMORY, bindings);
       const client = "b";
@@ -102,7 +102,7 @@ describe("the doctor's endpoint", () => {
     },
   );
 
-  it("is not there if the secret is too short, which is logged without the secret", async () => {
+  it("does not answer if the secret is too short, and logs this without the secret", async () => {
     const log = vi.spyOn(console, "error").mockReturnValue();
     const short = TOKEN.slice(0, 31);
     const send = createWorker(MEMORY, { WEIR_ADMIN_TOKEN: short });

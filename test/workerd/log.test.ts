@@ -91,7 +91,7 @@ describe("the log in docs/responses.md", () => {
     for (const call of Object.values(calls)) call();
     const logged = lines
       .map((line) => JSON.parse(line) as Record<string, unknown>)
-      // The documented line has all causes of this event. They are no causes of the store.
+      // The documented line lists all causes of this event. They differ from the causes of the store.
       .filter(({ weir }) => weir !== "custom-key-failed");
     const valuesOf = (field: string) =>
       [...new Set(logged.map((line) => line[field]).filter((value) => value !== undefined))].sort();

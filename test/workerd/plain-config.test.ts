@@ -38,7 +38,7 @@ describe("a plain object in place of a configuration of defineConfig", () => {
 
   it.each([
     ["has faults", FAULTY, "Weir's configuration has 2 faults:"],
-    ["is a copy of a configuration", COPY, "got a copy of what defineConfig returned"],
+    ["is a copy of a configuration", COPY, "got a copy of a checked configuration"],
     ["is missing", undefined, "Weir's configuration has 1 fault"],
   ])("is refused by weir and rateLimit when they are called, if it %s", (_, input, message) => {
     expect(() => weir(input as never)).toThrow(ConfigError);
@@ -46,7 +46,7 @@ describe("a plain object in place of a configuration of defineConfig", () => {
     expect(() => weir(input as never)).toThrow(message);
   });
 
-  it("lets every call to a service throw the same error if it has faults, and is checked once", async () => {
+  it("makes every call to a service throw the same error if it has faults, and is checked only once", async () => {
     const readRules = vi.fn(() => FAULTY.rules);
     class Limits extends WeirService {
       // Each call to a service creates an instance, and so a new object.
@@ -124,7 +124,7 @@ describe("a rule for programs", () => {
     );
   });
 
-  it("does not close a request that fails before its rules are found", async () => {
+  it("does not apply its onError to a request that fails before Weir finds the rules", async () => {
     vi.spyOn(console, "error").mockImplementation(() => {});
     const [tokens, all] = input.rules;
     const statusOf = async (rule: ConfigInput["rules"][number]) => {

@@ -8,14 +8,14 @@ import { editManifest } from "./edit-manifest.ts";
 import { editWrangler } from "./edit-wrangler.ts";
 import { type HonoApp, parseJson, readHonoApp } from "./hono-app.ts";
 
-/** What adding Weir to an app did. */
+/** The result of adding Weir to an app. */
 export interface AppChanges {
   /** The changed files with their changes, and the steps that are left to the user. */
   readonly report: string;
   readonly hasChanged: boolean;
   /** Whether the user must add lines before Weir limits requests. */
   readonly needsHand: boolean;
-  /** Where the app answers in development. */
+  /** The URL of the app in development. */
   readonly devUrl: string;
 }
 

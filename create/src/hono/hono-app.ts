@@ -27,7 +27,7 @@ export interface HonoApp {
 const WRANGLER_NAMES = ["wrangler.json", "wrangler.jsonc", "wrangler.toml"];
 
 /**
- * Whether a folder has a Hono app, to judge by its package.json and its configuration of wrangler. A
+ * Whether a folder has a Hono app, as far as package.json and wrangler's configuration show it. A
  * project that this starter created is no such app, although it lists hono.
  */
 export async function isHonoApp(folder: string): Promise<boolean> {

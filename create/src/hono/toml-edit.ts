@@ -1,9 +1,9 @@
 import type { Addition } from "./wrangler-additions.ts";
 
 /**
- * Returns texts that may be the TOML document with the addition, the best one first. The caller
- * parses each text and takes the first correct one. No TOML editor for JavaScript keeps comments and
- * is maintained, and with the parser as the judge, none is needed.
+ * Returns texts that may be the TOML document with the addition, the best one first. The caller parses
+ * each text and takes the first correct one. No maintained TOML editor for JavaScript keeps comments.
+ * This function needs none, because the parser tests each text.
  */
 export function* withTomlAddition(text: string, addition: Addition): Generator<string> {
   const { kind, path, value } = addition;

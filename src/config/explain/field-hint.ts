@@ -20,7 +20,7 @@ const OF_A_RULE =
   /^(name|match|key|limit|window|limits|capacity|maxReserved|start|shards|cost|count|tiers|exempt|ban|mode|onError|localShare|lease|retryJitter|response|for)$/;
 
 /**
- * Suggests what to write instead of an unknown field.
+ * Suggests a replacement for an unknown field.
  *
  * @param keys the path of the unknown field
  * @param allowed the fields that the object has

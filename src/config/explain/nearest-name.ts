@@ -1,9 +1,8 @@
 import leven from "leven";
 
 /**
- * Returns the allowed name that is most similar to a misspelt name. Short names have few letters
- * left after two edits, so only one edit is allowed for them: otherwise `rate` would be taken for
- * `name`, and `max` for `ban`.
+ * Returns the allowed name that is most similar to a misspelt name. In a short name, only one edit is
+ * allowed: with two edits, `rate` would match `name`, and `max` would match `ban`.
  */
 export function nearestName(given: string, allowed: readonly string[]): string | undefined {
   const [nearest] = allowed

@@ -38,11 +38,11 @@ export interface Faulty {
   readonly given: unknown;
 }
 
-/** Suggests what to write instead of a faulty value; undefined if there is no obvious cure. */
+/** Suggests a replacement for a faulty value; undefined if there is no obvious one. */
 export function valueHint({ issue, keys, given }: Faulty): string | undefined {
   // The message of a check between fields is a sentence that names the cure.
   if (issue.type === "raw_check") return nearestHint(issue);
-  // A text of this length is no misspelt value, and searching it would take long.
+  // A longer text is not a misspelt value, and a search in it would take long.
   if (typeof given === "string" && given.length > LONGEST_TEXT) return undefined;
   const names = keys.filter((key) => !/^\d+$/.test(String(key))).map(String);
   if (isSecret(keys)) return secretHint(names, given);

@@ -48,7 +48,7 @@ describe("check of a configuration with functions", () => {
     const { code, stdout, stderr } = await check("weir.ts", source);
     expect(code).toBe(1);
     expect(stdout + stderr).toContain("1 fault");
-    expect(stdout + stderr).toContain("got a copy of what defineConfig returned");
+    expect(stdout + stderr).toContain("got a copy of a checked configuration");
   });
 });
 

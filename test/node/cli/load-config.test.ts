@@ -74,7 +74,7 @@ describe("a configuration", () => {
         `,
       },
     ],
-  ] as const)("can be written in: %s", async ([, files]) => {
+  ] as const)("can contain: %s", async ([, files]) => {
     expect(await load(files)).toMatchObject({ kind: "valid" });
   });
 

@@ -84,7 +84,7 @@ describe("an address", () => {
     ["2001:db8::1", "2001:db8::1"],
     ["::192.0.2.1", "::c000:201"],
     ["192.0.2.1", "192.0.2.1"],
-  ])("that contains an IPv4 address is that address: %s", (text, unwrapped) => {
+  ])("is unwrapped if it contains an IPv4 address: %s", (text, unwrapped) => {
     expect(String(unwrapIPv4(parseAddress(text) ?? fail()))).toBe(unwrapped);
   });
 

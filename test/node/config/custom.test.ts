@@ -211,18 +211,18 @@ describe("a copy of a configuration that defineConfig returned", () => {
       {
         path: "",
         message: expect.stringMatching(
-          /^got a copy of what defineConfig returned; change its argument instead; allowed: /,
+          /^got a copy of a checked configuration; change the argument of defineConfig instead; allowed: /,
         ),
       },
     ]);
   });
 
-  test("is accepted if every value in it is as users write it, and means the same", () => {
+  test("is accepted if all its values are valid input with the same meaning", () => {
     const simple = defineConfig({ rules: [], prefix: "a", timeoutMs: 50 });
     expect(defineConfig({ ...simple, rules: [] } as ConfigInput)).toEqual(simple);
   });
 
-  test("is not the configuration itself, which defineConfig returns unchanged", () => {
+  test("is refused, but defineConfig returns the configuration itself unchanged", () => {
     expect(defineConfig(config as never)).toBe(config);
   });
 });

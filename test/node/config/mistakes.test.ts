@@ -69,7 +69,7 @@ test("weir check finds each mistake that JSON can hold, and reports its cure", a
   }
 });
 
-test("weir check prints the cures of all mistakes in one run, and never that the file is ok", async () => {
+test("weir check prints the cures of all mistakes in one run, and does not print that the file is ok", async () => {
   const rules = MISTAKES.filter(({ config }) => isJson(config)).flatMap(rulesIn);
   const { code, stdout, stderr } = await check("weir.config.json", { rules });
   expect(code).toBe(1);

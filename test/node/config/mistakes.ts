@@ -3,7 +3,7 @@ export interface Mistake {
   readonly config: unknown;
   /** The path of the first fault. */
   readonly path: string;
-  /** A part of the message: what to write instead. */
+  /** A part of the message: the suggested replacement. */
   readonly cure: string;
 }
 

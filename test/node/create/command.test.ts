@@ -130,7 +130,7 @@ describe("create-edge-weir without a terminal", () => {
     expect(code).toBe(1);
   });
 
-  it("prints what to install on an older Node", async () => {
+  it("prints the required version on an older Node", async () => {
     const script = `
       Object.defineProperty(process.versions, "node", { value: "18.20.0" });
       await import(${JSON.stringify(COMMAND)});

@@ -8,7 +8,7 @@ import { type RunningWorker, startWorker } from "../support/worker.ts";
 
 const LIMIT = 1000;
 const CLIENTS = 20;
-/** How long the function takes, in milliseconds. The clients hang up earlier. */
+/** The duration of the function, in milliseconds. The clients hang up before it ends. */
 const SLOW_MS = 60;
 
 const CONFIG: ConfigInput = {

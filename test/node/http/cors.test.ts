@@ -118,7 +118,7 @@ describe("a page of another origin", () => {
     expect(headers).not.toHaveProperty("access-control-expose-headers");
   });
 
-  it("is not assumed for an allowed response to a request without an Origin", async () => {
+  it("gets no list of exposed fields if its request has no Origin", async () => {
     const allow = { "access-control-allow-origin": "*" };
     origin.on("/cors", (_, response) => response.writeHead(200, allow).end());
     const { headers } = await send(worker.url, "/cors");

@@ -237,7 +237,7 @@ describe("the packed package", () => {
     expect(help).toContain("Usage: npx weir ");
   });
 
-  it("has a command that prints what to install on an older Node", async () => {
+  it("has a command that prints the required version on an older Node", async () => {
     const older =
       'data:text/javascript,Object.defineProperty(process.versions,"node",{value:"VERSION"})';
     const runOn = (version: string) => {
