@@ -1,3 +1,4 @@
+import { ADMIN_TOKEN } from "./config/binding-names.ts";
 import { resolveBindings } from "./config/bindings.ts";
 import { type Env, textVar } from "./config/env.ts";
 import type { Config } from "./config/schema.ts";
@@ -9,7 +10,6 @@ import type { Store } from "./stores/store.ts";
 // The endpoint that `weir doctor --at <url>` calls. cli/doctor/worker.ts reads its answers.
 
 const PATH = "/_weir/doctor";
-const ADMIN_TOKEN = "WEIR_ADMIN_TOKEN";
 const MIN_ADMIN_TOKEN = 32;
 
 const DECISIONS = 5;

@@ -2,9 +2,8 @@ import { waitUntil } from "cloudflare:workers";
 import type { ResolvedBindings } from "./config/bindings.ts";
 import type { CustomContext } from "./config/custom.ts";
 import type { Config } from "./config/schema.ts";
-import { exposeFields } from "./http/cors.ts";
 import { createForward } from "./http/forward.ts";
-import { appendQuotaFields } from "./http/rate-limit-headers.ts";
+import { withQuotaFields } from "./http/quota-fields.ts";
 import {
   badRequestResponse,
   limitedResponse,
@@ -14,6 +13,7 @@ import {
 import { isChargedByResponse } from "./limiter/counters.ts";
 import { type Allowed, type Decision, type Quota, toUndecided } from "./limiter/decision.ts";
 import type { Limiter } from "./limiter/limiter.ts";
+import type { ResponseFacts } from "./limiter/response-charges.ts";
 import { logCustomKeyFailed, logDecision } from "./log.ts";
 import { type AppliedRule, createRuleApplier, type RuleApplier } from "./request/applied-rule.ts";
 import { canonicalRequest, namesPlace } from "./request/canonical-request.ts";
@@ -33,7 +33,7 @@ interface DecidedRequest {
   readonly appliedRules: AppliedRule[];
   /** Undefined if no rule applies to the request. */
   readonly decision?: Decision;
-  /** The duration of the decision, in milliseconds. */
+  /** The duration of the decision without the functions in `custom`, in milliseconds. */
   readonly tookMs: number;
 }
 
@@ -87,7 +87,8 @@ export class Gateway {
       case "allowed": {
         const { quotas } = decision;
         if (!appliedRules.some(({ rule }) => isChargedByResponse(rule))) {
-          return this.#withQuotas(request, await forward(request, quotas), quotas);
+          const response = await forward(request, quotas);
+          return withQuotaFields(request, response, quotas, this.#config.headers);
         }
         const response = this.#forwardAndCharge(request, forward, appliedRules, decision, tookMs);
         // The rules are charged by the response even if the client hangs up, because the origin has
@@ -130,11 +131,12 @@ export class Gateway {
       // even if there is no promise, so only promises are awaited.
       const appliedRules = applied instanceof Promise ? await applied : applied;
       if (appliedRules.length === 0) return NO_RULES;
-      // The time of the functions in `custom` does not shorten the store's deadline. Otherwise a
-      // client that makes a function slow could leave its request undecided.
-      const spentMs = Date.now() - startedAt - (customKeys?.spentMs ?? 0);
+      // The time of the functions in `custom` does not shorten the deadlines of the decision and of
+      // the charge. Otherwise a client that makes a function slow could leave its request undecided.
+      const customMs = customKeys?.spentMs ?? 0;
+      const spentMs = Date.now() - startedAt - customMs;
       const decision = await this.#limiter.decide(appliedRules, undefined, spentMs);
-      return { appliedRules, decision, tookMs: Date.now() - startedAt };
+      return { appliedRules, decision, tookMs: Date.now() - startedAt - customMs };
     } catch (error) {
       // The error may have occurred before the rules were matched, so any rule may apply.
       return { appliedRules: [], decision: toUndecided(error, rules), tookMs: 0 };
@@ -148,9 +150,18 @@ export class Gateway {
     decision: Allowed,
     decidedInMs: number,
   ): Promise<Response> {
-    const response = await forward(request, decision.quotas);
+    let response: Response;
+    try {
+      response = await forward(request, decision.quotas);
+    } catch (error) {
+      // The app has thrown an error. The request is charged, because otherwise a client that makes
+      // the app fail would have no limit.
+      const badGateway = { status: 502, headers: new Headers() };
+      await this.#charge(appliedRules, decision, badGateway, decidedInMs);
+      throw error;
+    }
     const quotas = await this.#charge(appliedRules, decision, response, decidedInMs);
-    return this.#withQuotas(request, response, quotas);
+    return withQuotaFields(request, response, quotas, this.#config.headers);
   }
 
   /**
@@ -160,7 +171,7 @@ export class Gateway {
   async #charge(
     appliedRules: AppliedRule[],
     { quotas, storeFailure }: Allowed,
-    response: Response,
+    response: ResponseFacts,
     decidedInMs: number,
   ): Promise<Quota[]> {
     const charge = this.#limiter
@@ -180,21 +191,5 @@ export class Gateway {
     return quotas.map(
       (quota) => updatedQuotas.find(({ policy }) => policy === quota.policy) ?? quota,
     );
-  }
-
-  /**
-   * Returns the response with the RateLimit fields. If there is nothing to add, returns the same
-   * object.
-   */
-  #withQuotas(request: Request, response: Response, quotas: readonly Quota[]): Response {
-    const { headers: style } = this.#config;
-    if (quotas.length === 0 || style === "none") return response;
-    // `new Response` throws for a status above 599, which an origin may send, and for the status 0
-    // of `Response.error()`. So Weir adds no fields to such a response.
-    if (response.status > 599 || response.status === 0) return response;
-    // The headers of a fetched response are immutable. Those of a copy with the same body are not.
-    const copy = new Response(response.body, response);
-    exposeFields(request, copy.headers, appendQuotaFields(copy.headers, quotas, style));
-    return copy;
   }
 }

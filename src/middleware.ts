@@ -5,9 +5,10 @@ import { faultsOfFaultyConfig, type NodeGlobals } from "./config/faulty-config.t
 import type { Rule } from "./config/rule.ts";
 import type { Config, ConfigInput } from "./config/schema.ts";
 import { createHonoContext } from "./custom-context.ts";
-import { createDoctor, type Doctor } from "./doctor.ts";
+import { createDoctor } from "./doctor.ts";
 import type { Quota } from "./limiter/decision.ts";
-import { prepareGateway, type RequestHandler } from "./prepare-gateway.ts";
+import { perBindings } from "./per-bindings.ts";
+import { prepareGateway } from "./prepare-gateway.ts";
 
 /**
  * Options of {@link rateLimit}.
@@ -94,18 +95,18 @@ export function rateLimit<const RuleName extends string = never>(
     (globalThis as NodeGlobals).process?.env?.NODE_ENV === "development" &&
     faultsOfFaultyConfig(checkedConfig) !== undefined;
   const appRules = rule === undefined || isFaulty ? rules : [ruleForAllRequests(rules, rule)];
-  let gateway: RequestHandler | undefined;
-  /** Null if no admin token is set. */
-  let doctor: Doctor | null | undefined;
+  const preparedFor = perBindings(checkedConfig, (env) => ({
+    doctor: createDoctor(checkedConfig, env),
+    gateway: prepareGateway(checkedConfig, env, appRules),
+  }));
 
   return async function limitRequest(c: Context, next: Next) {
     const env: Env = c.env ?? {};
-    if (doctor === undefined) doctor = createDoctor(checkedConfig, env) ?? null;
+    const { doctor, gateway } = preparedFor(c.env);
     const examined = doctor?.(c.req.raw, false);
     // An `await` costs a microtask even if there is no promise, so only promises are awaited.
     const report = examined && (await examined);
     if (report) return report;
-    gateway ??= prepareGateway(checkedConfig, env, appRules);
     let appResponse: Response | undefined;
     const runApp = async (_: Request, quotas: readonly Quota[]) => {
       const all = [...(quotasSet.get(c) ?? []), ...quotas];

@@ -2,14 +2,21 @@ import { ConfigError, isConfig, toConfig } from "./config/define.ts";
 import { faultsOfFaultyConfig, type NodeGlobals } from "./config/faulty-config.ts";
 import type { Config, ConfigInput } from "./config/schema.ts";
 
-/** A subclass of `WeirService`. */
-type ServiceClass = object;
+/** The result of checking a plain configuration. */
+type Result = Config | ConfigError;
+
+const resultsByObject = new WeakMap<object, Result>();
 
 /**
- * The results of checking the plain configurations of service classes. Each call to a service has a
- * new instance, which may create a new object in its field `config`. So the key is the class.
+ * The results for each class. The keys are the classes, and the content of the plain configurations.
+ * Each call to a service has a new instance, which may create a new object with the same content in
+ * its field `config`. Without this map, each call would have counters of its own with
+ * `store: "memory"`.
  */
-const checkedConfigs = new WeakMap<ServiceClass, Config | ConfigError>();
+const resultsByContent = new WeakMap<object, Map<string, Result>>();
+
+/** The maximum number of results for each class. The oldest result is dropped. */
+const MAX_RESULTS = 8;
 
 interface Service {
   readonly config: Config | ConfigInput;
@@ -17,7 +24,8 @@ interface Service {
 
 /**
  * Returns the checked configuration of a service. A plain object is checked only at the first call
- * to its class.
+ * that uses it, and objects with the same content are checked once for each class. Another instance
+ * of the class may have another configuration.
  *
  * @throws {ConfigError} if the configuration has faults, at every call
  */
@@ -34,14 +42,41 @@ export function configOfService(service: Service): Config {
 function checkedConfigOf(service: Service): Config {
   const { config } = service;
   if (isConfig(config)) return config;
-  const existing = checkedConfigs.get(service.constructor);
-  const result = existing ?? tryConfig(config);
-  if (!existing) checkedConfigs.set(service.constructor, result);
+  const isObject = typeof config === "object" && config !== null;
+  const existing = isObject ? resultsByObject.get(config) : undefined;
+  const result = existing ?? resultOfContent(service.constructor, config);
+  if (isObject) resultsByObject.set(config, result);
   if (result instanceof ConfigError) throw result;
   return result;
 }
 
-function tryConfig(config: Config | ConfigInput): Config | ConfigError {
+function resultOfContent(serviceClass: object, config: ConfigInput): Result {
+  const content = contentOf(config);
+  if (content === undefined) return tryConfig(config);
+  const results = resultsByContent.get(serviceClass) ?? new Map<string, Result>();
+  resultsByContent.set(serviceClass, results);
+  const result = results.get(content) ?? tryConfig(config);
+  results.set(content, result);
+  const [oldest] = results.keys();
+  if (results.size > MAX_RESULTS && oldest !== undefined) results.delete(oldest);
+  return result;
+}
+
+/**
+ * Returns the content of a plain configuration as JSON; undefined if it has no JSON. All functions are
+ * equal, because a service calls none of the functions in `custom`.
+ */
+function contentOf(config: ConfigInput): string | undefined {
+  try {
+    return JSON.stringify(config, (_, value: unknown) =>
+      typeof value === "function" ? { function: true } : value,
+    );
+  } catch {
+    return undefined;
+  }
+}
+
+function tryConfig(config: ConfigInput): Result {
   try {
     return toConfig(config);
   } catch (error) {

@@ -45,8 +45,8 @@ export abstract class WeirService<
 > extends WorkerEntrypoint<Env> {
   /**
    * The configuration that `defineConfig` returned, or the argument of `defineConfig`. Such an
-   * argument is checked at the first call to the class. If it has faults, every call throws a
-   * `ConfigError` that lists them.
+   * argument is checked at the first call that uses it. If it has faults, every call throws a
+   * `ConfigError` that lists them. Instances of the class may have different configurations.
    */
   abstract readonly config: C;
 

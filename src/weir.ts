@@ -3,6 +3,7 @@ import type { Env } from "./config/env.ts";
 import type { Config, ConfigInput } from "./config/schema.ts";
 import { createCustomContext } from "./custom-context.ts";
 import { createDoctor, type Doctor } from "./doctor.ts";
+import { perBindings } from "./per-bindings.ts";
 import { prepareGateway, type RequestHandler } from "./prepare-gateway.ts";
 
 /**
@@ -19,7 +20,7 @@ export interface WeirHandler {
    * With `next`, Weir fits into every framework: it calls `next(request)` for each request that it
    * admits, and does not read the configuration's `origin`. It adds the RateLimit fields to the response
    * of `next`, and charges the rules with `count` or `cost: "header:NAME"` by this response. An error that
-   * `next` throws reaches the caller unchanged.
+   * `next` throws reaches the caller unchanged, and these rules are charged as for a 502.
    *
    * @example
    * const limiter = weir(config);
@@ -39,6 +40,17 @@ export interface WeirHandler {
   ): Promise<Response>;
 }
 
+type FetchArguments = Parameters<WeirHandler["fetch"]>;
+
+/** The objects that answer requests with one set of bindings. The first request creates a gateway. */
+interface Prepared {
+  readonly env: Env;
+  /** Undefined if no admin token is set. */
+  readonly doctor: Doctor | undefined;
+  gateway?: RequestHandler;
+  nextGateway?: RequestHandler;
+}
+
 /**
  * Creates a Worker's handler that limits requests by the rules, and forwards them to an origin.
  *
@@ -51,21 +63,20 @@ export interface WeirHandler {
  */
 export function weir(config: Config | ConfigInput): WeirHandler {
   const checkedConfig = toConfig(config);
-  let gateway: RequestHandler | undefined;
-  let nextGateway: RequestHandler | undefined;
-  /** Null if no admin token is set. */
-  let doctor: Doctor | null | undefined;
+  const preparedFor = perBindings(
+    checkedConfig,
+    (env): Prepared => ({ env, doctor: createDoctor(checkedConfig, env) }),
+  );
 
-  const limit: WeirHandler["fetch"] = (request, env, ctx, next) => {
-    const bindings = (env ?? {}) as Env;
-    const context = createCustomContext(bindings, ctx);
+  const limit = (prepared: Prepared, ...[request, env, ctx, next]: FetchArguments) => {
+    const context = createCustomContext((env ?? {}) as Env, ctx);
     if (!next) {
-      gateway ??= prepareGateway(checkedConfig, bindings);
-      return gateway.handle(request, context);
+      prepared.gateway ??= prepareGateway(checkedConfig, prepared.env);
+      return prepared.gateway.handle(request, context);
     }
     // This gateway has no origin, so it does not log that the origin is missing.
-    nextGateway ??= prepareGateway(checkedConfig, bindings, checkedConfig.rules);
-    return nextGateway.handle(request, context, async (admitted) => {
+    prepared.nextGateway ??= prepareGateway(checkedConfig, prepared.env, checkedConfig.rules);
+    return prepared.nextGateway.handle(request, context, async (admitted) => {
       const response: unknown = await next(admitted);
       if (isResponse(response)) return response;
       throw new TypeError("The argument next of weir(config).fetch returned no Response.");
@@ -77,10 +88,10 @@ export function weir(config: Config | ConfigInput): WeirHandler {
   // interface.
   return {
     fetch(request, env, ctx, next) {
-      if (doctor === undefined) doctor = createDoctor(checkedConfig, (env ?? {}) as Env) ?? null;
-      const examined = doctor?.(request, !next);
-      if (!examined) return limit(request, env, ctx, next);
-      return examined.then((response) => response ?? limit(request, env, ctx, next));
+      const prepared = preparedFor(env);
+      const examined = prepared.doctor?.(request, !next);
+      if (!examined) return limit(prepared, request, env, ctx, next);
+      return examined.then((response) => response ?? limit(prepared, request, env, ctx, next));
     },
   };
 }

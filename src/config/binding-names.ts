@@ -18,6 +18,26 @@ export const KEY_SECRET = "WEIR_KEY_SECRET";
  */
 export const MIN_KEY_SECRET = 32;
 
+/** The name of the secret that a caller of the doctor's endpoint must send. */
+export const ADMIN_TOKEN = "WEIR_ADMIN_TOKEN";
+
+/** Returns the names of all bindings, secrets and vars that Weir reads for a configuration. */
+export function bindingNames(config: Config): string[] {
+  const { origin, nativeLimiter } = config;
+  return [
+    "UPSTASH_REDIS_REST_URL",
+    "UPSTASH_REDIS_REST_TOKEN",
+    "ORIGIN_URL",
+    COUNTERS_BINDING,
+    PREFIX_VAR,
+    KEY_SECRET,
+    ADMIN_TOKEN,
+    ...(origin?.binding ? [origin.binding] : []),
+    ...(nativeLimiter ? [nativeLimiter.binding] : []),
+    ...secretEffects(config).keys(),
+  ];
+}
+
 /** Returns the names of the configured secrets, each with the effect if the secret is not set. */
 export function secretEffects({ rules, jwt }: Config): Map<string, string> {
   const names = new Map<string, string>();

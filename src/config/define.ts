@@ -128,7 +128,12 @@ function withInput<T extends object>(target: T, input: unknown): T {
 
 /** Whether `defineConfig` returned this value. */
 export function isConfig(value: unknown): value is Config {
-  return typeof value === "object" && value !== null && "rules" in value && DEFINED in value;
+  return (
+    typeof value === "object" &&
+    value !== null &&
+    Object.hasOwn(value, "rules") &&
+    Object.hasOwn(value, DEFINED)
+  );
 }
 
 /**

@@ -15,7 +15,8 @@ export interface NodeGlobals {
   readonly process?: { readonly env?: { readonly NODE_ENV?: string } };
 }
 
-const FAULTS = Symbol("faults");
+/** Other copies of Weir use the same symbol, so they find the faults too. */
+const FAULTS = Symbol.for("weir.faults");
 
 /**
  * Whether this code runs in a local workerd, which `wrangler dev` has started.

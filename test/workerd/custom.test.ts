@@ -165,6 +165,28 @@ describe("a function in custom that takes longer than timeoutMs", () => {
   });
 });
 
+describe("a function in custom that takes almost the whole timeoutMs", () => {
+  it("does not shorten the time for the charge of a response", async () => {
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "Date"] });
+    const { chargeResponse } = Limiter.prototype;
+    vi.spyOn(Limiter.prototype, "chargeResponse").mockImplementation(async function (
+      this: Limiter,
+      ...args
+    ) {
+      await new Promise((resolve) => setTimeout(resolve, 500));
+      return chargeResponse.apply(this, args);
+    });
+    const plan = () => new Promise<string>((resolve) => setTimeout(resolve, 900, "gold"));
+    const rules = [{ ...RULE, limit: 5, cost: "header:x-cost" }] as const;
+    const { fetch } = handler({ plan }, { timeoutMs: 1000, rules });
+    const ctx = createExecutionContext();
+    const response = fetch(new Request("https://api.example.com/") as never, {}, ctx);
+    await vi.advanceTimersByTimeAsync(900 + 500);
+    // Without the charge, the field would show r=5.
+    expect((await response).headers.get("ratelimit")).toContain("r=4");
+  });
+});
+
 describe("the log of a function that fails", () => {
   it("has one line a second for each key, without the error", async () => {
     vi.useFakeTimers({ toFake: ["Date"], now: 1_700_000_000_000 });

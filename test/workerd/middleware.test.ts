@@ -130,6 +130,19 @@ describe("rateLimit", () => {
     expect(response.headers.get("ratelimit")).toMatch(/^"five";r=2;t=\d+$/);
   });
 
+  it("charges a request whose handler throws a value that is no error", async () => {
+    const app = appWith([{ ...FIVE, limit: 2, cost: "header:x-cost" }]);
+    app.get("/text", () => {
+      throw "a text";
+    });
+    // Hono's onError gets errors only.
+    const seen = [];
+    for (let sent = 0; sent < 3; sent++) {
+      seen.push(await Promise.resolve(app.request("/text")).then((r) => r.status, String));
+    }
+    expect(seen).toEqual(["a text", "a text", 429]);
+  });
+
   it("calls the functions for custom keys", async () => {
     const keys = { plan: (request: Request) => request.headers.get("x-plan") };
     const app = appWith([{ ...FIVE, key: "custom:plan", limit: 1 }], {}, { custom: { keys } });

@@ -113,6 +113,24 @@ describe("weir(config).fetch with next", () => {
     },
   );
 
+  it.each([
+    ["a rule whose cost is in the response", { cost: "header:x-cost" }, ["fault", "fault", 429]],
+    ["a rule that counts the status 502", { count: { status: [502] } }, ["fault", "fault", 429]],
+    ["a rule that counts other responses", { count: { status: [401] } }, Array(3).fill("fault")],
+  ] as const)("charges an error of next as a 502: %s", async (_, rule, outcomes) => {
+    const { send } = inFrontOf(() => Promise.reject(fault), rule);
+    const seen = [];
+    for (let sent = 0; sent < 3; sent++) {
+      seen.push(
+        await send().then(
+          ({ response }) => response.status,
+          (error: unknown) => (error === fault ? "fault" : error),
+        ),
+      );
+    }
+    expect(seen).toEqual(outcomes);
+  });
+
   it.each([undefined, null, "text", {}])("names the mistake if next returns %o", async (value) => {
     const { send } = inFrontOf(() => value as never);
     await expect(send()).rejects.toThrow(

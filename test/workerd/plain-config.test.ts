@@ -46,15 +46,10 @@ describe("a plain object in place of a configuration of defineConfig", () => {
     expect(() => weir(input as never)).toThrow(message);
   });
 
-  it("makes every call to a service throw the same error if it has faults, and is checked only once", async () => {
-    const readRules = vi.fn(() => FAULTY.rules);
+  it("makes every call to a service throw the same error if it has faults", async () => {
     class Limits extends WeirService {
       // Each call to a service creates an instance, and so a new object.
-      readonly config = {
-        get rules() {
-          return readRules();
-        },
-      } as ConfigInput;
+      readonly config = { ...FAULTY } as ConfigInput;
     }
     const errors = [];
     for (let call = 0; call < 3; call++) {
@@ -65,14 +60,62 @@ describe("a plain object in place of a configuration of defineConfig", () => {
     expect(errors[0]).toBeInstanceOf(ConfigError);
     expect((errors[0] as Error).message).toContain("rules[0].limit: got -1");
     expect(new Set(errors).size).toBe(1);
+  });
+
+  it.each([
+    ["valid", INPUT.rules],
+    ["faulty", FAULTY.rules],
+  ])("is read once by a service if all calls use the same object: %s", async (_, rules) => {
+    const readRules = vi.fn(() => rules);
+    const input = Object.defineProperty({ store: "memory" }, "rules", {
+      get: readRules,
+      enumerable: true,
+    });
+    class Limits extends WeirService {
+      readonly config = input as never;
+    }
+    const call = () => new Limits(createExecutionContext(), {}).limit("api").catch(() => {});
+    await call();
     const reads = readRules.mock.calls.length;
-    await expect(new Limits(createExecutionContext(), {}).check("api")).rejects.toBe(errors[0]);
+    await call();
     expect(readRules).toHaveBeenCalledTimes(reads);
+  });
+
+  it.each([
+    ["the same objects", (input: ConfigInput) => input],
+    ["new objects", (input: ConfigInput) => ({ ...input })],
+  ])("may differ between the instances of a service: %s", async (_, create) => {
+    const free = { ...INPUT, prefix: "free" };
+    const paid = { ...INPUT, prefix: "paid", rules: [{ ...INPUT.rules[0], limit: 50 }] };
+    let isPaid = true;
+    class Limits extends WeirService {
+      get config() {
+        return create((isPaid ? paid : free) as ConfigInput);
+      }
+    }
+    const limits = [];
+    for (isPaid of [true, false, true]) {
+      const { quotas = [] } = await new Limits(createExecutionContext(), {}).limit("api");
+      limits.push(quotas.map(({ limit, remaining }) => [limit, remaining]));
+    }
+    expect(limits).toEqual([[[50, 49]], [[2, 1]], [[50, 48]]]);
+  });
+
+  it("is accepted by a service even if it has no JSON", async () => {
+    const input = { ...INPUT, self: undefined as unknown };
+    input.self = input;
+    class Limits extends WeirService {
+      readonly config = input as ConfigInput;
+    }
+    await expect(new Limits(createExecutionContext(), {}).limit("api")).rejects.toThrow(
+      ConfigError,
+    );
   });
 
   it("keeps one counter although each call to the service creates a new object", async () => {
     class Limits extends WeirService {
-      readonly config: ConfigInput = { ...INPUT };
+      // Functions are new in each instance too, but a service calls none of them.
+      readonly config: ConfigInput = { ...INPUT, custom: { keys: { plan: () => "gold" } } };
     }
     const oks = [];
     for (let call = 0; call < 3; call++) {

@@ -102,7 +102,8 @@ describe("a valid configuration", () => {
 
   test("is distinguished from an unchecked one", () => {
     expect(isConfig(defineConfig(EXAMPLE))).toBe(true);
-    expect([EXAMPLE, { ...defineConfig(EXAMPLE) }, null, undefined, 5].some(isConfig)).toBe(false);
+    const copies = [{ ...defineConfig(EXAMPLE) }, Object.create(defineConfig(EXAMPLE))];
+    expect([EXAMPLE, ...copies, null, undefined, 5].some(isConfig)).toBe(false);
   });
 
   test("leads to the object from which it was made, but does not print it", () => {

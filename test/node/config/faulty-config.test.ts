@@ -1,6 +1,10 @@
 import { build } from "esbuild";
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { isLocalWorkerd } from "../../../src/config/faulty-config.ts";
+import {
+  createFaultyConfig,
+  faultsOfFaultyConfig,
+  isLocalWorkerd,
+} from "../../../src/config/faulty-config.ts";
 import { defineConfig } from "../../../src/config/index.ts";
 
 /** A Worker whose configuration has a fault. */
@@ -55,6 +59,14 @@ describe("the substitute for a faulty configuration", () => {
       },
     );
     expect(isLocalWorkerd()).toBe(isLocal);
+  });
+
+  it("is recognised by another copy of Weir", async () => {
+    const faults = [{ path: "rules", message: "a fault" }];
+    vi.resetModules();
+    const other = await import("../../../src/config/faulty-config.ts");
+    expect(other.faultsOfFaultyConfig).not.toBe(faultsOfFaultyConfig);
+    expect(other.faultsOfFaultyConfig(createFaultyConfig(faults))).toBe(faults);
   });
 
   it("has no effect in Node, where defineConfig throws with every NODE_ENV", () => {
