@@ -34,10 +34,9 @@ export async function cleanUp(examination: Examination): Promise<Finding> {
   if (isOpen && !obstacle?.isSilent) obstacle = await remove(cleaner, keys);
   const expiry = `under ${ownPrefix}:; they expire within ${MAX_KEY_AGE_MS / 60_000} minutes`;
   if (obstacle) {
-    const verb = obstacle.isSilent ? "may be" : "are";
     return finding(
       "keys-left",
-      `${obstacle.reason}, so up to ${plural(obstacle.left, "key")} ${verb} left ${expiry}`,
+      `${obstacle.reason}, so up to ${plural(obstacle.left, "key")} may be left ${expiry}`,
     );
   }
   if (unconfirmed.length > 0) {
@@ -67,8 +66,9 @@ async function remove(rest: RestClient, keys: readonly string[]): Promise<Obstac
       }
       const found = await call("EXISTS");
       // If EXISTS is refused, the answer to DEL is the confirmation.
-      if ("reply" in found && found.reply !== 0)
+      if ("reply" in found && found.reply !== 0) {
         existing += typeof found.reply === "number" ? found.reply : page.length;
+      }
       left -= page.length;
     }
   } catch (error) {

@@ -39,7 +39,7 @@ const ACCESS = {
   "token-malformed": {
     severity: "fault",
     advice:
-      "Copy the token again, without line breaks, blanks and quotation marks. The Worker does not use such a token either",
+      "Copy the token again, without line breaks, blanks and quotation marks. A token consists of printable ASCII characters",
   },
   "token-read-only": {
     severity: "fault",

@@ -74,7 +74,7 @@ async function scanKeys(
   for (let scans = 0; scans < MAX_SCANS; scans++) {
     const answer = await scanPage(rest, ["SCAN", cursor, "MATCH", pattern, "COUNT", count]);
     if (answer === "too large") {
-      if (count < SMALLER_PAGE) return { error: "the names of the keys are too long" };
+      if (count < SMALLER_PAGE) break;
       count /= SMALLER_PAGE;
       continue;
     }

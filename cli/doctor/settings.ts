@@ -42,10 +42,12 @@ export async function readSettings(
 ): Promise<Settings> {
   const selection = selectEnvironments(option, process.env, undefined);
   const environment = selection.environment || undefined;
+  // This comes first, because the names of the local files contain the name of the environment.
+  const vars = await wranglerVars(file, wrangler, environment);
   const sources: Source[] = [
     { label: () => "the environment", values: withoutBlanks(process.env) },
     ...localSecrets(dirname(wrangler ?? file), environment, process.env),
-    ...(await wranglerVars(file, wrangler, environment)),
+    ...vars,
   ];
   const raw = (name: string) => {
     const source = sources.find(({ values }) => Object.hasOwn(values, name));

@@ -158,6 +158,15 @@ describe.runIf(hasRedisServer)("weir doctor and a hostile database", () => {
     expect(await codes(database)).toEqual(expect.arrayContaining(["key-foreign", "vectors-ok"]));
   });
 
+  test("scans only a part of the keys if even the smallest page is too large", async () => {
+    const name = "x".repeat(5 * 1024 * 1024);
+    database.intercept(
+      (command, response) =>
+        command === "SCAN" && answerJson(response, 200, { result: ["0", [`weir:${name}`]] }),
+    );
+    expect(await codes(database)).toEqual(expect.arrayContaining(["keys-partial", "vectors-ok"]));
+  });
+
   test("does not report the keys of another run of the doctor", async () => {
     await database.run("SET", "weir:doctor-1a2b3c4d:write", "1", "PX", "60000");
     expect(await codes(database)).toContain("keys-ok");

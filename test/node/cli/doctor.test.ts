@@ -1,5 +1,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { mkdir } from "node:fs/promises";
+import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -126,6 +128,52 @@ describe.runIf(hasRedisServer)("weir doctor with a database", () => {
     expect(stdout).toContain("prefix weir-staging (from wrangler.toml, env.staging: vars)");
     expect(stdout).toMatch(/fault +key-foreign +1 key: weir-staging:foreign/);
     expect(code).toBe(1);
+  });
+
+  test.for<[string, readonly string[], Record<string, string>]>([
+    ["--env", ["--env", "staging"], {}],
+    ["CLOUDFLARE_ENV", [], { CLOUDFLARE_ENV: "staging" }],
+    ["--wrangler", ["--env", "staging", "--wrangler", "wrangler.toml"], {}],
+  ])(
+    "reads wrangler's configuration in the current folder, as weir check does: %s",
+    async ([, args, env]) => {
+      const wrangler = `name = "a"\n[vars]\nWEIR_PREFIX = "top"\n
+      [env.staging.vars]\nWEIR_PREFIX = "weir-other"\nUPSTASH_REDIS_REST_URL = "${database.url}"`;
+      await using folder = await temporaryFolder();
+      await mkdir(join(folder.path, "src"));
+      await folder.write("src/weir.config.json", JSON.stringify(CONFIG));
+      await folder.write("wrangler.toml", wrangler);
+      await folder.write(".dev.vars", "UPSTASH_REDIS_REST_TOKEN=other");
+      await folder.write(".dev.vars.staging", `UPSTASH_REDIS_REST_TOKEN=${database.token}`);
+      const command = ["doctor", "--config", "src/weir.config.json", "--json", ...args];
+      const run = await runWeir(command, folder.path, { ...NO_CREDENTIALS, ...env });
+      expect(JSON.parse(run.stdout)).toMatchObject({
+        ok: true,
+        urlSource: "wrangler.toml, env.staging: vars",
+        tokenSource: ".dev.vars.staging",
+        prefix: "weir-other",
+        prefixSource: "wrangler.toml, env.staging: vars",
+      });
+    },
+  );
+
+  test("exits with 2 if the Worker would refuse the prefix", async () => {
+    const wrangler = JSON.stringify({ name: "a", vars: { WEIR_PREFIX: 5 } });
+    const { code, stderr } = await doctor({ "wrangler.jsonc": wrangler }, [], credentials);
+    expect(stderr).toContain("WEIR_PREFIX is not a text of 1 to 64 characters");
+    expect(stderr).toContain("(wrangler.jsonc: vars)");
+    expect(code).toBe(2);
+  });
+
+  test("with --at prints no password of the URL", async () => {
+    const token = "admin-token-of-more-than-32-characters";
+    for (const format of [[], ["--json"]]) {
+      const args = ["--at", "https://bob:hunter2secret@api.example.com/", ...format];
+      const { code, stdout, stderr } = await doctor({}, args, { WEIR_ADMIN_TOKEN: token });
+      expect(stdout).toContain("worker-url-invalid");
+      expect(`${stdout}${stderr}`).not.toContain("hunter2secret");
+      expect(code).toBe(1);
+    }
   });
 
   test("exits with 1 for warnings only with --strict", async () => {
