@@ -21,7 +21,7 @@ export const WORKER_CODES = {
   "worker-no-answer": {
     severity: "fault",
     advice:
-      "Run the command again. If the Worker still does not answer, read its log with npx wrangler tail while the command runs",
+      "Run the command again. If the Worker still does not answer, run npx wrangler tail, with --env NAME if the URL belongs to an environment, to read its log while the command runs",
   },
   "worker-no-doctor": {
     severity: "fault",

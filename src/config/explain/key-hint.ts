@@ -82,7 +82,7 @@ function textFor(given: unknown): string | undefined {
   return keys.length > 0 && !keys.includes(undefined) ? JSON.stringify(keys) : undefined;
 }
 
-/** Returns a valid key for a text that is none, such as `ip` for `IP` and `| ip`. */
+/** Returns a valid key for an invalid text, such as `ip` for `IP` and `| ip`. */
 function keyFor(given: string): string | undefined {
   const alternatives = given
     .split(/\s*\|+\s*|\s+or\s+|\s*\?\?\s*/i)

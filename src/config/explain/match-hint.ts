@@ -131,7 +131,7 @@ function bareHost(text: string): string {
     .replace(/^\.(?=\w)/, "*.");
 }
 
-/** Returns a valid route for a text that is none; undefined if there is no obvious one. */
+/** Returns a valid route for an invalid text; undefined if there is no obvious one. */
 function mendRoute(text: string): string | undefined {
   if (/\\[dwsb.]|[[\]]/i.test(text.replace(/\{.*\}/g, ""))) return undefined;
   const trimmed = withoutCredentials(text)

@@ -14,7 +14,7 @@ const BUILD = `
 `;
 
 /**
- * Runs a program under the name of a file and with arguments. Returns what `wranglerOptions` finds
+ * Runs a program under the name of a file and with arguments. Returns the result of `wranglerOptions`
  * in its build.
  */
 async function optionsUnder(file: string, args: readonly string[]): Promise<unknown> {

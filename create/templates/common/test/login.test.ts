@@ -2,8 +2,7 @@ import { reset } from "cloudflare:test";
 import { exports } from "cloudflare:workers";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 
-// The counters' windows follow the clock. The tests stop it, so that all requests of a test are in one
-// window.
+// The tests stop the clock, so that all requests of a test are in one window.
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ["Date"], now: Date.parse("2026-01-01T12:00:00Z") });
 });
