@@ -60,7 +60,7 @@ function unavailable(id: string, cure: (name: string) => string): object {
 
 /**
  * Returns a module that throws an error if a file uses a name that the module does not export.
- * Without it, the name would be undefined, and the error would come later and be less clear.
+ * Otherwise the name would be undefined, and the file would fail later with a less clear error.
  */
 function exactly(module: object, explain: (name: string) => string): object {
   // The loader reads these names from every module.

@@ -3,8 +3,7 @@ import type { Deployment } from "./deployment.ts";
 import { settingIn } from "./notation.ts";
 
 /**
- * Returns warnings about settings with which some requests or responses do not pass through Weir, or
- * pass outside the zone's firewall.
+ * Returns warnings about settings that let requests or responses bypass Weir or the zone's firewall.
  */
 export function exposureWarnings(deployment: Deployment): LocalFinding[] {
   const { file, routes, workersDev, previewUrls, cache, compatibilityFlags, isPages } = deployment;

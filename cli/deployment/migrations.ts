@@ -19,7 +19,7 @@ export function classesOf(migrations: unknown, exported: unknown): Map<string, S
       classes.set(String(to), classes.get(String(from)) ?? "sqlite");
       classes.delete(String(from));
     }
-    // A class that another Worker hands over keeps its storage, which this file does not show.
+    // A class that comes from another Worker keeps its storage. This file does not show the storage.
     for (const { to } of listOf(step.transferred_classes).filter(isTable)) {
       classes.set(String(to), "sqlite");
     }

@@ -94,7 +94,7 @@ function loop(path: string, setting: string): LocalFinding {
 }
 
 function missingFindings({ main, routes, workersDev }: Deployment): LocalFinding[] {
-  // With its argument `next`, Weir needs no origin.
+  // If Weir gets the argument `next`, it needs no origin.
   if (!main.forwards) return [];
   const cure = `Set ${VAR} in vars, or origin in weir.config.ts. If ${VAR} is a secret, add it to secrets.required`;
   const fault = { code: "no-origin", severity: "fault", cure } as const;

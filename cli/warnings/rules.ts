@@ -33,7 +33,7 @@ export function ruleWarnings({ rules, caseSensitivePaths, ipv6Prefix }: Config):
     boundingRules: enforced.filter(isBounded),
   };
   const warnings = rules.flatMap((rule, index) => {
-    // Such a rule counts no HTTP request, and programs choose its clients.
+    // Such a rule counts no HTTP requests, and programs pass its keys.
     if (rule.for === "programs") return [];
     const place = `rules[${index}]`;
     const inert = exceptWarnings(rule, place, remedies);

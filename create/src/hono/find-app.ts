@@ -12,7 +12,7 @@ export interface Place {
 
 /** The parts of an app's file that matter for Weir. */
 export interface AppModule {
-  /** Where to add the middleware; undefined if the file does not fit. */
+  /** The place for the middleware; undefined if the file does not fit. */
   readonly place: Place | undefined;
   /** Whether the file imports `rateLimit` from edge-weir. */
   readonly isLimited: boolean;

@@ -85,7 +85,7 @@ describe("a number of seconds", () => {
     expect(found.map(({ path }) => path)).toEqual(paths);
   });
 
-  test("is explained with the time that it means, and with both notations", () => {
+  test("is reported with its length of time and with both notations", () => {
     expect(findings({ window: 60_000 })[0]).toMatchObject({
       message: "60000 is a number of seconds, so this time is 16 h 40 min",
       cure: 'If you mean 60000 milliseconds, write "1m". If you mean seconds, write "60000s"',
