@@ -1,4 +1,5 @@
 import { METHODS } from "node:http";
+import { isAnyMethod } from "../../src/config/explain/match-hint.ts";
 import { nearestName } from "../../src/config/explain/nearest-name.ts";
 import type { Rule } from "../../src/config/rule.ts";
 import type { LocalFinding } from "../finding.ts";
@@ -21,7 +22,11 @@ export function methodWarnings({ name, match }: Rule, place: string): LocalFindi
           severity: "warning",
           path,
           message: `In the rule "${name}", ${method} is not a method of HTTP, so probably no request has it`,
-          cure: nearest ? `Write "${nearest}"` : 'Write a method such as "POST"',
+          cure: isAnyMethod(method)
+            ? "Leave methods out to match every method"
+            : nearest
+              ? `Write "${nearest}"`
+              : 'Write a method such as "POST"',
         };
       }),
   );

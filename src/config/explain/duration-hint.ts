@@ -1,4 +1,5 @@
 import { formatDuration, MAX_WINDOW_SECONDS, parseDuration } from "../duration.ts";
+import { isRecord } from "../fields.ts";
 
 /** The length of each unit in seconds. A month has 30 days, a year 52 weeks. */
 const UNITS: readonly (readonly [RegExp, number])[] = [
@@ -17,6 +18,8 @@ const UNITS: readonly (readonly [RegExp, number])[] = [
  * minute"`, `"1M"`, `"60"`, `"1m30s"`, `"PT1M"`, `"60000ms"`, or a number of milliseconds.
  */
 export function durationHint(given: unknown): string | undefined {
+  if (given === true) return 'write a length of time, such as "15m"';
+  if (Array.isArray(given)) return given.length === 1 ? lengthHint(given[0]) : undefined;
   if (typeof given === "number" && given > 0 && given < MAX_WINDOW_SECONDS) {
     return `write a whole number of seconds, such as ${Math.ceil(given)}`;
   }
@@ -42,12 +45,38 @@ export function durationText(given: unknown, unitSeconds = 1): string | undefine
   return duration === undefined ? undefined : JSON.stringify(formatDuration(duration));
 }
 
+/** Suggests a length for a value in a list or an object, where a valid length is wrong too. */
+function lengthHint(given: unknown): string | undefined {
+  const text = durationText(given);
+  return text === undefined ? durationHint(given) : `write ${text}`;
+}
+
+/** Reads an object such as `{ minutes: 1 }`, `{ hours: 1, minutes: 30 }` and `{ duration: "1h" }`. */
+function secondsOfObject(given: Readonly<Record<string, unknown>>): number | undefined {
+  const entries = Object.entries(given);
+  const [[name, value] = [""]] = entries;
+  if (entries.length === 1 && /^(duration|time|length|window|period|for|value)$/i.test(name)) {
+    return typeof value === "object" ? undefined : secondsOf(value);
+  }
+  const seconds = entries.map(([unit, count]) =>
+    typeof count === "number" ? count * (unitOf(unit) ?? Number.NaN) : Number.NaN,
+  );
+  const total = seconds.reduce((sum, each) => sum + each, 0);
+  return entries.length === 0 || entries.length > UNITS.length || Number.isNaN(total)
+    ? undefined
+    : total;
+}
+
 function secondsOf(given: unknown): number | undefined {
+  if (isRecord(given)) return secondsOfObject(given);
   // Only a number that is too large can be meant as milliseconds, because other whole numbers are valid.
   if (typeof given === "number") return given > MAX_WINDOW_SECONDS ? given / 1000 : given;
   if (typeof given !== "string") return undefined;
+  const [, hours, minutes, rest = "0"] = /^(\d{1,3}):(\d\d)(?::(\d\d))?$/.exec(given.trim()) ?? [];
+  if (hours && minutes) return Number(hours) * 3600 + Number(minutes) * 60 + Number(rest);
   const text = given
     .trim()
+    .replace(/(?<=\d)_(?=\d{3})/g, "")
     .replace(/^PT?(?=\d)/i, "")
     .replace(/^(an?|one|per|every|each)\s+/i, "1 ");
   if (/^\d+(\.\d+)?$/.test(text)) return Number(text);

@@ -1,3 +1,4 @@
+import { isRecord } from "../fields.ts";
 import { durationText } from "./duration-hint.ts";
 import { NO_FIELD, type Place, RENAMED } from "./field-names.ts";
 import { fieldWithValue, takesUnchanged } from "./field-value.ts";
@@ -122,10 +123,25 @@ function renamed(
       fields: ["limit", "window"],
     };
   }
+  const burst = field === "capacity" ? burstHint(value, valueAt(config, keys.slice(0, -1))) : "";
+  if (burst) return { text: burst, fields };
   const full = isSecret(keys) ? undefined : fieldWithValue(field, bare, value);
   const shown =
     full ?? `${field}${takesUnchanged(field, value) ? `: ${printable(keys, value, config)}` : ""}`;
   return { text: `write ${shown} instead`, fields };
+}
+
+/**
+ * Suggests a capacity for nginx's `burst`, which is the number of requests above the limit. Weir's
+ * capacity includes the limit.
+ */
+function burstHint(burst: unknown, limited: unknown): string | undefined {
+  const fields = Object.entries(isRecord(limited) ? limited : {});
+  const [, limit] =
+    fields.find(([name]) => name === "limit" || fieldFor("limits", bareName(name)) === "limit") ??
+    [];
+  if (typeof burst !== "number" || typeof limit !== "number" || burst >= limit) return undefined;
+  return `write capacity: ${limit + burst} to admit ${burst} requests more than the limit after a quiet time, or remove it`;
 }
 
 function withoutField(place: Place, bare: string): FieldHint | undefined {

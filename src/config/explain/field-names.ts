@@ -24,7 +24,7 @@ export const RENAMED: Readonly<Record<Place, Readonly<Record<string, string>>>> 
       "standardheaders legacyheaders enableheaders setheaders sendheaders responseheaders draft hideclientheaders enablexratelimitheaders",
     prefix: "keyprefix namespace redisprefix storeprefix",
     origin: "upstream target backend proxy proxypass originurl server destination",
-    store: "storage driver database db policy redis",
+    store: "storage driver database db policy",
     ipv6Prefix: "ipv6subnet ipv6mask ipv6 subnet ipv6prefixlength",
     caseSensitivePaths: "casesensitive casesensitiverouting",
     nativeLimiter: "floor nativeratelimit cloudflarelimiter unsafe",
@@ -57,7 +57,7 @@ export const RENAMED: Readonly<Record<Place, Readonly<Record<string, string>>>> 
     count:
       "skipsuccessfulrequests skipfailedrequests requestwassuccessful countstatus statuses countonly onlystatus",
     tiers: "plans plan tier roles levels customlimits overrides dynamiclimits users",
-    start: "offset anchor startat reset resetat startsat align timezone",
+    start: "offset anchor startat reset resetat startsat align",
     shards: "shard sharding partitions buckets counters",
     lease: "cache ephemeralcache leasing localcache batch",
     maxReserved: "reserve reserved maxreserve maxreservation reservation",
@@ -110,10 +110,10 @@ export const RENAMED: Readonly<Record<Place, Readonly<Record<string, string>>>> 
 export const NO_FIELD: Readonly<Record<Place, Readonly<Record<string, string>>>> = {
   config: {
     "set the secrets UPSTASH_REDIS_REST_URL and UPSTASH_REDIS_REST_TOKEN instead":
-      "url token upstash redisurl redistoken upstashurl upstashredisresturl upstashredisresttoken connection",
+      "url token upstash redisurl redistoken upstashurl upstashredisresturl upstashredisresttoken connection redis",
     "remove it: Weir takes the client's address from Cloudflare":
       "trustproxy proxies trustedproxies",
-    "remove it: Weir logs a line for each denial, see docs/responses.md":
+    "remove it: Weir logs failures and the denials of rules in shadow mode, but no other denials, see docs/responses.md":
       "analytics logging log logger metrics",
   },
   rule: {
@@ -121,6 +121,10 @@ export const NO_FIELD: Readonly<Record<Place, Readonly<Record<string, string>>>>
       "algorithm type strategy limiter slidingwindow fixedwindow tokenbucket leakybucket sliding",
     "remove it: Weir sends Retry-After with every denial": "retryafter sendretryafter",
     "write it as a comment: // …": "description comment note notes",
+    'write the offset of your zone in start, such as start: "2026-01-01T00:00:00+01:00"':
+      "timezone tz utcoffset",
+    "remove it: Weir logs failures and the denials of rules in shadow mode, but no other denials, see docs/responses.md":
+      "analytics logging log logger metrics",
     "remove it: when several rules match, all of them count the request":
       "priority order weightorder",
   },

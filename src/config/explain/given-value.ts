@@ -102,6 +102,7 @@ function preview(input: unknown): string {
   // The source of a function may contain a secret.
   if (typeof input === "function") return "a function";
   if (input instanceof RegExp) return "a regular expression";
+  if (input instanceof Date) return "a Date";
   if (input instanceof Promise) return "a promise";
   const text = (toJson(input) ?? String(input)).replace(/\s+/g, " ");
   return text.length > PREVIEW_LENGTH ? `${text.slice(0, PREVIEW_LENGTH)}…` : text;

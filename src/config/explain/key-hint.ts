@@ -57,6 +57,13 @@ export function keyHint(given: unknown): string | undefined {
   return undefined;
 }
 
+/** Suggests the key of `tiers.by`, which is one text: a list of keys would give no name of a tier. */
+export function tierKeyHint(given: unknown): string | undefined {
+  return keyHint(
+    Array.isArray(given) && given.length > 1 ? given.flat().map(String).join(" | ") : given,
+  );
+}
+
 function suggestionFor(given: unknown): string | undefined {
   if (Array.isArray(given)) {
     if (given.some(Array.isArray)) return suggestionFor(given.flat());
@@ -96,7 +103,13 @@ function keyFor(given: string): string | undefined {
 function alternativeFor(given: string): string | undefined {
   const text = given.trim().replace(/^["']|["']$/g, "");
   if (parseAlternatives(text)) return text;
-  return foreign(text) ?? synonym(text) ?? headerName(text) ?? misspelt(text);
+  return functionName(text) ?? foreign(text) ?? synonym(text) ?? headerName(text) ?? misspelt(text);
+}
+
+/** Returns `custom:userId` for `custom:user-id`, because the name of a function has no hyphen. */
+function functionName(text: string): string | undefined {
+  const [, name] = /^custom:([A-Za-z][\w-]*[\w])$/.exec(text) ?? [];
+  return name && `custom:${name.replace(/-+(\w)/g, (_, letter: string) => letter.toUpperCase())}`;
 }
 
 function foreign(text: string): string | undefined {

@@ -1,6 +1,7 @@
 import { isRecord } from "../fields.ts";
 import { parseHost, parseMethod, parseRoute } from "../match.ts";
 import { withoutCredentials } from "./given-value.ts";
+import { routeOfOthers } from "./route-notation.ts";
 
 const NO_CONDITION: Readonly<Record<string, string>> = {
   hosts: "leave hosts out to match every host",
@@ -23,8 +24,12 @@ function list(values: readonly string[]): string {
   return `[${values.map((value) => JSON.stringify(value)).join(", ")}]`;
 }
 
-/** Suggests a value for `match`: `{ paths: ["/login"] }` for `"/login"`. */
-export function matchHint(given: unknown): string | undefined {
+/**
+ * Suggests a value for `match` or `except`: `{ paths: ["/login"] }` for `"/login"`.
+ *
+ * @param field the field that has the value. The two fields have opposite meanings
+ */
+export function matchHint(field: "match" | "except", given: unknown): string | undefined {
   if (typeof given === "function") {
     return "write conditions: hosts, methods, paths. A function cannot decide which requests match";
   }
@@ -37,7 +42,7 @@ export function matchHint(given: unknown): string | undefined {
     paths: all.flatMap(({ paths = [] }) => paths),
   };
   const text = conditions(found);
-  return text && `write match: { ${text} }`;
+  return text && `write ${field}: { ${text} }`;
 }
 
 /**
@@ -52,18 +57,28 @@ export function conditionHint(
 ): string | undefined {
   const isNone = Array.isArray(given) && given.length === 0;
   if (isNone || given === "*" || given === null || given === "") return NO_CONDITION[field];
+  if (field === "methods" && [given].flat().some(isAnyMethod)) return NO_CONDITION.methods;
   if (given instanceof RegExp) return `write routes, such as "/users/:id{[0-9]+}"`;
   const values = isRecord(given) ? Object.values(given) : [given].flat();
   const texts = values.flatMap((value) =>
     typeof value === "string" ? value.split(SEPARATORS[field] ?? /\s*,\s*/) : [],
   );
   if (texts.length === 0) return undefined;
-  const stray = texts.map(conditionsIn).find((found) => Object.keys(found).length > 1);
+  // A file extension is no host.
+  const stray = texts
+    .filter((text) => !/^\/?\*\.\w+$/.test(text))
+    .map(conditionsIn)
+    .find((found) => Object.keys(found).length > 1);
   if (stray) return `write ${conditions(stray)}`;
   const mended = texts.map((text) => mend(field, text));
   if (mended.some((text) => text === undefined)) return undefined;
-  const isOne = isElement && texts.length === 1;
-  return `write ${isOne ? JSON.stringify(mended[0]) : list(mended as string[])}`;
+  const written = list(mended as string[]);
+  return `write ${isElement ? written.slice(1, -1) : written}`;
+}
+
+/** Whether a text stands for every method in other programs. HTTP has no method with such a name. */
+export function isAnyMethod(text: unknown): boolean {
+  return typeof text === "string" && /^\s*(all|any|every)\s*$/i.test(text);
 }
 
 /** Suggests the value of a condition that is written as a list: `["/login"]` for `"/login"`. */
@@ -133,6 +148,8 @@ function bareHost(text: string): string {
 
 /** Returns a valid route for an invalid text; undefined if there is no obvious one. */
 function mendRoute(text: string): string | undefined {
+  const foreign = routeOfOthers(text);
+  if (foreign !== undefined) return parseRoute(foreign);
   if (/\\[dwsb.]|[[\]]/i.test(text.replace(/\{.*\}/g, ""))) return undefined;
   const trimmed = withoutCredentials(text)
     .trim()

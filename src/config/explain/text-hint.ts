@@ -67,6 +67,11 @@ export function statusHint(
 
 /** Suggests a time with its zone. */
 export function startHint(given: unknown): string | undefined {
+  const day = typeof given === "string" ? weekday(given) : undefined;
+  if (day !== undefined) {
+    // 4 January 2026 is a Sunday.
+    return `write the time of such a day, such as "2026-01-${String(4 + day).padStart(2, "0")}T00:00:00Z"`;
+  }
   const isDate = given instanceof Date;
   if (typeof given !== "string" && typeof given !== "number" && !isDate) return undefined;
   const isNumber = typeof given === "number" || /^\d{10}(\d{3})?$/.test(String(given));
@@ -78,6 +83,13 @@ export function startHint(given: unknown): string | undefined {
       : withZone(given);
   if (!time || Number.isNaN(time.getTime()) || (isNumber && seconds < 1e9)) return undefined;
   return `write ${JSON.stringify(time.toISOString().replace(".000Z", "Z"))}`;
+}
+
+/** Returns the number of a day of the week, from 0 for Sunday; undefined for any other text. */
+function weekday(text: string): number | undefined {
+  const days = ["sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"];
+  const index = days.findIndex((day) => [day, day.slice(0, 3)].includes(text.trim().toLowerCase()));
+  return index === -1 ? undefined : index;
 }
 
 function withZone(given: unknown): Date | undefined {

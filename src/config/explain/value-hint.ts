@@ -1,7 +1,8 @@
 import type * as v from "valibot";
+import { isRecord } from "../fields.ts";
 import { durationHint, durationText } from "./duration-hint.ts";
 import { isSecret } from "./given-value.ts";
-import { keyHint } from "./key-hint.ts";
+import { keyHint, tierKeyHint } from "./key-hint.ts";
 import { conditionHint, matchHint } from "./match-hint.ts";
 import { nearestName } from "./nearest-name.ts";
 import { limitHint, numberHint } from "./number-hint.ts";
@@ -40,6 +41,22 @@ export interface Faulty {
 
 /** Suggests a replacement for a faulty value; undefined if there is no obvious one. */
 export function valueHint({ issue, keys, given }: Faulty): string | undefined {
+  const hint = hintForValue({ issue, keys, given });
+  // The given value is no cure.
+  return hint && repeats(hint, given) ? undefined : hint;
+}
+
+/** Whether a suggestion such as `write "ip"` is the value that the user has written. */
+function repeats(hint: string, given: unknown): boolean {
+  if (typeof given !== "string" && !Array.isArray(given)) return false;
+  try {
+    return JSON.stringify(JSON.parse(hint.replace(/^write /, ""))) === JSON.stringify(given);
+  } catch {
+    return false;
+  }
+}
+
+function hintForValue({ issue, keys, given }: Faulty): string | undefined {
   // The message of a check between fields is a sentence that names the cure.
   if (issue.type === "raw_check") return nearestHint(issue);
   // A longer text is not a misspelt value, and a search in it would take long.
@@ -84,6 +101,8 @@ function hintFor(
       return limitHint(given, message);
     case "limits":
       return parent === "tiers" ? undefined : limitsHint(given, isElement);
+    case "capacity":
+      return numberHint(given, message) ?? "write a number, at least the limit";
     case "timeoutMs":
       return numberHint(given, message) ?? millisecondsHint(given);
     case "cost":
@@ -105,10 +124,10 @@ function hintFor(
 const HINTS: Readonly<Record<string, (given: unknown) => string | undefined>> = {
   "": configHint,
   rules: rulesHint,
-  match: matchHint,
-  except: matchHint,
+  match: (given) => matchHint("match", given),
+  except: (given) => matchHint("except", given),
   key: keyHint,
-  by: keyHint,
+  by: tierKeyHint,
   window: durationHint,
   ban: durationHint,
   retryJitter: durationHint,
@@ -137,6 +156,9 @@ function millisecondsHint(given: unknown): string | undefined {
 
 /** Suggests a cure without the given value, because the value may be a secret. */
 function secretHint(names: readonly string[], given: unknown): string | undefined {
+  if (names.at(-2) === "headers" && isRecord(given)) {
+    return 'write the name of a secret of the Worker, such as { secret: "INTERNAL_TOKEN" }, not the secret itself';
+  }
   if (names.at(-1) === "exempt") return exemptHint(given);
   return names.at(-1) === "secret" && typeof given === "string"
     ? 'write the name of the secret, such as "JWT_SECRET", not the secret itself'

@@ -391,6 +391,13 @@ const RULE_MISTAKES: readonly Mistake[] = [
     'Write "POST"',
   ],
   [
+    "ALL in place of every method",
+    { [RULES]: config({}, { match: { methods: ["ALL"] } }) },
+    "warning",
+    "unknown-method",
+    "Leave methods out",
+  ],
+  [
     "two rules that are the same",
     { [RULES]: JSON.stringify({ rules: [LOGIN, { ...LOGIN, name: "log-in" }] }) },
     "warning",

@@ -43,8 +43,61 @@ test.for([
   }
 });
 
+test("no suggested value is the given value, and each suggested value is valid at its place", () => {
+  const followed = MISTAKES.filter(({ config }) => isJson(config)).flatMap(({ config, path }) => {
+    const message = faultsOf(config)[0]?.message ?? "";
+    const suggested = suggestionIn(message, path);
+    return suggested === undefined ? [] : [{ config, path, message, suggested }];
+  });
+  expect(followed.length).toBeGreaterThan(90);
+  for (const { config, path, message, suggested } of followed) {
+    const [, parent = "", field = ""] = /^(.*?)\.?(\w*)(\[\d+\])?$/.exec(path) ?? [];
+    const at = suggested.isField ? parent : path;
+    const given = valueAt(config, at);
+    const { [field]: _, ...others } = given as Fields;
+    const value = suggested.isField ? { ...others, ...suggested.value } : suggested.value;
+    expect(value, message).not.toEqual(given);
+    const faults = faultsOf(withValue(config, at, value));
+    const names = suggested.isField ? Object.keys(suggested.value) : [];
+    const places = [path, ...names.map((name) => (at === "" ? name : `${at}.${name}`))];
+    // A key may need another field, such as a function in custom.keys.
+    const left = faults.filter(
+      (each) => places.includes(each.path) && !/needs|is no parameter/.test(each.message),
+    );
+    expect(left, message).toEqual([]);
+  }
+});
+
+/**
+ * Returns the value in a suggestion such as `write "1m"`, or the fields in `write limit: 5, window:
+ * "1m"`; undefined if the suggestion contains other words.
+ */
+function suggestionIn(message: string, path: string) {
+  const [, text = ""] = /; write (.*?)(?: instead)?(?:;|$)/.exec(message) ?? [];
+  const json = text.replace(/([{,]\s*|^)(\w+):/g, '$1"$2":');
+  const [field = ""] = path.split(".").slice(-1);
+  try {
+    if (!/^"\w+":/.test(json)) return { value: JSON.parse(json) as Fields, isField: false };
+    const value: Fields = JSON.parse(`{${json}}`);
+    // The suggestion for an object repeats its name: write match: { … }.
+    return Object.keys(value).join() === field
+      ? { value: value[field] as Fields, isField: false }
+      : { value, isField: true };
+  } catch {
+    return undefined;
+  }
+}
+
+function valueAt(config: unknown, path: string): unknown {
+  return path
+    .split(/[.[\]]+/)
+    .filter(Boolean)
+    .reduce((at, key) => at?.[key] as Fields, config as Fields | undefined);
+}
+
 /** Returns a copy of a configuration with another value at a path such as `rules[0].match.paths[0]`. */
 function withValue(config: unknown, path: string, value: unknown): unknown {
+  if (path === "") return value;
   const copy = structuredClone(config);
   const keys = path.split(/[.[\]]+/).filter(Boolean);
   const last = keys.pop() ?? "";

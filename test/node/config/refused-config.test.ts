@@ -24,7 +24,7 @@ describe("refuses a value that is not a configuration", () => {
     ["a rule that is null", { rules: [null] }, "rules[0]", "got null", A_RULE],
     ["a rule that is a number", { rules: [rule(), 5] }, "rules[1]", "got 5", A_RULE],
     ["a rule that is a Map", { rules: [new Map([["name", "a"]])] }, "rules[0]", "got {}", A_RULE],
-    ["match: a Date", { rules: [rule({ match: new Date(0) })] }, "rules[0].match", 'got "1970'],
+    ["match: a Date", { rules: [rule({ match: new Date(0) })] }, "rules[0].match", "got a Date"],
     ["a rule that is a list", { rules: [[]] }, "rules[0]", "got []", A_RULE],
     ["a rule that is undefined", { rules: [undefined] }, "rules[0]", "missing", A_RULE],
   ]);
