@@ -24,6 +24,8 @@ export interface CheckOptions {
   readonly wrangler?: string | undefined;
   /** The only environment to check; `""` for the top level. */
   readonly env?: string | undefined;
+  /** The format of the report if the configuration blocks this process. @default "text" */
+  readonly format?: "json" | "text";
 }
 
 const NOT_STOPPED =
@@ -54,11 +56,11 @@ export interface CheckResult {
  * @param readWranglerOptions returns the options of the wrangler process that runs the check
  */
 export async function checkConfig(
-  { config: file, wrangler, env }: CheckOptions,
+  { config: file, wrangler, env, format }: CheckOptions,
   variables: NodeJS.ProcessEnv,
   readWranglerOptions: () => WranglerOptions | undefined = wranglerOptions,
 ): Promise<CheckResult> {
-  const loaded = await loadConfig(file);
+  const loaded = await loadConfig(file, format);
   const dev = devOutcome(loaded, variables);
   switch (loaded.kind) {
     case "unreadable":

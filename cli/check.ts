@@ -1,5 +1,6 @@
 import type { Command } from "commander";
 import { type CheckOptions, checkConfig } from "./check-config.ts";
+import { jsonError, textError } from "./report-error.ts";
 import { jsonReport } from "./report-json.ts";
 import { textReport } from "./report-text.ts";
 
@@ -32,12 +33,12 @@ export function addCheckCommand(program: Command): void {
     .action(async ({ json, strict, ...options }: Options) => {
       const { config: file } = options;
       const { error, rules, findings, isFatal, note, dev } = await checkConfig(
-        options,
+        { ...options, format: json ? "json" : "text" },
         process.env,
       );
       if (error !== undefined) {
-        if (json) console.log(JSON.stringify({ ok: false, config: file, error }, undefined, 2));
-        else console.error(`${file} could not be loaded.\n${error}`);
+        if (json) console.log(jsonError(file, error));
+        else console.error(textError(file, error));
       } else if (json) {
         console.log(jsonReport(file, rules, findings));
       } else {

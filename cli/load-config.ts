@@ -10,7 +10,9 @@ import {
 import type { Fault } from "../src/config/faults.ts";
 import type { Config, ConfigInput } from "../src/config/schema.ts";
 import { explainLoadError, parseJson } from "./load-error.ts";
-import { loadModule } from "./load-module.ts";
+import { BLOCKED, loadModule } from "./load-module.ts";
+import { jsonError, textError } from "./report-error.ts";
+import type { BlockedReport } from "./watchdog.ts";
 
 /** The result of reading the file of a configuration. */
 export type LoadedConfig =
@@ -35,12 +37,16 @@ const NO_DEFAULT =
  * reads the file again.
  *
  * @param file a path, relative to the current directory
+ * @param format the format of the report if the file blocks this process, which then ends
  */
-export async function loadConfig(file: string): Promise<LoadedConfig> {
+export async function loadConfig(
+  file: string,
+  format: "json" | "text" = "text",
+): Promise<LoadedConfig> {
   const fault = await pathFault(file);
   if (fault) return { kind: "unreadable", error: fault };
   try {
-    const module = await read(resolve(file));
+    const module = await read(resolve(file), blockedReport(file, format));
     if (!("default" in module)) return { kind: "unreadable", error: NO_DEFAULT };
     const { default: exported } = module;
     // A plain object, exported without `defineConfig`, is checked here.
@@ -68,9 +74,15 @@ async function pathFault(file: string): Promise<string | undefined> {
   return undefined;
 }
 
-async function read(path: string): Promise<object> {
+function blockedReport(file: string, format: "json" | "text"): BlockedReport {
+  return format === "json"
+    ? { text: jsonError(file, BLOCKED), descriptor: 1 }
+    : { text: textError(file, BLOCKED), descriptor: 2 };
+}
+
+async function read(path: string, blocked: BlockedReport): Promise<object> {
   if (extname(path) === ".json") return { default: parseJson(await readFile(path, "utf8")) };
-  const module = await loadModule(path);
+  const module = await loadModule(path, undefined, blocked);
   // Such a file may set module.exports, which is its default export for wrangler.
   const isCommonJs = !("default" in module) && extname(path) === ".cts";
   return isCommonJs ? { default: module } : module;

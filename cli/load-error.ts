@@ -16,6 +16,15 @@ const ADVICE: readonly Advice[] = [
       'The package is named edge-weir. Write: import { defineConfig } from "edge-weir/config";',
   },
   {
+    pattern: /\bdefault\)? is not a function$/,
+    remedy: 'Write braces around the name, as in: import { defineConfig } from "edge-weir/config";',
+  },
+  {
+    pattern: / in JSON \(line \d+\)$/,
+    remedy:
+      "JSON has no comments, and no comma after the last element. If you want them, write a .ts file.",
+  },
+  {
     pattern: /Cannot find (module|package) 'cloudflare:/,
     remedy: "This module exists only in a Worker. Import it in the Worker's own file.",
   },

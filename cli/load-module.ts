@@ -1,8 +1,18 @@
 import { createJiti } from "jiti";
 import * as config from "../src/config/index.ts";
+import { type BlockedReport, startWatchdog } from "./watchdog.ts";
 
 /** The longest time that a file may take to load, in milliseconds. */
 const TIMEOUT_MS = 10_000;
+
+/**
+ * The time that a file without an end gets more than one that waits, in milliseconds. So if the thread
+ * is free, its own timer ends the wait, and the error goes the usual way.
+ */
+const MORE_MS = 500;
+
+/** The reason for which a file that blocks the thread cannot be loaded, and the remedy. */
+export const BLOCKED = `Error: The file does not finish within ${TIMEOUT_MS / 1000} seconds. Remove the loop without an end, or the work that takes so long.`;
 
 /**
  * The modules that exist only in a Worker, and the cure if a file uses one of their names while it is
@@ -10,9 +20,11 @@ const TIMEOUT_MS = 10_000;
  */
 const WORKER_MODULES: Readonly<Record<string, (name: string) => string>> = {
   "edge-weir": (name) =>
-    name in config
-      ? `Write: import { ${name} } from "edge-weir/config";`
-      : `Use ${name} only in functions.`,
+    name === "weir"
+      ? "Here, write: export default defineConfig({ rules: [...] }); and call weir(config) in the Worker's main module."
+      : name in config
+        ? `Write: import { ${name} } from "edge-weir/config";`
+        : `Use ${name} only in functions.`,
   "cloudflare:workers": (name) =>
     `Use ${name} only in functions, or use the argument { env, ctx } of a function.`,
 };
@@ -25,11 +37,16 @@ const WORKER_MODULES: Readonly<Record<string, (name: string) => string>> = {
  * of its own, and one version both checks the file and reads its faults.
  *
  * @param path an absolute path
- * @param timeoutMs the longest time to wait, in milliseconds. A module that blocks the thread is not
- *   interrupted.
+ * @param timeoutMs the longest time to wait, in milliseconds
+ * @param blocked the report to print if the module blocks the thread for longer. No error can be thrown
+ *   then, so the process ends with the exit code 1
  * @throws the error that reading or running the file throws
  */
-export async function loadModule(path: string, timeoutMs: number = TIMEOUT_MS): Promise<object> {
+export async function loadModule(
+  path: string,
+  timeoutMs: number = TIMEOUT_MS,
+  blocked: BlockedReport = { text: BLOCKED, descriptor: 2 },
+): Promise<object> {
   const jiti = createJiti(path, {
     // The cache would keep copies of the file, which may contain secrets, in a folder of its own.
     fsCache: false,
@@ -47,7 +64,12 @@ export async function loadModule(path: string, timeoutMs: number = TIMEOUT_MS): 
       ),
     },
   });
-  return guarded(() => jiti.import<object>(path), timeoutMs);
+  const stop = startWatchdog(timeoutMs + MORE_MS, blocked);
+  try {
+    return await guarded(() => jiti.import<object>(path), timeoutMs);
+  } finally {
+    stop();
+  }
 }
 
 function namesOf(module: object): string {

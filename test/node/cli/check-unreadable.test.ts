@@ -31,6 +31,19 @@ describe("check of a file that cannot be loaded", () => {
       'import { defineConfig } from "weir/config"; export default defineConfig({});',
       ['import { defineConfig } from "edge-weir/config"'],
     ],
+    ["comments in JSON", "a.json", '{\n  // rules\n  "rules": [] }', ["JSON has no comments"]],
+    [
+      "a default import",
+      "a.ts",
+      'import defineConfig from "edge-weir/config"; export default defineConfig({});',
+      ['import { defineConfig } from "edge-weir/config"'],
+    ],
+    [
+      "a call of weir",
+      "a.ts",
+      'import { weir } from "edge-weir"; export default weir({ rules: [] });',
+      ["export default defineConfig({ rules: [...] })", "in the Worker's main module"],
+    ],
     [
       "the package's part for Workers",
       "a.ts",
