@@ -24,7 +24,7 @@ export function prepareGateway(
 ): RequestHandler {
   if ((globalThis as NodeGlobals).process?.env?.NODE_ENV === "development") {
     const faults = faultsOfFaultyConfig(config);
-    if (faults) return { handle: async (request) => faultyConfigResponse(request, faults) };
+    if (faults) return { handle: async () => faultyConfigResponse(faults) };
   }
   const { limiter } = sharedLimiter(config, env);
   const ownConfig = appRules ? { ...config, rules: appRules, origin: undefined } : config;

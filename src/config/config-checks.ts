@@ -1,4 +1,5 @@
 import * as v from "valibot";
+import { listOfNames, shortened } from "./faults.ts";
 import { isRecord, pathTo, pathToItem } from "./fields.ts";
 import { partsOf } from "./rule-checks.ts";
 
@@ -36,17 +37,22 @@ export function checkCustomKeys<Fields>() {
     const names = customNames(config.custom);
     // The schema has reported that `custom` or `keys` is not an object.
     if (!names) return;
+    const present = new Set(names);
+    const listed = names.length > 0 ? `only ${listOfNames(names)}` : "no functions";
+    // The explanation of the fault uses these names to suggest the nearest one.
+    const expected = names.slice(0, MAX_COMPARED).join(", ");
     for (const { kind, name, path } of namedParts(config)) {
-      if (kind !== "custom" || names.includes(name)) continue;
-      // The explanation of the fault uses these names to suggest the nearest one.
-      const expected = names.join(", ");
-      addIssue({ path, input: name, expected, received: name, message: noFunction(name, names) });
+      if (kind !== "custom" || present.has(name)) continue;
+      const message = noFunction(shortened(name), listed);
+      addIssue({ path, input: name, expected, received: name, message });
     }
   });
 }
 
-function noFunction(name: string, names: readonly string[]): string {
-  const present = names.length > 0 ? `only ${names.join(", ")}` : "no functions";
+/** The maximum number of names among which the explanation of a fault searches the nearest one. */
+const MAX_COMPARED = 1000;
+
+function noFunction(name: string, present: string): string {
   return (
     `the key custom:${name} needs a function in custom.keys, which has ${present}. ` +
     `Add custom: { keys: { ${name}: (request) => … } } beside rules, ` +

@@ -1,6 +1,6 @@
 import * as v from "valibot";
 import { explainedFaultsOf } from "./explain/explained-faults.ts";
-import { type Fault, shortFaultsOf } from "./faults.ts";
+import { type Fault, MAX_FAULTS, shortFaultsOf } from "./faults.ts";
 import { createFaultyConfig, isLocalWorkerd, type NodeGlobals } from "./faulty-config.ts";
 import { isRecord } from "./fields.ts";
 import { type Config, type ConfigInput, ConfigSchema } from "./schema.ts";
@@ -10,12 +10,14 @@ const MORE = "\nRun npx weir check: it also prints the given values and the cure
 /** The error that `defineConfig` throws. Its message lists all faults, one on a line. */
 export class ConfigError extends Error {
   override readonly name = "ConfigError";
-  /** All faults, at most one for each field. */
+  /** The faults, at most one for each field. After 500 faults, one more element has the number of the others. */
   readonly faults: readonly Fault[];
 
   /** @param advice a text for the end of the message */
   constructor(faults: readonly Fault[], advice = "") {
-    const count = faults.length === 1 ? "1 fault" : `${faults.length} faults`;
+    const isCut = faults.length > MAX_FAULTS;
+    const number = isCut ? `more than ${MAX_FAULTS}` : faults.length;
+    const count = faults.length === 1 ? "1 fault" : `${number} faults`;
     const lines = faults.map(({ path, message }) => `  ${path || "the configuration"}: ${message}`);
     super(`Weir's configuration has ${count}:\n${lines.join("\n")}${advice}`);
     this.faults = faults;

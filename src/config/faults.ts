@@ -8,6 +8,30 @@ export interface Fault {
   readonly message: string;
 }
 
+/** The maximum number of listed faults. The last element of a longer list is the number of the others. */
+export const MAX_FAULTS = 500;
+/** The maximum length of a name in a path or a message, in characters. */
+const MAX_NAME = 80;
+/** The maximum number of names that a message lists. */
+const MAX_NAMES = 20;
+
+/** Returns a name without the characters after {@link MAX_NAME}. */
+export function shortened(name: string): string {
+  return name.length > MAX_NAME ? `${name.slice(0, MAX_NAME)}…` : name;
+}
+
+/** Returns names for a message, at most {@link MAX_NAMES} of them. */
+export function listOfNames(names: readonly string[]): string {
+  const rest = names.length - MAX_NAMES;
+  const listed = names.slice(0, MAX_NAMES).map(shortened).join(", ");
+  return rest > 0 ? `${listed} and ${rest} more` : listed;
+}
+
+/** Returns the fault that stands for the faults that are not listed. */
+export function moreFaults(count: number): Fault {
+  return { path: "", message: `and ${count} more; correct the listed faults first` };
+}
+
 /** Fields whose content, including the names of its fields, may be a secret. */
 const MAY_HOLD_SECRETS = new Set(["exempt", "tiers", "custom"]);
 
@@ -17,12 +41,15 @@ const MAY_HOLD_SECRETS = new Set(["exempt", "tiers", "custom"]);
  * code that explains them would make the Worker's bundle larger.
  */
 export function shortFaultsOf(issues: readonly v.BaseIssue<unknown>[]): Fault[] {
-  return issues.map((issue) => {
+  const more = issues.length - MAX_FAULTS;
+  const faults = issues.slice(0, MAX_FAULTS).map((issue): Fault => {
     const keys = keysOf(issue);
     const secret = keys.findIndex((key) => MAY_HOLD_SECRETS.has(String(key)));
     const shown = secret === -1 ? keys : keys.slice(0, secret + 1);
-    return { path: pathOf(shown), message: requirementOf(issue) };
+    const path = pathOf(shown.map((key) => (typeof key === "string" ? shortened(key) : key)));
+    return { path, message: requirementOf(issue) };
   });
+  return more > 0 ? [...faults, moreFaults(more)] : faults;
 }
 
 /**

@@ -104,10 +104,29 @@ export function parsed<Input, Output>(
   );
 }
 
+/** The maximum number of items of a list. */
+const MAX_ITEMS = 10_000;
+
+/** Returns the schema of a list. The items of a list that is too long are not checked. */
+export function listUpTo<const Item extends v.GenericSchema>(
+  max: number,
+  item: Item,
+  allowed: string,
+  tooLong = `at most ${max} items`,
+) {
+  return v.pipe(
+    v.custom<v.InferInput<Item>[]>(Array.isArray, allowed),
+    v.rawCheck(({ dataset, addIssue }) => {
+      if (dataset.typed && dataset.value.length > max) addIssue({ message: tooLong });
+    }),
+    v.array(item, allowed),
+  );
+}
+
 /** Returns the schema of a list with at least one item. */
 export function listOf<const Item extends v.GenericSchema>(item: Item, allowed: string) {
   return v.pipe(
-    v.array(item, allowed),
+    listUpTo(MAX_ITEMS, item, allowed),
     v.check((list) => list.length > 0, allowed),
   );
 }

@@ -5,7 +5,9 @@ import { fields, listOf, parsedText } from "./fields.ts";
 const HOSTS = 'host names without a port, such as "api.example.com" or "*.example.com"';
 const METHODS = 'HTTP methods, such as "POST"';
 const PATHS =
-  'paths in Hono\'s route syntax, such as "/users/:id", "/users/:id{[0-9]+}" or "/v1/*": a leading slash, "*" alone in its segment, "?" only after a last parameter, no query';
+  'paths in Hono\'s route syntax, such as "/users/:id", "/users/:id{[0-9]+}" or "/v1/*": a leading slash, "*" alone in its segment, "?" only after a last parameter, no query, at most 2048 characters';
+/** Reading a route takes time that grows with the square of its length. */
+const MAX_ROUTE = 2048;
 
 /** Conditions on a request. A request matches if all given conditions hold. */
 export interface ConditionsInput {
@@ -99,7 +101,8 @@ export function parseMethod(text: string): string | undefined {
 const SEGMENT = /^(\*|:(?!__proto__\b)\w+(\{.+\})?\??|(?!\.{1,2}$)[^:*?{}][^*?{}]*)?$/;
 
 export function parseRoute(text: string): string | undefined {
-  if (!text.startsWith("/") || /[\s#\\]/.test(text.replace(/\{.*\}/g, ""))) return undefined;
+  if (!text.startsWith("/") || text.length > MAX_ROUTE) return undefined;
+  if (/[\s#\\]/.test(text.replace(/\{.*\}/g, ""))) return undefined;
   const segments = splitRoute(text);
   // Hono splits at the wrong slash if braces are not closed, or if they contain both braces and slashes.
   if (`/${segments.join("/")}` !== text) return undefined;

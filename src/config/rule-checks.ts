@@ -1,4 +1,5 @@
 import * as v from "valibot";
+import { listOfNames, shortened } from "./faults.ts";
 import { isRecord, pathTo } from "./fields.ts";
 import { type KeyPart, parseAlternatives } from "./key-expression.ts";
 import { splitRoute } from "./match.ts";
@@ -42,8 +43,8 @@ export function checkParams<Output>() {
     const check = (expression: unknown, ...path: string[]) => {
       for (const part of partsOf(expression)) {
         if (part.kind !== "param" || names.includes(part.name)) continue;
-        const { name } = part;
-        const present = names.length > 0 ? `only ${names.join(", ")}` : "no parameters";
+        const name = shortened(part.name);
+        const present = names.length > 0 ? `only ${listOfNames(names)}` : "no parameters";
         const message =
           audience === "programs"
             ? `a rule for programs has no paths, so write custom:${name}`

@@ -1,7 +1,7 @@
 import * as v from "valibot";
 import { checkClaims, checkCustomKeys } from "./config-checks.ts";
 import { type CustomFunctions, type CustomInput, CustomSchema } from "./custom.ts";
-import { fields, integer, oneOf, pathTo, pathToItem, textMatching } from "./fields.ts";
+import { fields, integer, listUpTo, oneOf, pathTo, pathToItem, textMatching } from "./fields.ts";
 import { type JwtConfig, type JwtInput, JwtSchema } from "./jwt.ts";
 import { type NativeLimiterInput, NativeLimiterSchema } from "./native-limiter.ts";
 import { type OriginConfig, type OriginInput, OriginSchema } from "./origin.ts";
@@ -135,12 +135,10 @@ export interface Config<RuleName extends string = string> {
 export type RuleNameOf<C extends Config | ConfigInput> = C["rules"][number]["name"];
 
 const Rules = v.pipe(
-  v.array(RuleSchema, RULES),
+  listUpTo(MAX_RULES, RuleSchema, RULES, `there can be at most ${MAX_RULES} rules`),
   v.rawCheck(({ dataset, addIssue }) => {
     if (!Array.isArray(dataset.value)) return;
-    if (dataset.value.length > MAX_RULES) {
-      addIssue({ message: `there can be at most ${MAX_RULES} rules` });
-    }
+    if (dataset.value.length > MAX_RULES) return;
     const seen = new Map<string, number>();
     for (const [index, rule] of dataset.value.entries()) {
       const name: unknown = rule?.name;

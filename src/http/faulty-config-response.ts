@@ -1,5 +1,4 @@
 import type { Fault } from "../config/faults.ts";
-import { allowOrigin } from "./cors.ts";
 import { problemResponse } from "./problem.ts";
 
 /**
@@ -7,7 +6,7 @@ import { problemResponse } from "./problem.ts";
  * status is 503. Its body lists the faults, so that a developer need not look at the terminal.
  * `faultsOf` removes secrets from the values in faults.
  */
-export function faultyConfigResponse(request: Request, faults: readonly Fault[]): Response {
+export function faultyConfigResponse(faults: readonly Fault[]): Response {
   const problem = {
     type: "about:blank",
     title: "Service Unavailable",
@@ -16,7 +15,6 @@ export function faultyConfigResponse(request: Request, faults: readonly Fault[])
       "Weir's configuration has faults. Correct the file; wrangler dev then loads it, without a restart.",
     faults: faults.map(({ path, message }) => ({ path, message })),
   };
-  const response = problemResponse(problem);
-  allowOrigin(request, response.headers);
-  return response;
+  // The response has no CORS fields, so pages of other origins cannot read the faults.
+  return problemResponse(problem);
 }

@@ -1,8 +1,14 @@
 import type * as v from "valibot";
-import { type Fault, keysOf, pathOf, requirementOf } from "../faults.ts";
+import { type Fault, keysOf, MAX_FAULTS, moreFaults, pathOf, requirementOf } from "../faults.ts";
 import { unknownFieldHint } from "./field-hint.ts";
 import { givenValue, printable, printableKeys } from "./given-value.ts";
 import { valueHint } from "./value-hint.ts";
+
+/**
+ * The maximum number of issues that become faults. A field may have several issues, so this number is
+ * higher than the maximum number of faults. Searching for a suggestion takes long.
+ */
+const MAX_ISSUES = 5 * MAX_FAULTS;
 
 /**
  * Turns the issues of a schema into faults, at most one for each field, in the order of the issues.
@@ -10,9 +16,11 @@ import { valueHint } from "./value-hint.ts";
  * @param config the configuration as the user wrote it
  */
 export function explainedFaultsOf(
-  issues: readonly v.BaseIssue<unknown>[],
+  allIssues: readonly v.BaseIssue<unknown>[],
   config: unknown,
 ): Fault[] {
+  const issues = allIssues.slice(0, MAX_ISSUES);
+  let more = allIssues.length - issues.length;
   const faults = new Map<string, Fault>();
   const intended = new Set(issues.flatMap((issue) => intendedPaths(issue, config)));
   for (const issue of issues) {
@@ -21,12 +29,16 @@ export function explainedFaultsOf(
     const isMissing = givenValue(issue, config) === undefined;
     // If a field is misspelt, the correct field is not reported as missing too.
     if (faults.has(place) || (isMissing && intended.has(place))) continue;
+    if (faults.size === MAX_FAULTS) {
+      more++;
+      continue;
+    }
     faults.set(place, {
       path: pathOf(printableKeys(keys, config)),
       message: messageOf(issue, config),
     });
   }
-  return [...faults.values()];
+  return more > 0 ? [...faults.values(), moreFaults(more)] : [...faults.values()];
 }
 
 function messageOf(issue: v.BaseIssue<unknown>, config: unknown): string {

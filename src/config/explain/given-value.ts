@@ -1,9 +1,10 @@
 import type * as v from "valibot";
-import { keysOf } from "../faults.ts";
+import { keysOf, shortened } from "../faults.ts";
 import { isRecord } from "../fields.ts";
 import { parseAlternatives } from "../key-expression.ts";
 import { areTierNamesSecret } from "../tier-names.ts";
 import { nearestName } from "./nearest-name.ts";
+import { kindOf, preview } from "./preview.ts";
 
 /**
  * Returns the value that the user wrote at the path of an issue. The value comes from the
@@ -31,7 +32,37 @@ export function valueAt(config: unknown, keys: readonly unknown[]): unknown {
 
 /** Returns a value as a message may show it: shortened, on one line, and without secrets. */
 export function printable(keys: readonly unknown[], value: unknown, config: unknown): string {
-  return isSecret(keys) || isTierSecret(keys, config) ? kindOf(value) : preview(value);
+  // The fault is in a name that the user has chosen in `custom.keys`.
+  if (keys[0] === "custom" && typeof value === "string" && value === keys.at(-1)) {
+    return preview(printableName(value));
+  }
+  const isShown = !isSecret(keys) && !isTierSecret(keys, config) && !isHidden(keys, value);
+  return isShown ? preview(value) : kindOf(value);
+}
+
+/** Fields in which users write a secret by mistake. */
+const SENSITIVE = new Set(["exempt", "jwt", "custom", "tiers"]);
+
+/**
+ * Texts in these fields that cannot be secrets, because they have the form of an address, an
+ * algorithm, a URL, a key or a length of time.
+ */
+const HARMLESS: Readonly<Record<string, RegExp>> = {
+  ips: /^(?=.{0,60}$)[\da-f]*[.:][\da-f.:*x]*(\/[\d.]*)?$/i,
+  alg: /^[A-Za-z]{1,6}-?\d{0,4}$/,
+  algs: /^[A-Za-z]{1,6}-?\d{0,4}$/,
+  jwks: /^[a-z]+:\/\//i,
+  by: /^\s*((ip|host|path|method|country|asn|ja4|global|header|cookie|query|param|jwt|custom)\b|[a-z]{1,12}$)/i,
+  window: /^\s*\d[\w\s./,]{0,15}$/,
+  limit: /^\s*\d[\w\s./,]{0,15}$/,
+};
+
+/** Whether only the kind of a value is shown, because its field often holds secrets. */
+function isHidden(keys: readonly unknown[], value: unknown): boolean {
+  if (!keys.some((key) => SENSITIVE.has(String(key)))) return false;
+  if (typeof value === "object" && value !== null) return true;
+  const field = keys.findLast((key) => typeof key !== "number");
+  return typeof value === "string" && HARMLESS[String(field)]?.test(value) !== true;
 }
 
 /**
@@ -49,9 +80,13 @@ export function isSecret(keys: readonly unknown[]): boolean {
  * with its secret value in place of the name alone.
  */
 export function printableKeys(keys: readonly unknown[], config: unknown): unknown[] {
-  const shownKeys = keys.map((key) =>
-    isSecret(keys) && typeof key === "string" ? key.replace(/(?<=[:=]).*/s, "…") : key,
-  );
+  const shownKeys = keys.map((key, index) => {
+    if (typeof key !== "string") return key;
+    const name = isSecret(keys)
+      ? key.replace(key.length > MAX_SHORT ? /(?<=[:=\s]).*/s : /(?<=[:=]).*/s, "…")
+      : key;
+    return isChosen(keys, index) ? printableName(name) : shortened(name);
+  });
   const tiers = secretTiersOf(keys, config);
   if (!tiers) return shownKeys;
   const { at, limits } = tiers;
@@ -65,6 +100,31 @@ export function printableKeys(keys: readonly unknown[], config: unknown): unknow
     shownKeys[at + 1] = "…";
   }
   return shownKeys;
+}
+
+/** Whether a name in a path stands where users write a secret in place of a field by mistake. */
+function isChosen(keys: readonly unknown[], index: number): boolean {
+  const at = keys.findIndex((key) => SENSITIVE.has(String(key)));
+  if (at === -1 || index <= at) return false;
+  // The names of headers and of tiers are necessary to find the fault.
+  const parent = keys[index - 1];
+  return (
+    !(keys[at] === "exempt" && parent === "headers") &&
+    !(keys[at] === "tiers" && parent === "limits")
+  );
+}
+
+/** The length of a name that is too short for a secret, if it has no digits. */
+const MAX_SHORT = 12;
+
+/**
+ * Returns a name in full if it is short or consists of a few lower-case words, such as the name of a
+ * field. Returns the first three characters of any other name.
+ */
+function printableName(name: string): string {
+  const isShort = name.length <= MAX_SHORT && !/\d/.test(name);
+  const isWords = /^(?=.{1,20}$)[a-z]+([A-Z_-]?[a-z]+)*$/.test(name);
+  return isShort || isWords ? name : `${name.slice(0, 3)}…`;
 }
 
 /**
@@ -86,65 +146,4 @@ function isTierSecret(keys: readonly unknown[], config: unknown): boolean {
   if (!tiers) return false;
   const [field, , ...inTier] = keys.slice(tiers.at + 1);
   return field === undefined || (field === "limits" && inTier.length === 0);
-}
-
-function kindOf(input: unknown): string {
-  if (typeof input === "string") return input === "" ? '""' : "a text (not shown)";
-  if (typeof input !== "object" || input === null) return preview(input);
-  const entries = Object.keys(input).length;
-  if (entries === 0) return preview(input);
-  return Array.isArray(input) ? "a list" : "an object";
-}
-
-const PREVIEW_LENGTH = 80;
-
-function preview(input: unknown): string {
-  // The source of a function may contain a secret.
-  if (typeof input === "function") return "a function";
-  if (input instanceof RegExp) return "a regular expression";
-  if (input instanceof Date) return "a Date";
-  if (input instanceof Promise) return "a promise";
-  const text = (toJson(input) ?? String(input)).replace(/\s+/g, " ");
-  return text.length > PREVIEW_LENGTH ? `${text.slice(0, PREVIEW_LENGTH)}…` : text;
-}
-
-/** A replacer for JSON: hides the fields that may contain a secret. */
-function hideSecrets(key: string, value: unknown): unknown {
-  if (key === "exempt" || key === "secret" || key === "tiers") return "…";
-  return typeof value === "string" ? withoutCredentials(value) : value;
-}
-
-/**
- * Hides passwords in URLs, values in queries, and the text after the name in a key, such as
- * `SECRET` in `header:NAME:SECRET`.
- */
-export function withoutCredentials(text: string): string {
-  return text
-    .replace(/(?<=\/\/).*@/s, "…@")
-    .replace(/^[^/\s]+@/, "…@")
-    .replace(/^((header|cookie|query):[^:=|]*[:=]).*/s, "$1…")
-    .replace(/^([^?#]*\/\/[^?#]*[?#]|[^/?][^?]*\?(?=[^=]*=)).*/s, (all, before: string) => {
-      const query = all.slice(before.length);
-      return (
-        before +
-        query.replace(
-          /([^=&#;]*)(=?)[^&#;]*/g,
-          (part, name, equals) => part && (equals ? `${name}=…` : "…"),
-        )
-      );
-    });
-}
-
-/**
- * Returns a value as JSON. For a value that JSON cannot represent (NaN, a bigint, a circular
- * object), it returns a short description.
- */
-function toJson(input: unknown): string | undefined {
-  if (typeof input === "number") return String(input);
-  if (typeof input === "bigint") return `${input}n`;
-  try {
-    return JSON.stringify(input, hideSecrets);
-  } catch {
-    return Array.isArray(input) ? "a list" : "an object";
-  }
 }

@@ -1,6 +1,6 @@
 import { isRecord } from "../fields.ts";
 import { parseHost, parseMethod, parseRoute } from "../match.ts";
-import { withoutCredentials } from "./given-value.ts";
+import { withoutCredentials } from "./preview.ts";
 import { routeOfOthers } from "./route-notation.ts";
 
 const NO_CONDITION: Readonly<Record<string, string>> = {

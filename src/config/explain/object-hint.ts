@@ -1,9 +1,9 @@
 import { isRecord } from "../fields.ts";
 import { parseNetwork } from "../network.ts";
 import { durationText } from "./duration-hint.ts";
-import { withoutCredentials } from "./given-value.ts";
 import { bareName, nearestName } from "./nearest-name.ts";
 import { rateOf, wholeNumberOf } from "./number-hint.ts";
+import { withoutCredentials } from "./preview.ts";
 import { urlHint } from "./text-hint.ts";
 
 /** Suggests how to pass a configuration to `defineConfig`. */
@@ -71,6 +71,12 @@ export function exemptHint(given: unknown): string | undefined {
   return texts.length > 0 && areNetworks ? "write { ips: [ … ] } around the addresses" : undefined;
 }
 
+/**
+ * The shortest prefix of a suggested network, in bits. A shorter prefix would exempt a large part of the
+ * Internet, and is probably a mistake.
+ */
+const MIN_BITS = 8;
+
 /** Suggests a network in the notation that Weir reads. */
 export function networkHint(given: unknown): string | undefined {
   if (typeof given !== "string") return undefined;
@@ -82,7 +88,8 @@ export function networkHint(given: unknown): string | undefined {
     return `write ${JSON.stringify(parts)}`;
   }
   const network = ipv4Network(text);
-  return network && parseNetwork(network) ? `write ${JSON.stringify(network)}` : undefined;
+  const [, bits] = (network && parseNetwork(network)) || [0, 0];
+  return bits < MIN_BITS ? undefined : `write ${JSON.stringify(network)}`;
 }
 
 /** Reads `10.0.0.*`, `10.0.0.0/255.255.255.0`, and an IPv4 address that is written as IPv6. */

@@ -30,6 +30,8 @@ import { wordHint } from "./word-hint.ts";
 
 /** The length of the longest text for which Weir suggests a cure. */
 const LONGEST_TEXT = 300;
+/** The number of items of the longest list or object for which Weir suggests a cure. */
+const MAX_ITEMS = 50;
 
 /** A faulty value, and its place in the configuration. */
 export interface Faulty {
@@ -60,7 +62,7 @@ function hintForValue({ issue, keys, given }: Faulty): string | undefined {
   // The message of a check between fields is a sentence that names the cure.
   if (issue.type === "raw_check") return nearestHint(issue);
   // A longer text is not a misspelt value, and a search in it would take long.
-  if (typeof given === "string" && given.length > LONGEST_TEXT) return undefined;
+  if (!isSmall(given)) return undefined;
   const names = keys.filter((key) => !/^\d+$/.test(String(key))).map(String);
   if (isSecret(keys)) return secretHint(names, given);
   const [field = "", parent, grandparent] = names.toReversed();
@@ -68,6 +70,18 @@ function hintForValue({ issue, keys, given }: Faulty): string | undefined {
   if (parent === "limits" && grandparent === "tiers") return limitsHint(given, true);
   const isElement = typeof keys.at(-1) === "number";
   return hintFor({ field, parent, isElement }, given, issue);
+}
+
+/** Whether a value has few items and no long text. Suggestions read a list in a list at most. */
+function isSmall(value: unknown, depth = 0): boolean {
+  if (typeof value === "string") return value.length <= LONGEST_TEXT;
+  if (depth > 2 || typeof value !== "object" || value === null) return true;
+  if (Array.isArray(value) && value.length > MAX_ITEMS) return false;
+  const entries = Object.entries(value);
+  return (
+    entries.length <= MAX_ITEMS &&
+    entries.every(([name, item]) => name.length <= LONGEST_TEXT && isSmall(item, depth + 1))
+  );
 }
 
 /** Suggests the nearest of the names that a check between fields allows. */
