@@ -2,6 +2,8 @@
  * The entry point of the command line: `npm run weir --` in this repository, `npx weir` in the
  * package. Each command has a file of its own.
  */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { Command, CommanderError } from "commander";
 import { addCheckCommand } from "./check.ts";
 import { addDoctorCommand } from "./doctor.ts";
@@ -9,8 +11,11 @@ import { addDoctorCommand } from "./doctor.ts";
 /** In the package, this file is JavaScript. */
 const name = import.meta.url.endsWith(".ts") ? "npm run weir --" : "npx weir";
 
+const manifest = readFileSync(join(import.meta.dirname, "../package.json"), "utf8");
+
 const program = new Command(name)
   .description("Tools for Weir. check needs no account and no network; doctor calls the database.")
+  .version(JSON.parse(manifest).version)
   .showHelpAfterError("(--help shows what is allowed)")
   // The default, process.exit, can cut off output that has not been written yet.
   .exitOverride();

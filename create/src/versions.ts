@@ -19,7 +19,8 @@ export const HONO = "^4.13.0";
 /**
  * The tools for Node 22.12 and newer. wrangler and the test plugin have exact versions, because
  * each version of the plugin installs one version of wrangler. With any other wrangler, the project
- * would have two copies of workerd, with 100 MB each.
+ * would have two copies of workerd, with 100 MB each. vitest has no newer minor version than the one
+ * with which Weir is tested, because vitest 5.1 prints warnings with this plugin.
  */
 export const CURRENT: Toolchain = {
   testPlugin: "@cloudflare/vitest-plugin",
@@ -27,23 +28,23 @@ export const CURRENT: Toolchain = {
     "@cloudflare/vitest-plugin": "1.5.0",
     "@cloudflare/workers-types": "^5.20261107.1",
     typescript: "^7.0.2",
-    vitest: "^5.0.5",
+    vitest: "~5.0.5",
     wrangler: "4.156.2",
   },
   compatibilityDate: "2026-11-01",
 };
 
 /**
- * The tools for Node 20.19 to 22.11: the last versions that run there. wrangler 4.87 and vitest 5
- * refuse Node 20. The older name of the test plugin is the only one for this wrangler.
+ * The tools for Node 20.19 and newer versions of Node 20: the last ones that run there. wrangler 4.87
+ * and vitest 5 refuse Node 20. The older name of the test plugin is the only one for this wrangler.
  */
-export const BEFORE_NODE_22_12: Toolchain = {
+export const NODE_20: Toolchain = {
   testPlugin: "@cloudflare/vitest-pool-workers",
   devDependencies: {
     "@cloudflare/vitest-pool-workers": "0.15.1",
     "@cloudflare/workers-types": "^4.20260426.1",
     typescript: "^7.0.2",
-    vitest: "^4.1.12",
+    vitest: "~4.1.12",
     wrangler: "4.86.0",
   },
   compatibilityDate: "2026-04-26",
@@ -51,7 +52,7 @@ export const BEFORE_NODE_22_12: Toolchain = {
 
 /** @param nodeVersion such as `22.12.0` */
 export function toolchainFor(nodeVersion: string): Toolchain {
-  return isAtLeast(nodeVersion, "22.12") ? CURRENT : BEFORE_NODE_22_12;
+  return isAtLeast(nodeVersion, "22.12") ? CURRENT : NODE_20;
 }
 
 /**

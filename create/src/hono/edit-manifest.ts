@@ -1,5 +1,5 @@
 import { Failure } from "../failure.ts";
-import { BEFORE_NODE_22_12, CURRENT, HONO, isAtLeast, toolchainFor } from "../versions.ts";
+import { CURRENT, HONO, isAtLeast, NODE_20, toolchainFor } from "../versions.ts";
 import { type Edit, unchanged } from "./edit.ts";
 import { type AppFile, parseJson } from "./hono-app.ts";
 import { setJson } from "./json-edit.ts";
@@ -38,7 +38,7 @@ export function editManifest(file: AppFile, edgeWeir: string, nodeVersion: strin
       set(kind, "hono", HONO, `, because Weir needs hono ${OLDEST_HONO}`);
     }
     if (ranges.wrangler !== undefined && refusesNode(ranges.wrangler, nodeVersion)) {
-      const { wrangler = "" } = BEFORE_NODE_22_12.devDependencies;
+      const { wrangler = "" } = NODE_20.devDependencies;
       set(
         kind,
         "wrangler",
@@ -47,7 +47,7 @@ export function editManifest(file: AppFile, edgeWeir: string, nodeVersion: strin
       );
     }
   }
-  return changes.length === 0 ? unchanged(text) : { text, changes, byHand: [] };
+  return changes.length === 0 ? unchanged(text) : { text, changes, byHand: [], advice: [] };
 }
 
 /**

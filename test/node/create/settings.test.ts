@@ -5,7 +5,7 @@ import type { Flags } from "../../../create/src/flags.ts";
 import { runningPackageManager } from "../../../create/src/package-manager.ts";
 import type { Prompts } from "../../../create/src/prompts.ts";
 import { chooseTexts } from "../../../create/src/settings.ts";
-import { BEFORE_NODE_22_12, CURRENT, HONO, toolchainFor } from "../../../create/src/versions.ts";
+import { CURRENT, HONO, NODE_20, toolchainFor } from "../../../create/src/versions.ts";
 
 const manifest = JSON.parse(readFileSync("package.json", "utf8"));
 
@@ -50,9 +50,22 @@ describe("the prompts of a new project", () => {
     { folder: "/projects/My API_2", name: "my-api-2" },
     { folder: `/projects/${"x".repeat(80)}`, name: "x".repeat(50) },
     { folder: "/projects/——", name: "my-weir" },
+    { folder: "/projects/ünï ☃", name: "uni" },
   ])("suggest the name $name for $folder", async ({ folder, name }) => {
     const texts = await chooseTexts("route", NO_FLAGS, folder, answers({}).prompts);
     expect(texts.name).toBe(name);
+  });
+
+  it("refuse a service with the name that the folder gives to Weir's own Worker", async () => {
+    const flags = { ...NO_FLAGS, service: "limits" };
+    await expect(
+      chooseTexts("service", flags, "/projects/limits", answers({}).prompts),
+    ).rejects.toThrow('--service "limits": This is the name of Weir\'s own Worker.');
+  });
+
+  it("suggest another service in a folder with the name of the suggestion", async () => {
+    const texts = await chooseTexts("service", NO_FLAGS, "/my-api", answers({}).prompts);
+    expect(texts).toMatchObject({ name: "my-api", service: "my-origin" });
   });
 
   it.each([
@@ -74,7 +87,7 @@ describe("the versions of a new project", () => {
     ]);
     const written = Object.entries(CURRENT.devDependencies).map(([name, range]) => [
       name,
-      range.replace("^", ""),
+      range.replace(/^[~^]/, ""),
     ]);
     expect(written).toEqual(tested);
     const wrangler = readFileSync("wrangler.toml", "utf8");
@@ -83,13 +96,17 @@ describe("the versions of a new project", () => {
   });
 
   it.each([
-    { node: "20.19.0", tools: BEFORE_NODE_22_12 },
-    { node: "22.11.0", tools: BEFORE_NODE_22_12 },
+    { node: "20.19.0", tools: NODE_20 },
     { node: "22.12.0", tools: CURRENT },
     { node: "24.0.0", tools: CURRENT },
     { node: "26.0.0", tools: CURRENT },
   ])("fit Node $node", ({ node, tools }) => {
     expect(toolchainFor(node)).toBe(tools);
+  });
+
+  it("need the same Node as the starter and the package", () => {
+    const starter = JSON.parse(readFileSync("create/package.json", "utf8"));
+    expect(starter.engines).toEqual(manifest.engines);
   });
 
   it("of the starter's own packages are those that the repository installs", () => {

@@ -181,7 +181,7 @@ describe("the packed package", () => {
       homepage: expect.stringContaining(url),
       bugs: { url: expect.stringContaining(url) },
       publishConfig: { access: "public", provenance: true },
-      engines: { node: ">=20.19" },
+      engines: { node: "^20.19.0 || >=22.12.0" },
     });
   });
 
@@ -235,6 +235,8 @@ describe("the packed package", () => {
     expect(output).toContain("weir.config.ts is ok: 1 rule.");
     const help = await run(join(project, "node_modules/.bin/weir"), ["--help"], project);
     expect(help).toContain("Usage: npx weir ");
+    const version = await run(join(project, "node_modules/.bin/weir"), ["--version"], project);
+    expect(version).toMatch(/^\d+\.\d+\.\d+\n$/);
   });
 
   it("has a command that prints the required version on an older Node", async () => {
@@ -244,12 +246,12 @@ describe("the packed package", () => {
       const options = ["--import", older.replace("VERSION", version)];
       return run("node", [...options, "node_modules/.bin/weir", "check"], project);
     };
-    for (const version of ["8.17.0", "18.20.8", "20.18.3"]) {
+    for (const version of ["8.17.0", "18.20.8", "20.18.3", "21.7.3", "22.0.0"]) {
       await expect(runOn(version)).rejects.toThrow(
-        `\nweir needs Node 20.19 or newer, but this is Node ${version}. Install the LTS version`,
+        `\nweir needs Node 20.19, or 22.12 and newer, but this is Node ${version}. Install the LTS version`,
       );
     }
-    for (const version of ["20.19.0", "22.0.0"]) expect(await runOn(version)).toContain("is ok");
+    for (const version of ["20.19.0", "22.12.0"]) expect(await runOn(version)).toContain("is ok");
   });
 
   it("is bundled by wrangler into a Worker", async () => {
