@@ -97,7 +97,7 @@ export const FIELDS: readonly Field[] = [
     description: "the name of the Worker to which Weir forwards requests",
     question: "To which Worker of your account should Weir forward requests?",
     templates: ["service"],
-    initial: () => "my-api",
+    initial: ({ name }) => (name === "my-api" ? "my-origin" : "my-api"),
     fault: (text, { name }) => {
       if (!/^[a-z0-9][a-z0-9_-]{0,62}$/.test(text)) {
         return "A Worker's name has 1 to 63 characters of a-z, 0-9, - and _, and begins with a letter or a digit.";
@@ -112,7 +112,12 @@ export const FIELDS: readonly Field[] = [
 /** Turns the name of a folder into the name of a Worker. */
 function nameFrom(folder: string): string {
   const last = folder.split(/[/\\]/).filter(Boolean).at(-1) ?? "";
-  const name = last.toLowerCase().replace(/[^a-z0-9]+/g, "-");
+  // NFKD separates letters from their accents, so that `ü` becomes `u`.
+  const letters = last
+    .normalize("NFKD")
+    .replace(/\p{Mark}+/gu, "")
+    .toLowerCase();
+  const name = letters.replace(/[^a-z0-9]+/g, "-").replace(/^-+/, "");
   return name.slice(0, MAX_NAME).replace(/^-+|-+$/g, "") || "my-weir";
 }
 

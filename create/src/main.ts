@@ -1,11 +1,13 @@
 /** Runs the starter with the arguments of the command line, and sets the exit code. */
 import { CommanderError } from "commander";
 import { Failure } from "./failure.ts";
+import { fileFailure } from "./file-failure.ts";
 import { run } from "./run.ts";
 
 try {
   process.exitCode = await run(process.argv.slice(2));
-} catch (error) {
+} catch (thrown) {
+  const error = fileFailure(thrown, "Nothing was written.");
   if (error instanceof CommanderError) {
     // The parser has already printed its error, or the help.
     process.exitCode = error.exitCode;

@@ -1,7 +1,8 @@
-import { mkdir, readdir, readFile, rm, rmdir, writeFile } from "node:fs/promises";
+import { mkdir, open, readdir, readFile, rm, rmdir } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { Failure } from "./failure.ts";
 import type { NewTemplate } from "./fields.ts";
+import { fileFailure } from "./file-failure.ts";
 import { projectManifest } from "./manifest.ts";
 import type { ProjectOptions } from "./project-options.ts";
 
@@ -27,13 +28,14 @@ const HARMLESS = [".git", ".DS_Store", ".idea", ".vscode"];
  * Returns the names of the files and folders in a folder, without those that git and editors create.
  *
  * @returns an empty list if the folder does not exist
- * @throws {Failure} if the path is a file
+ * @throws {Failure} if the path is a file, or if the folder cannot be read
  */
 export async function namesIn(folder: string): Promise<string[]> {
   const names = await readdir(folder).catch((error) => {
     if (error.code === "ENOENT") return [];
-    if (error.code === "ENOTDIR") throw new Failure(`${folder} is a file. Name a folder.`);
-    throw error;
+    if (error.code === "ENOTDIR")
+      throw new Failure(`${folder} is a file, or is in a file. Name a folder.`);
+    throw fileFailure(error, "Nothing was written.");
   });
   return names.filter((name) => !HARMLESS.includes(name));
 }
@@ -102,9 +104,9 @@ function withRequiredSecrets(toml: string): string {
 
 /**
  * Writes files into a folder. If a file cannot be written, removes all files that this call has
- * written.
+ * created, also the incomplete one. It never replaces a file.
  *
- * @throws the error of the file system
+ * @throws {Failure} for an error of the file system
  */
 export async function writeFiles(folder: string, files: ReadonlyMap<string, string>) {
   const written: string[] = [];
@@ -118,15 +120,16 @@ export async function writeFiles(folder: string, files: ReadonlyMap<string, stri
         folders.add(each);
         if (each.length <= first.length) break;
       }
-      await writeFile(target, text, { flag: "wx" });
+      const file = await open(target, "wx");
       written.push(target);
+      await file.writeFile(text).finally(() => file.close());
     }
   } catch (error) {
     for (const path of written) await rm(path, { force: true });
     // The longest paths are the innermost folders. A folder with other files stays.
     const innermostFirst = [...folders].sort((one, other) => other.length - one.length);
     for (const path of innermostFirst) await rmdir(path).catch(() => {});
-    throw error;
+    throw fileFailure(error, "Nothing was written.");
   }
 }
 

@@ -1,5 +1,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { createRequire } from "node:module";
+import { join } from "node:path";
 
 export const PACKAGE_MANAGERS = ["npm", "pnpm", "yarn", "bun"] as const;
 export type PackageManager = (typeof PACKAGE_MANAGERS)[number];
@@ -16,19 +18,42 @@ export function runningPackageManager(userAgent = ""): PackageManager {
   return PACKAGE_MANAGERS.find((each) => each === name) ?? "npm";
 }
 
-/**
- * Installs a project's packages. The output goes to the output of this process.
- *
- * @returns whether the package manager succeeded
- */
-export async function installPackages(manager: PackageManager, folder: string): Promise<boolean> {
+/** The end of an installation. */
+export type Installation = "installed" | "failed" | "interrupted";
+
+/** Installs a project's packages. The output goes to the output of this process. */
+export async function installPackages(
+  manager: PackageManager,
+  folder: string,
+): Promise<Installation> {
   // Without a shell, Windows does not find npm.cmd. The arguments are constants.
   const options = { cwd: folder, stdio: "inherit", shell: process.platform === "win32" } as const;
+  const child = spawn(manager, ["install"], options);
+  let isInterrupted = false;
+  // With Ctrl-C, this process waits for the package manager, and then prints how to go on.
+  const interrupt = () => {
+    isInterrupted = true;
+    child.kill("SIGINT");
+  };
+  process.on("SIGINT", interrupt);
   try {
-    const [code] = await once(spawn(manager, ["install"], options), "exit");
-    return code === 0;
+    const [code] = await once(child, "exit");
+    if (isInterrupted) return "interrupted";
+    return code === 0 ? "installed" : "failed";
   } catch {
     // The package manager is not installed.
+    return "failed";
+  } finally {
+    process.off("SIGINT", interrupt);
+  }
+}
+
+/** Whether a project can load the package edge-weir, also from the folder of its workspace. */
+export function hasPackage(folder: string): boolean {
+  try {
+    createRequire(join(folder, "package.json")).resolve("edge-weir/package.json");
+    return true;
+  } catch {
     return false;
   }
 }

@@ -5,7 +5,13 @@ import { type Flags, readFlags } from "./flags.ts";
 import { addToHonoApp } from "./hono/add-to-app.ts";
 import { beforeDeploy, nextSteps } from "./messages.ts";
 import { projectFiles, writeFiles } from "./new-project.ts";
-import { installPackages, type PackageManager, runningPackageManager } from "./package-manager.ts";
+import {
+  hasPackage,
+  type Installation,
+  installPackages,
+  type PackageManager,
+  runningPackageManager,
+} from "./package-manager.ts";
 import { packageSpec } from "./package-spec.ts";
 import { defaultPrompts, type Prompts, terminalPrompts } from "./prompts.ts";
 import { chooseFolder, chooseTemplate, chooseTexts, demandUsedFlags } from "./settings.ts";
@@ -52,7 +58,9 @@ async function createProject(template: NewTemplate, common: Run): Promise<number
   const files = await projectFiles({ template, texts, store, edgeWeir, toolchain, packageManager });
   await writeFiles(folder, files);
   console.log(`Wrote ${files.size} files to ${relative(process.cwd(), folder) || "this folder"}.`);
-  const isInstalled = await install(common);
+  const installation = await install(common);
+  if (installation === "interrupted") return EXIT_INTERRUPTED;
+  const isInstalled = installation === "installed";
   console.log(nextSteps({ folder, packageManager, isInstalled, url: "http://localhost:8787" }));
   console.log(beforeDeploy(template, texts, packageManager));
   return flags.install && !isInstalled ? 1 : 0;
@@ -66,23 +74,35 @@ async function addToApp(common: Run): Promise<number> {
     nodeVersion,
   });
   console.log(report);
-  if (!hasChanged) return needsHand ? 1 : 0;
-  const isInstalled = await install(common);
+  // An earlier run may have changed the files, without an installation.
+  if (!hasChanged && hasPackage(folder)) return needsHand ? 1 : 0;
+  const installation = await install(common);
+  if (installation === "interrupted") return EXIT_INTERRUPTED;
+  const isInstalled = installation === "installed";
   if (!needsHand) console.log(nextSteps({ folder, packageManager, isInstalled, url: devUrl }));
   return needsHand || (flags.install && !isInstalled) ? 1 : 0;
 }
 
-/** Installs the packages, unless `--no-install` is set. Returns whether they are installed. */
-async function install({ flags, folder, packageManager }: Run): Promise<boolean> {
-  if (!flags.install) return false;
+/** The exit code of a process that Ctrl-C ends: 128, and the number of the signal. */
+const EXIT_INTERRUPTED = 130;
+
+/** Installs the packages, unless `--no-install` is set. */
+async function install(run: Run): Promise<Installation | "skipped"> {
+  const { flags, folder, packageManager } = run;
+  if (!flags.install) return "skipped";
   console.log(`Running ${packageManager} install …`);
-  const isInstalled = await installPackages(packageManager, folder);
-  if (!isInstalled) {
+  const installation = await installPackages(packageManager, folder);
+  if (installation === "failed") {
     console.error(
       `${packageManager} install failed. The files are complete: correct the cause, and run it again.`,
     );
   }
-  return isInstalled;
+  if (installation === "interrupted") {
+    console.error(
+      `\n${packageManager} install was interrupted. The files are complete: run ${packageManager} install in ${folder} to go on.`,
+    );
+  }
+  return installation;
 }
 
 /** Returns the version of this package. In the repository, its folder has the same shape. */

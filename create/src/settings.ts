@@ -1,22 +1,42 @@
+import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { Failure } from "./failure.ts";
-import { FIELDS, type NewTemplate, type Template, type Texts } from "./fields.ts";
+import { FIELDS, type Field, type NewTemplate, type Template, type Texts } from "./fields.ts";
 import type { Flags } from "./flags.ts";
-import { isHonoApp } from "./hono/hono-app.ts";
+import { isHonoApp, readHonoApp } from "./hono/hono-app.ts";
 import { demandEmpty, namesIn } from "./new-project.ts";
-import type { Prompts } from "./prompts.ts";
+import { defaultPrompts, type Prompts } from "./prompts.ts";
 
 /** The folder for a new project if the current folder is not empty. */
 const NEW_FOLDER = "my-weir";
 
-/** Returns the path of the project's folder. */
+/**
+ * Returns the path of the project's folder.
+ *
+ * @throws {Failure} if nobody can answer prompts, and the current folder has an app that this
+ * starter does not know. A new project inside it is probably not wanted
+ */
 export async function chooseFolder(flags: Flags, prompts: Prompts): Promise<string> {
   if (flags.dir !== undefined) return resolve(flags.dir);
   if (flags.template === "hono" || (flags.template === undefined && (await isHonoApp(".")))) {
     return resolve(".");
   }
+  if (prompts === defaultPrompts && flags.template === undefined && existsSync("package.json")) {
+    await refuseApp();
+  }
   const initial = (await namesIn(".")).length === 0 ? "." : NEW_FOLDER;
   return resolve(await prompts.folder(initial, () => undefined));
+}
+
+async function refuseApp(): Promise<never> {
+  const reason = await readHonoApp(".").then(
+    () => "It is a project with Weir.",
+    (error: Error) => error.message,
+  );
+  throw new Failure(
+    `The current folder has a package.json, but it is not a Hono app to which the starter can add Weir. ${reason}
+To create a new project, name its folder: npm create edge-weir@latest ${NEW_FOLDER}`,
+  );
 }
 
 /** @throws {Failure} if the folder cannot take a project of this template */
@@ -65,12 +85,7 @@ export async function chooseTexts(
   folder: string,
   prompts: Prompts,
 ): Promise<Texts> {
-  const faults = FIELDS.flatMap(({ key, fault }) => {
-    const text = flags[key];
-    const found = text === undefined ? undefined : fault(text, flags);
-    return found === undefined ? [] : [`--${key} ${JSON.stringify(text)}: ${found}`];
-  });
-  if (faults.length > 0) throw new Failure(`${faults.join("\n")}\nNothing was written.`);
+  demandValid(FIELDS, flags);
   const texts: { -readonly [Key in keyof Texts]?: string } = {};
   for (const field of FIELDS) {
     const initial = field.initial(texts, folder);
@@ -79,5 +94,18 @@ export async function chooseTexts(
       ? await prompts.field(field, initial, texts)
       : (flags[field.key] ?? initial);
   }
+  // A flag may contradict a default, or an answer.
+  const used = FIELDS.filter(({ templates }) => templates.includes(template));
+  demandValid(used, texts);
   return texts as Texts;
+}
+
+/** @throws {Failure} with all faults */
+function demandValid(fields: readonly Field[], texts: Partial<Texts>): void {
+  const faults = fields.flatMap(({ key, fault }) => {
+    const text = texts[key];
+    const found = text === undefined ? undefined : fault(text, texts);
+    return found === undefined ? [] : [`--${key} ${JSON.stringify(text)}: ${found}`];
+  });
+  if (faults.length > 0) throw new Failure(`${faults.join("\n")}\nNothing was written.`);
 }

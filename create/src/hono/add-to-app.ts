@@ -1,12 +1,13 @@
 import { readFile, rm, writeFile } from "node:fs/promises";
-import { dirname, join, relative } from "node:path";
-import { Failure } from "../failure.ts";
+import { join } from "node:path";
+import { fileFailure } from "../file-failure.ts";
 import { templateConfig } from "../new-project.ts";
+import { configImport } from "./config-import.ts";
 import type { Edit } from "./edit.ts";
 import { editEntry } from "./edit-entry.ts";
 import { editManifest } from "./edit-manifest.ts";
 import { editWrangler } from "./edit-wrangler.ts";
-import { type HonoApp, parseJson, readHonoApp } from "./hono-app.ts";
+import { type AppFile, MARK, readHonoApp } from "./hono-app.ts";
 
 /** The result of adding Weir to an app. */
 export interface AppChanges {
@@ -35,91 +36,96 @@ export async function addToHonoApp(
 ): Promise<AppChanges> {
   const app = await readHonoApp(folder);
   const usesVite = app.manifest.text.includes('"@cloudflare/vite-plugin"');
+  const entry = editEntry(app.entry, await configImport(app));
   const edits = new Map<string, Edit>([
     [app.manifest.path, editManifest(app.manifest, options.edgeWeir, options.nodeVersion)],
-    [app.wrangler.path, editWrangler(app.wrangler, !usesVite)],
-    [app.entry.path, editEntry(app.entry, configImport(app))],
+    [app.wrangler.path, editWrangler(app.wrangler, !usesVite, entry.className)],
+    [app.entry.path, entry],
   ]);
-  const before = new Map<string, string | undefined>(
-    [app.manifest, app.wrangler, app.entry].map(({ path, text }) => [path, text]),
+  const before = new Map<string, AppFile | undefined>(
+    [app.manifest, app.wrangler, app.entry].map((file) => [file.path, file]),
   );
   const existing = await readFile(join(folder, CONFIG), "utf8").catch(() => undefined);
   if (existing === undefined) {
-    const text = await templateConfig();
-    edits.set(CONFIG, { text, changes: ["new: two rules to begin with"], byHand: [] });
+    const template = await templateConfig();
+    const text = app.entry.text.includes("\r\n") ? template.replace(/\r?\n/g, "\r\n") : template;
+    const changes = ["new: two rules to begin with"];
+    edits.set(CONFIG, { text, changes, byHand: [], advice: [] });
     before.set(CONFIG, undefined);
   }
   await replaceFiles(folder, edits, before);
-  const byHand = [...edits.values()].flatMap((edit) => edit.byHand);
-  if (usesVite)
-    byHand.push(
+  const all = [...edits.values()];
+  const byHand = all.flatMap((edit) => edit.byHand);
+  const advice = all.flatMap((edit) => edit.advice);
+  if (usesVite) {
+    advice.push(
       'package.json: Vite runs no command of wrangler, so run "npx weir check" before each deploy',
     );
-  const hasChanged = [...edits.values()].some(({ changes }) => changes.length > 0);
+  }
   return {
-    report: reportOf(edits, byHand),
-    hasChanged,
-    needsHand: (edits.get(app.entry.path)?.byHand.length ?? 0) > 0,
+    report: reportOf(edits, byHand, advice),
+    hasChanged: all.some(({ changes }) => changes.length > 0),
+    needsHand: byHand.length > 0,
     devUrl: usesVite ? "http://localhost:5173" : "http://localhost:8787",
   };
 }
 
 /**
- * Returns the path by which the entry imports weir.config.ts. The extension depends on the app's
- * own imports and on tsconfig.json.
+ * Writes the edited files. If one cannot be written, restores all of them.
+ *
+ * @throws {Failure} for an error of the file system, with the files that could not be restored
  */
-function configImport({ entry, tsconfig }: HonoApp): string {
-  const path = relative(dirname(entry.path), "weir.config").replaceAll("\\", "/");
-  const prefixed = path.startsWith(".") ? path : `./${path}`;
-  const [, extension] = /from\s*["']\.{1,2}\/[^"']*(\.[jt]s)x?["']/.exec(entry.text) ?? [];
-  return `${prefixed}${extension ?? extensionFor(entry.path, tsconfig?.text)}`;
-}
-
-function extensionFor(entry: string, tsconfig: string | undefined): string {
-  if (!/\.[cm]?tsx?$/.test(entry)) return ".ts";
-  if (tsconfig === undefined) return "";
-  try {
-    const { compilerOptions = {} } = parseJson(tsconfig) as {
-      compilerOptions?: { module?: string; moduleResolution?: string };
-    };
-    const { module = "", moduleResolution = module } = compilerOptions;
-    return /^node(16|18|20|next)$/i.test(moduleResolution) ? ".js" : "";
-  } catch {
-    return "";
-  }
-}
-
-/** Writes the edited files. If one cannot be written, restores all of them. */
 async function replaceFiles(
   folder: string,
   edits: ReadonlyMap<string, Edit>,
-  before: ReadonlyMap<string, string | undefined>,
+  before: ReadonlyMap<string, AppFile | undefined>,
 ): Promise<void> {
   const written: string[] = [];
   try {
     for (const [path, { text, changes }] of edits) {
       if (changes.length === 0) continue;
       written.push(path);
-      await writeFile(join(folder, path), text);
+      await writeFile(join(folder, path), withMark(text, before.get(path)));
     }
   } catch (error) {
+    const lost: string[] = [];
     for (const path of written) {
-      const text = before.get(path);
+      const file = before.get(path);
       const target = join(folder, path);
-      await (text === undefined ? rm(target, { force: true }) : writeFile(target, text)).catch(
-        () => {},
-      );
+      const restored = file ? writeFile(target, withMark(file.text, file)) : rm(target);
+      // A folder that stands where weir.config.ts would be is not Weir's.
+      await restored.catch(() => file && lost.push(path));
     }
-    throw new Failure(`${(error as Error).message}. All files have their old contents again.`);
+    const outcome =
+      lost.length === 0
+        ? "All files have their old contents again."
+        : `The old contents of ${lost.join(" and ")} could not be restored.`;
+    throw fileFailure(error, outcome);
   }
 }
 
-function reportOf(edits: ReadonlyMap<string, Edit>, byHand: readonly string[]): string {
+function withMark(text: string, file: AppFile | undefined): string {
+  return file?.hasMark ? MARK + text : text;
+}
+
+function reportOf(
+  edits: ReadonlyMap<string, Edit>,
+  byHand: readonly string[],
+  advice: readonly string[],
+): string {
   const lines = [...edits].flatMap(([path, { changes }]) =>
     changes.length === 0 ? [] : [path, ...changes.map((change) => `  ${change}`)],
   );
-  const done = lines.length === 0 ? ["The app has everything that Weir needs already."] : lines;
-  if (byHand.length === 0) return done.join("\n");
-  const steps = byHand.map((step) => `  ${step.replaceAll("\n", "\n    ")}`);
-  return [...done, "", "Left to you:", ...steps].join("\n");
+  const nothing =
+    byHand.length === 0 ? "The app has everything that Weir needs already." : "Changed no file.";
+  return [
+    ...(lines.length === 0 ? [nothing] : lines),
+    ...section("Left to you, before Weir limits requests:", byHand),
+    ...section("Also useful:", advice),
+  ].join("\n");
+}
+
+function section(title: string, steps: readonly string[]): string[] {
+  if (steps.length === 0) return [];
+  return ["", title, ...steps.map((step) => `  ${step.replaceAll("\n", "\n    ")}`)];
 }

@@ -1,6 +1,8 @@
 import { type Edit, unchanged } from "./edit.ts";
-import { readAppModule } from "./find-app.ts";
+import { type AppModule, type Place, readAppModule } from "./find-app.ts";
+import { COUNTER, OTHER_COUNTER } from "./find-counter.ts";
 import type { AppFile } from "./hono-app.ts";
+import { type Additions, isExactly } from "./inserted.ts";
 
 /** An inserted text, and its place. */
 interface Insertion {
@@ -8,9 +10,15 @@ interface Insertion {
   readonly text: string;
 }
 
+/** An edit of the entry, and the name of Weir's class in wrangler's configuration. */
+export interface EntryEdit extends Edit {
+  readonly className: string;
+}
+
 /**
  * Adds the middleware and the export of the Durable Objects' class to the file of an app. It
- * inserts lines, and changes no other character.
+ * inserts lines, and changes no other character. The new text is parsed, and is used only if it has
+ * exactly the statements of the old text and the added ones.
  *
  * The middleware comes directly after `new Hono()`, so that it runs before all routes. This is safe
  * only if the file creates exactly one app and exports it as the default. For all other files the
@@ -18,39 +26,87 @@ interface Insertion {
  *
  * @param configPath the path for the import of weir.config.ts, such as `../weir.config`
  */
-export function editEntry({ path, text }: AppFile, configPath: string): Edit {
-  const module = readAppModule({ path, text });
-  const { place, isLimited = false, isExported = false, endOfImports = 0 } = module ?? {};
-  if (isLimited && isExported) return unchanged(text);
-  if (!place) return unchanged(text, [linesByHand(path, configPath, { isLimited, isExported })]);
-  const style = styleOf(text, endOfImports);
+export function editEntry(file: AppFile, configPath: string): EntryEdit {
+  const { path, text } = file;
+  const module = readAppModule(file);
+  const { place, isLimited = false, counter, isNameTaken = false } = module ?? {};
+  const className = counter ?? (isNameTaken ? OTHER_COUNTER : COUNTER);
+  if (isLimited && counter !== undefined) return { ...unchanged(text), className };
+  const needs = { isLimited, isExported: counter !== undefined, className };
+  const edited =
+    module && place ? withAdditions(file, configPath, module, place, needs) : undefined;
+  if (edited === undefined) {
+    return { ...unchanged(text, [linesByHand(path, configPath, needs)]), className };
+  }
+  const changes = [
+    ...(isLimited ? [] : [`${place?.app}.use(rateLimit(config)): limits all requests of the app`]),
+    ...(counter === undefined ? [`the export of the class ${className}`] : []),
+  ];
+  return { text: edited, changes, byHand: [], advice: [], className };
+}
+
+/** What the file of an app has, and the name of the class that it exports. */
+interface Needs {
+  readonly isLimited: boolean;
+  readonly isExported: boolean;
+  readonly className: string;
+}
+
+/** Returns the file's new text; undefined if no text has exactly the added statements. */
+function withAdditions(
+  file: AppFile,
+  configPath: string,
+  { endOfImports }: AppModule,
+  place: Place,
+  { isLimited, isExported, className }: Needs,
+): string | undefined {
+  const { text } = file;
+  const { eol, quote, hasSemicolons } = styleOf(text, endOfImports);
   const config = /\bconfig\b/.test(text) ? "weirConfig" : "config";
   const middleware = /\brateLimit\b/.test(text) ? "weirRateLimit" : "rateLimit";
-  const insertions: Insertion[] = [];
-  const changes: string[] = [];
-  const lines: string[] = [];
-  if (!isLimited) {
-    const imported = middleware === "rateLimit" ? middleware : `rateLimit as ${middleware}`;
-    lines.push(style.line(`import { ${imported} } from ${style.quote("edge-weir")}`));
-    lines.push(style.line(`import ${config} from ${style.quote(configPath)}`));
-    const call = `.use(${middleware}(${config}))`;
-    insertions.push(
-      place.kind === "chain"
-        ? { offset: place.offset, text: call }
-        : {
-            offset: endOfLine(text, place.offset),
-            text: style.eol + style.eol + style.line(place.app + call),
-          },
-    );
-    changes.push(`${place.app}.use(rateLimit(config)): limits all requests of the app`);
+  const imported = middleware === "rateLimit" ? middleware : `rateLimit as ${middleware}`;
+  const imports = isLimited
+    ? []
+    : [
+        `import { ${imported} } from ${quote("edge-weir")}`,
+        `import ${config} from ${quote(configPath)}`,
+      ];
+  const exports = isExported
+    ? []
+    : [`export { ${exportedAs(className)} } from ${quote("edge-weir")}`];
+  const call = isLimited ? undefined : `.use(${middleware}(${config}))`;
+  const isChain = place.kind === "chain";
+  const afterApp = call === undefined || isChain ? undefined : place.app + call;
+  const additions: Additions = {
+    afterImports: [...imports, ...exports],
+    afterApp,
+    call: isChain ? call : undefined,
+  };
+  // Without a semicolon, the next token could continue the added statement.
+  for (const end of hasSemicolons ? [";"] : ["", ";"]) {
+    const insertions: Insertion[] = [
+      {
+        offset: endOfLine(text, endOfImports),
+        text: [
+          ...imports.map((line) => eol + line + end),
+          ...exports.map((line) => eol + eol + line + end),
+        ].join(""),
+      },
+    ];
+    if (afterApp !== undefined) {
+      insertions.push({ offset: endOfLine(text, place.offset), text: eol + eol + afterApp + end });
+    } else if (call !== undefined) {
+      insertions.push({ offset: place.offset, text: (place.isBare ? "()" : "") + call });
+    }
+    const edited = insert(text, insertions);
+    if (isExactly(edited, file, additions, place.offset)) return edited;
   }
-  if (!isExported) {
-    lines.push("", style.line(`export { CounterObject } from ${style.quote("edge-weir")}`));
-    changes.push("the export of the class CounterObject");
-  }
-  const imports = lines.map((line) => style.eol + line).join("");
-  insertions.push({ offset: endOfLine(text, endOfImports), text: imports });
-  return { text: insert(text, insertions), changes, byHand: [] };
+  return undefined;
+}
+
+/** Returns the export of Weir's class under a name. */
+function exportedAs(className: string): string {
+  return className === COUNTER ? COUNTER : `${COUNTER} as ${className}`;
 }
 
 /** Returns the end of the line if only a comment follows the offset; otherwise the offset. */
@@ -62,11 +118,10 @@ function endOfLine(text: string, offset: number): number {
 /** Reads the file's quotes, semicolons and line ends from its imports. */
 function styleOf(text: string, endOfImports: number) {
   const quote = text.slice(0, endOfImports).includes("'") ? "'" : '"';
-  const hasSemicolons = text[endOfImports - 1] === ";";
   return {
     eol: text.includes("\r\n") ? "\r\n" : "\n",
     quote: (value: string) => `${quote}${value}${quote}`,
-    line: (code: string) => (hasSemicolons ? `${code};` : code),
+    hasSemicolons: text[endOfImports - 1] === ";",
   };
 }
 
@@ -81,7 +136,7 @@ function insert(text: string, insertions: readonly Insertion[]): string {
 function linesByHand(
   path: string,
   configPath: string,
-  { isLimited, isExported }: { readonly isLimited: boolean; readonly isExported: boolean },
+  { isLimited, isExported, className }: Needs,
 ): string {
   const lines = [
     ...(isLimited
@@ -91,7 +146,9 @@ function linesByHand(
           `import config from "${configPath}";`,
           "app.use(rateLimit(config)); // directly after new Hono(), before all routes",
         ]),
-    ...(isExported ? [] : ['export { CounterObject } from "edge-weir"; // in the file of "main"']),
+    ...(isExported
+      ? []
+      : [`export { ${exportedAs(className)} } from "edge-weir"; // in the file of "main"`]),
   ];
-  return `${path}: the file does not create one app and export it, so add these lines yourself:\n${lines.join("\n")}`;
+  return `${path}: the starter cannot edit this file safely, so add these lines yourself:\n${lines.join("\n")}`;
 }

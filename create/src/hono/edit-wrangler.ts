@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
 import { parse as parseToml } from "smol-toml";
-import { type Edit, unchanged } from "./edit.ts";
+import type { Edit } from "./edit.ts";
 import { type AppFile, parseJson, parseSettings } from "./hono-app.ts";
 import { withJsonAdditions, withJsonValue } from "./json-edit.ts";
 import { withTomlAddition } from "./toml-edit.ts";
@@ -16,17 +16,19 @@ import {
  * comments and formatting stay. Each new text is parsed, and is used only if it has exactly the
  * settings of the old text and the additions.
  *
+ * @param className the name under which the app exports Weir's class
  * @throws {Failure} if the file cannot be read, or if the name of the binding is in use
  */
-export function editWrangler(file: AppFile, hasBuild: boolean): Edit {
+export function editWrangler(file: AppFile, hasBuild: boolean, className: string): Edit {
   const settings = parseSettings(file);
   const isToml = file.path.endsWith(".toml");
-  const advice = hasBuild ? buildAdvice(settings) : undefined;
-  const byHand = advice ? [`${file.path}: ${advice}`] : [];
+  const check = hasBuild ? buildAdvice(settings) : undefined;
+  const advice = check ? [`${file.path}: ${check}`] : [];
+  const byHand: string[] = [];
   const changes: string[] = [];
   let { text } = file;
   let current = settings;
-  for (const addition of missingSettings(settings, hasBuild)) {
+  for (const addition of missingSettings(settings, hasBuild, className)) {
     const expected = withAdditions(current, [addition]);
     const candidates = isToml
       ? withTomlAddition(text, addition)
@@ -36,14 +38,15 @@ export function editWrangler(file: AppFile, hasBuild: boolean): Edit {
       isDeepStrictEqual(plain(parse(candidate)), plain(expected)),
     );
     if (edited === undefined) {
-      byHand.push(`${file.path}: ${addition.change}:\n${linesOf(addition, isToml)}`);
+      const steps = addition.isNeeded ? byHand : advice;
+      steps.push(`${file.path}: ${addition.change}:\n${linesOf(addition, isToml)}`);
       continue;
     }
     text = edited;
     current = expected;
     changes.push(addition.change);
   }
-  return changes.length === 0 ? unchanged(file.text, byHand) : { text, changes, byHand };
+  return { text, changes, byHand, advice };
 }
 
 /** Returns the first candidate that passes a test. A test that throws fails. */

@@ -1,5 +1,6 @@
 import { parse } from "@babel/parser";
-import type { Expression, File, ImportDeclaration, Statement } from "@babel/types";
+import type { Expression, File, Node, Statement } from "@babel/types";
+import { importedName, nameOf, readCounter } from "./find-counter.ts";
 import type { AppFile } from "./hono-app.ts";
 
 /** The place for the middleware. */
@@ -8,6 +9,8 @@ export interface Place {
   readonly offset: number;
   /** The name of the app's variable. */
   readonly app: string;
+  /** Whether the creation has no argument list, as in `new Hono`. */
+  readonly isBare: boolean;
 }
 
 /** The parts of an app's file that matter for Weir. */
@@ -16,14 +19,13 @@ export interface AppModule {
   readonly place: Place | undefined;
   /** Whether the file imports `rateLimit` from edge-weir. */
   readonly isLimited: boolean;
-  /** Whether the file exports something with the name `CounterObject`. */
-  readonly isExported: boolean;
+  /** The name under which the file exports Weir's class; undefined if it does not. */
+  readonly counter: string | undefined;
+  /** Whether the file exports a class of its own with the name of Weir's class. */
+  readonly isNameTaken: boolean;
   /** The end of the last import. */
   readonly endOfImports: number;
 }
-
-/** The class of the Durable Objects. */
-const COUNTER = "CounterObject";
 
 /** The classes of apps, and the packages that export them. */
 const APP_CLASSES: Readonly<Record<string, RegExp>> = {
@@ -41,20 +43,37 @@ export function readAppModule({ path, text }: AppFile): AppModule | undefined {
   const body = parseModule(path, text)?.program.body;
   if (!body) return undefined;
   const imports = body.filter((statement) => statement.type === "ImportDeclaration");
+  const isLimited = imports.some(
+    ({ source, specifiers }) =>
+      source.value === "edge-weir" && specifiers.some((each) => importedName(each) === "rateLimit"),
+  );
+  const lastImport = imports.at(-1);
   return {
-    place: findPlace(body),
-    isLimited: imports.some(
-      ({ source, specifiers }) =>
-        source.value === "edge-weir" &&
-        specifiers.some((each) => importedName(each) === "rateLimit"),
+    place: findPlace(body, text),
+    isLimited,
+    ...readCounter(body, isLimited),
+    endOfImports: endOf(
+      lastImport,
+      lastImport?.attributes?.length ? undefined : lastImport?.source,
+      text,
     ),
-    isExported: body.some(exportsCounterObject),
-    endOfImports: imports.at(-1)?.end ?? 0,
   };
 }
 
+/**
+ * Returns the end of a statement. In code without semicolons, the parser counts a semicolon at the
+ * start of a later line as a part of the statement. This function does not.
+ *
+ * @param code the last part of the statement before its semicolon
+ */
+function endOf(statement: Node | undefined, code: Node | undefined, text: string): number {
+  const end = statement?.end ?? 0;
+  const codeEnd = code?.end ?? end;
+  return /[\r\n]/.test(text.slice(codeEnd, end)) ? codeEnd : end;
+}
+
 /** Returns the parsed module; undefined if the parser does not understand it. */
-function parseModule(path: string, text: string): File | undefined {
+export function parseModule(path: string, text: string): File | undefined {
   const plugins = [
     ...(/\.[cm]?tsx?$/.test(path) ? (["typescript"] as const) : []),
     ...(path.endsWith("x") ? (["jsx"] as const) : []),
@@ -68,20 +87,22 @@ function parseModule(path: string, text: string): File | undefined {
 }
 
 /** Returns the place of the middleware; undefined if the file does not fit. */
-function findPlace(body: readonly Statement[]): Place | undefined {
+function findPlace(body: readonly Statement[], text: string): Place | undefined {
   const classes = appClasses(body);
   const places = body.flatMap((statement): Place[] => {
     const declaration =
       statement.type === "ExportNamedDeclaration" ? statement.declaration : statement;
     if (declaration?.type !== "VariableDeclaration" || declaration.declarations.length !== 1)
       return [];
-    const [{ id, init } = {}] = declaration.declarations;
+    const [declarator] = declaration.declarations;
+    const { id, init } = declarator ?? {};
     if (id?.type !== "Identifier" || !init) return [];
     const created = creationIn(init, classes);
     if (!created?.end || !statement.end) return [];
+    const app = { app: id.name, isBare: text[created.end - 1] !== ")" };
     return init === created
-      ? [{ kind: "statement", offset: statement.end, app: id.name }]
-      : [{ kind: "chain", offset: created.end, app: id.name }];
+      ? [{ kind: "statement", offset: endOf(statement, declarator, text), ...app }]
+      : [{ kind: "chain", offset: created.end, ...app }];
   });
   const [place] = places;
   return places.length === 1 && place && isDefaultExport(body, place.app) ? place : undefined;
@@ -116,6 +137,14 @@ function creationIn(expression: Expression, classes: ReadonlySet<string>): Expre
 /** Whether the module exports the app as the default, alone or as the handler `fetch`. */
 function isDefaultExport(body: readonly Statement[], app: string): boolean {
   return body.some((statement) => {
+    if (statement.type === "ExportNamedDeclaration" && !statement.source) {
+      return statement.specifiers.some(
+        (each) =>
+          each.type === "ExportSpecifier" &&
+          each.local.name === app &&
+          nameOf(each.exported) === "default",
+      );
+    }
     if (statement.type !== "ExportDefaultDeclaration") return false;
     const { declaration } = statement;
     return refersTo(declaration, app);
@@ -141,22 +170,4 @@ function refersTo(node: { type: string }, app: string): boolean {
     default:
       return false;
   }
-}
-
-/** Returns the name that another module gives to an import; undefined for default and namespace. */
-function importedName(specifier: ImportDeclaration["specifiers"][number]): string | undefined {
-  if (specifier.type !== "ImportSpecifier") return undefined;
-  const { imported } = specifier;
-  return imported.type === "Identifier" ? imported.name : imported.value;
-}
-
-function exportsCounterObject(statement: Statement): boolean {
-  if (statement.type === "ExportAllDeclaration") return statement.source.value === "edge-weir";
-  if (statement.type !== "ExportNamedDeclaration") return false;
-  const { declaration, specifiers } = statement;
-  const isClass = declaration?.type === "ClassDeclaration" && declaration.id?.name === COUNTER;
-  return (
-    isClass ||
-    specifiers.some(({ exported }) => exported.type === "Identifier" && exported.name === COUNTER)
-  );
 }

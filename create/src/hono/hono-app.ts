@@ -8,7 +8,10 @@ import { Failure } from "../failure.ts";
 export interface AppFile {
   /** Relative to the app's folder. */
   readonly path: string;
+  /** The text without a byte order mark. */
   readonly text: string;
+  /** Whether the file begins with a byte order mark, which some editors on Windows write. */
+  readonly hasMark?: boolean;
 }
 
 /** A Hono app on Cloudflare Workers. */
@@ -19,9 +22,10 @@ export interface HonoApp {
   readonly wrangler: AppFile;
   /** The file that wrangler's `main` names. */
   readonly entry: AppFile;
-  /** tsconfig.json, if the app has one. */
-  readonly tsconfig: AppFile | undefined;
 }
+
+/** The byte order mark of UTF-8. */
+export const MARK = "\uFEFF";
 
 /** The names of wrangler's configuration, in the order in which wrangler looks for them. */
 const WRANGLER_NAMES = ["wrangler.json", "wrangler.jsonc", "wrangler.toml"];
@@ -67,7 +71,7 @@ export async function readHonoApp(folder: string): Promise<HonoApp> {
   }
   const entry = await readText(folder, main.replace(/^\.\//, ""));
   if (!entry) throw new Failure(`${wrangler.path}: there is no file ${main}, which "main" names.`);
-  return { folder, manifest, wrangler, entry, tsconfig: await readText(folder, "tsconfig.json") };
+  return { folder, manifest, wrangler, entry };
 }
 
 /**
@@ -111,9 +115,12 @@ async function readWrangler(folder: string): Promise<AppFile | undefined> {
   return undefined;
 }
 
-async function readText(folder: string, path: string): Promise<AppFile | undefined> {
+/** Reads a file; undefined if there is no such file. */
+export async function readText(folder: string, path: string): Promise<AppFile | undefined> {
   try {
-    return { path, text: await readFile(join(folder, path), "utf8") };
+    const text = await readFile(join(folder, path), "utf8");
+    const hasMark = text.startsWith(MARK);
+    return { path, text: hasMark ? text.slice(1) : text, hasMark };
   } catch (error) {
     if (["ENOENT", "ENOTDIR", "EISDIR"].includes((error as NodeJS.ErrnoException).code ?? "")) {
       return undefined;

@@ -22,6 +22,16 @@ export function* withTomlAddition(text: string, addition: Addition): Generator<s
     const indent = between.includes("\n") ? `${eol}  ` : before.endsWith("[") ? "" : " ";
     yield `${before}${comma}${indent}${item}${between}${text.slice(at)}`;
   }
+  // An owner may be an inline table, such as `staging = { name = "s" }`. One of the braces closes it.
+  for (let at = text.indexOf("}"); at !== -1; at = text.indexOf("}", at + 1)) {
+    const before = text.slice(0, at).trimEnd();
+    const comma = /[{,]$/.test(before) ? "" : ",";
+    for (let depth = 1; depth < path.length; depth++) {
+      const inner = path.slice(depth).map(keyOf).join(".");
+      const inline = kind === "append" ? `[${item}]` : item;
+      yield `${before}${comma} ${inner} = ${inline} ${text.slice(at)}`;
+    }
+  }
 }
 
 function keyOf(name: string): string {

@@ -10,10 +10,12 @@ export interface Addition {
   readonly value: Settings;
   /** For the report. */
   readonly change: string;
+  /** Whether Weir needs the value to limit requests. */
+  readonly isNeeded: boolean;
 }
 
-const BINDING = { name: "COUNTERS", class_name: "CounterObject" };
-const CLASS = BINDING.class_name;
+/** The name of the binding of Weir's Durable Objects. */
+const BINDING = "COUNTERS";
 
 /** The command that stops a build if weir.config.ts is faulty. */
 const CHECK = "npx weir check";
@@ -25,12 +27,17 @@ const CHECK = "npx weir check";
  *
  * @param settings the parsed configuration
  * @param hasBuild whether wrangler runs the command of `build`; Vite's plugin does not
+ * @param className the name under which the app exports Weir's class
  * @throws {Failure} if the name of the binding is in use
  */
-export function missingSettings(settings: Settings, hasBuild: boolean): Addition[] {
+export function missingSettings(
+  settings: Settings,
+  hasBuild: boolean,
+  className: string,
+): Addition[] {
   const environments = Object.keys(recordAt(settings, "env"));
   const scopes = [[], ...environments.map((name) => ["env", name])];
-  const additions = scopes.flatMap((scope) => missingObjects(settings, scope));
+  const additions = scopes.flatMap((scope) => missingObjects(settings, scope, className));
   const sources = sourceFolder(settings);
   if (hasBuild && sources !== undefined && !("build" in settings)) {
     additions.push({
@@ -43,6 +50,7 @@ export function missingSettings(settings: Settings, hasBuild: boolean): Addition
         watch_dir: [sources, "weir.config.ts", "no-such-folder/weir.config.ts"],
       },
       change: `build: ${CHECK} runs before each build, and wrangler dev watches only ${sources} and weir.config.ts`,
+      isNeeded: false,
     });
   }
   if (!("observability" in settings)) {
@@ -51,6 +59,7 @@ export function missingSettings(settings: Settings, hasBuild: boolean): Addition
       path: ["observability"],
       value: { enabled: true },
       change: "observability: the dashboard keeps Weir's log lines",
+      isNeeded: false,
     });
   }
   return additions;
@@ -77,37 +86,43 @@ export function buildAdvice(settings: Settings): string | undefined {
     : undefined;
 }
 
-function missingObjects(settings: Settings, scope: readonly string[]): Addition[] {
+function missingObjects(
+  settings: Settings,
+  scope: readonly string[],
+  className: string,
+): Addition[] {
   const owner = scope.reduce(recordAt, settings);
   const additions: Addition[] = [];
   const where = scope.length > 0 ? `${scope.join(".")}: ` : "";
   const bindings = listAt(recordAt(owner, "durable_objects"), "bindings");
-  const existing = bindings.find(({ name }) => name === BINDING.name);
-  if (existing && existing.class_name !== CLASS) {
+  const existing = bindings.find(({ name }) => name === BINDING);
+  if (existing && existing.class_name !== className) {
     throw new Failure(
-      `${where}the binding COUNTERS exists already, for the class ${existing.class_name}. Weir needs this name: rename your binding. Nothing was written.`,
+      `${where}the binding COUNTERS exists already, for the class ${existing.class_name}. Weir needs this name for its class ${className}: rename your binding. Nothing was written.`,
     );
   }
   if (!existing) {
     additions.push({
       kind: "append",
       path: [...scope, "durable_objects", "bindings"],
-      value: BINDING,
+      value: { name: BINDING, class_name: className },
       change: `${where}the binding COUNTERS of the Durable Objects that count`,
+      isNeeded: true,
     });
   }
   // Environments inherit the migrations, unless they have their own.
   const migrations = listAt(owner, "migrations");
   const isInherited = scope.length > 0 && !("migrations" in owner);
   const hasClass = migrations.some((migration) =>
-    [migration.new_sqlite_classes, migration.new_classes].flat().includes(CLASS),
+    [migration.new_sqlite_classes, migration.new_classes].flat().includes(className),
   );
   if (!isInherited && !hasClass) {
     additions.push({
       kind: "append",
       path: [...scope, "migrations"],
-      value: { tag: "weir-v1", new_sqlite_classes: [CLASS] },
+      value: { tag: "weir-v1", new_sqlite_classes: [className] },
       change: `${where}the migration that creates their class`,
+      isNeeded: true,
     });
   }
   return additions;

@@ -1,4 +1,4 @@
-import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it, vi } from "vitest";
 import { emptyFolder, ROOT, runIn } from "./project.ts";
@@ -33,8 +33,10 @@ describe("create-edge-weir without a terminal", () => {
     await using folder = await emptyFolder();
     await create(folder.path, "--yes");
     expect(await readdir(folder.path)).toContain("weir.config.ts");
-    await create(folder.path, "--yes");
-    expect(await readdir(join(folder.path, "my-weir"))).toContain("weir.config.ts");
+    await using other = await emptyFolder();
+    await writeFile(join(other.path, "notes.txt"), "mine");
+    await create(other.path, "--yes");
+    expect(await readdir(join(other.path, "my-weir"))).toContain("weir.config.ts");
   });
 
   it("takes all settings from flags", async () => {
@@ -126,21 +128,56 @@ describe("create-edge-weir without a terminal", () => {
     await using folder = await emptyFolder();
     await writeFile(join(folder.path, "limits"), "");
     const { code, output } = await create(folder.path, "limits");
-    expect(output).toContain("is a file. Name a folder.");
+    expect(output).toContain("is a file, or is in a file. Name a folder.");
     expect(code).toBe(1);
   });
 
-  it("prints the required version on an older Node", async () => {
-    const script = `
-      Object.defineProperty(process.versions, "node", { value: "18.20.0" });
-      await import(${JSON.stringify(COMMAND)});
-    `;
-    const { code, output } = await runIn(ROOT, "node", ["--input-type=module", "-e", script]);
-    expect(output).toBe(
-      "create-edge-weir needs Node 20.19 or newer, but this is Node 18.20.0. Install the LTS version from https://nodejs.org.\n",
-    );
+  it("refuses the folder of an app that it does not know, and gives the reason", async () => {
+    await using folder = await emptyFolder();
+    await writeFile(join(folder.path, "package.json"), '{ "dependencies": { "hono": "^4.13.0" } }');
+    const { code, output } = await create(folder.path);
+    expect(output).toContain("has no wrangler.jsonc, wrangler.json or wrangler.toml");
+    expect(output).toContain("name its folder: npm create edge-weir@latest my-weir");
+    expect(code).toBe(1);
+    expect(await readdir(folder.path)).toEqual(["package.json"]);
+  });
+
+  it("prints one line for a folder that it cannot create", async () => {
+    await using folder = await emptyFolder();
+    await symlink("nowhere", join(folder.path, "limits"));
+    const { code, output } = await create(folder.path, "limits");
+    expect(output).toMatch(/^.*limits.* a link without a target.*Nothing was written\.\n$/);
     expect(code).toBe(1);
   });
+
+  it("prints how to go on after Ctrl-C during the installation", async () => {
+    await using folder = await emptyFolder();
+    // A package manager that gets the signal of Ctrl-C together with the starter.
+    const npm = join(folder.path, "bin/npm");
+    await mkdir(join(folder.path, "bin"));
+    await writeFile(npm, "#!/bin/sh\nkill -INT $PPID\nexec sleep 60\n", { mode: 0o755 });
+    const script = `PATH=${join(folder.path, "bin")}:$PATH exec ${process.execPath} ${COMMAND} limits`;
+    const { code, output } = await runIn(folder.path, "sh", ["-c", script]);
+    expect(output).toMatch(
+      /npm install was interrupted.*: run npm install in .*limits to go on\.\n$/,
+    );
+    expect(code).toBe(130);
+  });
+
+  it.each(["18.20.0", "21.7.3", "22.0.0"])(
+    "prints the required versions on Node %s",
+    async (version) => {
+      const script = `
+      Object.defineProperty(process.versions, "node", { value: "${version}" });
+      await import(${JSON.stringify(COMMAND)});
+    `;
+      const { code, output } = await runIn(ROOT, "node", ["--input-type=module", "-e", script]);
+      expect(output).toBe(
+        `create-edge-weir needs Node 20.19, or 22.12 and newer, but this is Node ${version}. Install the LTS version from https://nodejs.org.\n`,
+      );
+      expect(code).toBe(1);
+    },
+  );
 
   it("prints its flags with --help", async () => {
     const { code, output } = await create(ROOT, "--help");

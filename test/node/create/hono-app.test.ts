@@ -2,6 +2,7 @@ import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { describe, expect, it, vi } from "vitest";
 import { addToHonoApp } from "../../../create/src/hono/add-to-app.ts";
+import { isHonoApp } from "../../../create/src/hono/hono-app.ts";
 import { emptyFolder, linkPackages, ROOT, runIn } from "./project.ts";
 
 // The tests start compilers and workerd. The machine may be busy with other tests.
@@ -94,12 +95,63 @@ describe("a fresh Hono app with Weir", () => {
     await using folder = await emptyFolder();
     await appIn(folder.path);
     await addToHonoApp(folder.path, OPTIONS);
+    await appIn(folder.path, { "node_modules/edge-weir/package.json": "{}" });
     const before = await readAll(folder.path);
     const command = join(ROOT, "create/src/index.ts");
     const { code, output } = await runIn(folder.path, "node", [command]);
     expect(output).toBe("The app has everything that Weir needs already.\n");
     expect(code).toBe(0);
     expect(await readAll(folder.path)).toEqual(before);
+  });
+
+  it("names the installation that is left after a run without one", async () => {
+    await using folder = await emptyFolder();
+    await appIn(folder.path);
+    await addToHonoApp(folder.path, OPTIONS);
+    const command = join(ROOT, "create/src/index.ts");
+    const { output } = await runIn(folder.path, "node", [command, "--no-install"]);
+    expect(output).toContain("  npm install\n  npm run dev\n");
+  });
+
+  it("keeps the byte order marks of its files", async () => {
+    await using folder = await emptyFolder();
+    const marked = Object.entries(FRESH).map(([path, text]) => [path, `\uFEFF${text}`]);
+    await appIn(folder.path, Object.fromEntries(marked));
+    expect(await isHonoApp(folder.path)).toBe(true);
+    const { needsHand } = await addToHonoApp(folder.path, OPTIONS);
+    expect(needsHand).toBe(false);
+    for (const path of ["package.json", "wrangler.jsonc", "src/index.ts"]) {
+      const text = await readFile(join(folder.path, path), "utf8");
+      expect(text.lastIndexOf("\uFEFF")).toBe(0);
+    }
+  });
+
+  it("gets a weir.config.ts with the line ends of the app", async () => {
+    await using folder = await emptyFolder();
+    const source = (FRESH["src/index.ts"] as string).replaceAll("\n", "\r\n");
+    await appIn(folder.path, { ...FRESH, "src/index.ts": source });
+    await addToHonoApp(folder.path, OPTIONS);
+    const config = await readFile(join(folder.path, "weir.config.ts"), "utf8");
+    expect(config.replaceAll("\r\n", "")).not.toMatch(/[\r\n]/);
+  });
+
+  it("binds Weir's class under another name if the app has a class with its name", async () => {
+    await using folder = await emptyFolder();
+    const source = `${FRESH["src/index.ts"]}export class CounterObject {}\n`;
+    await appIn(folder.path, { ...FRESH, "src/index.ts": source });
+    await addToHonoApp(folder.path, OPTIONS);
+    const wrangler = await readFile(join(folder.path, "wrangler.jsonc"), "utf8");
+    expect(wrangler).toContain('"class_name": "WeirCounterObject"');
+    expect(wrangler).toContain('"WeirCounterObject"\n');
+  });
+
+  it("lists the steps that are left without the claim that the app has everything", async () => {
+    await using folder = await emptyFolder();
+    await appIn(folder.path, { ...FRESH, "src/index.ts": "export default create()\n" });
+    await addToHonoApp(folder.path, OPTIONS);
+    const { report, needsHand } = await addToHonoApp(folder.path, OPTIONS);
+    expect(report).toMatch(/^Changed no file\.\n\nLeft to you, before Weir limits requests:\n/);
+    expect(needsHand).toBe(true);
   });
 
   it("is reported file by file", async () => {
@@ -179,6 +231,25 @@ describe("adding Weir to a Hono app", () => {
     await addToHonoApp(folder.path, OPTIONS);
     const entry = await readFile(join(folder.path, "src/index.ts"), "utf8");
     expect(entry).toContain(`import config from ${shape.expected}`);
+  });
+
+  it.each([
+    { name: "a base", bases: "./base", base: {} },
+    { name: "the base of a base", bases: ["./other.json", "./middle.json"], base: {} },
+    { name: "a circle of bases", bases: "./base", base: { extends: "./tsconfig.json" } },
+  ])("reads the settings of TypeScript from $name", async ({ bases, base }) => {
+    await using folder = await emptyFolder();
+    const nodeNext = { ...base, compilerOptions: { module: "NodeNext" } };
+    await appIn(folder.path, {
+      ...FRESH,
+      "tsconfig.json": JSON.stringify({ extends: bases }),
+      "other.json": JSON.stringify({ compilerOptions: { module: "ESNext" } }),
+      "middle.json": JSON.stringify({ extends: "./base.json" }),
+      "base.json": JSON.stringify(nodeNext),
+    });
+    await addToHonoApp(folder.path, OPTIONS);
+    const entry = await readFile(join(folder.path, "src/index.ts"), "utf8");
+    expect(entry).toContain("import config from '../weir.config.js'");
   });
 
   it("works in an app with Vite, whose plugin runs no build command", async () => {

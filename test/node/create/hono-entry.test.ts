@@ -111,6 +111,63 @@ export default app
     expect(edited(text).added).toContain("app.use(rateLimit(config))");
   });
 
+  it.each([
+    { name: "a parenthesis", next: ";(async () => {})()" },
+    { name: "a bracket", next: ";[1].forEach(() => {})" },
+    { name: "a template", next: ";`x`.trim()" },
+    { name: "a comment and a parenthesis", next: "// first\n;(async () => {})()" },
+  ])("is a statement of its own before a line that begins with $name", ({ next }) => {
+    const { text, byHand } = edited(APP.replace("new Hono()", `new Hono()\n\n${next}`));
+    expect(byHand).toEqual([]);
+    expect(text).toContain("const app = new Hono()\n\napp.use(rateLimit(config))\n");
+    expect(text).toContain(next);
+  });
+
+  it("gets a semicolon if the same line goes on with a parenthesis", () => {
+    const { text } = edited(APP.replace("new Hono()", "new Hono();(async () => {})()"));
+    expect(text).toContain("app.use(rateLimit(config));(async () => {})()");
+  });
+
+  it("keeps imports apart from a next line that begins with a parenthesis", () => {
+    const { text } = edited(APP.replace("'hono'\n", "'hono'\n;(async () => {})()\n"));
+    expect(text).toContain("export { CounterObject } from 'edge-weir'\n;(async () => {})()");
+  });
+
+  it.each([
+    { init: "(new Hono)\n  .get('/a', (c) => c.text('a'))", expected: "(new Hono().use(rateLimit" },
+    {
+      init: "(new Hono())\n  .get('/a', (c) => c.text('a'))",
+      expected: "(new Hono().use(rateLimit",
+    },
+    { init: "(new Hono)", expected: "(new Hono)\n\napp.use(rateLimit(config))" },
+  ])("fits an app that is created by $init", ({ init, expected }) => {
+    const { text, byHand } = edited(APP.replace("new Hono()", init));
+    expect(text).toContain(expected);
+    expect(byHand).toEqual([]);
+  });
+
+  it("fits an app that is exported by { app as default }", () => {
+    const text = APP.replace("export default app", "export { app as default }");
+    expect(edited(text).added).toContain("app.use(rateLimit(config))");
+  });
+
+  it.each([
+    { name: "declares", own: "export class CounterObject {}" },
+    { name: "declares and exports", own: "class CounterObject {}\nexport { CounterObject }" },
+    { name: "re-exports", own: "export { CounterObject } from './counter'" },
+  ])("exports Weir's class under another name if the app $name its own", ({ own }) => {
+    const edit = edited(`${APP}\n${own}\n`);
+    expect(edit.className).toBe("WeirCounterObject");
+    expect(edit.added).toContain("export { CounterObject as WeirCounterObject } from 'edge-weir'");
+    expect(edited(edit.text)).toMatchObject({ changes: [], className: "WeirCounterObject" });
+  });
+
+  it("keeps the export of an imported class", () => {
+    const own = "import { CounterObject as C } from 'edge-weir'\nexport { C as CounterObject }";
+    expect(edited(`${own}\n${APP}`).added).not.toContain("CounterObject");
+    expect(edited(`${own}\n${APP}`).className).toBe("CounterObject");
+  });
+
   it("is added once", () => {
     const { text } = edited(APP);
     expect(edited(text)).toMatchObject({ text, changes: [], byHand: [] });

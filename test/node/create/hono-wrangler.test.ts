@@ -20,13 +20,13 @@ const JSONC = `{
 
 const BINDING = { name: "COUNTERS", class_name: "CounterObject" };
 
-function toml(text: string, hasBuild = true) {
-  const edit = editWrangler({ path: "wrangler.toml", text }, hasBuild);
+function toml(text: string, hasBuild = true, className = "CounterObject") {
+  const edit = editWrangler({ path: "wrangler.toml", text }, hasBuild, className);
   return { ...edit, settings: JSON.parse(JSON.stringify(parse(edit.text))) };
 }
 
-function jsonc(text: string, hasBuild = true) {
-  const edit = editWrangler({ path: "wrangler.jsonc", text }, hasBuild);
+function jsonc(text: string, hasBuild = true, className = "CounterObject") {
+  const edit = editWrangler({ path: "wrangler.jsonc", text }, hasBuild, className);
   return { ...edit, settings: JSON.parse(JSON.stringify(parseJson(edit.text))) };
 }
 
@@ -126,18 +126,39 @@ describe("objects, migrations and commands of the app's own", () => {
     expect(settings.env.staging).not.toHaveProperty("migrations");
   });
 
+  it.each([
+    { notation: "a line", lines: '[env]\nstaging = { name = "s" }\n' },
+    { notation: "nested", lines: 'env = { staging = { name = "s", vars = { A = "}" } } }\n' },
+    { notation: "empty", lines: "[env]\nstaging = {}\n" },
+    {
+      notation: "with objects",
+      lines: "[env]\nstaging = { durable_objects = { bindings = [] } }\n",
+    },
+  ])("get the binding in an environment that is an inline table: $notation", ({ lines }) => {
+    const { settings, byHand } = toml(TOML + lines);
+    expect(settings.env.staging.durable_objects).toEqual({ bindings: [BINDING] });
+    expect(byHand).toEqual([]);
+  });
+
+  it("get the class under the name that the app exports", () => {
+    const { settings } = toml(TOML, true, "WeirCounterObject");
+    expect(settings.durable_objects.bindings[0].class_name).toBe("WeirCounterObject");
+    expect(settings.migrations[0].new_sqlite_classes).toEqual(["WeirCounterObject"]);
+  });
+
   it("keep a build command, and the user gets advice", () => {
-    const { settings, byHand } = toml(`${TOML}[build]\ncommand = "npm run generate"\n`);
+    const { settings, byHand, advice } = toml(`${TOML}[build]\ncommand = "npm run generate"\n`);
     expect(settings.build).toEqual({ command: "npm run generate" });
-    expect(byHand).toEqual([
+    expect(byHand).toEqual([]);
+    expect(advice).toEqual([
       'wrangler.toml: build.command: put "npx weir check && " before your own command',
     ]);
   });
 
   it("keep hot reload if the entry is not in a folder", () => {
-    const { settings, byHand } = toml(TOML.replace("src/index.ts", "index.ts"));
+    const { settings, advice } = toml(TOML.replace("src/index.ts", "index.ts"));
     expect(settings).not.toHaveProperty("build");
-    expect(byHand.join()).toContain("run npx weir check before each deploy");
+    expect(advice.join()).toContain("run npx weir check before each deploy");
   });
 
   it("keep their logs", () => {

@@ -1,4 +1,4 @@
-import { readFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { STORES } from "../../../create/src/fields.ts";
@@ -79,5 +79,57 @@ describe.each(STORES)("a project with the store %s", (store) => {
     const toml = files.get("wrangler.toml") as string;
     const required = toml.match(/^required = .*$/gm) ?? [];
     expect(required).toHaveLength(store === "upstash" ? 2 : 0);
+  });
+});
+
+describe("a project that cannot be written", () => {
+  it("leaves no file and no folder", async () => {
+    await using folder = await emptyFolder();
+    const target = join(folder.path, "limits");
+    const tooLong = `src/${"x".repeat(300)}`;
+    const files = new Map([
+      ["a/b.txt", "b"],
+      [tooLong, "c"],
+    ]);
+    await expect(writeFiles(target, files)).rejects.toThrow(
+      "cannot be read or written: the name is too long (ENAMETOOLONG). Nothing was written.",
+    );
+    expect(await readdir(folder.path)).toEqual([]);
+  });
+
+  it("removes the incomplete file", async () => {
+    await using folder = await emptyFolder();
+    // The write fails after the file has been created, as on a full disk.
+    const files = new Map([
+      ["a.txt", "a"],
+      ["b.txt", Symbol() as unknown as string],
+    ]);
+    await expect(writeFiles(folder.path, files)).rejects.toThrow();
+    expect(await readdir(folder.path)).toEqual([]);
+  });
+
+  it("keeps a file that appears in the meantime", async () => {
+    await using folder = await emptyFolder();
+    await writeFile(join(folder.path, "b.txt"), "mine");
+    const files = new Map([
+      ["a.txt", "a"],
+      ["b.txt", "b"],
+    ]);
+    await expect(writeFiles(folder.path, files)).rejects.toThrow("has this name");
+    expect(await readdir(folder.path)).toEqual(["b.txt"]);
+    expect(await readFile(join(folder.path, "b.txt"), "utf8")).toBe("mine");
+  });
+});
+
+describe("npm run dev", () => {
+  it("prints the port that it is given", async () => {
+    await using folder = await emptyFolder();
+    const files = await projectFiles({ ...OPTIONS, template: "route", store: "durable-object" });
+    await mkdir(join(folder.path, "node_modules/wrangler/bin"), { recursive: true });
+    await writeFile(join(folder.path, "node_modules/wrangler/package.json"), "{}");
+    await writeFile(join(folder.path, "node_modules/wrangler/bin/wrangler.js"), "");
+    await writeFile(join(folder.path, "start.mjs"), files.get("dev/start.mjs") as string);
+    const { output } = await runIn(folder.path, "node", ["start.mjs", "--port", "9020"]);
+    expect(output).toContain("-X POST http://localhost:9020/login");
   });
 });

@@ -15,12 +15,14 @@ import { dirname, join } from "node:path";
 const args = process.argv.slice(2);
 const flag = args.indexOf("--origin");
 const [, ownOrigin] = flag === -1 ? [] : args.splice(flag, 2);
+// The address that wrangler listens on. Its own default is the port 8787.
+const [, port = "8787"] = /(?:^| )--port[ =](\d+)/.exec(args.join(" ")) ?? [];
 const origin = ownOrigin ?? (await startDemoOrigin());
 
 console.log(`
 The origin is ${origin}${ownOrigin ? "" : ", a demo"}. When wrangler is ready, send six logins to its address. The sixth gets 429:
 
-  for i in 1 2 3 4 5 6; do curl -s -o /dev/null -w '%{http_code}\\n' -X POST http://localhost:8787/login; done
+  for i in 1 2 3 4 5 6; do curl -s -o /dev/null -w '%{http_code}\\n' -X POST http://localhost:${port}/login; done
 `);
 
 const wrangler = dirname(createRequire(import.meta.url).resolve("wrangler/package.json"));
