@@ -23,6 +23,7 @@ export function checkDeployments(
 ): Finding[] {
   const findings = deployments.filter(checks).flatMap((deployment) => {
     const found: LocalFinding[] = [
+      ...deployment.misplaced,
       ...workerFindings(config, deployment),
       ...storeFindings(config, deployment),
       ...originFindings(config, deployment, deployments),

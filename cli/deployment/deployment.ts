@@ -1,6 +1,8 @@
 import { basename, dirname } from "node:path";
+import type { LocalFinding } from "../finding.ts";
 import { type MainModule, readMainModule } from "./main-module.ts";
 import { classesOf, type StorageOfClass } from "./migrations.ts";
+import { misplacedFields } from "./misplaced.ts";
 import { isTable, type Table } from "./wrangler-file.ts";
 
 /** A route or a custom domain of the Worker. */
@@ -47,6 +49,8 @@ export interface Deployment {
   readonly objects: readonly ObjectBinding[];
   /** The classes of Durable Objects that the migrations create, with their kinds of storage. */
   readonly classes: ReadonlyMap<string, StorageOfClass>;
+  /** The faults about fields in a wrong table. */
+  readonly misplaced: readonly LocalFinding[];
 }
 
 /** Bindings other than `services` that forward requests. */
@@ -75,6 +79,10 @@ async function deploymentOf(
   const fetchers = FETCHERS.flatMap((field) => tablesOf(own[field]));
   const assets = tableOf(inherited("assets"));
   const required = tableOf(own.secrets).required;
+  // Before wrangler 4.36, a rate limiter was an unsafe binding, which still works.
+  const olderRateLimits = tablesOf(tableOf(own.unsafe).bindings).filter(
+    ({ type }) => type === "ratelimit",
+  );
   return {
     file: basename(path),
     environment,
@@ -91,7 +99,7 @@ async function deploymentOf(
     requiredSecrets: Array.isArray(required) ? textsOf(required) : undefined,
     fetchers: new Set([...services, assets, ...fetchers].map(bindingOf)),
     services,
-    rateLimits: tablesOf(own.ratelimits).map(({ name, simple }) => ({
+    rateLimits: [...tablesOf(own.ratelimits), ...olderRateLimits].map(({ name, simple }) => ({
       name: textOf(name) ?? "",
       period: tableOf(simple).period,
     })),
@@ -101,6 +109,7 @@ async function deploymentOf(
       scriptName: textOf(binding.script_name),
     })),
     classes: classesOf(inherited("migrations"), inherited("exports")),
+    misplaced: misplacedFields(basename(path), own, inherited, environment),
   };
 }
 

@@ -33,6 +33,7 @@ export function valueIn(file: string, value: unknown): string {
   return `{ ${fields.join(", ")} }`;
 }
 
-function isToml(file: string): boolean {
+/** Whether wrangler's file is in TOML, and not in JSON. */
+export function isToml(file: string): boolean {
   return file.endsWith(".toml");
 }

@@ -27,7 +27,7 @@ export function originFindings(
   if (given !== undefined && !parseOriginUrl(given)) return [invalid(deployment)];
   const url = (given && parseOriginUrl(given)) ?? config.origin?.url;
   if (url !== undefined) return loopFindings(url, given !== undefined, deployment);
-  return isSecretListed(deployment, VAR) ? [] : missingFindings(deployment);
+  return isSecretListed(deployment, VAR) ? [] : missingFindings(deployment, all);
 }
 
 function bindingFindings(
@@ -51,7 +51,14 @@ function bindingFindings(
     ];
   }
   const own = services.find((each) => each.name === binding && each.service === name);
-  return own && name !== undefined ? [loop("services", `the binding ${binding}`)] : [];
+  return own && name !== undefined
+    ? [
+        {
+          ...loop("services", `The binding ${binding}`),
+          cure: `Write the name of the Worker behind Weir as the service of ${binding}`,
+        },
+      ]
+    : [];
 }
 
 function invalid({ file }: Deployment): LocalFinding {
@@ -93,10 +100,17 @@ function loop(path: string, setting: string): LocalFinding {
   };
 }
 
-function missingFindings({ main, routes, workersDev }: Deployment): LocalFinding[] {
+function missingFindings(
+  { main, routes, workersDev }: Deployment,
+  all: readonly Deployment[],
+): LocalFinding[] {
   // If Weir gets the argument `next`, it needs no origin.
   if (!main.forwards) return [];
-  const cure = `Set ${VAR} in vars, or origin in weir.config.ts. If ${VAR} is a secret, add it to secrets.required`;
+  const other = all.find((each) => textVarOf(each, VAR) !== undefined);
+  const place = other && (other.environment ? `env.${other.environment}` : "the top level");
+  const cure = place
+    ? `Set ${VAR} in the vars of this environment too, as in ${place}, because environments do not inherit vars`
+    : `Set ${VAR} in vars, or origin in weir.config.ts. If ${VAR} is a secret, add it to secrets.required`;
   const fault = { code: "no-origin", severity: "fault", cure } as const;
   const domain = routes.find(({ customDomain }) => customDomain);
   if (domain) {

@@ -25,6 +25,14 @@ export function routeWarnings({ rules }: Config, { routes }: Deployment): LocalF
         message: `${route.pattern} compares the path as it is written, with its case and its query: a path that is spelt differently reaches the origin without Weir`,
         cure: `Route ${host}/*, and select the paths in the rules`,
       },
+      route.customDomain &&
+        /[/*]/.test(route.pattern) && {
+          code: "custom-domain-pattern",
+          severity: "fault",
+          path: "routes",
+          message: `The custom domain ${route.pattern} is not a host name alone, so wrangler refuses it`,
+          cure: `Write ${host.replace(/^\*\.?/, "")} without a path and without *, or remove custom_domain`,
+        },
       /^\*[^.]/.test(host) && {
         code: "route-any-prefix",
         severity: "warning",

@@ -4,6 +4,7 @@ import {
   MIN_KEY_SECRET,
   PREFIX_VAR,
 } from "../../src/config/binding-names.ts";
+import { nearestName } from "../../src/config/explain/nearest-name.ts";
 import { parseOriginUrl } from "../../src/config/origin.ts";
 import { type Config, isPrefix, PREFIX } from "../../src/config/schema.ts";
 import type { LocalFinding } from "../finding.ts";
@@ -43,6 +44,10 @@ function objectFindings({ store }: Config, deployment: Deployment): LocalFinding
   const path = "durable_objects.bindings";
   const binding = deployment.objects.find(({ name }) => name === COUNTERS_BINDING);
   if (binding) return classFindings(binding, deployment);
+  const [similar] = deployment.objects.filter(
+    ({ name, className }) =>
+      className === "CounterObject" || nearestName(name, [COUNTERS_BINDING]) !== undefined,
+  );
   const orRedis = store
     ? ""
     : `. For Upstash Redis, add ${URL_SECRET} and UPSTASH_REDIS_REST_TOKEN to secrets.required`;
@@ -52,7 +57,9 @@ function objectFindings({ store }: Config, deployment: Deployment): LocalFinding
       severity: "fault",
       path,
       message: `Weir counts in Durable Objects here, but no namespace is bound as ${COUNTERS_BINDING}, so no request can be decided`,
-      cure: `Add ${valueIn(deployment.file, { name: COUNTERS_BINDING, class_name: "CounterObject" })} to ${path}, which environments do not inherit${orRedis}`,
+      cure: similar
+        ? `Write ${settingIn(deployment.file, "name", COUNTERS_BINDING)} in place of ${settingIn(deployment.file, "name", similar.name)}`
+        : `Add ${valueIn(deployment.file, { name: COUNTERS_BINDING, class_name: "CounterObject" })} to ${path}, which environments do not inherit${orRedis}`,
     },
   ];
 }

@@ -48,19 +48,37 @@ function compatibilityFindings(config: Config, deployment: Deployment): LocalFin
   const callsObjects = storeOf(config, deployment) === "durable-object";
   const needsRpc = callsObjects && !compatibilityFlags.includes("rpc");
   const oldest = needsRpc ? MIN_DATE_FOR_OBJECTS : MIN_DATE;
+  const finding = {
+    code: "compatibility-date",
+    severity: "fault",
+    path: "compatibility_date",
+  } as const;
+  const cure = `Write ${settingIn(deployment.file, "compatibility_date", oldest)} or a later date`;
+  if (date === undefined) {
+    // Vite's plugin and the option --compatibility-date set a date that the file does not show.
+    const isKnown = deployment.main.path === undefined || deployment.main.kind === "other";
+    const message =
+      "No compatibility date is set, so wrangler deploy fails, unless it has the option --compatibility-date";
+    return deployment.isPages || isKnown
+      ? []
+      : [{ ...finding, severity: "warning", message, cure }];
+  }
+  if (!isDate(date)) {
+    return [
+      { ...finding, message: `The compatibility date ${date} is no date such as 2026-01-31`, cure },
+    ];
+  }
   // The dates have the form of ISO 8601, so the order of the texts is the order of the dates.
-  if (date === undefined || date >= oldest) return [];
+  if (date >= oldest) return [];
   const missing =
     date < MIN_DATE ? "the Worker does not start" : "Weir cannot call Durable Objects";
-  return [
-    {
-      code: "compatibility-date",
-      severity: "fault",
-      path: "compatibility_date",
-      message: `With the compatibility date ${date}, ${missing}`,
-      cure: `Write ${settingIn(deployment.file, "compatibility_date", oldest)} or a later date`,
-    },
-  ];
+  return [{ ...finding, message: `With the compatibility date ${date}, ${missing}`, cure }];
+}
+
+function isDate(text: string): boolean {
+  const date = new Date(`${text}T00:00:00Z`);
+  // Date reads 30 February as 2 March.
+  return !Number.isNaN(date.getTime()) && date.toISOString().startsWith(text);
 }
 
 function nativeLimiterFindings({ nativeLimiter }: Config, deployment: Deployment): LocalFinding[] {

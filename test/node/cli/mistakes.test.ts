@@ -51,7 +51,61 @@ const DEPLOYMENT: readonly Mistake[] = [
     wrangler(HEAD, ROUTE, COUNTERS.replace('"COUNTERS"', '"COUNTER"')),
     "fault",
     "counters-unbound",
-    'name = "COUNTERS"',
+    'name = "COUNTERS" in place of name = "COUNTER"',
+  ],
+  [
+    "routes below a table",
+    wrangler(HEAD, COUNTERS, ROUTE),
+    "fault",
+    "field-misplaced",
+    "Move the line above the first [table] of the file",
+  ],
+  [
+    "routes below vars",
+    wrangler(HEAD, vars('A = "b"'), ROUTE, COUNTERS),
+    "fault",
+    "field-misplaced",
+    "Move the line above the first [table] of the file",
+  ],
+  [
+    "vars below a table of an environment",
+    wrangler(
+      HEAD,
+      ROUTE,
+      COUNTERS,
+      "[env.staging]\n[[env.staging.services]]\nbinding = 'API'\nvars = { A = 'b' }\n",
+    ),
+    "fault",
+    "field-misplaced",
+    "Move the line above the first table [env.staging.…]",
+  ],
+  [
+    "a list of Durable Objects",
+    wrangler(HEAD, ROUTE, '[[durable_objects]]\nname = "COUNTERS"\n'),
+    "fault",
+    "field-misplaced",
+    "[[durable_objects.bindings]]",
+  ],
+  [
+    "no compatibility date",
+    wrangler(HEAD.replace(/compat.*\n/, ""), ROUTE, COUNTERS),
+    "warning",
+    "compatibility-date",
+    'compatibility_date = "2024-04-03"',
+  ],
+  [
+    "a malformed compatibility date",
+    wrangler(HEAD.replace("2026-11-01", "2026-11-1"), ROUTE, COUNTERS),
+    "fault",
+    "compatibility-date",
+    'compatibility_date = "2024-04-03"',
+  ],
+  [
+    "a custom domain with a path",
+    wrangler(HEAD, DOMAIN.replace(".com", ".com/*"), COUNTERS),
+    "fault",
+    "custom-domain-pattern",
+    "Write shop.example.com without a path",
   ],
   [
     'no COUNTERS although the store is "durable-object"',
@@ -127,7 +181,7 @@ const DEPLOYMENT: readonly Mistake[] = [
     },
     "fault",
     "origin-loop",
-    "a host name that does not lead to this Worker",
+    "Write the name of the Worker behind Weir as the service of API",
   ],
   [
     "a native limiter that is not bound",
@@ -170,7 +224,7 @@ const DEPLOYMENT: readonly Mistake[] = [
     ),
     "fault",
     "no-origin",
-    "Set ORIGIN_URL",
+    "Set ORIGIN_URL in the vars of this environment too, as in the top level",
   ],
   [
     "an ORIGIN_URL without its scheme",
@@ -457,6 +511,26 @@ describe.each<[string, readonly Mistake[]]>([
     expect(text).not.toContain("s3cret-token");
     expect(isFatal).toBe(findings.some((each) => each.severity === "fault"));
   });
+});
+
+test.each([
+  [
+    "no field of wrangler in a var with its name",
+    `${ROUTE}[vars]\nmain = "a.ts"\nroutes = ["b"]\n`,
+    "",
+  ],
+  [
+    "no missing rate limiter if an unsafe binding is one",
+    `${ROUTE}[[unsafe.bindings]]\nname = "NATIVE"\ntype = "ratelimit"\nnamespace_id = "1"\nsimple = { limit = 5, period = 60 }\n`,
+    config(NATIVE, { onError: "local" }),
+  ],
+])("check reports %s", async (_, text, rules) => {
+  const files = {
+    [RULES]: rules || config(),
+    "worker.ts": WORKER,
+    ...wrangler(HEAD, text, COUNTERS),
+  };
+  expect((await checkFolder(files)).findings).toEqual([]);
 });
 
 describe("a cure is written in the notation of wrangler's file:", () => {
