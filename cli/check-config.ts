@@ -11,7 +11,7 @@ import {
 } from "./deployment/environment.ts";
 import { loadDeployments } from "./deployment/load-deployments.ts";
 import { type WranglerOptions, wranglerOptions } from "./deployment/wrangler-process.ts";
-import type { Finding } from "./finding.ts";
+import type { Finding, LocalFinding } from "./finding.ts";
 import { loadConfig } from "./load-config.ts";
 import { configFindings } from "./warnings/all.ts";
 import { type DevOutcome, devOutcome } from "./wrangler-dev.ts";
@@ -30,6 +30,14 @@ export interface CheckOptions {
 
 const NOT_STOPPED =
   "This command cannot find out which environment wrangler deploys, so a fault of one environment does not stop it. Set CLOUDFLARE_ENV instead of wrangler's option --env.";
+
+const NO_RULES: LocalFinding = {
+  code: "no-rules",
+  severity: "warning",
+  path: "rules",
+  message: "There are no rules, so every request passes",
+  cure: "Add a rule, as in docs/configuration.md",
+};
 
 /** The result of a check. */
 export interface CheckResult {
@@ -73,12 +81,16 @@ export async function checkConfig(
     }
     case "valid": {
       const { config } = loaded;
-      if (config.rules.length === 0) return { rules: [], findings: [], isFatal: false };
+      if (config.rules.length === 0) {
+        return { rules: [], findings: [{ ...NO_RULES, file }], isFatal: false, dev };
+      }
       const started = variables.WRANGLER_COMMAND ? readWranglerOptions() : undefined;
       const selection = selectEnvironments(env, variables, started);
       const read = await loadDeployments(file, wrangler ?? started?.config);
       const deployments = "deployments" in read ? read.deployments : [];
-      const own = configFindings(config).map((finding): Finding => ({ file, ...finding }));
+      // Such an app calls rateLimit(config, { rule }) in its own modules.
+      const routed = deployments.some(({ main }) => !/\bweir\s*\(/.test(main.text ?? ""));
+      const own = configFindings(config, routed).map((finding): Finding => ({ file, ...finding }));
       const deployed = "fault" in read ? [read.fault] : findingsOf(config, deployments, selection);
       const findings = [...own, ...deployed];
       const faults = findings.filter(({ severity }) => severity === "fault");

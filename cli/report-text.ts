@@ -41,10 +41,7 @@ function headlineOf(
     warnings > 0 && plural(warnings, "warning"),
   ].filter((count) => count !== false);
   if (counts.length > 0) return `${file} has ${counts.join(" and ")}:`;
-  const count = rules?.length ?? 0;
-  return count === 0
-    ? `${file} is ok: no rules, so every request passes.`
-    : `${file} is ok: ${plural(count, "rule")}.`;
+  return `${file} is ok: ${plural(rules?.length ?? 0, "rule")}.`;
 }
 
 /** Groups the findings by file and environment, with the faults of each group first. */

@@ -5,16 +5,22 @@ import { duplicateWarnings } from "./duplicates.ts";
 import { limitFindings } from "./limits.ts";
 import { methodWarnings } from "./methods.ts";
 import { millisecondWarnings } from "./milliseconds.ts";
+import { notationWarnings } from "./notation.ts";
 import { ruleWarnings } from "./rules.ts";
 import { networkFindings, settingWarnings } from "./settings.ts";
 
-/** Returns all findings about a valid configuration, without wrangler's configuration. */
-export function configFindings(config: Config): LocalFinding[] {
+/**
+ * Returns all findings about a valid configuration, without wrangler's configuration.
+ *
+ * @param routed whether a Hono app may apply each rule to some of its routes only
+ */
+export function configFindings(config: Config, routed = false): LocalFinding[] {
   const ofEachRule = config.rules.flatMap((rule, index) => {
     const place = `rules[${index}]`;
     return [
       ...limitFindings(rule, place),
       ...methodWarnings(rule, place),
+      ...notationWarnings(rule, place),
       ...networkFindings(rule, place),
     ];
   });
@@ -22,7 +28,7 @@ export function configFindings(config: Config): LocalFinding[] {
     ...settingWarnings(config),
     ...millisecondWarnings(inputOf(config)),
     ...ofEachRule,
-    ...duplicateWarnings(config.rules),
+    ...duplicateWarnings(config, routed),
     ...ruleWarnings(config),
   ];
 }

@@ -1,6 +1,9 @@
+import type { Match } from "../../src/config/match.ts";
 import type { Rule } from "../../src/config/rule.ts";
+import type { Config } from "../../src/config/schema.ts";
 import type { LocalFinding } from "../finding.ts";
 import { formatLimit, neverBinds } from "./limits.ts";
+import { segmentsOf } from "./route-coverage.ts";
 
 /**
  * The maximum number of rules for the same requests that the check compares. It compares each of these
@@ -16,14 +19,21 @@ interface Placed {
 }
 
 /**
- * Warnings about rules that count the same requests of the same clients as an earlier rule. A rule
- * without conditions is not compared, because a Hono app may apply it to some routes only.
+ * Warnings about rules that count the same requests of the same clients as an earlier rule.
+ *
+ * @param routed whether a Hono app may apply each rule to some of its routes only. Then rules without
+ *   conditions may count different requests, and are not compared
  */
-export function duplicateWarnings(rules: readonly Rule[]): LocalFinding[] {
+export function duplicateWarnings(
+  { rules, caseSensitivePaths }: Config,
+  routed: boolean,
+): LocalFinding[] {
   const groups = new Map<string, Placed[]>();
   for (const [index, rule] of rules.entries()) {
-    if (Object.keys(rule.match).length === 0 || rule.mode === "shadow") continue;
-    const counted = countedBy(rule);
+    // A program chooses each rule that it uses, and may use two equal rules for different clients.
+    if (rule.mode === "shadow" || rule.for === "programs") continue;
+    if (routed && Object.keys(rule.match).length === 0) continue;
+    const counted = countedBy(rule, caseSensitivePaths);
     const group = groups.get(counted) ?? [];
     group.push({ rule, index, limits: limitsOf(rule) });
     groups.set(counted, group);
@@ -81,15 +91,23 @@ function haveOneStart(...rules: readonly Rule[]): boolean {
 }
 
 /** Returns a text that is equal for rules that count the same requests of the same clients. */
-function countedBy({ match, key, cost, countStatus, exempt, shards }: Rule): string {
-  return JSON.stringify([sorted(match), key, cost, countStatus, exempt, shards]);
+function countedBy(
+  { match, key, cost, countStatus, exempt, shards }: Rule,
+  caseSensitive: boolean,
+): string {
+  return JSON.stringify([sorted(match, caseSensitive), key, cost, countStatus, exempt, shards]);
 }
 
 /** Returns conditions with sorted lists, because the order of a list has no meaning. */
-function sorted({ hosts, methods, paths, except }: Rule["match"]): unknown {
+function sorted({ hosts, methods, paths, except }: Match, caseSensitive: boolean): unknown {
+  const routes = paths?.flatMap((path) =>
+    segmentsOf(path, caseSensitive).map((segments) => `/${segments.join("/")}`),
+  );
   return [
-    ...[hosts, methods, paths].map((list) => list && [...list].sort()),
-    except ? sorted(except) : undefined,
+    ...[hosts, methods, routes?.includes("/*") ? undefined : routes].map(
+      (list) => list && [...new Set(list)].sort(),
+    ),
+    except ? sorted(except, caseSensitive) : undefined,
   ];
 }
 

@@ -4,10 +4,19 @@ import type { Config } from "../../src/config/schema.ts";
 import type { LocalFinding } from "../finding.ts";
 import { Coverage } from "./coverage.ts";
 import { isForCredentials } from "./credential-paths.ts";
-import { MIN_EXEMPT_BITS } from "./settings.ts";
+import { ipv6Warning, MIN_EXEMPT_BITS } from "./settings.ts";
 
 /** Kinds of key whose value a client can choose freely, unless the origin checks it. */
 const CHOSEN_BY_CLIENT = new Set(["header", "cookie", "query", "param"]);
+
+/** Headers with a client's address. */
+const ADDRESS_HEADERS: ReadonlySet<string> = new Set([
+  "cf-connecting-ip",
+  "cf-connecting-ipv6",
+  "true-client-ip",
+  "x-forwarded-for",
+  "x-real-ip",
+]);
 
 /** Rules that can close a gap of another rule, grouped by the kind of gap. */
 interface Remedies {
@@ -106,6 +115,20 @@ function madeUpKeyWarnings(
     .some(({ kind }) => kind !== "param" && CHOSEN_BY_CLIENT.has(kind));
   if (!isMadeUp || rule.mode === "shadow" || isForCredentials(rule)) return [];
   if (coverage.isCovered(rule, boundingRules, (other) => countsAllOf(other, rule))) return [];
+  const header = rule.key
+    .flat()
+    .find((part) => part.kind === "header" && ADDRESS_HEADERS.has(part.name));
+  if (header && "name" in header) {
+    return [
+      {
+        code: "made-up-keys",
+        severity: "warning",
+        path: `${place}.key`,
+        message: `The rule "${rule.name}" counts each address in the header ${header.name} separately, and a client can have a network of IPv6 addresses`,
+        cure: 'Write key: "ip", which is the address that Cloudflare reports, or its IPv6 network',
+      },
+    ];
+  }
   return [
     {
       code: "made-up-keys",
@@ -168,17 +191,6 @@ function tierWarnings({ name, tiers }: Rule, place: string): LocalFinding[] {
       cure: "Take the tier from a verified claim (jwt:CLAIM) or from a function (custom:NAME)",
     },
   ];
-}
-
-function ipv6Warning(bits: number): LocalFinding {
-  const networks = bits - 64 < 32 ? 2 ** (bits - 64) : `2^${bits - 64}`;
-  return {
-    code: "ipv6-prefix",
-    severity: "warning",
-    path: "ipv6Prefix",
-    message: `A client with one /64, such as a home, counts as ${networks} clients`,
-    cure: "Set ipv6Prefix to 64 or less",
-  };
 }
 
 function isChosenByClient(key: KeyExpression): boolean {

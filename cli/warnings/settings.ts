@@ -83,3 +83,15 @@ export function networkFindings({ name, exempt }: Rule, place: string): LocalFin
  * all addresses.
  */
 export const MIN_EXEMPT_BITS = 8;
+
+/** Warns that one client can have several counters, if a prefix of IPv6 is longer than a network. */
+export function ipv6Warning(bits: number): LocalFinding {
+  const networks = bits - 64 < 32 ? 2 ** (bits - 64) : `2^${bits - 64}`;
+  return {
+    code: "ipv6-prefix",
+    severity: "warning",
+    path: "ipv6Prefix",
+    message: `A client with one /64, such as a home, counts as ${networks} clients`,
+    cure: "Set ipv6Prefix to 64 or less",
+  };
+}

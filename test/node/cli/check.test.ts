@@ -113,7 +113,8 @@ describe("check of a valid configuration", () => {
 
   test("reports that there are no rules", async () => {
     const { code, stdout } = await check("rules.json", { rules: [] });
-    expect(stdout).toBe("rules.json is ok: no rules, so every request passes.\n");
+    expect(stdout).toContain("rules.json has 1 warning:");
+    expect(stdout).toContain("There are no rules, so every request passes.");
     expect(code).toBe(0);
   });
 
@@ -183,7 +184,8 @@ describe("check of a project with wrangler's configuration", () => {
     await using folder = await temporaryFolder();
     await folder.write("rules.json", JSON.stringify({ rules: [GOOD.rules[2]] }));
     await folder.write("worker.js", 'export { CounterObject } from "edge-weir";');
-    const start = { name: "a", main: "worker.js", workers_dev: false };
+    const date = { compatibility_date: "2026-11-01" };
+    const start = { name: "a", main: "worker.js", workers_dev: false, ...date };
     const bindings = [{ name: "COUNTERS", class_name: "CounterObject" }];
     const migrations = [{ tag: "v1", new_sqlite_classes: ["CounterObject"] }];
     const other = { ...start, migrations, env: { good: { durable_objects: { bindings } } } };

@@ -444,6 +444,56 @@ const RULE_MISTAKES: readonly Mistake[] = [
     "unknown-method",
     'Write "POST"',
   ],
+  ...[
+    ["/users/[id]", "/users/:id"],
+    ["/blog/[...slug]", "/blog/*"],
+    ["/users/<int:id>", "/users/:id{[0-9]+}"],
+    ["/users/$id", "/users/:id"],
+  ].map(
+    ([path, route]): Mistake => [
+      `a path in the notation of another framework: ${path}`,
+      { [RULES]: config({}, { match: { paths: [path] } }) },
+      "warning",
+      "path-notation",
+      `Write "${route}"`,
+    ],
+  ),
+  [
+    "a header with the client's address as the key",
+    { [RULES]: config({}, { key: "header:cf-connecting-ip" }) },
+    "warning",
+    "made-up-keys",
+    'Write key: "ip"',
+  ],
+  ["no rules", { [RULES]: '{ "rules": [] }' }, "warning", "no-rules", "Add a rule"],
+  [
+    "two rules for every request that are the same",
+    {
+      [RULES]: JSON.stringify({
+        rules: [
+          { name: "a", limit: 5, window: "1m" },
+          { name: "b", limit: 5, window: "1m", match: { paths: ["/*"] } },
+        ],
+      }),
+    },
+    "warning",
+    "same-rule",
+    "Remove one of the two rules",
+  ],
+  [
+    "a rule for every request that denies nothing beside another rule",
+    {
+      [RULES]: JSON.stringify({
+        rules: [
+          { name: "a", limit: 1000, window: "1h" },
+          { name: "b", limit: 5, window: "1m" },
+        ],
+      }),
+    },
+    "warning",
+    "limit-never-binds",
+    "remove the rule",
+  ],
   [
     "ALL in place of every method",
     { [RULES]: config({}, { match: { methods: ["ALL"] } }) },
@@ -511,6 +561,18 @@ describe.each<[string, readonly Mistake[]]>([
     expect(text).not.toContain("s3cret-token");
     expect(isFatal).toBe(findings.some((each) => each.severity === "fault"));
   });
+});
+
+test("check does not compare rules that a Hono app applies to its routes", async () => {
+  const rules = ["a", "b"].map((name) => ({ name, limit: 5, window: "1m" }));
+  const app = WORKER.replace("default weir(config)", "default app");
+  const files = { [RULES]: JSON.stringify({ rules }), ...wrangler(HEAD, ROUTE, COUNTERS) };
+  expect((await checkFolder({ ...files, "worker.ts": app })).findings).toEqual([]);
+});
+
+test("check accepts literal segments such as $metadata", async () => {
+  const files = { [RULES]: config({}, { match: { paths: ["/odata/$metadata", "/a/(b)"] } }) };
+  expect((await checkFolder(files)).findings).toEqual([]);
 });
 
 test.each([

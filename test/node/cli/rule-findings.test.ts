@@ -217,7 +217,19 @@ describe("two rules for the same requests", () => {
     ["have different paths", [api, { match: { paths: ["/a"] } }], []],
     ["count different statuses", [api, { ...api, count: { status: [401] } }], []],
     ["are a trial of a rule", [api, { ...api, mode: "shadow" }], []],
-    ["have no conditions, because an app chooses their routes", [{ match: {} }, { match: {} }], []],
+    ["have no conditions", [{ match: {} }, { match: {} }], ["same-rule"]],
+    [
+      "have conditions that match every path",
+      [{ match: {} }, { match: { paths: ["/*"] } }],
+      ["same-rule"],
+    ],
+    [
+      "have the same path with a slash at the end",
+      [{ match: { paths: ["/a"] } }, { match: { paths: ["/a/"] } }],
+      ["same-rule"],
+    ],
+    ["have different paths", [{ match: { paths: ["/a"] } }, { match: { paths: ["/b"] } }], []],
+    ["are for programs", [{ for: "programs" }, { for: "programs" }], []],
     ["have limits that both can deny", [api, { ...api, limit: 50, window: "1h" }], []],
     ["have a limit that denies nothing", [api, { ...api, limit: 50 }], ["limit-never-binds"]],
     [
