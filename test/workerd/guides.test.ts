@@ -355,12 +355,12 @@ describe("docs/guides/llm-budget.md", () => {
     // Each shard has 100,000 tokens, so it admits only one of these calls.
     const results = [];
     for (let call = 0; call < 40; call++)
-      results.push(await limits.limit("provider", { cost: 60_000 }));
+      results.push(await limits.limit("tokens", { cost: 60_000 }));
     const admitted = results.filter(({ ok }) => ok).length;
     expect(admitted).toBeGreaterThan(5);
     expect(admitted).toBeLessThanOrEqual(10);
-    expect(await limits.limit("provider", { cost: -50_000 })).toMatchObject({ ok: true });
-    expect(await limits.limit("provider", { cost: 100_001 })).toMatchObject({ ok: false });
+    expect(await limits.limit("tokens", { cost: -50_000 })).toMatchObject({ ok: true });
+    expect(await limits.limit("tokens", { cost: 100_001 })).toMatchObject({ ok: false });
   });
 
   it("lets jobs reserve tokens of the next four hours, but no more", async () => {
@@ -379,7 +379,7 @@ describe("docs/guides/llm-budget.md", () => {
   it("keeps the rules for programs off HTTP", async () => {
     const { send } = workerWith(llm, { JWT_SECRET });
     const { headers } = await send(url, { method: "POST" });
-    expect(headers.get("ratelimit-policy")).not.toMatch(/provider|batch/);
+    expect(headers.get("ratelimit-policy")).not.toMatch(/"tokens"|batch/);
   });
 
   function createService() {

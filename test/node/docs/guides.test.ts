@@ -62,6 +62,15 @@ function withD1(page: Page): string {
   return config.replace("PLANS: KVNamespace", "DB: D1Database").replace(lookup, `${statement}`);
 }
 
+it.each(withFiles)("%s calls only rules that its configuration has", (path) => {
+  const page = readPage(path);
+  const config = filesOf(page).get("weir.config.ts") ?? "";
+  const code = [...page.blocks.map((block) => block.code), ...inlineCodeOf(page)].join("\n");
+  for (const [call, rule] of code.matchAll(/\blimit\("([^"]+)"/g)) {
+    expect(config, `${call} …) on ${path}`).toContain(`name: "${rule}"`);
+  }
+});
+
 describe("docs/guides/environments.md", () => {
   const [, , ...rows] = readPage("docs/guides/environments.md").prose.filter((line) =>
     line.startsWith("|"),
