@@ -129,7 +129,7 @@ function noDatabase({ store: chosen }: Config, store: string): string {
     : "UPSTASH_REDIS_REST_URL is not set and the configuration sets no store, so the store is Durable Objects, and there is no database to examine. If the Worker uses Upstash Redis, set UPSTASH_REDIS_REST_URL and UPSTASH_REDIS_REST_TOKEN as environment variables or in .dev.vars.";
 }
 
-/** @throws {CannotExamine} if the prefix is one that the Worker does not use either */
+/** @throws {CannotExamine} if the Worker would refuse the prefix too */
 function effectivePrefix(config: Config, settings: Settings): { prefix: string; source: string } {
   const name = "WEIR_PREFIX";
   const setting = settings.raw(name);

@@ -26,7 +26,7 @@ export type LoadedConfig =
 
 const EXTENSIONS = [".ts", ".mts", ".cts", ".js", ".mjs", ".cjs", ".json"];
 
-/** Matches errors that do not come from the code of the file: wrong syntax and wrong imports. */
+/** Matches errors that occur before the file's code runs: wrong syntax and wrong imports. */
 const NOT_THROWN = /^(SyntaxError|\w*Error: Cannot find (module|package))\b/;
 
 const NO_DEFAULT =

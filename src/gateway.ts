@@ -33,7 +33,7 @@ interface DecidedRequest {
   readonly appliedRules: AppliedRule[];
   /** Undefined if no rule applies to the request. */
   readonly decision?: Decision;
-  /** The duration of the decision without the functions in `custom`, in milliseconds. */
+  /** The duration of the decision in milliseconds, not counting the functions in `custom`. */
   readonly tookMs: number;
 }
 

@@ -7,8 +7,8 @@ import { perBindings } from "./per-bindings.ts";
 import { prepareGateway, type RequestHandler } from "./prepare-gateway.ts";
 
 /**
- * Answers the requests that Weir admits, in place of an origin: the next handler of a framework, or
- * an app's own handler.
+ * A handler that answers admitted requests instead of an origin. It is a framework's next handler,
+ * or an app's own handler.
  */
 export type Next = (request: Request) => Response | Promise<Response>;
 

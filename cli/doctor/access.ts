@@ -54,7 +54,7 @@ export async function checkToken(examination: Examination): Promise<Finding> {
   const key = newKey(examination, "write");
   const answer = await examination.rest.run(["SET", key, "1", "PX", 60_000]);
   if ("reply" in answer) return finding("token-ok", "the token may read and write");
-  // A key that was never written needs no removal, which such a token may not do either.
+  // The key was never written, so it needs no removal. Such a token could not remove it anyway.
   examination.writtenKeys.delete(key);
   return refusal(answer.error) ?? finding("write-refused", answer.error);
 }

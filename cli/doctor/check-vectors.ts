@@ -13,11 +13,14 @@ import { baseOf, complete, type PreparedStep, prepareStep, runStep } from "./vec
 import type { Outcome, Step, Vector } from "./vectors/vector.ts";
 
 /**
- * How far a ban may be from the expected time, because it runs in real time, and the times of a
- * vector do not.
+ * The largest allowed difference from a ban's expected time, in milliseconds. A ban runs in real
+ * time, but a vector sets its own times.
  */
 const BAN_TOLERANCE_MS = 60_000;
-/** With the clock of Redis, a run must lie within one window. Each run begins in its middle. */
+/**
+ * The length of the windows with the clock of Redis, in milliseconds. A run must not cross the end
+ * of a window, so it begins in the middle of one.
+ */
 const WINDOW_MS = 120_000;
 
 /** The vectors that need no clock: all of their steps are made at the same time. */
@@ -27,9 +30,9 @@ const CLOCKLESS = DOCTOR_VECTORS.filter(({ steps }) => steps.every(({ at }) => a
 type Runner = (store: Store, vector: Vector) => Promise<string | undefined>;
 
 /**
- * Runs vectors through Weir's own store, with the configured clock. With the clock `redis`, the
- * times of a vector cannot be set. So these vectors have no times, and the vectors with times run
- * with the clock `edge`, if the server accepts the flag of their script.
+ * Runs vectors through Weir's own store. With the clock `redis`, the caller cannot set times, so
+ * only vectors without times run. All vectors run with the clock `edge`, if the server accepts the
+ * flag of its script.
  */
 export async function checkVectors(
   examination: Examination,
@@ -97,7 +100,7 @@ async function clocklessRunner(examination: Examination): Promise<Runner> {
     const key = newCounterKey(examination);
     for (const [index, step] of vector.steps.entries()) {
       const prepared: PreparedStep = prepareStep(key, { ...vector, counter }, step, now);
-      // The window is computed by the server, so its neighbours are noted too.
+      // The server computes the window, so the keys of the previous and the next window are noted too.
       noteKeys(examination, prepared.counter, [now - WINDOW_MS, now, now + WINDOW_MS]);
       const { outcome, decidedAt = now } = await runStep(store, step, prepared);
       // The time of a decision may differ from TIME, for example behind a faulty proxy.

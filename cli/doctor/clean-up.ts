@@ -32,7 +32,7 @@ export async function cleanUp(examination: Examination): Promise<Finding> {
   let obstacle = await remove(cleaner, keys);
   const unconfirmed = await rest.writes.settle(obstacle?.isSilent ? 0 : callTimeoutMs);
   if (isOpen && !obstacle?.isSilent) obstacle = await remove(cleaner, keys);
-  const expiry = `under ${ownPrefix}:; they expire within ${MAX_KEY_AGE_MS / 60_000} minutes`;
+  const expiry = `under "${ownPrefix}"; they expire within ${MAX_KEY_AGE_MS / 60_000} minutes`;
   if (obstacle) {
     return finding(
       "keys-left",
@@ -47,7 +47,7 @@ export async function cleanUp(examination: Examination): Promise<Finding> {
       `the database did not confirm ${calls}, which may still write keys ${expiry}`,
     );
   }
-  return finding("cleaned-up", `no key is left under ${ownPrefix}:`);
+  return finding("cleaned-up", `no key is left under "${ownPrefix}"`);
 }
 
 /** @returns undefined if the database has confirmed that all keys are gone */

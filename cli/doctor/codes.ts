@@ -49,7 +49,7 @@ const ACCESS = {
   "keys-not-permitted": {
     severity: "fault",
     advice:
-      "Permit the user of the token all keys that begin with the prefix of Weir, such as ~weir:* in the ACL, or set WEIR_PREFIX to the prefix that the user may write",
+      "Allow the user of the token to use all keys that begin with the prefix of Weir, such as ~weir:* in the ACL, or set WEIR_PREFIX to the prefix that the user may write",
   },
   "write-refused": {
     severity: "fault",
@@ -89,12 +89,12 @@ const TIMING = {
   "clock-skewed": {
     severity: "warning",
     advice:
-      "Compare both clocks with a third one, for example with date -u on another machine, and synchronize the wrong one by NTP. A wrong clock of the store moves the start of every window by this time",
+      'Compare both clocks with a third one, for example with date -u on another machine, and synchronize the wrong one by NTP. With clock: "redis", a wrong clock of the store moves the start of every window by this time',
   },
   "clock-wrong": {
     severity: "fault",
     advice:
-      "Compare both clocks with a third one, for example with date -u on another machine, and synchronize the wrong one by NTP. The windows of such a store are not the minutes, hours and days of the clients",
+      "Compare both clocks with a third one, for example with date -u on another machine, and synchronize the wrong one by NTP. With such a clock, windows do not begin when the clients' minutes, hours and days begin",
   },
   "clock-unknown": {
     severity: "unknown",

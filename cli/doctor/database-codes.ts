@@ -6,7 +6,7 @@ export const DATABASE_CODES = {
   "command-missing": {
     severity: "fault",
     advice:
-      "Use a database that has these commands in Lua scripts: Upstash Redis, or Redis 6.2 or later without a rename-command of them",
+      "Use a database that has these commands in Lua scripts: Upstash Redis, or Redis 6.2 or later that does not rename them with rename-command",
   },
   "scripts-refused": {
     severity: "fault",
@@ -47,7 +47,7 @@ export const DATABASE_CODES = {
   "keys-partial": {
     severity: "unknown",
     advice:
-      "Nothing needs to be done if this database has other users. The scan stops early, so that it stays cheap; a database of its own for Weir can be scanned completely",
+      "Nothing needs to be done if other programs use this database too. The scan stops early, so that it stays cheap; a database of its own for Weir can be scanned completely",
   },
   "keys-unknown": {
     severity: "unknown",
@@ -56,7 +56,7 @@ export const DATABASE_CODES = {
   "key-foreign": {
     severity: "fault",
     advice:
-      "Find out which program writes these keys, and give it or Weir another prefix. If no program needs them, delete them",
+      "Find out which program writes these keys, and give that program or Weir another prefix. If no program needs them, delete them",
   },
   "key-wrong-type": {
     severity: "fault",

@@ -10,7 +10,7 @@ export interface Examination {
   /**
    * The first part of all keys that the doctor writes. It begins with Weir's prefix, because a token
    * may be limited to this prefix. It is random, so no other program uses it. No key of a rule begins
-   * with it, because a rule's name is followed by a window.
+   * with it: in such a key, a window, such as `1m`, comes directly after the rule's name.
    */
   readonly ownPrefix: string;
   /** All keys that the doctor may have written. A check adds a key before it writes the key. */

@@ -21,7 +21,10 @@ export function finding(code: FindingCode, value: string, measured?: Finding["me
 
 /** The maximum length of a text that a server sent, in characters. */
 const MAX_QUOTED = 160;
-/** A shorter secret is part of common words, and protects nothing. */
+/**
+ * The length from which a secret is hidden, in characters. A shorter secret is not hidden: it may be
+ * part of common words, and it protects nothing.
+ */
 const MIN_SECRET = 4;
 /** The maximum length of any text of a report, in characters. */
 const MAX_PRINTED = 10_000;

@@ -122,7 +122,10 @@ async function examine(
   return keys;
 }
 
-/** Names are data of others: few, short, and without control characters. */
+/**
+ * Returns a list of keys. Other programs chose these names. So the list shows only a few, shortened,
+ * and without control characters.
+ */
 function list(names: readonly string[]): string {
   const shown = names.slice(0, MAX_NAMED).map((name) => quoted(name));
   const more = names.length > MAX_NAMED ? ` and ${names.length - MAX_NAMED} more` : "";

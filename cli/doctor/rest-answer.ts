@@ -15,7 +15,7 @@ export class CallFailure extends Error {
   }
 }
 
-/** An answer with more bytes than allowed. A smaller question may have a smaller answer. */
+/** An answer with more bytes than allowed. A command that asks for less may get a smaller answer. */
 export class AnswerTooLarge extends CallFailure {
   constructor(maxBytes: number) {
     super("not-a-rest-api", `the answer is larger than ${maxBytes} bytes`);

@@ -42,7 +42,8 @@ export async function readSettings(
 ): Promise<Settings> {
   const selection = selectEnvironments(option, process.env, undefined);
   const environment = selection.environment || undefined;
-  // This comes first, because the names of the local files contain the name of the environment.
+  // This comes first, because it checks that the environment exists. The names of the local files
+  // contain its name.
   const vars = await wranglerVars(file, wrangler, environment);
   const sources: Source[] = [
     { label: () => "the environment", values: withoutBlanks(process.env) },

@@ -1,6 +1,6 @@
 /** Values from one place. */
 export interface Source {
-  /** Returns the name of the file, or of another place, that has the value of a name. */
+  /** Returns where the value of a variable comes from: the name of a file or of another place. */
   label(name: string): string;
   readonly values: Readonly<Record<string, unknown>>;
 }

@@ -13,7 +13,7 @@ const SAMPLES = 7;
 
 /** A skew up to this value is normal, because one second is the grace time of a key. */
 const MAX_SKEW_MS = 1000;
-/** Above this skew, the windows of a minute are other minutes. */
+/** Above this skew, the store and the caller are in different windows of one minute. */
 const WRONG_CLOCK_MS = 60_000;
 
 /** Measures the round trip and the clock with several calls. */

@@ -26,7 +26,7 @@ export const WORKER_CODES = {
   "worker-no-doctor": {
     severity: "fault",
     advice:
-      "Run npx wrangler secret put WEIR_ADMIN_TOKEN, with --env NAME if the URL belongs to an environment. Its value needs at least 32 characters. Use the same text here, and check that the URL leads to this Worker",
+      "Run npx wrangler secret put WEIR_ADMIN_TOKEN, with --env NAME if the URL belongs to an environment. Its value needs at least 32 characters. Set the environment variable WEIR_ADMIN_TOKEN of this command to the same text, and check that the URL leads to this Worker",
   },
   "worker-busy": { severity: "fault", advice: "Wait ten seconds, and run the command again" },
   "worker-binding": {

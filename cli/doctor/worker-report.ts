@@ -13,11 +13,11 @@ interface WorkerReport {
   readonly error?: unknown;
 }
 
-/** More than the number of decisions and faults that a Worker reports. */
+/** A bound above the number of decisions and faults that a Worker reports. */
 const MAX_ITEMS = 100;
-/** A day. A run in the Worker is much shorter. */
+/** One day, in milliseconds; a run in the Worker is much shorter. */
 const MAX_DURATION_MS = 86_400_000;
-/** Approximately 300 years. */
+/** Approximately 300 years, in milliseconds. */
 const MAX_SKEW_MS = 1e13;
 
 /** Reads the answer of the doctor's endpoint, or of any other server. */

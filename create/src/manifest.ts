@@ -10,10 +10,14 @@ const INSTALL_SCRIPTS = { esbuild: false, fsevents: false, sharp: false, workerd
 
 /** The descriptions that a Deploy to Cloudflare button shows beside the bindings. */
 const BINDINGS = {
-  COUNTERS: { description: "The Durable Objects that count, if Upstash Redis does not." },
+  COUNTERS: {
+    description: "The Durable Objects that hold the counters, if Upstash Redis does not hold them.",
+  },
   ORIGIN_URL: { description: "The URL to which Weir forwards requests." },
   API: { description: "The Worker to which Weir forwards requests." },
-  UPSTASH_REDIS_REST_URL: { description: "The URL of the Redis database that counts. Optional." },
+  UPSTASH_REDIS_REST_URL: {
+    description: "The URL of the Redis database that holds the counters. Optional.",
+  },
   UPSTASH_REDIS_REST_TOKEN: { description: "The token of this database." },
   WEIR_PREFIX: { description: "The first part of all stored keys." },
 };
@@ -36,7 +40,7 @@ function bindingsOf(template: NewTemplate, store: StoreName): object {
   return Object.fromEntries(names.map((name) => [name, BINDINGS[name]]));
 }
 
-/** Returns the files that list the packages to install: their paths and contents. */
+/** Returns the path and the content of each file that lists the packages to install. */
 export function projectManifest(options: ProjectOptions): Record<string, string> {
   const { template, texts, store, edgeWeir, toolchain, packageManager } = options;
   const manifest = {

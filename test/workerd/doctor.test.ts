@@ -125,7 +125,7 @@ describe("the doctor's endpoint", () => {
     const namespace = { getByName: () => ({ decide: () => never }) };
     const send = createWorker({ timeoutMs: 1000 }, { COUNTERS: namespace, ...WITH_TOKEN });
     const hanging = send();
-    // The hash of the token takes some turns of the event loop.
+    // Computing the hash of the token needs several rounds of the event loop.
     await vi.waitFor(async () => expect((await send()).status).toBe(503));
     vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 13_001 });
     expect((await createWorker(MEMORY, WITH_TOKEN)()).status).toBe(200);

@@ -317,7 +317,7 @@ describe("docs/guides/login.md", () => {
     expect(log.mock.calls.flat().join()).toContain('"weir":"shadow-denied","policy":"login-watch"');
   });
 
-  it("counts a body that is not JSON by address, and forwards it", async () => {
+  it("counts a login by address if its body is not JSON, and forwards it", async () => {
     const { send, reached } = workerWith(login, {}, () => new Response(null, { status: 401 }));
     vi.spyOn(console, "error").mockImplementation(() => {});
     const body = "email=ann&password=x";

@@ -30,7 +30,7 @@ export const DOCTOR_VECTORS: readonly Vector[] = [
     ],
   },
   {
-    name: "a cost of 0 is admitted by a full counter, and charges nothing",
+    name: "a cost of 0 is admitted by a counter without quota left, and charges nothing",
     counter: { limit: 1 },
     steps: [
       { at: 0, cost: 0, expect: yes(1, MINUTE) },
@@ -48,7 +48,7 @@ export const DOCTOR_VECTORS: readonly Vector[] = [
     ],
   },
   {
-    name: "a denied cost waits for as many windows as repay it",
+    name: "a denied cost waits until enough windows have repaid it",
     counter: { limit: 10, capacity: 40, rollsOver: true },
     steps: [
       { at: 0, cost: 40, expect: yes(0, MINUTE) },

@@ -25,8 +25,8 @@ const CONFIG = "weir.config.ts";
 
 /**
  * Adds Weir to a Hono app: the package, the rules, the middleware, and the Durable Objects that
- * count. A second call changes nothing. If a file cannot be written, all files keep their old
- * texts.
+ * hold the counters. A second call changes nothing. If a file cannot be written, all files keep
+ * their old texts.
  *
  * @throws {Failure} if the folder has no such app, or if its settings contradict Weir's
  */

@@ -49,7 +49,7 @@ export function editWrangler(file: AppFile, hasBuild: boolean, className: string
   return { text, changes, byHand, advice };
 }
 
-/** Returns the first candidate that passes a test. A test that throws fails. */
+/** Returns the first candidate that passes a test. If the test throws an error, the candidate does not pass. */
 function firstWith(
   candidates: Iterable<string>,
   test: (candidate: string) => boolean,

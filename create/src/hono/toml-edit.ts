@@ -13,7 +13,8 @@ export function* withTomlAddition(text: string, addition: Addition): Generator<s
   const fields = Object.entries(value).map(([key, field]) => `${keyOf(key)} = ${tomlValue(field)}`);
   const separator = text === "" ? "" : text.endsWith("\n") ? eol : eol + eol;
   yield `${text}${separator}${[head, ...fields].join(eol)}${eol}`;
-  // The list may be written as `name = [ … ]`. One of the brackets closes it.
+  // The list may be written as `name = [ … ]`. One of the `]` in the text closes this list. The code
+  // does not know which, so it tries each.
   const item = `{ ${fields.join(", ")} }`;
   for (let at = text.indexOf("]"); at !== -1; at = text.indexOf("]", at + 1)) {
     const before = text.slice(0, at).trimEnd();
@@ -22,7 +23,8 @@ export function* withTomlAddition(text: string, addition: Addition): Generator<s
     const indent = between.includes("\n") ? `${eol}  ` : before.endsWith("[") ? "" : " ";
     yield `${before}${comma}${indent}${item}${between}${text.slice(at)}`;
   }
-  // An owner may be an inline table, such as `staging = { name = "s" }`. One of the braces closes it.
+  // An owner may be an inline table, such as `staging = { name = "s" }`. One of the `}` in the text
+  // closes this table. The code tries each.
   for (let at = text.indexOf("}"); at !== -1; at = text.indexOf("}", at + 1)) {
     const before = text.slice(0, at).trimEnd();
     const comma = /[{,]$/.test(before) ? "" : ",";

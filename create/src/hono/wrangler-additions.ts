@@ -106,7 +106,7 @@ function missingObjects(
       kind: "append",
       path: [...scope, "durable_objects", "bindings"],
       value: { name: BINDING, class_name: className },
-      change: `${where}the binding COUNTERS of the Durable Objects that count`,
+      change: `${where}the binding COUNTERS of the Durable Objects that hold the counters`,
       isNeeded: true,
     });
   }

@@ -76,8 +76,8 @@ export function isSecret(keys: readonly unknown[]): boolean {
 
 /**
  * Returns the path to print. It hides the names of tiers if these names may be credentials. It also
- * hides the text after `:` or `=` in names of headers, because a user may write a header together
- * with its secret value in place of the name alone.
+ * hides the text after `:` or `=` in names of headers, because a user may write a header
+ * with its secret value where only the header's name belongs.
  */
 export function printableKeys(keys: readonly unknown[], config: unknown): unknown[] {
   const shownKeys = keys.map((key, index) => {
@@ -102,7 +102,7 @@ export function printableKeys(keys: readonly unknown[], config: unknown): unknow
   return shownKeys;
 }
 
-/** Whether a name in a path stands where users write a secret in place of a field by mistake. */
+/** Whether a name in a path stands where a user may have written a secret by mistake. */
 function isChosen(keys: readonly unknown[], index: number): boolean {
   const at = keys.findIndex((key) => SENSITIVE.has(String(key)));
   if (at === -1 || index <= at) return false;

@@ -25,7 +25,7 @@ function list(values: readonly string[]): string {
 }
 
 /**
- * Suggests a value for `match` or `except`: `{ paths: ["/login"] }` for `"/login"`.
+ * Suggests a value for `match` or `except`: `{ paths: ["/login"] }` instead of `"/login"`.
  *
  * @param field the field that has the value. The two fields have opposite meanings
  */
@@ -64,7 +64,7 @@ export function conditionHint(
     typeof value === "string" ? value.split(SEPARATORS[field] ?? /\s*,\s*/) : [],
   );
   if (texts.length === 0) return undefined;
-  // A file extension is no host.
+  // A file extension, such as `*.js`, looks like a host, but is none.
   const stray = texts
     .filter((text) => !/^\/?\*\.\w+$/.test(text))
     .map(conditionsIn)
@@ -81,7 +81,7 @@ export function isAnyMethod(text: unknown): boolean {
   return typeof text === "string" && /^\s*(all|any|every)\s*$/i.test(text);
 }
 
-/** Suggests the value of a condition that is written as a list: `["/login"]` for `"/login"`. */
+/** Suggests a list as the value of a condition: `["/login"]` instead of `"/login"`. */
 export function conditionList(field: string, given: unknown): string | undefined {
   const texts = [given].flat();
   const mended = texts.map((text) => (typeof text === "string" ? mend(field, text) : undefined));

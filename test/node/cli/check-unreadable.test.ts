@@ -26,7 +26,7 @@ describe("check of a file that cannot be loaded", () => {
     ["a missing module", "a.mjs", 'import "./rules";', ["'./rules'", "the path of the import"]],
     ["a file that does not exist", "a.ts", 'import "./b.ts";', ["'./b.ts'", "a.ts"]],
     [
-      "the package's name before it was published",
+      "the name that the package had before its publication",
       "a.ts",
       'import { defineConfig } from "weir/config"; export default defineConfig({});',
       ['import { defineConfig } from "edge-weir/config"'],

@@ -79,7 +79,7 @@ describe("weir doctor --at", () => {
     }
   });
 
-  test("makes no call with a token that no header can have", async () => {
+  test("makes no call with a token that is not allowed in an HTTP header", async () => {
     const { findings } = await at(worker.url, `${TOKEN}\n€`);
     expect(findings).toMatchObject([{ code: "token-malformed" }]);
   });

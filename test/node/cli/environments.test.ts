@@ -134,19 +134,19 @@ const NAMED = (name: string, vars = "") =>
 const PREFIX = (prefix: string) => `vars.WEIR_PREFIX = "${prefix}"\n`;
 const URL = (url: string) => `vars.UPSTASH_REDIS_REST_URL = "${url}"\n`;
 
-describe("two environments with the same route", () => {
+describe("the warning about environments with the same route", () => {
   const staging = (routes: string) => `${COUNTERS}[env.staging]\n${routes}`;
 
   test.each<[string, string, number]>([
-    ["are found if one inherits the route", staging(""), 1],
+    ["is reported if one environment inherits the route", staging(""), 1],
     [
-      "are found if the route is in another notation",
+      "is reported if the routes have different notations",
       staging('routes = ["https://Shop.example.com/*"]\n'),
       1,
     ],
-    ["are not found if they have other hosts", staging('routes = ["staging.example.com/*"]\n'), 0],
-    ["are not found if they have other paths", staging('routes = ["shop.example.com/api/*"]\n'), 0],
-    ["are not found if one has no route", staging("routes = []\n"), 0],
+    ["is not reported if the hosts differ", staging('routes = ["staging.example.com/*"]\n'), 0],
+    ["is not reported if the paths differ", staging('routes = ["shop.example.com/api/*"]\n'), 0],
+    ["is not reported if one environment has no route", staging("routes = []\n"), 0],
   ])("%s", async (_, wrangler, count) => {
     for (const env of [undefined, "staging"]) {
       const { findings } = await checkWith(wrangler, env);

@@ -58,7 +58,7 @@ describe("a Worker with a custom domain and no origin", () => {
     expect(await codesWith(worker)).toEqual(expected);
   });
 
-  test("has no fault of its origin in an app, because an app ignores the origin", async () => {
+  test("reports no fault about the origin if the Worker is an app, because an app ignores the origin", async () => {
     const origin = { binding: "API" };
     const app = "app.use(rateLimit(config));\nexport default app;";
     expect(await codesWith(app, { origin })).toEqual([]);

@@ -117,8 +117,8 @@ describe("a limit beside another one", () => {
     ["50 an hour admit at most 50 a minute", limits([50, "1m"], [50, "1h"]), 1],
     ["which is more than 49", limits([49, "1m"], [50, "1h"]), 0],
     // Windows of 40 s begin at 0, 40 and 80 s. So each window of 60 s overlaps two of them.
-    ["windows that do not divide each other overlap twice", limits([10, "40s"], [20, "1m"]), 1],
-    ["and admit no more than that", limits([10, "40s"], [19, "1m"]), 0],
+    ["one window of 60 s overlaps two windows of 40 s", limits([10, "40s"], [20, "1m"]), 1],
+    ["which together admit at most 20", limits([10, "40s"], [19, "1m"]), 0],
     [
       "with spread windows, one more window may overlap",
       { ...limits([33, "1m"], [1980, "1h"]), start: "spread" },

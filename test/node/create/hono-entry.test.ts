@@ -90,7 +90,7 @@ export default app
     );
   });
 
-  it("fits JSX, and files of JavaScript", () => {
+  it("is also added to files with JSX and to JavaScript files", () => {
     const jsx = APP.replace("c.text('Hello')", "c.html(<h1>Hello</h1>)");
     expect(edited(jsx, "src/index.tsx").byHand).toEqual([]);
     expect(edited(APP, "src/index.js").byHand).toEqual([]);
