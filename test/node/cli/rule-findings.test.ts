@@ -229,7 +229,14 @@ describe("two rules for the same requests", () => {
       ["same-rule"],
     ],
     ["have different paths", [{ match: { paths: ["/a"] } }, { match: { paths: ["/b"] } }], []],
-    ["are for programs", [{ for: "programs" }, { for: "programs" }], []],
+    [
+      "are for programs",
+      [
+        { for: "programs", match: undefined },
+        { for: "programs", match: undefined },
+      ],
+      [],
+    ],
     ["have limits that both can deny", [api, { ...api, limit: 50, window: "1h" }], []],
     ["have a limit that denies nothing", [api, { ...api, limit: 50 }], ["limit-never-binds"]],
     [
