@@ -7,7 +7,7 @@ const METHODS = 'HTTP methods, such as "POST"';
 const PATHS =
   'paths in Hono\'s route syntax, such as "/users/:id", "/users/:id{[0-9]+}" or "/v1/*": a leading slash, "*" alone in its segment, "?" only after a last parameter, no query, at most 2048 characters';
 /** Reading a route takes time that grows with the square of its length. */
-const MAX_ROUTE = 2048;
+export const MAX_ROUTE = 2048;
 
 /** Conditions on a request. A request matches if all given conditions hold. */
 export interface ConditionsInput {

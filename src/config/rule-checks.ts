@@ -2,7 +2,7 @@ import * as v from "valibot";
 import { listOfNames, shortened } from "./faults.ts";
 import { isRecord, pathTo } from "./fields.ts";
 import { type KeyPart, parseAlternatives } from "./key-expression.ts";
-import { splitRoute } from "./match.ts";
+import { MAX_ROUTE, splitRoute } from "./match.ts";
 
 // These checks compare fields of a rule with each other. They also run if the rule has other faults, so
 // that Weir reports all faults at once. In such a rule, a field without a fault has its parsed value,
@@ -38,7 +38,7 @@ export function checkParams<Output>() {
   return checkOf<Output>(({ key, tiers, match = {}, for: audience }, refuse) => {
     const paths = isRecord(match) ? (match.paths ?? []) : undefined;
     // If the paths have a fault, the parameters are unknown.
-    if (!Array.isArray(paths) || !paths.every((path) => typeof path === "string")) return;
+    if (!Array.isArray(paths) || !paths.every(isShortText)) return;
     const names = paths.flatMap(splitRoute).flatMap((each) => /^:(\w+)/.exec(each)?.[1] ?? []);
     const check = (expression: unknown, ...path: string[]) => {
       for (const part of partsOf(expression)) {
@@ -129,4 +129,9 @@ export function checkPrograms<Output>() {
     if (isRecord(cost)) refuse(`write a whole number: ${because}`, "cost");
     if (count !== undefined) refuse(`remove count: ${because}`, "count");
   });
+}
+
+/** Whether a path is short enough to be split. A longer path is a fault. */
+function isShortText(path: unknown): path is string {
+  return typeof path === "string" && path.length <= MAX_ROUTE;
 }

@@ -89,6 +89,13 @@ describe("the faults of a large configuration", () => {
     expect(errorOf({ rules: [], prefix: [text] }).message).toContain('got ["…"]');
   });
 
+  test("do not include parameters of a route that is too long, which is not split", () => {
+    const fields = (path: string) => withRule({ key: "param:a", match: { paths: [path] } });
+    const pathsOf = (path: string) => faultsOf(fields(path)).map((fault) => fault.path);
+    expect(pathsOf("/b")).toEqual(["rules[0].key"]);
+    expect(pathsOf(`/${"{".repeat(100_000)}`)).toEqual(["rules[0].match.paths[0]"]);
+  });
+
   test("include routes of more than 2048 characters", () => {
     expect(parseRoute(`/${"a".repeat(2047)}`)).toBeDefined();
     expect(parseRoute(`/${"a".repeat(2048)}`)).toBeUndefined();
