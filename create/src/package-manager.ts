@@ -1,4 +1,4 @@
-import { spawn } from "node:child_process";
+import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createRequire } from "node:module";
 import { join } from "node:path";
@@ -28,15 +28,16 @@ export async function installPackages(
 ): Promise<Installation> {
   // Without a shell, Windows does not find npm.cmd. The arguments are constants.
   const options = { cwd: folder, stdio: "inherit", shell: process.platform === "win32" } as const;
-  const child = spawn(manager, ["install"], options);
+  let child: ChildProcess | undefined;
   let isInterrupted = false;
   // With Ctrl-C, this process waits for the package manager, and then prints how to go on.
   const interrupt = () => {
     isInterrupted = true;
-    child.kill("SIGINT");
+    child?.kill("SIGINT");
   };
   process.on("SIGINT", interrupt);
   try {
+    child = spawn(manager, ["install"], options);
     const [code] = await once(child, "exit");
     if (isInterrupted) return "interrupted";
     return code === 0 ? "installed" : "failed";

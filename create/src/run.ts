@@ -76,6 +76,7 @@ async function addToApp(common: Run): Promise<number> {
   console.log(report);
   // An earlier run may have changed the files, without an installation.
   if (!hasChanged && hasPackage(folder)) return needsHand ? 1 : 0;
+  if (!hasChanged) console.log(`The package edge-weir is not installed in ${folder}.`);
   const installation = await install(common);
   if (installation === "interrupted") return EXIT_INTERRUPTED;
   const isInstalled = installation === "installed";

@@ -117,7 +117,7 @@ function reportOf(
     changes.length === 0 ? [] : [path, ...changes.map((change) => `  ${change}`)],
   );
   const nothing =
-    byHand.length === 0 ? "The app has everything that Weir needs already." : "Changed no file.";
+    byHand.length === 0 ? "The files have everything that Weir needs already." : "Changed no file.";
   return [
     ...(lines.length === 0 ? [nothing] : lines),
     ...section("Left to you, before Weir limits requests:", byHand),

@@ -1,6 +1,7 @@
+import { isDeepStrictEqual } from "node:util";
 import { Failure } from "../failure.ts";
 import { CURRENT, HONO, isAtLeast, NODE_20, toolchainFor } from "../versions.ts";
-import { type Edit, unchanged } from "./edit.ts";
+import type { Edit } from "./edit.ts";
 import { type AppFile, parseJson } from "./hono-app.ts";
 import { setJson } from "./json-edit.ts";
 
@@ -12,18 +13,29 @@ const WRANGLER_WITHOUT_NODE_20 = "4.87.0";
 
 /**
  * Adds the package edge-weir to an app's package.json, and changes the ranges of two packages if
- * they cannot work: hono, if Weir needs a newer version, and wrangler, if it refuses this Node.
+ * they cannot work: hono, if Weir needs a newer version, and wrangler, if it refuses this Node. Each
+ * new text is parsed, and is used only if it has exactly the added ranges.
  *
  * @param edgeWeir the text by which package.json names the package
  * @throws {Failure} if the app needs a version of hono that Weir does not support
  */
 export function editManifest(file: AppFile, edgeWeir: string, nodeVersion: string): Edit {
   const changes: string[] = [];
+  const byHand: string[] = [];
   let { text } = file;
   const manifest = parseJson(text) as Record<string, Record<string, string> | undefined>;
+  const expected = structuredClone(manifest);
   const set = (kind: string, name: string, range: string, reason: string) => {
     const before = manifest[kind]?.[name];
-    text = setJson(text, [kind, name], range);
+    const edited = setJson(text, [kind, name], range);
+    expected[kind] = { ...expected[kind], [name]: range };
+    if (!isDeepStrictEqual(parseJson(edited), expected)) {
+      byHand.push(
+        `${file.path}: set ${JSON.stringify(name)} in ${kind} to ${JSON.stringify(range)}`,
+      );
+      return;
+    }
+    text = edited;
     changes.push(`${name}: ${before === undefined ? range : `${before} → ${range}`}${reason}`);
   };
   const { dependencies = {}, devDependencies = {} } = manifest;
@@ -47,7 +59,7 @@ export function editManifest(file: AppFile, edgeWeir: string, nodeVersion: strin
       );
     }
   }
-  return changes.length === 0 ? unchanged(text) : { text, changes, byHand: [], advice: [] };
+  return { text, changes, byHand, advice: [] };
 }
 
 /**

@@ -99,7 +99,7 @@ describe("a fresh Hono app with Weir", () => {
     const before = await readAll(folder.path);
     const command = join(ROOT, "create/src/index.ts");
     const { code, output } = await runIn(folder.path, "node", [command]);
-    expect(output).toBe("The app has everything that Weir needs already.\n");
+    expect(output).toBe("The files have everything that Weir needs already.\n");
     expect(code).toBe(0);
     expect(await readAll(folder.path)).toEqual(before);
   });
@@ -110,6 +110,7 @@ describe("a fresh Hono app with Weir", () => {
     await addToHonoApp(folder.path, OPTIONS);
     const command = join(ROOT, "create/src/index.ts");
     const { output } = await runIn(folder.path, "node", [command, "--no-install"]);
+    expect(output).toContain("The package edge-weir is not installed in ");
     expect(output).toContain("  npm install\n  npm run dev\n");
   });
 
@@ -192,6 +193,16 @@ describe("adding Weir to a Hono app", () => {
     const { [name]: _, ...rest } = FRESH;
     await appIn(folder.path, rest);
     await expect(addToHonoApp(folder.path, OPTIONS)).rejects.toThrow(message);
+  });
+
+  it("leaves a package.json to the user in which it cannot add the package", async () => {
+    await using folder = await emptyFolder();
+    const manifest = '{ "dependencies": {}, "dependencies": { "hono": "^4.13.0" } }';
+    await appIn(folder.path, { ...FRESH, "package.json": manifest });
+    const { report, needsHand } = await addToHonoApp(folder.path, OPTIONS);
+    expect(report).toContain('package.json: set "edge-weir" in dependencies to "^0.1.0"');
+    expect(needsHand).toBe(true);
+    expect(await readFile(join(folder.path, "package.json"), "utf8")).toBe(manifest);
   });
 
   it("is refused with a hono that Weir does not support", async () => {
