@@ -113,9 +113,11 @@ describe("a configuration", () => {
   });
 });
 
+const WITH_RULE = 'export default { rules: [{ name: "api", limit: 5, window: "1m" }] };';
+
 describe("a file that does more than export a configuration", () => {
   test("does not write to the standard output, which is JSON for programs", async () => {
-    await folder.write("a.ts", 'console.log("hello");\nexport default { rules: [] };');
+    await folder.write("a.ts", `console.log("hello");\n${WITH_RULE}`);
     const { stdout, stderr, code } = await runWeir(
       ["check", "--config", "a.ts", "--json"],
       folder.path,
@@ -125,7 +127,7 @@ describe("a file that does more than export a configuration", () => {
   });
 
   test("does not keep the command running", async () => {
-    await folder.write("a.ts", "setInterval(() => {}, 1000);\nexport default { rules: [] };");
+    await folder.write("a.ts", `setInterval(() => {}, 1000);\n${WITH_RULE}`);
     const { stdout, code } = await runWeir(["check", "--config", "a.ts"], folder.path);
     expect({ stdout, code }).toEqual({ stdout: expect.stringContaining("a.ts is ok"), code: 0 });
   });
