@@ -17,7 +17,7 @@ interface DoctorOptions {
   readonly strict?: true;
 }
 
-/** There is nothing to examine. The message says what is missing. */
+/** Thrown if there is nothing to examine. The message gives the reason. */
 class CannotExamine extends Error {}
 
 /** The maximum duration of a run, in milliseconds. */

@@ -94,7 +94,7 @@ function lineOfJsonFault(text: string): number {
   const message = jsonFault(padded) ?? "";
   const [, position] = / at position (\d+)/.exec(message) ?? [];
   const [, quote] = /, (?:\.\.\.)?"(.*)"(?:\.\.\.)? is not valid JSON$/s.exec(message) ?? [];
-  // Without a position and a quote, the text ends too early.
+  // If the message has neither a position nor a quote, the JSON text ends too early.
   const end = text.trimEnd().length + QUOTED;
   const offset = quote === undefined ? Number(position ?? end) : padded.indexOf(quote) + QUOTED;
   return padded.slice(0, Math.min(offset, end)).split("\n").length;

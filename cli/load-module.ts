@@ -6,8 +6,8 @@ import { type BlockedReport, startWatchdog } from "./watchdog.ts";
 const TIMEOUT_MS = 10_000;
 
 /**
- * The time that a file without an end gets more than one that waits, in milliseconds. So if the thread
- * is free, its own timer ends the wait, and the error goes the usual way.
+ * The additional time, in milliseconds, after which the watchdog ends the process. If the thread is
+ * free, its own timer ends the wait earlier, so that an error can be thrown.
  */
 const MORE_MS = 500;
 

@@ -3,7 +3,7 @@ import type { Context } from "hono";
 import type { CustomContext, WorkerBindings } from "./config/custom.ts";
 import type { Env } from "./config/env.ts";
 
-/** The platform's context of a request, if the caller has none. */
+/** Replaces the platform's context of a request if the caller passes none. */
 const WITHOUT_CONTEXT: CustomContext["ctx"] = { waitUntil };
 
 /** Creates the second argument of the functions in `custom`. */

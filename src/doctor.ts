@@ -92,8 +92,8 @@ async function examine(config: Config, env: Env, usesOrigin: boolean): Promise<o
   const bindings = resolveBindings(config, env);
   const { store: binding, origin, limiterFaults, requestFaults } = bindings;
   const identity = crypto.randomUUID();
-  // A token may be limited to Weir's prefix. No key of a rule begins with this one, because a rule's
-  // name is followed by a window.
+  // A token may be limited to Weir's prefix. No key of a rule begins with this text: in such a key,
+  // a window, such as `1m`, comes directly after the rule's name.
   const prefix = `${bindings.prefix}:doctor-${identity.slice(0, 8)}`;
   const store = createStore(binding, { clock, timeoutMs, prefix });
   const quota = { limit: DECISIONS, ceiling: DECISIONS, windowMs: 60_000, offsetMs: 0, cost: 1 };

@@ -64,7 +64,8 @@ export function misplacedFields(
   );
   const vars = isTable(own.vars) ? own.vars : {};
   const inVars = FIELDS.filter((field) => isSetting(field, vars[field]))
-    // A var may have any name. It is not suspicious if the setting has its own value.
+    // A var may have any name. A var with the name of a setting is not suspicious if the setting is
+    // set too.
     .filter((field) => inherited(field) === undefined)
     .map((field) => ({ field, path: "vars" }));
   const lists = isList(own.durable_objects) ? [listFault(file)] : [];

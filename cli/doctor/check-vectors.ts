@@ -55,7 +55,7 @@ export async function checkVectors(
       }
     }
   } catch (error) {
-    // The store replaces a failed call by an error of its own, which has no reason.
+    // If a call fails, the store throws its own error, which does not contain the reason.
     if (client.failure) throw client.failure;
     if (!(error instanceof StoreError)) throw error;
     return [failureFinding(error, token)];

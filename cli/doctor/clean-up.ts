@@ -7,7 +7,7 @@ const KEYS_PER_CALL = 100;
 /** The shortest deadline of a call that removes keys, in milliseconds. */
 const MIN_CALL_MS = 3000;
 
-/** Why keys may be left. */
+/** The reason why keys may be left. */
 interface Obstacle {
   readonly reason: string;
   readonly left: number;

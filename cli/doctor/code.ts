@@ -4,7 +4,7 @@
  */
 export type Severity = "ok" | "unknown" | "warning" | "fault";
 
-/** What is the same in all findings with one code. */
+/** The fields that are equal in all findings with the same code. */
 export interface Code {
   readonly severity: Severity;
   /** The cure. A finding with the severity `ok` needs none. */

@@ -1,7 +1,7 @@
 import type { Config } from "../../src/config/schema.ts";
 import type { RestClient } from "./rest-client.ts";
 
-/** What the checks of a database share. */
+/** The values that all checks of a database use. */
 export interface Examination {
   readonly rest: RestClient;
   readonly url: string;

@@ -6,9 +6,9 @@ export interface Finding {
   /** The stable name, which docs/doctor.md explains. */
   readonly code: FindingCode;
   readonly severity: Severity;
-  /** What was measured, as a text. Contains no secret. */
+  /** The measured value as a text. Contains no secret. */
   readonly value: string;
-  /** The same as numbers and texts, for programs. */
+  /** The measured values as numbers and texts, for programs. */
   readonly measured?: Readonly<Record<string, number | string | readonly number[]>>;
   /** The cure. Undefined if the severity is `ok`. */
   readonly advice?: string;

@@ -1,4 +1,7 @@
-/** The exit codes of programs that a signal has ended, by convention: 128 plus its number. */
+/**
+ * The exit codes of programs that a signal has ended, by convention: 128 plus the number of the
+ * signal.
+ */
 const EXIT_CODES = { SIGHUP: 129, SIGINT: 130, SIGTERM: 143 } as const;
 
 type Signal = keyof typeof EXIT_CODES;
@@ -15,7 +18,7 @@ export interface Interruption {
 }
 
 /**
- * Stops a run at Ctrl-C, at the end of its terminal, and at SIGTERM. A second signal ends the process
+ * Stops a run at Ctrl-C, when its terminal is closed, and at SIGTERM. A second signal ends the process
  * at once. At Ctrl-C, npx and npm pass the signal on to a process that has already received it from
  * the terminal. So a second signal counts only some time after the first one.
  */

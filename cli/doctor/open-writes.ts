@@ -6,7 +6,10 @@ interface OpenWrite {
   readonly closing: AbortController;
 }
 
-/** The calls that write keys and whose answer is missing. The database may still run them. */
+/**
+ * The calls that write keys, and that the database has not answered yet. The database may still run
+ * them.
+ */
 export class OpenWrites {
   readonly #open = new Set<OpenWrite>();
   readonly #unconfirmed: string[] = [];
@@ -17,7 +20,7 @@ export class OpenWrites {
   }
 
   /**
-   * Adds a call until it has an answer.
+   * Adds a call. The call is removed when it has an answer.
    *
    * @param name the name of the command
    * @param closing ends the call

@@ -1,13 +1,13 @@
 import type { Severity } from "./code.ts";
 import { type Finding, plural, printable } from "./finding.ts";
 
-/** What the doctor has examined, and with which settings. */
+/** The database or the Worker that the doctor examined, and the settings of the run. */
 export interface Subject {
   /** The noun for the last line: "The database is ok." */
   readonly noun: string;
   /** A sentence for the first line of the report. */
   readonly headline: string;
-  /** The same for programs. Contains no secret. */
+  /** The values of the headline, for programs. They contain no secret. */
   readonly fields: Readonly<Record<string, string | undefined>>;
   /** The texts that the report must not contain. */
   readonly secrets: readonly string[];
@@ -60,7 +60,7 @@ export function isGood(findings: readonly Finding[]): boolean {
   return count(findings, "fault") + count(findings, "warning") === 0;
 }
 
-/** 1 if there are faults, or with `strict` if there are warnings; otherwise 0. */
+/** Returns the exit code: 1 if there are faults, or with `strict` warnings; otherwise 0. */
 export function exitCodeOf(findings: readonly Finding[], strict: boolean): number {
   return count(findings, "fault") > 0 || (strict && !isGood(findings)) ? 1 : 0;
 }

@@ -55,7 +55,7 @@ export function readJson({ status, headers }: Response, text: string, token: str
       return value;
     }
   } catch {
-    // The next line reports it.
+    // The text is not JSON. The error below reports this.
   }
   const type = quoted(headers.get("content-type") ?? "no type", [token]);
   const redirect = status >= 300 && status < 400 ? ", a redirect" : "";
@@ -90,7 +90,10 @@ export function toAnswer(entry: unknown, token: string): Answer {
   throw new CallFailure("not-a-rest-api", "the answer has neither a result nor an error");
 }
 
-/** Node reports every network error as "fetch failed", and the reason as its cause. */
+/**
+ * Returns the reason for a network error. The message of Node's own error is always "fetch failed";
+ * the cause of this error has the reason.
+ */
 export function networkError(error: unknown): string {
   const cause = causeOf(error);
   if (!(cause instanceof Error)) return String(cause);

@@ -33,7 +33,7 @@ export interface RestOptions {
   readonly stop: AbortSignal;
 }
 
-/** A page of SCAN with 1000 long names is the largest answer of a database. */
+/** The maximum size of an answer. The largest answer is a page of SCAN with 1000 long names. */
 const MAX_ANSWER_BYTES = 4 * 1024 * 1024;
 /** How long a stopped run waits for the answer to its last call, in milliseconds. */
 const LAST_CALL_MS = 1000;

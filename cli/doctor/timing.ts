@@ -5,7 +5,10 @@ import { type Finding, finding, isText } from "./finding.ts";
 export interface ClockSample {
   /** The duration of the call. */
   readonly tookMs: number;
-  /** The clock of the store minus the clock of the caller, if the call took equally long both ways. */
+  /**
+   * The clock of the store minus the clock of the caller, assuming that both ways of the call took
+   * equally long.
+   */
   readonly skewMs: number;
 }
 

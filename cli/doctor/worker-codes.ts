@@ -1,6 +1,6 @@
 import type { Code } from "./code.ts";
 
-/** The findings of `--at`. The findings about time may also occur. */
+/** The findings of a run with `--at`. Such a run may also have the findings about time. */
 export const WORKER_CODES = {
   "worker-ok": { severity: "ok" },
   "worker-url-invalid": {

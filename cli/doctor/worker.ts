@@ -14,7 +14,7 @@ export interface WorkerOptions {
 
 const PATH = "/_weir/doctor";
 const MAX_ANSWER_BYTES = 64 * 1024;
-/** Longer than the longest run in the Worker. */
+/** The deadline of the call, in milliseconds. It is longer than the longest run in the Worker. */
 const CALL_TIMEOUT_MS = 75_000;
 
 /** Calls the endpoint of a deployed Worker, which examines its own store. */
@@ -37,7 +37,10 @@ export async function examineWorker(
   };
 }
 
-/** Checks the URL and the token without a call. The URL is not printed, because it may have a password. */
+/**
+ * Checks the URL and the token without a call. The URL is not printed, because it may have a
+ * password.
+ */
 function faultsOf(at: string, url: URL | null, token: Setting): Finding[] {
   if (!url) return [finding("worker-url-invalid", "--at is not an http or https URL")];
   const { username, password } = new URL(at);

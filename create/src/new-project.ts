@@ -90,7 +90,7 @@ function adapt(path: string, text: string, { texts, toolchain, store }: ProjectO
       "my-api": texts.service,
     }),
   };
-  // One pass, so that no value is replaced within another.
+  // All values are replaced in one pass, so that no text inside an inserted value is replaced.
   const names = Object.keys(values).sort((one, other) => other.length - one.length);
   const pattern = new RegExp(names.map((name) => name.replace(/[.]/g, "\\.")).join("|"), "g");
   const adapted = text.replace(pattern, (name) => values[name] as string);

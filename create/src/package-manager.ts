@@ -18,7 +18,7 @@ export function runningPackageManager(userAgent = ""): PackageManager {
   return PACKAGE_MANAGERS.find((each) => each === name) ?? "npm";
 }
 
-/** The end of an installation. */
+/** The result of an installation. */
 export type Installation = "installed" | "failed" | "interrupted";
 
 /** Installs a project's packages. The output goes to the output of this process. */
@@ -30,7 +30,7 @@ export async function installPackages(
   const options = { cwd: folder, stdio: "inherit", shell: process.platform === "win32" } as const;
   let child: ChildProcess | undefined;
   let isInterrupted = false;
-  // With Ctrl-C, this process waits for the package manager, and then prints how to go on.
+  // After Ctrl-C, this process waits for the package manager, and then prints how to go on.
   const interrupt = () => {
     isInterrupted = true;
     child?.kill("SIGINT");

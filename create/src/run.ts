@@ -84,7 +84,7 @@ async function addToApp(common: Run): Promise<number> {
   return needsHand || (flags.install && !isInstalled) ? 1 : 0;
 }
 
-/** The exit code of a process that Ctrl-C ends: 128, and the number of the signal. */
+/** The exit code of a process that Ctrl-C ends: 128 plus the number of the signal. */
 const EXIT_INTERRUPTED = 130;
 
 /** Installs the packages, unless `--no-install` is set. */

@@ -14,7 +14,7 @@ const NEW_FOLDER = "my-weir";
  * Returns the path of the project's folder.
  *
  * @throws {Failure} if nobody can answer prompts, and the current folder has an app that this
- * starter does not know. A new project inside it is probably not wanted
+ * starter does not know. The user probably does not want a new project inside this app
  */
 export async function chooseFolder(flags: Flags, prompts: Prompts): Promise<string> {
   if (flags.dir !== undefined) return resolve(flags.dir);

@@ -17,7 +17,10 @@ const EMBEDDING: readonly { readonly network: Network; readonly at: number }[] =
   { network: networkOf("2002::", 16), at: 2 },
 ];
 
-/** Teredo: RFC 4380. It inverts every bit of the address, so that routers do not translate it. */
+/**
+ * Teredo: RFC 4380. Teredo inverts every bit of the IPv4 address, so that routers do not translate
+ * the address.
+ */
 const TEREDO = networkOf("2001::", 32);
 
 function networkOf(address: string, prefix: number): Network {

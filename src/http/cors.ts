@@ -30,7 +30,7 @@ const EXPOSE = "Access-Control-Expose-Headers";
 /**
  * Lets a page on another origin read the given fields of a forwarded response. The function only
  * adds to the fields that the origin of the response exposes. It changes nothing if the request
- * comes from no page of another origin, or if the response does not allow pages to read it.
+ * does not come from a page of another origin, or if the response does not allow pages to read it.
  *
  * The function does not add `Vary: Origin`, because the given fields are valid only for this
  * response. A client must not use them if they come from a cache.

@@ -17,7 +17,8 @@ export function withQuotaFields(
   // `new Response` throws for a status above 599, which an origin may send, and for the status 0
   // of `Response.error()`. So Weir adds no fields to such a response.
   if (response.status > 599 || response.status === 0) return response;
-  // The headers of a fetched response are immutable. Those of a copy with the same body are not.
+  // The headers of a fetched response are immutable. The headers of a copy with the same body can
+  // be changed.
   const copy = new Response(response.body, response);
   exposeFields(request, copy.headers, appendQuotaFields(copy.headers, quotas, style));
   return copy;

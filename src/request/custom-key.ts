@@ -1,9 +1,14 @@
 import type { CustomContext, CustomKey } from "../config/custom.ts";
 
-/** The reason why a function for `custom:NAME` has no result: it took too long, or it threw an error. */
+/**
+ * The reason why a function for `custom:NAME` has no result: it took too long, or it threw an
+ * error.
+ */
 export type CustomKeyFailure = "timeout" | "threw";
 
-/** Receives the failures of functions. It gets no error, because an error may contain a secret. */
+/**
+ * Receives the failures of functions, but not their errors, because an error may contain a secret.
+ */
 export type OnCustomKeyFailure = (name: string, cause: CustomKeyFailure) => void;
 
 const TIMEOUT = Symbol("timeout");
@@ -11,8 +16,9 @@ const TIMEOUT = Symbol("timeout");
 /**
  * Calls the functions for the keys `custom:NAME`, for one request.
  *
- * All functions of a request share one deadline: `timeoutMs` after the first call. A function that
- * takes longer counts as absent, and the request is decided without its value. Otherwise a client
+ * All functions of a request share one deadline: `timeoutMs` after the first call. If a function
+ * takes longer, its key counts as absent, and the request is decided without its value. Otherwise a
+ * client
  * could send its body slowly to a function that reads the body. The request would then be undecided,
  * and an open rule would let it pass.
  */
@@ -42,7 +48,10 @@ export class CustomKeyCalls {
     this.#onFailure = onFailure;
   }
 
-  /** Milliseconds from the start of the first call to the end of the last; at most `timeoutMs`. */
+  /**
+   * The milliseconds from the start of the first call to the end of the last call; at most
+   * `timeoutMs`.
+   */
   get spentMs(): number {
     if (this.#firstStartAt === undefined) return 0;
     return Math.min(this.#timeoutMs, Math.max(0, this.#lastEndAt - this.#firstStartAt));

@@ -104,7 +104,7 @@ describe("a function in custom", () => {
     expect(statuses).toEqual([200, 200, 429]);
   });
 
-  it("gets a context in a Hono app that was called without one", async () => {
+  it("gets a substitute context in a Hono app whose caller passes no context", async () => {
     const app = new Hono();
     const plan = (_: Request, { env, ctx }: CustomContext) =>
       `${typeof env}${typeof ctx.waitUntil}`;

@@ -55,7 +55,9 @@ function workerWith(
   return { reached, send };
 }
 
-/** Sends the same request several times, and returns the statuses with their numbers: `{ 200: 5 }`. */
+/**
+ * Sends the same request several times, and returns how often each status occurred: `{ 200: 5 }`.
+ */
 async function countStatuses(times: number, send: (index: number) => Promise<Response>) {
   const counts: Record<number, number> = {};
   for (let index = 0; index < times; index++) {
@@ -376,7 +378,7 @@ describe("docs/guides/llm-budget.md", () => {
     expect(await limits.limit("batch", job)).toMatchObject({ ok: false });
   });
 
-  it("keeps the rules for programs off HTTP", async () => {
+  it("does not apply the rules for programs to HTTP requests", async () => {
     const { send } = workerWith(llm, { JWT_SECRET });
     const { headers } = await send(url, { method: "POST" });
     expect(headers.get("ratelimit-policy")).not.toMatch(/"tokens"|batch/);

@@ -9,7 +9,9 @@ afterEach(() => {
 
 const RULE = { name: "api", limit: 2, window: "1h" } as const;
 
-/** Returns a function that sends requests to a handler with `next`. The origin must not be called. */
+/**
+ * Returns a function that sends requests to a handler with `next`. The origin must not be called.
+ */
 function inFrontOf(next: Next, rule: object = {}, options: Partial<ConfigInput> = {}) {
   const origin = vi.spyOn(globalThis, "fetch").mockRejectedValue(new Error("no origin"));
   const { fetch } = weir({ store: "memory", rules: [{ ...RULE, ...rule }], ...options });
@@ -145,7 +147,7 @@ describe("weir(config).fetch with next", () => {
     expect(logged).not.toHaveBeenCalled();
   });
 
-  it("lets an undecided request pass to next, or answers it, by the rule's onError", async () => {
+  it("passes an undecided request to next or answers it, depending on the rule's onError", async () => {
     vi.spyOn(console, "error").mockImplementation(() => {});
     const next = vi.fn(() => new Response());
     const store = "upstash";

@@ -46,7 +46,7 @@ describe("a plain object in place of a configuration of defineConfig", () => {
     expect(() => weir(input as never)).toThrow(message);
   });
 
-  it("makes every call to a service throw the same error if it has faults", async () => {
+  it("makes every call to a service throw the same error if the object has faults", async () => {
     class Limits extends WeirService {
       // Each call to a service creates an instance, and so a new object.
       readonly config = { ...FAULTY } as ConfigInput;
@@ -101,7 +101,7 @@ describe("a plain object in place of a configuration of defineConfig", () => {
     expect(limits).toEqual([[[50, 49]], [[2, 1]], [[50, 48]]]);
   });
 
-  it("is accepted by a service even if it has no JSON", async () => {
+  it("is accepted by a service even if the object cannot be written as JSON", async () => {
     const input = { ...INPUT, self: undefined as unknown };
     input.self = input;
     class Limits extends WeirService {
@@ -134,7 +134,7 @@ describe("a rule for programs", () => {
     ],
   } as const;
 
-  it("counts no request, neither in front of an origin, nor of next, nor in an app", async () => {
+  it("counts no HTTP request in front of an origin, in front of next, or in an app", async () => {
     vi.spyOn(globalThis, "fetch").mockImplementation(async () => new Response());
     const app = new Hono().use(rateLimit(input));
     app.get("/", (c) => c.text("ok"));
@@ -149,7 +149,7 @@ describe("a rule for programs", () => {
     );
   });
 
-  it("counts calls to a service by any text", async () => {
+  it("counts calls to a service by a key that may be any text", async () => {
     class Limits extends WeirService<typeof input> {
       readonly config = input;
     }

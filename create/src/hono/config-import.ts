@@ -7,7 +7,9 @@ interface Modules {
   readonly moduleResolution?: string;
 }
 
-/** The greatest number of files that extend each other, against files that form a circle. */
+/**
+ * The maximum number of files that extend each other. It bounds the search if files form a circle.
+ */
 const MAX_FILES = 10;
 
 /**

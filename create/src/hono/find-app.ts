@@ -9,7 +9,7 @@ export interface Place {
   readonly offset: number;
   /** The name of the app's variable. */
   readonly app: string;
-  /** Whether the creation has no argument list, as in `new Hono`. */
+  /** Whether the app is created without an argument list, as in `new Hono`. */
   readonly isBare: boolean;
 }
 

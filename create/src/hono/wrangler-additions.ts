@@ -8,7 +8,7 @@ export interface Addition {
   readonly kind: "append" | "set";
   readonly path: readonly string[];
   readonly value: Settings;
-  /** For the report. */
+  /** The description of the change, for the report. */
   readonly change: string;
   /** Whether Weir needs the value to limit requests. */
   readonly isNeeded: boolean;
@@ -75,7 +75,10 @@ function sourceFolder({ main }: Settings): string | undefined {
   return parts.length > 1 && parts[0] !== ".." ? parts[0] : undefined;
 }
 
-/** Returns the advice if the check cannot be added to the build; undefined if it can, or is there. */
+/**
+ * Returns the advice if the check cannot be added to the build; undefined if it can be added, or is
+ * already there.
+ */
 export function buildAdvice(settings: Settings): string | undefined {
   const { command } = recordAt(settings, "build");
   if (String(command ?? "").includes("weir check")) return undefined;

@@ -41,7 +41,7 @@ export function numberHint(given: unknown, allowed: string): string | undefined 
   return choices.length > 0 ? `write ${choices.join(" or ")}` : undefined;
 }
 
-/** Suggests a limit, or how to have no limit. */
+/** Suggests a limit, or explains how to have no limit. */
 export function limitHint(given: unknown, allowed: string): string | undefined {
   if (typeof given === "function") return "write a number; for different limits, write tiers";
   const rate = rateOf(given);

@@ -44,7 +44,7 @@ export interface Faulty {
 /** Suggests a replacement for a faulty value; undefined if there is no obvious one. */
 export function valueHint({ issue, keys, given }: Faulty): string | undefined {
   const hint = hintForValue({ issue, keys, given });
-  // The given value is no cure.
+  // A suggestion that is equal to the given value is no cure.
   return hint && repeats(hint, given) ? undefined : hint;
 }
 

@@ -52,7 +52,7 @@ describe("check of a configuration with functions", () => {
   });
 });
 
-test("check of a rule for programs shows that it counts no request", async () => {
+test("check shows that a rule for programs counts no HTTP request", async () => {
   const rules = [
     { name: "tokens", for: "programs", key: "custom:account", limit: 9, window: "1d" },
   ];

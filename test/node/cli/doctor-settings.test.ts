@@ -121,7 +121,7 @@ describe("the settings of weir doctor are those of wrangler dev", () => {
     expect(settings(NAME)?.value ?? "").toBe(value);
   });
 
-  test('with --env "" the top level, although CLOUDFLARE_ENV names an environment', async () => {
+  test('with --env "" for the top level, although CLOUDFLARE_ENV names an environment', async () => {
     vi.stubEnv("CLOUDFLARE_ENV", "staging");
     expect(await lookUp({ "wrangler.toml": WRANGLER }, "")).toMatchObject({ value: "top" });
     expect(await lookUp({ "wrangler.toml": WRANGLER })).toEqual({

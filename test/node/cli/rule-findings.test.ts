@@ -100,25 +100,33 @@ const limits = (...all: [limit: number, window: string, extras?: object][]) => (
 describe("a limit beside another one", () => {
   test.each<[string, Fields, number]>([
     ["33 a minute admit 1980 an hour", limits([33, "1m"], [1980, "1h"]), 1],
-    ["which is more than 1979", limits([33, "1m"], [1979, "1h"]), 0],
+    ["33 a minute admit more than 1979 an hour", limits([33, "1m"], [1979, "1h"]), 0],
     ["60 a minute admit more than 1000 an hour", limits([60, "1m"], [1000, "1h"]), 0],
     [
       "a saved quota admits more in one hour",
       limits([33, "1m", { capacity: 66 }], [2000, "1h"]),
       0,
     ],
-    ["a small saved quota does not", limits([33, "1m", { capacity: 53 }], [2000, "1h"]), 1],
-    ["reserved quota admits more", limits([33, "1m", { maxReserved: 21 }], [2000, "1h"]), 0],
+    [
+      "a small saved quota does not admit more in one hour",
+      limits([33, "1m", { capacity: 53 }], [2000, "1h"]),
+      1,
+    ],
+    [
+      "reserved quota admits more in one hour",
+      limits([33, "1m", { maxReserved: 21 }], [2000, "1h"]),
+      0,
+    ],
     [
       "a limit that can be reserved may deny",
       limits([33, "1m"], [2000, "1h", { maxReserved: 1 }]),
       0,
     ],
     ["50 an hour admit at most 50 a minute", limits([50, "1m"], [50, "1h"]), 1],
-    ["which is more than 49", limits([49, "1m"], [50, "1h"]), 0],
+    ["50 an hour can admit more than 49 a minute", limits([49, "1m"], [50, "1h"]), 0],
     // Windows of 40 s begin at 0, 40 and 80 s. So each window of 60 s overlaps two of them.
     ["one window of 60 s overlaps two windows of 40 s", limits([10, "40s"], [20, "1m"]), 1],
-    ["which together admit at most 20", limits([10, "40s"], [19, "1m"]), 0],
+    ["two windows of 40 s admit more than 19", limits([10, "40s"], [19, "1m"]), 0],
     [
       "with spread windows, one more window may overlap",
       { ...limits([33, "1m"], [1980, "1h"]), start: "spread" },

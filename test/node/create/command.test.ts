@@ -31,7 +31,7 @@ describe("create-edge-weir without a terminal", () => {
     expect(manifest.dependencies["edge-weir"]).toBe(`^${version}`);
   });
 
-  it("writes into the current folder if it is empty, and else into a folder my-weir", async () => {
+  it("writes into the current folder if it is empty, and otherwise into a folder my-weir", async () => {
     await using folder = await emptyFolder();
     await create(folder.path, "--yes");
     expect(await readdir(folder.path)).toContain("weir.config.ts");

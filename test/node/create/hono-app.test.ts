@@ -104,7 +104,7 @@ describe("a fresh Hono app with Weir", () => {
     expect(await readAll(folder.path)).toEqual(before);
   });
 
-  it("names the installation that is left after a run without one", async () => {
+  it("prints npm install as the next command after a run with --no-install", async () => {
     await using folder = await emptyFolder();
     await appIn(folder.path);
     await addToHonoApp(folder.path, OPTIONS);
@@ -146,7 +146,7 @@ describe("a fresh Hono app with Weir", () => {
     expect(wrangler).toContain('"WeirCounterObject"\n');
   });
 
-  it("lists the steps that are left without the claim that the app has everything", async () => {
+  it("lists the remaining steps, and does not claim that the app has everything", async () => {
     await using folder = await emptyFolder();
     await appIn(folder.path, { ...FRESH, "src/index.ts": "export default create()\n" });
     await addToHonoApp(folder.path, OPTIONS);

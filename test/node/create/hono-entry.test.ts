@@ -84,7 +84,7 @@ export default app
       name: "a typed handler",
       exported: "export default { fetch: app.fetch } satisfies ExportedHandler",
     },
-  ])("fits an app that is exported as $name", ({ exported }) => {
+  ])("is also added to an app that is exported as $name", ({ exported }) => {
     expect(edited(APP.replace("export default app", exported)).added).toContain(
       "app.use(rateLimit(config))",
     );
@@ -106,7 +106,7 @@ export default app
     ]);
   });
 
-  it("fits a class that is imported under another name", () => {
+  it("is also added if the class Hono is imported under another name", () => {
     const text = APP.replace("{ Hono }", "{ Hono as App }").replace("new Hono", "new App");
     expect(edited(text).added).toContain("app.use(rateLimit(config))");
   });
@@ -123,12 +123,12 @@ export default app
     expect(text).toContain(next);
   });
 
-  it("gets a semicolon if the same line goes on with a parenthesis", () => {
+  it("gets a semicolon if the same line continues with a parenthesis", () => {
     const { text } = edited(APP.replace("new Hono()", "new Hono();(async () => {})()"));
     expect(text).toContain("app.use(rateLimit(config));(async () => {})()");
   });
 
-  it("keeps imports apart from a next line that begins with a parenthesis", () => {
+  it("separates imports from a next line that begins with a parenthesis", () => {
     const { text } = edited(APP.replace("'hono'\n", "'hono'\n;(async () => {})()\n"));
     expect(text).toContain("export { CounterObject } from 'edge-weir'\n;(async () => {})()");
   });
@@ -146,7 +146,7 @@ export default app
     expect(byHand).toEqual([]);
   });
 
-  it("fits an app that is exported by { app as default }", () => {
+  it("is also added to an app that is exported by { app as default }", () => {
     const text = APP.replace("export default app", "export { app as default }");
     expect(edited(text).added).toContain("app.use(rateLimit(config))");
   });
@@ -168,7 +168,7 @@ export default app
     expect(edited(`${own}\n${APP}`).className).toBe("CounterObject");
   });
 
-  it("is added once", () => {
+  it("is not added a second time", () => {
     const { text } = edited(APP);
     expect(edited(text)).toMatchObject({ text, changes: [], byHand: [] });
   });

@@ -51,7 +51,7 @@ describe.each([
     expect(byHand).toEqual([]);
   });
 
-  it("keeps every line, apart from a comma", () => {
+  it("keeps every line, except that it may add a comma", () => {
     const after = edit(text).text.split("\n");
     const lost = text.split("\n").filter((line) => !after.some((each) => each.startsWith(line)));
     expect(lost).toEqual([]);
@@ -67,7 +67,7 @@ describe.each([
     expect(windows.replaceAll("\r\n", "")).not.toMatch(/[\r\n]/);
   });
 
-  it("gets no build command with Vite, which runs none", () => {
+  it("gets no build command with Vite, which does not run it", () => {
     expect(edit(text, false).settings).not.toHaveProperty("build");
   });
 });
@@ -118,7 +118,7 @@ describe("objects, migrations and commands of the app's own", () => {
     ]);
   });
 
-  it("get the binding in each environment, because environments inherit none", () => {
+  it("get the binding in each environment, because environments do not inherit bindings", () => {
     const environments = '[env.staging]\nname = "s"\n[env."pro.d"]\nvars = { A = "1" }\n';
     const { settings } = toml(TOML + environments);
     expect(settings.env.staging.durable_objects).toEqual({ bindings: [BINDING] });

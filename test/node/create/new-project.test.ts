@@ -44,7 +44,7 @@ describe.each(["route", "custom-domain", "service"] as const)("a project for a %
 
   // A project for a custom domain has the same code as a project for a route.
   if (template !== "custom-domain") {
-    it("has no fault of types", async () => {
+    it("has no type errors", async () => {
       expect(await runIn(folder.path, "tsc", [])).toEqual({ code: 0, output: "" });
     });
 

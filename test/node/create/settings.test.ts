@@ -37,7 +37,7 @@ describe("the prompts of a new project", () => {
     expect(asked).toEqual(expected);
   });
 
-  it("leave out the texts that flags give", async () => {
+  it("do not include the texts that flags give", async () => {
     const { asked, prompts } = answers({});
     const flags = { ...NO_FLAGS, host: "api.shop.example" };
     const texts = await chooseTexts("route", flags, "/projects/limits", prompts);
@@ -109,7 +109,7 @@ describe("the versions of a new project", () => {
     expect(starter.engines).toEqual(manifest.engines);
   });
 
-  it("of the starter's own packages are those that the repository installs", () => {
+  it("are those that the repository installs, for the packages of the starter itself", () => {
     const starter = JSON.parse(readFileSync("create/package.json", "utf8"));
     expect(starter.version).toBe(manifest.version);
     for (const [name, version] of Object.entries(starter.dependencies)) {
