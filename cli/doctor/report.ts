@@ -60,7 +60,7 @@ export function isGood(findings: readonly Finding[]): boolean {
   return count(findings, "fault") + count(findings, "warning") === 0;
 }
 
-/** Returns the exit code: 1 if there are faults, or with `strict` warnings; otherwise 0. */
+/** Returns the exit code: 1 for faults, and with `strict` also for warnings; otherwise 0. */
 export function exitCodeOf(findings: readonly Finding[], strict: boolean): number {
   return count(findings, "fault") > 0 || (strict && !isGood(findings)) ? 1 : 0;
 }

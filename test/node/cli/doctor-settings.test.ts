@@ -121,7 +121,7 @@ describe("the settings of weir doctor are those of wrangler dev", () => {
     expect(settings(NAME)?.value ?? "").toBe(value);
   });
 
-  test('with --env "" for the top level, although CLOUDFLARE_ENV names an environment', async () => {
+  test('with --env "" for the top level, even if CLOUDFLARE_ENV names an environment', async () => {
     vi.stubEnv("CLOUDFLARE_ENV", "staging");
     expect(await lookUp({ "wrangler.toml": WRANGLER }, "")).toMatchObject({ value: "top" });
     expect(await lookUp({ "wrangler.toml": WRANGLER })).toEqual({
@@ -141,7 +141,7 @@ describe("the settings of weir doctor are those of wrangler dev", () => {
     expect(settings("SECRET")).toEqual({ value: "x", source: ".dev.vars" });
   });
 
-  test("and an error does not print a value of wrangler's configuration", async () => {
+  test("and do not appear in an error about the syntax of wrangler's configuration", async () => {
     const wrangler = 'name = "a"\n[vars]\nTOKEN = hunter2secret\n';
     const attempt = lookUp({ "wrangler.toml": wrangler });
     await expect(attempt).rejects.toThrow(SettingsError);
