@@ -154,10 +154,10 @@ export class Gateway {
     try {
       response = await forward(request, decision.quotas);
     } catch (error) {
-      // The app has thrown an error. The request is charged, because otherwise a client that makes
-      // the app fail would have no limit.
-      const badGateway = { status: 502, headers: new Headers() };
-      await this.#charge(appliedRules, decision, badGateway, decidedInMs);
+      // The app has thrown an error, for which frameworks and the runtime answer with 500. The
+      // request is charged, because otherwise a client that makes the app fail would have no limit.
+      const failure = { status: 500, headers: new Headers() };
+      await this.#charge(appliedRules, decision, failure, decidedInMs);
       throw error;
     }
     const quotas = await this.#charge(appliedRules, decision, response, decidedInMs);

@@ -20,7 +20,7 @@ export interface WeirHandler {
    * With `next`, Weir fits into every framework: it calls `next(request)` for each request that it
    * admits, and does not read the configuration's `origin`. It adds the RateLimit fields to the response
    * of `next`, and charges the rules with `count` or `cost: "header:NAME"` by this response. An error that
-   * `next` throws reaches the caller unchanged, and these rules are charged as for a 502.
+   * `next` throws reaches the caller unchanged, and these rules are charged as for a 500.
    *
    * @example
    * const limiter = weir(config);

@@ -117,9 +117,9 @@ describe("weir(config).fetch with next", () => {
 
   it.each([
     ["a rule whose cost is in the response", { cost: "header:x-cost" }, ["fault", "fault", 429]],
-    ["a rule that counts the status 502", { count: { status: [502] } }, ["fault", "fault", 429]],
+    ["a rule that counts the status 500", { count: { status: [500] } }, ["fault", "fault", 429]],
     ["a rule that counts other responses", { count: { status: [401] } }, Array(3).fill("fault")],
-  ] as const)("charges an error of next as a 502: %s", async (_, rule, outcomes) => {
+  ] as const)("charges an error of next as a 500: %s", async (_, rule, outcomes) => {
     const { send } = inFrontOf(() => Promise.reject(fault), rule);
     const seen = [];
     for (let sent = 0; sent < 3; sent++) {
