@@ -1,4 +1,3 @@
-import type { Rule } from "../src/config/rule.ts";
 import type { Config } from "../src/config/schema.ts";
 import { checkDeployments } from "./deployment/check-deployment.ts";
 import type { Deployment } from "./deployment/deployment.ts";
@@ -14,6 +13,7 @@ import { type WranglerOptions, wranglerOptions } from "./deployment/wrangler-pro
 import type { Finding, LocalFinding } from "./finding.ts";
 import { loadConfig } from "./load-config.ts";
 import { configFindings } from "./warnings/all.ts";
+import { type FiledRule, filedRules } from "./warnings/rule-places.ts";
 import { type DevOutcome, devOutcome } from "./wrangler-dev.ts";
 
 /** The files and the environment that the check reads. */
@@ -44,7 +44,7 @@ export interface CheckResult {
   /** The reason why the configuration could not be loaded, and the remedy. */
   readonly error?: string;
   /** The rules of a valid configuration. */
-  readonly rules?: readonly Rule[];
+  readonly rules?: readonly FiledRule[];
   readonly findings: readonly Finding[];
   /** Whether the faults must stop a deploy. */
   readonly isFatal: boolean;
@@ -96,7 +96,7 @@ export async function checkConfig(
       const faults = findings.filter(({ severity }) => severity === "fault");
       const isFatal = areFaultsFatal(faults, selection, deployments);
       const note = faults.length > 0 && !isFatal && { note: NOT_STOPPED };
-      return { rules: config.rules, findings, isFatal, dev, ...note };
+      return { rules: filedRules(config), findings, isFatal, dev, ...note };
     }
   }
 }

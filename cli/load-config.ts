@@ -11,6 +11,7 @@ import type { Fault } from "../src/config/faults.ts";
 import type { Config, ConfigInput } from "../src/config/schema.ts";
 import { explainLoadError, parseJson } from "./load-error.ts";
 import { BLOCKED, loadModule } from "./load-module.ts";
+import { withoutNodeEnv } from "./node-env.ts";
 import { jsonError, textError } from "./report-error.ts";
 import type { BlockedReport } from "./watchdog.ts";
 
@@ -53,7 +54,7 @@ export async function loadConfig(
     const config = isConfig(exported) ? exported : defineConfig(exported as ConfigInput);
     return { kind: "valid", config };
   } catch (error) {
-    if (isConfigError(error)) return { kind: "faulty", faults: explainedFaults(error) };
+    if (isConfigError(error)) return { kind: "faulty", faults: await explainedFaults(error) };
     const explanation = explainLoadError(error);
     return { kind: "unreadable", error: explanation, throws: !NOT_THROWN.test(explanation) };
   }
@@ -92,8 +93,8 @@ async function read(path: string, blocked: BlockedReport): Promise<object> {
  * Returns the faults with their cures. If a build server has set `NODE_ENV` to `production`, the error
  * itself has only short faults.
  */
-function explainedFaults(error: ConfigError): readonly Fault[] {
-  const faults = faultsIn(inputOf(error));
+async function explainedFaults(error: ConfigError): Promise<readonly Fault[]> {
+  const faults = await withoutNodeEnv(() => faultsIn(inputOf(error)));
   // An error from another version of Weir has no input, or its input is valid in this version.
   return inputOf(error) === undefined || faults.length === 0 ? error.faults : faults;
 }

@@ -3,7 +3,7 @@ import * as config from "../src/config/index.ts";
 import { type BlockedReport, startWatchdog } from "./watchdog.ts";
 
 /** The longest time that a file may take to load, in milliseconds. */
-const TIMEOUT_MS = 10_000;
+const TIMEOUT_MS = 30_000;
 
 /**
  * The additional time, in milliseconds, after which the watchdog ends the process. If the thread is
@@ -12,7 +12,7 @@ const TIMEOUT_MS = 10_000;
 const MORE_MS = 500;
 
 /** The reason for which a file that blocks the thread cannot be loaded, and the remedy. */
-export const BLOCKED = `Error: The file does not finish within ${TIMEOUT_MS / 1000} seconds. Remove the loop without an end, or the work that takes so long.`;
+export const BLOCKED = `Error: The file does not finish within ${TIMEOUT_MS / 1000} seconds. The file may contain a loop without an end or work that takes long, or this machine may be busy.`;
 
 /**
  * The modules that exist only in a Worker, and the cure if a file uses one of their names while it is

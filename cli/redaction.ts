@@ -1,16 +1,21 @@
+import type { Conditions } from "../src/config/conditions.ts";
 import { printableSecretName } from "../src/config/exempt.ts";
 import type { Rule, Tiers } from "../src/config/rule.ts";
 import { areTierNamesSecret } from "../src/config/tier-names.ts";
+import type { NamedCondition } from "../src/config/value-condition.ts";
 
 // The output of `check` appears in build logs. More people can read these logs than the
 // configuration.
 
 /**
- * Returns a rule without the values in `exempt`, and without tier names that may be credentials.
+ * Returns a rule without the values in `exempt` and in conditions, and without tier names that may
+ * be credentials.
  */
-export function withoutSecrets({ exempt, tiers, ...rule }: Rule): object {
+export function withoutSecrets({ match, exempt, tiers, ...rule }: Rule): object {
+  const { except, ...conditions } = match;
   return {
     ...rule,
+    match: { ...withoutValues(conditions), ...(except && { except: withoutValues(except) }) },
     ...(exempt && {
       exempt: {
         ...exempt,
@@ -24,6 +29,18 @@ export function withoutSecrets({ exempt, tiers, ...rule }: Rule): object {
       },
     }),
     ...(tiers && { tiers: { ...tiers, windows: printableTiers(tiers) } }),
+  };
+}
+
+function withoutValues({ headers, query, ...others }: Conditions): object {
+  const hide = ({ name, expected }: NamedCondition) => ({
+    name,
+    expected: typeof expected === "boolean" ? expected : "(not shown)",
+  });
+  return {
+    ...others,
+    ...(headers && { headers: headers.map(hide) }),
+    ...(query && { query: query.map(hide) }),
   };
 }
 

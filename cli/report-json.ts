@@ -1,6 +1,6 @@
-import type { Rule } from "../src/config/rule.ts";
 import type { Finding } from "./finding.ts";
 import { withoutSecrets } from "./redaction.ts";
+import type { FiledRule } from "./warnings/rule-places.ts";
 
 /**
  * Returns the report as JSON.
@@ -10,7 +10,7 @@ import { withoutSecrets } from "./redaction.ts";
  */
 export function jsonReport(
   file: string,
-  rules: readonly Rule[] | undefined,
+  rules: readonly FiledRule[] | undefined,
   findings: readonly Finding[],
 ): string {
   const report = {

@@ -1,6 +1,6 @@
-import type { Rule } from "../src/config/rule.ts";
 import type { Finding } from "./finding.ts";
 import { ruleTable } from "./rule-table.ts";
+import type { FiledRule } from "./warnings/rule-places.ts";
 
 /**
  * The URL of the page that explains the codes. The path of a file in the package would depend on the
@@ -17,7 +17,7 @@ const PAGE = "https://github.com/edge-weir/edge-weir/blob/main/docs/check.md";
  */
 export function textReport(
   file: string,
-  rules: readonly Rule[] | undefined,
+  rules: readonly FiledRule[] | undefined,
   findings: readonly Finding[],
   note?: string,
 ): string {
@@ -32,7 +32,7 @@ export function textReport(
 
 function headlineOf(
   file: string,
-  rules: readonly Rule[] | undefined,
+  rules: readonly FiledRule[] | undefined,
   faults: number,
   warnings: number,
 ): string {

@@ -1,10 +1,18 @@
+import { type Calendar, calendarOf } from "../src/config/calendar.ts";
+import type { Conditions } from "../src/config/conditions.ts";
+import type { ComputedCost, RequestCost } from "../src/config/cost.ts";
 import { formatDuration } from "../src/config/duration.ts";
 import type { KeyExpression } from "../src/config/key-expression.ts";
-import type { Conditions, Match } from "../src/config/match.ts";
+import type { Match } from "../src/config/match.ts";
 import type { Rule, Window } from "../src/config/rule.ts";
+import type { NamedCondition } from "../src/config/value-condition.ts";
+import { formatWindow } from "../src/config/windows.ts";
 import { printableTiers } from "./redaction.ts";
+import type { FiledRule } from "./warnings/rule-places.ts";
 
-const HEADINGS = ["RULE", "COUNTED BY", "QUOTA", "REQUESTS", "ON ERROR", "MODE", "ALSO"];
+const HEADINGS = ["RULE", "COUNTED BY", "QUOTA", "REQUESTS", "ON ERROR", "MODE", "ALSO", "FILE"];
+/** The number of columns that every table has. The others show fields that few rules have. */
+const ALWAYS = 6;
 
 /**
  * How many items of a long list are printed. This maximum keeps a row readable even if a rule has
@@ -13,25 +21,23 @@ const HEADINGS = ["RULE", "COUNTED BY", "QUOTA", "REQUESTS", "ON ERROR", "MODE",
 const LISTED = 3;
 
 /** Returns a table with one line for each rule. */
-export function ruleTable(rules: readonly Rule[]): string {
-  const rows = withoutEmptyLast([HEADINGS, ...rules.map(cellsOf)]);
-  const widths = HEADINGS.map((_, column) =>
-    Math.max(...rows.map((cells) => cells[column]?.length ?? 0)),
+export function ruleTable(rules: readonly FiledRule[]): string {
+  const rows = rules.map(cellsOf);
+  const columns = HEADINGS.map((_, column) => column).filter(
+    (column) => column < ALWAYS || rows.some((cells) => cells[column] !== ""),
   );
-  return rows
-    .map((cells) => cells.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join("  "))
+  const lines = [HEADINGS, ...rows].map((cells) => columns.map((column) => cells[column] ?? ""));
+  const widths = columns.map((_, position) =>
+    Math.max(...lines.map((cells) => cells[position]?.length ?? 0)),
+  );
+  return lines
+    .map((cells) => cells.map((cell, position) => cell.padEnd(widths[position] ?? 0)).join("  "))
     .map((line) => line.trimEnd())
     .join("\n");
 }
 
-/** Removes the last column if it is empty. This column shows fields that few rules have. */
-function withoutEmptyLast([headings = [], ...rows]: string[][]): string[][] {
-  const isUsed = rows.some((cells) => cells.at(-1) !== "");
-  return [headings, ...rows].map((cells) => (isUsed ? cells : cells.slice(0, -1)));
-}
-
-function cellsOf(rule: Rule): string[] {
-  const { name, key, windows, match, onError, mode } = rule;
+function cellsOf(rule: FiledRule): string[] {
+  const { name, key, windows, match, onError, mode, file = "" } = rule;
   const requests = rule.for === "programs" ? "none, only calls of programs" : formatMatch(match);
   return [
     name,
@@ -41,14 +47,15 @@ function cellsOf(rule: Rule): string[] {
     onError,
     mode,
     formatRest(rule),
+    file,
   ];
 }
 
 /** Formats the fields that few rules have, in the order in which Weir applies them to a request. */
 function formatRest(rule: Rule): string {
-  const { exempt, tiers, spread, shards, cost, countStatus, banMs, retryJitterMs } = rule;
+  const { exempt, tiers, spread, shards, cost, count, retryJitterMs, response, tellOrigin } = rule;
   const exemptions = exempt && [
-    ...exempt.networks.map(([address, bits]) => `${address}/${bits}`),
+    ...[...exempt.networks].map(([address, bits]) => `${address}/${bits}`),
     ...exempt.headers.map(({ name }) => name),
   ];
   return [
@@ -57,14 +64,37 @@ function formatRest(rule: Rule): string {
       `${formatKey(tiers.by)}: ${shortList([...printableTiers(tiers)].map(formatTier)).join("; ")}`,
     spread && "windows spread",
     shards > 1 && `${shards} shards`,
-    typeof cost === "object" && `costs header:${cost.header}`,
+    typeof cost === "object" && `costs ${formatCost(cost)}`,
     typeof cost === "number" && cost !== 1 && `costs ${cost}`,
-    countStatus && `counts ${shortList(countStatus.map(String)).join(" ")}`,
-    banMs !== undefined && `ban ${formatDuration(banMs / 1000)}`,
+    count &&
+      `counts ${shortList(count.statuses.map(String)).join(" ")}${count.reserve ? ", reserved before" : ""}`,
+    formatBan(rule),
     retryJitterMs > 0 && `jitter ${formatDuration(retryJitterMs / 1000)}`,
+    response && ("custom" in response ? `response custom:${response.custom}` : "own response"),
+    tellOrigin && "tells the origin",
   ]
     .filter(Boolean)
     .join("; ");
+}
+
+/** Formats a computed cost, such as `custom:depth` and `1200, settled by header:x-tokens`. */
+function formatCost({ before, settle, max }: ComputedCost): string {
+  const source = typeof before === "object" ? formatSource(before) : before?.toString();
+  const settled = settle && `${settle.kind}:${settle.name}`;
+  const cost = source && settled ? `${source}, settled by ${settled}` : (source ?? settled);
+  return max === undefined ? `${cost}` : `${cost}, at most ${max}`;
+}
+
+function formatSource(source: RequestCost): string {
+  return source.kind === "body" ? "body:bytes" : `custom:${source.name}`;
+}
+
+function formatBan({ banMs, escalation }: Rule): string | false {
+  if (banMs === undefined) return false;
+  const format = (ms: number) => formatDuration(ms / 1000);
+  if (!escalation) return `ban ${format(banMs)}`;
+  const { lengthsMs, forgetAfterMs } = escalation;
+  return `ban ${lengthsMs.map(format).join(", ")}, forgotten after ${format(forgetAfterMs)}`;
 }
 
 function formatTier([name, windows]: [string, readonly Window[]]): string {
@@ -85,14 +115,23 @@ function formatKey(key: KeyExpression): string {
     .join(", ");
 }
 
-function formatQuota({ limit, capacity, maxReserved, windowMs, offsetMs }: Window): string {
-  const quota = `${limit} per ${formatDuration(windowMs / 1000)}`;
+function formatQuota(window: Window): string {
+  const { limit, capacity, maxReserved, offsetMs, calendar } = window;
+  const quota = `${limit} per ${formatWindow(window)}`;
   const details = [
     capacity !== limit && `up to ${capacity}`,
     maxReserved > 0 && `${maxReserved} ahead`,
+    calendar && formatCalendar(calendar),
     offsetMs > 0 && `offset ${formatDuration(offsetMs / 1000)}`,
   ].filter(Boolean);
   return details.length === 0 ? quota : `${quota} (${details.join(", ")})`;
+}
+
+/** Formats the time zone of a calendar, and its start if that is not the default. */
+function formatCalendar({ unit, timeZone, id }: Calendar): string {
+  const [, , ...start] = id.split(" ");
+  const isDefault = id === calendarOf(unit, timeZone, {}).id;
+  return isDefault ? timeZone : `${timeZone} from ${start.join(" ")}`;
 }
 
 function formatMatch({ except, ...conditions }: Match): string {
@@ -100,11 +139,28 @@ function formatMatch({ except, ...conditions }: Match): string {
   return except ? `${selected}, except ${formatConditions(except)}` : selected;
 }
 
-function formatConditions({ hosts, methods, paths }: Conditions): string {
-  return [hosts, methods, paths]
+function formatConditions(conditions: Conditions): string {
+  const { hosts, methods, paths, headers, query, ips, countries, asns, bots } = conditions;
+  return [
+    hosts,
+    methods,
+    paths,
+    headers?.map((condition) => `header:${formatValue(condition)}`),
+    query?.map((condition) => `query:${formatValue(condition)}`),
+    ips && [...ips].map(([address, bits]) => `${address}/${bits}`),
+    countries,
+    asns?.map((asn) => `AS${asn}`),
+    bots && [bots].flat().map((bot) => `bots:${bot.replaceAll(" ", "-").toLowerCase()}`),
+  ]
     .filter((list) => list !== undefined)
     .map((list) => shortList(list).join(" "))
     .join(" ");
+}
+
+/** Formats a condition without the expected texts, because a text may be a secret. */
+function formatValue({ name, expected }: NamedCondition): string {
+  if (expected === true) return name;
+  return expected === false ? `${name} (absent)` : `${name}=…`;
 }
 
 function shortList(list: readonly string[]): string[] {

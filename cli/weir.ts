@@ -5,8 +5,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { Command, CommanderError } from "commander";
-import { addCheckCommand } from "./check.ts";
-import { addDoctorCommand } from "./doctor.ts";
+import { withoutNodeEnv } from "./node-env.ts";
 
 /** In the package, this file is JavaScript. */
 const name = import.meta.url.endsWith(".ts") ? "npm run weir --" : "npx weir";
@@ -20,6 +19,9 @@ const program = new Command(name)
   // The default, process.exit, can cut off output that has not been written yet.
   .exitOverride();
 
+const [{ addCheckCommand }, { addDoctorCommand }] = await withoutNodeEnv(() =>
+  Promise.all([import("./check.ts"), import("./doctor.ts")]),
+);
 addCheckCommand(program);
 addDoctorCommand(program);
 

@@ -1,5 +1,6 @@
 import type { Row, Writes } from "../src/engine/counter.ts";
 import { adjustGroup, decideGroup, resetGroup, returnUnused } from "../src/engine/fixed-window.ts";
+import { isDependent, isEnforced, SKIPPED } from "../src/stores/group-roles.ts";
 import type { Store } from "../src/stores/store.ts";
 
 /** Creates a store that only calls the engine. It never removes expired rows. */
@@ -15,9 +16,12 @@ export function createEngineStore(): Store {
   return {
     async decide(groups, now = Date.now(), unused = []) {
       write(returnUnused(unused, now, rowReader(now)));
+      let isDenied = false;
       const verdicts = groups.map((counters) => {
+        if (isDenied && isDependent(counters)) return SKIPPED;
         const { verdict, writes } = decideGroup(counters, now, rowReader(now));
         write(writes);
+        isDenied ||= isEnforced(counters) && !verdict.admitted;
         return verdict;
       });
       return { now, groups: verdicts };

@@ -107,7 +107,7 @@ export async function bundleForWorkerd(
 let weirBundle: Promise<string> | undefined;
 
 /**
- * Returns Weir's sources, Hono and `defineConfig` as one module. It is bundled only once and serves
+ * Returns Weir's sources, Hono, `defineConfig` and `edge-weir/llm` as one module. It is bundled only once and serves
  * every configuration.
  */
 export function weirModule(): Promise<string> {
@@ -117,6 +117,7 @@ export function weirModule(): Promise<string> {
         export { CounterObject, rateLimit, WeirService, weir } from "./src/index.ts";
         export { Hono } from "hono";
         export { defineConfig } from "./src/config/index.ts";
+        export { llmReserve, llmUsage } from "./src/llm/index.ts";
       `,
       resolveDir: ROOT,
     },

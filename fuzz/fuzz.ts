@@ -2,7 +2,18 @@ import { CommanderError } from "commander";
 import { parseOptions } from "./options.ts";
 import type { Target } from "./target.ts";
 
-const NAMES = ["config", "paths", "spellings", "keys", "fields", "problem", "reply", "script"];
+const NAMES = [
+  "config",
+  "paths",
+  "spellings",
+  "keys",
+  "fields",
+  "problem",
+  "reply",
+  "tokens",
+  "costs",
+  "script",
+];
 
 /**
  * Imports a target by a name that the compiler does not know. Otherwise, the compiler would also

@@ -17,7 +17,7 @@ const COPIED = [
   "LICENSE",
   "cli/*.cjs",
   "docs/**/*.{md,svg}",
-  "examples/**/*.ts",
+  "examples/**/*.{ts,md}",
   "examples/**/wrangler.toml",
 ];
 

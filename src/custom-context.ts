@@ -1,6 +1,6 @@
 import { waitUntil } from "cloudflare:workers";
 import type { Context } from "hono";
-import type { CustomContext, WorkerBindings } from "./config/custom.ts";
+import type { CustomContext, WorkerBindings } from "./config/custom-functions.ts";
 import type { Env } from "./config/env.ts";
 
 /** Replaces the platform's context of a request if the caller passes none. */

@@ -1,5 +1,5 @@
 import { ADMIN_TOKEN } from "./config/binding-names.ts";
-import { resolveBindings } from "./config/bindings.ts";
+import { originFaults, resolveBindings } from "./config/bindings.ts";
 import { type Env, textVar } from "./config/env.ts";
 import type { Config } from "./config/schema.ts";
 import type { Counter } from "./engine/counter.ts";
@@ -90,7 +90,7 @@ function respond(body: object, status = 200): Response {
 async function examine(config: Config, env: Env, usesOrigin: boolean): Promise<object> {
   const { clock, timeoutMs } = config;
   const bindings = resolveBindings(config, env);
-  const { store: binding, origin, limiterFaults, requestFaults } = bindings;
+  const { store: binding, mode, limiterFaults, requestFaults } = bindings;
   const identity = crypto.randomUUID();
   // A token may be limited to Weir's prefix. No key of a rule begins with this text: in such a key,
   // a window, such as `1m`, comes directly after the rule's name.
@@ -102,14 +102,14 @@ async function examine(config: Config, env: Env, usesOrigin: boolean): Promise<o
   // With `clock: "edge"`, Redis returns the Worker's own time.
   const { kind } = binding;
   const hasClock = kind === "durable-object" || (kind === "upstash" && clock === "redis");
-  const originFaults = usesOrigin && "fault" in origin ? [origin.fault] : [];
   return {
     weir: "doctor",
     store: kind,
+    mode,
     timeoutMs,
     ...measured,
     skewMs: hasClock ? measured.skewMs : undefined,
-    faults: [...limiterFaults, ...requestFaults, ...originFaults],
+    faults: [...limiterFaults, ...requestFaults, ...(usesOrigin ? originFaults(bindings) : [])],
   };
 }
 

@@ -1,8 +1,11 @@
 import { waitUntil } from "cloudflare:workers";
+import { ChargedForward, type ForwardWithQuotas } from "./charged-forward.ts";
 import type { ResolvedBindings } from "./config/bindings.ts";
-import type { CustomContext } from "./config/custom.ts";
+import type { CustomContext } from "./config/custom-functions.ts";
 import type { Config } from "./config/schema.ts";
+import { customDenial } from "./http/custom-denial.ts";
 import { createForward } from "./http/forward.ts";
+import { withOriginFields } from "./http/origin-fields.ts";
 import { withQuotaFields } from "./http/quota-fields.ts";
 import {
   badRequestResponse,
@@ -10,23 +13,20 @@ import {
   pathTooLongResponse,
   undecidedResponse,
 } from "./http/responses.ts";
-import { isChargedByResponse } from "./limiter/counters.ts";
-import { type Allowed, type Decision, type Quota, toUndecided } from "./limiter/decision.ts";
+import { type Decision, type Limited, type Quota, toUndecided } from "./limiter/decision.ts";
 import type { Limiter } from "./limiter/limiter.ts";
-import type { ResponseFacts } from "./limiter/response-charges.ts";
-import { logCustomKeyFailed, logDecision } from "./log.ts";
+import { isUnchargedMark } from "./limiter/marks.ts";
+import { dependsOnResponse } from "./limiter/rule-cost.ts";
+import {
+  logCustomKeyFailed,
+  logCustomResponseFailed,
+  logDecision,
+  logUnreadableCost,
+} from "./log.ts";
 import { type AppliedRule, createRuleApplier, type RuleApplier } from "./request/applied-rule.ts";
 import { canonicalRequest, namesPlace } from "./request/canonical-request.ts";
-import { CustomKeyCalls } from "./request/custom-key.ts";
+import { CustomCalls } from "./request/custom-calls.ts";
 import { createMatcher, type Matcher } from "./request/matcher.ts";
-
-/**
- * Forwards a request to the origin or to an app, and returns the response.
- *
- * @param quotas the quotas of the decision; empty if no enforced rule applies, or if the request is
- * undecided
- */
-export type ForwardWithQuotas = (request: Request, quotas: readonly Quota[]) => Promise<Response>;
 
 /** The rules that apply to a request, and the decision. */
 interface DecidedRequest {
@@ -52,57 +52,93 @@ export class Gateway {
   readonly #match: Matcher;
   readonly #applyRules: RuleApplier;
   readonly #forwardToOrigin: ForwardWithQuotas;
+  readonly #chargedForward: ChargedForward;
+  /** Whether every configured origin is a server, and not another Worker. */
+  readonly #isOriginServer: boolean;
+  /** Whether the deployment's mode lets every request pass, even one that Weir cannot read. */
+  readonly #neverDenies: boolean;
 
   constructor(config: Config, bindings: ResolvedBindings, limiter: Limiter) {
     const rules = config.rules.filter((rule) => rule.for !== "programs");
     this.#config = { ...config, rules };
     this.#limiter = limiter;
     this.#match = createMatcher(rules, config.caseSensitivePaths);
-    this.#applyRules = createRuleApplier(config, bindings);
-    this.#forwardToOrigin = createForward(bindings.origin);
+    this.#applyRules = createRuleApplier(config, bindings, logUnreadableCost);
+    this.#forwardToOrigin = createForward(bindings);
+    this.#isOriginServer = [bindings.origin, ...bindings.origins.values()].every(
+      ({ kind }) => kind !== "binding",
+    );
+    this.#neverDenies = bindings.mode !== "enforce";
+    this.#chargedForward = new ChargedForward(config, limiter);
   }
 
   /**
    * Answers a request with the origin's response, or with a response of Weir.
    *
    * @param context the second argument of the functions in `custom`
-   * @param forward replaces the configured origin
+   * @param send replaces the configured origin
    * @param routedPath the path by which an app has routed the request; undefined if no app routes
    * requests
    */
   async handle(
     request: Request,
     context: CustomContext,
-    forward: ForwardWithQuotas = this.#forwardToOrigin,
+    send: ForwardWithQuotas = this.#forwardToOrigin,
     routedPath?: string,
   ): Promise<Response> {
-    const decidedRequest = await this.#decide(request, context, routedPath);
+    const decidedRequest =
+      (await this.#decide(request, context, routedPath)) ?? (this.#neverDenies && NO_RULES);
     if (!decidedRequest) {
       return namesPlace(request.url) ? pathTooLongResponse(request) : badRequestResponse(request);
     }
     const { appliedRules, decision, tookMs } = decidedRequest;
+    const forward: ForwardWithQuotas = this.#config.tellsOrigin
+      ? (admitted, quotas) => send(withOriginFields(admitted, appliedRules, quotas), quotas)
+      : send;
     if (!decision) return forward(request, NO_QUOTAS);
     logDecision(decision);
     switch (decision.outcome) {
       case "allowed": {
         const { quotas } = decision;
-        if (!appliedRules.some(({ rule }) => isChargedByResponse(rule))) {
+        const chargedRules = this.#config.tellsOrigin
+          ? appliedRules.filter((each) => !isUnchargedMark(each, quotas))
+          : appliedRules;
+        if (!chargedRules.some(({ rule }) => dependsOnResponse(rule))) {
           const response = await forward(request, quotas);
           return withQuotaFields(request, response, quotas, this.#config.headers);
         }
-        const response = this.#forwardAndCharge(request, forward, appliedRules, decision, tookMs);
+        const admitted = {
+          request,
+          context,
+          appliedRules: chargedRules,
+          decision,
+          decidedInMs: tookMs,
+          isLengthExact: this.#isOriginServer && send === this.#forwardToOrigin,
+        };
+        const response = this.#chargedForward.send(admitted, forward);
         // The rules are charged by the response even if the client hangs up, because the origin has
         // done the work.
         waitUntil(response.catch(() => {}));
         return await response;
       }
       case "limited":
-        return limitedResponse(request, decision, this.#config.headers);
+        return this.#deny(request, decision, context);
       case "undecided":
         return decision.open ? forward(request, NO_QUOTAS) : undecidedResponse(request);
       default:
         return decision satisfies never;
     }
+  }
+
+  /** Answers a denied request. */
+  #deny(request: Request, limited: Limited, context: CustomContext): Response | Promise<Response> {
+    const { headers: style, custom, timeoutMs } = this.#config;
+    const { response } = limited.rule;
+    const name = response && "custom" in response ? response.custom : undefined;
+    const create = name === undefined ? undefined : custom?.responses?.get(name);
+    if (name === undefined || !create) return limitedResponse(request, limited, style);
+    const denialFunction = { name, create, timeoutMs, style };
+    return customDenial(request, limited, context, denialFunction, logCustomResponseFailed);
   }
 
   /**
@@ -123,17 +159,17 @@ export class Gateway {
       if (!canonical) return undefined;
       const matches = this.#match(canonical);
       if (matches.length === 0) return NO_RULES;
-      const keys = custom?.keys;
-      const customKeys =
-        keys && new CustomKeyCalls(keys, request, context, timeoutMs, logCustomKeyFailed);
-      const applied = this.#applyRules(canonical, matches, customKeys);
+      const customCalls =
+        (custom?.keys || custom?.costs) &&
+        new CustomCalls(custom, request, context, timeoutMs, logCustomKeyFailed);
+      const applied = this.#applyRules(canonical, matches, customCalls);
       // Most identities are cached, so `applied` is rarely a promise. An `await` costs a microtask
       // even if there is no promise, so only promises are awaited.
       const appliedRules = applied instanceof Promise ? await applied : applied;
       if (appliedRules.length === 0) return NO_RULES;
       // The time of the functions in `custom` does not shorten the deadlines of the decision and of
       // the charge. Otherwise a client that makes a function slow could leave its request undecided.
-      const customMs = customKeys?.spentMs ?? 0;
+      const customMs = customCalls?.spentMs ?? 0;
       const spentMs = Date.now() - startedAt - customMs;
       const decision = await this.#limiter.decide(appliedRules, undefined, spentMs);
       return { appliedRules, decision, tookMs: Date.now() - startedAt - customMs };
@@ -141,55 +177,5 @@ export class Gateway {
       // The error may have occurred before the rules were matched, so any rule may apply.
       return { appliedRules: [], decision: toUndecided(error, rules), tookMs: 0 };
     }
-  }
-
-  async #forwardAndCharge(
-    request: Request,
-    forward: ForwardWithQuotas,
-    appliedRules: AppliedRule[],
-    decision: Allowed,
-    decidedInMs: number,
-  ): Promise<Response> {
-    let response: Response;
-    try {
-      response = await forward(request, decision.quotas);
-    } catch (error) {
-      // The app has thrown an error, for which frameworks and the runtime answer with 500. The
-      // request is charged, because otherwise a client that makes the app fail would have no limit.
-      const failure = { status: 500, headers: new Headers() };
-      await this.#charge(appliedRules, decision, failure, decidedInMs);
-      throw error;
-    }
-    const quotas = await this.#charge(appliedRules, decision, response, decidedInMs);
-    return withQuotaFields(request, response, quotas, this.#config.headers);
-  }
-
-  /**
-   * Charges the rules whose cost depends on the response, and returns the updated quotas. A failure
-   * to charge does not affect the response.
-   */
-  async #charge(
-    appliedRules: AppliedRule[],
-    { quotas, storeFailure }: Allowed,
-    response: ResponseFacts,
-    decidedInMs: number,
-  ): Promise<Quota[]> {
-    const charge = this.#limiter
-      .chargeResponse(appliedRules, response, storeFailure !== undefined)
-      .catch((error): Quota[] => {
-        logDecision(toUndecided(error, []));
-        return [];
-      });
-    // The charge may take the store's whole deadline, even if the decision was slow. But the
-    // decision and the charge delay the response by at most one deadline in total.
-    waitUntil(charge);
-    const { promise: timeout, resolve } = Promise.withResolvers<Quota[]>();
-    const restMs = Math.max(0, this.#config.timeoutMs - decidedInMs);
-    const timer = setTimeout(() => resolve([]), restMs);
-    const updatedQuotas = await Promise.race([charge, timeout]);
-    clearTimeout(timer);
-    return quotas.map(
-      (quota) => updatedQuotas.find(({ policy }) => policy === quota.policy) ?? quota,
-    );
   }
 }

@@ -7,6 +7,7 @@ export type {
   LimitUndecided,
 } from "./limit-result.ts";
 export type { Quota } from "./limiter/decision.ts";
+export type { Reserve } from "./limiter/reserves.ts";
 export {
   type RateLimitMiddleware,
   type RateLimitOptions,
@@ -17,5 +18,6 @@ export { RateLimitError } from "./rate-limit-error.ts";
 export type { LimitKey, LimitKeyValue } from "./request/limit-key.ts";
 export { WeirService } from "./service.ts";
 export type { CheckOptions, ClientOptions, LimitOptions } from "./service-options.ts";
+export type { SettleOptions } from "./service-settle.ts";
 export { CounterObject } from "./stores/durable-object/counter-object.ts";
 export { type Next, type WeirHandler, weir } from "./weir.ts";

@@ -1,7 +1,12 @@
 import type { Decision, Quota, Undecided } from "./limiter/decision.ts";
+import { isViolated } from "./limiter/quotas.ts";
+import type { Reserve } from "./limiter/reserves.ts";
 import { RateLimitError } from "./rate-limit-error.ts";
 
-/** The result if the quota was taken. `check` returns this result if the quota is available. */
+/**
+ * The result if the call may go on, usually because the quota was taken. `check` returns this result
+ * if the quota is available.
+ */
 export interface LimitGranted {
   /** Always true: the call may go on. */
   readonly ok: true;
@@ -10,8 +15,23 @@ export interface LimitGranted {
    * should wait this long. Missing if no quota was reserved.
    */
   readonly retryAfterMs?: number;
-  /** One quota for each window of the rule; empty for a rule in shadow mode. */
+  /**
+   * The policies whose quota the call exceeds. Present only for a rule with `mode: "mark"` that has
+   * too little quota left. Then no quota was taken.
+   *
+   * @example ["plan"]
+   */
+  readonly over?: readonly string[];
+  /**
+   * One quota for each window of the rule. Empty for a rule in shadow mode, if rules are off, and if
+   * `settle` had nothing to charge or to give back.
+   */
   readonly quotas: readonly Quota[];
+  /**
+   * What `limit` has charged, if the rule's `cost` has a `reserve`. Pass it to `settle` when the
+   * used quota is known.
+   */
+  readonly reserved?: Reserve;
   /** Always undefined, because the store has decided. */
   readonly undecided?: undefined;
 }
@@ -28,6 +48,10 @@ export interface LimitDenied {
   readonly retryAfterMs: number;
   /** One quota for each window of the rule. A denial from memory may lack some quotas. */
   readonly quotas: readonly Quota[];
+  /** Always undefined, because a rule with `mode: "mark"` denies no call. */
+  readonly over?: undefined;
+  /** Always undefined, because nothing was charged. */
+  readonly reserved?: undefined;
   /** Always undefined, because the store has decided. */
   readonly undecided?: undefined;
 }
@@ -48,6 +72,10 @@ export interface LimitUndecided {
   readonly retryAfterMs?: undefined;
   /** Always undefined, because the quotas are unknown. */
   readonly quotas?: undefined;
+  /** Always undefined, because the quotas are unknown. */
+  readonly over?: undefined;
+  /** Always undefined, because the store has charged nothing that a program could settle. */
+  readonly reserved?: undefined;
 }
 
 /**
@@ -72,8 +100,10 @@ export function toLimitResult(decision: Decision, rule: string, throws: boolean)
     case "allowed": {
       const { storeFailure, quotas, reservationDelayMs } = decision;
       if (storeFailure) return { ok: true, undecided: storeFailure.cause };
-      if (reservationDelayMs === 0) return { ok: true, quotas };
-      return { ok: true, retryAfterMs: reservationDelayMs, quotas };
+      const violated = quotas.filter(isViolated).map(({ policy }) => policy);
+      const over = violated.length > 0 && { over: violated };
+      if (reservationDelayMs === 0) return { ok: true, ...over, quotas };
+      return { ok: true, retryAfterMs: reservationDelayMs, ...over, quotas };
     }
     case "limited": {
       const { storeFailure, quotas, retryAfterMs } = decision;

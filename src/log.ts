@@ -1,6 +1,9 @@
 import { waitUntil } from "cloudflare:workers";
-import type { Decision, ShadowResults, ShadowUndecided, Undecided } from "./limiter/decision.ts";
-import type { CustomKeyFailure } from "./request/custom-key.ts";
+import type { DeploymentMode } from "./config/deployment-mode.ts";
+import type { CustomResponseFailure } from "./http/custom-denial.ts";
+import type { Decision, RuleUndecided, ShadowResults, Undecided } from "./limiter/decision.ts";
+import type { UnknownCost } from "./limiter/response-charges.ts";
+import type { CustomFailure } from "./request/custom-calls.ts";
 import type { BreakerScope, BreakerState } from "./stores/breaker.ts";
 
 // Operators read these log lines in `wrangler tail` and Workers Logs. The lines are JSON, and
@@ -8,14 +11,15 @@ import type { BreakerScope, BreakerState } from "./stores/breaker.ts";
 
 /** An isolate logs outages at most once in this many milliseconds. */
 const OUTAGE_INTERVAL_MS = 10_000;
-/** An isolate logs the failures of a function at most once in this many milliseconds. */
-const CUSTOM_KEY_INTERVAL_MS = 1000;
-/** The maximum number of keys for which an isolate remembers when it logged a failure. */
-const MAX_CUSTOM_KEYS = 1000;
+/** An isolate logs the failures about a key, a response or a rule at most once in this many milliseconds. */
+const FAILURE_INTERVAL_MS = 1000;
+/** The maximum number of keys, responses and rules for which an isolate remembers when it logged a failure. */
+const MAX_SUBJECTS = 1000;
 
 /**
- * If a decision is undecided or was made by this isolate alone, logs the reason. Also logs the
- * rules in shadow mode that would have denied the request. Logs nothing in all other cases.
+ * If a decision or one of its rules is undecided, or if this isolate decided alone, logs the reason.
+ * Also logs the rules in shadow mode that would have denied the request. Logs nothing in all other
+ * cases, also if a rule marks the request, because the origin gets the mark.
  */
 export function logDecision(decision: Decision): void {
   if (decision.outcome === "undecided") {
@@ -23,6 +27,9 @@ export function logDecision(decision: Decision): void {
     return;
   }
   logShadow(decision.shadow);
+  if (decision.outcome === "allowed") {
+    for (const mark of decision.undecidedMarks ?? []) logRuleUndecided("mark-undecided", mark);
+  }
   if (decision.storeFailure) logUndecided(decision.storeFailure, "counted locally");
 }
 
@@ -35,6 +42,11 @@ export function logBreaker(state: BreakerState, scope: BreakerScope): void {
 /** Logs a binding that cannot work. */
 export function logMisconfigured(fault: string): void {
   log("error", "misconfigured", { fault });
+}
+
+/** Logs that all rules are in shadow mode or off. The level is error, so that operators notice. */
+export function logMode(mode: DeploymentMode): void {
+  log("error", "mode", { mode });
 }
 
 let lastOutageAt = Number.NEGATIVE_INFINITY;
@@ -53,32 +65,53 @@ function logUndecided(
 function logShadow(shadow: ShadowResults): void {
   for (const result of shadow) {
     if (result instanceof Promise) waitUntil(result.then(logShadow));
-    else if ("cause" in result) logShadowUndecided(result);
+    else if ("cause" in result) logRuleUndecided("shadow-undecided", result);
     else log("log", "shadow-denied", { policy: result.policy });
   }
 }
 
-let lastShadowOutageAt = Number.NEGATIVE_INFINITY;
+const lastRuleOutages = {
+  "shadow-undecided": Number.NEGATIVE_INFINITY,
+  "mark-undecided": Number.NEGATIVE_INFINITY,
+};
 
-function logShadowUndecided({ policy, cause, detail }: ShadowUndecided): void {
+function logRuleUndecided(
+  event: keyof typeof lastRuleOutages,
+  { policy, cause, detail }: RuleUndecided,
+): void {
   const now = Date.now();
-  if (isRecent(lastShadowOutageAt, now)) return;
-  lastShadowOutageAt = now;
-  log("error", "shadow-undecided", { policy, cause, detail });
+  if (isRecent(lastRuleOutages[event], now)) return;
+  lastRuleOutages[event] = now;
+  log("error", event, { policy, cause, detail });
 }
 
-/** The time at which this isolate last logged a failure of a function, by the name of its key. */
-const lastCustomFailures = new Map<string, number>();
-
 /** Logs that a function for a key `custom:NAME` failed, at most once a second for each key. */
-export function logCustomKeyFailed(key: string, cause: CustomKeyFailure): void {
+export function logCustomKeyFailed(key: string, cause: CustomFailure): void {
+  if (isDue(`key ${key}`)) log("error", "custom-key-failed", { key, cause });
+}
+
+/** Logs that a function in `custom.responses` failed, at most once a second for each function. */
+export function logCustomResponseFailed(response: string, cause: CustomResponseFailure): void {
+  if (isDue(`response ${response}`)) log("error", "custom-response-failed", { response, cause });
+}
+
+/** Logs that the cost of a request could not be read, at most once a second for each rule. */
+export function logUnreadableCost(rule: string, source: string, cause: UnknownCost): void {
+  if (isDue(`cost ${rule}`)) log("error", "cost-unreadable", { rule, source, cause });
+}
+
+/** The time at which this isolate last logged a failure about a key or a rule. */
+const lastFailures = new Map<string, number>();
+
+/** Whether a failure about a key or a rule is logged now, and not left out. */
+function isDue(subject: string): boolean {
   const now = Date.now();
-  const last = lastCustomFailures.get(key);
-  if (last !== undefined && isRecent(last, now, CUSTOM_KEY_INTERVAL_MS)) return;
+  const last = lastFailures.get(subject);
+  if (last !== undefined && isRecent(last, now, FAILURE_INTERVAL_MS)) return false;
   // A program can create configurations at run time, so the number of names is bounded here.
-  if (lastCustomFailures.size >= MAX_CUSTOM_KEYS) lastCustomFailures.clear();
-  lastCustomFailures.set(key, now);
-  log("error", "custom-key-failed", { key, cause });
+  if (lastFailures.size >= MAX_SUBJECTS) lastFailures.clear();
+  lastFailures.set(subject, now);
+  return true;
 }
 
 /** A time in the future does not count as recent, because it shows that the clock was set back. */

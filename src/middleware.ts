@@ -1,7 +1,8 @@
 import type { Context, Env as HonoEnv, MiddlewareHandler, Next } from "hono";
 import { toConfig } from "./config/define.ts";
 import type { Env } from "./config/env.ts";
-import { faultsOfFaultyConfig, type NodeGlobals } from "./config/faulty-config.ts";
+import { faultsOfFaultyConfig } from "./config/faulty-config.ts";
+import type { NodeGlobals } from "./config/node-globals.ts";
 import type { Rule } from "./config/rule.ts";
 import type { Config, ConfigInput } from "./config/schema.ts";
 import { createHonoContext } from "./custom-context.ts";
@@ -33,8 +34,9 @@ export interface RateLimitOptions<RuleName extends string = string> {
  */
 export interface RateLimitVariables {
   /**
-   * The quotas of the decision, one for each window of each enforced rule. The list is empty if no
-   * enforced rule applies, if the request is undecided, or if this isolate decided it alone
+   * The quotas of the decision, one for each window of each enforced rule, and of each rule with
+   * `mode: "mark"`. If the request exceeds a quota of such a rule, the quota's `violated` is true.
+   * The list is empty if no such rule applies, if the request is undecided, or if this isolate decided it alone
    * (`onError: "local"`).
    *
    * If several middlewares decide a request, the list has the quotas of all of them, in the order
@@ -69,7 +71,8 @@ const quotasSet = new WeakMap<object, readonly Quota[]>();
  * Creates Hono middleware that applies rules to the requests that reach it. If a request exceeds
  * the limit, the middleware answers with 429, and the app does not run. The middleware adds the
  * RateLimit fields to the app's responses. The middleware sets `c.var.rateLimit` before the app
- * runs, see {@link RateLimitVariables}.
+ * runs, see {@link RateLimitVariables}. If the configuration has a rule with `mode: "mark"` or
+ * `tellOrigin`, the app reads `Weir-Over` and `Weir-Remaining` with `c.req.header`.
  *
  * The configuration's `origin` has no effect. If two middlewares apply the same rule, the rule is
  * charged twice.
@@ -108,7 +111,9 @@ export function rateLimit<const RuleName extends string = never>(
     const report = examined && (await examined);
     if (report) return report;
     let appResponse: Response | undefined;
-    const runApp = async (_: Request, quotas: readonly Quota[]) => {
+    const runApp = async (request: Request, quotas: readonly Quota[]) => {
+      // This is a new request if its header fields tell the app about quotas.
+      c.req.raw = request;
       const all = [...(quotasSet.get(c) ?? []), ...quotas];
       quotasSet.set(c, all);
       c.set("rateLimit", [...all]);

@@ -1,6 +1,8 @@
-import { resolveBindings } from "./config/bindings.ts";
+import { originFaults, resolveBindings } from "./config/bindings.ts";
+import { rulesInMode } from "./config/deployment-mode.ts";
 import type { Env } from "./config/env.ts";
-import { faultsOfFaultyConfig, type NodeGlobals } from "./config/faulty-config.ts";
+import { faultsOfFaultyConfig } from "./config/faulty-config.ts";
+import type { NodeGlobals } from "./config/node-globals.ts";
 import type { Rule } from "./config/rule.ts";
 import type { Config } from "./config/schema.ts";
 import { Gateway } from "./gateway.ts";
@@ -26,11 +28,15 @@ export function prepareGateway(
     const faults = faultsOfFaultyConfig(config);
     if (faults) return { handle: async () => faultyConfigResponse(faults) };
   }
-  const { limiter } = sharedLimiter(config, env);
-  const ownConfig = appRules ? { ...config, rules: appRules, origin: undefined } : config;
+  const { limiter, mode } = sharedLimiter(config, env);
+  const rules = rulesInMode(appRules ?? config.rules, mode);
+  const ownConfig = {
+    ...config,
+    rules,
+    ...(appRules && { origin: undefined, origins: undefined }),
+  };
   const bindings = resolveBindings(ownConfig, env);
-  const { origin, requestFaults } = bindings;
-  const originFaults = origin.kind === "misconfigured" && !appRules ? [origin.fault] : [];
-  for (const fault of [...originFaults, ...requestFaults]) logMisconfigured(fault);
+  const faults = [...(appRules ? [] : originFaults(bindings)), ...bindings.requestFaults];
+  for (const fault of faults) logMisconfigured(fault);
   return new Gateway(ownConfig, bindings, limiter);
 }

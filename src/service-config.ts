@@ -1,5 +1,6 @@
 import { ConfigError, isConfig, toConfig } from "./config/define.ts";
-import { faultsOfFaultyConfig, type NodeGlobals } from "./config/faulty-config.ts";
+import { faultsOfFaultyConfig } from "./config/faulty-config.ts";
+import type { NodeGlobals } from "./config/node-globals.ts";
 import type { Config, ConfigInput } from "./config/schema.ts";
 
 /** The result of checking a plain configuration. */

@@ -25,7 +25,7 @@ export interface CheckOptions extends ClientOptions {
   /**
    * Quota to check for, a whole number from 0 to 999,999,999,999,999.
    *
-   * @default the rule's `cost` if it is a number, else 1
+   * @default the rule's `cost` or `reserve` if it is a number, else its `default`, else 1
    */
   readonly cost?: number;
   /**
@@ -48,7 +48,7 @@ export interface LimitOptions extends CheckOptions {
    * Quota to take, a whole number from -999,999,999,999,999 to 999,999,999,999,999. A negative cost
    * gives quota back, at most as much as was used; the result is then always `ok`.
    *
-   * @default the rule's `cost` if it is a number, else 1
+   * @default the rule's `cost` or `reserve` if it is a number, else its `default`, else 1
    */
   readonly cost?: number;
 }

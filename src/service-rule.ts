@@ -1,8 +1,12 @@
+import type { Cost } from "./config/cost.ts";
+import { shadowed } from "./config/deployment-mode.ts";
 import type { Env } from "./config/env.ts";
 import type { Rule, Window } from "./config/rule.ts";
 import type { Config } from "./config/schema.ts";
+import { formatWindow } from "./config/windows.ts";
 import { rollsOver } from "./limiter/counters.ts";
 import type { Limiter } from "./limiter/limiter.ts";
+import { isSettled } from "./limiter/rule-cost.ts";
 import type { AppliedRule } from "./request/applied-rule.ts";
 import { identityOfLimitKey } from "./request/limit-key.ts";
 import type { ClientOptions } from "./service-options.ts";
@@ -14,6 +18,8 @@ import { sharedLimiter } from "./shared-limiter.ts";
 export interface ServiceRule {
   readonly appliedRule: AppliedRule;
   readonly limiter: Limiter;
+  /** Whether the deployment applies no rules. */
+  readonly isOff: boolean;
 }
 
 /**
@@ -31,9 +37,10 @@ export async function findServiceRule(
   const rule = config.rules.find((each) => each.name === name);
   if (!rule) throw new RangeError(`There is no rule "${name}". ${listOfNames(config.rules)}`);
   const windows = (tier !== undefined && rule.tiers?.windows.get(tier)) || rule.windows;
-  const { limiter, keySecret } = sharedLimiter(config, env);
+  const { limiter, mode, keySecret } = sharedLimiter(config, env);
   const identity = await identityOfLimitKey(rule, key, config, keySecret);
-  return { appliedRule: { rule: withoutResponse(rule), windows, identity }, limiter };
+  const called = withoutHttp(mode === "shadow" ? shadowed(rule) : rule);
+  return { appliedRule: { rule: called, windows, identity }, limiter, isOff: mode === "off" };
 }
 
 /**
@@ -44,14 +51,29 @@ export function allWindowsOf({ windows, tiers }: Rule): Window[] {
   const all = [...windows, ...(tiers ? [...tiers.windows.values()].flat() : [])];
   // Windows of the same length share one counter, unless one of them rolls over and the other does
   // not.
-  const counterOf = (window: Window) => `${window.windowMs} ${rollsOver(window)}`;
+  const counterOf = (window: Window) => `${formatWindow(window)} ${rollsOver(window)}`;
   return [...new Map(all.map((window) => [counterOf(window), window])).values()];
 }
 
-/** Returns the rule without `count` and `cost: "header:NAME"`, because a call has no response. */
-function withoutResponse(rule: Rule): Rule {
+/**
+ * Returns the rule with a constant cost and without `count`, because a call has no request and no
+ * response. If the rule has a reserve, the caller settles the constant cost.
+ */
+function withoutHttp(rule: Rule): Rule {
   const { cost } = rule;
-  return { ...rule, cost: typeof cost === "number" ? cost : 1, countStatus: undefined };
+  const constant = constantCost(cost);
+  const hasReserve = typeof cost !== "number" && isSettled({ ...rule, count: undefined });
+  return {
+    ...rule,
+    cost: hasReserve ? { ...cost, before: constant } : constant,
+    count: undefined,
+  };
+}
+
+/** Returns the cost of a call that names no cost. */
+function constantCost(cost: Cost): number {
+  if (typeof cost === "number") return cost;
+  return typeof cost.before === "number" ? cost.before : (cost.default ?? 1);
 }
 
 /**

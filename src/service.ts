@@ -2,10 +2,9 @@ import { WorkerEntrypoint } from "cloudflare:workers";
 import type { Env } from "./config/env.ts";
 import { MAX_LIMIT } from "./config/limits.ts";
 import type { Config, ConfigInput, RuleNameOf } from "./config/schema.ts";
-import { type LimitResult, toLimitResult } from "./limit-result.ts";
-import type { DecideOptions } from "./limiter/counters.ts";
-import { type Quota, toUndecided } from "./limiter/decision.ts";
-import { logDecision } from "./log.ts";
+import type { LimitResult } from "./limit-result.ts";
+import type { Quota } from "./limiter/decision.ts";
+import { adjust, decide } from "./service-calls.ts";
 import { configOfService } from "./service-config.ts";
 import {
   CHARGED_OPTIONS,
@@ -16,7 +15,8 @@ import {
   checkOptions,
   type LimitOptions,
 } from "./service-options.ts";
-import { allWindowsOf, findServiceRule, type ServiceRule } from "./service-rule.ts";
+import { allWindowsOf, findServiceRule } from "./service-rule.ts";
+import { SETTLE_OPTIONS, type SettleOptions, usedQuotaOf } from "./service-settle.ts";
 
 /**
  * A rate limiter that other Workers call over a service binding. Extend this class, and export the
@@ -24,7 +24,10 @@ import { allWindowsOf, findServiceRule, type ServiceRule } from "./service-rule.
  *
  * `match` and `exempt` have no effect, because a call has no request. A rule that is charged by the
  * response (`count`, or `cost: "header:NAME"`) is charged at once, because a call has no response
- * either.
+ * either. If the cost has a reserve, the caller settles it with `settle`.
+ *
+ * With the var `WEIR_MODE`, `limit` and `check` grant every call: `"shadow"` decides and logs, and
+ * `"off"` takes no quota. Refunds, `settle`, `getValue` and `reset` work in every mode.
  *
  * Every method throws a `RangeError` for an unknown rule or an invalid cost, and a `TypeError` for an
  * invalid option or a key that does not fit the rule's key.
@@ -67,7 +70,10 @@ export abstract class WeirService<
     const serviceRule = await findServiceRule(configOfService(this), this.env, rule, options);
     const { cost } = options;
     checkCost(cost, -MAX_LIMIT);
-    if (cost !== undefined && cost < 0) return refund(serviceRule, -cost);
+    if (cost !== undefined && cost < 0) {
+      const { appliedRule, limiter } = serviceRule;
+      return adjust(serviceRule, () => limiter.refund(appliedRule, -cost));
+    }
     return decide(serviceRule, options, false);
   }
 
@@ -88,6 +94,31 @@ export abstract class WeirService<
     const serviceRule = await findServiceRule(configOfService(this), this.env, rule, options);
     checkCost(options.cost, 0);
     return decide(serviceRule, options, true);
+  }
+
+  /**
+   * Replaces the quota that `limit` has charged under a rule whose `cost` has a `reserve` by the
+   * quota that was used. Charges the difference even if too little quota is left, so that later
+   * calls wait. Gives quota back only in windows that have not ended. If nothing differs, makes no
+   * call to the store.
+   *
+   * @example
+   * const { ok, reserved } = await env.LIMITS.limit("tokens", { key: account, cost: 1200 });
+   * if (ok && reserved) await env.LIMITS.settle("tokens", { key: account, reserved, used: 950 });
+   *
+   * @param rule the name of the rule
+   * @param options the client, what `limit` has charged, and what was used
+   * @returns a result that is always `ok`; with `undecided` if the call to the store failed
+   */
+  async settle(rule: RuleNameOf<C>, options: SettleOptions): Promise<LimitResult> {
+    checkOptions(options, SETTLE_OPTIONS);
+    const serviceRule = await findServiceRule(configOfService(this), this.env, rule, options);
+    const { appliedRule, limiter } = serviceRule;
+    const used = usedQuotaOf(appliedRule, options);
+    const { reserved } = options;
+    return adjust(serviceRule, async () =>
+      used === reserved.cost ? [] : await limiter.settle(appliedRule, reserved, used),
+    );
   }
 
   /**
@@ -136,32 +167,5 @@ export abstract class WeirService<
       options,
     );
     await limiter.reset({ ...appliedRule, windows: allWindowsOf(appliedRule.rule) });
-  }
-}
-
-// These functions are not methods of the class, because other Workers could then call them over
-// RPC.
-
-async function decide(
-  { appliedRule, limiter }: ServiceRule,
-  { cost, reserve = false, throws = false }: CheckOptions,
-  checkOnly: boolean,
-): Promise<LimitResult> {
-  const options: DecideOptions = { ...(cost !== undefined && { cost }), reserve, checkOnly };
-  const decision = await limiter.decide([appliedRule], options);
-  logDecision(decision);
-  return toLimitResult(decision, appliedRule.rule.name, throws);
-}
-
-async function refund({ appliedRule, limiter }: ServiceRule, quota: number): Promise<LimitResult> {
-  const { rule } = appliedRule;
-  try {
-    const quotas = await limiter.refund(appliedRule, quota);
-    return { ok: true, quotas: rule.mode === "shadow" ? [] : quotas };
-  } catch (error) {
-    const undecided = toUndecided(error, [rule]);
-    logDecision(undecided);
-    // The result is `ok` even with `onError: "closed"`, because a refund takes no quota.
-    return { ok: true, undecided: undecided.cause };
   }
 }

@@ -1,14 +1,16 @@
 import { resolveBindings } from "./config/bindings.ts";
+import type { DeploymentMode } from "./config/deployment-mode.ts";
 import type { Env } from "./config/env.ts";
 import type { Config } from "./config/schema.ts";
 import { Limiter } from "./limiter/limiter.ts";
-import { logBreaker, logMisconfigured } from "./log.ts";
+import { logBreaker, logMisconfigured, logMode } from "./log.ts";
 import { perBindings } from "./per-bindings.ts";
 import { createStore } from "./stores/create-store.ts";
 
 /** A configuration's limiter in this isolate. */
 export interface SharedLimiter {
   readonly limiter: Limiter;
+  readonly mode: DeploymentMode;
   /** The secret with which identities are hashed; undefined if it is not set. */
   readonly keySecret: string | undefined;
 }
@@ -18,7 +20,8 @@ const limiters = new WeakMap<Config, (env: Env) => SharedLimiter>();
 /**
  * Returns the limiter of a configuration. All gateways, middlewares and services of an isolate
  * share it, so that they use the same leases, cached denials and breaker. The first call with these
- * bindings creates the limiter, and logs which bindings cannot work.
+ * bindings creates the limiter, and logs which bindings cannot work and whether a mode other than
+ * `enforce` is set.
  *
  * Between requests the limiter keeps plain values and no promise, because workerd cancels a request
  * that waits for the I/O of another request.
@@ -36,9 +39,10 @@ export function sharedLimiter(config: Config, env: Env): SharedLimiter {
 
 function createLimiter(config: Config, env: Env): SharedLimiter {
   const bindings = resolveBindings(config, env);
-  const { store, prefix, nativeLimiter, keySecret, limiterFaults } = bindings;
+  const { store, prefix, mode, nativeLimiter, keySecret, limiterFaults } = bindings;
   for (const fault of limiterFaults) logMisconfigured(fault);
+  if (mode !== "enforce") logMode(mode);
   const options = { ...config, prefix, onBreaker: logBreaker };
   const limiter = new Limiter(options, createStore(store, options), nativeLimiter);
-  return { limiter, keySecret };
+  return { limiter, mode, keySecret };
 }

@@ -1,4 +1,4 @@
-import type { ConfigInput } from "../../src/config/index.ts";
+import type { ConfigInput, RuleInput } from "../../src/config/index.ts";
 import type { RuntimeOptions } from "./runtime.ts";
 
 /** The service that the user of a limiter pays for: Redis commands, Durable Objects, or none. */
@@ -40,7 +40,7 @@ export function weirConfig(
   { clock, store, lease }: WeirOptions = {},
   unrelatedRules = 0,
 ): ConfigInput {
-  const limited: ConfigInput["rules"][number] = {
+  const limited: RuleInput = {
     name: "limited",
     match: { paths: ["/limited"] },
     limit,

@@ -2,6 +2,7 @@ import type { Config } from "../../src/config/schema.ts";
 import type { Finding, LocalFinding } from "../finding.ts";
 import type { Deployment } from "./deployment.ts";
 import { exposureWarnings } from "./exposure.ts";
+import { modeFindings } from "./mode.ts";
 import { originFindings } from "./origin.ts";
 import { routeWarnings } from "./routes.ts";
 import { sameRouteWarnings } from "./same-route.ts";
@@ -26,8 +27,9 @@ export function checkDeployments(
       ...deployment.misplaced,
       ...workerFindings(config, deployment),
       ...storeFindings(config, deployment),
+      ...modeFindings(deployment),
       ...originFindings(config, deployment, deployments),
-      ...secretFindings(config, deployment),
+      ...secretFindings(config, deployment, deployments),
       ...exposureWarnings(deployment),
       ...routeWarnings(config, deployment),
     ];

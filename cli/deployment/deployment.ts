@@ -3,6 +3,8 @@ import type { LocalFinding } from "../finding.ts";
 import { type MainModule, readMainModule } from "./main-module.ts";
 import { classesOf, type StorageOfClass } from "./migrations.ts";
 import { misplacedFields } from "./misplaced.ts";
+import { routeFieldFindings } from "./route-fields.ts";
+import { varNameWarnings } from "./var-names.ts";
 import { isTable, type Table } from "./wrangler-file.ts";
 
 /** A route or a custom domain of the Worker. */
@@ -49,7 +51,7 @@ export interface Deployment {
   readonly objects: readonly ObjectBinding[];
   /** The classes of Durable Objects that the migrations create, with their kinds of storage. */
   readonly classes: ReadonlyMap<string, StorageOfClass>;
-  /** The faults about fields in a wrong table. */
+  /** The findings about fields and vars in a wrong table or with a wrong name. */
   readonly misplaced: readonly LocalFinding[];
 }
 
@@ -109,7 +111,11 @@ async function deploymentOf(
       scriptName: textOf(binding.script_name),
     })),
     classes: classesOf(inherited("migrations"), inherited("exports")),
-    misplaced: misplacedFields(basename(path), own, inherited, environment),
+    misplaced: [
+      ...misplacedFields(basename(path), own, inherited, environment),
+      ...varNameWarnings(own, environment),
+      ...routeFieldFindings(basename(path), routes),
+    ],
   };
 }
 

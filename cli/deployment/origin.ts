@@ -1,3 +1,4 @@
+import { hostLookup } from "../../src/config/host-lookup.ts";
 import { ORIGIN_URL, parseOriginUrl } from "../../src/config/origin.ts";
 import type { Config } from "../../src/config/schema.ts";
 import type { LocalFinding } from "../finding.ts";
@@ -19,19 +20,69 @@ export function originFindings(
   deployment: Deployment,
   all: readonly Deployment[],
 ): LocalFinding[] {
-  // The Hono middleware ignores the origin.
+  // The Hono middleware ignores the origins.
   if (!deployment.main.mayForward) return [];
+  const byHost = [...(config.origins ?? [])].flatMap(([host, { url, binding }]) => {
+    const setting = `origins[${JSON.stringify(host)}]`;
+    if (binding !== undefined) {
+      return bindingFindings(binding, setting, `every request for ${host}`, deployment, all);
+    }
+    return url === undefined ? [] : loopFindings(url, "routes", `${setting}.url`, deployment);
+  });
+  return [
+    ...byHost,
+    ...defaultOriginFindings(config, deployment, all),
+    ...hostFindings(config, deployment),
+  ];
+}
+
+/** Findings about the origin of all hosts without an origin of their own. */
+function defaultOriginFindings(
+  config: Config,
+  deployment: Deployment,
+  all: readonly Deployment[],
+): LocalFinding[] {
   const { binding } = config.origin ?? {};
-  if (binding !== undefined) return bindingFindings(binding, deployment, all);
+  if (binding !== undefined) {
+    return bindingFindings(binding, "origin", "every request", deployment, all);
+  }
   const given = textVarOf(deployment, VAR);
   if (given !== undefined && !parseOriginUrl(given)) return [invalid(deployment)];
   const url = (given && parseOriginUrl(given)) ?? config.origin?.url;
-  if (url !== undefined) return loopFindings(url, given !== undefined, deployment);
-  return isSecretListed(deployment, VAR) ? [] : missingFindings(deployment, all);
+  if (given !== undefined && url) return loopFindings(url, `vars.${VAR}`, VAR, deployment);
+  if (url !== undefined) return loopFindings(url, "routes", "origin.url", deployment);
+  return isSecretListed(deployment, VAR) ? [] : missingFindings(config, deployment, all);
+}
+
+/** Warns of hosts in `origins` whose requests no route brings to the Worker. */
+function hostFindings({ origins }: Config, { routes }: Deployment): LocalFinding[] {
+  if (!origins || routes.length === 0) return [];
+  const patterns = routes.map(patternOf);
+  return [...origins.keys()]
+    .filter((host) => !patterns.some((pattern) => coversSome(pattern.host, host)))
+    .map((host) => ({
+      code: "origin-without-route",
+      severity: "warning",
+      path: "routes",
+      message: `origins has the host ${host}, but no route brings its requests to this Worker`,
+      cure: `Add a route such as ${host}/*, or remove the host from origins`,
+    }));
+}
+
+/** Whether a route's pattern matches a host, or a host below a `*.` name. */
+function coversSome(pattern: string, host: string): boolean {
+  const end = host.replace(/^\*/, "");
+  if (pattern.startsWith("*")) {
+    const routed = pattern.slice(1);
+    return end.endsWith(routed) || (host.startsWith("*") && routed.endsWith(end));
+  }
+  return host.startsWith("*") ? pattern.endsWith(end) : pattern === host;
 }
 
 function bindingFindings(
   binding: string,
+  setting: string,
+  requests: string,
   { file, name, fetchers, services }: Deployment,
   all: readonly Deployment[],
 ): LocalFinding[] {
@@ -43,7 +94,7 @@ function bindingFindings(
         code: "origin-unbound",
         severity: "fault",
         path: "services",
-        message: `origin names the binding ${binding}, which is not bound here, so every request gets 502`,
+        message: `${setting} names the binding ${binding}, which is not bound here, so ${requests} gets 502`,
         cure: place
           ? `Copy the binding from ${place}, because environments do not inherit services`
           : `Add ${valueIn(file, { binding, service: "the name of the origin's Worker" })} to services`,
@@ -71,7 +122,12 @@ function invalid({ file }: Deployment): LocalFinding {
   };
 }
 
-function loopFindings(url: string, isVar: boolean, deployment: Deployment): LocalFinding[] {
+function loopFindings(
+  url: string,
+  path: string,
+  setting: string,
+  deployment: Deployment,
+): LocalFinding[] {
   const { hostname: host } = new URL(url);
   const { name, routes, compatibilityFlags } = deployment;
   // On a route, the platform forwards the Worker's own request to the zone's origin. On a custom
@@ -87,7 +143,7 @@ function loopFindings(url: string, isVar: boolean, deployment: Deployment): Loca
   const isOwnName =
     name !== undefined && host.endsWith(".workers.dev") && host.startsWith(`${name}.`);
   if (!calls && !isOwnName) return [];
-  return [loop(isVar ? `vars.${VAR}` : "routes", isVar ? VAR : "origin.url in weir.config.ts")];
+  return [loop(path, path === "routes" ? `${setting} in weir.config.ts` : setting)];
 }
 
 function loop(path: string, setting: string): LocalFinding {
@@ -101,6 +157,7 @@ function loop(path: string, setting: string): LocalFinding {
 }
 
 function missingFindings(
+  { origins }: Config,
   { main, routes, workersDev }: Deployment,
   all: readonly Deployment[],
 ): LocalFinding[] {
@@ -112,7 +169,8 @@ function missingFindings(
     ? `Set ${VAR} in the vars of this environment too, as in ${place}, because environments do not inherit vars`
     : `Set ${VAR} in vars, or origin in weir.config.ts. If ${VAR} is a secret, add it to secrets.required`;
   const fault = { code: "no-origin", severity: "fault", cure } as const;
-  const domain = routes.find(({ customDomain }) => customDomain);
+  const originOf = hostLookup(origins ?? new Map());
+  const domain = routes.find((route) => route.customDomain && !originOf(patternOf(route).host));
   if (domain) {
     return [
       {
@@ -122,7 +180,7 @@ function missingFindings(
       },
     ];
   }
-  if (routes.length > 0 || workersDev === false) return [];
+  if (origins || routes.length > 0 || workersDev === false) return [];
   return [
     {
       ...fault,

@@ -11,7 +11,11 @@ import { isSecretListed, TOKEN_SECRET, textVarOf, URL_SECRET } from "./vars.ts";
 const OWN_SECRETS = [TOKEN_SECRET, KEY_SECRET, "WEIR_ADMIN_TOKEN"];
 
 /** Returns warnings about secrets that may be missing, and about secrets that are written in the file. */
-export function secretFindings(config: Config, deployment: Deployment): LocalFinding[] {
+export function secretFindings(
+  config: Config,
+  deployment: Deployment,
+  all: readonly Deployment[],
+): LocalFinding[] {
   const named = [...secretEffects(config).keys()];
   const upstash = storeOf(config, deployment) === "upstash" ? [URL_SECRET, TOKEN_SECRET] : [];
   const unlisted = [...upstash, ...named].filter(
@@ -20,13 +24,14 @@ export function secretFindings(config: Config, deployment: Deployment): LocalFin
   const written = [...OWN_SECRETS, ...named].filter((name) => textVarOf(deployment, name));
   const { environment } = deployment;
   const findings: (LocalFinding | false)[] = [
-    unlisted.length > 0 && {
-      code: "secret-not-required",
-      severity: "warning",
-      path: "secrets.required",
-      message: `Weir needs ${listOf(unlisted)}, but a deploy without ${unlisted.length === 1 ? "it" : "them"} would succeed`,
-      cure: `Add ${unlisted.map((name) => JSON.stringify(printableSecretName(name))).join(", ")} to secrets.required, and set ${unlisted.length === 1 ? "it" : "each"} with ${commandFor(unlisted, environment)}`,
-    },
+    !isTemplate(deployment, all) &&
+      unlisted.length > 0 && {
+        code: "secret-not-required",
+        severity: "warning",
+        path: "secrets.required",
+        message: `Weir needs ${listOf(unlisted)}, but a deploy without ${unlisted.length === 1 ? "it" : "them"} would succeed`,
+        cure: `Add ${unlisted.map((name) => JSON.stringify(printableSecretName(name))).join(", ")} to secrets.required, and set ${unlisted.length === 1 ? "it" : "each"} with ${commandFor(unlisted, environment)}`,
+      },
     written.length > 0 && {
       code: "secret-in-vars",
       severity: "warning",
@@ -36,6 +41,15 @@ export function secretFindings(config: Config, deployment: Deployment): LocalFin
     },
   ];
   return findings.filter((finding) => finding !== false);
+}
+
+/**
+ * Whether the top level gets no requests, because it has neither a route nor a host on workers.dev, and
+ * only environments are deployed.
+ */
+function isTemplate(deployment: Deployment, all: readonly Deployment[]): boolean {
+  const { environment, workersDev, routes } = deployment;
+  return environment === undefined && workersDev === false && routes.length === 0 && all.length > 1;
 }
 
 function commandFor(names: readonly string[], environment: string | undefined): string {

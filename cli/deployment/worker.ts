@@ -4,7 +4,7 @@ import type { Deployment } from "./deployment.ts";
 import { settingIn, valueIn } from "./notation.ts";
 import { storeOf } from "./store.ts";
 
-/** The oldest compatibility date with which the Worker starts: since then, the runtime has URL.parse. */
+/** The oldest compatibility date with which the Worker can answer requests: since then, the runtime has URL.parse. */
 export const MIN_DATE = "2022-10-31";
 /**
  * The oldest compatibility date with which the Worker can call its Durable Objects, unless it has the
@@ -71,7 +71,7 @@ function compatibilityFindings(config: Config, deployment: Deployment): LocalFin
   // The dates have the form of ISO 8601, so the order of the texts is the order of the dates.
   if (date >= oldest) return [];
   const missing =
-    date < MIN_DATE ? "the Worker does not start" : "Weir cannot call Durable Objects";
+    date < MIN_DATE ? "the Worker answers no request" : "Weir cannot call Durable Objects";
   return [{ ...finding, message: `With the compatibility date ${date}, ${missing}`, cure }];
 }
 

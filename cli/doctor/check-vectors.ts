@@ -1,5 +1,7 @@
 import { randomUUID } from "node:crypto";
-import { banKey, type Counter, storedKey } from "../../src/engine/counter.ts";
+import { calendarOf, calendarStartAt } from "../../src/config/calendar.ts";
+import { banKey, strikesKey } from "../../src/engine/bans.ts";
+import { type Counter, storedKey } from "../../src/engine/counter.ts";
 import type { Store } from "../../src/stores/store.ts";
 import { StoreError } from "../../src/stores/store-error.ts";
 import { createUpstashStore } from "../../src/stores/upstash/upstash-store.ts";
@@ -24,7 +26,9 @@ const BAN_TOLERANCE_MS = 60_000;
 const WINDOW_MS = 120_000;
 
 /** The vectors that need no clock: all of their steps are made at the same time. */
-const CLOCKLESS = DOCTOR_VECTORS.filter(({ steps }) => steps.every(({ at }) => at === 0));
+const CLOCKLESS = DOCTOR_VECTORS.filter(({ steps }) =>
+  steps.every(({ at }) => at === steps[0]?.at),
+);
 
 /** Runs a vector on a store. Returns the first difference as a text; undefined if there is none. */
 type Runner = (store: Store, vector: Vector) => Promise<string | undefined>;
@@ -96,10 +100,11 @@ async function clocklessRunner(examination: Examination): Promise<Runner> {
   const startedAt = Date.now();
   return async (store, vector) => {
     const now = redisMs + Date.now() - startedAt;
-    const counter = { ...vector.counter, windowMs: WINDOW_MS, offsetMs: now - WINDOW_MS / 2 };
+    const counter = { ...vector.counter, ...windowsAround(now, vector) };
     const key = newCounterKey(examination);
     for (const [index, step] of vector.steps.entries()) {
-      const prepared: PreparedStep = prepareStep(key, { ...vector, counter }, step, now);
+      const atNow = { ...step, at: 0 };
+      const prepared: PreparedStep = prepareStep(key, { ...vector, counter }, atNow, now);
       // The server computes the window, so the keys of the previous and the next window are noted too.
       noteKeys(examination, prepared.counter, [now - WINDOW_MS, now, now + WINDOW_MS]);
       const { outcome, decidedAt = now } = await runStep(store, step, prepared);
@@ -110,6 +115,14 @@ async function clocklessRunner(examination: Examination): Promise<Runner> {
     }
     return undefined;
   };
+}
+
+/** Returns windows of the vector's kind, one of which ends half of {@link WINDOW_MS} after a time. */
+function windowsAround(now: number, { counter: { calendar } }: Vector) {
+  const offsetMs = now - WINDOW_MS / 2;
+  if (!calendar) return { windowMs: WINDOW_MS, offsetMs };
+  const { timeMs } = calendarStartAt("UTC", now + WINDOW_MS / 2);
+  return { calendar: calendarOf("day", "UTC", { timeMs }) };
 }
 
 function withoutTimes({ expect }: Step): Partial<Outcome> | undefined {
@@ -128,6 +141,7 @@ function noteKeys({ writtenKeys }: Examination, counter: Counter, times: readonl
   writtenKeys.add(counter.key);
   for (const time of times) writtenKeys.add(storedKey(counter, time));
   if (counter.banMs) writtenKeys.add(banKey(counter));
+  if (counter.escalation) writtenKeys.add(strikesKey(counter));
 }
 
 /** @returns the first difference as a text; undefined if there is none */

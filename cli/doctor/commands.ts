@@ -42,6 +42,9 @@ try('SET PX', any, 'SET', key, '1', 'PX', 60000)
 try('GET', function(result)
   return result == '1'
 end, 'GET', key)
+try('MGET', function(result)
+  return result[1] == '1'
+end, 'MGET', key)
 return reply
 `;
 

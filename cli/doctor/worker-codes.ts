@@ -34,6 +34,11 @@ export const WORKER_CODES = {
     advice:
       "Set the binding, the var or the secret that the text names, in the environment that this Worker was deployed to",
   },
+  "worker-mode": {
+    severity: "warning",
+    advice:
+      "Remove the var WEIR_MODE from the environment that this Worker was deployed to, unless it must not deny requests",
+  },
   "worker-store-failed": {
     severity: "fault",
     advice: "Run weir doctor without --at, with the same database, to find the reason",

@@ -5,6 +5,8 @@ import { clockFinding, roundTripFinding } from "./timing.ts";
 interface WorkerReport {
   readonly weir: "doctor";
   readonly store: string;
+  /** Missing in the report of an older Worker. */
+  readonly mode?: unknown;
   readonly colo?: unknown;
   readonly timeoutMs: number;
   readonly decisionsMs: readonly number[];
@@ -54,9 +56,12 @@ function isListOf(value: unknown, isItem: (item: unknown) => boolean): boolean {
 }
 
 function findingsOf(report: WorkerReport): Finding[] {
-  const { store, colo, timeoutMs, decisionsMs, skewMs, faults, error } = report;
+  const { store, mode, colo, timeoutMs, decisionsMs, skewMs, faults, error } = report;
   const place = typeof colo === "string" ? `, in Cloudflare's location ${quoted(colo)}` : "";
   const findings = [finding("worker-ok", `the store is ${quoted(store)}${place}`)];
+  if (mode === "shadow" || mode === "off") {
+    findings.push(finding("worker-mode", `WEIR_MODE is "${mode}"`));
+  }
   findings.push(...faults.map((fault) => finding("worker-binding", quoted(fault))));
   if (typeof error === "string") findings.push(finding("worker-store-failed", quoted(error)));
   if (decisionsMs.length === 0) {

@@ -1,5 +1,8 @@
-import type { Conditions, Match } from "../../src/config/match.ts";
+import type { Conditions } from "../../src/config/conditions.ts";
+import type { Match } from "../../src/config/match.ts";
 import type { Rule } from "../../src/config/rule.ts";
+import { areIncluded, type ConditionTexts, conditionTextsOf } from "./client-conditions.ts";
+import { narrowedExcept } from "./list-inclusion.ts";
 import {
   isLiteral,
   routeCovers,
@@ -16,15 +19,18 @@ interface Cell {
   readonly host: string | undefined;
   readonly method: string | undefined;
   readonly route: Segments | undefined;
+  /** The other conditions of the rule. */
+  readonly others: ConditionTexts;
 }
 
 /**
- * Conditions, and their routes split into segments. The routes are split only once, for all
- * comparisons.
+ * Conditions, their routes split into segments, and the texts of the other conditions. They are
+ * computed only once, for all comparisons.
  */
 interface SplitConditions {
   readonly conditions: Conditions;
   readonly routes: readonly Segments[] | undefined;
+  readonly others: ConditionTexts;
 }
 
 /**
@@ -65,7 +71,7 @@ export class Coverage {
 
   /** Whether `except` provably excludes every request that the other conditions match. */
   isExceptedWhole(match: Match): boolean {
-    return match.except !== undefined && this.#isWithin(match, match.except);
+    return match.except !== undefined && this.#isWithin(match, narrowedExcept(match));
   }
 
   /** Returns conditions with their routes split into segments. Routes are split only once. */
@@ -73,7 +79,7 @@ export class Coverage {
     const cached = this.#split.get(conditions);
     if (cached) return cached;
     const routes = conditions.paths?.flatMap((path) => segmentsOf(path, this.#caseSensitive));
-    const split = { conditions, routes };
+    const split = { conditions, routes, others: conditionTextsOf(conditions) };
     this.#split.set(conditions, split);
     return split;
   }
@@ -118,8 +124,9 @@ export class Coverage {
   /** Whether every request of a cell provably matches the conditions. */
   #includes(conditions: Conditions, cell: Cell): boolean {
     const { hosts, methods } = conditions;
-    const { routes } = this.#splitRoutes(conditions);
+    const { routes, others } = this.#splitRoutes(conditions);
     return (
+      areIncluded(others, cell.others) &&
       (!hosts || hosts.some((host) => cell.host !== undefined && hostCovers(host, cell.host))) &&
       (!methods || (cell.method !== undefined && methodsCover(methods, cell.method))) &&
       (!routes ||
@@ -161,11 +168,11 @@ function startOf(routes: readonly Segments[] | undefined): string {
   return starts.size === 1 ? only : ANY_START;
 }
 
-function cellsOf({ conditions, routes }: SplitConditions): Cell[] {
+function cellsOf({ conditions, routes, others }: SplitConditions): Cell[] {
   const { hosts = [undefined], methods = [undefined] } = conditions;
   const each: readonly (Segments | undefined)[] = routes ?? [undefined];
   return hosts.flatMap((host) =>
-    methods.flatMap((method) => each.map((route) => ({ host, method, route }))),
+    methods.flatMap((method) => each.map((route) => ({ host, method, route, others }))),
   );
 }
 

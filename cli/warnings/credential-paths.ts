@@ -1,4 +1,4 @@
-import { splitRoute } from "../../src/config/match.ts";
+import { splitRoute } from "../../src/config/route.ts";
 import type { Rule } from "../../src/config/rule.ts";
 
 /** Words in a path that show that clients send credentials there. */
@@ -14,7 +14,7 @@ const CREDENTIAL_WORDS = new Set(
  */
 export function isForCredentials({ match, mode }: Rule): boolean {
   const reads = match.methods?.every((method) => /^(GET|HEAD|OPTIONS)$/.test(method));
-  if (mode === "shadow" || reads) return false;
+  if (mode !== "enforce" || reads) return false;
   const segments = (match.paths ?? []).flatMap(splitRoute);
   return segments.some((segment) => {
     const words = wordsOf(segment);

@@ -2,8 +2,10 @@ import type { Match } from "../../src/config/match.ts";
 import type { Rule } from "../../src/config/rule.ts";
 import type { Config } from "../../src/config/schema.ts";
 import type { LocalFinding } from "../finding.ts";
+import { conditionTextsOf } from "./client-conditions.ts";
 import { formatLimit, neverBinds } from "./limits.ts";
 import { segmentsOf } from "./route-coverage.ts";
+import { rulePath, rulePlaces } from "./rule-places.ts";
 
 /**
  * The maximum number of rules for the same requests that the check compares. It compares each of these
@@ -11,10 +13,11 @@ import { segmentsOf } from "./route-coverage.ts";
  */
 const MAX_COMPARED = 100;
 
-/** A rule, its position in the list, and its limits as a text, for comparisons. */
+/** A rule, its position among all rules, its path, and its limits as a text, for comparisons. */
 interface Placed {
   readonly rule: Rule;
   readonly index: number;
+  readonly place: string;
   readonly limits: string;
 }
 
@@ -24,10 +27,9 @@ interface Placed {
  * @param routed whether a Hono app may apply each rule to some of its routes only. Then rules without
  *   conditions may count different requests, and are not compared
  */
-export function duplicateWarnings(
-  { rules, caseSensitivePaths }: Config,
-  routed: boolean,
-): LocalFinding[] {
+export function duplicateWarnings(config: Config, routed: boolean): LocalFinding[] {
+  const { rules, caseSensitivePaths } = config;
+  const places = rulePlaces(config);
   const groups = new Map<string, Placed[]>();
   for (const [index, rule] of rules.entries()) {
     // A program chooses each rule that it uses, and may use two equal rules for different clients.
@@ -35,7 +37,7 @@ export function duplicateWarnings(
     if (routed && Object.keys(rule.match).length === 0) continue;
     const counted = countedBy(rule, caseSensitivePaths);
     const group = groups.get(counted) ?? [];
-    group.push({ rule, index, limits: limitsOf(rule) });
+    group.push({ rule, index, place: rulePath(places, index), limits: limitsOf(rule) });
     groups.set(counted, group);
   }
   const compared = [...groups.values()].filter((group) => group.length <= MAX_COMPARED);
@@ -44,8 +46,7 @@ export function duplicateWarnings(
 
 /** @param group all rules that count the same requests */
 function idleIn(placed: Placed, group: readonly Placed[]): LocalFinding[] {
-  const { rule, index, limits } = placed;
-  const place = `rules[${index}]`;
+  const { rule, index, place, limits } = placed;
   const same = group.find((each) => each.index < index && each.limits === limits);
   if (same) {
     return [
@@ -63,6 +64,8 @@ function idleIn(placed: Placed, group: readonly Placed[]): LocalFinding[] {
   const stricter = group.find(
     (other) =>
       other.limits !== limits &&
+      // A rule that only marks requests denies none of them.
+      other.rule.mode === "enforce" &&
       !other.rule.tiers &&
       rule.windows.every((idle) =>
         other.rule.windows.some(
@@ -77,7 +80,7 @@ function idleIn(placed: Placed, group: readonly Placed[]): LocalFinding[] {
       code: "limit-never-binds",
       severity: "warning",
       path: place,
-      message: `The rule "${rule.name}" (${rule.windows.map(formatLimit).join(", ")}) denies no request, because the rule "${stricter.rule.name}" (${stricter.rule.windows.map(formatLimit).join(", ")}) counts the same requests and denies earlier`,
+      message: `The rule "${rule.name}" (${rule.windows.map(formatLimit).join(", ")}) ${rule.mode === "mark" ? "marks" : "denies"} no request, because the rule "${stricter.rule.name}" (${stricter.rule.windows.map(formatLimit).join(", ")}) counts the same requests and denies earlier`,
       cure: "Make its limit lower, or remove the rule",
     },
   ];
@@ -92,14 +95,15 @@ function haveOneStart(...rules: readonly Rule[]): boolean {
 
 /** Returns a text that is equal for rules that count the same requests of the same clients. */
 function countedBy(
-  { match, key, cost, countStatus, exempt, shards }: Rule,
+  { match, key, cost, count, exempt, shards }: Rule,
   caseSensitive: boolean,
 ): string {
-  return JSON.stringify([sorted(match, caseSensitive), key, cost, countStatus, exempt, shards]);
+  return JSON.stringify([sorted(match, caseSensitive), key, cost, count, exempt, shards]);
 }
 
 /** Returns conditions with sorted lists, because the order of a list has no meaning. */
-function sorted({ hosts, methods, paths, except }: Match, caseSensitive: boolean): unknown {
+function sorted(match: Match, caseSensitive: boolean): unknown {
+  const { hosts, methods, paths, except } = match;
   const routes = paths?.flatMap((path) =>
     segmentsOf(path, caseSensitive).map((segments) => `/${segments.join("/")}`),
   );
@@ -107,11 +111,12 @@ function sorted({ hosts, methods, paths, except }: Match, caseSensitive: boolean
     ...[hosts, methods, routes?.includes("/*") ? undefined : routes].map(
       (list) => list && [...new Set(list)].sort(),
     ),
+    [...conditionTextsOf(match)],
     except ? sorted(except, caseSensitive) : undefined,
   ];
 }
 
-function limitsOf({ windows, tiers, spread, banMs }: Rule): string {
+function limitsOf({ windows, tiers, spread, banMs, escalation }: Rule): string {
   const limits = windows.map(({ policy: _, ...window }) => window);
-  return JSON.stringify([limits, tiers && [...tiers.windows], spread, banMs]);
+  return JSON.stringify([limits, tiers && [...tiers.windows], spread, banMs, escalation]);
 }

@@ -1,11 +1,12 @@
-import { formatDuration } from "../../src/config/duration.ts";
 import type { Rule, Window } from "../../src/config/rule.ts";
-import { shardQuota } from "../../src/limiter/shards.ts";
+import { formatWindow } from "../../src/config/windows.ts";
+import { longestWindowMs } from "../../src/engine/counter.ts";
 import type { LocalFinding } from "../finding.ts";
+import { banWarnings } from "./bans.ts";
 
 /** Findings about the limits of one rule. */
 export function limitFindings(rule: Rule, place: string): LocalFinding[] {
-  return [...unusedLimits(rule, place), ...costFindings(rule, place), ...banWarnings(rule, place)];
+  return [...unusedLimits(rule, place), ...banWarnings(rule, place)];
 }
 
 /**
@@ -18,11 +19,12 @@ export function limitFindings(rule: Rule, place: string): LocalFinding[] {
 export function neverBinds(idle: Window, other: Window, spread: boolean): boolean {
   // Reservations in the idle limit may use up quota of a window before it begins.
   if (idle.maxReserved > 0) return false;
-  const [length, otherLength] = [idle.windowMs, other.windowMs];
+  const [length, otherLength] = [longestWindowMs(idle), shortestWindowMs(other)];
   // All windows of a rule begin at multiples of their length after one start. With spread windows,
-  // the two starts may differ by any number of milliseconds.
-  const step = spread ? 1 : gcd(length, otherLength);
-  const overlapping = Math.ceil((length + otherLength - step) / otherLength);
+  // the two starts may differ by any number of milliseconds. So may those of calendar windows.
+  const step = spread || idle.calendar || other.calendar ? 1 : gcd(length, otherLength);
+  const isSame = idle.calendar !== undefined && idle.calendar.id === other.calendar?.id;
+  const overlapping = isSame ? 1 : Math.ceil((length + otherLength - step) / otherLength);
   // The first overlapping window may begin with saved quota, and the last one may reserve some.
   const admitted =
     BigInt(other.capacity) +
@@ -30,6 +32,13 @@ export function neverBinds(idle: Window, other: Window, spread: boolean): boolea
     BigInt(other.maxReserved);
   return admitted <= BigInt(idle.limit);
 }
+
+/** The length in milliseconds that a window has at least, whenever the clocks are changed. */
+function shortestWindowMs({ windowMs, calendar }: Window): number {
+  return calendar ? SHORTEST_HOURS[calendar.unit] * 3_600_000 : windowMs;
+}
+
+const SHORTEST_HOURS = { day: 20, week: 6 * 24, month: 27 * 24, year: 364 * 24 };
 
 function unusedLimits({ name, windows, tiers, spread }: Rule, place: string): LocalFinding[] {
   const groups = [windows, ...(tiers?.windows.values() ?? [])];
@@ -51,50 +60,9 @@ function unusedLimits({ name, windows, tiers, spread }: Rule, place: string): Lo
   );
 }
 
-function costFindings(rule: Rule, place: string): LocalFinding[] {
-  const { name, cost, countStatus, windows, tiers, shards } = rule;
-  // A rule that counts by status charges the response, and a charge may exceed the quota left.
-  if (typeof cost !== "number" || countStatus) return [];
-  const all = [...windows, ...[...(tiers?.windows.values() ?? [])].flat()];
-  const small = all.find(({ limit, capacity, maxReserved }) => {
-    // A limit of 0 denies everything on purpose.
-    return limit > 0 && cost > largestShare(capacity, shards) + largestShare(maxReserved, shards);
-  });
-  if (!small) return [];
-  const share = shards > 1 ? ` in each of ${shards} shards` : "";
-  return [
-    {
-      code: "cost-above-limit",
-      severity: "fault",
-      path: `${place}.cost`,
-      message: `The rule "${name}" denies every request, because a request costs ${cost}, and ${formatLimit(small)} has ${largestShare(small.capacity, shards)}${share}`,
-      cure: "Make the limit at least as high as the cost",
-    },
-  ];
-}
-
-/** Returns the largest quota that one shard has. */
-function largestShare(quota: number, shards: number): number {
-  return shards === 1 ? quota : shardQuota(quota, shards, 0);
-}
-
-function banWarnings({ name, banMs, windows }: Rule, place: string): LocalFinding[] {
-  const shortest = Math.min(...windows.map(({ windowMs }) => windowMs));
-  if (banMs === undefined || banMs >= shortest) return [];
-  return [
-    {
-      code: "ban-shorter-than-window",
-      severity: "warning",
-      path: `${place}.ban`,
-      message: `In the rule "${name}", a ban of ${formatDuration(banMs / 1000)} usually ends before the window of ${formatDuration(shortest / 1000)}, so it changes little`,
-      cure: "Make the ban longer than the window, or remove it",
-    },
-  ];
-}
-
 /** Formats a limit: `33 per 1m`. */
-export function formatLimit({ limit, windowMs }: Window): string {
-  return `${limit} per ${formatDuration(windowMs / 1000)}`;
+export function formatLimit(window: Window): string {
+  return `${window.limit} per ${formatWindow(window)}`;
 }
 
 function gcd(a: number, b: number): number {

@@ -1,4 +1,6 @@
 import { formatDuration } from "../../src/config/duration.ts";
+import { pathOf } from "../../src/config/faults.ts";
+import { placedRules } from "../../src/config/rules.ts";
 import type { LocalFinding } from "../finding.ts";
 
 const MINUTE = 60;
@@ -62,13 +64,13 @@ export function millisecondWarnings(input: unknown): LocalFinding[] {
 }
 
 function lengthsIn(input: unknown): Length[] {
-  return listOf(recordOf(input).rules).flatMap((rule, index) => {
-    const place = `rules[${index}]`;
+  return placedRules(recordOf(input)).flatMap(({ rule, path }) => {
+    const place = pathOf(path.map(({ key }) => key));
     const { ban, retryJitter, tiers } = recordOf(rule);
     const tierLimits = Object.values(recordOf(recordOf(tiers).limits));
     return [
       ...windowsIn(rule, place),
-      { path: `${place}.ban`, value: ban },
+      ...bansIn(ban, `${place}.ban`),
       { path: `${place}.retryJitter`, value: retryJitter },
       // The names of tiers may be credentials, so the path does not contain them.
       ...tierLimits.flatMap((tier, position) =>
@@ -76,6 +78,16 @@ function lengthsIn(input: unknown): Length[] {
       ),
     ];
   });
+}
+
+function bansIn(ban: unknown, place: string): Length[] {
+  if (Array.isArray(ban)) return ban.map((value, index) => ({ path: `${place}[${index}]`, value }));
+  const { lengths, forgetAfter } = recordOf(ban);
+  if (!Array.isArray(lengths)) return [{ path: place, value: ban }];
+  return [
+    ...bansIn(lengths, `${place}.lengths`),
+    { path: `${place}.forgetAfter`, value: forgetAfter },
+  ];
 }
 
 function windowsIn(limited: unknown, place: string): Length[] {

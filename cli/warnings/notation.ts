@@ -1,5 +1,5 @@
 import { routeOfOthers } from "../../src/config/explain/route-notation.ts";
-import { parseRoute } from "../../src/config/match.ts";
+import { parseRoute } from "../../src/config/route.ts";
 import type { Rule } from "../../src/config/rule.ts";
 import type { LocalFinding } from "../finding.ts";
 

@@ -1,4 +1,4 @@
-import { splitRoute } from "../../src/config/match.ts";
+import { splitRoute } from "../../src/config/route.ts";
 import { canonicalPath } from "../../src/request/canonical-path.ts";
 
 /** The segments of a route, in the canonical form that the matcher compares with paths. */

@@ -2,8 +2,10 @@ import type { KeyExpression } from "../../src/config/key-expression.ts";
 import type { Rule } from "../../src/config/rule.ts";
 import type { Config } from "../../src/config/schema.ts";
 import type { LocalFinding } from "../finding.ts";
+import { claimWarnings } from "./claims.ts";
 import { Coverage } from "./coverage.ts";
 import { isForCredentials } from "./credential-paths.ts";
+import { rulePath, rulePlaces } from "./rule-places.ts";
 import { ipv6Warning, MIN_EXEMPT_BITS } from "./settings.ts";
 
 /** Kinds of key whose value a client can choose freely, unless the origin checks it. */
@@ -30,7 +32,9 @@ interface Remedies {
 }
 
 /** Warnings about the rules themselves. */
-export function ruleWarnings({ rules, caseSensitivePaths, ipv6Prefix }: Config): LocalFinding[] {
+export function ruleWarnings(config: Config): LocalFinding[] {
+  const { rules, caseSensitivePaths, ipv6Prefix } = config;
+  const places = rulePlaces(config);
   const enforced = rules.filter(
     (rule) =>
       rule.for === "all" && rule.mode === "enforce" && rule.cost !== 0 && !exemptsMost(rule),
@@ -44,7 +48,7 @@ export function ruleWarnings({ rules, caseSensitivePaths, ipv6Prefix }: Config):
   const warnings = rules.flatMap((rule, index) => {
     // Such a rule counts no HTTP requests, and programs pass its keys.
     if (rule.for === "programs") return [];
-    const place = `rules[${index}]`;
+    const place = rulePath(places, index);
     const inert = exceptWarnings(rule, place, remedies);
     return [
       ...inert,
@@ -52,6 +56,7 @@ export function ruleWarnings({ rules, caseSensitivePaths, ipv6Prefix }: Config):
       ...(inert.length > 0 ? [] : madeUpKeyWarnings(rule, place, remedies)),
       ...exemptWarnings(rule, place),
       ...tierWarnings(rule, place),
+      ...claimWarnings(rule, place),
     ];
   });
   return ipv6Prefix > 64 ? [...warnings, ipv6Warning(ipv6Prefix)] : warnings;
@@ -155,17 +160,17 @@ function isByAddress(rule: Rule): boolean {
   return isBounded(rule) && rule.key.flat().every(({ kind }) => kind !== "custom");
 }
 
-function countsFailures({ countStatus }: Rule): boolean {
-  return !countStatus || countStatus.includes(401) || countStatus.includes(403);
+function countsFailures({ count }: Rule): boolean {
+  return !count || count.statuses.includes(401) || count.statuses.includes(403);
 }
 
-function countsAllOf(other: Rule, { countStatus }: Rule): boolean {
-  if (!other.countStatus) return true;
-  return countStatus?.every((status) => other.countStatus?.includes(status)) === true;
+function countsAllOf(other: Rule, { count }: Rule): boolean {
+  if (!other.count) return true;
+  return count?.statuses.every((status) => other.count?.statuses.includes(status)) === true;
 }
 
 function exemptsMost({ exempt }: Rule): boolean {
-  return exempt?.networks.some(([, bits]) => bits < MIN_EXEMPT_BITS) === true;
+  return [...(exempt?.networks ?? [])].some(([, bits]) => bits < MIN_EXEMPT_BITS);
 }
 
 function exemptWarnings({ name, exempt }: Rule, place: string): LocalFinding[] {

@@ -1,4 +1,5 @@
-import { type Conditions, splitRoute } from "../../src/config/match.ts";
+import type { Conditions } from "../../src/config/conditions.ts";
+import { splitRoute } from "../../src/config/route.ts";
 
 /** The segment that replaces `*` or a parameter. */
 const ANY_SEGMENT = "0";

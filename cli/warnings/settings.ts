@@ -1,3 +1,4 @@
+import type { Network } from "../../src/config/network.ts";
 import type { Rule } from "../../src/config/rule.ts";
 import type { Config } from "../../src/config/schema.ts";
 import type { LocalFinding } from "../finding.ts";
@@ -51,12 +52,46 @@ export function settingWarnings({
   return findings.filter((finding) => finding !== false);
 }
 
-/** Findings about networks that exempt most clients of a rule. */
-export function networkFindings({ name, exempt }: Rule, place: string): LocalFinding[] {
-  return (exempt?.networks ?? []).flatMap(([address, bits]): LocalFinding[] => {
+/** Findings about networks in `exempt.ips`, `match.ips` and `match.except.ips`. */
+export function networkFindings({ name, exempt, match }: Rule, place: string): LocalFinding[] {
+  const { ips, except } = match;
+  return [
+    ...wideNetworks(name, `${place}.exempt.ips`, exempt?.networks),
+    ...wideNetworks(name, `${place}.match.except.ips`, except?.ips),
+    ...hostBits(name, `${place}.exempt.ips`, exempt?.networks),
+    ...hostBits(name, `${place}.match.ips`, ips),
+    ...hostBits(name, `${place}.match.except.ips`, except?.ips),
+  ];
+}
+
+/** Warns of a network such as `198.51.100.7/24`, which may stand for one address or for 256. */
+function hostBits(name: string, path: string, networks: Iterable<Network> = []): LocalFinding[] {
+  const [first] = [...networks].filter(([address, bits]) => {
+    return address.masked(bits).toString() !== address.toString();
+  });
+  if (!first) return [];
+  const [address, bits] = first;
+  const network = `${address.masked(bits)}/${bits}`;
+  return [
+    {
+      code: "address-in-network",
+      severity: "warning",
+      path,
+      message: `In the rule "${name}", ${address}/${bits} is the network ${network}, not one address`,
+      cure: `Write ${address} for the address, or ${network} for the network`,
+    },
+  ];
+}
+
+/** Findings about networks that contain most clients of a rule. */
+function wideNetworks(
+  name: string,
+  path: string,
+  networks: Iterable<Network> = [],
+): LocalFinding[] {
+  return [...networks].flatMap(([address, bits]): LocalFinding[] => {
     if (bits >= MIN_EXEMPT_BITS) return [];
     const network = `${address}/${bits}`;
-    const path = `${place}.exempt.ips`;
     const cure = "Write only the networks of your own systems, or remove the entry";
     return [
       bits === 0

@@ -1,4 +1,5 @@
 import fc from "fast-check";
+import { CALENDAR_UNITS, calendarOf, unitLengthMs } from "../../src/config/calendar.ts";
 import { MAX_LIMIT } from "../../src/config/limits.ts";
 import { type Counter, MAX_COUNT, type UnusedQuota, windowAt } from "../../src/engine/counter.ts";
 
@@ -22,6 +23,20 @@ const amount = fc.oneof(
   { weight: 1, arbitrary: fc.integer({ min: 0, max: MAX_LIMIT }) },
 );
 
+/** A calendar, in zones with and without changes of the clocks. */
+const calendar = fc
+  .record({
+    unit: fc.constantFrom(...CALENDAR_UNITS),
+    zone: fc.constantFrom("UTC", "Europe/Berlin", "Australia/Lord_Howe", "Asia/Kathmandu"),
+    month: fc.integer({ min: 1, max: 12 }),
+    day: fc.integer({ min: 1, max: 31 }),
+    weekday: fc.integer({ min: 1, max: 7 }),
+    minute: fc.nat(24 * 60 - 1),
+  })
+  .map(({ unit, zone, minute, ...start }) =>
+    calendarOf(unit, zone, { ...start, timeMs: minute * 60_000 }),
+  );
+
 /** The properties of a counter that stay the same during a case. */
 const quota = fc.record({
   limit: amount,
@@ -31,6 +46,8 @@ const quota = fc.record({
   offset: fc.double({ min: 0, max: 1, noNaN: true }),
   kind: fc.constantFrom("plain", "plain", "rolls", "rolls", "bans", "shards"),
   banMs: fc.integer({ min: MIN_BAN_MS, max: MAX_WINDOW_MS }),
+  forgetAfterMs: fc.integer({ min: 1, max: MAX_WINDOW_MS }),
+  calendar: fc.option(calendar, { freq: 2, nil: undefined }),
 });
 type Quota = typeof quota extends fc.Arbitrary<infer Value> ? Value : never;
 
@@ -40,6 +57,8 @@ const charge = fc.record({
   reserve: fc.boolean(),
   checkOnly: fc.boolean(),
   neverBans: fc.boolean(),
+  /** Whether later bans are longer. It changes between calls, as if a deploy had changed the rule. */
+  escalates: fc.boolean(),
   block: fc.option(amount, { nil: undefined }),
   group: fc.nat(2),
 });
@@ -79,10 +98,10 @@ export type Scenario = typeof scenario extends fc.Arbitrary<infer Value> ? Value
 export function callsFrom({ quotas, startMs, calls }: Scenario, id: string): Calls {
   // Redis ends bans by its own clock, so the time does not change in a case with bans.
   const isTimeFixed = quotas.some(({ kind }) => kind === "bans");
-  const shortestMs = Math.min(...quotas.map(({ windowMs }) => windowMs));
-  let now = startMs;
+  const shortestMs = Math.min(...quotas.map(lengthOf));
+  let now = Math.max(1, startMs);
   return calls.map(({ elapsedWindows, method, charges, corrections, returns }) => {
-    if (!isTimeFixed) now = Math.max(0, now + Math.round(elapsedWindows * shortestMs));
+    if (!isTimeFixed) now = Math.max(1, now + Math.round(elapsedWindows * shortestMs));
     const counterAt = (index: number, charge: Partial<Charge>) =>
       counterOf(quotas[index] as Quota, `${id}${index}`, charge);
     if (method === "decide") {
@@ -91,7 +110,10 @@ export function callsFrom({ quotas, startMs, calls }: Scenario, id: string): Cal
         counter: counterAt(index, charge),
       }));
       const groups = [0, 1, 2].map((number) =>
-        charged.filter(({ group }) => group === number).map(({ counter }) => counter),
+        charged
+          .filter(({ group }) => group === number)
+          // The last group depends on the others.
+          .map(({ counter }) => (number === 2 ? { ...counter, dependent: true } : counter)),
       );
       const unused = mapPresent(returns, (index, { quota, windowsAgo }): UnusedQuota => {
         const counter = counterAt(index, {});
@@ -99,16 +121,24 @@ export function callsFrom({ quotas, startMs, calls }: Scenario, id: string): Cal
       }).filter(({ counter }) => !counter.rollsOver && !counter.alternative);
       return { now, method, groups: groups.filter(({ length }) => length > 0), unused };
     }
-    const counters = mapPresent(corrections, (index, cost) => counterAt(index, { cost }));
+    // A reset removes strikes from Redis only if the rule still has several lengths.
+    const escalates = method === "reset";
+    const counters = mapPresent(corrections, (index, cost) =>
+      counterAt(index, { cost, escalates }),
+    );
     return { now, method, counters };
   });
 }
 
-function counterOf(
-  { limit, more, reserved, windowMs, offset, kind, banMs }: Quota,
-  identity: string,
-  { cost = 0, reserve = false, checkOnly = false, neverBans = false, block }: Partial<Charge>,
-): Counter {
+function lengthOf({ windowMs, calendar }: Quota): number {
+  return calendar ? unitLengthMs(calendar.unit) : windowMs;
+}
+
+function counterOf(quota: Quota, identity: string, charge: Partial<Charge>): Counter {
+  const { limit, more, reserved, offset, kind, banMs, forgetAfterMs, calendar } = quota;
+  const { cost = 0, reserve = false, checkOnly = false, neverBans = false, block } = charge;
+  const windowMs = lengthOf(quota);
+  const lengthsMs = [banMs, 2 * banMs, 2 * banMs];
   const rollsOver = kind === "rolls" && limit > 0;
   const capacity = rollsOver ? Math.min(MAX_LIMIT, limit + more) : limit;
   const ceiling = capacity + (rollsOver && reserve ? reserved : 0);
@@ -123,7 +153,9 @@ function counterOf(
     ...(rollsOver && { rollsOver }),
     ...(checkOnly && { checkOnly }),
     ...(block !== undefined && { block }),
+    ...(calendar && { calendar }),
     ...(kind === "bans" && { banMs }),
+    ...(kind === "bans" && charge.escalates && { escalation: { lengthsMs, forgetAfterMs } }),
     ...(neverBans && { neverBans }),
   };
   if (kind !== "shards") return counter;

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { MAX_WINDOW_SECONDS } from "../../src/config/duration.ts";
-import { type ConfigInput, defineConfig } from "../../src/config/index.ts";
+import { defineConfig, type RuleInput } from "../../src/config/index.ts";
 import { MAX_LIMIT } from "../../src/config/limits.ts";
 import type { Rule } from "../../src/config/rule.ts";
 import { type Counter, MAX_COUNT, type Tally } from "../../src/engine/counter.ts";
@@ -28,7 +28,7 @@ const quota = fc
 
 const VISIBLE = fc.stringMatching(/^[\t -~]{0,20}$/);
 
-const rule: fc.Arbitrary<ConfigInput["rules"][number]> = fc.record(
+const rule: fc.Arbitrary<RuleInput> = fc.record(
   {
     name: fc.stringMatching(/^[a-z0-9][a-z0-9_-]{0,63}$/),
     limits: fc.uniqueArray(quota, {
@@ -67,7 +67,7 @@ export interface Denial {
 export const denial: fc.Arbitrary<Denial> = fc
   .tuple(rule, fc.array(tally, { minLength: 8, maxLength: 8 }), upTo(MAX_COUNT))
   .map(([input, tallies, now]) => {
-    const [rule] = defineConfig({ rules: [input] }).rules as [Rule];
+    const [rule] = defineConfig({ rules: [input] }).rules as readonly [Rule];
     const entries = ruleCountersOf({ rule, windows: rule.windows, identity: "a" }, "weir");
     const read = entries.map(({ counter }, index) => tallyOf(counter, tallies[index] as never));
     const quotas = quotasOf(entries, { admitted: false, tallies: read }, now);

@@ -29,7 +29,9 @@ export const fieldsTarget = createTarget(
     const headers = { get: (name: string) => (name === "origin" ? origin.trim() : null) };
     const request = { method: "HEAD", headers } as unknown as Request;
     const { status, headers: fields } = limitedResponse(request, limited, "both");
-    if (status !== (limited.rule.response?.status ?? 429)) throw new Error(`status ${status}`);
+    const { response = {} } = limited.rule;
+    const expected = "status" in response ? response.status : undefined;
+    if (status !== (expected ?? 429)) throw new Error(`status ${status}`);
     checkFields(fields, origin.trim());
     checkQuotas(fields, quotas);
     const seconds = fields.get("retry-after") ?? "";

@@ -82,6 +82,7 @@ function contextOf(values: readonly NamedValue[]): KeyContext {
       ...canonicalPath("/", false),
       method: "GET",
       sentMethod: "GET",
+      hasBody: false,
       isPreflight: false,
       host: "host",
       search: "",

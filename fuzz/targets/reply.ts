@@ -78,13 +78,17 @@ function checkBounds(tally: Tally | undefined, counter: Counter | undefined): vo
   if (!tally || !counter)
     throw new Error("a counter without a tally, or a tally without a counter");
   const { cost, block, windowMs, banMs } = counter;
-  const bounds: Record<keyof Tally, readonly [min: number, max: number]> = {
+  const { inAlternative, ...numbers } = tally;
+  if (inAlternative && !counter.alternative) throw new Error("there is no alternative");
+  const bounds: Record<keyof typeof numbers, readonly [min: number, max: number]> = {
     count: [0, MAX_COUNT],
     resetMs: [1, windowMs],
     banMs: [0, banMs === undefined ? 0 : MAX_COUNT],
     charged: [0, Math.max(cost, block ?? 0)],
+    // Redis has one clock for all counters, so its replies have no windows.
+    chargedIn: [1, 0],
   };
-  for (const [name, value] of Object.entries(tally) as [keyof Tally, number][]) {
+  for (const [name, value] of Object.entries(numbers) as [keyof typeof numbers, number][]) {
     const [min, max] = bounds[name];
     const fits = Number.isSafeInteger(value) && value >= min && value <= max;
     if (!fits) throw new Error(`${name} is ${value}`);

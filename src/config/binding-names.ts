@@ -8,6 +8,9 @@ export const COUNTERS_BINDING = "COUNTERS";
  */
 export const PREFIX_VAR = "WEIR_PREFIX";
 
+/** The name of the var that sets the mode of all rules of a deployment. */
+export const MODE_VAR = "WEIR_MODE";
+
 /**
  * The name of the secret with which Weir hashes identities. With it, identities are HMACs; if it is not set,
  * they are plain hashes.
@@ -23,19 +26,26 @@ export const ADMIN_TOKEN = "WEIR_ADMIN_TOKEN";
 
 /** Returns the names of all bindings, secrets and vars that Weir reads for a configuration. */
 export function bindingNames(config: Config): string[] {
-  const { origin, nativeLimiter } = config;
+  const { nativeLimiter } = config;
   return [
     "UPSTASH_REDIS_REST_URL",
     "UPSTASH_REDIS_REST_TOKEN",
     "ORIGIN_URL",
     COUNTERS_BINDING,
     PREFIX_VAR,
+    MODE_VAR,
     KEY_SECRET,
     ADMIN_TOKEN,
-    ...(origin?.binding ? [origin.binding] : []),
+    ...originBindings(config),
     ...(nativeLimiter ? [nativeLimiter.binding] : []),
     ...secretEffects(config).keys(),
   ];
+}
+
+/** Returns the names of the service bindings that a configuration names as origins, each once. */
+export function originBindings({ origin, origins }: Config): string[] {
+  const names = [origin, ...(origins?.values() ?? [])].flatMap((each) => each?.binding ?? []);
+  return [...new Set(names)];
 }
 
 /** Returns the names of the configured secrets, each with the effect if the secret is not set. */

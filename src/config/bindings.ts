@@ -1,7 +1,8 @@
-import { KEY_SECRET, MIN_KEY_SECRET, secretEffects } from "./binding-names.ts";
+import { KEY_SECRET, MIN_KEY_SECRET, MODE_VAR, secretEffects } from "./binding-names.ts";
+import { type DeploymentMode, readDeploymentMode } from "./deployment-mode.ts";
 import { type Env, isObject, textVar } from "./env.ts";
 import { printableSecretName } from "./exempt.ts";
-import { ORIGIN_URL, parseOriginUrl } from "./origin.ts";
+import { ORIGIN_URL, type OriginConfig, parseOriginUrl } from "./origin.ts";
 import type { Config } from "./schema.ts";
 import {
   type Misconfigured,
@@ -27,7 +28,11 @@ export interface ResolvedBindings {
   readonly store: StoreBinding;
   /** The first part of every stored key: the var `WEIR_PREFIX`, or `prefix` if it is not set. */
   readonly prefix: string;
+  /** What the deployment does with all rules: the var `WEIR_MODE`. */
+  readonly mode: DeploymentMode;
   readonly origin: OriginBinding;
+  /** The origins of single hosts. `*.example.com` stands for every host below `example.com`. */
+  readonly origins: ReadonlyMap<string, OriginBinding>;
   /** Cloudflare's own limiter, if the configuration names it and it is bound. */
   readonly nativeLimiter?: RateLimit;
   /** The secret with which identities are computed; undefined if {@link KEY_SECRET} is not set. */
@@ -35,7 +40,7 @@ export interface ResolvedBindings {
   /** The values of the configured secrets that are set. The keys are the names of the secrets. */
   readonly secrets: ReadonlyMap<string, string>;
   /**
-   * Faults of the store and of the native limiter. They also affect a `WeirService`. The texts
+   * Faults of the store, the native limiter and the mode. They also affect a `WeirService`. The texts
    * contain no secret.
    */
   readonly limiterFaults: readonly string[];
@@ -74,11 +79,18 @@ export function resolveBindings(config: Config, env: Env): ResolvedBindings {
   if (config.nativeLimiter && !nativeLimiter) {
     limiterFaults.push(noNativeLimiter(config.nativeLimiter.binding));
   }
+  const mode = readDeploymentMode(env);
+  if (!mode) limiterFaults.push(`${MODE_VAR} is not enforce, shadow or off, so rules are enforced`);
   const origin = readOrigin(config, env);
+  const origins = new Map(
+    [...(config.origins ?? [])].map(([host, each]) => [host, readHostOrigin(each, env)]),
+  );
   return {
     store,
     prefix: typeof prefix === "string" ? prefix : config.prefix,
+    mode: mode ?? "enforce",
     origin,
+    origins,
     secrets,
     limiterFaults,
     requestFaults,
@@ -115,15 +127,27 @@ function noNativeLimiter(binding: string): string {
 }
 
 function readOrigin({ origin }: Config, env: Env): OriginBinding {
-  if (origin?.binding) {
-    const service = env[origin.binding];
-    if (isObject(service) && "fetch" in service) {
-      return { kind: "binding", service: service as Fetcher };
-    }
-    return misconfigured(`no service is bound as ${origin.binding}: add it to wrangler.toml`);
-  }
+  if (origin?.binding) return readHostOrigin(origin, env);
   const url = textVar(env, "ORIGIN_URL") ?? origin?.url;
   if (!url) return { kind: "pass-through" };
   const base = parseOriginUrl(url);
   return base ? { kind: "url", base } : misconfigured(`ORIGIN_URL is not ${ORIGIN_URL}`);
+}
+
+/** Returns an origin that no var replaces. */
+function readHostOrigin({ url, binding = "" }: OriginConfig, env: Env): OriginBinding {
+  if (url) return { kind: "url", base: url };
+  const service = env[binding];
+  if (isObject(service) && "fetch" in service) {
+    return { kind: "binding", service: service as Fetcher };
+  }
+  return misconfigured(`no service is bound as ${binding}: add it to wrangler.toml`);
+}
+
+/** Returns the faults of all origins, each once. */
+export function originFaults({ origin, origins }: ResolvedBindings): string[] {
+  const faults = [origin, ...origins.values()].flatMap((each) =>
+    each.kind === "misconfigured" ? [each.fault] : [],
+  );
+  return [...new Set(faults)];
 }

@@ -1,75 +1,24 @@
-import type { Context } from "hono";
 import * as v from "valibot";
+import type { CustomCost, CustomKey, CustomResponse, CustomSettle } from "./custom-functions.ts";
+import { faultText } from "./fault-text.ts";
 import { anyMapOf, fields, textMatching } from "./fields.ts";
-
-declare global {
-  // `wrangler types` adds a project's bindings to this interface. It is declared here too, because
-  // this file also compiles without the types of Workers.
-  namespace Cloudflare {
-    interface Env {}
-  }
-}
-
-/**
- * The type of a Worker's bindings: the bindings that `wrangler types` has generated. Without them, it is
- * `any`, so that every binding compiles.
- */
-export type WorkerBindings = keyof Cloudflare.Env extends never
-  ? // biome-ignore lint/suspicious/noExplicitAny: the compiler does not know the project's bindings.
-    any
-  : Cloudflare.Env;
-
-/**
- * The second argument of a function in `custom`.
- *
- * @typeParam Bindings the type of the Worker's bindings
- * @example async function plan(request: Request, { env }: CustomContext<Env>) { … }
- */
-export interface CustomContext<Bindings = WorkerBindings> {
-  /** The Worker's bindings: its vars, secrets, KV namespaces, services and so on. */
-  readonly env: Bindings;
-  /** Cloudflare's context of this request. `waitUntil` lets a task run after the response is sent. */
-  readonly ctx: { waitUntil(task: Promise<unknown>): void };
-  /**
-   * Hono's context of this request, for example for the session of the user: `c?.get("session")`.
-   * Set only if the middleware `rateLimit` calls the function.
-   */
-  readonly c?: Context;
-}
-
-/** The result of a function for `custom:NAME`. If it is not a text, the key counts as absent. */
-export type CustomKeyValue = string | null | undefined;
-
-/**
- * Computes the value of a key `custom:NAME`. The key counts as absent if the function throws, if it
- * takes longer than `timeoutMs`, or if its result is an empty text or not a text. Weir then uses
- * the next alternative of the key, or the client's address.
- *
- * A function receives the request that will be forwarded. To read the body, it must clone the
- * request.
- */
-export type CustomKey = TypedKey | AnnotatedKey;
-
-type Result = CustomKeyValue | Promise<CustomKeyValue>;
-
-/** From this type, the compiler infers the types of parameters that have no annotation. */
-type TypedKey = (request: Request, context: CustomContext) => Result;
-
-/**
- * Accepts functions whose parameters have any annotation, such as the project's own type of `env`.
- * Because of the second signature, the compiler infers no types of parameters from this type.
- */
-interface AnnotatedKey {
-  // biome-ignore lint/suspicious/noExplicitAny: the compiler must accept every annotation.
-  (request: any, context: any): Result;
-  // biome-ignore lint/suspicious/noExplicitAny: the compiler must accept every annotation.
-  <_>(request: any, context: any): Result;
-}
 
 /** The functions for the keys `custom:NAME`, each with its NAME as the name of the property. */
 export type CustomKeys = Readonly<Record<string, CustomKey>>;
 
-/** Your own functions. Rules use their results as keys of clients, or to select tiers. */
+/** The functions for `cost: "custom:NAME"`, each with its NAME as the name of the property. */
+export type CustomCosts = Readonly<Record<string, CustomCost>>;
+
+/** The functions for `settle: "custom:NAME"`, each with its NAME as the name of the property. */
+export type CustomSettles = Readonly<Record<string, CustomSettle>>;
+
+/** The functions for `response: "custom:NAME"`, each with its NAME as the name of the property. */
+export type CustomResponses = Readonly<Record<string, CustomResponse>>;
+
+/**
+ * Your own functions. Rules use their results as keys of clients, to select tiers, as costs, and as
+ * responses to denied requests.
+ */
 export interface CustomInput {
   /**
    * The functions for the keys `custom:NAME` of the rules. The name of a function is the NAME in
@@ -82,27 +31,75 @@ export interface CustomInput {
    * @example { plan: (request, { env }) => env.PLANS.get(request.headers.get("x-api-key")) }
    */
   readonly keys?: CustomKeys | undefined;
+  /**
+   * The functions for the costs `custom:NAME` of requests. A function gets the request and a
+   * {@link CustomContext}. It returns a whole number from 0 to 999999999999999, or a promise of it.
+   * Weir calls it at most once for each request, and only if a rule needs its result. The functions
+   * share the time of the functions in `keys`.
+   *
+   * @default none
+   * @example { batch: async (request) => [await request.clone().json()].flat().length }
+   */
+  readonly costs?: CustomCosts | undefined;
+  /**
+   * The functions for `settle: "custom:NAME"`. A function gets the origin's response and a
+   * {@link SettleContext}. It returns the final cost, or undefined if the cost is unknown, or a
+   * promise of either.
+   *
+   * @default none
+   * @example { usage: async (response) => (await response.json()).usage?.total_tokens }
+   */
+  readonly settle?: CustomSettles | undefined;
+  /**
+   * The functions for `response: "custom:NAME"`. A function gets a {@link Denial} and a
+   * {@link DenialContext}. It returns a Response, or a promise of it, with the status 200, or from 400
+   * to 599.
+   *
+   * @default none
+   * @example { page: ({ retryAfterSeconds }) => new Response("Slow down.", { status: 429 }) }
+   */
+  readonly responses?: CustomResponses | undefined;
 }
 
-const NAME = "the NAME of a key custom:NAME: one or more of A-Z, a-z, 0-9 and _";
-const FUNCTION = 'a function, such as (request) => request.headers.get("x-plan")';
-const KEYS = "an object of functions, such as { plan: (request) => … }";
+const NAME = faultText("the NAME in custom:NAME: one or more of A-Z, a-z, 0-9 and _");
 
-/** The output has a Map, in which `__proto__` and `constructor` are ordinary names. */
-export const CustomSchema = fields(
-  {
-    keys: v.optional(
-      anyMapOf(
-        textMatching(/^\w+$/, NAME),
-        v.custom<CustomKey>((value) => typeof value === "function", FUNCTION),
-        KEYS,
+/** Returns the schema of functions by their names. */
+function functionsSchema<Function>(name: string, example: string) {
+  return v.optional(
+    anyMapOf(
+      textMatching(/^\w+$/, NAME),
+      v.custom<Function>(
+        (value) => typeof value === "function",
+        faultText(() => `a function, such as ${example}`),
+      ),
+      faultText(
+        () => `an object of functions, such as { ${name}: ${example.replace(/=> .*/, "=> …")} }`,
       ),
     ),
+  );
+}
+
+/** The output has Maps, in which `__proto__` and `constructor` are ordinary names. */
+export const CustomSchema = fields(
+  {
+    keys: functionsSchema<CustomKey>(
+      faultText("plan"),
+      faultText('(request) => request.headers.get("x-plan")'),
+    ),
+    costs: functionsSchema<CustomCost>(faultText("depth"), faultText("async (request) => 5")),
+    settle: functionsSchema<CustomSettle>(faultText("usage"), faultText("async (response) => 5")),
+    responses: functionsSchema<CustomResponse>(
+      faultText("page"),
+      faultText('() => new Response("Slow down.", { status: 429 })'),
+    ),
   },
-  "{ keys: { plan: (request) => … } }",
+  faultText("{ keys: { plan: (request) => … } }"),
 );
 
 /** The checked form of {@link CustomInput}. */
 export interface CustomFunctions {
   readonly keys?: ReadonlyMap<string, CustomKey> | undefined;
+  readonly costs?: ReadonlyMap<string, CustomCost> | undefined;
+  readonly settle?: ReadonlyMap<string, CustomSettle> | undefined;
+  readonly responses?: ReadonlyMap<string, CustomResponse> | undefined;
 }

@@ -1,11 +1,12 @@
 import * as v from "valibot";
 import { explainedFaultsOf } from "./explain/explained-faults.ts";
 import { type Fault, MAX_FAULTS, shortFaultsOf } from "./faults.ts";
-import { createFaultyConfig, isLocalWorkerd, type NodeGlobals } from "./faulty-config.ts";
+import { createFaultyConfig, isLocalWorkerd } from "./faulty-config.ts";
 import { isRecord } from "./fields.ts";
+import type { NodeGlobals } from "./node-globals.ts";
 import { type Config, type ConfigInput, ConfigSchema } from "./schema.ts";
 
-const MORE = "\nRun npx weir check: it also prints the given values and the cures.";
+const MORE = "\nRun npx weir check: it prints what is allowed, and the cures.";
 
 /** The error that `defineConfig` throws. Its message lists all faults, one on a line. */
 export class ConfigError extends Error {
@@ -44,9 +45,9 @@ const DEFINED = Symbol.for("weir.config");
  * `rateLimit` and `WeirService` accept no other name. Without rules, they accept no name.
  * @throws {ConfigError} if the configuration has faults. For each fault, the error lists the path
  * of the field, the given value, the cure if Weir knows one, and the allowed values. In a Worker that
- * `wrangler deploy` has bundled, it lists the paths and the allowed values only. In a Worker that runs
- * in `wrangler dev`, the function returns instead, and the Worker answers every request with 503 and
- * the faults.
+ * `wrangler deploy` has bundled, it lists the paths only; `weir check` prints the rest. In a Worker
+ * that runs in `wrangler dev`, the function returns instead, and the Worker answers every request with
+ * 503 and the faults.
  */
 export function defineConfig<const RuleName extends string = never>(
   input: ConfigInput<RuleName>,
@@ -148,8 +149,9 @@ export function inputOf(result: Config | Error): unknown {
 }
 
 /**
- * Returns the explained faults of a configuration, even if `NODE_ENV` is `"production"`; an empty
- * list if there are none. `weir check` uses it, because a build server may set `NODE_ENV`.
+ * Returns the explained faults of a configuration; an empty list if there are none. `weir check` uses
+ * it, because a build server may set `NODE_ENV` to `"production"`, and then `defineConfig` throws short
+ * faults.
  */
 export function faultsIn(input: unknown): readonly Fault[] {
   const { issues } = v.safeParse(ConfigSchema, input);

@@ -1,3 +1,4 @@
+import { faultText } from "./fault-text.ts";
 import type { TextLike } from "./text-like.ts";
 
 /** The length of each unit, in seconds, longest first. */
@@ -17,6 +18,12 @@ export const MAX_WINDOW_SECONDS = 52 * SECONDS.w;
  * @example "10s", "15m", "1h", "1d", "1w", 90
  */
 export type DurationInput = number | TextLike<"10s" | "1m" | "1h" | "1d" | "1w">;
+
+/** The allowed lengths of time, for messages. */
+export const DURATION = faultText(
+  () =>
+    `"10s", "1m", "1h", "1d", "1w" or a number of whole seconds, at most 52 weeks (${MAX_WINDOW_SECONDS})`,
+);
 
 /**
  * Parses a length of time.

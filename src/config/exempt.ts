@@ -1,23 +1,16 @@
 import * as v from "valibot";
-import {
-  BINDING_NAME,
-  bindingName,
-  fields,
-  isRecord,
-  listOf,
-  mapOf,
-  parsedText,
-} from "./fields.ts";
+import { differentNames } from "./different-names.ts";
+import { faultText } from "./fault-text.ts";
+import { BINDING_NAME, bindingName, fields, isRecord, mapOf } from "./fields.ts";
 import { parseHeaderName } from "./key-expression.ts";
-import { type Network, parseNetwork } from "./network.ts";
+import { NetworkSet, networks } from "./network-set.ts";
+import { HeaderName, SAME_HEADER } from "./value-condition.ts";
 
-const EXEMPT = "at least one of ips, headers";
-const IP =
-  'an address or a network, such as "198.51.100.0/24" or "2001:db8::/32"; IPv4 in its own notation, not as IPv6';
-const HEADERS = "an object of header names and values, at least one";
-const NAME = "the name of a header";
-const VALUE =
-  'a text of ASCII without line breaks or spaces at its ends, or { secret: "NAME" }, a secret of the Worker';
+const EXEMPT = faultText("at least one of ips, headers");
+const HEADERS = faultText("an object of header names and values, at least one");
+const VALUE = faultText(
+  'a text of ASCII without line breaks or spaces at its ends, or { secret: "NAME" }, a secret of the Worker',
+);
 
 /** Requests that a rule does not count: those that match any entry of `ips` or `headers`. */
 export interface ExemptInput {
@@ -44,7 +37,7 @@ export interface ExemptInput {
 export type ExpectedValue = string | { readonly secret: string };
 
 /** The name of a secret in a configuration. */
-export const SecretName = bindingName("the name of a secret or var of the Worker");
+export const SecretName = bindingName(faultText("the name of a secret or var of the Worker"));
 
 /**
  * Matches conventional names of secrets. Each word of a name must be short, so that few secret
@@ -69,19 +62,28 @@ const Value = v.custom<ExpectedValue>((value) => {
   return typeof value.secret === "string" && BINDING_NAME.test(value.secret);
 }, VALUE);
 
+const NO_NETWORKS = new NetworkSet([], []);
+
 export const ExemptSchema = v.pipe(
   fields(
     {
-      ips: v.optional(listOf(parsedText(parseNetwork, IP), `a list of one or more: ${IP}`)),
-      headers: v.optional(mapOf(parsedText(parseHeaderName, NAME), Value, HEADERS)),
+      ips: v.optional(networks()),
+      headers: v.optional(
+        v.pipe(mapOf(HeaderName, Value, HEADERS), differentNames(parseHeaderName, SAME_HEADER)),
+      ),
     },
     EXEMPT,
   ),
   v.check(({ ips, headers }) => ips !== undefined || headers !== undefined, EXEMPT),
   v.transform(
-    ({ ips = [], headers = new Map<string, ExpectedValue>() }): Exempt => ({
+    ({ ips = NO_NETWORKS, headers = new Map<string, ExpectedValue>() }): Exempt => ({
       networks: ips,
-      headers: [...headers].map(([name, value]): ExemptHeader => ({ name, value })),
+      headers: [...headers].map(
+        ([name, value]): ExemptHeader => ({
+          name: parseHeaderName(name) as string,
+          value,
+        }),
+      ),
     }),
   ),
 );
@@ -95,6 +97,6 @@ export interface ExemptHeader {
 
 /** {@link ExemptInput}, parsed. */
 export interface Exempt {
-  readonly networks: readonly Network[];
+  readonly networks: NetworkSet;
   readonly headers: readonly ExemptHeader[];
 }

@@ -1,10 +1,14 @@
 import type * as v from "valibot";
+import { faultText } from "./fault-text.ts";
 
 /** A fault of a configuration. */
 export interface Fault {
   /** The path of the field, such as `rules[0].limits[1].window`; empty for the whole configuration. */
   readonly path: string;
-  /** The given value, the cure if Weir knows one, and the allowed values. */
+  /**
+   * The given value, the cure if Weir knows one, and the allowed values. In a Worker that `wrangler
+   * deploy` has bundled: `missing` or `not allowed`.
+   */
   readonly message: string;
 }
 
@@ -22,9 +26,11 @@ export function shortened(name: string): string {
 
 /** Returns names for a message, at most {@link MAX_NAMES} of them. */
 export function listOfNames(names: readonly string[]): string {
-  const rest = names.length - MAX_NAMES;
-  const listed = names.slice(0, MAX_NAMES).map(shortened).join(", ");
-  return rest > 0 ? `${listed} and ${rest} more` : listed;
+  return faultText(() => {
+    const rest = names.length - MAX_NAMES;
+    const listed = names.slice(0, MAX_NAMES).map(shortened).join(", ");
+    return rest > 0 ? `${listed} and ${rest} more` : listed;
+  });
 }
 
 /** Returns the fault that stands for the faults that are not listed. */
@@ -36,9 +42,9 @@ export function moreFaults(count: number): Fault {
 const MAY_HOLD_SECRETS = new Set(["exempt", "tiers", "custom"]);
 
 /**
- * Turns the issues of a schema into faults with the path and the allowed values only. A deployed
- * Worker uses this function, because `weir check` has already printed the explained faults, and the
- * code that explains them would make the Worker's bundle larger.
+ * Turns the issues of a schema into faults with the path and a few words only. A deployed Worker uses
+ * this function, because `weir check` has already printed the explained faults, and their texts would
+ * make the Worker's bundle larger.
  */
 export function shortFaultsOf(issues: readonly v.BaseIssue<unknown>[]): Fault[] {
   const more = issues.length - MAX_FAULTS;
@@ -47,17 +53,9 @@ export function shortFaultsOf(issues: readonly v.BaseIssue<unknown>[]): Fault[] 
     const secret = keys.findIndex((key) => MAY_HOLD_SECRETS.has(String(key)));
     const shown = secret === -1 ? keys : keys.slice(0, secret + 1);
     const path = pathOf(shown.map((key) => (typeof key === "string" ? shortened(key) : key)));
-    return { path, message: requirementOf(issue) };
+    return { path, message: issue.input === undefined ? "missing" : "not allowed" };
   });
   return more > 0 ? [...faults, moreFaults(more)] : faults;
-}
-
-/**
- * Returns the requirement for a field. The message of a schema lists the allowed values. The message of
- * a check between fields is a complete sentence.
- */
-export function requirementOf({ type, message }: v.BaseIssue<unknown>): string {
-  return type === "raw_check" ? message : `allowed: ${message}`;
 }
 
 /** Returns the keys of the path of an issue, from the configuration to the field. */

@@ -1,4 +1,5 @@
 import * as v from "valibot";
+import { faultText } from "./fault-text.ts";
 
 // Building blocks of the schema. The message of each schema lists the allowed values. `faults.ts`
 // puts this list into a sentence.
@@ -10,8 +11,8 @@ import * as v from "valibot";
  * @param example an example of the object, for the message about a value that is not an object
  */
 export function fields<const Entries extends v.ObjectEntries>(entries: Entries, example?: string) {
-  const names = Object.keys(entries).join(", ");
-  const allowed = example ?? `an object with ${names}`;
+  const names = faultText(() => Object.keys(entries).join(", "));
+  const allowed = example ?? faultText(() => `an object with ${names}`);
   const schema = v.pipe(
     // Valibot also accepts a list as an object, so this check refuses lists.
     v.custom<Record<string, unknown>>(isRecord, allowed),
@@ -48,18 +49,27 @@ function messageOf(schema: object): unknown {
 // Valibot's schemas and actions has a part in the Worker's bundle.
 
 /** Returns the schema of a whole number from `min` to `max`. */
-export function integer(min: number, max: number) {
+export function integer(
+  min: number,
+  max: number,
+  allowed = faultText(() => `a whole number from ${min} to ${max}`),
+) {
   return v.custom<number>(
     (value) => Number.isInteger(value) && Number(value) >= min && Number(value) <= max,
-    `a whole number from ${min} to ${max}`,
+    allowed,
   );
+}
+
+/** Returns the schema of true and false. */
+export function boolean() {
+  return v.custom<boolean>((value) => typeof value === "boolean", faultText("true or false"));
 }
 
 /** Returns the schema of a text that is one of `words`. */
 export function oneOf<const Words extends readonly string[]>(...words: Words) {
   return v.custom<Words[number]>(
     (value) => words.includes(value as string),
-    words.map((word) => JSON.stringify(word)).join(", "),
+    faultText(() => words.map((word) => JSON.stringify(word)).join(", ")),
   );
 }
 
@@ -112,7 +122,7 @@ export function listUpTo<const Item extends v.GenericSchema>(
   max: number,
   item: Item,
   allowed: string,
-  tooLong = `at most ${max} items`,
+  tooLong = faultText(() => `at most ${max} items`),
 ) {
   return v.pipe(
     v.custom<v.InferInput<Item>[]>(Array.isArray, allowed),

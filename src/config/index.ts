@@ -1,13 +1,33 @@
 // The entry point edge-weir/config, which a weir.config.ts imports. It loads in Node and in workerd.
-export type { CostInput, CountInput } from "./charge.ts";
+export type { BanInput, EscalatingBanInput } from "./ban.ts";
+export type { CountInput, CountStatusInput } from "./charge.ts";
+export type { BotCategory, ConditionsInput } from "./conditions.ts";
+export type {
+  ComputedCostInput,
+  CostInput,
+  RequestCostInput,
+  ResponseCostInput,
+} from "./cost.ts";
+export type {
+  CustomCosts,
+  CustomInput,
+  CustomKeys,
+  CustomResponses,
+  CustomSettles,
+} from "./custom.ts";
 export type {
   CustomContext,
-  CustomInput,
+  CustomCost,
+  CustomCostValue,
   CustomKey,
-  CustomKeys,
   CustomKeyValue,
+  CustomResponse,
+  CustomSettle,
+  Denial,
+  DenialContext,
+  SettleContext,
   WorkerBindings,
-} from "./custom.ts";
+} from "./custom-functions.ts";
 export { ConfigError, defineConfig } from "./define.ts";
 export type { DurationInput } from "./duration.ts";
 export type { ExemptInput, ExpectedValue } from "./exempt.ts";
@@ -15,10 +35,15 @@ export type { Fault } from "./faults.ts";
 export type { JwtInput } from "./jwt.ts";
 export type { KeyInput } from "./key-expression.ts";
 export type { LimitFields, LimitInput } from "./limits.ts";
-export type { ConditionsInput, MatchInput } from "./match.ts";
+export type { MatchInput } from "./match.ts";
 export type { NativeLimiterInput } from "./native-limiter.ts";
-export type { OriginInput } from "./origin.ts";
-export type { ResponseInput } from "./response.ts";
+export type { OriginInput, OriginsInput } from "./origin.ts";
+export type { Mode } from "./outcome.ts";
+export type { Quota } from "./quota.ts";
+export type { CustomResponseInput, ResponseInput } from "./response.ts";
 export type { RuleInput } from "./rule-input.ts";
+export { defineRules, type RuleFilesInput, type RulesInput } from "./rules.ts";
 export type { Config, ConfigInput, RuleNameOf } from "./schema.ts";
 export type { TiersInput } from "./tiers.ts";
+export type { ValueInput, ValuePattern } from "./value-condition.ts";
+export type { WindowInput } from "./window-length.ts";

@@ -1,12 +1,14 @@
 import * as v from "valibot";
 import { SecretName } from "./exempt.ts";
+import { faultText } from "./fault-text.ts";
 import { fields, isRecord, listOf, oneOf, parsedText, pathTo, textMatching } from "./fields.ts";
 import { parseHeaderName } from "./key-expression.ts";
 
-const JWT =
-  'either { secret: "NAME", alg } or { jwks: "https://…", algs }, and header, issuer, audience';
-const JWKS = "an absolute https URL without credentials or fragment";
-const HEADER = "the name of a header";
+const JWT = faultText(
+  'either { secret: "NAME", alg } or { jwks: "https://…", algs }, and header, issuer, audience',
+);
+const JWKS = faultText("an absolute https URL without credentials or fragment");
+const HEADER = faultText("the name of a header");
 const ALGS = ["RS256", "RS384", "RS512", "ES256", "ES384", "ES512", "EdDSA"] as const;
 
 /** How Weir verifies the JSON Web Tokens whose claims are used as keys. Set either `secret` or `jwks`. */
@@ -59,7 +61,7 @@ export interface JwtInput {
   readonly audience?: string | undefined;
 }
 
-const Text = textMatching(/./s, "a text that is not empty");
+const Text = textMatching(/./s, faultText("a text that is not empty"));
 
 const JwtFields = fields(
   {
@@ -68,7 +70,12 @@ const JwtFields = fields(
     jwks: v.optional(parsedText(parseJwksUrl, JWKS)),
     // Symmetric algorithms are refused, because otherwise anyone could sign a token and use the
     // public key as the secret.
-    algs: v.optional(listOf(oneOf(...ALGS), `a list of ${ALGS.join(", ")}`)),
+    algs: v.optional(
+      listOf(
+        oneOf(...ALGS),
+        faultText(() => `a list of ${ALGS.join(", ")}`),
+      ),
+    ),
     header: v.optional(parsedText(parseHeaderName, HEADER), "authorization"),
     issuer: v.optional(Text),
     audience: v.optional(Text),
@@ -93,13 +100,14 @@ const checkKeySource = v.rawCheck<v.InferOutput<typeof JwtFields>>(({ dataset, a
   // An unknown field probably stands for one of the two.
   if (given === 0 && !dataset.typed) return;
   if (given !== 1) {
-    addIssue({ message: `set ${JWT}` });
+    addIssue({ message: faultText(() => `set ${JWT}`) });
     return;
   }
   const [source, stray] = value.secret === undefined ? ["jwks", "alg"] : ["secret", "algs"];
   if (value[stray] === undefined) return;
-  const right = source === "jwks" ? "algs, a list" : "alg, one algorithm";
-  const message = `with ${source}, write ${right}`;
+  const message = faultText(
+    source === "jwks" ? "with jwks, write algs, a list" : "with secret, write alg, one algorithm",
+  );
   addIssue({ path: [pathTo(value, stray)], input: value[stray], message });
 });
 

@@ -1,3 +1,5 @@
+import { parseClaimPointer } from "./claim-pointer.ts";
+import { faultText } from "./fault-text.ts";
 import type { TextLike } from "./text-like.ts";
 
 /** Kinds of key that have no name. */
@@ -19,16 +21,27 @@ export type KeyInput = TextLike<
   | "query:api_key"
   | "param:id"
   | "jwt:sub"
+  | "jwt:/app_metadata/tenant"
   | "custom:tenant"
 >;
 
+/** A claim of a verified token. */
+export interface ClaimPart {
+  readonly kind: "jwt";
+  /** The name of the claim, or a JSON Pointer to it, such as `/app_metadata/plan`. */
+  readonly name: string;
+  /** The names of the properties that lead to the claim; undefined if `name` is no pointer. */
+  readonly pointer?: readonly string[];
+}
+
 /**
  * One value of a request that can identify a client. `name` is the name of a header, a cookie, a
- * query parameter, a path parameter, a claim, or a function in `custom.keys`.
+ * query parameter, a path parameter, or a function in `custom.keys`.
  */
 export type KeyPart =
   | { readonly kind: (typeof UNNAMED)[number] }
-  | { readonly kind: (typeof NAMED)[number]; readonly name: string };
+  | { readonly kind: Exclude<(typeof NAMED)[number], "jwt">; readonly name: string }
+  | ClaimPart;
 
 /**
  * A parsed key. All elements of the outer list together identify a client. Each element is a list
@@ -36,10 +49,9 @@ export type KeyPart =
  */
 export type KeyExpression = readonly (readonly KeyPart[])[];
 
-export const ALLOWED_KEYS = [
-  ...UNNAMED,
-  ...NAMED.map((kind) => (kind === "jwt" ? "jwt:CLAIM" : `${kind}:NAME`)),
-].join(", ");
+export const ALLOWED_KEYS = faultText(() =>
+  [...UNNAMED, ...NAMED.map((kind) => (kind === "jwt" ? "jwt:CLAIM" : `${kind}:NAME`))].join(", "),
+);
 
 /**
  * The maximum length of a key's value, in UTF-16 code units. A longer value counts as absent,
@@ -81,8 +93,11 @@ function parsePart(text: string): KeyPart | undefined {
     }
     case "cookie":
       return TOKEN.test(name) ? { kind, name } : undefined;
-    case "jwt":
-      return /^[\w.-]+$/.test(name) ? { kind, name } : undefined;
+    case "jwt": {
+      if (/^[\w.-]+$/.test(name)) return { kind, name };
+      const pointer = parseClaimPointer(name);
+      return pointer && { kind, name, pointer };
+    }
     case "param":
     case "custom":
       return /^\w+$/.test(name) ? { kind, name } : undefined;

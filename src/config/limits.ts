@@ -1,6 +1,14 @@
 import * as v from "valibot";
-import { type DurationInput, MAX_WINDOW_SECONDS, parseDuration } from "./duration.ts";
+import { DURATION, parseDuration } from "./duration.ts";
+import { faultText } from "./fault-text.ts";
+import { checkOf } from "./field-checks.ts";
 import { fields, integer, isRecord, listOf, parsed, pathTo, pathToItem } from "./fields.ts";
+import {
+  isWindowLength,
+  type WindowInput,
+  type WindowLength,
+  WindowLengthSchema,
+} from "./window-length.ts";
 
 /**
  * The largest limit: 15 digits. The RateLimit fields carry limits as Integers of RFC 9651, which have at
@@ -12,8 +20,7 @@ export const MAX_LIMIT = 999_999_999_999_999;
  */
 export const MAX_WINDOWS = 8;
 
-const DURATION = `"10s", "1m", "1h", "1d", "1w" or a number of whole seconds, at most 52 weeks (${MAX_WINDOW_SECONDS})`;
-const LIMITS = "a rule or tier has either limit and window, or limits";
+const LIMITS = faultText("a rule or tier has either limit and window, or limits");
 
 /** The optional fields of a limit. */
 export interface LimitExtras {
@@ -45,9 +52,10 @@ export interface LimitInput extends LimitExtras {
   readonly limit: number;
   /**
    * The length of the window: `"10s"`, `"1m"`, `"1h"`, `"1d"`, `"1w"`, or a number of whole seconds. From 1
-   * second to 52 weeks. Every element of `limits` needs a different window.
+   * second to 52 weeks. Or `"day"`, `"week"`, `"month"` or `"year"`: a window of the calendar, in the rule's
+   * `timeZone`. Every element of `limits` needs a different window.
    */
-  readonly window: DurationInput;
+  readonly window: WindowInput;
 }
 
 /** The limits of a rule or of a tier: either `limit` and `window`, or `limits`. */
@@ -61,11 +69,12 @@ export interface LimitFields extends LimitExtras {
   readonly limit?: number | undefined;
   /**
    * The length of the window: `"10s"`, `"1m"`, `"1h"`, `"1d"`, `"1w"`, or a number of whole seconds. From 1
-   * second to 52 weeks.
+   * second to 52 weeks. Or `"day"`, `"week"`, `"month"` or `"year"`: a window of the calendar, in the rule's
+   * `timeZone`.
    *
    * Required together with `limit`, unless `limits` is set. Cannot be set together with `limits`.
    */
-  readonly window?: DurationInput | undefined;
+  readonly window?: WindowInput | undefined;
   /**
    * Several limits, 1 to 8, each with a different window. A request passes only if every window has
    * enough quota left. `capacity` and `maxReserved` then belong in the elements.
@@ -86,21 +95,21 @@ const limitExtras = {
 const Limits = v.pipe(
   listOf(
     v.pipe(
-      fields({ limit: integer(0, MAX_LIMIT), window: Duration, ...limitExtras }),
+      fields({ limit: integer(0, MAX_LIMIT), window: WindowLengthSchema, ...limitExtras }),
       checkLimitExtras(),
     ),
-    "a list of { limit, window }",
+    faultText("a list of { limit, window }"),
   ),
   v.rawCheck(({ dataset, addIssue }) => {
     const elements: unknown = dataset.value;
     // The checks also run if an element has a fault, so that all faults are reported at once.
     if (!Array.isArray(elements)) return;
     if (elements.length > MAX_WINDOWS) {
-      addIssue({ message: `a rule can have at most ${MAX_WINDOWS} limits` });
+      addIssue({ message: faultText(() => `a rule can have at most ${MAX_WINDOWS} limits`) });
     }
     const seen = new Map<unknown, number>();
     for (const [index, element] of elements.entries()) {
-      if (!isRecord(element) || typeof element.window !== "number") continue;
+      if (!isRecord(element) || !isWindowLength(element.window)) continue;
       const first = seen.get(element.window);
       if (first === undefined) {
         seen.set(element.window, index);
@@ -109,7 +118,9 @@ const Limits = v.pipe(
       addIssue({
         path: [pathToItem(elements, index), pathTo(element, "window")],
         input: element.window,
-        message: `limits[${first}] has the same window, and each element needs a different one`,
+        message: faultText(
+          () => `limits[${first}] has the same window, and each element needs a different one`,
+        ),
       });
     }
   }),
@@ -118,7 +129,7 @@ const Limits = v.pipe(
 /** The schema of {@link LimitFields}. */
 export const limitFields = {
   limit: v.optional(integer(0, MAX_LIMIT)),
-  window: v.optional(Duration),
+  window: v.optional(WindowLengthSchema),
   limits: v.optional(Limits),
   ...limitExtras,
 };
@@ -132,15 +143,13 @@ interface ParsedExtras {
 /** {@link LimitInput}, parsed. */
 export interface ParsedLimit extends ParsedExtras {
   readonly limit: number;
-  /** In seconds. */
-  readonly window: number;
+  readonly window: WindowLength;
 }
 
 /** {@link LimitFields}, parsed. */
 export interface ParsedLimitFields extends ParsedExtras {
   readonly limit?: number | undefined;
-  /** In seconds. */
-  readonly window?: number | undefined;
+  readonly window?: WindowLength | undefined;
   readonly limits?: readonly ParsedLimit[] | undefined;
 }
 
@@ -149,38 +158,36 @@ export interface ParsedLimitFields extends ParsedExtras {
  * other faults, so that all faults are reported at once.
  */
 export function checkLimitFields<Fields extends ParsedLimitFields>() {
-  return v.rawCheck<Fields>(({ dataset, addIssue }) => {
-    const value: unknown = dataset.value;
-    if (!isRecord(value)) return;
+  return checkOf<Fields>((value, refuse) => {
     const given = Object.keys(limitFields).filter((field) => value[field] !== undefined);
     const wrong = given.includes("limits")
       ? given.filter((field) => field !== "limits")
       : ["limit", "window"].filter((field) => !given.includes(field));
     for (const field of wrong) {
-      const item = pathTo(value, field);
       const isExtra = field in limitExtras;
-      const message = isExtra ? `with limits, write ${field} in each element of limits` : LIMITS;
-      addIssue({ path: [item], input: item.value, message });
+      const text = faultText(() => `with limits, write ${field} in each element of limits`);
+      refuse(isExtra ? text : LIMITS, field);
     }
   });
 }
 
 /** Checks that `capacity` is at least the limit, and that a limit of 0 has no extras. */
 export function checkLimitExtras<Fields extends ParsedExtras>() {
-  return v.rawCheck<Fields>(({ dataset, addIssue }) => {
-    const value: unknown = dataset.value;
-    if (!isRecord(value)) return;
-    const { limit, capacity, maxReserved } = value;
+  return checkOf<Fields>(({ limit, capacity, maxReserved }, refuse) => {
     if (typeof limit !== "number") return;
-    const refuse = (field: string, message: string) =>
-      addIssue({ path: [pathTo(value, field)], input: value[field], message });
     if (typeof capacity === "number" && limit === 0) {
-      refuse("capacity", "remove capacity: with a limit of 0, no quota can roll over");
+      refuse(faultText("remove capacity: with a limit of 0, no quota can roll over"), "capacity");
     } else if (typeof capacity === "number" && capacity < limit) {
-      refuse("capacity", `capacity must be at least the limit, ${limit}`);
+      refuse(
+        faultText(() => `capacity must be at least the limit, ${limit}`),
+        "capacity",
+      );
     }
     if (typeof maxReserved === "number" && maxReserved > 0 && limit === 0) {
-      refuse("maxReserved", "remove maxReserved: with a limit of 0, no quota can be reserved");
+      refuse(
+        faultText("remove maxReserved: with a limit of 0, no quota can be reserved"),
+        "maxReserved",
+      );
     }
   });
 }

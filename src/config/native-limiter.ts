@@ -1,7 +1,8 @@
+import { faultText } from "./fault-text.ts";
 import { bindingName, fields } from "./fields.ts";
 
-const BINDING = "the name of a ratelimits binding in wrangler.toml";
-const NATIVE_LIMITER = '{ binding: "NAME" }';
+const BINDING = faultText("the name of a ratelimits binding in wrangler.toml");
+const NATIVE_LIMITER = faultText('{ binding: "NAME" }');
 
 /**
  * Cloudflare's own rate limiter. Rules with `onError: "local"` also call it while the store fails.

@@ -32,6 +32,7 @@ function networkOf(address: string, prefix: number): Network {
  * Teredo. All other addresses are returned unchanged.
  */
 export function unwrapIPv4(address: Address): Address {
+  if (address.kind() === "ipv4") return address;
   if (contains(TEREDO, address)) {
     return new Address(address.bytes.slice(12).map((byte) => byte ^ 0xff));
   }
@@ -47,11 +48,15 @@ export function unwrapIPv4(address: Address): Address {
  *   no client.
  */
 export function parseNetwork(text: string): Network | undefined {
-  const [, notation = "", digits] = /^([^/%]*)(?:\/(0|[1-9]\d{0,2}))?$/.exec(text) ?? [];
-  const address = parseAddress(notation);
+  const slash = text.indexOf("/");
+  const address = text.includes("%")
+    ? undefined
+    : parseAddress(text.slice(0, slash < 0 ? undefined : slash));
   if (!address) return undefined;
   const bits = address.bytes.length * 8;
-  const prefix = digits === undefined ? bits : Number(digits);
+  const digits = text.slice(slash + 1);
+  if (slash !== -1 && !/^(0|[1-9]\d{0,2})$/.test(digits)) return undefined;
+  const prefix = slash === -1 ? bits : Number(digits);
   return prefix <= bits && unwrapIPv4(address) === address ? [address, prefix] : undefined;
 }
 

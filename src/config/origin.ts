@@ -1,11 +1,18 @@
 import * as v from "valibot";
-import { bindingName, fields, isRecord, parsedText } from "./fields.ts";
+import { parseHost } from "./conditions.ts";
+import { differentNames } from "./different-names.ts";
+import { faultText } from "./fault-text.ts";
+import { bindingName, fields, isRecord, mapOf, parsedText } from "./fields.ts";
 
 /** The allowed values of `origin.url` and of the var `ORIGIN_URL`, for messages. */
 export const ORIGIN_URL =
   'an absolute http or https URL, such as "https://origin.example.com" or "https://example.com/base", without credentials, query or fragment';
-const BINDING = "the name of a service binding in wrangler.toml";
-const ORIGIN = 'either { url: "https://origin.example.com" } or { binding: "NAME" }';
+const BINDING = faultText("the name of a service binding in wrangler.toml");
+const HOST = faultText('a host name without a port, such as "api.example.com" or "*.example.com"');
+const ORIGINS = faultText(
+  'an object of origins by host, such as { "api.example.com": { binding: "API" } }',
+);
+const ORIGIN = faultText('either { url: "https://origin.example.com" } or { binding: "NAME" }');
 
 /** Where Weir forwards requests: either `url` or `binding`. */
 export interface OriginInput {
@@ -60,6 +67,25 @@ export const OriginSchema = v.pipe(
     const given = [origin.url, origin.binding].filter((value) => value !== undefined).length;
     // By an unknown field, the user probably meant one of the two fields.
     if (given === 1 || (given === 0 && !dataset.typed)) return;
-    addIssue({ message: `set ${ORIGIN}` });
+    addIssue({ message: faultText(() => `set ${ORIGIN}`) });
   }),
+);
+
+/** The origins of single hosts, and of all hosts below a name. */
+export type OriginsInput = Readonly<Record<string, OriginInput>>;
+
+/** {@link OriginsInput}, with the hosts in the form of {@link parseHost}. */
+export type Origins = ReadonlyMap<string, OriginConfig>;
+
+export const OriginsSchema = v.pipe(
+  mapOf(
+    v.custom<string>((name) => parseHost(String(name)) !== undefined, HOST),
+    OriginSchema,
+    ORIGINS,
+  ),
+  differentNames(parseHost, faultText("is the same host. Remove one of the two origins")),
+  v.transform(
+    (origins): Origins =>
+      new Map([...origins].map(([name, origin]) => [parseHost(name) as string, origin])),
+  ),
 );

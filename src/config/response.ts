@@ -1,5 +1,6 @@
 import * as v from "valibot";
-import { anyMapOf, fields, integer, isRecord, textMatching } from "./fields.ts";
+import { faultText } from "./fault-text.ts";
+import { anyMapOf, fields, integer, isRecord, parsed, textMatching } from "./fields.ts";
 
 /** A token of RFC 9110: the name of a header field. */
 const FIELD_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
@@ -15,12 +16,16 @@ const FIELD_VALUE = /^[\t\x20-\x7e]*$/;
 const RESERVED =
   /^(retry-after|.*cache-control|surrogate-control|expires|vary|ratelimit.*|x-ratelimit-.*|access-control-.*|content-length|transfer-encoding|connection)$/i;
 
-const HEADERS = "an object of header names and values";
-const NAME = "the name of a header: letters, digits and -";
-const UNRESERVED =
-  "any header except those that Weir or the transport controls: Retry-After, *Cache-Control, Surrogate-Control, Expires, Vary, RateLimit-*, X-RateLimit-*, Access-Control-*, Content-Length, Transfer-Encoding, Connection";
-const VALUE = "a text of ASCII without line breaks";
-const BODY = "a text, or an object that can be written as JSON";
+const HEADERS = faultText("an object of header names and values");
+const NAME = faultText("the name of a header: letters, digits and -");
+const UNRESERVED = faultText(
+  "any header except those that Weir or the transport controls: Retry-After, *Cache-Control, Surrogate-Control, Expires, Vary, RateLimit-*, X-RateLimit-*, Access-Control-*, Content-Length, Transfer-Encoding, Connection",
+);
+const VALUE = faultText("a text of ASCII without line breaks");
+const RESPONSE = faultText(
+  'an object with status, body, headers, or "custom:NAME" for the function custom.responses.NAME',
+);
+const BODY = faultText("a text, or an object that can be written as JSON");
 
 /** How a denial differs from the default response, 429 with application/problem+json. */
 export interface ResponseInput {
@@ -48,28 +53,51 @@ export interface ResponseInput {
   readonly headers?: Readonly<Record<string, string>> | undefined;
 }
 
-export const ResponseSchema = fields({
-  status: v.optional(integer(400, 599)),
-  body: v.optional(
-    v.custom<string | Readonly<Record<string, unknown>>>(
-      (body) => typeof body === "string" || (isRecord(body) && isJson(body)),
-      BODY,
-    ),
-  ),
-  headers: v.optional(
-    v.pipe(
-      anyMapOf(
-        v.pipe(textMatching(FIELD_NAME, NAME), v.check(isUnreserved, UNRESERVED)),
-        textMatching(FIELD_VALUE, VALUE),
-        HEADERS,
+/** The function `custom.responses.NAME`, which creates the response to a denied request. */
+export type CustomResponseInput = `custom:${string}`;
+
+const FixedResponse = fields(
+  {
+    status: v.optional(integer(400, 599)),
+    body: v.optional(
+      v.custom<string | Readonly<Record<string, unknown>>>(
+        (body) => typeof body === "string" || (isRecord(body) && isJson(body)),
+        BODY,
       ),
-      v.transform((headers): Readonly<Record<string, string>> => Object.fromEntries(headers)),
     ),
-  ),
-});
+    headers: v.optional(
+      v.pipe(
+        anyMapOf(
+          v.pipe(textMatching(FIELD_NAME, NAME), v.check(isUnreserved, UNRESERVED)),
+          textMatching(FIELD_VALUE, VALUE),
+          HEADERS,
+        ),
+        v.transform((headers): Readonly<Record<string, string>> => Object.fromEntries(headers)),
+      ),
+    ),
+  },
+  RESPONSE,
+);
+
+const NamedResponse = parsed<CustomResponseInput, CustomDenial>(parseName, RESPONSE);
+
+/** The type of the input selects the schema, so that faults have the path of the faulty field. */
+export const ResponseSchema = v.lazy<
+  v.GenericSchema<ResponseInput | CustomResponseInput, DenialResponse | CustomDenial>
+>((input) => (typeof input === "string" ? NamedResponse : FixedResponse));
+
+function parseName(value: unknown): CustomDenial | undefined {
+  const [, custom] = /^custom:(\w+)$/.exec(String(value)) ?? [];
+  return custom === undefined ? undefined : { custom };
+}
+
+/** Whether only Weir or the transport sets a header field of a denial. */
+export function isReserved(name: string): boolean {
+  return RESERVED.test(name);
+}
 
 function isUnreserved(name: string): boolean {
-  return !RESERVED.test(name);
+  return !isReserved(name);
 }
 
 /**
@@ -87,6 +115,11 @@ function isJson(value: unknown): boolean {
   } catch {
     return false;
   }
+}
+
+/** The name of the function in `custom.responses` that creates the response. */
+export interface CustomDenial {
+  readonly custom: string;
 }
 
 /** {@link ResponseInput}, checked. */

@@ -1,34 +1,14 @@
-import * as v from "valibot";
+import { reserveIn } from "./charge.ts";
+import { faultText } from "./fault-text.ts";
 import { listOfNames, shortened } from "./faults.ts";
-import { isRecord, pathTo } from "./fields.ts";
+import { checkOf, type Fields, refuseGiven } from "./field-checks.ts";
+import { isRecord } from "./fields.ts";
 import { type KeyPart, parseAlternatives } from "./key-expression.ts";
-import { MAX_ROUTE, splitRoute } from "./match.ts";
+import { MAX_ROUTE, splitRoute } from "./route.ts";
 
 // These checks compare fields of a rule with each other. They also run if the rule has other faults, so
 // that Weir reports all faults at once. In such a rule, a field without a fault has its parsed value,
 // and a field with a fault has the value that the user wrote.
-
-type Fields = Readonly<Record<string, unknown>>;
-
-/** Reports a fault at a field of the checked object. */
-type Refuse = (message: string, ...path: readonly string[]) => void;
-
-/** Returns a check that runs whether or not the object has other faults. */
-function checkOf<Output>(check: (fields: Fields, refuse: Refuse) => void) {
-  return v.rawCheck<Output>(({ dataset, addIssue }) => {
-    const fields: unknown = dataset.value;
-    if (!isRecord(fields)) return;
-    check(fields, (message, ...names) => {
-      let at: unknown = fields;
-      const path = names.map((name) => {
-        const item = pathTo(isRecord(at) ? at : {}, name);
-        at = item.value;
-        return item;
-      });
-      addIssue({ path: path as [v.ObjectPathItem, ...v.ObjectPathItem[]], input: at, message });
-    });
-  });
-}
 
 /**
  * Checks that each `param:NAME` is a parameter of the rule's paths. Otherwise the value would always be
@@ -43,12 +23,13 @@ export function checkParams<Output>() {
     const check = (expression: unknown, ...path: string[]) => {
       for (const part of partsOf(expression)) {
         if (part.kind !== "param" || names.includes(part.name)) continue;
-        const name = shortened(part.name);
-        const present = names.length > 0 ? `only ${listOfNames(names)}` : "no parameters";
-        const message =
-          audience === "programs"
+        const message = faultText(() => {
+          const name = shortened(part.name);
+          const present = names.length > 0 ? `only ${listOfNames(names)}` : "no parameters";
+          return audience === "programs"
             ? `a rule for programs has no paths, so write custom:${name}`
             : `param:${name} is no parameter of match.paths, which has ${present}`;
+        });
         refuse(message, ...path);
       }
     };
@@ -77,12 +58,18 @@ export function checkShards<Output>() {
     const { shards, ban } = fields;
     if (typeof shards !== "number" || shards <= 1) return;
     if (ban !== undefined) {
-      refuse("a rule with shards can have no ban, because shards do not share their bans", "ban");
+      refuse(
+        faultText("a rule with shards can have no ban, because shards do not share their bans"),
+        "ban",
+      );
     }
     const smallest = Math.min(...limitsOf(fields));
     if (shards <= smallest) return;
     refuse(
-      `shards can be at most the smallest limit, ${smallest}, because each shard has a part of it`,
+      faultText(
+        () =>
+          `shards can be at most the smallest limit, ${smallest}, because each shard has a part of it`,
+      ),
       "shards",
     );
   });
@@ -101,6 +88,30 @@ function limitsOf(fields: Fields): number[] {
 }
 
 /**
+ * Checks that a rule charges before the response both its cost and by status, or neither. Otherwise,
+ * nobody could tell from the rule when it charges.
+ */
+export function checkCount<Output>() {
+  return checkOf<Output>(({ cost, count }, refuse) => {
+    if (!isRecord(cost) || !isRecord(count) || !Array.isArray(count.statuses)) return;
+    if (!isRecord(cost.settle)) return;
+    if (cost.before === undefined && count.reserve === true) {
+      refuse(
+        faultText(
+          "remove reserve: only the response determines the cost. To charge an estimate before, write cost: { reserve, settle }",
+        ),
+        "count",
+      );
+    } else if (cost.before !== undefined && count.reserve === false) {
+      refuse(
+        faultText("add reserve: true, because cost.reserve is charged before the status is known"),
+        "count",
+      );
+    }
+  });
+}
+
+/**
  * Checks that `localShare` is set only together with `onError: "local"`, because otherwise it has
  * no effect.
  */
@@ -108,7 +119,36 @@ export function checkLocalShare<Output>() {
   return checkOf<Output>(({ localShare, onError }, refuse) => {
     const isOther = onError === undefined || onError === "open" || onError === "closed";
     if (localShare === undefined || !isOther) return;
-    refuse('localShare needs onError: "local". Add it, or remove localShare', "localShare");
+    refuse(
+      faultText('localShare needs onError: "local". Add it, or remove localShare'),
+      "localShare",
+    );
+  });
+}
+
+/**
+ * Checks that no field is set that has no effect in the rule's mode. A rule that never denies needs
+ * no answer for denials, and only the origin can use the remaining quota.
+ */
+export function checkMode<Output>() {
+  return checkOf<Output>(({ mode, tellOrigin, ...fields }, refuse) => {
+    if (mode === "shadow" && tellOrigin === true) {
+      refuse(
+        faultText(
+          'remove tellOrigin: a rule with mode: "shadow" must not change how a request is answered',
+        ),
+        "tellOrigin",
+      );
+    }
+    if (mode !== "mark") return;
+    const because = faultText('a rule with mode: "mark" never denies a request');
+    refuseGiven(fields, ["ban", "retryJitter", "response"], because, refuse);
+    if (fields.onError !== "closed" && fields.onError !== "local") return;
+    const undecided = faultText(
+      () => `${because}, and a request that the store cannot decide passes without a mark`,
+    );
+    refuseGiven(fields, ["onError"], undecided, refuse);
+    refuseGiven(fields, ["localShare"], because, refuse);
   });
 }
 
@@ -119,15 +159,24 @@ export function checkLocalShare<Output>() {
 export function checkPrograms<Output>() {
   return checkOf<Output>((fields, refuse) => {
     if (fields.for !== "programs") return;
-    const { match, cost, count } = fields;
-    const because = 'a rule with for: "programs" counts no HTTP request';
+    const { match, cost } = fields;
+    const because = faultText('a rule with for: "programs" counts no HTTP request');
     const isEmpty = isRecord(match) && Object.keys(match).length === 0;
-    if (match !== undefined && !isEmpty) refuse(`remove match: ${because}`, "match");
-    for (const field of ["exempt", "response", "retryJitter"]) {
-      if (fields[field] !== undefined) refuse(`remove ${field}: ${because}`, field);
+    if (!isEmpty) refuseGiven(fields, ["match"], because, refuse);
+    refuseGiven(fields, ["exempt", "response", "retryJitter"], because, refuse);
+    if (fields.tellOrigin === true) refuseGiven(fields, ["tellOrigin"], because, refuse);
+    if (isRecord(cost) && typeof reserveIn(cost) !== "number") {
+      refuse(
+        faultText(() => `write a whole number, or { reserve: 1200 }: ${because}`),
+        "cost",
+      );
+    } else if (isRecord(cost)) {
+      const own = faultText("a program states its costs itself");
+      refuseGiven(cost, ["max", "default"], own, (message, name = "") =>
+        refuse(message, "cost", name),
+      );
     }
-    if (isRecord(cost)) refuse(`write a whole number: ${because}`, "cost");
-    if (count !== undefined) refuse(`remove count: ${because}`, "count");
+    refuseGiven(fields, ["count"], because, refuse);
   });
 }
 

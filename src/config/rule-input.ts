@@ -1,11 +1,10 @@
-import type { CostInput, CountInput } from "./charge.ts";
-import type { DurationInput } from "./duration.ts";
+import type { ChargeFields } from "./charge.ts";
 import type { ExemptInput } from "./exempt.ts";
 import type { KeyInput } from "./key-expression.ts";
 import type { LimitFields } from "./limits.ts";
 import type { MatchInput } from "./match.ts";
-import type { ResponseInput } from "./response.ts";
-import type { TextLike } from "./text-like.ts";
+import type { OutcomeFields } from "./outcome.ts";
+import type { StartFields } from "./start.ts";
 import type { TiersInput } from "./tiers.ts";
 
 /**
@@ -14,7 +13,11 @@ import type { TiersInput } from "./tiers.ts";
  * @typeParam Name the name of the rule, as a literal type
  * @example { name: "login", match: { paths: ["/login"] }, key: "ip", limit: 5, window: "1m" }
  */
-export interface RuleInput<Name extends string = string> extends LimitFields {
+export interface RuleInput<Name extends string = string>
+  extends LimitFields,
+    StartFields,
+    ChargeFields,
+    OutcomeFields {
   /**
    * The name of the rule, unique in the configuration: 1 to 64 characters of `a-z 0-9 - _`,
    * beginning with a letter or digit. Clients see it in the RateLimit fields. It is part of the
@@ -47,7 +50,8 @@ export interface RuleInput<Name extends string = string> extends LimitFields {
    * - `"country"`, `"asn"`: the client's country or network operator, as Cloudflare reports it
    * - `"ja4"`: the fingerprint of the client's TLS handshake; needs Cloudflare's Bot Management
    * - `"global"`: one counter for all clients
-   * - `"jwt:CLAIM"`: a claim of the client's verified token; needs the top-level field `jwt`
+   * - `"jwt:CLAIM"`: a claim of the client's verified token; needs the top-level field `jwt`. A
+   *   nested claim is a JSON Pointer, such as `"jwt:/app_metadata/plan"`
    * - `"custom:NAME"`: the result of your function `custom.keys.NAME`, a top-level field
    * - `"a | b"`: the first of these values that the request has
    * - a list: all of its elements combined
@@ -62,15 +66,6 @@ export interface RuleInput<Name extends string = string> extends LimitFields {
    */
   readonly key?: KeyInput | readonly KeyInput[] | undefined;
   /**
-   * When windows begin. `"epoch"`: windows begin at multiples of their length after the Unix epoch.
-   * A time with its zone: one of the windows begins at this time. `"spread"`: windows begin at a
-   * different time for each client, so that clients do not all retry at the same moment.
-   *
-   * @default "epoch"
-   * @example "2026-01-01T09:00:00-08:00"
-   */
-  readonly start?: TextLike<"epoch" | "spread" | "2026-01-01T00:00:00Z"> | undefined;
-  /**
    * The number of counters (shards) that share the quota of one busy key: a whole number from 1 to
    * 100, and not higher than the rule's smallest limit. Near the limit, a request may be denied
    * although another shard has quota left. A number above 1 cannot be set together with `ban`.
@@ -78,24 +73,6 @@ export interface RuleInput<Name extends string = string> extends LimitFields {
    * @default 1
    */
   readonly shards?: number | undefined;
-  /**
-   * How much quota a request takes: a whole number from 0 to 999999999999999, or `"header:NAME"`
-   * for the number in that header field of the origin's response. A cost from a response is charged
-   * after the response arrives, so concurrent requests can exceed the limit in total.
-   *
-   * @default 1
-   * @example "header:x-tokens-used"
-   */
-  readonly cost?: CostInput | undefined;
-  /**
-   * Which requests are charged: `"request"` for every request, or only requests whose responses
-   * have one of these HTTP statuses (100 to 599). If statuses are set, Weir charges a request after
-   * its response arrives, so concurrent requests can exceed the limit in total.
-   *
-   * @default "request"
-   * @example { status: [401, 403] }
-   */
-  readonly count?: CountInput | undefined;
   /**
    * Different limits for some clients.
    *
@@ -112,55 +89,10 @@ export interface RuleInput<Name extends string = string> extends LimitFields {
    */
   readonly exempt?: ExemptInput | undefined;
   /**
-   * How long a client is denied after it exceeds the limit, written like `window`. Cannot be set
-   * together with `shards` above 1.
-   *
-   * @default none: a client is admitted again when a window gives it quota
-   * @example "15m"
-   */
-  readonly ban?: DurationInput | undefined;
-  /**
-   * `"enforce"`: the rule denies requests over the limit. `"shadow"`: the rule decides and logs,
-   * but never denies a request, and clients do not see the rule.
-   *
-   * @default "enforce"
-   */
-  readonly mode?: "enforce" | "shadow" | undefined;
-  /**
-   * What happens to a request that the store cannot decide. `"open"`: the request passes.
-   * `"closed"`: the request gets 503. `"local"`: each isolate counts in its memory, and admits the
-   * share `localShare` of each limit.
-   *
-   * @default "open"
-   */
-  readonly onError?: "open" | "closed" | "local" | undefined;
-  /**
-   * The share of each limit that one isolate admits with `onError: "local"`: a number that is above
-   * 0 and not above 1. Can be set only together with `onError: "local"`.
-   *
-   * @default 0.25
-   */
-  readonly localShare?: number | undefined;
-  /**
    * `"auto"`: a busy isolate takes quota in blocks and decides without a call to the store. `false`: every
    * admitted request takes a call to the store.
    *
    * @default "auto"
    */
   readonly lease?: "auto" | false | undefined;
-  /**
-   * The largest random delay that Weir adds to Retry-After, so that denied clients do not all
-   * return at the same moment. It is written like `window`.
-   *
-   * @default none
-   * @example "10s"
-   */
-  readonly retryJitter?: DurationInput | undefined;
-  /**
-   * The status, body and header fields of a denial.
-   *
-   * @default 429 with application/problem+json
-   * @example { status: 503, body: "Slow down." }
-   */
-  readonly response?: ResponseInput | undefined;
 }

@@ -1,12 +1,30 @@
 import * as v from "valibot";
-import { type Cost, CostSchema, CountSchema } from "./charge.ts";
+import type { Escalation } from "./ban.ts";
+import { checkCalendar } from "./calendar-checks.ts";
+import { chargeFields, checkReserve, type StatusCount } from "./charge.ts";
+import type { Cost } from "./cost.ts";
 import { type Exempt, ExemptSchema } from "./exempt.ts";
-import { fields, integer, oneOf, parsedText, pathToItem, textMatching } from "./fields.ts";
+import { faultText } from "./fault-text.ts";
+import { fields, integer, oneOf, pathToItem, textMatching } from "./fields.ts";
 import { ALLOWED_KEYS, type KeyExpression, parseAlternatives } from "./key-expression.ts";
-import { checkLimitExtras, checkLimitFields, Duration, limitFields } from "./limits.ts";
+import {
+  checkLimitExtras,
+  checkLimitFields,
+  limitFields,
+  type ParsedLimitFields,
+} from "./limits.ts";
 import { type Match, MatchSchema } from "./match.ts";
-import { type DenialResponse, ResponseSchema } from "./response.ts";
-import { checkLocalShare, checkParams, checkPrograms, checkShards } from "./rule-checks.ts";
+import { type Mode, outcomeFields } from "./outcome.ts";
+import type { CustomDenial, DenialResponse } from "./response.ts";
+import {
+  checkCount,
+  checkLocalShare,
+  checkMode,
+  checkParams,
+  checkPrograms,
+  checkShards,
+} from "./rule-checks.ts";
+import { startFields } from "./start.ts";
 import { TiersSchema } from "./tiers.ts";
 import { type Window, windowsOf } from "./windows.ts";
 
@@ -15,9 +33,10 @@ export type { Window } from "./windows.ts";
 /** The maximum number of counters that share the quota of one key. */
 const MAX_SHARDS = 100;
 
-const NAME = "1 to 64 characters of a-z, 0-9, - and _, the first a letter or digit";
-const START = '"epoch", or a time with its zone, such as "2026-01-01T09:00:00-08:00", or "spread"';
-const KEY = `${ALLOWED_KEYS}; "a | b" for the first one present; a list for all of them together`;
+const NAME = faultText("1 to 64 characters of a-z, 0-9, - and _, the first a letter or digit");
+const KEY = faultText(
+  () => `${ALLOWED_KEYS}; "a | b" for the first one present; a list for all of them together`,
+);
 
 const Key = v.pipe(
   v.custom<string | string[]>(isKeyShape, KEY),
@@ -39,55 +58,29 @@ function isKeyShape(value: unknown): boolean {
   return [value].flat().every((element) => typeof element === "string");
 }
 
-const SHARE = "a number above 0, at most 1";
-const LocalShare = v.custom<number>(
-  (value) => typeof value === "number" && value > 0 && value <= 1,
-  SHARE,
-);
-
 /**
  * The default of `localShare`. One isolate seldom receives a larger part of a client's requests.
  */
 const DEFAULT_LOCAL_SHARE = 0.25;
-
-/** When windows begin: at one time for all clients, or at a time derived from each client's key. */
-export interface Start {
-  readonly spread: boolean;
-  readonly startMs: number;
-}
-
-function parseStart(text: string): Start | undefined {
-  if (text === "spread") return { spread: true, startMs: 0 };
-  if (text === "epoch") return { spread: false, startMs: 0 };
-  const iso = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,3})?)?(Z|[+-]\d\d:\d\d)$/.test(text);
-  const startMs = iso ? Date.parse(text) : Number.NaN;
-  // Date.parse reads 30 February as 2 March, so the day is compared.
-  const day = text.slice(0, 10);
-  if (Number.isNaN(startMs) || !new Date(day).toISOString().startsWith(day)) return undefined;
-  return { spread: false, startMs };
-}
 
 const RuleFields = fields({
   name: textMatching(/^[a-z0-9][a-z0-9_-]{0,63}$/, NAME),
   match: v.optional(MatchSchema, {}),
   key: v.optional(Key, "ip"),
   ...limitFields,
-  start: v.optional(parsedText(parseStart, START), "epoch"),
+  ...startFields,
   shards: v.optional(integer(1, MAX_SHARDS), 1),
-  cost: v.optional(CostSchema, 1),
-  count: v.optional(CountSchema, "request"),
+  ...chargeFields,
   tiers: v.optional(TiersSchema),
   exempt: v.optional(ExemptSchema),
-  ban: v.optional(Duration),
-  mode: v.optional(oneOf("enforce", "shadow"), "enforce"),
-  onError: v.optional(oneOf("open", "closed", "local"), "open"),
-  localShare: v.optional(LocalShare),
+  ...outcomeFields,
   lease: v.optional(
-    v.custom<"auto" | false>((value) => value === "auto" || value === false, '"auto", false'),
+    v.custom<"auto" | false>(
+      (value) => value === "auto" || value === false,
+      faultText('"auto", false'),
+    ),
     "auto",
   ),
-  retryJitter: v.optional(Duration),
-  response: v.optional(ResponseSchema),
   for: v.optional(oneOf("all", "programs"), "all"),
 });
 
@@ -95,35 +88,40 @@ export const RuleSchema = v.pipe(
   RuleFields,
   checkLimitFields(),
   checkLimitExtras(),
+  checkCalendar(),
   checkParams(),
   checkShards(),
+  checkCount(),
+  checkReserve(),
   checkLocalShare(),
+  checkMode(),
   checkPrograms(),
   v.transform(toRule),
 );
 
 function toRule(fields: v.InferOutput<typeof RuleFields>): Rule {
   const { name, match, key, mode, onError, response, shards, cost, exempt, tiers } = fields;
-  const { spread, startMs } = fields.start;
+  const { start, timeZone = "UTC" } = fields;
+  const toWindows = (limits: ParsedLimitFields) => windowsOf(name, limits, start, timeZone);
   return {
     name,
     for: fields.for,
     match,
     key,
-    windows: windowsOf(name, fields, startMs),
-    spread,
+    windows: toWindows(fields),
+    spread: start.spread,
     shards,
     cost,
-    countStatus: fields.count,
+    count: fields.count,
     tiers: tiers && {
       by: tiers.by,
-      windows: new Map(
-        [...tiers.limits].map(([tier, limits]) => [tier, windowsOf(name, limits, startMs)]),
-      ),
+      windows: new Map([...tiers.limits].map(([tier, limits]) => [tier, toWindows(limits)])),
     },
     exempt,
-    banMs: fields.ban && fields.ban * 1000,
+    banMs: fields.ban?.banMs,
+    ...(fields.ban?.escalation && { escalation: fields.ban.escalation }),
     mode,
+    tellOrigin: fields.tellOrigin,
     onError,
     localShare: fields.localShare ?? DEFAULT_LOCAL_SHARE,
     lease: fields.lease === "auto",
@@ -153,16 +151,17 @@ export interface Rule<Name extends string = string> {
   /** The number of counters that share the quota of one client. */
   readonly shards: number;
   readonly cost: Cost;
-  /**
-   * A request is charged only if its response has one of these statuses; undefined if every request
-   * is charged.
-   */
-  readonly countStatus: readonly number[] | undefined;
+  /** Which responses are charged; undefined if every request is charged. */
+  readonly count: StatusCount | undefined;
   readonly tiers: Tiers | undefined;
   readonly exempt: Exempt | undefined;
-  /** How long a client is denied after it exceeds the limit; undefined if the rule has no ban. */
+  /** The length of a client's first ban; undefined if the rule has no ban. */
   readonly banMs: number | undefined;
-  readonly mode: "enforce" | "shadow";
+  /** Present if a client's later bans are longer than its first one. */
+  readonly escalation?: Escalation;
+  readonly mode: Mode;
+  /** Whether the origin gets the remaining quota with each admitted request. */
+  readonly tellOrigin: boolean;
   readonly onError: "open" | "closed" | "local";
   /** The part of each limit that one isolate admits with `onError: "local"`. */
   readonly localShare: number;
@@ -170,7 +169,7 @@ export interface Rule<Name extends string = string> {
   readonly lease: boolean;
   /** The largest random delay that is added to Retry-After. */
   readonly retryJitterMs: number;
-  readonly response?: DenialResponse;
+  readonly response?: DenialResponse | CustomDenial;
 }
 
 /**

@@ -1,4 +1,12 @@
-import { banKey, type Counter, type ReadRow, storedKey, windowAt } from "./counter.ts";
+import { banKey } from "./bans.ts";
+import {
+  type Counter,
+  MAX_COUNT,
+  type ReadRow,
+  storedKey,
+  windowAt,
+  windowStart,
+} from "./counter.ts";
 
 /** The state of a counter at the time `now`. */
 interface CounterState {
@@ -6,20 +14,24 @@ interface CounterState {
   readonly count: number;
   /** The window that `count` belongs to; never earlier than the window of the last charge. */
   readonly window: number;
+  /** Milliseconds until that window ends. */
+  readonly resetMs: number;
   readonly banMs: number;
 }
 
 function stateOf(counter: Counter, now: number, read: ReadRow): CounterState {
-  const { index } = windowAt(now, counter);
+  const { index, endsAt } = windowAt(now, counter);
   const ban = counter.banMs ? read(banKey(counter)) : undefined;
   const banMs = ban ? ban.expiresAt - now : 0;
   const row = read(storedKey(counter, now));
-  if (!row) return { count: 0, window: index, banMs };
+  if (!row) return { count: 0, window: index, resetMs: endsAt - now, banMs };
   // The window never goes back, because otherwise it would grant its quota twice after a clock is
   // set back.
   const window = Math.max(index, row.window);
   const granted = counter.rollsOver ? (window - row.window) * counter.limit : 0;
-  return { count: Math.max(0, row.count - granted), window, banMs };
+  const windowEndsAt = window === index ? endsAt : windowStart(counter, window + 1);
+  const resetMs = Math.min(MAX_COUNT, windowEndsAt - now);
+  return { count: Math.max(0, row.count - granted), window, resetMs, banMs };
 }
 
 /** The counter that a decision uses: the requested counter or its alternative. */

@@ -1,6 +1,10 @@
 // Counters, and the keys under which stores keep them. All functions are pure: callers pass in
 // `now`.
 
+import type { Escalation } from "../config/ban.ts";
+import { type Calendar, DAY_MS } from "../config/calendar.ts";
+import { calendarWindowAt, calendarWindowStart, type WindowBounds } from "./calendar-window.ts";
+
 /** One quota of one client, together with the cost and the options of one request. */
 export interface Counter {
   /** The counter's key without the number of the window: `prefix:rule:window:identity`. */
@@ -9,9 +13,15 @@ export interface Counter {
   readonly identity: string;
   /** The quota that each window grants. */
   readonly limit: number;
+  /**
+   * The length of the windows. The lengths of calendar windows vary: this is then the longest length
+   * without changes of the clocks.
+   */
   readonly windowMs: number;
   /** Windows begin at whole multiples of `windowMs` since the Unix epoch, plus this offset. */
   readonly offsetMs: number;
+  /** The calendar of the windows, if they begin with a unit of the calendar. */
+  readonly calendar?: Calendar;
   /** The quota that this request takes. */
   readonly cost: number;
   /**
@@ -33,10 +43,23 @@ export interface Counter {
   readonly leasable?: boolean;
   /** Whether the rule is in shadow mode. Enforced rules must not fail or wait because of it. */
   readonly shadow?: boolean;
-  /** How long a client is banned after exceeding the limit, in milliseconds. */
+  /**
+   * Whether the rule has the mode `mark`. Its group is charged only if the enforced groups of the
+   * same call are admitted. Enforced rules must not fail because of it.
+   */
+  readonly dependent?: boolean;
+  /** How long a client is banned after exceeding the limit, in milliseconds; the first ban. */
   readonly banMs?: number;
+  /** Present if a client's later bans are longer than its first one. Then `banMs` is set too. */
+  readonly escalation?: Escalation;
   /** Whether this request obeys existing bans but never starts a ban. */
   readonly neverBans?: boolean;
+  /**
+   * The number of the window in which quota was charged that `adjust` gives back. `adjust` leaves
+   * the count unchanged if this is not the window that the count belongs to, because the quota of a
+   * window ends with it. Decisions ignore this field.
+   */
+  readonly chargedIn?: number;
   /**
    * A second counter of the same quota. Its ceiling is not higher than the ceiling of this counter.
    * The store decides by the counter that has more quota left, and charges only that counter. The
@@ -50,7 +73,12 @@ export interface Counter {
 export interface Tally {
   /** Quota used in the current window, including this request's cost if it was charged. */
   readonly count: number;
-  /** Milliseconds until the current window ends, always more than 0. */
+  /**
+   * Milliseconds until the current window ends, always more than 0. The current window of a counter
+   * that rolls over is never earlier than the window of its last charge, although this window can be
+   * later than the one that the clock shows: if a clock has stepped back, or the start of the windows
+   * was changed.
+   */
   readonly resetMs: number;
   /** Milliseconds until the client's ban ends; 0 if there is no ban. */
   readonly banMs: number;
@@ -59,6 +87,13 @@ export interface Tally {
    * request has a `block`.
    */
   readonly charged?: number;
+  /** Whether the charge was made to the counter's alternative. Present only then. */
+  readonly inAlternative?: true;
+  /**
+   * The number of the window that was charged. Present only if the clock that decided this counter
+   * shows another window than the clock that decided the first counter.
+   */
+  readonly chargedIn?: number;
 }
 
 /** Quota that was charged in a window and will not be used. */
@@ -99,16 +134,48 @@ export type Writes = ReadonlyMap<string, Row | undefined>;
 /** The maximum count, 2^53 - 1. JavaScript and Lua represent all integers up to it exactly. */
 export const MAX_COUNT = Number.MAX_SAFE_INTEGER;
 
+/** The fields of a counter that determine its windows. */
+export type Windows = Pick<Counter, "windowMs" | "offsetMs" | "calendar">;
+
 /**
  * Returns the window that contains a time. Its number is W = ⌊(now − offset) / length⌋, and it ends
- * at (W + 1) · length + offset.
+ * at (W + 1) · length + offset. The number of a calendar window counts the windows since 1970.
  */
-export function windowAt(
-  now: number,
-  { windowMs, offsetMs }: Pick<Counter, "windowMs" | "offsetMs">,
-): { index: number; endsAt: number } {
+export function windowAt(now: number, windows: Windows): { index: number; endsAt: number } {
+  if (windows.calendar) return calendarWindowAt(windows.calendar, now);
+  const { windowMs, offsetMs } = windows;
   const index = Math.floor((now - offsetMs) / windowMs);
   return { index, endsAt: (index + 1) * windowMs + offsetMs };
+}
+
+/** Returns the time at which the window with this number begins, and the window before it ends. */
+export function windowStart(windows: Windows, index: number): number {
+  const { windowMs, offsetMs, calendar } = windows;
+  return calendar ? calendarWindowStart(calendar, index) : index * windowMs + offsetMs;
+}
+
+/**
+ * Returns the window that ends nearest to a time. The times of two clocks can be mixed in such a
+ * time, so that it is not exactly the end.
+ */
+export function windowEndingNear(time: number, windows: Windows): WindowBounds {
+  const { windowMs, offsetMs, calendar } = windows;
+  if (!calendar) {
+    const index = Math.round((time - offsetMs) / windowMs) - 1;
+    return {
+      index,
+      startsAt: windowStart(windows, index),
+      endsAt: windowStart(windows, index + 1),
+    };
+  }
+  const window = calendarWindowAt(calendar, time);
+  const isBefore = time - window.startsAt <= window.endsAt - time;
+  return isBefore ? calendarWindowAt(calendar, window.startsAt - 1) : window;
+}
+
+/** The longest length that a counter's windows can have. Clocks are changed by at most a day. */
+export function longestWindowMs({ windowMs, calendar }: Windows): number {
+  return calendar ? windowMs + DAY_MS : windowMs;
 }
 
 /**
@@ -117,9 +184,4 @@ export function windowAt(
  */
 export function storedKey(counter: Counter, now: number): string {
   return counter.rollsOver ? counter.key : `${counter.key}:${windowAt(now, counter).index}`;
-}
-
-/** Returns the key of the row that stores a counter's ban. */
-export function banKey({ key }: Counter): string {
-  return `${key}:ban`;
 }

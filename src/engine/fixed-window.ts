@@ -6,8 +6,8 @@
 // and the client is not banned. In this case all counters are charged. A denied request charges no
 // counter.
 
+import { banKey, startBan, strikesKey } from "./bans.ts";
 import {
-  banKey,
   type Counter,
   type GroupVerdict,
   MAX_COUNT,
@@ -18,6 +18,8 @@ import {
   type UnusedQuota,
   type Writes,
   windowAt,
+  windowEndingNear,
+  windowStart,
 } from "./counter.ts";
 import { chooseCounter } from "./counter-state.ts";
 
@@ -51,19 +53,23 @@ export function chargeOf(counter: Counter, count: number): number {
  * window ends. If the counter rolls over, several windows may be needed to repay the used quota.
  *
  * @param capacity the maximum count without a reservation
+ * @param now the time to which `resetMs` is relative
  * @returns milliseconds; 0 if the quota is available now
  */
 export function quotaAfterMs(
   counter: Counter,
   { count, resetMs }: Tally,
   capacity: number,
+  now: number,
 ): number {
   const missing = count + counter.cost - capacity;
   if (missing <= 0) return 0;
   // Either of the two counters may decide the retry, so the smaller limit counts.
   const grant = Math.min(counter.limit, counter.alternative?.limit ?? counter.limit);
   const windows = counter.rollsOver && grant > 0 ? Math.ceil(missing / grant) : 1;
-  return resetMs + Math.max(0, windows - 1) * counter.windowMs;
+  if (!counter.calendar) return resetMs + Math.max(0, windows - 1) * counter.windowMs;
+  const { index } = windowEndingNear(now + resetMs, counter);
+  return Math.max(resetMs, windowStart(counter, index + windows) - now);
 }
 
 /**
@@ -82,18 +88,21 @@ export function decideGroup(
     ({ counter, count, banMs }) => banMs === 0 && hasQuota(counter, count),
   );
   const writes = new Map<string, Row | undefined>();
-  const tallies = chosen.map(({ counter, count, window, banMs, countOffset }): Tally => {
+  const tallies = chosen.map((state, index): Tally => {
+    const { counter, count, window, resetMs, banMs, countOffset } = state;
     const charge = admitted ? chargeOf(counter, count) : 0;
     if (charge > 0) writes.set(storedKey(counter, now), rowOf(counter, count + charge, window));
     let remainingBanMs = banMs;
     if (banMs === 0 && counter.banMs && !counter.neverBans && !hasQuota(counter, count)) {
-      remainingBanMs = counter.banMs;
-      writes.set(banKey(counter), { window: 0, count: 1, expiresAt: now + counter.banMs });
+      const ban = startBan(counter, now, read);
+      remainingBanMs = ban.banMs;
+      for (const [key, row] of ban.rows) writes.set(key, row);
     }
     const reportedCount = Math.min(MAX_COUNT, count + charge + countOffset);
-    const resetMs = windowAt(now, counter).endsAt - now;
     const charged = counter.block === undefined ? {} : { charged: charge };
-    return { count: reportedCount, resetMs, banMs: remainingBanMs, ...charged };
+    const isOther = charge > 0 && counter !== counters[index];
+    const other = isOther ? ({ inAlternative: true } as const) : {};
+    return { count: reportedCount, resetMs, banMs: remainingBanMs, ...charged, ...other };
   });
   return { verdict: { admitted, tallies }, writes };
 }
@@ -102,7 +111,8 @@ export function decideGroup(
  * Adds each counter's cost to its count, even if no quota is left. Weir charges the cost of a
  * response with this function. A negative cost refunds quota. Counts stay from 0 to
  * {@link MAX_COUNT}. If a counter has an alternative, a charge goes to the counter with more quota
- * left, and a refund to the other counter.
+ * left, and a refund to the other counter. A refund of quota that was charged in an ended window
+ * changes nothing (see {@link Counter.chargedIn}).
  */
 export function adjustGroup(
   counters: readonly Counter[],
@@ -112,11 +122,13 @@ export function adjustGroup(
   const writes = new Map<string, Row | undefined>();
   const tallies = counters.map((requested): Tally => {
     const state = chooseCounter(requested, now, read);
-    const { counter, window, banMs } = state;
-    const count = Math.min(MAX_COUNT, Math.max(0, state.count + counter.cost));
+    const { counter, window, resetMs, banMs } = state;
+    const { chargedIn = window } = requested;
+    const cost = chargedIn === window ? counter.cost : 0;
+    const count = Math.min(MAX_COUNT, Math.max(0, state.count + cost));
     if (count !== state.count) writes.set(storedKey(counter, now), rowOf(counter, count, window));
     const reportedCount = Math.min(MAX_COUNT, count + state.countOffset);
-    return { count: reportedCount, resetMs: windowAt(now, counter).endsAt - now, banMs };
+    return { count: reportedCount, resetMs, banMs };
   });
   return { tallies, writes };
 }
@@ -138,12 +150,16 @@ export function returnUnused(unused: readonly UnusedQuota[], now: number, read: 
   return writes;
 }
 
-/** Removes the rows and bans of counters, so no quota is used and the client is not banned. */
+/**
+ * Removes the rows, bans and strikes of counters, so no quota is used, the client is not banned, and
+ * its next ban is the first one.
+ */
 export function resetGroup(counters: readonly Counter[], now: number): Writes {
   return new Map(
     counters.flatMap((counter) => [
       [storedKey(counter, now), undefined],
       [banKey(counter), undefined],
+      [strikesKey(counter), undefined],
     ]),
   );
 }
@@ -154,8 +170,8 @@ export function resetGroup(counters: readonly Counter[], now: number): Writes {
  * needed after that.
  */
 function rowOf(counter: Counter, count: number, window: number): Row {
-  const { limit, windowMs, offsetMs, rollsOver } = counter;
+  const { limit, rollsOver } = counter;
   const windows = rollsOver && limit > 0 ? Math.max(1, Math.ceil(count / limit)) : 1;
-  const expiresAt = (window + windows) * windowMs + offsetMs + EXPIRY_GRACE_MS;
+  const expiresAt = windowStart(counter, window + windows) + EXPIRY_GRACE_MS;
   return { window, count, expiresAt: Math.min(expiresAt, MAX_COUNT) };
 }

@@ -1,4 +1,6 @@
-import type { OriginBinding } from "../config/bindings.ts";
+import type { OriginBinding, ResolvedBindings } from "../config/bindings.ts";
+import { hostLookup } from "../config/host-lookup.ts";
+import { hostOf } from "../request/canonical-request.ts";
 import { badGatewayResponse } from "./responses.ts";
 
 /** Sends a request to the origin and returns its response, or a 502. Never rejects. */
@@ -10,8 +12,8 @@ export type Forward = (request: Request) => Promise<Response>;
  * else, so streams, WebSockets, compressed bodies, redirects and repeated header fields pass
  * unchanged.
  */
-export function createForward(origin: OriginBinding): Forward {
-  const send = sender(origin);
+export function createForward(bindings: Pick<ResolvedBindings, "origin" | "origins">): Forward {
+  const send = senderByHost(bindings);
   return async function forward(request) {
     try {
       return await send(request);
@@ -20,6 +22,16 @@ export function createForward(origin: OriginBinding): Forward {
       return badGatewayResponse(request, "The origin could not be reached.");
     }
   };
+}
+
+/** Selects the origin by the same canonical host by which rules match requests. */
+function senderByHost({ origin, origins }: Pick<ResolvedBindings, "origin" | "origins">): Forward {
+  const byDefault = sender(origin);
+  if (origins.size === 0) return byDefault;
+  const senderFor = hostLookup(
+    new Map([...origins].map(([host, each]) => [host, sender(each)] as const)),
+  );
+  return (request) => (senderFor(hostOf(request.url)) ?? byDefault)(request);
 }
 
 function sender(origin: OriginBinding): Forward {

@@ -63,7 +63,8 @@ function policyItem({ policy, limit, windowMs }: Quota): string {
   return `"${policy}";q=${limit};w=${windowMs / 1000}`;
 }
 
-function limitItem({ policy, remaining, resetMs }: Quota): string {
+/** Returns a quota in the notation of RateLimit. */
+export function limitItem({ policy, remaining, resetMs }: Quota): string {
   return `"${policy}";r=${remaining};t=${toSeconds(resetMs)}`;
 }
 

@@ -1,5 +1,6 @@
 import { formatDuration } from "../config/duration.ts";
 import type { DenialResponse } from "../config/response.ts";
+import type { Rule } from "../config/rule.ts";
 import type { Limited, Quota } from "../limiter/decision.ts";
 import { allowOrigin } from "./cors.ts";
 import {
@@ -25,19 +26,25 @@ const OUTAGE_RETRY_SECONDS = 5;
  */
 const MAX_RETRY_SECONDS = 999_999_999_999_999;
 
+/** Retry-After of a denial, in seconds. A random part differs between denials. */
+export function retrySecondsOf({ retryAfterMs, rule }: Limited): number {
+  const wanted = toSeconds(retryAfterMs + Math.random() * rule.retryJitterMs);
+  return Math.min(MAX_RETRY_SECONDS, wanted);
+}
+
 /**
  * 429: the client has exceeded a limit. The rule that denied the request may replace the status and
  * the body.
  */
 export function limitedResponse(
   request: Request,
-  { quotas, retryAfterMs, rule }: Limited,
+  limited: Limited,
   style: FieldStyle,
+  seconds = retrySecondsOf(limited),
 ): Response {
-  const wanted = toSeconds(retryAfterMs + Math.random() * rule.retryJitterMs);
-  const seconds = Math.min(MAX_RETRY_SECONDS, wanted);
+  const { quotas, rule } = limited;
   const violated = quotas.filter((quota) => quota.violated);
-  const { status = 429, body, headers = {} } = rule.response ?? {};
+  const { status = 429, body, headers = {} } = fixedResponseOf(rule);
   const response =
     body === undefined
       ? problemResponse(
@@ -50,14 +57,33 @@ export function limitedResponse(
           headers,
         )
       : customResponse(status, body, headers);
-  response.headers.set("Retry-After", String(seconds));
-  appendQuotaFields(response.headers, quotas, style);
-  return finish(request, response);
+  denialFields(request, response.headers, quotas, seconds, style);
+  return withoutBodyForHead(request, response);
 }
 
-function describe({ policy, limit, windowMs, remaining }: Quota): string {
+/** If a function creates the response, the default response replaces it when the function fails. */
+function fixedResponseOf({ response = {} }: Rule): DenialResponse {
+  return "custom" in response ? {} : response;
+}
+
+/** Sets the fields that every denial has, whether Weir or a function creates its response. */
+export function denialFields(
+  request: Request,
+  headers: Headers,
+  quotas: readonly Quota[],
+  seconds: number,
+  style: FieldStyle,
+): void {
+  headers.set("Cache-Control", "no-store");
+  headers.set("Retry-After", String(seconds));
+  appendQuotaFields(headers, quotas, style);
+  allowOrigin(request, headers);
+}
+
+function describe({ policy, limit, windowMs, calendar, remaining }: Quota): string {
   const state = remaining === 0 ? "is used up" : `has only ${remaining} left`;
-  return `The quota "${policy}" of ${limit} per ${formatDuration(windowMs / 1000)} ${state}`;
+  const window = calendar ?? formatDuration(windowMs / 1000);
+  return `The quota "${policy}" of ${limit} per ${window} ${state}`;
 }
 
 function customResponse(
@@ -70,7 +96,6 @@ function customResponse(
   if (!new Headers(headers).has("content-type")) {
     response.headers.set("Content-Type", isText ? "text/plain; charset=utf-8" : "application/json");
   }
-  response.headers.set("Cache-Control", "no-store");
   return response;
 }
 
@@ -102,10 +127,23 @@ export function pathTooLongResponse(request: Request): Response {
 
 /** 502: the request was within its limits, but Weir could not forward it to the origin. */
 export function badGatewayResponse(request: Request, detail: string): Response {
-  return finish(request, problemResponse({ ...BAD_GATEWAY, status: 502, detail }));
+  const response = finish(request, problemResponse({ ...BAD_GATEWAY, status: 502, detail }));
+  badGateways.add(response);
+  return response;
+}
+
+const badGateways = new WeakSet<Response>();
+
+/** Whether Weir has created this response because it got none from the origin. */
+export function isBadGateway(response: Response): boolean {
+  return badGateways.has(response);
 }
 
 function finish(request: Request, response: Response): Response {
   allowOrigin(request, response.headers);
+  return withoutBodyForHead(request, response);
+}
+
+function withoutBodyForHead(request: Request, response: Response): Response {
   return request.method === "HEAD" ? new Response(null, response) : response;
 }

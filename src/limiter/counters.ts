@@ -1,8 +1,10 @@
-import { formatDuration } from "../config/duration.ts";
 import type { Rule, Window } from "../config/rule.ts";
+import { formatWindow } from "../config/windows.ts";
 import type { Counter } from "../engine/counter.ts";
 import type { AppliedRule } from "../request/applied-rule.ts";
+import { costBefore, dependsOnResponse, isChargedByResponse } from "./rule-cost.ts";
 import { pickShards, type ShardPair, shardQuota } from "./shards.ts";
+import { spreadOf } from "./spread.ts";
 
 /**
  * Options of a decision. The defaults are for a request. A program's call may set different values.
@@ -11,7 +13,7 @@ export interface DecideOptions {
   /**
    * Quota to take. A negative cost gives quota back.
    *
-   * @default the rule's cost if it is a number, else 1
+   * @default the cost that the request determines, else the rule's cost if it is a number, else 1
    */
   readonly cost?: number;
   /**
@@ -30,6 +32,7 @@ export interface DecideOptions {
 
 /** A counter, with the rule and the window to which it belongs. */
 export interface RuleCounter {
+  readonly appliedRule: AppliedRule;
   readonly rule: Rule;
   readonly window: Window;
   /** The maximum count if nothing is reserved: the window's capacity, or a shard's share of it. */
@@ -74,6 +77,14 @@ export function decidedCountersOf(
     : ruleCountersOf(appliedRule, prefix, options);
 }
 
+/** Returns the shard that a decision has charged; undefined if the rule has no shards. */
+export function chargedShardOf(
+  appliedRule: AppliedRule,
+  inAlternative = false,
+): number | undefined {
+  return decidedBy.get(appliedRule)?.[inAlternative ? 1 : 0];
+}
+
 function countersIn(
   [shard, other]: ShardPair | readonly [] = [],
   appliedRule: AppliedRule,
@@ -102,13 +113,15 @@ export function countersOf(ruleCounters: readonly RuleCounter[]): Counter[] {
   return ruleCounters.map(({ counter }) => counter);
 }
 
-function ruleCounterOf(
-  { rule, identity }: AppliedRule,
+/** @param shard the number of a shard; undefined if the rule has one counter for each window */
+export function ruleCounterOf(
+  appliedRule: AppliedRule,
   window: Window,
   prefix: string,
   options: DecideOptions,
   shard: number | undefined,
 ): RuleCounter {
+  const { rule, identity, cost } = appliedRule;
   const counted = shard === undefined ? identity : `${identity}#${shard}`;
   const share = (quota: number) =>
     shard === undefined ? quota : shardQuota(quota, rule.shards, shard);
@@ -117,32 +130,37 @@ function ruleCounterOf(
   const reservable = options.reserve ? share(window.maxReserved) : 0;
   const rolls = rollsOver(window);
   const counter: { -readonly [Field in keyof Counter]: Counter[Field] } = {
-    key: `${prefix}:${rule.name}:${labelOf(windowMs)}:${counted}`,
+    key: `${prefix}:${rule.name}:${labelOf(window)}:${counted}`,
     identity: counted,
     limit,
     windowMs,
     offsetMs: rule.spread ? spreadOf(identity, windowMs) : window.offsetMs,
-    cost: options.cost ?? (typeof rule.cost === "number" ? rule.cost : 1),
+    cost: options.cost ?? cost ?? costBefore(rule.cost),
     ceiling: capacity + reservable,
   };
   // These fields are assigned one by one, because a spread into the literal takes time. Most
   // counters have at most one of these fields.
+  if (window.calendar) counter.calendar = window.calendar;
   if (isLeasable(rule, rolls)) counter.leasable = true;
   if (rolls) counter.rollsOver = true;
   if (rule.mode === "shadow") counter.shadow = true;
+  if (rule.mode === "mark") counter.dependent = true;
   if (options.checkOnly || isChargedByResponse(rule)) counter.checkOnly = true;
   if (rule.banMs !== undefined) counter.banMs = rule.banMs;
+  if (rule.escalation) counter.escalation = rule.escalation;
   if (options.checkOnly) counter.neverBans = true;
-  return { rule, window, capacity, counter };
+  return { appliedRule, rule, window, capacity, counter };
 }
 
 const labels = new Map<number, string>();
 
 /** Returns the length of a window as a text for keys. Each length is formatted only once. */
-function labelOf(windowMs: number): string {
+function labelOf(window: Window): string {
+  const { windowMs, calendar } = window;
+  if (calendar) return calendar.unit;
   const cached = labels.get(windowMs);
   if (cached !== undefined) return cached;
-  const label = formatDuration(windowMs / 1000);
+  const label = formatWindow(window);
   labels.set(windowMs, label);
   return label;
 }
@@ -154,35 +172,10 @@ function labelOf(windowMs: number): string {
  */
 function isLeasable(rule: Rule, rolls: boolean): boolean {
   const { lease, banMs, shards } = rule;
-  return lease && banMs === undefined && !rolls && shards === 1 && !isChargedByResponse(rule);
+  return lease && banMs === undefined && !rolls && shards === 1 && !dependsOnResponse(rule);
 }
 
 /** Whether unused quota or reservations carry over to later windows. */
 export function rollsOver({ limit, capacity, maxReserved }: Window): boolean {
   return capacity > limit || maxReserved > 0;
-}
-
-/** Whether the response determines the cost of a request under a rule. */
-export function isChargedByResponse({ cost, countStatus }: Rule): boolean {
-  return countStatus !== undefined || typeof cost !== "number";
-}
-
-/**
- * The number of digits of an identity that determine the offset. These digits are 48 uniform bits
- * of a hash.
- */
-const SPREAD_DIGITS = 8;
-const BASE64URL = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-
-/**
- * Returns the offset of a client's windows in milliseconds, for rules with `start: "spread"`. The
- * offset is always the same for one client. Different clients usually have different offsets, so
- * that their windows do not all begin at once.
- */
-function spreadOf(identity: string, windowMs: number): number {
-  let number = 0;
-  for (const digit of identity.slice(0, SPREAD_DIGITS)) {
-    number = number * 64 + Math.max(0, BASE64URL.indexOf(digit));
-  }
-  return number % windowMs;
 }

@@ -1,49 +1,22 @@
+import type { Quota } from "../config/quota.ts";
 import type { Rule } from "../config/rule.ts";
 import { StoreError, type StoreFailure } from "../stores/store-error.ts";
 
-/** The quota of one policy for one client, after a decision. A policy is one window of a rule. */
-export interface Quota {
-  /**
-   * The policy's name in the RateLimit fields. It is the rule's name, with the window appended if
-   * the rule has several windows, such as `search/1m`.
-   */
-  readonly policy: string;
-  /** The quota that each window grants. */
-  readonly limit: number;
-  /** The length of a window, in milliseconds. */
-  readonly windowMs: number;
-  /** Quota left in the current window, including quota that rolled over; never below 0. */
-  readonly remaining: number;
-  /** Milliseconds until the current window ends; more than 0. */
-  readonly resetMs: number;
-  /**
-   * The time at which the current window ends, in milliseconds since the Unix epoch. The store's
-   * clock determines this time. After a refund, and with `clock: "edge"`, the Worker's clock
-   * determines it.
-   */
-  readonly resetAt: number;
-  /** Whether this quota denied the request. */
-  readonly violated: boolean;
-  /**
-   * Milliseconds until the same request may fit into this quota; 0 if it fits now. A cost above the
-   * capacity never fits.
-   */
-  readonly retryAfterMs: number;
-  /**
-   * Milliseconds until the start of the window whose quota covers the whole reservation; 0 if no
-   * quota is reserved.
-   */
-  readonly reservationDelayMs: number;
-}
+export type { Quota } from "../config/quota.ts";
 
 /** The decision on a request. An undecided request has no quotas. */
 export type Decision = Allowed | Limited | Undecided;
 
 export interface Allowed {
   readonly outcome: "allowed";
-  /** One quota for each window of each enforced rule; empty if this isolate decided alone. */
+  /**
+   * One quota for each window of each enforced rule, and then of each decided rule with the mode
+   * `mark`. Only quotas of the latter can be violated. Empty if this isolate decided alone.
+   */
   readonly quotas: readonly Quota[];
   readonly shadow: ShadowResults;
+  /** The rules with the mode `mark` that could not be decided although the enforced rules could. */
+  readonly undecidedMarks?: readonly RuleUndecided[];
   /** Milliseconds until later windows have granted all reserved quota; 0 if none is reserved. */
   readonly reservationDelayMs: number;
   /** The store's failure, if this isolate decided alone (`onError: "local"`). */
@@ -75,8 +48,11 @@ export interface Undecided {
   readonly open: boolean;
 }
 
-/** A rule in shadow mode that could not be decided. This does not affect the enforced rules. */
-export interface ShadowUndecided {
+/**
+ * A rule in shadow mode or with the mode `mark` that could not be decided. This does not affect the
+ * enforced rules.
+ */
+export interface RuleUndecided {
   readonly policy: string;
   readonly cause: Undecided["cause"];
   readonly detail: string;
@@ -86,7 +62,7 @@ export interface ShadowUndecided {
  * The result of a rule in shadow mode: a quota that would have denied the request, or the reason
  * why the rule is undecided.
  */
-export type ShadowResult = Quota | ShadowUndecided;
+export type ShadowResult = Quota | RuleUndecided;
 
 /**
  * The results of rules in shadow mode. An element is a promise if its rule is decided later. The
@@ -107,7 +83,7 @@ export const NO_ENFORCED_RULE = { outcome: "allowed", quotas: [], reservationDel
  * @param rules the rules that apply to the request
  */
 export function toUndecided(error: unknown, rules: readonly Rule[]): Undecided {
-  const open = rules.every(({ mode, onError }) => mode === "shadow" || onError === "open");
+  const open = rules.every(({ mode, onError }) => mode !== "enforce" || onError === "open");
   if (error instanceof StoreError) {
     return { outcome: "undecided", cause: error.failure, detail: error.message, open };
   }

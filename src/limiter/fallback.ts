@@ -4,8 +4,9 @@ import type { Counter } from "../engine/counter.ts";
 import type { AppliedRule } from "../request/applied-rule.ts";
 import { createMemoryStore } from "../stores/memory-store.ts";
 import { StoreError } from "../stores/store-error.ts";
-import { countersOf, type DecideOptions, type RuleCounter, ruleCountersOf } from "./counters.ts";
+import { countersOf, type DecideOptions, type RuleCounter } from "./counters.ts";
 import type { Allowed, Limited, Undecided } from "./decision.ts";
+import { localCountersOf } from "./local-counters.ts";
 import {
   createNativeGuard,
   NATIVE_PERIOD_MS,
@@ -13,6 +14,7 @@ import {
   nativeTimeoutMs,
 } from "./native-limiter.ts";
 import { quotasOf } from "./quotas.ts";
+import { inWindowsOf, recordReserves, reserveOf } from "./reserves.ts";
 import type { ResponseCharge } from "./response-charges.ts";
 
 /**
@@ -90,7 +92,10 @@ export function createFallback(
         if (options?.checkOnly) return allowed(failure);
         const isWithin = await Promise.all(localRules.map(isWithinNativeLimit));
         const deniedRule = localRules[isWithin.indexOf(false)];
-        if (!deniedRule) return allowed(failure);
+        if (!deniedRule) {
+          recordReserves(ruleCounters, answer, now);
+          return allowed(failure);
+        }
         await store.adjust(ruleCounters.filter(isCharged).map(refundOf), now);
         const violated = quotas.map((quota, index) =>
           ruleCounters[index]?.rule.name === deniedRule.rule.name
@@ -109,7 +114,11 @@ export function createFallback(
     async charge(charges) {
       const ruleCounters = charges
         .filter(({ appliedRule }) => isCountedLocally(appliedRule))
-        .flatMap(({ appliedRule, cost }) => localCountersOf(appliedRule, prefix, { cost }));
+        .flatMap(({ appliedRule, cost }) => {
+          const local = localCountersOf(appliedRule, prefix, { cost });
+          const reserve = cost < 0 ? reserveOf(appliedRule) : undefined;
+          return reserve ? inWindowsOf(reserve, local) : local;
+        });
       if (ruleCounters.length === 0) return;
       // If the memory is full, this call fails. The next decision then fails too, and denies its
       // request.
@@ -141,16 +150,6 @@ function isCountedLocally({ rule }: AppliedRule): boolean {
   return rule.mode === "enforce" && rule.onError === "local";
 }
 
-/** Returns the counters of a request in this isolate. All shards of a rule share one counter. */
-function localCountersOf(
-  appliedRule: AppliedRule,
-  prefix: string,
-  options?: DecideOptions,
-): RuleCounter[] {
-  const unsharded = { ...appliedRule, rule: { ...appliedRule.rule, shards: 1 } };
-  return ruleCountersOf(unsharded, prefix, options).map(localCounterOf);
-}
-
 function isCharged({ counter }: RuleCounter): boolean {
   return !counter.checkOnly;
 }
@@ -158,37 +157,4 @@ function isCharged({ counter }: RuleCounter): boolean {
 /** Returns the counter with its cost negated, so that `adjust` takes the charge back. */
 function refundOf({ counter }: RuleCounter): Counter {
   return { ...counter, cost: -counter.cost };
-}
-
-/** Returns the counter with this isolate's share of the limit, without rollover or reservations. */
-function localCounterOf({ counter, window, rule }: RuleCounter): RuleCounter {
-  const { key, identity, windowMs, offsetMs, cost, checkOnly, banMs, neverBans } = counter;
-  // The share is at least 1 (unless the limit is 0). If the request's cost fits into the whole
-  // limit, it also fits into the share.
-  const share = Math.max(localQuota(window.limit, rule.localShare), Math.min(cost, window.limit));
-  return {
-    rule,
-    window,
-    capacity: share,
-    counter: {
-      key,
-      identity,
-      windowMs,
-      offsetMs,
-      cost,
-      limit: share,
-      ceiling: share,
-      ...(checkOnly && { checkOnly }),
-      ...(banMs !== undefined && { banMs }),
-      ...(neverBans && { neverBans }),
-    },
-  };
-}
-
-/**
- * Returns a share of a limit, rounded up. Floating-point errors are removed first, so that 100 ×
- * 0.07 is 7 and not 8.
- */
-function localQuota(limit: number, share: number): number {
-  return Math.ceil(Number((limit * share).toPrecision(15)));
 }

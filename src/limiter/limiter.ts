@@ -1,14 +1,12 @@
-import { waitUntil } from "cloudflare:workers";
 import type { Config } from "../config/schema.ts";
 import type { AppliedRule } from "../request/applied-rule.ts";
 import { withDeadline } from "../stores/deadline.ts";
 import type { Store } from "../stores/store.ts";
+import { certainDenialOf } from "./certain-denial.ts";
 import {
   allCountersOf,
   countersOf,
   type DecideOptions,
-  decidedCountersOf,
-  isChargedByResponse,
   type RuleCounter,
   ruleCountersOf,
 } from "./counters.ts";
@@ -20,10 +18,11 @@ import {
   toUndecided,
 } from "./decision.ts";
 import { createFallback, type Fallback } from "./fallback.ts";
+import { ruleUndecided, withMarks } from "./marks.ts";
 import type { NativeLimiter } from "./native-limiter.ts";
-import { quotasOf } from "./quotas.ts";
-import { type ResponseCharge, type ResponseFacts, responseChargesOf } from "./response-charges.ts";
-import { decisionOf, shadowUndecided } from "./store-verdict.ts";
+import type { Reserve } from "./reserves.ts";
+import { type CostOf, ResponseCharger, timeOf } from "./response-charger.ts";
+import { decisionOf } from "./store-verdict.ts";
 
 /**
  * If identifying the client takes at most this part of the deadline, the store's deadline stays the
@@ -41,12 +40,14 @@ export class Limiter {
   readonly #config: LimiterConfig;
   readonly #store: Store;
   readonly #fallback: Fallback;
+  readonly #responseCharger: ResponseCharger;
 
   /** @param nativeLimiter called for rules with `onError: "local"` if the store fails */
   constructor(config: LimiterConfig, store: Store, nativeLimiter?: NativeLimiter) {
     this.#config = config;
     this.#store = store;
     this.#fallback = createFallback(config, nativeLimiter);
+    this.#responseCharger = new ResponseCharger(config, store, this.#fallback);
   }
 
   /**
@@ -62,10 +63,11 @@ export class Limiter {
     spentMs = 0,
   ): Promise<Decision> {
     const { prefix } = this.#config;
-    // The enforced rules form one group, which is charged as a whole or not at all. Each rule in
-    // shadow mode forms its own group.
+    // The enforced rules form one group, which is charged as a whole or not at all. Each other rule
+    // forms its own group.
     const enforcedCounters: RuleCounter[] = [];
     const shadowGroups: RuleCounter[][] = [];
+    const markGroups: RuleCounter[][] = [];
     const pendingResults: Promise<readonly ShadowResult[]>[] = [];
     for (const appliedRule of appliedRules) {
       const { later, rule } = appliedRule;
@@ -75,15 +77,26 @@ export class Limiter {
       }
       const ruleCounters = ruleCountersOf(appliedRule, prefix, options);
       if (rule.mode === "shadow") shadowGroups.push(ruleCounters);
+      else if (rule.mode === "mark") markGroups.push(ruleCounters);
       else enforcedCounters.push(...ruleCounters);
     }
-    const groups = shadowGroups.map(countersOf);
+    // After a denial, no rule with the mode `mark` is charged.
+    const denial = certainDenialOf(enforcedCounters, Date.now());
+    if (denial) {
+      if (shadowGroups.length > 0) pendingResults.push(this.#decideShadowGroups(shadowGroups));
+      return { ...denial, shadow: pendingResults };
+    }
+    const groups = [...shadowGroups, ...markGroups].map(countersOf);
     if (enforcedCounters.length > 0) groups.unshift(countersOf(enforcedCounters));
     if (groups.length === 0) return { ...NO_ENFORCED_RULE, shadow: pendingResults };
     try {
       const store = this.#storeInTime(appliedRules, spentMs);
       const verdict = await store.decide(groups, this.#now());
-      const decision = decisionOf(verdict, enforcedCounters, shadowGroups);
+      const ownDecision = decisionOf(verdict, enforcedCounters, shadowGroups);
+      const decision =
+        markGroups.length > 0 && ownDecision.outcome === "allowed"
+          ? await withMarks(ownDecision, markGroups, verdict)
+          : ownDecision;
       if (pendingResults.length === 0) return decision;
       return { ...decision, shadow: [...decision.shadow, ...pendingResults] };
     } catch (error) {
@@ -94,41 +107,26 @@ export class Limiter {
     }
   }
 
-  /**
-   * Charges the rules whose cost depends on the response (`count`, `cost: "header:NAME"`).
-   *
-   * @param countedLocally whether this isolate decided alone; if so, it charges only its own memory
-   * @returns the updated quotas of the enforced rules that were charged in the store
-   * @throws {StoreError} if the call to the store failed; it may have charged the counters anyway
-   */
-  async chargeResponse(
+  /** Charges the rules whose cost depends on the response: see {@link ResponseCharger}. */
+  chargeResponse(
     appliedRules: readonly AppliedRule[],
-    response: ResponseFacts,
+    costOf: CostOf,
     countedLocally = false,
+    shadow: readonly unknown[] = [],
   ): Promise<Quota[]> {
-    const chargedRules = appliedRules.filter(({ rule }) => isChargedByResponse(rule));
-    const shadowRules = chargedRules.filter(({ rule }) => rule.mode === "shadow");
-    if (shadowRules.length > 0 && !countedLocally) {
-      waitUntil(this.#chargeShadowRules(shadowRules, response).catch(() => {}));
-    }
-    const enforcedRules = chargedRules.filter(({ rule }) => rule.mode === "enforce");
-    const charges = responseChargesOf(enforcedRules, response);
-    if (charges.length === 0) return [];
-    if (countedLocally) {
-      await this.#fallback.charge(charges);
-      return [];
-    }
-    try {
-      return await this.#charge(charges);
-    } catch (error) {
-      await this.#fallback.charge(charges);
-      throw error;
-    }
+    return this.#responseCharger.charge(appliedRules, costOf, countedLocally, shadow);
+  }
+
+  /** Settles a reserve that a program has taken: see {@link ResponseCharger}. */
+  settle(appliedRule: AppliedRule, reserve: Reserve, used: number): Promise<Quota[]> {
+    return this.#responseCharger.settle(appliedRule, reserve, used);
   }
 
   /** Gives quota back, at most as much as was used. Throws like {@link Limiter.chargeResponse}. */
   refund(appliedRule: AppliedRule, quota: number): Promise<Quota[]> {
-    return this.#adjust(ruleCountersOf(appliedRule, this.#config.prefix, { cost: -quota }));
+    return this.#responseCharger.adjust(
+      ruleCountersOf(appliedRule, this.#config.prefix, { cost: -quota }),
+    );
   }
 
   /**
@@ -142,7 +140,7 @@ export class Limiter {
 
   /** Returns the Worker's time; undefined if the store's clock determines the windows. */
   #now(): number | undefined {
-    return this.#config.clock === "edge" ? Date.now() : undefined;
+    return timeOf(this.#config);
   }
 
   /**
@@ -166,35 +164,23 @@ export class Limiter {
       const appliedRules = await later;
       const { prefix } = this.#config;
       const shadowGroups = appliedRules.map((each) => ruleCountersOf(each, prefix, options));
-      if (shadowGroups.length === 0) return [];
+      return await this.#decideShadowGroups(shadowGroups);
+    } catch (error) {
+      return [ruleUndecided(rule, error)];
+    }
+  }
+
+  /** Decides rules in shadow mode in a separate call. Never rejects. */
+  async #decideShadowGroups(
+    shadowGroups: readonly (readonly RuleCounter[])[],
+  ): Promise<readonly ShadowResult[]> {
+    if (shadowGroups.length === 0) return [];
+    try {
       const verdict = await this.#store.decide(shadowGroups.map(countersOf), this.#now());
       const { shadow } = decisionOf(verdict, [], shadowGroups);
       return (await Promise.all(shadow)).flat();
     } catch (error) {
-      return [shadowUndecided(rule, error)];
+      return shadowGroups.map(([first]) => ruleUndecided((first as RuleCounter).rule, error));
     }
-  }
-
-  /** Charges rules in shadow mode in a separate call. Its failure affects no enforced rule. */
-  async #chargeShadowRules(
-    appliedRules: readonly AppliedRule[],
-    response: ResponseFacts,
-  ): Promise<void> {
-    const identified = await Promise.all(appliedRules.map((each) => each.later ?? [each]));
-    const charges = responseChargesOf(identified.flat(), response);
-    if (charges.length > 0) await this.#charge(charges);
-  }
-
-  #charge(charges: readonly ResponseCharge[]): Promise<Quota[]> {
-    const ruleCounters = charges.flatMap(({ appliedRule, cost }) =>
-      decidedCountersOf(appliedRule, this.#config.prefix, { cost }),
-    );
-    return this.#adjust(ruleCounters);
-  }
-
-  async #adjust(ruleCounters: readonly RuleCounter[]): Promise<Quota[]> {
-    const now = this.#now();
-    const tallies = await this.#store.adjust(countersOf(ruleCounters), now);
-    return quotasOf(ruleCounters, { admitted: true, tallies }, now ?? Date.now());
   }
 }

@@ -1,3 +1,5 @@
+import type { CalendarUnit } from "../config/calendar.ts";
+import { type Counter, windowEndingNear } from "../engine/counter.ts";
 import { hasQuota, quotaAfterMs } from "../engine/fixed-window.ts";
 import type { GroupAnswer } from "../stores/store.ts";
 import type { RuleCounter } from "./counters.ts";
@@ -10,7 +12,7 @@ export function quotasOf(
   now: number,
 ): Quota[] {
   return ruleCounters.flatMap(({ window, capacity, counter }, index): Quota | never[] => {
-    const { policy, limit, windowMs } = window;
+    const { policy, limit, windowMs, calendar } = window;
     const tally = tallies[index];
     if (!tally) return [];
     const { count, resetMs, banMs } = tally;
@@ -18,15 +20,25 @@ export function quotasOf(
       policy,
       limit,
       windowMs,
+      ...(calendar && currentWindow(calendar.unit, counter, now + tally.resetMs)),
       remaining: banMs > 0 ? 0 : Math.max(0, capacity - count),
       resetMs,
       resetAt: now + resetMs,
       violated: !admitted && (banMs > 0 || !hasQuota(counter, count)),
-      retryAfterMs: Math.max(banMs, quotaAfterMs(counter, tally, capacity)),
+      retryAfterMs: Math.max(banMs, quotaAfterMs(counter, tally, capacity, now)),
+      // Without reservations, the count can exceed the capacity only after a settlement.
       reservationDelayMs:
-        count > capacity ? quotaAfterMs({ ...counter, cost: 0 }, tally, capacity) : 0,
+        window.maxReserved > 0 && count > capacity
+          ? quotaAfterMs({ ...counter, cost: 0 }, tally, capacity, now)
+          : 0,
     };
   });
+}
+
+/** Returns the fields of a quota that are different for calendar windows. */
+function currentWindow(calendar: CalendarUnit, counter: Counter, resetAt: number) {
+  const { startsAt, endsAt } = windowEndingNear(resetAt, counter);
+  return { windowMs: endsAt - startsAt, calendar };
 }
 
 export function isViolated({ violated }: Quota): boolean {

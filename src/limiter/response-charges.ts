@@ -1,5 +1,8 @@
 import type { Rule } from "../config/rule.ts";
 import type { AppliedRule } from "../request/applied-rule.ts";
+import type { CostFailure } from "../request/request-cost.ts";
+import { reserveOf } from "./reserves.ts";
+import { isChargedByResponse } from "./rule-cost.ts";
 
 /** The parts of an origin's response that determine what the request cost. */
 export interface ResponseFacts {
@@ -7,32 +10,79 @@ export interface ResponseFacts {
   readonly headers: Headers;
 }
 
-/** The cost of a response under one rule. */
+/** The charge that remains after a response under one rule. */
 export interface ResponseCharge {
   readonly appliedRule: AppliedRule;
-  /** The quota to charge; more than 0. */
+  /** The quota to charge; negative if a part of the reserve is given back; never 0. */
   readonly cost: number;
 }
 
 /**
- * Returns the charges for a response. Rules under which the response costs nothing get no charge.
+ * Why a cost is unknown. `no-response`: there is no response of the origin that a function could
+ * read. `broken-off`: the response has broken off before it stated the cost.
+ */
+export type UnknownCost = CostFailure | "no-response" | "broken-off";
+
+/** A final cost, or the reason why it is unknown. */
+export type FinalCost = number | UnknownCost;
+
+/**
+ * Returns the charges that remain if the final cost is known, or is known to be unknown.
+ *
+ * @param costOf returns the final cost under a rule; undefined if it will be known later
  */
 export function responseChargesOf(
   appliedRules: readonly AppliedRule[],
-  response: ResponseFacts,
+  costOf: (appliedRule: AppliedRule) => FinalCost | undefined,
 ): ResponseCharge[] {
-  return appliedRules
-    .map((appliedRule) => ({ appliedRule, cost: costOf(appliedRule.rule, response) }))
-    .filter(({ cost }) => cost > 0);
+  return appliedRules.flatMap((appliedRule): ResponseCharge | never[] => {
+    const finalCost = costOf(appliedRule);
+    if (finalCost === undefined) return [];
+    const cost = remainingCharge(appliedRule, finalCost);
+    return cost === 0 ? [] : { appliedRule, cost };
+  });
+}
+
+/** Returns the difference between the final cost and the reserve. */
+function remainingCharge(appliedRule: AppliedRule, finalCost: FinalCost): number {
+  const { rule } = appliedRule;
+  const { max = Number.POSITIVE_INFINITY, default: standard } =
+    typeof rule.cost === "number" ? {} : rule.cost;
+  if (isChargedByResponse(rule)) {
+    return Math.min(max, typeof finalCost === "number" ? finalCost : (standard ?? 1));
+  }
+  const reserve = reserveOf(appliedRule);
+  // If the decision has charged nothing, for example because a rule in shadow mode would have denied
+  // the request, there is nothing to settle.
+  if (!reserve) return 0;
+  if (typeof finalCost === "number") return Math.min(max, finalCost) - reserve.cost;
+  // A client could choose to pay `default` if it also replaced the reserve of a response that the
+  // client breaks off.
+  const isWhole = finalCost !== "no-response" && finalCost !== "broken-off";
+  return isWhole && standard !== undefined ? standard - reserve.cost : 0;
 }
 
 /**
- * Returns the cost of a response under one rule. The cost is 1 if the rule reads it from a header
- * field that is missing or not a whole number.
+ * Returns the final cost of a response under a rule, as far as its head determines the cost.
+ *
+ * @returns undefined if a function determines the cost
  */
-function costOf({ cost, countStatus }: Rule, { status, headers }: ResponseFacts): number {
-  if (countStatus && !countStatus.includes(status)) return 0;
+export function costOfHead(
+  { rule, cost: costOfRequest }: AppliedRule,
+  { status, headers }: ResponseFacts,
+): FinalCost | undefined {
+  const { cost, count } = rule;
+  if (count && !count.statuses.includes(status)) return 0;
   if (typeof cost === "number") return cost;
-  const text = headers.get(cost.header)?.trim() ?? "";
-  return /^\d{1,15}$/.test(text) ? Number(text) : 1;
+  if (!cost.settle) return costOfRequest ?? (typeof cost.before === "number" ? cost.before : 1);
+  if (cost.settle.kind === "custom") return undefined;
+  const text = headers.get(cost.settle.name)?.trim();
+  if (text === undefined) return "missing";
+  return /^\d{1,15}$/.test(text) ? Number(text) : "invalid";
+}
+
+/** The function that determines the final cost of a response; undefined if its head does. */
+export function settleFunctionOf({ cost, count }: Rule, status: number): string | undefined {
+  if (typeof cost === "number" || cost.settle?.kind !== "custom") return undefined;
+  return count && !count.statuses.includes(status) ? undefined : cost.settle.name;
 }

@@ -1,20 +1,15 @@
-import type { Rule } from "../config/rule.ts";
 import type { GroupAnswer, Verdict } from "../stores/store.ts";
 import { StoreError } from "../stores/store-error.ts";
 import type { RuleCounter } from "./counters.ts";
-import {
-  type Allowed,
-  type Limited,
-  NO_ENFORCED_RULE,
-  type ShadowResult,
-  type ShadowUndecided,
-  toUndecided,
-} from "./decision.ts";
+import { type Allowed, type Limited, NO_ENFORCED_RULE, type ShadowResult } from "./decision.ts";
+import { ruleUndecided } from "./marks.ts";
 import { isViolated, quotasOf } from "./quotas.ts";
+import { recordReserves } from "./reserves.ts";
 
 /**
  * Turns a store's verdict into a decision. If there are enforced rules, the first group of the
- * verdict belongs to them. Each other group belongs to one rule in shadow mode.
+ * verdict belongs to them. The next groups belong to one rule in shadow mode each. The groups of
+ * rules with the mode `mark` come last; `withMarks` in marks.ts adds them to the decision.
  *
  * @throws {StoreError} ("invalid-reply") if the store denied although every counter has quota left
  */
@@ -29,6 +24,7 @@ export function decisionOf(
     shadowResultsOf(ruleCounters, answers[index] as GroupAnswer, now),
   );
   if (!enforcedAnswer) return { ...NO_ENFORCED_RULE, shadow };
+  recordReserves(enforcedCounters, enforcedAnswer, now);
   const quotas = quotasOf(enforcedCounters, enforcedAnswer, now);
   if (enforcedAnswer.admitted) {
     const reservationDelayMs = Math.max(...quotas.map((quota) => quota.reservationDelayMs));
@@ -53,16 +49,14 @@ function shadowResultsOf(
   now: number,
 ): (ShadowResult | Promise<ShadowResult[]>)[] {
   const { later } = answer;
-  if (!later) return quotasOf(ruleCounters, answer, now).filter(isViolated);
+  const read = (decided: GroupAnswer, decidedAt: number) => {
+    recordReserves(ruleCounters, decided, decidedAt);
+    return quotasOf(ruleCounters, decided, decidedAt).filter(isViolated);
+  };
+  if (!later) return read(answer, now);
   const results = later.then(
-    (verdict) =>
-      quotasOf(ruleCounters, verdict.groups[0] as GroupAnswer, verdict.now).filter(isViolated),
-    (error) => [shadowUndecided((ruleCounters[0] as RuleCounter).rule, error)],
+    (verdict) => read(verdict.groups[0] as GroupAnswer, verdict.now),
+    (error) => [ruleUndecided((ruleCounters[0] as RuleCounter).rule, error)],
   );
   return [results];
-}
-
-export function shadowUndecided({ name }: Rule, error: unknown): ShadowUndecided {
-  const { cause, detail } = toUndecided(error, []);
-  return { policy: name, cause, detail };
 }

@@ -4,16 +4,14 @@ import type { Rule, Window } from "../config/rule.ts";
 import type { Config } from "../config/schema.ts";
 import type { CanonicalRequest } from "./canonical-request.ts";
 import type { Claims } from "./claims.ts";
-import type { CustomKeyCalls } from "./custom-key.ts";
+import type { CustomCalls } from "./custom-calls.ts";
 import { isExempt } from "./exempt.ts";
-import {
-  cachedIdentityOf,
-  identityOf,
-  type KeyContext,
-  type RequestContext,
-  readKeyValue,
-} from "./identity.ts";
+import { cachedIdentityOf, identityOf, type RequestContext } from "./identity.ts";
 import type { RuleMatch } from "./matcher.ts";
+import { createOnce } from "./once.ts";
+import { bodyCostOf, customCostOf, hasCustomCost, type OnUnreadableCost } from "./request-cost.ts";
+import { collectWithinGrace } from "./shadow-grace.ts";
+import { windowsFor } from "./tier.ts";
 import { createClaimsReader } from "./token.ts";
 
 /** A rule that counts a request, together with the client's identity and quotas under this rule. */
@@ -23,6 +21,11 @@ export interface AppliedRule {
   readonly windows: readonly Window[];
   readonly identity: string;
   /**
+   * The cost that a value of the request determines; undefined if the rule's cost is constant, or
+   * if only the response determines it.
+   */
+  readonly cost?: number;
+  /**
    * Set only if the rule is in shadow mode and the identity is not ready in time. Then `windows`
    * and `identity` are empty. The promise resolves to the complete applied rule, or to an empty
    * list if the request is exempt.
@@ -31,23 +34,15 @@ export interface AppliedRule {
 }
 
 /**
- * The maximum time that a request waits for its shadow rules after the identities of its enforced
- * rules are ready, in milliseconds. Hashing a key takes less time than this. A custom function that
- * calls another service takes longer.
- */
-const SHADOW_GRACE_MS = 2;
-
-/**
  * Returns the applied rules of a request, in the order of `matches`. Omits rules that exempt the
  * request.
  *
- * @param customKeys calls the functions for the keys `custom:NAME`; undefined if the configuration
- * has no functions
+ * @param customCalls calls the functions in `custom`; undefined if the configuration has no functions
  */
 export type RuleApplier = (
   canonical: CanonicalRequest,
   matches: readonly RuleMatch[],
-  customKeys?: CustomKeyCalls,
+  customCalls?: CustomCalls,
 ) => AppliedRule[] | Promise<AppliedRule[]>;
 
 /**
@@ -62,6 +57,7 @@ export type RuleApplier = (
 export function createRuleApplier(
   { jwt, ipv6Prefix, timeoutMs }: Pick<Config, "jwt" | "ipv6Prefix" | "timeoutMs">,
   { secrets, keySecret }: Pick<ResolvedBindings, "secrets" | "keySecret">,
+  onUnreadableCost: OnUnreadableCost,
 ): RuleApplier {
   const keyTexts = new WeakMap<KeyExpression, string>();
   const hashOptions = { ipv6Prefix, keySecret };
@@ -70,93 +66,94 @@ export function createRuleApplier(
   async function applyAsync(
     canonical: CanonicalRequest,
     matches: readonly RuleMatch[],
-    customKeys: CustomKeyCalls | undefined,
+    customCalls: CustomCalls | undefined,
   ): Promise<AppliedRule[]> {
     const claimsOnce = createOnce<Claims | undefined>();
     const customOnce = createOnce<string | undefined>();
+    const costOnce = createOnce<Awaited<ReturnType<CustomCalls["computeCost"]>>>();
     const identityOnce = createOnce<string>();
+    const computeCost = (name: string) =>
+      costOnce(name, async () => customCalls?.computeCost(name) ?? { value: undefined });
     const shared = {
       request: canonical,
       keySecret,
       ipv6Prefix,
       readClaims: () => claimsOnce("", () => readClaims(canonical.headers)),
-      computeCustom: (name: string) => customOnce(name, async () => customKeys?.compute(name)),
+      computeCustom: (name: string) => customOnce(name, async () => customCalls?.computeKey(name)),
     };
 
     async function apply({ rule, path, params }: RuleMatch): Promise<AppliedRule[]> {
       if (rule.exempt && (await isExempt(rule.exempt, canonical, secrets))) return [];
       const context = { ...shared, path, params };
+      // The function starts now, so that it does not have to wait for the functions of keys, with
+      // which it shares its time.
+      const customCost = hasCustomCost(rule)
+        ? customCostOf(rule, computeCost, onUnreadableCost)
+        : undefined;
       const identity = await identityOnce(textOfKey(rule.key, context, keyTexts), () =>
         identityOf(rule.key, context),
       );
-      return [{ rule, windows: await windowsFor(rule, context), identity }];
+      const windows = await windowsFor(rule, context);
+      const cost = customCost
+        ? await customCost
+        : bodyCostOf(rule, windows, canonical, onUnreadableCost);
+      return [appliedRuleOf(rule, windows, identity, cost)];
     }
 
     const results = matches.map(apply);
-    if (matches.every(({ rule }) => rule.mode === "enforce")) {
+    if (matches.every(({ rule }) => rule.mode !== "shadow")) {
       return (await Promise.all(results)).flat();
     }
-    return collectWithinGrace(matches, results);
+    return collectWithinGrace(
+      results,
+      (index) => matches[index]?.rule.mode === "shadow",
+      (index, later) => ({
+        rule: (matches[index] as RuleMatch).rule,
+        windows: [],
+        identity: "",
+        later,
+      }),
+    );
   }
 
-  return function applyRules(canonical, matches, customKeys) {
-    const appliedRules = applyFromCache(canonical, matches, hashOptions);
-    return appliedRules ?? applyAsync(canonical, matches, customKeys);
+  return function applyRules(canonical, matches, customCalls) {
+    const appliedRules = applyFromCache(canonical, matches, hashOptions, onUnreadableCost);
+    return appliedRules ?? applyAsync(canonical, matches, customCalls);
   };
-}
-
-/**
- * Collects the applied rules. Shadow rules delay the enforced rules by at most `SHADOW_GRACE_MS`,
- * and errors of shadow rules do not affect the enforced rules.
- */
-async function collectWithinGrace(
-  matches: readonly RuleMatch[],
-  results: readonly Promise<AppliedRule[]>[],
-): Promise<AppliedRule[]> {
-  const isShadow = (index: number) => matches[index]?.rule.mode === "shadow";
-  const readyShadow: AppliedRule[][] = [];
-  const shadow = results.map(async (result, index) => {
-    if (isShadow(index)) readyShadow[index] = await result;
-  });
-  const allShadow = Promise.allSettled(shadow);
-  const enforced = await Promise.all(results.map((each, index) => (isShadow(index) ? [] : each)));
-  const { promise: graceOver, resolve } = Promise.withResolvers<void>();
-  const timer = setTimeout(resolve, SHADOW_GRACE_MS);
-  await Promise.race([allShadow, graceOver]);
-  clearTimeout(timer);
-  return matches.flatMap(({ rule }, index) => {
-    if (!isShadow(index)) return enforced[index] as AppliedRule[];
-    const later = results[index] as Promise<AppliedRule[]>;
-    return readyShadow[index] ?? { rule, windows: [], identity: "", later };
-  });
 }
 
 /**
  * Applies rules whose identities are all cached, which is the usual case. This function is
  * synchronous. It does not create the objects with which `applyAsync` shares work between rules.
  *
- * @returns undefined if any identity is not cached, or if a rule has exemptions or tiers
+ * @returns undefined if any identity is not cached, or if a rule has exemptions, tiers or a function
+ * for its cost
  */
 function applyFromCache(
   request: CanonicalRequest,
   matches: readonly RuleMatch[],
   hashOptions: Pick<RequestContext, "ipv6Prefix" | "keySecret">,
+  onUnreadableCost: OnUnreadableCost,
 ): AppliedRule[] | undefined {
   const appliedRules: AppliedRule[] = [];
   for (const { rule, path, params } of matches) {
-    if (rule.exempt || rule.tiers) return undefined;
+    if (rule.exempt || rule.tiers || hasCustomCost(rule)) return undefined;
     const identity = cachedIdentityOf(rule.key, { request, path, params, ...hashOptions });
     if (identity === undefined) return undefined;
-    appliedRules.push({ rule, windows: rule.windows, identity });
+    const { windows } = rule;
+    const cost = bodyCostOf(rule, windows, request, onUnreadableCost);
+    appliedRules.push(appliedRuleOf(rule, windows, identity, cost));
   }
   return appliedRules;
 }
 
-/** Returns the quotas of the client's tier, or the rule's own quotas if it has no such tier. */
-async function windowsFor(rule: Rule, context: KeyContext): Promise<readonly Window[]> {
-  if (!rule.tiers) return rule.windows;
-  const tier = await readKeyValue(rule.tiers.by, context);
-  return (tier !== undefined && rule.tiers.windows.get(tier)) || rule.windows;
+function appliedRuleOf(
+  rule: Rule,
+  windows: readonly Window[],
+  identity: string,
+  cost: number | undefined,
+): AppliedRule {
+  return cost === undefined ? { rule, windows, identity } : { rule, windows, identity, cost };
 }
 
 /**
@@ -180,18 +177,4 @@ function textOfKey(
     parts.some(({ kind }) => kind === "param" || kind === "path"),
   );
   return readsPath ? text + JSON.stringify([path, params]) : text;
-}
-
-/**
- * Returns a function that starts a task at the first call with a name. Later calls with this name
- * return the promise of the first call. Each request needs its own function, because a request must
- * not wait for another request's promise.
- */
-function createOnce<Result>(): (name: string, start: () => Promise<Result>) => Promise<Result> {
-  const started = new Map<string, Promise<Result>>();
-  return (name, start) => {
-    const result = started.get(name) ?? start();
-    started.set(name, result);
-    return result;
-  };
 }

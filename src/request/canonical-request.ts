@@ -25,18 +25,20 @@ export interface CanonicalRequest extends CanonicalPath {
   /** The query with its question mark, or an empty text if there is no query. */
   readonly search: string;
   readonly headers: Headers;
+  /** Whether the request has a body, which may be empty. */
+  readonly hasBody: boolean;
   /** Cloudflare's data about the client; undefined outside Cloudflare. */
   readonly cf: ClientFacts | undefined;
 }
 
 /**
- * The fields of Cloudflare's data from which Weir reads the values of keys. Weir declares this type
- * itself, because tests compile this module for Node, without Cloudflare's types.
+ * The fields of Cloudflare's data that keys and conditions use. Weir declares this type itself, because tests compile this module for Node, without Cloudflare's types.
  */
 export interface ClientFacts {
   readonly country?: string | null;
   readonly asn?: number;
   readonly botManagement?: unknown;
+  readonly verifiedBotCategory?: string;
 }
 
 /** The host and the canonical path of a URL. Most rules need no other part of the URL. */
@@ -103,10 +105,19 @@ function placeOf(url: string, caseSensitivePaths: boolean): Place | undefined {
   if (cached) return cached;
   const parsed = parse(url);
   if (!parsed || isTooLong(parsed.pathname)) return undefined;
-  const host = removeTrailing(".", parsed.hostname);
+  const host = canonicalHost(parsed);
   const place = { ...canonicalPath(parsed.pathname, caseSensitivePaths), host };
   if (isShort && place.isUnambiguous) cache.set(text, place);
   return place;
+}
+
+function canonicalHost({ hostname }: URL): string {
+  return removeTrailing(".", hostname);
+}
+
+/** Returns the canonical host of a valid URL: the host by which rules match its request. */
+export function hostOf(url: string): string {
+  return canonicalHost(new URL(url));
 }
 
 /**
@@ -156,6 +167,10 @@ class RequestReader implements CanonicalRequest {
 
   get search(): string {
     return new URL(this.#request.url).search;
+  }
+
+  get hasBody(): boolean {
+    return this.#request.body !== null;
   }
 
   get cf(): ClientFacts | undefined {

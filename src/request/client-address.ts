@@ -9,7 +9,7 @@ import { removeTrailing } from "./text-folding.ts";
  * CF-Worker.
  * https://developers.cloudflare.com/fundamentals/reference/http-headers/#cf-connecting-ip
  */
-const WORKERS_ADDRESS = "2a06:98c0:3600::103";
+const WORKERS_ADDRESS = parseAddress("2a06:98c0:3600::103") as Address;
 
 /**
  * A cache of canonical addresses. A cache key consists of the prefix length and the text of
@@ -27,7 +27,7 @@ export type Client =
    * A Worker of another zone. All such Workers share one address. `zone` is empty if CF-Worker does
    * not name exactly one zone.
    */
-  | { readonly kind: "worker"; readonly zone: string }
+  | { readonly kind: "worker"; readonly address: Address; readonly zone: string }
   /** The request did not come through Cloudflare. */
   | { readonly kind: "unknown" };
 
@@ -38,8 +38,8 @@ export type Client =
 export function readClient(headers: Headers): Client {
   const address = parseAddress(headers.get("cf-connecting-ip")?.trim() ?? "");
   if (!address) return { kind: "unknown" };
-  if (address.toString() === WORKERS_ADDRESS) {
-    return { kind: "worker", zone: readZone(headers.get("cf-worker")) };
+  if (address.startsWith(WORKERS_ADDRESS, 128)) {
+    return { kind: "worker", address, zone: readZone(headers.get("cf-worker")) };
   }
   return { kind: "address", address: unwrapIPv4(address) };
 }

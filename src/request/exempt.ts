@@ -1,5 +1,4 @@
 import type { Exempt, ExpectedValue } from "../config/exempt.ts";
-import { contains } from "../config/network.ts";
 import { readClient } from "./client-address.ts";
 
 /**
@@ -17,8 +16,8 @@ export async function isExempt(
   request: { readonly headers: Headers },
   secrets: ReadonlyMap<string, string>,
 ): Promise<boolean> {
-  const client = networks.length > 0 ? readClient(request.headers) : undefined;
-  if (client?.kind === "address" && networks.some((network) => contains(network, client.address))) {
+  const client = networks.size > 0 ? readClient(request.headers) : undefined;
+  if (client?.kind === "address" && networks.contains(client.address)) {
     return true;
   }
   for (const { name, value } of headers) {

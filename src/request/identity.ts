@@ -88,30 +88,28 @@ function encodeValues(values: readonly NamedValue[]): string {
   return text;
 }
 
-/**
- * Returns the value of the first alternative that is present, for a key with a single element.
- *
- * @returns undefined if no alternative is present. In this case, {@link identityOf} uses the
- * client's address
- */
-export async function readKeyValue(
-  [alternatives = []]: KeyExpression,
-  context: KeyContext,
-): Promise<string | undefined> {
-  return (await firstPresent(alternatives, context))?.value;
-}
-
 async function firstPresent(
   alternatives: readonly KeyPart[],
   context: KeyContext,
 ): Promise<NamedValue | undefined> {
   for (const part of alternatives) {
-    const present = isAsync(part)
-      ? namedValue(part, await readAsync(part, context))
-      : valueIn(part, context);
+    const value = readPart(part, context);
+    const present = value instanceof Promise ? await value : value;
     if (present) return present;
   }
   return undefined;
+}
+
+/**
+ * Returns the value of one alternative; undefined if the request does not have it. The result is a
+ * promise only if Weir must wait for the value.
+ */
+export function readPart(
+  part: KeyPart,
+  context: KeyContext,
+): NamedValue | undefined | Promise<NamedValue | undefined> {
+  if (!isAsync(part)) return valueIn(part, context);
+  return readAsync(part, context).then((value) => namedValue(part, value));
 }
 
 /**
@@ -185,5 +183,5 @@ async function readAsync(
   { readClaims, computeCustom }: KeyContext,
 ): Promise<string | null | undefined> {
   if (part.kind === "custom") return computeCustom(part.name);
-  return readClaim(await readClaims(), part.name);
+  return readClaim(await readClaims(), part);
 }

@@ -15,8 +15,7 @@ export function createNameTest(name: string): (sentName: string) => boolean {
   const expected = foldName(name);
   return function isNamed(sentName) {
     const reader = new NameReader(sentName);
-    let code = reader.next();
-    while (code > 0 && (isBlank(code) || code === OPEN || code === CLOSE)) code = reader.next();
+    let code = skipStart(reader);
     for (const letter of expected) {
       if (foldCode(code) !== letter) return false;
       code = reader.next();
@@ -25,11 +24,18 @@ export function createNameTest(name: string): (sentName: string) => boolean {
   };
 }
 
+/** Skips blanks and brackets at the start of a name, and returns the first code unit after them. */
+export function skipStart(reader: NameReader): number {
+  let code = reader.next();
+  while (code > 0 && (isBlank(code) || code === OPEN || code === CLOSE)) code = reader.next();
+  return code;
+}
+
 /**
  * Whether lenient servers ignore the rest of a sent name, after the expected name. They ignore
  * blanks, brackets (empty or around digits), and everything after a NUL.
  */
-function isSuffix(first: number, reader: NameReader): boolean {
+export function isSuffix(first: number, reader: NameReader): boolean {
   let inBrackets = false;
   for (let code = first; code > 0; code = reader.next()) {
     const isDigit = code >= 0x30 && code <= 0x39;
@@ -41,23 +47,32 @@ function isSuffix(first: number, reader: NameReader): boolean {
 }
 
 const END = -1;
-const OPEN = 0x5b;
+export const OPEN = 0x5b;
 const CLOSE = 0x5d;
 const UNDERSCORE = 0x5f;
 
 /** Returns the folded code units of a name, without brackets around the name or after it. */
-function foldName(name: string): number[] {
+export function foldName(name: string): number[] {
   const bare = name.replace(/(\[\d*\])+$/, "").replace(/^\[(.+)\]$/, "$1");
   return Array.from({ length: bare.length }, (_, index) => foldCode(bare.charCodeAt(index)));
 }
 
-/** Reads a name one UTF-16 code unit at a time, and decodes escaped bytes and plus signs. */
-class NameReader {
+/**
+ * Reads a name one UTF-16 code unit at a time. It decodes plus signs and escapes, also `%u0071` and
+ * ASCII characters that are encoded in more bytes than necessary.
+ */
+export class NameReader {
   readonly #name: string;
-  #index = 0;
+  #index: number;
 
-  constructor(name: string) {
+  constructor(name: string, index = 0) {
     this.#name = name;
+    this.#index = index;
+  }
+
+  /** Returns a reader at the same place. */
+  copy(): NameReader {
+    return new NameReader(this.#name, this.#index);
   }
 
   /** @returns the next code unit, or `END` */
@@ -66,15 +81,49 @@ class NameReader {
     const code = this.#name.charCodeAt(this.#index++);
     if (code === 0x2b) return 0x20;
     if (code !== 0x25) return code;
-    const byte =
-      hexDigit(this.#name.charCodeAt(this.#index)) * 16 +
-      hexDigit(this.#name.charCodeAt(this.#index + 1));
-    if (!(byte >= 0)) return code;
-    this.#index += 2;
-    // A byte above ASCII belongs to a character of several bytes. Among these characters, only
-    // spaces matter in this comparison, so each such byte becomes a space.
-    return byte < 0x80 ? byte : 0x20;
+    return this.#escapeOfNoStandard() ?? this.#escape();
   }
+
+  /** Reads `u0071` after a percent sign. */
+  #escapeOfNoStandard(): number | undefined {
+    if ((this.#name.charCodeAt(this.#index) | 0x20) !== 0x75) return undefined;
+    const code = this.#byteAt(this.#index + 1) * 256 + this.#byteAt(this.#index + 3);
+    if (Number.isNaN(code)) return undefined;
+    this.#index += 5;
+    return code;
+  }
+
+  /** Reads two hexadecimal digits after a percent sign, and all escapes of the same character. */
+  #escape(): number {
+    const first = this.#byteAt(this.#index);
+    if (Number.isNaN(first)) return 0x25;
+    this.#index += 2;
+    if (first < 0x80) return first;
+    const length = lengthAfter(first);
+    let code = first & (0x3f >> length);
+    let index = this.#index;
+    for (let count = 0; count < length; count++, index += 3) {
+      const byte = this.#name.charCodeAt(index) === 0x25 ? this.#byteAt(index + 1) : Number.NaN;
+      // A byte that is not UTF-8 becomes a space, because some servers remove it.
+      if (!(byte >= 0x80 && byte < 0xc0)) return 0x20;
+      code = (code << 6) | (byte & 0x3f);
+    }
+    this.#index = index;
+    // No character above U+FFFF matters in this comparison.
+    return length === 0 || code > 0xffff ? 0x20 : code;
+  }
+
+  /** @returns NaN if there are no two hexadecimal digits */
+  #byteAt(index: number): number {
+    return hexDigit(this.#name.charCodeAt(index)) * 16 + hexDigit(this.#name.charCodeAt(index + 1));
+  }
+}
+
+/** Returns how many bytes of UTF-8 follow this first byte of a character. */
+function lengthAfter(first: number): number {
+  if (first < 0xc0 || first >= 0xf8) return 0;
+  if (first < 0xe0) return 1;
+  return first < 0xf0 ? 2 : 3;
 }
 
 /** @returns the value of a hexadecimal digit; NaN for any other code unit */
@@ -88,7 +137,7 @@ function hexDigit(code: number): number {
  * Folds a code unit. Full-width characters become ASCII, and upper case becomes lower case.
  * Characters that PHP replaces by an underscore become an underscore.
  */
-function foldCode(code: number): number {
+export function foldCode(code: number): number {
   const narrow = code >= 0xff01 && code <= 0xff5e ? code - 0xfee0 : code;
   if (narrow >= 0x41 && narrow <= 0x5a) return narrow + 0x20;
   // NUL and END both end a name.

@@ -1,6 +1,6 @@
 import { parseAddress } from "../config/address.ts";
 import type { KeyPart } from "../config/key-expression.ts";
-import { splitRoute } from "../config/match.ts";
+import { splitRoute } from "../config/route.ts";
 import type { Rule } from "../config/rule.ts";
 import type { Config } from "../config/schema.ts";
 import { canonicalRequest } from "./canonical-request.ts";

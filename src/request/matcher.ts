@@ -1,7 +1,11 @@
-import type { Conditions } from "../config/match.ts";
+import type { Conditions } from "../config/conditions.ts";
 import type { Rule } from "../config/rule.ts";
 import type { CanonicalRequest } from "./canonical-request.ts";
+import { createConditionTest, queryNamesOf } from "./conditions.ts";
+import { NameIndex } from "./name-index.ts";
 import { type PathMatch, RouteTable } from "./route-table.ts";
+import { SentValues } from "./sent-values.ts";
+import type { ConditionTest } from "./value-conditions.ts";
 
 /** A rule that matches a request, and the path that matched the rule. */
 export interface RuleMatch extends PathMatch {
@@ -14,14 +18,21 @@ export type Matcher = (request: CanonicalRequest) => RuleMatch[];
 /** Creates a function that returns the matching rules of a configuration for each request. */
 export function createMatcher(rules: readonly Rule[], caseSensitivePaths: boolean): Matcher {
   const routes = new RouteTable(rules, caseSensitivePaths);
+  const matchTests = rules.map(({ match }) => createConditionTest(match));
+  const exceptTests = rules.map(({ match }) => match.except && createConditionTest(match.except));
+  const queryNames = new NameIndex(queryNamesOf(rules));
   return function matchRules(request) {
+    const sent = new SentValues(request, queryNames);
     const { selected, excepted } = routes.find(request);
     const matches: RuleMatch[] = [];
     for (const [index, { path, params }] of selected) {
       const rule = rules[index] as Rule;
       if (!matchesConditions(rule, request)) continue;
-      if (rule.match.except && isExcepted(rule.match.except, request, excepted.has(index)))
-        continue;
+      const { except } = rule.match;
+      const isExcept = exceptTests[index];
+      if (except && isExcepted(except, sent, excepted.has(index), isExcept)) continue;
+      // If a condition is unknown, the rule counts the request.
+      if (matchTests[index]?.(sent) === false) continue;
       matches.push({ rule, path, params });
     }
     return matches;
@@ -33,11 +44,21 @@ function matchesConditions({ match }: Rule, request: CanonicalRequest): boolean 
   return matchesHost(match, request) && matchesMethod(match, request);
 }
 
-function isExcepted(except: Conditions, request: CanonicalRequest, matchesPath: boolean): boolean {
+function isExcepted(
+  except: Conditions,
+  sent: SentValues,
+  matchesPath: boolean,
+  test: ConditionTest | undefined,
+): boolean {
+  const { request } = sent;
   // An origin may read an ambiguous path differently than Weir. If an exception matched such a
   // path, clients could bypass the rule.
   const isExceptedPath = !except.paths || (matchesPath && request.isUnambiguous);
-  return isExceptedPath && matchesHost(except, request) && matchesMethod(except, request);
+  if (!isExceptedPath || !matchesHost(except, request) || !matchesMethod(except, request)) {
+    return false;
+  }
+  // If a condition is unknown, the request is not excepted.
+  return !test || test(sent) === true;
 }
 
 function matchesHost({ hosts }: Conditions, { host }: CanonicalRequest): boolean {

@@ -13,12 +13,13 @@ import { decodeEscapes, trimBlanks } from "./text-folding.ts";
  * credentials.
  */
 const LISTS = /^(user-agent|accept.*|sec-.*)$/;
+const CREDENTIALS = /^(proxy-)?authorization$/;
 /**
  * The maximum length of an encoded value, in characters. A longer value counts as absent, so Weir
  * does not decode it. The maximum is four times the length of a key, because an escape such as
  * `\141` takes four characters for one.
  */
-const MAX_ENCODED_LENGTH = 4 * MAX_KEY_LENGTH;
+export const MAX_ENCODED_LENGTH = 4 * MAX_KEY_LENGTH;
 
 /**
  * Reads a header field.
@@ -29,14 +30,24 @@ const MAX_ENCODED_LENGTH = 4 * MAX_KEY_LENGTH;
  */
 export function headerNamed(headers: Headers, name: string): string | undefined {
   const value = headers.get(name);
-  if (!value || (value.includes(",") && !LISTS.test(name))) return undefined;
+  if (!value || hasUnclearCommas(name, value)) return undefined;
   return headerValue(name, value);
+}
+
+/** Whether a header field was possibly sent twice, because the runtime joins both values by a comma. */
+export function hasUnclearCommas(name: string, value: string): boolean {
+  return value.includes(",") && !LISTS.test(name);
 }
 
 /** Returns a header's value in one spelling; undefined if origins may read different values. */
 export function headerValue(name: string, value: string): string | undefined {
   const bare = trimBlanks(value);
-  return /^(proxy-)?authorization$/.test(name) ? readCredential(bare) : bare;
+  return hasCredential(name) ? readCredential(bare) : bare;
+}
+
+/** Whether a header field has a scheme and a credential. */
+export function hasCredential(name: string): boolean {
+  return CREDENTIALS.test(name);
 }
 
 /**
@@ -58,6 +69,15 @@ export function cookieNamed(headers: Headers, name: string): string | undefined 
  */
 export function queryNamed(search: string, name: string): string | undefined {
   return singleValue(pairsIn(search.slice(1), AMPERSAND), name, decodeParameter);
+}
+
+/**
+ * Yields the names and the encoded values of a query. A parameter without `=` has an empty value.
+ *
+ * @param search a URL's query, with its question mark
+ */
+export function parametersIn(search: string): Iterable<readonly [string, string, boolean]> {
+  return pairsIn(search.slice(1), AMPERSAND, true);
 }
 
 /** Returns a decoded query parameter in one spelling. Some servers read a plus sign as a space. */
@@ -96,10 +116,13 @@ function* cookiesIn(text: string): Generator<Pair> {
  * separator. The third element is true if the given separator is directly before or after the pair.
  * The function does not split the whole text first, because thousands of separators would create
  * thousands of texts.
+ *
+ * @param withBareNames whether to yield names without `=` too
  */
 function* pairsIn(
   text: string,
   separator: number,
+  withBareNames = false,
 ): Generator<readonly [name: string, text: string, besideSeparator: boolean]> {
   let start = 0;
   let afterSeparator = false;
@@ -109,9 +132,9 @@ function* pairsIn(
     if (code === EQUALS && equals === -1) equals = index;
     if (index < text.length && code !== SEMICOLON && code !== separator) continue;
     const isSeparator = code === separator;
-    if (equals !== -1) {
-      const name = text.slice(start, equals);
-      yield [name, text.slice(equals + 1, index), isSeparator || afterSeparator];
+    if (equals !== -1 || (withBareNames && index > start)) {
+      const end = equals === -1 ? index : equals;
+      yield [text.slice(start, end), text.slice(end + 1, index), isSeparator || afterSeparator];
     }
     start = index + 1;
     equals = -1;
@@ -138,10 +161,15 @@ function singleValue(
   return single === undefined || single.length > MAX_ENCODED_LENGTH ? undefined : decode(single);
 }
 
-/** Decodes a query parameter. It also decodes `%u0061`, as some servers still do. */
+/** Decodes a query parameter, and returns it in one spelling. */
 function decodeParameter(text: string): string {
+  return queryValue(decodeLeniently(text));
+}
+
+/** Decodes a query parameter. It also decodes `%u0061`, as some servers still do. */
+export function decodeLeniently(text: string): string {
   const standard = text.replaceAll("+", " ").replace(/%u([0-9a-f]{4})/gi, characterOfHex);
-  return queryValue(decodeEscapes(standard));
+  return decodeEscapes(standard);
 }
 
 /**

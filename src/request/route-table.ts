@@ -1,5 +1,5 @@
 import { TrieRouter } from "hono/router/trie-router";
-import { splitRoute } from "../config/match.ts";
+import { splitRoute } from "../config/route.ts";
 import type { Rule } from "../config/rule.ts";
 import { canonicalPath } from "./canonical-path.ts";
 import type { CanonicalRequest } from "./canonical-request.ts";

@@ -1,7 +1,7 @@
 import type { Counter } from "../engine/counter.ts";
 import { Circuit, type Ticket } from "./circuit.ts";
+import { decisiveRole, roleOf } from "./group-roles.ts";
 import { ObjectCircuits } from "./object-circuits.ts";
-import { isShadow } from "./shadow-groups.ts";
 import type { Store } from "./store.ts";
 import { StoreError } from "./store-error.ts";
 import { type WaitingCall, WaitingCalls } from "./waiting-calls.ts";
@@ -177,13 +177,10 @@ class Breaker {
   }
 }
 
-/**
- * The counters that determine whether a call fails: those of the enforced groups or, if there are
- * no enforced groups, those of all groups.
- */
+/** The counters that determine whether a call fails. */
 function decisiveCounters(groups: readonly (readonly Counter[])[]): Counter[] {
-  const enforced = groups.filter((group) => !isShadow(group));
-  return (enforced.length > 0 ? enforced : groups).flat();
+  const role = decisiveRole(groups);
+  return groups.filter((group) => roleOf(group) === role).flat();
 }
 
 /** The distinct identities of a call. A client's shards (`identity#n`) count as one identity. */

@@ -5,11 +5,12 @@ import { type BreakerScope, type BreakerState, withBreaker } from "./breaker.ts"
 import { withDeadline } from "./deadline.ts";
 import type { CounterObject } from "./durable-object/counter-object.ts";
 import { createDurableObjectStore } from "./durable-object/durable-object-store.ts";
+import { decisiveRole, type GroupRole, roleOf } from "./group-roles.ts";
 import { withDenialCache } from "./isolate/with-denial-cache.ts";
 import { withLeases } from "./isolate/with-leases.ts";
 import { withKeepAlive } from "./keep-alive.ts";
 import { createMemoryStore } from "./memory-store.ts";
-import { isShadow, withSeparateShadows } from "./shadow-groups.ts";
+import { withSeparateGroups } from "./separate-groups.ts";
 import type { Store } from "./store.ts";
 import { StoreError } from "./store-error.ts";
 import { createUpstashStore } from "./upstash/upstash-store.ts";
@@ -41,7 +42,7 @@ export function createStore(binding: StoreBinding, options: StoreOptions): Store
     case "durable-object": {
       const namespace = binding.namespace as DurableObjectNamespace<CounterObject>;
       const objects = createDurableObjectStore({ namespace, prefix, timeoutMs });
-      const store = withSeparateShadows(objects, { timeoutMs, background: waitUntil });
+      const store = withSeparateGroups(objects, { timeoutMs, background: waitUntil });
       return withRemoteCalls(store, options, FAILING_CLIENTS);
     }
     case "memory":
@@ -80,16 +81,15 @@ function withRemoteCalls(
     clients,
     ...(onBreaker && { onChange: onBreaker }),
   });
-  // Rules in shadow mode have their own breaker, because their failures must not leave enforced
+  // Rules in other modes have their own breakers, because their failures must not leave enforced
   // rules undecided.
+  const dependent = withBreaker(limited, { timeoutMs, clients });
   const shadow = withBreaker(limited, { timeoutMs, clients });
+  const breakers: Record<GroupRole, Store> = { enforced, dependent, shadow };
   const reliable: Store = {
     ...enforced,
-    decide(groups, now, unused) {
-      const onlyShadow = groups.length > 0 && groups.every(isShadow);
-      return (onlyShadow ? shadow : enforced).decide(groups, now, unused);
-    },
-    adjust: (counters, now) => (isShadow(counters) ? shadow : enforced).adjust(counters, now),
+    decide: (groups, now, unused) => breakers[decisiveRole(groups)].decide(groups, now, unused),
+    adjust: (counters, now) => breakers[roleOf(counters)].adjust(counters, now),
   };
   return withLeases(withDenialCache(reliable), { timeoutMs, background: waitUntil });
 }

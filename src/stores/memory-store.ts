@@ -1,7 +1,7 @@
 import type { Row, Writes } from "../engine/counter.ts";
 import { adjustGroup, decideGroup, resetGroup, returnUnused } from "../engine/fixed-window.ts";
 import { ExpiryQueue } from "./expiry-queue.ts";
-import { failedGroup, isShadow } from "./shadow-groups.ts";
+import { failedGroup, isDependent, isEnforced, SKIPPED } from "./group-roles.ts";
 import type { GroupAnswer, Store } from "./store.ts";
 import { StoreError } from "./store-error.ts";
 
@@ -20,29 +20,29 @@ const EXTRA_REMOVALS = 64;
  *
  * The store is bounded. When it is full, expired counters are replaced. If no counter has expired,
  * the store throws a `StoreError` ("memory-full"), because dropping a valid counter would admit
- * requests above a limit. Rules in shadow mode have a second table of the same size, so that they
- * take no space from enforced rules.
+ * requests above a limit. Rules in shadow mode and rules with the mode `mark` have a second table of
+ * the same size, so that they take no space from enforced rules.
  *
- * @param maxCounters the maximum number of counters of enforced rules; rules in shadow mode may
- * have the same number
+ * @param maxCounters the maximum number of counters of enforced rules; all other rules may have the
+ * same number in total
  */
 export function createMemoryStore(maxCounters = MAX_COUNTERS): Store {
   const enforced = new BoundedRows(maxCounters);
-  const shadow = new BoundedRows(maxCounters);
+  const other = new BoundedRows(maxCounters);
 
-  /** Reads both tables, because a shadow rule's counter may be read as if the rule were enforced. */
+  /** Reads both tables, because a program may read any rule's counter as if the rule were enforced. */
   function rowReader(now: number) {
-    return (key: string) => enforced.read(key, now) ?? shadow.read(key, now);
+    return (key: string) => enforced.read(key, now) ?? other.read(key, now);
   }
 
-  function write(writes: Writes, now: number, forShadow = false): void {
-    const tableForNew = forShadow ? shadow : enforced;
-    const isNew = (key: string) => !enforced.has(key) && !shadow.has(key);
+  function write(writes: Writes, now: number, isOther = false): void {
+    const tableForNew = isOther ? other : enforced;
+    const isNew = (key: string) => !enforced.has(key) && !other.has(key);
     let added = 0;
     for (const [key, row] of writes) if (row && isNew(key)) added += 1;
     if (added > 0) tableForNew.makeSpace(added, now);
     for (const [key, row] of writes) {
-      const table = isNew(key) ? tableForNew : enforced.has(key) ? enforced : shadow;
+      const table = isNew(key) ? tableForNew : enforced.has(key) ? enforced : other;
       table.write(key, row);
     }
   }
@@ -50,13 +50,16 @@ export function createMemoryStore(maxCounters = MAX_COUNTERS): Store {
   return {
     async decide(groups, now = Date.now(), unused = []) {
       write(returnUnused(unused, now, rowReader(now)), now);
+      let isDenied = false;
       const answers = groups.map((counters): GroupAnswer => {
+        if (isDenied && isDependent(counters)) return SKIPPED;
         const { verdict, writes } = decideGroup(counters, now, rowReader(now));
         try {
-          write(writes, now, isShadow(counters));
+          write(writes, now, !isEnforced(counters));
+          isDenied ||= isEnforced(counters) && !verdict.admitted;
           return verdict;
         } catch (error) {
-          if (!isShadow(counters)) throw error;
+          if (isEnforced(counters)) throw error;
           return failedGroup(error);
         }
       });
@@ -65,7 +68,7 @@ export function createMemoryStore(maxCounters = MAX_COUNTERS): Store {
 
     async adjust(counters, now = Date.now()) {
       const { tallies, writes } = adjustGroup(counters, now, rowReader(now));
-      write(writes, now, isShadow(counters));
+      write(writes, now, !isEnforced(counters));
       return tallies;
     },
 

@@ -17,9 +17,15 @@ export interface GroupAnswer extends Omit<GroupVerdict, "tallies"> {
    */
   readonly isProvisional?: boolean;
   /**
-   * Present only for a shadow group that is decided separately from the enforced groups. It
-   * resolves to a verdict on this group alone, or rejects with a `StoreError` if the group cannot
-   * be decided. An answer with `later` has no tallies, and its `admitted` has no meaning.
+   * Whether a dependent group was not decided, because an enforced group of the call was denied.
+   * Such an answer has no tallies.
+   */
+  readonly isSkipped?: boolean;
+  /**
+   * Present only for a shadow or dependent group that is decided separately from the enforced
+   * groups. It resolves to a verdict on this group alone, or rejects with a `StoreError` if the
+   * group cannot be decided. An answer with `later` has no tallies, and its `admitted` has no
+   * meaning.
    */
   readonly later?: Promise<Verdict>;
   /**
@@ -33,10 +39,16 @@ export interface GroupAnswer extends Omit<GroupVerdict, "tallies"> {
  * Stores counters, and decides groups of them.
  *
  * - **Atomic.** A group is charged as a whole or not at all, and no other decision sees an
- *   intermediate state. Groups are independent of each other. Each rule in shadow mode is a group
- *   of its own.
- * - **Shadow groups do no harm.** If a shadow group fails in a call with enforced groups, its
- *   answer has `later`. Enforced groups do not wait for a shadow group that is stored elsewhere.
+ *   intermediate state. Each rule in shadow mode and each rule with the mode `mark` is a group of
+ *   its own. All groups except the dependent ones are independent of each other.
+ * - **Dependent groups.** A dependent group (`Counter.dependent`) is charged only if the enforced
+ *   groups of the call are admitted and all of its own counters have quota left. If an enforced
+ *   group is denied, the answer for the dependent group has `isSkipped`. In a call without enforced
+ *   groups, a dependent group is decided like an enforced one. In a call, dependent groups come
+ *   after the enforced groups.
+ * - **Shadow and dependent groups do no harm.** If such a group fails in a call with enforced
+ *   groups, its answer has `later`. Enforced groups do not wait for such a group that is stored
+ *   elsewhere.
  * - **Exact.** A decision never raises a count above the counter's ceiling, under any concurrency.
  * - **Own clock.** The store's clock determines the windows. If the caller passes `now`, the
  *   caller's clock determines them. Both clocks count milliseconds since the Unix epoch.
@@ -71,6 +83,6 @@ export interface Store {
    */
   adjust(counters: readonly Counter[], now?: number): Promise<readonly Tally[]>;
 
-  /** Removes the counters' counts of the current window, and their bans. */
+  /** Removes the counters' counts of the current window, their bans and their strikes. */
   reset(counters: readonly Counter[], now?: number): Promise<void>;
 }

@@ -1,4 +1,4 @@
-import type { ConfigInput } from "../../src/config/index.ts";
+import type { ConditionsInput, ConfigInput, RuleInput } from "../../src/config/index.ts";
 
 /**
  * The usual limit. It is higher than the number of vectors, so that no vector is denied. From the
@@ -9,6 +9,11 @@ export const LIMIT = 1_000_000;
 export const GOLD = 2_000_000;
 
 const quota = { limit: LIMIT, window: "52w", lease: false } as const;
+
+/** A rule that counts all requests to its own path, except those for which the conditions hold. */
+function unless(name: string, except: ConditionsInput): RuleInput {
+  return { name, match: { paths: [`/${name}`], except }, ...quota };
+}
 
 /** The rules of the Worker that gets the vectors. */
 export const RULES: ConfigInput["rules"] = [
@@ -40,6 +45,13 @@ export const RULES: ConfigInput["rules"] = [
   { name: "query", match: { paths: ["/query"] }, key: "query:api_key", ...quota },
   { name: "pair", match: { paths: ["/pair"] }, key: ["header:user", "header:role"], ...quota },
   { name: "first", match: { paths: ["/pair"] }, key: "header:user | header:role", ...quota },
+  { name: "org", match: { paths: ["/org"] }, key: "jwt:/app_metadata/org", ...quota },
+  {
+    name: "role",
+    match: { paths: ["/role"] },
+    tiers: { by: "jwt:/app_metadata/roles", limits: { gold: { limit: GOLD, window: "52w" } } },
+    ...quota,
+  },
   { name: "token", match: { paths: ["/token"] }, key: "jwt:sub", ...quota },
   {
     name: "tier",
@@ -53,6 +65,36 @@ export const RULES: ConfigInput["rules"] = [
     exempt: { headers: { "x-internal": { secret: "INTERNAL" } } },
     ...quota,
   },
+  { name: "if-header", match: { paths: ["/if-header"], headers: { "x-plan": "free" } }, ...quota },
+  {
+    name: "if-prefix",
+    match: { paths: ["/if-prefix"], headers: { authorization: { prefix: "Bearer sk-" } } },
+    ...quota,
+  },
+  { name: "if-query", match: { paths: ["/if-query"], query: { plan: "free" } }, ...quota },
+  {
+    name: "if-scheme",
+    match: { paths: ["/if-scheme"], headers: { authorization: { prefix: "Bearer " } } },
+    ...quota,
+  },
+  { name: "if-sent", match: { paths: ["/if-sent"], query: { plan: true } }, ...quota },
+  unless("unless-header", { headers: { "x-probe": "up" } }),
+  unless("unless-query", { query: { probe: "up" } }),
+  unless("unless-prefix", { query: { probe: { prefix: "up" } } }),
+  unless("unless-header-prefix", { headers: { "x-probe": { prefix: "up" } } }),
+  unless("unless-any-header", { headers: { "x-probe": true } }),
+  unless("unless-any-query", { query: { dry_run: true } }),
+  unless("unless-no-query", { query: { force: false } }),
+  unless("unless-sent", { headers: { "x-debug": false } }),
+  { name: "if-ip", match: { paths: ["/if-ip"], ips: ["203.0.113.0/24"] }, ...quota, key: "global" },
+  {
+    name: "if-other-ip",
+    match: { paths: ["/if-other-ip"], ips: ["198.51.100.0/24"] },
+    ...quota,
+  },
+  { ...unless("unless-ip", { ips: ["198.51.100.0/24", "2a06:98c0::/29"] }), key: "global" },
+  unless("unless-country", { countries: ["AQ"] }),
+  unless("unless-bot", { bots: "verified" }),
   { name: "hidden", match: { paths: ["/login"] }, mode: "shadow", ...quota },
 ];
 

@@ -7,6 +7,7 @@ import { sendRaw, startTarget } from "./target.ts";
 import type { Vector, VectorClass } from "./vector.ts";
 import { addresses } from "./vectors/addresses.ts";
 import { choices } from "./vectors/choices.ts";
+import { conditions } from "./vectors/conditions.ts";
 import { hosts } from "./vectors/hosts.ts";
 import { keys } from "./vectors/keys.ts";
 import { methods } from "./vectors/methods.ts";
@@ -14,7 +15,7 @@ import { paths } from "./vectors/paths.ts";
 import { issuedTokens, sharedTokens } from "./vectors/tokens.ts";
 import { wire } from "./vectors/wire.ts";
 
-const CLASSES = [addresses, paths, methods, hosts, keys, choices, wire];
+const CLASSES = [addresses, paths, methods, hosts, keys, choices, conditions, wire];
 
 let target: Awaited<ReturnType<typeof startTarget>>;
 let worker: RunningWorker;

@@ -3,7 +3,7 @@ import { dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
 
 /** The folders of src/, in the order in which a request passes through them. */
-const ORDER = ["config", "request", "engine", "stores", "limiter", "http", "."];
+const ORDER = ["config", "request", "engine", "stores", "limiter", "http", "llm", "."];
 
 /**
  * The folders with code outside src/. Biome finds import cycles in all folders (`noImportCycles`).

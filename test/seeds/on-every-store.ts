@@ -1,5 +1,10 @@
 import { describe } from "vitest";
-import { type ConfigInput, type CustomKeys, defineConfig } from "../../src/config/index.ts";
+import {
+  type ConfigInput,
+  type CustomKeys,
+  defineConfig,
+  type RuleInput,
+} from "../../src/config/index.ts";
 import type { DecideOptions } from "../../src/limiter/counters.ts";
 import type { Decision, Quota } from "../../src/limiter/decision.ts";
 import { Limiter } from "../../src/limiter/limiter.ts";
@@ -51,7 +56,7 @@ export interface System {
 }
 
 type Options = Omit<ConfigInput, "rules">;
-type Open = (rules: ConfigInput["rules"], options?: Options) => System;
+type Open = (rules: readonly RuleInput[], options?: Options) => System;
 
 /** The function for the key `custom:user`, which reads a header field. */
 export const CUSTOM_KEYS: CustomKeys = { user: (request) => request.headers.get("x-user") };
@@ -68,7 +73,7 @@ export function onEveryStore(name: string, tests: (open: Open) => void): void {
   });
 }
 
-function openOn(name: string, rules: ConfigInput["rules"], options: Options): System {
+function openOn(name: string, rules: readonly RuleInput[], options: Options): System {
   const prefix = crypto.randomUUID();
   const config = defineConfig({
     ...options,

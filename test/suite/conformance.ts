@@ -1,5 +1,6 @@
 import { describe } from "vitest";
 import type { Store } from "../../src/stores/store.ts";
+import { calendarSuite } from "./calendar-suite.ts";
 import type { ExpiryOptions } from "./driver.ts";
 import { type ModelSuiteOptions, modelSuite } from "./model-suite.ts";
 import { storeSuite } from "./store-suite.ts";
@@ -22,6 +23,7 @@ export function conformance(
 ): void {
   describe(name, () => {
     storeSuite(createStore, { expiresByStoreClock });
+    calendarSuite(createStore);
     vectorSuite(createStore, { expiresByStoreClock });
     modelSuite(createStore, model);
   });

@@ -1,7 +1,8 @@
-import { env } from "cloudflare:workers";
+import { env, waitUntil } from "cloudflare:workers";
 import { inject } from "vitest";
 import { createDurableObjectStore } from "../../src/stores/durable-object/durable-object-store.ts";
 import { createMemoryStore } from "../../src/stores/memory-store.ts";
+import { withSeparateGroups } from "../../src/stores/separate-groups.ts";
 import type { Store } from "../../src/stores/store.ts";
 import { createUpstashStore } from "../../src/stores/upstash/upstash-store.ts";
 
@@ -15,7 +16,10 @@ export const TIMEOUT_MS = 10_000;
 export const EVERY_STORE: Readonly<Record<string, (prefix: string) => Store>> = {
   memory: () => createMemoryStore(),
   "Durable Objects": (prefix) =>
-    createDurableObjectStore({ namespace: env.COUNTERS, prefix, timeoutMs: TIMEOUT_MS }),
+    withSeparateGroups(
+      createDurableObjectStore({ namespace: env.COUNTERS, prefix, timeoutMs: TIMEOUT_MS }),
+      { timeoutMs: TIMEOUT_MS, background: waitUntil },
+    ),
   Redis: () => {
     const { restUrl: url, restToken: token } = inject("redis");
     return createUpstashStore({ url, token, clock: "edge", timeoutMs: TIMEOUT_MS });

@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { calendarOf } from "../../src/config/calendar.ts";
 import type { Counter, Tally, UnusedQuota } from "../../src/engine/counter.ts";
 import type { Store } from "../../src/stores/store.ts";
 import { counter } from "./counters.ts";
@@ -10,6 +11,11 @@ const HOUR = 3_600_000;
  * clock are whole ticks, so some operations come right after the start of a window.
  */
 const TICK = 20_000;
+
+/** The lengths of bans. Several lengths are for bans that become longer. */
+const BANS = [[], [TICK], [7 * TICK], [TICK, 3 * TICK, 8 * TICK], [2 * TICK, 2 * TICK, 5 * TICK]];
+/** The time after which strikes are forgotten. */
+const FORGET_AFTER_MS = 6 * TICK;
 
 export interface ModelSuiteOptions {
   /** The number of sequences of operations. */
@@ -82,8 +88,11 @@ interface Quota {
   readonly maxReserved: number;
   readonly windowMs: number;
   readonly offsetMs: number;
+  /** Whether the windows are local days, of which one begins `offsetMs` after the base time. */
+  readonly isCalendar: boolean;
   readonly rollsOver: boolean;
-  readonly banMs: number;
+  /** The lengths of the first ban, the second ban and so on; empty if there are no bans. */
+  readonly lengthsMs: readonly number[];
 }
 
 /** A request for quota of one counter. */
@@ -133,8 +142,9 @@ function scenario({ back, backAcross, blocks, bans }: Omit<Required<ModelSuiteOp
       maxReserved: fc.nat({ max: 6 }),
       windowMs: fc.constantFrom(3 * TICK, 5 * TICK, HOUR),
       offsetMs: ticks(4),
+      isCalendar: fc.integer({ min: 0, max: 3 }).map((one) => one === 0),
       rolls: fc.boolean(),
-      banMs: bans ? fc.constantFrom(0, TICK, 7 * TICK) : fc.constant(0),
+      lengthsMs: fc.constantFrom(...(bans ? BANS : [[]])),
     })
     .map(({ more, maxReserved, rolls, ...rest }) => {
       // Only a counter that rolls over has reservations or a capacity above its limit. A limit of 0
@@ -204,9 +214,22 @@ function scenario({ back, backAcross, blocks, bans }: Omit<Required<ModelSuiteOp
 function model() {
   const used = new Map<string, { window: number; count: number }>();
   const bannedUntil = new Map<string, number>();
+  /** The number of bans of each counter whose bans become longer, and when it is forgotten. */
+  const strikes = new Map<string, { count: number; until: number }>();
 
-  function stateOf({ key, windowMs, offsetMs, rollsOver, limit }: Counter, now: number) {
-    const current = Math.floor((now - offsetMs) / windowMs);
+  function nextBanOf({ key, banMs = 0, escalation }: Counter, now: number) {
+    if (!escalation) return banMs;
+    const { count, until } = strikes.get(key) ?? { count: 0, until: 0 };
+    const remembered = now < until ? count : 0;
+    const length = escalation.lengthsMs[remembered] ?? (escalation.lengthsMs.at(-1) as number);
+    strikes.set(key, { count: remembered + 1, until: now + length + escalation.forgetAfterMs });
+    return length;
+  }
+
+  function stateOf(each: Counter, now: number) {
+    const { key, rollsOver, limit } = each;
+    const { windowMs, offsetMs } = fixedWindowsOf(each);
+    const current = windowOf(each, now);
     const id = rollsOver ? key : `${key} in ${current}`;
     const { window, count } = used.get(id) ?? { window: current, count: 0 };
     const later = Math.max(0, current - window);
@@ -214,7 +237,7 @@ function model() {
       id,
       window: window + later,
       count: Math.max(0, count - later * limit),
-      resetMs: (current + 1) * windowMs + offsetMs - now,
+      resetMs: (window + later + 1) * windowMs + offsetMs - now,
       banMs: Math.max(0, (bannedUntil.get(key) ?? 0) - now),
     };
   }
@@ -235,7 +258,7 @@ function model() {
         const share = Math.floor((each.ceiling - state.count) / 8);
         const most = each.cost && Math.max(each.cost, Math.min(each.block ?? 0, share));
         const taken = admitted && !each.checkOnly ? most : 0;
-        const banMs = state.banMs || (hasRoom(one) ? 0 : (each.banMs ?? 0));
+        const banMs = state.banMs || (hasRoom(one) ? 0 : nextBanOf(each, now));
         if (banMs > 0) bannedUntil.set(each.key, now + banMs);
         const count = set(state, state.count + taken);
         const charged = each.block === undefined ? {} : { charged: taken };
@@ -256,21 +279,42 @@ function model() {
     reset(each: Counter, now: number) {
       used.delete(stateOf(each, now).id);
       bannedUntil.delete(each.key);
+      strikes.delete(each.key);
     },
   };
 }
 
-function windowOf({ windowMs, offsetMs }: Counter, now: number): number {
+function windowOf(each: Counter, now: number): number {
+  const { windowMs, offsetMs } = fixedWindowsOf(each);
   return Math.floor((now - offsetMs) / windowMs);
+}
+
+/** A zone whose clocks have not been changed since 1986. */
+const ZONE = "Asia/Kathmandu";
+const ZONE_OFFSET_MS = 5.75 * HOUR;
+
+/** Days in this zone have 24 hours, so they are windows of a fixed length. */
+function fixedWindowsOf({ windowMs, offsetMs, calendar }: Counter) {
+  return calendar
+    ? { windowMs: 24 * HOUR, offsetMs: calendar.timeMs - ZONE_OFFSET_MS }
+    : { windowMs, offsetMs };
 }
 
 async function compare(store: Store, { quotas, startMs, lagMs, steps }: Scenario): Promise<void> {
   const clients = [crypto.randomUUID(), crypto.randomUUID()];
   const keys = quotas.map(({ client }) => counter({ identity: clients[client] as string }).key);
   const counterAt = (index: number, { cost, reserve, checkOnly, block }: QuotaRequest): Counter => {
-    const { client, capacity, maxReserved, rollsOver, banMs, ...rest } = quotas[index] as Quota;
+    const quota = quotas[index] as Quota;
+    const { client, capacity, maxReserved, rollsOver, lengthsMs, isCalendar, ...rest } = quota;
+    const [banMs] = lengthsMs;
+    const timeMs = (base + rest.offsetMs + ZONE_OFFSET_MS) % (24 * HOUR);
     return {
       ...rest,
+      ...(isCalendar && {
+        windowMs: 24 * HOUR,
+        offsetMs: 0,
+        calendar: calendarOf("day", ZONE, { timeMs }),
+      }),
       key: keys[index] as string,
       identity: clients[client] as string,
       cost,
@@ -278,14 +322,16 @@ async function compare(store: Store, { quotas, startMs, lagMs, steps }: Scenario
       ...(rollsOver && { rollsOver }),
       ...(checkOnly && { checkOnly }),
       ...(block !== undefined && { block }),
-      ...(banMs > 0 && { banMs }),
+      ...(banMs && { banMs }),
+      ...(lengthsMs.length > 1 && { escalation: { lengthsMs, forgetAfterMs: FORGET_AFTER_MS } }),
     };
   };
   const charging = (index: number, cost: number) =>
     counterAt(index, { cost, reserve: false, checkOnly: false });
   const expected = model();
   // The time is in the future, because a store may remove rows of the past.
-  let now = Math.ceil(Date.now() / HOUR) * HOUR + startMs;
+  const base = Math.ceil(Date.now() / HOUR) * HOUR;
+  let now = base + startMs;
   let latest = now;
 
   async function decide(

@@ -2,8 +2,12 @@ import { describe, expect, it } from "vitest";
 import type { Counter } from "../../src/engine/counter.ts";
 import type { Store } from "../../src/stores/store.ts";
 import { counter } from "./counters.ts";
+import { describeDependents } from "./dependent-suite.ts";
 import { DAY, driverOf, type ExpiryOptions, HOUR, MINUTE, NOW } from "./driver.ts";
+import { describeEscalation } from "./escalation-suite.ts";
 import { describeFeatures } from "./feature-suite.ts";
+import { describeLaterWindows } from "./later-window-suite.ts";
+import { describeSettlements } from "./settlement-suite.ts";
 
 /** Tests the behaviour that all stores have in common. The tests pass the time to the store. */
 export function storeSuite(createStore: () => Store, { expiresByStoreClock }: ExpiryOptions): void {
@@ -149,6 +153,10 @@ export function storeSuite(createStore: () => Store, { expiresByStoreClock }: Ex
     });
 
     describeFeatures(driver);
+    describeDependents(driver);
+    describeSettlements(driver);
+    describeEscalation(driver);
+    describeLaterWindows(driver);
 
     it("admits exactly the limit under concurrency", async () => {
       const quota = counter({ limit: 20 });

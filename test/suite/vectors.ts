@@ -1,5 +1,6 @@
 import { DOCTOR_VECTORS } from "../../cli/doctor/vectors/doctor-vectors.ts";
 import { no, type Vector, yes } from "../../cli/doctor/vectors/vector.ts";
+import { calendarFor } from "./calendar-cases.ts";
 
 // cli/doctor/vectors/vector.ts explains the vectors. The command `weir doctor` runs some of them on
 // live databases, so those are in cli/doctor/vectors/doctor-vectors.ts.
@@ -108,6 +109,83 @@ const windows: Vector[] = [
   },
 ];
 
+const calendars: Vector[] = [
+  {
+    name: "months that begin on the 31st, and on the last day of shorter months",
+    counter: { limit: 5, calendar: calendarFor("month", "UTC", "31") },
+    base: Date.UTC(2044, 0, 31),
+    steps: [
+      { at: 0, cost: 5, expect: yes(0, 29 * DAY) },
+      { at: 29 * DAY - 1, expect: no(0, 1) },
+      { at: 29 * DAY, cost: 4, expect: yes(1, 31 * DAY) },
+      { at: 60 * DAY - 1, cost: 2, expect: no(1, 1) },
+      { at: 60 * DAY, cost: 2, expect: yes(3, 30 * DAY) },
+      { at: 60 * DAY, op: "reset" },
+      { at: 60 * DAY, cost: 5, expect: yes(0, 30 * DAY) },
+    ],
+  },
+  {
+    name: "a denied cost waits for months of different lengths",
+    counter: { limit: 10, capacity: 40, rollsOver: true, calendar: calendarFor("month", "UTC") },
+    base: Date.UTC(2044, 0, 1),
+    steps: [
+      { at: 0, cost: 40, expect: yes(0, 31 * DAY) },
+      { at: 30 * DAY, cost: 10, expect: no(0, DAY) },
+      { at: 30 * DAY, cost: 11, expect: no(0, DAY, { retryMs: 30 * DAY }) },
+      { at: 30 * DAY, cost: 40, expect: no(0, DAY, { retryMs: 91 * DAY }) },
+      { at: 60 * DAY, cost: 20, expect: yes(0, 31 * DAY) },
+      { at: 121 * DAY, cost: 0, expect: yes(20, 31 * DAY) },
+    ],
+  },
+  {
+    name: "a reservation waits for months of different lengths",
+    counter: { limit: 10, rollsOver: true, calendar: calendarFor("month", "UTC") },
+    base: Date.UTC(2044, 0, 1),
+    steps: [
+      { at: 0, cost: 10, expect: yes(0, 31 * DAY) },
+      {
+        at: 0,
+        cost: 20,
+        reserve: 100,
+        expect: yes(-20, 31 * DAY, { reservationDelayMs: 60 * DAY }),
+      },
+      { at: 31 * DAY, op: "adjust", cost: -15, expect: { value: 5, resetMs: 29 * DAY } },
+    ],
+  },
+  {
+    name: "a clock that steps back into a month does not add its limit twice",
+    counter: { limit: 1, capacity: 2, rollsOver: true, calendar: calendarFor("month", "UTC") },
+    base: Date.UTC(2044, 1, 1),
+    steps: [
+      { at: 0, cost: 2, expect: yes(0, 29 * DAY) },
+      { at: -HOUR, cost: 0, expect: yes(0, 29 * DAY + HOUR) },
+      { at: -1, expect: no(0, 29 * DAY + 1) },
+      { at: 29 * DAY, expect: yes(0, 31 * DAY) },
+    ],
+  },
+  {
+    name: "a limit that a deploy changes within a month",
+    counter: { limit: 5, calendar: calendarFor("month", "Europe/Berlin") },
+    base: Date.UTC(2044, 1, 29, 23) - MINUTE,
+    steps: [
+      { at: 0, cost: 5, expect: yes(0, MINUTE) },
+      { at: 0, limit: 9, expect: yes(3, MINUTE) },
+      { at: 0, limit: 3, cost: 0, expect: no(-3, MINUTE) },
+      // The clocks are changed on 27 March.
+      { at: MINUTE, limit: 3, expect: yes(2, 31 * DAY - HOUR) },
+    ],
+  },
+  {
+    name: "a ban that lasts until after the end of the month",
+    counter: { limit: 1, banMs: HOUR, calendar: calendarFor("month", "UTC") },
+    base: Date.UTC(2044, 1, 29, 23, 59),
+    steps: [
+      { at: 0, expect: yes(0, MINUTE) },
+      { at: 0, expect: no(0, MINUTE, { banMs: HOUR, retryMs: HOUR }) },
+    ],
+  },
+];
+
 const rollover: Vector[] = [
   {
     name: "100 an hour up to 150: each hour adds to the quota left, up to the capacity",
@@ -194,7 +272,8 @@ const clocks: Vector[] = [
     steps: [
       { at: 59_900, cost: 2, expect: yes(0, 100) },
       { at: 60_100, expect: yes(0, 59_900) },
-      { at: 59_950, cost: 0, expect: yes(0, 50) },
+      { at: 59_950, cost: 0, expect: yes(0, 60_050) },
+      { at: 59_950, expect: no(0, 60_050) },
       { at: 60_200, expect: no(0, 59_800) },
       { at: 120_000, expect: yes(0, MINUTE) },
     ],
@@ -204,7 +283,7 @@ const clocks: Vector[] = [
     counter: { limit: 1, capacity: 2, rollsOver: true },
     steps: [
       { at: 60_100, cost: 2, expect: yes(0, 59_900) },
-      { at: 59_950, op: "adjust", cost: -1, expect: { value: 1, resetMs: 50 } },
+      { at: 59_950, op: "adjust", cost: -1, expect: { value: 1, resetMs: 60_050 } },
       { at: 60_200, cost: 1, expect: yes(0, 59_800) },
       { at: 60_200, cost: 1, expect: no(0, 59_800) },
     ],
@@ -349,6 +428,10 @@ const resets: Vector[] = [
   },
 ];
 
+/** Bans of 10 seconds, 30 seconds and a minute. They are forgotten after 100 seconds. */
+const escalation = { lengthsMs: [10_000, 30_000, MINUTE], forgetAfterMs: 100_000 };
+const oneLength = { banMs: 20_000, escalation: undefined };
+
 const bans: Vector[] = [
   {
     name: "a ban outlasts windows, and ends to the millisecond",
@@ -374,6 +457,87 @@ const bans: Vector[] = [
     ],
   },
   {
+    name: "bans become longer, and the last length repeats",
+    counter: { limit: 1, banMs: 10_000, escalation },
+    endsBan: true,
+    steps: [
+      { at: 0, expect: yes(0, MINUTE) },
+      { at: 1000, expect: no(0, 59_000, { banMs: 10_000 }) },
+      { at: 5000, expect: no(0, 55_000, { banMs: 6000 }) },
+      { at: 10_999, expect: no(0, 49_001, { banMs: 1 }) },
+      { at: 11_000, expect: no(0, 49_000, { banMs: 30_000 }) },
+      { at: 40_999, expect: no(0, 19_001, { banMs: 1 }) },
+      { at: 41_000, expect: no(0, 19_000, { banMs: MINUTE, retryMs: MINUTE }) },
+      { at: 101_000, expect: yes(0, 19_000) },
+      { at: 101_000, expect: no(0, 19_000, { banMs: MINUTE, retryMs: MINUTE }) },
+      { at: 161_000, expect: yes(0, 19_000) },
+    ],
+  },
+  {
+    name: "strikes are remembered until the millisecond in which they are forgotten",
+    counter: { limit: 1, banMs: 10_000, escalation },
+    endsBan: true,
+    steps: [
+      { at: 0, cost: 2, expect: no(1, MINUTE, { banMs: 10_000 }) },
+      { at: 109_999, cost: 2, expect: no(1, 10_001, { banMs: 30_000, retryMs: 30_000 }) },
+      { at: 239_998, cost: 2, expect: no(1, 2, { banMs: MINUTE, retryMs: MINUTE }) },
+      { at: 399_998, cost: 2, expect: no(1, 20_002, { banMs: 10_000 }) },
+    ],
+  },
+  {
+    name: "a request that charges nothing begins longer bans too",
+    counter: { limit: 0, banMs: 10_000, escalation },
+    endsBan: true,
+    steps: [
+      { at: 0, expect: no(0, MINUTE, { banMs: 10_000 }) },
+      { at: 10_000, cost: 0, expect: yes(0, 50_000) },
+      { at: 10_000, expect: no(0, 50_000, { banMs: 30_000 }) },
+    ],
+  },
+  {
+    name: "a ban keeps its length when a list of lengths becomes one length, and the other way around",
+    counter: { limit: 0, banMs: 10_000, escalation: { ...escalation, lengthsMs: [10_000, HOUR] } },
+    endsBan: true,
+    steps: [
+      { at: 0, expect: no(0, MINUTE, { banMs: 10_000 }) },
+      { at: 1000, ...oneLength, expect: no(0, 59_000, { banMs: 9000 }) },
+      { at: 10_000, expect: no(0, 50_000, { banMs: HOUR, retryMs: HOUR }) },
+      { at: 11_000, ...oneLength, expect: no(0, 49_000, { banMs: 3_599_000, retryMs: 3_599_000 }) },
+      // The strikes outlast the ban, but they deny nothing.
+      { at: HOUR + 10_000, ...oneLength, cost: 0, expect: yes(0, 50_000) },
+      { at: HOUR + 10_000, ...oneLength, expect: no(0, 50_000, { banMs: 20_000 }) },
+      { at: HOUR + 11_000, expect: no(0, 49_000, { banMs: 19_000 }) },
+      // A ban of one length is no strike, so the two strikes of the list count.
+      { at: HOUR + 30_000, expect: no(0, 30_000, { banMs: HOUR, retryMs: HOUR }) },
+    ],
+  },
+  {
+    name: "a reset forgets strikes",
+    counter: { limit: 0, banMs: 10_000, escalation },
+    endsBan: true,
+    steps: [
+      { at: 0, expect: no(0, MINUTE, { banMs: 10_000 }) },
+      { at: 10_000, expect: no(0, 50_000, { banMs: 30_000 }) },
+      { at: 10_000, op: "reset" },
+      { at: 10_000, expect: no(0, 50_000, { banMs: 10_000 }) },
+    ],
+  },
+  {
+    name: "the first of several lengths",
+    counter: {
+      limit: 2,
+      banMs: HOUR,
+      escalation: { lengthsMs: [HOUR, 2 * HOUR], forgetAfterMs: 1 },
+    },
+    steps: [
+      { at: 0, cost: 3, expect: no(2, MINUTE, { banMs: HOUR, retryMs: HOUR }) },
+      { at: 0, expect: no(2, MINUTE, { banMs: HOUR, retryMs: HOUR }) },
+      { at: 0, op: "adjust", cost: 1, expect: { value: 1, resetMs: MINUTE, banMs: HOUR } },
+      { at: 0, op: "reset" },
+      { at: 0, expect: yes(1, MINUTE) },
+    ],
+  },
+  {
     name: "a refund does not end a ban",
     counter: { limit: 2, banMs: HOUR },
     steps: [
@@ -389,6 +553,7 @@ export const VECTORS: readonly Vector[] = [
   ...DOCTOR_VECTORS,
   ...plain,
   ...windows,
+  ...calendars,
   ...rollover,
   ...reservations,
   ...clocks,

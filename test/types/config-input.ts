@@ -37,7 +37,17 @@ export const constant = defineConfig({
   rules: [
     {
       name: "api",
-      match: { hosts: ["api.example.com"], methods: ["GET"], except: { paths: ["/health"] } },
+      match: {
+        hosts: ["api.example.com"],
+        methods: ["GET"],
+        headers: { "x-plan": ["free", { prefix: "trial-" }], "x-internal": false },
+        query: { export: true },
+        countries: ["DE"],
+        asns: [13335],
+        ips: ["192.0.2.0/24"],
+        bots: ["AI Crawler", "A Category That Cloudflare Adds"],
+        except: { paths: ["/health"], bots: "verified" },
+      },
       key: ["header:x-api-key | ip", "path"],
       limits: [
         { limit: 33, window: "1m", capacity: 40 },
@@ -71,8 +81,53 @@ export function refusesFaults() {
   defineConfig({ rules: [{ ...rule, mode: "dry-run" }] });
   // @ts-expect-error a key is a text
   defineConfig({ rules: [{ ...rule, key: 5 }] });
+  // @ts-expect-error a number of an operator is a number
+  defineConfig({ rules: [{ ...rule, match: { asns: ["AS13335"] } }] });
+  // @ts-expect-error a condition on a header is a boolean, a text, a prefix or a list
+  defineConfig({ rules: [{ ...rule, match: { headers: { a: { secret: "A" } } } }] });
+  // @ts-expect-error not one of the allowed words
+  defineConfig({ rules: [{ ...rule, match: { except: { bots: "all" } } }] });
   // @ts-expect-error a window is a text or a number
   defineConfig({ rules: [{ name: "api", limit: 5, window: {} }] });
   // @ts-expect-error a rule without a name
   defineConfig({ rules: [{ limit: 5, window: "1m" }] });
+}
+
+/**
+ * The compiler reports a mistake at the field that has it, and only there: also in a list of several
+ * rules, and in the rules of files.
+ */
+export function reportsEachFaultAtItsField() {
+  defineConfig({
+    rules: [
+      { name: "api", limit: 5, window: "1m" },
+      {
+        name: "search",
+        limit: 5,
+        window: "1d",
+        // @ts-expect-error a misspelt field
+        timezone: "Europe/Berlin",
+      },
+      {
+        name: "login",
+        // @ts-expect-error a limit is a number
+        limit: "5",
+        window: "1m",
+      },
+    ],
+  });
+  defineConfig({
+    rules: {
+      "rules/api.ts": [{ name: "api", limit: 5, window: "1m" }],
+      "rules/search.ts": [
+        {
+          name: "search",
+          limit: 5,
+          window: "1d",
+          // @ts-expect-error a misspelt field
+          timezone: "Europe/Berlin",
+        },
+      ],
+    },
+  });
 }

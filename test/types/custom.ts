@@ -5,7 +5,10 @@ import {
   type ConfigInput,
   type CustomContext,
   type CustomKeys,
+  type Denial,
+  type DenialContext,
   defineConfig,
+  type SettleContext,
 } from "edge-weir/config";
 import type { Context } from "hono";
 
@@ -47,10 +50,47 @@ export const declared: CustomKeys = {
   any: (_, { env }: any) => env.PLANS.get("a"),
 };
 
+/** Functions for costs know the types of their arguments, and may declare their own. */
+export const costs = defineConfig({
+  rules: [
+    {
+      ...rules[0],
+      cost: { reserve: "custom:depth", settle: "custom:usage", max: 100, default: 5 },
+    },
+    { ...rules[0], name: "bytes", cost: "body:bytes", count: { status: [200], reserve: true } },
+  ],
+  custom: {
+    costs: {
+      depth: async (request, { env, c }) => {
+        env.COUNTERS.getByName("a");
+        return c ? undefined : (await request.clone().text()).length;
+      },
+      plain: () => 5,
+      declared: (_: Request, { env }: { env: Env }) => (env.PLANS ? 1 : 2),
+    },
+    settle: {
+      usage: async (response, { request, env }) => {
+        env.COUNTERS.getByName("a");
+        return response.ok && request.method === "POST"
+          ? (await response.text()).length
+          : undefined;
+      },
+      declared: (response: Response, { env }: SettleContext<Env>) =>
+        env.PLANS ? response.status : 1,
+    },
+  },
+});
+
 /** The compiler reports each of these faults. */
 export function refusesFaults(): void {
   // @ts-expect-error a function returns a text
   defineConfig({ rules, custom: { keys: { plan: () => 5 } } });
+  // @ts-expect-error a cost is a number
+  defineConfig({ rules, custom: { costs: { depth: () => "5" } } });
+  // @ts-expect-error a cost is a number
+  defineConfig({ rules, custom: { settle: { usage: async () => "5" } } });
+  // @ts-expect-error there is no such field
+  defineConfig({ rules: [{ ...rules[0], cost: { from: "custom:depth", maximum: 5 } }] });
   // @ts-expect-error a function, not a text
   defineConfig({ rules, custom: { keys: { plan: "pro" } } });
   // @ts-expect-error the functions are in keys
@@ -98,3 +138,31 @@ export const onRequest: PagesFunction<Env> = (context) =>
   weir(inferred).fetch(context.request, context.env, context, context.next);
 
 export const next: Next = () => new Response();
+
+/** The arguments of functions for responses have types, and such a function returns a response. */
+export const responses = defineConfig({
+  rules: [{ name: "page", limit: 5, window: "1m", response: "custom:page" }],
+  custom: {
+    responses: {
+      page: (denial, { request, env, ctx, c }) => {
+        env.COUNTERS.getByName("a");
+        ctx.waitUntil(Promise.resolve());
+        const { rule, retryAfterMs, retryAfterSeconds, violated, quotas } = denial;
+        const figures = [retryAfterMs, retryAfterSeconds, violated.length, quotas[0]?.remaining];
+        return Response.json({ rule, figures, url: request.url, user: c?.get("user") });
+      },
+      declared: async (denial: Denial, { env }: DenialContext<Env>) =>
+        new Response(await env.PLANS.get(denial.rule)),
+    },
+  },
+});
+
+/** The compiler reports each of these faults. */
+export function refusesFaultyResponses(): void {
+  // @ts-expect-error a function returns a response
+  defineConfig({ rules, custom: { responses: { page: () => "no" } } });
+  // @ts-expect-error a name with its kind
+  defineConfig({ rules: [{ ...rules[0], response: "page" }] });
+  // @ts-expect-error a function is no value of response
+  defineConfig({ rules: [{ ...rules[0], response: () => new Response() }] });
+}

@@ -1,11 +1,13 @@
 import { expect, it } from "vitest";
 import { configTarget } from "../../fuzz/targets/config.ts";
+import { costsTarget } from "../../fuzz/targets/costs.ts";
 import { fieldsTarget } from "../../fuzz/targets/fields.ts";
 import { keysTarget } from "../../fuzz/targets/keys.ts";
 import { pathsTarget } from "../../fuzz/targets/paths.ts";
 import { problemTarget } from "../../fuzz/targets/problem.ts";
 import { replyTarget } from "../../fuzz/targets/reply.ts";
 import { spellingsTarget } from "../../fuzz/targets/spellings.ts";
+import { tokensTarget } from "../../fuzz/targets/tokens.ts";
 
 // A short run of `npm run fuzz` in workerd, with the same cases each time.
 const RUN = { cases: 3000, seed: 20_260_101 };
@@ -18,6 +20,8 @@ const TARGETS = [
   fieldsTarget,
   problemTarget,
   replyTarget,
+  tokensTarget,
+  costsTarget,
 ];
 
 it.each(TARGETS)(

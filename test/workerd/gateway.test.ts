@@ -1,13 +1,17 @@
 import { createExecutionContext } from "cloudflare:test";
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { type ConfigInput, type CustomKeys, defineConfig } from "../../src/config/index.ts";
+import {
+  type CustomKeys,
+  defineConfig,
+  type RuleInput as RuleFields,
+} from "../../src/config/index.ts";
 import { weir } from "../../src/index.ts";
 
 afterEach(() => {
   vi.restoreAllMocks();
 });
 
-type RuleInput = Omit<ConfigInput["rules"][number], "name">;
+type RuleInput = Omit<RuleFields, "name">;
 
 /**
  * Creates a Worker with one rule and a memory store. Returns a function that sends it a request.

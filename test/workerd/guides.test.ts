@@ -1,5 +1,8 @@
 import { createExecutionContext, reset } from "cloudflare:test";
 import { env } from "cloudflare:workers";
+import batches from "guide:batches";
+import denials from "guide:denials";
+import denyList from "guide:deny-list";
 import llm from "guide:llm-budget";
 import login from "guide:login";
 import agency from "guide:many-sites";
@@ -31,6 +34,8 @@ afterEach(async () => {
 
 interface Outgoing extends RequestInit {
   readonly ip?: string;
+  /** Cloudflare's data about the client. */
+  readonly facts?: object;
   readonly headers?: Record<string, string>;
 }
 
@@ -48,8 +53,9 @@ function workerWith(
     Promise.resolve(reached(new Request(input, init))),
   );
   const { fetch } = weir(config);
-  const send = (url: string, { ip = "203.0.113.1", headers, ...rest }: Outgoing = {}) => {
+  const send = (url: string, { ip = "203.0.113.1", facts, headers, ...rest }: Outgoing = {}) => {
     const request = new Request(url, { ...rest, headers: { "CF-Connecting-IP": ip, ...headers } });
+    if (facts) Object.defineProperty(request, "cf", { value: facts });
     return fetch(request as never, { ...env, ...bindings }, createExecutionContext());
   };
   return { reached, send };
@@ -124,7 +130,7 @@ describe("docs/guides/many-sites.md", () => {
     const { send } = workerWith(agency);
     const visit = (host: string) => () => send(`https://${host}/`);
     expect(await countStatuses(301, visit("bakery.example"))).toEqual({ 200: 300, 429: 1 });
-    expect(await countStatuses(1, visit("www.bakery.example"))).toEqual({ 200: 1 });
+    expect(await countStatuses(1, visit("tickets.museum.example"))).toEqual({ 200: 1 });
     const large = await visit("shop.example")();
     expect(large.headers.get("ratelimit-policy")).toBe(
       '"visitor";q=1200;w=60, "site";q=60000;w=60',
@@ -135,7 +141,7 @@ describe("docs/guides/many-sites.md", () => {
     const { send } = workerWith(agency);
     const login = (host: string) => () =>
       send(`https://${host}/wp-login.php`, { method: "POST", body: "pwd=1" });
-    expect(await countStatuses(11, login("museum.example"))).toEqual({ 200: 10, 429: 1 });
+    expect(await countStatuses(11, login("tickets.museum.example"))).toEqual({ 200: 10, 429: 1 });
     expect(await countStatuses(1, login("bakery.example"))).toEqual({ 200: 1 });
   });
 
@@ -145,10 +151,19 @@ describe("docs/guides/many-sites.md", () => {
     expect(await countStatuses(61, visit)).toEqual({ 200: 60, 429: 1 });
   });
 
-  it("forwards each request to the host that it names", async () => {
-    const { reached, send } = workerWith(agency);
-    await send("https://museum.example/tickets");
-    expect(reached.mock.calls[0]?.[0].url).toBe("https://museum.example/tickets");
+  it("forwards each request to the origin of its host", async () => {
+    const api = vi.fn((request: Request) => new Response(request.url));
+    const { reached, send } = workerWith(agency, { SHOP_API: { fetch: api } });
+    await send("https://shop.example/cart");
+    await send("https://tickets.museum.example/today");
+    expect(reached.mock.calls.map(([{ url }]) => url)).toEqual([
+      "https://shop.example/cart",
+      "https://museum-origin.hosting.example/today",
+    ]);
+    const answer = await send("https://API.shop.example/items");
+    expect(await answer.text()).toBe("https://api.shop.example/items");
+    expect(answer.headers.get("ratelimit-policy")).toContain("q=1200");
+    expect(reached).toHaveBeenCalledTimes(2);
   });
 });
 
@@ -159,9 +174,9 @@ describe("docs/guides/uploads.md", () => {
   it("denies the sixth upload in ten seconds, without reading its body", async () => {
     const { reached, send } = workerWith(uploads, bindings, async (request) => {
       await request.arrayBuffer();
-      return new Response(null, { status: 201, headers: { "x-stored-kib": "10" } });
+      return new Response(null, { status: 201 });
     });
-    const headers = await tokenOf("ann");
+    const headers = { ...(await tokenOf("ann")), "content-length": "10240" };
     const upload = () => send(url, { method: "PUT", body: "x".repeat(10_240), headers });
     expect(await countStatuses(5, upload)).toEqual({ 201: 5 });
     const pull = vi.fn();
@@ -172,20 +187,72 @@ describe("docs/guides/uploads.md", () => {
     expect(reached).toHaveBeenCalledTimes(5);
   });
 
-  it("charges the size that the origin has stored, and denies when the day's volume is used", async () => {
-    const { reached, send } = workerWith(uploads, bindings, () => {
-      return new Response(null, { status: 201, headers: { "x-stored-kib": "1048576" } });
-    });
-    const headers = await tokenOf("bob");
-    const upload = () => send(url, { method: "PUT", body: "x", headers });
-    const first = await upload();
-    expect(first.headers.get("ratelimit")).toMatch(/"upload-kib";r=1048576;t=86400$/);
-    expect(await countStatuses(2, upload)).toEqual({ 201: 1, 429: 1 });
-    expect(reached).toHaveBeenCalledTimes(2);
-    const other = await send(url, { method: "PUT", body: "x", headers: await tokenOf("cid") });
-    expect(other.status).toBe(201);
+  it("charges the stated length before the upload, and denies when the day's volume is used", async () => {
+    const { reached, send } = workerWith(uploads, bindings);
+    const bob = await tokenOf("bob");
+    const upload = (mebibytes: number, user = bob) => {
+      const headers = { ...user, "content-length": String(mebibytes * 1_048_576) };
+      return send(url, { method: "PUT", body: "x", headers });
+    };
+    const first = await upload(500);
+    expect(first.headers.get("ratelimit")).toMatch(/"upload-bytes";r=1623195648;t=86400$/);
+    // Without a length, the upload costs 512 MiB.
+    expect((await send(url, { method: "PUT", body: "x", headers: bob })).status).toBe(200);
+    expect((await upload(512)).status).toBe(200);
+    expect((await upload(512)).status).toBe(200);
+    expect((await upload(13)).status).toBe(429);
+    expect(reached).toHaveBeenCalledTimes(4);
+    expect((await upload(13, await tokenOf("cid"))).status).toBe(200);
     vi.setSystemTime(Date.now() + DAY);
-    expect(await countStatuses(1, upload)).toEqual({ 201: 1 });
+    expect((await upload(13)).status).toBe(200);
+  });
+});
+
+describe("docs/guides/batches.md", () => {
+  const post = (
+    send: ReturnType<typeof workerWith>["send"],
+    path: string,
+    body: string,
+    ip = "203.0.113.1",
+  ) =>
+    send(`https://api.example.com${path}`, {
+      method: "POST",
+      body,
+      ip,
+      headers: { "content-length": String(body.length) },
+    });
+  const left = (response: Response, rule: string) =>
+    Number(new RegExp(`"${rule}";r=(\\d+)`).exec(response.headers.get("ratelimit") ?? "")?.[1]);
+
+  it("charges a query by its depth, and the queries of a batch together", async () => {
+    const { send, reached } = workerWith(batches);
+    const flat = { query: "{ a b c }" };
+    const deep = { query: "{ a { b { c { d } } } }" };
+    expect(left(await post(send, "/graphql", JSON.stringify(flat)), "graphql")).toBe(999);
+    expect(left(await post(send, "/graphql", JSON.stringify([deep, flat])), "graphql")).toBe(982);
+    expect(await reached.mock.calls[1]?.[0].text()).toBe(JSON.stringify([deep, flat]));
+  });
+
+  it("charges each message of a JSON-RPC batch, and denies a batch that does not fit", async () => {
+    const { send } = workerWith(batches);
+    const call = { jsonrpc: "2.0", id: 1, method: "tools/call" };
+    expect(left(await post(send, "/mcp", JSON.stringify(call)), "calls")).toBe(99);
+    const batch = JSON.stringify(Array(40).fill(call));
+    expect(left(await post(send, "/mcp", batch), "calls")).toBe(59);
+    expect(left(await post(send, "/rpc", batch), "calls")).toBe(19);
+    expect((await post(send, "/rpc", batch)).status).toBe(429);
+    expect(left(await post(send, "/rpc", JSON.stringify(call)), "calls")).toBe(18);
+  });
+
+  it.each([
+    ["is no JSON", "[1,"],
+    ["is too long", JSON.stringify("x".repeat(100_001))],
+  ])("charges the maximum for a body that %s", async (_, body) => {
+    const { send } = workerWith(batches);
+    vi.spyOn(console, "error").mockImplementation(() => {});
+    expect(left(await post(send, "/rpc", body), "calls")).toBe(50);
+    expect(left(await post(send, "/graphql", body), "graphql")).toBe(600);
+    expect((await post(send, "/rpc", "[]", "203.0.113.2")).status).toBe(200);
   });
 });
 
@@ -206,6 +273,12 @@ describe("docs/guides/saas-plans.md", () => {
     // The hash of key-of-bob.
     "key:808a1d81b5de08d72083995df738947d519d230a20c236003268f0f4b65ee475": {
       id: "bob",
+      plan: "free",
+    },
+    // The hash of key-of-dan, whom only one test uses, because its window of 30 days spans the days
+    // of several tests.
+    "key:4e913e35f9933a915f6f793e9e3a9e63075f2d247f4b98e79b3e5ee7e1e2f2c4": {
+      id: "dan",
       plan: "free",
     },
     // The hash of key-of-cid.
@@ -239,6 +312,29 @@ describe("docs/guides/saas-plans.md", () => {
     expect(await countStatuses(31, send(worker, "key-of-cid"))).toEqual({ 200: 30, 429: 1 });
   });
 
+  it("marks the requests that the plan does not include, and counts no denied ones", async () => {
+    const told: (string | null)[] = [];
+    const worker = workerWith(saas, { PLANS: createPlans() }, async ({ headers }) => {
+      told.push(headers.get("weir-over"), headers.get("weir-remaining"));
+      return new Response();
+    });
+    let minutes = 0;
+    const inNewMinute = () => vi.setSystemTime(today - 7 * DAY + ++minutes * 60_000);
+    while (minutes < 16) {
+      await countStatuses(65, send(worker, "key-of-dan"));
+      inNewMinute();
+    }
+    // Each minute admits 60 requests, so 960 of the 1000 requests are used.
+    expect(told.at(-1)).toMatch(/^"included";r=40;t=\d+$/);
+    await countStatuses(41, send(worker, "key-of-dan"));
+    expect(told.slice(-4)).toEqual([
+      null,
+      expect.stringMatching(/^"included";r=0;/),
+      "included",
+      expect.stringMatching(/^"included";r=0;/),
+    ]);
+  });
+
   it("counts requests with made-up keys and without a key by their address", async () => {
     const worker = workerWith(saas, { PLANS: createPlans() });
     const madeUp = (index: number) => send(worker, `made-up-${index}`, "203.0.113.9")();
@@ -257,6 +353,46 @@ describe("docs/guides/saas-plans.md", () => {
     vi.spyOn(console, "error").mockImplementation(() => {});
     const response = await send(worker, "key-of-acme", "203.0.113.10")();
     expect(response.headers.get("ratelimit-policy")).toContain('"api";q=30;w=60');
+  });
+});
+
+describe("docs/guides/deny-list.md", () => {
+  const url = "https://shop.example/";
+  const facts = { country: "DE", asn: 64499, verifiedBotCategory: "" };
+
+  it("denies abusive networks with 403, and does not count their requests", async () => {
+    const { send, reached } = workerWith(denyList);
+    for (const ip of ["198.51.100.200", "203.0.113.66", "2001:db8:bad:7::1"]) {
+      const response = await send(url, { ip, facts });
+      expect(response.status).toBe(403);
+      expect(await response.text()).toBe("Forbidden. Contact abuse@example.com.");
+      expect(response.headers.get("ratelimit-policy")).toBe('"abusive-networks";q=0;w=86400');
+    }
+    expect(reached).not.toHaveBeenCalled();
+    expect((await send(url, { ip: "203.0.113.67", facts })).headers.get("ratelimit")).toContain(
+      '"site";r=299',
+    );
+  });
+
+  it("denies registrations from servers, and from unknown operators", async () => {
+    const { send } = workerWith(denyList);
+    const register = (client?: object) =>
+      send("https://shop.example/register", { method: "POST", ...(client && { facts: client }) });
+    expect((await register({ ...facts, asn: 64500 })).status).toBe(403);
+    expect((await register()).status).toBe(403);
+    expect((await register(facts)).status).toBe(200);
+    expect((await send(url, { facts: { ...facts, asn: 64500 } })).status).toBe(200);
+  });
+
+  it("counts no verified search engine, and other crawlers together", async () => {
+    const { send } = workerWith(denyList);
+    const policies = async (verifiedBotCategory: string) => {
+      const { headers } = await send(url, { facts: { ...facts, verifiedBotCategory } });
+      return (headers.get("ratelimit") ?? "").match(/"[a-z-]+"/g);
+    };
+    expect(await policies("Search Engine Crawler")).toBeNull();
+    expect(await policies("AI Crawler")).toEqual(['"site"', '"ai-crawlers"']);
+    expect(await policies("")).toEqual(['"site"']);
   });
 });
 
@@ -331,24 +467,58 @@ describe("docs/guides/login.md", () => {
 });
 
 describe("docs/guides/llm-budget.md", () => {
-  const url = "https://llm.example.com/v1/chat";
-
-  it("charges the tokens that the origin names, and then denies before the model works", async () => {
-    const { send, reached } = workerWith(llm, { JWT_SECRET }, () => {
-      return new Response("An answer.", { headers: { "x-tokens-used": "15000" } });
+  const url = "https://llm.example.com/v1/chat/completions";
+  /** A call whose estimate is 5,010 tokens. */
+  const call = JSON.stringify({ max_tokens: 5000, stream: true, a: "" });
+  const stream = (...events: object[]) =>
+    new Response(events.map((event) => `data: ${JSON.stringify(event)}\n\n`).join(""), {
+      headers: { "content-type": "text/event-stream" },
     });
+
+  it.each<[name: string, answer: () => Response, charged: number]>([
+    ["JSON", () => Response.json({ usage: { total_tokens: 15_000 } }), 15_000],
+    ["a stream", () => stream({ usage: null }, { usage: { total_tokens: 7 } }), 7],
+    ["a stream without usage", () => stream({ usage: null }), 5010],
+    ["an error", () => Response.json({ error: {} }, { status: 529 }), 0],
+    ["more than max", () => Response.json({ usage: { total_tokens: 21_000 } }), 20_000],
+  ])("reserves an estimate, and settles it by %s", async (name, answer, charged) => {
+    const { send } = workerWith(llm, { JWT_SECRET }, answer);
+    const headers = await tokenOf(name);
+    const response = await send(url, { method: "POST", body: call, headers });
+    expect(response.headers.get("ratelimit")).toContain('"user-tokens/1m";r=14990');
+    await response.text();
+    const limits = createService();
+    const key = { "jwt:sub": name };
+    await vi.waitFor(async () => {
+      expect(await limits.getValue("user-tokens", { key })).toMatchObject([
+        { remaining: 20_000 - charged },
+        { remaining: 500_000 - charged },
+      ]);
+    });
+  });
+
+  it("denies calls at once whose estimates exceed the limit together", async () => {
+    const { send, reached } = workerWith(llm, { JWT_SECRET });
     const headers = await tokenOf("ann");
-    const ask = () => send(url, { method: "POST", body: "A question?", headers });
-    expect((await ask()).headers.get("ratelimit")).toContain('"user-tokens/1m";r=5000');
-    expect(await countStatuses(2, ask)).toEqual({ 200: 1, 429: 1 });
-    expect(reached).toHaveBeenCalledTimes(2);
-    expect((await send(url, { method: "POST", headers: await tokenOf("bob") })).status).toBe(200);
+    const ask = () => send(url, { method: "POST", body: call, headers });
+    const answers = await Promise.all(Array.from({ length: 8 }, ask));
+    const statuses = answers.map(({ status }) => status).sort();
+    expect(statuses).toEqual([200, 200, 200, 429, 429, 429, 429, 429]);
+    expect(reached).toHaveBeenCalledTimes(3);
+    const other = { method: "POST", body: call, headers: await tokenOf("bob") };
+    expect((await send(url, other)).status).toBe(200);
   });
 
   it("bounds the calls of a user", async () => {
-    const { send } = workerWith(llm, { JWT_SECRET });
+    const answer = () => Response.json({ usage: { total_tokens: 9 } });
+    const { send } = workerWith(llm, { JWT_SECRET }, answer);
     const headers = await tokenOf("cid");
-    const ask = () => send(url, { method: "POST", body: "Hi", headers });
+    const ask = async () => {
+      const response = await send(url, { method: "POST", body: "Hi", headers });
+      // The tokens are settled when the client has read the answer.
+      await response.text();
+      return response;
+    };
     expect(await countStatuses(21, ask)).toEqual({ 200: 20, 429: 1 });
   });
 
@@ -390,4 +560,42 @@ describe("docs/guides/llm-budget.md", () => {
     }
     return new Limits(createExecutionContext(), { ...env });
   }
+});
+
+describe("docs/guides/denials.md", () => {
+  const call = (id: unknown) => ({ jsonrpc: "2.0", id, method: "tools/list" });
+  const post = (send: ReturnType<typeof workerWith>["send"], body: string) =>
+    send("https://api.example.com/mcp", {
+      method: "POST",
+      body,
+      headers: { "content-length": String(body.length) },
+    });
+
+  it("answers JSON-RPC calls over the limit with an error that has their id", async () => {
+    const { send } = workerWith(denials);
+    const one = () => post(send, JSON.stringify(call(7)));
+    expect(await countStatuses(61, one)).toEqual({ 200: 60, 429: 1 });
+    const error = { code: -32000, message: "Too many requests" };
+    expect(await (await one()).json()).toMatchObject({ jsonrpc: "2.0", id: 7, error });
+    const batch = await post(send, JSON.stringify([call("a"), call({}), "odd"]));
+    expect(((await batch.json()) as { id: unknown }[]).map(({ id }) => id)).toEqual([
+      "a",
+      null,
+      null,
+    ]);
+    expect(await (await post(send, "{")).json()).toMatchObject({ id: null });
+    const long = JSON.stringify(Array.from({ length: 2000 }, (_, id) => call(id)));
+    expect(await (await post(send, long)).json()).toMatchObject({ id: null });
+  });
+
+  it("answers browsers with a page in their language", async () => {
+    const { send } = workerWith(denials);
+    const visit = (language: string) =>
+      send("https://www.example.com/", { headers: { "accept-language": language } });
+    expect(await countStatuses(301, () => visit("de-CH,de;q=0.9"))).toEqual({ 200: 300, 429: 1 });
+    const page = await visit("de-CH,de;q=0.9");
+    expect(page.headers.get("content-type")).toBe("text/html; charset=utf-8");
+    expect(await page.text()).toContain("Zu viele Anfragen");
+    expect(await (await visit("fr<script>")).text()).toContain("Too many requests");
+  });
 });

@@ -57,11 +57,34 @@ const calls: Record<keyof typeof log, () => void> = {
       log.logDecision({ ...storeFailure, open: false });
       log.logDecision({ ...NO_ENFORCED_RULE, shadow: [], storeFailure });
       log.logDecision({ ...NO_ENFORCED_RULE, shadow: [{ policy: "shadowed", cause, detail }] });
+      const undecidedMarks = [{ policy: "marked", cause, detail }];
+      log.logDecision({ ...NO_ENFORCED_RULE, shadow: [], undecidedMarks });
     }
   },
   logCustomKeyFailed() {
     log.logCustomKeyFailed("plan", "timeout");
     log.logCustomKeyFailed("plan", "threw");
+  },
+  logUnreadableCost() {
+    for (const cause of [
+      "timeout",
+      "threw",
+      "missing",
+      "invalid",
+      "no-response",
+      "broken-off",
+    ] as const) {
+      log.logUnreadableCost("api", "body:bytes", cause);
+    }
+  },
+  logCustomResponseFailed() {
+    for (const cause of ["timeout", "threw", "invalid", "body-failed", "too-long"] as const) {
+      log.logCustomResponseFailed("page", cause);
+    }
+  },
+  logMode() {
+    log.logMode("shadow");
+    log.logMode("off");
   },
   logBreaker() {
     for (const scope of ["store", "object"] as const) {
@@ -91,8 +114,8 @@ describe("the log in docs/responses.md", () => {
     for (const call of Object.values(calls)) call();
     const logged = lines
       .map((line) => JSON.parse(line) as Record<string, unknown>)
-      // The documented line lists all causes of this event. They differ from the causes of the store.
-      .filter(({ weir }) => weir !== "custom-key-failed");
+      // The documented lines list all causes of these events. They differ from the causes of the store.
+      .filter(({ weir }) => !/^(custom-|cost-)/.test(String(weir)));
     const valuesOf = (field: string) =>
       [...new Set(logged.map((line) => line[field]).filter((value) => value !== undefined))].sort();
     expect(valuesOf("cause")).toEqual(documentedCauses().sort());

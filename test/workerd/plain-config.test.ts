@@ -1,7 +1,12 @@
 import { createExecutionContext } from "cloudflare:test";
 import { Hono } from "hono";
 import { afterEach, describe, expect, it, vi } from "vitest";
-import { ConfigError, type ConfigInput, defineConfig } from "../../src/config/index.ts";
+import {
+  ConfigError,
+  type ConfigInput,
+  defineConfig,
+  type RuleInput,
+} from "../../src/config/index.ts";
 import { rateLimit, WeirService, weir } from "../../src/index.ts";
 
 afterEach(() => {
@@ -86,7 +91,7 @@ describe("a plain object in place of a configuration of defineConfig", () => {
     ["new objects", (input: ConfigInput) => ({ ...input })],
   ])("may differ between the instances of a service: %s", async (_, create) => {
     const free = { ...INPUT, prefix: "free" };
-    const paid = { ...INPUT, prefix: "paid", rules: [{ ...INPUT.rules[0], limit: 50 }] };
+    const paid = { ...INPUT, prefix: "paid", rules: [{ name: "api", limit: 50, window: "1h" }] };
     let isPaid = true;
     class Limits extends WeirService {
       get config() {
@@ -170,7 +175,7 @@ describe("a rule for programs", () => {
   it("does not apply its onError to a request that fails before Weir finds the rules", async () => {
     vi.spyOn(console, "error").mockImplementation(() => {});
     const [tokens, all] = input.rules;
-    const statusOf = async (rule: ConfigInput["rules"][number]) => {
+    const statusOf = async (rule: RuleInput) => {
       const { fetch } = weir({ store: "memory", rules: [{ ...rule, onError: "closed" }] });
       const broken = request() as Request;
       const headers = vi.fn(() => new Headers());

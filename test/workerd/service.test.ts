@@ -59,6 +59,30 @@ describe("limit", () => {
     expect(await service.limit("five")).toMatchObject({ quotas: [{ remaining: 3 }] });
   });
 
+  it.each<[object, number]>([
+    [{ cost: { from: "body:bytes", max: 4 } }, 1],
+    [{ cost: { from: "body:bytes", max: 4, default: 3 } }, 3],
+    [{ cost: { reserve: 2, settle: "header:x-cost", default: 3 } }, 2],
+    [{ cost: { settle: "header:x-cost", default: 3 } }, 3],
+  ])(
+    "charges, if the call has no cost, the number of a computed cost: %j costs %d",
+    async (fields, cost) => {
+      const service = serviceOf([{ ...FIVE, ...fields }]);
+      expect(await service.check("five")).toMatchObject({ quotas: [{ remaining: 5 }] });
+      expect(await service.limit("five")).toMatchObject({ quotas: [{ remaining: 5 - cost }] });
+    },
+  );
+
+  it("calls no function for the cost of a call", async () => {
+    const depth = vi.fn(() => 4);
+    const service = serviceOf([{ ...FIVE, cost: "custom:depth" }], {
+      custom: { costs: { depth } },
+    });
+    expect(await service.limit("five")).toMatchObject({ quotas: [{ remaining: 4 }] });
+    expect(await service.limit("five", { cost: 3 })).toMatchObject({ quotas: [{ remaining: 1 }] });
+    expect(depth).not.toHaveBeenCalled();
+  });
+
   it("charges a rule at once, even if a gateway charges the rule by the response", async () => {
     const service = serviceOf([
       { ...FIVE, name: "failures", count: { status: [401] } },

@@ -1,8 +1,12 @@
+import { calendarOf } from "../../../src/config/calendar.ts";
 import { no, type Vector, yes } from "./vector.ts";
 
 const MINUTE = 60_000;
+const DAY = 24 * 60 * MINUTE;
 const BAN = 10 * MINUTE;
 const MAX = Number.MAX_SAFE_INTEGER;
+/** Days in a time zone whose clocks are not changed. They begin at 18:15 in UTC. */
+const DAY_IN_NEPAL = calendarOf("day", "Asia/Kathmandu", {});
 
 /**
  * The vectors that `weir doctor` runs on a live database. They are few, because each step is a call
@@ -143,6 +147,39 @@ export const DOCTOR_VECTORS: readonly Vector[] = [
       { at: 0, cost: 2, expect: no(1, MINUTE, { banMs: BAN, retryMs: BAN }) },
       { at: 1000, cost: 1, expect: no(1, 59_000, { banMs: 599_000, retryMs: 599_000 }) },
       { at: 2000, cost: 0, expect: no(1, 58_000, { banMs: 598_000, retryMs: 598_000 }) },
+    ],
+  },
+  {
+    name: "the first of several lengths of a ban",
+    counter: {
+      limit: 0,
+      banMs: BAN,
+      escalation: { lengthsMs: [BAN, 2 * BAN], forgetAfterMs: MINUTE },
+    },
+    steps: [
+      { at: 0, expect: no(0, MINUTE, { banMs: BAN, retryMs: BAN }) },
+      { at: 0, expect: no(0, MINUTE, { banMs: BAN, retryMs: BAN }) },
+      { at: 0, op: "reset" },
+      { at: 0, cost: 0, expect: yes(0, MINUTE) },
+    ],
+  },
+  {
+    name: "a day of a time zone: a refund, and a denial",
+    counter: { limit: 2, calendar: DAY_IN_NEPAL },
+    steps: [
+      { at: DAY - MINUTE, cost: 2, expect: yes(0, MINUTE) },
+      { at: DAY - MINUTE, expect: no(0, MINUTE) },
+      { at: DAY - MINUTE, op: "adjust", cost: -1, expect: { value: 1, resetMs: MINUTE } },
+      { at: DAY - MINUTE, expect: yes(0, MINUTE) },
+    ],
+  },
+  {
+    name: "a day of a time zone ends at its midnight",
+    counter: { limit: 2, calendar: DAY_IN_NEPAL },
+    steps: [
+      { at: DAY - MINUTE, cost: 2, expect: yes(0, MINUTE) },
+      { at: DAY - 1, expect: no(0, 1) },
+      { at: DAY, cost: 0, expect: yes(2, DAY) },
     ],
   },
 ];

@@ -1,4 +1,10 @@
-import type { Counter, GroupVerdict, Tally } from "../../../src/engine/counter.ts";
+import { unitLengthMs } from "../../../src/config/calendar.ts";
+import {
+  type Counter,
+  type GroupVerdict,
+  type Tally,
+  windowAt,
+} from "../../../src/engine/counter.ts";
 import { quotaAfterMs } from "../../../src/engine/fixed-window.ts";
 import type { Store } from "../../../src/stores/store.ts";
 import type { Outcome, Step, Vector, VectorCounter } from "./vector.ts";
@@ -22,12 +28,17 @@ export interface StepResult {
 }
 
 /**
- * Returns the next start of a window. It is in the future, because a store may remove rows of the
- * past.
+ * Returns the vector's base time, which by default is the next start of a window. It is in the
+ * future, because a store may remove rows of the past.
  */
-export function baseOf({ counter: { windowMs = MINUTE } }: Vector): number {
+export function baseOf({ base, counter }: Vector): number {
+  if (base !== undefined) return base;
   const hour = Math.ceil(Date.now() / HOUR) * HOUR;
-  return Math.ceil(hour / windowMs) * windowMs;
+  return windowAt(hour - 1, { ...windowsOf(counter), offsetMs: 0 }).endsAt;
+}
+
+function windowsOf({ windowMs = MINUTE, calendar }: VectorCounter) {
+  return calendar ? { windowMs: unitLengthMs(calendar.unit), calendar } : { windowMs };
 }
 
 /** @param base the time of the vector's beginning, in milliseconds since the Unix epoch */
@@ -38,19 +49,20 @@ export function prepareStep(
   base: number,
 ): PreparedStep {
   const fields: VectorCounter = { ...vector.counter, ...step };
-  const { limit, capacity = limit, windowMs = MINUTE, offsetMs = 0, zeroAt } = fields;
-  const { rollsOver, banMs } = fields;
+  const { limit, capacity = limit, offsetMs = 0, zeroAt } = fields;
+  const { rollsOver, banMs, escalation } = fields;
   const { cost = 1, reserve = 0 } = step;
   const counter = {
     key,
     identity,
     limit,
-    windowMs,
+    ...windowsOf(fields),
     offsetMs: zeroAt === undefined ? offsetMs : base + zeroAt,
     cost,
     ceiling: capacity + reserve,
     ...(rollsOver && { rollsOver }),
     ...(banMs && { banMs }),
+    ...(escalation && { escalation }),
   };
   return { counter, capacity, now: base + step.at };
 }
@@ -72,17 +84,29 @@ export async function runStep(
   const verdict = await store.decide([[counter]], now);
   const [{ admitted, tallies }] = verdict.groups as [GroupVerdict];
   const [tally] = tallies as [Tally];
-  return { outcome: decided(admitted, tally, counter, capacity), decidedAt: verdict.now };
+  return {
+    outcome: decided(admitted, tally, counter, capacity, verdict.now),
+    decidedAt: verdict.now,
+  };
 }
 
-function decided(admitted: boolean, tally: Tally, counter: Counter, capacity: number): Outcome {
+function decided(
+  admitted: boolean,
+  tally: Tally,
+  counter: Counter,
+  capacity: number,
+  now: number,
+): Outcome {
   const { banMs, count } = tally;
   const outcome = { admitted, ...outcomeOf(tally, capacity) };
   if (!admitted) {
-    return { ...outcome, retryMs: Math.max(banMs, quotaAfterMs(counter, tally, capacity)) };
+    return { ...outcome, retryMs: Math.max(banMs, quotaAfterMs(counter, tally, capacity, now)) };
   }
   return count > capacity
-    ? { ...outcome, reservationDelayMs: quotaAfterMs({ ...counter, cost: 0 }, tally, capacity) }
+    ? {
+        ...outcome,
+        reservationDelayMs: quotaAfterMs({ ...counter, cost: 0 }, tally, capacity, now),
+      }
     : outcome;
 }
 

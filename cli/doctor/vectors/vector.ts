@@ -7,6 +7,9 @@
 // The value is below zero after a reservation. It is also below zero if an adjustment has raised
 // the quota used above the capacity.
 
+import type { Calendar } from "../../../src/config/calendar.ts";
+import type { Counter } from "../../../src/engine/counter.ts";
+
 /** A counter, with the fields that the limits of a rule have. */
 export interface VectorCounter {
   readonly limit: number;
@@ -14,6 +17,8 @@ export interface VectorCounter {
   readonly capacity?: number;
   /** @default 60000, a minute */
   readonly windowMs?: number;
+  /** The calendar of the windows, which then replaces `windowMs`. */
+  readonly calendar?: Calendar | undefined;
   /**
    * Shifts the start of each window by this number of milliseconds.
    */
@@ -24,6 +29,7 @@ export interface VectorCounter {
   readonly zeroAt?: number;
   readonly rollsOver?: boolean;
   readonly banMs?: number;
+  readonly escalation?: Counter["escalation"] | undefined;
 }
 
 /** The result of a decision or an adjustment. */
@@ -63,6 +69,13 @@ export interface Vector {
   readonly name: string;
   readonly counter: VectorCounter;
   readonly steps: readonly Step[];
+  /**
+   * The base time, in milliseconds since the Unix epoch. Vectors with windows of different lengths
+   * need it.
+   *
+   * @default the next start of a window
+   */
+  readonly base?: number;
   /**
    * Whether a ban ends in this vector. A store whose keys expire by its own clock skips these
    * vectors.

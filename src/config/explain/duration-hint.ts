@@ -93,3 +93,12 @@ function secondsOf(given: unknown): number | undefined {
 function unitOf(word: string): number | undefined {
   return UNITS.find(([pattern]) => pattern.test(word))?.[1];
 }
+
+/** Suggests a number of milliseconds for a length of time such as `"2s"`. */
+export function millisecondsHint(given: unknown): string | undefined {
+  const duration = typeof given === "string" ? durationText(given) : undefined;
+  const [, count, unit] = /^"(\d+)([sm])"$/.exec(duration ?? "") ?? [];
+  return (
+    count && `write ${Number(count) * (unit === "s" ? 1000 : 60_000)}, a number of milliseconds`
+  );
+}

@@ -1,5 +1,6 @@
 import type * as v from "valibot";
-import { type Fault, keysOf, MAX_FAULTS, moreFaults, pathOf, requirementOf } from "../faults.ts";
+import { type Fault, keysOf, MAX_FAULTS, moreFaults, pathOf, shortened } from "../faults.ts";
+import { isRecord } from "../fields.ts";
 import { unknownFieldHint } from "./field-hint.ts";
 import { givenValue, printable, printableKeys } from "./given-value.ts";
 import { valueHint } from "./value-hint.ts";
@@ -19,13 +20,14 @@ export function explainedFaultsOf(
   allIssues: readonly v.BaseIssue<unknown>[],
   config: unknown,
 ): Fault[] {
-  const issues = allIssues.slice(0, MAX_ISSUES);
+  const issues = allIssues.slice(0, MAX_ISSUES).map((issue) => inItsFile(issue, config));
   let more = allIssues.length - issues.length;
   const faults = new Map<string, Fault>();
-  const intended = new Set(issues.flatMap((issue) => intendedPaths(issue, config)));
-  for (const issue of issues) {
+  const intended = new Set(issues.flatMap(intendedPaths));
+  for (const placed of issues) {
+    const { issue, config, file } = placed;
     const keys = keysOf(issue);
-    const place = pathOf(keys);
+    const place = pathIn(file, keys);
     const isMissing = givenValue(issue, config) === undefined;
     // If a field is misspelt, the correct field is not reported as missing too.
     if (faults.has(place) || (isMissing && intended.has(place))) continue;
@@ -34,11 +36,43 @@ export function explainedFaultsOf(
       continue;
     }
     faults.set(place, {
-      path: pathOf(printableKeys(keys, config)),
+      path: pathIn(file && shortened(file), printableKeys(keys, config)),
       message: messageOf(issue, config),
     });
   }
   return more > 0 ? [...faults.values(), moreFaults(more)] : [...faults.values()];
+}
+
+/** An issue, and the configuration in which its path leads to the given value. */
+interface PlacedIssue {
+  readonly issue: v.BaseIssue<unknown>;
+  readonly config: unknown;
+  /** The name of the file with the rule; undefined if all rules are in one list. */
+  readonly file?: string;
+}
+
+/**
+ * Returns an issue of a rule in one of several files as if the rules of this file were the whole list.
+ * So the files of `explain/` need to know one form of `rules` only.
+ */
+function inItsFile(issue: v.BaseIssue<unknown>, config: unknown): PlacedIssue {
+  const [top, file, index] = keysOf(issue);
+  if (top !== "rules" || typeof file !== "string" || index === undefined || !isRecord(config)) {
+    return { issue, config };
+  }
+  const [first, , ...rest] = issue.path ?? [];
+  const path = [first, ...rest] as NonNullable<typeof issue.path>;
+  const { rules } = config;
+  return {
+    issue: { ...issue, path },
+    config: { ...config, rules: isRecord(rules) ? rules[file] : rules },
+    file,
+  };
+}
+
+/** Writes the path of a field, with the file of its rule. */
+function pathIn(file: string | undefined, keys: readonly unknown[]): string {
+  return pathOf(file === undefined ? keys : [keys[0], file, ...keys.slice(1)]);
 }
 
 function messageOf(issue: v.BaseIssue<unknown>, config: unknown): string {
@@ -53,6 +87,14 @@ function messageOf(issue: v.BaseIssue<unknown>, config: unknown): string {
   return sentence(`got ${printable(keys, given, config)}`, hint, requirementOf(issue));
 }
 
+/**
+ * Returns the requirement for a field. The message of a schema lists the allowed values. The message of
+ * a check between fields is a complete sentence.
+ */
+function requirementOf({ type, message }: v.BaseIssue<unknown>): string {
+  return type === "raw_check" ? message : `allowed: ${message}`;
+}
+
 function sentence(start: string, hint: string | undefined, requirement: string): string {
   if (!hint) return `${start}; ${requirement}`;
   if (!hint.endsWith("?")) return `${start}; ${hint}; ${requirement}`;
@@ -60,11 +102,11 @@ function sentence(start: string, hint: string | undefined, requirement: string):
 }
 
 /** Returns the paths of the fields that the user probably meant by an unknown field. */
-function intendedPaths(issue: v.BaseIssue<unknown>, config: unknown): string[] {
+function intendedPaths({ issue, config, file }: PlacedIssue): string[] {
   if (issue.type !== "never") return [];
   const keys = keysOf(issue);
   const fields = unknownFieldHint(keys, allowedNames(issue), config)?.fields ?? [];
-  return fields.map((field) => pathOf([...keys.slice(0, -1), field]));
+  return fields.map((field) => pathIn(file, [...keys.slice(0, -1), field]));
 }
 
 function allowedNames(issue: v.BaseIssue<unknown>): string[] {

@@ -1,5 +1,6 @@
+import { shortened } from "../faults.ts";
 import { isRecord } from "../fields.ts";
-import { durationText } from "./duration-hint.ts";
+import { windowText } from "./calendar-hint.ts";
 import { NO_FIELD, type Place, RENAMED } from "./field-names.ts";
 import { fieldWithValue, takesUnchanged } from "./field-value.ts";
 import { isSecret, printable, valueAt } from "./given-value.ts";
@@ -15,10 +16,10 @@ export interface FieldHint {
 
 /** Fields of the whole configuration that users also write in a rule. */
 const TOP_LEVEL =
-  /^(store|clock|prefix|timeoutMs|headers|ipv6Prefix|caseSensitivePaths|origin|jwt|nativeLimiter|custom)$/;
+  /^(store|clock|prefix|timeoutMs|headers|ipv6Prefix|caseSensitivePaths|origins?|jwt|nativeLimiter|custom)$/;
 /** Fields of a rule that users also write beside `rules`. */
 const OF_A_RULE =
-  /^(name|match|key|limit|window|limits|capacity|maxReserved|start|shards|cost|count|tiers|exempt|ban|mode|onError|localShare|lease|retryJitter|response|for)$/;
+  /^(name|match|key|limit|window|limits|capacity|maxReserved|start|timeZone|shards|cost|count|tiers|exempt|ban|mode|tellOrigin|onError|localShare|lease|retryJitter|response|for)$/;
 
 /**
  * Suggests a replacement for an unknown field.
@@ -44,7 +45,7 @@ export function unknownFieldHint(
   }
   if (place) {
     const hint =
-      misplaced(place, name) ??
+      misplaced(place, name, value, valueAt(config, keys.slice(0, -1))) ??
       perUnit(place, bare, value) ??
       renamed(place, bare, value, keys, config) ??
       ofTheTop(place, bare) ??
@@ -61,15 +62,41 @@ function placeOf(parent: readonly unknown[]): Place | undefined {
   const [top, , field, ...rest] = parent;
   if (parent.length === 0) return "config";
   if (top === "origin" || top === "jwt") return top;
+  if (top === "origins") return parent.length === 2 ? "origin" : undefined;
   if (top !== "rules") return undefined;
   if (field === undefined) return "rule";
   if (field === "tiers") return rest.length === 0 ? "tiers" : "limits";
+  if (field === "cost") return field;
   if (field === "match" || field === "limits" || field === "exempt" || field === "response")
     return field;
   return undefined;
 }
 
-function misplaced(place: Place, name: string): FieldHint | undefined {
+/** Whether a field of a rule is a field of `cost`. A number alone may stand for `maxReserved`. */
+function isPartOfCost(name: string, value: unknown, siblings: unknown): boolean {
+  if (name === "settle") return true;
+  return (
+    name === "reserve" &&
+    (typeof value === "string" || (isRecord(siblings) && "settle" in siblings))
+  );
+}
+
+function misplaced(
+  place: Place,
+  name: string,
+  value: unknown,
+  siblings: unknown,
+): FieldHint | undefined {
+  if (place === "response" && /^(custom|handler|function|fn)$/.test(name)) {
+    return { text: 'write response: "custom:NAME", without an object', fields: [] };
+  }
+  if (place === "origin" && /^[^/]+\.[^/]+$/.test(name)) {
+    const host = JSON.stringify(shortened(name));
+    return { text: `move the host into origins: { ${host}: { url: … } }`, fields: ["url"] };
+  }
+  if (place === "rule" && isPartOfCost(name, value, siblings)) {
+    return { text: `write cost: { reserve: …, settle: "header:NAME" } instead`, fields: [] };
+  }
   if (place === "rule" && TOP_LEVEL.test(name) && name !== "headers") {
     return { text: `move ${name} to the top level, beside rules`, fields: [] };
   }
@@ -101,7 +128,7 @@ function perUnit(place: Place, bare: string, value: unknown): FieldHint | undefi
     /^(?:(?:max|requests)?per)?(second|minute|hour|day|week|month|year)$/.exec(bare) ?? [];
   if (!unit || typeof value !== "number") return undefined;
   return {
-    text: `write limit: ${value}, window: ${durationText(`1 ${unit}`)}`,
+    text: `write limit: ${value}, window: ${windowText(`1 ${unit}`)}`,
     fields: ["limit", "window"],
   };
 }

@@ -59,10 +59,18 @@ const HARMLESS: Readonly<Record<string, RegExp>> = {
 
 /** Whether only the kind of a value is shown, because its field often holds secrets. */
 function isHidden(keys: readonly unknown[], value: unknown): boolean {
+  if (isConditionValue(keys)) return true;
   if (!keys.some((key) => SENSITIVE.has(String(key)))) return false;
   if (typeof value === "object" && value !== null) return true;
   const field = keys.findLast((key) => typeof key !== "number");
   return typeof value === "string" && HARMLESS[String(field)]?.test(value) !== true;
+}
+
+/** Whether a value is a header field or a query parameter in a condition, which may be a credential. */
+function isConditionValue(keys: readonly unknown[]): boolean {
+  const rest = keys.slice(keys.indexOf("match") + 1);
+  const at = rest.findIndex((key) => key === "headers" || key === "query");
+  return keys.includes("match") && at !== -1 && rest.length > at + 1;
 }
 
 /**

@@ -1,5 +1,6 @@
 import { isRecord } from "../fields.ts";
 import { parseAlternatives } from "../key-expression.ts";
+import { claimKey } from "./claim-hint.ts";
 import { bareName, nearestName } from "./nearest-name.ts";
 
 const EXAMPLES: Readonly<Record<string, string>> = {
@@ -103,7 +104,14 @@ function keyFor(given: string): string | undefined {
 function alternativeFor(given: string): string | undefined {
   const text = given.trim().replace(/^["']|["']$/g, "");
   if (parseAlternatives(text)) return text;
-  return functionName(text) ?? foreign(text) ?? synonym(text) ?? headerName(text) ?? misspelt(text);
+  return (
+    functionName(text) ??
+    claimKey(text) ??
+    foreign(text) ??
+    synonym(text) ??
+    headerName(text) ??
+    misspelt(text)
+  );
 }
 
 /** Returns `custom:userId` for `custom:user-id`, because the name of a function has no hyphen. */

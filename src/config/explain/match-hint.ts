@@ -1,5 +1,6 @@
+import { parseHost, parseMethod } from "../conditions.ts";
 import { isRecord } from "../fields.ts";
-import { parseHost, parseMethod, parseRoute } from "../match.ts";
+import { parseRoute } from "../route.ts";
 import { withoutCredentials } from "./preview.ts";
 import { routeOfOthers } from "./route-notation.ts";
 
@@ -79,6 +80,17 @@ export function conditionHint(
 /** Whether a text stands for every method in other programs. HTTP has no method with such a name. */
 export function isAnyMethod(text: unknown): boolean {
   return typeof text === "string" && /^\s*(all|any|every)\s*$/i.test(text);
+}
+
+/** Suggests the name of a host in `origins`. */
+export function hostHint(given: string): string | undefined {
+  const bare = bareHost(given);
+  if (/^[a-z\d.*-]+\.[a-z]+(:\d+)?\/./i.test(given) && parseHost(bare)) {
+    return `write ${JSON.stringify(bare)}: a path belongs in the origin's url`;
+  }
+  return /^\*?$/.test(given)
+    ? "write the origin of all other hosts in origin, beside origins"
+    : conditionHint("hosts", given, true);
 }
 
 /** Suggests a list as the value of a condition: `["/login"]` instead of `"/login"`. */

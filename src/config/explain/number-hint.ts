@@ -1,4 +1,4 @@
-import { durationText } from "./duration-hint.ts";
+import { windowText } from "./calendar-hint.ts";
 
 /** A limit together with its window, as in nginx's `10r/s` and in `100/hour`. */
 const RATE = /^\s*([\d_.,]+)\s*(?:r|req|reqs|requests?)?\s*(?:\/|per)\s*([\d\s]*[a-z]+)\s*$/i;
@@ -7,7 +7,7 @@ const RATE = /^\s*([\d_.,]+)\s*(?:r|req|reqs|requests?)?\s*(?:\/|per)\s*([\d\s]*
 export function rateOf(given: unknown): { limit: number; window: string } | undefined {
   const [, count = "", time = ""] = (typeof given === "string" && RATE.exec(given)) || [];
   const limit = wholeNumberOf(count);
-  const window = durationText(time);
+  const window = windowText(time);
   return limit === undefined || window === undefined ? undefined : { limit, window };
 }
 

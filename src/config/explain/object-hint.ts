@@ -1,3 +1,4 @@
+import { shortened } from "../faults.ts";
 import { isRecord } from "../fields.ts";
 import { parseNetwork } from "../network.ts";
 import { durationText } from "./duration-hint.ts";
@@ -17,10 +18,39 @@ export function configHint(given: unknown): string | undefined {
 export function rulesHint(given: unknown): string | undefined {
   if (!isRecord(given)) return undefined;
   const [first = ""] = Object.keys(given);
-  const isRule = "limit" in given || "limits" in given || "match" in given;
-  if (isRule) return "write a list: rules: [{ … }]";
-  const name = /^[a-z0-9][a-z0-9_-]{0,63}$/.test(first) ? first : "api";
-  return `write a list, with the names as fields: rules: [{ name: "${name}", … }]`;
+  if (isRule(given)) return "write a list: rules: [{ … }]";
+  return `write a list, with the names as fields: rules: [{ name: "${ruleName(first)}", … }]`;
+}
+
+function isRule(given: object): boolean {
+  return "limit" in given || "limits" in given || "match" in given;
+}
+
+function ruleName(name: string): string {
+  return /^[a-z0-9][a-z0-9_-]{0,63}$/.test(name) ? name : "api";
+}
+
+/**
+ * Suggests a cure for an element of `rules` that is not a rule, and for a file that has no list of
+ * rules.
+ *
+ * @param key the index of the element, or the name of the file
+ */
+export function ruleHint(key: unknown, given: unknown): string | undefined {
+  if (typeof key === "number") {
+    return Array.isArray(given)
+      ? 'join the lists: rules: [...loginRules, ...searchRules], or name their files: rules: { "rules/login.ts": loginRules }'
+      : rulesHint(given);
+  }
+  if (given === key) {
+    return /^\d{1,20}$/.test(String(key)) ? `write "rules/${key}.ts"` : undefined;
+  }
+  if (given instanceof Promise)
+    return 'import the list: import { loginRules } from "./rules/login"';
+  if (!isRecord(given)) return undefined;
+  if (isRule(given) || typeof given.name === "string") return "write a list: [{ … }]";
+  const [name] = Object.entries(given).find(([, value]) => Array.isArray(value)) ?? [];
+  return name && `write the list that the file exports, such as .${shortened(name)}`;
 }
 
 /**
@@ -58,10 +88,17 @@ function limitOf(limit: unknown, window: unknown): string | undefined {
     : `{ limit: ${count}, window: ${time} }`;
 }
 
-/** Suggests `{ status }` or `{ body }` for a status or a text. */
+/** Suggests `{ status }` or `{ body }` for a status or a text, and the notation of a function. */
 export function responseHint(given: unknown): string | undefined {
   if (typeof given === "number") return `write { status: ${given} }`;
-  return typeof given === "string" ? "write { body: … } around the text" : undefined;
+  if (typeof given === "function") {
+    return 'write "custom:NAME", and move the function to the top level: custom: { responses: { NAME: … } }';
+  }
+  if (typeof given !== "string") return undefined;
+  const [, name] = /^(?:custom[:.\s]+)?([A-Za-z_][\w-]{0,63})$/.exec(given.trim()) ?? [];
+  return name
+    ? `write "custom:${name.replaceAll("-", "_")}" for a function, or { body: … } around the text`
+    : "write { body: … } around the text";
 }
 
 /** Suggests `{ ips }` for a list of addresses. Values are not shown, because they may be secrets. */

@@ -1,4 +1,5 @@
-import { parseHeaderName } from "../key-expression.ts";
+import { parseCalendarStart } from "../calendar.ts";
+import { isRecord } from "../fields.ts";
 import { numberHint } from "./number-hint.ts";
 
 /** Suggests a name of a rule, or a prefix, with the characters that Weir allows. */
@@ -23,18 +24,6 @@ export function shareHint(given: unknown): string | undefined {
   const number = Number(digits);
   const share = percent || number >= 5 ? number / 100 : number;
   return share > 0 && share <= 1 ? `write ${share}` : undefined;
-}
-
-/** Suggests a number, or the header that holds the cost. */
-export function costHint(given: unknown, allowed: string): string | undefined {
-  if (typeof given === "function") {
-    return 'write "header:NAME", the header field of the response in which your origin sends the cost';
-  }
-  if (typeof given !== "string") return numberHint(given, allowed);
-  const name = given.trim().replace(/^(?:(?:response\.)?headers?|cookie|query)[\s:.=]*/i, "");
-  if (name === "") return 'write "header:x-cost" with the name of your header';
-  const header = /^[A-Za-z][\w-]*$/.test(name) ? parseHeaderName(name) : undefined;
-  return numberHint(given, allowed) ?? (header && `write "header:${header}"`);
 }
 
 /** Suggests `{ status: […] }` for one status, a list of statuses, or a word. */
@@ -65,13 +54,10 @@ export function statusHint(
   return status;
 }
 
-/** Suggests a time with its zone. */
+/** Suggests a time with its zone, or the start of a calendar window. */
 export function startHint(given: unknown): string | undefined {
-  const day = typeof given === "string" ? weekday(given) : undefined;
-  if (day !== undefined) {
-    // 4 January 2026 is a Sunday.
-    return `write the time of such a day, such as "2026-01-${String(4 + day).padStart(2, "0")}T00:00:00Z"`;
-  }
+  const start = calendarStart(given);
+  if (start !== undefined) return `write ${JSON.stringify(start)}`;
   const isDate = given instanceof Date;
   if (typeof given !== "string" && typeof given !== "number" && !isDate) return undefined;
   const isNumber = typeof given === "number" || /^\d{10}(\d{3})?$/.test(String(given));
@@ -85,11 +71,38 @@ export function startHint(given: unknown): string | undefined {
   return `write ${JSON.stringify(time.toISOString().replace(".000Z", "Z"))}`;
 }
 
-/** Returns the number of a day of the week, from 0 for Sunday; undefined for any other text. */
-function weekday(text: string): number | undefined {
-  const days = ["sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"];
-  const index = days.findIndex((day) => [day, day.slice(0, 3)].includes(text.trim().toLowerCase()));
-  return index === -1 ? undefined : index;
+/** Returns the start of calendar windows that a value can mean: `15 09:00` for `{ day: 15, time: "9:00" }`. */
+function calendarStart(given: unknown): string | undefined {
+  if (typeof given === "number") return given >= 1 && given <= 31 ? String(given) : undefined;
+  const parts = isRecord(given) ? START_PARTS.map((names) => partOf(given, names)) : [given];
+  const text = parts
+    .filter((part) => typeof part === "string" || typeof part === "number")
+    .join(" ")
+    .trim()
+    .toLowerCase()
+    .replace(/\b(\d\d?)(st|nd|rd|th)\b/, "$1")
+    .replace(/\b(?=\d:\d\d\b)/, "0")
+    .replace(/^(sun|mon|tue|wed|thu|fri|sat)(?![a-z]*day)[a-z]*/, (_, day) => DAYS[day] ?? day)
+    .replace(
+      /^(\d\d?) (\d\d?)(?![\d:])/,
+      (_, month, day) => `${month.padStart(2, "0")}-${day.padStart(2, "0")}`,
+    );
+  return parseCalendarStart(text) && text !== given ? text : undefined;
+}
+
+const START_PARTS = [["month"], ["day", "date", "weekday"], ["time", "hour", "at"]];
+const DAYS: Readonly<Record<string, string>> = {
+  mon: "monday",
+  tue: "tuesday",
+  wed: "wednesday",
+  thu: "thursday",
+  fri: "friday",
+  sat: "saturday",
+  sun: "sunday",
+};
+
+function partOf(given: Readonly<Record<string, unknown>>, names: readonly string[]): unknown {
+  return names.map((name) => given[name]).find((part) => part !== undefined);
 }
 
 function withZone(given: unknown): Date | undefined {

@@ -1,31 +1,27 @@
 import type * as v from "valibot";
-import { isRecord } from "../fields.ts";
-import { durationHint, durationText } from "./duration-hint.ts";
+import { banHint, lengthsHint } from "./ban-hint.ts";
+import { timeZoneHint, windowHint } from "./calendar-hint.ts";
+import { asnHint, botHint, countryHint, namedHint, namedValueHint } from "./client-hint.ts";
+import { costHint } from "./cost-hint.ts";
+import { durationHint, millisecondsHint } from "./duration-hint.ts";
 import { isSecret } from "./given-value.ts";
 import { keyHint, tierKeyHint } from "./key-hint.ts";
-import { conditionHint, matchHint } from "./match-hint.ts";
+import { conditionHint, hostHint, matchHint } from "./match-hint.ts";
 import { nearestName } from "./nearest-name.ts";
 import { limitHint, numberHint } from "./number-hint.ts";
 import {
   algorithmHint,
   configHint,
-  exemptHint,
   limitsHint,
   nativeLimiterHint,
   networkHint,
   originHint,
   responseHint,
+  ruleHint,
   rulesHint,
 } from "./object-hint.ts";
-import {
-  costHint,
-  countHint,
-  nameHint,
-  shareHint,
-  startHint,
-  statusHint,
-  urlHint,
-} from "./text-hint.ts";
+import { jwtHint, secretHint, tierNameHint } from "./secret-hint.ts";
+import { countHint, nameHint, shareHint, startHint, statusHint, urlHint } from "./text-hint.ts";
 import { wordHint } from "./word-hint.ts";
 
 /** The length of the longest text for which Weir suggests a cure. */
@@ -63,11 +59,18 @@ function hintForValue({ issue, keys, given }: Faulty): string | undefined {
   if (issue.type === "raw_check") return nearestHint(issue);
   // A longer text is not a misspelt value, and a search in it would take long.
   if (!isSmall(given)) return undefined;
+  if (keys[0] === "rules" && keys.length === 2) return ruleHint(keys[1], given);
   const names = keys.filter((key) => !/^\d+$/.test(String(key))).map(String);
   if (isSecret(keys)) return secretHint(names, given);
   const [field = "", parent, grandparent] = names.toReversed();
+  const isCondition = names.includes("match");
+  if (isCondition && (parent === "headers" || parent === "query")) return namedValueHint(given);
+  if (isCondition && (field === "headers" || field === "query")) return namedHint(field, given);
   if (parent === "headers") return headerHint(given);
-  if (parent === "limits" && grandparent === "tiers") return limitsHint(given, true);
+  if (parent === "origins") return given === field ? hostHint(given) : originHint(given);
+  if (parent === "limits" && grandparent === "tiers") {
+    return given === field ? tierNameHint(given) : limitsHint(given, true);
+  }
   const isElement = typeof keys.at(-1) === "number";
   return hintFor({ field, parent, isElement }, given, issue);
 }
@@ -111,6 +114,10 @@ function hintFor(
     case "methods":
     case "paths":
       return conditionHint(field, given, isElement);
+    case "countries":
+      return countryHint(given, isElement);
+    case "asns":
+      return asnHint(given, isElement);
     case "limit":
       return limitHint(given, message);
     case "limits":
@@ -120,7 +127,10 @@ function hintFor(
     case "timeoutMs":
       return numberHint(given, message) ?? millisecondsHint(given);
     case "cost":
-      return costHint(given, message);
+    case "from":
+    case "reserve":
+    case "settle":
+      return costHint(field, given, message);
     case "status":
       return statusHint(parent, given, message);
     case "start":
@@ -142,13 +152,17 @@ const HINTS: Readonly<Record<string, (given: unknown) => string | undefined>> = 
   except: (given) => matchHint("except", given),
   key: keyHint,
   by: tierKeyHint,
-  window: durationHint,
-  ban: durationHint,
+  window: windowHint,
+  timeZone: timeZoneHint,
+  ban: banHint,
+  lengths: lengthsHint,
+  forgetAfter: durationHint,
   retryJitter: durationHint,
   localShare: shareHint,
   count: countHint,
   response: responseHint,
   ips: networkHint,
+  bots: botHint,
   origin: originHint,
   nativeLimiter: nativeLimiterHint,
   url: urlHint,
@@ -158,31 +172,6 @@ const HINTS: Readonly<Record<string, (given: unknown) => string | undefined>> = 
 
 function wordsIn(text: string): string[] {
   return [...text.matchAll(/"([^"]+)"/g)].map(([, word]) => word as string);
-}
-
-function millisecondsHint(given: unknown): string | undefined {
-  const duration = typeof given === "string" ? durationText(given) : undefined;
-  const [, count, unit] = /^"(\d+)([sm])"$/.exec(duration ?? "") ?? [];
-  return (
-    count && `write ${Number(count) * (unit === "s" ? 1000 : 60_000)}, a number of milliseconds`
-  );
-}
-
-/** Suggests a cure without the given value, because the value may be a secret. */
-function secretHint(names: readonly string[], given: unknown): string | undefined {
-  if (names.at(-2) === "headers" && isRecord(given)) {
-    return 'write the name of a secret of the Worker, such as { secret: "INTERNAL_TOKEN" }, not the secret itself';
-  }
-  if (names.at(-1) === "exempt") return exemptHint(given);
-  return names.at(-1) === "secret" && typeof given === "string"
-    ? 'write the name of the secret, such as "JWT_SECRET", not the secret itself'
-    : undefined;
-}
-
-function jwtHint(given: unknown): string | undefined {
-  return typeof given === "string"
-    ? 'write { jwks: "https://…" } for public keys, or { secret: "JWT_SECRET" } with the name of a secret'
-    : undefined;
 }
 
 function headerHint(given: unknown): string | undefined {

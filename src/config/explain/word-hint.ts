@@ -13,6 +13,7 @@ const SYNONYMS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   mode: {
     '"shadow"':
       "dryrun log logonly logging report reportonly monitor monitoring test testing simulate simulation audit off observe false disabled",
+    '"mark"': "soft softlimit warn warning flag tag annotate label overage marked pass notify",
     '"enforce"': "on live block active enabled true deny production enforced",
   },
   store: {
@@ -34,6 +35,7 @@ const SYNONYMS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   },
   lease: { '"auto"': "true on yes always", false: "off never no none null 0 disabled" },
   caseSensitivePaths: { true: "yes 1 on true", false: "no 0 off false" },
+  tellOrigin: { true: "yes 1 on true", false: "no 0 off false" },
   for: {
     '"all"': "http requests everything both web any",
     '"programs"': "service services code calls worker workers rpc",

@@ -1,29 +1,13 @@
 import { DurableObject } from "cloudflare:workers";
-import {
-  banKey,
-  type Counter,
-  type GroupVerdict,
-  type ReadRow,
-  type Tally,
-  type UnusedQuota,
-} from "../../engine/counter.ts";
+import { banKey } from "../../engine/bans.ts";
+import type { Counter, GroupVerdict, ReadRow, Tally, UnusedQuota } from "../../engine/counter.ts";
 import { adjustGroup, decideGroup, resetGroup, returnUnused } from "../../engine/fixed-window.ts";
+import { isDependent, isEnforced, SKIPPED } from "../group-roles.ts";
 import { CounterTable } from "./counter-table.ts";
 import { type HeldCharge, heldChargesOf, refundsOf } from "./hold-charges.ts";
 import type { HoldWaiter, Shortfall } from "./hold-waiters.ts";
 import { OpenHolds } from "./open-holds.ts";
-
-/** A group's verdict, and the time at which the object decided. */
-export interface TimedVerdict extends GroupVerdict {
-  readonly now: number;
-  /** Whether caches must ignore a denial, because an open hold may still release quota. */
-  readonly skipCache?: boolean;
-}
-
-/** The verdict of the method `hold`. If the group is admitted, it contains the hold's id. */
-export interface HoldVerdict extends TimedVerdict {
-  readonly hold?: string;
-}
+import type { HoldVerdict, TimedVerdict } from "./timed-verdict.ts";
 
 /** Stores the hold of an admitted group, in the same turn of the event loop as its charges. */
 type AddHold = (charges: readonly HeldCharge[], now: number) => void;
@@ -65,11 +49,17 @@ export class CounterObject extends DurableObject<unknown> {
     if (unused.length > 0) this.returnUnused(unused, now);
     const waitEndsAt = Date.now() + maxWaitMs;
     const verdicts: TimedVerdict[] = [];
+    let isDenied = false;
     for (const counters of groups) {
+      if (isDenied && isDependent(counters)) {
+        verdicts.push({ ...SKIPPED, now: now ?? Date.now() });
+        continue;
+      }
       const waitMs = verdicts.length === 0 ? maxWaitMs : waitEndsAt - Date.now();
       const verdict = await this.#decideGroup(counters, now, waitMs, holdId, (charges, at) => {
         if (holdId !== undefined) this.#holds.addFinal(holdId, charges, at);
       });
+      isDenied ||= isEnforced(counters) && !verdict.admitted;
       verdicts.push(verdict);
     }
     return verdicts;

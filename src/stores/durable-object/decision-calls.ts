@@ -1,7 +1,8 @@
 import type { Counter } from "../../engine/counter.ts";
-import type { CounterObject, TimedVerdict } from "./counter-object.ts";
+import type { CounterObject } from "./counter-object.ts";
 import type { DecisionDeadline } from "./decision-deadline.ts";
 import type { ObjectPart } from "./object-parts.ts";
+import type { TimedVerdict } from "./timed-verdict.ts";
 
 /** Returns the object that stores an identity's counters. */
 export type ObjectOf = (identity: string) => DurableObjectStub<CounterObject>;

@@ -9,6 +9,7 @@ import { partsOf } from "./object-parts.ts";
 import { ShardChoice } from "./shard-choice.ts";
 import { ShardUsage } from "./shard-usage.ts";
 import { chooseShardsToAdjust, decideInShards } from "./shards.ts";
+import { withWindow } from "./two-phase.ts";
 
 export interface DurableObjectOptions {
   readonly namespace: DurableObjectNamespace<CounterObject>;
@@ -49,9 +50,17 @@ export function createDurableObjectStore({
         const choices = groups.map((group) => new ShardChoice(group, usage));
         const deadline = new DecisionDeadline(timeoutMs);
         const decisions = await decideInShards(decider, choices, now, unused, deadline);
+        const storeNow = decisions[0]?.now ?? now ?? Date.now();
         return {
-          now: decisions[0]?.now ?? now ?? Date.now(),
-          groups: decisions.map(({ now: _, ...answer }) => answer),
+          now: storeNow,
+          groups: decisions.map(({ now: decidedAt, ...answer }, index) => {
+            if (decidedAt === storeNow) return answer;
+            const tallies = answer.tallies.map(
+              (tally, at) =>
+                tally && withWindow(tally, groups[index]?.[at] as Counter, decidedAt, storeNow),
+            );
+            return { ...answer, tallies };
+          }),
         };
       } catch (error) {
         throw toStoreError(error);

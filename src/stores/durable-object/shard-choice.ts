@@ -83,7 +83,13 @@ export class ShardChoice {
       const [own, other = own] = shards as [Counter, Counter?];
       const countOffset = own.ceiling - other.ceiling;
       const underOwnCeiling = (tally: Tally, side: Side) =>
-        side === 0 ? tally : { ...tally, count: Math.min(MAX_COUNT, tally.count + countOffset) };
+        side === 0
+          ? tally
+          : {
+              ...tally,
+              count: Math.min(MAX_COUNT, tally.count + countOffset),
+              ...(!isDenied && { inAlternative: true as const }),
+            };
       if (denials[0] && denials[1]) {
         const second = underOwnCeiling(denials[1], 1);
         return denials[0].count <= second.count ? denials[0] : second;

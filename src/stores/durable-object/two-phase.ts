@@ -1,9 +1,9 @@
-import type { Counter, Tally } from "../../engine/counter.ts";
+import { type Counter, type Tally, windowAt } from "../../engine/counter.ts";
 import { StoreError } from "../store-error.ts";
-import type { TimedVerdict } from "./counter-object.ts";
 import { DecisionCalls, type ObjectOf } from "./decision-calls.ts";
 import type { DecisionDeadline } from "./decision-deadline.ts";
 import type { ObjectPart } from "./object-parts.ts";
+import type { TimedVerdict } from "./timed-verdict.ts";
 
 /** A group's verdict. Its `now` comes from the clock of the first object called. */
 export interface GroupDecision {
@@ -17,6 +17,8 @@ export interface GroupDecision {
   /** Whether the counts of a denial may include charges of open holds. */
   readonly isProvisional?: boolean;
   readonly skipCache?: boolean;
+  /** Whether a dependent group was not decided, because an enforced group was denied. */
+  readonly isSkipped?: boolean;
 }
 
 interface PartVerdict {
@@ -113,25 +115,41 @@ async function endDenied(
 function mergeVerdicts(verdicts: readonly PartVerdict[], admitted: boolean): GroupDecision {
   const total = verdicts.reduce((sum, { part }) => Math.max(sum, ...part.positions), 0) + 1;
   const tallies: (Tally | undefined)[] = Array.from({ length: total }, () => undefined);
+  const [first] = verdicts as [PartVerdict];
+  const { now } = first.verdict;
   for (const { part, verdict } of verdicts) {
     // If the hold was released, the count in the answer still includes the cost, so the cost is
     // subtracted.
     const isReleased = !admitted && verdict.admitted && "hold" in verdict;
     for (const [index, tally] of verdict.tallies.entries()) {
-      const { cost, checkOnly } = part.counters[index] as Counter;
+      const counter = part.counters[index] as Counter;
+      const { cost, checkOnly } = counter;
       tallies[part.positions[index] as number] =
-        isReleased && !checkOnly ? { ...tally, count: tally.count - cost } : tally;
+        isReleased && !checkOnly
+          ? { ...tally, count: tally.count - cost }
+          : withWindow(tally, counter, verdict.now, now);
     }
   }
-  const [first] = verdicts as [PartVerdict];
   const skipCache = verdicts.some(({ verdict }) => verdict.skipCache);
   return {
     admitted,
     tallies,
-    now: first.verdict.now,
+    now,
     ...(!admitted && { isProvisional: true }),
     ...(skipCache && { skipCache }),
   };
+}
+
+/** Adds the number of the window that an object has charged, if its clock shows another window. */
+export function withWindow(
+  tally: Tally,
+  counter: Counter,
+  decidedAt: number,
+  groupNow: number,
+): Tally {
+  if (decidedAt === groupNow || tally.chargedIn !== undefined) return tally;
+  const { index: chargedIn } = windowAt(decidedAt, counter);
+  return chargedIn === windowAt(groupNow, counter).index ? tally : { ...tally, chargedIn };
 }
 
 function timeoutError(): StoreError {

@@ -1,6 +1,6 @@
 import { type Counter, type Tally, windowAt } from "../../engine/counter.ts";
 import { hasQuota } from "../../engine/fixed-window.ts";
-import { isShadow } from "../shadow-groups.ts";
+import { decisiveRole, isEnforced, roleOf } from "../group-roles.ts";
 import type { GroupAnswer } from "../store.ts";
 import { availableQuota, isIdle, type Lease, type TakenQuota } from "./lease.ts";
 import { type CounterSnapshot, tallyOf } from "./snapshot.ts";
@@ -60,14 +60,22 @@ export function needsStore(plans: GroupPlan): boolean {
   return plans.some(({ request }) => request);
 }
 
-/** Whether leases have admitted an enforced group and only groups in shadow mode need the store. */
-export function isOnlyShadowOpen(groups: readonly GroupPlan[]): boolean {
-  const isAdmitted = groups.some((plans) => !needsStore(plans) && !isShadowPlan(plans));
-  return isAdmitted && groups.every((plans) => !needsStore(plans) || isShadowPlan(plans));
+/**
+ * Whether leases have admitted the decisive groups of a call, so that only groups with weaker roles
+ * need the store.
+ */
+export function areDecisiveCovered(
+  groups: readonly (readonly Counter[])[],
+  groupPlans: readonly GroupPlan[],
+): boolean {
+  const role = decisiveRole(groups);
+  return groups.every(
+    (group, index) => roleOf(group) !== role || !needsStore(groupPlans[index] as GroupPlan),
+  );
 }
 
-function isShadowPlan(plans: GroupPlan): boolean {
-  return isShadow(plans.map(({ counter }) => counter));
+export function isEnforcedPlan(plans: GroupPlan): boolean {
+  return isEnforced(plans.map(({ counter }) => counter));
 }
 
 /** Whether a group was denied only because of counters whose leases cover the cost by now. */
@@ -109,6 +117,7 @@ export function unspentChargeOf({ request, isRefill }: CounterPlan, tally: Tally
  */
 export function answerOf({ plans, answer }: GroupResult, storeNow: number): GroupAnswer {
   const { admitted, later } = answer;
+  if (answer.isSkipped) return answer;
   if (later) {
     const laterAnswer = later.then(({ now, groups: [late] }) => ({
       now,
@@ -138,11 +147,11 @@ function clientTally(
   const unspent = lease?.snapshot ? lease.quota : (leaseState?.unspent ?? 0);
   // If the store was not called, the lease covered the cost, so it has a snapshot.
   const tally = storeTally ?? tallyOf(snapshot as CounterSnapshot, storeNow);
-  const { resetMs, banMs } = tally;
+  const { charged: _, ...state } = tally;
   const isCurrent = snapshot?.window === windowAt(storeNow, counter).index;
   const count = Math.max(0, tally.count - (isCurrent ? unspent : 0));
   // A block may have arrived after the denial, but the reported count must still explain the
   // denial.
   const isDenied = !admitted && storeTally && request && isFull(request, tally);
-  return { count: isDenied && hasQuota(counter, count) ? tally.count : count, resetMs, banMs };
+  return { ...state, count: isDenied && hasQuota(counter, count) ? tally.count : count };
 }

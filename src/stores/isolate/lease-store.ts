@@ -1,20 +1,16 @@
 import type { Counter, Tally, UnusedQuota } from "../../engine/counter.ts";
-import { decidedLater } from "../shadow-groups.ts";
-import type { GroupAnswer, Store, Verdict } from "../store.ts";
+import type { Store, Verdict } from "../store.ts";
 import { availableQuota } from "./lease.ts";
 import { LeaseBook } from "./lease-book.ts";
 import { type LeaseCallOptions, LeaseCalls } from "./lease-calls.ts";
+import { LeaseDecider } from "./lease-decider.ts";
 import {
   ADMITTED_FROM_LEASES,
   answerOf,
   type CounterPlan,
   clockOffsetOf,
   type GroupPlan,
-  type GroupResult,
   isCoveredByNow,
-  isOnlyShadowOpen,
-  needsStore,
-  planCounter,
 } from "./lease-plan.ts";
 
 /** The maximum number of leases. That many leases take about 2 MB. */
@@ -28,15 +24,17 @@ export interface LeaseOptions extends LeaseCallOptions {
 /** A store that decides from leases if possible: see with-leases.ts. */
 export class LeaseStore implements Store {
   readonly #store: Store;
-  readonly #options: LeaseOptions;
   readonly #book: LeaseBook;
   readonly #calls: LeaseCalls;
+  readonly #decider: LeaseDecider;
 
   constructor(store: Store, options: LeaseOptions) {
     this.#store = store;
-    this.#options = options;
     this.#book = new LeaseBook(options.maxLeases ?? MAX_LEASES);
     this.#calls = new LeaseCalls(store, this.#book, options);
+    this.#decider = new LeaseDecider(options, this.#book, this.#calls, (given) =>
+      this.#timeOf(given),
+    );
   }
 
   async decide(
@@ -44,13 +42,12 @@ export class LeaseStore implements Store {
     now?: number,
     unused: readonly UnusedQuota[] = [],
   ): Promise<Verdict> {
-    const group = groups.length === 1 && unused.length === 0 ? groups[0] : undefined;
-    const fromLeases = group && this.#admitFromLeases(group, now);
+    const fromLeases = unused.length === 0 ? this.#admitFromLeases(groups, now) : undefined;
     if (fromLeases) return fromLeases;
     const startedAt = Date.now();
-    const { storeNow, results } = await this.#decideGroups(groups, now, unused);
+    const { storeNow, results } = await this.#decider.decide(groups, now, unused);
     if (results.some((result) => isCoveredByNow(result, now ?? Date.now()))) {
-      await this.#retryCovered(results, now, startedAt);
+      await this.#decider.retryCovered(results, now, startedAt);
     }
     const time = now ?? Date.now();
     for (const { plans, answer } of results) {
@@ -88,113 +85,34 @@ export class LeaseStore implements Store {
     return now;
   }
 
-  /** Admits a group from memory if possible. Nearly all requests of busy clients take this path. */
-  #admitFromLeases(group: readonly Counter[], now: number | undefined): Verdict | undefined {
+  /** Admits all groups from memory if possible. Nearly all requests of busy clients take this path. */
+  #admitFromLeases(
+    groups: readonly (readonly Counter[])[],
+    now: number | undefined,
+  ): Verdict | undefined {
     const time = this.#timeOf(now);
-    const plans: CounterPlan[] = [];
-    for (const counter of group) {
-      const lease = counter.checkOnly ? undefined : this.#book.peek(counter);
-      if (!lease || counter.cost === 0 || availableQuota(lease, time) < counter.cost) {
-        return undefined;
+    const groupPlans: GroupPlan[] = [];
+    for (const group of groups) {
+      const plans: CounterPlan[] = [];
+      for (const counter of group) {
+        const lease = counter.checkOnly ? undefined : this.#book.peek(counter);
+        if (!lease || counter.cost === 0 || availableQuota(lease, time) < counter.cost) {
+          return undefined;
+        }
+        plans.push({ counter, lease });
       }
-      plans.push({ counter, lease });
+      groupPlans.push(plans);
     }
-    const storeNow = time + clockOffsetOf(plans);
-    for (const counter of group) {
+    if (groupPlans.length === 0) return undefined;
+    const storeNow = time + clockOffsetOf(groupPlans[0]);
+    for (const counter of groups.flat()) {
       const lease = this.#book.findOrOpen(counter, time);
       if (lease) lease.quota -= counter.cost;
     }
-    this.#calls.refill(plans, now, time);
-    const result = { plans, answer: ADMITTED_FROM_LEASES };
-    return { now: storeNow, groups: [answerOf(result, storeNow)] };
-  }
-
-  /**
-   * Decides groups with at most one call to the store, which contains only the counters that leases
-   * do not cover.
-   */
-  async #decideGroups(
-    groups: readonly (readonly Counter[])[],
-    now: number | undefined,
-    unused: readonly UnusedQuota[],
-    timeLeftMs?: number,
-  ): Promise<{ storeNow: number; results: GroupResult[] }> {
-    const time = this.#timeOf(now);
-    const groupPlans = groups.map((group) => group.map((counter) => this.#plan(counter, time)));
-    const openGroups = groupPlans.filter(needsStore);
-    let verdict: Verdict = { now: time + clockOffsetOf(groupPlans[0]), groups: [] };
-    if (openGroups.length > 0 || unused.length > 0) {
-      const returns = [...unused, ...this.#book.takeReturns(time)];
-      const call = this.#calls.decide(openGroups, now, returns, timeLeftMs);
-      if (openGroups.length > 0 && isOnlyShadowOpen(groupPlans)) {
-        this.#options.background(call.catch(() => {}));
-        verdict = { now: verdict.now, groups: decidedLater(call, openGroups.length) };
-      } else {
-        try {
-          verdict = await call;
-        } catch (error) {
-          this.#putBack(groupPlans.flat());
-          throw error;
-        }
-      }
-    }
-    const answers = verdict.groups.values();
-    const results = groupPlans.map((plans) => {
-      const answer = needsStore(plans) ? (answers.next().value as GroupAnswer) : undefined;
-      return this.#resultOf(plans, answer ?? ADMITTED_FROM_LEASES);
-    });
-    return { storeNow: verdict.now, results };
-  }
-
-  /**
-   * Decides denied groups again if leases cover them by now, and replaces their results.
-   *
-   * The quota of these groups has arrived during the call, in a block that a different request had
-   * requested. Without this step, only 49 of 200 simultaneous requests pass a limit of 50
-   * (test/node/http/limits.test.ts).
-   */
-  async #retryCovered(
-    results: GroupResult[],
-    now: number | undefined,
-    startedAt: number,
-  ): Promise<void> {
-    const timeLeftMs = this.#options.timeoutMs - (Date.now() - startedAt);
-    if (timeLeftMs <= 0) return;
-    const covered = results.filter((result) => isCoveredByNow(result, now ?? Date.now()));
-    const groups = covered.map(({ plans }) => plans.map(({ counter }) => counter));
-    // If the second call fails, the groups stay denied.
-    const second = await this.#decideGroups(groups, now, [], timeLeftMs).catch(() => undefined);
-    for (const [index, result] of covered.entries()) {
-      results[results.indexOf(result)] = second?.results[index] ?? result;
-    }
-  }
-
-  /** Plans a counter, and requests a block for its lease if a block is due. */
-  #plan(counter: Counter, now: number): CounterPlan {
-    const lease = this.#book.findOrOpen(counter, now);
-    const plan = planCounter(counter, lease, now);
-    const { request } = plan;
-    if (!lease || !request || counter.cost === 0 || counter.checkOnly) return plan;
-    return { ...plan, request: this.#calls.requestBlock(lease, request, now) ?? request };
-  }
-
-  /**
-   * The result for a group. If the group is denied, now or later, its leases get the taken quota
-   * back.
-   */
-  #resultOf(plans: GroupPlan, answer: GroupAnswer): GroupResult {
-    if (answer.later) {
-      const undo = () => this.#putBack(plans);
-      answer.later.then(({ groups: [late] }) => late?.admitted || undo(), undo);
-    } else if (!answer.admitted) {
-      this.#putBack(plans);
-    }
-    return { plans, answer };
-  }
-
-  #putBack(plans: GroupPlan): void {
-    for (const { counter, lease, takenQuota } of plans) {
-      if (lease && takenQuota) this.#book.putBack(lease, counter, takenQuota);
-    }
+    this.#calls.refill(groupPlans.flat(), now, time);
+    const answers = groupPlans.map((plans) =>
+      answerOf({ plans, answer: ADMITTED_FROM_LEASES }, storeNow),
+    );
+    return { now: storeNow, groups: answers };
   }
 }

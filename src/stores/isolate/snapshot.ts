@@ -1,4 +1,4 @@
-import type { Counter, Tally } from "../../engine/counter.ts";
+import { type Counter, type Tally, windowEndingNear } from "../../engine/counter.ts";
 
 /** A counter's state in the store's last answer, and how long this isolate may rely on it. */
 export interface CounterSnapshot {
@@ -48,20 +48,19 @@ export interface StoreCall {
 export function snapshotOf(counter: Counter, tally: Tally, call: StoreCall): CounterSnapshot {
   const { sentAt, answeredAt, decidedAt, isGiven } = call;
   const { count, resetMs, banMs } = tally;
-  const { windowMs, offsetMs } = counter;
-  // The quotient is rounded, because `decidedAt` and `resetMs` may come from the clocks of two
+  // The nearest end is chosen, because `decidedAt` and `resetMs` may come from the clocks of two
   // objects, and one of these clocks may already be in the next window. This can happen if a
   // group's counters are in several objects.
-  const window = Math.round((decidedAt + resetMs - offsetMs) / windowMs) - 1;
-  const endsAt = (window + 1) * windowMs + offsetMs;
+  const { index, startsAt, endsAt } = windowEndingNear(decidedAt + resetMs, counter);
   return {
     count,
     decidedAt,
-    window,
+    window: index,
     endsAt,
     bannedUntil: banMs > 0 ? decidedAt + banMs : 0,
     // If the caller passed the time, the window's start and end are exact to the millisecond.
-    validFrom: isGiven ? endsAt - windowMs : sentAt,
+    // If quota rolls over, the window can be later than the time that was passed.
+    validFrom: isGiven ? Math.min(startsAt, decidedAt) : sentAt,
     validUntil: isGiven ? endsAt : sentAt + resetMs,
     clockOffsetMs: isGiven ? 0 : decidedAt - answeredAt,
   };

@@ -1,5 +1,13 @@
 import type { Counter, UnusedQuota } from "../../engine/counter.ts";
-import { decidedLater, failedGroup, isShadow } from "../shadow-groups.ts";
+import {
+  decidedLater,
+  failedGroup,
+  isDependent,
+  isEnforced,
+  isShadow,
+  SKIPPED,
+  skipDependents,
+} from "../group-roles.ts";
 import type { GroupAnswer, Store, Verdict } from "../store.ts";
 import { type Denial, DenialCache } from "./denial-cache.ts";
 import { type StoreCall, tallyOf } from "./snapshot.ts";
@@ -45,24 +53,28 @@ class CachingStore implements Store {
   ): Promise<Verdict> {
     const time = this.#timeOf(now);
     const denials = groups.map((group) => this.#cache.denialOf(group, time));
-    const openGroups = groups.filter((_, index) => !denials[index]);
+    const isDenied = groups.some((group, index) => denials[index] && isEnforced(group));
+    const isOpen = (group: Group, index: number) =>
+      !denials[index] && !(isDenied && isDependent(group));
+    const openGroups = groups.filter(isOpen);
     const storeNow = time + clockOffsetOf(denials);
-    const isEnforcedDenied = groups.some((group, index) => denials[index] && !isShadow(group));
     let verdict: Verdict;
     if (openGroups.length === 0 && unused.length === 0) {
       verdict = { now: storeNow, groups: [] };
-    } else if (isEnforcedDenied && openGroups.length > 0 && openGroups.every(isShadow)) {
-      // The denied enforced groups do not wait for groups in shadow mode.
+    } else if (openGroups.length > 0 && openGroups.every(isShadow) && !groups.every(isShadow)) {
+      // The groups that are decided from memory do not wait for groups in shadow mode.
       const call = this.#callStore(openGroups, now, unused);
       verdict = { now: storeNow, groups: decidedLater(call, openGroups.length) };
     } else {
       verdict = await this.#callStore(openGroups, now, unused);
     }
     const answers = verdict.groups.values();
-    const allAnswers = denials.map((denial) =>
-      denial ? answerOf(denial, verdict.now) : (answers.next().value as GroupAnswer),
-    );
-    return { now: verdict.now, groups: allAnswers };
+    const allAnswers = groups.map((group, index): GroupAnswer => {
+      if (isOpen(group, index)) return answers.next().value as GroupAnswer;
+      const denial = denials[index];
+      return denial ? answerOf(denial, verdict.now) : SKIPPED;
+    });
+    return { now: verdict.now, groups: skipDependents(groups, allAnswers) };
   }
 
   async adjust(counters: readonly Counter[], now?: number) {
@@ -134,13 +146,13 @@ class CachingStore implements Store {
    */
   #verdictWithoutStore(groups: readonly Group[], time: number, error: unknown): Verdict {
     const denials = groups.map((group) => this.#cache.denialOf(group, time, true));
-    const isUndecided = groups.some((group, index) => !denials[index] && !isShadow(group));
+    const isUndecided = groups.some((group, index) => !denials[index] && isEnforced(group));
     if (isUndecided || !denials.some(Boolean)) throw error;
     const storeNow = time + clockOffsetOf(denials);
     const answers = denials.map((denial) =>
       denial ? answerOf(denial, storeNow) : failedGroup(error),
     );
-    return { now: storeNow, groups: answers };
+    return { now: storeNow, groups: skipDependents(groups, answers) };
   }
 }
 

@@ -4,15 +4,16 @@ import { type Clock, createScript } from "./script.ts";
  * Creates the script that adds costs without checking the quota left. A negative cost lowers the
  * count.
  *
- * ARGV: the counters.
+ * ARGV: the counters, each followed by 1 or 0, and the number of a window. After 1, the cost counts
+ * only if the count belongs to this window.
  * Reply: for each counter its count, the ms until its window ends, and the ms until its ban ends.
  */
 export function createAdjustScript(clock: Clock): string {
-  return createScript(clock, `${ADD_FIXED}${ADD_ROLLING}${ADJUST}`);
+  return createScript(clock, `${COST_IN}${ADD_FIXED}${ADD_ROLLING}${ADJUST}`);
 }
 
 /**
- * Creates the script that removes counters and their bans.
+ * Creates the script that removes counters, their bans and their strikes.
  *
  * ARGV: the counters.
  * Reply: the number of keys removed.
@@ -21,13 +22,22 @@ export function createResetScript(clock: Clock): string {
   return createScript(clock, RESET);
 }
 
+/** `costIn(c, window)`: the cost, or 0 if the count belongs to another window than the charge. */
+const COST_IN = `local chargedIn
+
+local function costIn(c, window)
+  return (not chargedIn or chargedIn == window) and c.cost or 0
+end
+
+`;
+
 /**
  * `addFixed(c)`: adds the cost to a counter that does not roll over, and returns its count. The
  * field saturates at 0 and at 2^63 - 1. A final step lowers a count above 2^53 - 1 to this number.
  */
 const ADD_FIXED = `local function addFixed(c)
   local results = redis.call('BITFIELD', c.key, 'GET', 'u63', 0, 'OVERFLOW', 'SAT',
-    'INCRBY', 'u63', 0, digits(c.cost))
+    'INCRBY', 'u63', 0, digits(costIn(c, c.window)))
   local before, after = results[1], results[2]
   local count = math.min(MAX_COUNT, after)
   undoSteps[#undoSteps + 1] = function()
@@ -55,9 +65,9 @@ end
 /** `addRolling(c)`: does the same as `addFixed(c)` for a counter that rolls over. */
 const ADD_ROLLING = `local function addRolling(c)
   local before, window = readCount(c)
-  local count = math.min(MAX_COUNT, math.max(0, before + c.cost))
+  local count = math.min(MAX_COUNT, math.max(0, before + costIn(c, window)))
   if count ~= before then
-    finalSteps[#finalSteps + 1] = function() writeRolling(c, count, window) end
+    finalSteps[#finalSteps + 1] = function() writeRolling(c, count) end
   end
   return count
 end
@@ -68,7 +78,9 @@ const ADJUST = `local reply = {}
 
 local failure = runOrUndo(function()
   while keyAt < #KEYS do
-    local requested = readCounter()
+    local requested = refuseFault(readCounter())
+    local isDated, window = nextArg() == 1, nextArg()
+    chargedIn = isDated and window or nil
     local c, countOffset = chooseCounter(requested)
     local count = c.rollsOver and addRolling(c) or addFixed(c)
     reply[#reply + 1] = math.min(MAX_COUNT, count + countOffset)
@@ -83,10 +95,13 @@ end
 
 const RESET = `local reply = { 0 }
 while keyAt < #KEYS do
-  local c = readCounter()
+  local c = refuseFault(readCounter())
   reply[1] = reply[1] + redis.call('DEL', c.key)
   if c.banKey then
     reply[1] = reply[1] + redis.call('DEL', c.banKey)
+  end
+  if c.strikesKey then
+    reply[1] = reply[1] + redis.call('DEL', c.strikesKey)
   end
 end
 `;

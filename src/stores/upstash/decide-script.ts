@@ -1,3 +1,4 @@
+import { LUA_NEW_BAN } from "./lua-bans.ts";
 import { LUA_CHARGE } from "./lua-charge.ts";
 import { type Clock, createScript } from "./script.ts";
 
@@ -7,23 +8,25 @@ import { type Clock, createScript } from "./script.ts";
  * ARGV: the number of groups; the number of counters to return quota to; each of these counters,
  * followed by the quota to return and the number of the window in which this quota was charged;
  * then for each group the number of its counters and the counters. The number of counters is
- * negative for a shadow group. The sign marks the groups whose failure must not affect the rest of
- * the groups. KEYS are in the same order.
+ * negative for a shadow group, and follows a 0 for a dependent group. Such groups are different,
+ * because their failure must not affect the rest of the groups. KEYS are in the same order.
  *
  * Reply: the time in ms; then for each group 1 (admitted) or 0 (denied), and for each of its
  * counters the count, the ms until its window ends, the ms until its ban ends, and the quota
- * charged. For a shadow group that failed, the reply has only the integer 2.
+ * charged, which is negative if it was charged to the alternative. For a shadow or dependent group
+ * that failed, the reply has only the integer 2. For a dependent group that is skipped, because an
+ * enforced group was denied, it has only the integer 3.
  */
 export function createDecideScript(clock: Clock): string {
   return createScript(
     clock,
-    `${LUA_CHARGE}${RETURN_UNUSED}${DECIDE_GROUP}${TRY_SHADOW_GROUP}${DECIDE_GROUPS}`,
+    `${LUA_CHARGE}${LUA_NEW_BAN}${RETURN_UNUSED}${DECIDE_GROUP}${TRY_GROUP}${DECIDE_GROUPS}`,
   );
 }
 
 /**
  * Returns unused quota to each counter whose window has not ended and whose count is at least that
- * quota. A failed return is ignored, because a decision must not fail if a return fails. The quota
+ * quota. A counter with a fault is skipped. A failed return is ignored, because a decision must not fail if a return fails. The quota
  * then stays charged. The script computes `0 - quota` instead of `-quota`, because Lua would write
  * -0 for a quota of 0.
  */
@@ -39,7 +42,7 @@ local groups = nextArg()
 for _ = 1, nextArg() do
   local c = readCounter()
   local quota, window = nextArg(), nextArg()
-  if window == c.window then
+  if window == c.window and not c.fault then
     pcall(returnUnused, c, quota)
   end
 end
@@ -64,28 +67,32 @@ end
 local function decideGroup(counters)
   local verdictAt, mark = #reply + 1, #undoSteps
   reply[verdictAt] = 1
+  for _, c in ipairs(counters) do
+    refuseFault(c)
+  end
   local charges, bans = {}, {}
   for _, c in ipairs(counters) do
     local at, banMs, count, countOffset, amount = #reply + 1, readBanMs(c), 0, 0, 0
+    local chosen = c
     if banMs > 0 then
       reply[verdictAt] = 0
       count = readCount(c)
     else
-      local chosen, hasQuota, write
+      local hasQuota, write
       chosen, countOffset = chooseCounter(c)
       hasQuota, count, amount, write = chargeCounter(chosen)
       if not hasQuota then
         reply[verdictAt] = 0
         if c.banMs > 0 and not c.neverBans then
-          banMs = c.banMs
-          bans[#bans + 1] = c
+          banMs, bans[#bans + 1] = newBan(c)
         end
       elseif amount > 0 then
         charges[#charges + 1] = { at = at, amount = amount, write = write }
       end
     end
     reply[at], reply[at + 1], reply[at + 2], reply[at + 3] =
-      math.min(MAX_COUNT, count + countOffset), c.resetMs, banMs, amount
+      math.min(MAX_COUNT, count + countOffset), chosen.resetMs, banMs,
+      chosen == c and amount or -amount
   end
   if reply[verdictAt] == 0 then
     undoGroup(mark, charges)
@@ -94,20 +101,18 @@ local function decideGroup(counters)
       finalSteps[#finalSteps + 1] = charge.write
     end
   end
-  for _, c in ipairs(bans) do
-    finalSteps[#finalSteps + 1] = function()
-      redis.call('SET', c.banKey, 1, 'PX', digits(c.banMs))
-    end
+  for _, writeBan in ipairs(bans) do
+    finalSteps[#finalSteps + 1] = writeBan
   end
 end
 
 `;
 
 /**
- * `tryShadowGroup(counters)`: decides a shadow group. If that fails, its verdict becomes 2, and the
- * script continues with the next group.
+ * `tryGroup(counters)`: decides a shadow or dependent group. If that fails, its verdict becomes 2,
+ * and the script continues with the next group.
  */
-const TRY_SHADOW_GROUP = `local function tryShadowGroup(counters)
+const TRY_GROUP = `local function tryGroup(counters)
   local verdictAt, mark = #reply + 1, #undoSteps
   if not pcall(decideGroup, counters) then
     undoTo(mark)
@@ -121,15 +126,23 @@ end
 `;
 
 const DECIDE_GROUPS = `local failure = runOrUndo(function()
+  local isDenied = false
   for _ = 1, groups do
-    local size, counters = nextArg(), {}
-    for at = 1, math.abs(size) do
-      counters[at] = readCounter()
+    local size, counters, at = nextArg(), {}, #reply + 1
+    local isDependent = size == 0
+    if isDependent then
+      size = nextArg()
     end
-    if size >= 0 then
-      decideGroup(counters)
+    for index = 1, math.abs(size) do
+      counters[index] = readCounter()
+    end
+    if isDependent and isDenied then
+      reply[at] = 3
+    elseif isDependent or size < 0 then
+      tryGroup(counters)
     else
-      tryShadowGroup(counters)
+      decideGroup(counters)
+      isDenied = isDenied or reply[at] == 0
     end
   end
 end)

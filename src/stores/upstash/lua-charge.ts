@@ -76,12 +76,12 @@ end
  * result is a function that stores the new count. It must run only if the whole group is admitted.
  */
 const CHARGE_ROLLING = `local function chargeRolling(c)
-  local count, window = readCount(c)
+  local count = readCount(c)
   if count + c.cost > c.ceiling then
     return false, count, 0
   end
   local amount = math.max(c.cost, math.min(c.block, blockFor(c.ceiling - count)))
-  return true, count + amount, amount, function() writeRolling(c, count + amount, window) end
+  return true, count + amount, amount, function() writeRolling(c, count + amount) end
 end
 
 `;

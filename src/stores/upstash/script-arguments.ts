@@ -1,4 +1,11 @@
-import { banKey, type Counter, storedKey } from "../../engine/counter.ts";
+import { banKey, strikesKey } from "../../engine/bans.ts";
+import {
+  type Counter,
+  longestWindowMs,
+  storedKey,
+  windowAt,
+  windowStart,
+} from "../../engine/counter.ts";
 import type { Clock } from "./script.ts";
 
 /** The KEYS of a counter, in the order that `createScript` describes. */
@@ -6,16 +13,31 @@ export function keysOf(counter: Counter, clock: Clock, now: number): string[] {
   const keyOf = (each: Counter) => (clock === "edge" ? storedKey(each, now) : each.key);
   const keys = [keyOf(counter)];
   if (counter.banMs) keys.push(banKey(counter));
+  if (counter.escalation) keys.push(strikesKey(counter));
   if (counter.alternative) keys.push(keyOf(counter.alternative));
   return keys;
 }
 
 /** The ARGV of a counter, in the order that `createScript` describes. */
-export function argumentsOf(counter: Counter): number[] {
-  const { limit, windowMs, offsetMs, cost, ceiling, block = 0, banMs = 0, alternative } = counter;
+export function argumentsOf(counter: Counter, now: number): number[] {
+  const { limit, windowMs, offsetMs, cost, ceiling, block = 0, alternative } = counter;
   const flag = (set = false) => Number(set);
+  const windows = counter.calendar ? [0, longestWindowMs(counter)] : [windowMs, offsetMs];
   const kind = [flag(counter.rollsOver), flag(counter.checkOnly), block];
-  const ban = [banMs, flag(counter.neverBans)];
+  const ban = banArguments(counter, flag(counter.neverBans));
   const other = alternative ? [1, alternative.limit, alternative.ceiling] : [0];
-  return [limit, windowMs, offsetMs, cost, ceiling, ...kind, ...ban, ...other];
+  const calendar = counter.calendar ? calendarArguments(counter, now) : [];
+  return [limit, ...windows, cost, ceiling, ...kind, ...ban, ...calendar, ...other];
+}
+
+/** The number of the previous window, its start, and the starts of the three windows after it. */
+function calendarArguments(counter: Counter, now: number): number[] {
+  const previous = windowAt(now, counter).index - 1;
+  return [previous, ...[0, 1, 2, 3].map((number) => windowStart(counter, previous + number))];
+}
+
+function banArguments({ banMs = 0, escalation }: Counter, neverBans: number): number[] {
+  if (!escalation) return [banMs, neverBans];
+  const { lengthsMs, forgetAfterMs } = escalation;
+  return [-lengthsMs.length, neverBans, ...lengthsMs, forgetAfterMs];
 }

@@ -1,10 +1,16 @@
-import { type Counter, MAX_COUNT, type Tally } from "../../engine/counter.ts";
-import { failedGroup, isShadow } from "../shadow-groups.ts";
+import { type Counter, longestWindowMs, MAX_COUNT, type Tally } from "../../engine/counter.ts";
+import { failedGroup, type GroupRole, roleOf, SKIPPED } from "../group-roles.ts";
 import type { GroupAnswer, Verdict } from "../store.ts";
 import { StoreError } from "../store-error.ts";
 
 // Reads the replies of the scripts. Every integer in a reply is checked, because the configured URL
 // may belong to a server that is not Redis.
+
+/**
+ * The largest integer that the script may return as a group's verdict: 1 (admitted), 2 (failed) or
+ * 3 (skipped).
+ */
+const LAST_VERDICT: Record<GroupRole, number> = { enforced: 1, shadow: 2, dependent: 3 };
 
 /**
  * Reads the reply of the decide script.
@@ -15,7 +21,8 @@ export function readVerdict(reply: unknown, groups: readonly (readonly Counter[]
   const integers = new IntegerReader(reply);
   const now = integers.next(0, MAX_COUNT);
   const verdicts = groups.map((counters): GroupAnswer => {
-    const verdict = integers.next(0, isShadow(counters) ? 2 : 1);
+    const verdict = integers.next(0, LAST_VERDICT[roleOf(counters)]);
+    if (verdict === 3) return SKIPPED;
     if (verdict === 2) return failedGroup(new StoreError("error-reply", "a command failed"));
     const admitted = verdict === 1;
     const tallies = counters.map((counter) => readChargedTally(counter, admitted, integers));
@@ -39,19 +46,30 @@ export function readTallies(reply: unknown, counters: readonly Counter[]): Tally
 
 /** Reads a tally, and the quota charged, which follows the tally in the reply. */
 function readChargedTally(counter: Counter, admitted: boolean, integers: IntegerReader): Tally {
-  const { cost, block, checkOnly } = counter;
+  const { cost, block, checkOnly, alternative } = counter;
   const tally = readTally(counter, integers);
-  const isCharged = admitted && !checkOnly;
-  const charged = isCharged ? integers.next(cost, Math.max(cost, block ?? 0)) : integers.next(0, 0);
-  return block === undefined ? tally : { ...tally, charged };
+  if (!admitted || checkOnly) {
+    const charged = integers.next(0, 0);
+    return block === undefined ? tally : { ...tally, charged };
+  }
+  const most = Math.max(cost, block ?? 0);
+  const charge = integers.next(alternative ? -most : cost, most);
+  const charged = Math.abs(charge);
+  if (charged < cost) throw invalidReply();
+  return {
+    ...tally,
+    ...(block !== undefined && { charged }),
+    ...(charge < 0 && { inAlternative: true }),
+  };
 }
 
-function readTally({ windowMs, banMs }: Counter, integers: IntegerReader): Tally {
+function readTally(counter: Counter, integers: IntegerReader): Tally {
   // A ban keeps its length even if the rule has a shorter ban now, so a longer time is accepted.
-  const longestBanMs = banMs ? MAX_COUNT : 0;
+  const longestBanMs = counter.banMs ? MAX_COUNT : 0;
+  // The last charge of a counter that rolls over can belong to a later window than the clock's.
   return {
     count: integers.next(0, MAX_COUNT),
-    resetMs: integers.next(1, windowMs),
+    resetMs: integers.next(1, counter.rollsOver ? MAX_COUNT : longestWindowMs(counter)),
     banMs: integers.next(0, longestBanMs),
   };
 }

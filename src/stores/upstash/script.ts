@@ -13,14 +13,18 @@ export type Clock = "redis" | "edge";
  * variable `reply`.
  *
  *   KEYS   One key for each counter, one group after another. Each key is followed by the key of
- *          the counter's ban if the counter has a ban, and then by the key of its alternative if it
- *          has one. With the clock `edge`, these are the keys as stored, so that every key that the
+ *          the counter's ban if the counter has a ban, the key of its strikes if its bans become
+ *          longer, and the key of its alternative if it has one. With the clock `edge`, these are the keys as stored, so that every key that the
  *          script uses is declared. With the clock `redis`, the keys lack the window numbers,
  *          because the script computes these numbers from TIME.
  *   ARGV   The Worker's time in ms with the clock `edge`, otherwise 0. Then the arguments of the
  *          script. A counter is eleven integers: limit, window in ms, offset in ms, cost, ceiling,
  *          1 if it rolls over, 1 if it is only checked, block, ban in ms, 1 if it never bans, 1 if
- *          it has an alternative. An alternative adds two integers: its limit and its ceiling.
+ *          it has an alternative. An alternative adds two integers: its limit and its ceiling. If bans
+ *          become longer, the ban in ms is minus the number of lengths; the lengths and the time
+ *          after which strikes are forgotten, all in ms, follow the flag "never bans". A
+ *          calendar counter has the window 0, and in place of the offset the longest length of its
+ *          windows. Five more integers come before the flag of the alternative: see `readCalendar`.
  *   Reply  Integers only.
  *
  * A counter is stored as an unsigned 63-bit field, because one BITFIELD command can check and

@@ -1,5 +1,5 @@
 import type { Counter } from "../../engine/counter.ts";
-import { isShadow } from "../shadow-groups.ts";
+import { isDependent, isShadow } from "../group-roles.ts";
 import type { Store } from "../store.ts";
 import { createAdjustScript, createResetScript } from "./adjust-script.ts";
 import { createDecideScript } from "./decide-script.ts";
@@ -59,22 +59,31 @@ export function createUpstashStore({
       const args = [
         groups.length,
         unused.length,
-        ...unused.flatMap(({ counter, quota, window }) => [...argumentsOf(counter), quota, window]),
+        ...unused.flatMap(({ counter, quota, window }) => [
+          ...argumentsOf(counter, now),
+          quota,
+          window,
+        ]),
         ...groups.flatMap((group) => [
+          ...(isDependent(group) ? [0] : []),
           isShadow(group) ? -group.length : group.length,
-          ...group.flatMap(argumentsOf),
+          ...group.flatMap((counter) => argumentsOf(counter, now)),
         ]),
       ];
       return run(decideScript, counters, now, args, (reply) => readVerdict(reply, groups));
     },
 
     adjust(counters, now = Date.now()) {
-      const args = counters.flatMap(argumentsOf);
+      const args = counters.flatMap((counter) => {
+        const { chargedIn } = counter;
+        return [...argumentsOf(counter, now), Number(chargedIn !== undefined), chargedIn ?? 0];
+      });
       return run(adjustScript, counters, now, args, (reply) => readTallies(reply, counters));
     },
 
     reset(counters, now = Date.now()) {
-      return run(resetScript, counters, now, counters.flatMap(argumentsOf), () => undefined);
+      const args = counters.flatMap((counter) => argumentsOf(counter, now));
+      return run(resetScript, counters, now, args, () => undefined);
     },
   };
 }

@@ -1,5 +1,5 @@
 import { createHmac, createSign, generateKeyPairSync, type KeyObject } from "node:crypto";
-import { SECRETS } from "../rules.ts";
+import { GOLD, SECRETS } from "../rules.ts";
 import { head, type Vector, type VectorClass } from "../vector.ts";
 
 // This module creates its RSA keys and tokens each time it loads, because private keys must not be
@@ -51,6 +51,27 @@ function token(name: string, client: string, text: string, scheme = "Bearer "): 
     name,
     lines: head("/token", `Authorization: ${scheme}${text}`),
     counted: { token: client },
+  };
+}
+
+/** A request whose key is the nested claim `/app_metadata/org`. */
+function org(name: string, client: string, payload: object | string): Vector {
+  const text = hs(HS256, payload, JWT_SECRET);
+  return {
+    name: `nested: ${name}`,
+    lines: head("/org", `Authorization: Bearer ${text}`),
+    counted: { org: client },
+  };
+}
+
+/** A request whose tier depends on the list `/app_metadata/roles`. */
+function role(name: string, payload: object | string, secret = JWT_SECRET, quota?: number): Vector {
+  const text = hs(HS256, payload, secret);
+  return {
+    name: `roles: ${name}`,
+    lines: head("/role", `Authorization: Bearer ${text}`),
+    counted: { role: "client" },
+    ...(quota && { quotas: { role: quota } }),
   };
 }
 
@@ -136,6 +157,27 @@ export const sharedTokens: VectorClass = {
       lines: head("/token", `Authorization: Bearer ${good}`, "Authorization: Bearer 1"),
       counted: { token: ADDRESS },
     },
+    org("given", "acme", { app_metadata: { org: "acme" } }),
+    org("beside other claims", "acme", { sub: "a", app_metadata: { org: "acme", plan: "x" } }),
+    org("a number", "42", { app_metadata: { org: 42 } }),
+    org("absent", ADDRESS, { app_metadata: {} }),
+    org("at the top", ADDRESS, { org: "acme", "app_metadata/org": "x", "/app_metadata/org": "x" }),
+    org("in a list", ADDRESS, { app_metadata: [{ org: "acme" }] }),
+    org("a list", ADDRESS, { app_metadata: { org: ["acme"] } }),
+    org("an object", ADDRESS, { app_metadata: { org: { org: "acme" } } }),
+    org("a text in place of the object", ADDRESS, { app_metadata: "org" }),
+    org("null in place of the object", ADDRESS, { app_metadata: null }),
+    org("inherited", ADDRESS, '{"app_metadata":{"__proto__":{"org":"eve"}}}'),
+    org("inherited by all claims", ADDRESS, '{"__proto__":{"app_metadata":{"org":"eve"}}}'),
+    org("above 2^53", ADDRESS, '{"app_metadata":{"org":9007199254740993}}'),
+    role("gold", { app_metadata: { roles: ["user", "gold"] } }, JWT_SECRET, GOLD),
+    role("gold as a text", { app_metadata: { roles: "gold" } }, JWT_SECRET, GOLD),
+    role("none", { app_metadata: { roles: [] } }),
+    role("other names", { app_metadata: { roles: ["Gold", "gold ", "goldx", "__proto__"] } }),
+    role("nested lists", { app_metadata: { roles: [["gold"]] } }),
+    role("an object", { app_metadata: { roles: { 0: "gold", gold: true } } }),
+    role("at the top", { roles: ["gold"] }),
+    role("gold, with another secret", { app_metadata: { roles: ["gold"] } }, "guess"),
     token(
       "good, but 100 KB long",
       ADDRESS,

@@ -27,7 +27,7 @@ const GOOD = {
       start: "2026-01-01T09:00:00-08:00",
       mode: "shadow",
     },
-    { name: "all", limit: 0, window: "90s" },
+    { name: "all", limit: 9, window: "90s" },
   ],
 };
 
@@ -55,7 +55,7 @@ describe("check of a valid configuration", () => {
         "open",
         "shadow",
       ],
-      [all, "ip", "0 per 90s", "every request", "open", "enforce"],
+      [all, "ip", "9 per 90s", "every request", "open", "enforce"],
     ]);
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
   });
@@ -76,21 +76,40 @@ describe("check of a valid configuration", () => {
       maxReserved: 5,
       start: "spread",
       shards: 4,
-      cost: "header:x-tokens",
-      count: { status: [200, 201] },
+      cost: 2,
+      count: { status: [200, 201], reserve: true },
       tiers: { by: "header:plan", limits: { pro: { limit: 5000, window: "1m" } } },
       exempt: { ips: ["10.0.0.0/8"], headers: { "x-internal": { secret: "INTERNAL" } } },
       retryJitter: "10s",
+      response: { status: 503 },
+      tellOrigin: true,
     };
     const banning = { ...GOOD.rules[2], ban: 900 };
-    const { stdout } = await check("rules.json", { rules: [everything, banning] });
-    const [, , headings, llm, all] = stdout.trimEnd().split("\n");
+    const longerBans = { lengths: ["15m", "1h"], forgetAfter: "1d" };
+    const escalating = { ...banning, name: "escalating", ban: longerBans };
+    const { stdout } = await check("rules.json", { rules: [everything, escalating, banning] });
+    const [, , headings, llm, longer, all] = stdout.trimEnd().split("\n");
     expect(headings).toMatch(/ ALSO$/);
     expect(llm).toContain(" 500 per 1m (up to 900, 5 ahead) ");
     expect(llm).toMatch(
-      / not 10\.0\.0\.0\/8 x-internal; header:plan: pro 5000 per 1m; windows spread; 4 shards; costs header:x-tokens; counts 200 201; jitter 10s$/,
+      / not 10\.0\.0\.0\/8 x-internal; header:plan: pro 5000 per 1m; windows spread; 4 shards; costs 2; counts 200 201, reserved before; jitter 10s; own response; tells the origin$/,
     );
+    expect(longer).toMatch(/ ban 15m, 1h, forgotten after 1d$/);
     expect(all).toMatch(/ ban 15m$/);
+  });
+
+  test("prints calendar windows with their time zone and start", async () => {
+    const limits = [
+      { limit: 9, window: "day" },
+      { limit: 99, window: "month" },
+    ];
+    const start = { timeZone: "Europe/Berlin", start: "15 09:00" };
+    const plain = { name: "plain", limit: 5, window: "month" };
+    const rules = [{ name: "plan", limits, ...start }, plain];
+    const { stdout } = await check("rules.json", { rules });
+    const berlin = "Europe/Berlin from";
+    expect(stdout).toContain(` 9 per day (${berlin} 09:00), 99 per month (${berlin} 15 09:00) `);
+    expect(stdout).toContain(" 5 per month (UTC) ");
   });
 
   test("with --json prints tiers by name, and exempt networks", async () => {
@@ -132,8 +151,8 @@ describe("check of a valid configuration", () => {
           windows: [
             {
               policy: "all",
-              limit: 0,
-              capacity: 0,
+              limit: 9,
+              capacity: 9,
               maxReserved: 0,
               windowMs: 90_000,
               offsetMs: 0,

@@ -237,7 +237,7 @@ describe.runIf(hasRedisServer)("weir doctor", () => {
     });
     const { severity, value } = await find("vector-differs", database);
     expect(severity).toBe("fault");
-    expect(value).toMatch(/^\d+ of 18 vectors: ".+" \(clock redis\): step \d: .+, expected /);
+    expect(value).toMatch(/^\d+ of 23 vectors: ".+" \(clock redis\): step \d: .+, expected /);
   });
 
   test("reports eviction and memory in Upstash's INFO", async () => {

@@ -116,6 +116,15 @@ describe("weir doctor --at", () => {
       JSON.stringify(report),
       ["worker-ok", "worker-binding", "worker-store-failed", "round-trip-ok", "clock-skewed"],
     ],
+    ...(["shadow", "off"] as const).map(
+      (mode): [string, number, object, string, readonly string[]] => [
+        `a report with the mode ${mode}`,
+        200,
+        {},
+        JSON.stringify({ ...report, mode, faults: [], error: undefined, skewMs: undefined }),
+        ["worker-ok", "worker-mode", "round-trip-ok"],
+      ],
+    ),
     ["a report of another form", 200, {}, '{"weir":"doctor"}', ["worker-no-doctor"]],
     ...[
       { decisionsMs: [-5] },

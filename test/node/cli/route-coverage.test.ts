@@ -39,6 +39,7 @@ function matchesRoute(given: string, caseSensitive: boolean) {
       ...canonicalPath(pathname, caseSensitive),
       method: "GET",
       sentMethod: "GET",
+      hasBody: false,
       isPreflight: false,
       host: "a.example",
       search: "",

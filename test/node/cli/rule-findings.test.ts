@@ -17,7 +17,8 @@ function findings(...rules: Fields[]) {
     ...(fields.limits ? {} : { limit: 5, window: "1m" }),
     ...fields,
   }));
-  return configFindings(defineConfig({ rules: named } as ConfigInput));
+  const custom = { costs: { depth: () => 1 } };
+  return configFindings(defineConfig({ rules: named, custom } as ConfigInput));
 }
 
 const codes = (...rules: Fields[]) => findings(...rules).map(({ code }) => code);
@@ -75,6 +76,11 @@ describe("a number of seconds", () => {
     [{ window: "1000m" }, []],
     [{ limits: [{ limit: 1, window: 60_000 }] }, ["rules[0].limits[0].window"]],
     [{ ban: 900_000 }, ["rules[0].ban"]],
+    [{ ban: ["1m", 60_000, 3_600_000] }, ["rules[0].ban[1]", "rules[0].ban[2]"]],
+    [
+      { ban: { lengths: [60_000, 900_000], forgetAfter: 3_600_000 } },
+      ["rules[0].ban.lengths[0]", "rules[0].ban.lengths[1]", "rules[0].ban.forgetAfter"],
+    ],
     [{ retryJitter: 5000 }, ["rules[0].retryJitter"]],
     [
       { tiers: { by: "country", limits: { AT: { limit: 9, window: 60_000 } } } },
@@ -142,6 +148,10 @@ describe("a limit beside another one", () => {
       { ...limits([33, "1m"], [2013, "1h"]), start: "spread" },
       1,
     ],
+    ["50 a month admit at most 50 on one day", limits([100, "day"], [50, "month"]), 1],
+    ["a day can be in two months of another start", limits([99, "1d"], [50, "month"]), 0],
+    ["33 a day admit more than 1000 in 31 days", limits([33, "day"], [1000, "month"]), 0],
+    ["33 a day admit less than 1089 in a month", limits([33, "day"], [1353, "month"]), 1],
     ["a limit of 0 denies on purpose", limits([0, "1m"], [5, "1h"]), 0],
     [
       "the largest limits are compared exactly",
@@ -225,6 +235,27 @@ describe("two rules for the same requests", () => {
     ["have different paths", [api, { match: { paths: ["/a"] } }], []],
     ["count different statuses", [api, { ...api, count: { status: [401] } }], []],
     ["are a trial of a rule", [api, { ...api, mode: "shadow" }], []],
+    [
+      "have a higher enforced limit than a mark",
+      [
+        { ...api, limit: 9 },
+        { ...api, mode: "mark" },
+      ],
+      [],
+    ],
+    [
+      "have a mark that an enforced limit always prevents",
+      [api, { ...api, mode: "mark", limit: 90 }],
+      ["limit-never-binds"],
+    ],
+    [
+      "mark at two limits",
+      [
+        { ...api, mode: "mark" },
+        { ...api, mode: "mark", limit: 90 },
+      ],
+      [],
+    ],
     ["have no conditions", [{ match: {} }, { match: {} }], ["same-rule"]],
     [
       "have conditions that match every path",
@@ -271,6 +302,20 @@ describe("a cost", () => {
     [{ cost: 6, limit: 0 }, []],
     [{ cost: 6, count: { status: [200] } }, []],
     [{ cost: "header:x-cost", count: { status: [200] } }, []],
+    [{ cost: 6, count: { status: [200], reserve: true } }, ["cost-above-limit"]],
+    [{ cost: { reserve: 6, settle: "header:x-cost" } }, ["cost-above-limit"]],
+    [{ cost: { reserve: 5, settle: "header:x-cost" } }, []],
+    [{ cost: { settle: "header:x-cost", max: 9 } }, []],
+    [{ cost: { from: "body:bytes", max: 6 } }, ["max-cost-above-limit"]],
+    [{ cost: { from: "body:bytes", max: 6 }, capacity: 6 }, []],
+    [{ cost: { from: "body:bytes", max: 4 }, shards: 2 }, ["max-cost-above-limit"]],
+    [{ cost: { from: "body:bytes", max: 5 } }, []],
+    [{ cost: { from: "body:bytes", default: 5 } }, []],
+    [{ cost: "body:bytes" }, ["cost-without-max"]],
+    [{ cost: { reserve: "body:bytes", settle: "header:x-cost" } }, ["cost-without-max"]],
+    [{ cost: "custom:depth" }, ["cost-without-max"]],
+    [{ cost: { from: "custom:depth", default: 5 } }, []],
+    [{ cost: { from: "custom:depth", max: 6 } }, ["max-cost-above-limit"]],
   ])("is compared with the limit: %j gives %j", (rule, expected) => {
     expect(codes(rule)).toEqual(expected);
   });
@@ -279,6 +324,39 @@ describe("a cost", () => {
 test.each<[Fields, string[]]>([
   [{ ban: "59s" }, ["ban-shorter-than-window"]],
   [{ ban: "1m" }, []],
+  [{ ban: ["10s", "59s"] }, ["ban-shorter-than-window", "ban-forgotten-soon"]],
+  [{ ban: ["10s", "1m"] }, []],
+  [{ ban: "5s", limit: 0 }, ["ban-without-limit"]],
+  [{ ban: ["1m", "1m"], limit: 0 }, ["ban-without-limit"]],
+  [
+    {
+      match: { hosts: ["a.example", "*.b.example"] },
+      tiers: {
+        by: "host",
+        limits: Object.fromEntries(
+          ["a.example", "x.b.example", "b.example"].map((host) => [
+            host,
+            { limit: 9, window: "1m" },
+          ]),
+        ),
+      },
+    },
+    ["tier-never-applies"],
+  ],
+  [{ cost: 0, limit: 0 }, ["zero-cost-of-zero-limit"]],
+  [{ limit: 0, match: {} }, ["denies-everybody"]],
+  [{ ...limits([5, "1m"], [0, "1h"]), match: {} }, ["denies-everybody"]],
+  [{ limit: 0, match: { paths: ["/*"] } }, ["denies-everybody"]],
+  [{ limit: 0, match: { ips: ["0.0.0.0/0", "::/0"] } }, ["denies-everybody"]],
+  [{ limit: 0, match: { ips: ["::/0"] }, mode: "mark" }, []],
+  [{ limit: 0, match: { ips: ["192.0.2.0/24"] } }, []],
+  [{ limit: 0, match: { except: { ips: ["192.0.2.0/24"] } } }, []],
+  [{ limit: 0, match: {}, exempt: { ips: ["192.0.2.0/24"] } }, []],
+  [{ ban: ["1m", "1m"] }, ["ban-lengths-equal"]],
+  [{ ban: { lengths: ["1m", "1h"], forgetAfter: "59s" } }, ["ban-forgotten-soon"]],
+  [{ ban: { lengths: ["1m", "1h"], forgetAfter: "1m" } }, []],
+  [{ ban: "1h", window: "day" }, ["ban-shorter-than-window"]],
+  [{ ban: "1d", window: "day" }, []],
   [{ ban: "5m", ...limits([5, "1m"], [100, "1d"]) }, []],
   [{ exempt: { ips: ["::/0"] } }, ["exempts-everybody"]],
   [{ exempt: { ips: ["10.0.0.0/8", "2001:db8::/32"] } }, []],
@@ -288,4 +366,82 @@ test.each<[Fields, string[]]>([
   [{ match: { paths: ["/a"], except: { methods: ["OPTION"] } } }, ["unknown-method"]],
 ])("the rule %j gives %j", (rule, expected) => {
   expect(codes(rule)).toEqual(expected);
+});
+
+describe("conditions on a request", () => {
+  const FREE = { match: { paths: ["/a"], headers: { "x-plan": "free" } } };
+  const ALL: Fields = {};
+
+  test.each<[string, Fields[], string[]]>([
+    ["on a header, and no other rule", [FREE], ["chosen-match"]],
+    ["on a query", [{ match: { paths: ["/a"], query: { a: false } } }], ["chosen-match"]],
+    ["on a header, and a rule for all", [FREE, { ...ALL, limit: 50 }], []],
+    [
+      "on a header, and a rule for other paths",
+      [FREE, { match: { paths: ["/b"] } }],
+      ["chosen-match"],
+    ],
+    [
+      "on a header, and a rule in shadow mode",
+      [FREE, { ...ALL, limit: 50, mode: "shadow" }],
+      ["chosen-match"],
+    ],
+    [
+      "on a header, and a rule for another value",
+      [FREE, { match: { paths: ["/a"], headers: { "x-plan": "pro" } } }],
+      ["chosen-match", "chosen-match"],
+    ],
+    ["on a header in shadow mode", [{ ...FREE, mode: "shadow" }, ALL], []],
+    ["on addresses", [{ match: { ips: ["192.0.2.0/24"], countries: ["DE"], asns: [1] } }], []],
+    ["of an exception", [{ match: { except: { headers: { a: true } } } }], ["chosen-except"]],
+    [
+      "of an exception, for some addresses",
+      [{ match: { except: { headers: { a: true }, ips: ["192.0.2.1"] } } }],
+      [],
+    ],
+    [
+      "of an exception, and a rule for all",
+      [{ match: { except: { query: { a: true } } } }, { match: {}, limit: 50, key: "global" }],
+      [],
+    ],
+    ["of an exception for bots", [{ match: { except: { bots: "verified" } } }], []],
+    [
+      "on a country that is none",
+      [{ match: { countries: ["DE", "ZZ", "T1"] } }],
+      ["unknown-country"],
+    ],
+    ["on a bot that is none", [{ match: { bots: ["Googlebot"] } }], ["unknown-bot-category"]],
+    ["on a bot", [{ match: { bots: ["AI Crawler"] } }], []],
+    ["on an address with bits", [{ match: { ips: ["192.0.2.1/24"] } }], ["address-in-network"]],
+    ["of exempt with bits", [{ exempt: { ips: ["2001:db8::1/64"] } }], ["address-in-network"]],
+    ["that except everybody", [{ match: { except: { ips: ["::/0"] } } }], ["exempts-everybody"]],
+    [
+      "that except what they match",
+      [{ match: { countries: ["DE"], except: { countries: ["DE"] } } }],
+      ["never-matches"],
+    ],
+    [
+      "that except something else",
+      [{ match: { countries: ["DE"], except: { countries: ["FR"] } } }],
+      [],
+    ],
+  ])("%s", (_, rules, expected) => {
+    expect(codes(...rules)).toEqual(expected);
+  });
+
+  test("make rules differ, unless the conditions are the same", () => {
+    const germans = { match: { paths: ["/a"], countries: ["DE", "AT"] } };
+    const austrians = { match: { paths: ["/a"], countries: ["AT", "DE"] } };
+    expect(codes(germans, austrians)).toEqual(["same-rule"]);
+    expect(codes(germans, { match: { paths: ["/a"], countries: ["DE"] } })).toEqual([]);
+    const login = { match: { paths: ["/login"], countries: ["DE"] }, onError: "closed" };
+    const user = { ...login, key: "header:user" };
+    expect(codes(user, { ...login, limit: 50 })).toEqual([]);
+    const others = {
+      match: { paths: ["/login"], countries: ["FR"] },
+      onError: "closed",
+      limit: 50,
+    };
+    expect(codes(user, others)).toEqual(["no-address-limit"]);
+  });
 });

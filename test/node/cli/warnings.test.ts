@@ -322,6 +322,10 @@ describe("never-matches", () => {
     { paths: ["/v1/*"], except: { paths: ["/v1/*"] } },
     { methods: ["POST", "PUT"], except: { methods: ["PUT", "POST", "GET"] } },
     { paths: ["/a/:id{[a-f]{8}}"], except: { paths: ["/*"] } },
+    { ips: ["203.0.113.0/24"], except: { ips: ["203.0.0.0/16"] } },
+    { ips: ["203.0.113.7", "2001:db8::1"], except: { ips: ["2001:db8::/32", "203.0.113.7/24"] } },
+    { countries: ["DE"], except: { countries: ["AT", "DE"] } },
+    { asns: [1], except: { asns: [2, 1] } },
   ])("warns about a rule whose except excludes everything: %j", (match) => {
     expect(warnings([{ match }])).toMatchObject([
       { code: "never-matches", path: "rules[0].match.except" },
@@ -330,6 +334,10 @@ describe("never-matches", () => {
 
   test.each([
     { hosts: ["*.example.com"], except: { hosts: ["api.example.com"] } },
+    { ips: ["203.0.0.0/16"], except: { ips: ["203.0.113.0/24"] } },
+    { ips: ["203.0.113.0/24", "::1"], except: { ips: ["203.0.0.0/16"] } },
+    { ips: ["203.0.113.0/24"], except: { ips: ["203.0.0.0/16"], paths: ["/a"] } },
+    { except: { asns: [1] } },
     { except: { hosts: ["*.example.com"] } },
     { paths: ["/a", "/b"], except: { paths: ["/a"] } },
     { paths: ["/v1/*"], except: { paths: ["/v1"] } },
@@ -373,6 +381,35 @@ describe("tier-by-client", () => {
   test.each(["jwt:plan", "custom:plan", "country"])("does not warn about tiers by %s", (by) => {
     expect(codes([{ tiers: { by, limits } }], { jwt: { secret: "S" } })).toEqual([]);
   });
+});
+
+describe("dotted-claim", () => {
+  const jwt = { secret: "S" };
+  const limits = { pro: { limit: 9, window: "1m" } };
+
+  test("warns about claims that look nested, and names the pointer", () => {
+    const by = "jwt:app_metadata.plan | ip";
+    expect(warnings([{ key: ["jwt:user.id", "jwt:sub"], tiers: { by, limits } }], { jwt })).toEqual(
+      [
+        expect.objectContaining({
+          code: "dotted-claim",
+          path: "rules[0].key",
+          cure: expect.stringContaining('"jwt:/user/id"'),
+        }),
+        expect.objectContaining({
+          path: "rules[0].tiers.by",
+          cure: 'Write "jwt:/app_metadata/plan" for a nested claim, or "jwt:/app_metadata.plan" if the name contains the dot',
+        }),
+      ],
+    );
+  });
+
+  test.each(["jwt:sub", "jwt:/a/b", "jwt:/a.b", "jwt:..", "custom:plan"])(
+    "does not warn about %s",
+    (key) => {
+      expect(codes([{ key }], { jwt })).toEqual([]);
+    },
+  );
 });
 
 describe("ipv6-prefix", () => {

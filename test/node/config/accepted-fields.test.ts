@@ -1,4 +1,4 @@
-import { type ConfigInput, defineConfig } from "edge-weir/config";
+import { type ConfigInput, defineConfig, type RuleInput } from "edge-weir/config";
 import { describe, expect, test } from "vitest";
 import { definedRule, withRule } from "./fixtures.ts";
 
@@ -37,7 +37,7 @@ describe("capacity and maxReserved", () => {
   });
 });
 
-test.for<[Partial<ConfigInput["rules"][number]>, object]>([
+test.for<[Partial<RuleInput>, object]>([
   [{ start: "spread" }, { spread: true }],
   [{ start: "2026-01-01T09:00:00Z" }, { spread: false }],
   [{ shards: 5 }, { shards: 5 }],
@@ -45,12 +45,27 @@ test.for<[Partial<ConfigInput["rules"][number]>, object]>([
   [{ shards: 1, limit: 0 }, { shards: 1 }],
   [{ cost: 0 }, { cost: 0 }],
   [{ cost: MAX }, { cost: MAX }],
-  [{ cost: "header:X-Tokens-Used" }, { cost: { header: "x-tokens-used" } }],
-  [{ count: "request" }, { countStatus: undefined }],
-  [{ count: { status: [401, 403] } }, { countStatus: [401, 403] }],
-  [{ count: { status: [100, 599] } }, { countStatus: [100, 599] }],
+  [{ count: "request" }, { count: undefined }],
+  [{ count: { status: [401, 403] } }, { count: { statuses: [401, 403], reserve: false } }],
+  [{ count: { status: [100, 599] } }, { count: { statuses: [100, 599], reserve: false } }],
+  [{ count: { status: [401], reserve: true } }, { count: { statuses: [401], reserve: true } }],
+  [{ count: { status: [401], reserve: false } }, { count: { statuses: [401], reserve: false } }],
   [{ ban: "15m" }, { banMs: 900_000 }],
   [{ ban: 1 }, { banMs: 1000 }],
+  [{ ban: ["15m"] }, { banMs: 900_000 }],
+  [{ ban: { lengths: ["15m"] } }, { banMs: 900_000 }],
+  [
+    { ban: ["1m", 60, "10m"] },
+    {
+      banMs: 60_000,
+      escalation: { lengthsMs: [60_000, 60_000, 600_000], forgetAfterMs: 600_000 },
+    },
+  ],
+  [
+    { ban: { lengths: [1, "10m"], forgetAfter: "1d" } },
+    { banMs: 1000, escalation: { lengthsMs: [1000, 600_000], forgetAfterMs: 86_400_000 } },
+  ],
+  [{ ban: Array(10).fill("1h") }, { escalation: { lengthsMs: Array(10).fill(3_600_000) } }],
   [{ retryJitter: "10s" }, { retryJitterMs: 10_000 }],
   [{}, { lease: true }],
   [{ lease: "auto" }, { lease: true }],
@@ -64,6 +79,16 @@ test.for<[Partial<ConfigInput["rules"][number]>, object]>([
     { lease: "auto", shards: 2 },
     { lease: true, shards: 2 },
   ],
+  [{}, { mode: "enforce", tellOrigin: false }],
+  [{ mode: "mark" }, { mode: "mark", tellOrigin: false, onError: "open" }],
+  [{ mode: "mark", tellOrigin: true }, { tellOrigin: true }],
+  [{ mode: "mark", onError: "open", shards: 5, cost: "header:x-cost" }, { mode: "mark" }],
+  [
+    { mode: "mark", for: "programs" },
+    { mode: "mark", for: "programs" },
+  ],
+  [{ tellOrigin: true }, { mode: "enforce", tellOrigin: true }],
+  [{ mode: "shadow", tellOrigin: false }, { mode: "shadow" }],
   [{ onError: "local" }, { onError: "local", localShare: 0.25 }],
   [{ onError: "local", localShare: 1 }, { localShare: 1 }],
   [{ onError: "local", localShare: 0.001 }, { localShare: 0.001 }],
@@ -127,7 +152,7 @@ describe("exempt", () => {
     const ips = ["198.51.100.0/24", "192.0.2.1", "2001:db8::/32", "::1"];
     const headers = { "X-Probe": "up and running", "X-Internal": { secret: "INTERNAL" } };
     const { exempt } = definedRule({ exempt: { ips, headers } });
-    expect(exempt?.networks.map(([address, bits]) => `${address}/${bits}`)).toEqual([
+    expect([...(exempt?.networks ?? [])].map(([address, bits]) => `${address}/${bits}`)).toEqual([
       "198.51.100.0/24",
       "192.0.2.1/32",
       "2001:db8::/32",
@@ -141,7 +166,7 @@ describe("exempt", () => {
 
   test("accepts ips without headers, and headers without ips", () => {
     expect(definedRule({ exempt: { ips: ["::/0"] } }).exempt?.headers).toEqual([]);
-    expect(definedRule({ exempt: { headers: { a: "b" } } }).exempt?.networks).toEqual([]);
+    expect(definedRule({ exempt: { headers: { a: "b" } } }).exempt?.networks.size).toBe(0);
   });
 });
 
@@ -178,5 +203,19 @@ describe("jwt", () => {
     const [rule] = defineConfig(config as ConfigInput).rules;
     expect(rule?.key).toEqual([[{ kind: "jwt", name: "org.id" }], [{ kind: "jwt", name: "sub" }]]);
     expect(rule?.tiers?.by).toEqual([[{ kind: "jwt", name: "plan" }]]);
+  });
+
+  test.each([
+    ["/a", ["a"]],
+    ["/app_metadata/plan", ["app_metadata", "plan"]],
+    ["/https:~1~1example.com~1plan", ["https://example.com/plan"]],
+    ["/~0~1~01/0/a.b", ["~/~1", "0", "a.b"]],
+    ["/1/2/3/4/5/6/7/8", ["1", "2", "3", "4", "5", "6", "7", "8"]],
+    [`/${"a".repeat(255)}`, ["a".repeat(255)]],
+  ])("may be read at the pointer %s", (name, pointer) => {
+    const config = { ...withRule({ key: `ip | jwt:${name}` }), jwt: { jwks: url } };
+    expect(defineConfig(config as ConfigInput).rules[0]?.key).toEqual([
+      [{ kind: "ip" }, { kind: "jwt", name, pointer }],
+    ]);
   });
 });

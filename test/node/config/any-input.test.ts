@@ -4,7 +4,7 @@ import { faultsIn } from "../../../src/config/define.ts";
 
 const RULE_FIELDS = [
   "name match key limit window limits capacity maxReserved start shards cost count tiers exempt ban",
-  "mode onError localShare lease retryJitter response for max windowMs path keys except rate minute",
+  "mode tellOrigin onError localShare lease retryJitter response for max windowMs path keys except rate minute",
 ]
   .join(" ")
   .split(" ");

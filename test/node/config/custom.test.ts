@@ -50,7 +50,7 @@ describe("the field custom", () => {
       "custom: the functions without keys",
       withCustom({ plan }),
       "custom.plan",
-      "unknown field; move it into keys: custom: { keys: { plan: … } }; allowed: keys",
+      "unknown field; move it into keys: custom: { keys: { plan: … } }; allowed: keys, costs, settle",
     ],
     ["custom: key", withCustom({ key: { plan } }), "custom.key", 'did you mean "keys"?'],
     keys(null, "custom.keys", "allowed: an object of functions, such as { plan: (request) => … }"),
@@ -62,7 +62,7 @@ describe("the field custom", () => {
         `custom.keys, with the name ${JSON.stringify(name)}`,
         withCustom({ keys: { [name]: plan } }),
         `custom.keys[${JSON.stringify(name)}]`,
-        `got ${JSON.stringify(name)}; allowed: the NAME of a key custom:NAME: one or more of A-Z`,
+        `got ${JSON.stringify(name)}; allowed: the NAME in custom:NAME: one or more of A-Z`,
       ],
     ),
   ]);
@@ -156,6 +156,7 @@ describe("a rule for programs", () => {
     ["a key jwt:CLAIM without jwt", { key: "jwt:sub" }],
     ["an empty match", { match: {} }],
     ["a cost that is a number", { cost: 5 }],
+    ["a cost with a reserve that is a number", { cost: { reserve: 5 } }],
     ["the word request in count", { count: "request" }],
     ["fields of all rules", { ban: "1h", mode: "shadow", onError: "local", lease: false }],
   ])("may have %s", (_, fields) => {
@@ -176,7 +177,11 @@ describe("a rule for programs", () => {
     field("exempt", { headers: { "x-a": "secret" } }, "got an object", noEffect("exempt")),
     field("response", { status: 503 }, noEffect("response")),
     field("retryJitter", "10s", noEffect("retryJitter")),
-    field("cost", "header:x-cost", `got "header:x-cost"; write a whole number: ${counts}`),
+    field(
+      "cost",
+      "header:x-cost",
+      `got "header:x-cost"; write a whole number, or { reserve: 1200 }: ${counts}`,
+    ),
     field("count", { status: [401] }, `got {"status":[401]}; ${noEffect("count")}`),
     field(
       "key",

@@ -35,7 +35,7 @@ const DEFAULTS = {
   spread: false,
   shards: 1,
   cost: 1,
-  countStatus: undefined,
+  count: undefined,
   tiers: undefined,
   exempt: undefined,
   banMs: undefined,
@@ -53,6 +53,7 @@ describe("a valid configuration", () => {
           windows: [{ policy: "login", limit: 5, capacity: 5, ...ONE_MINUTE }],
           ...DEFAULTS,
           mode: "enforce",
+          tellOrigin: false,
           onError: "closed",
           localShare: 0.25,
           lease: true,
@@ -67,6 +68,7 @@ describe("a valid configuration", () => {
           ],
           ...DEFAULTS,
           mode: "enforce",
+          tellOrigin: false,
           onError: "open",
           localShare: 0.25,
           lease: true,
@@ -79,6 +81,16 @@ describe("a valid configuration", () => {
       ipv6Prefix: 64,
       caseSensitivePaths: false,
     });
+  });
+
+  test("shows whether a rule tells the origin about quotas", () => {
+    const rule = { name: "plan", limit: 5, window: "1m" } as const;
+    const tells = (fields: object) => defineConfig({ rules: [{ ...rule, ...fields }] }).tellsOrigin;
+    expect(tells({})).toBe(undefined);
+    expect(tells({ mode: "shadow" })).toBe(undefined);
+    expect(tells({ mode: "mark", for: "programs" })).toBe(undefined);
+    expect(tells({ mode: "mark" })).toBe(true);
+    expect(tells({ tellOrigin: true })).toBe(true);
   });
 
   test("may come from JSON, with the same result", () => {

@@ -31,6 +31,7 @@ const config = defineConfig({
       exempt: { ips: ["192.0.2.1"] },
       ban: "1h",
       mode: "enforce",
+      tellOrigin: true,
       onError: "local",
       localShare: 0.25,
       lease: "auto",

@@ -88,6 +88,10 @@ function suggestionIn(message: string, path: string) {
   }
 }
 
+function isNamedApi(rule: unknown): rule is Fields {
+  return (rule as Fields | undefined)?.name === "api";
+}
+
 function valueAt(config: unknown, path: string): unknown {
   return path
     .split(/[.[\]]+/)
@@ -123,7 +127,10 @@ test("weir check finds each mistake that JSON can hold, and reports its cure", a
 });
 
 test("weir check prints the cures of all mistakes in one run, and does not print that the file is ok", async () => {
-  const rules = MISTAKES.filter(({ config }) => isJson(config)).flatMap(rulesIn);
+  // Each rule gets a name of its own, because equal names are faults too, and at most 500 are printed.
+  const rules = MISTAKES.filter(({ config }) => isJson(config))
+    .flatMap(rulesIn)
+    .map((rule, index) => (isNamedApi(rule) ? { ...rule, name: `api-${index}` } : rule));
   const { code, stdout, stderr } = await check("weir.config.json", { rules });
   expect(code).toBe(1);
   expect(stdout + stderr).not.toContain("is ok");

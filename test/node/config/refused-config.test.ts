@@ -1,7 +1,7 @@
 import { describe } from "vitest";
 import { type Refused, refuses, rule } from "./fixtures.ts";
 
-const A_CONFIG = "allowed: an object with rules, origin, store, clock";
+const A_CONFIG = "allowed: an object with rules, origin, origins, store, clock";
 const A_RULE = "allowed: an object with name, match, key, limit, window";
 const LONG = "a".repeat(65);
 
@@ -38,7 +38,7 @@ describe("refuses a top-level field", () => {
     ...says,
   ];
   refuses([
-    top("stor", "memory", 'unknown field; did you mean "store"?', "rules, origin, store"),
+    top("stor", "memory", 'unknown field; did you mean "store"?', "rules, origin, origins, store"),
     top("timeoutMS", 5, 'did you mean "timeoutMs"?'),
     top("bogus", 1, "unknown field", "allowed: rules"),
     top("store", "kv", 'got "kv"', 'allowed: "upstash", "durable-object", "memory"'),

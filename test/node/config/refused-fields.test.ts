@@ -23,8 +23,8 @@ describe("refuses a rule's field", () => {
       field("shards", value, "allowed: a whole number from 1 to 100"),
     ),
     field("shards", 6, "got 6", "shards can be at most the smallest limit, 5"),
-    ...[-1, 1.5, 1e15, "1", "header", "header:", "header:a b", "cookie:a", null, {}].map((value) =>
-      field("cost", value, `allowed: a whole number from 0 to ${MAX}, or "header:NAME" of`),
+    ...[-1, 1.5, 1e15, "1", "header", "header:", "header:a b", "cookie:a", null, []].map((value) =>
+      field("cost", value, `allowed: a whole number from 0 to ${MAX}, "custom:NAME" or "body:byt`),
     ),
     ...["response", 401, [401], null].map((value) =>
       field("count", value, 'allowed: "request", or { status: [401, 403] }'),
@@ -33,6 +33,9 @@ describe("refuses a rule's field", () => {
       field("ban", value, DURATION),
       field("retryJitter", value, DURATION),
     ]),
+    field("ban", [], "got []; allowed: a list of 1 to 10 lengths of time"),
+    field("ban", Array(11).fill("1h"), "at most 10 lengths"),
+    field("ban", {}, DURATION),
     ...[5, "pro", null, []].map((value) =>
       field("tiers", value, "allowed: an object with by, limits"),
     ),
@@ -86,6 +89,23 @@ describe("refuses the fields of a rule", () => {
     ),
     within({ limit: 0, shards: 2 }, "shards", "shards can be at most the smallest limit, 0"),
     within({ shards: 2, ban: "1h" }, "ban", "a rule with shards can have no ban"),
+    within({ shards: 2, ban: ["1m", "1h"] }, "ban", "a rule with shards can have no ban"),
+    within({ ban: ["1m", "1x"] }, "ban[1]", DURATION),
+    within({ ban: ["1h", "1m"] }, "ban[1]", 'got "1m"; no ban can be shorter than the one before'),
+    within({ ban: { lengths: "1h" } }, "ban.lengths", "a list of 1 to 10 lengths of time"),
+    within({ ban: { lengths: ["1h", "1m"] } }, "ban.lengths[1]", "no ban can be shorter"),
+    within({ ban: { forgetAfter: "1h" } }, "ban.lengths", "missing", "a list of 1 to 10 lengths"),
+    within(
+      { ban: { lengths: ["1h"], forgetAfter: "1h" } },
+      "ban.forgetAfter",
+      "remove forgetAfter, or write at least two lengths",
+    ),
+    within({ ban: { lengths: ["1m", "1h"], forgetAfter: 0 } }, "ban.forgetAfter", DURATION),
+    within(
+      { ban: { lengths: ["1m", "1h"], forgetafter: "1d" } },
+      "ban.forgetafter",
+      'did you mean "forgetAfter"?',
+    ),
     within({ count: { status: [] } }, "count.status", "allowed: a list of HTTP statuses"),
     within({ count: { status: 401 } }, "count.status", "allowed: a list of HTTP statuses"),
     within({ count: { status: [600] } }, "count.status[0]", "a whole number from 100 to 599"),

@@ -15,13 +15,13 @@ describe("refuses a match", () => {
   };
   refuses([
     ...[null, "/login", []].map((value) =>
-      match(value, "", "allowed: an object with hosts, methods, paths, except"),
+      match(value, "", "allowed: an object with hosts, methods, paths, headers, query"),
     ),
     match(
       { path: ["/a"] },
       ".path",
       'write paths: ["/a"] instead',
-      "hosts, methods, paths, except",
+      "hosts, methods, paths, headers, query, ips, countries, asns, bots, except",
     ),
     match({ cookies: ["a"] }, ".cookies", "unknown field"),
     ...Object.entries(LISTS).flatMap(([name, allowed]) => [

@@ -2,7 +2,7 @@ import { describe } from "vitest";
 import { type Refused, refuses, withRule } from "./fixtures.ts";
 
 const RULE_FIELDS =
-  "name, match, key, limit, window, limits, capacity, maxReserved, start, shards, cost, count, tiers, exempt, ban, mode, onError, localShare, lease, retryJitter, response";
+  "name, match, key, limit, window, limits, capacity, maxReserved, start, timeZone, shards, cost, count, tiers, exempt, ban, mode, tellOrigin, onError, localShare, retryJitter, response, lease";
 /**
  * Fields that other rate limiters have and Weir does not have. If Weir ignored such a field, the
  * rule would limit less than expected.
@@ -76,8 +76,34 @@ describe("refuses a rule's field", () => {
       field("start", value, 'allowed: "epoch", or a time with its zone, such as "2026-'),
     ),
     ...["dry-run", "Shadow", null].map((value) =>
-      field("mode", value, 'allowed: "enforce", "shadow"'),
+      field("mode", value, 'allowed: "enforce", "shadow", "mark"'),
     ),
+    ...["yes", 1, null].map((value) => field("tellOrigin", value, "allowed: true or false")),
+    ...Object.entries({
+      ban: "1m",
+      retryJitter: "10s",
+      response: { status: 402 },
+      onError: "closed",
+    }).map(
+      ([name, value]): Refused => [
+        `${name} with mode: "mark"`,
+        withRule({ mode: "mark", [name]: value }),
+        `rules[0].${name}`,
+        `remove ${name}: a rule with mode: "mark" never denies a request`,
+      ],
+    ),
+    [
+      'tellOrigin with mode: "shadow"',
+      withRule({ mode: "shadow", tellOrigin: true }),
+      "rules[0].tellOrigin",
+      'remove tellOrigin: a rule with mode: "shadow" must not change how a request is answered',
+    ],
+    [
+      'tellOrigin with for: "programs"',
+      withRule({ for: "programs", tellOrigin: true }),
+      "rules[0].tellOrigin",
+      'remove tellOrigin: a rule with for: "programs" counts no HTTP request',
+    ],
     ...[true, "false", "Auto", "off", 0, 8, null, {}].map((value) =>
       field("lease", value, `got ${JSON.stringify(value)}`, 'allowed: "auto", false'),
     ),

@@ -59,12 +59,12 @@ it("README.md has fewer than 150 lines", () => {
   expect(readPage("README.md").lines.length).toBeLessThan(150);
 });
 
-it.each(["src/index.ts", "src/config/index.ts"])(
+it.each(["src/index.ts", "src/config/index.ts", "src/llm/index.ts"])(
   "docs/programs.md names all exports of %s",
   (file) => {
     const lists = readFileSync(file, "utf8").matchAll(/^export (?:type )?\{([^}]+)\}/gms);
     const exported = [...lists].flatMap(([, names = ""]) => names.match(/\b(?!type\b)\w+/g) ?? []);
-    expect(exported.length).toBeGreaterThan(15);
+    expect(exported.length).toBeGreaterThan(4);
     const named = inlineCodeOf(readPage("docs/programs.md"));
     expect(exported.filter((name) => !named.includes(name))).toEqual([]);
   },

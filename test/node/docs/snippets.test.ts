@@ -9,8 +9,8 @@ import { isFile, isGuide } from "./guides.ts";
 import { inlineCodeOf, PAGES, readPage } from "./pages.ts";
 
 // The tests of this file check every configuration on the pages. All other code on the pages must
-// be part of an example, and test/node/examples/ runs the examples. So all code on the pages is
-// tested. Complete files on the pages of docs/guides/ have their own tests: ./guides.test.ts checks
+// be part of an example, or of a file in test/types. test/node/examples/ runs the examples, and
+// `npm run types` compiles test/types. So all code on the pages is tested. Complete files on the pages of docs/guides/ have their own tests: ./guides.test.ts checks
 // them, and test/workerd/guides.test.ts runs their configurations.
 
 /**
@@ -24,14 +24,14 @@ const snippets = pages.flatMap(({ path, blocks }) =>
     .map((block) => ({ ...block, path, title: `${path}, ${linesOf(block.code)[0]}` })),
 );
 
-/** The files of all examples, with their trimmed lines. Empty lines are left out. */
-const examples = globSync("examples/*/**/*.{ts,toml}").map((path) => ({
+/** The files of all examples and of test/types, with their trimmed lines. Empty lines are left out. */
+const examples = globSync(["examples/*/**/*.{ts,toml}", "test/types/*.ts"]).map((path) => ({
   path,
   lines: linesOf(readFileSync(path, "utf8")),
 }));
 
 /** Fields that a snippet may begin with, at the top level of a configuration or in a rule. */
-const TOP_LEVEL = /^(custom|jwt|origin|prefix|nativeLimiter|store):/;
+const TOP_LEVEL = /^(custom|jwt|origins?|prefix|nativeLimiter|store):/;
 const OF_RULE = /^(exempt|key|limits?|match|name|tiers):/;
 
 function linesOf(code: string): string[] {

@@ -10,8 +10,8 @@ const configs = globSync("examples/**/weir.config.ts", {
   exclude: (path) => path.endsWith("node_modules"),
 });
 
-test("there are eight examples", () => {
-  expect(configs).toHaveLength(8);
+test("there are nine examples", () => {
+  expect(configs).toHaveLength(9);
 });
 
 test.each(configs)("%s passes weir check --strict", async (config) => {

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { startLlmProvider } from "../../../dev/llm-provider.ts";
 import { type Answer, type Outgoing, send } from "../support/client.ts";
 import { type Origin, startOrigin } from "../support/origin.ts";
 import { limitsOf, policiesOf } from "../support/quota-fields.ts";
@@ -134,6 +135,54 @@ describe("examples/llm-shards", () => {
     const denied = answers.find(({ status }) => status === 429);
     expect(Number(denied?.headers["retry-after"])).toBeGreaterThan(0);
     expect(Number(denied?.headers["retry-after"])).toBeLessThanOrEqual(60);
+  });
+});
+
+describe("examples/llm-proxy", () => {
+  const URL_PATH = "/v1/chat/completions";
+
+  it("charges the tokens of streams, and forwards only calls of known keys", async () => {
+    await using provider = await startLlmProvider(({ body }) => ({
+      prompt: 100,
+      answer: 20,
+      ...(body.fails === true && { status: 400 }),
+    }));
+    const vars = { PROVIDER_URL: provider.url, PROVIDER_KEY: "provider", CLIENT_KEYS: "one two" };
+    await using worker = await runExample(["llm-proxy"], vars);
+    await awayFromWindowEdge(HOUR);
+    const call = (key: string, body: object) => {
+      const headers = { "x-api-key": key, "CF-Connecting-IP": "203.0.113.1" };
+      return send(worker.url, URL_PATH, { method: "POST", headers, body: JSON.stringify(body) });
+    };
+    /** The quota after the estimate of this call, which is 1,000 tokens and those of the body. */
+    const rest = ({ headers }: Answer) => limitsOf(headers)[0]?.r ?? 0;
+    const reserve = 1000 + Math.ceil('{"stream":true}'.length / 4);
+
+    const first = await call("one", { stream: true });
+    expect(String(first.body)).toContain("[DONE]");
+    expect(rest(first)).toBe(100_000 - reserve);
+    expect(provider.calls[0]?.body).toEqual({
+      stream: true,
+      max_tokens: 1000,
+      stream_options: { include_usage: true },
+    });
+    expect(provider.calls[0]?.headers.authorization).toBe("Bearer provider");
+    expect(provider.calls[0]?.headers).not.toHaveProperty("x-api-key");
+    // A call that fails costs nothing, so these calls do not change the quota.
+    await vi.waitFor(async () => {
+      const failed = await call("one", { stream: true, fails: true });
+      expect(failed.status).toBe(400);
+      const failedReserve = 1000 + Math.ceil('{"stream":true,"fails":true}'.length / 4);
+      expect(rest(failed)).toBe(100_000 - 120 - failedReserve);
+    }, 5000);
+
+    expect((await call("three", {})).status).toBe(401);
+    expect((await call("", {})).status).toBe(401);
+    const huge = await call("two", { max_tokens: 49_000 });
+    expect(JSON.parse(String(huge.body)).usage.total_tokens).toBe(120);
+    expect(provider.calls.every(({ headers }) => headers.authorization === "Bearer provider")).toBe(
+      true,
+    );
   });
 });
 

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import type { IncomingMessage } from "node:http";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { ConfigInput } from "../../../src/config/index.ts";
+import type { RuleInput } from "../../../src/config/index.ts";
 import { type Answer, type Outgoing, open, send } from "../support/client.ts";
 import { type Origin, startOrigin } from "../support/origin.ts";
 import { limitsOf } from "../support/quota-fields.ts";
@@ -15,8 +15,6 @@ const QUOTA_EXCEEDED = {
   type: "https://iana.org/assignments/http-problem-types#quota-exceeded",
   title: "Request cannot be satisfied as assigned quota has been exceeded",
 };
-
-type RuleInput = ConfigInput["rules"][number];
 
 /** A rule that denies every request for a path. */
 function denyAll(path: string, rule: Partial<RuleInput> = {}): RuleInput {

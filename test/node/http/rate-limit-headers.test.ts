@@ -23,6 +23,7 @@ const RULES: ConfigInput["rules"] = [
     ],
   },
   { name: "none", match: { paths: ["/none"] }, limit: 0, window: "1h" },
+  { name: "once", match: { paths: ["/once"] }, limit: 1, window: "1h" },
   {
     name: "shadowed",
     match: { paths: ["/shadowed", "/search"] },
@@ -107,18 +108,26 @@ describe("the RateLimit fields of a response", () => {
 
   it("show every quota if one quota denies the request, and no quota is charged", async () => {
     const get = newClient();
-    for (const attempt of ["first", "second"]) {
-      const { status, headers } = await get("/none");
+    expect((await get("/once")).status).toBe(200);
+    for (const attempt of ["second", "third"]) {
+      const { status, headers } = await get("/once");
       expect({ attempt, status }).toEqual({ attempt, status: 429 });
       expect(policiesOf(headers)).toMatchObject([
         { name: "site", q: 10 },
-        { name: "none", q: 0 },
+        { name: "once", q: 1 },
       ]);
       expect(limitsOf(headers)).toMatchObject([
-        { name: "site", r: 10 },
-        { name: "none", r: 0 },
+        { name: "site", r: 9 },
+        { name: "once", r: 0 },
       ]);
     }
+  });
+
+  it("show only the quota of a limit of 0, because such a denial needs no store", async () => {
+    const { status, headers } = await newClient()("/none");
+    expect(status).toBe(429);
+    expect(policiesOf(headers)).toMatchObject([{ name: "none", q: 0, w: 3600 }]);
+    expect(limitsOf(headers)).toMatchObject([{ name: "none", r: 0 }]);
   });
 
   it.each(["/shadowed", "/free"])("are only those of the origin for %s", async (path) => {

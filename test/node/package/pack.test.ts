@@ -62,6 +62,15 @@ const WORKER = `
   export default weir(config);
 `;
 
+/** Code for a Worker that reads the tokens of a language model. */
+const LLM = `
+  import { llmReserve, llmUsage } from "edge-weir/llm";
+  export const custom = {
+    costs: { estimate: llmReserve({ output: 500 }) },
+    settle: { usage: llmUsage({ weights: { output: 5 } }) },
+  };
+`;
+
 const WRANGLER = `
   name = "installed"
   main = "worker.ts"
@@ -168,6 +177,7 @@ describe("the packed package", () => {
   });
 
   it("has a package.json whose paths exist, with the fields that the registry shows", () => {
+    expect(Object.keys(manifest.exports)).toEqual([".", "./config", "./llm", "./package.json"]);
     const exported = Object.values(manifest.exports).flatMap((each) =>
       typeof each === "string" ? [each] : Object.values(each),
     );
@@ -209,6 +219,15 @@ describe("the packed package", () => {
     `;
     const output = await run("node", ["--input-type=module", "-e", script], project);
     expect(output).toContain("true Weir's configuration has");
+  });
+
+  it("exports the functions about language models to Node", async () => {
+    const script = `
+      import { llmReserve, llmUsage } from "edge-weir/llm";
+      console.log(await llmUsage()(Response.json({ usage: { total_tokens: 21 } })), typeof llmReserve());
+    `;
+    const output = await run("node", ["--input-type=module", "-e", script], project);
+    expect(output).toBe("21 function\n");
   });
 
   it.each([
@@ -257,7 +276,12 @@ describe("the packed package", () => {
   it("is bundled by wrangler into a Worker", async () => {
     const args = ["deploy", "--dry-run", "--outdir", "out"];
     expect(await run("wrangler", args, project)).toContain("env.COUNTERS (CounterObject)");
-    expect(await readdir(join(project, "out"))).toContain("worker.js");
+    const bundle = () => readFile(join(project, "out/worker.js"), "utf8");
+    expect(await bundle()).not.toContain("total_tokens");
+    await writeFile(join(project, "worker.ts"), `${WORKER}\n${LLM}`);
+    await run("tsc", ["-p", "."], project);
+    await run("wrangler", args, project);
+    expect(await bundle()).toContain("total_tokens");
   });
 });
 

@@ -37,6 +37,23 @@ const config = defineConfig({
   })),
 });
 const matchRules = createMatcher(config.rules, false);
+const NUMBERS = Array.from({ length: 50 }, (_, index) => index);
+/** Rules with conditions on the same fields and on many parameters. */
+const conditional = defineConfig({
+  rules: NUMBERS.map((number) => ({
+    name: `c${number}`,
+    match: {
+      headers: {
+        authorization: { prefix: `Bearer sk-${number}` },
+        "x-plan": [`plan ${number}`, { prefix: `é${number}` }],
+      },
+      query: { api_key: `key ${number}`, [`api_key${number}`]: true, [`p${number}`]: true },
+    },
+    limit: 1,
+    window: 1,
+  })),
+});
+const matchConditions = createMatcher(conditional.rules, false);
 /** Beginnings that give a path the largest number of variants. */
 const OPENINGS = [
   "//x/..;%255c%ff/",
@@ -176,6 +193,42 @@ function query(key: string, before: string): Reader {
   };
 }
 
+/** Creates a reader for the conditions of 50 rules. */
+function conditions(
+  place: string,
+  bytes: number,
+  prepare: (text: string) => Request | undefined,
+): Reader {
+  return {
+    name: `conditions on ${place}`,
+    bytes,
+    prepare(text) {
+      const sent = prepare(text);
+      if (!sent) return undefined;
+      return () => {
+        const canonical = canonicalRequest(sent, false);
+        return canonical && matchConditions(canonical);
+      };
+    },
+  };
+}
+
+function conditionsOnHeader(name: string, before = ""): Reader {
+  return conditions(`${name}, ${JSON.stringify(before)} in front`, HEADER_BYTES, (text) =>
+    request("http://host/", {
+      authorization: "Bearer sk-",
+      "x-plan": "plan",
+      [name]: field(before + text),
+    }),
+  );
+}
+
+function conditionsOnQuery(before: string): Reader {
+  return conditions(`a query, ${JSON.stringify(before)} in front`, PATH_BYTES, (text) =>
+    request(`http://host/?${before}${text}`, { authorization: "Bearer sk-", "x-plan": "plan" }),
+  );
+}
+
 function programKey(key: string): Reader {
   const rule = { ...(config.rules[0] as Rule), key: [parseAlternatives(key) ?? []] };
   return {
@@ -206,6 +259,13 @@ export const READERS: readonly Reader[] = [
   prefixed("cookie", "cookie:sid", "sid"),
   prefixed("cookie", "cookie:sid", 'sid="', '"'),
   header("cf-connecting-ip", "ip"),
+  conditionsOnHeader("authorization"),
+  conditionsOnHeader("authorization", "Bearer "),
+  conditionsOnHeader("x-plan"),
+  conditionsOnQuery(""),
+  conditionsOnQuery("api_key="),
+  conditionsOnQuery("api_key"),
+  conditionsOnQuery("p1&"),
   {
     name: "CF-Worker",
     bytes: HEADER_BYTES,
@@ -240,7 +300,11 @@ export const READERS: readonly Reader[] = [
     prepare: (text) => () =>
       canonicalRequest({ url: text, method: "GET", headers: new Headers() } as Request, false),
   },
-  { name: "claim", bytes: HEADER_BYTES, prepare: (text) => () => readClaim({ sub: text }, "sub") },
+  {
+    name: "claim",
+    bytes: HEADER_BYTES,
+    prepare: (text) => () => readClaim({ sub: text }, { kind: "jwt", name: "sub" }),
+  },
   ...[
     "ip",
     "header:x-api-key",

@@ -11,6 +11,7 @@ const PERMISSIVE = ["0BSD", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC",
 
 /** The packages that Weir needs to run, in a Worker or on the command line. */
 const RUNTIME = [
+  "@date-fns/tz",
   "@upstash/redis",
   "commander",
   "dotenv",

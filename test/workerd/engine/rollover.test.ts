@@ -54,7 +54,7 @@ describe("a counter that rolls over", () => {
         const tally = groups[0]?.tallies[0] as Tally;
         const missing = admitted ? { ...requested, cost: 0 } : requested;
         expect(groups[0]?.admitted).toBe(admitted);
-        expect(quotaAfterMs(missing, tally, capacity)).toBe(retryMs);
+        expect(quotaAfterMs(missing, tally, capacity, 0)).toBe(retryMs);
         if (admitted) expect(capacity - tally.count).toBe(value);
       }
     });

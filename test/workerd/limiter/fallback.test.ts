@@ -1,8 +1,9 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { type Config, type ConfigInput, defineConfig } from "../../../src/config/index.ts";
+import { type Config, defineConfig, type RuleInput } from "../../../src/config/index.ts";
 import type { DecideOptions } from "../../../src/limiter/counters.ts";
 import { Limiter } from "../../../src/limiter/limiter.ts";
 import type { NativeLimiter } from "../../../src/limiter/native-limiter.ts";
+import { costOfHead } from "../../../src/limiter/response-charges.ts";
 import type { Store } from "../../../src/stores/store.ts";
 import { StoreError } from "../../../src/stores/store-error.ts";
 
@@ -17,8 +18,6 @@ beforeEach(() => {
 afterEach(() => {
   vi.useRealTimers();
 });
-
-type RuleInput = ConfigInput["rules"][number];
 
 const LOCAL: RuleInput = { name: "api", limit: 8, window: "1m", onError: "local" };
 
@@ -262,7 +261,13 @@ describe("a rule that is charged by the response", () => {
     const { limiter, decide, appliedRules } = limiterOf([failures], undefined, store);
     for (const status of [200, 200, 200, 401, 401]) {
       expect(await decide()).toMatchObject({ outcome: "allowed" });
-      expect(await limiter.chargeResponse(appliedRules(), response(status), true)).toEqual([]);
+      expect(
+        await limiter.chargeResponse(
+          appliedRules(),
+          (each) => costOfHead(each, response(status)),
+          true,
+        ),
+      ).toEqual([]);
     }
     expect(await decide()).toMatchObject({ outcome: "limited" });
     expect(adjust).not.toHaveBeenCalled();
@@ -271,7 +276,9 @@ describe("a rule that is charged by the response", () => {
   it("is charged locally if the store fails to charge it, and the call rejects", async () => {
     const { limiter, decide, appliedRules } = limiterOf([{ ...failures, shards: 3 }]);
     for (let charges = 0; charges < 2; charges++) {
-      await expect(limiter.chargeResponse(appliedRules(), response(401))).rejects.toBe(FAILURE);
+      await expect(
+        limiter.chargeResponse(appliedRules(), (each) => costOfHead(each, response(401))),
+      ).rejects.toBe(FAILURE);
     }
     expect(await decide()).toMatchObject({ outcome: "limited" });
     expect(await decide("someone else")).toMatchObject({ outcome: "allowed" });

@@ -1,5 +1,5 @@
 import { describe, expect, it, vi } from "vitest";
-import { type ConfigInput, defineConfig } from "../../../src/config/index.ts";
+import { defineConfig, type RuleInput } from "../../../src/config/index.ts";
 import type { Counter } from "../../../src/engine/counter.ts";
 import {
   allCountersOf,
@@ -8,8 +8,6 @@ import {
 } from "../../../src/limiter/counters.ts";
 import { Limiter } from "../../../src/limiter/limiter.ts";
 import { createMemoryStore } from "../../../src/stores/memory-store.ts";
-
-type RuleInput = ConfigInput["rules"][number];
 
 const minute = { limit: 100, window: "1m" } as const;
 const hour = { limit: 2000, window: "1h" } as const;

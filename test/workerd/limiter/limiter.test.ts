@@ -1,6 +1,8 @@
 import { describe, expect, it, vi } from "vitest";
 import { type Config, type ConfigInput, defineConfig } from "../../../src/config/index.ts";
 import { Limiter } from "../../../src/limiter/limiter.ts";
+import { costOfHead } from "../../../src/limiter/response-charges.ts";
+import { failedGroup } from "../../../src/stores/group-roles.ts";
 import { createMemoryStore } from "../../../src/stores/memory-store.ts";
 import type { Store } from "../../../src/stores/store.ts";
 import { StoreError } from "../../../src/stores/store-error.ts";
@@ -207,9 +209,9 @@ describe("a rule in shadow mode", () => {
       },
     });
     const response = { status: 401, headers: new Headers() };
-    expect(await limiter.chargeResponse(appliedRulesOf(config), response)).toMatchObject([
-      { policy: "enforced", remaining: 4 },
-    ]);
+    expect(
+      await limiter.chargeResponse(appliedRulesOf(config), (each) => costOfHead(each, response)),
+    ).toMatchObject([{ policy: "enforced", remaining: 4 }]);
   });
 
   it("lets undecided requests pass, regardless of its onError", async () => {
@@ -246,6 +248,32 @@ describe("an undecided request", () => {
       outcome: "undecided",
       cause: "invalid-reply",
       open: false,
+    });
+  });
+
+  it.each([
+    ["fails", failedGroup(new StoreError("timeout", "late")), "timeout"],
+    ["is denied although it has quota left", { admitted: false, tallies: [] }, "invalid-reply"],
+  ])("does not include a mark rule that %s", async (_, mark, cause) => {
+    const tallies = [{ count: 1, resetMs: 60_000, banMs: 0 }];
+    const verdict = { now: NOW, groups: [{ admitted: true, tallies }, mark] };
+    const soft = { name: "plan", limit: 5, window: "1m", mode: "mark" } as const;
+    const decide = limiterOf([soft, closed], {
+      ...failing(undefined),
+      decide: async () => verdict,
+    });
+    expect(await decide()).toMatchObject({
+      outcome: "allowed",
+      quotas: [{ policy: "closed" }],
+      undecidedMarks: [{ policy: "plan", cause }],
+    });
+  });
+
+  it("passes a request to which only mark rules apply", async () => {
+    const soft = { name: "plan", limit: 5, window: "1m", mode: "mark" } as const;
+    expect(await limiterOf([soft], failing(new Error("bug")))()).toMatchObject({
+      outcome: "undecided",
+      open: true,
     });
   });
 

@@ -1,8 +1,9 @@
 import { describe, expect, it, vi } from "vitest";
-import { type Config, type ConfigInput, defineConfig } from "../../../src/config/index.ts";
+import { type Config, defineConfig, type RuleInput } from "../../../src/config/index.ts";
 import type { Counter } from "../../../src/engine/counter.ts";
 import type { DecideOptions } from "../../../src/limiter/counters.ts";
 import { Limiter } from "../../../src/limiter/limiter.ts";
+import { costOfHead } from "../../../src/limiter/response-charges.ts";
 import { shardQuota } from "../../../src/limiter/shards.ts";
 import type { AppliedRule } from "../../../src/request/applied-rule.ts";
 import { createMemoryStore } from "../../../src/stores/memory-store.ts";
@@ -18,7 +19,7 @@ function appliedRulesOf({ rules }: Config, identity: string): AppliedRule[] {
 
 describe("a limiter of one rule", () => {
   /** Creates a limiter with one rule, one client, and a clock that the test sets. */
-  function limiterFor(rule: Omit<ConfigInput["rules"][number], "name">, identity = "A".repeat(22)) {
+  function limiterFor(rule: Omit<RuleInput, "name">, identity = "A".repeat(22)) {
     const config = defineConfig({ rules: [{ name: "api", ...rule }] });
     const clock = { now: NOW };
     const memory = createMemoryStore();
@@ -124,7 +125,7 @@ describe("a limiter of one rule", () => {
       const appliedRules = [{ ...appliedRule }];
       if ((await limiter.decide(appliedRules)).outcome !== "allowed") continue;
       passed++;
-      await limiter.chargeResponse(appliedRules, response(200));
+      await limiter.chargeResponse(appliedRules, (each) => costOfHead(each, response(200)));
     }
     expect(passed).toBeLessThanOrEqual(100);
     expect(passed).toBeGreaterThan(90);
@@ -195,12 +196,14 @@ describe("a limiter of one rule", () => {
     const rule = { limit: 2, window: "1m", count: { status: [401, 403] } };
     const { limiter, appliedRules, admitted, remaining } = limiterFor(rule);
     expect(await admitted(9)).toBe(9);
-    expect(await limiter.chargeResponse(appliedRules, response(200))).toEqual([]);
+    expect(
+      await limiter.chargeResponse(appliedRules, (each) => costOfHead(each, response(200))),
+    ).toEqual([]);
     expect(await remaining()).toBe(2);
-    expect(await limiter.chargeResponse(appliedRules, response(401))).toMatchObject([
-      { remaining: 1 },
-    ]);
-    await limiter.chargeResponse(appliedRules, response(403));
+    expect(
+      await limiter.chargeResponse(appliedRules, (each) => costOfHead(each, response(401))),
+    ).toMatchObject([{ remaining: 1 }]);
+    await limiter.chargeResponse(appliedRules, (each) => costOfHead(each, response(403)));
     expect(await admitted(1)).toBe(0);
   });
 
@@ -216,7 +219,7 @@ describe("a limiter of one rule", () => {
     const rule = { limit: 10, window: "1m", cost: "header:x-cost" };
     const { limiter, appliedRules, admitted, remaining } = limiterFor(rule);
     expect(await admitted(1)).toBe(1);
-    await limiter.chargeResponse(appliedRules, response(200, headers));
+    await limiter.chargeResponse(appliedRules, (each) => costOfHead(each, response(200, headers)));
     expect(await remaining()).toBe(left);
   });
 

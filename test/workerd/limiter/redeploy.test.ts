@@ -1,19 +1,20 @@
 import { describe, expect, it } from "vitest";
-import { type ConfigInput, defineConfig } from "../../../src/config/index.ts";
+import { defineConfig, type RuleInput } from "../../../src/config/index.ts";
 import { Limiter } from "../../../src/limiter/limiter.ts";
 import type { Store } from "../../../src/stores/store.ts";
-import { HOUR, NOW } from "../../suite/driver.ts";
+import { HOUR, MINUTE, NOW } from "../../suite/driver.ts";
 import { EVERY_STORE, withClock } from "../../suite/every-store.ts";
 import { identifying } from "../request/requests.ts";
 
-type Rule = Partial<ConfigInput["rules"][number]>;
+type Rule = Partial<RuleInput>;
+type Change = [change: string, before: Rule, after: Rule, left: number];
 
 /**
  * The fields of a rule before and after a deploy. By default, the rule allows five requests an
  * hour. Before the deploy, a client uses 3 of its quota. `left` is the quota that the client has
  * left after the deploy.
  */
-const changes: [change: string, before: Rule, after: Rule, left: number][] = [
+const changes: Change[] = [
   ["nothing", {}, {}, 2],
   ["a limit that is raised", {}, { limit: 9 }, 6],
   ["a limit that is lowered", {}, { limit: 2 }, 0],
@@ -32,7 +33,39 @@ const changes: [change: string, before: Rule, after: Rule, left: number][] = [
   // With a start at 0:45, the current window gets the number of the previous window.
   ["a start that keeps the window's number", {}, { start: "1970-01-01T00:15:00Z" }, 2],
   ["a start that changes the window's number", {}, { start: "1970-01-01T00:45:00Z" }, 5],
+  ["a month in place of 30 days", { window: "30d" }, { window: "month" }, 5],
+  ["a week in place of a month", { window: "month" }, { window: "week" }, 5],
+  ["a limit of a month that is raised", { window: "month" }, { window: "month", limit: 9 }, 6],
+  ["a start of days that keeps their number", { window: "day" }, dayFrom(15), 2],
+  ["a start of days that changes their number", { window: "day" }, dayFrom(45), 5],
+  ["a time zone that shows the same day", { window: "day" }, dayIn(1), 2],
+  ...[dayFrom(15), dayFrom(45), dayIn(1)].map(
+    (after): Change => [
+      `${JSON.stringify(after)} with quota that rolls over`,
+      { window: "day", capacity: 5, maxReserved: 1 },
+      { capacity: 5, maxReserved: 1, ...after },
+      2,
+    ],
+  ),
+  ["a time zone that shows another day", { window: "day" }, dayIn(12), 5],
 ];
+
+/** Days that begin some minutes after the full hour before the deploy. */
+function dayFrom(minutes: number): Rule {
+  const start = new Date(NOW + minutes * MINUTE).toISOString().slice(11, 16);
+  return { window: "day", start: start as "00:15" };
+}
+
+/**
+ * Days in a time zone that is `hours` ahead of UTC or behind it: a difference of 1 never changes the
+ * date at the time of the deploy, and a difference of 12 always does.
+ */
+function dayIn(hours: 1 | 12): Rule {
+  const isMorning = new Date(NOW).getUTCHours() < 12;
+  // The zone `Etc/GMT-1` is an hour ahead of UTC.
+  const sign = isMorning === (hours === 1) ? "-" : "+";
+  return { window: "day", timeZone: `Etc/GMT${sign}${hours}` };
+}
 
 function tiersOf(limit: number): Rule {
   return { tiers: { by: "header:x-plan", limits: { pro: { limit, window: "1h" } } } };
@@ -69,10 +102,33 @@ describe.each(Object.keys(EVERY_STORE))("after a deploy, over %s", (name) => {
     expect("quotas" in decision && decision.quotas[0]?.remaining).toBe(left);
   });
 
-  it("a client is no longer banned after the ban is removed from the rule", async () => {
+  it("a start that gives the current window an earlier number does not promise quota too early", async () => {
     const prefix = crypto.randomUUID();
     const store = EVERY_STORE[name]?.(prefix) as Store;
-    const old = await deploy(store, prefix, { ban: "1h" });
+    const rolling: Rule = { window: "day", capacity: 6, maxReserved: 9 };
+    const old = await deploy(store, prefix, rolling);
+    await old.limiter.decide(old.enforced, { cost: 6 });
+    const { limiter, enforced } = await deploy(store, prefix, { ...rolling, ...dayFrom(45) });
+    // The current window ends in 15 minutes, but the old window's number is that of the next one.
+    const waitMs = 24 * HOUR + HOUR / 4;
+    expect(await limiter.decide(enforced)).toMatchObject({
+      outcome: "limited",
+      retryAfterMs: waitMs,
+      quotas: [{ resetMs: waitMs, resetAt: NOW + HOUR / 2 + waitMs, windowMs: 24 * HOUR }],
+    });
+    expect(await limiter.decide(enforced, { cost: 4, reserve: true })).toMatchObject({
+      outcome: "allowed",
+      quotas: [{ reservationDelayMs: waitMs }],
+    });
+  });
+
+  it.each([
+    ["one length", "1h"],
+    ["several lengths", ["1h", "2h"]],
+  ])("a client is no longer banned after a ban of %s is removed from the rule", async (_, ban) => {
+    const prefix = crypto.randomUUID();
+    const store = EVERY_STORE[name]?.(prefix) as Store;
+    const old = await deploy(store, prefix, { ban });
     await old.limiter.decide(old.enforced, { cost: 3 });
     for (const cost of [3, 1]) {
       const denied = await old.limiter.decide(old.enforced, { cost });
@@ -81,6 +137,26 @@ describe.each(Object.keys(EVERY_STORE))("after a deploy, over %s", (name) => {
     const { limiter, enforced } = await deploy(store, prefix, {});
     const admitted = await limiter.decide(enforced, { cost: 2 });
     expect(admitted).toMatchObject({ outcome: "allowed" });
+    // If the ban returns to the rule while its row is stored, the client is banned again.
+    expect(await old.limiter.decide(old.enforced)).toMatchObject({ outcome: "limited" });
+  });
+
+  it.each<[string, Rule, Rule]>([
+    ["one length becomes several", { ban: "2h" }, { ban: ["1h", "3h"] }],
+    ["several lengths become one", { ban: ["2h", "3h"] }, { ban: "1h" }],
+    ["the lengths change", { ban: ["2h", "2h"] }, { ban: ["1h", "1h", "9h"] }],
+  ])("a banned client stays banned until its ban ends: %s", async (_, before, after) => {
+    const prefix = crypto.randomUUID();
+    const store = EVERY_STORE[name]?.(prefix) as Store;
+    const old = await deploy(store, prefix, before);
+    expect(await old.limiter.decide(old.enforced, { cost: 6 })).toMatchObject({
+      outcome: "limited",
+    });
+    const { limiter, enforced } = await deploy(store, prefix, after);
+    const decision = await limiter.decide(enforced);
+    const retryAfterMs = decision.outcome === "limited" ? decision.retryAfterMs : 0;
+    expect(retryAfterMs).toBeGreaterThan(2 * HOUR - 10_000);
+    expect(retryAfterMs).toBeLessThanOrEqual(2 * HOUR);
   });
 
   it("two versions that run at the same time share the counts, each with its own limit", async () => {

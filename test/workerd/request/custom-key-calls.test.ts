@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { CustomKeys } from "../../../src/config/index.ts";
-import { CustomKeyCalls } from "../../../src/request/custom-key.ts";
+import { CustomCalls } from "../../../src/request/custom-calls.ts";
 
 const TIMEOUT_MS = 100;
 
@@ -19,8 +19,8 @@ const rejectAfter = (ms: number) => later(ms, "").then(() => Promise.reject(new 
 /** Creates the calls of one request, and a list of their failures. */
 function callsOf(keys: CustomKeys) {
   const failures: string[] = [];
-  const calls = new CustomKeyCalls(
-    new Map(Object.entries(keys)),
+  const calls = new CustomCalls(
+    { keys: new Map(Object.entries(keys)) },
     new Request("https://api.example.com/") as never,
     { env: {} as never, ctx: { waitUntil() {} } },
     TIMEOUT_MS,
@@ -35,7 +35,7 @@ describe("the functions of a request", () => {
     ["is absent if it comes a millisecond late", TIMEOUT_MS + 1, undefined, ["plan timeout"]],
   ])("a value %s", async (_, ms, expected, expectedFailures) => {
     const { calls, failures } = callsOf({ plan: () => later(ms, "gold") });
-    const value = calls.compute("plan");
+    const value = calls.computeKey("plan");
     await vi.advanceTimersByTimeAsync(TIMEOUT_MS);
     expect(await value).toBe(expected);
     expect(failures).toEqual(expectedFailures);
@@ -51,7 +51,7 @@ describe("the functions of a request", () => {
       },
       plain: () => "a",
     });
-    const all = ["quick", "failing", "throwing", "plain"].map((name) => calls.compute(name));
+    const all = ["quick", "failing", "throwing", "plain"].map((name) => calls.computeKey(name));
     await vi.advanceTimersByTimeAsync(20);
     expect(await Promise.all(all)).toEqual(["a", undefined, undefined, "a"]);
     expect(vi.getTimerCount()).toBe(0);
@@ -59,7 +59,7 @@ describe("the functions of a request", () => {
 
   it("need no timer if they return no promise", async () => {
     const { calls } = callsOf({ plan: () => "gold" });
-    const value = calls.compute("plan");
+    const value = calls.computeKey("plan");
     expect(vi.getTimerCount()).toBe(0);
     expect(await value).toBe("gold");
     expect(calls.spentMs).toBe(0);
@@ -70,9 +70,9 @@ describe("the functions of a request", () => {
       first: () => later(60, "a"),
       second: () => later(TIMEOUT_MS + 1, "b"),
     });
-    const first = calls.compute("first");
+    const first = calls.computeKey("first");
     await vi.advanceTimersByTimeAsync(50);
-    const second = calls.compute("second");
+    const second = calls.computeKey("second");
     await vi.advanceTimersByTimeAsync(10);
     expect(await first).toBe("a");
     await vi.advanceTimersByTimeAsync(40);
@@ -86,10 +86,10 @@ describe("the functions of a request", () => {
       first: () => later(60, "a"),
       second: () => later(41, "b"),
     });
-    const first = calls.compute("first");
+    const first = calls.computeKey("first");
     await vi.advanceTimersByTimeAsync(60);
     expect(await first).toBe("a");
-    const second = calls.compute("second");
+    const second = calls.computeKey("second");
     await vi.advanceTimersByTimeAsync(40);
     expect(await second).toBeUndefined();
     expect(failures).toEqual(["second timeout"]);
@@ -103,12 +103,12 @@ describe("the functions of a request", () => {
       ready: async () => "b",
       pending: () => later(1, "c"),
     });
-    const slow = calls.compute("slow");
+    const slow = calls.computeKey("slow");
     await vi.advanceTimersByTimeAsync(TIMEOUT_MS + 1000);
     expect(await slow).toBeUndefined();
-    expect(await calls.compute("plain")).toBe("a");
-    expect(await calls.compute("ready")).toBe("b");
-    const pending = calls.compute("pending");
+    expect(await calls.computeKey("plain")).toBe("a");
+    expect(await calls.computeKey("ready")).toBe("b");
+    const pending = calls.computeKey("pending");
     await vi.advanceTimersByTimeAsync(0);
     expect(await pending).toBeUndefined();
     expect(failures).toEqual(["slow timeout", "pending timeout"]);
@@ -119,7 +119,7 @@ describe("the functions of a request", () => {
     const unhandled = vi.fn();
     addEventListener("unhandledrejection", unhandled);
     const { calls, failures } = callsOf({ plan: () => rejectAfter(TIMEOUT_MS + 1) });
-    const value = calls.compute("plan");
+    const value = calls.computeKey("plan");
     await vi.advanceTimersByTimeAsync(TIMEOUT_MS + 2);
     vi.useRealTimers();
     await scheduler.wait(0);
@@ -153,13 +153,13 @@ describe("the functions of a request", () => {
     ["returns nothing", () => undefined, []],
   ])("have no value if a function %s", async (_, plan, expected) => {
     const { calls, failures } = callsOf({ plan } as CustomKeys);
-    expect(await calls.compute("plan")).toBeUndefined();
+    expect(await calls.computeKey("plan")).toBeUndefined();
     expect(failures).toEqual(expected);
   });
 
   it("have no value for a name without a function", async () => {
     const { calls, failures } = callsOf({});
-    expect(await calls.compute("toString")).toBeUndefined();
+    expect(await calls.computeKey("toString")).toBeUndefined();
     expect([failures, calls.spentMs]).toEqual([[], 0]);
   });
 
@@ -168,11 +168,11 @@ describe("the functions of a request", () => {
       first: () => later(10, "a"),
       second: () => later(TIMEOUT_MS + 1, "b"),
     });
-    const first = calls.compute("first");
+    const first = calls.computeKey("first");
     await vi.advanceTimersByTimeAsync(10);
     await first;
     vi.setSystemTime(Date.now() - 3_600_000);
-    const second = calls.compute("second");
+    const second = calls.computeKey("second");
     await vi.advanceTimersByTimeAsync(TIMEOUT_MS);
     expect(await second).toBeUndefined();
     expect(failures).toEqual(["second timeout"]);

@@ -7,7 +7,7 @@ import {
   hashValues,
   identityOf,
   type KeyContext,
-  readKeyValue,
+  readPart,
 } from "../../../src/request/identity.ts";
 
 interface Sent {
@@ -25,8 +25,12 @@ function identity(key: string | string[], sent: Sent = {}) {
   return identityOf(expression, contextOf(sent));
 }
 
-function value(key: string, sent: Sent = {}) {
-  return readKeyValue([parseAlternatives(key) ?? []], contextOf(sent));
+async function value(key: string, sent: Sent = {}) {
+  for (const part of parseAlternatives(key) ?? []) {
+    const present = await readPart(part, contextOf(sent));
+    if (present) return present.value;
+  }
+  return undefined;
 }
 
 function contextOf(sent: Sent): KeyContext {
@@ -115,6 +119,12 @@ describe("an identity", () => {
     ["cookie", "cookie:c", { headers: { cookie: "c=1" } }, { headers: { cookie: "c=2" } }],
     ["param", "param:id", { params: { id: "1" } }, { params: { id: "2" } }],
     ["jwt", "jwt:sub", { claims: { sub: "1" } }, { claims: { sub: "2" } }],
+    [
+      "a nested claim",
+      "jwt:/app/org",
+      { claims: { app: { org: "1" } } },
+      { claims: { app: { org: "2" } } },
+    ],
     ["a jwt's number", "jwt:id", { claims: { id: 1 } }, { claims: { id: 2 } }],
     ["custom", "custom:tenant", { custom: { tenant: "1" } }, { custom: { tenant: "2" } }],
     ["country", "country", { cf: { country: "DE" } }, { cf: { country: "FR" } }],
@@ -176,6 +186,27 @@ describe("an identity", () => {
     ["jwt:sub", { claims: { sub: ["a"] } }],
     ["jwt:sub", { claims: { sub: true } }],
     ["jwt:sub.id", { claims: { sub: { id: "1" } } }],
+    ["jwt:/a/b", {}],
+    ["jwt:/a/b", { claims: {} }],
+    ["jwt:/a/b", { claims: { "a/b": "1", "/a/b": "1", "a.b": "1" } }],
+    ["jwt:/a/b", { claims: { a: null } }],
+    ["jwt:/a/b", { claims: { a: "b" } }],
+    ["jwt:/a/b", { claims: { a: { b: "" } } }],
+    ["jwt:/a/b", { claims: { a: { b: { c: "1" } } } }],
+    ["jwt:/a/b", { claims: { a: { b: ["1"] } } }],
+    ["jwt:/a/b", { claims: { a: [{ b: "1" }] } }],
+    ["jwt:/a/length", { claims: { a: ["1"] } }],
+    ["jwt:/a/length", { claims: { a: "text" } }],
+    ["jwt:/a/0", { claims: { a: "text" } }],
+    ["jwt:/a/1", { claims: { a: ["1"] } }],
+    ["jwt:/a/00", { claims: { a: ["1"] } }],
+    ["jwt:/a/-", { claims: { a: ["1"] } }],
+    ["jwt:/a/-1", { claims: { a: ["1"] } }],
+    ["jwt:/a/at", { claims: { a: ["1"] } }],
+    ["jwt:/__proto__/a", { claims: JSON.parse('{ "a": "1" }') }],
+    ["jwt:/constructor/name", { claims: {} }],
+    ["jwt:/a/__proto__/b", { claims: { a: { b: "1" } } }],
+    ["jwt:/a/toString/name", { claims: { a: {} } }],
     ["jwt:__proto__", { claims: {} }],
     ["jwt:constructor", { claims: {} }],
     ["custom:tenant", {}],
@@ -327,6 +358,15 @@ describe("a key's value", () => {
     ["header:plan", { headers: { plan: "pro" } }, "pro"],
     ["jwt:plan | header:plan", { headers: { plan: "pro" }, claims: { plan: "max" } }, "max"],
     ["jwt:plan | header:plan", { headers: { plan: "pro" } }, "pro"],
+    ["jwt:/a/plan", { claims: { a: { plan: "pro" } } }, "pro"],
+    ["jwt:/a/0/plan", { claims: { a: [{ plan: "pro" }] } }, "pro"],
+    ["jwt:/a/1", { claims: { a: [1, 2] } }, "2"],
+    ["jwt:/https:~1~1x.example~1plan", { claims: { "https://x.example/plan": "pro" } }, "pro"],
+    ["jwt:/a~0b/~01", { claims: { "a~b": { "~1": "pro" } } }, "pro"],
+    ["jwt:/a.b", { claims: { "a.b": "pro", a: { b: "max" } } }, "pro"],
+    ["jwt:a.b", { claims: { "a.b": "pro", a: { b: "max" } } }, "pro"],
+    ["jwt:/__proto__/a", { claims: JSON.parse('{ "__proto__": { "a": "pro" } }') }, "pro"],
+    ["jwt:/a/b | jwt:c", { claims: { c: "pro" } }, "pro"],
     ["custom:plan", { custom: { plan: "pro" } }, "pro"],
     ["ip", {}, "203.0.113.7"],
     ["header:plan", {}, undefined],

@@ -51,7 +51,11 @@ function gatewayIdentity(key: string | string[]): Promise<string> {
     path: match?.path ?? canonical.path,
     params: match?.params ?? {},
     ipv6Prefix: config.ipv6Prefix,
-    readClaims: async () => ({ sub: "user-1" }),
+    readClaims: async () => ({
+      sub: "user-1",
+      app_metadata: { org: "acme" },
+      "https://example.com/org": "acme",
+    }),
     computeCustom: async () => "gold",
   });
 }
@@ -81,6 +85,8 @@ describe("a program's key", () => {
     ["query:tenant", "acme"],
     ["param:id", "Ann"],
     ["jwt:sub", "user-1"],
+    ["jwt:/app_metadata/org", "acme"],
+    ["jwt:/https:~1~1example.com~1org | ip", { "jwt:/https:~1~1example.com~1org": "acme" }],
     ["custom:plan", "gold"],
     ["host", "API.example.com."],
     ["path", "/users//ann/"],

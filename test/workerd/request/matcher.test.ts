@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { type ConfigInput, defineConfig } from "../../../src/config/index.ts";
+import { defineConfig, type RuleInput } from "../../../src/config/index.ts";
 import { type CanonicalRequest, canonicalRequest } from "../../../src/request/canonical-request.ts";
 import { createMatcher } from "../../../src/request/matcher.ts";
 
-type MatchInput = NonNullable<ConfigInput["rules"][number]["match"]>;
+type MatchInput = NonNullable<RuleInput["match"]>;
 
 /**
  * Defines one rule for each of these conditions, with the names r0, r1, …

@@ -2,7 +2,7 @@ import { resolveBindings } from "../../../src/config/bindings.ts";
 import { type ConfigInput, type CustomKeys, defineConfig } from "../../../src/config/index.ts";
 import { type AppliedRule, createRuleApplier } from "../../../src/request/applied-rule.ts";
 import { type CanonicalRequest, canonicalRequest } from "../../../src/request/canonical-request.ts";
-import { CustomKeyCalls } from "../../../src/request/custom-key.ts";
+import { CustomCalls } from "../../../src/request/custom-calls.ts";
 import { createMatcher } from "../../../src/request/matcher.ts";
 
 /** Header fields of a request, in addition to the client's address. */
@@ -29,7 +29,7 @@ export function identifying(
       ...fields,
     })),
   });
-  const applyRules = createRuleApplier(config, resolveBindings(config, env));
+  const applyRules = createRuleApplier(config, resolveBindings(config, env), () => {});
   const matchRules = createMatcher(config.rules, config.caseSensitivePaths);
 
   return async function apply(
@@ -40,9 +40,9 @@ export function identifying(
     const request = new Request(url, { headers });
     const canonical = canonicalRequest(request, config.caseSensitivePaths) as CanonicalRequest;
     const context = { env: {} as never, ctx: { waitUntil() {} } };
-    const functions = config.custom?.keys ?? new Map();
-    const customKeys = new CustomKeyCalls(functions, request, context, config.timeoutMs, () => {});
-    return applyRules(canonical, matchRules(canonical), customKeys);
+    const functions = config.custom ?? {};
+    const customCalls = new CustomCalls(functions, request, context, config.timeoutMs, () => {});
+    return applyRules(canonical, matchRules(canonical), customCalls);
   };
 }
 

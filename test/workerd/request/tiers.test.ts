@@ -1,3 +1,4 @@
+import { sign } from "hono/jwt";
 import { describe, expect, it } from "vitest";
 import { identifying, type Sent } from "./requests.ts";
 
@@ -37,5 +38,56 @@ describe("a client's quota", () => {
     const [tiered, untiered] = await identifying(rules, {}, { keys })({ "x-key": "k" });
     expect(tiered?.windows).toMatchObject([{ policy: "r0", limit: 50, capacity: 80 }]);
     expect(tiered?.identity).toBe(untiered?.identity);
+  });
+
+  it.each<[string, string, object, number[]]>([
+    ["a nested claim", "jwt:/app/plan", { app: { plan: "pro" } }, [50]],
+    ["a list that contains its name", "jwt:roles", { roles: ["user", "pro"] }, [50]],
+    ["a nested list", "jwt:/app/roles", { app: { roles: ["pro"] } }, [50]],
+    ["an element of a list", "jwt:/roles/1", { roles: ["max", "pro"] }, [50]],
+    ["a list with a number", "jwt:roles", { roles: [7] }, [77]],
+    [
+      "a list with several names, of which the first tier counts",
+      "jwt:roles",
+      { roles: ["max", "pro"] },
+      [50],
+    ],
+    ["a list with the name __proto__", "jwt:roles", { roles: ["__proto__"] }, [7]],
+    ["a list with none of its names", "jwt:roles | header:plan", { roles: ["user"] }, [5]],
+    ["an empty list and the next alternative", "jwt:roles | header:plan", { roles: [] }, [90, 900]],
+    [
+      "a list without texts and the next alternative",
+      "jwt:roles | header:plan",
+      { roles: [null, {}, ["pro"], "", 1.5, true] },
+      [90, 900],
+    ],
+    ["an object", "jwt:roles", { roles: { pro: true } }, [5]],
+    ["a list of inherited names", "jwt:roles", { roles: ["constructor", "toString"] }, [5]],
+  ])("is that of %s", async (_, by, claims, expected) => {
+    const secret = "a secret of 32 bytes or of more!";
+    const token = await sign({ ...claims }, secret, "HS256");
+    const options = { jwt: { secret: "JWT_SECRET" } };
+    const all = { ...limits, 7: { limit: 77, window: "1m" } };
+    const apply = identifying([{ tiers: { by, limits: all } }], options, {
+      env: { JWT_SECRET: secret },
+    });
+    const [appliedRule] = await apply({ authorization: `Bearer ${token}`, plan: "max" });
+    expect(appliedRule?.windows.map(({ limit }) => limit)).toEqual(expected);
+  });
+
+  it("takes time linear in the length of a list", async () => {
+    const many = Object.fromEntries(
+      Array.from({ length: 700 }, (_, index) => [`t${index}`, { limit: 9, window: "1m" }]),
+    );
+    const secret = "a secret of 32 bytes or of more!";
+    const roles = Array.from({ length: 700 }, (_, index) => `${index}`);
+    const token = await sign({ roles: [...roles, "t699"] }, secret, "HS256");
+    const options = { jwt: { secret: "JWT_SECRET" } };
+    const env = { JWT_SECRET: secret };
+    const apply = identifying([{ tiers: { by: "jwt:roles", limits: many } }], options, { env });
+    const startedAt = performance.now();
+    const [appliedRule] = await apply({ authorization: `Bearer ${token}` });
+    expect(performance.now() - startedAt).toBeLessThan(100);
+    expect(appliedRule?.windows.map(({ limit }) => limit)).toEqual([9]);
   });
 });

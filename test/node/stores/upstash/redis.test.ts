@@ -2,7 +2,8 @@ import { Redis } from "ioredis";
 import { afterAll, beforeEach, describe, expect, it } from "vitest";
 import { startTestRedis } from "../../../../dev/test-redis.ts";
 import { startUpstashRest } from "../../../../dev/upstash-rest.ts";
-import type { Counter } from "../../../../src/engine/counter.ts";
+import { banKey, strikesKey } from "../../../../src/engine/bans.ts";
+import { type Counter, storedKey, windowAt } from "../../../../src/engine/counter.ts";
 import type { Clock } from "../../../../src/stores/upstash/script.ts";
 import { createUpstashStore } from "../../../../src/stores/upstash/upstash-store.ts";
 import { counter } from "../../../suite/counters.ts";
@@ -92,12 +93,57 @@ describe.runIf(server.kind === "redis-server")("Redis commands per decision", ()
     expect(await commandsOf(() => store.decide([counters]))).toEqual({ evalsha: 1, ...expected });
   });
 
+  // docs/cost.md has the same figures.
+  it.each<[string, Partial<Counter>, Record<string, number>]>([
+    ["a part", { cost: -1 }, { bitfield: 1 }],
+    ["more than the reserve", { cost: 3 }, { bitfield: 1 }],
+    ["the whole count", { cost: -2 }, { bitfield: 1, del: 1 }],
+    ["a part, in a window that has ended", { cost: -1, chargedIn: 7 }, { bitfield: 1 }],
+    ["a part, for a counter that rolls over", { cost: -1, ...rolling }, { get: 1, set: 1 }],
+    ["a part, for a counter with a ban", { cost: -1, ...banned }, { bitfield: 1, pttl: 1 }],
+  ])("for a settlement that charges or gives back %s", async (_, fields, expected) => {
+    const store = storeWith("edge");
+    const now = Date.now();
+    const charged = counter({ windowMs: HOUR, ...fields, cost: 2 });
+    await store.decide([[charged]], now);
+    // The first call loads the script.
+    await store.adjust([counter()], now);
+    const settled = { ...charged, chargedIn: windowAt(now, charged).index, ...fields };
+    const commands = await commandsOf(() => store.adjust([settled as Counter], now));
+    expect(commands).toEqual({ evalsha: 1, ...expected });
+  });
+
   it("for a denial by the second of two counters that takes back a window's first charge", async () => {
     const store = storeWith("edge");
     const [first, second] = [counter({ windowMs: HOUR }), counter({ limit: 1, windowMs: HOUR })];
     await store.decide([[second]]);
     const expected = { evalsha: 1, bitfield: 2, pexpire: 1, del: 1 };
     expect(await commandsOf(() => store.decide([[first, second]]))).toEqual(expected);
+  });
+
+  it("for a dependent group: as for an enforced one, and none if the enforced group is denied", async () => {
+    const store = storeWith("edge");
+    const [enforced, mark] = [
+      counter({ limit: 3, windowMs: HOUR }),
+      counter({ limit: 2, windowMs: HOUR, dependent: true }),
+    ];
+    const decide = () => store.decide([[enforced], [mark]]);
+    await decide();
+    expect(await commandsOf(decide)).toEqual({ evalsha: 1, bitfield: 2 });
+    // The dependent group has no quota left.
+    expect(await commandsOf(decide)).toEqual({ evalsha: 1, bitfield: 2 });
+    // The enforced group is denied.
+    expect(await commandsOf(decide)).toEqual({ evalsha: 1, bitfield: 1 });
+  });
+
+  it("leaves a wrong type under the key of a dependent group to that group", async () => {
+    const store = storeWith("edge");
+    const now = Date.now();
+    const [enforced, mark] = [counter(), counter({ dependent: true })];
+    await redis.lpush(storedKey(mark, now), "text");
+    const { groups } = await store.decide([[enforced], [mark]], now);
+    expect(groups[0]).toMatchObject({ admitted: true, tallies: [{ count: 1 }] });
+    await expect(groups[1]?.later).rejects.toMatchObject({ failure: "error-reply" });
   });
 
   it("for a client that exceeds the limit and is banned, and for a client that is banned already", async () => {
@@ -109,6 +155,43 @@ describe.runIf(server.kind === "redis-server")("Redis commands per decision", ()
     const already = { evalsha: 1, pttl: 1, bitfield_ro: 1 };
     expect(await commandsOf(() => store.decide([[banned]]))).toEqual(already);
   });
+
+  it.each(["edge", "redis"] as const)(
+    "for bans that become longer: one more than for one length, and only for a strike, with the clock %s",
+    async (clock) => {
+      const store = storeWith(clock);
+      const time = clock === "redis" ? { time: 1 } : {};
+      const escalation = { lengthsMs: [60_000, HOUR], forgetAfterMs: HOUR };
+      const quota = counter({ limit: 2, banMs: 60_000, windowMs: HOUR, escalation });
+      const decide = () => store.decide([[quota]]);
+      // The first calls load the scripts.
+      await store.adjust([counter()]);
+      await store.reset([counter()]);
+      await redis.flushall();
+      await decide();
+      const base = { evalsha: 1, mget: 1, ...time };
+      expect(await commandsOf(decide)).toEqual({ ...base, bitfield: 1 });
+      expect(await commandsOf(decide)).toEqual({ ...base, bitfield: 1, set: 2 });
+      expect(await commandsOf(decide)).toEqual({ ...base, bitfield_ro: 1 });
+      await redis.del(banKey(quota));
+      expect(await commandsOf(decide)).toEqual({ ...base, bitfield: 1, set: 2 });
+      const [ban, strikes] = [banKey(quota), strikesKey(quota)];
+      expect(await redis.get(strikes)).toBe("2");
+      const [banMs, strikesMs] = [await redis.pttl(ban), await redis.pttl(strikes)];
+      expect(banMs).toBeGreaterThan(HOUR - 10_000);
+      expect(banMs).toBeLessThanOrEqual(HOUR);
+      expect(strikesMs - banMs).toBeGreaterThan(HOUR - 10_000);
+      expect(strikesMs).toBeLessThanOrEqual(2 * HOUR);
+      const adjusted = () => store.adjust([quota]);
+      expect(await commandsOf(adjusted)).toEqual({ ...base, bitfield: 1 });
+      expect(await commandsOf(() => store.reset([quota]))).toEqual({ evalsha: 1, ...time, del: 3 });
+      expect(await redis.dbsize()).toBe(0);
+      // A ban that began when the rule had one length takes one command more.
+      const { escalation: _, ...oneLength } = { ...quota, limit: 0, ceiling: 0 };
+      await store.decide([[oneLength]]);
+      expect(await commandsOf(decide)).toEqual({ ...base, pttl: 1, bitfield_ro: 1 });
+    },
+  );
 
   it("for an adjustment, and for a reset", async () => {
     const store = storeWith("edge");

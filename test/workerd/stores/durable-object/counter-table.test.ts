@@ -1,7 +1,7 @@
 import { runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
-import type { Counter } from "../../../../src/engine/counter.ts";
+import { type Counter, windowAt } from "../../../../src/engine/counter.ts";
 import { adjustGroup, decideGroup } from "../../../../src/engine/fixed-window.ts";
 import { CounterTable } from "../../../../src/stores/durable-object/counter-table.ts";
 import { counter } from "../../../suite/counters.ts";
@@ -181,6 +181,21 @@ describe("rows written by a Durable Object", () => {
     expect(writes.map(({ rows }) => rows)).toEqual([1, 1, 1, 1, 1]);
   });
 
+  it("are one for a settlement, and none for a refund in a window that has ended", async () => {
+    const quota = counter({ limit: 3, windowMs: HOUR });
+    const { index } = windowAt(NOW, quota);
+    const settle = (cost: number, chargedIn: number) =>
+      ({ kind: "adjust", counters: [{ ...quota, cost, chargedIn }] }) as const;
+    const calls = [
+      { counters: [quota] },
+      settle(-1, index),
+      settle(5, index),
+      settle(-1, index - 1),
+    ];
+    const writes = await writesOf(true, calls);
+    expect(writes.map(({ rows }) => rows)).toEqual([1, 1, 1, 0]);
+  });
+
   it("are one for each row that an alarm removes, which sets one more alarm while rows are left", async () => {
     const [minutes, hour] = [[counter(), counter()], counter({ windowMs: HOUR })];
     const alarmAfter = (minute: number) => ({ kind: "alarm", at: minute * 60_000 + 1000 }) as const;
@@ -202,5 +217,8 @@ describe("rows written by a Durable Object", () => {
     expect(await rowsWrittenBy([rolling], [rolling], [rolling])).toEqual([1, 1, 0]);
     const banned = counter({ limit: 1, banMs: HOUR });
     expect(await rowsWrittenBy([banned], [banned], [banned])).toEqual([1, 1, 0]);
+    const escalation = { lengthsMs: [HOUR, 2 * HOUR], forgetAfterMs: HOUR };
+    const escalating = { ...counter({ limit: 1, banMs: HOUR }), escalation };
+    expect(await rowsWrittenBy([escalating], [escalating], [escalating])).toEqual([1, 2, 0]);
   });
 });

@@ -287,6 +287,11 @@ describe("calls to objects", () => {
     expect(calls).toEqual(["decide", "decide", "adjust"]);
   });
 
+  it("is one for giving a reserve back to the shard that was charged", async () => {
+    const refund = { ...counter({ cost: -1 }), chargedIn: 0 };
+    expect(await callsDuring((store) => store.adjust([refund]))).toEqual(["adjust"]);
+  });
+
   it("are one more to return quota to an object that the decision does not call", async () => {
     const [own, other] = [counter(), counter()];
     const unused = [own, other].map((each) => ({ counter: each, quota: 1, window: 0 }));

@@ -1,33 +1,38 @@
-import type { CustomContext, CustomKey } from "../config/custom.ts";
+import type { CustomFunctions } from "../config/custom.ts";
+import type { CustomContext } from "../config/custom-functions.ts";
 
 /**
- * The reason why a function for `custom:NAME` has no result: it took too long, or it threw an
- * error.
+ * The reason why a function in `custom` has no result: it took too long, or it threw an error.
  */
-export type CustomKeyFailure = "timeout" | "threw";
+export type CustomFailure = "timeout" | "threw";
 
 /**
- * Receives the failures of functions, but not their errors, because an error may contain a secret.
+ * Receives the failures of the functions in `custom.keys`, but not their errors, because an error may
+ * contain a secret.
  */
-export type OnCustomKeyFailure = (name: string, cause: CustomKeyFailure) => void;
+export type OnCustomKeyFailure = (name: string, cause: CustomFailure) => void;
+
+/** The result of a function that users wrote. */
+type CallResult =
+  | { readonly value: unknown; readonly failure?: undefined }
+  | { readonly failure: CustomFailure };
 
 const TIMEOUT = Symbol("timeout");
 
 /**
- * Calls the functions for the keys `custom:NAME`, for one request.
+ * Calls the functions for keys and costs `custom:NAME`, for one request.
  *
  * All functions of a request share one deadline: `timeoutMs` after the first call. If a function
- * takes longer, its key counts as absent, and the request is decided without its value. Otherwise a
- * client
- * could send its body slowly to a function that reads the body. The request would then be undecided,
- * and an open rule would let it pass.
+ * takes longer, its key counts as absent, or its cost as unknown, and the request is decided without
+ * its value. Otherwise a client could send its body slowly to a function that reads the body. The
+ * request would then be undecided, and an open rule would let it pass.
  */
-export class CustomKeyCalls {
-  readonly #functions: ReadonlyMap<string, CustomKey>;
+export class CustomCalls {
+  readonly #functions: CustomFunctions;
   readonly #request: Request;
   readonly #context: CustomContext;
   readonly #timeoutMs: number;
-  readonly #onFailure: OnCustomKeyFailure;
+  readonly #onKeyFailure: OnCustomKeyFailure;
   #firstStartAt: number | undefined;
   #lastEndAt = 0;
   #pending = 0;
@@ -35,17 +40,17 @@ export class CustomKeyCalls {
   #timeout: Promise<typeof TIMEOUT> | undefined;
 
   constructor(
-    functions: ReadonlyMap<string, CustomKey>,
+    functions: CustomFunctions,
     request: Request,
     context: CustomContext,
     timeoutMs: number,
-    onFailure: OnCustomKeyFailure,
+    onKeyFailure: OnCustomKeyFailure,
   ) {
     this.#functions = functions;
     this.#request = request;
     this.#context = context;
     this.#timeoutMs = timeoutMs;
-    this.#onFailure = onFailure;
+    this.#onKeyFailure = onKeyFailure;
   }
 
   /**
@@ -57,19 +62,28 @@ export class CustomKeyCalls {
     return Math.min(this.#timeoutMs, Math.max(0, this.#lastEndAt - this.#firstStartAt));
   }
 
-  /** Calls the function for `custom:NAME` and returns its text; undefined if the key is absent. */
-  async compute(name: string): Promise<string | undefined> {
-    const compute = this.#functions.get(name);
-    if (!compute) return undefined;
+  /** Calls the function for a key, and returns its text; undefined if the key is absent. */
+  async computeKey(name: string): Promise<string | undefined> {
+    const { value, failure } = await this.#call("keys", name);
+    if (failure) this.#onKeyFailure(name, failure);
+    return typeof value === "string" ? value : undefined;
+  }
+
+  /** Calls the function for a cost. Never rejects. */
+  computeCost(name: string): Promise<CallResult> {
+    return this.#call("costs", name);
+  }
+
+  async #call(group: "keys" | "costs", name: string): Promise<CallResult & { value?: unknown }> {
+    const compute = this.#functions[group]?.get(name);
+    if (!compute) return { value: undefined };
     this.#firstStartAt ??= Date.now();
     try {
       const result: unknown = compute(this.#request, this.#context);
       const value = isThenable(result) ? await this.#inTime(result) : result;
-      if (value === TIMEOUT) this.#onFailure(name, "timeout");
-      return typeof value === "string" ? value : undefined;
+      return value === TIMEOUT ? { failure: "timeout" } : { value };
     } catch {
-      this.#onFailure(name, "threw");
-      return undefined;
+      return { failure: "threw" };
     } finally {
       this.#lastEndAt = Date.now();
     }

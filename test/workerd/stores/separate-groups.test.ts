@@ -4,7 +4,7 @@ import { withDeadline } from "../../../src/stores/deadline.ts";
 import { withDenialCache } from "../../../src/stores/isolate/with-denial-cache.ts";
 import { withLeases } from "../../../src/stores/isolate/with-leases.ts";
 import { createMemoryStore } from "../../../src/stores/memory-store.ts";
-import { withSeparateShadows } from "../../../src/stores/shadow-groups.ts";
+import { withSeparateGroups } from "../../../src/stores/separate-groups.ts";
 import type { Store } from "../../../src/stores/store.ts";
 import { StoreError } from "../../../src/stores/store-error.ts";
 import { counter } from "../../suite/counters.ts";
@@ -26,7 +26,7 @@ function storeThat(fail: () => Promise<never>) {
       return memory.decide(groups, now, unused);
     },
   };
-  const separate = withSeparateShadows(objects, { timeoutMs: TIMEOUT_MS, background });
+  const separate = withSeparateGroups(objects, { timeoutMs: TIMEOUT_MS, background });
   const store = withLeases(withDenialCache(withDeadline(separate, TIMEOUT_MS)), {
     timeoutMs: TIMEOUT_MS,
     background,

@@ -1,0 +1,24 @@
+/**
+ * The child process with the servers that the Workers call: the language model and the REST server
+ * of Redis. See bench/environment/backend.ts for the reason.
+ */
+import { startLlmProvider } from "../../dev/llm-provider.ts";
+import { startUpstashRest } from "../../dev/upstash-rest.ts";
+
+// Normally, the parent ends this process. If the parent has crashed, this process ends itself.
+process.on("disconnect", () => process.exit());
+
+const { redis, redisLatencyMs, firstTokenMs } = JSON.parse(process.argv[2] ?? "{}") as {
+  redis: { host: string; port: number };
+  redisLatencyMs: number;
+  firstTokenMs: number;
+};
+
+const provider = await startLlmProvider(() => ({
+  prompt: 50,
+  answer: 40,
+  delayMs: firstTokenMs,
+  pauseMs: 25,
+}));
+const rest = await startUpstashRest({ redis, token: "bench", delayMs: redisLatencyMs });
+process.send?.({ providerUrl: provider.url, restUrl: rest.url });

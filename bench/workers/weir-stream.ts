@@ -1,0 +1,12 @@
+import { defineConfig } from "../../src/config/index.ts";
+import { weir } from "../../src/index.ts";
+import { llmReserve, llmUsage } from "../../src/llm/index.ts";
+import { bindings } from "./bindings.ts";
+
+/** Weir with the functions for the tokens of a language model. */
+export default weir(
+  defineConfig({
+    ...JSON.parse(bindings.CONFIG),
+    custom: { costs: { estimate: llmReserve() }, settle: { usage: llmUsage() } },
+  }),
+);

@@ -1,0 +1,86 @@
+import type { ComputedCost } from "../../src/config/cost.ts";
+import type { Rule, Window } from "../../src/config/rule.ts";
+import { shardQuota } from "../../src/limiter/shards.ts";
+import type { LocalFinding } from "../finding.ts";
+import { formatLimit } from "./limits.ts";
+
+/** Findings about the cost of the requests that one rule counts. */
+export function costFindings(rule: Rule, place: string): LocalFinding[] {
+  const { cost, count } = rule;
+  if (typeof cost === "object") {
+    return [...computedFindings(rule, cost, place), ...unboundedWarnings(rule, cost, place)];
+  }
+  // A rule that counts by status charges the response, and a charge may exceed the quota left.
+  return count && !count.reserve ? [] : deniedByCost(rule, cost, `${place}.cost`);
+}
+
+function computedFindings(rule: Rule, cost: ComputedCost, place: string): LocalFinding[] {
+  const { before, max } = cost;
+  if (before === undefined) return [];
+  if (typeof before === "number") return deniedByCost(rule, before, `${place}.cost.reserve`);
+  const small = max === undefined ? undefined : windowBelow(rule, max);
+  if (!small) return [];
+  const unstated = before.kind === "body" ? ", such as a body of unknown length" : "";
+  return [
+    {
+      code: "max-cost-above-limit",
+      severity: "warning",
+      path: `${place}.cost.max`,
+      message: `The rule "${rule.name}" denies every request that costs ${max}${unstated}, because ${quotaOf(rule, small)}`,
+      cure: "Make the limit at least as high as max, or max lower",
+    },
+  ];
+}
+
+function deniedByCost(rule: Rule, cost: number, path: string): LocalFinding[] {
+  const small = windowBelow(rule, cost);
+  if (!small) return [];
+  return [
+    {
+      code: "cost-above-limit",
+      severity: "fault",
+      path,
+      message: `The rule "${rule.name}" denies every request, because a request costs ${cost}, and ${quotaOf(rule, small)}`,
+      cure: "Make the limit at least as high as the cost",
+    },
+  ];
+}
+
+/** Returns a window of the rule or its tiers in which a request with this cost can never pass. */
+function windowBelow({ windows, tiers, shards }: Rule, cost: number): Window | undefined {
+  const all = [...windows, ...[...(tiers?.windows.values() ?? [])].flat()];
+  return all.find(({ limit, capacity, maxReserved }) => {
+    // A limit of 0 denies everything on purpose.
+    return limit > 0 && cost > largestShare(capacity, shards) + largestShare(maxReserved, shards);
+  });
+}
+
+function quotaOf({ shards }: Rule, window: Window): string {
+  const share = shards > 1 ? ` in each of ${shards} shards` : "";
+  return `${formatLimit(window)} has ${largestShare(window.capacity, shards)}${share}`;
+}
+
+/** Returns the largest quota that one shard has. */
+function largestShare(quota: number, shards: number): number {
+  return shards === 1 ? quota : shardQuota(quota, shards, 0);
+}
+
+function unboundedWarnings(rule: Rule, cost: ComputedCost, place: string): LocalFinding[] {
+  const { before, max, default: unknown } = cost;
+  if (typeof before !== "object" || max !== undefined || unknown !== undefined) return [];
+  const message =
+    before.kind === "body"
+      ? `In the rule "${rule.name}", a request whose body has no stated length costs the whole smallest limit`
+      : `In the rule "${rule.name}", a request costs 1 if the function custom.costs.${before.name} fails or takes too long, and a client may be able to cause this`;
+  const source = before.kind === "body" ? "body:bytes" : `custom:${before.name}`;
+  const field = cost.settle ? `reserve: "${source}", settle: …` : `from: "${source}"`;
+  return [
+    {
+      code: "cost-without-max",
+      severity: "warning",
+      path: `${place}.cost`,
+      message,
+      cure: `Write cost: { ${field}, max: … } with the highest cost of a request`,
+    },
+  ];
+}

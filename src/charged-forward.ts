@@ -1,0 +1,174 @@
+import { waitUntil } from "cloudflare:workers";
+import type { CustomContext } from "./config/custom-functions.ts";
+import type { Config } from "./config/schema.ts";
+import { withQuotaFields } from "./http/quota-fields.ts";
+import { isBadGateway } from "./http/responses.ts";
+import { type Allowed, type Quota, toUndecided } from "./limiter/decision.ts";
+import type { Limiter } from "./limiter/limiter.ts";
+import { reserveOf } from "./limiter/reserves.ts";
+import type { CostOf } from "./limiter/response-charger.ts";
+import { costOfHead, type FinalCost, settleFunctionOf } from "./limiter/response-charges.ts";
+import { dependsOnResponse } from "./limiter/rule-cost.ts";
+import { logDecision, logUnreadableCost } from "./log.ts";
+import type { AppliedRule } from "./request/applied-rule.ts";
+import { callSettleFunctions } from "./settle-functions.ts";
+
+/**
+ * Forwards a request to the origin or to an app, and returns the response.
+ *
+ * @param quotas the quotas of the decision; empty if no enforced rule applies, or if the request is
+ * undecided
+ */
+export type ForwardWithQuotas = (request: Request, quotas: readonly Quota[]) => Promise<Response>;
+
+type ChargeConfig = Pick<Config, "custom" | "headers" | "timeoutMs">;
+
+/** A final cost; undefined if it will be known later. */
+type Cost = FinalCost | undefined;
+
+/** A request that was admitted, and the rules that apply to it. */
+export interface AdmittedRequest {
+  readonly request: Request;
+  readonly context: CustomContext;
+  readonly appliedRules: readonly AppliedRule[];
+  readonly decision: Allowed;
+  /** The duration of the decision in milliseconds. */
+  readonly decidedInMs: number;
+  /**
+   * Whether a server sends the response, so that Content-Length is the length of its body. An app or
+   * another Worker may state a wrong length, which the runtime ignores.
+   */
+  readonly isLengthExact: boolean;
+}
+
+/** Forwards requests under rules whose cost depends on the response, and charges these rules. */
+export class ChargedForward {
+  readonly #config: ChargeConfig;
+  readonly #limiter: Limiter;
+
+  constructor(config: ChargeConfig, limiter: Limiter) {
+    this.#config = config;
+    this.#limiter = limiter;
+  }
+
+  /** Forwards an admitted request, and charges the rules whose cost depends on the response. */
+  async send(admitted: AdmittedRequest, forward: ForwardWithQuotas): Promise<Response> {
+    const { request, decision } = admitted;
+    let response: Response;
+    try {
+      response = await forward(request, decision.quotas);
+    } catch (error) {
+      // The app has thrown an error, for which frameworks and the runtime answer with 500. The
+      // request is charged, because otherwise a client that makes the app fail would have no limit.
+      const failure = { status: 500, headers: new Headers() };
+      await this.#chargeInTime(admitted, (each) =>
+        withoutResponse(costOfHead(each, failure) ?? "no-response"),
+      );
+      throw error;
+    }
+    const final = isBadGateway(response) ? withoutResponse : asIs;
+    // If functions determine all costs, the first byte does not wait for a charge of nothing.
+    const isChargedNow = admitted.appliedRules.some(
+      ({ rule }) => dependsOnResponse(rule) && !settleFunctionOf(rule, response.status),
+    );
+    const quotas = isChargedNow
+      ? await this.#chargeInTime(admitted, (each) => final(costOfHead(each, response)))
+      : decision.quotas;
+    const answer = withQuotaFields(request, response, quotas, this.#config.headers);
+    return this.#settleByBody(admitted, answer, final);
+  }
+
+  /** Calls the settle functions, and charges their costs after the body has ended. */
+  async #settleByBody(
+    { request, context, isLengthExact, ...admitted }: AdmittedRequest,
+    response: Response,
+    final: (cost: Cost) => Cost,
+  ): Promise<Response> {
+    const names = new Set<string>();
+    let reserved = 0;
+    for (const appliedRule of admitted.appliedRules) {
+      const name = settleFunctionOf(appliedRule.rule, response.status);
+      if (name === undefined) continue;
+      names.add(name);
+      reserved = Math.max(reserved, reserveOf(appliedRule)?.cost ?? 0);
+    }
+    if (names.size === 0) return response;
+    const { custom, timeoutMs } = this.#config;
+    const settled = await callSettleFunctions(
+      custom?.settle,
+      [...names],
+      response,
+      { ...context, request, reserved },
+      { timeoutMs, isLengthExact },
+    );
+    // The settlement must also happen if the client hangs up.
+    waitUntil(
+      settled.costs.then((costs) =>
+        this.#charge(admitted, ({ rule }) => {
+          const name = settleFunctionOf(rule, response.status);
+          return name === undefined ? undefined : final(costs.get(name));
+        }),
+      ),
+    );
+    return settled.response;
+  }
+
+  /**
+   * Charges the rules, and returns the updated quotas. A failure to charge does not affect the
+   * response.
+   */
+  async #chargeInTime(
+    admitted: Pick<AdmittedRequest, "appliedRules" | "decision" | "decidedInMs">,
+    costOf: CostOf,
+  ): Promise<readonly Quota[]> {
+    const { quotas } = admitted.decision;
+    const charge = this.#charge(admitted, costOf);
+    // The charge may take the store's whole deadline, even if the decision was slow. But the
+    // decision and the charge delay the response by at most one deadline in total.
+    waitUntil(charge);
+    const { promise: timeout, resolve } = Promise.withResolvers<Quota[]>();
+    const restMs = Math.max(0, this.#config.timeoutMs - admitted.decidedInMs);
+    const timer = setTimeout(() => resolve([]), restMs);
+    const updatedQuotas = await Promise.race([charge, timeout]);
+    clearTimeout(timer);
+    return quotas.map(
+      (quota) => updatedQuotas.find(({ policy }) => policy === quota.policy) ?? quota,
+    );
+  }
+
+  /** Never rejects. */
+  #charge(
+    { appliedRules, decision }: Pick<AdmittedRequest, "appliedRules" | "decision">,
+    costOf: CostOf,
+  ): Promise<Quota[]> {
+    const countedLocally = decision.storeFailure !== undefined;
+    return this.#limiter
+      .chargeResponse(appliedRules, withLog(costOf), countedLocally, decision.shadow)
+      .catch((error): Quota[] => {
+        logDecision(toUndecided(error, []));
+        return [];
+      });
+  }
+}
+
+function asIs(cost: Cost): Cost {
+  return cost;
+}
+
+/** Returns the cost if there is no response of the origin that could state an unknown cost. */
+function withoutResponse(cost: Cost): Cost {
+  return typeof cost === "string" ? "no-response" : cost;
+}
+
+/** Logs unknown costs. */
+function withLog(costOf: CostOf): CostOf {
+  return (appliedRule) => {
+    const cost = costOf(appliedRule);
+    if (typeof cost === "string") {
+      const { rule } = appliedRule;
+      const source = typeof rule.cost === "number" ? undefined : rule.cost.settle;
+      if (source) logUnreadableCost(rule.name, `${source.kind}:${source.name}`, cost);
+    }
+    return cost;
+  };
+}

@@ -1,0 +1,112 @@
+import type { CustomInput } from "./custom.ts";
+import type { JwtInput } from "./jwt.ts";
+import type { NativeLimiterInput } from "./native-limiter.ts";
+import type { OriginInput, OriginsInput } from "./origin.ts";
+import type { RulesInput } from "./rules.ts";
+
+/**
+ * The argument of `defineConfig`.
+ *
+ * @typeParam RuleName the names of the rules, as literal types
+ * @example { rules: [{ name: "login", match: { paths: ["/login"] }, limit: 5, window: "1m" }] }
+ */
+export interface ConfigInput<RuleName extends string = string> {
+  /**
+   * The rules: at most 10,000, each with a unique name. Every rule that matches a request counts it.
+   * Rules in several files are an object with the list of each file, so that faults name the file.
+   *
+   * @example { "rules/login.ts": loginRules, "rules/search.ts": searchRules }
+   */
+  readonly rules: RulesInput<RuleName>;
+  /**
+   * Where Weir forwards requests: `{ url }` or `{ binding }`. The middleware ignores this field.
+   *
+   * @default the zone's own origin
+   * @example { url: "https://origin.example.com" }
+   */
+  readonly origin?: OriginInput | undefined;
+  /**
+   * Where Weir forwards the requests for some hosts, each `{ url }` or `{ binding }`. `"*.example.com"`
+   * is every host below `example.com`; a longer name wins over a shorter one, and a name without `*`
+   * over both. All other hosts have `origin`. The middleware ignores this field, and the var
+   * `ORIGIN_URL` does not replace these origins.
+   *
+   * @default none: every host has `origin`
+   * @example { "api.example.com": { binding: "API" }, "*.shop.example": { url: "https://shop-origin.example" } }
+   */
+  readonly origins?: OriginsInput | undefined;
+  /**
+   * Where Weir counts. `"upstash"`: in Upstash Redis. `"durable-object"`: in Durable Objects. `"memory"`: in
+   * each isolate alone, for tests only.
+   *
+   * @default "upstash" if UPSTASH_REDIS_REST_URL is set, otherwise "durable-object"
+   */
+  readonly store?: "upstash" | "durable-object" | "memory" | undefined;
+  /**
+   * Which clock determines the current window. `"redis"`: the clock of the store, Redis or the
+   * Durable Object. `"edge"`: the clock of the Worker, which saves one Redis command in each call.
+   *
+   * @default "redis"
+   */
+  readonly clock?: "redis" | "edge" | undefined;
+  /**
+   * The first part of every stored key: 1 to 64 characters of `A-Z a-z 0-9 . _ -`. Workers with the
+   * same prefix and store share the counters of rules with the same name. If the var `WEIR_PREFIX`
+   * is set, it replaces this prefix.
+   *
+   * @default "weir"
+   */
+  readonly prefix?: string | undefined;
+  /**
+   * The maximum time that a decision waits for the store, in milliseconds: a whole number from 1 to
+   * 30000. After this time, the request is undecided, and the rule's `onError` applies. Before the
+   * call to the store, the functions in `custom` may take the same time.
+   *
+   * @default 1000
+   */
+  readonly timeoutMs?: number | undefined;
+  /**
+   * Which header fields show clients their quotas. `"draft-11"`: RateLimit and RateLimit-Policy of the IETF
+   * draft. `"legacy"`: X-RateLimit-*. `"both"`: all of them, in a form that clients of older drafts
+   * read, too. `"none"`: no fields.
+   *
+   * @default "draft-11"
+   */
+  readonly headers?: "draft-11" | "legacy" | "both" | "none" | undefined;
+  /**
+   * How many leading bits of an IPv6 address identify a client: a whole number from 1 to 128. One home or
+   * server usually has a whole /64.
+   *
+   * @default 64
+   */
+  readonly ipv6Prefix?: number | undefined;
+  /**
+   * Whether upper and lower case differ in paths.
+   *
+   * @default false
+   */
+  readonly caseSensitivePaths?: boolean | undefined;
+  /**
+   * How Weir verifies the tokens whose claims are keys (`"jwt:CLAIM"`): either `secret` or `jwks` is set.
+   *
+   * @default none: a key that reads a claim is refused
+   * @example { jwks: "https://issuer.example.com/.well-known/jwks.json" }
+   */
+  readonly jwt?: JwtInput | undefined;
+  /**
+   * Cloudflare's own rate limiter, which rules with `onError: "local"` also call while the store fails.
+   *
+   * @default none
+   * @example { binding: "NATIVE_LIMITER" }
+   */
+  readonly nativeLimiter?: NativeLimiterInput | undefined;
+  /**
+   * Your own functions: `keys` has a function for each key `custom:NAME` of the rules, `costs` for
+   * each cost `custom:NAME`, and `settle` for each `settle: "custom:NAME"`. No other field of a
+   * configuration may be a function.
+   *
+   * @default no functions, so `custom:NAME` in a rule for HTTP requests is a fault
+   * @example { keys: { plan: (request, { env }) => env.PLANS.get(request.headers.get("x-api-key")) } }
+   */
+  readonly custom?: CustomInput | undefined;
+}

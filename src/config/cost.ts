@@ -1,0 +1,199 @@
+import * as v from "valibot";
+import { faultText } from "./fault-text.ts";
+import { checkOf } from "./field-checks.ts";
+import { fields, integer, isRecord, parsed, parsedText } from "./fields.ts";
+import { parseHeaderName } from "./key-expression.ts";
+import { MAX_LIMIT } from "./limits.ts";
+import type { TextLike } from "./text-like.ts";
+
+const NUMBER = faultText(() => `a whole number from 0 to ${MAX_LIMIT}`);
+const OF_REQUEST = faultText('"custom:NAME" or "body:bytes"');
+const OF_RESPONSE = faultText('"header:NAME" or "custom:NAME" of the response');
+const COST = faultText(
+  () =>
+    `${NUMBER}, ${OF_REQUEST} of the request, "header:NAME" of the origin's response, or an object such as { from: "custom:NAME", max: 100 }`,
+);
+export const NEEDS_SETTLE = faultText(
+  "reserve needs settle. Without settle, write the cost itself, or from",
+);
+const RESERVE = faultText(() => `a whole number from 1 to ${MAX_LIMIT}, or ${OF_REQUEST}`);
+
+/** What determines the cost of a request before it is forwarded. */
+export type RequestCostInput = TextLike<"custom:depth" | "body:bytes">;
+
+/** What determines the cost of a request after the response has arrived. */
+export type ResponseCostInput = TextLike<"header:x-cost" | "custom:usage">;
+
+/** A cost that Weir computes, with bounds. One of `from`, `reserve` and `settle` is required. */
+export interface ComputedCostInput {
+  /**
+   * What determines the cost before the request is forwarded: `"custom:NAME"` for the result of your
+   * function `custom.costs.NAME`, or `"body:bytes"` for the length of the body. Cannot be set
+   * together with `reserve` or `settle`.
+   *
+   * @default none: `reserve` or `settle` determines the cost
+   * @example "custom:depth"
+   */
+  readonly from?: RequestCostInput | undefined;
+  /**
+   * The cost that is charged before the request is forwarded, and corrected by `settle`: a whole
+   * number from 1 to 999999999999999, `"custom:NAME"` for the result of your function
+   * `custom.costs.NAME`, or `"body:bytes"` for the length of the body. Needs `settle`. With
+   * `for: "programs"`, it is a number, and needs no `settle`, because the program settles it.
+   *
+   * @default nothing is charged before the response
+   * @example 1200
+   */
+  readonly reserve?: number | RequestCostInput | undefined;
+  /**
+   * What determines the final cost: `"header:NAME"` for the number in that header field of the
+   * origin's response, or `"custom:NAME"` for the result of your function `custom.settle.NAME`. If
+   * `reserve` is set, the difference is charged or given back; otherwise, the whole cost is charged
+   * after the response arrives.
+   *
+   * @default none: the cost before the request is final
+   * @example "header:x-tokens-used"
+   */
+  readonly settle?: ResponseCostInput | undefined;
+  /**
+   * The highest cost of a request: a whole number from 1 to 999999999999999. A higher cost counts
+   * as this cost.
+   *
+   * @default no maximum
+   */
+  readonly max?: number | undefined;
+  /**
+   * The cost if the true cost is unknown: a whole number from 0 to 999999999999999, at most `max`.
+   * For example, the function threw an error, or the header field is missing. If the response has
+   * broken off before it stated the cost, the reserve stays.
+   *
+   * @default before the request: `max`, else 1; after the response: the reserve, else 1
+   */
+  readonly default?: number | undefined;
+}
+
+/**
+ * The quota that a request takes: a number, or what determines the number. A text is the short form
+ * of an object: `"custom:NAME"` and `"body:bytes"` of `{ from }`, and `"header:NAME"` of `{ settle }`.
+ */
+export type CostInput =
+  | number
+  | TextLike<"custom:depth" | "body:bytes" | "header:x-cost">
+  | ComputedCostInput;
+
+/** What determines a cost before the request is forwarded: a function, or the body's length. */
+export type RequestCost =
+  | { readonly kind: "custom"; readonly name: string }
+  | { readonly kind: "body" };
+
+/**
+ * What determines a cost after the response has arrived: a header field, in lower case, or a
+ * function.
+ */
+export interface ResponseCost {
+  readonly kind: "header" | "custom";
+  readonly name: string;
+}
+
+/** A cost that Weir computes for each request. */
+export interface ComputedCost {
+  /** What is charged before the request is forwarded; undefined if nothing is. A number is a reserve. */
+  readonly before: number | RequestCost | undefined;
+  /**
+   * What determines the final cost; undefined if `before` is final, or if only programs use the rule
+   * and settle its reserve themselves.
+   */
+  readonly settle: ResponseCost | undefined;
+  /** The highest cost; undefined if there is none. */
+  readonly max: number | undefined;
+  /** The cost if the true cost is unknown; undefined if the configuration has none. */
+  readonly default: number | undefined;
+}
+
+/** What a request costs. */
+export type Cost = number | ComputedCost;
+
+const Text = parsed<number | string, Cost>(parseCost, COST);
+
+function parseCost(given: unknown): Cost | undefined {
+  if (typeof given === "number") return isInteger(given, 0) ? given : undefined;
+  if (typeof given !== "string") return undefined;
+  const before = parseRequestCost(given);
+  const settle = given.startsWith("header:") ? parseResponseCost(given) : undefined;
+  return before || settle ? { before, settle, max: undefined, default: undefined } : undefined;
+}
+
+function parseReserve(given: unknown): number | RequestCost | undefined {
+  if (typeof given === "number") return isInteger(given, 1) ? given : undefined;
+  return typeof given === "string" ? parseRequestCost(given) : undefined;
+}
+
+function isInteger(value: number, min: number): boolean {
+  return Number.isInteger(value) && value >= min && value <= MAX_LIMIT;
+}
+
+function parseRequestCost(text: string): RequestCost | undefined {
+  if (text === "body:bytes") return { kind: "body" };
+  const [, name] = /^custom:(\w+)$/.exec(text) ?? [];
+  return name === undefined ? undefined : { kind: "custom", name };
+}
+
+function parseResponseCost(text: string): ResponseCost | undefined {
+  const [, kind, given = ""] = /^(header|custom):(.*)$/s.exec(text) ?? [];
+  if (kind === "custom") return /^\w+$/.test(given) ? { kind, name: given } : undefined;
+  const name = kind && parseHeaderName(given);
+  return name ? { kind: "header", name } : undefined;
+}
+
+const Computed = v.pipe(
+  fields(
+    {
+      from: v.optional(parsedText(parseRequestCost, OF_REQUEST)),
+      reserve: v.optional(parsed<number | string, number | RequestCost>(parseReserve, RESERVE)),
+      settle: v.optional(parsedText(parseResponseCost, OF_RESPONSE)),
+      max: v.optional(integer(1, MAX_LIMIT)),
+      default: v.optional(integer(0, MAX_LIMIT)),
+    },
+    COST,
+  ),
+  // Compares the fields. It also runs if one of them has a fault, so that all faults are reported.
+  checkOf((cost, refuse) => {
+    const { from, reserve, settle, max } = cost;
+    if (from !== undefined && reserve !== undefined) {
+      refuse(faultText("a cost has either from, or reserve and settle"), "reserve");
+    } else if (from !== undefined && settle !== undefined) {
+      refuse(
+        faultText("with settle, write reserve in place of from: the difference is settled"),
+        "from",
+      );
+    } else if (reserve !== undefined && typeof reserve !== "number" && settle === undefined) {
+      // The rule's `for` decides whether a number needs settle: see rule-checks.ts.
+      refuse(NEEDS_SETTLE, "settle");
+    } else if (from === undefined && reserve === undefined && settle === undefined) {
+      refuse(faultText("a cost needs from, or settle, or reserve and settle"));
+    }
+    if (typeof max !== "number") return;
+    for (const field of ["reserve", "default"]) {
+      if (Number(cost[field]) > max)
+        refuse(
+          faultText(() => `${field} must be at most max, ${max}`),
+          field,
+        );
+    }
+  }),
+  v.transform(
+    (cost): ComputedCost => ({
+      before: cost.from ?? cost.reserve,
+      settle: cost.settle,
+      max: cost.max,
+      default: cost.default,
+    }),
+  ),
+);
+
+/** The schema of {@link CostInput}. */
+// The type of the input selects the schema, because the message of a union would not contain the
+// path of a fault within the object.
+export const CostSchema = v.lazy<v.GenericSchema<CostInput, Cost>>((input) =>
+  isRecord(input) ? Computed : Text,
+);

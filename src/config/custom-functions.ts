@@ -1,0 +1,159 @@
+import type { Context } from "hono";
+import type { Quota } from "./quota.ts";
+
+declare global {
+  // `wrangler types` adds a project's bindings to this interface. It is declared here too, because
+  // this file also compiles without the types of Workers.
+  namespace Cloudflare {
+    interface Env {}
+  }
+}
+
+/**
+ * The type of a Worker's bindings: the bindings that `wrangler types` has generated. Without them, it is
+ * `any`, so that every binding compiles.
+ */
+export type WorkerBindings = keyof Cloudflare.Env extends never
+  ? // biome-ignore lint/suspicious/noExplicitAny: the compiler does not know the project's bindings.
+    any
+  : Cloudflare.Env;
+
+/**
+ * The second argument of a function in `custom`.
+ *
+ * @typeParam Bindings the type of the Worker's bindings
+ * @example async function plan(request: Request, { env }: CustomContext<Env>) { … }
+ */
+export interface CustomContext<Bindings = WorkerBindings> {
+  /** The Worker's bindings: its vars, secrets, KV namespaces, services and so on. */
+  readonly env: Bindings;
+  /** Cloudflare's context of this request. `waitUntil` lets a task run after the response is sent. */
+  readonly ctx: { waitUntil(task: Promise<unknown>): void };
+  /**
+   * Hono's context of this request, for example for the session of the user: `c?.get("session")`.
+   * Set only if the middleware `rateLimit` calls the function.
+   */
+  readonly c?: Context;
+}
+
+/** The result of a function for `custom:NAME`. If it is not a text, the key counts as absent. */
+export type CustomKeyValue = string | null | undefined;
+
+/**
+ * Computes the value of a key `custom:NAME`. The key counts as absent if the function throws, if it
+ * takes longer than `timeoutMs`, or if its result is an empty text or not a text. Weir then uses
+ * the next alternative of the key, or the client's address.
+ *
+ * A function receives the request that will be forwarded. To read the body, it must clone the
+ * request.
+ */
+export type CustomKey = CustomFunction<CustomContext, CustomKeyValue>;
+
+/** The result of a function that computes a cost. If it is no whole number, the cost is unknown. */
+export type CustomCostValue = number | undefined;
+
+/**
+ * Computes the cost of a request for `cost: "custom:NAME"`: a whole number from 0 to
+ * 999999999999999. A request with a cost of 0 is free. The cost counts as unknown if the result is
+ * any other value, if the function throws, or if it takes longer than `timeoutMs`. Weir then charges
+ * the `default` of the rule's cost, else its `max`, else 1.
+ *
+ * A function receives the request that will be forwarded. To read the body, it must clone the
+ * request.
+ *
+ * @example async (request) => [await request.clone().json()].flat().length
+ */
+export type CustomCost = CustomFunction<CustomContext, CustomCostValue>;
+
+/**
+ * The second argument of a function in `custom.settle`.
+ *
+ * @typeParam Bindings the type of the Worker's bindings
+ */
+export interface SettleContext<Bindings = WorkerBindings> extends CustomContext<Bindings> {
+  /** The request that was forwarded. Its body has been read. */
+  readonly request: Request;
+  /**
+   * The cost that was charged before the request was forwarded, or 0. If several rules settle the
+   * request by functions, it is the highest one. A function can return undefined to keep it.
+   */
+  readonly reserved: number;
+}
+
+/**
+ * Computes the final cost of a request for `settle: "custom:NAME"`: a whole number from 0 to
+ * 999999999999999. Its first argument is the origin's response, whose body the function may read to
+ * the end while the client receives it.
+ *
+ * @example async (response) => (await response.json()).usage.total_tokens
+ */
+export type CustomSettle = CustomFunction<SettleContext, CustomCostValue, Response>;
+
+/** A denied request, as a function in `custom.responses` sees it. */
+export interface Denial {
+  /** The name of the rule that answers: the first rule that denied the request. */
+  readonly rule: string;
+  /**
+   * Milliseconds until the same request may be admitted, without the rule's `retryJitter`. A request
+   * whose cost is above the limit is never admitted.
+   */
+  readonly retryAfterMs: number;
+  /** The value of the header field Retry-After: whole seconds, with the rule's `retryJitter`. */
+  readonly retryAfterSeconds: number;
+  /** The quotas that denied the request, at least one. */
+  readonly violated: readonly Quota[];
+  /**
+   * The quotas of all rules that apply to the request, one for each window. A denial from memory may
+   * lack some of them.
+   */
+  readonly quotas: readonly Quota[];
+}
+
+/**
+ * The second argument of a function in `custom.responses`.
+ *
+ * @typeParam Bindings the type of the Worker's bindings
+ */
+export interface DenialContext<Bindings = WorkerBindings> extends CustomContext<Bindings> {
+  /**
+   * The denied request. It is not forwarded, so the function may read its body. A client can send a body
+   * of any length, so read only bodies whose Content-Length is small.
+   */
+  readonly request: Request;
+}
+
+/**
+ * Creates the response to a denied request for `response: "custom:NAME"`. The status must be 200, or
+ * from 400 to 599. Weir adds Retry-After, Cache-Control: no-store, the RateLimit fields and the fields
+ * for pages of other origins, whatever the response has. The default response replaces the result if
+ * the function throws, if its result is no such response, if the body fails or is longer than 1 MiB,
+ * or if the function and the body take longer than `timeoutMs`.
+ *
+ * @example ({ retryAfterSeconds }) => Response.json({ wait: retryAfterSeconds }, { status: 429 })
+ */
+export type CustomResponse = CustomFunction<DenialContext, Response, Denial>;
+
+/**
+ * A function that users write. Its second argument is `Context`, and it returns a `Result` or a
+ * promise of it.
+ */
+type CustomFunction<Context, Result, Subject = Request> =
+  | TypedFunction<Subject, Context, Result>
+  | AnnotatedFunction<Result>;
+
+/** From this type, the compiler infers the types of parameters that have no annotation. */
+type TypedFunction<Subject, Context, Result> = (
+  subject: Subject,
+  context: Context,
+) => Result | Promise<Result>;
+
+/**
+ * Accepts functions whose parameters have any annotation, such as the project's own type of `env`.
+ * Because of the second signature, the compiler infers no types of parameters from this type.
+ */
+interface AnnotatedFunction<Result> {
+  // biome-ignore lint/suspicious/noExplicitAny: the compiler must accept every annotation.
+  (subject: any, context: any): Result | Promise<Result>;
+  // biome-ignore lint/suspicious/noExplicitAny: the compiler must accept every annotation.
+  <_>(subject: any, context: any): Result | Promise<Result>;
+}

@@ -1,0 +1,33 @@
+import { tzOffset } from "@date-fns/tz/tzOffset";
+
+/**
+ * Whether a text is the name of a time zone that this runtime knows. An offset such as `+01:00` is
+ * none, because it has no summer time.
+ */
+export function isTimeZone(text: string): boolean {
+  if (!/^[A-Za-z][\w+/-]{0,63}$/.test(text)) return false;
+  try {
+    new Intl.DateTimeFormat("en", { timeZone: text });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/**
+ * Returns what the clocks of a time zone show, as milliseconds since 1970-01-01T00:00 on the same
+ * clocks.
+ *
+ * @param time milliseconds since the Unix epoch, before the year 275760
+ */
+export function localTimeAt(timeZone: string, time: number): number {
+  return time + offsetAt(timeZone, time);
+}
+
+/** Returns the time of a zone's clocks minus UTC, in milliseconds. */
+export function offsetAt(timeZone: string, time: number): number {
+  // The offset is in minutes, and in old times some zones had offsets with seconds.
+  return timeZone === "UTC"
+    ? 0
+    : Math.round(tzOffset(timeZone, time as unknown as Date) * 60) * 1000;
+}

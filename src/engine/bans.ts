@@ -1,0 +1,42 @@
+import type { Counter, ReadRow, Row } from "./counter.ts";
+
+/** Returns the key of the row that stores a counter's ban. */
+export function banKey({ key }: Pick<Counter, "key">): string {
+  return `${key}:ban`;
+}
+
+/** Returns the key of the row that stores a counter's strikes, if its bans become longer. */
+export function strikesKey({ key }: Pick<Counter, "key">): string {
+  return `${key}:strikes`;
+}
+
+/** A ban that begins, and the rows to store for it. */
+interface NewBan {
+  readonly banMs: number;
+  readonly rows: readonly (readonly [key: string, row: Row])[];
+}
+
+/**
+ * Begins a ban of a counter that is not banned. If bans become longer, the strikes that are stored
+ * determine the length, and this ban is one strike more.
+ *
+ * The row of a ban expires when the ban ends, whether or not bans become longer. So a rule can
+ * change between one length and several lengths while clients are banned.
+ *
+ * @param counter a counter with `banMs`
+ */
+export function startBan(counter: Counter, now: number, read: ReadRow): NewBan {
+  const { banMs: firstMs = 0, escalation } = counter;
+  const rowUntil = (count: number, expiresAt: number): Row => ({ window: 0, count, expiresAt });
+  if (!escalation) return { banMs: firstMs, rows: [[banKey(counter), rowUntil(1, now + firstMs)]] };
+  const { lengthsMs, forgetAfterMs } = escalation;
+  const strikes = read(strikesKey(counter))?.count ?? 0;
+  const banMs = lengthsMs[Math.min(strikes, lengthsMs.length - 1)] ?? firstMs;
+  return {
+    banMs,
+    rows: [
+      [banKey(counter), rowUntil(1, now + banMs)],
+      [strikesKey(counter), rowUntil(strikes + 1, now + banMs + forgetAfterMs)],
+    ],
+  };
+}

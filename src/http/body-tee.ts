@@ -1,0 +1,134 @@
+import { BodyCopy } from "./body-copy.ts";
+import { decodableBody, isEmptyEncoded, isEncoded } from "./encoded-body.ts";
+
+/** A response whose body is copied while a client receives it. */
+export interface TeedResponse {
+  /** The response for the client. Its body is not delayed by the readers of copies. */
+  readonly response: Response;
+  /**
+   * One response for each reader, with the same head. Its body ends when the client's body ends. If
+   * the client's body breaks off, or the reader lags behind by more than `MAX_LAG_BYTES`, reading
+   * it throws an error.
+   */
+  readonly copies: readonly Response[];
+  /**
+   * Resolves when the client has been sent the first bytes, so that no work for copies delays them.
+   */
+  readonly started: Promise<void>;
+  /** Resolves to whether the body is complete, when it has ended or has broken off. Never rejects. */
+  readonly ended: Promise<boolean>;
+}
+
+/**
+ * Copies the body of a response while the client receives it. A chunk is read when the client is
+ * ready for it. So a slow client slows down the origin, as it does without copies, and nothing is
+ * buffered for it.
+ *
+ * A compressed body is decoded for the copies, and the runtime encodes it again for the client. If
+ * it cannot be decoded, the client gets the response unchanged.
+ *
+ * @param count the number of copies
+ * @param isLengthExact whether the field Content-Length is surely the length of the body
+ * @param maxWaitMs how long a compressed response may wait for its first bytes
+ * @returns undefined if a response of this kind cannot be copied: a WebSocket, or a status that
+ * `new Response` refuses
+ */
+export async function teeResponse(
+  response: Response,
+  count: number,
+  isLengthExact: boolean,
+  maxWaitMs: number,
+): Promise<TeedResponse | undefined> {
+  const { status, statusText, headers } = response;
+  if (status < 200 || status > 599) return undefined;
+  const copyHead = { status, statusText, headers };
+  const copies = Array.from({ length: count }, () => new BodyCopy());
+  const unchanged = (bodies: readonly (ReadableStream<Uint8Array> | null)[], isRead: boolean) => ({
+    response,
+    copies: bodies.map((each) => new Response(each, copyHead)),
+    started: Promise.resolve(),
+    ended: Promise.resolve(isRead),
+  });
+  if (!response.body || response.bodyUsed || isEmptyEncoded(response)) {
+    return unchanged(Array(count).fill(null), true);
+  }
+  const body = isEncoded(headers) ? await decodableBody(response, maxWaitMs) : response.body;
+  if (!body) {
+    for (const copy of copies) copy.fail(new Error("The body cannot be decoded."));
+    return unchanged(
+      copies.map(({ stream }) => stream),
+      false,
+    );
+  }
+  const [start, end] = [Promise.withResolvers<void>(), Promise.withResolvers<boolean>()];
+  const stream = passThrough(body, copies, { onStart: start.resolve, onEnd: end.resolve });
+  const passed = isLengthExact ? withFixedLength(stream, headers) : stream;
+  return {
+    // The second argument is the response itself, so that a body that an app has encoded is not
+    // encoded again.
+    response: new Response(passed, response),
+    copies: copies.map((copy) => new Response(copy.stream, copyHead)),
+    started: start.promise,
+    ended: end.promise,
+  };
+}
+
+/** Keeps the field Content-Length, unless the runtime encodes the body again. */
+function withFixedLength(
+  stream: ReadableStream<Uint8Array>,
+  headers: Headers,
+): ReadableStream<Uint8Array> {
+  const length = headers.get("content-length") ?? "";
+  if (!/^\d{1,15}$/.test(length) || headers.has("content-encoding")) return stream;
+  const { readable, writable } = new FixedLengthStream(Number(length));
+  // If the client hangs up, `pipeTo` cancels the stream. There is nothing else to do then.
+  stream.pipeTo(writable).catch(() => {});
+  return readable;
+}
+
+/**
+ * Returns the stream for the client, which also writes to the copies. The runtime cancels such a
+ * stream at once when the client hangs up, even if the origin sends nothing. An identity stream
+ * would notice it only at the origin's next chunk.
+ */
+function passThrough(
+  body: ReadableStream<Uint8Array>,
+  copies: readonly BodyCopy[],
+  {
+    onStart,
+    onEnd,
+  }: { readonly onStart: () => void; readonly onEnd: (isComplete: boolean) => void },
+): ReadableStream<Uint8Array> {
+  const reader = body.getReader();
+  const fail = (error: unknown) => {
+    for (const copy of copies) copy.fail(error);
+    onStart();
+    onEnd(false);
+  };
+  return new ReadableStream<Uint8Array>(
+    {
+      async pull(controller) {
+        try {
+          const { done, value } = await reader.read();
+          if (!done) {
+            controller.enqueue(value);
+            for (const copy of copies) copy.push(value);
+          } else {
+            controller.close();
+            for (const copy of copies) copy.end();
+            onEnd(true);
+          }
+          onStart();
+        } catch (error) {
+          fail(error);
+          controller.error(error);
+        }
+      },
+      cancel(reason) {
+        fail(reason);
+        return reader.cancel(reason);
+      },
+    },
+    { highWaterMark: 0 },
+  );
+}

@@ -1,0 +1,86 @@
+import type { Quota } from "../limiter/decision.ts";
+import { isViolated } from "../limiter/quotas.ts";
+import type { AppliedRule } from "../request/applied-rule.ts";
+import { limitItem } from "./rate-limit-headers.ts";
+
+const OVER = "Weir-Over";
+const REMAINING = "Weir-Remaining";
+
+/**
+ * The lower-case names that an origin may read as one of Weir's fields. Servers that pass header
+ * fields as variables, as CGI does, do not distinguish `_` from `-`, and some of them replace every
+ * character that is no letter or digit.
+ */
+const FORGEABLE = /^weir[^a-z0-9](over|remaining)$/;
+
+/** The items of the request header fields that tell the origin about quotas. */
+interface OriginFields {
+  /** The policies that the request exceeds, without denying it. */
+  readonly over: readonly string[];
+  readonly remaining: readonly string[];
+}
+
+/**
+ * Maps each request that this function has created to its fields. If an app applies several
+ * configurations or rules one after the other, the later ones keep the fields of the earlier ones.
+ * All other requests come from clients, whose fields are forged.
+ */
+const created = new WeakMap<Request, OriginFields>();
+
+/**
+ * Returns the request with the fields that tell the origin about quotas, and without such fields
+ * from the client. If there is nothing to change, returns the same object. Otherwise it returns a
+ * new request, which has taken over the body.
+ *
+ * @param quotas the quotas of an admitted request; empty if the request is undecided
+ */
+export function withOriginFields(
+  request: Request,
+  appliedRules: readonly AppliedRule[],
+  quotas: readonly Quota[],
+): Request {
+  const before = created.get(request);
+  const forged = before ? [] : [...request.headers.keys()].filter((name) => FORGEABLE.test(name));
+  const own = originFieldsOf(appliedRules, quotas);
+  if (forged.length + own.over.length + own.remaining.length === 0) return request;
+  const fields: OriginFields = {
+    over: [...(before?.over ?? []), ...own.over],
+    remaining: [...(before?.remaining ?? []), ...own.remaining],
+  };
+  const copy = copyOf(request);
+  for (const name of forged) copy.headers.delete(name);
+  if (fields.over.length > 0) copy.headers.set(OVER, fields.over.join(", "));
+  if (fields.remaining.length > 0) copy.headers.set(REMAINING, fields.remaining.join(", "));
+  created.set(copy, fields);
+  return copy;
+}
+
+function originFieldsOf(
+  appliedRules: readonly AppliedRule[],
+  quotas: readonly Quota[],
+): OriginFields {
+  const isTold = ({ policy }: Quota) =>
+    appliedRules.some(
+      ({ rule, windows }) => rule.tellOrigin && windows.some((window) => window.policy === policy),
+    );
+  return {
+    over: quotas.filter(isViolated).map(({ policy }) => policy),
+    remaining: quotas.filter(isTold).map(limitItem),
+  };
+}
+
+function copyOf(request: Request): Request {
+  try {
+    return new Request(request);
+  } catch {
+    // The app has read the body already, so the copy has none. Hono keeps a body that it has read.
+    const { url, method, headers, redirect, signal, cf } = request;
+    return new Request(url, {
+      method,
+      headers,
+      redirect,
+      signal,
+      ...(cf && { cf }),
+    } as RequestInit);
+  }
+}

@@ -1,0 +1,30 @@
+import { windowAt } from "../engine/counter.ts";
+import type { RuleCounter } from "./counters.ts";
+import type { Allowed, Limited } from "./decision.ts";
+import { decisionOf } from "./store-verdict.ts";
+
+/**
+ * Denies a request if one of its enforced counters has a limit of 0. Such a counter never has quota,
+ * so the store is not called. So a deny list costs nothing, and it also denies while the store
+ * fails. The denial starts no ban, and it has the quotas of these counters only.
+ *
+ * @param now this isolate's time; the store's clock is unknown
+ * @returns undefined if the store must decide
+ */
+export function certainDenialOf(
+  enforcedCounters: readonly RuleCounter[],
+  now: number,
+): Allowed | Limited | undefined {
+  if (!enforcedCounters.some(isClosed)) return undefined;
+  const tallies = enforcedCounters.map((ruleCounter) =>
+    isClosed(ruleCounter)
+      ? { count: 0, resetMs: windowAt(now, ruleCounter.counter).endsAt - now, banMs: 0 }
+      : undefined,
+  );
+  return decisionOf({ now, groups: [{ admitted: false, tallies }] }, enforcedCounters, []);
+}
+
+/** A request with a cost of 0 is admitted, because it takes no quota. */
+function isClosed({ counter: { ceiling, cost } }: RuleCounter): boolean {
+  return ceiling === 0 && cost > 0;
+}

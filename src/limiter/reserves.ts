@@ -1,0 +1,97 @@
+import { windowAt, windowEndingNear } from "../engine/counter.ts";
+import type { AppliedRule } from "../request/applied-rule.ts";
+import type { GroupAnswer } from "../stores/store.ts";
+import { chargedShardOf, type RuleCounter, ruleCounterOf } from "./counters.ts";
+import { isSettled } from "./rule-cost.ts";
+
+/**
+ * Quota that a decision has charged under one rule, and that is settled when the true cost is known.
+ * It is plain data, because `WeirService` returns it to other Workers.
+ */
+export interface Reserve {
+  /** The quota that was charged in each window of the rule. */
+  readonly cost: number;
+  /** The number of the charged window, for each window of the rule. */
+  readonly windows: readonly number[];
+  /** The charged shard, for each window of the rule. Missing if the rule has no shards. */
+  readonly shards?: readonly number[];
+  /**
+   * The first characters of the charged client's identity, which is a hash. Only the reserve of a
+   * program's call has this field. `settle` refuses the reserve of another client.
+   */
+  readonly client?: string;
+}
+
+/**
+ * The number of characters in {@link Reserve.client}. They are 24 bits: enough to notice a mistake, and
+ * too few to find out the client.
+ */
+const CLIENT_DIGITS = 4;
+
+/** Returns the field `client` of a client's reserves. */
+export function reserveClientOf({ identity }: AppliedRule): string {
+  return identity.slice(0, CLIENT_DIGITS);
+}
+
+/** The reserve of each applied rule whose request was charged and is not settled yet. */
+const reserves = new WeakMap<AppliedRule, Reserve>();
+
+/** Stores the reserves of an admitted group. Call it with each answer of a decision. */
+export function recordReserves(
+  ruleCounters: readonly RuleCounter[],
+  { admitted, tallies }: GroupAnswer,
+  now: number,
+): void {
+  if (!admitted) return;
+  for (const [index, { appliedRule, rule, counter }] of ruleCounters.entries()) {
+    const tally = tallies[index];
+    if (!tally || counter.checkOnly || !isSettled(rule)) continue;
+    // If quota rolls over, the window of the charge can be later than the window at `now`.
+    const window = counter.rollsOver
+      ? windowEndingNear(now + tally.resetMs, counter)
+      : windowAt(now, counter);
+    const chargedIn = tally.chargedIn ?? window.index;
+    const shard = chargedShardOf(appliedRule, tally.inAlternative);
+    const earlier = isFirstWindow(ruleCounters, index) ? undefined : reserves.get(appliedRule);
+    reserves.set(appliedRule, {
+      cost: counter.cost,
+      windows: [...(earlier?.windows ?? []), chargedIn],
+      ...(shard !== undefined && { shards: [...(earlier?.shards ?? []), shard] }),
+    });
+  }
+}
+
+/** The counters of a rule follow one another, one for each window. */
+function isFirstWindow(ruleCounters: readonly RuleCounter[], index: number): boolean {
+  return ruleCounters[index - 1]?.appliedRule !== ruleCounters[index]?.appliedRule;
+}
+
+/** Returns what the decision has charged under a rule; undefined if it has charged nothing. */
+export function reserveOf(appliedRule: AppliedRule): Reserve | undefined {
+  return reserves.get(appliedRule);
+}
+
+/** Returns the counters that give back a part of a reserve, one for each window of the rule. */
+export function refundCountersOf(
+  appliedRule: AppliedRule,
+  prefix: string,
+  reserve: Reserve,
+  quota: number,
+): RuleCounter[] {
+  const { shards } = reserve;
+  const ruleCounters = appliedRule.windows.map((window, index) =>
+    ruleCounterOf(appliedRule, window, prefix, { cost: -quota }, shards?.[index]),
+  );
+  return inWindowsOf(reserve, ruleCounters);
+}
+
+/** Returns the counters so that `adjust` changes them only in the windows of a reserve. */
+export function inWindowsOf(
+  { windows }: Reserve,
+  ruleCounters: readonly RuleCounter[],
+): RuleCounter[] {
+  return ruleCounters.map((ruleCounter, index) => ({
+    ...ruleCounter,
+    counter: { ...ruleCounter.counter, chargedIn: windows[index] as number },
+  }));
+}

@@ -1,0 +1,125 @@
+/** The kinds of tokens that providers bill at different prices. */
+export type TokenKind = "input" | "cacheRead" | "cacheWrite" | "output";
+
+/** The number of tokens of each kind. No token belongs to two kinds. */
+export type TokenCounts = Readonly<Record<TokenKind, number>>;
+
+/**
+ * The maximum of a count. No model reads or writes as many tokens in one response. With this
+ * maximum and the maximum weight, every cost is less than the highest cost of a rule.
+ */
+export const MAX_TOKENS = 100_000_000;
+
+/** The counts in one `usage` object, under the names of all providers. */
+interface Usage {
+  prompt?: number | undefined;
+  output?: number | undefined;
+  /** The sum that OpenAI's APIs send. Anthropic sends no sum. */
+  total?: number | undefined;
+  cacheRead?: number | undefined;
+  cacheWrite?: number | undefined;
+}
+
+/** Collects the `usage` objects of one response. */
+export interface UsageTally {
+  /** @param message the JSON body of a response, or the JSON data of one of its events */
+  add(message: unknown): void;
+  /** @param message the JSON body of an error response */
+  addError(message: unknown): void;
+  /** @returns undefined if no message had counts */
+  counts(): TokenCounts | undefined;
+  /**
+   * Whether the counts include the output. At the start of a stream, Anthropic sends the counts of
+   * the input with one output token, and at the end the counts of the whole response.
+   */
+  isComplete(): boolean;
+  /** Whether the provider has reported an error in the format of OpenAI's or Anthropic's API. */
+  isError(): boolean;
+}
+
+/**
+ * Creates a tally. Providers repeat growing counts in a stream (Anthropic's `message_delta`, and
+ * vLLM's `continuous_usage_stats`), so of each count the largest one is valid. Some servers send 0
+ * for a count that they have sent before.
+ */
+export function createUsageTally(): UsageTally {
+  const usage: Usage = {};
+  let isCacheInPrompt = false;
+  let isComplete = false;
+  let isError = false;
+
+  function merge(found: Usage): void {
+    for (const [name, count] of Object.entries(found) as [keyof Usage, number | undefined][]) {
+      if (count !== undefined) usage[name] = Math.max(usage[name] ?? 0, count);
+    }
+  }
+
+  return {
+    add(message) {
+      if (!isObject(message)) return;
+      const { usage, x_groq, response, message: started } = message;
+      for (const each of [usage, propertyOf(x_groq, "usage"), propertyOf(response, "usage")]) {
+        if (!isObject(each)) continue;
+        merge(readUsage(each));
+        isCacheInPrompt ||= includesCache(each);
+        isComplete = true;
+      }
+      const first = propertyOf(started, "usage");
+      if (isObject(first)) merge(readUsage(first));
+    },
+    addError(message) {
+      if (isObject(message)) isError = isObject(message.error) || message.object === "error";
+    },
+    counts: () => countsOf(usage, isCacheInPrompt),
+    isComplete: () => isComplete,
+    isError: () => isError,
+  };
+}
+
+function countsOf(usage: Usage, isCacheInPrompt: boolean): TokenCounts | undefined {
+  const { prompt, output, total, cacheRead = 0, cacheWrite = 0 } = usage;
+  if (prompt === undefined && output === undefined && total === undefined) return undefined;
+  const input = (prompt ?? 0) - (isCacheInPrompt ? cacheRead + cacheWrite : 0);
+  return {
+    input: Math.max(0, input),
+    cacheRead,
+    cacheWrite,
+    // Gemini's compatible API counts the tokens of thoughts only in the total.
+    output: Math.max(output ?? 0, (total ?? 0) - (prompt ?? 0)),
+  };
+}
+
+function readUsage(usage: Record<string, unknown>): Usage {
+  const details = usage.prompt_tokens_details ?? usage.input_tokens_details;
+  return {
+    prompt: countIn(usage.prompt_tokens) ?? countIn(usage.input_tokens),
+    output: countIn(usage.completion_tokens) ?? countIn(usage.output_tokens),
+    total: countIn(usage.total_tokens),
+    cacheRead:
+      countIn(propertyOf(details, "cached_tokens")) ?? countIn(usage.cache_read_input_tokens),
+    cacheWrite:
+      countIn(propertyOf(details, "cache_write_tokens")) ??
+      countIn(usage.cache_creation_input_tokens),
+  };
+}
+
+/**
+ * Whether the count of the prompt includes the cached tokens. It does in OpenAI's APIs, and it does
+ * not in Anthropic's API, which also has no total.
+ */
+function includesCache(usage: Record<string, unknown>): boolean {
+  return usage.prompt_tokens !== undefined || usage.total_tokens !== undefined;
+}
+
+function countIn(value: unknown): number | undefined {
+  const isCount = Number.isInteger(value) && (value as number) >= 0;
+  return isCount && (value as number) <= MAX_TOKENS ? (value as number) : undefined;
+}
+
+function propertyOf(value: unknown, name: string): unknown {
+  return isObject(value) ? value[name] : undefined;
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null;
+}

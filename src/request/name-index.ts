@@ -1,0 +1,61 @@
+import { foldCode, foldName, isSuffix, NameReader, OPEN, skipStart } from "./lenient-name.ts";
+
+/** A node of the trie of names. Each edge is a folded code unit. */
+interface Node {
+  readonly next: Map<number, Node>;
+  /** The names that end at this node. Different names may have the same folded form. */
+  readonly names: string[];
+}
+
+/**
+ * Finds the names that lenient servers may read in a sent name. It reads each sent name once for
+ * all names together, because a request may have thousands of names, and a configuration hundreds.
+ */
+export class NameIndex {
+  readonly #root: Node = { next: new Map(), names: [] };
+  readonly #names: readonly string[];
+
+  constructor(names: Iterable<string>) {
+    this.#names = [...new Set(names)];
+    for (const name of this.#names) {
+      let node = this.#root;
+      for (const code of foldName(name)) {
+        const child = node.next.get(code) ?? { next: new Map(), names: [] };
+        node.next.set(code, child);
+        node = child;
+      }
+      node.names.push(name);
+    }
+  }
+
+  /**
+   * Returns the names for which some servers take a sent name, or into which they put it, such as
+   * `name[key]`. A name that is encoded twice may be any name.
+   */
+  find(sent: string): readonly string[] {
+    if (isEncodedTwice(sent)) return this.#names;
+    const reader = new NameReader(sent);
+    let code = skipStart(reader);
+    let node: Node | undefined = this.#root;
+    let found: readonly string[] = NONE;
+    while (node) {
+      // A bracket after the name begins a key, or ends the name.
+      if (node.names.length > 0 && (code === OPEN || isSuffix(code, reader.copy()))) {
+        found = found === NONE ? node.names : [...found, ...node.names];
+      }
+      if (code <= 0) break;
+      node = node.next.get(foldCode(code));
+      code = reader.next();
+    }
+    return found;
+  }
+}
+
+const NONE: readonly string[] = [];
+
+function isEncodedTwice(sent: string): boolean {
+  if (!sent.includes("%")) return false;
+  const reader = new NameReader(sent);
+  for (let code = reader.next(); code !== -1; code = reader.next()) if (code === 0x25) return true;
+  return false;
+}

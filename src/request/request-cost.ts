@@ -1,0 +1,97 @@
+import type { ComputedCost } from "../config/cost.ts";
+import { MAX_LIMIT } from "../config/limits.ts";
+import type { Rule, Window } from "../config/rule.ts";
+import type { CanonicalRequest } from "./canonical-request.ts";
+import type { CustomCalls, CustomFailure } from "./custom-calls.ts";
+
+/** The reason why a cost is unknown. */
+export type CostFailure = CustomFailure | "missing" | "invalid";
+
+/**
+ * Receives the rules whose cost could not be read, but not the values, because a client may have
+ * chosen them.
+ *
+ * @param source what determines the cost, in the notation of the configuration
+ */
+export type OnUnreadableCost = (rule: string, source: string, cause: CostFailure) => void;
+
+type BodyFacts = Pick<CanonicalRequest, "headers" | "hasBody">;
+
+/** Whether a function of the user determines the cost of a request under a rule. */
+export function hasCustomCost({ cost }: Rule): boolean {
+  return typeof cost === "object" && customNameIn(cost) !== undefined;
+}
+
+/**
+ * Returns the cost of a request under a rule whose cost is the length of the body; undefined for all
+ * other rules.
+ */
+export function bodyCostOf(
+  rule: Rule,
+  windows: readonly Window[],
+  request: BodyFacts,
+  onUnreadable: OnUnreadableCost,
+): number | undefined {
+  const { cost } = rule;
+  if (typeof cost !== "object" || typeof cost.before !== "object") return undefined;
+  if (cost.before.kind !== "body") return undefined;
+  const length = bodyLengthOf(request);
+  if (typeof length === "number") return capped(length, cost);
+  onUnreadable(rule.name, "body:bytes", length);
+  return cost.default ?? cost.max ?? smallestLimit(windows, rule.shards);
+}
+
+/**
+ * Returns the cost of a request under a rule whose cost a function determines; undefined for all
+ * other rules. Never rejects.
+ */
+export async function customCostOf(
+  rule: Rule,
+  computeCost: (name: string) => ReturnType<CustomCalls["computeCost"]>,
+  onUnreadable: OnUnreadableCost,
+): Promise<number | undefined> {
+  const { cost } = rule;
+  const name = typeof cost === "object" ? customNameIn(cost) : undefined;
+  if (typeof cost !== "object" || name === undefined) return undefined;
+  const { failure, value } = { value: undefined, ...(await computeCost(name)) };
+  if (failure === undefined && isCost(value)) return capped(value, cost);
+  const cause = failure ?? (value === undefined || value === null ? "missing" : "invalid");
+  onUnreadable(rule.name, `custom:${name}`, cause);
+  return cost.default ?? cost.max ?? 1;
+}
+
+/** Whether a value is a cost: a whole number from 0 to the largest limit. */
+export function isCost(value: unknown): value is number {
+  return Number.isInteger(value) && (value as number) >= 0 && (value as number) <= MAX_LIMIT;
+}
+
+function customNameIn({ before }: ComputedCost): string | undefined {
+  return typeof before === "object" && before.kind === "custom" ? before.name : undefined;
+}
+
+/** Returns a cost that is at most `max`. `Math.abs` turns -0 into 0. */
+function capped(value: number, { max = MAX_LIMIT }: ComputedCost): number {
+  return Math.min(Math.abs(value), max);
+}
+
+/**
+ * Returns the length of a request's body in bytes. The runtime forwards at most as many bytes as
+ * Content-Length states.
+ */
+function bodyLengthOf({ headers, hasBody }: BodyFacts): number | CostFailure {
+  // A body with a transfer coding ends where its coding says, whatever Content-Length states.
+  if (headers.has("transfer-encoding")) return "missing";
+  const length = headers.get("content-length");
+  if (length === null) return hasBody ? "missing" : 0;
+  return /^\d{1,15}$/.test(length) ? Number(length) : "invalid";
+}
+
+/**
+ * Returns the cost of a body of unknown length: all that the client may use in its smallest window,
+ * or in the smallest shard of this window. The cost is at least 1, because a request that costs 0
+ * passes even with a limit of 0.
+ */
+function smallestLimit(windows: readonly Window[], shards: number): number {
+  const smallest = Math.min(...windows.map(({ limit }) => limit));
+  return Math.max(1, Math.floor(smallest / shards));
+}

@@ -1,0 +1,118 @@
+import type { CanonicalRequest } from "./canonical-request.ts";
+import type { NameIndex } from "./name-index.ts";
+import { decodeLeniently, parametersIn } from "./request-values.ts";
+import {
+  ABSENT,
+  isClearlyPresent,
+  PRESENT,
+  type SentValue,
+  sentHeader,
+  sentParameter,
+  UNCLEAR,
+} from "./sent-value.ts";
+
+/** The parameters of one request that have a certain name. */
+interface SentParameters {
+  /** The encoded values of the parameters with exactly this name. */
+  readonly values: string[];
+  /** Whether some servers read another parameter as this one. */
+  hasOtherSpelling: boolean;
+}
+
+/**
+ * The header fields and the query parameters of one request that conditions use. Each value is read
+ * at most once, and the query is split once, even if many rules have conditions on them.
+ */
+export class SentValues {
+  readonly request: CanonicalRequest;
+  readonly #queryNames: NameIndex;
+  #headers: Map<string, SentValue> | undefined;
+  #spellings: Map<string, number> | undefined;
+  #query: ReadonlyMap<string, SentParameters> | undefined;
+  #parameters: Map<string, SentValue> | undefined;
+  #search = "";
+
+  /** @param queryNames the names of all parameters that a condition names */
+  constructor(request: CanonicalRequest, queryNames: NameIndex) {
+    this.request = request;
+    this.#queryNames = queryNames;
+  }
+
+  /** @param name the name of the field, in lower case */
+  header(name: string): SentValue {
+    this.#headers ??= new Map();
+    const known = this.#headers.get(name);
+    if (known) return known;
+    const value = this.#readHeader(name);
+    this.#headers.set(name, value);
+    return value;
+  }
+
+  /** @param name one of the names in the index */
+  parameter(name: string): SentValue {
+    this.#parameters ??= new Map();
+    const known = this.#parameters.get(name);
+    if (known) return known;
+    const value = this.#readParameter(name);
+    this.#parameters.set(name, value);
+    return value;
+  }
+
+  #readHeader(name: string): SentValue {
+    const value = this.request.headers.get(name);
+    // Only a name with a separator has other spellings.
+    if (/[^a-z\d]/.test(name)) {
+      this.#spellings ??= countSpellings(this.request.headers);
+      const count = this.#spellings.get(foldHeaderName(name)) ?? 0;
+      if (count > (value === null ? 0 : 1)) return UNCLEAR;
+    }
+    return value === null ? ABSENT : sentHeader(name, value);
+  }
+
+  #readParameter(name: string): SentValue {
+    this.#query ??= this.#readQuery();
+    const sent = this.#query.get(name);
+    if (!sent) return ABSENT;
+    // Most servers read `;` as a part of a value, and others read it as a separator.
+    if (sent.hasOtherSpelling || this.#search.includes(";")) return UNCLEAR;
+    const [single = "", ...more] = sent.values;
+    if (more.length === 0) return sentParameter(single);
+    return sent.values.every((value) => isClearlyPresent(decodeLeniently(value)))
+      ? PRESENT
+      : UNCLEAR;
+  }
+
+  #readQuery(): ReadonlyMap<string, SentParameters> {
+    this.#search = this.request.search;
+    const query = new Map<string, SentParameters>();
+    const parametersOf = (name: string) => {
+      const known = query.get(name) ?? { values: [], hasOtherSpelling: false };
+      query.set(name, known);
+      return known;
+    };
+    for (const [sent, value] of parametersIn(this.#search)) {
+      for (const name of this.#queryNames.find(sent)) {
+        if (name === sent) parametersOf(name).values.push(value);
+        else parametersOf(name).hasOtherSpelling = true;
+      }
+    }
+    return query;
+  }
+}
+
+/**
+ * Counts the header fields whose names servers may take for the same name. Servers that pass header
+ * fields as variables, as CGI does, replace `-` and other separators by `_`.
+ */
+function countSpellings(headers: Headers): Map<string, number> {
+  const counts = new Map<string, number>();
+  for (const name of new Set(headers.keys())) {
+    const spelling = foldHeaderName(name);
+    counts.set(spelling, (counts.get(spelling) ?? 0) + 1);
+  }
+  return counts;
+}
+
+function foldHeaderName(name: string): string {
+  return name.replace(/[^a-z\d]/g, "_");
+}

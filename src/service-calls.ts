@@ -1,0 +1,46 @@
+import { type LimitResult, toLimitResult } from "./limit-result.ts";
+import type { DecideOptions } from "./limiter/counters.ts";
+import { type Quota, toUndecided } from "./limiter/decision.ts";
+import { reserveClientOf, reserveOf } from "./limiter/reserves.ts";
+import { logDecision } from "./log.ts";
+import type { CheckOptions } from "./service-options.ts";
+import type { ServiceRule } from "./service-rule.ts";
+
+// These functions are not methods of the class `WeirService`, because other Workers could then call
+// them over RPC.
+
+/** The result of a call while no rule applies (`WEIR_MODE` is `off`). */
+const GRANTED: LimitResult = { ok: true, quotas: [] };
+
+/** Decides a call, and takes the quota unless `checkOnly` is set. */
+export async function decide(
+  { appliedRule, limiter, isOff }: ServiceRule,
+  { cost, reserve = false, throws = false }: CheckOptions,
+  checkOnly: boolean,
+): Promise<LimitResult> {
+  if (isOff) return GRANTED;
+  const options: DecideOptions = { ...(cost !== undefined && { cost }), reserve, checkOnly };
+  const decision = await limiter.decide([appliedRule], options);
+  logDecision(decision);
+  const result = toLimitResult(decision, appliedRule.rule.name, throws);
+  // If this isolate has decided alone, the store has no charge to settle.
+  const reserved = result.ok && result.quotas && reserveOf(appliedRule);
+  if (!reserved) return result;
+  return { ...result, reserved: { ...reserved, client: reserveClientOf(appliedRule) } };
+}
+
+/** Charges a client or gives quota back, also above the limit. */
+export async function adjust(
+  { appliedRule: { rule } }: ServiceRule,
+  call: () => Promise<readonly Quota[]>,
+): Promise<LimitResult> {
+  try {
+    const quotas = await call();
+    return { ok: true, quotas: rule.mode === "shadow" ? [] : quotas };
+  } catch (error) {
+    const undecided = toUndecided(error, [rule]);
+    logDecision(undecided);
+    // The result is `ok` even with `onError: "closed"`, because the caller waits for no permission.
+    return { ok: true, undecided: undecided.cause };
+  }
+}

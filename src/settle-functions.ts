@@ -1,0 +1,73 @@
+import type { CustomSettle, SettleContext } from "./config/custom-functions.ts";
+import { MAX_LIMIT } from "./config/limits.ts";
+import { teeResponse } from "./http/body-tee.ts";
+import type { FinalCost } from "./limiter/response-charges.ts";
+
+/** A response whose body settle functions read while the client receives it. */
+export interface SettledResponse {
+  /** The response for the client. */
+  readonly response: Response;
+  /** The final costs, by the names of the functions. Never rejects. */
+  readonly costs: Promise<ReadonlyMap<string, FinalCost>>;
+}
+
+export interface SettleCallOptions {
+  readonly timeoutMs: number;
+  /** Whether the field Content-Length is surely the length of the body. */
+  readonly isLengthExact: boolean;
+}
+
+/**
+ * Calls the functions for `settle: "custom:NAME"`, each at most once.
+ *
+ * A function may take as long as the body takes. After the end of the body it has `timeoutMs`. If it
+ * returns no cost, the result is known after the end of the body, because the body may break off.
+ *
+ * @param names the names of the functions to call
+ */
+export async function callSettleFunctions(
+  functions: ReadonlyMap<string, CustomSettle> | undefined,
+  names: readonly string[],
+  response: Response,
+  context: SettleContext,
+  { timeoutMs, isLengthExact }: SettleCallOptions,
+): Promise<SettledResponse> {
+  const teed = await teeResponse(response, names.length, isLengthExact, timeoutMs);
+  if (!teed) {
+    const costs = new Map(names.map((name) => [name, "no-response"] as const));
+    return { response, costs: Promise.resolve(costs) };
+  }
+  const calls = names.map(async (name, index): Promise<[string, FinalCost]> => {
+    const { promise: timeout, resolve } = Promise.withResolvers<"timeout">();
+    const call = teed.started.then(() =>
+      readCost(functions?.get(name), teed.copies[index] as Response, context),
+    );
+    let timer: ReturnType<typeof setTimeout> | null = null;
+    let hasReturned = false;
+    teed.ended.then(() => {
+      if (!hasReturned) timer = setTimeout(() => resolve("timeout"), timeoutMs);
+    });
+    const cost = await Promise.race([call, timeout]);
+    hasReturned = true;
+    if (timer !== null) clearTimeout(timer);
+    const isKnown = typeof cost === "number" || (await teed.ended);
+    return [name, isKnown ? cost : "broken-off"];
+  });
+  return { response: teed.response, costs: Promise.all(calls).then((costs) => new Map(costs)) };
+}
+
+async function readCost(
+  settle: CustomSettle | undefined,
+  response: Response,
+  context: SettleContext,
+): Promise<FinalCost> {
+  try {
+    const cost: unknown = await settle?.(response, context);
+    if (cost === undefined) return "missing";
+    const isCost =
+      typeof cost === "number" && Number.isInteger(cost) && cost >= 0 && cost <= MAX_LIMIT;
+    return isCost ? cost : "invalid";
+  } catch {
+    return "threw";
+  }
+}

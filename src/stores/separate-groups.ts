@@ -1,0 +1,73 @@
+import type { Counter } from "../engine/counter.ts";
+import { withDeadline } from "./deadline.ts";
+import {
+  decidedLater,
+  decisiveRole,
+  isEnforced,
+  isShadow,
+  roleOf,
+  SKIPPED,
+} from "./group-roles.ts";
+import type { GroupAnswer, Store } from "./store.ts";
+
+type Group = readonly Counter[];
+
+export interface SeparateOptions {
+  /** The deadline of a decision, in milliseconds, which a separate call has too. */
+  readonly timeoutMs: number;
+  /** Lets a task run to its end although no response waits for it. */
+  readonly background: (task: Promise<unknown>) => void;
+}
+
+/**
+ * Wraps a store made of objects so that shadow groups and dependent groups are decided in separate
+ * calls. An object that only such a group needs must not affect enforced rules if it fails or is
+ * slow. A dependent group's call begins when the enforced groups are admitted.
+ *
+ * If the enforced groups need only one object, the other groups in the same object are decided in
+ * the same call, because a second call would only cost more.
+ */
+export function withSeparateGroups(
+  store: Store,
+  { timeoutMs, background }: SeparateOptions,
+): Store {
+  return {
+    ...store,
+
+    async decide(groups, now, unused) {
+      const startedAt = Date.now();
+      const role = decisiveRole(groups);
+      const decisive = groups.filter((group) => roleOf(group) === role).flat();
+      const isSeparate = (group: Group) => roleOf(group) !== role && !sharesObject(group, decisive);
+      const decideAlone = (group: Group) => {
+        const restMs = Math.max(1, timeoutMs - (Date.now() - startedAt));
+        const call = withDeadline(store, restMs).decide([group], now);
+        background(call.catch(() => {}));
+        return decidedLater(call, 1)[0];
+      };
+      const shadows = groups.map((group) =>
+        isShadow(group) && isSeparate(group) ? decideAlone(group) : undefined,
+      );
+      const together = groups.filter((group) => !isSeparate(group));
+      const verdict = await store.decide(together, now, unused);
+      const isDenied = together.some(
+        (group, index) => isEnforced(group) && !verdict.groups[index]?.admitted,
+      );
+      const answers = verdict.groups.values();
+      return {
+        now: verdict.now,
+        groups: groups.map((group, index) => {
+          if (!isSeparate(group)) return answers.next().value as GroupAnswer;
+          return shadows[index] ?? (isDenied ? SKIPPED : (decideAlone(group) as GroupAnswer));
+        }),
+      };
+    },
+  };
+}
+
+/** Whether a group and the decisive counters are all stored in one object. */
+function sharesObject(group: Group, decisive: Group): boolean {
+  const identity = decisive[0]?.identity;
+  const isThere = (counter: Counter) => counter.identity === identity && !counter.alternative;
+  return decisive.every(isThere) && group.every(isThere);
+}

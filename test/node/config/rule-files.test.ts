@@ -1,0 +1,130 @@
+import { type ConfigInput, defineConfig, defineRules } from "edge-weir/config";
+import { describe, expect, test } from "vitest";
+import { shortFaultsOf } from "../../../src/config/faults.ts";
+import { faultsOf, refuses, rule } from "./fixtures.ts";
+
+const loginRules = defineRules([
+  { name: "login", limit: 5, window: "1m" },
+  { name: "reset", limit: 5, window: "1h" },
+]);
+const searchRules = defineRules([{ name: "search", limit: 33, window: "1m" }]);
+
+describe("rules in several files", () => {
+  test("are the rules of one list, in the order of the files", () => {
+    const files = { "rules/search.ts": searchRules, "rules/login.ts": loginRules };
+    const list = { rules: [...searchRules, ...loginRules] };
+    expect(defineConfig({ rules: files })).toEqual(defineConfig(list));
+  });
+
+  test("may be a list without rules", () => {
+    expect(defineConfig({ rules: { "rules/none.ts": [], login: loginRules } }).rules).toHaveLength(
+      2,
+    );
+  });
+
+  test("report every fault at once, each with its file and its position in the file", () => {
+    const input = {
+      rules: {
+        "rules/login.ts": [rule({ limt: 5 }), rule({ name: "b", window: "soon" })],
+        search: [rule({ name: "c", key: "jwt:sub" }), rule({ name: "d", key: "custom:plan" }), 5],
+        "rules/search.ts": [rule({ name: "b" })],
+      },
+    };
+    expect(faultsOf(input).map(({ path }) => path)).toEqual([
+      'rules["rules/login.ts"][0].limt',
+      'rules["rules/login.ts"][1].window',
+      "rules.search[2]",
+      'rules["rules/search.ts"][0].name',
+      "rules.search[0].key",
+      "rules.search[1].key",
+    ]);
+    expect(faultsOf(input)[0]?.message).toContain('did you mean "limit"?');
+    expect(faultsOf(input)[3]?.message).toContain('rules["rules/login.ts"][1] has the same name');
+  });
+
+  test("get the hints that the rules of one list get, also if a file has the name of a field", () => {
+    const faulty = [
+      rule({ window: "1 minute", match: "/login", retries: 3 }),
+      rule({ name: "B", tiers: { by: "jwt:plan", limits: { pro: { limit: 5, windw: "1m" } } } }),
+      rule({ name: "c", exempt: { headers: { "x-key": "s3cret " } } }),
+    ];
+    const list = faultsOf({ rules: faulty });
+    for (const file of ["rules/a.ts", "exempt", "tiers", "custom", "limits", "match", "headers"]) {
+      const start = /^\w+$/.test(file) ? `rules.${file}` : `rules[${JSON.stringify(file)}]`;
+      expect(faultsOf({ rules: { [file]: faulty } })).toEqual(
+        list.map(({ path, message }) => ({ path: path.replace(/^rules/, start), message })),
+      );
+    }
+  });
+
+  test("can be 10,000 in all files together", () => {
+    const rules = (from: number, count: number) =>
+      Array.from({ length: count }, (_, index) => rule({ name: `r${from + index}` }));
+    const files = { a: rules(0, 6000), b: rules(6000, 4000) };
+    expect(faultsOf({ rules: files })).toEqual([]);
+    expect(faultsOf({ rules: { ...files, c: [5] } })).toEqual([
+      { path: "rules", message: expect.stringContaining("there can be at most 10000 rules") },
+    ]);
+  });
+});
+
+refuses([
+  ["rules without lists", { rules: {} }, "rules", "a list of rules for each file"],
+  ["an object of rules", { rules: { login: rule() } }, "rules", 'rules: [{ name: "login", … }]'],
+  ["a single rule", { rules: rule({ limits: [] }) }, "rules", "write a list: rules: [{ … }]"],
+  ["a whole number as a file", { rules: { 7: [] } }, "rules[7]", 'write "rules/7.ts"'],
+  ["a file without a name", { rules: { "": [] } }, 'rules[""]', "1 to 200 characters"],
+  ["a long name", { rules: { ["x".repeat(201)]: [] } }, `rules["${"x".repeat(80)}…"]`],
+  ["a line break in a name", { rules: { "a\nb": [] } }, 'rules["a\\nb"]', "the name of a file"],
+  ["a promise", { rules: { a: [], b: Promise.resolve() } }, "rules.b", "import the list"],
+  [
+    "two equal hosts",
+    origins("API.example.", "api.example"),
+    'origins["api.example"]',
+    "same host",
+  ],
+  ["two equal wildcards", origins("*.A", "*.a"), 'origins["*.a"]', '"*.A" is the same host'],
+  ["no origins", { rules: [], origins: {} }, "origins", "origins by host"],
+  ["a port", origins("a.example:80"), 'origins["a.example:80"]', 'write "a.example"'],
+  ["a URL", origins("https://a.example/"), 'origins["https://a.example/"]', 'write "a.example"'],
+  ["a star in a host", origins("a.*.example"), 'origins["a.*.example"]', "a host name"],
+]);
+
+const byHost = (name: string, by = "host") => ({
+  rules: [rule({ tiers: { by, limits: { [name]: { limit: 5, window: "1m" } } } })],
+});
+const tier = (name: string) => `rules[0].tiers.limits[${JSON.stringify(name)}]`;
+
+refuses([
+  ["a host in upper case", byHost("A.example"), tier("A.example"), 'write "a.example"'],
+  ["a host with a final dot", byHost("a.example."), tier("a.example."), 'write "a.example"'],
+  ["an impossible host", byHost(".a"), tier(".a"), "write a host name"],
+  ["all hosts below a name", byHost("*.a.example"), tier("*.a.example"), "a rule with match.hosts"],
+  ["a host in Unicode", byHost("bücher.example"), tier("bücher.example"), "Punycode"],
+]);
+
+test.for([
+  ["a.example", "host"],
+  ["xn--bcher-kva.example", "host"],
+  ["203.0.113.7", "host"],
+  ["Pro", "jwt:plan"],
+  ["Pro", "host | jwt:plan"],
+])("accepts the tier %s by %s", ([name = "", by]) => {
+  const jwt = { jwks: "https://issuer.example/jwks" };
+  expect(faultsOf({ ...byHost(name, by), jwt })).toEqual([]);
+});
+
+function origins(...hosts: string[]): ConfigInput {
+  const origin = { binding: "ORIGIN" };
+  return { rules: [], origins: Object.fromEntries(hosts.map((host) => [host, origin])) };
+}
+
+test("the short faults of a deployed Worker name the file", () => {
+  const issue = {
+    kind: "schema",
+    type: "custom",
+    message: "a text",
+    path: ["rules", "rules/a.ts", 0, "name"].map((key) => ({ key })),
+  };
+  expect(shortFaultsOf([issue as never])[0]?.path).toBe('rules["rules/a.ts"][0].name');
+});

@@ -1,0 +1,59 @@
+import { describe, expect, it } from "vitest";
+import { cpuTimeMs } from "../../../fuzz/property.ts";
+import { createEventStreamParser } from "../../../src/llm/event-stream.ts";
+import { addJson } from "../../../src/llm/llm-usage.ts";
+import { createUsageTally } from "../../../src/llm/token-counts.ts";
+
+/** The length of a stream, and the CPU time that reading it may take, in milliseconds. */
+const LENGTH = 1024 * 1024;
+const LIMIT_MS = 250;
+/**
+ * If the length grows fourfold, linear time grows fourfold, and quadratic time grows sixteenfold.
+ */
+const GROWTH = 4;
+const MAX_GROWTH = 9;
+/** Shorter times do not show how the time grows. */
+const SHORT_MS = 20;
+/** Only the shortest run counts, because garbage collection delays some runs. */
+const RUNS = 4;
+
+const CASES: Record<string, (length: number) => string> = {
+  "one line": (length) => `data: ${"x".repeat(length)}\n\n`,
+  "empty lines": (length) => "\n".repeat(length),
+  "empty lines of data": (length) => "data\n".repeat(length / 5),
+  "carriage returns": (length) => "\r".repeat(length),
+  "alternating line ends": (length) => "a\rb\n".repeat(length / 4),
+  "line feeds, with a carriage return only at the end": (length) =>
+    `${"data: x\n\n".repeat(length / 9)}\r`,
+  "small events": (length) => "data:1\n\n".repeat(length / 8),
+  "events with usage": (length) => 'data:{"usage":{"total_tokens":1}}\n\n'.repeat(length / 35),
+  "usage without a value": (length) => `data: ${'"usage"      :'.repeat(length / 14)}\n\n`,
+};
+
+function cpuTimeOf(text: string, pieceLength: number): number {
+  const pieces: string[] = [];
+  for (let start = 0; start < text.length; start += pieceLength) {
+    pieces.push(text.slice(start, start + pieceLength));
+  }
+  let shortest = Number.POSITIVE_INFINITY;
+  for (let run = 0; run < RUNS && shortest > SHORT_MS; run++) {
+    const startedAt = cpuTimeMs();
+    const tally = createUsageTally();
+    const parser = createEventStreamParser((data) => addJson(tally, data));
+    for (const piece of pieces) parser.push(piece);
+    parser.end();
+    shortest = Math.min(shortest, cpuTimeMs() - startedAt);
+  }
+  return shortest;
+}
+
+describe("reading a stream of 1 MiB takes less than 250 ms, and time linear in its length", () => {
+  it.each(Object.entries(CASES))("%s", (_, make) => {
+    for (const pieceLength of [65_536, 100, 1]) {
+      const whole = cpuTimeOf(make(LENGTH), pieceLength);
+      expect(whole).toBeLessThan(LIMIT_MS);
+      if (whole <= SHORT_MS) continue;
+      expect(whole / cpuTimeOf(make(LENGTH / GROWTH), pieceLength)).toBeLessThan(MAX_GROWTH);
+    }
+  });
+});

@@ -1,0 +1,407 @@
+import { randomUUID } from "node:crypto";
+import type { ServerResponse } from "node:http";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { hangUp } from "../../../dev/hang-up.ts";
+import type { ConfigInput } from "../../../src/config/index.ts";
+import { send } from "../support/client.ts";
+import { limitsOf } from "../support/quota-fields.ts";
+import { REMOTE_STORES, useServers } from "../support/servers.ts";
+import { type RunningWorker, startWorker } from "../support/worker.ts";
+
+const LIMIT = 1000;
+const RESERVE = 100;
+
+const rule = (name: string, fields: object) => ({
+  name,
+  match: { paths: [`/${name}`] },
+  key: "header:x-client",
+  limit: LIMIT,
+  window: "52w",
+  ...fields,
+});
+
+/** The rules by the path of their requests. */
+const RULES = [
+  rule("header", { cost: { reserve: RESERVE, settle: "header:x-used" } }),
+  rule("header-default", { cost: { reserve: RESERVE, settle: "header:x-used", default: 7 } }),
+  rule("after", { cost: { settle: "header:x-used", max: 50 } }),
+  rule("failed", { cost: 10, count: { status: [401], reserve: true } }),
+  rule("usage", { cost: { reserve: RESERVE, settle: "custom:usage" } }),
+  rule("usage-default", { cost: { reserve: RESERVE, settle: "custom:usage", default: 7 } }),
+  rule("usage-after", { cost: { settle: "custom:usage", max: 500, default: 3 } }),
+  rule("sharded", { cost: { reserve: RESERVE, settle: "custom:usage" }, shards: 4 }),
+  rule("stalls", { cost: { reserve: RESERVE, settle: "custom:stalls" } }),
+  rule("throws", { cost: { reserve: RESERVE, settle: "custom:throws", default: 5 } }),
+  rule("odd", { cost: { reserve: RESERVE, settle: "custom:odd" } }),
+  rule("ignores", { cost: { reserve: RESERVE, settle: "custom:constant" } }),
+  rule("rolls", { cost: { reserve: RESERVE, settle: "custom:usage" }, capacity: 2000 }),
+  rule("windows", {
+    cost: { reserve: RESERVE, settle: "custom:usage" },
+    limits: [
+      { limit: LIMIT, window: "26w" },
+      { limit: LIMIT, window: "52w" },
+    ],
+    limit: undefined,
+    window: undefined,
+  }),
+  rule("shadow", { cost: { reserve: RESERVE, settle: "custom:usage" }, mode: "shadow" }),
+  rule("marked", { cost: { reserve: RESERVE, settle: "custom:usage" }, mode: "mark" }),
+] as unknown as ConfigInput["rules"];
+
+const main = (config: object) => `
+  import { CounterObject, defineConfig, Hono, rateLimit, weir, WeirService } from "./weir.mjs";
+  const settle = {
+    // Returns the last number of the body; if the body breaks off, the last one that has arrived.
+    async usage(response) {
+      let text = "";
+      try {
+        for await (const chunk of response.body.pipeThrough(new TextDecoderStream())) text += chunk;
+      } catch {}
+      const numbers = text.match(/\\d+/g);
+      return numbers ? Number(numbers.at(-1)) : undefined;
+    },
+    stalls: () => new Promise(() => {}),
+    throws() { throw new Error("secret"); },
+    odd: (response) => JSON.parse(response.headers.get("x-odd")),
+    constant: () => 42,
+  };
+  const config = defineConfig({ ...${JSON.stringify(config)}, custom: { settle } });
+  const limiter = weir(config);
+  const app = new Hono();
+  app.use(rateLimit(config));
+  app.get("/failed", (c) => { if (c.req.header("x-throw")) throw new Error("app"); return c.text("no", Number(c.req.header("x-status"))); });
+  app.get("*", (c) => c.body("used " + c.req.header("x-used"), 200, { "x-used": c.req.header("x-used") ?? "" }));
+  export class Limits extends WeirService { config = config; }
+  export default {
+    async fetch(request, env, ctx) {
+      const mode = request.headers.get("x-mode");
+      if (mode === "hono") return app.fetch(request, env, ctx);
+      if (mode === "left") {
+        const left = await ctx.exports.Limits.getValue(new URL(request.url).pathname.slice(1), { key: request.headers.get("x-client") });
+        return Response.json(left.map(({ remaining }) => remaining));
+      }
+      if (mode === "rpc") {
+        const key = request.headers.get("x-client");
+        const { reserved } = await ctx.exports.Limits.limit("sharded", { key });
+        return Response.json(await ctx.exports.Limits.settle("sharded", { key, reserved, used: 30 }));
+      }
+      if (mode === "next") return limiter.fetch(request, env, ctx, () => new Response("used " + request.headers.get("x-used"), { headers: { "x-used": request.headers.get("x-used") ?? "" } }));
+      return limiter.fetch(request, env, ctx);
+    },
+  };
+  export { CounterObject };
+`;
+
+const servers = useServers();
+
+describe.each(REMOTE_STORES)("over the store %s", (store) => {
+  let worker: RunningWorker;
+
+  beforeAll(async () => {
+    const config = { store, rules: RULES, prefix: `settle-${randomUUID()}`, timeoutMs: 2000 };
+    worker = await startWorker({
+      config: config as ConfigInput,
+      main: main(config),
+      vars: servers.varsFor(store),
+    });
+  });
+
+  afterAll(() => worker.stop());
+
+  const newClient = () => ({ "x-client": randomUUID() });
+
+  async function left(path: string, headers: Record<string, string>): Promise<number[]> {
+    const answer = await send(worker.url, path, { headers: { ...headers, "x-mode": "left" } });
+    return JSON.parse(`${answer.body}`);
+  }
+
+  const settledAt = (path: string, headers: Record<string, string>, used: number) =>
+    vi.waitFor(async () => {
+      for (const rest of await left(path, headers)) expect(rest).toBe(LIMIT - used);
+    }, 5000);
+
+  const body =
+    (text: string, fields: Record<string, string> = {}) =>
+    (_: unknown, response: ServerResponse) => {
+      response.writeHead(200, fields).end(text);
+    };
+
+  describe.each(["origin", "next", "hono"])("with the responses of: %s", (mode) => {
+    it("settles a reserve by a header field, and shows the settled quota", async () => {
+      for (const used of ["40", "100", "250", "0"]) {
+        const headers = { ...newClient(), "x-mode": mode, "x-used": used };
+        servers.origin.on("/header", body("ok", { "x-used": used }));
+        const answer = await send(worker.url, "/header", { headers });
+        expect(answer.status).toBe(200);
+        expect(limitsOf(answer.headers)[0]?.r).toBe(LIMIT - Number(used));
+        await settledAt("/header", headers, Number(used));
+      }
+    });
+
+    it("settles a reserve by the body, after the body has ended", async () => {
+      for (const used of [40, 250]) {
+        const headers = { ...newClient(), "x-mode": mode, "x-used": String(used) };
+        servers.origin.on("/usage", body(`used ${used}`));
+        const answer = await send(worker.url, "/usage", { headers });
+        expect(`${answer.body}`).toBe(`used ${used}`);
+        // The fields are sent before the settlement.
+        expect(limitsOf(answer.headers)[0]?.r).toBe(LIMIT - RESERVE);
+        await settledAt("/usage", headers, used);
+      }
+    });
+  });
+
+  it.each([
+    ["header", { "x-used": "4000.5" }, RESERVE, "invalid"],
+    ["header", {}, RESERVE, "missing"],
+    ["header-default", { "x-used": "-1" }, 7, "invalid"],
+    ["after", {}, 1, "missing"],
+  ])("charges a known amount if the field is odd: %s %j", async (path, fields, used, cause) => {
+    const headers = newClient();
+    servers.origin.on(`/${path}`, body("ok", fields as Record<string, string>));
+    await delayed(1100);
+    await send(worker.url, `/${path}`, { headers });
+    await settledAt(`/${path}`, headers, used);
+    const line = { weir: "cost-unreadable", rule: path, source: "header:x-used", cause };
+    expect(worker.logs()).toContain(`error: ${JSON.stringify(line)}`);
+  });
+
+  it("caps a cost by max, and charges it after the response without a reserve", async () => {
+    const headers = newClient();
+    servers.origin.on("/after", body("ok", { "x-used": "4000" }));
+    await send(worker.url, "/after", { headers });
+    await settledAt("/after", headers, 50);
+    servers.origin.on("/usage-after", body("used 30"));
+    await send(worker.url, "/usage-after", { headers });
+    await settledAt("/usage-after", headers, 30);
+    servers.origin.on("/usage-after", body("nothing"));
+    await send(worker.url, "/usage-after", { headers });
+    await settledAt("/usage-after", headers, 33);
+  });
+
+  it.each([
+    ["stalls", {}, RESERVE],
+    ["throws", {}, 5],
+    ["odd", { "x-odd": "4000.5" }, RESERVE],
+    ["odd", { "x-odd": "-4" }, RESERVE],
+    ["odd", { "x-odd": '"5"' }, RESERVE],
+    ["odd", { "x-odd": "1e400" }, RESERVE],
+    ["ignores", {}, 42],
+    ["rolls", {}, 30 - LIMIT],
+    ["windows", {}, 30],
+    ["shadow", {}, 30],
+    ["marked", {}, 30],
+  ])("settles by the result of a function: %s %j", async (path, fields, used) => {
+    const headers = newClient();
+    servers.origin.on(`/${path}`, body("used 30", fields as Record<string, string>));
+    const answer = await send(worker.url, `/${path}`, { headers });
+    expect(`${answer.body}`).toBe("used 30");
+    await settledAt(`/${path}`, headers, used);
+    expect(worker.logs().join()).not.toContain("secret");
+  });
+
+  it("gives a reserve back if the status does not count", async () => {
+    for (const [status, used] of [
+      [401, 10],
+      [200, 0],
+    ] as const) {
+      const headers = newClient();
+      servers.origin.on("/failed", (_, response) => response.writeHead(status).end());
+      const answer = await send(worker.url, "/failed", { headers });
+      expect(limitsOf(answer.headers)[0]?.r).toBe(LIMIT - used);
+      await settledAt("/failed", headers, used);
+    }
+    const headers = { ...newClient(), "x-mode": "hono", "x-throw": "1" };
+    const { status } = await send(worker.url, "/failed", { headers });
+    expect(status).toBe(500);
+    await settledAt("/failed", headers, 0);
+  });
+
+  it("admits only reserves that fit, and sums up what was used, under concurrency", async () => {
+    const headers = newClient();
+    const open: (() => void)[] = [];
+    servers.origin.on("/usage", (_, response) => {
+      response.writeHead(200).write("start ");
+      open.push(() => response.end("used 60"));
+    });
+    const requests = Array.from({ length: 50 }, () => send(worker.url, "/usage", { headers }));
+    // Ten of them fit, and stay open until all others are denied.
+    await vi.waitFor(() => expect(open).toHaveLength(LIMIT / RESERVE), 8000);
+    const denied = await Promise.all(
+      requests.map((each) =>
+        Promise.race([each.then(({ status }) => status), delayed(1500).then(() => "open")]),
+      ),
+    );
+    expect(denied.filter((status) => status === 429)).toHaveLength(40);
+    for (const end of open) end();
+    const statuses = (await Promise.all(requests)).map(({ status }) => status);
+    expect(statuses.filter((status) => status === 200)).toHaveLength(10);
+    await settledAt("/usage", headers, 10 * 60);
+  }, 30_000);
+
+  it.each(["reset", "end"] as const)(
+    "settles what is known if the client hangs up during the stream: %s",
+    async (way) => {
+      const [known, unknown] = [newClient(), newClient()];
+      for (const [headers, first, used] of [
+        [known, "used 70 ", 70],
+        [unknown, "nothing ", RESERVE],
+      ] as const) {
+        const [reached, closed] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+        servers.origin.on("/usage", (_, response) => {
+          response.writeHead(200).write(first);
+          const timer = setInterval(() => response.write("x"), 10);
+          response.on("close", () => {
+            clearInterval(timer);
+            closed.resolve();
+          });
+          setTimeout(reached.resolve, 200);
+        });
+        await hangUp(worker.url, { path: "/usage", headers }, { way, when: reached.promise });
+        await closed.promise;
+        await settledAt("/usage", headers, used);
+      }
+    },
+    30_000,
+  );
+
+  it.each(["reset", "end"] as const)(
+    "ends if the client hangs up before the head of an endless response, or a silent origin: %s",
+    async (way) => {
+      // workerd does not notice a FIN while the origin sends nothing.
+      for (const isSilent of way === "reset" ? [false, true] : [false]) {
+        const headers = newClient();
+        const [reached, closed] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+        servers.origin.on("/usage", (_, response) => {
+          response.on("close", () => closed.resolve());
+          if (isSilent) {
+            response.writeHead(200).write("used 70 ");
+            setTimeout(reached.resolve, 200);
+            return;
+          }
+          reached.resolve();
+          setTimeout(() => {
+            response.writeHead(200);
+            const timer = setInterval(() => response.write("used 70 "), 10);
+            response.on("close", () => clearInterval(timer));
+          }, 200);
+        });
+        await hangUp(worker.url, { path: "/usage", headers }, { way, when: reached.promise });
+        await closed.promise;
+        await vi.waitFor(async () => {
+          const [rest] = await left("/usage", headers);
+          expect([LIMIT - 70, LIMIT - RESERVE]).toContain(rest);
+        }, 5000);
+      }
+    },
+    15_000,
+  );
+
+  it("gives quota of shards back to the shard that was charged", async () => {
+    const headers = newClient();
+    servers.origin.on("/sharded", body("used 0"));
+    // Each shard has a share of 250, so each admits two reserves at a time.
+    for (let request = 0; request < 40; request++) {
+      const { status } = await send(worker.url, "/sharded", { headers });
+      expect(status).toBe(200);
+      if (request % 4 === 3) await delayed(50);
+    }
+  });
+
+  it("settles the reserves of programs over RPC, in another call", async () => {
+    const headers = { ...newClient(), "x-mode": "rpc" };
+    const oks: boolean[] = [];
+    // The four shards have 1000 in total, so an unsettled reserve would soon be missing.
+    for (let call = 0; call < 20; call++) {
+      const { body: text } = await send(worker.url, "/", { headers });
+      oks.push(JSON.parse(`${text}`).ok);
+    }
+    expect(oks).toEqual(Array(20).fill(true));
+  });
+
+  it.skipIf(store !== "upstash")(
+    "makes two calls over REST, or one if nothing differs",
+    async () => {
+      const headers = newClient();
+      for (const path of ["/header", "/usage"]) {
+        for (const used of [RESERVE - 1, RESERVE]) {
+          servers.origin.on(path, body(`used ${used}`, { "x-used": `${used}` }));
+          await send(worker.url, path, { headers });
+          await delayed(200);
+          const before = servers.rest.calls();
+          await send(worker.url, path, { headers });
+          await delayed(200);
+          expect(servers.rest.calls() - before).toBe(used === RESERVE ? 1 : 2);
+        }
+      }
+    },
+  );
+
+  it.each([
+    ["usage-default", RESERVE],
+    // Without a reserve, the default is charged.
+    ["usage-after", 3],
+  ])(
+    "keeps the reserve of a response that breaks off without a cost: %s",
+    async (path, used) => {
+      const [byOrigin, byClient, whole, silent] = [
+        newClient(),
+        newClient(),
+        newClient(),
+        newClient(),
+      ];
+      servers.origin.on(`/${path}`, (_, response) => {
+        response.writeHead(200).write("nothing");
+        setTimeout(() => response.destroy(), 50);
+      });
+      await delayed(1100);
+      await send(worker.url, `/${path}`, { headers: byOrigin }).catch(() => {});
+      await settledAt(`/${path}`, byOrigin, used);
+      const line = {
+        weir: "cost-unreadable",
+        rule: path,
+        source: "custom:usage",
+        cause: "broken-off",
+      };
+      await vi.waitFor(() => expect(worker.logs()).toContain(`error: ${JSON.stringify(line)}`));
+      servers.origin.on(`/${path}`, (_, response) => void response.writeHead(200).write("nothing"));
+      await hangUp(
+        worker.url,
+        { path: `/${path}`, headers: byClient },
+        { way: "reset", when: 200 },
+      );
+      await settledAt(`/${path}`, byClient, used);
+      servers.origin.on(`/${path}`, (_, response) => response.destroy());
+      const { status } = await send(worker.url, `/${path}`, { headers: silent });
+      expect(status).toBe(502);
+      // The body of Weir's own 502 has its status. The rule "usage-after" has a maximum of 500.
+      await settledAt(`/${path}`, silent, path === "usage-after" ? 500 : 502);
+      servers.origin.on(`/${path}`, body("nothing"));
+      await send(worker.url, `/${path}`, { headers: whole });
+      await settledAt(`/${path}`, whole, path === "usage-after" ? 3 : 7);
+    },
+    15_000,
+  );
+
+  it("keeps the reserve, and not the default, if the origin sends no head", async () => {
+    const headers = newClient();
+    servers.origin.on("/header-default", (_, response) => response.destroy());
+    const { status } = await send(worker.url, "/header-default", { headers });
+    expect(status).toBe(502);
+    await settledAt("/header-default", headers, RESERVE);
+  });
+
+  it("settles what is known if the origin breaks off", async () => {
+    const headers = newClient();
+    servers.origin.on("/usage", (_, response) => {
+      response.writeHead(200, { "Content-Length": "1000" }).write("used 70 ");
+      setTimeout(() => response.destroy(), 100);
+    });
+    await send(worker.url, "/usage", { headers }).catch(() => {});
+    await settledAt("/usage", headers, 70);
+  });
+});
+
+function delayed(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}

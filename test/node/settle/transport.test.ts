@@ -1,0 +1,210 @@
+import { randomUUID } from "node:crypto";
+import { once } from "node:events";
+import type { IncomingMessage } from "node:http";
+import type { Duplex } from "node:stream";
+import { buffer } from "node:stream/consumers";
+import { brotliCompressSync, brotliDecompressSync, gunzipSync, gzipSync } from "node:zlib";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import type { ConfigInput } from "../../../src/config/index.ts";
+import { open, send } from "../support/client.ts";
+import { useServers } from "../support/servers.ts";
+import * as websocket from "../support/websocket.ts";
+import { type RunningWorker, startWorker } from "../support/worker.ts";
+
+const LIMIT = 100_000;
+const RESERVE = 50_000;
+const TEXT = "A line of text.\n".repeat(1000);
+
+const rule = (name: string, fields: object) => ({
+  name,
+  match: { paths: [`/${name}`] },
+  key: "header:x-client",
+  limit: LIMIT,
+  window: "52w",
+  ...fields,
+});
+const byLength = { cost: { reserve: RESERVE, settle: "custom:length", default: 7 } };
+const RULES = [
+  rule("length", byLength),
+  rule("unread", { cost: { reserve: RESERVE, settle: "custom:field" } }),
+  rule("marked", { ...byLength, mode: "mark" }),
+] as unknown as ConfigInput["rules"];
+
+const main = (config: object) => `
+  import { CounterObject, defineConfig, weir, WeirService } from "./weir.mjs";
+  const settle = {
+    length: async (response) => (await response.text()).length,
+    field: (response) => Number(response.headers.get("content-length") ?? 0),
+  };
+  const config = defineConfig({ ...${JSON.stringify(config)}, custom: { settle } });
+  const limiter = weir(config);
+  export class Limits extends WeirService { config = config; }
+  export default {
+    async fetch(request, env, ctx) {
+      const mode = request.headers.get("x-mode");
+      if (mode === "left") {
+        const [{ remaining }] = await ctx.exports.Limits.getValue(new URL(request.url).pathname.slice(1), { key: request.headers.get("x-client") });
+        return new Response(String(remaining));
+      }
+      if (mode !== "next") return limiter.fetch(request, env, ctx);
+      return limiter.fetch(request, env, ctx, () => {
+        const chunks = ["12", "345"];
+        const body = request.headers.has("x-stream")
+          ? new ReadableStream({ pull(c) { const chunk = chunks.shift(); if (chunk) c.enqueue(new TextEncoder().encode(chunk)); else c.close(); } })
+          : chunks.join("");
+        return new Response(body, { headers: { "Content-Length": request.headers.get("x-length") } });
+      });
+    },
+  };
+  export { CounterObject };
+`;
+
+const servers = useServers();
+let worker: RunningWorker;
+
+beforeAll(async () => {
+  const config = { rules: RULES, prefix: `transport-${randomUUID()}`, timeoutMs: 5000 };
+  worker = await startWorker({
+    config: config as ConfigInput,
+    main: main(config),
+    vars: servers.varsFor("durable-object"),
+  });
+  servers.origin.onUpgrade(websocket.echoFrames);
+});
+
+afterAll(() => worker.stop());
+
+const newClient = () => ({ "x-client": randomUUID() });
+
+async function expectUsed(path: string, headers: object, used: number): Promise<void> {
+  await vi.waitFor(async () => {
+    const answer = await send(worker.url, path, { headers: { ...headers, "x-mode": "left" } });
+    expect(LIMIT - Number(`${answer.body}`)).toBe(used);
+  }, 5000);
+}
+
+const DECODERS = {
+  gzip: gunzipSync,
+  br: brotliDecompressSync,
+} as Record<string, (body: Buffer) => Buffer>;
+
+const gzip = (body: Buffer) => ({ body, encoding: "gzip", isChunked: false });
+
+describe("a response that a settle function reads", () => {
+  it.each([
+    ["gzip", "gzip"],
+    ["gzip", "identity"],
+    ["br", "gzip, br"],
+  ])("in %s reaches a client that accepts %s", async (encoding, accepted) => {
+    const body = encoding === "gzip" ? gzipSync(TEXT) : brotliCompressSync(TEXT);
+    const fields = { "content-encoding": encoding, "content-length": `${body.length}` };
+    servers.origin.on("/length", (_, response) => response.writeHead(200, fields).end(body));
+    const headers = { ...newClient(), "Accept-Encoding": accepted };
+    const answer = await send(worker.url, "/length", { headers });
+    const decode = DECODERS[answer.headers["content-encoding"] ?? ""] ?? ((it: Buffer) => it);
+    expect(`${decode(answer.body)}`).toBe(TEXT);
+    // A length that does not fit would break the connection.
+    const length = answer.headers["content-length"];
+    if (length !== undefined) expect(answer.body).toHaveLength(Number(length));
+    await expectUsed("/length", headers, TEXT.length);
+  });
+
+  const zipped = gzipSync(TEXT);
+  const withLength = (body: Buffer) => ({ "content-length": `${body.length}` });
+  it.each([
+    ["an empty body", 200, gzip(Buffer.alloc(0)), 0],
+    ["an empty body of an error", 500, gzip(Buffer.alloc(0)), 0],
+    ["an empty body in chunks", 200, { ...gzip(Buffer.alloc(0)), isChunked: true }, RESERVE],
+    ["an empty body in br", 200, { ...gzip(Buffer.alloc(0)), encoding: "br" }, 0],
+    ["a part of the body", 206, gzip(zipped.subarray(10, 30)), RESERVE],
+    ["bytes after the end", 200, gzip(Buffer.concat([zipped, Buffer.alloc(4)])), RESERVE],
+    ["a text that is not compressed", 200, gzip(Buffer.from(TEXT)), RESERVE],
+  ])("reaches the client unchanged with %s", async (_, status, sent, used) => {
+    const { body, encoding, isChunked } = sent;
+    servers.origin.on("/length", (_, response) =>
+      response
+        .writeHead(status, {
+          "content-encoding": encoding,
+          ...(!isChunked && withLength(body)),
+          ...(status === 206 && { "content-range": "bytes 10-29/100" }),
+        })
+        .end(body),
+    );
+    const headers = { ...newClient(), "Accept-Encoding": "gzip, br" };
+    const answer = await send(worker.url, "/length", { headers });
+    expect(answer).toMatchObject({ status, headers: { "content-encoding": encoding } });
+    expect(answer.body.equals(body)).toBe(true);
+    await expectUsed("/length", headers, used);
+  });
+
+  it("in an encoding that the runtime does not decode is not changed", async () => {
+    const fields = { "content-encoding": "zstd", "content-length": "8" };
+    servers.origin.on("/length", (_, response) => response.writeHead(200, fields).end("whatever"));
+    const headers = { ...newClient(), "Accept-Encoding": "zstd" };
+    const answer = await send(worker.url, "/length", { headers });
+    expect(answer.headers["content-encoding"]).toBe("zstd");
+    expect(`${answer.body}`).toBe("whatever");
+    await expectUsed("/length", headers, 8);
+  });
+
+  it.each(["/length", "/unread"])("to HEAD keeps its fields: %s", async (path) => {
+    const fields = { "content-length": "42", "content-type": "image/png" };
+    servers.origin.on(path, (_, response) => response.writeHead(200, fields).end());
+    const headers = newClient();
+    const answer = await send(worker.url, path, { method: "HEAD", headers });
+    expect(answer).toMatchObject({ status: 200, headers: fields });
+    await expectUsed(path, headers, path === "/unread" ? 42 : 0);
+  });
+
+  it.each([204, 304])("with status %d has no body", async (status) => {
+    servers.origin.on("/length", (_, response) =>
+      response.writeHead(status, { etag: '"a"' }).end(),
+    );
+    const headers = newClient();
+    const answer = await send(worker.url, "/length", { headers });
+    expect(answer).toMatchObject({ status, headers: { etag: '"a"' } });
+    expect(answer.body).toHaveLength(0);
+    await expectUsed("/length", headers, 0);
+  });
+
+  it("is a part of a file, with its fields", async () => {
+    const fields = { "content-range": "bytes 2-5/100", "content-length": "4" };
+    servers.origin.on("/length", (_, response) => response.writeHead(206, fields).end("cdef"));
+    const headers = newClient();
+    const answer = await send(worker.url, "/length", {
+      headers: { ...headers, Range: "bytes=2-5" },
+    });
+    expect(answer).toMatchObject({ status: 206, headers: fields, body: Buffer.from("cdef") });
+    await expectUsed("/length", headers, 4);
+  });
+
+  it.each(["/length", "/marked"])("switches to a WebSocket: %s", async (path) => {
+    const headers = newClient();
+    const sent = open(worker.url, path, { headers: { ...headers, ...websocket.HANDSHAKE } }).end();
+    const [response, socket] = (await once(sent, "upgrade")) as [IncomingMessage, Duplex];
+    expect(response.statusCode).toBe(101);
+    const frames = [
+      { opcode: websocket.TEXT, payload: Buffer.from("hello") },
+      { opcode: websocket.CLOSE, payload: Buffer.from("\x0f\xa1enough", "latin1") },
+    ];
+    for (const frame of frames) socket.write(websocket.writeFrame(frame, Buffer.from("mask")));
+    expect(await buffer(socket)).toEqual(
+      Buffer.concat(frames.map((frame) => websocket.writeFrame(frame))),
+    );
+    await expectUsed(path, headers, RESERVE);
+  });
+
+  describe.each(["3", "5", "9", "x"])("of an app with the Content-Length %s", (length) => {
+    // The runtime ignores the length that an app states. Weir must not make it binding.
+    it.each([true, false])("reaches the client, as a stream: %s", async (isStream) => {
+      const mode = { "x-mode": "next", "x-length": length, ...(isStream && { "x-stream": "1" }) };
+      for (const path of ["/free", "/length"]) {
+        const headers = { ...newClient(), ...mode };
+        const answer = await send(worker.url, path, { headers });
+        expect(`${answer.body}`).toBe("12345");
+        expect(["5", undefined]).toContain(answer.headers["content-length"]);
+        if (path === "/length") await expectUsed(path, headers, 5);
+      }
+    });
+  });
+});

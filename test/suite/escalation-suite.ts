@@ -1,0 +1,114 @@
+import { describe, expect, it } from "vitest";
+import type { Counter } from "../../src/engine/counter.ts";
+import { counter } from "./counters.ts";
+import { type Driver, HOUR, NOW } from "./driver.ts";
+
+/** The length of the first ban. It is so short that a test can wait for its end in real time. */
+const FIRST_MS = 40;
+const LATER_MS = [HOUR, 2 * HOUR, 3 * HOUR];
+
+/** The part of the store suite for bans that become longer. */
+export function describeEscalation({ store, decide, used, clockIsOurs }: Driver): void {
+  const banned = (fields: Partial<Counter> = {}) =>
+    counter({
+      limit: 0,
+      windowMs: 24 * HOUR,
+      banMs: FIRST_MS,
+      escalation: { lengthsMs: [FIRST_MS, ...LATER_MS], forgetAfterMs: HOUR },
+      ...fields,
+    });
+
+  /** Waits until the first ban has ended. @returns the time at which it has ended */
+  async function afterFirstBan(quotas: readonly Counter[]): Promise<number> {
+    if (clockIsOurs) return NOW + FIRST_MS;
+    const checks = quotas.map((each) => ({ ...each, cost: 0, checkOnly: true, neverBans: true }));
+    await expect.poll(async () => (await decide(checks)).admitted, { interval: 5 }).toBe(true);
+    return NOW;
+  }
+
+  /** Decides groups that start bans. @returns the length of each ban, in hours */
+  async function hoursOf(quotas: readonly Counter[], now: number): Promise<number[]> {
+    const { tallies } = await decide(quotas, now);
+    return tallies.map(({ banMs }) => Math.ceil(banMs / HOUR));
+  }
+
+  describe("bans that become longer", () => {
+    it("take one strike for a burst of concurrent requests over the limit", async () => {
+      const login = banned();
+      const burst = (now: number) =>
+        Promise.all(Array.from({ length: 30 }, () => decide([login], now)));
+      for (const { admitted, tallies } of await burst(NOW)) {
+        expect(admitted).toBe(false);
+        expect(tallies[0]?.banMs).toBeLessThanOrEqual(FIRST_MS);
+      }
+      const lengths = (await burst(await afterFirstBan([login]))).map(({ tallies }) =>
+        Math.ceil((tallies[0]?.banMs as number) / HOUR),
+      );
+      expect(new Set(lengths)).toEqual(new Set([1]));
+    });
+
+    it("take no strike for a check, an adjustment or a refund", async () => {
+      const login = banned({ limit: 1 });
+      const check = { ...login, cost: 2, checkOnly: true, neverBans: true };
+      expect((await decide([check])).tallies[0]?.banMs).toBe(0);
+      await store.adjust([{ ...login, cost: 5 }], NOW);
+      await store.adjust([{ ...login, cost: -5 }], NOW);
+      await decide([{ ...login, cost: 2 }]);
+      const now = await afterFirstBan([login]);
+      expect((await decide([check], now)).tallies[0]?.banMs).toBe(0);
+      expect(await hoursOf([{ ...login, cost: 2 }], now)).toEqual([1]);
+      expect(await used([login], now)).toEqual([0]);
+    });
+
+    it("take a strike for each window that a request exceeds, and none for other windows", async () => {
+      const [minute, hour, other] = [banned(), banned(), banned({ limit: 9 })];
+      const sameClient = [hour, other].map((each) => ({ ...each, identity: minute.identity }));
+      await decide([minute, ...sameClient]);
+      const now = await afterFirstBan([minute, ...sameClient]);
+      expect(await hoursOf([minute, ...sameClient], now)).toEqual([1, 1, 0]);
+      expect(await used([other], now)).toEqual([0]);
+    });
+
+    it("begin with the first length for each client, and again after a reset", async () => {
+      const login = banned();
+      await decide([login]);
+      const now = await afterFirstBan([login]);
+      expect(await hoursOf([login], now)).toEqual([1]);
+      expect((await decide([banned()], now)).tallies[0]?.banMs).toBeLessThanOrEqual(FIRST_MS);
+      await store.reset([login], now);
+      expect((await decide([login], now)).tallies[0]?.banMs).toBeLessThanOrEqual(FIRST_MS);
+    });
+
+    it("are started by rules whose cost depends on the response, too", async () => {
+      const login = banned({ limit: 2, checkOnly: true });
+      expect((await decide([login])).admitted).toBe(true);
+      await store.adjust([{ ...login, cost: 2 }], NOW);
+      expect((await decide([login])).admitted).toBe(false);
+      const now = await afterFirstBan([{ ...login, ceiling: 9 }]);
+      expect(await hoursOf([login], now)).toEqual([1]);
+    });
+
+    it("are kept when the rule's ban becomes one length, and when the lengths return", async () => {
+      const login = banned();
+      const { escalation: _, ...oneLength } = { ...login, banMs: HOUR };
+      await decide([login]);
+      const now = await afterFirstBan([login]);
+      expect(await hoursOf([login], now)).toEqual([1]);
+      // The client stays banned, and not for as long as its strikes are remembered.
+      expect(await hoursOf([{ ...oneLength, banMs: FIRST_MS }], now)).toEqual([1]);
+      expect(await hoursOf([login], now)).toEqual([1]);
+    });
+
+    it("keep a ban that began when the rule had one length, which is no strike", async () => {
+      const login = banned();
+      const { escalation: _, ...oneLength } = login;
+      await decide([{ ...oneLength, banMs: 2 * HOUR }]);
+      expect(await hoursOf([login], NOW)).toEqual([2]);
+      const client = banned();
+      const { escalation: __, ...before } = client;
+      await decide([before]);
+      const now = await afterFirstBan([client]);
+      expect((await decide([client], now)).tallies[0]?.banMs).toBeLessThanOrEqual(FIRST_MS);
+    });
+  });
+}

@@ -1,0 +1,61 @@
+import { describe, expect, it } from "vitest";
+import { MAX_LAG_BYTES } from "../../../src/http/body-copy.ts";
+import { teeResponse } from "../../../src/http/body-tee.ts";
+
+const chunks = (count: number, bytes: number) =>
+  new ReadableStream<Uint8Array>({
+    pull(controller) {
+      if (count-- > 0) controller.enqueue(new Uint8Array(bytes).fill(count % 256));
+      else controller.close();
+    },
+  });
+
+async function tee(response: Response) {
+  const teed = await teeResponse(response, 1, true, 1000);
+  if (!teed) throw new Error("not copied");
+  return { ...teed, copy: teed.copies[0] as Response };
+}
+
+describe("teeResponse", () => {
+  it("gives the client and the copy the same bytes", async () => {
+    const { response, copy, ended } = await tee(new Response(chunks(100, 999)));
+    const [sent, copied] = await Promise.all([response.bytes(), copy.bytes()]);
+    expect(sent).toEqual(copied);
+    expect(sent).toHaveLength(99_900);
+    await ended;
+  });
+
+  it.each([
+    [64, 32_768],
+    [20_000, 1],
+  ])("bounds the lag of a reader, but not the client: %i chunks", async (count, bytes) => {
+    const { response, copy } = await tee(new Response(chunks(count, bytes)));
+    expect(await response.bytes()).toHaveLength(count * bytes);
+    await expect(copy.bytes()).rejects.toThrow(`more than ${MAX_LAG_BYTES} bytes`);
+  });
+
+  it("gives a waiting reader a long chunk", async () => {
+    const { response, copy } = await tee(new Response(chunks(3, 2 * MAX_LAG_BYTES)));
+    const [sent, copied] = await Promise.all([response.bytes(), copy.bytes()]);
+    expect([sent.length, copied.length]).toEqual([6 * MAX_LAG_BYTES, 6 * MAX_LAG_BYTES]);
+  });
+
+  it("fails the copy after the last chunk if the client hangs up", async () => {
+    const { response, copy, ended } = await tee(new Response(chunks(9, 5)));
+    const reader = (response.body as ReadableStream<Uint8Array>).getReader();
+    await reader.read();
+    await reader.cancel();
+    await ended;
+    const copied = (copy.body as ReadableStream<Uint8Array>).getReader();
+    expect((await copied.read()).value).toHaveLength(5);
+    await expect(copied.read()).rejects.toThrow();
+  });
+
+  it("copies heads without a body, and refuses a status that no response can have", async () => {
+    const empty = new Response(null, { status: 304, headers: { etag: '"x"' } });
+    const { response, copy } = await tee(empty);
+    expect(response).toBe(empty);
+    expect([copy.status, copy.body, copy.headers.get("etag")]).toEqual([304, null, '"x"']);
+    expect(await teeResponse(Response.error(), 1, true, 1000)).toBeUndefined();
+  });
+});

@@ -1,0 +1,167 @@
+import { afterEach, describe, expect, it, vi } from "vitest";
+import { type ConfigInput, defineConfig } from "../../../src/config/index.ts";
+import type { DecideOptions } from "../../../src/limiter/counters.ts";
+import { Limiter } from "../../../src/limiter/limiter.ts";
+import { createMemoryStore } from "../../../src/stores/memory-store.ts";
+import type { Store } from "../../../src/stores/store.ts";
+import { StoreError } from "../../../src/stores/store-error.ts";
+
+/** 2023-11-14T22:15:00Z, the beginning of a minute, but not of an hour. */
+const NOW = 1_700_000_100_000;
+
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+type Rules = ConfigInput["rules"];
+
+/** Decides one request by all of these rules, and counts the calls of the store. */
+function deciding(rules: Rules, store: Store = createMemoryStore(), tier?: string) {
+  vi.useFakeTimers({ toFake: ["Date"], now: NOW });
+  const calls = {
+    decide: vi.spyOn(store, "decide"),
+    adjust: vi.spyOn(store, "adjust"),
+  };
+  const config = defineConfig({ rules });
+  const limiter = new Limiter(config, store);
+  const appliedRules = config.rules.map((rule) => ({
+    rule,
+    windows: rule.tiers?.windows.get(tier ?? "") ?? rule.windows,
+    identity: "someone",
+  }));
+  return { calls, decide: (options?: DecideOptions) => limiter.decide(appliedRules, options) };
+}
+
+const DENY = { name: "deny", limit: 0, window: "1h", response: { status: 403 } } as const;
+const WINDOWS = [
+  { limit: 0, window: "1h" },
+  { limit: 9, window: "1d" },
+];
+const API = { name: "api", limit: 5, window: "1m" } as const;
+
+function away(): Store {
+  const fail = () => Promise.reject(new StoreError("timeout", "no answer"));
+  return { decide: fail, adjust: fail, reset: fail };
+}
+
+describe("a rule with a limit of 0", () => {
+  it("denies without a call to the store, until the end of its window", async () => {
+    const { decide, calls } = deciding([DENY]);
+    expect(await decide()).toEqual({
+      outcome: "limited",
+      rule: expect.objectContaining({ name: "deny", response: { status: 403 } }),
+      retryAfterMs: 2_700_000,
+      shadow: [],
+      quotas: [
+        {
+          policy: "deny",
+          limit: 0,
+          windowMs: 3_600_000,
+          remaining: 0,
+          resetMs: 2_700_000,
+          resetAt: NOW + 2_700_000,
+          violated: true,
+          retryAfterMs: 2_700_000,
+          reservationDelayMs: 0,
+        },
+      ],
+    });
+    expect(calls.decide).not.toHaveBeenCalled();
+  });
+
+  it.each<[string, Rules]>([
+    ["before other rules", [DENY, API]],
+    ["after other rules", [API, DENY]],
+    ["with a ban", [{ ...DENY, ban: "1d" }, API]],
+    ["with several windows", [{ name: "deny", limits: WINDOWS }, API]],
+    ["that counts by status", [{ ...DENY, count: { status: [401] } }]],
+    ["whose origin sends the cost", [{ ...DENY, cost: "header:x-cost" }]],
+    ["and another one", [DENY, { ...DENY, name: "deny-too" }]],
+  ])("denies %s, and charges no rule", async (_, rules) => {
+    const { decide, calls } = deciding(rules as Rules);
+    const decision = await decide();
+    expect(decision).toMatchObject({ outcome: "limited", rule: { name: "deny" } });
+    expect("quotas" in decision && decision.quotas.every(({ limit }) => limit === 0)).toBe(true);
+    expect(calls.decide).not.toHaveBeenCalled();
+    expect(calls.adjust).not.toHaveBeenCalled();
+  });
+
+  it.each(["open", "closed", "local"] as const)(
+    "denies while the store fails, with onError: %s",
+    async (onError) => {
+      const { decide } = deciding(
+        [
+          { ...DENY, onError },
+          { ...API, onError },
+        ],
+        away(),
+      );
+      expect(await decide()).toMatchObject({ outcome: "limited", rule: { name: "deny" } });
+    },
+  );
+
+  it("denies the clients of a tier with a limit of 0 only", async () => {
+    const blocked = { limit: 0, window: "1m" };
+    const rule = { ...API, tiers: { by: "header:plan", limits: { blocked } } };
+    const denied = deciding([rule], undefined, "blocked");
+    expect(await denied.decide()).toMatchObject({ outcome: "limited" });
+    expect(denied.calls.decide).not.toHaveBeenCalled();
+    const other = deciding([rule], undefined, "other");
+    expect(await other.decide()).toMatchObject({ outcome: "allowed" });
+    expect(other.calls.decide).toHaveBeenCalledTimes(1);
+  });
+
+  it("denies a program's call, and a call that only checks", async () => {
+    const { decide, calls } = deciding([{ ...DENY, response: undefined }]);
+    expect(await decide({ cost: 3 })).toMatchObject({ outcome: "limited" });
+    expect(await decide({ checkOnly: true })).toMatchObject({ outcome: "limited" });
+    expect(calls.decide).not.toHaveBeenCalled();
+  });
+
+  it("admits a cost of 0, as the store does", async () => {
+    const { decide, calls } = deciding([{ ...DENY, cost: 0 }]);
+    expect(await decide()).toMatchObject({ outcome: "allowed" });
+    expect(calls.decide).toHaveBeenCalledTimes(1);
+  });
+});
+
+describe("rules in shadow mode", () => {
+  it("deny no request with a limit of 0, and call the store", async () => {
+    const { decide, calls } = deciding([{ ...DENY, mode: "shadow" }, API]);
+    expect(await decide()).toMatchObject({
+      outcome: "allowed",
+      shadow: [expect.objectContaining({ policy: "deny", violated: true })],
+    });
+    expect(calls.decide).toHaveBeenCalledTimes(1);
+  });
+
+  it("are still counted if another rule denies without the store, and do not delay the denial", async () => {
+    const store = createMemoryStore();
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const slow: Store = {
+      ...store,
+      async decide(groups, now) {
+        await promise;
+        return store.decide(groups, now ?? NOW);
+      },
+    };
+    const rules = [DENY, { ...API, limit: 1, mode: "shadow" as const }];
+    const { decide, calls } = deciding(rules, slow);
+    const decisions = [await decide(), await decide()];
+    resolve();
+    const results = decisions.map(({ outcome, ...rest }) => {
+      expect(outcome).toBe("limited");
+      return Promise.all("shadow" in rest ? rest.shadow : []);
+    });
+    expect((await Promise.all(results)).flat(2)).toMatchObject([{ policy: "api", violated: true }]);
+    expect(calls.decide).toHaveBeenCalledTimes(2);
+  });
+
+  it("are reported as undecided if the store fails", async () => {
+    const { decide } = deciding([DENY, { ...API, mode: "shadow" }], away());
+    const decision = await decide();
+    expect(decision.outcome).toBe("limited");
+    const shadow = "shadow" in decision ? await Promise.all(decision.shadow) : [];
+    expect(shadow.flat()).toEqual([{ policy: "api", cause: "timeout", detail: "no answer" }]);
+  });
+});
