@@ -1,3 +1,4 @@
+import { availableParallelism } from "node:os";
 import { cloudflareTest } from "@cloudflare/vitest-plugin";
 import { defineConfig } from "vitest/config";
 import { guideConfigs } from "./dev/vitest-guides.ts";
@@ -9,6 +10,8 @@ export default defineConfig({
     // Many tests start programs, on a machine that may be busy with other tests: what is promised to
     // be quick is measured by the test that says so.
     testTimeout: 30_000,
+    // Vitest's default leaves one core free. On two cores, all test files would then run one by one.
+    maxWorkers: Math.max(2, availableParallelism() - 1),
     hookTimeout: 60_000,
     projects: [
       {
