@@ -121,11 +121,7 @@ export function callsFrom({ quotas, startMs, calls }: Scenario, id: string): Cal
       }).filter(({ counter }) => !counter.rollsOver && !counter.alternative);
       return { now, method, groups: groups.filter(({ length }) => length > 0), unused };
     }
-    // A reset removes strikes from Redis only if the rule still has several lengths.
-    const escalates = method === "reset";
-    const counters = mapPresent(corrections, (index, cost) =>
-      counterAt(index, { cost, escalates }),
-    );
+    const counters = mapPresent(corrections, (index, cost) => counterAt(index, { cost }));
     return { now, method, counters };
   });
 }

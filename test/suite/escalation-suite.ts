@@ -79,6 +79,20 @@ export function describeEscalation({ store, decide, used, clockIsOurs }: Driver)
       expect((await decide([login], now)).tallies[0]?.banMs).toBeLessThanOrEqual(FIRST_MS);
     });
 
+    it.each(["one length", "no length"])(
+      "begin with the first length after a reset while the rule's ban has %s",
+      async (kind) => {
+        const login = banned();
+        const { escalation: _, banMs, ...rest } = login;
+        const oneLength = { ...rest, banMs };
+        await decide([login]);
+        const now = await afterFirstBan([login]);
+        expect(await hoursOf([login], now)).toEqual([1]);
+        await store.reset([kind === "no length" ? rest : oneLength], now);
+        expect((await decide([login], now)).tallies[0]?.banMs).toBeLessThanOrEqual(FIRST_MS);
+      },
+    );
+
     it("are started by rules whose cost depends on the response, too", async () => {
       const login = banned({ limit: 2, checkOnly: true });
       expect((await decide([login])).admitted).toBe(true);

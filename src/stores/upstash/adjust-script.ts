@@ -15,7 +15,7 @@ export function createAdjustScript(clock: Clock): string {
 /**
  * Creates the script that removes counters, their bans and their strikes.
  *
- * ARGV: the counters.
+ * ARGV: the counters, each with the keys of a ban and of strikes: see `withBanKeys`.
  * Reply: the number of keys removed.
  */
 export function createResetScript(clock: Clock): string {
@@ -96,12 +96,6 @@ end
 const RESET = `local reply = { 0 }
 while keyAt < #KEYS do
   local c = refuseFault(readCounter())
-  reply[1] = reply[1] + redis.call('DEL', c.key)
-  if c.banKey then
-    reply[1] = reply[1] + redis.call('DEL', c.banKey)
-  end
-  if c.strikesKey then
-    reply[1] = reply[1] + redis.call('DEL', c.strikesKey)
-  end
+  reply[1] = reply[1] + redis.call('DEL', c.key, c.banKey, c.strikesKey)
 end
 `;

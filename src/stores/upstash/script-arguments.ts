@@ -18,6 +18,15 @@ export function keysOf(counter: Counter, clock: Clock, now: number): string[] {
   return keys;
 }
 
+/**
+ * Returns the counter with the keys of a ban and of strikes. A reset must remove these keys even if
+ * the rule has no ban or only one length now, because an earlier deployment of the rule may have
+ * written them. A reset ignores the lengths.
+ */
+export function withBanKeys(counter: Counter): Counter {
+  return { ...counter, banMs: 1, escalation: { lengthsMs: [1], forgetAfterMs: 1 } };
+}
+
 /** The ARGV of a counter, in the order that `createScript` describes. */
 export function argumentsOf(counter: Counter, now: number): number[] {
   const { limit, windowMs, offsetMs, cost, ceiling, block = 0, alternative } = counter;

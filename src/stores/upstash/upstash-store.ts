@@ -4,7 +4,7 @@ import type { Store } from "../store.ts";
 import { createAdjustScript, createResetScript } from "./adjust-script.ts";
 import { createDecideScript } from "./decide-script.ts";
 import type { Clock } from "./script.ts";
-import { argumentsOf, keysOf } from "./script-arguments.ts";
+import { argumentsOf, keysOf, withBanKeys } from "./script-arguments.ts";
 import { readTallies, readVerdict } from "./script-reply.ts";
 import { createUpstashClient, type UpstashClient } from "./upstash-client.ts";
 import { identitiesOf, toStoreError } from "./upstash-error.ts";
@@ -82,8 +82,9 @@ export function createUpstashStore({
     },
 
     reset(counters, now = Date.now()) {
-      const args = counters.flatMap((counter) => argumentsOf(counter, now));
-      return run(resetScript, counters, now, args, () => undefined);
+      const removed = counters.map(withBanKeys);
+      const args = removed.flatMap((counter) => argumentsOf(counter, now));
+      return run(resetScript, removed, now, args, () => undefined);
     },
   };
 }
