@@ -1,7 +1,7 @@
 /**
- * Runs a function without the environment variable `NODE_ENV`. If it is `"production"`, as on some build
- * servers, Weir's schema has no texts for its faults, as in a deployed Worker. The schema gets some of them
- * when it is loaded, and the others when it finds a fault.
+ * Runs a function without the environment variable `NODE_ENV`. Some build servers set this variable to
+ * `"production"`. Weir's schema then has no texts for faults, as in a deployed Worker. The schema reads the
+ * variable while it is loaded and again when it finds a fault, so both must happen within the function.
  */
 export async function withoutNodeEnv<Result>(run: () => Result | Promise<Result>): Promise<Result> {
   const { NODE_ENV } = process.env;

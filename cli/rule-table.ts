@@ -11,8 +11,11 @@ import { printableTiers } from "./redaction.ts";
 import type { FiledRule } from "./warnings/rule-places.ts";
 
 const HEADINGS = ["RULE", "COUNTED BY", "QUOTA", "REQUESTS", "ON ERROR", "MODE", "ALSO", "FILE"];
-/** The number of columns that every table has. The others show fields that few rules have. */
-const ALWAYS = 6;
+/**
+ * The number of columns that every table has. A column after these is shown only if a rule has its
+ * field.
+ */
+const COMMON_COLUMNS = 6;
 
 /**
  * How many items of a long list are printed. This maximum keeps a row readable even if a rule has
@@ -24,7 +27,7 @@ const LISTED = 3;
 export function ruleTable(rules: readonly FiledRule[]): string {
   const rows = rules.map(cellsOf);
   const columns = HEADINGS.map((_, column) => column).filter(
-    (column) => column < ALWAYS || rows.some((cells) => cells[column] !== ""),
+    (column) => column < COMMON_COLUMNS || rows.some((cells) => cells[column] !== ""),
   );
   const lines = [HEADINGS, ...rows].map((cells) => columns.map((column) => cells[column] ?? ""));
   const widths = columns.map((_, position) =>

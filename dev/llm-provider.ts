@@ -3,27 +3,27 @@ import { json } from "node:stream/consumers";
 import { setTimeout as delay } from "node:timers/promises";
 import { listen } from "./loopback.ts";
 
-/** What a stand-in for a language model does with one call. Unset fields have harmless defaults. */
+/** How the fake language model answers one call. */
 export interface Script {
   /** The tokens of the prompt and of the answer, as the provider counts them. */
   readonly prompt: number;
   readonly answer: number;
   /**
-   * The number of the answer's tokens after which the provider breaks the connection. The break
-   * waits for `holdLast` too, so that the tokens arrive before it.
+   * The provider breaks the connection after this number of tokens of the answer. It first waits
+   * for `holdLast`, so that a test can receive these tokens before the connection breaks.
    */
   readonly breakAfter?: number;
   /** The time until the head of the response, in milliseconds. @default 0 */
   readonly delayMs?: number;
   /** The pause before each token, in milliseconds. @default 0 */
   readonly pauseMs?: number;
-  /** The answer waits here before its last token. */
+  /** The provider waits for this promise before it sends the last token. */
   readonly holdLast?: Promise<unknown>;
   /** The status of the response. With a status of 400 and above, no tokens are used. @default 200 */
   readonly status?: number;
 }
 
-/** A call that the stand-in has received. */
+/** A call that the provider has received. */
 export interface ProviderCall {
   readonly body: Record<string, unknown>;
   readonly headers: IncomingMessage["headers"];
@@ -36,10 +36,11 @@ export interface LlmProvider extends AsyncDisposable {
 }
 
 /**
- * Starts a server on loopback with the API for chat completions, or for Anthropic's messages. It
- * streams answers if the call says so, one token in each event.
+ * Starts a fake language model: a server on loopback with OpenAI's API for chat completions and
+ * Anthropic's API for messages. If a call has `stream: true`, each event of the answer has one
+ * token.
  *
- * @param scriptFor decides what happens with a call
+ * @param scriptFor returns how the provider answers a call
  */
 export async function startLlmProvider(
   scriptFor: (call: ProviderCall) => Script,
@@ -98,7 +99,7 @@ async function answer(
   response.end(api.end());
 }
 
-/** The texts of one API. */
+/** The texts of an answer in the format of one API. */
 interface Api {
   whole(): object;
   start(): string;

@@ -1,5 +1,5 @@
-// Measures lists of networks in workerd: how long a Worker takes to read them, and how long a lookup
-// takes. Usage: node scripts/measure-networks.ts [number of networks]
+// Measures in workerd how long a Worker takes to read lists of networks, and how long a lookup in
+// them takes. Usage: node scripts/measure-networks.ts [number of networks]
 
 import { join } from "node:path";
 import { bundleForWorkerd, startWorkerd, workerConfig } from "../dev/workerd.ts";
@@ -7,7 +7,10 @@ import { bundleForWorkerd, startWorkerd, workerConfig } from "../dev/workerd.ts"
 const ROOT = join(import.meta.dirname, "..");
 const count = Number(process.argv[2] ?? 10_000);
 
-/** The Worker reads the lists and looks addresses up, several times, and returns the best times. */
+/**
+ * A Worker that reads the lists, looks addresses up, and returns the shortest times of several
+ * runs.
+ */
 const WORKER = `
 import { networks } from "./src/config/network-set.ts";
 import { readClient } from "./src/request/client-address.ts";

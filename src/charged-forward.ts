@@ -58,7 +58,7 @@ export class ChargedForward {
     try {
       response = await forward(request, decision.quotas);
     } catch (error) {
-      // The app has thrown an error, for which frameworks and the runtime answer with 500. The
+      // The app has thrown an error. Frameworks and the runtime answer such a request with 500. The
       // request is charged, because otherwise a client that makes the app fail would have no limit.
       const failure = { status: 500, headers: new Headers() };
       await this.#chargeInTime(admitted, (each) =>
@@ -67,7 +67,8 @@ export class ChargedForward {
       throw error;
     }
     const final = isBadGateway(response) ? withoutResponse : asIs;
-    // If functions determine all costs, the first byte does not wait for a charge of nothing.
+    // If settle functions determine all costs, nothing can be charged yet, so the first byte does
+    // not wait.
     const isChargedNow = admitted.appliedRules.some(
       ({ rule }) => dependsOnResponse(rule) && !settleFunctionOf(rule, response.status),
     );
@@ -78,7 +79,10 @@ export class ChargedForward {
     return this.#settleByBody(admitted, answer, final);
   }
 
-  /** Calls the settle functions, and charges their costs after the body has ended. */
+  /**
+   * Calls the settle functions. Their costs are charged when all of them are known, which can be
+   * after the end of the body.
+   */
   async #settleByBody(
     { request, context, isLengthExact, ...admitted }: AdmittedRequest,
     response: Response,
@@ -136,7 +140,7 @@ export class ChargedForward {
     );
   }
 
-  /** Never rejects. */
+  /** Charges the rules, and returns the updated quotas. Logs a failure and never rejects. */
   #charge(
     { appliedRules, decision }: Pick<AdmittedRequest, "appliedRules" | "decision">,
     costOf: CostOf,
@@ -155,12 +159,15 @@ function asIs(cost: Cost): Cost {
   return cost;
 }
 
-/** Returns the cost if there is no response of the origin that could state an unknown cost. */
+/**
+ * Replaces the reason for an unknown cost: the response is not the origin's, so no response could
+ * state the cost.
+ */
 function withoutResponse(cost: Cost): Cost {
   return typeof cost === "string" ? "no-response" : cost;
 }
 
-/** Logs unknown costs. */
+/** Wraps a function so that each unknown cost is logged. */
 function withLog(costOf: CostOf): CostOf {
   return (appliedRule) => {
     const cost = costOf(appliedRule);

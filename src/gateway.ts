@@ -55,7 +55,9 @@ export class Gateway {
   readonly #chargedForward: ChargedForward;
   /** Whether every configured origin is a server, and not another Worker. */
   readonly #isOriginServer: boolean;
-  /** Whether the deployment's mode lets every request pass, even one that Weir cannot read. */
+  /**
+   * Whether the deployment's mode lets every request pass, even a request that Weir cannot read.
+   */
   readonly #neverDenies: boolean;
 
   constructor(config: Config, bindings: ResolvedBindings, limiter: Limiter) {

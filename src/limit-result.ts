@@ -28,8 +28,8 @@ export interface LimitGranted {
    */
   readonly quotas: readonly Quota[];
   /**
-   * What `limit` has charged, if the rule's `cost` has a `reserve`. Pass it to `settle` when the
-   * used quota is known.
+   * The charge of `limit`. Present if the rule's `cost` has a `reserve`. Pass it to `settle` when
+   * the used quota is known.
    */
   readonly reserved?: Reserve;
   /** Always undefined, because the store has decided. */

@@ -11,15 +11,15 @@ import type { BreakerScope, BreakerState } from "./stores/breaker.ts";
 
 /** An isolate logs outages at most once in this many milliseconds. */
 const OUTAGE_INTERVAL_MS = 10_000;
-/** An isolate logs the failures about a key, a response or a rule at most once in this many milliseconds. */
+/** The minimum time between two logged failures about the same key, response or rule, in milliseconds. */
 const FAILURE_INTERVAL_MS = 1000;
-/** The maximum number of keys, responses and rules for which an isolate remembers when it logged a failure. */
+/** The maximum number of entries in `lastFailures`. */
 const MAX_SUBJECTS = 1000;
 
 /**
- * If a decision or one of its rules is undecided, or if this isolate decided alone, logs the reason.
- * Also logs the rules in shadow mode that would have denied the request. Logs nothing in all other
- * cases, also if a rule marks the request, because the origin gets the mark.
+ * Logs why a decision or one of its rules is undecided, why this isolate decided alone, and which
+ * rules in shadow mode would have denied the request. In all other cases nothing is logged. A mark
+ * is not logged, because the origin gets it.
  */
 export function logDecision(decision: Decision): void {
   if (decision.outcome === "undecided") {
@@ -100,10 +100,10 @@ export function logUnreadableCost(rule: string, source: string, cause: UnknownCo
   if (isDue(`cost ${rule}`)) log("error", "cost-unreadable", { rule, source, cause });
 }
 
-/** The time at which this isolate last logged a failure about a key or a rule. */
+/** The times at which this isolate last logged a failure, by the key, response or rule. */
 const lastFailures = new Map<string, number>();
 
-/** Whether a failure about a key or a rule is logged now, and not left out. */
+/** Whether to log a failure about a key, response or rule now. If so, records the time. */
 function isDue(subject: string): boolean {
   const now = Date.now();
   const last = lastFailures.get(subject);

@@ -112,7 +112,8 @@ export function rateLimit<const RuleName extends string = never>(
     if (report) return report;
     let appResponse: Response | undefined;
     const runApp = async (request: Request, quotas: readonly Quota[]) => {
-      // This is a new request if its header fields tell the app about quotas.
+      // If Weir has changed header fields that tell the app about quotas, `request` is a new
+      // object.
       c.req.raw = request;
       const all = [...(quotasSet.get(c) ?? []), ...quotas];
       quotasSet.set(c, all);

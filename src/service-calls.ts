@@ -23,7 +23,8 @@ export async function decide(
   const decision = await limiter.decide([appliedRule], options);
   logDecision(decision);
   const result = toLimitResult(decision, appliedRule.rule.name, throws);
-  // If this isolate has decided alone, the store has no charge to settle.
+  // If this isolate has decided alone, the store has charged nothing, so there is no reserve to
+  // settle.
   const reserved = result.ok && result.quotas && reserveOf(appliedRule);
   if (!reserved) return result;
   return { ...result, reserved: { ...reserved, client: reserveClientOf(appliedRule) } };
@@ -40,7 +41,7 @@ export async function adjust(
   } catch (error) {
     const undecided = toUndecided(error, [rule]);
     logDecision(undecided);
-    // The result is `ok` even with `onError: "closed"`, because the caller waits for no permission.
+    // The result is `ok` even with `onError: "closed"`, because an adjustment needs no permission.
     return { ok: true, undecided: undecided.cause };
   }
 }

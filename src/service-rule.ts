@@ -70,7 +70,7 @@ function withoutHttp(rule: Rule): Rule {
   };
 }
 
-/** Returns the cost of a call that names no cost. */
+/** Returns the cost of a call without the option `cost`. */
 function constantCost(cost: Cost): number {
   if (typeof cost === "number") return cost;
   return typeof cost.before === "number" ? cost.before : (cost.default ?? 1);

@@ -37,7 +37,7 @@ export function usedQuotaOf(appliedRule: AppliedRule, options: SettleOptions): n
       "The option reserved must be the field reserved of a result of limit, for the same rule and tier.",
     );
   }
-  // An earlier deploy may have returned a reserve without the client.
+  // A reserve that an earlier version of Weir returned may lack the client.
   if (reserved.client !== undefined && reserved.client !== reserveClientOf(appliedRule)) {
     throw new TypeError(
       "The option reserved belongs to another client. Pass the key of the call limit to settle.",

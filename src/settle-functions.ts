@@ -21,7 +21,8 @@ export interface SettleCallOptions {
  * Calls the functions for `settle: "custom:NAME"`, each at most once.
  *
  * A function may take as long as the body takes. After the end of the body it has `timeoutMs`. If it
- * returns no cost, the result is known after the end of the body, because the body may break off.
+ * returns no cost, the reason for the unknown cost is determined after the end of the body, because
+ * the body may break off.
  *
  * @param names the names of the functions to call
  */

@@ -1,8 +1,8 @@
 /**
  * Measures the time to the first byte of streamed answers of a language model: with a rule that
- * reserves and settles tokens, with a rule whose cost is a number, and without a rule. In a round,
- * each Worker in turn gets all streams. They begin one after another, but within the time that one
- * answer takes. If all began at the same moment, the bench would measure how they wait for the CPU.
+ * reserves and settles tokens, with a rule whose cost is a number, and without a rule. In each
+ * round, every Worker in turn gets all streams. The streams of a Worker overlap, but they do not
+ * begin at the same moment. Otherwise the bench would measure how the streams wait for the CPU.
  */
 import { once } from "node:events";
 import { request } from "node:http";
@@ -29,8 +29,11 @@ const firstTokenMs = Number(values["first-token"]);
 
 /** The time between the beginnings of two streams, in milliseconds. An answer takes more than a second. */
 const STAGGER_MS = 1000 / streams;
-/** The highest wanted ratio of the medians with and without settlement. */
-const WANTED = 1.05;
+/**
+ * The goal: the median with a settlement divided by the median with a cost of 1 is at most this
+ * number.
+ */
+const MAX_RATIO = 1.05;
 const BODY = JSON.stringify({
   model: "fake",
   max_tokens: 100,
@@ -109,7 +112,8 @@ try {
     stops.push(runtime.stop);
     subjects.push({ name, runtime, times: [] });
   }
-  // The first round is not counted, because connections open and code is compiled in it.
+  // The times of the first round are not used, because the Workers compile their code in this
+  // round.
   for (let round = 0; round <= rounds; round++) {
     for (const { runtime, times } of round % 2 === 0 ? subjects : subjects.toReversed()) {
       const url = runtime.urls[0] as URL;
@@ -131,7 +135,7 @@ try {
     const name = subjects[index + 2]?.name;
     const ofCounted = p50 / (counted as number);
     console.log(
-      `${name}: ${ofCounted.toFixed(3)} times a cost of 1 (wanted: at most ${WANTED}), ${(p50 / (none as number)).toFixed(3)} times no rule`,
+      `${name}: ${ofCounted.toFixed(3)} times a cost of 1 (wanted: at most ${MAX_RATIO}), ${(p50 / (none as number)).toFixed(3)} times no rule`,
     );
   }
 } finally {

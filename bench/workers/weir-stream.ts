@@ -3,7 +3,7 @@ import { weir } from "../../src/index.ts";
 import { llmReserve, llmUsage } from "../../src/llm/index.ts";
 import { bindings } from "./bindings.ts";
 
-/** Weir with the functions for the tokens of a language model. */
+/** Weir with `llmUsage` and `llmReserve`, which count the tokens of a language model. */
 export default weir(
   defineConfig({
     ...JSON.parse(bindings.CONFIG),

@@ -36,7 +36,7 @@ export function originFindings(
   ];
 }
 
-/** Findings about the origin of all hosts without an origin of their own. */
+/** Findings about `origin`, which is the origin of all hosts that are not in `origins`. */
 function defaultOriginFindings(
   config: Config,
   deployment: Deployment,
@@ -54,7 +54,7 @@ function defaultOriginFindings(
   return isSecretListed(deployment, VAR) ? [] : missingFindings(config, deployment, all);
 }
 
-/** Warns of hosts in `origins` whose requests no route brings to the Worker. */
+/** Warns of each host in `origins` that no route of the Worker matches. */
 function hostFindings({ origins }: Config, { routes }: Deployment): LocalFinding[] {
   if (!origins || routes.length === 0) return [];
   const patterns = routes.map(patternOf);

@@ -44,8 +44,8 @@ export function secretFindings(
 }
 
 /**
- * Whether the top level gets no requests, because it has neither a route nor a host on workers.dev, and
- * only environments are deployed.
+ * Whether a deployment is the top level of a file from which only environments are deployed. Such a top
+ * level has neither a route nor a host on workers.dev, so it gets no requests.
  */
 function isTemplate(deployment: Deployment, all: readonly Deployment[]): boolean {
   const { environment, workersDev, routes } = deployment;

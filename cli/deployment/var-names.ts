@@ -7,8 +7,8 @@ import { isTable, type Table } from "./wrangler-file.ts";
 const VARS = [MODE_VAR, PREFIX_VAR, "ORIGIN_URL"];
 
 /**
- * Returns warnings about vars of Weir that are misspelt, or that are beside `vars`, where wrangler ignores
- * them.
+ * Returns warnings about Weir's vars with misspelt names, and about Weir's vars outside of the table
+ * `vars`, which wrangler ignores.
  *
  * @param own the table of the top level or of the environment
  * @param environment the name of the environment; undefined for the top level
@@ -17,7 +17,7 @@ export function varNameWarnings(own: Table, environment: string | undefined): Lo
   const vars = isTable(own.vars) ? own.vars : {};
   const place = environment === undefined ? "vars" : `env.${environment}.vars`;
   const misspelt = Object.keys(vars).flatMap((name): LocalFinding[] => {
-    const meant = meantBy(name);
+    const meant = nearestVar(name);
     if (meant === undefined || meant === name || meant in vars) return [];
     return [
       {
@@ -30,7 +30,7 @@ export function varNameWarnings(own: Table, environment: string | undefined): Lo
     ];
   });
   const outside = Object.keys(own).flatMap((name): LocalFinding[] => {
-    const meant = isTable(own[name]) ? undefined : meantBy(name);
+    const meant = isTable(own[name]) ? undefined : nearestVar(name);
     if (meant === undefined) return [];
     return [
       {
@@ -45,7 +45,7 @@ export function varNameWarnings(own: Table, environment: string | undefined): Lo
   return [...misspelt, ...outside];
 }
 
-/** Returns the var of Weir with the most similar name. */
-function meantBy(name: string): string | undefined {
+/** Returns the name of Weir's var that is most similar to a name; undefined if none is similar. */
+function nearestVar(name: string): string | undefined {
   return VARS.includes(name) ? name : nearestName(name, VARS);
 }

@@ -4,7 +4,10 @@ import type { Deployment } from "./deployment.ts";
 import { settingIn, valueIn } from "./notation.ts";
 import { storeOf } from "./store.ts";
 
-/** The oldest compatibility date with which the Worker can answer requests: since then, the runtime has URL.parse. */
+/**
+ * The oldest compatibility date that Weir supports. With an older date, the runtime lacks
+ * URL.parse.
+ */
 export const MIN_DATE = "2022-10-31";
 /**
  * The oldest compatibility date with which the Worker can call its Durable Objects, unless it has the

@@ -117,7 +117,10 @@ async function clocklessRunner(examination: Examination): Promise<Runner> {
   };
 }
 
-/** Returns windows of the vector's kind, one of which ends half of {@link WINDOW_MS} after a time. */
+/**
+ * Returns windows of the vector's kind: fixed windows or local days. One of these windows ends
+ * `WINDOW_MS / 2` after `now`.
+ */
 function windowsAround(now: number, { counter: { calendar } }: Vector) {
   const offsetMs = now - WINDOW_MS / 2;
   if (!calendar) return { windowMs: WINDOW_MS, offsetMs };

@@ -5,7 +5,7 @@ import { clockFinding, roundTripFinding } from "./timing.ts";
 interface WorkerReport {
   readonly weir: "doctor";
   readonly store: string;
-  /** Missing in the report of an older Worker. */
+  /** The mode of the deployment. A Worker with an older version of Weir does not report it. */
   readonly mode?: unknown;
   readonly colo?: unknown;
   readonly timeoutMs: number;

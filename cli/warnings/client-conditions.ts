@@ -1,13 +1,15 @@
 import type { Conditions } from "../../src/config/conditions.ts";
 import type { Match } from "../../src/config/match.ts";
 
-/** The fields of conditions that a comparison of hosts, methods and routes leaves out. */
+/** The conditions other than hosts, methods and paths. */
 const FIELDS = ["headers", "query", "ips", "countries", "asns", "bots"] as const;
 
-/** The texts of these fields, for comparisons. */
+/** Conditions as texts, by the names of their fields. */
 export type ConditionTexts = ReadonlyMap<string, string>;
 
-/** Returns the conditions besides hosts, methods and paths, each as a text for comparisons. */
+/**
+ * Returns the conditions other than hosts, methods and paths. Equal conditions have equal texts.
+ */
 export function conditionTextsOf(conditions: Conditions): ConditionTexts {
   return new Map(
     FIELDS.filter((field) => conditions[field] !== undefined).map((field) => [
@@ -18,14 +20,15 @@ export function conditionTextsOf(conditions: Conditions): ConditionTexts {
 }
 
 /**
- * Whether every request for which the narrow conditions hold provably also meets the wide ones. Two
- * different conditions on one field are not compared.
+ * Whether every request that meets the narrow conditions certainly also meets the wide ones. Two
+ * different conditions on one field count as not included, because this function does not compare
+ * values.
  */
 export function areIncluded(wide: ConditionTexts, narrow: ConditionTexts): boolean {
   return [...wide].every(([field, text]) => narrow.get(field) === text);
 }
 
-/** The order of a list has no meaning. */
+/** Returns the same text for lists that differ only in their order. */
 function textOf(condition: unknown): string {
   const plain: unknown = JSON.parse(JSON.stringify(condition));
   return Array.isArray(plain)
@@ -36,12 +39,17 @@ function textOf(condition: unknown): string {
     : JSON.stringify(plain);
 }
 
-/** Whether a client can choose whether these conditions hold, because all depend on what it sends. */
+/**
+ * Whether one of these conditions reads a value that clients choose: a header field or a query
+ * parameter.
+ */
 export function isChosenByClient(conditions: Conditions): boolean {
   return conditions.headers !== undefined || conditions.query !== undefined;
 }
 
-/** Whether a client cannot change whether one of these conditions holds. */
+/**
+ * Whether one of these conditions reads a fact that clients cannot choose, such as their country.
+ */
 export function isBoundToClient({ ips, countries, asns, bots }: Conditions): boolean {
   return [ips, countries, asns, bots].some((condition) => condition !== undefined);
 }

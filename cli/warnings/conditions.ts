@@ -50,7 +50,7 @@ function exceptWarnings(
   place: string,
   isCovered: IsCovered,
 ): LocalFinding[] {
-  // A client that cannot meet another condition of the exception is counted.
+  // If the exception also has a condition that clients cannot choose, most clients cannot use it.
   if (!except || !isChosenByClient(except) || isBoundToClient(except)) return [];
   if (isCovered(match) || isCovered(except)) return [];
   return [

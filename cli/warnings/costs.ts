@@ -46,11 +46,11 @@ function deniedByCost(rule: Rule, cost: number, path: string): LocalFinding[] {
   ];
 }
 
-/** Returns a window of the rule or its tiers in which a request with this cost can never pass. */
+/** Returns a window, of the rule or of a tier, that never admits a request with this cost. */
 function windowBelow({ windows, tiers, shards }: Rule, cost: number): Window | undefined {
   const all = [...windows, ...[...(tiers?.windows.values() ?? [])].flat()];
   return all.find(({ limit, capacity, maxReserved }) => {
-    // A limit of 0 denies everything on purpose.
+    // A limit of 0 denies all requests on purpose, so a warning about it would not help.
     return limit > 0 && cost > largestShare(capacity, shards) + largestShare(maxReserved, shards);
   });
 }

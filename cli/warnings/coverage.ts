@@ -24,8 +24,8 @@ interface Cell {
 }
 
 /**
- * Conditions, their routes split into segments, and the texts of the other conditions. They are
- * computed only once, for all comparisons.
+ * The conditions of a rule, prepared once for all comparisons: the routes as segments, and the
+ * other conditions as texts.
  */
 interface SplitConditions {
   readonly conditions: Conditions;

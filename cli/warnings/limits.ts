@@ -20,8 +20,9 @@ export function neverBinds(idle: Window, other: Window, spread: boolean): boolea
   // Reservations in the idle limit may use up quota of a window before it begins.
   if (idle.maxReserved > 0) return false;
   const [length, otherLength] = [longestWindowMs(idle), shortestWindowMs(other)];
-  // All windows of a rule begin at multiples of their length after one start. With spread windows,
-  // the two starts may differ by any number of milliseconds. So may those of calendar windows.
+  // The starts of the two windows differ by a multiple of the greatest common divisor of their
+  // lengths. With spread windows and calendar windows, they can differ by any number of
+  // milliseconds.
   const step = spread || idle.calendar || other.calendar ? 1 : gcd(length, otherLength);
   const isSame = idle.calendar !== undefined && idle.calendar.id === other.calendar?.id;
   const overlapping = isSame ? 1 : Math.ceil((length + otherLength - step) / otherLength);
@@ -33,7 +34,10 @@ export function neverBinds(idle: Window, other: Window, spread: boolean): boolea
   return admitted <= BigInt(idle.limit);
 }
 
-/** The length in milliseconds that a window has at least, whenever the clocks are changed. */
+/**
+ * The minimum length of a window in milliseconds. A change of the clocks can make a calendar window
+ * shorter.
+ */
 function shortestWindowMs({ windowMs, calendar }: Window): number {
   return calendar ? SHORTEST_HOURS[calendar.unit] * 3_600_000 : windowMs;
 }

@@ -3,8 +3,8 @@ import type { Match } from "../../src/config/match.ts";
 import type { NetworkSet } from "../../src/config/network-set.ts";
 
 /**
- * Returns the conditions of `except`, without the lists that contain every element of the same list in
- * `match`. A request that `match` selects meets these conditions anyway.
+ * Returns the conditions of `except`, but without each list that contains all elements of the same
+ * list in `match`. Every request that meets `match` also meets such a condition of `except`.
  */
 export function narrowedExcept({ except = {}, ...match }: Match): Conditions {
   const { ips, countries, asns, ...others } = except;
@@ -21,7 +21,7 @@ function containsAll<Item>(wide: readonly Item[], narrow: readonly Item[] | unde
   return narrow?.every((item) => items.has(item)) === true;
 }
 
-/** Whether each network of a list is part of one network of the other list. */
+/** Whether each narrow network is part of a wide network. */
 function containsNetworks(wide: NetworkSet, narrow: NetworkSet): boolean {
   const networks = new Set<string>();
   const lengths = new Set<number>();

@@ -2,7 +2,7 @@ import { nearestName } from "../../src/config/explain/nearest-name.ts";
 import type { Rule } from "../../src/config/rule.ts";
 import type { LocalFinding } from "../finding.ts";
 
-/** Warns of tiers by host whose host the rule never matches. */
+/** If hosts select the tiers, warns of each tier whose host is not in the rule's `match.hosts`. */
 export function tierHostWarnings({ name, match, tiers }: Rule, place: string): LocalFinding[] {
   const { hosts } = match;
   const [[only] = [], ...others] = tiers?.by ?? [];

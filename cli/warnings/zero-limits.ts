@@ -33,7 +33,10 @@ export function zeroLimitWarnings(rule: Rule, place: string): LocalFinding[] {
   ];
 }
 
-/** Returns words for the clients, if a rule matches every request of a family of addresses. */
+/**
+ * Describes the clients of a rule, for messages; undefined unless the rule matches all requests, or
+ * all requests over IPv4 or over IPv6.
+ */
 function clientsOf({ ips, paths, ...others }: Match): string | undefined {
   if (Object.values(others).some((condition) => condition !== undefined)) return undefined;
   if (paths && !paths.some((path) => /^\/?\*$/.test(path))) return undefined;

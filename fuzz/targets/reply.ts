@@ -85,7 +85,8 @@ function checkBounds(tally: Tally | undefined, counter: Counter | undefined): vo
     resetMs: [1, windowMs],
     banMs: [0, banMs === undefined ? 0 : MAX_COUNT],
     charged: [0, Math.max(cost, block ?? 0)],
-    // Redis has one clock for all counters, so its replies have no windows.
+    // No number fits these bounds: Redis has one clock for all counters, so replies lack this
+    // field.
     chargedIn: [1, 0],
   };
   for (const [name, value] of Object.entries(numbers) as [keyof typeof numbers, number][]) {

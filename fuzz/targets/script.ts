@@ -115,9 +115,9 @@ async function send(store: Store, call: Calls[number]): Promise<unknown> {
 }
 
 /**
- * Whether Redis may report a later reset than the engine. The script knows the ends of three calendar
- * windows. If the clock has stepped back so far that a counter's last charge is in a later window,
- * the script takes the longest length for each window after them.
+ * Whether Redis may report a later reset than the engine. The script knows the ends of only three
+ * calendar windows. If the clock has stepped back, the last charge of a counter can be in a later
+ * window. The script assumes the longest length for such a window.
  */
 function mayResetLater(call: Calls[number], latestMs: number): boolean {
   const counters = call.method === "decide" ? call.groups.flat() : call.counters;

@@ -77,7 +77,10 @@ function piecesOf(text: string, cuts: readonly number[]): string[] {
   return sorted.slice(1).map((end, index) => text.slice(sorted[index], end));
 }
 
-/** Parses a whole stream by the grammar of the standard, with the last event even if it has no end. */
+/**
+ * Parses a whole stream as the HTML standard defines it, but also returns an event without a blank
+ * line at the end of the stream.
+ */
 function expectedEvents(stream: string): string[] {
   const events: string[] = [];
   let data: string[] = [];

@@ -17,7 +17,8 @@ export class Address {
   /** Whether the first bits of both addresses are equal, and both have the same IP version. */
   startsWith(other: Address, bits: number): boolean {
     if (this.bytes.length !== other.bytes.length) return false;
-    // A loop, because a callback takes long if a configuration contains thousands of addresses.
+    // This is a loop, because calling a function for each group takes long for thousands of
+    // addresses.
     for (let index = 0; index * 8 < bits; index++) {
       const difference = (this.bytes[index] ?? 0) ^ (other.bytes[index] ?? 0);
       if (difference >> bitsAfter(index, bits) !== 0) return false;
@@ -80,7 +81,10 @@ function parseIPv4(text: string): Address | undefined {
   return bytes && new Address(bytes, text);
 }
 
-/** Reads one digit at a time, because a configuration may contain thousands of addresses. */
+/**
+ * Parses an IPv4 address. The function reads one digit at a time, which is fast, because a
+ * configuration may contain thousands of addresses.
+ */
 function bytesOfIPv4(text: string): number[] | undefined {
   const bytes: number[] = [];
   let byte = -1;
@@ -102,8 +106,8 @@ function bytesOfIPv4(text: string): number[] | undefined {
 }
 
 /**
- * Reads the groups itself. The URL parser reads IPv6 too, but it takes several microseconds for an
- * address, and a package would add 4 KB to each bundle after gzip.
+ * Parses an IPv6 address. The URL parser would take several microseconds for an address, and a
+ * package would add 4 KB to each bundle after gzip.
  */
 function parseIPv6(given: string): Address | undefined {
   const zoneAt = given.indexOf("%");

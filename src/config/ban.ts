@@ -12,7 +12,7 @@ const BAN = faultText(() => `${DURATION}; or ${LENGTHS}`);
 
 /**
  * How long a client is banned: a length of time, or a list of lengths for bans that become longer,
- * or an object that also says when a client begins with the first length again.
+ * or an object that also sets the time after which a client's next ban has the first length again.
  */
 export type BanInput = DurationInput | readonly DurationInput[] | EscalatingBanInput;
 
@@ -54,7 +54,7 @@ export interface Escalation {
    * shorter than the one before it. The last length repeats.
    */
   readonly lengthsMs: readonly number[];
-  /** The time after the end of a ban after which the strikes are forgotten, in milliseconds. */
+  /** How long the store keeps the strikes after the end of the last ban, in milliseconds. */
   readonly forgetAfterMs: number;
 }
 
@@ -108,8 +108,9 @@ const OneLength = parsed<unknown, Ban>((given) => {
 }, BAN);
 
 /**
- * The schema of `ban`. The type of the input selects the schema, as for `count`. An object without
- * the fields of {@link EscalatingBanInput} is taken for a length of time in another notation.
+ * The schema of `ban`. The type of the input selects the schema, so that each fault has the path of
+ * its field. An object without the fields of {@link EscalatingBanInput} is probably a length of
+ * time in another notation, so it gets the messages for a length.
  */
 export const BanSchema = v.lazy<v.GenericSchema<BanInput, Ban>>((input) => {
   if (Array.isArray(input)) return LengthsAlone as v.GenericSchema<BanInput, Ban>;

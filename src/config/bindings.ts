@@ -134,7 +134,7 @@ function readOrigin({ origin }: Config, env: Env): OriginBinding {
   return base ? { kind: "url", base } : misconfigured(`ORIGIN_URL is not ${ORIGIN_URL}`);
 }
 
-/** Returns an origin that no var replaces. */
+/** Returns the origin of one host. The var `ORIGIN_URL` does not replace it. */
 function readHostOrigin({ url, binding = "" }: OriginConfig, env: Env): OriginBinding {
   if (url) return { kind: "url", base: url };
   const service = env[binding];

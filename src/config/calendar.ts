@@ -9,8 +9,8 @@ const MINUTE_MS = 60_000;
 export const DAY_MS = 86_400_000;
 
 /**
- * The length of each unit in milliseconds, without changes of the clocks. For months and years it
- * is the longest length.
+ * The length of each unit in milliseconds, without changes of the clocks. For months and years,
+ * this is the length of the longest month and year.
  */
 const UNIT_MS: Readonly<Record<CalendarUnit, number>> = {
   day: DAY_MS,
@@ -19,7 +19,10 @@ const UNIT_MS: Readonly<Record<CalendarUnit, number>> = {
   year: 366 * DAY_MS,
 };
 
-/** The point of a unit at which its windows begin. A part that the unit does not have is unused. */
+/**
+ * When a window begins within its unit. Each unit uses only some of the fields: days use only
+ * `timeMs`.
+ */
 export interface CalendarStart {
   /** The month of a year, 1 to 12. */
   readonly month: number;
@@ -90,7 +93,8 @@ export function parseCalendarStart(text: string): Partial<CalendarStart> | undef
   const [match, month, day, weekdayName, hours, minutes] = START.exec(text) ?? [];
   if (match === undefined) return undefined;
   const weekday = weekdayName ? WEEKDAYS.indexOf(weekdayName) + 1 : undefined;
-  // The year 2000 has a 29 February. Without a month, the day is compared with those of January.
+  // The date must exist in the year 2000, which is a leap year. If no month is given, the day must
+  // exist in January.
   const date = day && new Date(Date.UTC(2000, Number(month ?? 1) - 1, Number(day)));
   const isDate = !date || (date.getUTCDate() === Number(day) && Number(month ?? 1) <= 12);
   if (weekday === 0 || !isDate || month === "00") return undefined;

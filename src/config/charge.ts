@@ -50,10 +50,11 @@ export interface ChargeFields {
    */
   readonly cost?: CostInput | undefined;
   /**
-   * Which requests are charged: `"request"` for every request, or only requests whose responses
-   * have one of these HTTP statuses (100 to 599). If statuses are set, Weir charges a request after
-   * its response arrives, so concurrent requests can exceed the limit in total. With `reserve: true`,
-   * Weir charges it before, and gives the quota back if the status is another.
+   * Which requests are charged: `"request"` for every request, or only requests whose responses have
+   * one of these HTTP statuses (100 to 599). If statuses are set, Weir charges a request after its
+   * response arrives, so concurrent requests can exceed the limit in total. With `reserve: true`,
+   * Weir charges a request before it is forwarded, and gives the quota back if the response has
+   * another status.
    *
    * @default "request"
    * @example { status: [401, 403] }
@@ -97,8 +98,8 @@ export const chargeFields = {
 };
 
 /**
- * Checks that a reserve has a field `settle`, unless only programs use the rule and settle the reserve
- * themselves.
+ * Checks that a cost with a reserve has `settle`. A rule that only programs use needs no `settle`,
+ * because the programs settle the reserve.
  */
 export function checkReserve<Output>() {
   return checkOf<Output>(({ for: audience, cost }, refuse) => {
@@ -108,7 +109,10 @@ export function checkReserve<Output>() {
   });
 }
 
-/** Returns the reserve of a cost that may have faults. In a parsed cost, only a reserve is a number. */
+/**
+ * Returns the reserve of a cost that may have faults. A parsed cost stores the reserve in `before`, and
+ * a number there is always a reserve.
+ */
 export function reserveIn(cost: Fields): unknown {
   return cost.before ?? cost.reserve;
 }

@@ -4,9 +4,9 @@ const MAX_NAMES = 8;
 
 /**
  * Matches a JSON Pointer (RFC 6901) to a claim. `~0` stands for `~`, and `~1` for `/`. A name cannot
- * be empty, because `/https://example.com/plan` without escapes would be four names. It also cannot
- * contain separators, quotes and brackets, because such a text is usually a list of keys or a path
- * in another notation.
+ * be empty, because `/https://example.com/plan` without escapes would be four names. A name also
+ * cannot contain separators, quotes or brackets, because such a text is usually a list of keys or a
+ * path in another notation.
  */
 const POINTER = /^(?:\/(?:[^~/\s|,;&+"'`()<>[\]{}\\\p{Cc}]|~[01])+)+$/u;
 

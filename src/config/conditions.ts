@@ -47,8 +47,8 @@ export interface ConditionsInput {
   readonly paths?: readonly string[] | undefined;
   /**
    * Header fields, each with the value that it must have: `true` (present), `false` (absent), a
-   * text, `{ prefix: "…" }`, or a list of texts and prefixes of which one must fit. Clients choose
-   * these values. To except requests that have a secret, use `exempt.headers` instead.
+   * text, `{ prefix: "…" }`, or a list of texts and prefixes, one of which must match. Clients
+   * choose these values. To except requests that have a secret, use `exempt.headers` instead.
    *
    * @default every request
    * @example { authorization: { prefix: "Bearer sk-" }, "x-plan": ["free", "trial"] }
@@ -170,8 +170,8 @@ export function parseMethod(text: string): string | undefined {
 }
 
 /**
- * Refuses codes that Cloudflare does not use. `XX` is its code for an unknown country, and Weir
- * treats it as a missing one.
+ * Refuses codes that Cloudflare does not use, and `XX`, Cloudflare's code for an unknown country. A
+ * condition cannot select clients whose country is unknown.
  */
 function parseCountry(text: string): string | undefined {
   return /^(?!UK|EU|XX)[A-Z]{2}$|^T1$/.test(text) ? text : undefined;

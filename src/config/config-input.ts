@@ -59,8 +59,8 @@ export interface ConfigInput<RuleName extends string = string> {
   readonly prefix?: string | undefined;
   /**
    * The maximum time that a decision waits for the store, in milliseconds: a whole number from 1 to
-   * 30000. After this time, the request is undecided, and the rule's `onError` applies. Before the
-   * call to the store, the functions in `custom` may take the same time.
+   * 30000. After this time, the request is undecided, and the rule's `onError` applies. The
+   * functions in `custom` run before the call to the store, and may take the same time again.
    *
    * @default 1000
    */

@@ -63,9 +63,9 @@ export interface ComputedCostInput {
    */
   readonly max?: number | undefined;
   /**
-   * The cost if the true cost is unknown: a whole number from 0 to 999999999999999, at most `max`.
-   * For example, the function threw an error, or the header field is missing. If the response has
-   * broken off before it stated the cost, the reserve stays.
+   * The cost if the true cost is unknown, for example because the function threw an error: a whole
+   * number from 0 to 999999999999999, at most `max`. If the response breaks off before it states
+   * the cost, the reserve stays charged.
    *
    * @default before the request: `max`, else 1; after the response: the reserve, else 1
    */
@@ -97,7 +97,7 @@ export interface ResponseCost {
 
 /** A cost that Weir computes for each request. */
 export interface ComputedCost {
-  /** What is charged before the request is forwarded; undefined if nothing is. A number is a reserve. */
+  /** What is charged before the request; undefined if nothing is charged. A number is a reserve. */
   readonly before: number | RequestCost | undefined;
   /**
    * What determines the final cost; undefined if `before` is final, or if only programs use the rule
@@ -156,7 +156,7 @@ const Computed = v.pipe(
     },
     COST,
   ),
-  // Compares the fields. It also runs if one of them has a fault, so that all faults are reported.
+  // This check also runs if a field has a fault, so that all faults are reported at once.
   checkOf((cost, refuse) => {
     const { from, reserve, settle, max } = cost;
     if (from !== undefined && reserve !== undefined) {

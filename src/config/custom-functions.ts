@@ -74,8 +74,9 @@ export interface SettleContext<Bindings = WorkerBindings> extends CustomContext<
   /** The request that was forwarded. Its body has been read. */
   readonly request: Request;
   /**
-   * The cost that was charged before the request was forwarded, or 0. If several rules settle the
-   * request by functions, it is the highest one. A function can return undefined to keep it.
+   * The cost that was charged before the request was forwarded, or 0. If functions settle several
+   * rules of the request, this is the highest of their charges. If the function returns undefined,
+   * a reserve stays charged, unless the rule's cost has a `default`.
    */
   readonly reserved: number;
 }
@@ -124,24 +125,24 @@ export interface DenialContext<Bindings = WorkerBindings> extends CustomContext<
 
 /**
  * Creates the response to a denied request for `response: "custom:NAME"`. The status must be 200, or
- * from 400 to 599. Weir adds Retry-After, Cache-Control: no-store, the RateLimit fields and the fields
- * for pages of other origins, whatever the response has. The default response replaces the result if
- * the function throws, if its result is no such response, if the body fails or is longer than 1 MiB,
- * or if the function and the body take longer than `timeoutMs`.
+ * from 400 to 599. Weir sets Retry-After, Cache-Control: no-store, the RateLimit fields and the fields
+ * for pages of other origins, and replaces such fields of the response. The default response replaces
+ * the result if the function throws, if its result is no such response, if the body fails or is longer
+ * than 1 MiB, or if the function and the body take longer than `timeoutMs`.
  *
  * @example ({ retryAfterSeconds }) => Response.json({ wait: retryAfterSeconds }, { status: 429 })
  */
 export type CustomResponse = CustomFunction<DenialContext, Response, Denial>;
 
 /**
- * A function that users write. Its second argument is `Context`, and it returns a `Result` or a
- * promise of it.
+ * The type of a function in `custom`. Its arguments have the types `Subject` and `Context`, and it
+ * returns a `Result` or a promise of one.
  */
 type CustomFunction<Context, Result, Subject = Request> =
   | TypedFunction<Subject, Context, Result>
   | AnnotatedFunction<Result>;
 
-/** From this type, the compiler infers the types of parameters that have no annotation. */
+/** The compiler uses this type to infer the types of parameters that have no annotation. */
 type TypedFunction<Subject, Context, Result> = (
   subject: Subject,
   context: Context,
@@ -149,7 +150,8 @@ type TypedFunction<Subject, Context, Result> = (
 
 /**
  * Accepts functions whose parameters have any annotation, such as the project's own type of `env`.
- * Because of the second signature, the compiler infers no types of parameters from this type.
+ * The second signature only prevents the compiler from inferring the types of parameters from this
+ * type.
  */
 interface AnnotatedFunction<Result> {
   // biome-ignore lint/suspicious/noExplicitAny: the compiler must accept every annotation.

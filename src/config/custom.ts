@@ -79,7 +79,7 @@ function functionsSchema<Function>(name: string, example: string) {
   );
 }
 
-/** The output has Maps, in which `__proto__` and `constructor` are ordinary names. */
+/** The output has Maps, because in a Map `__proto__` and `constructor` are ordinary names. */
 export const CustomSchema = fields(
   {
     keys: functionsSchema<CustomKey>(

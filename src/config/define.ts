@@ -149,9 +149,9 @@ export function inputOf(result: Config | Error): unknown {
 }
 
 /**
- * Returns the explained faults of a configuration; an empty list if there are none. `weir check` uses
- * it, because a build server may set `NODE_ENV` to `"production"`, and then `defineConfig` throws short
- * faults.
+ * Returns the explained faults of a configuration; an empty list if there are none. `weir check` calls
+ * this function, because `defineConfig` throws short faults if a build server has set `NODE_ENV` to
+ * `"production"`.
  */
 export function faultsIn(input: unknown): readonly Fault[] {
   const { issues } = v.safeParse(ConfigSchema, input);

@@ -30,7 +30,7 @@ export function rulesInMode(rules: readonly Rule[], mode: DeploymentMode): reado
   return mode === "shadow" ? rules.map(shadowed) : rules;
 }
 
-/** Returns a rule in shadow mode. It shows nothing to clients or to the origin. */
+/** Returns the rule in shadow mode. Neither clients nor the origin see anything of such a rule. */
 export function shadowed(rule: Rule): Rule {
   return { ...rule, mode: "shadow", tellOrigin: false };
 }

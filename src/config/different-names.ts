@@ -4,8 +4,8 @@ import { faultText } from "./fault-text.ts";
 /**
  * Reports names of a Map that mean the same, such as one host in two spellings.
  *
- * @param parse returns the name in its only form; undefined for a faulty name
- * @param same words after the first spelling, such as "is the same host"
+ * @param parse returns the canonical form of a name; undefined for a faulty name
+ * @param same the words that follow the first spelling in the message, such as "is the same host"
  */
 export function differentNames<Input>(
   parse: (name: string) => string | undefined,

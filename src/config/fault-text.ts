@@ -1,13 +1,14 @@
 import type { NodeGlobals } from "./node-globals.ts";
 
 /**
- * Returns the text of a fault, or the result of a function that builds it. In a minified bundle of
- * `wrangler deploy`, esbuild empties this function and removes the arguments of its calls, which would take
- * 5 KiB of the bundle after gzip. There, the result is undefined. `weir check` has already printed the
- * texts.
+ * Returns the text of a fault. The argument is the text, or a function that builds the text. In a minified
+ * bundle of `wrangler deploy`, the result is undefined: esbuild empties this function and removes the
+ * arguments of its calls. This saves 5 KiB of the bundle after gzip, and `weir check` has already printed
+ * the texts.
  *
- * esbuild cannot remove an argument that calls something, so texts with calls or variables are functions.
- * It keeps functions and constants that only such an argument uses, so they stand in the argument.
+ * esbuild keeps an argument that contains a call or a variable, so write such a text as a function. It
+ * also keeps functions and constants outside of the argument, so write them inside of it if no other code
+ * uses them.
  */
 export function faultText(text: string | (() => string)): string;
 export function faultText(text: string | (() => string)): string | undefined {

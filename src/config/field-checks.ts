@@ -25,7 +25,7 @@ export function checkOf<Output>(check: (fields: Fields, refuse: Refuse) => void)
   });
 }
 
-/** Reports the given fields among `names`: they must be removed. */
+/** Reports that each field in `names` must be removed if it is set. */
 export function refuseGiven(
   fields: Fields,
   names: readonly string[],

@@ -1,12 +1,12 @@
 /**
  * Returns a function that finds the value for a canonical host: the value of the host itself, or of the
- * longest `*.` name that the host is below.
+ * longest `*.` name that matches the host.
  *
  * @param byHost the keys are hosts as `parseHost` returns them
  */
 export function hostLookup<T>(byHost: ReadonlyMap<string, T>): (host: string) => T | undefined {
-  // A client can send a host with many dots. So only as many of its endings are looked up as a
-  // configured host can have.
+  // A client can send a host with many dots. So an ending of the host is looked up only if it has
+  // at most as many dots as a configured host.
   const maxDots = Math.max(0, ...[...byHost.keys()].map((host) => host.split(".").length - 1));
   return (host) => {
     let found = byHost.get(host);

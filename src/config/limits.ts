@@ -51,8 +51,8 @@ export interface LimitInput extends LimitExtras {
    */
   readonly limit: number;
   /**
-   * The length of the window: `"10s"`, `"1m"`, `"1h"`, `"1d"`, `"1w"`, or a number of whole seconds. From 1
-   * second to 52 weeks. Or `"day"`, `"week"`, `"month"` or `"year"`: a window of the calendar, in the rule's
+   * The length of the window: `"10s"`, `"1m"`, `"1h"`, `"1d"`, `"1w"`, or a number of whole seconds, from 1
+   * second to 52 weeks; or `"day"`, `"week"`, `"month"` or `"year"`: a window of the calendar, in the rule's
    * `timeZone`. Every element of `limits` needs a different window.
    */
   readonly window: WindowInput;

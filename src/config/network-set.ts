@@ -18,13 +18,16 @@ export const MAX_NETWORKS = 50_000;
 /**
  * A set of networks that finds the network of an address by binary search.
  *
- * Each network is a text: its family, one character for each 16 bits of its first address, and one
- * for the length of its prefix. So the order of the texts is the order of the addresses, and a
- * network stands before the networks that are part of it.
+ * The set stores each network as a text: its family, one character for each 16 bits of its first
+ * address, and one for the length of its prefix. So the texts have the order of the addresses, and
+ * a network comes before the networks that are part of it.
  */
 export class NetworkSet {
   readonly #texts: readonly string[];
-  /** The networks in ascending order, without those that are part of another network. */
+  /**
+   * The texts of the networks in ascending order, without networks that are part of another
+   * network.
+   */
   readonly #keys: readonly string[];
 
   /** @param texts the networks as users write them, for messages */

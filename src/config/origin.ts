@@ -71,7 +71,7 @@ export const OriginSchema = v.pipe(
   }),
 );
 
-/** The origins of single hosts, and of all hosts below a name. */
+/** The origins by host. A name such as `*.example.com` stands for all hosts below `example.com`. */
 export type OriginsInput = Readonly<Record<string, OriginInput>>;
 
 /** {@link OriginsInput}, with the hosts in the form of {@link parseHost}. */

@@ -10,8 +10,8 @@ export interface Quota {
   /** The quota that each window grants. */
   readonly limit: number;
   /**
-   * The length of a window, in milliseconds. The lengths of calendar windows vary: this is then the
-   * length of the current one.
+   * The length of a window, in milliseconds. Calendar windows have different lengths, so for these
+   * it is the length of the current window.
    */
   readonly windowMs: number;
   /** The unit of the calendar, if the window is a calendar window. */
@@ -22,8 +22,7 @@ export interface Quota {
   readonly resetMs: number;
   /**
    * The time at which the current window ends, in milliseconds since the Unix epoch. The store's
-   * clock determines this time. After a refund, and with `clock: "edge"`, the Worker's clock
-   * determines it.
+   * clock determines this time; after a refund, and with `clock: "edge"`, the Worker's clock does.
    */
   readonly resetAt: number;
   /**

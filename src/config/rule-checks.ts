@@ -88,8 +88,8 @@ function limitsOf(fields: Fields): number[] {
 }
 
 /**
- * Checks that a rule charges before the response both its cost and by status, or neither. Otherwise,
- * nobody could tell from the rule when it charges.
+ * For a rule whose cost has `settle` and whose `count` has statuses, checks that either both or none
+ * of them charge before the response. Otherwise the rule would not show when it charges.
  */
 export function checkCount<Output>() {
   return checkOf<Output>(({ cost, count }, refuse) => {
@@ -127,8 +127,8 @@ export function checkLocalShare<Output>() {
 }
 
 /**
- * Checks that no field is set that has no effect in the rule's mode. A rule that never denies needs
- * no answer for denials, and only the origin can use the remaining quota.
+ * Checks that every set field has an effect in the rule's mode. For example, a rule that never
+ * denies needs no response for denials.
  */
 export function checkMode<Output>() {
   return checkOf<Output>(({ mode, tellOrigin, ...fields }, refuse) => {

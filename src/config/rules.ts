@@ -17,12 +17,15 @@ const FILE = faultText(
   'the name of a file, such as "rules/login.ts": 1 to 200 characters, and not a whole number, because objects list such names first',
 );
 
-/** Control characters would break the lines of messages. */
+/**
+ * Matches the name of a file. Control characters would break the lines of messages, and JavaScript
+ * moves names that are numbers to the front of an object.
+ */
 const FILE_NAME = /^(?!(0|[1-9]\d*)$)[^\p{Cc}]{1,200}$/u;
 
 /**
- * The rules of a configuration: a list, or an object with a list for each file. The names of the object
- * stand in the faults of the rules.
+ * The rules of a configuration: a list, or an object with a list for each file. The paths of faults
+ * contain these names.
  *
  * @typeParam RuleName the names of the rules, as literal types
  */
@@ -97,7 +100,7 @@ const RuleList = listUpTo(MAX_RULES, RuleSchema, RULES, TOO_MANY);
 
 const RuleFiles = v.pipe(
   v.custom<Readonly<Record<string, readonly RuleInput[]>>>(isRecord, RULES),
-  // The rules of files that have too many of them are not checked.
+  // If there are too many rules in total, the rules themselves are not checked.
   v.rawCheck(({ dataset, addIssue }) => {
     if (Object.values(dataset.value as object).flat().length > MAX_RULES) {
       addIssue({ message: TOO_MANY });

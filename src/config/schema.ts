@@ -41,8 +41,9 @@ export interface Config<RuleName extends string = string> {
   readonly nativeLimiter?: NativeLimiterInput | undefined;
   readonly custom?: CustomFunctions | undefined;
   /**
-   * Whether a rule tells the origin about quotas, in request headers that clients must not be able
-   * to forge. It stays true if fewer rules or other modes apply to a request.
+   * Whether any rule sends quotas to the origin, in request headers that clients must not be able
+   * to forge. The value does not depend on which rules apply to a request or on the deployment's
+   * mode.
    */
   readonly tellsOrigin?: boolean;
 }
@@ -80,7 +81,8 @@ const ConfigFields = fields({
  */
 export const ConfigSchema = v.pipe(
   ConfigFields,
-  // These checks need the file of each rule for its path.
+  // These checks come before the transformation, because it removes the names of the files, which
+  // the paths of faults contain.
   checkClaims(),
   checkCustomFunctions(),
   v.transform(toCheckedConfig),

@@ -48,9 +48,12 @@ export interface Start {
   readonly spread: boolean;
   /** A time at which a window of a fixed length begins, in milliseconds after the Unix epoch. */
   readonly startMs: number;
-  /** Whether `start` is a time with its zone. Calendar windows then take their start from `startMs`. */
+  /**
+   * Whether `start` is a time with its zone. Calendar windows then begin at the local time of
+   * `startMs`.
+   */
   readonly isTime?: true;
-  /** The start of calendar windows. It is present if `start` has a notation for them alone. */
+  /** Present if `start` has a notation that only calendar windows have, such as `15 09:00`. */
   readonly parts?: Partial<CalendarStart>;
 }
 
@@ -69,7 +72,7 @@ function parseStart(text: string): Start | undefined {
     return parts && { spread: false, startMs: 0, parts };
   }
   const startMs = Date.parse(text);
-  // Date.parse reads 30 February as 2 March, so the day is compared.
+  // Date.parse reads 30 February as 2 March, so the day of the result must be the given day.
   const day = text.slice(0, 10);
   if (Number.isNaN(startMs) || !new Date(day).toISOString().startsWith(day)) return undefined;
   return { spread: false, startMs, isTime: true };

@@ -58,8 +58,8 @@ function parseBy(text: string): KeyExpression | undefined {
 }
 
 /**
- * Checks that each tier is a host in its canonical form if hosts name the tiers. Otherwise no client
- * would belong to the tier.
+ * If hosts select the tiers, checks that the name of each tier is a host in its canonical form. No
+ * client would belong to a tier with another name.
  */
 function checkHosts<Output>() {
   return v.rawCheck<Output>(({ dataset, addIssue }) => {

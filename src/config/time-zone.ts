@@ -2,7 +2,7 @@ import { tzOffset } from "@date-fns/tz/tzOffset";
 
 /**
  * Whether a text is the name of a time zone that this runtime knows. An offset such as `+01:00` is
- * none, because it has no summer time.
+ * not accepted, because an offset has no summer time.
  */
 export function isTimeZone(text: string): boolean {
   if (!/^[A-Za-z][\w+/-]{0,63}$/.test(text)) return false;
@@ -26,7 +26,7 @@ export function localTimeAt(timeZone: string, time: number): number {
 
 /** Returns the time of a zone's clocks minus UTC, in milliseconds. */
 export function offsetAt(timeZone: string, time: number): number {
-  // The offset is in minutes, and in old times some zones had offsets with seconds.
+  // `tzOffset` returns minutes, with a fraction if an old offset of the zone has seconds.
   return timeZone === "UTC"
     ? 0
     : Math.round(tzOffset(timeZone, time as unknown as Date) * 60) * 1000;

@@ -31,7 +31,10 @@ const QUERY = faultText(
   'an object of parameter names and values, such as { debug: "1" }, at least one',
 );
 
-/** Headers have the same name in every case, so one of the two conditions would have no effect. */
+/**
+ * Upper and lower case do not differ in the names of headers, so two such conditions concern one
+ * header.
+ */
 export const SAME_HEADER = faultText("is the same header. Remove one of the two");
 
 function parseValue(value: unknown): NamedCondition["expected"] | undefined {
@@ -46,7 +49,7 @@ function isPattern(value: unknown): value is ValuePattern {
   return typeof value.prefix === "string" && isValue(value.prefix, value.prefix.trimStart());
 }
 
-/** @param trimmed the text without the spaces that a value of a request never has */
+/** @param trimmed the text without the spaces at the ends that no value in a request has */
 function isValue(text: string, trimmed: string): boolean {
   return text !== "" && text === trimmed && text.length <= MAX_KEY_LENGTH;
 }

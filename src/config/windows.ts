@@ -24,8 +24,8 @@ export interface Window {
   /** The maximum quota of later windows that can be reserved. */
   readonly maxReserved: number;
   /**
-   * The length of the window. The lengths of calendar windows vary: this is then the longest length
-   * without changes of the clocks.
+   * The length of the window. For a calendar window, it is the longest possible length without
+   * changes of the clocks.
    */
   readonly windowMs: number;
   /**

@@ -17,11 +17,11 @@ interface NewBan {
 }
 
 /**
- * Begins a ban of a counter that is not banned. If bans become longer, the strikes that are stored
- * determine the length, and this ban is one strike more.
+ * Begins a ban of a counter that is not banned. If bans become longer, the stored number of strikes
+ * determines the length, and this ban adds one strike.
  *
- * The row of a ban expires when the ban ends, whether or not bans become longer. So a rule can
- * change between one length and several lengths while clients are banned.
+ * The row of a ban expires when the ban ends, whether or not bans become longer. So a deploy can
+ * change a rule from one length to several lengths, or back, while clients are banned.
  *
  * @param counter a counter with `banMs`
  */

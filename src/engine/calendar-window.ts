@@ -21,15 +21,18 @@ export interface WindowBounds {
 }
 
 /**
- * The latest time for which windows follow the calendar: about the year 5000. Later windows have
- * the longest length. Reservations can last as long.
+ * The latest time for which windows follow the calendar: about the year 5100. All later windows
+ * have the longest length of their unit. Reservations can be for windows that late.
  */
 const MAX_TIME = 1e14;
 
 /** The maximum number of calendars, and of starts for each calendar, whose windows are cached. */
 const MAX_CACHED = 256;
 
-/** Starts of windows that were computed before, and the last window. */
+/**
+ * The starts of windows that were computed before, by the numbers of the windows, and the window
+ * that was returned last.
+ */
 interface CachedCalendar {
   last: WindowBounds | undefined;
   readonly starts: Map<number, number>;
@@ -79,7 +82,7 @@ function cachedFor({ id }: Calendar): CachedCalendar {
   return empty;
 }
 
-/** Returns the number of the window at a time, or the number before or after it. */
+/** Returns the number of the window that contains a time, or a number that differs from it by 1. */
 function estimatedIndex(calendar: Calendar, now: number): number {
   const { unit, timeZone } = calendar;
   if (now > MAX_TIME) {

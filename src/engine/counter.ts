@@ -14,8 +14,8 @@ export interface Counter {
   /** The quota that each window grants. */
   readonly limit: number;
   /**
-   * The length of the windows. The lengths of calendar windows vary: this is then the longest length
-   * without changes of the clocks.
+   * The length of the windows. For calendar windows, it is the longest possible length without
+   * changes of the clocks.
    */
   readonly windowMs: number;
   /** Windows begin at whole multiples of `windowMs` since the Unix epoch, plus this offset. */
@@ -45,7 +45,7 @@ export interface Counter {
   readonly shadow?: boolean;
   /**
    * Whether the rule has the mode `mark`. Its group is charged only if the enforced groups of the
-   * same call are admitted. Enforced rules must not fail because of it.
+   * same call are admitted. If this group fails, enforced rules must not fail.
    */
   readonly dependent?: boolean;
   /** How long a client is banned after exceeding the limit, in milliseconds; the first ban. */
@@ -55,9 +55,9 @@ export interface Counter {
   /** Whether this request obeys existing bans but never starts a ban. */
   readonly neverBans?: boolean;
   /**
-   * The number of the window in which quota was charged that `adjust` gives back. `adjust` leaves
-   * the count unchanged if this is not the window that the count belongs to, because the quota of a
-   * window ends with it. Decisions ignore this field.
+   * The number of the window that was charged with the quota that `adjust` changes. If the count
+   * belongs to another window, `adjust` leaves it unchanged, because quota of an ended window
+   * cannot be given back. Decisions ignore this field.
    */
   readonly chargedIn?: number;
   /**
@@ -74,10 +74,10 @@ export interface Tally {
   /** Quota used in the current window, including this request's cost if it was charged. */
   readonly count: number;
   /**
-   * Milliseconds until the current window ends, always more than 0. The current window of a counter
-   * that rolls over is never earlier than the window of its last charge, although this window can be
-   * later than the one that the clock shows: if a clock has stepped back, or the start of the windows
-   * was changed.
+   * Milliseconds until the current window ends, always more than 0. If a counter rolls over, its
+   * current window is never earlier than the window of its last charge. That window can be later than
+   * the window at the clock's time, if a clock has stepped back or the start of the windows was
+   * changed.
    */
   readonly resetMs: number;
   /** Milliseconds until the client's ban ends; 0 if there is no ban. */
@@ -87,7 +87,7 @@ export interface Tally {
    * request has a `block`.
    */
   readonly charged?: number;
-  /** Whether the charge was made to the counter's alternative. Present only then. */
+  /** Present if the alternative was charged instead of the counter. */
   readonly inAlternative?: true;
   /**
    * The number of the window that was charged. Present only if the clock that decided this counter
@@ -155,8 +155,8 @@ export function windowStart(windows: Windows, index: number): number {
 }
 
 /**
- * Returns the window that ends nearest to a time. The times of two clocks can be mixed in such a
- * time, so that it is not exactly the end.
+ * Returns the window that ends nearest to a time. A caller may have computed the time from two
+ * clocks, so it can differ a little from the exact end.
  */
 export function windowEndingNear(time: number, windows: Windows): WindowBounds {
   const { windowMs, offsetMs, calendar } = windows;

@@ -109,10 +109,10 @@ export function decideGroup(
 
 /**
  * Adds each counter's cost to its count, even if no quota is left. Weir charges the cost of a
- * response with this function. A negative cost refunds quota. Counts stay from 0 to
- * {@link MAX_COUNT}. If a counter has an alternative, a charge goes to the counter with more quota
- * left, and a refund to the other counter. A refund of quota that was charged in an ended window
- * changes nothing (see {@link Counter.chargedIn}).
+ * response with this function. A negative cost refunds quota. Counts stay from 0 to {@link
+ * MAX_COUNT}. If a counter has an alternative, a charge goes to the counter with more quota left,
+ * and a refund to the other counter. Quota of an ended window is not refunded (see {@link
+ * Counter.chargedIn}).
  */
 export function adjustGroup(
   counters: readonly Counter[],

@@ -1,7 +1,10 @@
 /** The bytes of a body that the reader of a copy may lag behind the client: 1 MiB. */
 export const MAX_LAG_BYTES = 1024 * 1024;
 
-/** What an unread chunk takes in addition to its bytes. It bounds the number of tiny chunks. */
+/**
+ * The bytes that an unread chunk counts in addition to its length. They bound the number of tiny
+ * chunks.
+ */
 const CHUNK_OVERHEAD_BYTES = 128;
 
 /** A copy of a body, for a reader that may be slow. */
@@ -14,7 +17,10 @@ export class BodyCopy {
   #unreadBytes = 0;
   #isClosed = false;
   #error: unknown;
-  /** Set while the reader waits. Gives it a chunk, or wakes it up at the end of the body. */
+  /**
+   * Set while the reader waits. Passes a chunk to the reader, or ends the wait at the end of the
+   * body.
+   */
   #deliver: ((chunk?: Uint8Array) => void) | undefined;
 
   push(chunk: Uint8Array): void {
@@ -25,7 +31,8 @@ export class BodyCopy {
       return;
     }
     this.#unreadBytes += chunk.byteLength + CHUNK_OVERHEAD_BYTES;
-    // A single chunk is no lag, however long it is: the reader may be about to read it.
+    // A single unread chunk is not a lag, however long it is, because the reader may be about to
+    // read it.
     if (this.#unread.length > 0 && this.#unreadBytes > MAX_LAG_BYTES) {
       this.fail(new Error(`The reader lags behind by more than ${MAX_LAG_BYTES} bytes.`));
       return;
@@ -38,7 +45,7 @@ export class BodyCopy {
     this.#deliver?.();
   }
 
-  /** When the reader has read all chunks up to now, reading throws the error. */
+  /** After the reader has read all chunks up to now, the next read throws the error. */
   fail(error: unknown): void {
     if (!this.#isClosed) this.#error = error ?? new Error("The body has broken off.");
     this.end();

@@ -3,7 +3,7 @@ import { decodableBody, isEmptyEncoded, isEncoded } from "./encoded-body.ts";
 
 /** A response whose body is copied while a client receives it. */
 export interface TeedResponse {
-  /** The response for the client. Its body is not delayed by the readers of copies. */
+  /** The response for the client. The readers of copies do not delay its body. */
   readonly response: Response;
   /**
    * One response for each reader, with the same head. Its body ends when the client's body ends. If
@@ -12,20 +12,21 @@ export interface TeedResponse {
    */
   readonly copies: readonly Response[];
   /**
-   * Resolves when the client has been sent the first bytes, so that no work for copies delays them.
+   * Resolves when the first bytes have been passed on to the client. Work for copies that begins
+   * after this cannot delay these bytes.
    */
   readonly started: Promise<void>;
-  /** Resolves to whether the body is complete, when it has ended or has broken off. Never rejects. */
+  /** Resolves to true when the body has ended, and to false when it has broken off. Never rejects. */
   readonly ended: Promise<boolean>;
 }
 
 /**
- * Copies the body of a response while the client receives it. A chunk is read when the client is
- * ready for it. So a slow client slows down the origin, as it does without copies, and nothing is
- * buffered for it.
+ * Copies the body of a response while the client receives it. A chunk is read from the origin when
+ * the client is ready for it. So a slow client slows down the origin, as without copies, and
+ * nothing is buffered for the client.
  *
  * A compressed body is decoded for the copies, and the runtime encodes it again for the client. If
- * it cannot be decoded, the client gets the response unchanged.
+ * the body cannot be decoded, the client gets the response unchanged.
  *
  * @param count the number of copies
  * @param isLengthExact whether the field Content-Length is surely the length of the body
@@ -81,7 +82,8 @@ function withFixedLength(
   const length = headers.get("content-length") ?? "";
   if (!/^\d{1,15}$/.test(length) || headers.has("content-encoding")) return stream;
   const { readable, writable } = new FixedLengthStream(Number(length));
-  // If the client hangs up, `pipeTo` cancels the stream. There is nothing else to do then.
+  // If the client hangs up, `pipeTo` cancels the stream and rejects. The rejection needs no
+  // handling.
   stream.pipeTo(writable).catch(() => {});
   return readable;
 }

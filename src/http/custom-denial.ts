@@ -12,9 +12,7 @@ import { denialFields, limitedResponse, retrySecondsOf } from "./responses.ts";
  */
 export type CustomResponseFailure = "timeout" | "threw" | "invalid" | "body-failed" | "too-long";
 
-/**
- * Receives the failures of functions, but not their errors, because an error may contain a secret.
- */
+/** Reports that a function failed. The error is not passed, because it may contain a secret. */
 export type OnCustomResponseFailure = (name: string, cause: CustomResponseFailure) => void;
 
 /** A function in `custom.responses`, and the values of the configuration that it needs. */
@@ -69,7 +67,10 @@ export async function customDenial(
   }
 }
 
-/** The quotas are copies, because a function may change them. */
+/**
+ * Returns the argument of the function. Its quotas are copies, because the function may change
+ * them.
+ */
 function denialOf({ rule, quotas, retryAfterMs }: Limited, seconds: number): Denial {
   const copies = quotas.map((quota) => ({ ...quota }));
   return {

@@ -1,5 +1,6 @@
-// Bodies that the runtime decodes when a program reads them. The client gets a body that no program
-// reads as the origin has sent it, even if it cannot be decoded.
+// Bodies with a Content-Encoding. The runtime decodes such a body when a program reads it. If no
+// program reads the body, the client gets the bytes that the origin has sent, even if they cannot
+// be decoded.
 
 /** Whether the runtime decodes the body of a response with these fields. */
 export function isEncoded(headers: Headers): boolean {
@@ -19,13 +20,13 @@ const MAX_SHORT_DECODED_BYTES = 1024 * 1024;
  * Returns the decoded body of a response. Waits at most `maxWaitMs` for its first bytes, or for the
  * end of a short body.
  *
- * @returns undefined if these bytes cannot be decoded. The response can then be sent unchanged
+ * @returns undefined if the body cannot be decoded. The response can then be sent unchanged
  */
 export async function decodableBody(
   response: Response,
   maxWaitMs: number,
 ): Promise<ReadableStream<Uint8Array> | undefined> {
-  // A part of an encoded body begins anywhere in it.
+  // Status 206: this part may begin in the middle of the encoded body, so it cannot be decoded.
   if (response.status === 206) return undefined;
   const isShort =
     Number(response.headers.get("content-length") ?? Number.POSITIVE_INFINITY) <= MAX_SHORT_BYTES;

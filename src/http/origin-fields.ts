@@ -21,16 +21,16 @@ interface OriginFields {
 }
 
 /**
- * Maps each request that this function has created to its fields. If an app applies several
+ * The fields of each request that `withOriginFields` has created. If an app applies several
  * configurations or rules one after the other, the later ones keep the fields of the earlier ones.
- * All other requests come from clients, whose fields are forged.
+ * All other requests come from clients, so such fields in them are forged.
  */
 const created = new WeakMap<Request, OriginFields>();
 
 /**
  * Returns the request with the fields that tell the origin about quotas, and without such fields
- * from the client. If there is nothing to change, returns the same object. Otherwise it returns a
- * new request, which has taken over the body.
+ * from the client. If no field changes, the result is the given object. Otherwise it is a new
+ * request, which has taken over the body.
  *
  * @param quotas the quotas of an admitted request; empty if the request is undecided
  */
@@ -59,13 +59,13 @@ function originFieldsOf(
   appliedRules: readonly AppliedRule[],
   quotas: readonly Quota[],
 ): OriginFields {
-  const isTold = ({ policy }: Quota) =>
+  const showsRemaining = ({ policy }: Quota) =>
     appliedRules.some(
       ({ rule, windows }) => rule.tellOrigin && windows.some((window) => window.policy === policy),
     );
   return {
     over: quotas.filter(isViolated).map(({ policy }) => policy),
-    remaining: quotas.filter(isTold).map(limitItem),
+    remaining: quotas.filter(showsRemaining).map(limitItem),
   };
 }
 

@@ -26,7 +26,10 @@ const OUTAGE_RETRY_SECONDS = 5;
  */
 const MAX_RETRY_SECONDS = 999_999_999_999_999;
 
-/** Retry-After of a denial, in seconds. A random part differs between denials. */
+/**
+ * Returns the seconds for Retry-After, with a new random part of up to `retryJitterMs` in each
+ * call.
+ */
 export function retrySecondsOf({ retryAfterMs, rule }: Limited): number {
   const wanted = toSeconds(retryAfterMs + Math.random() * rule.retryJitterMs);
   return Math.min(MAX_RETRY_SECONDS, wanted);
@@ -61,7 +64,10 @@ export function limitedResponse(
   return withoutBodyForHead(request, response);
 }
 
-/** If a function creates the response, the default response replaces it when the function fails. */
+/**
+ * Returns the response without a function. If the rule has a function, this is the default
+ * response, which Weir sends if the function fails.
+ */
 function fixedResponseOf({ response = {} }: Rule): DenialResponse {
   return "custom" in response ? {} : response;
 }

@@ -5,8 +5,8 @@ import { decisionOf } from "./store-verdict.ts";
 
 /**
  * Denies a request if one of its enforced counters has a limit of 0. Such a counter never has quota,
- * so the store is not called. So a deny list costs nothing, and it also denies while the store
- * fails. The denial starts no ban, and it has the quotas of these counters only.
+ * so Weir does not call the store. So a rule with a limit of 0 needs no call, and also denies while
+ * the store fails. The denial starts no ban, and has only the quotas of counters with a limit of 0.
  *
  * @param now this isolate's time; the store's clock is unknown
  * @returns undefined if the store must decide
@@ -24,7 +24,10 @@ export function certainDenialOf(
   return decisionOf({ now, groups: [{ admitted: false, tallies }] }, enforcedCounters, []);
 }
 
-/** A request with a cost of 0 is admitted, because it takes no quota. */
+/**
+ * Whether a counter denies every request. A request with a cost of 0 is admitted, because it takes
+ * no quota.
+ */
 function isClosed({ counter: { ceiling, cost } }: RuleCounter): boolean {
   return ceiling === 0 && cost > 0;
 }

@@ -11,7 +11,8 @@ export interface Allowed {
   readonly outcome: "allowed";
   /**
    * One quota for each window of each enforced rule, and then of each decided rule with the mode
-   * `mark`. Only quotas of the latter can be violated. Empty if this isolate decided alone.
+   * `mark`. Only the quota of a rule with the mode `mark` can be violated. Empty if this isolate
+   * decided alone.
    */
   readonly quotas: readonly Quota[];
   readonly shadow: ShadowResults;

@@ -35,7 +35,10 @@ export function quotasOf(
   });
 }
 
-/** Returns the fields of a quota that are different for calendar windows. */
+/**
+ * Returns the fields of a quota that only calendar windows have, or whose values are different for
+ * them.
+ */
 function currentWindow(calendar: CalendarUnit, counter: Counter, resetAt: number) {
   const { startsAt, endsAt } = windowEndingNear(resetAt, counter);
   return { windowMs: endsAt - startsAt, calendar };

@@ -23,8 +23,8 @@ export interface Reserve {
 }
 
 /**
- * The number of characters in {@link Reserve.client}. They are 24 bits: enough to notice a mistake, and
- * too few to find out the client.
+ * The number of characters in {@link Reserve.client}. Four characters have 24 bits: enough to notice a
+ * mistake, and too few to find out the client.
  */
 const CLIENT_DIGITS = 4;
 
@@ -61,7 +61,10 @@ export function recordReserves(
   }
 }
 
-/** The counters of a rule follow one another, one for each window. */
+/**
+ * Whether a counter is the first one of its rule. The counters of a rule follow one another, one
+ * for each window.
+ */
 function isFirstWindow(ruleCounters: readonly RuleCounter[], index: number): boolean {
   return ruleCounters[index - 1]?.appliedRule !== ruleCounters[index]?.appliedRule;
 }

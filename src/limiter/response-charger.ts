@@ -31,7 +31,8 @@ export class ResponseCharger {
    * Charges the rules whose cost depends on the response, with one call to the store. If a reserve
    * was charged, charges or gives back only the difference.
    *
-   * @param countedLocally whether this isolate decided alone; if so, it charges only its own memory
+   * @param countedLocally whether this isolate decided alone; then only the counters in this
+   * isolate's memory are charged
    * @param shadow the decision's results of rules in shadow mode. Such a rule is charged after the
    * store has decided it, because its reserve is not known before
    * @returns the updated quotas of the enforced rules that were charged in the store
@@ -97,7 +98,10 @@ export class ResponseCharger {
     );
   }
 
-  /** A charge goes to the shard with more quota left, and a refund to the shard that was charged. */
+  /**
+   * Returns the counters to change: for a charge, the shard with more quota left; for a refund, the
+   * shard that the decision charged.
+   */
   #countersOf({ appliedRule, cost }: ResponseCharge, reserve: Reserve | undefined): RuleCounter[] {
     const { prefix } = this.#config;
     if (reserve && cost < 0) return refundCountersOf(appliedRule, prefix, reserve, -cost);

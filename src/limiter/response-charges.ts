@@ -27,7 +27,8 @@ export type UnknownCost = CostFailure | "no-response" | "broken-off";
 export type FinalCost = number | UnknownCost;
 
 /**
- * Returns the charges that remain if the final cost is known, or is known to be unknown.
+ * Returns the charges that remain after a response, except under rules whose final cost is not
+ * known yet.
  *
  * @param costOf returns the final cost under a rule; undefined if it will be known later
  */
@@ -43,7 +44,7 @@ export function responseChargesOf(
   });
 }
 
-/** Returns the difference between the final cost and the reserve. */
+/** Returns the final cost minus the quota that the decision has charged. */
 function remainingCharge(appliedRule: AppliedRule, finalCost: FinalCost): number {
   const { rule } = appliedRule;
   const { max = Number.POSITIVE_INFINITY, default: standard } =
@@ -56,8 +57,8 @@ function remainingCharge(appliedRule: AppliedRule, finalCost: FinalCost): number
   // the request, there is nothing to settle.
   if (!reserve) return 0;
   if (typeof finalCost === "number") return Math.min(max, finalCost) - reserve.cost;
-  // A client could choose to pay `default` if it also replaced the reserve of a response that the
-  // client breaks off.
+  // If a response breaks off, the reserve stays charged. Otherwise a client could break off the
+  // response to pay only `default`.
   const isWhole = finalCost !== "no-response" && finalCost !== "broken-off";
   return isWhole && standard !== undefined ? standard - reserve.cost : 0;
 }

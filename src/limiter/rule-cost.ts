@@ -2,8 +2,8 @@ import type { Cost } from "../config/cost.ts";
 import type { Rule } from "../config/rule.ts";
 
 /**
- * Whether the response determines what a request finally costs, or the program that settles a
- * reserve.
+ * Whether the final cost of a request is unknown when it is admitted: the response determines the
+ * cost, or a program settles the reserve.
  */
 export function dependsOnResponse({ cost, count }: Rule): boolean {
   if (count !== undefined) return true;

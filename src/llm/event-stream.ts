@@ -28,7 +28,10 @@ export function createEventStreamParser(onData: (data: string) => void): EventSt
   let line: string[] = [];
   let lineLength = 0;
   let data: string[] = [];
-  /** Infinity if the event is too long. The rest of such an event is not kept. */
+  /**
+   * The length of the current event's data; Infinity if the event is too long and therefore
+   * skipped.
+   */
   let dataLength = 0;
   let isAfterReturn = false;
 

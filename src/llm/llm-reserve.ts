@@ -19,22 +19,28 @@ export interface LlmReserveOptions {
 }
 
 /**
- * The maximum length of a body that is parsed, in bytes. Longer bodies contain files,
- * and reading them would delay the request.
+ * The maximum length of a body that is parsed, in bytes. Longer bodies usually contain files, and
+ * reading them would delay the request.
  */
 export const MAX_REQUEST_LENGTH = 1024 * 1024;
-/** An English token has about four characters. A Chinese character has three bytes. */
+/**
+ * The assumed length of a token in bytes. A token of English has about four characters, and a
+ * Chinese character has three bytes.
+ */
 const BYTES_PER_TOKEN = 4;
 /** The fields of the APIs of OpenAI and Anthropic that limit the length of an answer. */
-const LIMITS = ["max_tokens", "max_completion_tokens", "max_output_tokens"];
-/** The highest `n` in OpenAI's API: the answers to a prompt. A higher number counts as this one. */
+const LIMIT_FIELDS = ["max_tokens", "max_completion_tokens", "max_output_tokens"];
+/**
+ * The highest number of answers to a prompt (`n`) in OpenAI's API. A higher number counts as this
+ * one.
+ */
 const MAX_ANSWERS = 128;
 
 /**
  * Returns a function for `custom.costs` that estimates the tokens of a request to a language model:
- * a token for each four bytes of the body, and the `max_tokens` of the request for each
- * answer. The function always returns a number, also for bodies that are not JSON or that are
- * longer than 1 MiB.
+ * one token for every four bytes of the body, plus the request's `max_tokens` for each answer. The
+ * function always returns a number, also for bodies that are not JSON or that are longer than 1
+ * MiB.
  *
  * The request is forwarded when its body has arrived, because the function needs the body. If the
  * body takes longer than `timeoutMs`, the `default` of the rule's cost applies.
@@ -83,7 +89,7 @@ function outputIn(json: string): number | undefined {
   }
   if (typeof body !== "object" || body === null) return undefined;
   const fields = body as Record<string, unknown>;
-  const limits = LIMITS.map((name) => fields[name]).filter(isCount);
+  const limits = LIMIT_FIELDS.map((name) => fields[name]).filter(isCount);
   if (limits.length === 0) return undefined;
   // The model writes `best_of` answers, and returns `n` of them.
   const answers = Math.max(1, ...[fields.n, fields.best_of].filter(isCount));

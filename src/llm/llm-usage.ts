@@ -41,7 +41,7 @@ const USAGE = /"usage"\s*:\s*\{/;
  *
  * - For an error response of the provider, the cost is 0, because providers do not bill failed
  *   requests. The cost of a 5xx response is unknown if its body is not the JSON of such an error.
- *   Then the response can come from a proxy in between, and the provider may have worked.
+ *   Such a response may come from a proxy, although the provider has processed the request.
  * - If a stream ends before the provider has sent the final usage, the cost is unknown, and the
  *   reserve stays charged. Otherwise a client could pay less by hanging up just before the end. If
  *   the known input alone costs more than the reserve, the cost is that of the input.
@@ -65,7 +65,7 @@ export function llmUsage(
   };
 }
 
-/** Whether the provider has refused the request before it has worked. */
+/** Whether the provider has refused the request, so that the model did not run. */
 function isClientError(status: number): boolean {
   return status >= 400 && status < 500;
 }
@@ -109,6 +109,7 @@ export function addJson(tally: UsageTally, json: string, isFailure = false): voi
     tally.add(message);
     if (isFailure) tally.addError(message);
   } catch {
-    // A stream that was broken off, or an event of another format, such as [DONE].
+    // The text is not JSON: the stream has broken off, or the event has another format, such as
+    // [DONE].
   }
 }

@@ -26,9 +26,8 @@ export async function readPieces(body: ReadableStream<Uint8Array>, onText: OnTex
 }
 
 /**
- * Cancels a body. Otherwise the runtime would keep the rest in memory for a reader that does not
- * come. The function does not wait, because the cancellation of a body's copy ends only when the
- * other copy ends.
+ * Cancels a body. Otherwise the runtime would keep the unread rest in memory. The function does not
+ * wait, because the cancellation of a cloned body ends only when the other clone ends.
  */
 export function ignoreRest(body: Pick<ReadableStream, "cancel">): void {
   body.cancel().catch(() => {});

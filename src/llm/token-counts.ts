@@ -39,8 +39,8 @@ export interface UsageTally {
 
 /**
  * Creates a tally. Providers repeat growing counts in a stream (Anthropic's `message_delta`, and
- * vLLM's `continuous_usage_stats`), so of each count the largest one is valid. Some servers send 0
- * for a count that they have sent before.
+ * vLLM's `continuous_usage_stats`), so the largest value of each count is used. The last value can
+ * be wrong: some servers send 0 for a count that they have sent before.
  */
 export function createUsageTally(): UsageTally {
   const usage: Usage = {};
@@ -104,8 +104,8 @@ function readUsage(usage: Record<string, unknown>): Usage {
 }
 
 /**
- * Whether the count of the prompt includes the cached tokens. It does in OpenAI's APIs, and it does
- * not in Anthropic's API, which also has no total.
+ * Whether the count of the prompt includes the cached tokens. In OpenAI's APIs it does. In
+ * Anthropic's API, which has no total, it does not.
  */
 function includesCache(usage: Record<string, unknown>): boolean {
   return usage.prompt_tokens !== undefined || usage.total_tokens !== undefined;

@@ -85,8 +85,8 @@ export function createRuleApplier(
     async function apply({ rule, path, params }: RuleMatch): Promise<AppliedRule[]> {
       if (rule.exempt && (await isExempt(rule.exempt, canonical, secrets))) return [];
       const context = { ...shared, path, params };
-      // The function starts now, so that it does not have to wait for the functions of keys, with
-      // which it shares its time.
+      // The cost's function starts before the functions of keys, because all functions of a request
+      // share one deadline.
       const customCost = hasCustomCost(rule)
         ? customCostOf(rule, computeCost, onUnreadableCost)
         : undefined;

@@ -32,7 +32,8 @@ export interface CanonicalRequest extends CanonicalPath {
 }
 
 /**
- * The fields of Cloudflare's data that keys and conditions use. Weir declares this type itself, because tests compile this module for Node, without Cloudflare's types.
+ * The fields of Cloudflare's data that keys and conditions use. Weir declares this type itself,
+ * because tests compile this module for Node, without Cloudflare's types.
  */
 export interface ClientFacts {
   readonly country?: string | null;

@@ -24,7 +24,7 @@ export function createConditionTest(conditions: Conditions): ConditionTest | und
   return tests.length === 0 ? undefined : (sent) => allHold(tests, sent);
 }
 
-/** Returns the names of all query parameters that conditions of these rules name. */
+/** Returns the names of all query parameters in the conditions of these rules. */
 export function queryNamesOf(rules: readonly Rule[]): string[] {
   return rules
     .flatMap(({ match }) => [...(match.query ?? []), ...(match.except?.query ?? [])])
@@ -45,8 +45,9 @@ function allHold<Subject>(
 }
 
 /**
- * All Workers of other zones share one address. So it is unknown whether a Worker is one of the
- * clients in a network that contains this address.
+ * Whether the client's address is in a list of networks; undefined if this is unknown. Requests
+ * from Workers of other zones all have one address, so such an address does not identify the
+ * client.
  */
 function isInNetworks({ headers }: CanonicalRequest, networks: NetworkSet): boolean | undefined {
   const client = readClient(headers);
@@ -74,8 +75,9 @@ function asnTest(asns: ReadonlySet<number>): FactTest {
 }
 
 /**
- * Cloudflare reports the category of a verified bot on every plan, and an empty text for any other
- * client. It reports `verifiedBot` only with Bot Management.
+ * Creates the test for bots. On every plan, Cloudflare reports the category of a verified bot, and
+ * an empty text for any other client. Only with Bot Management does Cloudflare report
+ * `verifiedBot`.
  */
 function botTest(bots: NonNullable<Conditions["bots"]>): FactTest {
   return ({ botManagement, verifiedBotCategory: category }) => {

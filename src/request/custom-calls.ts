@@ -7,8 +7,8 @@ import type { CustomContext } from "../config/custom-functions.ts";
 export type CustomFailure = "timeout" | "threw";
 
 /**
- * Receives the failures of the functions in `custom.keys`, but not their errors, because an error may
- * contain a secret.
+ * Reports that a function in `custom.keys` failed. The error is not passed, because it may contain a
+ * secret.
  */
 export type OnCustomKeyFailure = (name: string, cause: CustomFailure) => void;
 
@@ -90,8 +90,8 @@ export class CustomCalls {
   }
 
   /**
-   * Waits for a result until the deadline. If the promise rejects later, `Promise.race` has already
-   * handled the rejection.
+   * Waits for a result until the deadline. A rejection after the deadline needs no handler, because
+   * `Promise.race` has already added one.
    */
   async #inTime(result: PromiseLike<unknown>): Promise<unknown> {
     this.#timeout ??= this.#startTimer();

@@ -70,7 +70,7 @@ export class NameReader {
     this.#index = index;
   }
 
-  /** Returns a reader at the same place. */
+  /** Returns a second reader that continues at the same position. */
   copy(): NameReader {
     return new NameReader(this.#name, this.#index);
   }
@@ -109,7 +109,7 @@ export class NameReader {
       code = (code << 6) | (byte & 0x3f);
     }
     this.#index = index;
-    // No character above U+FFFF matters in this comparison.
+    // This comparison need not distinguish characters above U+FFFF, so each counts as a space.
     return length === 0 || code > 0xffff ? 0x20 : code;
   }
 

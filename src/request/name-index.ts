@@ -29,8 +29,8 @@ export class NameIndex {
   }
 
   /**
-   * Returns the names for which some servers take a sent name, or into which they put it, such as
-   * `name[key]`. A name that is encoded twice may be any name.
+   * Returns the names that some server may read in a sent name. For example, some servers read
+   * `name[key]` as a part of `name`. If the sent name is encoded twice, the result is all names.
    */
   find(sent: string): readonly string[] {
     if (isEncodedTwice(sent)) return this.#names;

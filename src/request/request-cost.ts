@@ -8,8 +8,8 @@ import type { CustomCalls, CustomFailure } from "./custom-calls.ts";
 export type CostFailure = CustomFailure | "missing" | "invalid";
 
 /**
- * Receives the rules whose cost could not be read, but not the values, because a client may have
- * chosen them.
+ * Reports that the cost under a rule could not be read. The value is not passed, because a client
+ * may have chosen it.
  *
  * @param source what determines the cost, in the notation of the configuration
  */
@@ -79,7 +79,7 @@ function capped(value: number, { max = MAX_LIMIT }: ComputedCost): number {
  * Content-Length states.
  */
 function bodyLengthOf({ headers, hasBody }: BodyFacts): number | CostFailure {
-  // A body with a transfer coding ends where its coding says, whatever Content-Length states.
+  // The coding determines where such a body ends, and Content-Length has no effect.
   if (headers.has("transfer-encoding")) return "missing";
   const length = headers.get("content-length");
   if (length === null) return hasBody ? "missing" : 0;
@@ -87,8 +87,8 @@ function bodyLengthOf({ headers, hasBody }: BodyFacts): number | CostFailure {
 }
 
 /**
- * Returns the cost of a body of unknown length: all that the client may use in its smallest window,
- * or in the smallest shard of this window. The cost is at least 1, because a request that costs 0
+ * Returns the cost of a body of unknown length: the whole limit of the client's smallest window, or
+ * of the smallest shard of this window. The cost is at least 1, because a request that costs 0
  * passes even with a limit of 0.
  */
 function smallestLimit(windows: readonly Window[], shards: number): number {

@@ -34,7 +34,7 @@ export function headerNamed(headers: Headers, name: string): string | undefined 
   return headerValue(name, value);
 }
 
-/** Whether a header field was possibly sent twice, because the runtime joins both values by a comma. */
+/** Whether the runtime may have joined two fields of this name with a comma. */
 export function hasUnclearCommas(name: string, value: string): boolean {
   return value.includes(",") && !LISTS.test(name);
 }
@@ -45,7 +45,7 @@ export function headerValue(name: string, value: string): string | undefined {
   return hasCredential(name) ? readCredential(bare) : bare;
 }
 
-/** Whether a header field has a scheme and a credential. */
+/** Whether the values of a header field consist of a scheme and a credential. */
 export function hasCredential(name: string): boolean {
   return CREDENTIALS.test(name);
 }

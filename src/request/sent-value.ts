@@ -7,11 +7,13 @@ import {
 } from "./request-values.ts";
 import { decodeEscapes, foldText, isAscii, trimBlanks } from "./text-folding.ts";
 
-/** A header field or a query parameter of a request, with everything that origins may read. */
+/**
+ * A header field or a query parameter of a request, with all texts that origins may read from it.
+ */
 export interface SentValue {
   /** Undefined if some origins may read the value as absent, for example because it is empty. */
   readonly isPresent: boolean | undefined;
-  /** Undefined if the value is absent, or if no list can name everything that origins may read. */
+  /** Undefined if the value is absent, or if the texts that origins may read are not known. */
   readonly text?: SentText;
 }
 
@@ -34,8 +36,9 @@ export function foldValue(text: string): string {
 /** The texts that origins may read from one value. Lenient texts are computed only if needed. */
 export class SentText {
   /**
-   * The texts that origins may read if they follow the standards; none if such origins may differ
-   * in more than the meaning of a plus sign.
+   * The texts that origins may read if they follow the standards. The list is empty if the
+   * standards do not determine the text. Only a plus sign in a query has two meanings, so the list
+   * has both texts.
    */
   readonly exact: readonly string[];
   readonly #lenient: string;
@@ -87,7 +90,7 @@ export function sentParameter(encoded: string): SentValue {
   if (encoded.length > MAX_ENCODED_LENGTH) return UNCLEAR;
   const lenient = decodeLeniently(encoded);
   const isPresent = isClearlyPresent(lenient);
-  // Some servers decode a second time.
+  // Some servers decode a value a second time.
   if (ESCAPE.test(lenient) || isTooLong(lenient)) return { isPresent };
   return { isPresent, text: new SentText(exactTexts(encoded), lenient) };
 }
@@ -97,9 +100,12 @@ export function isClearlyPresent(lenient: string): true | undefined {
   return NOT_IGNORED.test(beforeNul(lenient).replace(ESCAPES, "")) || undefined;
 }
 
-/** Returns the texts that the standards allow. Some origins read a plus sign as a plus sign. */
+/**
+ * Returns the texts that the standards allow. Some origins read a plus sign as a space, and others
+ * keep it.
+ */
 function exactTexts(encoded: string): string[] {
-  // Such escapes, `%u0071` or a single percent sign, belong to no standard.
+  // No standard defines escapes such as `%u0071`, or a percent sign without two digits.
   if (/%(?![\da-f]{2})/i.test(encoded)) return [];
   const texts = encoded.includes("+") ? [encoded, encoded.replaceAll("+", " ")] : [encoded];
   return texts.map(decodeEscapes);

@@ -15,7 +15,7 @@ import {
 interface SentParameters {
   /** The encoded values of the parameters with exactly this name. */
   readonly values: string[];
-  /** Whether some servers read another parameter as this one. */
+  /** Whether the query has a parameter with another name that some servers read as this name. */
   hasOtherSpelling: boolean;
 }
 
@@ -41,8 +41,8 @@ export class SentValues {
   /** @param name the name of the field, in lower case */
   header(name: string): SentValue {
     this.#headers ??= new Map();
-    const known = this.#headers.get(name);
-    if (known) return known;
+    const cached = this.#headers.get(name);
+    if (cached) return cached;
     const value = this.#readHeader(name);
     this.#headers.set(name, value);
     return value;
@@ -51,8 +51,8 @@ export class SentValues {
   /** @param name one of the names in the index */
   parameter(name: string): SentValue {
     this.#parameters ??= new Map();
-    const known = this.#parameters.get(name);
-    if (known) return known;
+    const cached = this.#parameters.get(name);
+    if (cached) return cached;
     const value = this.#readParameter(name);
     this.#parameters.set(name, value);
     return value;
@@ -60,7 +60,7 @@ export class SentValues {
 
   #readHeader(name: string): SentValue {
     const value = this.request.headers.get(name);
-    // Only a name with a separator has other spellings.
+    // Servers may confuse a name with other names only if it contains a separator.
     if (/[^a-z\d]/.test(name)) {
       this.#spellings ??= countSpellings(this.request.headers);
       const count = this.#spellings.get(foldHeaderName(name)) ?? 0;
@@ -86,9 +86,9 @@ export class SentValues {
     this.#search = this.request.search;
     const query = new Map<string, SentParameters>();
     const parametersOf = (name: string) => {
-      const known = query.get(name) ?? { values: [], hasOtherSpelling: false };
-      query.set(name, known);
-      return known;
+      const parameters = query.get(name) ?? { values: [], hasOtherSpelling: false };
+      query.set(name, parameters);
+      return parameters;
     };
     for (const [sent, value] of parametersIn(this.#search)) {
       for (const name of this.#queryNames.find(sent)) {

@@ -5,7 +5,7 @@ import { type KeyContext, readPart } from "./identity.ts";
 
 /**
  * Returns the quotas of the client's tier, or the rule's own quotas if it has no such tier. The
- * first alternative of `tiers.by` that the request has names the tier.
+ * tier's name is the first alternative of `tiers.by` that the request has.
  */
 export async function windowsFor(rule: Rule, context: KeyContext): Promise<readonly Window[]> {
   if (!rule.tiers) return rule.windows;

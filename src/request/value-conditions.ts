@@ -6,8 +6,9 @@ import { isAscii } from "./text-folding.ts";
 
 /**
  * Whether a condition holds for a request; undefined if this is unknown, because the request lacks
- * a value, or because origins may read different values. The unknown must not be a way around a
- * rule: `match` then counts the request, and `except` does not except it.
+ * a value, or because origins may read different values. A client must not be able to avoid a rule
+ * by an unknown result. So if the result is unknown, `match` counts the request, and `except` does
+ * not except it.
  */
 export type ConditionTest = (sent: SentValues) => boolean | undefined;
 
@@ -40,7 +41,7 @@ function isAsSent(expected: boolean, { isPresent }: SentValue): boolean | undefi
 
 /**
  * Creates the test for a text. The condition holds only if every origin reads exactly the expected
- * text. If some origin may read it, it is unknown whether the condition holds.
+ * text. If some origins may read the expected text and others may not, the result is unknown.
  *
  * @param isCredential whether the value has a scheme, which many origins ignore
  */
@@ -80,8 +81,8 @@ function mapPattern(pattern: ValuePattern, map: (text: string) => string): Value
 }
 
 /**
- * Returns the part of an expected value after the scheme. Every credential fits a prefix that is
- * only a scheme, such as `Bearer`, because many origins ignore the scheme.
+ * Returns the part of an expected value after the scheme. For a prefix that is only a scheme, such
+ * as `Bearer`, the result matches every credential, because many origins ignore the scheme.
  */
 function credentialPattern(pattern: ValuePattern): ValuePattern {
   const text = textOf(pattern);

@@ -3,7 +3,8 @@ import type { GroupAnswer, Verdict } from "./store.ts";
 
 // A call decides groups with three roles. The enforced group decides whether the request passes. A
 // dependent group (mode "mark") decides whether a request that passes is marked. A shadow group
-// decides nothing. A group whose role is weaker must not change the verdict on a stronger one.
+// decides nothing. A group with a weaker role must not change the verdict on a group with a
+// stronger role.
 
 type Group = readonly Counter[];
 
@@ -48,13 +49,14 @@ export function skipDependents(
   return answers.map((answer, index) => (isDependent(groups[index] as Group) ? SKIPPED : answer));
 }
 
-/** The answer for a shadow or dependent group that could not be decided. */
+/** Returns the answer for a shadow or dependent group that could not be decided. */
 export function failedGroup(error: unknown): GroupAnswer {
   return decidedLater(Promise.reject(error), 1)[0] as GroupAnswer;
 }
 
 /**
- * The answers for groups that one call decides. Enforced groups do not wait for this call.
+ * Returns the answers for groups that a call of their own decides. Enforced groups do not wait for
+ * this call.
  *
  * @param groups the number of groups in the call
  */

@@ -30,7 +30,10 @@ export function createMemoryStore(maxCounters = MAX_COUNTERS): Store {
   const enforced = new BoundedRows(maxCounters);
   const other = new BoundedRows(maxCounters);
 
-  /** Reads both tables, because a program may read any rule's counter as if the rule were enforced. */
+  /**
+   * Creates a reader for both tables, because a program reads the counters of all rules as if they
+   * were enforced.
+   */
   function rowReader(now: number) {
     return (key: string) => enforced.read(key, now) ?? other.read(key, now);
   }

@@ -13,16 +13,16 @@ import type { GroupAnswer, Store } from "./store.ts";
 type Group = readonly Counter[];
 
 export interface SeparateOptions {
-  /** The deadline of a decision, in milliseconds, which a separate call has too. */
+  /** The deadline of a decision, in milliseconds. It also applies to separate calls. */
   readonly timeoutMs: number;
   /** Lets a task run to its end although no response waits for it. */
   readonly background: (task: Promise<unknown>) => void;
 }
 
 /**
- * Wraps a store made of objects so that shadow groups and dependent groups are decided in separate
- * calls. An object that only such a group needs must not affect enforced rules if it fails or is
- * slow. A dependent group's call begins when the enforced groups are admitted.
+ * Wraps a store of Durable Objects so that shadow groups and dependent groups are decided in
+ * separate calls. If an object that only such a group needs fails or is slow, this must not affect
+ * enforced rules. A dependent group's call begins when the enforced groups are admitted.
  *
  * If the enforced groups need only one object, the other groups in the same object are decided in
  * the same call, because a second call would only cost more.

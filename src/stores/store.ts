@@ -47,8 +47,8 @@ export interface GroupAnswer extends Omit<GroupVerdict, "tallies"> {
  *   groups, a dependent group is decided like an enforced one. In a call, dependent groups come
  *   after the enforced groups.
  * - **Shadow and dependent groups do no harm.** If such a group fails in a call with enforced
- *   groups, its answer has `later`. Enforced groups do not wait for such a group that is stored
- *   elsewhere.
+ *   groups, its answer has `later`. Enforced groups do not wait for a shadow or dependent group
+ *   that is stored elsewhere.
  * - **Exact.** A decision never raises a count above the counter's ceiling, under any concurrency.
  * - **Own clock.** The store's clock determines the windows. If the caller passes `now`, the
  *   caller's clock determines them. Both clocks count milliseconds since the Unix epoch.

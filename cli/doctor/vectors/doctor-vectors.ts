@@ -5,7 +5,7 @@ const MINUTE = 60_000;
 const DAY = 24 * 60 * MINUTE;
 const BAN = 10 * MINUTE;
 const MAX = Number.MAX_SAFE_INTEGER;
-/** Days in a time zone whose clocks are not changed. They begin at 18:15 in UTC. */
+/** Days in a time zone without summer time. Each day begins at 18:15 UTC. */
 const DAY_IN_NEPAL = calendarOf("day", "Asia/Kathmandu", {});
 
 /**

@@ -28,8 +28,8 @@ export interface StepResult {
 }
 
 /**
- * Returns the vector's base time, which by default is the next start of a window. It is in the
- * future, because a store may remove rows of the past.
+ * Returns the vector's base time, which by default is the next start of a window. The default is in
+ * the future, because a store may remove the rows of windows that have ended.
  */
 export function baseOf({ base, counter }: Vector): number {
   if (base !== undefined) return base;

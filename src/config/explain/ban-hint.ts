@@ -2,8 +2,8 @@ import { isRecord } from "../fields.ts";
 import { durationHint, durationText } from "./duration-hint.ts";
 
 /**
- * Suggests a ban in Weir's notation for one or several lengths in another notation: `"1m, 10m"`,
- * `{ durations: ["1m", "10m"] }`. A single length, also an element of a list, is a length of time.
+ * Suggests a ban in Weir's notation for lengths in another notation, such as `"1m, 10m"` or `{
+ * durations: ["1m", "10m"] }`. For a single length, the suggestion is a length of time.
  */
 export function banHint(given: unknown): string | undefined {
   if (typeof given === "string")

@@ -101,8 +101,8 @@ function codeOf(given: unknown): string | undefined {
 let codes: ReadonlyMap<string, string> | undefined;
 
 /**
- * Returns the codes of all countries, by their English names. They are computed only once, because
- * this takes several milliseconds, and a list may have thousands of faults.
+ * Returns the codes of all countries, by their English names. The codes are computed only once,
+ * because the computation takes several milliseconds, and a list may have thousands of faults.
  */
 function codesByName(): ReadonlyMap<string, string> {
   if (codes) return codes;
@@ -114,7 +114,7 @@ function codesByName(): ReadonlyMap<string, string> {
   return codes;
 }
 
-/** Whether a code of two letters is in ISO 3166-1. Old codes such as `DD` are not. */
+/** Whether a code of two letters is in ISO 3166-1. Withdrawn codes such as `DD` do not count. */
 export function isCountryCode(code: string): boolean {
   const name = COUNTRY_NAMES.of(code);
   if (name === undefined || /^(Unknown Region|Pseudo-)/.test(name)) return false;

@@ -7,7 +7,7 @@ const BODY =
   /^(?:request\.?)?(?:body(?:[.:_-]?(?:bytes|length|size))?|bytes|content[-\s]?length|size)$/i;
 
 /**
- * Suggests a cost, or a source of it.
+ * Suggests a number or a notation for a cost.
  *
  * @param field the name of the faulty field: `cost`, or a field of the object
  */
@@ -37,14 +37,14 @@ function headerHint(given: string): string | undefined {
   return header && `write "header:${header}"`;
 }
 
-/** A header field of the response cannot determine the cost before the response. */
+/** If a cost before the response names a header field, suggests `settle` or a function. */
 function beforeHint(given: string): string | undefined {
   return /^headers?\b/i.test(given.trim())
     ? 'for a header field of the response, write settle; for one of the request, write "custom:NAME" with a function in custom.costs'
     : undefined;
 }
 
-/** Functions belong in `custom`. */
+/** Suggests where to move a function that was written as the cost. */
 function functionHint(field: string): string {
   return field === "settle"
     ? 'move it into custom: { settle: { usage: … } } beside rules, and write "custom:usage"'

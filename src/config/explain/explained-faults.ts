@@ -43,7 +43,7 @@ export function explainedFaultsOf(
   return more > 0 ? [...faults.values(), moreFaults(more)] : [...faults.values()];
 }
 
-/** An issue, and the configuration in which its path leads to the given value. */
+/** An issue, and a configuration in which the issue's path leads to the given value. */
 interface PlacedIssue {
   readonly issue: v.BaseIssue<unknown>;
   readonly config: unknown;
@@ -52,8 +52,9 @@ interface PlacedIssue {
 }
 
 /**
- * Returns an issue of a rule in one of several files as if the rules of this file were the whole list.
- * So the files of `explain/` need to know one form of `rules` only.
+ * If the rules are in several files, changes the path of a rule's issue and the configuration as if
+ * the rules of this file were the only list. So the other files of `explain/` need to know only one
+ * form of `rules`.
  */
 function inItsFile(issue: v.BaseIssue<unknown>, config: unknown): PlacedIssue {
   const [top, file, index] = keysOf(issue);

@@ -72,7 +72,10 @@ function placeOf(parent: readonly unknown[]): Place | undefined {
   return undefined;
 }
 
-/** Whether a field of a rule is a field of `cost`. A number alone may stand for `maxReserved`. */
+/**
+ * Whether an unknown field of a rule probably belongs into `cost`. A `reserve` that is a number may
+ * also mean `maxReserved`.
+ */
 function isPartOfCost(name: string, value: unknown, siblings: unknown): boolean {
   if (name === "settle") return true;
   return (

@@ -66,7 +66,10 @@ function isHidden(keys: readonly unknown[], value: unknown): boolean {
   return typeof value === "string" && HARMLESS[String(field)]?.test(value) !== true;
 }
 
-/** Whether a value is a header field or a query parameter in a condition, which may be a credential. */
+/**
+ * Whether a value is the expected value of a header field or query parameter in a condition. Such a
+ * value may be a credential.
+ */
 function isConditionValue(keys: readonly unknown[]): boolean {
   const rest = keys.slice(keys.indexOf("match") + 1);
   const at = rest.findIndex((key) => key === "headers" || key === "query");

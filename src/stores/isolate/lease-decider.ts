@@ -87,11 +87,11 @@ export class LeaseDecider {
   }
 
   /**
-   * Decides denied groups again if leases cover them by now, and replaces their results. If this
-   * includes the enforced group, the dependent groups that were skipped are decided too.
+   * Decides denied groups again if leases cover them by now, and replaces their results. If the
+   * enforced group is decided again, the dependent groups that were skipped are decided too.
    *
-   * The quota of these groups has arrived during the call, in a block that a different request had
-   * requested. Without this step, only 49 of 200 simultaneous requests pass a limit of 50
+   * The quota for these groups arrived during the call, in a block for which another request had
+   * asked the store. Without this step, only 49 of 200 simultaneous requests pass a limit of 50
    * (test/node/http/limits.test.ts).
    */
   async retryCovered(
@@ -126,8 +126,8 @@ export class LeaseDecider {
   }
 
   /**
-   * The result for a group. If the group is denied, now or later, its leases get the taken quota
-   * back.
+   * Returns the result for a group. If the answer is a denial, or if `later` becomes one, the quota
+   * that was taken from leases goes back to them.
    */
   #resultOf(plans: GroupPlan, answer: GroupAnswer): GroupResult {
     if (answer.later) {

@@ -58,8 +58,8 @@ export function snapshotOf(counter: Counter, tally: Tally, call: StoreCall): Cou
     window: index,
     endsAt,
     bannedUntil: banMs > 0 ? decidedAt + banMs : 0,
-    // If the caller passed the time, the window's start and end are exact to the millisecond.
-    // If quota rolls over, the window can be later than the time that was passed.
+    // If the caller passed the time, the window's start and end are exact to the millisecond. If
+    // quota rolls over, the window can begin after the time that was passed.
     validFrom: isGiven ? Math.min(startsAt, decidedAt) : sentAt,
     validUntil: isGiven ? endsAt : sentAt + resetMs,
     clockOffsetMs: isGiven ? 0 : decidedAt - answeredAt,

@@ -4,9 +4,9 @@ import { type Clock, createScript } from "./script.ts";
  * Creates the script that adds costs without checking the quota left. A negative cost lowers the
  * count.
  *
- * ARGV: the counters, each followed by 1 or 0, and the number of a window. After 1, the cost counts
- * only if the count belongs to this window.
- * Reply: for each counter its count, the ms until its window ends, and the ms until its ban ends.
+ * ARGV: the counters, each followed by 1 or 0, and the number of a window. With 1, the cost is
+ * added only if the count belongs to this window. Reply: for each counter its count, the ms until
+ * its window ends, and the ms until its ban ends.
  */
 export function createAdjustScript(clock: Clock): string {
   return createScript(clock, `${COST_IN}${ADD_FIXED}${ADD_ROLLING}${ADJUST}`);

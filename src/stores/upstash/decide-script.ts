@@ -7,9 +7,9 @@ import { type Clock, createScript } from "./script.ts";
  *
  * ARGV: the number of groups; the number of counters to return quota to; each of these counters,
  * followed by the quota to return and the number of the window in which this quota was charged;
- * then for each group the number of its counters and the counters. The number of counters is
- * negative for a shadow group, and follows a 0 for a dependent group. Such groups are different,
- * because their failure must not affect the rest of the groups. KEYS are in the same order.
+ * then for each group the number of its counters and the counters. For a shadow group, the number
+ * of counters is negative. For a dependent group, a 0 comes before the number. The script must know
+ * these groups, because their failure must not affect other groups. KEYS are in the same order.
  *
  * Reply: the time in ms; then for each group 1 (admitted) or 0 (denied), and for each of its
  * counters the count, the ms until its window ends, the ms until its ban ends, and the quota
@@ -26,9 +26,9 @@ export function createDecideScript(clock: Clock): string {
 
 /**
  * Returns unused quota to each counter whose window has not ended and whose count is at least that
- * quota. A counter with a fault is skipped. A failed return is ignored, because a decision must not fail if a return fails. The quota
- * then stays charged. The script computes `0 - quota` instead of `-quota`, because Lua would write
- * -0 for a quota of 0.
+ * quota. A counter with a fault is skipped. A failed return is ignored, because it must not make a
+ * decision fail. The quota then stays charged. The script computes `0 - quota` instead of `-quota`,
+ * because Lua would write -0 for a quota of 0.
  */
 const RETURN_UNUSED = `local function returnUnused(c, quota)
   local results = redis.call('BITFIELD', c.key, 'OVERFLOW', 'FAIL',

@@ -3,8 +3,8 @@
  *
  * The key of a ban expires when the ban ends, so Redis ends every ban, with both clocks. If bans
  * become longer, one command reads the ban and the strikes. The value of such a ban is the time of
- * its end, which saves PTTL. The value of a ban that began when the rule had one length is 1. So
- * PTTL reads the rest of it.
+ * its end, which saves PTTL. If a ban began when the rule had one length, its value is 1, and the
+ * script reads the remaining time with PTTL.
  */
 export const LUA_READ_BAN = `local function readBanMs(c)
   if c.banMs == 0 then
@@ -28,8 +28,8 @@ end
 
 /**
  * `newBan(c)`: returns the length of the ban that begins now, and a function that stores it. The
- * counter is not banned, and `readBanMs` has read it. If bans become longer, the ban is one strike
- * more.
+ * counter is not banned, and `readBanMs` has read it. If bans become longer, the ban adds one
+ * strike.
  */
 export const LUA_NEW_BAN = `local function newBan(c)
   if not c.lengthsMs then

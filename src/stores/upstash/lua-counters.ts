@@ -39,7 +39,7 @@ end
  * `readCounter()`: returns the next counter from KEYS and ARGV. Its fields have the names of
  * `Counter` in TypeScript. It has two more fields: `window` is the number of the current window,
  * and `resetMs` is the time until that window ends, in milliseconds. A counter with a `fault` has
- * no window, so no command may use it.
+ * no valid window, so no command may use the counter.
  */
 const READ_COUNTER = `local function readCounter()
   local c = { limit = nextArg(), windowMs = nextArg(), offsetMs = nextArg(), cost = nextArg(),

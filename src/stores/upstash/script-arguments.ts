@@ -39,7 +39,10 @@ export function argumentsOf(counter: Counter, now: number): number[] {
   return [limit, ...windows, cost, ceiling, ...kind, ...ban, ...calendar, ...other];
 }
 
-/** The number of the previous window, its start, and the starts of the three windows after it. */
+/**
+ * Returns the number of the previous window, its start, and the starts of the three windows after
+ * it.
+ */
 function calendarArguments(counter: Counter, now: number): number[] {
   const previous = windowAt(now, counter).index - 1;
   return [previous, ...[0, 1, 2, 3].map((number) => windowStart(counter, previous + number))];

@@ -14,17 +14,21 @@ export type Clock = "redis" | "edge";
  *
  *   KEYS   One key for each counter, one group after another. Each key is followed by the key of
  *          the counter's ban if the counter has a ban, the key of its strikes if its bans become
- *          longer, and the key of its alternative if it has one. With the clock `edge`, these are the keys as stored, so that every key that the
- *          script uses is declared. With the clock `redis`, the keys lack the window numbers,
- *          because the script computes these numbers from TIME.
+ *          longer, and the key of its alternative if it has one. With the clock `edge`, these are
+ *          the keys as stored, so that every key that the script uses is declared. With the clock
+ *          `redis`, the keys lack the window numbers, because the script computes these numbers
+ *          from TIME.
  *   ARGV   The Worker's time in ms with the clock `edge`, otherwise 0. Then the arguments of the
  *          script. A counter is eleven integers: limit, window in ms, offset in ms, cost, ceiling,
  *          1 if it rolls over, 1 if it is only checked, block, ban in ms, 1 if it never bans, 1 if
- *          it has an alternative. An alternative adds two integers: its limit and its ceiling. If bans
- *          become longer, the ban in ms is minus the number of lengths; the lengths and the time
- *          after which strikes are forgotten, all in ms, follow the flag "never bans". A
- *          calendar counter has the window 0, and in place of the offset the longest length of its
- *          windows. Five more integers come before the flag of the alternative: see `readCalendar`.
+ *          it has an alternative. Some counters have other or more integers:
+ *          - An alternative adds its limit and its ceiling.
+ *          - If bans become longer, the negative number of their lengths replaces the ban in ms.
+ *            After "1 if it never bans" come the lengths, and the time after which strikes are
+ *            forgotten, all in ms.
+ *          - A calendar counter has the window 0, and the longest length of its windows replaces
+ *            the offset. Five more integers come before "1 if it has an alternative": see
+ *            `readCalendar`.
  *   Reply  Integers only.
  *
  * A counter is stored as an unsigned 63-bit field, because one BITFIELD command can check and
