@@ -5,7 +5,8 @@ import { createTokenCost, type TokenWeights } from "./token-weights.ts";
 /** The options of {@link llmReserve}. */
 export interface LlmReserveOptions {
   /**
-   * The expected tokens of an answer, for requests without `max_tokens`.
+   * The expected tokens of one answer, for requests without `max_tokens`. A request for several
+   * answers (`n`) reserves this number for each of them.
    *
    * @default 1000
    */
@@ -38,9 +39,9 @@ const MAX_ANSWERS = 128;
 
 /**
  * Returns a function for `custom.costs` that estimates the tokens of a request to a language model:
- * one token for every four bytes of the body, plus the request's `max_tokens` for each answer. The
- * function always returns a number, also for bodies that are not JSON or that are longer than 1
- * MiB.
+ * one token for every four bytes of the body, plus, for each answer (`n`), the request's
+ * `max_tokens`, or `output` if the request has none. The function always returns a number, also for
+ * bodies that are not JSON or that are longer than 1 MiB.
  *
  * The request is forwarded when its body has arrived, because the function needs the body. If the
  * body takes longer than `timeoutMs`, the `default` of the rule's cost applies.
@@ -58,7 +59,7 @@ export function llmReserve(options: LlmReserveOptions = {}): (request: Request) 
     const { length, text } = await readBody(request);
     return costOf({
       input: Math.min(Math.ceil(length / BYTES_PER_TOKEN), MAX_TOKENS),
-      output: Math.min(outputIn(text) ?? output, MAX_TOKENS),
+      output: Math.min(outputIn(text, output), MAX_TOKENS),
     });
   };
 }
@@ -79,21 +80,24 @@ async function readBody(request: Request): Promise<{ length: number; text: strin
   return { length, text: length <= MAX_REQUEST_LENGTH ? pieces.join("") : "" };
 }
 
-/** @returns the maximum tokens of all answers; undefined if the request has no valid maximum */
-function outputIn(json: string): number | undefined {
+/**
+ * @param unlimited the tokens of one answer if the request does not limit them
+ * @returns the maximum tokens of all answers
+ */
+function outputIn(json: string, unlimited: number): number {
   let body: unknown;
   try {
     body = JSON.parse(json);
   } catch {
-    return undefined;
+    return unlimited;
   }
-  if (typeof body !== "object" || body === null) return undefined;
+  if (typeof body !== "object" || body === null) return unlimited;
   const fields = body as Record<string, unknown>;
   const limits = LIMIT_FIELDS.map((name) => fields[name]).filter(isCount);
-  if (limits.length === 0) return undefined;
+  const each = limits.length === 0 ? unlimited : Math.max(...limits);
   // The model writes `best_of` answers, and returns `n` of them.
   const answers = Math.max(1, ...[fields.n, fields.best_of].filter(isCount));
-  return Math.max(...limits) * Math.min(answers, MAX_ANSWERS) * promptsIn(fields.prompt);
+  return each * Math.min(answers, MAX_ANSWERS) * promptsIn(fields.prompt);
 }
 
 /** Returns the number of prompts: each text of a list is one, and so is each list of tokens. */

@@ -25,6 +25,11 @@ it.each<[body: unknown, output: number]>([
   [{ max_tokens: 50, prompt: [] }, 50],
   [{ max_tokens: Number.MAX_SAFE_INTEGER }, MAX_TOKENS],
   [{ model: "m" }, 1000],
+  [{ n: 3 }, 3000],
+  [{ max_tokens: null, n: 2, best_of: 4 }, 4000],
+  [{ n: 1e9 }, 128_000],
+  [{ n: "3" }, 1000],
+  [{ prompt: ["a", "b"], n: 2 }, 4000],
   [{ max_tokens: 0 }, 1000],
   [{ max_tokens: -5 }, 1000],
   [{ max_tokens: 5.5 }, 1000],
@@ -64,6 +69,12 @@ it("uses weights", async () => {
   const text = '{"max_tokens": 50}';
   const weights = { input: 0.1, output: 5 };
   expect(await llmReserve({ weights })(post(text))).toBe(251);
+});
+
+it("reserves its own number of tokens for each of several answers", async () => {
+  const text = '{"n": 5}';
+  expect(await llmReserve({ output: 40 })(post(text))).toBe(inputOf(text) + 200);
+  expect(await llmReserve({ output: 0 })(post(text))).toBe(inputOf(text));
 });
 
 it.each([-1, 0.5, Number.NaN, MAX_TOKENS + 1])("refuses an output of %d", (output) => {
