@@ -8,6 +8,7 @@ import { limitFindings } from "./limits.ts";
 import { methodWarnings } from "./methods.ts";
 import { millisecondWarnings } from "./milliseconds.ts";
 import { notationWarnings } from "./notation.ts";
+import { responseBodyWarnings } from "./response-bodies.ts";
 import { rulePath, rulePlaces } from "./rule-places.ts";
 import { ruleWarnings } from "./rules.ts";
 import { networkFindings, settingWarnings } from "./settings.ts";
@@ -31,6 +32,7 @@ export function configFindings(config: Config, routed = false): LocalFinding[] {
       ...methodWarnings(rule, place),
       ...notationWarnings(rule, place),
       ...networkFindings(rule, place),
+      ...responseBodyWarnings(rule, place),
     ];
   });
   return [

@@ -4,7 +4,9 @@ import type { Rule } from "../../src/config/rule.ts";
 import type { Config } from "../../src/config/schema.ts";
 import type { LocalFinding } from "../finding.ts";
 import { isBoundToClient, isChosenByClient, withoutChosen } from "./client-conditions.ts";
+import { clientHeaderWarnings, isClientHeader } from "./client-headers.ts";
 import { Coverage } from "./coverage.ts";
+import { literalPatternWarnings } from "./literal-patterns.ts";
 import { rulePath, rulePlaces } from "./rule-places.ts";
 
 /** Warnings about conditions in `match` and `except`. */
@@ -23,17 +25,32 @@ export function conditionWarnings(config: Config): LocalFinding[] {
     return [
       ...(mode === "shadow" ? [] : matchWarnings(rule, place, isCovered)),
       ...(mode === "shadow" ? [] : exceptWarnings(rule, place, isCovered)),
-      ...valueWarnings(rule, match, place),
-      ...(match.except ? valueWarnings(rule, match.except, `${place}.except`) : []),
+      ...ownWarnings(rule, match, place),
+      ...(match.except ? ownWarnings(rule, match.except, `${place}.except`) : []),
     ];
   });
+}
+
+/** Warnings about the conditions of `match` or of `except` alone. */
+function ownWarnings(rule: Rule, conditions: Conditions, place: string): LocalFinding[] {
+  return [
+    ...valueWarnings(rule, conditions, place),
+    ...clientHeaderWarnings(rule.name, conditions, place),
+    ...literalPatternWarnings(rule.name, conditions, place),
+  ];
+}
+
+/** Whether the cure for another warning removes all conditions on what the client sends. */
+function isOnlyClientHeaders({ headers = [], query }: Conditions): boolean {
+  return query === undefined && headers.every(({ name }) => isClientHeader(name));
 }
 
 /** Whether enforced rules count every request for which conditions hold. */
 type IsCovered = (conditions: Conditions) => boolean;
 
 function matchWarnings({ name, match }: Rule, place: string, isCovered: IsCovered): LocalFinding[] {
-  if (!isChosenByClient(match) || isCovered(withoutChosen(match))) return [];
+  if (!isChosenByClient(match) || isOnlyClientHeaders(match)) return [];
+  if (isCovered(withoutChosen(match))) return [];
   return [
     {
       code: "chosen-match",
@@ -52,6 +69,7 @@ function exceptWarnings(
 ): LocalFinding[] {
   // If the exception also has a condition that clients cannot choose, most clients cannot use it.
   if (!except || !isChosenByClient(except) || isBoundToClient(except)) return [];
+  if (isOnlyClientHeaders(except)) return [];
   if (isCovered(match) || isCovered(except)) return [];
   return [
     {

@@ -368,6 +368,122 @@ test.each<[Fields, string[]]>([
   expect(codes(rule)).toEqual(expected);
 });
 
+describe("a condition on a header with data about the client", () => {
+  test.each<[header: string, cure: string]>([
+    ["cf-ipcountry", 'countries: ["DE"]'],
+    ["CF-Connecting-IP", "ips"],
+    ["true-client-ip", "ips"],
+    ["X-Forwarded-For", "ips"],
+    ["x-real-ip", "ips"],
+    ["cf-ray", "request.cf.colo"],
+    ["cf-visitor", "Always Use HTTPS"],
+  ])("%s gets a warning with the cure", (header, cure) => {
+    const rule = { match: { paths: ["/a"], headers: { [header]: "DE" } } };
+    expect(findings(rule)).toEqual([
+      {
+        code: "client-header",
+        severity: "warning",
+        path: `rules[0].match.headers["${header.toLowerCase()}"]`,
+        message: expect.stringContaining(header.toLowerCase()),
+        cure: expect.stringContaining(cure),
+      },
+    ]);
+  });
+
+  test("gets a warning in except too", () => {
+    const rule = { match: { except: { headers: { "cf-ipcountry": ["DE", "AT"] } } } };
+    expect(findings(rule)).toMatchObject([
+      { code: "client-header", path: 'rules[0].match.except.headers["cf-ipcountry"]' },
+    ]);
+  });
+
+  test("gets a warning beside the one about a condition that clients choose", () => {
+    const rule = { match: { headers: { "cf-ipcountry": "DE", "x-plan": "free" } } };
+    expect(codes(rule)).toEqual(["chosen-match", "client-header"]);
+  });
+
+  test("gets no warning if the field is of the origin or of another service", () => {
+    const headers = { constructor: "a", "cf-worker": "b", "x-forwarded-proto": "http" };
+    expect(codes({ match: { headers } })).toEqual(["chosen-match"]);
+  });
+});
+
+describe("a condition on a value", () => {
+  const cures = (expected: unknown, name = "x-plan") =>
+    (name === "q"
+      ? findings({ match: { query: { q: expected } } })
+      : findings({ match: { headers: { [name]: expected } } })
+    )
+      .filter(({ code }) => code === "literal-pattern")
+      .map(({ cure }) => cure);
+  const NO_PATTERN = 'Write the whole text, { prefix: "…" }, or a list of them';
+
+  test.each<[value: unknown, cure: string]>([
+    ["free*", 'Write { prefix: "free" }'],
+    [{ prefix: "free*" }, 'Write { prefix: "free" }'],
+    ["/^free/", 'Write { prefix: "free" }'],
+    ["/^free/i", 'Write { prefix: "free" }'],
+    [{ prefix: "^free" }, 'Write { prefix: "free" }'],
+    ["^free", 'Write { prefix: "free" }'],
+    ["^free$", 'Write "free"'],
+    ["free.*", 'Write { prefix: "free" }'],
+    ["/^free.*$/", 'Write { prefix: "free" }'],
+    ["/^(free|trial)$/", 'Write ["free", "trial"]'],
+    ["/^(?:free|trial)/", 'Write [{ prefix: "free" }, { prefix: "trial" }]'],
+    [["pro", "free*"], 'Write { prefix: "free" }'],
+    ["*", "Write true, for a value of any text"],
+    ["*free", NO_PATTERN],
+    ["*free*", NO_PATTERN],
+    ["/.*free$/", NO_PATTERN],
+    ["/^fr[e]+/", NO_PATTERN],
+  ])("%j in the notation of a pattern gets the cure %s", (value, cure) => {
+    expect(cures(value)).toEqual([cure]);
+    expect(cures(value, "q")).toEqual([cure]);
+  });
+
+  test.each([
+    ["free"],
+    [{ prefix: "free" }],
+    ["/a/b/"],
+    ["/free/"],
+    ["a*b"],
+    ["1.5"],
+    ["what?"],
+    ["(free)"],
+    [true],
+  ])("%j is no pattern", (value) => {
+    expect(cures(value)).toEqual([]);
+    expect(cures(value, "q")).toEqual([]);
+  });
+
+  test("may have an asterisk in a field with types or languages", () => {
+    expect(cures("*/*", "accept")).toEqual([]);
+    expect(cures("*", "Accept-Language")).toEqual([]);
+    expect(cures("*", "if-none-match")).toEqual([]);
+  });
+
+  test("is not printed if it may be a credential", () => {
+    for (const value of ["sk-live-4f8a*", "/^sk-live-4f8a/", "/^(sk-1|sk-2)$/"]) {
+      expect(JSON.stringify(cures(value))).not.toMatch(/sk-/);
+    }
+  });
+});
+
+test.each<[response: unknown, found: string[]]>([
+  [{ body: "custom:page" }, ["body-names-function"]],
+  [{ status: 503, body: " custom: page" }, ["body-names-function"]],
+  [{ body: "custom: see our page" }, []],
+  [{ body: { error: "custom:page" } }, []],
+  [undefined, []],
+])("the response %j gives %j", (response, found) => {
+  expect(codes({ response })).toEqual(found);
+});
+
+test("a body that names a function gets the notation of the function as its cure", () => {
+  const [finding] = findings({ response: { body: "custom:page" } });
+  expect(finding?.cure).toContain('Write response: "custom:page"');
+});
+
 describe("conditions on a request", () => {
   const FREE = { match: { paths: ["/a"], headers: { "x-plan": "free" } } };
   const ALL: Fields = {};
