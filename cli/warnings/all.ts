@@ -13,6 +13,7 @@ import { rulePath, rulePlaces } from "./rule-places.ts";
 import { ruleWarnings } from "./rules.ts";
 import { networkFindings, settingWarnings } from "./settings.ts";
 import { tierHostWarnings } from "./tier-hosts.ts";
+import { timeZoneWarnings } from "./time-zones.ts";
 import { zeroLimitWarnings } from "./zero-limits.ts";
 
 /**
@@ -33,6 +34,7 @@ export function configFindings(config: Config, routed = false): LocalFinding[] {
       ...notationWarnings(rule, place),
       ...networkFindings(rule, place),
       ...responseBodyWarnings(rule, place),
+      ...timeZoneWarnings(rule, place),
     ];
   });
   return [

@@ -84,7 +84,7 @@ function messageOf(issue: v.BaseIssue<unknown>, config: unknown): string {
     return sentence("unknown field", hint, `allowed: ${issue.message}`);
   }
   if (given === undefined) return sentence("missing", undefined, requirementOf(issue));
-  const hint = valueHint({ issue, keys, given });
+  const hint = valueHint({ issue, keys, given, config });
   return sentence(`got ${printable(keys, given, config)}`, hint, requirementOf(issue));
 }
 

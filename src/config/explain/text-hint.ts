@@ -1,5 +1,3 @@
-import { parseCalendarStart } from "../calendar.ts";
-import { isRecord } from "../fields.ts";
 import { numberHint } from "./number-hint.ts";
 
 /** Suggests a name of a rule, or a prefix, with the characters that Weir allows. */
@@ -52,67 +50,6 @@ export function statusHint(
     return `write each status, such as ${given[0]}01, ${given[0]}03`;
   }
   return status;
-}
-
-/** Suggests a time with its zone, or the start of a calendar window. */
-export function startHint(given: unknown): string | undefined {
-  const start = calendarStart(given);
-  if (start !== undefined) return `write ${JSON.stringify(start)}`;
-  const isDate = given instanceof Date;
-  if (typeof given !== "string" && typeof given !== "number" && !isDate) return undefined;
-  const isNumber = typeof given === "number" || /^\d{10}(\d{3})?$/.test(String(given));
-  const seconds = Number(given);
-  const time = isNumber
-    ? new Date(seconds > 1e11 ? seconds : seconds * 1000)
-    : isDate
-      ? given
-      : withZone(given);
-  if (!time || Number.isNaN(time.getTime()) || (isNumber && seconds < 1e9)) return undefined;
-  return `write ${JSON.stringify(time.toISOString().replace(".000Z", "Z"))}`;
-}
-
-/** Returns the start of calendar windows that a value can mean: `15 09:00` for `{ day: 15, time: "9:00" }`. */
-function calendarStart(given: unknown): string | undefined {
-  if (typeof given === "number") return given >= 1 && given <= 31 ? String(given) : undefined;
-  const parts = isRecord(given) ? START_PARTS.map((names) => partOf(given, names)) : [given];
-  const text = parts
-    .filter((part) => typeof part === "string" || typeof part === "number")
-    .join(" ")
-    .trim()
-    .toLowerCase()
-    .replace(/\b(\d\d?)(st|nd|rd|th)\b/, "$1")
-    .replace(/\b(?=\d:\d\d\b)/, "0")
-    .replace(/^(sun|mon|tue|wed|thu|fri|sat)(?![a-z]*day)[a-z]*/, (_, day) => DAYS[day] ?? day)
-    .replace(
-      /^(\d\d?) (\d\d?)(?![\d:])/,
-      (_, month, day) => `${month.padStart(2, "0")}-${day.padStart(2, "0")}`,
-    );
-  return parseCalendarStart(text) && text !== given ? text : undefined;
-}
-
-const START_PARTS = [["month"], ["day", "date", "weekday"], ["time", "hour", "at"]];
-const DAYS: Readonly<Record<string, string>> = {
-  mon: "monday",
-  tue: "tuesday",
-  wed: "wednesday",
-  thu: "thursday",
-  fri: "friday",
-  sat: "saturday",
-  sun: "sunday",
-};
-
-function partOf(given: Readonly<Record<string, unknown>>, names: readonly string[]): unknown {
-  return names.map((name) => given[name]).find((part) => part !== undefined);
-}
-
-function withZone(given: unknown): Date | undefined {
-  const [, day, time = "00:00:00"] =
-    /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d)?))?Z?$/.exec(String(given).trim()) ?? [];
-  const date = new Date(`${day}T${time}Z`);
-  // Date reads 30 February as 2 March.
-  return day && !Number.isNaN(date.getTime()) && date.toISOString().startsWith(day)
-    ? date
-    : undefined;
 }
 
 /** Suggests an https URL without credentials, query and fragment. */

@@ -4,7 +4,7 @@ import { timeZoneHint, windowHint } from "./calendar-hint.ts";
 import { asnHint, botHint, countryHint, namedHint, namedValueHint } from "./client-hint.ts";
 import { costHint } from "./cost-hint.ts";
 import { durationHint, millisecondsHint } from "./duration-hint.ts";
-import { isSecret } from "./given-value.ts";
+import { isSecret, valueAt } from "./given-value.ts";
 import { keyHint, tierKeyHint } from "./key-hint.ts";
 import { conditionHint, hostHint, matchHint } from "./match-hint.ts";
 import { nearestName } from "./nearest-name.ts";
@@ -21,7 +21,8 @@ import {
   rulesHint,
 } from "./object-hint.ts";
 import { jwtHint, secretHint, tierNameHint } from "./secret-hint.ts";
-import { countHint, nameHint, shareHint, startHint, statusHint, urlHint } from "./text-hint.ts";
+import { startHint, unitsIn } from "./start-hint.ts";
+import { countHint, nameHint, shareHint, statusHint, urlHint } from "./text-hint.ts";
 import { wordHint } from "./word-hint.ts";
 
 /** The length of the longest text for which Weir suggests a cure. */
@@ -35,13 +36,15 @@ export interface Faulty {
   readonly keys: readonly unknown[];
   /** The value as the user wrote it. */
   readonly given: unknown;
+  /** The configuration as the user wrote it. */
+  readonly config: unknown;
 }
 
 /** Suggests a replacement for a faulty value; undefined if there is no obvious one. */
-export function valueHint({ issue, keys, given }: Faulty): string | undefined {
-  const hint = hintForValue({ issue, keys, given });
+export function valueHint(faulty: Faulty): string | undefined {
+  const hint = hintForValue(faulty);
   // A suggestion that is equal to the given value is no cure.
-  return hint && repeats(hint, given) ? undefined : hint;
+  return hint && repeats(hint, faulty.given) ? undefined : hint;
 }
 
 /** Whether a suggestion such as `write "ip"` is the value that the user has written. */
@@ -54,7 +57,7 @@ function repeats(hint: string, given: unknown): boolean {
   }
 }
 
-function hintForValue({ issue, keys, given }: Faulty): string | undefined {
+function hintForValue({ issue, keys, given, config }: Faulty): string | undefined {
   // The message of a check between fields is a sentence that names the cure.
   if (issue.type === "raw_check") return nearestHint(issue);
   // A longer text is not a misspelt value, and a search in it would take long.
@@ -72,6 +75,10 @@ function hintForValue({ issue, keys, given }: Faulty): string | undefined {
     return given === field ? tierNameHint(given) : limitsHint(given, true);
   }
   const isElement = typeof keys.at(-1) === "number";
+  if (field === "start") {
+    const rule = valueAt(config, keys.slice(0, -1));
+    return startHint(given, unitsIn(rule)) ?? wordHint(field, given, ["epoch", "spread"]);
+  }
   return hintFor({ field, parent, isElement }, given, issue);
 }
 
@@ -133,8 +140,6 @@ function hintFor(
       return costHint(field, given, message);
     case "status":
       return statusHint(parent, given, message);
-    case "start":
-      return startHint(given) ?? wordHint(field, given, ["epoch", "spread"]);
     case "algs":
     case "alg":
       return algorithmHint(field, given);

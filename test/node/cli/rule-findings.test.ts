@@ -469,6 +469,51 @@ describe("a condition on a value", () => {
   });
 });
 
+describe("a time zone", () => {
+  const zone = (timeZone: string) => findings({ window: "month", timeZone });
+
+  test.each([
+    ["Etc/GMT+2", "UTC-2", '"Etc/GMT-2" if you mean UTC+2'],
+    ["Etc/GMT-10", "UTC+10", '"Etc/GMT+10" if you mean UTC-10'],
+  ])("%s gets a warning that it is %s", (timeZone, offset, cure) => {
+    expect(zone(timeZone)).toEqual([
+      {
+        code: "inverted-time-zone",
+        severity: "warning",
+        path: "rules[0].timeZone",
+        message: expect.stringContaining(`begin in ${offset},`),
+        cure: expect.stringContaining(cure),
+      },
+    ]);
+  });
+
+  test.each([
+    ["EST", "UTC-5", "America/New_York"],
+    ["MST", "UTC-7", "America/Denver"],
+  ])("%s without summer time gets a warning that it is %s all year", (timeZone, offset, city) => {
+    expect(zone(timeZone)).toMatchObject([
+      {
+        code: "fixed-time-zone",
+        message: expect.stringContaining(`${offset} all year`),
+        cure: expect.stringContaining(city),
+      },
+    ]);
+  });
+
+  test.each(["UTC", "GMT", "Etc/UTC", "Etc/GMT", "Etc/GMT+0", "EST5EDT", "Africa/Lagos"])(
+    "%s gets no warning",
+    (timeZone) => {
+      expect(zone(timeZone)).toEqual([]);
+    },
+  );
+
+  test("gets a warning if only a tier has a window of the calendar", () => {
+    const limits = { DE: { limit: 9, window: "day" } };
+    const rule = { tiers: { by: "country", limits }, timeZone: "Etc/GMT+2" };
+    expect(codes(rule)).toEqual(["inverted-time-zone"]);
+  });
+});
+
 test.each<[response: unknown, found: string[]]>([
   [{ body: "custom:page" }, ["body-names-function"]],
   [{ status: 503, body: " custom: page" }, ["body-names-function"]],

@@ -92,6 +92,26 @@ const calendars = [
   inRule({ window: "week", start: "Mon 18:00" }, "start", 'write "monday 18:00"'),
   inRule({ window: "year", start: "15" }, "start", "write the month before the day"),
   inRule({ window: "year", start: { month: 4, day: 6 } }, "start", 'write "04-06"'),
+  inRule({ window: "year", start: "2026-04-06" }, "start", 'write "04-06"'),
+  inRule({ window: "year", start: "2026-04-06 09:00" }, "start", 'write "04-06 09:00"'),
+  inRule({ ...month, start: "2026-04-15T09:00" }, "start", 'write "15 09:00"'),
+  inRule({ ...month, start: "2026-04-05" }, "start", 'write "5"'),
+  inRule({ window: "week", start: "2026-04-06 06:00" }, "start", 'write "monday 06:00"'),
+  inRule({ window: "week", start: "2026-04-05" }, "start", 'write "sunday"'),
+  inRule({ window: "day", start: "2026-04-06 09:00:30" }, "start", 'write "09:00"'),
+  inRule({ start: "2026-04-06" }, "start", 'write "2026-04-06T00:00:00Z"'),
+  bare(
+    {
+      limits: [
+        { limit: 1, window: "1m" },
+        { limit: 5, window: "month" },
+        { limit: 9, window: "year" },
+      ],
+      start: "2026-04-06",
+    },
+    "start",
+    'write "04-06"',
+  ),
   inRule({ window: "year", start: "02-30" }, "start", '"04-06"'),
 ];
 
