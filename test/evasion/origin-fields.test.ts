@@ -76,7 +76,7 @@ describe("an origin that trusts Weir-Over and Weir-Remaining", () => {
     ["/within", ['weir-remaining: "roomy";r=']],
     ["/exempt", []],
     ["/unmatched", []],
-  ])("gets none of the client's fields at %s", async (path, own) => {
+  ])("does not get the client's fields at %s", async (path, own) => {
     for (const fields of [FORGED, [...FORGED, ...FORGED], ...FORGED.map((field) => [field])]) {
       const answer = await receivedFor(path, fields, "hello");
       expect(answer.status).toBe(200);

@@ -70,7 +70,7 @@ export function describeSettlements({ store, decide, used, clockIsOurs }: Driver
   });
 
   describe("a decision on a counter with an alternative", () => {
-    it("tells which of them it has charged, so that the refund goes to the same one", async () => {
+    it("returns which counter it has charged, so that the refund goes to the same counter", async () => {
       const [one, other] = [counter({ limit: 5 }), counter({ limit: 4 })];
       const either = { ...one, alternative: other };
       const inAlternative: (true | undefined)[] = [];

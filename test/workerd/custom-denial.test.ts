@@ -337,7 +337,7 @@ describe("a function that fails is replaced by the default response", () => {
     expect(lines).toHaveLength(1);
   });
 
-  it("has the Retry-After that the function was told", async () => {
+  it("has the Retry-After that the function received", async () => {
     const told: number[] = [];
     const page = returning(() => undefined);
     const rules: RuleInput[] = [{ ...RULE, retryJitter: "1h" }];

@@ -60,7 +60,7 @@ describe.each(["upstash", "durable-object"] as const)("a deny list with store: %
   it("calls the store for all other clients", async () => {
     vi.spyOn(console, "error").mockImplementation(() => {});
     const { response, calls } = await send(store, "203.0.113.7");
-    // The store is away, and the rule "site" fails closed.
+    // The store cannot be reached, and the rule "site" fails closed.
     expect(response.status).toBe(503);
     expect(calls).toBeGreaterThan(0);
   });

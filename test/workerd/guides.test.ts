@@ -275,8 +275,8 @@ describe("docs/guides/saas-plans.md", () => {
       id: "bob",
       plan: "free",
     },
-    // The hash of key-of-dan, whom only one test uses, because its window of 30 days spans the days
-    // of several tests.
+    // The hash of key-of-dan. Only one test uses this key, because the key's window of 30 days
+    // spans the days of several tests.
     "key:4e913e35f9933a915f6f793e9e3a9e63075f2d247f4b98e79b3e5ee7e1e2f2c4": {
       id: "dan",
       plan: "free",

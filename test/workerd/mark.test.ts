@@ -112,7 +112,7 @@ describe.each(Object.entries(WAYS))("a rule with the mode mark, %s", (_, start) 
     expect((await send({ headers: forged }, "api")).told).toEqual({ ...kept, "weir-over": "plan" });
   });
 
-  it("keeps its hands off the fields if no rule uses them", async () => {
+  it("does not change the client's fields if no rule uses these fields", async () => {
     const send = sender({ name: "api", limit: 5, window: "1m" });
     expect((await send({ headers: { "weir-over": "own" } })).told).toEqual({ "weir-over": "own" });
   });

@@ -222,7 +222,7 @@ describe("the cost of a rule in shadow mode", () => {
     expect(remaining(response)).toBe(6);
   });
 
-  it("is charged late, and logged if it does not fit", async () => {
+  it("is charged when its slow function has returned, and logged if it does not fit", async () => {
     const costs = { depth: () => 1, late: () => scheduler.wait(20).then(() => 11) };
     const trial = { ...RULE, name: "trial", mode: "shadow", cost: "custom:late" } as const;
     const { send, lines } = handler([RULE, trial], costs);

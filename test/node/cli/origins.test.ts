@@ -28,7 +28,7 @@ describe("origins by host", () => {
     expect(await findingsWith({ origins }, BOTH, SERVICE)).toEqual([]);
   });
 
-  test("lack the origin of a custom domain", async () => {
+  test("are reported if a custom domain has no origin", async () => {
     const origins = { "api.example.com": { url } };
     expect(await findingsWith({ origins }, BOTH)).toEqual([
       "no-origin: The custom domain shop.example has no origin behind it, so Weir cannot forward its requests",
@@ -36,14 +36,14 @@ describe("origins by host", () => {
     expect(await findingsWith({ origins, origin: { url } }, BOTH)).toEqual([]);
   });
 
-  test("name a binding that is missing, for the requests of their hosts", async () => {
+  test("are reported with their host if the binding is missing", async () => {
     const origins = { "shop.example": { binding: "SHOP" }, "api.example.com": { url } };
     expect(await findingsWith({ origins }, BOTH)).toEqual([
       'origin-unbound: origins["shop.example"] names the binding SHOP, which is not bound here, so every request for shop.example gets 502',
     ]);
   });
 
-  test("name the Worker itself", async () => {
+  test("are reported if a URL leads to the Worker itself", async () => {
     const origins = { "*.example.com": { url: "https://shop.example/" }, "shop.example": { url } };
     expect(await findingsWith({ origins }, BOTH)).toEqual([
       expect.stringContaining('origin-loop: origins["*.example.com"].url in weir.config.ts names'),
@@ -63,7 +63,7 @@ describe("origins by host", () => {
     ["example.com", "*.example.com/*", false],
     ["*.example.com", "example.com/*", false],
     ["*.example.com", "*.example.org/*", false],
-  ])("for %s, with the route %s, has a route: %s", async (host, route, isRouted) => {
+  ])("for %s has a matching route among %s: %s", async (host, route, isRouted) => {
     const origins = { [host]: { url } };
     const found = await findingsWith({ origins }, `routes = ["${route}"]`);
     expect(found.map((line) => line.split(":")[0])).toEqual(

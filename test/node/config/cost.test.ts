@@ -96,7 +96,7 @@ describe("the cost of a rule", () => {
     cost({ ...reserved, max: 4 }, ".reserve", "got 5; reserve must be at most max, 4"),
   ]);
 
-  test("has all faults of its fields reported at once", () => {
+  test("reports all faults of its fields at once", () => {
     const value = { from: "ip", reserve: 0, settle: "ip", max: 0, default: -1 };
     expect(faultsOf(withCost(value)).map(({ path }) => path)).toEqual(
       ["from", "reserve", "settle", "max", "default"].map((field) => `rules[0].cost.${field}`),

@@ -10,8 +10,9 @@ import { inlineCodeOf, PAGES, readPage } from "./pages.ts";
 
 // The tests of this file check every configuration on the pages. All other code on the pages must
 // be part of an example, or of a file in test/types. test/node/examples/ runs the examples, and
-// `npm run types` compiles test/types. So all code on the pages is tested. Complete files on the pages of docs/guides/ have their own tests: ./guides.test.ts checks
-// them, and test/workerd/guides.test.ts runs their configurations.
+// `npm run types` compiles test/types. So all code on the pages is tested. Complete files on the
+// pages of docs/guides/ have their own tests: ./guides.test.ts checks them, and
+// test/workerd/guides.test.ts runs their configurations.
 
 /**
  * The pages for users. test/suite/README.md is left out, because its test needs a store that the

@@ -54,7 +54,7 @@ interface Call {
   readonly body: string;
   readonly end: End;
   readonly script: Script;
-  /** The estimate of `llmReserve`. */
+  /** The tokens that `llmReserve` estimates. */
   readonly reserve: number;
   /** The expected charge in the end. */
   readonly charge: number;

@@ -95,14 +95,17 @@ describe.each(REMOTE_STORES)("over the store %s", (store) => {
   const statusOf = async (path: string, headers: Record<string, string>) =>
     (await send(worker.url, path, { headers })).status;
 
-  it.each(["/month", "/leased"])("settles, also: %s", async (path) => {
-    const headers = newClient();
-    answerWith(path, "used 30");
-    for (let count = 1; count <= 5; count++) {
-      expect(await statusOf(path, headers)).toBe(200);
-      await expectLeft(path, headers, LIMIT - 30 * count);
-    }
-  });
+  it.each(["/month", "/leased"])(
+    "settles reserves in calendar windows and beside rules with leases: %s",
+    async (path) => {
+      const headers = newClient();
+      answerWith(path, "used 30");
+      for (let count = 1; count <= 5; count++) {
+        expect(await statusOf(path, headers)).toBe(200);
+        await expectLeft(path, headers, LIMIT - 30 * count);
+      }
+    },
+  );
 
   it("denies from memory only until the cached denial ends, and admits after the refund", async () => {
     const headers = newClient();
@@ -141,7 +144,7 @@ describe.each(REMOTE_STORES)("over the store %s", (store) => {
     expect(await statusOf("/banned", headers)).toBe(429);
   });
 
-  it("settles each of 50 streams at the same time once, also those that break off", async () => {
+  it("settles each of 50 concurrent streams once, also those that break off", async () => {
     const headers = newClient();
     let arrived = 0;
     servers.origin.on("/storm", (request, response) => {

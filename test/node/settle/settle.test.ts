@@ -156,15 +156,18 @@ describe.each(REMOTE_STORES)("over the store %s", (store) => {
     ["header", {}, RESERVE, "missing"],
     ["header-default", { "x-used": "-1" }, 7, "invalid"],
     ["after", {}, 1, "missing"],
-  ])("charges a known amount if the field is odd: %s %j", async (path, fields, used, cause) => {
-    const headers = newClient();
-    servers.origin.on(`/${path}`, body("ok", fields as Record<string, string>));
-    await delayed(1100);
-    await send(worker.url, `/${path}`, { headers });
-    await settledAt(`/${path}`, headers, used);
-    const line = { weir: "cost-unreadable", rule: path, source: "header:x-used", cause };
-    expect(worker.logs()).toContain(`error: ${JSON.stringify(line)}`);
-  });
+  ])(
+    "charges the reserve, the default or 1 if the field is invalid or missing: %s %j",
+    async (path, fields, used, cause) => {
+      const headers = newClient();
+      servers.origin.on(`/${path}`, body("ok", fields as Record<string, string>));
+      await delayed(1100);
+      await send(worker.url, `/${path}`, { headers });
+      await settledAt(`/${path}`, headers, used);
+      const line = { weir: "cost-unreadable", rule: path, source: "header:x-used", cause };
+      expect(worker.logs()).toContain(`error: ${JSON.stringify(line)}`);
+    },
+  );
 
   it("caps a cost by max, and charges it after the response without a reserve", async () => {
     const headers = newClient();
@@ -240,7 +243,7 @@ describe.each(REMOTE_STORES)("over the store %s", (store) => {
   }, 30_000);
 
   it.each(["reset", "end"] as const)(
-    "settles what is known if the client hangs up during the stream: %s",
+    "charges the result of a function that read part of the body if the client hangs up: %s",
     async (way) => {
       const [known, unknown] = [newClient(), newClient()];
       for (const [headers, first, used] of [
@@ -391,7 +394,7 @@ describe.each(REMOTE_STORES)("over the store %s", (store) => {
     await settledAt("/header-default", headers, RESERVE);
   });
 
-  it("settles what is known if the origin breaks off", async () => {
+  it("charges the result of a function that read part of the body if the origin breaks off", async () => {
     const headers = newClient();
     servers.origin.on("/usage", (_, response) => {
       response.writeHead(200, { "Content-Length": "1000" }).write("used 70 ");

@@ -289,7 +289,7 @@ describe("the usage in a stream of events", () => {
     }
   });
 
-  it("is not needed to be followed by a blank line", async () => {
+  it("is read even if no blank line follows it", async () => {
     const text = eventsOf({ ...CHUNK, choices: [], usage: COUNTED }).trimEnd();
     expect(await usage(eventStream(text))).toBe(21);
     expect(await usage(eventStream(text.slice(0, -1)))).toBeUndefined();

@@ -238,7 +238,7 @@ describe("a condition on Cloudflare's data", () => {
   });
 });
 
-it("all conditions of a rule must hold, and all conditions of its exception", () => {
+it("requires that all conditions of a rule hold, and all conditions of its exception", () => {
   const conditions = { paths: ["/*"], headers: { "x-a": "1" }, query: { b: true } };
   const both = { headers: { "x-a": "1" }, query: "?b=1" };
   expect(holds(conditions, both)).toBe("yes");

@@ -136,7 +136,7 @@ describe.runIf(server.kind === "redis-server")("Redis commands per decision", ()
     expect(await commandsOf(decide)).toEqual({ evalsha: 1, bitfield: 1 });
   });
 
-  it("leaves a wrong type under the key of a dependent group to that group", async () => {
+  it("fails only a dependent group if the value under its key has the wrong type", async () => {
     const store = storeWith("edge");
     const now = Date.now();
     const [enforced, mark] = [counter(), counter({ dependent: true })];
