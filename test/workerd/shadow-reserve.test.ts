@@ -1,0 +1,122 @@
+import { createExecutionContext, waitOnExecutionContext } from "cloudflare:test";
+import { env } from "cloudflare:workers";
+import { afterEach, describe, expect, inject, it, vi } from "vitest";
+import { type ConfigInput, defineConfig } from "../../src/config/index.ts";
+import { WeirService, weir } from "../../src/index.ts";
+
+const LIMIT = 1000;
+const RESERVE = 400;
+
+/** The stores, with the bindings of a Worker that uses them. */
+const STORES = {
+  memory: () => ({}),
+  "durable-object": () => ({ COUNTERS: env.COUNTERS }),
+  upstash: () => ({
+    UPSTASH_REDIS_REST_URL: inject("redis").restUrl,
+    UPSTASH_REDIS_REST_TOKEN: inject("redis").restToken,
+  }),
+} as const;
+
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+describe.each(Object.entries(STORES))(
+  "a rule in shadow mode that reserves, on %s",
+  (name, bind) => {
+    /** Creates a Worker whose shadow rule counts the user "alice". */
+    function worker(user: () => string | Promise<string>, settle: string) {
+      const lines: Record<string, unknown>[] = [];
+      for (const level of ["log", "error"] as const) {
+        vi.spyOn(console, level).mockImplementation((line) => void lines.push(JSON.parse(line)));
+      }
+      const bindings = bind();
+      const config = defineConfig({
+        store: name,
+        prefix: crypto.randomUUID(),
+        timeoutMs: 5000,
+        rules: [
+          { name: "enforced", limit: 100, window: "52w" },
+          {
+            name: "trial",
+            key: "custom:user",
+            limit: LIMIT,
+            window: "52w",
+            mode: "shadow",
+            cost: { reserve: RESERVE, settle },
+          },
+        ],
+        custom: {
+          keys: { user },
+          settle: { used: async (response: Response) => Number(await response.text()) },
+        },
+      } as unknown as ConfigInput);
+      const { fetch } = weir(config);
+      class Limits extends WeirService {
+        override readonly config = config;
+      }
+      const service = new Limits(createExecutionContext(), bindings);
+      return {
+        lines,
+        async send(next: () => Response | Promise<Response>) {
+          const ctx = createExecutionContext();
+          const request = new Request("https://api.example.com/", {
+            headers: { "cf-connecting-ip": "203.0.113.7" },
+          });
+          const response = await fetch(request as never, bindings, ctx, async () => next());
+          return { response, text: await response.text(), ctx };
+        },
+        /** Waits until one of these amounts is used. */
+        expectUsed: (...amounts: number[]) =>
+          vi.waitFor(async () => {
+            const [quota] = await service.getValue("trial", { key: "alice" });
+            expect(amounts).toContain(LIMIT - (quota?.remaining as number));
+          }, 5000),
+      };
+    }
+
+    const answer = (used: number) => new Response(`${used}`, { headers: { "x-used": `${used}` } });
+
+    it.each(["header:x-used", "custom:used"])(
+      "settles it after a slow origin, and again for the next request: %s",
+      async (settle) => {
+        const { send, expectUsed } = worker(() => "alice", settle);
+        let used = 0;
+        for (const cost of [30, 500]) {
+          const { ctx } = await send(() => scheduler.wait(100).then(() => answer(cost)));
+          await waitOnExecutionContext(ctx);
+          used += cost;
+          await expectUsed(used);
+        }
+      },
+    );
+
+    it.each(["header:x-used", "custom:used"])(
+      "settles it although the decision follows the response: %s",
+      async (settle) => {
+        const identified = Promise.withResolvers<string>();
+        const { send, expectUsed } = worker(() => identified.promise, settle);
+        const { response, text, ctx } = await send(() => answer(30));
+        expect([response.status, text]).toEqual([200, "30"]);
+        await expectUsed(0);
+        identified.resolve("alice");
+        await waitOnExecutionContext(ctx);
+        await expectUsed(30);
+      },
+    );
+
+    it("gives nothing back for a request that the rule has not charged", async () => {
+      const { send, expectUsed, lines } = worker(() => "alice", "custom:used");
+      const release = Promise.withResolvers<void>();
+      // Two reserves fit, and the third request passes without a charge.
+      const sent = [1, 2, 3].map((used) => send(() => release.promise.then(() => answer(used))));
+      await expectUsed(2 * RESERVE);
+      await vi.waitFor(() => expect(lines).toEqual([{ weir: "shadow-denied", policy: "trial" }]));
+      release.resolve();
+      const answers = await Promise.all(sent);
+      for (const { ctx } of answers) await waitOnExecutionContext(ctx);
+      // The requests may arrive in any order, so any of them can be the third.
+      await expectUsed(1 + 2, 1 + 3, 2 + 3);
+    });
+  },
+);
