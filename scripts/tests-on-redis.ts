@@ -10,7 +10,7 @@ const IMPORT = /(?:from|import\() ?"(\.{1,2}\/[^"]+\.ts)"/g;
 
 const usesRedis = new Map<string, boolean>();
 
-/** Returns whether a module uses Redis, or imports a module of the tests that does. */
+/** Returns whether a module, or any module of the tests that it imports, uses Redis. */
 function reachesRedis(file: string): boolean {
   const cached = usesRedis.get(file);
   if (cached !== undefined) return cached;

@@ -1,6 +1,6 @@
 /**
  * The child process with the servers that the Workers call: the language model and the REST server
- * of Redis. See bench/environment/backend.ts for the reason.
+ * of Redis. bench/environment/backend.ts explains why these servers have a process of their own.
  */
 import { startLlmProvider } from "../../dev/llm-provider.ts";
 import { startUpstashRest } from "../../dev/upstash-rest.ts";

@@ -6,8 +6,8 @@ import { isTable } from "./wrangler-file.ts";
 const FIELDS = ["pattern", "zone_name", "zone_id", "custom_domain", "enabled", "previews_enabled"];
 
 /**
- * Returns the findings about routes that are tables. Wrangler refuses a table without a zone, unless it is
- * a custom domain.
+ * Returns the findings about routes that are tables. Wrangler refuses a table without a zone, unless the
+ * route is a custom domain.
  *
  * @param file the name of wrangler's file
  */

@@ -45,7 +45,7 @@ function isOnlyClientHeaders({ headers = [], query }: Conditions): boolean {
   return query === undefined && headers.every(({ name }) => isClientHeader(name));
 }
 
-/** Whether enforced rules count every request for which conditions hold. */
+/** Whether enforced rules count every request that meets the given conditions. */
 type IsCovered = (conditions: Conditions) => boolean;
 
 function matchWarnings({ name, match }: Rule, place: string, isCovered: IsCovered): LocalFinding[] {

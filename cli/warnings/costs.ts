@@ -10,7 +10,8 @@ export function costFindings(rule: Rule, place: string): LocalFinding[] {
   if (typeof cost === "object") {
     return [...computedFindings(rule, cost, place), ...unboundedWarnings(rule, cost, place)];
   }
-  // A rule that counts by status charges the response, and a charge may exceed the quota left.
+  // A rule that counts by status charges after the response. Such a charge may exceed the quota
+  // left, so a high cost denies no request.
   return count && !count.reserve ? [] : deniedByCost(rule, cost, `${place}.cost`);
 }
 

@@ -12,7 +12,7 @@ const ABBREVIATIONS: ReadonlyMap<string, string> = new Map([
   ["WET", "Europe/Lisbon"],
 ]);
 
-/** Times in winter and in summer. Which year they are in makes no difference to these zones. */
+/** A time in winter and a time in summer. These zones have the same offsets in every year. */
 const WINTER = Date.UTC(2026, 0, 1);
 const SUMMER = Date.UTC(2026, 6, 1);
 

@@ -36,7 +36,7 @@ const scenario = fc.record({
   ),
 });
 
-/** The target for the costs that requests and functions of users determine. */
+/** The target for costs that a request's body or a user's function determines. */
 export const costsTarget = createAsyncTarget(
   "costs",
   "a cost from a request is a whole number up to max, and no cost of unknown length is free",

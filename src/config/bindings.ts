@@ -40,8 +40,8 @@ export interface ResolvedBindings {
   /** The values of the configured secrets that are set. The keys are the names of the secrets. */
   readonly secrets: ReadonlyMap<string, string>;
   /**
-   * Faults of the store, the native limiter and the mode. They also affect a `WeirService`. The texts
-   * contain no secret.
+   * Faults of the store, the native limiter and the mode. These faults also affect a `WeirService`.
+   * The texts contain no secret.
    */
   readonly limiterFaults: readonly string[];
   /**

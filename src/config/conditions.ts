@@ -127,7 +127,7 @@ export const conditions = {
   bots: v.optional(parsed<"verified" | readonly string[], Bots>(parseBots, BOTS)),
 };
 
-/** @param items a text for the items */
+/** @param items the allowed items, for messages */
 function optionalList<const Item extends v.GenericSchema>(item: Item, items: string) {
   return v.optional(
     listOf(

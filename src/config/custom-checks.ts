@@ -41,7 +41,7 @@ export function checkCustomFunctions<Fields>() {
   });
 }
 
-/** The maximum number of names among which the explanation of a fault searches the nearest one. */
+/** The explanation of a fault compares a misspelt name with at most this number of names. */
 const MAX_COMPARED = 1000;
 
 function noFunction(group: Group, name: string, names: readonly string[], custom: unknown): string {

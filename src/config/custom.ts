@@ -16,8 +16,8 @@ export type CustomSettles = Readonly<Record<string, CustomSettle>>;
 export type CustomResponses = Readonly<Record<string, CustomResponse>>;
 
 /**
- * Your own functions. Rules use their results as keys of clients, to select tiers, as costs, and as
- * responses to denied requests.
+ * Your own functions. A function computes a client's key, a tier, a cost, or the response to a
+ * denied request.
  */
 export interface CustomInput {
   /**

@@ -43,10 +43,10 @@ const DEFINED = Symbol.for("weir.config");
  *
  * @typeParam RuleName the names of the rules. The compiler derives them from `input`, so that
  * `rateLimit` and `WeirService` accept no other name. Without rules, they accept no name.
- * @throws {ConfigError} if the configuration has faults. For each fault, the error lists the path
- * of the field, the given value, the cure if Weir knows one, and the allowed values. In a Worker that
+ * @throws {ConfigError} if the configuration has faults. For each fault, the error lists the path of
+ * the field, the given value, the cure if Weir knows one, and the allowed values. In a Worker that
  * `wrangler deploy` has bundled, it lists the paths only; `weir check` prints the rest. In a Worker
- * that runs in `wrangler dev`, the function returns instead, and the Worker answers every request with
+ * that runs in `wrangler dev`, the function throws no error, and the Worker answers every request with
  * 503 and the faults.
  */
 export function defineConfig<const RuleName extends string = never>(

@@ -6,9 +6,9 @@ import type { NodeGlobals } from "./node-globals.ts";
  * arguments of its calls. This saves 5 KiB of the bundle after gzip, and `weir check` has already printed
  * the texts.
  *
- * esbuild keeps an argument that contains a call or a variable, so write such a text as a function. It
- * also keeps functions and constants outside of the argument, so write them inside of it if no other code
- * uses them.
+ * esbuild keeps an argument that contains a call or a variable, so write such a text as a function.
+ * esbuild also keeps functions and constants that are declared outside of the argument. If no other code
+ * uses them, declare them inside of it.
  */
 export function faultText(text: string | (() => string)): string;
 export function faultText(text: string | (() => string)): string | undefined {

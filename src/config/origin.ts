@@ -74,7 +74,7 @@ export const OriginSchema = v.pipe(
 /** The origins by host. A name such as `*.example.com` stands for all hosts below `example.com`. */
 export type OriginsInput = Readonly<Record<string, OriginInput>>;
 
-/** {@link OriginsInput}, with the hosts in the form of {@link parseHost}. */
+/** {@link OriginsInput}, parsed. The hosts are canonical, see {@link parseHost}. */
 export type Origins = ReadonlyMap<string, OriginConfig>;
 
 export const OriginsSchema = v.pipe(

@@ -91,7 +91,10 @@ function parseName(value: unknown): CustomDenial | undefined {
   return custom === undefined ? undefined : { custom };
 }
 
-/** Whether only Weir or the transport sets a header field of a denial. */
+/**
+ * Whether rules and functions cannot set a header field of a denial, because Weir or the transport
+ * sets it.
+ */
 export function isReserved(name: string): boolean {
   return RESERVED.test(name);
 }

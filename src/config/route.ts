@@ -5,7 +5,8 @@ export const MAX_ROUTE = 2048;
 
 /**
  * A segment of a route: empty, `*`, a parameter with or without a pattern, or a literal text. A
- * parameter with the name `__proto__` does not match, because Hono's objects cannot hold it.
+ * parameter with the name `__proto__` is refused, because Hono stores parameters in an object,
+ * where this name has another meaning.
  */
 const SEGMENT = /^(\*|:(?!__proto__\b)\w+(\{.+\})?\??|(?!\.{1,2}$)[^:*?{}][^*?{}]*)?$/;
 

@@ -46,7 +46,7 @@ export type RuleFilesInput<RuleName extends string = string> = Readonly<
 
 /**
  * Returns the given rules. A file that exports rules calls this function, so that the compiler checks
- * the rules in that file and knows their names. `defineConfig` checks the values.
+ * the rules in that file and keeps their names as types. `defineConfig` checks the values.
  *
  * @example
  * // rules/login.ts
@@ -139,7 +139,8 @@ function checkNames() {
         seen.set(name, pathOf(path.map(({ key }) => key)));
         continue;
       }
-      // This schema's issues have paths that begin after `rules`.
+      // In this schema, the path of an issue does not contain `rules`, so the first item is
+      // removed.
       const [, item, ...items] = path as [unknown, v.IssuePathItem, ...v.IssuePathItem[]];
       addIssue({
         path: [item, ...items, pathTo({ name }, "name")],

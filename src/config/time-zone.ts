@@ -15,8 +15,7 @@ export function isTimeZone(text: string): boolean {
 }
 
 /**
- * Returns what the clocks of a time zone show, as milliseconds since 1970-01-01T00:00 on the same
- * clocks.
+ * Returns the local time of a time zone, in milliseconds since 1970-01-01T00:00 in local time.
  *
  * @param time milliseconds since the Unix epoch, before the year 275760
  */

@@ -10,8 +10,8 @@ import { localTimeAt, offsetAt } from "../config/time-zone.ts";
 // So every window begins once, and the windows cover the time line in order. A window is empty if
 // the clocks skip it as a whole: in Samoa there was no 30 December 2011.
 //
-// The number of a window counts local days, weeks, months or years since 1970. So it does not
-// depend on the rules of a time zone, which can change.
+// The number of a window counts local days, weeks, months or years since 1970. So the number does
+// not depend on the rules of a time zone, which can change.
 
 /** A window, with its number and its bounds in milliseconds since the Unix epoch. */
 export interface WindowBounds {
@@ -30,8 +30,7 @@ const MAX_TIME = 1e14;
 const MAX_CACHED = 256;
 
 /**
- * The starts of windows that were computed before, by the numbers of the windows, and the window
- * that was returned last.
+ * The last window that was returned, and the computed starts of windows by the windows' numbers.
  */
 interface CachedCalendar {
   last: WindowBounds | undefined;

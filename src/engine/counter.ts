@@ -90,8 +90,8 @@ export interface Tally {
   /** Present if the alternative was charged instead of the counter. */
   readonly inAlternative?: true;
   /**
-   * The number of the window that was charged. Present only if the clock that decided this counter
-   * shows another window than the clock that decided the first counter.
+   * The number of the window that was charged. Present only if this counter and the first counter
+   * of the group were decided by two clocks, and the clocks show different windows.
    */
   readonly chargedIn?: number;
 }
@@ -139,7 +139,8 @@ export type Windows = Pick<Counter, "windowMs" | "offsetMs" | "calendar">;
 
 /**
  * Returns the window that contains a time. Its number is W = ⌊(now − offset) / length⌋, and it ends
- * at (W + 1) · length + offset. The number of a calendar window counts the windows since 1970.
+ * at (W + 1) · length + offset. A calendar window is numbered by the days, weeks, months or years
+ * since 1970.
  */
 export function windowAt(now: number, windows: Windows): { index: number; endsAt: number } {
   if (windows.calendar) return calendarWindowAt(windows.calendar, now);

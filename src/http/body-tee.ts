@@ -89,9 +89,9 @@ function withFixedLength(
 }
 
 /**
- * Returns the stream for the client, which also writes to the copies. The runtime cancels such a
- * stream at once when the client hangs up, even if the origin sends nothing. An identity stream
- * would notice it only at the origin's next chunk.
+ * Returns the stream for the client, which also writes to the copies. When the client hangs up, the
+ * runtime cancels such a stream at once, even if the origin sends nothing. An identity stream would
+ * be cancelled only at the origin's next chunk.
  */
 function passThrough(
   body: ReadableStream<Uint8Array>,

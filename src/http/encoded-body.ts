@@ -17,8 +17,8 @@ const MAX_SHORT_BYTES = 64 * 1024;
 const MAX_SHORT_DECODED_BYTES = 1024 * 1024;
 
 /**
- * Returns the decoded body of a response. Waits at most `maxWaitMs` for its first bytes, or for the
- * end of a short body.
+ * Returns the decoded body of a response. Waits at most `maxWaitMs` for the first bytes of a long
+ * body, or for the end of a short body.
  *
  * @returns undefined if the body cannot be decoded. The response can then be sent unchanged
  */

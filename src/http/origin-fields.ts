@@ -15,7 +15,7 @@ const FORGEABLE = /^weir[^a-z0-9](over|remaining)$/;
 
 /** The items of the request header fields that tell the origin about quotas. */
 interface OriginFields {
-  /** The policies that the request exceeds, without denying it. */
+  /** The policies with `mode: "mark"` that the request exceeds. */
   readonly over: readonly string[];
   readonly remaining: readonly string[];
 }

@@ -15,9 +15,9 @@ export function certainDenialOf(
   enforcedCounters: readonly RuleCounter[],
   now: number,
 ): Allowed | Limited | undefined {
-  if (!enforcedCounters.some(isClosed)) return undefined;
+  if (!enforcedCounters.some(deniesCertainly)) return undefined;
   const tallies = enforcedCounters.map((ruleCounter) =>
-    isClosed(ruleCounter)
+    deniesCertainly(ruleCounter)
       ? { count: 0, resetMs: windowAt(now, ruleCounter.counter).endsAt - now, banMs: 0 }
       : undefined,
   );
@@ -25,9 +25,9 @@ export function certainDenialOf(
 }
 
 /**
- * Whether a counter denies every request. A request with a cost of 0 is admitted, because it takes
- * no quota.
+ * Whether a counter certainly denies this request. A request with a cost of 0 is admitted, because
+ * it takes no quota.
  */
-function isClosed({ counter: { ceiling, cost } }: RuleCounter): boolean {
+function deniesCertainly({ counter: { ceiling, cost } }: RuleCounter): boolean {
   return ceiling === 0 && cost > 0;
 }

@@ -6,7 +6,7 @@ import { isSettled } from "./rule-cost.ts";
 
 /**
  * Quota that a decision has charged under one rule, and that is settled when the true cost is known.
- * It is plain data, because `WeirService` returns it to other Workers.
+ * A reserve is plain data, because `WeirService` returns it to other Workers.
  */
 export interface Reserve {
   /** The quota that was charged in each window of the rule. */

@@ -64,7 +64,8 @@ function remainingCharge(appliedRule: AppliedRule, finalCost: FinalCost): number
 }
 
 /**
- * Returns the final cost of a response under a rule, as far as its head determines the cost.
+ * Returns the final cost of a request under a rule, if the head of the response determines this
+ * cost.
  *
  * @returns undefined if a function determines the cost
  */
@@ -82,7 +83,10 @@ export function costOfHead(
   return /^\d{1,15}$/.test(text) ? Number(text) : "invalid";
 }
 
-/** The function that determines the final cost of a response; undefined if its head does. */
+/**
+ * Returns the name of the function that determines the final cost; undefined if the head of the
+ * response determines it.
+ */
 export function settleFunctionOf({ cost, count }: Rule, status: number): string | undefined {
   if (typeof cost === "number" || cost.settle?.kind !== "custom") return undefined;
   return count && !count.statuses.includes(status) ? undefined : cost.settle.name;

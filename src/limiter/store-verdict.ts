@@ -8,8 +8,8 @@ import { recordReserves } from "./reserves.ts";
 
 /**
  * Turns a store's verdict into a decision. If there are enforced rules, the first group of the
- * verdict belongs to them. The next groups belong to one rule in shadow mode each. The groups of
- * rules with the mode `mark` come last; `withMarks` in marks.ts adds them to the decision.
+ * verdict belongs to them. Then each rule in shadow mode has one group. The groups of rules with
+ * the mode `mark` come last; `withMarks` in marks.ts adds them to the decision.
  *
  * @throws {StoreError} ("invalid-reply") if the store denied although every counter has quota left
  */

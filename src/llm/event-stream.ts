@@ -1,7 +1,7 @@
 /**
  * The maximum length of one event, in UTF-16 code units. Longer events are skipped, because the
  * memory of an isolate is limited. Only the events of generated images and of very long answers can
- * come near to it.
+ * be nearly as long.
  */
 export const MAX_EVENT_LENGTH = 2 * 1024 * 1024;
 
@@ -90,7 +90,9 @@ export function createEventStreamParser(onData: (data: string) => void): EventSt
   };
 }
 
-/** @returns the length of the text if it does not contain the character at or after `start` */
+/**
+ * @returns the index of the character at or after `start`; the length of the text if there is none
+ */
 function indexOrEnd(text: string, character: string, start: number): number {
   const index = text.indexOf(character, start);
   return index === -1 ? text.length : index;

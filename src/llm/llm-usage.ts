@@ -14,7 +14,7 @@ export interface LlmUsageOptions {
   readonly weights?: TokenWeights | undefined;
 }
 
-/** The fields of the second argument that the function of {@link llmUsage} reads. */
+/** The fields of a settle function's second argument that {@link llmUsage} uses. */
 export interface LlmUsageContext {
   readonly request?: Request | undefined;
   /** The cost that Weir has charged before the response. */

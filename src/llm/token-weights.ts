@@ -36,7 +36,7 @@ export interface TokenWeights {
 
 /** The names of all kinds, in the order of {@link TokenWeights}. */
 const KINDS: readonly TokenKind[] = ["input", "output", "cacheRead", "cacheWrite"];
-/** The highest weight. With it, the cost of `MAX_TOKENS` is still a safe integer. */
+/** The highest weight. `MAX_TOKENS` multiplied by this weight is still a safe integer. */
 const MAX_WEIGHT = 1_000_000;
 
 /**

@@ -13,8 +13,8 @@ export function readClaim(claims: Claims | undefined, part: ClaimPart): string |
 }
 
 /**
- * Returns the elements of a claim that is a list, such as a list of roles. Omits the elements that
- * would not be present as claims of their own.
+ * Returns the elements of a claim that is a list, such as a list of roles. Omits each element that
+ * would count as absent if it were the claim.
  *
  * @returns undefined if the claim is not a list
  */

@@ -31,7 +31,7 @@ export function createMatcher(rules: readonly Rule[], caseSensitivePaths: boolea
       const { except } = rule.match;
       const isExcept = exceptTests[index];
       if (except && isExcepted(except, sent, excepted.has(index), isExcept)) continue;
-      // If a condition is unknown, the rule counts the request.
+      // If it is unknown whether the conditions hold, the rule counts the request.
       if (matchTests[index]?.(sent) === false) continue;
       matches.push({ rule, path, params });
     }
@@ -57,7 +57,7 @@ function isExcepted(
   if (!isExceptedPath || !matchesHost(except, request) || !matchesMethod(except, request)) {
     return false;
   }
-  // If a condition is unknown, the request is not excepted.
+  // If it is unknown whether the conditions hold, the request is not excepted.
   return !test || test(sent) === true;
 }
 

@@ -166,7 +166,7 @@ function decodeParameter(text: string): string {
   return queryValue(decodeLeniently(text));
 }
 
-/** Decodes a query parameter. It also decodes `%u0061`, as some servers still do. */
+/** Decodes a query parameter. The function also decodes `%u0061`, as some servers still do. */
 export function decodeLeniently(text: string): string {
   const standard = text.replaceAll("+", " ").replace(/%u([0-9a-f]{4})/gi, characterOfHex);
   return decodeEscapes(standard);

@@ -72,7 +72,9 @@ export class SentText {
   }
 }
 
-/** Reads a header field. The runtime joins fields that were sent twice by a comma. */
+/**
+ * Reads a header field. If a field was sent twice, the runtime has joined both values with a comma.
+ */
 export function sentHeader(name: string, value: string): SentValue {
   const isPresent = value.split(",").every((part) => NOT_IGNORED.test(part)) || undefined;
   if (hasUnclearCommas(name, value) || isTooLong(value)) return { isPresent };

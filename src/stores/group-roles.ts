@@ -55,8 +55,8 @@ export function failedGroup(error: unknown): GroupAnswer {
 }
 
 /**
- * Returns the answers for groups that a call of their own decides. Enforced groups do not wait for
- * this call.
+ * Returns the answers for groups that a separate call decides. Enforced groups do not wait for this
+ * call.
  *
  * @param groups the number of groups in the call
  */

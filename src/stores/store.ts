@@ -44,8 +44,8 @@ export interface GroupAnswer extends Omit<GroupVerdict, "tallies"> {
  * - **Dependent groups.** A dependent group (`Counter.dependent`) is charged only if the enforced
  *   groups of the call are admitted and all of its own counters have quota left. If an enforced
  *   group is denied, the answer for the dependent group has `isSkipped`. In a call without enforced
- *   groups, a dependent group is decided like an enforced one. In a call, dependent groups come
- *   after the enforced groups.
+ *   groups, a dependent group is decided like an enforced one. In each call, the dependent groups
+ *   come after the enforced groups.
  * - **Shadow and dependent groups do no harm.** If such a group fails in a call with enforced
  *   groups, its answer has `later`. Enforced groups do not wait for a shadow or dependent group
  *   that is stored elsewhere.

@@ -17,7 +17,7 @@ export interface VectorCounter {
   readonly capacity?: number;
   /** @default 60000, a minute */
   readonly windowMs?: number;
-  /** The calendar of the windows, which then replaces `windowMs`. */
+  /** The calendar of the windows. If it is set, `windowMs` has no effect. */
   readonly calendar?: Calendar | undefined;
   /**
    * Shifts the start of each window by this number of milliseconds.

@@ -1,4 +1,7 @@
-/** A claim, or a JSON Pointer in its form for URLs, after the kind of key. */
+/**
+ * Matches a key that reads a claim, such as `jwt.plan` or `claims:#/plan`. The `#` is from the
+ * notation of JSON Pointers in URLs.
+ */
 const CLAIM = /^(?:jwt|claims?|token)\s*[:.]\s*#?(\S{1,256})$/i;
 
 /**

@@ -57,7 +57,7 @@ export function namedValueHint(given: unknown): string | undefined {
 
 const COUNTRY_NAMES = new Intl.DisplayNames("en", { type: "region", fallback: "none" });
 /** Other names of countries, as users write them. */
-const OTHER_COUNTRIES: Readonly<Record<string, string>> = {
+const COUNTRY_ALIASES: Readonly<Record<string, string>> = {
   uk: "GB",
   greatbritain: "GB",
   england: "GB",
@@ -83,17 +83,17 @@ export function countryHint(given: unknown, isElement: boolean): string | undefi
   if (texts.some((text) => String(text).toUpperCase() === "XX")) {
     return "remove XX: if the country is unknown, match holds anyway, and except never does";
   }
-  const found = texts.map(codeOf);
+  const found = texts.map(countryCodeOf);
   if (found.length === 0 || found.includes(undefined)) return undefined;
   const written = found.map((code) => JSON.stringify(code)).join(", ");
   return `write ${isElement ? written : `[${written}]`}`;
 }
 
-/** Returns the code for a code or the English name of a country. */
-function codeOf(given: unknown): string | undefined {
+/** Returns the code of a country that is given by its code in any case or by its English name. */
+function countryCodeOf(given: unknown): string | undefined {
   if (typeof given !== "string") return undefined;
   const bare = bareName(given);
-  if (Object.hasOwn(OTHER_COUNTRIES, bare)) return OTHER_COUNTRIES[bare];
+  if (Object.hasOwn(COUNTRY_ALIASES, bare)) return COUNTRY_ALIASES[bare];
   const isCode = /^[a-z]{2}$/.test(bare) && isCountryCode(bare.toUpperCase());
   return isCode ? bare.toUpperCase() : codesByName().get(bare);
 }

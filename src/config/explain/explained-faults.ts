@@ -52,9 +52,9 @@ interface PlacedIssue {
 }
 
 /**
- * If the rules are in several files, changes the path of a rule's issue and the configuration as if
- * the rules of this file were the only list. So the other files of `explain/` need to know only one
- * form of `rules`.
+ * If the rules are in several files, returns a rule's issue and the configuration as if the file of
+ * this rule had the only list of rules. So the other files of `explain/` need to know only one form
+ * of `rules`.
  */
 function inItsFile(issue: v.BaseIssue<unknown>, config: unknown): PlacedIssue {
   const [top, file, index] = keysOf(issue);

@@ -25,7 +25,9 @@ export class LeaseDecider {
   readonly #calls: LeaseCalls;
   readonly #timeOf: (given: number | undefined) => number;
 
-  /** @param timeOf returns the time of a decision, from the time that the caller passed */
+  /**
+   * @param timeOf returns the time of a decision; its argument is the time that the caller passed
+   */
   constructor(
     options: LeaseCallOptions,
     book: LeaseBook,

@@ -66,7 +66,7 @@ function readChargedTally(counter: Counter, admitted: boolean, integers: Integer
 function readTally(counter: Counter, integers: IntegerReader): Tally {
   // A ban keeps its length even if the rule has a shorter ban now, so a longer time is accepted.
   const longestBanMs = counter.banMs ? MAX_COUNT : 0;
-  // The last charge of a counter that rolls over can belong to a later window than the clock's.
+  // If a counter rolls over, its reset can be the end of a window after the current one.
   return {
     count: integers.next(0, MAX_COUNT),
     resetMs: integers.next(1, counter.rollsOver ? MAX_COUNT : longestWindowMs(counter)),

@@ -37,8 +37,8 @@ export type Clock = "redis" | "edge";
  * request.
  *
  * A counter that rolls over is stored as a string, `W:count`. `W` is the number of the window in
- * which it was last written, and `count` is its count then. When the script reads the counter, it
- * subtracts the quota granted since then.
+ * which the counter was last written, and `count` is its count at that time. When the script reads
+ * the counter, it subtracts the quota granted since then.
  *
  * The Lua text has no comments, because a comment would be part of the bundle. The comments are
  * above the constants that contain the text.
