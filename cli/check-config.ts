@@ -1,6 +1,7 @@
 import type { Config } from "../src/config/schema.ts";
 import { checkDeployments } from "./deployment/check-deployment.ts";
 import type { Deployment } from "./deployment/deployment.ts";
+import { devModeWarnings } from "./deployment/dev-mode.ts";
 import {
   areFaultsFatal,
   isSelected,
@@ -91,7 +92,8 @@ export async function checkConfig(
       // Such an app calls rateLimit(config, { rule }) in its own modules.
       const routed = deployments.some(({ main }) => !/\bweir\s*\(/.test(main.text ?? ""));
       const own = configFindings(config, routed).map((finding): Finding => ({ file, ...finding }));
-      const deployed = "fault" in read ? [read.fault] : findingsOf(config, deployments, selection);
+      const deployed =
+        "fault" in read ? [read.fault] : findingsOf(config, deployments, selection, variables);
       const findings = [...own, ...deployed];
       const faults = findings.filter(({ severity }) => severity === "fault");
       const isFatal = areFaultsFatal(faults, selection, deployments);
@@ -105,9 +107,12 @@ function findingsOf(
   config: Config,
   deployments: readonly Deployment[],
   selection: Selection,
+  variables: NodeJS.ProcessEnv,
 ): Finding[] {
+  const selected = deployments.filter((each) => isSelected(selection, each));
   return [
     ...unknownEnvironment(selection, deployments),
     ...checkDeployments(config, deployments, (each) => isSelected(selection, each)),
+    ...devModeWarnings(selected, variables),
   ];
 }

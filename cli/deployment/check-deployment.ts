@@ -4,6 +4,7 @@ import type { Deployment } from "./deployment.ts";
 import { exposureWarnings } from "./exposure.ts";
 import { modeFindings } from "./mode.ts";
 import { originFindings } from "./origin.ts";
+import { privateOriginWarnings } from "./private-origin.ts";
 import { routeWarnings } from "./routes.ts";
 import { sameRouteWarnings } from "./same-route.ts";
 import { secretFindings } from "./secrets.ts";
@@ -29,6 +30,7 @@ export function checkDeployments(
       ...storeFindings(config, deployment),
       ...modeFindings(deployment),
       ...originFindings(config, deployment, deployments),
+      ...privateOriginWarnings(config, deployment, deployments),
       ...secretFindings(config, deployment, deployments),
       ...exposureWarnings(deployment),
       ...routeWarnings(config, deployment),

@@ -23,6 +23,8 @@ export interface ObjectBinding {
 
 /** The settings of the Worker in one environment of wrangler's configuration. */
 export interface Deployment {
+  /** The folder of wrangler's file. */
+  readonly folder: string;
   /** The name of wrangler's file. */
   readonly file: string;
   /** The name of the environment; undefined for the top level. */
@@ -86,6 +88,7 @@ async function deploymentOf(
     ({ type }) => type === "ratelimit",
   );
   return {
+    folder: dirname(path),
     file: basename(path),
     environment,
     name: nameOf(top, own, environment),

@@ -73,3 +73,12 @@ export function areFaultsFatal(
     deployments.every((each) => faults.some(({ environment }) => environment === each.environment))
   );
 }
+
+/**
+ * Whether a deployment is the top level of a file from which only environments are deployed. Such a top
+ * level has neither a route nor a host on workers.dev, so it gets no requests.
+ */
+export function isTemplate(deployment: Deployment, all: readonly Deployment[]): boolean {
+  const { environment, workersDev, routes } = deployment;
+  return environment === undefined && workersDev === false && routes.length === 0 && all.length > 1;
+}

@@ -3,6 +3,7 @@ import { printableSecretName } from "../../src/config/exempt.ts";
 import type { Config } from "../../src/config/schema.ts";
 import type { LocalFinding } from "../finding.ts";
 import type { Deployment } from "./deployment.ts";
+import { isTemplate } from "./environment.ts";
 import { secretCommand } from "./notation.ts";
 import { storeOf } from "./store.ts";
 import { isSecretListed, TOKEN_SECRET, textVarOf, URL_SECRET } from "./vars.ts";
@@ -41,15 +42,6 @@ export function secretFindings(
     },
   ];
   return findings.filter((finding) => finding !== false);
-}
-
-/**
- * Whether a deployment is the top level of a file from which only environments are deployed. Such a top
- * level has neither a route nor a host on workers.dev, so it gets no requests.
- */
-function isTemplate(deployment: Deployment, all: readonly Deployment[]): boolean {
-  const { environment, workersDev, routes } = deployment;
-  return environment === undefined && workersDev === false && routes.length === 0 && all.length > 1;
 }
 
 function commandFor(names: readonly string[], environment: string | undefined): string {

@@ -275,6 +275,66 @@ const DEPLOYMENT: readonly Mistake[] = [
     "origin-url-invalid",
     "https://origin.example.com",
   ],
+  ...[
+    "http://localhost:3000",
+    "http://127.0.0.1:8787/api",
+    "http://[::1]:3000",
+    "http://0.0.0.0",
+    "https://10.1.2.3",
+    "https://172.20.0.5",
+    "https://192.168.0.5",
+    "http://169.254.1.1",
+    "http://[fd00::1]",
+    "http://[::ffff:10.0.0.1]",
+    "http://api:3000",
+    "http://nas.local",
+    "http://host.docker.internal:3000",
+  ].map(
+    (url): Mistake => [
+      `an ORIGIN_URL that Cloudflare cannot reach: ${url}`,
+      wrangler(HEAD, DOMAIN, COUNTERS, vars(`ORIGIN_URL = "${url}"`)),
+      "warning",
+      "private-origin",
+      "Write the public host name",
+      `ORIGIN_URL=${new URL(url).origin} in .dev.vars`,
+    ],
+  ),
+  [
+    "an origin on the author's machine",
+    {
+      [RULES]: config({ origin: { url: "http://localhost:3000" } }),
+      ...wrangler(HEAD, DOMAIN, COUNTERS),
+    },
+    "warning",
+    "private-origin",
+    "Write the public host name",
+  ],
+  [
+    "an origin of one host on the author's machine",
+    {
+      [RULES]: config({ origins: { "shop.example.com": { url: "http://localhost:3000" } } }),
+      ...wrangler(HEAD, DOMAIN, COUNTERS),
+    },
+    "warning",
+    "private-origin",
+    "Write the public host name",
+  ],
+  ...[".dev.vars", ".env"].flatMap((file): Mistake[] => [
+    [
+      `a misspelt mode in ${file}`,
+      { ...wrangler(HEAD, ROUTE, COUNTERS), [file]: "WEIR_MODE=of\nTOKEN=s3cret-token\n" },
+      "warning",
+      "mode-invalid",
+      "Write WEIR_MODE=shadow or WEIR_MODE=off",
+    ],
+    [
+      `no enforced rule in ${file}`,
+      { ...wrangler(HEAD, ROUTE, COUNTERS), [file]: 'WEIR_MODE="Shadow"\n' },
+      "warning",
+      "rules-not-enforced",
+      "in wrangler dev",
+    ],
+  ]),
   [
     "an ORIGIN_URL that is the Worker's own domain",
     wrangler(HEAD, DOMAIN, COUNTERS, vars('ORIGIN_URL = "https://shop.example.com/"')),
@@ -624,6 +684,91 @@ test("check does not compare rules that a Hono app applies to its routes", async
   const app = WORKER.replace("default weir(config)", "default app");
   const files = { [RULES]: JSON.stringify({ rules }), ...wrangler(HEAD, ROUTE, COUNTERS) };
   expect((await checkFolder({ ...files, "worker.ts": app })).findings).toEqual([]);
+});
+
+const PUBLIC = 'ORIGIN_URL = "https://origin.example.com"';
+
+test.each<[title: string, files: Files]>([
+  [
+    "a public address, a public name and a name that begins like a private one",
+    {
+      [RULES]: config({
+        origins: {
+          "a.example.com": { url: "https://172.32.0.1" },
+          "b.example.com": { url: "https://localhost.example.com" },
+          "c.example.com": { url: "https://[2606:4700::1]" },
+        },
+      }),
+      ...wrangler(HEAD, 'routes = ["*.example.com/*"]\n', COUNTERS),
+    },
+  ],
+  [
+    "an origin on the author's machine that ORIGIN_URL replaces",
+    {
+      [RULES]: config({ origin: { url: "http://localhost:3000" } }),
+      ...wrangler(HEAD, DOMAIN, vars(PUBLIC), COUNTERS),
+    },
+  ],
+  [
+    "an origin on the author's machine for wrangler dev",
+    {
+      ...wrangler(HEAD, DOMAIN, vars(PUBLIC), COUNTERS),
+      ".dev.vars": "ORIGIN_URL=http://localhost:3000\n",
+    },
+  ],
+  [
+    "an origin on the author's machine at a top level that gets no requests",
+    wrangler(
+      HEAD,
+      vars('ORIGIN_URL = "http://localhost:3000"'),
+      COUNTERS,
+      `[env.production]\n${DOMAIN}`,
+      'durable_objects.bindings = [{ name = "COUNTERS", class_name = "CounterObject" }]\n',
+      `[env.production.vars]\n${PUBLIC}\n`,
+    ),
+  ],
+  [
+    "rules that are enforced in wrangler dev",
+    { ...wrangler(HEAD, ROUTE, COUNTERS), ".dev.vars": "WEIR_MODE=enforce\n" },
+  ],
+  [
+    "a mode in .env, which wrangler does not read beside .dev.vars",
+    { ...wrangler(HEAD, ROUTE, COUNTERS), ".dev.vars": "A=b\n", ".env": "WEIR_MODE=off\n" },
+  ],
+  [
+    "a mode that wrangler does not pass to the Worker, because secrets.required lacks it",
+    { ...wrangler(HEAD, ROUTE, UPSTASH), ".dev.vars": "WEIR_MODE=off\n" },
+  ],
+])("check accepts %s", async (_, files) => {
+  const all = { [RULES]: config(), "worker.ts": WORKER, ...files };
+  expect((await checkFolder(all)).findings).toEqual([]);
+});
+
+test("check names the local file of an environment, and names a shared file once", async () => {
+  const environments = ["a", "b", "c"].map(
+    (name) =>
+      `[env.${name}]\nroutes = []\ndurable_objects.bindings = [{ name = "COUNTERS", class_name = "CounterObject" }]\n`,
+  );
+  const { findings, isFatal } = await checkFolder({
+    [RULES]: config(),
+    "worker.ts": WORKER,
+    ...wrangler(HEAD, ROUTE, COUNTERS, ...environments),
+    ".dev.vars": "WEIR_MODE=off\n",
+    ".dev.vars.b": "WEIR_MODE=onn\n",
+  });
+  const local = findings.filter(({ file }) => file.startsWith(".dev.vars"));
+  expect(local).toEqual([
+    {
+      code: "rules-not-enforced",
+      severity: "warning",
+      file: ".dev.vars",
+      path: "WEIR_MODE",
+      message: expect.stringContaining("in wrangler dev"),
+      cure: expect.any(String),
+    },
+    expect.objectContaining({ code: "mode-invalid", severity: "warning", file: ".dev.vars.b" }),
+  ]);
+  expect(isFatal).toBe(false);
 });
 
 test("check accepts literal segments such as $metadata", async () => {
