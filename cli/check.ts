@@ -1,13 +1,6 @@
 import type { Command } from "commander";
-import { type CheckOptions, checkConfig } from "./check-config.ts";
-import { jsonError, textError } from "./report-error.ts";
-import { jsonReport } from "./report-json.ts";
-import { textReport } from "./report-text.ts";
-
-interface Options extends CheckOptions {
-  readonly json?: true;
-  readonly strict?: true;
-}
+import { withoutNodeEnv } from "./node-env.ts";
+import type { RunOptions } from "./run-check.ts";
 
 /**
  * Adds the command `check`, which checks a configuration and its deployments. It prints all faults
@@ -30,23 +23,9 @@ export function addCheckCommand(program: Command): void {
     .option("--env <name>", 'the only environment to check; "" for the top level')
     .option("--json", "print JSON")
     .option("--strict", "exit with 1 if there are warnings")
-    .action(async ({ json, strict, ...options }: Options) => {
-      const { config: file } = options;
-      const { error, rules, findings, isFatal, note, dev } = await checkConfig(
-        { ...options, format: json ? "json" : "text" },
-        process.env,
-      );
-      if (error !== undefined) {
-        if (json) console.log(jsonError(file, error));
-        else console.error(textError(file, error));
-      } else if (json) {
-        console.log(jsonReport(file, rules, findings));
-      } else {
-        const hasFaults = findings.some(({ severity }) => severity === "fault");
-        console[hasFaults ? "error" : "log"](textReport(file, rules, findings, note));
-      }
-      const hasFailed = isFatal || (strict && findings.length > 0);
-      if (hasFailed && dev && !json) console.error(dev.notice);
-      process.exitCode = hasFailed ? (dev?.exitCode ?? 1) : 0;
+    .action(async (options: RunOptions) => {
+      // Each command loads its code only when it runs, so that the other commands start sooner.
+      const { runCheck } = await withoutNodeEnv(() => import("./run-check.ts"));
+      process.exitCode = await runCheck(options);
     });
 }

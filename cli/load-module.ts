@@ -1,4 +1,3 @@
-import { createJiti } from "jiti";
 import * as config from "../src/config/index.ts";
 import { type BlockedReport, startWatchdog } from "./watchdog.ts";
 
@@ -47,6 +46,8 @@ export async function loadModule(
   timeoutMs: number = TIMEOUT_MS,
   blocked: BlockedReport = { text: BLOCKED, descriptor: 2 },
 ): Promise<object> {
+  // A JSON document needs no loader, so the loader is imported only here.
+  const { createJiti } = await import("jiti");
   const jiti = createJiti(path, {
     // The cache would keep copies of the file, which may contain secrets, in a folder of its own.
     fsCache: false,

@@ -55,7 +55,14 @@ export function namedValueHint(given: unknown): string | undefined {
   }
 }
 
-const COUNTRY_NAMES = new Intl.DisplayNames("en", { type: "region", fallback: "none" });
+let names: Intl.DisplayNames | undefined;
+
+/** Returns the English name of a country. ICU's names are loaded at the first call, which takes 20 ms. */
+function nameOf(code: string): string | undefined {
+  names ??= new Intl.DisplayNames("en", { type: "region", fallback: "none" });
+  return names.of(code);
+}
+
 /** Other names of countries, as users write them. */
 const COUNTRY_ALIASES: Readonly<Record<string, string>> = {
   uk: "GB",
@@ -108,15 +115,13 @@ function codesByName(): ReadonlyMap<string, string> {
   if (codes) return codes;
   const letters = [..."ABCDEFGHIJKLMNOPQRSTUVWXYZ"];
   const pairs = letters.flatMap((first) => letters.map((second) => first + second));
-  codes = new Map(
-    pairs.filter(isCountryCode).map((code) => [bareName(COUNTRY_NAMES.of(code) ?? ""), code]),
-  );
+  codes = new Map(pairs.filter(isCountryCode).map((code) => [bareName(nameOf(code) ?? ""), code]));
   return codes;
 }
 
 /** Whether a code of two letters is in ISO 3166-1. Withdrawn codes such as `DD` do not count. */
 export function isCountryCode(code: string): boolean {
-  const name = COUNTRY_NAMES.of(code);
+  const name = nameOf(code);
   if (name === undefined || /^(Unknown Region|Pseudo-)/.test(name)) return false;
   return new Intl.Locale(`und-${code}`).region === code;
 }

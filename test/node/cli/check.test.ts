@@ -1,7 +1,14 @@
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { check, runWeir, temporaryFolder, WEIR_CONFIG } from "./run-weir.ts";
+import {
+  callWeir,
+  check,
+  checkInNewProcess,
+  runWeir,
+  temporaryFolder,
+  WEIR_CONFIG,
+} from "./run-weir.ts";
 
 const GOOD = {
   rules: [
@@ -40,7 +47,7 @@ const FAULTY_PATHS = ["name", "key", "limit", "window", "lease"].map(
 
 describe("check of a valid configuration", () => {
   test("prints the rules as Weir reads them and exits with 0", async () => {
-    const { code, stdout, stderr } = await check("rules.json", GOOD);
+    const { code, stdout, stderr } = await checkInNewProcess("rules.json", GOOD);
     const [headline, gap, ...table] = stdout.trimEnd().split("\n");
     expect([headline, gap]).toEqual(["rules.json is ok: 3 rules.", ""]);
     const [login, search, all] = GOOD.rules.map(({ name }) => name);
@@ -177,7 +184,8 @@ describe("check of a valid configuration", () => {
     ["plain.mjs", "export default GOOD;"],
     ["plain.js", "module.exports = GOOD;"],
   ] as const)("accepts %s", async ([file, module]) => {
-    const { code, stdout } = await check(file, module.replace("GOOD", JSON.stringify(GOOD)));
+    const run = file === "weir.ts" ? checkInNewProcess : check;
+    const { code, stdout } = await run(file, module.replace("GOOD", JSON.stringify(GOOD)));
     expect(stdout).toContain(`${file} is ok: 3 rules.`);
     expect(code).toBe(0);
   });
@@ -193,7 +201,7 @@ describe("check of a valid configuration", () => {
       ...GOOD.rules[0],
       name: `r${index}`,
     }));
-    const { stdout } = await check("rules.json", { rules }, "--json");
+    const { stdout } = await checkInNewProcess("rules.json", { rules }, "--json");
     expect(JSON.parse(stdout).rules).toHaveLength(3000);
   });
 });
@@ -210,7 +218,7 @@ describe("check of a project with wrangler's configuration", () => {
     const other = { ...start, migrations, env: { good: { durable_objects: { bindings } } } };
     await folder.write("other.jsonc", JSON.stringify(other));
     const run = (...args: string[]) =>
-      runWeir(["check", "--config", "rules.json", "--json", ...args], folder.path);
+      callWeir(["check", "--config", "rules.json", "--json", ...args], folder.path);
     const [none, all, good] = await Promise.all([
       run(),
       run("--wrangler", "other.jsonc"),
@@ -230,7 +238,7 @@ test("check finds wrangler's configuration in the current folder if the rules ar
   await mkdir(join(folder.path, "config"));
   await folder.write("config/rules.json", JSON.stringify({ rules: [GOOD.rules[2]] }));
   await folder.write("wrangler.toml", "[vars\n");
-  const { stderr } = await runWeir(["check", "--config", "config/rules.json"], folder.path);
+  const { stderr } = await callWeir(["check", "--config", "config/rules.json"], folder.path);
   expect(stderr).toContain("fault wrangler-unread");
 });
 
@@ -250,7 +258,8 @@ describe("check of a configuration with faults", () => {
   ] as const)(
     "in %s prints each fault on its own line and exits with 1",
     async ([file, content]) => {
-      const { code, stdout, stderr } = await check(file, content);
+      const run = file === "weir.ts" ? checkInNewProcess : check;
+      const { code, stdout, stderr } = await run(file, content);
       const [headline, , heading, ...lines] = stderr.trimEnd().split("\n");
       expect([headline, heading]).toEqual([`${file} has 5 faults:`, file]);
       expect(lines.map((line) => line.split(": ")[1])).toEqual(FAULTY_PATHS);
@@ -260,7 +269,7 @@ describe("check of a configuration with faults", () => {
   );
 
   test("with --json prints the faults as data and exits with 1", async () => {
-    const { code, stdout, stderr } = await check("rules.json", FIVE_FAULTS, "--json");
+    const { code, stdout, stderr } = await checkInNewProcess("rules.json", FIVE_FAULTS, "--json");
     expect(JSON.parse(stdout)).toEqual({
       ok: false,
       config: "rules.json",

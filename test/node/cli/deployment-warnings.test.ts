@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { Finding } from "../../../cli/finding.ts";
 import { checkFolder, HEAD, RULES, WORKER } from "./check-folder.ts";
-import { check, runWeir } from "./run-weir.ts";
+import { callWeir, check, REPOSITORY } from "./run-weir.ts";
 
 const RULE = { name: "api", limit: 5, window: "1m" } as const;
 const rulesOf = (...rules: object[]) => JSON.stringify({ rules });
@@ -174,7 +174,7 @@ describe("warnings", () => {
   });
 
   test("are absent for the project's own configuration", async () => {
-    const { code, stdout } = await runWeir(["check", "--strict"]);
+    const { code, stdout } = await callWeir(["check", "--strict"], REPOSITORY);
     expect(stdout).toContain("weir.config.ts is ok: ");
     expect(code).toBe(0);
   }, 30_000);

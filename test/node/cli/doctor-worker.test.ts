@@ -4,7 +4,7 @@ import { jsonReport, textReport } from "../../../cli/doctor/report.ts";
 import { examineWorker } from "../../../cli/doctor/worker.ts";
 import { listen } from "../../../dev/loopback.ts";
 import { type RunningWorker, startWorker } from "../support/worker.ts";
-import { runWeir, temporaryFolder } from "./run-weir.ts";
+import { callWeir, temporaryFolder } from "./run-weir.ts";
 
 const TOKEN = "admin-token-of-more-than-32-characters";
 const RULES = [{ name: "login", limit: 5, window: "1m" }];
@@ -39,7 +39,7 @@ describe("weir doctor --at", () => {
     await using folder = await temporaryFolder();
     await folder.write("weir.config.json", JSON.stringify({ rules: RULES }));
     const args = ["doctor", "--config", "weir.config.json", "--at", `${worker.url}`, "--json"];
-    const run = await runWeir(args, folder.path, { WEIR_ADMIN_TOKEN: TOKEN });
+    const run = await callWeir(args, folder.path, { WEIR_ADMIN_TOKEN: TOKEN });
     expect(run.stderr).toBe("");
     const { ok, findings } = JSON.parse(run.stdout);
     const codes = findings.map(({ code }: { code: string }) => code);

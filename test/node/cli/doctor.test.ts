@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { hasRedisServer } from "../dev/redises.ts";
 import { answerJson, startDatabase, type TestDatabase } from "./doctor-database.ts";
-import { runWeir, temporaryFolder } from "./run-weir.ts";
+import { callWeir, runWeir, temporaryFolder } from "./run-weir.ts";
 
 const CONFIG = { rules: [{ name: "login", limit: 5, window: "1m" }] };
 const NO_CREDENTIALS = {
@@ -17,17 +17,18 @@ const NO_CREDENTIALS = {
   WEIR_PREFIX: undefined,
 };
 
-/** Runs `doctor` in a folder with these files. */
+/** Runs `doctor` in a folder with these files, in this process or with `runWeir` in a new one. */
 async function doctor(
   files: Readonly<Record<string, string>>,
   args: readonly string[] = [],
   env: Readonly<Record<string, string>> = {},
+  run = callWeir,
 ) {
   await using folder = await temporaryFolder();
   const all = { "weir.config.json": JSON.stringify(CONFIG), ...files };
   for (const [name, content] of Object.entries(all)) await folder.write(name, content);
   const command = ["doctor", "--config", "weir.config.json", ...args];
-  return await runWeir(command, folder.path, { ...NO_CREDENTIALS, ...env });
+  return await run(command, folder.path, { ...NO_CREDENTIALS, ...env });
 }
 
 describe("weir doctor", () => {
@@ -55,7 +56,7 @@ describe("weir doctor", () => {
   });
 
   test("with --json prints the reason as data", async () => {
-    const { code, stdout, stderr } = await doctor({}, ["--json"]);
+    const { code, stdout, stderr } = await doctor({}, ["--json"], {}, runWeir);
     expect(JSON.parse(stdout)).toEqual({ ok: false, error: expect.any(String), findings: [] });
     expect({ code, stderr }).toEqual({ code: 2, stderr: "" });
   });
@@ -77,7 +78,7 @@ describe.runIf(hasRedisServer)("weir doctor with a database", () => {
     await database.run("SET", "other:data", "1");
     await database.run("LPUSH", "a-list", "1");
     const before = await database.keys();
-    const { code, stdout, stderr } = await doctor({}, ["--strict"], credentials);
+    const { code, stdout, stderr } = await doctor({}, ["--strict"], credentials, runWeir);
     expect(stdout).toContain("URL from the environment");
     expect(stdout).toContain("The database is ok. 1 value could not be read.");
     expect(stdout).not.toContain(database.token);
@@ -146,7 +147,7 @@ describe.runIf(hasRedisServer)("weir doctor with a database", () => {
       await folder.write(".dev.vars", "UPSTASH_REDIS_REST_TOKEN=other");
       await folder.write(".dev.vars.staging", `UPSTASH_REDIS_REST_TOKEN=${database.token}`);
       const command = ["doctor", "--config", "src/weir.config.json", "--json", ...args];
-      const run = await runWeir(command, folder.path, { ...NO_CREDENTIALS, ...env });
+      const run = await callWeir(command, folder.path, { ...NO_CREDENTIALS, ...env });
       expect(JSON.parse(run.stdout)).toMatchObject({
         ok: true,
         urlSource: "wrangler.toml, env.staging: vars",

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { runWeir } from "./run-weir.ts";
+import { callWeir, REPOSITORY, runWeir } from "./run-weir.ts";
 
 describe("the command line", () => {
   test.for([
@@ -15,6 +15,12 @@ describe("the command line", () => {
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
   });
 
+  test("exits with 1 in a process of its own for an unknown command", async () => {
+    const { code, stdout, stderr } = await runWeir(["chek"]);
+    expect(stderr).toContain("unknown command 'chek'");
+    expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
+  });
+
   test.for([
     ["no command", [], "Usage: npm run weir --"],
     ["an unknown command", ["chek"], "unknown command 'chek'\n(Did you mean check?)"],
@@ -22,7 +28,7 @@ describe("the command line", () => {
     ["an option without its value", ["check", "--config"], "argument missing"],
     ["too many arguments", ["check", "rules.json"], "too many arguments"],
   ] as const)("exits with 1 for %s", async ([, args, message]) => {
-    const { code, stdout, stderr } = await runWeir(args);
+    const { code, stdout, stderr } = await callWeir(args, REPOSITORY);
     expect(stderr).toContain(message);
     expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
   });

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { unstable_readConfig } from "wrangler";
-import { runWeir, temporaryFolder } from "../cli/run-weir.ts";
+import { callWeir, temporaryFolder } from "../cli/run-weir.ts";
 import { createProjects, filesOf, type GuideProjects, isForProduction, isGuide } from "./guides.ts";
 import { inlineCodeOf, PAGES, type Page, readPage } from "./pages.ts";
 
@@ -31,9 +31,9 @@ describe("the files on the pages of docs/guides/", () => {
 
   afterAll(() => projects.remove());
 
-  it.concurrent.each(withFiles)("pass weir check --strict without a warning: %s", async (path) => {
+  it.each(withFiles)("pass weir check --strict without a warning: %s", async (path) => {
     const env = isForProduction(readPage(path)) ? ["--env", "production"] : [];
-    const check = await runWeir(["check", "--strict", ...env], projects.folderOf(path));
+    const check = await callWeir(["check", "--strict", ...env], projects.folderOf(path));
     expect(check).toMatchObject({ code: 0, stderr: "", stdout: expect.stringContaining("is ok") });
   });
 

@@ -1,10 +1,7 @@
 import { globSync } from "node:fs";
 import { dirname } from "node:path";
-import { expect, test, vi } from "vitest";
-import { runWeir } from "../cli/run-weir.ts";
-
-// Each test starts a process that loads wrangler. The machine may be busy with other tests.
-vi.setConfig({ testTimeout: 60_000 });
+import { expect, test } from "vitest";
+import { callWeir } from "../cli/run-weir.ts";
 
 const configs = globSync("examples/**/weir.config.ts", {
   exclude: (path) => path.endsWith("node_modules"),
@@ -15,7 +12,7 @@ test("there are nine examples", () => {
 });
 
 test.each(configs)("%s passes weir check --strict", async (config) => {
-  const { code, stdout, stderr } = await runWeir(["check", "--strict"], dirname(config));
+  const { code, stdout, stderr } = await callWeir(["check", "--strict"], dirname(config));
   expect(stdout + stderr).not.toContain("warning");
   expect(code).toBe(0);
 });

@@ -1,0 +1,33 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { Command, CommanderError } from "commander";
+import { addCheckCommand } from "./check.ts";
+import { addDoctorCommand } from "./doctor.ts";
+
+/** In the package, this file is JavaScript. */
+const name = import.meta.url.endsWith(".ts") ? "npm run weir --" : "npx weir";
+
+/**
+ * Runs the command that the arguments name, and sets `process.exitCode`. Each command has a file of its
+ * own.
+ */
+export async function runCommandLine(args: readonly string[]): Promise<void> {
+  const manifest = readFileSync(join(import.meta.dirname, "../package.json"), "utf8");
+  const program = new Command(name)
+    .description(
+      "Tools for Weir. check needs no account and no network; doctor calls the database.",
+    )
+    .version(JSON.parse(manifest).version)
+    .showHelpAfterError("(--help shows what is allowed)")
+    // The default, process.exit, can cut off output that has not been written yet.
+    .exitOverride();
+  addCheckCommand(program);
+  addDoctorCommand(program);
+  try {
+    await program.parseAsync(args, { from: "user" });
+  } catch (error) {
+    // The parser has already printed its error, or the help.
+    if (!(error instanceof CommanderError)) throw error;
+    process.exitCode = error.exitCode;
+  }
+}
