@@ -13,11 +13,12 @@ interface Node {
  */
 export class NameIndex {
   readonly #root: Node = { next: new Map(), names: [] };
-  readonly #names: readonly string[];
+  /** All names of the index. {@link find} returns this list itself if a sent name may be any name. */
+  readonly all: readonly string[];
 
   constructor(names: Iterable<string>) {
-    this.#names = [...new Set(names)];
-    for (const name of this.#names) {
+    this.all = [...new Set(names)];
+    for (const name of this.all) {
       let node = this.#root;
       for (const code of foldName(name)) {
         const child = node.next.get(code) ?? { next: new Map(), names: [] };
@@ -30,10 +31,10 @@ export class NameIndex {
 
   /**
    * Returns the names that some server may read in a sent name. For example, some servers read
-   * `name[key]` as a part of `name`. If the sent name is encoded twice, the result is all names.
+   * `name[key]` as a part of `name`. If the sent name is encoded twice, the result is {@link all}.
    */
   find(sent: string): readonly string[] {
-    if (isEncodedTwice(sent)) return this.#names;
+    if (isEncodedTwice(sent)) return this.all;
     const reader = new NameReader(sent);
     let code = skipStart(reader);
     let node: Node | undefined = this.#root;

@@ -11,6 +11,12 @@ import {
   UNCLEAR,
 } from "./sent-value.ts";
 
+/**
+ * The maximum number of values of one parameter that are decoded. If a request repeats a parameter more
+ * often, it is unclear whether the parameter is present. Decoding thousands of values would take long.
+ */
+const MAX_DECODED_VALUES = 16;
+
 /** The parameters of one request that have a certain name. */
 interface SentParameters {
   /** The encoded values of the parameters with exactly this name. */
@@ -31,6 +37,7 @@ export class SentValues {
   #query: ReadonlyMap<string, SentParameters> | undefined;
   #parameters: Map<string, SentValue> | undefined;
   #search = "";
+  #hasAnyName = false;
 
   /** @param queryNames the names of all parameters that a condition names */
   constructor(request: CanonicalRequest, queryNames: NameIndex) {
@@ -71,12 +78,14 @@ export class SentValues {
 
   #readParameter(name: string): SentValue {
     this.#query ??= this.#readQuery();
+    if (this.#hasAnyName) return UNCLEAR;
     const sent = this.#query.get(name);
     if (!sent) return ABSENT;
     // Most servers read `;` as a part of a value, and others read it as a separator.
     if (sent.hasOtherSpelling || this.#search.includes(";")) return UNCLEAR;
     const [single = "", ...more] = sent.values;
     if (more.length === 0) return sentParameter(single);
+    if (sent.values.length > MAX_DECODED_VALUES) return UNCLEAR;
     return sent.values.every((value) => isClearlyPresent(decodeLeniently(value)))
       ? PRESENT
       : UNCLEAR;
@@ -91,7 +100,12 @@ export class SentValues {
       return parameters;
     };
     for (const [sent, value] of parametersIn(this.#search)) {
-      for (const name of this.#queryNames.find(sent)) {
+      const names = this.#queryNames.find(sent);
+      if (names === this.#queryNames.all) {
+        this.#hasAnyName = true;
+        break;
+      }
+      for (const name of names) {
         if (name === sent) parametersOf(name).values.push(value);
         else parametersOf(name).hasOtherSpelling = true;
       }

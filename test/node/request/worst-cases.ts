@@ -32,6 +32,8 @@ const UNITS: Readonly<Record<string, string>> = {
   equals: "=",
   "short pairs": "a=b;",
   ampersands: "&",
+  "a parameter with a byte that is not UTF-8": "p1=%ffa&",
+  "names that are encoded twice": "%25&",
   quotes: '"',
   "escaped quotes": '\\"',
   "octal escapes": "\\163",

@@ -126,6 +126,9 @@ describe("a condition on a query parameter", () => {
   it.each<[ConditionsInput, string, Result]>([
     [PRESENT, "?export=csv", "yes"],
     [PRESENT, "?export=csv&export=xlsx", "yes"],
+    [PRESENT, `?${"export=csv&".repeat(16)}`, "yes"],
+    // More values are not decoded.
+    [PRESENT, `?${"export=csv&".repeat(17)}`, "unclear"],
     [PRESENT, "?a=1", "no"],
     [PRESENT, "", "no"],
     [PRESENT, "?export", "unclear"],
