@@ -16,9 +16,9 @@ const { redis, redisLatencyMs, firstTokenMs } = JSON.parse(process.argv[2] ?? "{
 
 const provider = await startLlmProvider(() => ({
   prompt: 50,
-  answer: 40,
+  answer: 10,
   delayMs: firstTokenMs,
-  pauseMs: 25,
+  pauseMs: 1,
 }));
 const rest = await startUpstashRest({ redis, token: "bench", delayMs: redisLatencyMs });
 process.send?.({ providerUrl: provider.url, restUrl: rest.url });

@@ -1,39 +1,38 @@
 /**
- * Measures the time to the first byte of streamed answers of a language model: with a rule that
- * reserves and settles tokens, with a rule whose cost is a number, and without a rule. In each
- * round, every Worker in turn gets all streams. The streams of a Worker overlap, but they do not
- * begin at the same moment. Otherwise the bench would measure how the streams wait for the CPU.
+ * Measures what a settle function adds to the time to the first byte of a streamed answer: with a
+ * rule that reserves tokens and settles them by the body, and with the same rule without the
+ * function. The two Workers get requests one after another, in alternating order, so that changes
+ * of the machine's speed affect both. The requests wait for each other, because otherwise the bench
+ * would measure how they wait for the CPU.
  */
 import { once } from "node:events";
-import { request } from "node:http";
+import { Agent, request } from "node:http";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { startChild } from "../../dev/child.ts";
 import { startRedis } from "../../dev/redis.ts";
 import type { ConfigInput } from "../../src/config/index.ts";
-import { type Runtime, startRuntime } from "../environment/runtime.ts";
+import { startRuntime } from "../environment/runtime.ts";
 
 const { values } = parseArgs({
   options: {
-    streams: { type: "string", default: "50" },
-    rounds: { type: "string", default: "20" },
+    pairs: { type: "string", default: "300" },
     "redis-latency": { type: "string", default: "5" },
-    "first-token": { type: "string", default: "200" },
+    "first-token": { type: "string", default: "20" },
   },
 });
-const streams = Number(values.streams);
-const rounds = Number(values.rounds);
+const pairs = Number(values.pairs);
 const redisLatencyMs = Number(values["redis-latency"]);
 const firstTokenMs = Number(values["first-token"]);
 
-/** The time between the beginnings of two streams, in milliseconds. An answer takes more than a second. */
-const STAGGER_MS = 1000 / streams;
-/**
- * The goal: the median with a settlement divided by the median with a cost of 1 is at most this
- * number.
- */
-const MAX_RATIO = 1.05;
+/** Pairs that are not counted, because connections open and code is compiled in them. */
+const WARM_UP_PAIRS = 20;
+/** No pair begins after this time, in milliseconds, so that the bench also ends on a busy machine. */
+const MAX_MS = 45_000;
+/** The time for the settlement after each answer, so that it does not delay the next request. */
+const REST_MS = redisLatencyMs + 10;
+const SHARES = [0.1, 0.5, 0.9];
 const BODY = JSON.stringify({
   model: "fake",
   max_tokens: 100,
@@ -47,42 +46,53 @@ const rule = {
   key: "header:x-api-key",
   limit: 1_000_000_000,
   window: "1h",
-  // Without leases, all Workers with a rule call the store for each request.
+  // Without leases, both Workers call the store for each request.
   lease: false,
 } as const;
 const CONFIGS: Record<string, ConfigInput> = {
-  "no rule": { rules: [] },
-  "a rule with a cost of 1": { rules: [rule] },
-  "a rule with a reserve of 1000": {
+  "without a settle function": { rules: [{ ...rule, cost: 1000 }] },
+  "with a settle function": {
     rules: [{ ...rule, cost: { reserve: 1000, settle: "custom:usage" } }],
-  },
-  "a rule with an estimate": {
-    rules: [{ ...rule, cost: { reserve: "custom:estimate", settle: "custom:usage" } }],
   },
 };
 
-/** Sends a call on a new connection, reads the whole answer, and returns the time to the first byte in milliseconds. */
-async function timeToFirstByte(url: URL): Promise<number> {
+/** A Worker, and the times to its first bytes. */
+interface Subject {
+  readonly name: string;
+  readonly url: URL;
+  readonly agent: Agent;
+  readonly times: number[];
+}
+
+/** Sends a call, reads the whole answer, and returns the time to the first byte in milliseconds. */
+async function timeToFirstByte({ url, agent }: Subject): Promise<number> {
   const headers = { "content-type": "application/json", "x-api-key": "bench" };
   const startedAt = performance.now();
-  const sent = request(new URL("/v1/chat/completions", url), {
-    method: "POST",
-    headers,
-    agent: false,
-  });
+  const sent = request(new URL("/v1/chat/completions", url), { method: "POST", headers, agent });
   sent.end(BODY);
   const [response] = await once(sent, "response");
   if (response.statusCode !== 200) throw new Error(`The status is ${response.statusCode}.`);
-  await once(response, "data");
-  const firstByteMs = performance.now() - startedAt;
-  response.resume();
-  await once(response, "end");
+  // The first chunk and the end may arrive together, so both events are awaited from the beginning.
+  const ended = once(response, "end");
+  let firstByteMs = 0;
+  response.on("data", () => {
+    firstByteMs ||= performance.now() - startedAt;
+  });
+  await ended;
   return firstByteMs;
 }
 
-function median(numbers: readonly number[]): number {
+/** Returns the quantiles of SHARES. */
+function quantiles(numbers: readonly number[]): number[] {
   const sorted = numbers.toSorted((one, other) => one - other);
-  return sorted[Math.floor(sorted.length / 2)] as number;
+  return SHARES.map((share) => sorted[Math.floor((sorted.length - 1) * share)] as number);
+}
+
+function print(title: string, figures: readonly number[], digits: number): void {
+  const texts = figures.map((figure, index) => {
+    return `p${(SHARES[index] as number) * 100} ${figure.toFixed(digits)}`;
+  });
+  console.log(`  ${title}: ${texts.join(", ")}`);
 }
 
 const stops: (() => Promise<void> | void)[] = [];
@@ -100,7 +110,7 @@ try {
   const [{ providerUrl, restUrl }] = (await once(backend.process, "message")) as [
     Record<"providerUrl" | "restUrl", string>,
   ];
-  const subjects: { name: string; runtime: Runtime; times: number[] }[] = [];
+  const subjects: Subject[] = [];
   for (const [name, config] of Object.entries(CONFIGS)) {
     const vars = {
       ORIGIN_URL: providerUrl,
@@ -110,34 +120,29 @@ try {
     };
     const runtime = await startRuntime({ worker: "weir-stream.ts", vars });
     stops.push(runtime.stop);
-    subjects.push({ name, runtime, times: [] });
+    const agent = new Agent({ keepAlive: true });
+    stops.push(() => agent.destroy());
+    subjects.push({ name, url: runtime.urls[0] as URL, agent, times: [] });
   }
-  // The times of the first round are not used, because the Workers compile their code in this
-  // round.
-  for (let round = 0; round <= rounds; round++) {
-    for (const { runtime, times } of round % 2 === 0 ? subjects : subjects.toReversed()) {
-      const url = runtime.urls[0] as URL;
-      const all = Array.from({ length: streams }, async (_, index) => {
-        await delay(index * STAGGER_MS);
-        return timeToFirstByte(url);
-      });
-      const found = await Promise.all(all);
-      if (round > 0) times.push(...found);
+  const startedAt = performance.now();
+  for (let pair = -WARM_UP_PAIRS; pair < pairs; pair++) {
+    if (pair > 0 && performance.now() - startedAt > MAX_MS) break;
+    for (const subject of pair % 2 === 0 ? subjects : subjects.toReversed()) {
+      const firstByteMs = await timeToFirstByte(subject);
+      if (pair >= 0) subject.times.push(firstByteMs);
+      await delay(REST_MS);
     }
   }
-  const setup = `${streams} streams at once, ${rounds} rounds; the first token after ${firstTokenMs} ms, Redis after ${redisLatencyMs} ms`;
+  const [without, settled] = subjects.map(({ times }) => times) as [number[], number[]];
+  const setup = `${without.length} pairs; the first token after ${firstTokenMs} ms, Redis after ${redisLatencyMs} ms`;
   console.log(`Time to the first byte (${setup}):`);
-  for (const { name, times } of subjects) {
-    console.log(`  ${name}: p50 ${median(times).toFixed(1)} ms`);
-  }
-  const [none, counted, ...settled] = subjects.map(({ times }) => median(times));
-  for (const [index, p50] of settled.entries()) {
-    const name = subjects[index + 2]?.name;
-    const ofCounted = p50 / (counted as number);
-    console.log(
-      `${name}: ${ofCounted.toFixed(3)} times a cost of 1 (wanted: at most ${MAX_RATIO}), ${(p50 / (none as number)).toFixed(3)} times no rule`,
-    );
-  }
+  for (const { name, times } of subjects) print(`${name}, in ms`, quantiles(times), 2);
+  const base = quantiles(without);
+  const ratios = quantiles(settled).map((ms, index) => ms / (base[index] as number));
+  print("ratio", ratios, 3);
+  // The difference within each pair shows small differences better than the quantiles do.
+  const differences = settled.map((ms, index) => ms - (without[index] as number));
+  print("difference within a pair, in ms", quantiles(differences), 2);
 } finally {
   for (const stop of stops.reverse()) await stop();
 }
