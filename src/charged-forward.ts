@@ -160,8 +160,8 @@ function asIs(cost: Cost): Cost {
 }
 
 /**
- * Replaces the reason for an unknown cost: the response is not the origin's, so no response could
- * state the cost.
+ * Returns a known cost unchanged. An unknown cost gets the reason `no-response`, because the origin
+ * sent no response that could state the cost.
  */
 function withoutResponse(cost: Cost): Cost {
   return typeof cost === "string" ? "no-response" : cost;

@@ -35,7 +35,7 @@ export function timeZoneWarnings({ name, windows, tiers }: Rule, place: string):
     ];
   }
   const city = ABBREVIATIONS.get(timeZone.toUpperCase());
-  // Some runtimes read such a name as that of a place, with its summer time.
+  // Some runtimes take such a name for the name of a place that has summer time.
   if (city === undefined || offsetAt(timeZone, WINTER) !== offsetAt(timeZone, SUMMER)) return [];
   return [
     {

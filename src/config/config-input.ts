@@ -60,7 +60,8 @@ export interface ConfigInput<RuleName extends string = string> {
   /**
    * The maximum time that a decision waits for the store, in milliseconds: a whole number from 1 to
    * 30000. After this time, the request is undecided, and the rule's `onError` applies. The
-   * functions in `custom` run before the call to the store, and may take the same time again.
+   * functions in `custom` run before the call to the store, and may take up to `timeoutMs` in
+   * addition.
    *
    * @default 1000
    */

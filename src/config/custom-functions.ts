@@ -2,8 +2,8 @@ import type { Context } from "hono";
 import type { Quota } from "./quota.ts";
 
 declare global {
-  // `wrangler types` adds a project's bindings to this interface. It is declared here too, because
-  // this file also compiles without the types of Workers.
+  // `wrangler types` adds a project's bindings to this interface. The interface is declared here
+  // too, because this file must compile without the types of Workers.
   namespace Cloudflare {
     interface Env {}
   }

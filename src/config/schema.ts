@@ -81,8 +81,8 @@ const ConfigFields = fields({
  */
 export const ConfigSchema = v.pipe(
   ConfigFields,
-  // These checks come before the transformation, because it removes the names of the files, which
-  // the paths of faults contain.
+  // The paths of faults contain the names of files, so these checks must come before the
+  // transformation, which removes the names.
   checkClaims(),
   checkCustomFunctions(),
   v.transform(toCheckedConfig),

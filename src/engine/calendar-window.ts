@@ -26,7 +26,7 @@ export interface WindowBounds {
  */
 const MAX_TIME = 1e14;
 
-/** The maximum number of calendars, and of starts for each calendar, whose windows are cached. */
+/** The maximum number of cached calendars, and of cached starts for each calendar. */
 const MAX_CACHED = 256;
 
 /**

@@ -21,7 +21,7 @@ export async function windowsFor(rule: Rule, context: KeyContext): Promise<reado
   return rule.windows;
 }
 
-/** Returns the texts in a claim that is a list; an empty set if the part has no list. */
+/** Returns the texts in the client's claim if the claim is a list; otherwise an empty set. */
 async function readNames(part: KeyPart, context: KeyContext): Promise<ReadonlySet<string>> {
   if (part.kind !== "jwt") return new Set();
   return new Set(readClaimList(await context.readClaims(), part));
