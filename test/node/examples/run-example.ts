@@ -1,12 +1,29 @@
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { build } from "esbuild";
 import { Miniflare, type MiniflareOptions } from "miniflare";
-import { unstable_readConfig } from "wrangler";
+import { parse } from "smol-toml";
 
 const EXAMPLES = join(import.meta.dirname, "../../../examples");
 
 type Worker = MiniflareOptions["workers"][number];
 type Bindings = NonNullable<Worker["config"]["env"]>;
+
+/** The fields of an example's wrangler.toml that these tests use. An import of wrangler would take seconds. */
+interface WranglerFile {
+  readonly name: string;
+  readonly compatibility_date: string;
+  readonly compatibility_flags?: string[];
+  readonly vars?: Readonly<Record<string, unknown>>;
+  readonly durable_objects?: {
+    readonly bindings: readonly { readonly name: string; readonly class_name: string }[];
+  };
+  readonly services?: readonly {
+    readonly binding: string;
+    readonly service: string;
+    readonly entrypoint?: string;
+  }[];
+}
 
 export type RunningExample = AsyncDisposable & {
   /** The URL of the first Worker. */
@@ -49,14 +66,15 @@ async function workerIn(
   compatibilityDate?: string,
 ): Promise<Worker> {
   const path = join(EXAMPLES, folder);
-  const wrangler = unstable_readConfig({ config: join(path, "wrangler.toml") });
-  const name = wrangler.name as string;
+  const toml = readFileSync(join(path, "wrangler.toml"), "utf8");
+  const wrangler = parse(toml) as unknown as WranglerFile;
+  const { name } = wrangler;
   const env: Bindings = {};
   for (const [key, value] of Object.entries({ ...wrangler.vars, ...vars })) {
     env[key] = { type: "text", value: String(value) };
   }
   const exports: NonNullable<Worker["config"]["exports"]> = {};
-  for (const { name: binding, class_name } of wrangler.durable_objects.bindings) {
+  for (const { name: binding, class_name } of wrangler.durable_objects?.bindings ?? []) {
     env[binding] = { type: "durable-object", worker: name, exportName: class_name };
     exports[class_name] = { type: "durable-object", storage: "sqlite" };
   }
@@ -70,8 +88,8 @@ async function workerIn(
   return {
     config: {
       name,
-      compatibilityDate: compatibilityDate ?? (wrangler.compatibility_date as string),
-      compatibilityFlags: wrangler.compatibility_flags,
+      compatibilityDate: compatibilityDate ?? wrangler.compatibility_date,
+      compatibilityFlags: wrangler.compatibility_flags ?? [],
       env,
       exports,
       manifest: {
