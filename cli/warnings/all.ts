@@ -5,6 +5,7 @@ import { conditionWarnings } from "./conditions.ts";
 import { costFindings } from "./costs.ts";
 import { duplicateWarnings } from "./duplicates.ts";
 import { limitFindings } from "./limits.ts";
+import { llmFunctionFindings } from "./llm-functions.ts";
 import { methodWarnings } from "./methods.ts";
 import { millisecondWarnings } from "./milliseconds.ts";
 import { notationWarnings } from "./notation.ts";
@@ -41,6 +42,7 @@ export function configFindings(config: Config, routed = false): LocalFinding[] {
     ...settingWarnings(config),
     ...millisecondWarnings(inputOf(config)),
     ...ofEachRule,
+    ...llmFunctionFindings(config),
     ...duplicateWarnings(config, routed),
     ...ruleWarnings(config),
     ...conditionWarnings(config),

@@ -48,7 +48,12 @@ function noFunction(group: Group, name: string, names: readonly string[], custom
   return faultText(() => {
     const other = GROUPS.find((each) => customNames(custom, each)?.includes(name));
     if (other) {
-      return `custom:${name} needs a function in custom.${group}, but ${name} is in custom.${other}. Move it into custom.${group}, or write the name of another function`;
+      const [single, ...more] = names;
+      const cure =
+        single === undefined || more.length > 0
+          ? `Move it into custom.${group}, or write the name of another function`
+          : `Write custom:${shortened(single)}, or move ${name} into custom.${group}`;
+      return `custom:${name} needs a function in custom.${group}, but ${name} is in custom.${other}. ${cure}`;
     }
     const [use, argument] = {
       keys: ["key", "request"],
@@ -85,11 +90,18 @@ function functionUses(config: Record<string, unknown>): FunctionUse[] {
 function costUses(config: Record<string, unknown>): FunctionUse[] {
   return placedRules(config).flatMap(({ rule, path }) => {
     if (!isRecord(rule) || !isRecord(rule.cost) || rule.for === "programs") return [];
-    const { before, settle } = rule.cost;
+    const { cost } = rule;
+    const { before, settle } = cost;
     const at: FunctionUse["path"] = [...path, pathTo(rule, "cost")];
+    const inCost = (field: string): FunctionUse["path"] => [...at, pathTo(cost, field)];
     return [
-      ...nameIn(before).map((name) => ({ group: "costs" as const, name, path: at })),
-      ...nameIn(settle).map((name) => ({ group: "settle" as const, name, path: at })),
+      // Without `settle`, the cost may be a text, which has no fields.
+      ...nameIn(before).map((name) => ({
+        group: "costs" as const,
+        name,
+        path: settle ? inCost("reserve") : at,
+      })),
+      ...nameIn(settle).map((name) => ({ group: "settle" as const, name, path: inCost("settle") })),
     ];
   });
 }

@@ -63,7 +63,7 @@ export type CustomCostValue = number | undefined;
  *
  * @example async (request) => [await request.clone().json()].flat().length
  */
-export type CustomCost = CustomFunction<CustomContext, CustomCostValue>;
+export type CustomCost = CustomFunction<CustomContext, CustomCostValue> & TokensOf<"request">;
 
 /**
  * The second argument of a function in `custom.settle`.
@@ -88,7 +88,16 @@ export interface SettleContext<Bindings = WorkerBindings> extends CustomContext<
  *
  * @example async (response) => (await response.json()).usage.total_tokens
  */
-export type CustomSettle = CustomFunction<SettleContext, CustomCostValue, Response>;
+export type CustomSettle = CustomFunction<SettleContext, CustomCostValue, Response> &
+  TokensOf<"response">;
+
+/**
+ * A part of the types of costs, so that the compiler refuses `llmUsage()` in `custom.costs` and
+ * `llmReserve()` in `custom.settle`. No function has this property, and other functions need none.
+ */
+export interface TokensOf<Subject extends "request" | "response"> {
+  readonly tokensOf?: Subject;
+}
 
 /** A denied request, as a function in `custom.responses` sees it. */
 export interface Denial {

@@ -1,3 +1,4 @@
+import type { TokensOf } from "../config/custom-functions.ts";
 import { createEventStreamParser } from "./event-stream.ts";
 import { ignoreRest, readPieces } from "./text-body.ts";
 import { createUsageTally, type UsageTally } from "./token-counts.ts";
@@ -51,9 +52,10 @@ const USAGE = /"usage"\s*:\s*\{/;
  */
 export function llmUsage(
   options: LlmUsageOptions = {},
-): (response: Response, context?: LlmUsageContext) => Promise<number | undefined> {
+): ((response: Response, context?: LlmUsageContext) => Promise<number | undefined>) &
+  TokensOf<"response"> {
   const costOf = createTokenCost(options.weights);
-  return async (response, context) => {
+  return async function llmUsageCost(response: Response, context?: LlmUsageContext) {
     const { status } = response;
     const tally = createUsageTally();
     await readInto(tally, response);

@@ -10,6 +10,7 @@ import {
   defineConfig,
   type SettleContext,
 } from "edge-weir/config";
+import { llmReserve, llmUsage } from "edge-weir/llm";
 import type { Context } from "hono";
 
 const rules = [{ name: "api", key: "custom:plan", limit: 5, window: "1m" }] as const;
@@ -81,6 +82,21 @@ export const costs = defineConfig({
   },
 });
 
+/** The functions of edge-weir/llm compile in their groups, and in functions of users. */
+export const budget = defineConfig({
+  rules,
+  custom: {
+    costs: {
+      estimate: llmReserve({ output: 500 }),
+      double: async (request) => 2 * (await llmReserve()(request)),
+    },
+    settle: {
+      usage: llmUsage(),
+      logged: async (response, context) => (await llmUsage()(response, context)) ?? 5,
+    },
+  },
+});
+
 /** The compiler reports each of these faults. */
 export function refusesFaults(): void {
   // @ts-expect-error a function returns a text
@@ -91,6 +107,14 @@ export function refusesFaults(): void {
   defineConfig({ rules, custom: { settle: { usage: async () => "5" } } });
   // @ts-expect-error there is no such field
   defineConfig({ rules: [{ ...rules[0], cost: { from: "custom:depth", maximum: 5 } }] });
+  // @ts-expect-error llmUsage reads responses, and belongs in settle
+  defineConfig({ rules, custom: { costs: { usage: llmUsage() } } });
+  // @ts-expect-error llmReserve reads requests, and belongs in costs
+  defineConfig({ rules, custom: { settle: { estimate: llmReserve() } } });
+  // @ts-expect-error llmReserve returns the function
+  defineConfig({ rules, custom: { costs: { estimate: llmReserve } } });
+  // @ts-expect-error llmUsage returns the function
+  defineConfig({ rules, custom: { settle: { usage: llmUsage } } });
   // @ts-expect-error a function, not a text
   defineConfig({ rules, custom: { keys: { plan: "pro" } } });
   // @ts-expect-error the functions are in keys

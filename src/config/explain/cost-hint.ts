@@ -46,8 +46,11 @@ function beforeHint(given: string): string | undefined {
 
 /** Suggests where to move a function that was written as the cost. */
 function functionHint(field: string): string {
-  return field === "settle"
-    ? 'move it into custom: { settle: { usage: … } } beside rules, and write "custom:usage"'
+  if (field === "settle") {
+    return 'move it into custom: { settle: { usage: … } } beside rules, and write "custom:usage"';
+  }
+  return field === "reserve"
+    ? 'move it into custom: { costs: { estimate: … } } beside rules, and write "custom:estimate"'
     : 'move it into custom: { costs: { weight: … } } beside rules, and write "custom:weight"; or write "header:NAME" for a header field of the response';
 }
 

@@ -74,6 +74,8 @@ function hintForValue({ issue, keys, given, config }: Faulty): string | undefine
   if (parent === "limits" && grandparent === "tiers") {
     return given === field ? tierNameHint(given) : limitsHint(given, true);
   }
+  if (names[0] === "custom" && given instanceof Promise)
+    return "write the function, without calling it";
   const isElement = typeof keys.at(-1) === "number";
   if (field === "start") {
     const rule = valueAt(config, keys.slice(0, -1));
@@ -166,6 +168,7 @@ const HINTS: Readonly<Record<string, (given: unknown) => string | undefined>> = 
   localShare: shareHint,
   count: countHint,
   response: responseHint,
+  body: bodyHint,
   ips: networkHint,
   bots: botHint,
   origin: originHint,
@@ -174,6 +177,12 @@ const HINTS: Readonly<Record<string, (given: unknown) => string | undefined>> = 
   jwks: urlHint,
   jwt: jwtHint,
 };
+
+function bodyHint(given: unknown): string | undefined {
+  return typeof given === "function"
+    ? 'write response: "custom:NAME", and move the function to the top level: custom: { responses: { NAME: … } }'
+    : undefined;
+}
 
 function wordsIn(text: string): string[] {
   return [...text.matchAll(/"([^"]+)"/g)].map(([, word]) => word as string);

@@ -4,6 +4,7 @@ import { neverBinds } from "../../../cli/warnings/limits.ts";
 import { isProbablyMilliseconds } from "../../../cli/warnings/milliseconds.ts";
 import { type ConfigInput, defineConfig } from "../../../src/config/index.ts";
 import type { Window } from "../../../src/config/rule.ts";
+import { llmReserve, llmUsage } from "../../../src/llm/index.ts";
 import { createMemoryStore } from "../../../src/stores/memory-store.ts";
 import { counter } from "../../suite/counters.ts";
 
@@ -466,6 +467,62 @@ describe("a condition on a value", () => {
     for (const value of ["sk-live-4f8a*", "/^sk-live-4f8a/", "/^(sk-1|sk-2)$/"]) {
       expect(JSON.stringify(cures(value))).not.toMatch(/sk-/);
     }
+  });
+});
+
+describe("a function of edge-weir/llm", () => {
+  const found = (custom: object) =>
+    configFindings(
+      defineConfig({ rules: [{ name: "a", limit: 5, window: "1m" }], custom } as ConfigInput),
+    );
+
+  test("in the group where it belongs gives no fault, also with a user's function of its name", () => {
+    const wrapped = async (request: Request) => (await llmReserve()(request)) * 2;
+    const costs = { estimate: llmReserve(), wrapped, llmReserve: () => 5 };
+    expect(found({ costs, settle: { usage: llmUsage(), llmUsage: async () => 5 } })).toEqual([]);
+  });
+
+  test.each<[title: string, custom: object, path: string, cure: string]>([
+    [
+      "llmUsage() in costs",
+      { costs: { usage: llmUsage() } },
+      "custom.costs.usage",
+      "Write llmReserve() here, and llmUsage() in custom.settle, which settle of a cost names",
+    ],
+    [
+      "llmReserve() in settle",
+      { settle: { estimate: llmReserve() } },
+      "custom.settle.estimate",
+      "Write llmUsage() here, and llmReserve() in custom.costs, which reserve of a cost names",
+    ],
+    [
+      "llmUsage in costs",
+      { costs: { usage: llmUsage } },
+      "custom.costs.usage",
+      "Write llmReserve() here",
+    ],
+    [
+      "llmReserve without a call",
+      { costs: { estimate: llmReserve } },
+      "custom.costs.estimate",
+      "write llmReserve()",
+    ],
+    [
+      "llmUsage without a call",
+      { settle: { usage: llmUsage } },
+      "custom.settle.usage",
+      "write llmUsage()",
+    ],
+  ])("is a fault with its cure: %s", (_, custom, path, cure) => {
+    expect(found(custom)).toEqual([
+      {
+        code: "llm-function",
+        severity: "fault",
+        path,
+        message: expect.stringContaining(path),
+        cure: expect.stringContaining(cure),
+      },
+    ]);
   });
 });
 

@@ -111,6 +111,10 @@ describe("a cost custom:NAME without its function", () => {
     "rules[0].cost",
     ...says,
   ];
+  const missingIn = (field: string, value: unknown, functions: unknown, ...says: string[]) => {
+    const [title, config, path, ...words] = missing(value, functions, ...says);
+    return [title, config, `${path}.${field}`, ...words] as const satisfies Refused;
+  };
   const ofRequest = "Add custom: { costs: { depth: (request) => … } } beside rules";
   const ofResponse = "Add custom: { settle: { usage: (response) => … } } beside rules";
   refuses([
@@ -118,19 +122,28 @@ describe("a cost custom:NAME without its function", () => {
     missing("custom:depth", { keys: { depth: () => "a" } }, "depth is in custom.keys"),
     missing({ from: "custom:depth" }, { costs: {} }, ofRequest),
     missing("custom:depth", { costs: { Depth: () => 1 } }, 'did you mean "custom:Depth"?'),
-    missing({ settle: "custom:usage" }, undefined, "settle: custom:usage needs a", ofResponse),
-    missing({ settle: "custom:usage" }, { settle: { used: () => 1 } }, "which has only used"),
-    missing(
+    missingIn("settle", { settle: "custom:usage" }, undefined, "needs a function", ofResponse),
+    missingIn(
+      "settle",
+      { settle: "custom:usage" },
+      { settle: { used: () => 1 } },
+      "which has only used",
+    ),
+    missingIn(
+      "reserve",
       { reserve: "custom:depth", settle: "custom:usage" },
       { settle: { usage: () => 1 } },
       ofRequest,
     ),
   ]);
 
-  test("is reported for both functions of a cost in the same fault", () => {
+  test("is reported for each function of a cost at its own field", () => {
     const cost = { reserve: "custom:depth", settle: "custom:usage" };
     const faults = faultsOf({ rules: [rule({ cost })] });
-    expect(faults.map(({ path }) => path)).toEqual(["rules[0].cost"]);
+    expect(faults.map(({ path }) => path)).toEqual([
+      "rules[0].cost.reserve",
+      "rules[0].cost.settle",
+    ]);
   });
 
   test("is reported together with other faults of the rule", () => {

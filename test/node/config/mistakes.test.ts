@@ -161,6 +161,7 @@ function rulesIn({ config }: Mistake): object[] {
 function isJson(value: unknown): boolean {
   if (typeof value === "number") return Number.isFinite(value);
   if (typeof value !== "object" || value === null) return typeof value !== "function";
-  if (value instanceof RegExp || value instanceof Date) return false;
+  const isClass = [RegExp, Date, Promise].some((each) => value instanceof each);
+  if (isClass) return false;
   return Object.values(value).every(isJson);
 }

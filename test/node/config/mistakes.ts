@@ -179,6 +179,11 @@ const limits = [
     "cost.settle",
     "move it into custom: { settle: { usage: … } } beside rules",
   ),
+  inRule(
+    { cost: { reserve: () => 5, settle: "header:x-a" } },
+    "cost.reserve",
+    "move it into custom: { costs: { estimate: … } } beside rules",
+  ),
   inRule({ cost: { settle: { header: "X-Cost" } } }, "cost.settle", 'write "header:x-cost"'),
   inRule({ cost: { header: "X-Cost" } }, "cost.header", 'write settle: "header:x-cost" instead'),
   inRule({ cost: { custom: "depth" } }, "cost.custom", 'write from: "custom:depth" instead'),
@@ -381,6 +386,9 @@ const fieldsOfOthers = [
   inRule({ limt: 5 }, "limt", 'did you mean "limit"?'),
 ];
 
+/** The names of two functions, each in the field of the other one. */
+const SWAPPED = { reserve: "custom:usage", settle: "custom:estimate" } as const;
+
 const words = [
   inRule({ onError: "fail-open" }, "onError", 'write "open"'),
   inRule({ onError: "deny" }, "onError", 'write "closed"'),
@@ -430,6 +438,27 @@ const words = [
     path: "rules[0].cost",
     cure: "usage is in custom.settle",
   },
+  ...(["reserve", "settle"] as const).map((field) => ({
+    config: {
+      rules: [
+        {
+          name: "api",
+          limit: 5,
+          window: "1m",
+          cost: { reserve: "custom:estimate", settle: "custom:usage", [field]: SWAPPED[field] },
+        },
+      ],
+      custom: { costs: { estimate: () => 1 }, settle: { usage: () => 1 } },
+    },
+    path: `rules[0].cost.${field}`,
+    cure: field === "reserve" ? "Write custom:estimate" : "Write custom:usage",
+  })),
+  onTop(
+    { custom: { costs: { estimate: Promise.resolve(1) } } },
+    "custom.costs.estimate",
+    "write the function, without calling it",
+  ),
+  inRule({ response: { body: () => "a" } }, "response.body", 'write response: "custom:NAME"'),
   inRule({ exempt: { ips: ["10.0.0.*"] } }, "exempt.ips[0]", 'write "10.0.0.0/24"'),
   inRule({ exempt: { ip: ["::1"] } }, "exempt.ip", "write ips instead"),
   inRule(
