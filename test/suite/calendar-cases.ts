@@ -109,9 +109,10 @@ function randomCalendar(zone: string, random: Random): Calendar {
  * clocks, and many are at a whole hour or a millisecond before.
  */
 function randomTimes(random: Random, from: number, to: number): (zone: string) => number {
-  const changes = new Map(ZONES.map((zone) => [zone as string, clockChanges(zone, from, to)]));
+  const changes = new Map<string, readonly number[]>();
   return (zone) => {
-    const near = changes.get(zone) ?? [];
+    const near = changes.get(zone) ?? clockChanges(zone, from, to);
+    changes.set(zone, near);
     const base =
       near.length > 0 && random(2) === 0
         ? pick(near, random) + (random(97) - 48) * HOUR

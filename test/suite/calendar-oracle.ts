@@ -21,11 +21,14 @@ export function expectedWindow(calendar: Calendar, now: number): ExpectedWindow 
       `${calendar.unit}s`
     ],
   );
-  for (let index = estimate + 2; index >= estimate - 3; index--) {
-    const startsAt = startOf(calendar, index);
-    if (startsAt <= now) return { index, startsAt, endsAt: startOf(calendar, index + 1) };
-  }
-  throw new Error(`no window of ${calendar.id} contains ${now}`);
+  // The estimate ignores the start of the windows and truncates times before 1970, so the window is
+  // near it. Windows begin in order, and an empty window begins when the next one begins.
+  let [index, startsAt] = [estimate, startOf(calendar, estimate)];
+  while (startsAt > now) startsAt = startOf(calendar, --index);
+  let endsAt = startOf(calendar, index + 1);
+  while (endsAt <= now)
+    [index, startsAt, endsAt] = [index + 1, endsAt, startOf(calendar, index + 2)];
+  return { index, startsAt, endsAt };
 }
 
 /** The time at which the window with this number begins. */
