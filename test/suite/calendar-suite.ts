@@ -28,14 +28,15 @@ export function expectedMoments(count: number): ExpectedMoment[] {
  * Checks that a store chooses the expected windows at a time: their ends, and their numbers. A store
  * takes quota back only if the number of its window is right.
  *
+ * @param identity the identity of the counters. Each call has counters of its own
  * @param at the time to pass to the store; undefined if the store uses its own clock
  */
 export async function checkMoment(
   store: Store,
   { now, calendars, windows }: ExpectedMoment,
+  identity: string,
   at: number | undefined = now,
 ): Promise<void> {
-  const identity = crypto.randomUUID();
   const counters = calendars.map((calendar) => calendarCounter(calendar, { identity }));
   const first = await store.decide([counters], at);
   const { admitted, tallies } = first.groups[0] as GroupVerdict;
