@@ -1,13 +1,20 @@
 import { waitUntil } from "cloudflare:workers";
 import type { CustomContext } from "./config/custom-functions.ts";
 import type { Config } from "./config/schema.ts";
+import { isEmptyEncoded } from "./http/encoded-body.ts";
 import { withQuotaFields } from "./http/quota-fields.ts";
+import { isBrotli } from "./http/raw-body.ts";
 import { isBadGateway } from "./http/responses.ts";
 import { type Allowed, type Quota, toUndecided } from "./limiter/decision.ts";
 import type { Limiter } from "./limiter/limiter.ts";
 import { reserveOf } from "./limiter/reserves.ts";
 import type { CostOf } from "./limiter/response-charger.ts";
-import { costOfHead, type FinalCost, settleFunctionOf } from "./limiter/response-charges.ts";
+import {
+  costOfHead,
+  type FinalCost,
+  hasSettleFunction,
+  settleFunctionOf,
+} from "./limiter/response-charges.ts";
 import { dependsOnResponse } from "./limiter/rule-cost.ts";
 import { logDecision, logUnreadableCost } from "./log.ts";
 import type { AppliedRule } from "./request/applied-rule.ts";
@@ -18,8 +25,13 @@ import { callSettleFunctions } from "./settle-functions.ts";
  *
  * @param quotas the quotas of the decision; empty if no enforced rule applies, or if the request is
  * undecided
+ * @param isRaw whether an origin's response must have a raw body: see http/raw-body.ts
  */
-export type ForwardWithQuotas = (request: Request, quotas: readonly Quota[]) => Promise<Response>;
+export type ForwardWithQuotas = (
+  request: Request,
+  quotas: readonly Quota[],
+  isRaw?: boolean,
+) => Promise<Response>;
 
 type ChargeConfig = Pick<Config, "custom" | "headers" | "timeoutMs">;
 
@@ -45,6 +57,8 @@ export interface AdmittedRequest {
 export class ChargedForward {
   readonly #config: ChargeConfig;
   readonly #limiter: Limiter;
+  /** Whether an origin has sent Brotli although Weir had asked for gzip. No body is raw after that. */
+  #sendsBrotli = false;
 
   constructor(config: ChargeConfig, limiter: Limiter) {
     this.#config = config;
@@ -54,9 +68,13 @@ export class ChargedForward {
   /** Forwards an admitted request, and charges the rules whose cost depends on the response. */
   async send(admitted: AdmittedRequest, forward: ForwardWithQuotas): Promise<Response> {
     const { request, decision } = admitted;
+    const isRaw =
+      admitted.isLengthExact &&
+      !this.#sendsBrotli &&
+      admitted.appliedRules.some(({ rule }) => hasSettleFunction(rule));
     let response: Response;
     try {
-      response = await forward(request, decision.quotas);
+      response = await forward(request, decision.quotas, isRaw);
     } catch (error) {
       // The app has thrown an error. Frameworks and the runtime answer such a request with 500. The
       // request is charged, because otherwise a client that makes the app fail would have no limit.
@@ -66,7 +84,7 @@ export class ChargedForward {
       );
       throw error;
     }
-    const final = isBadGateway(response) ? withoutResponse : asIs;
+    const final = isBadGateway(response) ? withoutResponse : (cost: Cost) => cost;
     // If settle functions determine all costs, nothing can be charged yet, so the first byte does
     // not wait.
     const isChargedNow = admitted.appliedRules.some(
@@ -76,7 +94,7 @@ export class ChargedForward {
       ? await this.#chargeInTime(admitted, (each) => final(costOfHead(each, response)))
       : decision.quotas;
     const answer = withQuotaFields(request, response, quotas, this.#config.headers);
-    return this.#settleByBody(admitted, answer, final);
+    return this.#settleByBody(admitted, answer, final, isRaw);
   }
 
   /**
@@ -87,6 +105,7 @@ export class ChargedForward {
     { request, context, isLengthExact, ...admitted }: AdmittedRequest,
     response: Response,
     final: (cost: Cost) => Cost,
+    isRaw: boolean,
   ): Promise<Response> {
     const names = new Set<string>();
     let reserved = 0;
@@ -97,13 +116,14 @@ export class ChargedForward {
       reserved = Math.max(reserved, reserveOf(appliedRule)?.cost ?? 0);
     }
     if (names.size === 0) return response;
+    if (isRaw && isBrotli(response.headers) && !isEmptyEncoded(response)) this.#sendsBrotli = true;
     const { custom, timeoutMs } = this.#config;
     const settled = await callSettleFunctions(
       custom?.settle,
       [...names],
       response,
       { ...context, request, reserved },
-      { timeoutMs, isLengthExact },
+      { timeoutMs, isLengthExact, isRaw },
     );
     // The settlement must also happen if the client hangs up.
     waitUntil(
@@ -153,10 +173,6 @@ export class ChargedForward {
         return [];
       });
   }
-}
-
-function asIs(cost: Cost): Cost {
-  return cost;
 }
 
 /**

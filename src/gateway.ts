@@ -66,7 +66,8 @@ export class Gateway {
     this.#limiter = limiter;
     this.#match = createMatcher(rules, config.caseSensitivePaths);
     this.#applyRules = createRuleApplier(config, bindings, logUnreadableCost);
-    this.#forwardToOrigin = createForward(bindings);
+    const forward = createForward(bindings);
+    this.#forwardToOrigin = (request, _quotas, isRaw) => forward(request, isRaw);
     this.#isOriginServer = [bindings.origin, ...bindings.origins.values()].every(
       ({ kind }) => kind !== "binding",
     );
@@ -95,7 +96,8 @@ export class Gateway {
     }
     const { appliedRules, decision, tookMs } = decidedRequest;
     const forward: ForwardWithQuotas = this.#config.tellsOrigin
-      ? (admitted, quotas) => send(withOriginFields(admitted, appliedRules, quotas), quotas)
+      ? (admitted, quotas, isRaw) =>
+          send(withOriginFields(admitted, appliedRules, quotas), quotas, isRaw)
       : send;
     if (!decision) return forward(request, NO_QUOTAS);
     logDecision(decision);

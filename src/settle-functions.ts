@@ -1,6 +1,6 @@
 import type { CustomSettle, SettleContext } from "./config/custom-functions.ts";
 import { MAX_LIMIT } from "./config/limits.ts";
-import { teeResponse } from "./http/body-tee.ts";
+import { type TeeOptions, teeResponse } from "./http/body-tee.ts";
 import type { FinalCost } from "./limiter/response-charges.ts";
 
 /** A response whose body settle functions read while the client receives it. */
@@ -11,10 +11,8 @@ export interface SettledResponse {
   readonly costs: Promise<ReadonlyMap<string, FinalCost>>;
 }
 
-export interface SettleCallOptions {
+export interface SettleCallOptions extends Omit<TeeOptions, "maxWaitMs"> {
   readonly timeoutMs: number;
-  /** Whether the field Content-Length is surely the length of the body. */
-  readonly isLengthExact: boolean;
 }
 
 /**
@@ -31,9 +29,12 @@ export async function callSettleFunctions(
   names: readonly string[],
   response: Response,
   context: SettleContext,
-  { timeoutMs, isLengthExact }: SettleCallOptions,
+  { timeoutMs, ...options }: SettleCallOptions,
 ): Promise<SettledResponse> {
-  const teed = await teeResponse(response, names.length, isLengthExact, timeoutMs);
+  const teed = await teeResponse(response, names.length, {
+    ...options,
+    maxWaitMs: timeoutMs,
+  });
   if (!teed) {
     const costs = new Map(names.map((name) => [name, "no-response"] as const));
     return { response, costs: Promise.resolve(costs) };
@@ -51,7 +52,7 @@ export async function callSettleFunctions(
     const cost = await Promise.race([call, timeout]);
     hasReturned = true;
     if (timer !== null) clearTimeout(timer);
-    const isKnown = typeof cost === "number" || (await teed.ended);
+    const isKnown = typeof cost === "number" || ((await teed.ended) && !teed.hasFault());
     return [name, isKnown ? cost : "broken-off"];
   });
   return { response: teed.response, costs: Promise.all(calls).then((costs) => new Map(costs)) };

@@ -1,6 +1,5 @@
-// Bodies with a Content-Encoding. The runtime decodes such a body when a program reads it. If no
-// program reads the body, the client gets the bytes that the origin has sent, even if they cannot
-// be decoded.
+// Bodies with a Content-Encoding. By default, the runtime decodes such a body when a program reads
+// it, and encodes it again for the client. If decoding fails then, the client's body breaks off.
 
 /** Whether the runtime decodes the body of a response with these fields. */
 export function isEncoded(headers: Headers): boolean {

@@ -1,22 +1,28 @@
 import type { OriginBinding, ResolvedBindings } from "../config/bindings.ts";
 import { hostLookup } from "../config/host-lookup.ts";
 import { hostOf } from "../request/canonical-request.ts";
+import { fetchRaw } from "./raw-body.ts";
 import { badGatewayResponse } from "./responses.ts";
 
-/** Sends a request to the origin and returns its response, or a 502. Never rejects. */
-export type Forward = (request: Request) => Promise<Response>;
+/**
+ * Sends a request to the origin and returns its response, or a 502. Never rejects.
+ *
+ * @param isRaw whether a program reads the response as the server has encoded it. Without effect on
+ * the responses of bound Workers
+ */
+export type Forward = (request: Request, isRaw?: boolean) => Promise<Response>;
 
 /**
  * Creates a function that forwards requests with the platform's `fetch`. The function changes the
  * URL, and removes the header fields that servers may use instead of the URL. It changes nothing
  * else, so streams, WebSockets, compressed bodies, redirects and repeated header fields pass
- * unchanged.
+ * unchanged. For a raw body, it also changes the field Accept-Encoding: see raw-body.ts.
  */
 export function createForward(bindings: Pick<ResolvedBindings, "origin" | "origins">): Forward {
   const send = senderByHost(bindings);
-  return async function forward(request) {
+  return async function forward(request, isRaw) {
     try {
-      return await send(request);
+      return await send(request, isRaw);
     } catch {
       // The response omits the error's text, which may contain addresses that clients must not see.
       return badGatewayResponse(request, "The origin could not be reached.");
@@ -31,7 +37,7 @@ function senderByHost({ origin, origins }: Pick<ResolvedBindings, "origin" | "or
   const senderFor = hostLookup(
     new Map([...origins].map(([host, each]) => [host, sender(each)] as const)),
   );
-  return (request) => (senderFor(hostOf(request.url)) ?? byDefault)(request);
+  return (request, isRaw) => (senderFor(hostOf(request.url)) ?? byDefault)(request, isRaw);
 }
 
 function sender(origin: OriginBinding): Forward {
@@ -48,13 +54,13 @@ function sender(origin: OriginBinding): Forward {
 }
 
 /** On a route, Cloudflare sends this fetch to the zone's origin instead of to this Worker again. */
-async function passThrough(request: Request): Promise<Response> {
+async function passThrough(request: Request, isRaw?: boolean): Promise<Response> {
   if (isLoopback(new URL(request.url).hostname)) {
     // `wrangler dev` has no zone, so the request would return to this Worker again and again.
     const detail = "A local Worker has no origin. Set ORIGIN_URL, or start with npm run dev.";
     return badGatewayResponse(request, detail);
   }
-  return await fetch(withUrl(request, request.url));
+  return await fetchFrom(request, request.url, isRaw);
 }
 
 function toBase(base: string): Forward {
@@ -62,10 +68,15 @@ function toBase(base: string): Forward {
   // Weir matched. If the base has a path, dot segments could leave that path, so Weir resolves them
   // first.
   const hasPath = new URL(base).pathname !== "/";
-  return (request) => {
+  return (request, isRaw) => {
     const url = hasPath ? new URL(request.url).href : request.url;
-    return fetch(withUrl(request, base + afterHost(url)));
+    return fetchFrom(request, base + afterHost(url), isRaw);
   };
+}
+
+function fetchFrom(request: Request, url: string, isRaw = false): Promise<Response> {
+  const outgoing = withUrl(request, url);
+  return isRaw ? fetchRaw(outgoing) : fetch(outgoing);
 }
 
 /**

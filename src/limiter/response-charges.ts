@@ -83,6 +83,11 @@ export function costOfHead(
   return /^\d{1,15}$/.test(text) ? Number(text) : "invalid";
 }
 
+/** Whether a function may determine the final cost of a response. */
+export function hasSettleFunction({ cost }: Rule): boolean {
+  return typeof cost !== "number" && cost.settle?.kind === "custom";
+}
+
 /**
  * Returns the name of the function that determines the final cost; undefined if the head of the
  * response determines it.

@@ -1,4 +1,4 @@
-import { randomUUID } from "node:crypto";
+import { randomBytes, randomUUID } from "node:crypto";
 import { once } from "node:events";
 import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
@@ -11,7 +11,7 @@ import { useServers } from "../support/servers.ts";
 import * as websocket from "../support/websocket.ts";
 import { type RunningWorker, startWorker } from "../support/worker.ts";
 
-const LIMIT = 100_000;
+const LIMIT = 1_000_000;
 const RESERVE = 50_000;
 const TEXT = "A line of text.\n".repeat(1000);
 
@@ -25,6 +25,8 @@ const rule = (name: string, fields: object) => ({
 });
 const byLength = { cost: { reserve: RESERVE, settle: "custom:length", default: 7 } };
 const RULES = [
+  rule("bytes", { cost: { reserve: RESERVE, settle: "custom:bytes", default: 7, max: 1e6 } }),
+  rule("pieces", { cost: { reserve: RESERVE, settle: "custom:pieces", default: 7 } }),
   rule("length", byLength),
   rule("unread", { cost: { reserve: RESERVE, settle: "custom:field" } }),
   rule("marked", { ...byLength, mode: "mark" }),
@@ -34,6 +36,12 @@ const main = (config: object) => `
   import { CounterObject, defineConfig, weir, WeirService } from "./weir.mjs";
   const settle = {
     length: async (response) => (await response.text()).length,
+    bytes: async (response) => (await response.bytes()).length,
+    async pieces(response) {
+      let bytes = 0;
+      for await (const chunk of response.body) bytes += chunk.length;
+      return bytes / 1024 / 1024;
+    },
     field: (response) => Number(response.headers.get("content-length") ?? 0),
   };
   const config = defineConfig({ ...${JSON.stringify(config)}, custom: { settle } });
@@ -62,13 +70,17 @@ const main = (config: object) => `
 const servers = useServers();
 let worker: RunningWorker;
 
-beforeAll(async () => {
+function start(): Promise<RunningWorker> {
   const config = { rules: RULES, prefix: `transport-${randomUUID()}`, timeoutMs: 5000 };
-  worker = await startWorker({
+  return startWorker({
     config: config as ConfigInput,
     main: main(config),
     vars: servers.varsFor("durable-object"),
   });
+}
+
+beforeAll(async () => {
+  worker = await start();
   servers.origin.onUpgrade(websocket.echoFrames);
 });
 
@@ -76,9 +88,14 @@ afterAll(() => worker.stop());
 
 const newClient = () => ({ "x-client": randomUUID() });
 
-async function expectUsed(path: string, headers: object, used: number): Promise<void> {
+async function expectUsed(
+  path: string,
+  headers: object,
+  used: number,
+  { url } = worker,
+): Promise<void> {
   await vi.waitFor(async () => {
-    const answer = await send(worker.url, path, { headers: { ...headers, "x-mode": "left" } });
+    const answer = await send(url, path, { headers: { ...headers, "x-mode": "left" } });
     expect(LIMIT - Number(`${answer.body}`)).toBe(used);
   }, 5000);
 }
@@ -91,22 +108,33 @@ const DECODERS = {
 const gzip = (body: Buffer) => ({ body, encoding: "gzip", isChunked: false });
 
 describe("a response that a settle function reads", () => {
-  it.each([
-    ["gzip", "gzip"],
-    ["gzip", "identity"],
-    ["br", "gzip, br"],
-  ])("in %s reaches a client that accepts %s", async (encoding, accepted) => {
-    const body = encoding === "gzip" ? gzipSync(TEXT) : brotliCompressSync(TEXT);
-    const fields = { "content-encoding": encoding, "content-length": `${body.length}` };
+  it.each(["gzip", "identity"])("in gzip reaches a client that accepts %s", async (accepted) => {
+    const body = gzipSync(TEXT);
+    const fields = { "content-encoding": "gzip", "content-length": `${body.length}` };
     servers.origin.on("/length", (_, response) => response.writeHead(200, fields).end(body));
     const headers = { ...newClient(), "Accept-Encoding": accepted };
     const answer = await send(worker.url, "/length", { headers });
-    const decode = DECODERS[answer.headers["content-encoding"] ?? ""] ?? ((it: Buffer) => it);
-    expect(`${decode(answer.body)}`).toBe(TEXT);
-    // A length that does not fit would break the connection.
-    const length = answer.headers["content-length"];
-    if (length !== undefined) expect(answer.body).toHaveLength(Number(length));
+    expect(answer.headers).toMatchObject(fields);
+    expect(answer.body.equals(body)).toBe(true);
     await expectUsed("/length", headers, TEXT.length);
+  });
+
+  it("in br is decoded after the isolate has received the first one", async () => {
+    const other = await start();
+    const body = brotliCompressSync(TEXT);
+    const fields = { "content-encoding": "br", "content-length": `${body.length}` };
+    servers.origin.on("/length", (_, response) => response.writeHead(200, fields).end(body));
+    for (const used of [RESERVE, TEXT.length]) {
+      const headers = { ...newClient(), "Accept-Encoding": "gzip, br" };
+      const answer = await send(other.url, "/length", { headers });
+      const decode = DECODERS[answer.headers["content-encoding"] ?? ""] ?? ((it: Buffer) => it);
+      expect(`${decode(answer.body)}`).toBe(TEXT);
+      // A length that does not fit would break the connection.
+      const length = answer.headers["content-length"];
+      if (length !== undefined) expect(answer.body).toHaveLength(Number(length));
+      await expectUsed("/length", headers, used, other);
+    }
+    await other.stop();
   });
 
   const zipped = gzipSync(TEXT);
@@ -135,6 +163,64 @@ describe("a response that a settle function reads", () => {
     expect(answer).toMatchObject({ status, headers: { "content-encoding": encoding } });
     expect(answer.body.equals(body)).toBe(true);
     await expectUsed("/length", headers, used);
+  });
+
+  describe("with 200 KiB in gzip", () => {
+    const long = gzipSync(randomBytes(200 * 1024));
+    const corrupted = Buffer.from(long);
+    corrupted.fill(0xff, 100 * 1024, 101 * 1024);
+    const badSum = Buffer.from(long);
+    badSum.writeUInt32LE(1, long.length - 8);
+    it.each([
+      ["that are complete", long, 200 * 1024],
+      ["that are truncated after 100 KiB", long.subarray(0, 100 * 1024), RESERVE],
+      ["that are corrupted after 100 KiB", corrupted, RESERVE],
+      ["that have a wrong checksum", badSum, RESERVE],
+    ])("%s reaches the client unchanged", async (_, body, used) => {
+      for (const isChunked of [false, true]) {
+        servers.origin.on("/bytes", (_, response) => {
+          response.writeHead(200, {
+            "content-encoding": "gzip",
+            ...(!isChunked && withLength(body)),
+          });
+          response.end(body);
+        });
+        const headers = { ...newClient(), "Accept-Encoding": "gzip, br" };
+        const answer = await send(worker.url, "/bytes", { headers });
+        expect(answer).toMatchObject({ status: 200, headers: { "content-encoding": "gzip" } });
+        expect(answer.headers["content-length"]).toBe(isChunked ? undefined : `${body.length}`);
+        expect(answer.body.equals(body)).toBe(true);
+        await expectUsed("/bytes", headers, used);
+      }
+    });
+  });
+
+  it("is decoded for the function although its bytes are many times as many", async () => {
+    const body = gzipSync(Buffer.alloc(16 * 1024 * 1024));
+    servers.origin.on("/pieces", (_, response) =>
+      response.writeHead(200, { "content-encoding": "gzip" }).end(body),
+    );
+    const headers = { ...newClient(), "Accept-Encoding": "gzip" };
+    const answer = await send(worker.url, "/pieces", { headers });
+    expect(answer.body.equals(body)).toBe(true);
+    await expectUsed("/pieces", headers, 16);
+  });
+
+  it("is requested in gzip at most, and only under rules with a settle function", async () => {
+    const accepted: unknown[] = [];
+    for (const path of ["/length", "/free"]) {
+      servers.origin.on(path, (request, response) => {
+        accepted.push(request.headers["accept-encoding"]);
+        response.writeHead(200).end();
+      });
+      for (const field of ["gzip, br", "br;q=1.0, gzip;q=0.5", "zstd"]) {
+        await send(worker.url, path, { headers: { ...newClient(), "Accept-Encoding": field } });
+      }
+    }
+    const unchanged = ["gzip, br", "br;q=1.0, gzip;q=0.5", "zstd"];
+    expect(accepted).toEqual(
+      ["gzip", " gzip;q=0.5", "identity", ...unchanged].map((each) => each.trim()),
+    );
   });
 
   it("in an encoding that the runtime does not decode is not changed", async () => {

@@ -10,8 +10,10 @@ const chunks = (count: number, bytes: number) =>
     },
   });
 
+const OPTIONS = { isLengthExact: true, isRaw: true, maxWaitMs: 1000 };
+
 async function tee(response: Response) {
-  const teed = await teeResponse(response, 1, true, 1000);
+  const teed = await teeResponse(response, 1, OPTIONS);
   if (!teed) throw new Error("not copied");
   return { ...teed, copy: teed.copies[0] as Response };
 }
@@ -56,6 +58,6 @@ describe("teeResponse", () => {
     const { response, copy } = await tee(empty);
     expect(response).toBe(empty);
     expect([copy.status, copy.body, copy.headers.get("etag")]).toEqual([304, null, '"x"']);
-    expect(await teeResponse(Response.error(), 1, true, 1000)).toBeUndefined();
+    expect(await teeResponse(Response.error(), 1, OPTIONS)).toBeUndefined();
   });
 });
