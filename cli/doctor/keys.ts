@@ -15,10 +15,10 @@ const MAX_NAMED = 3;
 
 /**
  * The part of a stored key after the prefix: rule, window, identity, and the number of the window or
- * `ban`. docs/storage.md describes it.
+ * the name of a ban. docs/storage.md describes it.
  */
 const WEIR_KEY =
-  /^:[a-z0-9][a-z0-9_-]{0,63}:\d{1,8}[smhdw]:[A-Za-z0-9_-]{22}(?:#\d{1,6})?(?::-?\d{1,16}|:ban|:strikes)?$/;
+  /^:[a-z0-9][a-z0-9_-]{0,63}:(?:\d{1,8}[smhdw]|day|week|month|year):[A-Za-z0-9_-]{22}(?:#\d{1,6})?(?::-?\d{1,16}|:(?:shadow-)?(?:ban|strikes))?$/;
 
 /** Matches the keys of this run and of other runs of the doctor. These keys expire. */
 const DOCTOR_KEY = /^:doctor-[0-9a-f]{8}:/;

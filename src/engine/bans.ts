@@ -1,13 +1,25 @@
 import type { Counter, ReadRow, Row } from "./counter.ts";
 
+/**
+ * The fields of a counter that determine where its ban is stored. A rule in shadow mode has its own
+ * bans and strikes. Otherwise, clients that nobody has told to wait would be banned as soon as the
+ * rule is enforced.
+ */
+type BannedCounter = Pick<Counter, "key" | "shadow">;
+
 /** Returns the key of the row that stores a counter's ban. */
-export function banKey({ key }: Pick<Counter, "key">): string {
-  return `${key}:ban`;
+export function banKey({ key, shadow }: BannedCounter): string {
+  return shadow ? `${key}:shadow-ban` : `${key}:ban`;
 }
 
 /** Returns the key of the row that stores a counter's strikes, if its bans become longer. */
-export function strikesKey({ key }: Pick<Counter, "key">): string {
-  return `${key}:strikes`;
+export function strikesKey({ key, shadow }: BannedCounter): string {
+  return shadow ? `${key}:shadow-strikes` : `${key}:strikes`;
+}
+
+/** Returns the counter as an enforced rule and as a rule in shadow mode would have it. */
+export function inBothModes(counter: Counter): Counter[] {
+  return [false, true].map((shadow) => ({ ...counter, shadow }));
 }
 
 /** A ban that begins, and the rows to store for it. */

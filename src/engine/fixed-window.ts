@@ -6,7 +6,7 @@
 // and the client is not banned. In this case all counters are charged. A denied request charges no
 // counter.
 
-import { banKey, startBan, strikesKey } from "./bans.ts";
+import { banKey, inBothModes, startBan, strikesKey } from "./bans.ts";
 import {
   type Counter,
   type GroupVerdict,
@@ -151,12 +151,12 @@ export function returnUnused(unused: readonly UnusedQuota[], now: number, read: 
 }
 
 /**
- * Removes the rows, bans and strikes of counters, so no quota is used, the client is not banned, and
- * its next ban is the first one.
+ * Removes the rows of counters, and their bans and strikes in every mode. So no quota is used, the
+ * client is not banned, and its next ban is the first one.
  */
 export function resetGroup(counters: readonly Counter[], now: number): Writes {
   return new Map(
-    counters.flatMap((counter) => [
+    counters.flatMap(inBothModes).flatMap((counter) => [
       [storedKey(counter, now), undefined],
       [banKey(counter), undefined],
       [strikesKey(counter), undefined],

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Counter } from "../../src/engine/counter.ts";
 import { counter } from "./counters.ts";
-import { type Driver, HOUR, NOW } from "./driver.ts";
+import { type Driver, HOUR, MINUTE, NOW } from "./driver.ts";
 
 /** The length of the first ban. It is so short that a test can wait for its end in real time. */
 const FIRST_MS = 40;
@@ -90,6 +90,35 @@ export function describeEscalation({ store, decide, used, clockIsOurs }: Driver)
         expect(await hoursOf([login], now)).toEqual([1]);
         await store.reset([kind === "no length" ? rest : oneLength], now);
         expect((await decide([login], now)).tallies[0]?.banMs).toBeLessThanOrEqual(FIRST_MS);
+      },
+    );
+
+    it("of a rule in shadow mode do not ban or lengthen bans once the rule is enforced", async () => {
+      const login = banned({ limit: 1 });
+      const inShadow = { ...login, shadow: true };
+      expect(await hoursOf([{ ...inShadow, cost: 2 }], NOW)).toEqual([1]);
+      const now = await afterFirstBan([inShadow]);
+      expect(await hoursOf([{ ...inShadow, cost: 2 }], now)).toEqual([1]);
+      const check = { ...login, checkOnly: true };
+      expect(await decide([check], now)).toMatchObject({ admitted: true });
+      expect((await decide([{ ...login, cost: 2 }], now)).tallies[0]?.banMs).toBeLessThanOrEqual(
+        FIRST_MS,
+      );
+      // The rule is in shadow mode again.
+      expect((await decide([inShadow], now)).tallies[0]?.banMs).toBeGreaterThan(HOUR - MINUTE);
+    });
+
+    it.each([false, true])(
+      "of both modes end with a reset (in shadow mode: %s)",
+      async (shadow) => {
+        const login = banned({ escalation: { lengthsMs: [HOUR, HOUR], forgetAfterMs: HOUR } });
+        const both = [login, { ...login, shadow: true }];
+        for (const each of both) expect(await hoursOf([each], NOW)).toEqual([1]);
+        await store.reset([{ ...login, shadow }], NOW);
+        for (const each of both) {
+          const check = { ...each, ceiling: 9, checkOnly: true, neverBans: true };
+          expect(await decide([check])).toMatchObject({ admitted: true, tallies: [{ banMs: 0 }] });
+        }
       },
     );
 

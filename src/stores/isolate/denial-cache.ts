@@ -156,21 +156,20 @@ export class DenialCache {
    * is then the snapshot of the shard with more quota left, with a count that is converted to the
    * counter's ceiling.
    */
-  #chosenSnapshotOf(
-    { key, ceiling, alternative }: Counter,
-    now: number,
-  ): CounterSnapshot | undefined {
-    const snapshot = this.#snapshotOf(key, now);
+  #chosenSnapshotOf(counter: Counter, now: number): CounterSnapshot | undefined {
+    const { ceiling, alternative } = counter;
+    const snapshot = this.#snapshotOf(counter, now);
     if (!snapshot || !alternative) return snapshot;
-    const other = this.#snapshotOf(alternative.key, now);
+    const other = this.#snapshotOf(alternative, now);
     if (!other) return undefined;
     const otherCount = other.count + ceiling - alternative.ceiling;
     return otherCount < snapshot.count ? { ...other, count: otherCount } : snapshot;
   }
 
-  #snapshotOf(key: string, now: number): CounterSnapshot | undefined {
+  #snapshotOf({ key, shadow }: Counter, now: number): CounterSnapshot | undefined {
     const entry = this.#counters.peek(key);
-    if (!entry) return undefined;
+    // A rule in shadow mode has its own bans.
+    if (!entry || entry.snapshot.shadow !== shadow) return undefined;
     const { snapshot, receivedAt } = entry;
     const isRecent = receivedAt <= now && now < receivedAt + MAX_AGE_MS;
     if (isRecent && isValidAt(snapshot, now)) return snapshot;

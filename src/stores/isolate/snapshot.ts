@@ -11,6 +11,8 @@ export interface CounterSnapshot {
   readonly endsAt: number;
   /** The end of a ban by the store's clock; 0 if there is no ban. */
   readonly bannedUntil: number;
+  /** Whether the counter's rule is in shadow mode. Such a rule has its own bans. */
+  readonly shadow: boolean | undefined;
   /** The time from which the snapshot is valid, by this isolate's clock. */
   readonly validFrom: number;
   /**
@@ -58,6 +60,7 @@ export function snapshotOf(counter: Counter, tally: Tally, call: StoreCall): Cou
     window: index,
     endsAt,
     bannedUntil: banMs > 0 ? decidedAt + banMs : 0,
+    shadow: counter.shadow,
     // If the caller passed the time, the window's start and end are exact to the millisecond. If
     // quota rolls over, the window can begin after the time that was passed.
     validFrom: isGiven ? Math.min(startsAt, decidedAt) : sentAt,

@@ -1,4 +1,4 @@
-import { banKey, strikesKey } from "../../engine/bans.ts";
+import { banKey, inBothModes, strikesKey } from "../../engine/bans.ts";
 import {
   type Counter,
   longestWindowMs,
@@ -19,12 +19,13 @@ export function keysOf(counter: Counter, clock: Clock, now: number): string[] {
 }
 
 /**
- * Returns the counter with the keys of a ban and of strikes. A reset must remove these keys even if
- * the rule has no ban or only one length now, because an earlier deployment of the rule may have
- * written them. A reset ignores the lengths.
+ * Returns the counter in both modes, with the keys of a ban and of strikes. A reset must remove
+ * these keys even if the rule has no ban, only one length or another mode now, because an earlier
+ * deployment of the rule may have written them. A reset ignores the lengths.
  */
-export function withBanKeys(counter: Counter): Counter {
-  return { ...counter, banMs: 1, escalation: { lengthsMs: [1], forgetAfterMs: 1 } };
+export function withBanKeys(counter: Counter): Counter[] {
+  const escalation = { lengthsMs: [1], forgetAfterMs: 1 };
+  return inBothModes({ ...counter, banMs: 1, escalation });
 }
 
 /** The ARGV of a counter, in the order that `createScript` describes. */

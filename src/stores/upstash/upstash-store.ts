@@ -82,7 +82,7 @@ export function createUpstashStore({
     },
 
     reset(counters, now = Date.now()) {
-      const removed = counters.map(withBanKeys);
+      const removed = counters.flatMap(withBanKeys);
       const args = removed.flatMap((counter) => argumentsOf(counter, now));
       return run(resetScript, removed, now, args, () => undefined);
     },

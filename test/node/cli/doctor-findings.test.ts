@@ -147,13 +147,19 @@ describe.runIf(hasRedisServer)("weir doctor", () => {
   });
 
   test("accepts Weir's own keys, and ignores keys with another prefix", async () => {
-    for (const name of [`a:1m:${ID}:-3`, `a:1d:${ID}`, `a:90s:${ID}#0:ban`]) {
+    const ends = [":shadow-ban", ":shadow-strikes", ":strikes", "#0:ban"];
+    for (const name of [
+      `a:1m:${ID}:-3`,
+      `a:1d:${ID}`,
+      ...ends.map((end) => `a:90s:${ID}${end}`),
+      ...["day", "week", "month", "year"].map((unit) => `a:${unit}:${ID}:56`),
+    ]) {
       await database.run("SET", `weir:${name}`, "1", "PX", "60000");
     }
     await database.run("SET", "weird:key", "1");
     await database.run("SET", "we[i]r:key", "1");
     const { value } = await find("keys-ok", database);
-    expect(value).toBe("3 keys under weir:");
+    expect(value).toBe("10 keys under weir:");
   });
 
   test("reports that it scanned only a part of the keys in a large database", async () => {
