@@ -1,6 +1,13 @@
 import { defineConfig } from "edge-weir/config";
 import { llmReserve, llmUsage } from "edge-weir/llm";
 
+/** The tokens of an answer if the call has no maximum: the Worker then sets `max_tokens`. */
+export const DEFAULT_ANSWER = 1000;
+/** The highest estimate of a call. The Worker refuses calls whose estimate is higher. */
+export const MAX_ESTIMATE = 50_000;
+/** Estimates the tokens of a call: those of the prompt and of all answers. */
+export const estimate = llmReserve({ output: DEFAULT_ANSWER });
+
 const CALLS = { methods: ["POST"], paths: ["/v1/chat/completions"] };
 
 export default defineConfig({
@@ -13,15 +20,14 @@ export default defineConfig({
       key: "header:x-api-key",
       limit: 100_000,
       window: "1h",
-      cost: { reserve: "custom:estimate", settle: "custom:usage", max: 50_000 },
+      cost: { reserve: "custom:estimate", settle: "custom:usage", max: MAX_ESTIMATE },
       onError: "closed",
     },
     // Without this rule, a client could try any number of API keys.
     { name: "calls", match: CALLS, key: "ip", limit: 600, window: "1m", onError: "local" },
   ],
   custom: {
-    // The Worker sets max_tokens to 1000 in calls that have none.
-    costs: { estimate: llmReserve({ output: 1000 }) },
+    costs: { estimate },
     settle: { usage: llmUsage() },
   },
 });

@@ -1,5 +1,5 @@
 import { weir } from "edge-weir";
-import config from "./weir.config.ts";
+import config, { DEFAULT_ANSWER, estimate, MAX_ESTIMATE } from "./weir.config.ts";
 
 export { CounterObject } from "edge-weir";
 
@@ -31,18 +31,29 @@ async function callProvider(request: Request, env: Env): Promise<Response> {
     stream_options?: object;
     max_tokens?: unknown;
     max_completion_tokens?: unknown;
+    max_output_tokens?: unknown;
   };
+  // Weir has reserved at most MAX_ESTIMATE. If the estimate is higher, the call has too many or too
+  // long answers, or an odd number such as -1, which some providers read as no limit.
+  if ((await estimate(request)) > MAX_ESTIMATE) {
+    return new Response("The call may use too many tokens, or is not valid JSON", { status: 400 });
+  }
   try {
     call = Object(await request.json());
   } catch {
     return new Response("The body must be JSON", { status: 400 });
   }
+  // Some providers read "true" and 1 as true.
+  if (typeof (call.stream ?? false) !== "boolean") {
+    return new Response("stream must be true or false", { status: 400 });
+  }
   // Without this option, the provider does not send the tokens of a stream, and the client would
   // pay only the estimate.
   const usage = { stream_options: { ...call.stream_options, include_usage: true } };
   // Without a maximum, a client could hang up near the end of a long answer and pay less than the
-  // provider charges. The number is the `output` of llmReserve.
-  const maximum = !(call.max_tokens || call.max_completion_tokens) && { max_tokens: 1000 };
+  // provider charges. The call gets the maximum that the estimate has assumed.
+  const hasMaximum = (call.max_tokens ?? call.max_completion_tokens ?? null) !== null;
+  const maximum = !hasMaximum && { max_tokens: call.max_output_tokens ?? DEFAULT_ANSWER };
   return fetch(new URL("/v1/chat/completions", env.PROVIDER_URL), {
     method: "POST",
     headers: { "content-type": "application/json", authorization: `Bearer ${env.PROVIDER_KEY}` },

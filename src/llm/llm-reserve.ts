@@ -32,17 +32,16 @@ export const MAX_REQUEST_LENGTH = 1024 * 1024;
 const BYTES_PER_TOKEN = 4;
 /** The fields of the APIs of OpenAI and Anthropic that limit the length of an answer. */
 const LIMIT_FIELDS = ["max_tokens", "max_completion_tokens", "max_output_tokens"];
-/**
- * The highest number of answers to a prompt (`n`) in OpenAI's API. A higher number counts as this
- * one.
- */
-const MAX_ANSWERS = 128;
 
 /**
  * Returns a function for `custom.costs` that estimates the tokens of a request to a language model:
  * one token for every four bytes of the body, plus, for each answer (`n`), the request's
- * `max_tokens`, or `output` if the request has none. The function always returns a number, also for
- * bodies that are not JSON or that are longer than 1 MiB.
+ * `max_tokens`, or `output` if the request has none.
+ *
+ * If the tokens are unknown, the function returns the cost of {@link MAX_TOKENS}, so that no request
+ * reserves less because it is odd. The `max` of the rule's cost bounds this number. The tokens are
+ * unknown if `max_tokens` or `n` is not a positive whole number, or if the body is encoded, is longer
+ * than 1 MiB, or is not a JSON object.
  *
  * The request is forwarded when its body has arrived, because the function needs the body. If the
  * body takes longer than `timeoutMs`, the `default` of the rule's cost applies.
@@ -60,18 +59,26 @@ export function llmReserve(
   const costOf = createTokenCost(weights);
   // By the names of these functions, `weir check` finds them in a wrong place.
   return async function llmReserveCost(request: Request) {
-    const { length, text } = await readBody(request);
+    const body = await readBody(request);
+    const prompt = Math.ceil(body.length / BYTES_PER_TOKEN);
     return costOf({
-      input: Math.min(Math.ceil(length / BYTES_PER_TOKEN), MAX_TOKENS),
-      output: Math.min(outputIn(text, output), MAX_TOKENS),
+      input: Math.min(prompt, MAX_TOKENS),
+      output: Math.min(outputIn(body.text, output), MAX_TOKENS),
     });
   };
 }
 
-/** @returns the body's length and text; an empty text if the body is too long */
+/** A body of unknown length. Its text is not JSON. */
+const UNKNOWN = { length: Number.POSITIVE_INFINITY, text: "-" };
+
+/** Returns the body's length in bytes, and its text. */
 async function readBody(request: Request): Promise<{ length: number; text: string }> {
-  const declared = Number(request.headers.get("content-length") ?? 0);
-  if (declared > MAX_REQUEST_LENGTH || !request.body) return { length: declared, text: "" };
+  const { headers, body } = request;
+  if (!body) return { length: 0, text: "{}" };
+  // The text of an encoded body can be a thousand times as long as the body.
+  if (!/^\s*(identity\s*)?$/i.test(headers.get("content-encoding") ?? "")) return UNKNOWN;
+  const declared = Number(headers.get("content-length") ?? 0);
+  if (declared > MAX_REQUEST_LENGTH) return UNKNOWN;
   // The runtime reads a whole body faster than this module reads it piece by piece.
   if (declared > 0) return { length: declared, text: await request.clone().text() };
   const pieces: string[] = [];
@@ -81,34 +88,78 @@ async function readBody(request: Request): Promise<{ length: number; text: strin
     pieces.push(piece);
     return length <= MAX_REQUEST_LENGTH;
   });
-  return { length, text: length <= MAX_REQUEST_LENGTH ? pieces.join("") : "" };
+  if (length > MAX_REQUEST_LENGTH) return UNKNOWN;
+  return { length, text: length === 0 ? "{}" : pieces.join("") };
 }
 
 /**
  * @param unlimited the tokens of one answer if the request does not limit them
- * @returns the maximum tokens of all answers
+ * @returns the maximum tokens of all answers; Infinity if they are unknown
  */
 function outputIn(json: string, unlimited: number): number {
-  let body: unknown;
-  try {
-    body = JSON.parse(json);
-  } catch {
-    return unlimited;
-  }
-  if (typeof body !== "object" || body === null) return unlimited;
-  const fields = body as Record<string, unknown>;
-  const limits = LIMIT_FIELDS.map((name) => fields[name]).filter(isCount);
-  const each = limits.length === 0 ? unlimited : Math.max(...limits);
+  const fields = fieldsIn(json);
+  if (!fields) return Number.POSITIVE_INFINITY;
+  const limits = LIMIT_FIELDS.map((name) => countIn(fields.get(name), 0));
+  // Anthropic's thoughts are part of the answer, and may be longer than `max_tokens`.
+  const thoughts = countIn(Object(fields.get("thinking")).budget_tokens, 0);
+  const each = Math.max(Math.max(...limits) || unlimited, thoughts);
   // The model writes `best_of` answers, and returns `n` of them.
-  const answers = Math.max(1, ...[fields.n, fields.best_of].filter(isCount));
-  return each * Math.min(answers, MAX_ANSWERS) * promptsIn(fields.prompt);
+  const answers = Math.max(countIn(fields.get("n"), 1), countIn(fields.get("best_of"), 1));
+  // If `output` is 0, `each` can be 0 while `answers` is infinite. Their product would be NaN.
+  if (answers === Number.POSITIVE_INFINITY) return answers;
+  return each * answers * promptsIn(fields.get("prompt"));
+}
+
+/** @returns `absent` for null and undefined, and Infinity for all other values that are no counts */
+function countIn(value: unknown, absent: number): number {
+  if (value === undefined || value === null) return absent;
+  return Number.isSafeInteger(value) && (value as number) > 0
+    ? (value as number)
+    : Number.POSITIVE_INFINITY;
 }
 
 /** Returns the number of prompts: each text of a list is one, and so is each list of tokens. */
 function promptsIn(prompt: unknown): number {
-  return Array.isArray(prompt) && typeof prompt[0] !== "number" ? Math.max(1, prompt.length) : 1;
+  if (!Array.isArray(prompt) || prompt.every((each) => typeof each === "number")) return 1;
+  return prompt.length;
 }
 
-function isCount(value: unknown): value is number {
-  return Number.isSafeInteger(value) && (value as number) > 0;
+/**
+ * Returns the fields of a JSON object, with names in lower case, because servers written in Go ignore
+ * the case of names.
+ *
+ * @returns undefined if the text is not a JSON object, or if two names are equal. Some servers use the
+ * first of these fields, and others use the last one
+ */
+function fieldsIn(json: string): ReadonlyMap<string, unknown> | undefined {
+  let body: unknown;
+  try {
+    body = JSON.parse(json);
+  } catch {
+    return undefined;
+  }
+  if (typeof body !== "object" || body === null || Array.isArray(body)) return undefined;
+  const fields = new Map(
+    Object.entries(body).map(([name, value]) => [name.toLowerCase(), value] as const),
+  );
+  return fields.size === nameCountIn(json) ? fields : undefined;
+}
+
+/**
+ * Returns the number of names of a JSON object, without those of objects inside. A name that occurs
+ * twice counts twice.
+ */
+function nameCountIn(json: string): number {
+  let depth = 0;
+  let names = 0;
+  for (let index = 0; index < json.length; index++) {
+    const character = json[index];
+    if (character === '"') {
+      // Skips the string. The text is valid JSON, so the string has an end.
+      while (json[++index] !== '"') if (json[index] === "\\") index++;
+    } else if (character === "{" || character === "[") depth++;
+    else if (character === "}" || character === "]") depth--;
+    else if (character === ":" && depth === 1) names++;
+  }
+  return names;
 }

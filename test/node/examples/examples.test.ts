@@ -184,6 +184,49 @@ describe("examples/llm-proxy", () => {
       true,
     );
   });
+
+  it("sends no call to the provider whose answers may be longer than the estimate", async () => {
+    await using provider = await startLlmProvider(() => ({ prompt: 1, answer: 1 }));
+    const vars = { PROVIDER_URL: provider.url, PROVIDER_KEY: "provider", CLIENT_KEYS: "one" };
+    await using worker = await runExample(["llm-proxy"], vars);
+    const post = (body: string, headers: Record<string, string> = {}) =>
+      send(worker.url, URL_PATH, {
+        method: "POST",
+        headers: { "x-api-key": "one", "CF-Connecting-IP": "203.0.113.1", ...headers },
+        body,
+      });
+    const refused = [
+      '{"n":128}',
+      '{"max_tokens":500,"n":100}',
+      '{"best_of":100}',
+      '{"max_tokens":-1}',
+      '{"max_tokens":"100000"}',
+      '{"max_tokens":100000.5}',
+      '{"max_tokens":0}',
+      '{"max_tokens":60000}',
+      '{"max_tokens":1,"n":"128"}',
+      '{"max_tokens":1,"MAX_TOKENS":100000}',
+      '{"stream":"true"}',
+      '{"stream":1}',
+      "[]",
+      "{",
+    ];
+    for (const body of refused) expect([body, (await post(body)).status]).toEqual([body, 400]);
+    const encoded = await post('{"max_tokens":1}', { "content-encoding": "gzip" });
+    expect(encoded.status).toBe(400);
+    expect(provider.calls).toEqual([]);
+
+    const sent: [body: string, fields: object][] = [
+      ['{"n":3}', { n: 3, max_tokens: 1000 }],
+      ['{"max_tokens":null}', { max_tokens: 1000 }],
+      ['{"max_output_tokens":7}', { max_output_tokens: 7, max_tokens: 7 }],
+      ['{"max_completion_tokens":7,"stream":false}', { max_completion_tokens: 7, stream: false }],
+    ];
+    for (const [body, fields] of sent) {
+      expect((await post(body)).status).toBe(200);
+      expect(provider.calls.at(-1)?.body).toEqual(fields);
+    }
+  });
 });
 
 describe("examples/hourly-rollover", () => {

@@ -1,4 +1,4 @@
-import { expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { llmReserve } from "../../../src/llm/index.ts";
 import { MAX_REQUEST_LENGTH } from "../../../src/llm/llm-reserve.ts";
 import { MAX_TOKENS } from "../../../src/llm/token-counts.ts";
@@ -15,54 +15,102 @@ it.each<[body: unknown, output: number]>([
   [{ max_completion_tokens: 60 }, 60],
   [{ max_output_tokens: 70 }, 70],
   [{ max_tokens: 50, max_completion_tokens: 60 }, 60],
+  [{ Max_Tokens: 50 }, 50],
   [{ max_tokens: 50, n: 3 }, 150],
-  [{ max_tokens: 50, n: 1e9 }, 50 * 128],
-  [{ max_tokens: 50, n: -1 }, 50],
+  [{ max_tokens: 50, n: 500 }, 25_000],
   [{ max_tokens: 50, n: 2, best_of: 20 }, 1000],
   [{ max_tokens: 50, prompt: ["a", "b", "c"], n: 2 }, 300],
   [{ max_tokens: 50, prompt: [1, 2, 3] }, 50],
+  [{ max_tokens: 50, prompt: [1, "a", "b"] }, 150],
   [{ max_tokens: 50, prompt: [[1, 2], [3]] }, 100],
   [{ max_tokens: 50, prompt: [] }, 50],
-  [{ max_tokens: Number.MAX_SAFE_INTEGER }, MAX_TOKENS],
+  [{ max_tokens: 50, thinking: { type: "enabled", budget_tokens: 40 } }, 50],
+  [{ max_tokens: 50, thinking: { type: "enabled", budget_tokens: 90 } }, 90],
+  [{ thinking: { budget_tokens: 90 } }, 1000],
+  [{ max_tokens: 50, thinking: null }, 50],
   [{ model: "m" }, 1000],
   [{ n: 3 }, 3000],
   [{ max_tokens: null, n: 2, best_of: 4 }, 4000],
-  [{ n: 1e9 }, 128_000],
-  [{ n: "3" }, 1000],
+  [{ n: null, best_of: null }, 1000],
   [{ prompt: ["a", "b"], n: 2 }, 4000],
-  [{ max_tokens: 0 }, 1000],
-  [{ max_tokens: -5 }, 1000],
-  [{ max_tokens: 5.5 }, 1000],
-  [{ max_tokens: "50" }, 1000],
-  [{ max_tokens: null }, 1000],
   [{ options: { max_tokens: 50 } }, 1000],
-  [[], 1000],
-  [null, 1000],
-  ["中文".repeat(99), 1000],
+  [{ max_tokens: 50, tools: [{ max_tokens: 1, n: 7 }], text: '"n": 9, \\"max_tokens": 1 {[' }, 50],
 ])("%j has an output of %i", async (body, output) => {
   const text = JSON.stringify(body);
   expect(await llmReserve()(post(text))).toBe(inputOf(text) + output);
 });
 
-it("counts the length of a body that is not JSON, and leaves it to the origin", async () => {
-  const request = post("{".repeat(400));
-  expect(await llmReserve({ output: 7 })(request)).toBe(107);
-  expect(await request.text()).toBe("{".repeat(400));
-  expect(await llmReserve()(post(null))).toBe(1000);
-  expect(await llmReserve()(post(streamOf('{"max_tokens": 5}', 3)))).toBe(10);
+// A server may read such a value as a number, or as no limit.
+const ODD = ["-5", "-1", "0", "5.5", '"50"', '""', "1e999", "1e17", "true", "false", "[]", "{}"];
+
+describe("the output is the maximum if the body is", () => {
+  const fields = ["max_tokens", "max_completion_tokens", "max_output_tokens", "n", "best_of"];
+  it.each([
+    ...fields.flatMap((field) => ODD.map((value) => `{"${field}": ${value}}`)),
+    '{"max_tokens": 50, "max_completion_tokens": -1}',
+    '{"max_tokens": -1, "n": 2}',
+    '{"max_tokens": 50, "thinking": {"budget_tokens": -1}}',
+    '{"max_tokens": 50, "n": 1e9}',
+    '{"max_tokens": 9000000000000000}',
+    // Some servers use the first of these fields.
+    '{"max_tokens": 100000, "max_tokens": 1}',
+    '{"max_tokens": 100000, "max\\u005ftokens": 1}',
+    // Servers written in Go ignore the case of names.
+    '{"max_tokens": 1, "MAX_TOKENS": 100000}',
+    // Python parses this, and JSON.parse does not.
+    '{"max_tokens": 100000, "x": NaN}',
+    "[]",
+    '[{"max_tokens": 1}]',
+    "null",
+    '"text"',
+    "{".repeat(400),
+    '{"a":'.repeat(100_000),
+  ])("%.60s", async (text) => {
+    expect(await llmReserve({ output: 0 })(post(text))).toBe(inputOf(text) + MAX_TOKENS);
+  });
+
+  it("JSON in UTF-16, which Python reads", async () => {
+    const bytes = Uint8Array.from([...'{"max_tokens": 9}'].flatMap((c) => [c.charCodeAt(0), 0]));
+    expect(await llmReserve()(post(bytes))).toBe(Math.ceil(bytes.length / 4) + MAX_TOKENS);
+  });
 });
 
-it("estimates a body above the maximum by its length, without reading all of it", async () => {
+it("reads a body of any form, and leaves it to the origin", async () => {
+  const text = '{"max_tokens": 5}';
+  const request = post(text);
+  expect(await llmReserve()(request)).toBe(10);
+  expect(await request.text()).toBe(text);
+  expect(await llmReserve()(post(streamOf(text, 3)))).toBe(10);
+  expect(await llmReserve()(post(`\ufeff${text}`))).toBe(10);
+  expect(await llmReserve()(post(text, { "content-encoding": " Identity " }))).toBe(10);
+  expect(await llmReserve()(post(null))).toBe(1000);
+  expect(await llmReserve()(post(""))).toBe(1000);
+});
+
+it.each(["gzip", "br", "identity, gzip", "unknown"])(
+  "costs the maximum if the body is encoded with %s",
+  async (encoding) => {
+    const request = post('{"max_tokens": 5}', { "content-encoding": encoding });
+    expect(await llmReserve()(request)).toBe(2 * MAX_TOKENS);
+  },
+);
+
+it("costs the maximum if the body is too long, with and without a stated length", async () => {
   const body = `{"max_tokens": 5, "x": "${"x".repeat(MAX_REQUEST_LENGTH)}"}`;
-  const length = String(body.length);
-  const declared = post(body, { "content-length": length });
-  expect(await llmReserve()(declared)).toBe(Math.ceil(body.length / 4) + 1000);
+  const declared = post(body, { "content-length": String(body.length) });
+  expect(await llmReserve()(declared)).toBe(2 * MAX_TOKENS);
+  expect(await llmReserve()(post(streamOf(body, 65_536)))).toBe(2 * MAX_TOKENS);
+  const weights = { input: 2, output: 0 };
+  expect(await llmReserve({ weights })(post(streamOf(body, 65_536)))).toBe(2 * MAX_TOKENS);
+  let pulls = 0;
   const endless = new ReadableStream<Uint8Array>({
-    pull: (controller) => controller.enqueue(new Uint8Array(65_536)),
+    pull(controller) {
+      pulls++;
+      controller.enqueue(new Uint8Array(65_536));
+    },
   });
-  const estimate = await llmReserve()(post(endless));
-  expect(estimate).toBeGreaterThan(MAX_REQUEST_LENGTH / 4);
-  expect(estimate).toBeLessThan(MAX_REQUEST_LENGTH / 2);
+  expect(await llmReserve()(post(endless))).toBe(2 * MAX_TOKENS);
+  expect(pulls).toBeLessThan((2 * MAX_REQUEST_LENGTH) / 65_536);
 });
 
 it("uses weights", async () => {
