@@ -80,12 +80,19 @@ function formatRest(rule: Rule): string {
     .join("; ");
 }
 
-/** Formats a computed cost, such as `custom:depth` and `1200, settled by header:x-tokens`. */
-function formatCost({ before, settle, max }: ComputedCost): string {
+/**
+ * Formats a computed cost, such as `custom:depth` and `1200, settled by header:x-tokens, at most
+ * 8000, default 7`.
+ */
+function formatCost({ before, settle, max, default: standard }: ComputedCost): string {
   const source = typeof before === "object" ? formatSource(before) : before?.toString();
   const settled = settle && `${settle.kind}:${settle.name}`;
   const cost = source && settled ? `${source}, settled by ${settled}` : (source ?? settled);
-  return max === undefined ? `${cost}` : `${cost}, at most ${max}`;
+  const bounds = [
+    max !== undefined && `at most ${max}`,
+    standard !== undefined && `default ${standard}`,
+  ];
+  return [cost, ...bounds.filter(Boolean)].join(", ");
 }
 
 function formatSource(source: RequestCost): string {

@@ -3,12 +3,13 @@ import type { Rule, Window } from "../../src/config/rule.ts";
 import { shardQuota } from "../../src/limiter/shards.ts";
 import type { LocalFinding } from "../finding.ts";
 import { formatLimit } from "./limits.ts";
+import { unknownCostWarnings } from "./unknown-costs.ts";
 
 /** Findings about the cost of the requests that one rule counts. */
 export function costFindings(rule: Rule, place: string): LocalFinding[] {
   const { cost, count } = rule;
   if (typeof cost === "object") {
-    return [...computedFindings(rule, cost, place), ...unboundedWarnings(rule, cost, place)];
+    return [...computedFindings(rule, cost, place), ...unknownCostWarnings(rule, cost, place)];
   }
   // A rule that counts by status charges after the response. Such a charge may exceed the quota
   // left, so a high cost denies no request.
@@ -64,24 +65,4 @@ function quotaOf({ shards }: Rule, window: Window): string {
 /** Returns the largest quota that one shard has. */
 function largestShare(quota: number, shards: number): number {
   return shards === 1 ? quota : shardQuota(quota, shards, 0);
-}
-
-function unboundedWarnings(rule: Rule, cost: ComputedCost, place: string): LocalFinding[] {
-  const { before, max, default: unknown } = cost;
-  if (typeof before !== "object" || max !== undefined || unknown !== undefined) return [];
-  const message =
-    before.kind === "body"
-      ? `In the rule "${rule.name}", a request whose body has no stated length costs the whole smallest limit`
-      : `In the rule "${rule.name}", a request costs 1 if the function custom.costs.${before.name} fails or takes too long, and a client may be able to cause this`;
-  const source = before.kind === "body" ? "body:bytes" : `custom:${before.name}`;
-  const field = cost.settle ? `reserve: "${source}", settle: …` : `from: "${source}"`;
-  return [
-    {
-      code: "cost-without-max",
-      severity: "warning",
-      path: `${place}.cost`,
-      message,
-      cure: `Write cost: { ${field}, max: … } with the highest cost of a request`,
-    },
-  ];
 }

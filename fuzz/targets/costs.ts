@@ -64,7 +64,7 @@ export const costsTarget = createAsyncTarget(
       throw new Error(`a length of ${length} costs ${bytes}`);
     }
     if (unreadable !== (isStated || isEmpty ? 0 : 1)) throw new Error("logged the wrong lengths");
-    if (unreadable > 0 && bytes === 0 && bounds.default !== 0) throw new Error("a free body");
+    if (unreadable > 0 && bytes === 0) throw new Error("a free body");
 
     unreadable = 0;
     const custom = costOf({ kind: "custom", name: "f" });
@@ -84,6 +84,8 @@ function checkCost(
   if (!Number.isInteger(cost) || Object.is(cost, -0) || (cost as number) < 0) {
     throw new Error(`the cost is ${cost}`);
   }
-  const most = unreadable > 0 ? (bounds.default ?? bounds.max) : bounds.max;
-  if ((cost as number) > (most ?? MAX_LIMIT)) throw new Error(`the cost ${cost} is above ${most}`);
+  const { max = MAX_LIMIT, default: standard = 0 } = bounds;
+  if ((cost as number) > Math.max(max, standard)) throw new Error(`the cost is above ${max}`);
+  const least = Math.max(bounds.max ?? 1, standard);
+  if (unreadable > 0 && (cost as number) < least) throw new Error(`the cost is below ${least}`);
 }

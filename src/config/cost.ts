@@ -63,11 +63,12 @@ export interface ComputedCostInput {
    */
   readonly max?: number | undefined;
   /**
-   * The cost if the true cost is unknown, for example because the function threw an error: a whole
-   * number from 0 to 999999999999999, at most `max`. If the response breaks off before it states
-   * the cost, the reserve stays charged.
+   * The cost if a complete response states no cost: a whole number from 0 to 999999999999999, at
+   * most `max`. If the response breaks off before it states the cost, the reserve stays charged;
+   * without a reserve, `max` is charged. A cost before the request that is unknown is never lower
+   * than `max`, because a client can cause this.
    *
-   * @default before the request: `max`, else 1; after the response: the reserve, else 1
+   * @default the reserve, else 1
    */
   readonly default?: number | undefined;
 }

@@ -50,7 +50,10 @@ function remainingCharge(appliedRule: AppliedRule, finalCost: FinalCost): number
   const { max = Number.POSITIVE_INFINITY, default: standard } =
     typeof rule.cost === "number" ? {} : rule.cost;
   if (isChargedByResponse(rule)) {
-    return Math.min(max, typeof finalCost === "number" ? finalCost : (standard ?? 1));
+    if (typeof finalCost === "number") return Math.min(max, finalCost);
+    // A client can break off the response, so `default` never lowers the cost of such a response.
+    if (finalCost === "broken-off" && max < Number.POSITIVE_INFINITY) return max;
+    return standard ?? 1;
   }
   const reserve = reserveOf(appliedRule);
   // If the decision has charged nothing, for example because a rule in shadow mode would have denied

@@ -38,7 +38,7 @@ export function bodyCostOf(
   const length = bodyLengthOf(request);
   if (typeof length === "number") return capped(length, cost);
   onUnreadable(rule.name, "body:bytes", length);
-  return cost.default ?? cost.max ?? smallestLimit(windows, rule.shards);
+  return unknownCost(cost, smallestLimit(windows, rule.shards));
 }
 
 /**
@@ -57,7 +57,17 @@ export async function customCostOf(
   if (failure === undefined && isCost(value)) return capped(value, cost);
   const cause = failure ?? (value === undefined || value === null ? "missing" : "invalid");
   onUnreadable(rule.name, `custom:${name}`, cause);
-  return cost.default ?? cost.max ?? 1;
+  return unknownCost(cost, 1);
+}
+
+/**
+ * Returns the cost of a request whose true cost is unknown. A client can cause this, so `default`
+ * never lowers the cost.
+ *
+ * @param withoutMax the cost if the configuration has neither `max` nor a higher `default`
+ */
+function unknownCost({ max = 0, default: standard = 0 }: ComputedCost, withoutMax: number): number {
+  return Math.max(standard, max || withoutMax);
 }
 
 /** Whether a value is a cost: a whole number from 0 to the largest limit. */

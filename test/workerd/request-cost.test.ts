@@ -170,9 +170,11 @@ describe("a cost custom:NAME that is no whole number", () => {
   });
 
   it.each<[string, object, number]>([
-    ["the default", { max: 5, default: 2 }, 8],
-    ["a default of 0", { max: 5, default: 0 }, 10],
+    ["the maximum, and no lower default", { max: 5, default: 2 }, 5],
+    ["the maximum, and no default of 0", { max: 5, default: 0 }, 5],
     ["the maximum if there is no default", { max: 5 }, 5],
+    ["the default if there is no maximum", { default: 4 }, 6],
+    ["1 if the default is 0 and there is no maximum", { default: 0 }, 9],
   ])("costs %s", async (_, bounds, left) => {
     const cost = { from: "custom:depth", ...bounds };
     const { send } = handler([{ ...RULE, cost }], { depth: () => -5 });
@@ -275,10 +277,13 @@ describe("the cost body:bytes", () => {
     expect(remaining(await send(stated("299")))).toBe(101);
   });
 
-  it("is the default for an unknown body", async () => {
-    const cost = { from: "body:bytes", max: 300, default: 100 } as const;
-    const { send } = handler([{ ...BYTES, cost }]);
-    expect(remaining(await send({ method: "POST", body: "x" }))).toBe(900);
+  it.each([
+    [{ max: 300, default: 0 }, 700],
+    [{ max: 300, default: 100 }, 700],
+    [{ default: 0 }, 0],
+  ])("is not lower for an unknown body because of a default: %j", async (bounds, left) => {
+    const { send } = handler([{ ...BYTES, cost: { from: "body:bytes", ...bounds } }]);
+    expect(remaining(await send({ method: "POST", body: "x" }))).toBe(left);
   });
 
   it("above the limit is denied", async () => {

@@ -105,6 +105,14 @@ describe("check of a valid configuration", () => {
     expect(all).toMatch(/ ban 15m$/);
   });
 
+  test("prints the bounds of a cost", async () => {
+    const cost = { reserve: 1200, settle: "header:x-tokens", max: 8000, default: 7 };
+    const { stdout } = await check("rules.json", {
+      rules: [{ ...GOOD.rules[2], limit: 9999, cost }],
+    });
+    expect(stdout).toContain("costs 1200, settled by header:x-tokens, at most 8000, default 7");
+  });
+
   test("prints calendar windows with their time zone and start", async () => {
     const limits = [
       { limit: 9, window: "day" },

@@ -18,7 +18,7 @@ function findings(...rules: Fields[]) {
     ...(fields.limits ? {} : { limit: 5, window: "1m" }),
     ...fields,
   }));
-  const custom = { costs: { depth: () => 1 } };
+  const custom = { costs: { depth: () => 1 }, settle: { usage: () => 1 } };
   return configFindings(defineConfig({ rules: named, custom } as ConfigInput));
 }
 
@@ -311,13 +311,37 @@ describe("a cost", () => {
     [{ cost: { from: "body:bytes", max: 6 }, capacity: 6 }, []],
     [{ cost: { from: "body:bytes", max: 4 }, shards: 2 }, ["max-cost-above-limit"]],
     [{ cost: { from: "body:bytes", max: 5 } }, []],
-    [{ cost: { from: "body:bytes", default: 5 } }, []],
+    [{ cost: { from: "custom:depth", max: 6 } }, ["max-cost-above-limit"]],
+  ])("is compared with the limit: %j gives %j", (rule, expected) => {
+    expect(codes(rule)).toEqual(expected);
+  });
+
+  test.each<[Fields, string[]]>([
+    [{ cost: { from: "body:bytes", default: 5 } }, ["cost-without-max"]],
+    [{ cost: { from: "body:bytes", max: 5, default: 5 } }, []],
+    [{ cost: { from: "body:bytes", max: 5, default: 0 } }, ["low-default"]],
     [{ cost: "body:bytes" }, ["cost-without-max"]],
     [{ cost: { reserve: "body:bytes", settle: "header:x-cost" } }, ["cost-without-max"]],
     [{ cost: "custom:depth" }, ["cost-without-max"]],
-    [{ cost: { from: "custom:depth", default: 5 } }, []],
-    [{ cost: { from: "custom:depth", max: 6 } }, ["max-cost-above-limit"]],
-  ])("is compared with the limit: %j gives %j", (rule, expected) => {
+    [{ cost: { from: "custom:depth", default: 5 } }, ["cost-without-max"]],
+    [{ cost: { from: "custom:depth", max: 5, default: 1 } }, ["low-default"]],
+    [{ cost: { reserve: 5, settle: "header:x-cost", default: 0 } }, []],
+    [{ cost: { reserve: 5, settle: "custom:usage", default: 4 } }, ["low-default"]],
+    [{ cost: { reserve: 5, settle: "custom:usage", default: 5 } }, []],
+    [{ cost: { reserve: "custom:depth", settle: "custom:usage", max: 5, default: 5 } }, []],
+    [
+      { cost: { reserve: "custom:depth", settle: "custom:usage", max: 5, default: 4 } },
+      ["low-default"],
+    ],
+    [
+      { cost: { reserve: "custom:depth", settle: "custom:usage", default: 4 } },
+      ["cost-without-max", "low-default"],
+    ],
+    [{ cost: { settle: "custom:usage" } }, ["cost-without-max"]],
+    [{ cost: { settle: "custom:usage", max: 9 } }, ["low-default"]],
+    [{ cost: { settle: "custom:usage", max: 9, default: 9 } }, []],
+    [{ cost: { settle: "header:x-cost", max: 9, default: 0 } }, []],
+  ])("is reported if a client can lower it by making it unknown: %j gives %j", (rule, expected) => {
     expect(codes(rule)).toEqual(expected);
   });
 });
