@@ -10,10 +10,12 @@ import type { Limiter } from "./limiter/limiter.ts";
 import { reserveOf } from "./limiter/reserves.ts";
 import type { CostOf } from "./limiter/response-charger.ts";
 import {
+  causeOf,
   costOfHead,
   type FinalCost,
   hasSettleFunction,
   settleFunctionOf,
+  withCause,
 } from "./limiter/response-charges.ts";
 import { dependsOnResponse } from "./limiter/rule-cost.ts";
 import { logDecision, logUnreadableCost } from "./log.ts";
@@ -180,17 +182,18 @@ export class ChargedForward {
  * sent no response that could state the cost.
  */
 function withoutResponse(cost: Cost): Cost {
-  return typeof cost === "string" ? "no-response" : cost;
+  return cost === undefined ? undefined : withCause(cost, "no-response");
 }
 
 /** Wraps a function so that each unknown cost is logged. */
 function withLog(costOf: CostOf): CostOf {
   return (appliedRule) => {
     const cost = costOf(appliedRule);
-    if (typeof cost === "string") {
+    const cause = cost === undefined ? undefined : causeOf(cost);
+    if (cause !== undefined) {
       const { rule } = appliedRule;
       const source = typeof rule.cost === "number" ? undefined : rule.cost.settle;
-      if (source) logUnreadableCost(rule.name, `${source.kind}:${source.name}`, cost);
+      if (source) logUnreadableCost(rule.name, `${source.kind}:${source.name}`, cause);
     }
     return cost;
   };

@@ -1,7 +1,7 @@
 import type { CustomSettle, SettleContext } from "./config/custom-functions.ts";
-import { MAX_LIMIT } from "./config/limits.ts";
 import { type TeeOptions, teeResponse } from "./http/body-tee.ts";
-import type { FinalCost } from "./limiter/response-charges.ts";
+import { type FinalCost, withCause } from "./limiter/response-charges.ts";
+import { isCost } from "./request/request-cost.ts";
 
 /** A response whose body settle functions read while the client receives it. */
 export interface SettledResponse {
@@ -53,7 +53,7 @@ export async function callSettleFunctions(
     hasReturned = true;
     if (timer !== null) clearTimeout(timer);
     const isKnown = typeof cost === "number" || ((await teed.ended) && !teed.hasFault());
-    return [name, isKnown ? cost : "broken-off"];
+    return [name, isKnown ? cost : withCause(cost, "broken-off")];
   });
   return { response: teed.response, costs: Promise.all(calls).then((costs) => new Map(costs)) };
 }
@@ -66,9 +66,9 @@ async function readCost(
   try {
     const cost: unknown = await settle?.(response, context);
     if (cost === undefined) return "missing";
-    const isCost =
-      typeof cost === "number" && Number.isInteger(cost) && cost >= 0 && cost <= MAX_LIMIT;
-    return isCost ? cost : "invalid";
+    if (isCost(cost)) return cost;
+    const { atLeast } = Object(cost) as { atLeast?: unknown };
+    return isCost(atLeast) ? { atLeast, cause: "missing" } : "invalid";
   } catch {
     return "threw";
   }

@@ -53,6 +53,18 @@ export type CustomKey = CustomFunction<CustomContext, CustomKeyValue>;
 export type CustomCostValue = number | undefined;
 
 /**
+ * The result of a settle function that knows only a part of the cost, for example because the
+ * response has broken off. The cost is unknown, but each rule charges at least this number.
+ */
+export interface PartialCost {
+  /** A whole number from 0 to 999999999999999. */
+  readonly atLeast: number;
+}
+
+/** The result of a settle function. If it is any other value, the cost is unknown. */
+export type CustomSettleValue = CustomCostValue | PartialCost;
+
+/**
  * Computes the cost of a request for `cost: "custom:NAME"`: a whole number from 0 to
  * 999999999999999. A request with a cost of 0 is free. The cost counts as unknown if the result is
  * any other value, if the function throws, or if it takes longer than `timeoutMs`. Weir then charges
@@ -88,7 +100,7 @@ export interface SettleContext<Bindings = WorkerBindings> extends CustomContext<
  *
  * @example async (response) => (await response.json()).usage.total_tokens
  */
-export type CustomSettle = CustomFunction<SettleContext, CustomCostValue, Response> &
+export type CustomSettle = CustomFunction<SettleContext, CustomSettleValue, Response> &
   TokensOf<"response">;
 
 /**

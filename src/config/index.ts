@@ -23,8 +23,10 @@ export type {
   CustomKeyValue,
   CustomResponse,
   CustomSettle,
+  CustomSettleValue,
   Denial,
   DenialContext,
+  PartialCost,
   SettleContext,
   WorkerBindings,
 } from "./custom-functions.ts";

@@ -23,8 +23,26 @@ export interface ResponseCharge {
  */
 export type UnknownCost = CostFailure | "no-response" | "broken-off";
 
+/** An unknown cost of which a settle function knows a part. */
+export interface MinimumCost {
+  readonly atLeast: number;
+  readonly cause: UnknownCost;
+}
+
 /** A final cost, or the reason why it is unknown. */
-export type FinalCost = number | UnknownCost;
+export type FinalCost = number | UnknownCost | MinimumCost;
+
+/** Returns the reason why a cost is unknown; undefined if the cost is known. */
+export function causeOf(cost: FinalCost): UnknownCost | undefined {
+  if (typeof cost === "number") return undefined;
+  return typeof cost === "string" ? cost : cost.cause;
+}
+
+/** Replaces the reason why a cost is unknown. Returns a known cost unchanged. */
+export function withCause(cost: FinalCost, cause: UnknownCost): FinalCost {
+  if (typeof cost === "number") return cost;
+  return typeof cost === "string" ? cause : { ...cost, cause };
+}
 
 /**
  * Returns the charges that remain after a response, except under rules whose final cost is not
@@ -49,11 +67,12 @@ function remainingCharge(appliedRule: AppliedRule, finalCost: FinalCost): number
   const { rule } = appliedRule;
   const { max = Number.POSITIVE_INFINITY, default: standard } =
     typeof rule.cost === "number" ? {} : rule.cost;
+  const atLeast = typeof finalCost === "object" ? finalCost.atLeast : 0;
   if (isChargedByResponse(rule)) {
     if (typeof finalCost === "number") return Math.min(max, finalCost);
     // A client can break off the response, so `default` never lowers the cost of such a response.
-    if (finalCost === "broken-off" && max < Number.POSITIVE_INFINITY) return max;
-    return standard ?? 1;
+    if (causeOf(finalCost) === "broken-off" && max < Number.POSITIVE_INFINITY) return max;
+    return Math.min(max, Math.max(atLeast, standard ?? 1));
   }
   const reserve = reserveOf(appliedRule);
   // If the decision has charged nothing, for example because a rule in shadow mode would have denied
@@ -62,8 +81,10 @@ function remainingCharge(appliedRule: AppliedRule, finalCost: FinalCost): number
   if (typeof finalCost === "number") return Math.min(max, finalCost) - reserve.cost;
   // If a response breaks off, the reserve stays charged. Otherwise a client could break off the
   // response to pay only `default`.
-  const isWhole = finalCost !== "no-response" && finalCost !== "broken-off";
-  return isWhole && standard !== undefined ? standard - reserve.cost : 0;
+  const cause = causeOf(finalCost);
+  const isWhole = cause !== "no-response" && cause !== "broken-off";
+  const cost = isWhole && standard !== undefined ? standard : reserve.cost;
+  return Math.max(cost, Math.min(max, atLeast)) - reserve.cost;
 }
 
 /**

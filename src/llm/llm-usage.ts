@@ -1,4 +1,4 @@
-import type { TokensOf } from "../config/custom-functions.ts";
+import type { PartialCost, TokensOf } from "../config/custom-functions.ts";
 import { createEventStreamParser } from "./event-stream.ts";
 import { ignoreRest, readPieces } from "./text-body.ts";
 import { createUsageTally, type UsageTally } from "./token-counts.ts";
@@ -15,13 +15,6 @@ export interface LlmUsageOptions {
   readonly weights?: TokenWeights | undefined;
 }
 
-/** The fields of a settle function's second argument that {@link llmUsage} uses. */
-export interface LlmUsageContext {
-  readonly request?: Request | undefined;
-  /** The cost that Weir has charged before the response. */
-  readonly reserved?: number | undefined;
-}
-
 /**
  * The maximum length of a JSON body, in bytes. The usage in a longer body is unknown,
  * because the memory of an isolate is limited.
@@ -29,11 +22,13 @@ export interface LlmUsageContext {
 export const MAX_JSON_LENGTH = 4 * 1024 * 1024;
 
 /**
- * Matches a `usage` object in JSON. In streams, most events have no usage or `"usage":null`, and
+ * Matches a `usage` object in JSON, and the end of Anthropic's streams. In streams, most events have no usage or `"usage":null`, and
  * parsing all of them would take most of the time. Inside a JSON string, the quotes are escaped, so
  * the text of an answer cannot match.
  */
-const USAGE = /"usage"\s*:\s*\{/;
+const USAGE = /"usage"\s*:\s*\{|"message_stop"/;
+/** Matches a part of an answer in the JSON of an event. */
+const CONTENT = /"(?:content|text|reasoning\w*|arguments)"\s*:\s*"[^"]/;
 
 /**
  * Returns a function for `custom.settle` that reads the number of used tokens from a language
@@ -43,27 +38,26 @@ const USAGE = /"usage"\s*:\s*\{/;
  * - For an error response of the provider, the cost is 0, because providers do not bill failed
  *   requests. The cost of a 5xx response is unknown if its body is not the JSON of such an error.
  *   Such a response may come from a proxy, although the provider has processed the request.
- * - If a stream ends before the provider has sent the final usage, the cost is unknown, and the
- *   reserve stays charged. Otherwise a client could pay less by hanging up just before the end. If
- *   the known input alone costs more than the reserve, the cost is that of the input.
+ * - If a stream ends before the provider has sent the final usage and the event that ends the stream,
+ *   or if a count is odd, such as -1 or "20", the cost is unknown, and the reserve stays charged.
+ *   Otherwise a client could pay less by hanging up just before the end. If the counts that are known
+ *   cost more than the reserve, they are charged.
  *
  * @throws TypeError if a weight is not a number from 0 to 1000000
  * @example custom: { settle: { usage: llmUsage() } }
  */
 export function llmUsage(
   options: LlmUsageOptions = {},
-): ((response: Response, context?: LlmUsageContext) => Promise<number | undefined>) &
-  TokensOf<"response"> {
+): ((response: Response) => Promise<number | PartialCost | undefined>) & TokensOf<"response"> {
   const costOf = createTokenCost(options.weights);
-  return async function llmUsageCost(response: Response, context?: LlmUsageContext) {
+  return async function llmUsageCost(response: Response) {
     const { status } = response;
     const tally = createUsageTally();
     await readInto(tally, response);
     const counts = tally.counts();
     if (!counts) return isClientError(status) || tally.isError() ? 0 : undefined;
     const cost = costOf(counts);
-    if (tally.isComplete()) return cost;
-    return cost > (context?.reserved ?? Number.POSITIVE_INFINITY) ? cost : undefined;
+    return tally.isFinal() ? cost : { atLeast: cost };
   };
 }
 
@@ -77,7 +71,7 @@ async function readInto(tally: UsageTally, response: Response): Promise<void> {
   const type = response.headers.get("content-type") ?? "";
   if (!body) return;
   if (/^\s*text\/event-stream\s*(;|$)/i.test(type)) {
-    const parser = createEventStreamParser((data) => addJson(tally, data));
+    const parser = createEventStreamParser((data) => addEvent(tally, data));
     await readPieces(body, (text) => {
       parser.push(text);
       return true;
@@ -93,25 +87,32 @@ async function readInto(tally: UsageTally, response: Response): Promise<void> {
       if (length <= MAX_JSON_LENGTH) text.push(piece);
       return length <= MAX_JSON_LENGTH;
     });
-    if (length <= MAX_JSON_LENGTH) addJson(tally, text.join(""), response.status >= 500);
+    if (length <= MAX_JSON_LENGTH) addBody(tally, text.join(""), response.status >= 500);
     return;
   }
   ignoreRest(body);
 }
 
-/**
- * Adds the usage in a JSON text, if there is any.
- *
- * @param isFailure whether the text may be the body of an error response
- */
-export function addJson(tally: UsageTally, json: string, isFailure = false): void {
+/** Adds the data of one event of a stream: its usage, or the end of the stream. */
+export function addEvent(tally: UsageTally, data: string): void {
+  if (USAGE.test(data)) tally.add(tryParse(data));
+  else if (data.length < 20 && data.trim() === "[DONE]") tally.end();
+  else if (tally.hasAnswer() && CONTENT.test(data)) tally.resume();
+}
+
+/** @param isFailure whether the text may be the body of an error response */
+function addBody(tally: UsageTally, json: string, isFailure: boolean): void {
   if (!isFailure && !USAGE.test(json)) return;
+  const message = tryParse(json);
+  tally.add(message, true);
+  if (isFailure) tally.addError(message);
+}
+
+/** @returns undefined if the text is not JSON, because it has broken off or has another format */
+function tryParse(json: string): unknown {
   try {
-    const message: unknown = JSON.parse(json);
-    tally.add(message);
-    if (isFailure) tally.addError(message);
+    return JSON.parse(json);
   } catch {
-    // The text is not JSON: the stream has broken off, or the event has another format, such as
-    // [DONE].
+    return undefined;
   }
 }

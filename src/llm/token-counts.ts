@@ -10,7 +10,10 @@ export type TokenCounts = Readonly<Record<TokenKind, number>>;
  */
 export const MAX_TOKENS = 100_000_000;
 
-/** The counts in one `usage` object, under the names of all providers. */
+/**
+ * The counts in one `usage` object, under the names of all providers. NaN is a value that is not a
+ * count, such as -1 or "20".
+ */
 interface Usage {
   prompt?: number | undefined;
   output?: number | undefined;
@@ -20,19 +23,32 @@ interface Usage {
   cacheWrite?: number | undefined;
 }
 
+/** The types of events that end a stream and have its counts. OpenAI's APIs send them. */
+const LAST_EVENT = /^(response|transcript\.text|image_\w+)\.(completed|incomplete|failed|done)$/;
+
 /** Collects the `usage` objects of one response. */
 export interface UsageTally {
-  /** @param message the JSON body of a response, or the JSON data of one of its events */
-  add(message: unknown): void;
+  /**
+   * @param message the JSON body of a response, or the JSON data of one of its events
+   * @param isBody whether the message is the whole body
+   */
+  add(message: unknown, isBody?: boolean): void;
   /** @param message the JSON body of an error response */
   addError(message: unknown): void;
   /** @returns undefined if no message had counts */
   counts(): TokenCounts | undefined;
+  /** Marks the end of a stream of chat completions. */
+  end(): void;
+  /** Records that the answer continues after the counts, so that they are not those of the end. */
+  resume(): void;
+  /** Whether an event has had the counts of an answer, and the answer has not continued since. */
+  hasAnswer(): boolean;
   /**
-   * Whether the counts include the output. At the start of a stream, Anthropic sends the counts of
-   * the input with one output token, and at the end the counts of the whole response.
+   * Whether the counts are those of the whole response: the provider has ended the response, the
+   * counts include the answer, and none of them is odd. At the start of a stream, Anthropic sends the
+   * counts of the input with one output token, and other servers send counts of 0.
    */
-  isComplete(): boolean;
+  isFinal(): boolean;
   /** Whether the provider has reported an error in the format of OpenAI's or Anthropic's API. */
   isError(): boolean;
 }
@@ -44,25 +60,39 @@ export interface UsageTally {
  */
 export function createUsageTally(): UsageTally {
   const usage: Usage = {};
+  const odd = new Set<string>();
   let isCacheInPrompt = false;
-  let isComplete = false;
+  let hasAnswer = false;
+  let hasEnded = false;
   let isError = false;
 
   function merge(found: Usage): void {
     for (const [name, count] of Object.entries(found) as [keyof Usage, number | undefined][]) {
-      if (count !== undefined) usage[name] = Math.max(usage[name] ?? 0, count);
+      if (count === undefined) continue;
+      if (Number.isNaN(count)) {
+        odd.add(name);
+        continue;
+      }
+      odd.delete(name);
+      usage[name] = Math.max(usage[name] ?? 0, count);
     }
   }
 
   return {
-    add(message) {
+    add(message, isBody = false) {
       if (!isObject(message)) return;
-      const { usage, x_groq, response, message: started } = message;
+      const { type, usage, x_groq, response, message: started } = message;
+      const isLast = isBody || (typeof type === "string" && LAST_EVENT.test(type));
+      if (type === "message_stop") hasEnded = true;
       for (const each of [usage, propertyOf(x_groq, "usage"), propertyOf(response, "usage")]) {
         if (!isObject(each)) continue;
-        merge(readUsage(each));
+        const found = readUsage(each);
+        merge(found);
         isCacheInPrompt ||= includesCache(each);
-        isComplete = true;
+        hasAnswer ||= isLast
+          ? (found.output ?? found.total) !== undefined
+          : answerTokensIn(found) > 0;
+        hasEnded ||= isLast;
       }
       const first = propertyOf(started, "usage");
       if (isObject(first)) merge(readUsage(first));
@@ -70,8 +100,15 @@ export function createUsageTally(): UsageTally {
     addError(message) {
       if (isObject(message)) isError = isObject(message.error) || message.object === "error";
     },
+    end() {
+      hasEnded = true;
+    },
+    resume() {
+      if (!hasEnded) hasAnswer = false;
+    },
     counts: () => countsOf(usage, isCacheInPrompt),
-    isComplete: () => isComplete,
+    hasAnswer: () => hasAnswer,
+    isFinal: () => hasEnded && hasAnswer && odd.size === 0,
     isError: () => isError,
   };
 }
@@ -84,9 +121,13 @@ function countsOf(usage: Usage, isCacheInPrompt: boolean): TokenCounts | undefin
     input: Math.max(0, input),
     cacheRead,
     cacheWrite,
-    // Gemini's compatible API counts the tokens of thoughts only in the total.
-    output: Math.max(output ?? 0, (total ?? 0) - (prompt ?? 0)),
+    output: answerTokensIn(usage),
   };
+}
+
+/** Gemini's compatible API counts the tokens of thoughts only in the total. */
+function answerTokensIn({ prompt = 0, output = 0, total = 0 }: Usage): number {
+  return Math.max(output, total - prompt);
 }
 
 function readUsage(usage: Record<string, unknown>): Usage {
@@ -111,9 +152,11 @@ function includesCache(usage: Record<string, unknown>): boolean {
   return usage.prompt_tokens !== undefined || usage.total_tokens !== undefined;
 }
 
+/** @returns undefined for no value, and NaN for a value that is not a count */
 function countIn(value: unknown): number | undefined {
+  if (value === undefined || value === null) return undefined;
   const isCount = Number.isInteger(value) && (value as number) >= 0;
-  return isCount && (value as number) <= MAX_TOKENS ? (value as number) : undefined;
+  return isCount && (value as number) <= MAX_TOKENS ? (value as number) : Number.NaN;
 }
 
 function propertyOf(value: unknown, name: string): unknown {

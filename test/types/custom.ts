@@ -92,7 +92,8 @@ export const budget = defineConfig({
     },
     settle: {
       usage: llmUsage(),
-      logged: async (response, context) => (await llmUsage()(response, context)) ?? 5,
+      logged: async (response) => (await llmUsage()(response)) ?? 5,
+      partial: () => ({ atLeast: 5 }),
     },
   },
 });
@@ -103,6 +104,10 @@ export function refusesFaults(): void {
   defineConfig({ rules, custom: { keys: { plan: () => 5 } } });
   // @ts-expect-error a cost is a number
   defineConfig({ rules, custom: { costs: { depth: () => "5" } } });
+  // @ts-expect-error the cost of a request is known before its response
+  defineConfig({ rules, custom: { costs: { depth: () => ({ atLeast: 5 }) } } });
+  // @ts-expect-error a part of a cost is a number
+  defineConfig({ rules, custom: { settle: { depth: () => ({ atLeast: "5" }) } } });
   // @ts-expect-error a cost is a number
   defineConfig({ rules, custom: { settle: { usage: async () => "5" } } });
   // @ts-expect-error there is no such field

@@ -468,10 +468,11 @@ describe("docs/guides/login.md", () => {
 
 describe("docs/guides/llm-budget.md", () => {
   const url = "https://llm.example.com/v1/chat/completions";
+  const END = "data: [DONE]\n\n";
   /** A call whose estimate is 5,010 tokens. */
   const call = JSON.stringify({ max_tokens: 5000, stream: true, a: "" });
   const stream = (...events: object[]) =>
-    new Response(events.map((event) => `data: ${JSON.stringify(event)}\n\n`).join(""), {
+    new Response(events.map((event) => `data: ${JSON.stringify(event)}\n\n`).join("") + END, {
       headers: { "content-type": "text/event-stream" },
     });
 
@@ -514,7 +515,7 @@ describe("docs/guides/llm-budget.md", () => {
     const { send } = workerWith(llm, { JWT_SECRET }, answer);
     const headers = await tokenOf("cid");
     const ask = async () => {
-      const response = await send(url, { method: "POST", body: "Hi", headers });
+      const response = await send(url, { method: "POST", body: "{}", headers });
       // The tokens are settled when the client has read the answer.
       await response.text();
       return response;

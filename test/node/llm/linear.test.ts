@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { cpuTimeMs } from "../../../fuzz/property.ts";
 import { createEventStreamParser } from "../../../src/llm/event-stream.ts";
-import { addJson } from "../../../src/llm/llm-usage.ts";
+import { addEvent } from "../../../src/llm/llm-usage.ts";
 import { createUsageTally } from "../../../src/llm/token-counts.ts";
 
 /** The length of a stream, and the CPU time that reading it may take, in milliseconds. */
@@ -28,6 +28,10 @@ const CASES: Record<string, (length: number) => string> = {
     `${"data: x\n\n".repeat(length / 9)}\r`,
   "small events": (length) => "data:1\n\n".repeat(length / 8),
   "events with usage": (length) => 'data:{"usage":{"total_tokens":1}}\n\n'.repeat(length / 35),
+  "content after usage": (length) =>
+    `data:{"usage":{"total_tokens":1}}\n\n${'data:{"content" : "x"}\n\n'.repeat(length / 23)}`,
+  "one event of content without a value": (length) =>
+    `data:{"usage":{"total_tokens":1}}\n\ndata: ${'"reasoning"  :'.repeat(length / 14)}\n\n`,
   "usage without a value": (length) => `data: ${'"usage"      :'.repeat(length / 14)}\n\n`,
 };
 
@@ -47,7 +51,7 @@ function cpuTimeOf(text: string, pieceLength: number, enoughMs: number, times = 
     const startedAt = cpuTimeMs();
     for (let time = 0; time < times; time++) {
       const tally = createUsageTally();
-      const parser = createEventStreamParser((data) => addJson(tally, data));
+      const parser = createEventStreamParser((data) => addEvent(tally, data));
       for (const piece of pieces) parser.push(piece);
       parser.end();
     }

@@ -33,6 +33,10 @@ const RULES = [
   rule("stalls", { cost: { reserve: RESERVE, settle: "custom:stalls" } }),
   rule("throws", { cost: { reserve: RESERVE, settle: "custom:throws", default: 5 } }),
   rule("odd", { cost: { reserve: RESERVE, settle: "custom:odd" } }),
+  rule("odd-default", { cost: { reserve: RESERVE, settle: "custom:odd", default: 7 } }),
+  rule("odd-after", { cost: { settle: "custom:odd", max: 500 } }),
+  rule("low", { match: { paths: ["/two"] }, cost: { reserve: RESERVE, settle: "custom:odd" } }),
+  rule("high", { match: { paths: ["/two"] }, cost: { reserve: 400, settle: "custom:odd" } }),
   rule("ignores", { cost: { reserve: RESERVE, settle: "custom:constant" } }),
   rule("rolls", { cost: { reserve: RESERVE, settle: "custom:usage" }, capacity: 2000 }),
   rule("windows", {
@@ -189,6 +193,15 @@ describe.each(REMOTE_STORES)("over the store %s", (store) => {
     ["odd", { "x-odd": "-4" }, RESERVE],
     ["odd", { "x-odd": '"5"' }, RESERVE],
     ["odd", { "x-odd": "1e400" }, RESERVE],
+    ["odd", { "x-odd": '{"atLeast":250}' }, 250],
+    ["odd", { "x-odd": '{"atLeast":30}' }, RESERVE],
+    ["odd", { "x-odd": '{"atLeast":-30}' }, RESERVE],
+    ["odd", { "x-odd": '{"atLeast":"250"}' }, RESERVE],
+    ["odd-default", { "x-odd": '{"atLeast":30}' }, 30],
+    ["odd-default", { "x-odd": '{"atLeast":3}' }, 7],
+    ["odd-after", { "x-odd": '{"atLeast":30}' }, 30],
+    ["odd-after", { "x-odd": '{"atLeast":600}' }, 500],
+    ["odd-after", { "x-odd": '{"atLeast":0}' }, 1],
     ["ignores", {}, 42],
     ["rolls", {}, 30 - LIMIT],
     ["windows", {}, 30],
@@ -201,6 +214,16 @@ describe.each(REMOTE_STORES)("over the store %s", (store) => {
     expect(`${answer.body}`).toBe("used 30");
     await settledAt(`/${path}`, headers, used);
     expect(worker.logs().join()).not.toContain("secret");
+  });
+
+  it("charges each of two rules with one function its own reserve, or a higher minimum", async () => {
+    const headers = newClient();
+    servers.origin.on("/two", body("", { "x-odd": '{"atLeast":250}' }));
+    await send(worker.url, "/two", { headers });
+    await settledAt("/low", headers, 250);
+    await settledAt("/high", headers, 400);
+    const line = { weir: "cost-unreadable", rule: "high", source: "custom:odd", cause: "missing" };
+    expect(worker.logs()).toContain(`error: ${JSON.stringify(line)}`);
   });
 
   it("gives a reserve back if the status does not count", async () => {

@@ -107,6 +107,7 @@ describe("the usage in a JSON body", () => {
     ["a usage of null", { usage: null }],
     ["a usage that is no object", { usage: 7 }],
     ["an empty usage", { usage: {} }],
+    ["a list of usages", { usage: [{ prompt_tokens: 5, completion_tokens: 5 }] }],
     ["a list", [{ usage: { total_tokens: 5 } }]],
     ["a fraction", { usage: { total_tokens: 4000.5 } }],
     ["a negative count", { usage: { total_tokens: -1 } }],
@@ -118,6 +119,36 @@ describe("the usage in a JSON body", () => {
     ["a number", 5],
   ])("is unknown if the body has %s", async (_, body) => {
     expect(await usage(json(body))).toBeUndefined();
+  });
+
+  // A model may have used any number of tokens. The counts that are known are charged if they cost
+  // more than the reserve.
+  it.each<[usage: object, atLeast: number]>([
+    [{ prompt_tokens: 10 }, 10],
+    [{ prompt_tokens: 10, completion_tokens: null }, 10],
+    [{ prompt_tokens: 10, completion_tokens: -20 }, 10],
+    [{ prompt_tokens: 10, completion_tokens: 20.5 }, 10],
+    [{ prompt_tokens: 10, completion_tokens: "20" }, 10],
+    [{ prompt_tokens: 10, completion_tokens: true }, 10],
+    [{ prompt_tokens: 10, completion_tokens: {} }, 10],
+    [{ prompt_tokens: 10, completion_tokens: MAX_TOKENS + 1 }, 10],
+    [{ prompt_tokens: 10, completion_tokens: "20", output_tokens: 20 }, 10],
+    [{ prompt_tokens: "1000", completion_tokens: "500", total_tokens: 0 }, 0],
+    [{ prompt_tokens: "1000", completion_tokens: 500 }, 500],
+    [{ input_tokens: 10, output_tokens: 20, cache_read_input_tokens: "7" }, 30],
+  ])("has a minimum if a count is odd: %j", async (counts, atLeast) => {
+    expect(await usage(json({ usage: counts }))).toEqual({ atLeast });
+  });
+
+  it("is not final if a count is infinite", async () => {
+    const headers = { "content-type": "application/json" };
+    const text = '{"usage":{"prompt_tokens":10,"completion_tokens":1e400}}';
+    expect(await usage(new Response(text, { headers }))).toEqual({ atLeast: 10 });
+  });
+
+  it("is 0 if the provider has counted 0 tokens", async () => {
+    const counts = { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 };
+    expect(await usage(json({ usage: counts }))).toBe(0);
   });
 
   it.each([
@@ -198,9 +229,14 @@ const delta = (usage: object) => ({
   delta: { stop_reason: "end_turn" },
   usage,
 });
+const STOP = { type: "message_stop" };
+/** The counts in the middle or at the end of a stream of chat completions. */
+const counted = (usage: unknown) => ({ ...CHUNK, choices: [], usage });
+const ZEROS = { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 };
+const partly = (atLeast: number) => ({ atLeast });
 
 describe("the usage in a stream of events", () => {
-  it.each<[api: string, text: string, cost: number | undefined]>([
+  it.each<[api: string, text: string, cost: number | { atLeast: number } | undefined]>([
     [
       "chat completions with include_usage",
       eventsOf(word("Hi"), word("!"), { ...CHUNK, choices: [], usage: COUNTED }, "[DONE]"),
@@ -226,7 +262,57 @@ describe("the usage in a stream of events", () => {
         { ...word("Hi"), usage: { prompt_tokens: 9, completion_tokens: 1, total_tokens: 10 } },
         { ...word("!"), usage: { prompt_tokens: 9, completion_tokens: 2, total_tokens: 11 } },
       ),
+      partly(11),
+    ],
+    [
+      "vLLM with continuous_usage_stats",
+      eventsOf(
+        { ...word("Hi"), usage: { prompt_tokens: 9, completion_tokens: 1, total_tokens: 10 } },
+        { ...word("!"), usage: { prompt_tokens: 9, completion_tokens: 2, total_tokens: 11 } },
+        "[DONE]",
+      ),
       11,
+    ],
+    [
+      "servers that send counts of 0 first",
+      eventsOf(counted(ZEROS), word("Hi"), counted(COUNTED), "[DONE]"),
+      21,
+    ],
+    [
+      "servers that send only counts of 0",
+      eventsOf(counted(ZEROS), word("Hi"), counted(null), "[DONE]"),
+      partly(0),
+    ],
+    [
+      "servers that count only the prompt, before the answer",
+      eventsOf(counted({ prompt_tokens: 9, completion_tokens: 0 }), word("Hi"), "[DONE]"),
+      partly(9),
+    ],
+    [
+      "servers that count the first token only",
+      eventsOf(counted({ prompt_tokens: 9, completion_tokens: 1 }), word("Hi"), "[DONE]"),
+      partly(10),
+    ],
+    [
+      "servers that send events without content after the counts",
+      eventsOf(word("Hi"), counted(COUNTED), word(""), { ...CHUNK, choices: [] }, "[DONE]"),
+      21,
+    ],
+    ["servers that never end a stream", eventsOf(word("Hi"), counted(COUNTED)), partly(21)],
+    [
+      "an answer with the texts of the ends",
+      eventsOf(counted(COUNTED), word("[DONE]"), word('"message_stop"'), word("message_stop")),
+      partly(21),
+    ],
+    [
+      "chat completions with an odd count",
+      eventsOf(counted({ ...COUNTED, completion_tokens: "12" }), "[DONE]"),
+      partly(21),
+    ],
+    [
+      "chat completions with an odd count and a correct one",
+      eventsOf(counted({ ...COUNTED, completion_tokens: -1 }), counted(COUNTED), "[DONE]"),
+      21,
     ],
     [
       "responses",
@@ -249,6 +335,30 @@ describe("the usage in a stream of events", () => {
       7,
     ],
     [
+      "responses that have counts of 0 before the end",
+      typedEventsOf(
+        { type: "response.created", response: { usage: { input_tokens: 0, output_tokens: 0 } } },
+        { type: "response.output_text.done", text: "Hi" },
+      ),
+      partly(0),
+    ],
+    [
+      "responses that fail without tokens",
+      typedEventsOf({
+        type: "response.failed",
+        response: { usage: { input_tokens: 0, output_tokens: 0, total_tokens: 0 } },
+      }),
+      0,
+    ],
+    [
+      "transcriptions",
+      typedEventsOf(
+        { type: "transcript.text.delta", delta: "Hi" },
+        { type: "transcript.text.done", text: "Hi", usage: { input_tokens: 3, output_tokens: 4 } },
+      ),
+      7,
+    ],
+    [
       "Anthropic's messages",
       typedEventsOf(started(10), { type: "ping" }, block("Hi"), delta({ output_tokens: 40 }), {
         type: "message_stop",
@@ -265,56 +375,69 @@ describe("the usage in a stream of events", () => {
           cache_read_input_tokens: 30,
           output_tokens: 40,
         }),
+        STOP,
       ),
       100,
     ],
     [
       "servers that know the input only at the end",
-      typedEventsOf(started(0), delta({ input_tokens: 10, output_tokens: 40 })),
+      typedEventsOf(started(0), delta({ input_tokens: 10, output_tokens: 40 }), STOP),
       100,
     ],
     [
       "servers that send an input of 0 at the end",
-      typedEventsOf(started(10), delta({ input_tokens: 0, output_tokens: 40 })),
+      typedEventsOf(started(10), delta({ input_tokens: 0, output_tokens: 40 }), STOP),
       100,
     ],
     [
       "several deltas",
-      typedEventsOf(started(0), delta({ output_tokens: 2 }), delta({ output_tokens: 9 })),
+      typedEventsOf(started(0), delta({ output_tokens: 2 }), delta({ output_tokens: 9 }), STOP),
       59,
     ],
+    ["a delta without counts", typedEventsOf(started(10), delta({}), STOP), partly(61)],
+    [
+      "a delta with an odd count",
+      typedEventsOf(started(10), delta({ output_tokens: "7000" }), STOP),
+      partly(61),
+    ],
+    [
+      "an odd count at the start",
+      typedEventsOf(started(-1), delta({ output_tokens: 40 }), STOP),
+      partly(90),
+    ],
+    [
+      "Anthropic's messages without the last event",
+      typedEventsOf(started(10), delta({ output_tokens: 40 })),
+      partly(100),
+    ],
+    ["messages that end before the answer", typedEventsOf(started(10), STOP), partly(61)],
   ])("of %s", async (_, text, cost) => {
     for (const bytes of [Number.POSITIVE_INFINITY, 1, 7, 64]) {
-      expect(await usage(eventStream(text, bytes))).toBe(cost);
+      expect(await usage(eventStream(text, bytes))).toEqual(cost);
     }
   });
 
-  it("is read even if no blank line follows it", async () => {
-    const text = eventsOf({ ...CHUNK, choices: [], usage: COUNTED }).trimEnd();
+  it("is read even if no blank line follows the last event", async () => {
+    const text = eventsOf(counted(COUNTED), "[DONE]").trimEnd();
     expect(await usage(eventStream(text))).toBe(21);
-    expect(await usage(eventStream(text.slice(0, -1)))).toBeUndefined();
+    expect(await usage(eventStream(text.slice(0, -1)))).toEqual({ atLeast: 21 });
   });
 
-  it("counts if the connection breaks after it", async () => {
-    const text = eventsOf(word("Hi"), { ...CHUNK, choices: [], usage: COUNTED });
+  it("is final if the connection breaks after the end, and a minimum if it breaks before", async () => {
     const headers = { "content-type": "text/event-stream" };
-    expect(await usage(new Response(streamOf(text, 10, true), { headers }))).toBe(21);
+    const broken = (...events: unknown[]) =>
+      usage(new Response(streamOf(eventsOf(...events), 10, true), { headers }));
+    expect(await broken(word("Hi"), counted(COUNTED), "[DONE]")).toBe(21);
+    expect(await broken(word("Hi"), counted(COUNTED))).toEqual({ atLeast: 21 });
   });
 
   // Anthropic sends one output token at the start. A client that hangs up before the end must not
   // pay only for this token.
-  it("is unknown if Anthropic's stream breaks off before the output is counted", async () => {
-    const text = typedEventsOf(started(10), block("Hi"), block("!"));
-    expect(await usage(eventStream(text))).toBeUndefined();
-    expect(await usage(eventStream(text), { reserved: 1000 })).toBeUndefined();
-  });
-
-  it("is at least the known input, if that costs more than the reserve", async () => {
-    const text = typedEventsOf(started(5000), block("Hi"));
-    expect(await usage(eventStream(text), { reserved: 1000 })).toBe(5051);
-    expect(
-      await llmUsage({ weights: { input: 0 } })(eventStream(text), { reserved: 1000 }),
-    ).toBeUndefined();
+  it("has a minimum if Anthropic's stream breaks off before the output is counted", async () => {
+    const text = typedEventsOf(started(5000), block("Hi"), block("!"));
+    expect(await usage(eventStream(text))).toEqual({ atLeast: 5051 });
+    const cost = await llmUsage({ weights: { input: 0 } })(eventStream(text));
+    expect(cost).toEqual({ atLeast: 1 });
   });
 });
 
