@@ -5,6 +5,7 @@ import type { LocalFinding } from "../finding.ts";
 import { claimWarnings } from "./claims.ts";
 import { Coverage } from "./coverage.ts";
 import { isForCredentials } from "./credential-paths.ts";
+import { neverMatchesWarnings } from "./never-matches.ts";
 import { rulePath, rulePlaces } from "./rule-places.ts";
 import { ipv6Warning, MIN_EXEMPT_BITS } from "./settings.ts";
 
@@ -49,7 +50,7 @@ export function ruleWarnings(config: Config): LocalFinding[] {
     // Such a rule counts no HTTP requests, and programs pass its keys.
     if (rule.for === "programs") return [];
     const place = rulePath(places, index);
-    const inert = exceptWarnings(rule, place, remedies);
+    const inert = neverMatchesWarnings(rule, place, remedies.coverage);
     return [
       ...inert,
       ...(inert.length > 0 ? [] : credentialWarnings(rule, place, remedies)),
@@ -60,19 +61,6 @@ export function ruleWarnings(config: Config): LocalFinding[] {
     ];
   });
   return ipv6Prefix > 64 ? [...warnings, ipv6Warning(ipv6Prefix)] : warnings;
-}
-
-function exceptWarnings(rule: Rule, place: string, { coverage }: Remedies): LocalFinding[] {
-  if (!coverage.isExceptedWhole(rule.match)) return [];
-  return [
-    {
-      code: "never-matches",
-      severity: "warning",
-      path: `${place}.match.except`,
-      message: `The rule "${rule.name}" counts no request: its except excludes everything that it matches`,
-      cure: "Make except narrower, or remove the rule",
-    },
-  ];
 }
 
 function credentialWarnings(

@@ -326,6 +326,10 @@ describe("never-matches", () => {
     { ips: ["203.0.113.7", "2001:db8::1"], except: { ips: ["2001:db8::/32", "203.0.113.7/24"] } },
     { countries: ["DE"], except: { countries: ["AT", "DE"] } },
     { asns: [1], except: { asns: [2, 1] } },
+    { headers: { "x-a": "1" }, except: { headers: { "x-a": ["1", "2"] } } },
+    { headers: { "x-a": ["1", "20"] }, except: { headers: { "x-a": ["1", { prefix: "2" }] } } },
+    { headers: { "x-a": { prefix: "ab" } }, except: { headers: { "X-A": { prefix: "a" } } } },
+    { query: { a: "1", b: "2" }, except: { query: { a: true } } },
   ])("warns about a rule whose except excludes everything: %j", (match) => {
     expect(warnings([{ match }])).toMatchObject([
       { code: "never-matches", path: "rules[0].match.except" },
@@ -346,8 +350,23 @@ describe("never-matches", () => {
     { paths: ["/a"], except: { methods: ["GET", "OPTIONS"] } },
     { paths: ["/a"], except: { paths: ["/*"], methods: ["GET"] } },
     { paths: ["/a/:id"], except: { paths: ["/a/:id{[a-z0-9]+}"] } },
+    { headers: { "x-a": ["1", "2"] }, except: { headers: { "x-a": "1" } } },
+    { headers: { "x-a": true }, except: { headers: { "x-a": ["1", "2"] } } },
+    { headers: { "x-a": { prefix: "a" } }, except: { headers: { "x-a": { prefix: "ab" } } } },
+    { headers: { "x-a": "1" }, except: { headers: { "x-a": "1", "x-b": "1" } } },
+    { headers: { "x-a": false }, except: { headers: { "x-a": true } } },
+    { headers: { a: "1" }, except: { query: { a: "1" } } },
   ])("does not warn if a request remains: %j", (match) => {
-    expect(codes([{ match }])).toEqual([]);
+    expect(codes([{ match }])).not.toContain("never-matches");
+  });
+
+  test("warns about a rule that exempts all of its addresses", () => {
+    const match = { ips: ["198.51.100.7"] };
+    expect(warnings([{ match, exempt: { ips: ["198.51.100.0/24"] } }])).toMatchObject([
+      { code: "never-matches", path: "rules[0].exempt.ips" },
+    ]);
+    expect(codes([{ match, exempt: { ips: ["198.51.100.8"] } }])).toEqual([]);
+    expect(codes([{ exempt: { ips: ["198.51.100.8"] } }])).toEqual([]);
   });
 });
 
