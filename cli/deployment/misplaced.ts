@@ -59,7 +59,7 @@ export function misplacedFields(
   inherited: (field: string) => unknown,
   environment: string | undefined,
 ): LocalFinding[] {
-  const found = TABLES.flatMap((name) => tablesIn(own[name], name)).flatMap(({ table, path }) =>
+  const found = otherTables(own).flatMap(({ table, path }) =>
     FIELDS.filter((field) => field in table).map((field) => ({ field, path })),
   );
   const vars = isTable(own.vars) ? own.vars : {};
@@ -103,11 +103,19 @@ function listFault(file: string): LocalFinding {
   };
 }
 
+/** Returns the tables of the top level or of an environment that are not for vars. */
+export function otherTables(own: Table): PlacedTable[] {
+  return TABLES.flatMap((name) => tablesIn(own[name], name));
+}
+
+/** A table, and its path in the top level or in the environment. */
+interface PlacedTable {
+  readonly table: Table;
+  readonly path: string;
+}
+
 /** Returns a table, or the tables of a list, and the tables in them, each with its path. */
-function tablesIn(
-  value: unknown,
-  path: string,
-): { readonly table: Table; readonly path: string }[] {
+function tablesIn(value: unknown, path: string): PlacedTable[] {
   if (isList(value)) return value.flatMap((each, index) => tablesIn(each, `${path}[${index}]`));
   if (!isTable(value)) return [];
   const inner = ["bindings", "producers", "consumers"].flatMap((name) =>

@@ -1,6 +1,7 @@
 import { MODE_VAR, PREFIX_VAR } from "../../src/config/binding-names.ts";
 import { nearestName } from "../../src/config/explain/nearest-name.ts";
 import type { LocalFinding } from "../finding.ts";
+import { otherTables } from "./misplaced.ts";
 import { isTable, type Table } from "./wrangler-file.ts";
 
 /** The vars that Weir reads from wrangler's configuration, besides secrets. */
@@ -42,7 +43,18 @@ export function varNameWarnings(own: Table, environment: string | undefined): Lo
       },
     ];
   });
-  return [...misspelt, ...outside];
+  const inTables = otherTables(own).flatMap(({ table, path }) =>
+    VARS.filter((name) => name in table).map(
+      (name): LocalFinding => ({
+        code: "var-misplaced",
+        severity: "warning",
+        path: `${path}.${name}`,
+        message: `${name} is in ${path} and not in ${place}, so wrangler does not pass it to the Worker`,
+        cure: `Move the line below [${place}]`,
+      }),
+    ),
+  );
+  return [...misspelt, ...outside, ...inTables];
 }
 
 /** Returns the name of Weir's var that is most similar to a name; undefined if none is similar. */

@@ -41,15 +41,23 @@ export function settingWarnings({
         message: 'Weir never calls the rate limiter, because no rule has onError: "local"',
         cure: 'Set onError: "local" in a rule, or remove nativeLimiter',
       },
-    rules.every(({ mode }) => mode === "shadow") && {
-      code: "nothing-enforced",
-      severity: "warning",
-      path: "rules",
-      message: 'Every rule has mode: "shadow", so no request is denied',
-      cure: 'When the counts are as expected, remove mode: "shadow" from the rules',
-    },
+    rules.every(({ mode }) => mode !== "enforce") && nothingEnforced(rules),
   ];
   return findings.filter((finding) => finding !== false);
+}
+
+function nothingEnforced(rules: readonly Rule[]): LocalFinding {
+  const modes = ["shadow", "mark"].filter((mode) => rules.some((rule) => rule.mode === mode));
+  const remove = 'When the counts are as expected, remove mode: "shadow" from the rules';
+  return {
+    code: "nothing-enforced",
+    severity: "warning",
+    path: "rules",
+    message: `Every rule has mode: ${modes.map((mode) => `"${mode}"`).join(" or ")}, so no request is denied`,
+    cure: modes.includes("shadow")
+      ? remove
+      : "If your origin does not limit the requests itself, add a rule that is enforced",
+  };
 }
 
 /** Findings about networks in `exempt.ips`, `match.ips` and `match.except.ips`. */

@@ -96,6 +96,19 @@ const DEPLOYMENT: readonly Mistake[] = [
     "Move it into env.production.vars",
   ],
   [
+    "a var below a binding of an environment",
+    wrangler(
+      HEAD,
+      ROUTE,
+      COUNTERS,
+      '[[env.production.durable_objects.bindings]]\nname = "COUNTERS"\nclass_name = "CounterObject"\n',
+      'WEIR_MODE = "off"\n[env.production.vars]\nA = "b"\n',
+    ),
+    "warning",
+    "var-misplaced",
+    "Move the line below [env.production.vars]",
+  ],
+  [
     "routes below a table",
     wrangler(HEAD, COUNTERS, ROUTE),
     "fault",
@@ -637,6 +650,13 @@ const RULE_MISTAKES: readonly Mistake[] = [
     "warning",
     "nothing-enforced",
     'remove mode: "shadow"',
+  ],
+  [
+    "only rules that mark",
+    { [RULES]: config({}, { mode: "mark" }) },
+    "warning",
+    "nothing-enforced",
+    "add a rule that is enforced",
   ],
   [
     "a native limiter that no rule uses",

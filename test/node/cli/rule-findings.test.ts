@@ -255,7 +255,7 @@ describe("two rules for the same requests", () => {
         { ...api, mode: "mark" },
         { ...api, mode: "mark", limit: 90 },
       ],
-      [],
+      ["nothing-enforced"],
     ],
     ["have no conditions", [{ match: {} }, { match: {} }], ["same-rule"]],
     [
@@ -373,7 +373,7 @@ test.each<[Fields, string[]]>([
   [{ ...limits([5, "1m"], [0, "1h"]), match: {} }, ["denies-everybody"]],
   [{ limit: 0, match: { paths: ["/*"] } }, ["denies-everybody"]],
   [{ limit: 0, match: { ips: ["0.0.0.0/0", "::/0"] } }, ["denies-everybody"]],
-  [{ limit: 0, match: { ips: ["::/0"] }, mode: "mark" }, []],
+  [{ limit: 0, match: { ips: ["::/0"] }, mode: "mark" }, ["nothing-enforced"]],
   [{ limit: 0, match: { ips: ["192.0.2.0/24"] } }, []],
   [{ limit: 0, match: { except: { ips: ["192.0.2.0/24"] } } }, []],
   [{ limit: 0, match: {}, exempt: { ips: ["192.0.2.0/24"] } }, []],
