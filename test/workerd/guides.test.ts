@@ -233,6 +233,50 @@ describe("docs/guides/batches.md", () => {
     expect(await reached.mock.calls[1]?.[0].text()).toBe(JSON.stringify([deep, flat]));
   });
 
+  it.each<[name: string, query: string, depth: number]>([
+    ["comments", "{ a #}}}\n{ b #}\r{ c } } }", 3],
+    ["a comment before it", "#}}}}}}\n{ a { b { c } } }", 3],
+    ["braces in strings", '{ a(s: "}}\\"}") { b(s: "{{") { c } } }', 3],
+    ["braces in block strings", '{ a(s: """ } " }} \\""" } """) { b(s: """""") { c } } }', 3],
+    ["a comment that looks like a string", '{ a #"\n { b #"""\n { c } } }', 3],
+    ["a string that looks like a comment", '{ a(s: "#") { b(s: """#""") { c } } }', 3],
+    ["a string without an end", '{ a { b(s: "} } }\n { c } } }', 3],
+    ["a block string without an end", '{ a { b { c """ } } }', 3],
+    ["too many closing braces", "} } } { a { b { c } } } } }", 3],
+    ["no closing braces", "{ a { b { c", 3],
+    ["a chain of fragments", "{ ...A } fragment A on T { a { ...B } } fragment B on T { b }", 4],
+    ["no braces", "", 1],
+  ])("charges the depth of a query with %s", async (_, query, depth) => {
+    const { send } = workerWith(batches);
+    const response = await post(send, "/graphql", JSON.stringify({ query }));
+    expect(left(response, "graphql")).toBe(1000 - depth ** 2);
+  });
+
+  it.each([
+    ["an empty batch", "[]"],
+    ["an empty query", '{"query":""}'],
+    ["a query with only a comment", '{"query":"#}}}"}'],
+  ])("charges at least 1 for %s", async (_, body) => {
+    const { send } = workerWith(batches);
+    expect(left(await post(send, "/graphql", body), "graphql")).toBe(999);
+  });
+
+  it.each([
+    ["opening quotes", '"'],
+    ["block strings", '"""'],
+    ["escaped block strings", '"""\\"""'],
+    ["backslashes", '"\\'],
+    ["comments", "#"],
+    ["braces", "{"],
+  ])("reads a long query of %s", async (_, part) => {
+    const { send } = workerWith(batches);
+    vi.spyOn(console, "error").mockImplementation(() => {});
+    const query = part.repeat(45_000 / part.length);
+    const response = await post(send, "/graphql", JSON.stringify({ query }));
+    expect(response.status).toBe(200);
+    expect(left(response, "graphql")).toBeGreaterThanOrEqual(600);
+  });
+
   it("charges each message of a JSON-RPC batch, and denies a batch that does not fit", async () => {
     const { send } = workerWith(batches);
     const call = { jsonrpc: "2.0", id: 1, method: "tools/call" };

@@ -1,6 +1,8 @@
+import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { cpuTimeMs } from "../../../fuzz/property.ts";
 import { createEventStreamParser } from "../../../src/llm/event-stream.ts";
+import { llmReserve } from "../../../src/llm/llm-reserve.ts";
 import { addEvent } from "../../../src/llm/llm-usage.ts";
 import { createUsageTally } from "../../../src/llm/token-counts.ts";
 
@@ -72,4 +74,51 @@ describe("reading a stream of 1 MiB takes less than 250 ms, and time linear in i
       expect(whole).toBeLessThan(MAX_RATIO * Math.max(parts, SHORT_MS));
     }
   });
+});
+
+/** Returns the CPU time of a call, by the shortest of several runs. */
+async function cpuTimeOfCall(call: () => unknown): Promise<number> {
+  let shortest = Number.POSITIVE_INFINITY;
+  for (let run = 0; run < RUNS && shortest > SHORT_MS; run++) {
+    const startedAt = cpuTimeMs();
+    await call();
+    shortest = Math.min(shortest, cpuTimeMs() - startedAt);
+  }
+  return shortest;
+}
+
+describe("estimating a request of 1 MiB takes less than 250 ms", () => {
+  it.each<[name: string, body: string]>([
+    ["one text", `{"a":"${"x".repeat(LENGTH - 8)}"}`],
+    ["escaped quotes", `{"a":"${'\\"'.repeat(LENGTH / 2 - 4)}"}`],
+    ["one name", `{"${"n".repeat(LENGTH - 7)}":1}`],
+    ["the same name", `{${'"n":1,'.repeat(LENGTH / 6 - 1)}"n":1}`],
+    ["many prompts", `{"prompt":[${'"",'.repeat(LENGTH / 3 - 5)}""]}`],
+    ["nested lists", "[".repeat(LENGTH)],
+    ["nested objects", '{"a":'.repeat(LENGTH / 5)],
+  ])("%s", async (_, body) => {
+    const headers = { "content-length": String(body.length) };
+    const estimate = () =>
+      llmReserve()(new Request("https://a.example", { method: "POST", headers, body }));
+    expect(body.length).toBeLessThanOrEqual(LENGTH);
+    expect(await cpuTimeOfCall(estimate)).toBeLessThan(LIMIT_MS);
+  });
+});
+
+describe("the tokens of GraphQL in docs/guides/batches.md: 1 MiB takes less than 500 ms", () => {
+  const page = new URL("../../../docs/guides/batches.md", import.meta.url);
+  const [, source = ""] = /const TOKEN = \/(.*)\/g;/.exec(readFileSync(page, "utf8")) ?? [];
+
+  it.each(['"', '"""', '"""\\"""', '"\\', '"""\\', '"a', '"\n', "\\", "#", "{"])(
+    "%j",
+    async (part) => {
+      const query = part.repeat(LENGTH / part.length);
+      const read = () => query.replaceAll(new RegExp(source, "g"), "").length;
+      expect(source).not.toBe("");
+      expect(await cpuTimeOfCall(read)).toBeLessThan(2 * LIMIT_MS);
+      expect(await cpuTimeOfCall(() => `"""${query}`.match(new RegExp(source, "g")))).toBeLessThan(
+        2 * LIMIT_MS,
+      );
+    },
+  );
 });
