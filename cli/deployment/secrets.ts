@@ -17,7 +17,9 @@ export function secretFindings(
   deployment: Deployment,
   all: readonly Deployment[],
 ): LocalFinding[] {
-  const named = [...secretEffects(config).keys()];
+  const { jwt } = config;
+  const unread = jwt && "secret" in jwt && !readsClaims(config) ? jwt.secret : undefined;
+  const named = [...secretEffects(config).keys()].filter((name) => name !== unread);
   const upstash = storeOf(config, deployment) === "upstash" ? [URL_SECRET, TOKEN_SECRET] : [];
   const unlisted = [...upstash, ...named].filter(
     (name) => !isSecretListed(deployment, name) && textVarOf(deployment, name) === undefined,
@@ -42,6 +44,13 @@ export function secretFindings(
     },
   ];
   return findings.filter((finding) => finding !== false);
+}
+
+/** Whether a rule needs a verified token. Without such a rule, Weir never reads the secret of `jwt`. */
+function readsClaims({ rules }: Config): boolean {
+  return rules.some(({ key, tiers }) =>
+    [...key, ...(tiers?.by ?? [])].flat().some(({ kind }) => kind === "jwt"),
+  );
 }
 
 function commandFor(names: readonly string[], environment: string | undefined): string {

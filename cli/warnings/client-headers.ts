@@ -1,4 +1,5 @@
 import type { Conditions } from "../../src/config/conditions.ts";
+import type { KeyPart } from "../../src/config/key-expression.ts";
 import type { LocalFinding } from "../finding.ts";
 
 /** Why a condition should not read a header field, and what to write instead. */
@@ -79,3 +80,33 @@ export function clientHeaderWarnings(
     ];
   });
 }
+
+/**
+ * Returns the warning about a key that reads a header field of Cloudflare; undefined if the key also
+ * reads a value that clients choose.
+ *
+ * @param parts the parts of the key that are values of header fields, cookies or parameters
+ */
+export function cloudflareKeyWarning(
+  rule: string,
+  parts: readonly KeyPart[],
+  place: string,
+): LocalFinding | undefined {
+  const names = parts.map((part) => (part.kind === "header" ? part.name : ""));
+  const [first] = names;
+  const key = FIELD_KEYS.get(first ?? "");
+  if (!key || names.some((name) => name !== first)) return undefined;
+  return {
+    code: "client-header",
+    severity: "warning",
+    path: `${place}.key`,
+    message: `The key of the rule "${rule}" is the header ${first}, ${CLIENT_HEADERS.get(first ?? "")?.reason}`,
+    cure: `Write key: "${key}"`,
+  };
+}
+
+/** The keys to write instead of header fields that only Cloudflare sets. */
+const FIELD_KEYS: ReadonlyMap<string, string> = new Map([
+  ["cf-ipcountry", "country"],
+  ["cf-ray", "ip"],
+]);

@@ -3,6 +3,7 @@ import type { Rule } from "../../src/config/rule.ts";
 import type { Config } from "../../src/config/schema.ts";
 import type { LocalFinding } from "../finding.ts";
 import { claimWarnings } from "./claims.ts";
+import { cloudflareKeyWarning } from "./client-headers.ts";
 import { Coverage } from "./coverage.ts";
 import { isForCredentials } from "./credential-paths.ts";
 import { neverMatchesWarnings } from "./never-matches.ts";
@@ -103,11 +104,13 @@ function madeUpKeyWarnings(
   place: string,
   { coverage, boundingRules }: Remedies,
 ): LocalFinding[] {
-  const isMadeUp = rule.key
+  const madeUp = rule.key
     .flat()
-    .some(({ kind }) => kind !== "param" && CHOSEN_BY_CLIENT.has(kind));
-  if (!isMadeUp || rule.mode === "shadow" || isForCredentials(rule)) return [];
+    .filter(({ kind }) => kind !== "param" && CHOSEN_BY_CLIENT.has(kind));
+  if (madeUp.length === 0 || rule.mode === "shadow" || isForCredentials(rule)) return [];
   if (coverage.isCovered(rule, boundingRules, (other) => countsAllOf(other, rule))) return [];
+  const ofCloudflare = cloudflareKeyWarning(rule.name, madeUp, place);
+  if (ofCloudflare) return [ofCloudflare];
   const header = rule.key
     .flat()
     .find((part) => part.kind === "header" && ADDRESS_HEADERS.has(part.name));

@@ -8,7 +8,7 @@ import { Duration } from "./limits.ts";
 const MAX_LENGTHS = 10;
 
 const LENGTHS = faultText('a list of 1 to 10 lengths of time, such as ["1m", "10m", "1h"]');
-const BAN = faultText(() => `${DURATION}; or ${LENGTHS}`);
+const BAN = faultText(() => `${DURATION}; or ${LENGTHS}; or { lengths, forgetAfter }`);
 
 /**
  * How long a client is banned: a length of time, or a list of lengths for bans that become longer,

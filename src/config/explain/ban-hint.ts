@@ -14,8 +14,11 @@ export function banHint(given: unknown): string | undefined {
 
 /** Suggests a list for the field `lengths`. */
 export function lengthsHint(given: unknown): string | undefined {
-  if (!Array.isArray(given))
-    return typeof given === "string" ? banHint(given) : durationHint(given);
+  if (!Array.isArray(given)) {
+    const hint = typeof given === "string" ? banHint(given) : durationHint(given);
+    const length = durationText(given);
+    return length && !hint?.startsWith("write [") ? `write [${length}]` : hint;
+  }
   const texts = given.map((length) => durationText(length));
   return given.length > 1 && texts.every(Boolean) ? `write [${texts.join(", ")}]` : undefined;
 }

@@ -28,6 +28,7 @@ export function namedValueHint(given: unknown): string | undefined {
   if ("secret" in given) {
     return "for requests that have a secret, write exempt: { headers: { NAME: { secret } } }, which compares in constant time";
   }
+  if (given.prefix === "") return "write a text in prefix, or true for any value";
   const [name = ""] = Object.keys(given);
   switch (bareName(name)) {
     case "startswith":

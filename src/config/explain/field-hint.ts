@@ -100,6 +100,12 @@ function misplaced(
   if (place === "rule" && isPartOfCost(name, value, siblings)) {
     return { text: `write cost: { reserve: …, settle: "header:NAME" } instead`, fields: [] };
   }
+  if (place === "rule" && value === true && /^(deny|block|blocked|deny_?all)$/i.test(name)) {
+    return {
+      text: "write limit: 0 instead, which denies all requests that match names",
+      fields: [],
+    };
+  }
   if (place === "rule" && TOP_LEVEL.test(name) && name !== "headers") {
     return { text: `move ${name} to the top level, beside rules`, fields: [] };
   }
@@ -158,7 +164,8 @@ function renamed(
   const full = isSecret(keys) ? undefined : fieldWithValue(field, bare, value);
   const shown =
     full ?? `${field}${takesUnchanged(field, value) ? `: ${printable(keys, value, config)}` : ""}`;
-  return { text: `write ${shown} instead`, fields };
+  const zero = /deny|block|black/.test(bare) && field === "match.ips" ? ", and limit: 0," : "";
+  return { text: `write ${shown}${zero} instead`, fields };
 }
 
 /**

@@ -24,6 +24,7 @@ export function tierNameHint(given: string): string | undefined {
   if (given.startsWith("*.")) {
     return "a tier is a single host. For all hosts below a name, add a rule with match.hosts";
   }
+  if (/^[a-z\d.-]+\.[a-z]+:\d+$/i.test(given)) return "write the host without its port";
   return /[^ -~]/.test(given) && given.includes(".")
     ? "write a host as in URLs: in Punycode, such as xn--bcher-kva.example"
     : undefined;

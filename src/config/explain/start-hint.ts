@@ -14,6 +14,10 @@ import { isRecord } from "../fields.ts";
 export function startHint(given: unknown, units: readonly CalendarUnit[]): string | undefined {
   const start = calendarStart(given) ?? startOfDate(given, units);
   if (start !== undefined) return `write ${JSON.stringify(start)}`;
+  if (units.length > 0 && typeof given === "string") {
+    const range = rangeHint(given.trim());
+    if (range) return range;
+  }
   const isDate = given instanceof Date;
   if (typeof given !== "string" && typeof given !== "number" && !isDate) return undefined;
   const isNumber = typeof given === "number" || /^\d{10}(\d{3})?$/.test(String(given));
@@ -44,6 +48,17 @@ function calendarStart(given: unknown): string | undefined {
       (_, month, day) => `${month.padStart(2, "0")}-${day.padStart(2, "0")}`,
     );
   return parseCalendarStart(text) && text !== given ? text : undefined;
+}
+
+/** Suggests a start for a day or a date that no calendar has, such as `32` and `31-12`. */
+function rangeHint(given: string): string | undefined {
+  if (/^\d\d?$/.test(given)) return "write a day from 1 to 31";
+  const [, month, day] = /^(\d\d)-(\d\d)\b/.exec(given) ?? [];
+  if (month === undefined) return undefined;
+  const swapped = `${day}-${month}`;
+  return parseCalendarStart(swapped)
+    ? `write "${swapped}", with the month before the day`
+    : "write a date that exists, with the month before the day";
 }
 
 const START_PARTS = [["month"], ["day", "date", "weekday"], ["time", "hour", "at"]];

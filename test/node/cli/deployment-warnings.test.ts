@@ -179,3 +179,16 @@ describe("warnings", () => {
     expect(code).toBe(0);
   }, 30_000);
 });
+
+test.each([
+  ["ip", []],
+  ["jwt:sub", ["secret-not-required"]],
+])("with the key %s, a secret of tokens gives %j", async (key, expected) => {
+  const { findings } = await checkFolder({
+    [RULES]: JSON.stringify({ jwt: { secret: "JWT_SECRET" }, rules: [{ ...RULE, key }] }),
+    "worker.ts": WORKER,
+    "wrangler.toml": HEAD,
+  });
+  const ofSecrets = findings.filter(({ path }) => path === "secrets.required");
+  expect(ofSecrets.map(({ code }) => code)).toEqual(expected);
+});

@@ -315,6 +315,15 @@ describe("fails-open", () => {
   });
 });
 
+test.each([
+  ["header:cf-ipcountry", 'Write key: "country"'],
+  ["header:cf-ray", 'Write key: "ip"'],
+])("client-header warns about a key that Cloudflare sets: %s", (key, cure) => {
+  expect(warnings([{ key }])).toMatchObject([
+    { code: "client-header", path: "rules[0].key", cure },
+  ]);
+});
+
 describe("never-matches", () => {
   test.each([
     { hosts: ["api.example.com"], except: { hosts: ["*.example.com"] } },
