@@ -10,7 +10,7 @@ import { withDenialCache } from "./isolate/with-denial-cache.ts";
 import { withLeases } from "./isolate/with-leases.ts";
 import { withKeepAlive } from "./keep-alive.ts";
 import { createMemoryStore } from "./memory-store.ts";
-import { withSeparateGroups } from "./separate-groups.ts";
+import { withCallsByObject, withSeparateGroups } from "./separate-groups.ts";
 import type { Store } from "./store.ts";
 import { StoreError } from "./store-error.ts";
 import { createUpstashStore } from "./upstash/upstash-store.ts";
@@ -64,6 +64,7 @@ const FAILING_CLIENTS = 3;
  * innermost:
  *
  * - leases and the denial cache decide most requests without a call;
+ * - a call without enforced groups becomes a call for each object, if the store has objects;
  * - the breaker stops the calls while the store fails;
  * - the keep-alive lets calls run to their end after a client has hung up;
  * - the deadline lets a call fail when it takes too long.
@@ -91,5 +92,6 @@ function withRemoteCalls(
     decide: (groups, now, unused) => breakers[decisiveRole(groups)].decide(groups, now, unused),
     adjust: (counters, now) => breakers[roleOf(counters)].adjust(counters, now),
   };
-  return withLeases(withDenialCache(reliable), { timeoutMs, background: waitUntil });
+  const byObject = clients > 1 ? withCallsByObject(reliable) : reliable;
+  return withLeases(withDenialCache(byObject), { timeoutMs, background: waitUntil });
 }

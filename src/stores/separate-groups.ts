@@ -65,6 +65,41 @@ export function withSeparateGroups(
   };
 }
 
+/**
+ * Wraps a store of Durable Objects so that a call without enforced groups becomes one call for each
+ * object. Nothing depends on the groups of such a call, so an object that fails or is slow must
+ * affect only its own groups. The store has a breaker, which then sees the failures of each object.
+ */
+export function withCallsByObject(store: Store): Store {
+  return {
+    ...store,
+
+    async decide(groups, now, unused) {
+      const calls = decisiveRole(groups) === "enforced" ? [] : indicesByObject(groups);
+      if (calls.length < 2) return store.decide(groups, now, unused);
+      const answers: GroupAnswer[] = [];
+      for (const indices of calls) {
+        const own = indices.map((index) => groups[index] as Group);
+        const call = store.decide(own, now, indices.includes(0) ? unused : []);
+        const later = decidedLater(call, own.length).values();
+        for (const index of indices) answers[index] = later.next().value as GroupAnswer;
+      }
+      return { now: now ?? Date.now(), groups: answers };
+    },
+  };
+}
+
+/** Returns the indices of the groups that share an object, for each object. */
+function indicesByObject(groups: readonly Group[]): number[][] {
+  const calls: number[][] = [];
+  for (const [index, group] of groups.entries()) {
+    const call = calls.find(([first = 0]) => sharesObject(group, groups[first] as Group));
+    if (call) call.push(index);
+    else calls.push([index]);
+  }
+  return calls;
+}
+
 /** Whether a group and the decisive counters are all stored in one object. */
 function sharesObject(group: Group, decisive: Group): boolean {
   const identity = decisive[0]?.identity;

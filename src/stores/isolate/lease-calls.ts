@@ -56,7 +56,7 @@ export class LeaseCalls {
     timeLeftMs?: number,
   ): Promise<Verdict> {
     const requests = groups.map((plans) => plans.flatMap(({ request }) => request ?? []));
-    const blocks = pendingBlocksOf(groups);
+    const blocks = groups.map(pendingBlocksOf);
     const { clockSteps } = this.#book;
     const sentAt = Date.now();
     let verdict: Verdict;
@@ -65,20 +65,31 @@ export class LeaseCalls {
       verdict = await store.decide(requests, now, unused);
     } catch (error) {
       this.#isAnswering = false;
-      // The store may have charged the blocks, so their counters request no block for a while.
-      // Otherwise, a store whose answers are lost would charge more and more blocks.
-      setPendingUntil(blocks, (now ?? Date.now()) + LOST_BLOCK_MS);
+      setLost(blocks.flat(), now);
       throw error;
     }
     this.#isAnswering = true;
-    setPendingUntil(blocks, 0);
     const isGiven = now !== undefined;
     const callAt = (decidedAt: number): LeaseCall => {
       const answeredAt = Date.now();
       if (!isGiven) this.#book.observe(answeredAt);
       return { sentAt, answeredAt, decidedAt, isGiven, clockSteps };
     };
-    this.#recordVerdict(groups, verdict, callAt);
+    for (const [index, answer] of verdict.groups.entries()) {
+      const plans = groups[index] as GroupPlan;
+      const ownBlocks = blocks[index] as PendingBlock[];
+      const record = (own: GroupAnswer, decidedAt: number) => {
+        setPendingUntil(ownBlocks, 0);
+        this.#record(plans, own, callAt(decidedAt));
+      };
+      if (!answer.later) record(answer, verdict.now);
+      else {
+        answer.later.then(
+          (late) => record(late.groups[0] as GroupAnswer, late.now),
+          () => setLost(ownBlocks, now),
+        );
+      }
+    }
     return verdict;
   }
 
@@ -130,24 +141,6 @@ export class LeaseCalls {
     return { ...counter, block };
   }
 
-  #recordVerdict(
-    groups: readonly GroupPlan[],
-    verdict: Verdict,
-    callAt: (decidedAt: number) => LeaseCall,
-  ): void {
-    const call = callAt(verdict.now);
-    for (const [index, answer] of verdict.groups.entries()) {
-      const plans = groups[index] as GroupPlan;
-      if (!answer.later) this.#record(plans, answer, call);
-      else {
-        answer.later.then(
-          ({ now, groups: [late] }) => this.#record(plans, late as GroupAnswer, callAt(now)),
-          () => {},
-        );
-      }
-    }
-  }
-
   #record(plans: GroupPlan, answer: GroupAnswer, call: LeaseCall): void {
     if (answer.skipCache) return;
     const tallies = answer.tallies.values();
@@ -162,12 +155,21 @@ export class LeaseCalls {
   }
 }
 
-function pendingBlocksOf(groups: readonly GroupPlan[]): PendingBlock[] {
-  return groups.flat().flatMap(({ lease, request }) => {
+function pendingBlocksOf(plans: GroupPlan): PendingBlock[] {
+  return plans.flatMap(({ lease, request }) => {
     return lease && request?.block !== undefined
       ? [{ lease, pendingUntil: lease.refillPendingUntil }]
       : [];
   });
+}
+
+/**
+ * Notes that the answer to a call for blocks was lost. The store may have charged the blocks, so
+ * their counters request no block for a while. Otherwise, a store whose answers are lost would
+ * charge more and more blocks.
+ */
+function setLost(blocks: readonly PendingBlock[], now = Date.now()): void {
+  setPendingUntil(blocks, now + LOST_BLOCK_MS);
 }
 
 /** @param until the new value of `refillPendingUntil`; 0 if the blocks have arrived */

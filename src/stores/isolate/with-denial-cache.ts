@@ -4,7 +4,6 @@ import {
   failedGroup,
   isDependent,
   isEnforced,
-  isShadow,
   SKIPPED,
   skipDependents,
 } from "../group-roles.ts";
@@ -61,8 +60,13 @@ class CachingStore implements Store {
     let verdict: Verdict;
     if (openGroups.length === 0 && unused.length === 0) {
       verdict = { now: storeNow, groups: [] };
-    } else if (openGroups.length > 0 && openGroups.every(isShadow) && !groups.every(isShadow)) {
-      // The groups that are decided from memory do not wait for groups in shadow mode.
+    } else if (
+      openGroups.length > 0 &&
+      openGroups.length < groups.length &&
+      !openGroups.some(isEnforced)
+    ) {
+      // Some groups are decided from memory. They neither wait for the other groups nor fail with
+      // them.
       const call = this.#callStore(openGroups, now, unused);
       verdict = { now: storeNow, groups: decidedLater(call, openGroups.length) };
     } else {
