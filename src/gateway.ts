@@ -166,17 +166,19 @@ export class Gateway {
       const customCalls =
         (custom?.keys || custom?.costs) &&
         new CustomCalls(custom, request, context, timeoutMs, logCustomKeyFailed);
-      const applied = this.#applyRules(canonical, matches, customCalls);
+      let waitedMs = 0;
+      const applied = this.#applyRules(canonical, matches, customCalls, (ms) => (waitedMs = ms));
       // Most identities are cached, so `applied` is rarely a promise. An `await` costs a microtask
       // even if there is no promise, so only promises are awaited.
       const appliedRules = applied instanceof Promise ? await applied : applied;
       if (appliedRules.length === 0) return NO_RULES;
-      // The time of the functions in `custom` does not shorten the deadlines of the decision and of
-      // the charge. Otherwise a client that makes a function slow could leave its request undecided.
-      const customMs = customCalls?.spentMs ?? 0;
-      const spentMs = Date.now() - startedAt - customMs;
-      const decision = await this.#limiter.decide(appliedRules, undefined, spentMs);
-      return { appliedRules, decision, tookMs: Date.now() - startedAt - customMs };
+      // The time of the functions in `custom`, and of waiting for rules with the mode `mark`, does
+      // not shorten the deadlines of the decision and of the charge. Otherwise a client that makes a
+      // function slow, or that sends a token with an unknown key, could leave its request undecided.
+      const otherMs = (customCalls?.spentMs ?? 0) + waitedMs;
+      const timeSpent = () => Math.max(0, Date.now() - startedAt - otherMs);
+      const decision = await this.#limiter.decide(appliedRules, undefined, timeSpent());
+      return { appliedRules, decision, tookMs: timeSpent() };
     } catch (error) {
       // The error may have occurred before the rules were matched, so any rule may apply.
       return { appliedRules: [], decision: toUndecided(error, rules), tookMs: 0 };

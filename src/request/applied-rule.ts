@@ -38,11 +38,14 @@ export interface AppliedRule {
  * request.
  *
  * @param customCalls calls the functions in `custom`; undefined if the configuration has no functions
+ * @param onWait called with the time for which the enforced rules have waited for rules with the mode
+ * `mark`, in milliseconds. This time must not shorten the deadline of the enforced rules
  */
 export type RuleApplier = (
   canonical: CanonicalRequest,
   matches: readonly RuleMatch[],
   customCalls?: CustomCalls,
+  onWait?: (waitedMs: number) => void,
 ) => AppliedRule[] | Promise<AppliedRule[]>;
 
 /**
@@ -67,6 +70,7 @@ export function createRuleApplier(
     canonical: CanonicalRequest,
     matches: readonly RuleMatch[],
     customCalls: CustomCalls | undefined,
+    onWait: (waitedMs: number) => void,
   ): Promise<AppliedRule[]> {
     const claimsOnce = createOnce<Claims | undefined>();
     const customOnce = createOnce<string | undefined>();
@@ -100,25 +104,22 @@ export function createRuleApplier(
       return [appliedRuleOf(rule, windows, identity, cost)];
     }
 
-    const results = matches.map(apply);
-    if (matches.every(({ rule }) => rule.mode !== "shadow")) {
-      return (await Promise.all(results)).flat();
-    }
     return collectWithinGrace(
-      results,
-      (index) => matches[index]?.rule.mode === "shadow",
+      matches.map(apply),
+      (index) => (matches[index] as RuleMatch).rule.mode,
       (index, later) => ({
         rule: (matches[index] as RuleMatch).rule,
         windows: [],
         identity: "",
         later,
       }),
+      onWait,
     );
   }
 
-  return function applyRules(canonical, matches, customCalls) {
+  return function applyRules(canonical, matches, customCalls, onWait = () => {}) {
     const appliedRules = applyFromCache(canonical, matches, hashOptions, onUnreadableCost);
-    return appliedRules ?? applyAsync(canonical, matches, customCalls);
+    return appliedRules ?? applyAsync(canonical, matches, customCalls, onWait);
   };
 }
 

@@ -1,0 +1,51 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import type { Mode } from "../../../src/config/index.ts";
+import { collectWithinGrace } from "../../../src/request/shadow-grace.ts";
+
+beforeEach(() => {
+  vi.useFakeTimers({ now: 0 });
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+/** Collects rules that are ready after `readyMs`. @returns what was collected, and the wait */
+async function collect(...rules: [mode: Mode, readyMs: number][]) {
+  const onWait = vi.fn();
+  const results = rules.map(
+    ([mode, readyMs]) =>
+      new Promise<string[]>((resolve) => setTimeout(() => resolve([mode]), readyMs)),
+  );
+  const collected = collectWithinGrace(
+    results,
+    (index) => (rules[index] as [Mode, number])[0],
+    () => "pending",
+    onWait,
+  );
+  await vi.runAllTimersAsync();
+  return { applied: await collected, waits: onWait.mock.calls.flat() };
+}
+
+describe("the wait of enforced rules for rules with the mode mark", () => {
+  it("is the time between the last enforced rule and the last rule with this mode", async () => {
+    expect(await collect(["enforce", 10], ["mark", 500], ["enforce", 30])).toEqual({
+      applied: ["enforce", "mark", "enforce"],
+      waits: [470],
+    });
+  });
+
+  it("is 0 if the enforced rules take longer", async () => {
+    expect((await collect(["mark", 10], ["enforce", 500])).waits).toEqual([0]);
+  });
+
+  it("is the whole time if no rule is enforced", async () => {
+    expect((await collect(["mark", 10], ["mark", 500])).waits).toEqual([500]);
+  });
+
+  it("does not contain the wait for a rule in shadow mode", async () => {
+    expect(await collect(["enforce", 10], ["shadow", 500], ["mark", 5])).toEqual({
+      applied: ["enforce", "pending", "mark"],
+      waits: [0],
+    });
+  });
+});
