@@ -86,6 +86,7 @@ function contextOf(values: readonly NamedValue[]): KeyContext {
       isPreflight: false,
       host: "host",
       search: "",
+      hasHiddenQuery: false,
       headers: HEADERS,
       cf: undefined,
     },

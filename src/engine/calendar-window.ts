@@ -26,8 +26,14 @@ export interface WindowBounds {
  */
 const MAX_TIME = 1e14;
 
-/** The maximum number of cached calendars, and of cached starts for each calendar. */
-const MAX_CACHED = 256;
+/**
+ * The maximum number of cached calendars. All calendars come from the configuration. If it has more
+ * of them, their windows are computed again and again, which takes a long time.
+ */
+const MAX_CALENDARS = 4096;
+
+/** The maximum number of cached starts for each calendar. */
+const MAX_STARTS = 256;
 
 /**
  * The last window that was returned, and the computed starts of windows by the windows' numbers.
@@ -67,7 +73,7 @@ export function calendarWindowStart(calendar: Calendar, index: number): number {
   const cached = starts.get(index);
   if (cached !== undefined) return cached;
   const start = firstTimeAt(calendar.timeZone, localStartOf(calendar, index));
-  if (starts.size >= MAX_CACHED) starts.clear();
+  if (starts.size >= MAX_STARTS) starts.clear();
   starts.set(index, start);
   return start;
 }
@@ -75,7 +81,7 @@ export function calendarWindowStart(calendar: Calendar, index: number): number {
 function cachedFor({ id }: Calendar): CachedCalendar {
   const cached = cache.get(id);
   if (cached) return cached;
-  if (cache.size >= MAX_CACHED) cache.clear();
+  if (cache.size >= MAX_CALENDARS) cache.clear();
   const empty: CachedCalendar = { last: undefined, starts: new Map() };
   cache.set(id, empty);
   return empty;

@@ -24,6 +24,11 @@ export interface CanonicalRequest extends CanonicalPath {
   readonly host: string;
   /** The query with its question mark, or an empty text if there is no query. */
   readonly search: string;
+  /**
+   * Whether the path has an escaped question mark, or the query begins with a second one. Some
+   * origins then read parameters that the query does not have.
+   */
+  readonly hasHiddenQuery: boolean;
   readonly headers: Headers;
   /** Whether the request has a body, which may be empty. */
   readonly hasBody: boolean;
@@ -168,6 +173,10 @@ class RequestReader implements CanonicalRequest {
 
   get search(): string {
     return new URL(this.#request.url).search;
+  }
+
+  get hasHiddenQuery(): boolean {
+    return /^[^?#]*(?:%(?:25)*3f|\?\?)/i.test(this.#request.url);
   }
 
   get hasBody(): boolean {

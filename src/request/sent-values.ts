@@ -93,6 +93,7 @@ export class SentValues {
 
   #readQuery(): ReadonlyMap<string, SentParameters> {
     this.#search = this.request.search;
+    this.#hasAnyName = this.request.hasHiddenQuery;
     const query = new Map<string, SentParameters>();
     const parametersOf = (name: string) => {
       const parameters = query.get(name) ?? { values: [], hasOtherSpelling: false };

@@ -179,3 +179,16 @@ describe("times that no calendar has", () => {
     expect(calendarWindowStart(calendar, 1e15)).toBeGreaterThan(1e24);
   });
 });
+
+it("computes the windows of 1,000 calendars once", () => {
+  const calendars = Array.from({ length: 1000 }, (_, minute) => {
+    const [hours, minutes] = [Math.floor(minute / 60), minute % 60].map((part) =>
+      String(part).padStart(2, "0"),
+    );
+    return calendarFor("day", "Europe/Berlin", `${hours}:${minutes}`);
+  });
+  const windows = () => calendars.map((calendar) => calendarWindowAt(calendar, 1_700_000_000_000));
+  const first = windows();
+  // A computed window is a new object.
+  for (const [index, window] of windows().entries()) expect(window).toBe(first[index]);
+});

@@ -84,6 +84,8 @@ describe("a condition on a header field", () => {
     ["a prefix and no scheme", KEY, auth("sk-123"), "unclear"],
     ["a prefix and two spaces", KEY, auth("Bearer  sk-123"), "unclear"],
     ["a prefix and other case", KEY, auth("bearer SK-123"), "unclear"],
+    ["a prefix and a key in a Basic credential", KEY, auth(`Basic ${btoa("sk-1:")}`), "no"],
+    ["a prefix and a key in a parameter", KEY, auth('Bearer key="sk-1"'), "no"],
     ["a prefix and two credentials", KEY, auth("Bearer a sk-123"), "unclear"],
     ["a prefix and two fields", KEY, auth("Bearer pk-1, Bearer sk-1"), "unclear"],
     [
@@ -144,6 +146,12 @@ describe("a condition on a query parameter", () => {
     [ABSENT, "?export%00x=1", "unclear"],
     [ABSENT, "?exports=1", "yes"],
     [ABSENT, "?a[b]=1", "yes"],
+    ...["?", "?a=1", "?export=csv"].flatMap((query): [ConditionsInput, string, Result][] => [
+      [PRESENT, `?${query}`, "unclear"],
+      [CSV, `x%3Fexport=csv${query}`, "unclear"],
+      [ABSENT, `x%25253fexport=csv${query}`, "unclear"],
+    ]),
+    [PRESENT, "x%3E?a=%3Fexport=1&b=?", "no"],
     [CSV, "?export=csv", "yes"],
     [CSV, "?export=%63sv&a=b", "yes"],
     [CSV, "?export=pdf", "no"],
