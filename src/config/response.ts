@@ -14,12 +14,12 @@ const FIELD_VALUE = /^[\t\x20-\x7e]*$/;
  * denial would outlast its Retry-After and reach other clients.
  */
 const RESERVED =
-  /^(retry-after|.*cache-control|surrogate-control|expires|vary|ratelimit.*|x-ratelimit-.*|access-control-.*|content-length|transfer-encoding|connection)$/i;
+  /^(retry-after|.*cache-control|surrogate-control|edge-control|x-accel-expires|expires|etag|last-modified|vary|ratelimit.*|x-ratelimit-.*|access-control-.*|content-length|transfer-encoding|connection)$/i;
 
 const HEADERS = faultText("an object of header names and values");
 const NAME = faultText("the name of a header: letters, digits and -");
 const UNRESERVED = faultText(
-  "any header except those that Weir or the transport controls: Retry-After, *Cache-Control, Surrogate-Control, Expires, Vary, RateLimit-*, X-RateLimit-*, Access-Control-*, Content-Length, Transfer-Encoding, Connection",
+  "any header except those that Weir or the transport controls: Retry-After, *Cache-Control, Surrogate-Control, Edge-Control, X-Accel-Expires, Expires, ETag, Last-Modified, Vary, RateLimit-*, X-RateLimit-*, Access-Control-*, Content-Length, Transfer-Encoding, Connection",
 );
 const VALUE = faultText("a text of ASCII without line breaks");
 const RESPONSE = faultText(

@@ -154,7 +154,11 @@ describe("a configuration", () => {
     "CDN-Cache-Control",
     "Cloudflare-CDN-Cache-Control",
     "Surrogate-Control",
+    "Edge-Control",
+    "X-Accel-Expires",
     "Expires",
+    "ETag",
+    "Last-Modified",
   ])("cannot allow caching of denials by %s", (field) => {
     const response = { headers: { [field]: "max-age=3600" } };
     expect(() => defineConfig({ rules: [{ ...rule, response }] })).toThrow(

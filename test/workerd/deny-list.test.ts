@@ -1,6 +1,6 @@
 import { createExecutionContext, env } from "cloudflare:test";
 import { afterEach, describe, expect, it, vi } from "vitest";
-import type { ConfigInput } from "../../src/config/index.ts";
+import type { RuleInput } from "../../src/config/index.ts";
 import { weir } from "../../src/index.ts";
 
 afterEach(() => {
@@ -12,7 +12,7 @@ const BINDINGS = {
   UPSTASH_REDIS_REST_TOKEN: "token",
 };
 
-const RULES: ConfigInput["rules"] = [
+const RULES: RuleInput[] = [
   {
     name: "abuse",
     match: { ips: ["198.51.100.0/24", "2001:db8:bad::/48"] },
@@ -23,18 +23,30 @@ const RULES: ConfigInput["rules"] = [
   { name: "site", limit: 100, window: "1m", onError: "closed" },
 ];
 
+const DENY_PREFLIGHTS: RuleInput = {
+  name: "abusive-preflights",
+  match: { methods: ["OPTIONS"], ips: ["198.51.100.0/24"] },
+  limit: 0,
+  window: "1d",
+};
+
 /** Sends a request from an address, and records all calls of the store and of the app. */
-async function send(store: "upstash" | "durable-object", address: string) {
+async function send(
+  store: "upstash" | "durable-object",
+  address: string,
+  init: { method?: string; headers?: Record<string, string>; rules?: RuleInput[] } = {},
+) {
   const redis = vi.spyOn(globalThis, "fetch").mockRejectedValue(new Error("no network"));
   const getByName = vi.fn(() => {
     throw new Error("no objects");
   });
   const COUNTERS = { getByName, get: getByName, idFromName: getByName };
   const app = vi.fn(() => new Response("page"));
-  const { fetch } = weir({ store, rules: RULES });
-  const headers: Record<string, string> = address === "" ? {} : { "cf-connecting-ip": address };
+  const { fetch } = weir({ store, rules: [...RULES, ...(init.rules ?? [])] });
+  const { method = "GET" } = init;
+  const headers = { ...init.headers, ...(address !== "" && { "cf-connecting-ip": address }) };
   const response = await fetch(
-    new Request("https://app.example.com/", { headers }) as never,
+    new Request("https://app.example.com/", { method, headers }) as never,
     { ...BINDINGS, COUNTERS: store === "upstash" ? env.COUNTERS : COUNTERS } as never,
     createExecutionContext(),
     app as never,
@@ -56,6 +68,16 @@ describe.each(["upstash", "durable-object"] as const)("a deny list with store: %
       expect(app).not.toHaveBeenCalled();
     },
   );
+
+  it("denies CORS preflights only by a rule that names OPTIONS", async () => {
+    const headers = { origin: "https://shop.example", "access-control-request-method": "GET" };
+    const preflight = { method: "OPTIONS", headers };
+    const passed = await send(store, "198.51.100.7", preflight);
+    expect(passed.response.status).toBe(200);
+    const denied = await send(store, "198.51.100.7", { ...preflight, rules: [DENY_PREFLIGHTS] });
+    expect([denied.response.status, denied.calls]).toEqual([429, 0]);
+    expect(denied.app).not.toHaveBeenCalled();
+  });
 
   it("calls the store for all other clients", async () => {
     vi.spyOn(console, "error").mockImplementation(() => {});

@@ -42,6 +42,9 @@ describe("refuses a response", () => {
       "CDN-Cache-Control",
       "Cloudflare-CDN-Cache-Control",
       "Surrogate-Control",
+      "Edge-Control",
+      "x-accel-expires",
+      "Last-Modified",
       "RateLimit-Policy",
       "x-ratelimit-limit",
       "content-length",
@@ -55,7 +58,7 @@ describe("refuses a response", () => {
         "any header except those that Weir or the transport controls",
       ),
     ),
-    ...["vary", "RateLimit", "connection"].map((name) =>
+    ...["vary", "etag", "RateLimit", "connection"].map((name) =>
       response(
         { headers: { [name]: "1" } },
         `.headers.${name}`,
