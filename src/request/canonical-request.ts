@@ -1,6 +1,7 @@
 import { canonicalPath, isTooLong } from "./canonical-path.ts";
 import { LruCache } from "./lru-cache.ts";
 import type { CanonicalPath } from "./path-reader.ts";
+import { isPreflight } from "./preflight.ts";
 import { removeTrailing } from "./text-folding.ts";
 
 /**
@@ -187,22 +188,3 @@ class RequestReader implements CanonicalRequest {
     return "cf" in this.#request ? (this.#request.cf as ClientFacts | undefined) : undefined;
   }
 }
-
-/**
- * Whether a request is a CORS-preflight request, as the Fetch standard defines it. A preflight
- * never has a body or credentials. So a request with a body or credentials counts as an ordinary
- * OPTIONS request, even if it has the header fields of a preflight.
- */
-function isPreflight(method: string, request: Request): boolean {
-  if (method !== "OPTIONS") return false;
-  const { headers, body } = request;
-  return (
-    Boolean(headers.get("origin") && headers.get("access-control-request-method")) &&
-    !NOT_IN_PREFLIGHTS.some((name) => headers.has(name)) &&
-    // Some proxies add `Content-Length: 0`, and the runtime then creates an empty body. So a length
-    // of 0 counts as no body.
-    (headers.has("content-length") ? /^0+$/.test(headers.get("content-length") ?? "") : !body)
-  );
-}
-
-const NOT_IN_PREFLIGHTS = ["authorization", "cookie", "proxy-authorization", "transfer-encoding"];
