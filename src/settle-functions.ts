@@ -42,7 +42,7 @@ export async function callSettleFunctions(
   const calls = names.map(async (name, index): Promise<[string, FinalCost]> => {
     const { promise: timeout, resolve } = Promise.withResolvers<"timeout">();
     const call = teed.started.then(() =>
-      readCost(functions?.get(name), teed.copies[index] as Response, context),
+      readCost(functions?.get(name), teed.copies[index] as Response, { ...context }),
     );
     let timer: ReturnType<typeof setTimeout> | null = null;
     let hasReturned = false;

@@ -23,10 +23,11 @@ export class BodyCopy {
    */
   #deliver: ((chunk?: Uint8Array) => void) | undefined;
 
+  /** Copies the bytes, because the reader may change its chunks. */
   push(chunk: Uint8Array): void {
     if (this.#isClosed) return;
     if (this.#deliver) {
-      this.#deliver(chunk);
+      this.#deliver(chunk.slice());
       this.#deliver = undefined;
       return;
     }
@@ -37,7 +38,7 @@ export class BodyCopy {
       this.fail(new Error(`The reader lags behind by more than ${MAX_LAG_BYTES} bytes.`));
       return;
     }
-    this.#unread.push(chunk);
+    this.#unread.push(chunk.slice());
   }
 
   end(): void {

@@ -151,7 +151,8 @@ function passThrough(
           const { done, value } = await reader.read();
           if (!done) {
             controller.enqueue(value);
-            for (const copy of copies) copy.push(value);
+            const bytes = bytesOf(value);
+            for (const copy of copies) copy.push(bytes);
           } else {
             controller.close();
             for (const copy of copies) copy.end();
@@ -170,4 +171,11 @@ function passThrough(
     },
     { highWaterMark: 0 },
   );
+}
+
+/** Returns the bytes of a chunk. The streams of apps may also have other chunks than Uint8Array. */
+function bytesOf(chunk: ArrayBuffer | ArrayBufferView): Uint8Array {
+  return ArrayBuffer.isView(chunk)
+    ? new Uint8Array(chunk.buffer, chunk.byteOffset, chunk.byteLength)
+    : new Uint8Array(chunk);
 }

@@ -85,7 +85,7 @@ function fetchFrom(request: Request, url: string, isRaw = false): Promise<Respon
  * not need the fields. Servers that pass header fields as variables, as CGI does, do not
  * distinguish `_` from `-`. So the list contains both spellings.
  */
-const PATH_OVERRIDES = [
+const REMOVED_FIELDS = [
   "x-original-url",
   "x_original_url",
   "x-original_url",
@@ -94,6 +94,8 @@ const PATH_OVERRIDES = [
   "x_rewrite_url",
   "x-rewrite_url",
   "x_rewrite-url",
+  // An origin answers this field with `100 Continue`, which workerd takes for the response.
+  "expect",
 ];
 
 /**
@@ -106,7 +108,7 @@ function withUrl(request: Request, url: string): Request {
   // The loop searches the headers of the original request, because workerd has created them
   // already. Searching the headers of the new request would create them only for the search.
   const { headers } = request;
-  for (const name of PATH_OVERRIDES) if (headers.has(name)) outgoing.headers.delete(name);
+  for (const name of REMOVED_FIELDS) if (headers.has(name)) outgoing.headers.delete(name);
   return outgoing;
 }
 

@@ -108,6 +108,15 @@ describe.each(WAYS)("a request through $way", ({ options, host }) => {
     expect(digest(await arriving)).toBe(digest(body));
   });
 
+  it("loses Expect, because workerd would take the origin's 100 for the response", async () => {
+    const headers = { Host: HOST, Expect: "100-continue" };
+    const body = randomBytes(10_000);
+    const answer = await send(worker.url, "/free", { method: "PUT", headers, body });
+    expect(answer.status).toBe(200);
+    expect(Object.keys(lastReceived().headers)).not.toContain("expect");
+    expect(digest(await lastReceived().body)).toBe(digest(body));
+  });
+
   it("loses these fields even if it is a WebSocket request", async () => {
     const headers = { Host: HOST, ...HANDSHAKE, "X-Original-URL": "/login" };
     const sending = open(worker.url, "/socket", { headers }).end();

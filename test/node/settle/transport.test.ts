@@ -29,11 +29,17 @@ const RULES = [
   rule("pieces", { cost: { reserve: RESERVE, settle: "custom:pieces", default: 7 } }),
   rule("length", byLength),
   rule("unread", { cost: { reserve: RESERVE, settle: "custom:field" } }),
+  rule("changed", { cost: { reserve: RESERVE, settle: "custom:late" } }),
+  {
+    ...rule("changing", { cost: { reserve: 1, settle: "custom:changes" } }),
+    match: { paths: ["/changed"] },
+  },
   rule("marked", { ...byLength, mode: "mark" }),
 ] as unknown as ConfigInput["rules"];
 
 const main = (config: object) => `
   import { CounterObject, defineConfig, weir, WeirService } from "./weir.mjs";
+  const CONSTANT = new TextEncoder().encode("5".repeat(10_000));
   const settle = {
     length: async (response) => (await response.text()).length,
     bytes: async (response) => (await response.bytes()).length,
@@ -41,6 +47,17 @@ const main = (config: object) => `
       let bytes = 0;
       for await (const chunk of response.body) bytes += chunk.length;
       return bytes / 1024 / 1024;
+    },
+    async changes(response) {
+      for await (const chunk of response.body) {
+        chunk.fill(0);
+        chunk.buffer.transfer();
+      }
+      return 1;
+    },
+    async late(response) {
+      await scheduler.wait(100);
+      return Number((await response.text()).slice(0, 3));
     },
     field: (response) => Number(response.headers.get("content-length") ?? 0),
   };
@@ -50,6 +67,11 @@ const main = (config: object) => `
   export default {
     async fetch(request, env, ctx) {
       const mode = request.headers.get("x-mode");
+      if (request.headers.has("x-constant") && mode === "next") {
+        let rest = 10;
+        const body = new ReadableStream({ pull(c) { if (rest-- > 0) c.enqueue(CONSTANT); else c.close(); } });
+        return limiter.fetch(request, env, ctx, () => new Response(body));
+      }
       if (mode === "left") {
         const [{ remaining }] = await ctx.exports.Limits.getValue(new URL(request.url).pathname.slice(1), { key: request.headers.get("x-client") });
         return new Response(String(remaining));
@@ -264,6 +286,17 @@ describe("a response that a settle function reads", () => {
     await expectUsed("/length", headers, 4);
   });
 
+  it.each(["/free", "/length", "/marked"])("keeps a 101 without a WebSocket: %s", async (path) => {
+    servers.origin.on(path, (_, response) => {
+      response.socket?.end("HTTP/1.1 101 Odd\r\nConnection: close\r\n\r\n");
+    });
+    const sent = open(worker.url, path, { headers: newClient() }).end();
+    sent.on("error", () => {});
+    const [{ statusCode }] = await once(sent, "information");
+    expect(statusCode).toBe(101);
+    sent.destroy();
+  });
+
   it.each(["/length", "/marked"])("switches to a WebSocket: %s", async (path) => {
     const headers = newClient();
     const sent = open(worker.url, path, { headers: { ...headers, ...websocket.HANDSHAKE } }).end();
@@ -279,6 +312,21 @@ describe("a response that a settle function reads", () => {
     );
     await expectUsed(path, headers, RESERVE);
   });
+
+  it.each([undefined, "next"])(
+    "is not changed by a function that changes its copy: %s",
+    async (mode) => {
+      const body = "5".repeat(100_000);
+      servers.origin.on("/changed", (_, response) => response.writeHead(200).end(body));
+      for (let request = 0; request < 2; request++) {
+        const headers = { ...newClient(), ...(mode && { "x-mode": mode, "x-constant": "1" }) };
+        const answer = await send(worker.url, "/changed", { headers });
+        expect(`${answer.body}`).toBe(body);
+        // The function of the other rule reads later, and sees the bytes as they were.
+        await expectUsed("/changed", headers, 555);
+      }
+    },
+  );
 
   describe.each(["3", "5", "9", "x"])("of an app with the Content-Length %s", (length) => {
     // The runtime ignores the length that an app states. Weir must not make it binding.
