@@ -1,5 +1,6 @@
 import { BodyCopy } from "./body-copy.ts";
 import { decodableBody, isEmptyEncoded, isEncoded } from "./encoded-body.ts";
+import { passThrough } from "./pass-through.ts";
 import { gunzip, isBrotli } from "./raw-body.ts";
 
 /** A response whose body is copied while a client receives it. */
@@ -76,7 +77,9 @@ export async function teeResponse(
   const stream = passThrough(body, copies, { onStart: start.resolve, onEnd: end.resolve });
   const isLengthKept = isLengthExact && (isRaw || !headers.has("content-encoding"));
   const passed = isLengthKept ? withFixedLength(stream, headers) : stream;
-  let hasFault = false;
+  // An encoding that nothing decodes: the function cannot read the copy, even if it is complete.
+  let hasFault =
+    !isEncoded(headers) && !/^\s*(identity\s*)?$/i.test(headers.get("content-encoding") ?? "");
   const decoded = ({ stream: copy }: BodyCopy) => {
     if (!isRaw || !isEncoded(headers)) return copy;
     return gunzip(copy, () => {
@@ -123,59 +126,4 @@ function withFixedLength(
   // handling.
   stream.pipeTo(writable).catch(() => {});
   return readable;
-}
-
-/**
- * Returns the stream for the client, which also writes to the copies. When the client hangs up, the
- * runtime cancels such a stream at once, even if the origin sends nothing. An identity stream would
- * be cancelled only at the origin's next chunk.
- */
-function passThrough(
-  body: ReadableStream<Uint8Array>,
-  copies: readonly BodyCopy[],
-  {
-    onStart,
-    onEnd,
-  }: { readonly onStart: () => void; readonly onEnd: (isComplete: boolean) => void },
-): ReadableStream<Uint8Array> {
-  const reader = body.getReader();
-  const fail = (error: unknown) => {
-    for (const copy of copies) copy.fail(error);
-    onStart();
-    onEnd(false);
-  };
-  return new ReadableStream<Uint8Array>(
-    {
-      async pull(controller) {
-        try {
-          const { done, value } = await reader.read();
-          if (!done) {
-            controller.enqueue(value);
-            const bytes = bytesOf(value);
-            for (const copy of copies) copy.push(bytes);
-          } else {
-            controller.close();
-            for (const copy of copies) copy.end();
-            onEnd(true);
-          }
-          onStart();
-        } catch (error) {
-          fail(error);
-          controller.error(error);
-        }
-      },
-      cancel(reason) {
-        fail(reason);
-        return reader.cancel(reason);
-      },
-    },
-    { highWaterMark: 0 },
-  );
-}
-
-/** Returns the bytes of a chunk. The streams of apps may also have other chunks than Uint8Array. */
-function bytesOf(chunk: ArrayBuffer | ArrayBufferView): Uint8Array {
-  return ArrayBuffer.isView(chunk)
-    ? new Uint8Array(chunk.buffer, chunk.byteOffset, chunk.byteLength)
-    : new Uint8Array(chunk);
 }
