@@ -7,7 +7,10 @@ export const MAX_LAG_BYTES = 1024 * 1024;
  */
 const CHUNK_OVERHEAD_BYTES = 128;
 
-/** A copy of a body, for a reader that may be slow. */
+/**
+ * A copy of a body, for a reader that may be slow. All chunks that a reader has not read yet become
+ * one chunk, because decoding takes a fixed time for each chunk.
+ */
 export class BodyCopy {
   readonly stream = new ReadableStream<Uint8Array>(
     { pull: (controller) => this.#pull(controller), cancel: () => this.#close() },
@@ -76,6 +79,20 @@ export class BodyCopy {
     }
     this.#unread = [];
     this.#unreadBytes = 0;
-    for (const chunk of chunks) controller.enqueue(chunk);
+    controller.enqueue(joined(chunks));
   }
+}
+
+/** Returns the bytes of all chunks as one chunk. */
+function joined(chunks: readonly Uint8Array[]): Uint8Array {
+  const [first] = chunks;
+  if (first && chunks.length === 1) return first;
+  const length = chunks.reduce((sum, { byteLength }) => sum + byteLength, 0);
+  const bytes = new Uint8Array(length);
+  let offset = 0;
+  for (const chunk of chunks) {
+    bytes.set(chunk, offset);
+    offset += chunk.byteLength;
+  }
+  return bytes;
 }

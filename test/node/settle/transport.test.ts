@@ -3,7 +3,15 @@ import { once } from "node:events";
 import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
 import { buffer } from "node:stream/consumers";
-import { brotliCompressSync, brotliDecompressSync, gunzipSync, gzipSync } from "node:zlib";
+import {
+  brotliCompressSync,
+  brotliDecompressSync,
+  constants,
+  crc32,
+  deflateRawSync,
+  gunzipSync,
+  gzipSync,
+} from "node:zlib";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import type { ConfigInput } from "../../../src/config/index.ts";
 import { open, send } from "../support/client.ts";
@@ -226,6 +234,25 @@ describe("a response that a settle function reads", () => {
     const answer = await send(worker.url, "/pieces", { headers });
     expect(answer.body.equals(body)).toBe(true);
     await expectUsed("/pieces", headers, 16);
+  });
+
+  it("is decoded in time if the origin compresses thousands of events one by one", async () => {
+    const events = Array.from({ length: 3000 }, (_, number) => Buffer.from(`data: ${number}\n\n`));
+    const [text, trailer] = [Buffer.concat(events), Buffer.from([3, 0, 0, 0, 0, 0, 0, 0, 0, 0])];
+    trailer.writeUInt32LE(crc32(text), 2);
+    trailer.writeUInt32LE(text.length, 6);
+    const header = Buffer.from([0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3]);
+    const finishFlush = constants.Z_SYNC_FLUSH;
+    const pieces = events.map((event) => deflateRawSync(event, { finishFlush }));
+    servers.origin.on("/bytes", (_, response) => {
+      response.writeHead(200, { "content-encoding": "gzip" });
+      for (const piece of [header, ...pieces]) response.write(piece);
+      response.end(trailer);
+    });
+    const headers = { ...newClient(), "Accept-Encoding": "gzip" };
+    const answer = await send(worker.url, "/bytes", { headers });
+    expect(gunzipSync(answer.body).equals(text)).toBe(true);
+    await expectUsed("/bytes", headers, text.length);
   });
 
   it("is requested in gzip at most, and only under rules with a settle function", async () => {
