@@ -27,7 +27,8 @@ import { callSettleFunctions } from "./settle-functions.ts";
  *
  * @param quotas the quotas of the decision; empty if no enforced rule applies, or if the request is
  * undecided
- * @param isRaw whether an origin's response must have a raw body: see http/raw-body.ts
+ * @param isRaw whether an origin's response must have a raw body: see http/raw-body.ts; undefined if
+ * no settle function reads the response
  */
 export type ForwardWithQuotas = (
   request: Request,
@@ -70,10 +71,9 @@ export class ChargedForward {
   /** Forwards an admitted request, and charges the rules whose cost depends on the response. */
   async send(admitted: AdmittedRequest, forward: ForwardWithQuotas): Promise<Response> {
     const { request, decision } = admitted;
-    const isRaw =
-      admitted.isLengthExact &&
-      !this.#sendsBrotli &&
-      admitted.appliedRules.some(({ rule }) => hasSettleFunction(rule));
+    const isRaw = admitted.appliedRules.some(({ rule }) => hasSettleFunction(rule))
+      ? admitted.isLengthExact && !this.#sendsBrotli
+      : undefined;
     let response: Response;
     try {
       response = await forward(request, decision.quotas, isRaw);
@@ -96,7 +96,7 @@ export class ChargedForward {
       ? await this.#chargeInTime(admitted, (each) => final(costOfHead(each, response)))
       : decision.quotas;
     const answer = withQuotaFields(request, response, quotas, this.#config.headers);
-    return this.#settleByBody(admitted, answer, final, isRaw);
+    return this.#settleByBody(admitted, answer, final, isRaw === true);
   }
 
   /**

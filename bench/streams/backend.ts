@@ -14,11 +14,11 @@ const { redis, redisLatencyMs, firstTokenMs } = JSON.parse(process.argv[2] ?? "{
   firstTokenMs: number;
 };
 
-const provider = await startLlmProvider(() => ({
-  prompt: 50,
-  answer: 10,
-  delayMs: firstTokenMs,
-  pauseMs: 1,
-}));
+const provider = await startLlmProvider(({ body }) =>
+  // A call with many tokens gets them at once.
+  body.max_tokens === 100
+    ? { prompt: 50, answer: 10, delayMs: firstTokenMs, pauseMs: 1 }
+    : { prompt: 50, answer: Number(body.max_tokens) },
+);
 const rest = await startUpstashRest({ redis, token: "bench", delayMs: redisLatencyMs });
 process.send?.({ providerUrl: provider.url, restUrl: rest.url });

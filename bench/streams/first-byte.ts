@@ -3,7 +3,7 @@
  * rule that reserves tokens and settles them by the body, and with the same rule without the
  * function. The two Workers get requests one after another, in alternating order, so that changes
  * of the machine's speed affect both. The requests wait for each other, because otherwise the bench
- * would measure how they wait for the CPU.
+ * would measure how they wait for the CPU. Then it measures the CPU time of an answer with many events.
  */
 import { once } from "node:events";
 import { Agent, request } from "node:http";
@@ -13,7 +13,7 @@ import { parseArgs } from "node:util";
 import { startChild } from "../../dev/child.ts";
 import { startRedis } from "../../dev/redis.ts";
 import type { ConfigInput } from "../../src/config/index.ts";
-import { startRuntime } from "../environment/runtime.ts";
+import { type Runtime, startRuntime } from "../environment/runtime.ts";
 
 const { values } = parseArgs({
   options: {
@@ -41,6 +41,10 @@ const BODY = JSON.stringify({
   stream_options: { include_usage: true },
 });
 
+/** The events of the answers whose CPU time is measured. */
+const EVENTS = 10_000;
+const LONG_BODY = BODY.replace('"max_tokens":100,', `"max_tokens":${EVENTS},`);
+
 const rule = {
   name: "tokens",
   key: "header:x-api-key",
@@ -62,14 +66,15 @@ interface Subject {
   readonly url: URL;
   readonly agent: Agent;
   readonly times: number[];
+  readonly runtime: Runtime;
 }
 
 /** Sends a call, reads the whole answer, and returns the time to the first byte in milliseconds. */
-async function timeToFirstByte({ url, agent }: Subject): Promise<number> {
+async function timeToFirstByte({ url, agent }: Subject, body = BODY): Promise<number> {
   const headers = { "content-type": "application/json", "x-api-key": "bench" };
   const startedAt = performance.now();
   const sent = request(new URL("/v1/chat/completions", url), { method: "POST", headers, agent });
-  sent.end(BODY);
+  sent.end(body);
   const [response] = await once(sent, "response");
   if (response.statusCode !== 200) throw new Error(`The status is ${response.statusCode}.`);
   // The first chunk and the end may arrive together, so both events are awaited from the beginning.
@@ -122,7 +127,7 @@ try {
     stops.push(runtime.stop);
     const agent = new Agent({ keepAlive: true });
     stops.push(() => agent.destroy());
-    subjects.push({ name, url: runtime.urls[0] as URL, agent, times: [] });
+    subjects.push({ name, url: runtime.urls[0] as URL, agent, times: [], runtime });
   }
   const startedAt = performance.now();
   for (let pair = -WARM_UP_PAIRS; pair < pairs; pair++) {
@@ -143,6 +148,14 @@ try {
   // The difference within each pair shows small differences better than the quantiles do.
   const differences = settled.map((ms, index) => ms - (without[index] as number));
   print("difference within a pair, in ms", quantiles(differences), 2);
+  console.log(`CPU time of the Worker for each event of an answer with ${EVENTS} events at once:`);
+  for (const subject of subjects) {
+    const before = subject.runtime.cpuMicroseconds();
+    await timeToFirstByte(subject, LONG_BODY);
+    const after = subject.runtime.cpuMicroseconds();
+    if (before === undefined || after === undefined) continue;
+    console.log(`  ${subject.name}, in ms: ${((after - before) / 1000 / EVENTS).toFixed(3)}`);
+  }
 } finally {
   for (const stop of stops.reverse()) await stop();
 }

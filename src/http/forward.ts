@@ -1,14 +1,14 @@
 import type { OriginBinding, ResolvedBindings } from "../config/bindings.ts";
 import { hostLookup } from "../config/host-lookup.ts";
 import { hostOf } from "../request/canonical-request.ts";
-import { fetchRaw } from "./raw-body.ts";
+import { acceptGzip } from "./raw-body.ts";
 import { badGatewayResponse } from "./responses.ts";
 
 /**
  * Sends a request to the origin and returns its response, or a 502. Never rejects.
  *
- * @param isRaw whether a program reads the response as the server has encoded it. Without effect on
- * the responses of bound Workers
+ * @param isRaw whether a program reads the response as the server has encoded it; undefined if no
+ * program reads it. The responses of bound Workers are never raw
  */
 export type Forward = (request: Request, isRaw?: boolean) => Promise<Response>;
 
@@ -16,7 +16,7 @@ export type Forward = (request: Request, isRaw?: boolean) => Promise<Response>;
  * Creates a function that forwards requests with the platform's `fetch`. The function changes the
  * URL, and removes the header fields that servers may use instead of the URL. It changes nothing
  * else, so streams, WebSockets, compressed bodies, redirects and repeated header fields pass
- * unchanged. For a raw body, it also changes the field Accept-Encoding: see raw-body.ts.
+ * unchanged. If a program reads the response, it also changes the field Accept-Encoding: see raw-body.ts.
  */
 export function createForward(bindings: Pick<ResolvedBindings, "origin" | "origins">): Forward {
   const send = senderByHost(bindings);
@@ -47,7 +47,7 @@ function sender(origin: OriginBinding): Forward {
     case "url":
       return toBase(origin.base);
     case "binding":
-      return (request) => origin.service.fetch(withUrl(request, request.url));
+      return (request, isRaw) => origin.service.fetch(outgoing(request, request.url, isRaw));
     case "misconfigured":
       return async (request) => badGatewayResponse(request, "The origin is not configured.");
   }
@@ -74,9 +74,13 @@ function toBase(base: string): Forward {
   };
 }
 
-function fetchFrom(request: Request, url: string, isRaw = false): Promise<Response> {
-  const outgoing = withUrl(request, url);
-  return isRaw ? fetchRaw(outgoing) : fetch(outgoing);
+function fetchFrom(request: Request, url: string, isRaw?: boolean): Promise<Response> {
+  return fetch(outgoing(request, url, isRaw), isRaw ? { encodeResponseBody: "manual" } : undefined);
+}
+
+function outgoing(request: Request, url: string, isRaw: boolean | undefined): Request {
+  const changed = withUrl(request, url);
+  return isRaw === undefined ? changed : acceptGzip(changed);
 }
 
 /**

@@ -3,16 +3,16 @@
 // be decoded as the server has sent it.
 
 /**
- * Fetches a response with a raw body. Asks for gzip at most, because `DecompressionStream` decodes no
- * other encoding that servers use.
+ * Asks for gzip at most, because `DecompressionStream` decodes no other encoding that servers use.
+ * Otherwise a client could choose an encoding that no function can read.
  */
-export function fetchRaw(request: Request): Promise<Response> {
+export function acceptGzip(request: Request): Request {
   const accepted = request.headers.get("accept-encoding");
   if (accepted !== null) {
-    const known = accepted.split(",").filter((each) => /^\s*(gzip|identity)\b/i.test(each));
-    request.headers.set("accept-encoding", known.join(",") || "identity");
+    const gzip = accepted.split(",").filter((each) => /^\s*gzip\b/i.test(each));
+    request.headers.set("accept-encoding", gzip.join(",") || "identity");
   }
-  return fetch(request, { encodeResponseBody: "manual" });
+  return request;
 }
 
 /** Whether a raw body cannot be decoded for copies, although the runtime could decode it. */

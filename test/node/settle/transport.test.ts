@@ -157,6 +157,7 @@ describe("a response that a settle function reads", () => {
     for (const used of [RESERVE, TEXT.length]) {
       const headers = { ...newClient(), "Accept-Encoding": "gzip, br" };
       const answer = await send(other.url, "/length", { headers });
+      expect(servers.origin.received.at(-1)?.headers["accept-encoding"]).toBe("gzip");
       const decode = DECODERS[answer.headers["content-encoding"] ?? ""] ?? ((it: Buffer) => it);
       expect(`${decode(answer.body)}`).toBe(TEXT);
       // A length that does not fit would break the connection.
