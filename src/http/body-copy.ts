@@ -84,7 +84,7 @@ export class BodyCopy {
 }
 
 /** Returns the bytes of all chunks as one chunk. */
-function joined(chunks: readonly Uint8Array[]): Uint8Array {
+export function joined(chunks: readonly Uint8Array[]): Uint8Array {
   const [first] = chunks;
   if (first && chunks.length === 1) return first;
   const length = chunks.reduce((sum, { byteLength }) => sum + byteLength, 0);

@@ -1,4 +1,4 @@
-import type { BodyCopy } from "./body-copy.ts";
+import { type BodyCopy, joined } from "./body-copy.ts";
 
 /** The chunks and bytes that are merged into one chunk. */
 const MAX_MERGED_CHUNKS = 100;
@@ -85,16 +85,6 @@ export function passThrough(
     },
     { highWaterMark: 0 },
   );
-}
-
-function joined(chunks: readonly Uint8Array[]): Uint8Array {
-  const bytes = new Uint8Array(chunks.reduce((length, chunk) => length + chunk.byteLength, 0));
-  let offset = 0;
-  for (const chunk of chunks) {
-    bytes.set(chunk, offset);
-    offset += chunk.byteLength;
-  }
-  return bytes;
 }
 
 /** Returns the bytes of a chunk. The streams of apps may also have other chunks than Uint8Array. */
