@@ -93,9 +93,19 @@ if failure then
 end
 `;
 
-const RESET = `local reply = { 0 }
+/**
+ * Upstash bills a DEL of many keys as one command. Lua passes at most some thousand values to a
+ * function, so each DEL has at most a thousand keys.
+ */
+const RESET = `local reply, keys = { 0 }, {}
 while keyAt < #KEYS do
   local c = refuseFault(readCounter())
-  reply[1] = reply[1] + redis.call('DEL', c.key, c.banKey, c.strikesKey)
+  for _, key in ipairs({ c.key, c.banKey, c.strikesKey }) do
+    keys[#keys + 1] = key
+  end
+  if #keys > 997 or keyAt == #KEYS then
+    reply[1] = reply[1] + redis.call('DEL', unpack(keys))
+    keys = {}
+  end
 end
 `;

@@ -97,6 +97,11 @@ describe.runIf(server.kind === "redis-server")("Redis commands per decision", ()
   it.each<[string, Partial<Counter>, Record<string, number>]>([
     ["a part", { cost: -1 }, { bitfield: 1 }],
     ["more than the reserve", { cost: 3 }, { bitfield: 1 }],
+    [
+      "more than the reserve, with shards",
+      { cost: 3, alternative: counter({ limit: 1, windowMs: HOUR }) },
+      { bitfield_ro: 2, bitfield: 1 },
+    ],
     ["the whole count", { cost: -2 }, { bitfield: 1, del: 1 }],
     ["a part, in a window that has ended", { cost: -1, chargedIn: 7 }, { bitfield: 1 }],
     ["a part, for a counter that rolls over", { cost: -1, ...rolling }, { get: 1, set: 1 }],
@@ -184,7 +189,7 @@ describe.runIf(server.kind === "redis-server")("Redis commands per decision", ()
       expect(strikesMs).toBeLessThanOrEqual(2 * HOUR);
       const adjusted = () => store.adjust([quota]);
       expect(await commandsOf(adjusted)).toEqual({ ...base, bitfield: 1 });
-      expect(await commandsOf(() => store.reset([quota]))).toEqual({ evalsha: 1, ...time, del: 2 });
+      expect(await commandsOf(() => store.reset([quota]))).toEqual({ evalsha: 1, ...time, del: 1 });
       expect(await redis.dbsize()).toBe(0);
       // A ban that began when the rule had one length takes one command more.
       const { escalation: _, ...oneLength } = { ...quota, limit: 0, ceiling: 0 };
@@ -200,10 +205,27 @@ describe.runIf(server.kind === "redis-server")("Redis commands per decision", ()
     await store.reset([quota]);
     expect(await commandsOf(() => store.adjust([quota]))).toEqual(opened);
     expect(await commandsOf(() => store.adjust([quota]))).toEqual(within);
-    expect(await commandsOf(() => store.reset([quota]))).toEqual({ evalsha: 1, del: 2 });
+    expect(await commandsOf(() => store.reset([quota]))).toEqual({ evalsha: 1, del: 1 });
     const banned = { ...quota, banMs: 60_000 };
-    expect(await commandsOf(() => store.reset([banned]))).toEqual({ evalsha: 1, del: 2 });
+    expect(await commandsOf(() => store.reset([banned]))).toEqual({ evalsha: 1, del: 1 });
   });
+
+  it.each(["edge", "redis"] as const)(
+    "for a reset of many counters: one DEL for each thousand keys, with the clock %s",
+    async (clock) => {
+      const store = storeWith(clock);
+      const time = clock === "redis" ? { time: 1 } : {};
+      const ban = { banMs: 60_000, windowMs: HOUR, limit: 1 };
+      const counters = Array.from({ length: 400 }, () => counter(ban));
+      for (const _ of [1, 2]) await store.decide(counters.map((each) => [each]));
+      await store.reset([counter()]);
+      expect(await redis.dbsize()).toBe(800);
+      // Each counter has six keys: its count, its ban and its strikes, in both modes.
+      const commands = await commandsOf(() => store.reset(counters));
+      expect(commands).toEqual({ evalsha: 1, ...time, del: 3 });
+      expect(await redis.dbsize()).toBe(0);
+    },
+  );
 });
 
 describe("a flood of made-up keys", () => {
