@@ -148,7 +148,8 @@ export function ruleCounterOf(
   if (options.checkOnly || isChargedByResponse(rule)) counter.checkOnly = true;
   if (rule.banMs !== undefined) counter.banMs = rule.banMs;
   if (rule.escalation) counter.escalation = rule.escalation;
-  if (options.checkOnly) counter.neverBans = true;
+  // A request that takes no quota exceeds no limit.
+  if (options.checkOnly || counter.cost === 0) counter.neverBans = true;
   return { appliedRule, rule, window, capacity, counter };
 }
 

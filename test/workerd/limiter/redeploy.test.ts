@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { defineConfig, type RuleInput } from "../../../src/config/index.ts";
 import { Limiter } from "../../../src/limiter/limiter.ts";
+import type { AppliedRule } from "../../../src/request/applied-rule.ts";
 import type { Store } from "../../../src/stores/store.ts";
 import { HOUR, MINUTE, NOW } from "../../suite/driver.ts";
 import { EVERY_STORE, withClock } from "../../suite/every-store.ts";
@@ -157,6 +158,30 @@ describe.each(Object.keys(EVERY_STORE))("after a deploy, over %s", (name) => {
     const retryAfterMs = decision.outcome === "limited" ? decision.retryAfterMs : 0;
     expect(retryAfterMs).toBeGreaterThan(2 * HOUR - 10_000);
     expect(retryAfterMs).toBeLessThanOrEqual(2 * HOUR);
+  });
+
+  it("a request that costs 0 is denied above a lowered limit, but begins no ban", async () => {
+    const prefix = crypto.randomUUID();
+    const store = EVERY_STORE[name]?.(prefix) as Store;
+    const free = { cost: 0 };
+    for (const ban of ["2h", ["2h", "3h"]]) {
+      const old = await deploy(store, prefix, { ban });
+      await old.limiter.decide(old.enforced, { cost: 3 });
+      const equal = await deploy(store, prefix, { limit: 3, ban });
+      expect(await equal.limiter.decide(equal.enforced, free)).toMatchObject({
+        outcome: "allowed",
+      });
+      const { limiter, enforced } = await deploy(store, prefix, { limit: 2, ban });
+      const denied = { outcome: "limited", retryAfterMs: HOUR / 2 };
+      for (const _ of [1, 2]) {
+        expect(await limiter.decide(enforced, free)).toMatchObject(denied);
+      }
+      // A ban that another request has begun applies to requests that cost 0, too.
+      await limiter.decide(enforced);
+      const banned = await limiter.decide(enforced, free);
+      expect(banned.outcome === "limited" && banned.retryAfterMs).toBeGreaterThan(HOUR);
+      await limiter.reset(enforced[0] as AppliedRule);
+    }
   });
 
   it("two versions that run at the same time share the counts, each with its own limit", async () => {
