@@ -32,6 +32,11 @@ export interface LimitGranted {
    * the used quota is known.
    */
   readonly reserved?: Reserve;
+  /**
+   * True if `settle` gave nothing back, and charged only an excess, because a deploy has replaced the
+   * counters since `limit` charged the reserve.
+   */
+  readonly reserveEnded?: true;
   /** Always undefined, because the store has decided. */
   readonly undecided?: undefined;
 }
@@ -52,6 +57,8 @@ export interface LimitDenied {
   readonly over?: undefined;
   /** Always undefined, because nothing was charged. */
   readonly reserved?: undefined;
+  /** Always undefined, because `settle` denies no call. */
+  readonly reserveEnded?: undefined;
   /** Always undefined, because the store has decided. */
   readonly undecided?: undefined;
 }
@@ -76,6 +83,8 @@ export interface LimitUndecided {
   readonly over?: undefined;
   /** Always undefined, because the store has charged nothing that a program could settle. */
   readonly reserved?: undefined;
+  /** True if `settle` could not charge an excess, and a deploy has replaced the counters since. */
+  readonly reserveEnded?: true;
 }
 
 /**

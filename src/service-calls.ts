@@ -1,10 +1,16 @@
-import { type LimitResult, toLimitResult } from "./limit-result.ts";
+import {
+  type LimitGranted,
+  type LimitResult,
+  type LimitUndecided,
+  toLimitResult,
+} from "./limit-result.ts";
 import type { DecideOptions } from "./limiter/counters.ts";
 import { type Quota, toUndecided } from "./limiter/decision.ts";
-import { reserveClientOf, reserveOf } from "./limiter/reserves.ts";
+import { reserveOf } from "./limiter/reserves.ts";
 import { logDecision } from "./log.ts";
 import type { CheckOptions } from "./service-options.ts";
 import type { ServiceRule } from "./service-rule.ts";
+import { reserveOriginOf } from "./service-settle.ts";
 
 // These functions are not methods of the class `WeirService`, because other Workers could then call
 // them over RPC.
@@ -14,10 +20,11 @@ const GRANTED: LimitResult = { ok: true, quotas: [] };
 
 /** Decides a call, and takes the quota unless `checkOnly` is set. */
 export async function decide(
-  { appliedRule, limiter, isOff }: ServiceRule,
+  serviceRule: ServiceRule,
   { cost, reserve = false, throws = false }: CheckOptions,
   checkOnly: boolean,
 ): Promise<LimitResult> {
+  const { appliedRule, limiter, isOff } = serviceRule;
   if (isOff) return GRANTED;
   const options: DecideOptions = { ...(cost !== undefined && { cost }), reserve, checkOnly };
   const decision = await limiter.decide([appliedRule], options);
@@ -27,14 +34,14 @@ export async function decide(
   // settle.
   const reserved = result.ok && result.quotas && reserveOf(appliedRule);
   if (!reserved) return result;
-  return { ...result, reserved: { ...reserved, client: reserveClientOf(appliedRule) } };
+  return { ...result, reserved: { ...reserved, ...reserveOriginOf(serviceRule) } };
 }
 
 /** Charges a client or gives quota back, also above the limit. */
 export async function adjust(
   { appliedRule: { rule } }: ServiceRule,
   call: () => Promise<readonly Quota[]>,
-): Promise<LimitResult> {
+): Promise<LimitGranted | LimitUndecided> {
   try {
     const quotas = await call();
     return { ok: true, quotas: rule.mode === "shadow" ? [] : quotas };

@@ -18,6 +18,10 @@ import { sharedLimiter } from "./shared-limiter.ts";
 export interface ServiceRule {
   readonly appliedRule: AppliedRule;
   readonly limiter: Limiter;
+  /** The option `tier` of the call. */
+  readonly tier: string | undefined;
+  /** The first part of the counters' keys. */
+  readonly prefix: string;
   /** Whether the deployment applies no rules. */
   readonly isOff: boolean;
 }
@@ -37,10 +41,11 @@ export async function findServiceRule(
   const rule = config.rules.find((each) => each.name === name);
   if (!rule) throw new RangeError(`There is no rule "${name}". ${listOfNames(config.rules)}`);
   const windows = (tier !== undefined && rule.tiers?.windows.get(tier)) || rule.windows;
-  const { limiter, mode, keySecret } = sharedLimiter(config, env);
+  const { limiter, mode, prefix, keySecret } = sharedLimiter(config, env);
   const identity = await identityOfLimitKey(rule, key, config, keySecret);
   const called = withoutHttp(mode === "shadow" ? shadowed(rule) : rule);
-  return { appliedRule: { rule: called, windows, identity }, limiter, isOff: mode === "off" };
+  const appliedRule = { rule: called, windows, identity };
+  return { appliedRule, limiter, tier, prefix, isOff: mode === "off" };
 }
 
 /**
@@ -49,10 +54,15 @@ export async function findServiceRule(
  */
 export function allWindowsOf({ windows, tiers }: Rule): Window[] {
   const all = [...windows, ...(tiers ? [...tiers.windows.values()].flat() : [])];
-  // Windows of the same length share one counter, unless one of them rolls over and the other does
-  // not.
-  const counterOf = (window: Window) => `${formatWindow(window)} ${rollsOver(window)}`;
-  return [...new Map(all.map((window) => [counterOf(window), window])).values()];
+  return [...new Map(all.map((window) => [counterNameOf(window), window])).values()];
+}
+
+/**
+ * Returns a text that differs between the counters of a rule. Windows of the same length share one
+ * counter, unless one of them rolls over and the other does not.
+ */
+export function counterNameOf(window: Window): string {
+  return formatWindow(window) + (rollsOver(window) ? "+" : "");
 }
 
 /**

@@ -1,9 +1,9 @@
 import { isRecord } from "./config/fields.ts";
 import { MAX_LIMIT } from "./config/limits.ts";
-import { type Reserve, reserveClientOf } from "./limiter/reserves.ts";
+import type { Reserve } from "./limiter/reserves.ts";
 import { isSettled } from "./limiter/rule-cost.ts";
-import type { AppliedRule } from "./request/applied-rule.ts";
 import { CLIENT_OPTIONS, type ClientOptions, checkCost } from "./service-options.ts";
+import { counterNameOf, type ServiceRule } from "./service-rule.ts";
 
 /** Options of the method `settle` of `WeirService`. `key` and `tier` are those of the call `limit`. */
 export interface SettleOptions extends ClientOptions {
@@ -16,49 +16,85 @@ export interface SettleOptions extends ClientOptions {
 export const SETTLE_OPTIONS = { ...CLIENT_OPTIONS, reserved: "any", used: "any" } as const;
 
 /**
- * Checks the options of a call, and returns the quota to charge instead of the reserve.
+ * The number of characters in the field `client` of a reserve. Four characters have 24 bits: enough
+ * to notice a mistake, and too few to find out the client.
+ */
+const CLIENT_DIGITS = 4;
+
+/** Returns the fields of a program's reserve that identify the counters that it charges. */
+export function reserveOriginOf({ appliedRule, tier, prefix }: ServiceRule) {
+  const { rule, windows, identity } = appliedRule;
+  return {
+    client: identity.slice(0, CLIENT_DIGITS),
+    rule: rule.name,
+    ...(tier !== undefined && { tier }),
+    counters: [prefix, ...windows.map(counterNameOf)].join(),
+  } satisfies Partial<Reserve>;
+}
+
+/**
+ * Checks the options of a call, and returns the quota to charge in addition to the reserve.
  *
+ * @returns `cost`, which is negative if quota is given back, and `hasEnded`: whether a deploy has
+ * replaced the counters that were charged. Then nothing is given back
  * @throws {RangeError} if the rule has no reserve, or if `used` is not a whole number
  * @throws {TypeError} if `reserved` is not the reserve of a call with this rule, tier and
  * key
  */
-export function usedQuotaOf(appliedRule: AppliedRule, options: SettleOptions): number {
-  const { rule, windows } = appliedRule;
-  const { cost } = rule;
-  if (!isSettled(rule) || typeof cost === "number") {
+export function settlementOf(
+  serviceRule: ServiceRule,
+  { reserved, used }: SettleOptions,
+): { cost: number; hasEnded: boolean } {
+  const { rule, windows } = serviceRule.appliedRule;
+  if (!isSettled(rule) || typeof rule.cost === "number") {
     throw new RangeError(
       `The rule "${rule.name}" has no cost with a reserve, so it has nothing to settle.`,
     );
   }
-  const { reserved, used } = options;
-  const shards = rule.shards > 1 ? rule.shards : 0;
-  if (!isReserve(reserved, windows.length, shards)) {
+  if (!isReserve(reserved)) {
     throw new TypeError(
       "The option reserved must be the field reserved of a result of limit, for the same rule and tier.",
     );
   }
-  // A reserve that an earlier version of Weir returned may lack the client.
-  if (reserved.client !== undefined && reserved.client !== reserveClientOf(appliedRule)) {
-    throw new TypeError(
-      "The option reserved belongs to another client. Pass the key of the call limit to settle.",
-    );
-  }
+  const current = reserveOriginOf(serviceRule);
+  // A reserve that an earlier version of Weir returned may lack these fields.
+  const { rule: name = current.rule, client = current.client } = reserved;
+  if (name !== current.rule) throw belongsTo("rule", "the name of the rule");
+  if (client !== current.client) throw belongsTo("client", "the key");
+  const { counters = current.counters } = reserved;
+  const hasOtherCounters = counters !== current.counters;
+  // Tiers whose windows have the same lengths share their counters.
+  if (hasOtherCounters && reserved.tier !== serviceRule.tier) throw belongsTo("tier", "the tier");
   if (used === undefined)
     throw new TypeError("The option used is missing: the quota that was used.");
   checkCost(used, 0);
-  return used;
+  const hasEnded = hasOtherCounters || !fits(reserved, windows.length, rule.shards);
+  const cost = used - reserved.cost;
+  return { cost: hasEnded ? Math.max(0, cost) : cost, hasEnded };
 }
 
-/** @param shards the number of the rule's shards; 0 if it has none */
-function isReserve(value: unknown, windows: number, shards: number): value is Reserve {
+function belongsTo(what: string, option: string): TypeError {
+  return new TypeError(
+    `The option reserved belongs to another ${what}. Pass ${option} of the call limit to settle.`,
+  );
+}
+
+/** Whether the counters that a reserve has charged still exist. */
+function fits({ windows, shards }: Reserve, windowCount: number, shardCount: number): boolean {
+  if (windows.length !== windowCount || (shards !== undefined) !== shardCount > 1) return false;
+  return shards?.every((shard) => shard < shardCount) ?? true;
+}
+
+function isReserve(value: unknown): value is Reserve {
   if (!isRecord(value) || !isInteger(value.cost, 0, MAX_LIMIT)) return false;
-  const hasOneEach = (list: unknown, min: number, max: number) =>
-    Array.isArray(list) &&
-    list.length === windows &&
-    list.every((each) => isInteger(each, min, max));
+  const { windows, shards } = value;
   const { MIN_SAFE_INTEGER, MAX_SAFE_INTEGER } = Number;
-  if (!hasOneEach(value.windows, MIN_SAFE_INTEGER, MAX_SAFE_INTEGER)) return false;
-  return shards === 0 ? value.shards === undefined : hasOneEach(value.shards, 0, shards - 1);
+  if (!isListOf(windows, MIN_SAFE_INTEGER) || windows.length === 0) return false;
+  return shards === undefined || (isListOf(shards, 0) && shards.length === windows.length);
+
+  function isListOf(list: unknown, min: number): list is number[] {
+    return Array.isArray(list) && list.every((each) => isInteger(each, min, MAX_SAFE_INTEGER));
+  }
 }
 
 function isInteger(value: unknown, min: number, max: number): boolean {

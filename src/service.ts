@@ -16,7 +16,7 @@ import {
   type LimitOptions,
 } from "./service-options.ts";
 import { allWindowsOf, findServiceRule } from "./service-rule.ts";
-import { SETTLE_OPTIONS, type SettleOptions, usedQuotaOf } from "./service-settle.ts";
+import { SETTLE_OPTIONS, type SettleOptions, settlementOf } from "./service-settle.ts";
 
 /**
  * A rate limiter that other Workers call over a service binding. Extend this class, and export the
@@ -99,8 +99,8 @@ export abstract class WeirService<
   /**
    * Replaces the quota that `limit` has charged under a rule whose `cost` has a `reserve` by the
    * quota that was used. Charges the difference even if too little quota is left, so that later
-   * calls wait. Gives quota back only in windows that have not ended. If nothing differs, makes no
-   * call to the store.
+   * calls wait. Gives quota back only in windows that have not ended, and only if no deploy has
+   * replaced the counters since. If nothing differs, makes no call to the store.
    *
    * @example
    * const { ok, reserved } = await env.LIMITS.limit("tokens", { key: account, cost: 1200 });
@@ -114,11 +114,11 @@ export abstract class WeirService<
     checkOptions(options, SETTLE_OPTIONS);
     const serviceRule = await findServiceRule(configOfService(this), this.env, rule, options);
     const { appliedRule, limiter } = serviceRule;
-    const used = usedQuotaOf(appliedRule, options);
-    const { reserved } = options;
-    return adjust(serviceRule, async () =>
-      used === reserved.cost ? [] : await limiter.settle(appliedRule, reserved, used),
+    const { cost, hasEnded } = settlementOf(serviceRule, options);
+    const result = await adjust(serviceRule, async () =>
+      cost === 0 ? [] : await limiter.settle(appliedRule, options.reserved, cost),
     );
+    return hasEnded ? { ...result, reserveEnded: true } : result;
   }
 
   /**

@@ -11,6 +11,8 @@ import { createStore } from "./stores/create-store.ts";
 export interface SharedLimiter {
   readonly limiter: Limiter;
   readonly mode: DeploymentMode;
+  /** The first part of all keys in the store. */
+  readonly prefix: string;
   /** The secret with which identities are hashed; undefined if it is not set. */
   readonly keySecret: string | undefined;
 }
@@ -44,5 +46,5 @@ function createLimiter(config: Config, env: Env): SharedLimiter {
   if (mode !== "enforce") logMode(mode);
   const options = { ...config, prefix, onBreaker: logBreaker };
   const limiter = new Limiter(options, createStore(store, options), nativeLimiter);
-  return { limiter, mode, keySecret };
+  return { limiter, mode, prefix, keySecret };
 }

@@ -118,8 +118,8 @@ export class Limiter {
   }
 
   /** Settles a reserve that a program has taken: see {@link ResponseCharger}. */
-  settle(appliedRule: AppliedRule, reserve: Reserve, used: number): Promise<Quota[]> {
-    return this.#responseCharger.settle(appliedRule, reserve, used);
+  settle(appliedRule: AppliedRule, reserve: Reserve, cost: number): Promise<Quota[]> {
+    return this.#responseCharger.settle(appliedRule, reserve, cost);
   }
 
   /** Gives quota back, at most as much as was used. Throws like {@link Limiter.chargeResponse}. */

@@ -17,20 +17,21 @@ export interface Reserve {
   readonly shards?: readonly number[];
   /**
    * The first characters of the charged client's identity, which is a hash. Only the reserve of a
-   * program's call has this field. `settle` refuses the reserve of another client.
+   * program's call has this field and the next ones. `settle` refuses the reserve of another client.
    */
   readonly client?: string;
-}
-
-/**
- * The number of characters in {@link Reserve.client}. Four characters have 24 bits: enough to notice a
- * mistake, and too few to find out the client.
- */
-const CLIENT_DIGITS = 4;
-
-/** Returns the field `client` of a client's reserves. */
-export function reserveClientOf({ identity }: AppliedRule): string {
-  return identity.slice(0, CLIENT_DIGITS);
+  /** The name of the rule. `settle` refuses the reserve of another rule. */
+  readonly rule?: string;
+  /** The option `tier` of the call. */
+  readonly tier?: string;
+  /**
+   * The prefix of the charged counters, the length of each window, and `+` if its quota rolls over.
+   * If a deploy has changed one of them, `settle` gives nothing back, because the new counters were
+   * never charged.
+   *
+   * @example "weir,1h,1d+"
+   */
+  readonly counters?: string;
 }
 
 /** The reserve of each applied rule whose request was charged and is not settled yet. */

@@ -68,9 +68,11 @@ export class ResponseCharger {
   /**
    * Charges or gives back the difference between the used quota and a reserve. Throws like
    * `charge`.
+   *
+   * @param cost the difference; negative if quota is given back
    */
-  settle(appliedRule: AppliedRule, reserve: Reserve, used: number): Promise<Quota[]> {
-    return this.adjust(this.#countersOf({ appliedRule, cost: used - reserve.cost }, reserve));
+  settle(appliedRule: AppliedRule, reserve: Reserve, cost: number): Promise<Quota[]> {
+    return this.adjust(this.#countersOf({ appliedRule, cost }, reserve));
   }
 
   /** Adds each counter's cost in the store, and returns the quotas. Throws like `charge`. */
