@@ -150,7 +150,8 @@ export abstract class WeirService<
   }
 
   /**
-   * Removes a client's counts and reservations under a rule, in every tier, and its ban.
+   * Removes a client's counts and reservations under a rule, in every tier, and its ban. If the
+   * client has reserves that are not settled, `settle` gives quota back that later calls have taken.
    *
    * @example await env.LIMITS.reset("reports", { key: account });
    *
