@@ -84,6 +84,7 @@ async function answer(
   }
   response.writeHead(200, { "content-type": "text/event-stream; charset=utf-8" });
   response.write(api.start());
+  const closed = new Promise((resolve) => response.once("close", resolve));
   for (let token = 0; token < script.answer; token++) {
     if (token === script.breakAfter) {
       await script.holdLast;
@@ -94,7 +95,7 @@ async function answer(
     if (script.pauseMs) await delay(script.pauseMs);
     if (response.destroyed) return;
     const canContinue = response.write(api.token(token));
-    if (!canContinue) await Promise.race([drained(response), closed(response)]);
+    if (!canContinue) await Promise.race([drained(response), closed]);
   }
   response.end(api.end());
 }
@@ -165,8 +166,4 @@ function createMessages({ prompt, answer }: Script): Api {
 
 function drained(response: ServerResponse): Promise<void> {
   return new Promise((resolve) => response.once("drain", resolve));
-}
-
-function closed(response: ServerResponse): Promise<void> {
-  return new Promise((resolve) => response.once("close", resolve));
 }

@@ -6,6 +6,7 @@ import { send } from "../support/client.ts";
 import { limitsOf } from "../support/quota-fields.ts";
 import { REMOTE_STORES, useServers } from "../support/servers.ts";
 import { type RunningWorker, startWorker } from "../support/worker.ts";
+import { USAGE } from "./usage.ts";
 
 const LIMIT = 1000;
 const RESERVE = 100;
@@ -34,15 +35,7 @@ const RULES = [
 const main = (config: object) => `
   import { CounterObject, defineConfig, weir, WeirService } from "./weir.mjs";
   const settle = {
-    // Returns the last number of the body; if the body breaks off, the last one that has arrived.
-    async usage(response) {
-      let text = "";
-      try {
-        for await (const chunk of response.body.pipeThrough(new TextDecoderStream())) text += chunk;
-      } catch {}
-      const numbers = text.match(/\\d+/g);
-      return numbers ? Number(numbers.at(-1)) : undefined;
-    },
+    ${USAGE}
   };
   const config = defineConfig({ ...${JSON.stringify(config)}, custom: { settle } });
   const limiter = weir(config);

@@ -7,6 +7,7 @@ import { send } from "../support/client.ts";
 import { limitsOf } from "../support/quota-fields.ts";
 import { REMOTE_STORES, useServers } from "../support/servers.ts";
 import { type RunningWorker, startWorker } from "../support/worker.ts";
+import { USAGE } from "./usage.ts";
 
 const LIMIT = 1000;
 const RESERVE = 100;
@@ -55,15 +56,7 @@ const RULES = [
 const main = (config: object) => `
   import { CounterObject, defineConfig, Hono, rateLimit, weir, WeirService } from "./weir.mjs";
   const settle = {
-    // Returns the last number of the body; if the body breaks off, the last one that has arrived.
-    async usage(response) {
-      let text = "";
-      try {
-        for await (const chunk of response.body.pipeThrough(new TextDecoderStream())) text += chunk;
-      } catch {}
-      const numbers = text.match(/\\d+/g);
-      return numbers ? Number(numbers.at(-1)) : undefined;
-    },
+    ${USAGE}
     stalls: () => new Promise(() => {}),
     throws() { throw new Error("secret"); },
     odd: (response) => JSON.parse(response.headers.get("x-odd")),
