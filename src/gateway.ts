@@ -3,6 +3,7 @@ import { ChargedForward, type ForwardWithQuotas } from "./charged-forward.ts";
 import type { ResolvedBindings } from "./config/bindings.ts";
 import type { CustomContext } from "./config/custom-functions.ts";
 import type { Config } from "./config/schema.ts";
+import type { ControlLink } from "./control/control-link.ts";
 import { customDenial } from "./http/custom-denial.ts";
 import { createForward } from "./http/forward.ts";
 import { withOriginFields } from "./http/origin-fields.ts";
@@ -13,32 +14,15 @@ import {
   pathTooLongResponse,
   undecidedResponse,
 } from "./http/responses.ts";
-import { type Decision, type Limited, type Quota, toUndecided } from "./limiter/decision.ts";
+import type { Limited, Quota } from "./limiter/decision.ts";
 import type { Limiter } from "./limiter/limiter.ts";
 import { isUnchargedMark } from "./limiter/marks.ts";
 import { dependsOnResponse } from "./limiter/rule-cost.ts";
-import {
-  logCustomKeyFailed,
-  logCustomResponseFailed,
-  logDecision,
-  logUnreadableCost,
-} from "./log.ts";
-import { type AppliedRule, createRuleApplier, type RuleApplier } from "./request/applied-rule.ts";
-import { canonicalRequest, namesPlace } from "./request/canonical-request.ts";
-import { CustomCalls } from "./request/custom-calls.ts";
-import { createMatcher, type Matcher } from "./request/matcher.ts";
-
-/** The rules that apply to a request, and the decision. */
-interface DecidedRequest {
-  readonly appliedRules: AppliedRule[];
-  /** Undefined if no rule applies to the request. */
-  readonly decision?: Decision;
-  /** The duration of the decision in milliseconds, not counting the functions in `custom`. */
-  readonly tookMs: number;
-}
+import { logCustomResponseFailed, logDecision } from "./log.ts";
+import { namesPlace } from "./request/canonical-request.ts";
+import { type DecidedRequest, NO_RULES, RequestDecider } from "./request-decider.ts";
 
 const NO_QUOTAS: readonly Quota[] = [];
-const NO_RULES: DecidedRequest = { appliedRules: [], tookMs: 0 };
 
 /**
  * Handles a request from start to end. It finds the matching rules, computes the keys, decides, and
@@ -48,9 +32,8 @@ const NO_RULES: DecidedRequest = { appliedRules: [], tookMs: 0 };
  */
 export class Gateway {
   readonly #config: Config;
-  readonly #limiter: Limiter;
-  readonly #match: Matcher;
-  readonly #applyRules: RuleApplier;
+  readonly #control: ControlLink | undefined;
+  readonly #decider: RequestDecider;
   readonly #forwardToOrigin: ForwardWithQuotas;
   readonly #chargedForward: ChargedForward;
   /** Whether every configured origin is a server, and not another Worker. */
@@ -60,12 +43,12 @@ export class Gateway {
    */
   readonly #neverDenies: boolean;
 
-  constructor(config: Config, bindings: ResolvedBindings, limiter: Limiter) {
+  /** @param control undefined if the Worker has no control object */
+  constructor(config: Config, bindings: ResolvedBindings, limiter: Limiter, control?: ControlLink) {
     const rules = config.rules.filter((rule) => rule.for !== "programs");
     this.#config = { ...config, rules };
-    this.#limiter = limiter;
-    this.#match = createMatcher(rules, config.caseSensitivePaths);
-    this.#applyRules = createRuleApplier(config, bindings, logUnreadableCost);
+    this.#control = control;
+    this.#decider = new RequestDecider(this.#config, bindings, limiter, control?.overrides);
     const forward = createForward(bindings);
     this.#forwardToOrigin = (request, _quotas, isRaw) => forward(request, isRaw);
     this.#isOriginServer = [bindings.origin, ...bindings.origins.values()].every(
@@ -89,8 +72,10 @@ export class Gateway {
     send: ForwardWithQuotas = this.#forwardToOrigin,
     routedPath?: string,
   ): Promise<Response> {
+    const loading = this.#control?.loadIfStale(Date.now());
+    if (loading) await loading;
     const decidedRequest =
-      (await this.#decide(request, context, routedPath)) ?? (this.#neverDenies && NO_RULES);
+      (await this.#decider.decide(request, context, routedPath)) ?? (this.#neverDenies && NO_RULES);
     if (!decidedRequest) {
       return namesPlace(request.url) ? pathTooLongResponse(request) : badRequestResponse(request);
     }
@@ -99,8 +84,8 @@ export class Gateway {
       ? (admitted, quotas, isRaw) =>
           send(withOriginFields(admitted, appliedRules, quotas), quotas, isRaw)
       : send;
+    this.#observe(decidedRequest);
     if (!decision) return forward(request, NO_QUOTAS);
-    logDecision(decision);
     switch (decision.outcome) {
       case "allowed": {
         const { quotas } = decision;
@@ -134,6 +119,15 @@ export class Gateway {
     }
   }
 
+  /** Logs and counts a decision. */
+  #observe({ appliedRules, decision }: DecidedRequest): void {
+    if (decision) logDecision(decision);
+    if (!this.#control) return;
+    if (decision) this.#control.recorder.record(appliedRules, decision);
+    else this.#control.recorder.recordUnmatched();
+    this.#control.handOverLater(Date.now());
+  }
+
   /** Answers a denied request. */
   #deny(request: Request, limited: Limited, context: CustomContext): Response | Promise<Response> {
     const { headers: style, custom, timeoutMs } = this.#config;
@@ -143,45 +137,5 @@ export class Gateway {
     if (name === undefined || !create) return limitedResponse(request, limited, style);
     const denialFunction = { name, create, timeoutMs, style };
     return customDenial(request, limited, context, denialFunction, logCustomResponseFailed);
-  }
-
-  /**
-   * Looks up the rules for a request and decides the request. Never rejects.
-   *
-   * @returns undefined if the rules cannot be looked up, because the request names no host and
-   * path, or because the path is too long
-   */
-  async #decide(
-    request: Request,
-    context: CustomContext,
-    routedPath: string | undefined,
-  ): Promise<DecidedRequest | undefined> {
-    const { rules, caseSensitivePaths, custom, timeoutMs } = this.#config;
-    const startedAt = Date.now();
-    try {
-      const canonical = canonicalRequest(request, caseSensitivePaths, routedPath);
-      if (!canonical) return undefined;
-      const matches = this.#match(canonical);
-      if (matches.length === 0) return NO_RULES;
-      const customCalls =
-        (custom?.keys || custom?.costs) &&
-        new CustomCalls(custom, request, context, timeoutMs, logCustomKeyFailed);
-      let waitedMs = 0;
-      const applied = this.#applyRules(canonical, matches, customCalls, (ms) => (waitedMs = ms));
-      // Most identities are cached, so `applied` is rarely a promise. An `await` costs a microtask
-      // even if there is no promise, so only promises are awaited.
-      const appliedRules = applied instanceof Promise ? await applied : applied;
-      if (appliedRules.length === 0) return NO_RULES;
-      // The time of the functions in `custom`, and of waiting for rules with the mode `mark`, does
-      // not shorten the deadlines of the decision and of the charge. Otherwise a client that makes a
-      // function slow, or that sends a token with an unknown key, could leave its request undecided.
-      const otherMs = (customCalls?.spentMs ?? 0) + waitedMs;
-      const timeSpent = () => Math.max(0, Date.now() - startedAt - otherMs);
-      const decision = await this.#limiter.decide(appliedRules, undefined, timeSpent());
-      return { appliedRules, decision, tookMs: timeSpent() };
-    } catch (error) {
-      // The error may have occurred before the rules were matched, so any rule may apply.
-      return { appliedRules: [], decision: toUndecided(error, rules), tookMs: 0 };
-    }
   }
 }

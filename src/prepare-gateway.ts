@@ -28,7 +28,7 @@ export function prepareGateway(
     const faults = faultsOfFaultyConfig(config);
     if (faults) return { handle: async () => faultyConfigResponse(faults) };
   }
-  const { limiter, mode } = sharedLimiter(config, env);
+  const { limiter, mode, control } = sharedLimiter(config, env);
   const rules = rulesInMode(appRules ?? config.rules, mode);
   const ownConfig = {
     ...config,
@@ -38,5 +38,5 @@ export function prepareGateway(
   const bindings = resolveBindings(ownConfig, env);
   const faults = [...(appRules ? [] : originFaults(bindings)), ...bindings.requestFaults];
   for (const fault of faults) logMisconfigured(fault);
-  return new Gateway(ownConfig, bindings, limiter);
+  return new Gateway(ownConfig, bindings, limiter, control);
 }

@@ -2,7 +2,9 @@ import { resolveBindings } from "./config/bindings.ts";
 import type { DeploymentMode } from "./config/deployment-mode.ts";
 import type { Env } from "./config/env.ts";
 import type { Config } from "./config/schema.ts";
+import type { ControlLink } from "./control/control-link.ts";
 import { Limiter } from "./limiter/limiter.ts";
+import { createControlLink } from "./live-control.ts";
 import { logBreaker, logMisconfigured, logMode } from "./log.ts";
 import { perBindings } from "./per-bindings.ts";
 import { createStore } from "./stores/create-store.ts";
@@ -15,6 +17,8 @@ export interface SharedLimiter {
   readonly prefix: string;
   /** The secret with which identities are hashed; undefined if it is not set. */
   readonly keySecret: string | undefined;
+  /** The statistics and the overrides; undefined if the Worker has no control object. */
+  readonly control: ControlLink | undefined;
 }
 
 const limiters = new WeakMap<Config, (env: Env) => SharedLimiter>();
@@ -46,5 +50,5 @@ function createLimiter(config: Config, env: Env): SharedLimiter {
   if (mode !== "enforce") logMode(mode);
   const options = { ...config, prefix, onBreaker: logBreaker };
   const limiter = new Limiter(options, createStore(store, options), nativeLimiter);
-  return { limiter, mode, prefix, keySecret };
+  return { limiter, mode, prefix, keySecret, control: createControlLink(config, env) };
 }

@@ -68,14 +68,19 @@ export const denial: fc.Arbitrary<Denial> = fc
   .tuple(rule, fc.array(tally, { minLength: 8, maxLength: 8 }), upTo(MAX_COUNT))
   .map(([input, tallies, now]) => {
     const [rule] = defineConfig({ rules: [input] }).rules as readonly [Rule];
-    const entries = ruleCountersOf({ rule, windows: rule.windows, identity: "a" }, "weir");
+    const appliedRule = { rule, windows: rule.windows, identity: "a" };
+    const entries = ruleCountersOf(appliedRule, "weir");
     const read = entries.map(({ counter }, index) => tallyOf(counter, tallies[index] as never));
     const quotas = quotasOf(entries, { admitted: false, tallies: read }, now);
     const retryAfterMs = Math.max(
       1,
       ...quotas.filter(isViolated).map((quota) => quota.retryAfterMs),
     );
-    return { quotas, limited: { outcome: "limited", quotas, shadow: [], retryAfterMs, rule } };
+    const exceeded = { rule, identity: "a", cost: 1 };
+    return {
+      quotas,
+      limited: { outcome: "limited", quotas, shadow: [], retryAfterMs, rule, exceeded },
+    };
   });
 
 /** Returns a tally that script-reply.ts accepts. */

@@ -3,6 +3,11 @@ import type { Config } from "./schema.ts";
 /** The name under which wrangler.toml binds the Durable Object namespace of `CounterObject`. */
 export const COUNTERS_BINDING = "COUNTERS";
 /**
+ * The name under which wrangler.toml binds the Durable Object namespace of `ControlObject`. Without
+ * this binding, there are no statistics, no overrides and no dashboard.
+ */
+export const CONTROL_BINDING = "WEIR_CONTROL";
+/**
  * The name of the var that replaces `prefix` of the configuration, so that two environments with one
  * configuration can use one database.
  */
@@ -32,6 +37,7 @@ export function bindingNames(config: Config): string[] {
     "UPSTASH_REDIS_REST_TOKEN",
     "ORIGIN_URL",
     COUNTERS_BINDING,
+    CONTROL_BINDING,
     PREFIX_VAR,
     MODE_VAR,
     KEY_SECRET,

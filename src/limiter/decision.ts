@@ -7,7 +7,16 @@ export type { Quota } from "../config/quota.ts";
 /** The decision on a request. An undecided request has no quotas. */
 export type Decision = Allowed | Limited | Undecided;
 
-export interface Allowed {
+/** The fields of decisions with quotas. */
+interface DecidedFields {
+  /**
+   * Whether no call to the store was needed for the enforced rules, because this isolate decided
+   * from leases or from remembered denials.
+   */
+  readonly fromMemory?: true;
+}
+
+export interface Allowed extends DecidedFields {
   readonly outcome: "allowed";
   /**
    * One quota for each window of each enforced rule, and then of each decided rule with the mode
@@ -24,7 +33,16 @@ export interface Allowed {
   readonly storeFailure?: Undecided;
 }
 
-export interface Limited {
+/** A rule that a request exceeds, with the client and the cost of the request. */
+export interface ExceededRule {
+  readonly rule: Rule;
+  /** The client's identity under the rule. */
+  readonly identity: string;
+  /** The quota that the request would have taken. */
+  readonly cost: number;
+}
+
+export interface Limited extends DecidedFields {
   readonly outcome: "limited";
   /** One quota for each window of each enforced rule. A denial from memory may lack some quotas. */
   readonly quotas: readonly Quota[];
@@ -33,6 +51,8 @@ export interface Limited {
   readonly retryAfterMs: number;
   /** The first rule that denied the request, in the order of the configuration. */
   readonly rule: Rule;
+  /** The same rule, with the client and the cost. */
+  readonly exceeded: ExceededRule;
   /** The store's failure, if this isolate decided alone (`onError: "local"`). */
   readonly storeFailure?: Undecided;
 }
@@ -59,11 +79,11 @@ export interface RuleUndecided {
   readonly detail: string;
 }
 
-/**
- * The result of a rule in shadow mode: a quota that would have denied the request, or the reason
- * why the rule is undecided.
- */
-export type ShadowResult = Quota | RuleUndecided;
+/** A quota of a rule in shadow mode that would have denied the request. */
+export interface ShadowDenial extends Quota, ExceededRule {}
+
+/** The result of a rule in shadow mode: a denial, or the reason why the rule is undecided. */
+export type ShadowResult = ShadowDenial | RuleUndecided;
 
 /**
  * The results of rules in shadow mode. An element is a promise if its rule is decided later. The

@@ -16,6 +16,7 @@ import {
 import { quotasOf } from "./quotas.ts";
 import { inWindowsOf, recordReserves, reserveOf } from "./reserves.ts";
 import type { ResponseCharge } from "./response-charges.ts";
+import { exceededRuleOf } from "./store-verdict.ts";
 
 /**
  * Decides requests in this isolate while the store is unavailable, for rules with
@@ -86,23 +87,24 @@ export function createFallback(
         const deniedBy = ruleCounters.find((_, index) => quotas[index]?.violated);
         if (deniedBy) {
           const retryAfterMs = Math.max(...quotas.map((quota) => quota.retryAfterMs));
-          return limited(deniedBy.rule, quotas, retryAfterMs, failure);
+          return limited(deniedBy, quotas, retryAfterMs, failure);
         }
         // A check must take no quota, but each call to the native limiter takes some.
         if (options?.checkOnly) return allowed(failure);
         const isWithin = await Promise.all(localRules.map(isWithinNativeLimit));
         const deniedRule = localRules[isWithin.indexOf(false)];
-        if (!deniedRule) {
+        const denier = ruleCounters.find(({ appliedRule }) => appliedRule === deniedRule);
+        if (!denier) {
           recordReserves(ruleCounters, answer, now);
           return allowed(failure);
         }
         await store.adjust(ruleCounters.filter(isCharged).map(refundOf), now);
         const violated = quotas.map((quota, index) =>
-          ruleCounters[index]?.rule.name === deniedRule.rule.name
+          ruleCounters[index]?.rule.name === denier.rule.name
             ? { ...quota, violated: true, remaining: 0 }
             : quota,
         );
-        return limited(deniedRule.rule, violated, NATIVE_PERIOD_MS, failure);
+        return limited(denier, violated, NATIVE_PERIOD_MS, failure);
       } catch (error) {
         // Most likely the memory is full. A request that is not counted must not pass. So it is
         // answered as with `onError: "closed"`.
@@ -138,12 +140,14 @@ function allowed(storeFailure: Undecided): Allowed {
 }
 
 function limited(
-  rule: Rule,
+  denier: RuleCounter,
   quotas: Limited["quotas"],
   retryAfterMs: number,
   storeFailure: Undecided,
 ): Limited {
-  return { outcome: "limited", quotas, shadow: [], retryAfterMs, rule, storeFailure };
+  const { rule } = denier;
+  const exceeded = exceededRuleOf(denier);
+  return { outcome: "limited", quotas, shadow: [], retryAfterMs, rule, exceeded, storeFailure };
 }
 
 function isCountedLocally({ rule }: AppliedRule): boolean {

@@ -1,7 +1,14 @@
 import type { GroupAnswer, Verdict } from "../stores/store.ts";
 import { StoreError } from "../stores/store-error.ts";
 import type { RuleCounter } from "./counters.ts";
-import { type Allowed, type Limited, NO_ENFORCED_RULE, type ShadowResult } from "./decision.ts";
+import {
+  type Allowed,
+  type ExceededRule,
+  type Limited,
+  NO_ENFORCED_RULE,
+  type ShadowDenial,
+  type ShadowResult,
+} from "./decision.ts";
 import { ruleUndecided } from "./marks.ts";
 import { isViolated, quotasOf } from "./quotas.ts";
 import { recordReserves } from "./reserves.ts";
@@ -36,7 +43,21 @@ export function decisionOf(
     throw new StoreError("invalid-reply", "a denial, though every counter has quota left");
   }
   const retryAfterMs = Math.max(...violated.map((quota) => quota.retryAfterMs));
-  return { outcome: "limited", quotas, shadow, retryAfterMs, rule: deniedBy.rule };
+  const { rule } = deniedBy;
+  return {
+    outcome: "limited",
+    quotas,
+    shadow,
+    retryAfterMs,
+    rule,
+    exceeded: exceededRuleOf(deniedBy),
+  };
+}
+
+/** @param ruleCounter any counter of the rule, because all of them have the same cost */
+export function exceededRuleOf({ appliedRule, counter }: RuleCounter): ExceededRule {
+  const { rule, identity } = appliedRule;
+  return { rule, identity, cost: counter.cost };
 }
 
 /**
@@ -47,14 +68,16 @@ function shadowResultsOf(
   ruleCounters: readonly RuleCounter[],
   answer: GroupAnswer,
   now: number,
-): (ShadowResult | Promise<ShadowResult[]>)[] {
+): (ShadowResult | Promise<readonly ShadowResult[]>)[] {
   const { later } = answer;
-  const read = (decided: GroupAnswer, decidedAt: number) => {
+  const exceeded = exceededRuleOf(ruleCounters[0] as RuleCounter);
+  const read = (decided: GroupAnswer, decidedAt: number): ShadowDenial[] => {
     recordReserves(ruleCounters, decided, decidedAt);
-    return quotasOf(ruleCounters, decided, decidedAt).filter(isViolated);
+    const quotas = quotasOf(ruleCounters, decided, decidedAt).filter(isViolated);
+    return quotas.map((quota) => ({ ...quota, ...exceeded }));
   };
   if (!later) return read(answer, now);
-  const results = later.then(
+  const results = later.then<readonly ShadowResult[], readonly ShadowResult[]>(
     (verdict) => read(verdict.groups[0] as GroupAnswer, verdict.now),
     (error) => [ruleUndecided((ruleCounters[0] as RuleCounter).rule, error)],
   );

@@ -3,7 +3,20 @@ import { dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
 
 /** The folders of src/, in the order in which a request passes through them. */
-const ORDER = ["config", "request", "engine", "stores", "limiter", "http", "llm", "."];
+const ORDER = [
+  "config",
+  "request",
+  "engine",
+  "stores",
+  "limiter",
+  "http",
+  "overrides",
+  "statistics",
+  "control",
+  "admin",
+  "llm",
+  ".",
+];
 
 /**
  * The folders with code outside src/. Biome finds import cycles in all folders (`noImportCycles`).

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import page from "../../docs/responses.md?raw";
-import { NO_ENFORCED_RULE, type Quota, toUndecided } from "../../src/limiter/decision.ts";
+import { NO_ENFORCED_RULE, type ShadowDenial, toUndecided } from "../../src/limiter/decision.ts";
 import * as log from "../../src/log.ts";
 import { STORE_FAILURES, StoreError } from "../../src/stores/store-error.ts";
 
@@ -48,7 +48,7 @@ const failures = [
 /** Calls each exported function of log.ts with every kind of value that it accepts. */
 const calls: Record<keyof typeof log, () => void> = {
   logDecision() {
-    const quota = { policy: "shadowed" } as Quota;
+    const quota = { policy: "shadowed" } as ShadowDenial;
     log.logDecision({ ...NO_ENFORCED_RULE, shadow: [quota] });
     for (const failure of failures) {
       const storeFailure = toUndecided(failure, []);

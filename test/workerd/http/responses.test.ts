@@ -22,6 +22,10 @@ const quota = {
   reservationDelayMs: 0,
 };
 
+function exceededBy(rule: Rule) {
+  return { rule, identity: "someone", cost: 1 };
+}
+
 describe("the X-RateLimit fields of Weir", () => {
   const names = ["X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"];
   const subsets = Array.from({ length: 7 }, (_, bits) =>
@@ -56,6 +60,7 @@ describe("a denial with header fields of the rule, but no body", () => {
       shadow: [],
       retryAfterMs: 1,
       rule,
+      exceeded: exceededBy(rule),
     } as const;
     return limitedResponse(new Request("https://api.example.com/"), decision, "none");
   }
@@ -84,7 +89,14 @@ describe("each header field that Weir sets in its own responses", () => {
   const responses = [
     limitedResponse(
       request,
-      { outcome: "limited", quotas: [quota], shadow: [], retryAfterMs: 1, rule: checked },
+      {
+        outcome: "limited",
+        quotas: [quota],
+        shadow: [],
+        retryAfterMs: 1,
+        rule: checked,
+        exceeded: exceededBy(checked),
+      },
       "both",
     ),
     undecidedResponse(request),

@@ -50,6 +50,7 @@ describe("a rule with a limit of 0", () => {
     expect(await decide()).toEqual({
       outcome: "limited",
       rule: expect.objectContaining({ name: "deny", response: { status: 403 } }),
+      exceeded: expect.objectContaining({ cost: 1 }),
       retryAfterMs: 2_700_000,
       shadow: [],
       quotas: [

@@ -1,0 +1,118 @@
+import type { Quota } from "../config/quota.ts";
+import type {
+  Actor,
+  AuditEntry,
+  ChangeResult,
+  OverrideChange,
+  StatisticsQuery,
+  StatisticsReport,
+  Totals,
+} from "../control/protocol.ts";
+import type { Override } from "../overrides/override.ts";
+
+// What operators can read and change. The API, the dashboard and the metrics call these operations, so
+// that all of them show and allow the same.
+
+/** A rule as operators see it, without secrets. */
+export interface RuleView {
+  readonly name: string;
+  /** The key in the notation of the configuration, such as `header:x-api-key | ip`. */
+  readonly key: string;
+  readonly mode: "enforce" | "shadow" | "mark" | "off";
+  /** The mode in the configuration, which an override may replace. */
+  readonly configuredMode: "enforce" | "shadow" | "mark";
+  readonly onError: "open" | "closed" | "local";
+  /** The quota of each window, after the rule's override. */
+  readonly limits: readonly {
+    readonly policy: string;
+    readonly limit: number;
+    readonly window: string;
+  }[];
+  readonly hasTiers: boolean;
+  readonly hasBan: boolean;
+  /** The methods, hosts and paths of `match` as a short text, such as `POST /login`. */
+  readonly match: string;
+  readonly override?: Override;
+}
+
+/**
+ * The client that an operator looks up: its identity, or values that the operator knows, by the names of
+ * the alternatives in keys, such as `{ "ip": "203.0.113.7" }` or `{ "header:x-api-key": "abc" }`. The values
+ * are hashed and not stored.
+ */
+export type ClientSelector =
+  | { readonly client: string }
+  | { readonly known: Readonly<Record<string, string>> };
+
+/** A client's state under one rule. */
+export interface ClientReport {
+  readonly rule: string;
+  readonly client: string;
+  /** The alternatives of the key by which the client was found, such as `ip`; undefined for an identity. */
+  readonly countedBy?: string | undefined;
+  readonly quotas: readonly Quota[];
+  /** Milliseconds until the client's ban ends; 0 if there is none. */
+  readonly banMs: number;
+  readonly override?: Override | undefined;
+}
+
+/** A request that an operator describes, for `explain`. */
+export interface DescribedRequest {
+  readonly method: string;
+  readonly url: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly cf?: Readonly<Record<string, unknown>>;
+}
+
+/** The rules that apply to a described request, and the decision that it would get now. */
+export interface Explanation {
+  readonly outcome: "allowed" | "limited" | "undecided" | "unmatched";
+  readonly rules: readonly {
+    readonly rule: string;
+    readonly applies: boolean;
+    /** Why the rule applies or not, for operators. */
+    readonly why: string;
+    readonly client?: string;
+    readonly quotas?: readonly Quota[];
+    readonly override?: Override;
+  }[];
+}
+
+/** @throws {OperationError} for input that cannot be carried out */
+export interface AdminOperations {
+  rules(): Promise<readonly RuleView[]>;
+  statistics(query: StatisticsQuery): Promise<StatisticsReport>;
+  totals(): Promise<Totals>;
+  /** Reads a client under one rule, or under each rule that can count it. Takes no quota. */
+  peek(selector: ClientSelector, rule?: string): Promise<readonly ClientReport[]>;
+  /** Removes the client's counts, and its ban. Adds an entry to the audit list. */
+  reset(
+    selector: ClientSelector,
+    rule: string,
+    by: Actor,
+    why: string,
+  ): Promise<readonly ClientReport[]>;
+  /** Removes the client's ban, but keeps its counts. Adds an entry to the audit list. */
+  liftBan(
+    selector: ClientSelector,
+    rule: string,
+    by: Actor,
+    why: string,
+  ): Promise<readonly ClientReport[]>;
+  overrides(): Promise<readonly Override[]>;
+  setOverride(change: OverrideChange, by: Actor): Promise<ChangeResult>;
+  removeOverride(id: string, by: Actor, why: string): Promise<Override | undefined>;
+  audit(limit: number, before?: number): Promise<readonly AuditEntry[]>;
+  explain(request: DescribedRequest): Promise<Explanation>;
+}
+
+/** An operation that cannot be carried out. The message contains no value of a client. */
+export class OperationError extends Error {
+  readonly kind: "not-found" | "invalid" | "unavailable";
+
+  constructor(kind: OperationError["kind"], message: string) {
+    super(message);
+    this.name = "OperationError";
+    this.kind = kind;
+  }
+}

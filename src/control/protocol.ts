@@ -1,0 +1,140 @@
+import type { Override, OverrideUpdate } from "../overrides/override.ts";
+import type {
+  LimitedClient,
+  MinuteSums,
+  RequestSums,
+  RuleSums,
+  StoreSums,
+} from "../statistics/sums.ts";
+
+// The calls between isolates and the Durable Object `ControlObject`. During a deploy, the caller and the
+// object may differ in version.
+
+/** What an isolate hands over, at most once in {@link HAND_OVER_INTERVAL_MS}. */
+export interface HandOver {
+  /** A random id of the isolate, or of the object that has collected the sums of isolates. */
+  readonly source: string;
+  /** The number of this hand-over of the source. A repeated hand-over has the same number. */
+  readonly sequence: number;
+  /** The number of isolates whose sums are included. */
+  readonly isolates: number;
+  readonly minutes: readonly MinuteSums[];
+  readonly clients: readonly LimitedClient[];
+  /** Whether the source's breaker is open, so that it does not call the store. */
+  readonly breakerOpen: boolean;
+  /** The version of the overrides that the source has; 0 if it has none. */
+  readonly overridesVersion: number;
+}
+
+export const HAND_OVER_INTERVAL_MS = 5000;
+
+export interface HandOverAnswer {
+  /** Undefined if the source has the newest overrides. */
+  readonly overrides?: OverrideUpdate;
+  /**
+   * The number of objects in each location that collect sums. 0: isolates call the global object. So
+   * a small deployment uses one object, and with many isolates no object gets too many calls.
+   */
+  readonly collectors: number;
+}
+
+export type Resolution = "minute" | "hour" | "day";
+
+/** Which statistics to read. */
+export interface StatisticsQuery {
+  readonly resolution: Resolution;
+  /** The start of the first bucket, in milliseconds since the Unix epoch. */
+  readonly from: number;
+  /** The end of the last bucket, exclusive. */
+  readonly until: number;
+  /** Only the sums of this rule. */
+  readonly rule?: string;
+}
+
+/** The sums of one minute, hour or day. */
+export interface Bucket {
+  /** When the bucket begins, in milliseconds since the Unix epoch. */
+  readonly at: number;
+  readonly requests: RequestSums;
+  readonly store: StoreSums;
+}
+
+export interface StatisticsReport {
+  readonly resolution: Resolution;
+  /** One bucket for each minute, hour or day with requests, in the order of time. */
+  readonly buckets: readonly Bucket[];
+  /** The sums of each rule over the whole time, by the rule's name. */
+  readonly rules: Readonly<Record<string, RuleSums>>;
+  /** The same for each bucket, in the order of `buckets`; only if the query names a rule. */
+  readonly ruleBuckets?: readonly RuleSums[];
+  /** The clients most limited in this time, the most limited first; at most 100. */
+  readonly clients: readonly LimitedClient[];
+  /** The number of isolates that handed over sums in the last seconds. */
+  readonly isolates: number;
+  /** The number of these isolates whose breaker is open. */
+  readonly openBreakers: number;
+}
+
+/** The sums since the control object exists. They never decrease, as metrics require. */
+export interface Totals {
+  readonly since: number;
+  readonly requests: RequestSums;
+  readonly store: StoreSums;
+  readonly rules: Readonly<Record<string, RuleSums>>;
+  readonly isolates: number;
+  readonly openBreakers: number;
+  readonly overrides: number;
+}
+
+/** Who makes a change: `token`, `access:EMAIL`, or `rpc` for a call of `WeirService`. */
+export type Actor = string;
+
+/** A change that an operator has made. Entries of the list are never changed or removed. */
+export interface AuditEntry {
+  /** The number of the entry, from 1. */
+  readonly id: number;
+  /** When the change was made, in milliseconds since the Unix epoch. */
+  readonly at: number;
+  readonly by: Actor;
+  readonly action: "override" | "remove-override" | "reset" | "lift-ban" | "log-in";
+  readonly rule?: string | undefined;
+  /** The client's identity. */
+  readonly client?: string | undefined;
+  /** The state before the change, as JSON; undefined if there was none. */
+  readonly before?: unknown;
+  /** The state after the change. */
+  readonly after?: unknown;
+  /** The reason that the operator gave. */
+  readonly why?: string | undefined;
+}
+
+/** The change that {@link ControlApi.setOverride} makes; the object adds `by` and `setAt`. */
+export type OverrideChange<Each extends Override = Override> = Each extends Override
+  ? Omit<Each, "by" | "setAt">
+  : never;
+
+/** The result of a change; `full`: there are {@link MAX_OVERRIDES} already. */
+export type ChangeResult =
+  | { readonly ok: true; readonly override: Override }
+  | { readonly ok: false; readonly fault: "full" };
+
+/** The methods of the global `ControlObject`. Collectors have only `handOver`. */
+export interface ControlApi {
+  /**
+   * Adds sums, and returns the overrides that have changed. A repeated hand-over adds nothing.
+   *
+   * A hand-over without minutes only loads the overrides.
+   */
+  handOver(handOver: HandOver): Promise<HandOverAnswer>;
+  statistics(query: StatisticsQuery): Promise<StatisticsReport>;
+  totals(): Promise<Totals>;
+  /** Returns all overrides that have not ended, the newest first. */
+  overrides(): Promise<readonly Override[]>;
+  setOverride(change: OverrideChange, by: Actor): Promise<ChangeResult>;
+  /** @returns the override that was removed; undefined if there was none */
+  removeOverride(id: string, by: Actor, why: string): Promise<Override | undefined>;
+  /** Adds an entry about a change that the object did not make itself, such as a reset. */
+  addAuditEntry(entry: Omit<AuditEntry, "id" | "at">): Promise<void>;
+  /** @param before only entries with a smaller id; the newest first */
+  audit(limit: number, before?: number): Promise<readonly AuditEntry[]>;
+}

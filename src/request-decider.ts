@@ -1,0 +1,92 @@
+import type { ResolvedBindings } from "./config/bindings.ts";
+import type { CustomContext } from "./config/custom-functions.ts";
+import type { Config } from "./config/schema.ts";
+import { type Decision, toUndecided } from "./limiter/decision.ts";
+import type { Limiter } from "./limiter/limiter.ts";
+import { logCustomKeyFailed, logUnreadableCost } from "./log.ts";
+import type { LiveOverrides } from "./overrides/live-overrides.ts";
+import { type AppliedRule, createRuleApplier, type RuleApplier } from "./request/applied-rule.ts";
+import { type CanonicalRequest, canonicalRequest } from "./request/canonical-request.ts";
+import { CustomCalls } from "./request/custom-calls.ts";
+import { createMatcher, type Matcher, type RuleMatch } from "./request/matcher.ts";
+
+/** The rules that apply to a request, and the decision. */
+export interface DecidedRequest {
+  readonly appliedRules: AppliedRule[];
+  /** Undefined if no rule applies to the request. */
+  readonly decision?: Decision;
+  /** The duration of the decision in milliseconds, not counting the functions in `custom`. */
+  readonly tookMs: number;
+}
+
+/** The decision on a request to which no rule applies. */
+export const NO_RULES: DecidedRequest = { appliedRules: [], tookMs: 0 };
+
+/** Finds the rules that match a request, identifies the client, and decides the request. */
+export class RequestDecider {
+  readonly #config: Config;
+  readonly #limiter: Limiter;
+  readonly #match: Matcher;
+  readonly #applyRules: RuleApplier;
+  readonly #overrides: LiveOverrides | undefined;
+
+  /** @param overrides undefined if the Worker has no control object */
+  constructor(
+    config: Config,
+    bindings: ResolvedBindings,
+    limiter: Limiter,
+    overrides: LiveOverrides | undefined,
+  ) {
+    this.#config = config;
+    this.#limiter = limiter;
+    this.#match = createMatcher(config.rules, config.caseSensitivePaths);
+    this.#applyRules = createRuleApplier(config, bindings, logUnreadableCost);
+    this.#overrides = overrides;
+  }
+
+  /**
+   * Looks up the rules for a request and decides the request. Never rejects.
+   *
+   * @returns undefined if the rules cannot be looked up, because the request names no host and
+   * path, or because the path is too long
+   */
+  async decide(
+    request: Request,
+    context: CustomContext,
+    routedPath: string | undefined,
+  ): Promise<DecidedRequest | undefined> {
+    const { rules, caseSensitivePaths, custom, timeoutMs } = this.#config;
+    const startedAt = Date.now();
+    try {
+      const canonical = canonicalRequest(request, caseSensitivePaths, routedPath);
+      if (!canonical) return undefined;
+      const matches = this.#matchesOf(canonical);
+      if (matches.length === 0) return NO_RULES;
+      const customCalls =
+        (custom?.keys || custom?.costs) &&
+        new CustomCalls(custom, request, context, timeoutMs, logCustomKeyFailed);
+      let waitedMs = 0;
+      const applied = this.#applyRules(canonical, matches, customCalls, (ms) => (waitedMs = ms));
+      // Most identities are cached, so `applied` is rarely a promise. An `await` costs a microtask
+      // even if there is no promise, so only promises are awaited.
+      const identified = applied instanceof Promise ? await applied : applied;
+      const appliedRules = this.#overrides?.clientsOf(identified) ?? identified;
+      if (appliedRules.length === 0) return NO_RULES;
+      // The time of the functions in `custom`, and of waiting for rules with the mode `mark`, does
+      // not shorten the deadlines of the decision and of the charge. Otherwise a client that makes a
+      // function slow, or that sends a token with an unknown key, could leave its request undecided.
+      const otherMs = (customCalls?.spentMs ?? 0) + waitedMs;
+      const timeSpent = () => Math.max(0, Date.now() - startedAt - otherMs);
+      const decision = await this.#limiter.decide(appliedRules, undefined, timeSpent());
+      return { appliedRules, decision, tookMs: timeSpent() };
+    } catch (error) {
+      // The error may have occurred before the rules were matched, so any rule may apply.
+      return { appliedRules: [], decision: toUndecided(error, rules), tookMs: 0 };
+    }
+  }
+
+  #matchesOf(canonical: CanonicalRequest): readonly RuleMatch[] {
+    const matches = this.#match(canonical);
+    return this.#overrides?.matchesOf(matches) ?? matches;
+  }
+}
