@@ -1,16 +1,13 @@
-import { ADMIN_TOKEN } from "./config/binding-names.ts";
 import { originFaults, resolveBindings } from "./config/bindings.ts";
-import { type Env, textVar } from "./config/env.ts";
+import type { Env } from "./config/env.ts";
 import type { Config } from "./config/schema.ts";
 import type { Counter } from "./engine/counter.ts";
-import { logMisconfigured } from "./log.ts";
 import { createStore } from "./stores/create-store.ts";
 import type { Store } from "./stores/store.ts";
 
 // The endpoint that `weir doctor --at <url>` calls. cli/doctor/worker.ts reads its answers.
 
-const PATH = "/_weir/doctor";
-const MIN_ADMIN_TOKEN = 32;
+export const DOCTOR_PATH = "/_weir/doctor";
 
 const DECISIONS = 5;
 /** A run makes no more decisions after this time, in milliseconds. */
@@ -21,65 +18,26 @@ const MAX_RUN_MS = 10_000;
  */
 const LAST_CALLS = 3;
 
-/**
- * Answers a request to the doctor's endpoint that has the admin token. For every other request, it
- * returns undefined. Such a request continues like any request, so that nobody can find out whether the
- * endpoint exists.
- *
- * @param usesOrigin whether Weir forwards requests to the configured origin, so that a fault of the
- * origin matters
- * @returns undefined, also as a promise, if the request has to continue
- */
-export type Doctor = (
-  request: Request,
-  usesOrigin: boolean,
-) => Promise<Response | undefined> | undefined;
-
-/**
- * Creates the doctor of an isolate. If the admin token is faulty, logs the fault.
- *
- * @returns undefined if no valid admin token is set, so that requests cost nothing extra
- */
-export function createDoctor(config: Config, env: Env): Doctor | undefined {
-  const token = textVar(env, ADMIN_TOKEN);
-  if (token === undefined) return undefined;
-  if (token.length < MIN_ADMIN_TOKEN) {
-    logMisconfigured(`${ADMIN_TOKEN} has fewer than ${MIN_ADMIN_TOKEN} characters`);
-    return undefined;
-  }
-  return (request, usesOrigin) => {
-    if (request.method !== "POST" || URL.parse(request.url)?.pathname !== PATH) return undefined;
-    return answer(request, token, () => examine(config, env, usesOrigin), config.timeoutMs);
-  };
-}
-
 /** The time until which a run may last. A run that was cancelled does not reset it. */
 let busyUntil = 0;
 
-async function answer(
+/** Answers a request of an operator: measures the store. One run at a time in an isolate. */
+export async function runDoctor(
   request: Request,
-  token: string,
-  run: () => Promise<object>,
-  timeoutMs: number,
-) {
-  const sent = request.headers.get("authorization") ?? "";
-  if (!(await isSame(sent, `Bearer ${token}`))) return undefined;
+  config: Config,
+  env: Env,
+  usesOrigin: boolean,
+): Promise<Response> {
   const now = Date.now();
   if (now < busyUntil) return respond({ weir: "busy" }, 503);
-  const until = now + MAX_RUN_MS + LAST_CALLS * timeoutMs;
+  const until = now + MAX_RUN_MS + LAST_CALLS * config.timeoutMs;
   busyUntil = until;
   try {
-    return respond({ ...(await run()), colo: request.cf?.colo });
+    return respond({ ...(await examine(config, env, usesOrigin)), colo: request.cf?.colo });
   } finally {
     // A run that was cancelled may end while the next run lasts.
     if (busyUntil === until) busyUntil = 0;
   }
-}
-
-/** Compares texts in constant time. It compares hashes, because the texts may have different lengths. */
-async function isSame(one: string, other: string): Promise<boolean> {
-  const hash = (text: string) => crypto.subtle.digest("SHA-256", new TextEncoder().encode(text));
-  return crypto.subtle.timingSafeEqual(await hash(one), await hash(other));
 }
 
 function respond(body: object, status = 200): Response {

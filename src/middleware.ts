@@ -1,4 +1,5 @@
 import type { Context, Env as HonoEnv, MiddlewareHandler, Next } from "hono";
+import { createAdminEntry } from "./admin-entry.ts";
 import { toConfig } from "./config/define.ts";
 import type { Env } from "./config/env.ts";
 import { faultsOfFaultyConfig } from "./config/faulty-config.ts";
@@ -6,7 +7,6 @@ import type { NodeGlobals } from "./config/node-globals.ts";
 import type { Rule } from "./config/rule.ts";
 import type { Config, ConfigInput } from "./config/schema.ts";
 import { createHonoContext } from "./custom-context.ts";
-import { createDoctor } from "./doctor.ts";
 import type { Quota } from "./limiter/decision.ts";
 import { perBindings } from "./per-bindings.ts";
 import { prepareGateway } from "./prepare-gateway.ts";
@@ -99,7 +99,7 @@ export function rateLimit<const RuleName extends string = never>(
     faultsOfFaultyConfig(checkedConfig) !== undefined;
   const appRules = rule === undefined || isFaulty ? rules : [ruleForAllRequests(rules, rule)];
   const preparedFor = perBindings(checkedConfig, (env) => ({
-    doctor: createDoctor(checkedConfig, env),
+    doctor: createAdminEntry(checkedConfig, env),
     gateway: prepareGateway(checkedConfig, env, appRules),
   }));
 

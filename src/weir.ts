@@ -1,8 +1,8 @@
+import { type AdminEntry, createAdminEntry } from "./admin-entry.ts";
 import { toConfig } from "./config/define.ts";
 import type { Env } from "./config/env.ts";
 import type { Config, ConfigInput } from "./config/schema.ts";
 import { createCustomContext } from "./custom-context.ts";
-import { createDoctor, type Doctor } from "./doctor.ts";
 import { perBindings } from "./per-bindings.ts";
 import { prepareGateway, type RequestHandler } from "./prepare-gateway.ts";
 
@@ -45,8 +45,8 @@ type FetchArguments = Parameters<WeirHandler["fetch"]>;
 /** The objects that answer requests with one set of bindings. The first request creates a gateway. */
 interface Prepared {
   readonly env: Env;
-  /** Undefined if no admin token is set. */
-  readonly doctor: Doctor | undefined;
+  /** Undefined if no credential of operators is set. */
+  readonly admin: AdminEntry | undefined;
   gateway?: RequestHandler;
   nextGateway?: RequestHandler;
 }
@@ -65,7 +65,13 @@ export function weir(config: Config | ConfigInput): WeirHandler {
   const checkedConfig = toConfig(config);
   const preparedFor = perBindings(
     checkedConfig,
-    (env): Prepared => ({ env, doctor: createDoctor(checkedConfig, env) }),
+    (env): Prepared => ({
+      env,
+      admin: createAdminEntry(checkedConfig, env, async () => {
+        const { prepareAdmin } = await import("./prepare-admin.ts");
+        return prepareAdmin(checkedConfig, env);
+      }),
+    }),
   );
 
   const limit = (prepared: Prepared, ...[request, env, ctx, next]: FetchArguments) => {
@@ -89,9 +95,9 @@ export function weir(config: Config | ConfigInput): WeirHandler {
   return {
     fetch(request, env, ctx, next) {
       const prepared = preparedFor(env);
-      const examined = prepared.doctor?.(request, !next);
-      if (!examined) return limit(prepared, request, env, ctx, next);
-      return examined.then((response) => response ?? limit(prepared, request, env, ctx, next));
+      const answered = prepared.admin?.(request, !next);
+      if (!answered) return limit(prepared, request, env, ctx, next);
+      return answered.then((response) => response ?? limit(prepared, request, env, ctx, next));
     },
   };
 }

@@ -26,8 +26,18 @@ export const KEY_SECRET = "WEIR_KEY_SECRET";
  */
 export const MIN_KEY_SECRET = 32;
 
-/** The name of the secret that a caller of the doctor's endpoint must send. */
+/** The name of the secret with which operators may read and change everything below `/_weir/`. */
 export const ADMIN_TOKEN = "WEIR_ADMIN_TOKEN";
+/** The name of the secret with which operators may only read. */
+export const ADMIN_READ_TOKEN = "WEIR_ADMIN_READ_TOKEN";
+/** The minimum length of both secrets, in characters. */
+export const MIN_ADMIN_TOKEN = 32;
+/** The name of the var with the team of Cloudflare Access: `https://TEAM.cloudflareaccess.com`. */
+export const ACCESS_TEAM = "WEIR_ACCESS_TEAM";
+/** The name of the var with the audience tag (AUD) of the Access application. */
+export const ACCESS_AUD = "WEIR_ACCESS_AUD";
+/** The name of the var that lets users of Access only read, if it is `read`. */
+export const ACCESS_ROLE = "WEIR_ACCESS_ROLE";
 
 /** Returns the names of all bindings, secrets and vars that Weir reads for a configuration. */
 export function bindingNames(config: Config): string[] {
@@ -42,6 +52,10 @@ export function bindingNames(config: Config): string[] {
     MODE_VAR,
     KEY_SECRET,
     ADMIN_TOKEN,
+    ADMIN_READ_TOKEN,
+    ACCESS_TEAM,
+    ACCESS_AUD,
+    ACCESS_ROLE,
     ...originBindings(config),
     ...(nativeLimiter ? [nativeLimiter.binding] : []),
     ...secretEffects(config).keys(),

@@ -28,7 +28,7 @@ const importsOf = new Map(files.map((file) => [file, importsIn(file)] as const))
 
 function filesIn(folder: string): string[] {
   return readdirSync(folder, { recursive: true, encoding: "utf8" })
-    .filter((path) => path.endsWith(".ts"))
+    .filter((path) => /\.tsx?$/.test(path))
     .map((path) => join(folder, path))
     .sort();
 }

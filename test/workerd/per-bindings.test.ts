@@ -1,10 +1,10 @@
 import { createExecutionContext, env } from "cloudflare:test";
 import { Hono } from "hono";
 import { afterEach, describe, expect, it, vi } from "vitest";
+import { createAdminEntry } from "../../src/admin-entry.ts";
 import { bindingNames } from "../../src/config/binding-names.ts";
 import { resolveBindings } from "../../src/config/bindings.ts";
 import { type Config, type ConfigInput, defineConfig } from "../../src/config/index.ts";
-import { createDoctor } from "../../src/doctor.ts";
 import { rateLimit, weir } from "../../src/index.ts";
 import { perBindings } from "../../src/per-bindings.ts";
 
@@ -106,12 +106,12 @@ describe("perBindings", () => {
         {
           get(_, name) {
             read.add(name);
-            return texts(name) ? text : undefined;
+            return texts(name) ? `${text}-${String(name)}` : undefined;
           },
         },
       );
       resolveBindings(checked, bindings);
-      createDoctor(checked, bindings);
+      createAdminEntry(checked, bindings);
     }
     expect(names).toEqual(expect.arrayContaining([...read]));
   });

@@ -1,0 +1,36 @@
+import { Hono } from "hono";
+import { createAdminEntry } from "./admin-entry.ts";
+import { toConfig } from "./config/define.ts";
+import type { Config, ConfigInput } from "./config/schema.ts";
+import { perBindings } from "./per-bindings.ts";
+import { prepareAdmin } from "./prepare-admin.ts";
+
+/**
+ * Creates a Hono app with the dashboard and the API of operators, below `/_weir/`. It is for apps that use
+ * `rateLimit` without `weir`, which has both already. Mount it before all other routes.
+ *
+ * A request without a valid credential continues to the app's other routes.
+ *
+ * @example
+ * import { weirAdmin } from "edge-weir/admin";
+ *
+ * const app = new Hono();
+ * app.route("/", weirAdmin(config));
+ * app.use(rateLimit(config));
+ *
+ * @param config the configuration that `defineConfig` returned, or the argument of `defineConfig`. If it is
+ * the same object as that of `rateLimit`, both share one connection with the store
+ * @throws {ConfigError} if `config` is a plain object that has faults
+ */
+export function weirAdmin(config: Config | ConfigInput): Hono<{ Bindings: object }> {
+  const checkedConfig = toConfig(config);
+  const entryFor = perBindings(checkedConfig, (env) => ({
+    answer: createAdminEntry(checkedConfig, env, async () => prepareAdmin(checkedConfig, env)),
+  }));
+  const app = new Hono<{ Bindings: object }>();
+  app.use("/_weir/*", async (c, next) => {
+    const response = await entryFor(c.env ?? {}).answer?.(c.req.raw, false);
+    return response ?? (await next());
+  });
+  return app;
+}
