@@ -4,42 +4,70 @@
 /** The length of the shortest bucket of the statistics. */
 export const MINUTE_MS = 60_000;
 
-/** How many requests a rule has counted, by their outcome. */
+/**
+ * How many requests a rule has counted, by their outcome. A request has at most one of the outcomes. It
+ * has none if a different rule denied it, or if the rule is in shadow mode and would have admitted it.
+ */
 export interface RuleSums {
   /** Requests to which the rule applied, including those that a different rule denied. */
   requests: number;
   /** Requests that passed with this rule enforced, or within its limit if its mode is `mark`. */
   allowed: number;
-  /** Requests that this enforced rule denied. */
+  /**
+   * Requests that this enforced rule denied. If several rules deny a request, it counts for the
+   * first of them in the order of the configuration.
+   */
   limited: number;
   /** Requests over the limit of this rule with `mode: "mark"`, which passed. */
   marked: number;
-  /** Requests that the store could not decide, whether they passed or not. */
+  /**
+   * Requests for which the store could not decide this rule, whether they passed or not. If this
+   * isolate decided the rule alone (`onError: "local"`), they count as allowed or limited instead.
+   */
   undecided: number;
   /** Requests that this rule in shadow mode would have denied. */
   shadowLimited: number;
 }
 
-/** How many requests this isolate has handled, by the outcome for the client. */
+/**
+ * How many requests this isolate has handled, by the outcome for the client. `requests` is the sum of
+ * `unmatched`, `refused`, `allowed`, `limited`, `undecidedPassed` and `undecidedDenied`.
+ *
+ * The calls of programs count too: each call of `limit` is a request. Calls that take no quota, such
+ * as `check`, and calls that give quota back do not count.
+ */
 export interface RequestSums {
   requests: number;
   /** Requests to which no rule applied. They passed. */
   unmatched: number;
+  /** Requests that got 400 or 414, because Weir could not read their address. No rule counts them. */
+  refused: number;
   allowed: number;
   limited: number;
   /** Requests that passed although the store could not decide them. */
   undecidedPassed: number;
   /** Requests that got 503 because the store could not decide them. */
   undecidedDenied: number;
-  /** Requests that were decided without a call to the store, from leases or remembered denials. */
+  /**
+   * Requests whose enforced rules were decided without a call to the store: from leases or remembered
+   * denials, because a limit is 0, or because the store is in memory. They are allowed or limited.
+   */
   fromMemory: number;
+  /**
+   * Requests that this isolate decided alone, because the store had failed (`onError: "local"`). They
+   * are allowed or limited.
+   */
+  countedLocally: number;
 }
 
 /** The calls to the store. */
 export interface StoreSums {
   calls: number;
   failures: number;
-  /** Billed commands of Redis: an estimate, see docs/cost.md. 0 for other stores. */
+  /**
+   * Billed commands of Redis. Weir estimates them from the counters of each call by the tables in
+   * docs/cost.md. 0 for other stores, and for calls that failed.
+   */
   commands: number;
   /** Calls by duration. Bucket i counts calls of at most {@link LATENCY_BOUNDS_MS}[i]; the last one the rest. */
   latency: number[];
