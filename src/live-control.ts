@@ -1,4 +1,5 @@
 import { CONTROL_BINDING } from "./config/binding-names.ts";
+import { readDeploymentMode } from "./config/deployment-mode.ts";
 import type { Env } from "./config/env.ts";
 import type { Config } from "./config/schema.ts";
 import { ControlLink } from "./control/control-link.ts";
@@ -16,7 +17,9 @@ export const GLOBAL_OBJECT = "global";
  */
 export function createControlLink(_config: Config, env: Env): ControlLink | undefined {
   const control = controlObject(env);
-  return control && new ControlLink(control, new LiveOverrides(), new Recorder());
+  return (
+    control && new ControlLink(control, new LiveOverrides(readDeploymentMode(env)), new Recorder())
+  );
 }
 
 /** Returns the global control object; undefined if the Worker has no binding for it. */

@@ -12,7 +12,7 @@ import { createMatcher, type Matcher, type RuleMatch } from "./request/matcher.t
 
 /** The rules that apply to a request, and the decision. */
 export interface DecidedRequest {
-  readonly appliedRules: AppliedRule[];
+  readonly appliedRules: readonly AppliedRule[];
   /** Undefined if no rule applies to the request. */
   readonly decision?: Decision;
   /** The duration of the decision in milliseconds, not counting the functions in `custom`. */

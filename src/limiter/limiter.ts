@@ -2,6 +2,7 @@ import type { Config } from "../config/schema.ts";
 import type { AppliedRule } from "../request/applied-rule.ts";
 import { withDeadline } from "../stores/deadline.ts";
 import type { Store } from "../stores/store.ts";
+import { blockedInShadow, decideWithBlocked, isBlocked } from "./blocked.ts";
 import { certainDenialOf } from "./certain-denial.ts";
 import {
   allCountersOf,
@@ -57,10 +58,22 @@ export class Limiter {
    * @param spentMs the time that Weir needed to identify the client, in milliseconds. If this time
    * is long, the store gets less time
    */
-  async decide(
+  decide(
     appliedRules: readonly AppliedRule[],
     options?: DecideOptions,
     spentMs = 0,
+  ): Promise<Decision> {
+    return decideWithBlocked(
+      appliedRules,
+      (others) => this.#decide(others, options, spentMs),
+      (appliedRule) => ruleCountersOf(appliedRule, this.#config.prefix, options),
+    );
+  }
+
+  async #decide(
+    appliedRules: readonly AppliedRule[],
+    options: DecideOptions | undefined,
+    spentMs: number,
   ): Promise<Decision> {
     const { prefix } = this.#config;
     // The enforced rules form one group, which is charged as a whole or not at all. Each other rule
@@ -163,8 +176,9 @@ export class Limiter {
     try {
       const appliedRules = await later;
       const { prefix } = this.#config;
-      const shadowGroups = appliedRules.map((each) => ruleCountersOf(each, prefix, options));
-      return await this.#decideShadowGroups(shadowGroups);
+      const groups = appliedRules.map((each) => ruleCountersOf(each, prefix, options));
+      const decided = await this.#decideShadowGroups(groups.filter((group) => !isBlocked(group)));
+      return [...blockedInShadow(groups, Date.now()), ...decided];
     } catch (error) {
       return [ruleUndecided(rule, error)];
     }

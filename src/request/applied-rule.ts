@@ -26,6 +26,12 @@ export interface AppliedRule {
    */
   readonly cost?: number;
   /**
+   * Set only if an operator has blocked the client under this rule: when the block ends, in milliseconds
+   * since the Unix epoch. Then `windows` have no quota, and the client's requests exceed the rule's limits
+   * whatever they cost. No store is called for the rule.
+   */
+  readonly blockedUntil?: number;
+  /**
    * Set only if the rule is in shadow mode and the identity is not ready in time. Then `windows`
    * and `identity` are empty. The promise resolves to the complete applied rule, or to an empty
    * list if the request is exempt.

@@ -1,0 +1,82 @@
+import type { Mode } from "../config/outcome.ts";
+import type { Tally } from "../engine/counter.ts";
+import { windowAt } from "../engine/counter.ts";
+import type { AppliedRule } from "../request/applied-rule.ts";
+import type { RuleCounter } from "./counters.ts";
+import type { Decision, Quota, ShadowDenial } from "./decision.ts";
+import { quotasOf } from "./quotas.ts";
+import { exceededRuleOf } from "./store-verdict.ts";
+
+// Clients that an operator has blocked under a rule: see `blockedUntil` of AppliedRule. A blocked client is
+// treated like a banned one, but no store is called, nothing is charged, and no ban begins.
+
+/**
+ * Decides a request. The store decides neither rules in shadow mode nor rules with the mode `mark` under
+ * which the client is blocked. Enforced rules deny a blocked client: see `certainDenialOf`.
+ *
+ * @param decideOthers decides the request by the other rules
+ * @param countersOf returns the counters of a rule
+ */
+export function decideWithBlocked(
+  appliedRules: readonly AppliedRule[],
+  decideOthers: (others: readonly AppliedRule[]) => Promise<Decision>,
+  countersOf: (appliedRule: AppliedRule) => readonly RuleCounter[],
+): Promise<Decision> {
+  if (!appliedRules.some(isBlockedUnenforced)) return decideOthers(appliedRules);
+  const groups = appliedRules.filter(isBlockedUnenforced).map(countersOf);
+  const others = appliedRules.filter((each) => !isBlockedUnenforced(each));
+  return decideOthers(others).then((decision) => withBlocked(decision, groups, Date.now()));
+}
+
+function isBlockedUnenforced({ rule, blockedUntil }: AppliedRule): boolean {
+  return blockedUntil !== undefined && rule.mode !== "enforce";
+}
+
+/** Whether the client is blocked under the rule of these counters. */
+export function isBlocked(ruleCounters: readonly RuleCounter[]): boolean {
+  return ruleCounters[0]?.appliedRule.blockedUntil !== undefined;
+}
+
+/**
+ * Returns the state of a blocked client's counter. The client should retry when the window ends, as with
+ * a limit of 0, or when the block ends, if that is sooner.
+ */
+export function blockedTally({ appliedRule, counter }: RuleCounter, now: number): Tally {
+  const { blockedUntil = now } = appliedRule;
+  const resetMs = windowAt(now, counter).endsAt - now;
+  return { count: 0, resetMs, banMs: Math.max(1, Math.min(resetMs, blockedUntil - now)) };
+}
+
+/** Returns the counter with a cost of 0. Otherwise its cost could make the time to retry longer. */
+export function withoutCost(ruleCounter: RuleCounter): RuleCounter {
+  return { ...ruleCounter, counter: { ...ruleCounter.counter, cost: 0 } };
+}
+
+function withBlocked(
+  decision: Decision,
+  groups: readonly (readonly RuleCounter[])[],
+  now: number,
+): Decision {
+  if (decision.outcome === "undecided") return decision;
+  const inMode = (mode: Mode) => groups.filter(([first]) => first?.rule.mode === mode);
+  const shadow = [...decision.shadow, ...blockedInShadow(inMode("shadow"), now)];
+  if (decision.outcome === "limited" || decision.storeFailure) return { ...decision, shadow };
+  const marks = inMode("mark").flatMap((each) => blockedQuotas(each, now));
+  return { ...decision, quotas: [...decision.quotas, ...marks], shadow };
+}
+
+/** Returns the results of the rules in shadow mode that would have denied a blocked client. */
+export function blockedInShadow(
+  groups: readonly (readonly RuleCounter[])[],
+  now: number,
+): ShadowDenial[] {
+  return groups.filter(isBlocked).flatMap((ruleCounters) => {
+    const exceeded = exceededRuleOf(ruleCounters[0] as RuleCounter);
+    return blockedQuotas(ruleCounters, now).map((quota) => ({ ...quota, ...exceeded }));
+  });
+}
+
+function blockedQuotas(ruleCounters: readonly RuleCounter[], now: number): Quota[] {
+  const tallies = ruleCounters.map((each) => blockedTally(each, now));
+  return quotasOf(ruleCounters.map(withoutCost), { admitted: false, tallies }, now);
+}
