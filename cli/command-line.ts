@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { Command, CommanderError } from "commander";
+import { addAdminCommands } from "./admin.ts";
 import { addCheckCommand } from "./check.ts";
 import { addDoctorCommand } from "./doctor.ts";
 
@@ -15,7 +16,7 @@ export async function runCommandLine(args: readonly string[]): Promise<void> {
   const manifest = readFileSync(join(import.meta.dirname, "../package.json"), "utf8");
   const program = new Command(name)
     .description(
-      "Tools for Weir. check needs no account and no network; doctor calls the database.",
+      "Tools for Weir. check needs no account and no network; doctor calls the database; the others call a Worker.",
     )
     .version(JSON.parse(manifest).version)
     .showHelpAfterError("(--help shows what is allowed)")
@@ -23,6 +24,7 @@ export async function runCommandLine(args: readonly string[]): Promise<void> {
     .exitOverride();
   addCheckCommand(program);
   addDoctorCommand(program);
+  addAdminCommands(program);
   try {
     await program.parseAsync(args, { from: "user" });
   } catch (error) {

@@ -1,0 +1,115 @@
+import { quoted } from "../doctor/finding.ts";
+import type { Setting } from "../doctor/settings.ts";
+import { AdminError, EXIT } from "./admin-error.ts";
+
+/** An answer of a server that may be Weir's admin API. */
+export interface RawAnswer {
+  readonly response: Response;
+  readonly text: string;
+  /** The origin of the URL. */
+  readonly place: string;
+  readonly token: Setting;
+}
+
+/** A fault of one field in a body, see the API's description at /_weir/api/openapi.json. */
+interface BodyFault {
+  readonly path?: unknown;
+  readonly message?: unknown;
+}
+
+/**
+ * Reads the JSON of an answer.
+ *
+ * @param field a field that the answer must have
+ * @throws {AdminError} for an error of the API, and for the answer of any other server
+ */
+export function readAnswer<Answer>(answer: RawAnswer, field: keyof Answer & string): Answer {
+  const { response, text, place } = answer;
+  const { status } = response;
+  if (status >= 300 && status < 400) throw redirected(answer);
+  const value = jsonIn(text);
+  if (response.ok && value && field in value) return value as Answer;
+  if (value && isProblem(response) && typeof value.detail === "string") {
+    throw refused(answer, value.detail, value.faults);
+  }
+  if (status === 429) {
+    throw new AdminError(
+      EXIT.unavailable,
+      `${place} answered 429: there were too many attempts from this address${retryTime(response)}.`,
+    );
+  }
+  throw new AdminError(EXIT.unavailable, notWeir(answer));
+}
+
+function refused({ response, token }: RawAnswer, detail: string, faults: unknown): AdminError {
+  const lines = [quoted(detail, [token.value]), ...faultLines(faults, token.value)];
+  const { status } = response;
+  if (status === 403) {
+    lines.push(
+      `The token (${token.source}) may only read. For changes, set WEIR_ADMIN_TOKEN as an environment variable.`,
+    );
+  }
+  return new AdminError(
+    status >= 500 || status === 429 ? EXIT.unavailable : EXIT.refused,
+    lines.join("\n"),
+  );
+}
+
+function faultLines(faults: unknown, token: string): string[] {
+  if (!Array.isArray(faults)) return [];
+  return faults
+    .slice(0, 20)
+    .map(
+      (fault: BodyFault) => `  ${quoted(`${fault?.path ?? ""}: ${fault?.message ?? ""}`, [token])}`,
+    );
+}
+
+function redirected({ response, place, token }: RawAnswer): AdminError {
+  const location = response.headers.get("location") ?? "";
+  const target = URL.canParse(location, place) ? new URL(location, place).origin : undefined;
+  const where = target === undefined ? "" : ` to ${quoted(target, [token.value])}`;
+  const login = /cloudflareaccess\.com$/.test(target ?? "")
+    ? " Cloudflare Access protects this host: let its policy pass /_weir/api/ for a service token, or use the dashboard."
+    : " If Weir is there, name that URL with --at.";
+  return new AdminError(
+    EXIT.unavailable,
+    `${place} answered with a redirect (${response.status})${where}. The token was not sent there.${login}`,
+  );
+}
+
+/** The admin surface answers a wrong token as if it did not exist, so the reason cannot be known. */
+function notWeir({ response, text, place, token }: RawAnswer): string {
+  const type = response.headers.get("content-type") ?? "";
+  const kind =
+    /html/i.test(type) || /^\s*<(?:!doctype|html)/i.test(text)
+      ? "a page in HTML"
+      : "another answer";
+  return [
+    `${place} answered like any server without Weir's admin API (HTTP ${response.status}, ${kind}).`,
+    `With a wrong token, Weir answers as if the API did not exist. Check in this order:`,
+    `  1. The token (${token.source}) is the same text as the secret of this deployment.`,
+    "  2. The secret is set and has at least 32 characters: npx wrangler secret list",
+    "  3. --at leads to the Worker: its host and a route that includes /_weir/*.",
+    "  4. After several wrong tokens, Weir refuses all tokens of an address for a minute.",
+  ].join("\n");
+}
+
+function retryTime({ headers }: Response): string {
+  const seconds = headers.get("retry-after") ?? "";
+  return /^\d{1,6}$/.test(seconds) ? `. Try again in ${seconds} s` : "";
+}
+
+function isProblem({ headers }: Response): boolean {
+  return /^application\/(?:problem\+)?json\b/i.test(headers.get("content-type") ?? "");
+}
+
+function jsonIn(text: string): Record<string, unknown> | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === "object" && value !== null && !Array.isArray(value)
+      ? (value as Record<string, unknown>)
+      : undefined;
+  } catch {
+    return undefined;
+  }
+}

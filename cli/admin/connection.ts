@@ -1,0 +1,127 @@
+import { isReadableOnTheWay } from "../doctor/access.ts";
+import { quoted } from "../doctor/finding.ts";
+import { AnswerTooLarge, networkError, readBounded } from "../doctor/rest-answer.ts";
+import type { Setting } from "../doctor/settings.ts";
+import { AdminError, EXIT } from "./admin-error.ts";
+import { readAnswer } from "./answer.ts";
+import { type CredentialOptions, findToken } from "./credential.ts";
+
+/** Calls the admin API of one Worker. */
+export interface Connection {
+  /** The origin of the Worker's URL. */
+  readonly place: string;
+  /**
+   * Calls the API, and never repeats a call.
+   *
+   * @param path below `/_weir/api/`, such as `rules`
+   * @param field the field that a complete answer has. Origins also answer with JSON.
+   * @throws {AdminError} with a reason that helps an operator
+   */
+  call<Answer>(
+    method: string,
+    path: string,
+    field: keyof Answer & string,
+    body?: object,
+  ): Promise<Answer>;
+}
+
+/** The options that all commands for operators have. */
+export interface ConnectionOptions extends CredentialOptions {
+  readonly at: string;
+}
+
+/** A report of a year has fewer bytes. */
+const MAX_ANSWER_BYTES = 16 * 1024 * 1024;
+/** The deadline of a call, in milliseconds. It is longer than the longest `timeoutMs`. */
+const CALL_TIMEOUT_MS = 20_000;
+
+/**
+ * Reads the URL and the token. Makes no call.
+ *
+ * @throws {AdminError} if the token could be read on its way, or if there is none
+ */
+export async function connect(options: ConnectionOptions): Promise<Connection> {
+  const base = readUrl(options.at);
+  const token = await findToken(options);
+  return {
+    place: base.origin,
+    async call(method, path, field, body) {
+      const response = await send(new URL(`/_weir/api/${path}`, base), method, token, body);
+      return readAnswer({ ...response, place: base.origin, token }, field);
+    },
+  };
+}
+
+function readUrl(at: string): URL {
+  // Node 20 has no URL.parse.
+  const url = /^https?:\/\//i.test(at) && URL.canParse(at) ? new URL(at) : undefined;
+  // The URL is not printed, because it may have a password.
+  if (!url) {
+    throw new AdminError(
+      EXIT.unavailable,
+      "--at is not an http or https URL. Write the URL of the Worker, such as https://api.example.com.",
+    );
+  }
+  if (url.username || url.password) {
+    throw new AdminError(
+      EXIT.unavailable,
+      "The URL of --at has a user or a password. Leave them out.",
+    );
+  }
+  if (isReadableOnTheWay(url)) {
+    throw new AdminError(
+      EXIT.unavailable,
+      `The token was not sent: over http to ${url.host}, everyone on the network path could read it. Use https.`,
+    );
+  }
+  return url;
+}
+
+async function send(url: URL, method: string, token: Setting, body: object | undefined) {
+  const signal = AbortSignal.timeout(CALL_TIMEOUT_MS);
+  try {
+    const response = await fetch(url, {
+      method,
+      // A redirect would send the token to another server.
+      redirect: "manual",
+      headers: {
+        authorization: `Bearer ${token.value}`,
+        accept: "application/json",
+        ...(body && { "content-type": "application/json" }),
+      },
+      ...(body && { body: JSON.stringify(body) }),
+      signal,
+    });
+    return { response, text: await readBounded(response, MAX_ANSWER_BYTES) };
+  } catch (error) {
+    if (error instanceof AnswerTooLarge) {
+      throw new AdminError(EXIT.unavailable, `${url.origin}: ${error.message}. It is not Weir's.`);
+    }
+    if (signal.aborted) throw new AdminError(EXIT.unavailable, noAnswer(url, method));
+    throw new AdminError(EXIT.unavailable, unreachable(url, networkError(error), token));
+  }
+}
+
+function noAnswer({ origin }: URL, method: string): string {
+  const changed =
+    method === "GET"
+      ? ""
+      : " The change may have been made: look at it before you repeat the command.";
+  return `${origin} gave no complete answer within ${CALL_TIMEOUT_MS / 1000} s.${changed}`;
+}
+
+function unreachable({ origin, hostname }: URL, reason: string, { value }: Setting): string {
+  const printed = quoted(reason, [value]);
+  if (/ECONNREFUSED/.test(reason)) {
+    const cure = /^(?:localhost|127\.|\[::1\])/.test(hostname)
+      ? "Start the Worker, for example by npx wrangler dev, or name a deployed one: --at https://api.example.com"
+      : "Compare the host and the port with those of the deployment";
+    return `Nothing listens at ${origin}: the connection was refused. ${cure}.`;
+  }
+  if (/ENOTFOUND|EAI_/.test(reason))
+    return `The name ${hostname} does not exist, or DNS does not answer (${printed}).`;
+  if (/CERT|SSL|TLS|EPROTO/i.test(reason)) {
+    return `There is no secure connection to ${origin}, so the token was not sent: ${printed}.`;
+  }
+  return `${origin} could not be reached: ${printed}.`;
+}

@@ -1,0 +1,122 @@
+import leven from "leven";
+import type { ClientSelector, RuleView } from "../../src/admin/operations.ts";
+import { type Override, overrideId } from "../../src/overrides/override.ts";
+import { printable } from "../doctor/finding.ts";
+import { AdminError, EXIT, wrongOptions } from "./admin-error.ts";
+import { type Connection, type ConnectionOptions, connect } from "./connection.ts";
+import { clientEffect, type EffectOptions, ruleEffect } from "./effect.ts";
+import type { Clients } from "./peek.ts";
+import type { Printed } from "./printed.ts";
+import { readSelector, type SelectorOptions } from "./selector.ts";
+import { duration, effectText, table, time } from "./text.ts";
+
+export interface OverrideOptions extends ConnectionOptions, SelectorOptions, EffectOptions {
+  readonly rule: string;
+  readonly reason: string;
+  readonly for?: string;
+  readonly remove?: true;
+}
+
+/** Sets or removes an override. */
+export async function override(options: OverrideOptions): Promise<Printed> {
+  const { rule: name, reason, for: expiresIn, remove } = options;
+  if (remove) return await removeOverride(options);
+  if (expiresIn === undefined) {
+    throw wrongOptions("An override always has an end. Add --for with a time, such as --for 2h.");
+  }
+  const selector = await readSelector(options);
+  // This finds wrong options without a call.
+  const all = selector ? undefined : ruleEffect(options);
+  const api = await connect(options);
+  const effect = all ?? clientEffect(options, await findRule(api, name));
+  const json = await api.call<{ override: Override }>("PUT", "overrides", "override", {
+    rule: name,
+    ...selector,
+    effect,
+    expiresIn,
+    reason,
+  });
+  const whose =
+    json.override.client === undefined ? "all clients" : `client ${json.override.client}`;
+  return {
+    json,
+    text: printable(
+      `Set: ${json.override.rule}, ${whose}: ${effectText(json.override.effect)}, until ${time(json.override.expiresAt)}. It applies everywhere within 15 seconds.`,
+    ),
+  };
+}
+
+async function removeOverride(options: OverrideOptions): Promise<Printed> {
+  const { rule, reason, remove: _, for: expiresIn, ...effects } = options;
+  const given = (["limit", "limits", "factor", "unlimited", "block", "mode"] as const).some(
+    (name) => effects[name] !== undefined,
+  );
+  if (given || expiresIn !== undefined) {
+    throw wrongOptions("--remove takes only the rule, the client and --reason.");
+  }
+  const selector = await readSelector(options);
+  const api = await connect(options);
+  const id = overrideId({
+    rule,
+    ...(selector && { client: await identityOf(api, selector, rule) }),
+  });
+  const json = await api.call<{ override: Override }>("DELETE", "overrides", "override", {
+    id,
+    why: reason,
+  });
+  return {
+    json,
+    text: printable(
+      `Removed: ${json.override.rule}, ${effectText(json.override.effect)}. This applies everywhere within 15 seconds.`,
+    ),
+  };
+}
+
+/** Only the Worker can compute an identity, because it may need the Worker's secret. */
+async function identityOf(
+  api: Connection,
+  selector: ClientSelector,
+  rule: string,
+): Promise<string> {
+  if ("client" in selector) return selector.client;
+  const { clients } = await api.call<Clients>("POST", "peek", "clients", { ...selector, rule });
+  const [found, ...others] = clients;
+  if (found && others.length === 0) return found.client;
+  throw new AdminError(
+    EXIT.refused,
+    found
+      ? `The rule ${rule} counts these values as ${clients.length} clients. Name one by --client; weir overrides lists them.`
+      : `The rule ${rule} does not count clients by these values.`,
+  );
+}
+
+async function findRule(api: Connection, name: string): Promise<RuleView> {
+  const { rules } = await api.call<{ rules: readonly RuleView[] }>("GET", "rules", "rules");
+  const found = rules.find((each) => each.name === name);
+  if (found) return found;
+  const [nearest] = rules
+    .map((each) => ({ name: each.name, distance: leven(each.name, name) }))
+    .sort((a, b) => a.distance - b.distance);
+  const isNear = nearest !== undefined && nearest.distance <= Math.max(1, name.length / 3);
+  const cure = isNear
+    ? ` Did you mean ${nearest.name}?`
+    : ` It has: ${rules.map((each) => each.name).join(", ")}.`;
+  throw new AdminError(EXIT.refused, printable(`The Worker has no rule ${name}.${cure}`));
+}
+
+/** Lists all overrides. */
+export async function listOverrides(options: ConnectionOptions): Promise<Printed> {
+  const api = await connect(options);
+  const json = await api.call<{ overrides: readonly Override[] }>("GET", "overrides", "overrides");
+  const { overrides } = json;
+  if (overrides.length === 0) return { json, text: "There are no overrides." };
+  const rows = overrides.map(({ rule, client, effect, expiresAt, by, reason }) => [
+    rule,
+    client ?? "(all clients)",
+    effectText(effect),
+    duration(expiresAt - Date.now()),
+    by,
+    reason,
+  ]);
+  return { json, text: table(["RULE", "CLIENT", "EFFECT", "ENDS IN", "BY", "REASON"], rows) };
+}

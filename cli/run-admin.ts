@@ -1,0 +1,36 @@
+import { AdminError, EXIT } from "./admin/admin-error.ts";
+import { listOverrides, override } from "./admin/override.ts";
+import { peek, reset } from "./admin/peek.ts";
+import type { Printed } from "./admin/printed.ts";
+import { statistics, top } from "./admin/statistics.ts";
+
+export const runPeek = printing(peek);
+export const runReset = printing(reset);
+export const runOverride = printing(override);
+export const runOverrides = printing(listOverrides);
+export const runStatistics = printing(statistics);
+export const runTop = printing(top);
+
+/**
+ * Turns a command into a function that prints its result. With `--json` it prints one JSON document,
+ * also for an error.
+ *
+ * @returns a function that returns the exit code
+ */
+function printing<Options>(command: (options: Options) => Promise<Printed>) {
+  return async (options: Options & { readonly json?: true }): Promise<number> => {
+    try {
+      const { json, text } = await command(options);
+      console.log(options.json ? JSON.stringify(json, null, 2) : text);
+      return EXIT.done;
+    } catch (error) {
+      if (!(error instanceof AdminError)) throw error;
+      if (options.json) {
+        console.log(JSON.stringify({ ok: false, error: error.message }, null, 2));
+      } else {
+        console.error(error.message);
+      }
+      return error.exitCode;
+    }
+  };
+}
