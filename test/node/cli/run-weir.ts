@@ -28,14 +28,16 @@ export interface Run {
  * Runs the command in a new process, as `npm run weir --` does.
  *
  * @param env more environment variables; undefined removes a variable
+ * @param input the standard input
  */
 export function runWeir(
   args: readonly string[],
   cwd: string = REPOSITORY,
   env: Readonly<Record<string, string | undefined>> = {},
+  input = "",
 ): Promise<Run> {
   const { promise, resolve } = Promise.withResolvers<Run>();
-  execFile(
+  const child = execFile(
     process.execPath,
     [COMMAND, ...args],
     { cwd, env: { ...process.env, ...env }, maxBuffer: Infinity },
@@ -43,6 +45,8 @@ export function runWeir(
       resolve({ code: error ? Number(error.code) : 0, stdout, stderr });
     },
   );
+  // A command that fails early does not read its input.
+  child.stdin?.on("error", () => {}).end(input);
   return promise;
 }
 

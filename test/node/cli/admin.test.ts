@@ -1,0 +1,331 @@
+import { describe, expect, it } from "vitest";
+import { problem, startFakeApi, TOKEN } from "./fake-api.ts";
+import { runWeir, temporaryFolder } from "./run-weir.ts";
+
+const CLIENT = "J2rAWY1vmcsYy6tNd_0bxQ";
+const NOW = Date.now();
+
+const RULES = {
+  rules: [
+    { name: "login", limits: [{ policy: "login", limit: 5, window: "1m" }] },
+    {
+      name: "search",
+      limits: [
+        { policy: "search/1m", limit: 60, window: "1m" },
+        { policy: "search/1h", limit: 1000, window: "1h" },
+      ],
+    },
+  ],
+};
+
+const QUOTA = {
+  policy: "login",
+  limit: 5,
+  windowMs: 60_000,
+  remaining: 0,
+  resetMs: 41_500,
+  resetAt: NOW + 41_500,
+  violated: false,
+  retryAfterMs: 41_500,
+  reservationDelayMs: 0,
+};
+
+const OVERRIDE = {
+  rule: "login",
+  client: CLIENT,
+  effect: { kind: "limits", limits: { login: 500 } },
+  expiresAt: NOW + 7_200_000,
+  reason: "Migration of a customer",
+  by: "token",
+  setAt: NOW,
+};
+
+const REPORT = { rule: "login", client: CLIENT, countedBy: "ip", quotas: [QUOTA], banMs: 0 };
+
+const REQUESTS = {
+  requests: 1500,
+  unmatched: 300,
+  refused: 0,
+  allowed: 1000,
+  limited: 195,
+  undecidedPassed: 5,
+  undecidedDenied: 0,
+  fromMemory: 150,
+  countedLocally: 0,
+};
+const STORE = {
+  calls: 1350,
+  failures: 5,
+  commands: 0,
+  latency: [0, 675, 600, 75, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+  latencyMs: 4000,
+};
+const LOGIN = {
+  requests: 1200,
+  allowed: 1000,
+  limited: 195,
+  marked: 0,
+  undecided: 5,
+  shadowLimited: 0,
+};
+const STATISTICS = {
+  resolution: "minute",
+  buckets: [
+    { at: Date.UTC(2026, 10, 22, 17, 4), requests: REQUESTS, store: STORE },
+    { at: Date.UTC(2026, 10, 22, 17, 5), requests: REQUESTS, store: STORE },
+  ],
+  rules: { login: LOGIN },
+  clients: [
+    { rule: "login", client: CLIENT, count: 12_345, error: 3, lastAt: NOW - 61_000, shadow: false },
+    { rule: "search", client: "b".repeat(22), count: 7, error: 0, lastAt: NOW, shadow: true },
+  ],
+  isolates: 2,
+  openBreakers: 1,
+};
+
+describe("weir peek", () => {
+  it("shows the quota of a client that is known by its address", async () => {
+    await using api = await startFakeApi({ "POST peek": { clients: [REPORT] } });
+    const run = await api.run("peek", "login", "--ip", "203.0.113.7");
+    expect(run).toMatchObject({ code: 0, stderr: "" });
+    expect(run.stdout).toBe(
+      [
+        `login  client ${CLIENT}, counted by ip`,
+        "  POLICY  LIMIT  LEFT  WINDOW  NEW WINDOW IN",
+        "  login       5     0  1m      42s",
+        "",
+      ].join("\n"),
+    );
+    expect(api.sent).toEqual([
+      {
+        method: "POST",
+        path: "peek",
+        authorization: `Bearer ${TOKEN}`,
+        body: { known: { ip: "203.0.113.7" }, rule: "login" },
+      },
+    ]);
+  });
+
+  it("shows a ban and an override", async () => {
+    const report = { ...REPORT, quotas: [], banMs: 3_600_000, override: OVERRIDE };
+    await using api = await startFakeApi({ "POST peek": { clients: [report] } });
+    const { stdout } = await api.run("peek", "--client", CLIENT);
+    expect(stdout).toContain("  banned for another 1h\n");
+    expect(stdout).toMatch(
+      /override: login = 500, until \d{4}-\d\d-\d\d \d\d:\d\dZ, by token: Migration of a customer/,
+    );
+    expect(api.sent[0]?.body).toEqual({ client: CLIENT });
+  });
+
+  it("sends the values of a combined key", async () => {
+    await using api = await startFakeApi({ "POST peek": { clients: [REPORT] } });
+    await api.run("peek", "--ip", "203.0.113.7", "--known", "header:x-api-key=a=b");
+    expect(api.sent[0]?.body).toEqual({ known: { ip: "203.0.113.7", "header:x-api-key": "a=b" } });
+  });
+
+  it("reads a key from standard input, so that it is in no argument", async () => {
+    await using api = await startFakeApi({ "POST peek": { clients: [REPORT] } });
+    await using folder = await temporaryFolder();
+    const args = ["peek", "--known", "header:x-api-key=-", "--at", api.url];
+    const run = await runWeir(args, folder.path, { WEIR_ADMIN_TOKEN: TOKEN }, "secret-key\n");
+    expect(run).toMatchObject({ code: 0, stderr: "" });
+    expect(api.sent[0]?.body).toEqual({ known: { "header:x-api-key": "secret-key" } });
+    expect(run.stdout).not.toContain("secret-key");
+  });
+
+  it("exits with 1 if no rule counts the client", async () => {
+    await using api = await startFakeApi({ "POST peek": { clients: [] } });
+    const run = await api.run("peek", "--ip", "203.0.113.7");
+    expect(run).toMatchObject({ code: 1, stdout: "" });
+    expect(run.stderr).toContain("No rule counts clients by these values.");
+  });
+
+  it.each<[string[], string]>([
+    [[], "Name the client: --ip 203.0.113.7"],
+    [["--known", "header:x-api-key"], "--known needs a name and a value"],
+    [["--known", "ip=a", "--ip", "b"], "ip is given twice"],
+    [["--client", CLIENT, "--ip", "b"], "--client is already complete"],
+  ])("makes no call with the options %j", async (args, message) => {
+    await using api = await startFakeApi({});
+    const run = await api.run("peek", ...args);
+    expect(run).toMatchObject({ code: 1, stdout: "", stderr: expect.stringContaining(message) });
+    expect(api.sent).toEqual([]);
+  });
+});
+
+describe("weir reset", () => {
+  it.each<[string[], string, string]>([
+    [[], "POST reset", "has its whole quota again"],
+    [["--ban-only"], "POST lift-ban", "The ban is lifted."],
+  ])("sends the client and the reason, with %j", async (args, call, printed) => {
+    await using api = await startFakeApi({ [call]: { clients: [REPORT] } });
+    const run = await api.run("reset", "login", "--ip", "::1", "--reason", "Ticket 4711", ...args);
+    expect(run).toMatchObject({ code: 0, stderr: "", stdout: expect.stringContaining(printed) });
+    expect(api.sent[0]?.body).toEqual({ known: { ip: "::1" }, rule: "login", why: "Ticket 4711" });
+  });
+
+  it("requires a reason", async () => {
+    await using api = await startFakeApi({});
+    const run = await api.run("reset", "login", "--ip", "203.0.113.7");
+    expect(run.code).toBe(1);
+    expect(run.stderr).toContain("required option '--reason <text>' not specified");
+    expect(api.sent).toEqual([]);
+  });
+});
+
+describe("weir override", () => {
+  const set = (...args: string[]) => ["override", ...args, "--for", "2h", "--reason", "Why"];
+
+  it.each<[string[], object]>([
+    [["login", "--limit", "500"], { kind: "limits", limits: { login: 500 } }],
+    [
+      ["search", "--limits", "search/1m=5,1h=50"],
+      { kind: "limits", limits: { "search/1m": 5, "search/1h": 50 } },
+    ],
+    [["search", "--factor", "2.5"], { kind: "factor", factor: 2.5 }],
+    [["login", "--unlimited"], { kind: "unlimited" }],
+    [["login", "--block"], { kind: "blocked" }],
+  ])("sets the override of one client: %j", async ([rule = "", ...args], effect) => {
+    const override = { ...OVERRIDE, rule, effect };
+    await using api = await startFakeApi({ "GET rules": RULES, "PUT overrides": { override } });
+    const run = await api.run(...set(rule, "--ip", "203.0.113.7", ...args));
+    expect(run).toMatchObject({ code: 0, stderr: "" });
+    expect(run.stdout).toContain(`Set: ${rule}, client ${CLIENT}: `);
+    expect(api.sent.at(-1)?.body).toEqual({
+      rule,
+      known: { ip: "203.0.113.7" },
+      effect,
+      expiresIn: "2h",
+      reason: "Why",
+    });
+  });
+
+  it.each<[string[], object]>([
+    [["--mode", "shadow"], { mode: "shadow" }],
+    [["--mode", "enforce", "--factor", "0.5"], { mode: "enforce", factor: 0.5 }],
+  ])("sets the override of a rule: %j", async (args, effect) => {
+    const { client, ...fields } = OVERRIDE;
+    await using api = await startFakeApi({ "PUT overrides": { override: { ...fields, effect } } });
+    const run = await api.run(...set("login", ...args));
+    expect(run.stdout).toContain("Set: login, all clients: ");
+    expect(api.sent.map(({ body }) => body)).toEqual([
+      { rule: "login", effect, expiresIn: "2h", reason: "Why" },
+    ]);
+  });
+
+  it("removes an override by the identity that the Worker computes", async () => {
+    await using api = await startFakeApi({
+      "POST peek": { clients: [REPORT] },
+      "DELETE overrides": { override: OVERRIDE },
+    });
+    const args = ["login", "--ip", "203.0.113.7", "--remove", "--reason", "Over"];
+    const run = await api.run("override", ...args);
+    expect(run).toMatchObject({ code: 0, stderr: "" });
+    expect(run.stdout).toContain("Removed: login, login = 500.");
+    expect(api.sent.at(-1)?.body).toEqual({ id: `login:${CLIENT}`, why: "Over" });
+  });
+
+  it.each<[string[], string]>([
+    [["login", "--ip", "::1", "--block", "--reason", "x"], "An override always has an end."],
+    [set("login", "--ip", "::1").slice(1), "Name exactly one of --limit"],
+    [set("login", "--ip", "::1", "--block", "--unlimited").slice(1), "Name exactly one of"],
+    [set("login", "--ip", "::1", "--mode", "off").slice(1), "--mode changes a rule for all"],
+    [set("login", "--limit", "5").slice(1), "--limit needs a client"],
+    [set("login").slice(1), "Name what to change"],
+    [set("search", "--ip", "::1", "--limit", "7").slice(1), "--limits search/1m=7,search/1h=7"],
+    [set("search", "--ip", "::1", "--limits", "1d=7").slice(1), '--limits has "1d=7"'],
+    [set("logins", "--ip", "::1", "--block").slice(1), "no rule logins. Did you mean login?"],
+    [set("xxxxxx", "--ip", "::1", "--block").slice(1), "no rule xxxxxx. It has: login, search."],
+    [["login", "--remove", "--block", "--reason", "x"], "--remove takes only"],
+  ])("changes nothing with the options %j", async (args, message) => {
+    await using api = await startFakeApi({ "GET rules": RULES });
+    const run = await api.run("override", ...args);
+    expect(run).toMatchObject({ code: 1, stdout: "", stderr: expect.stringContaining(message) });
+    expect(api.sent.filter(({ method }) => method !== "GET")).toEqual([]);
+  });
+});
+
+describe("weir overrides", () => {
+  it("lists the overrides, without what a terminal would obey", async () => {
+    const odd = { ...OVERRIDE, client: undefined, effect: { mode: "off" }, reason: "a\u001b[2Jb" };
+    await using api = await startFakeApi({ "GET overrides": { overrides: [OVERRIDE, odd] } });
+    const run = await api.run("overrides");
+    const [heading, first, second] = run.stdout.split("\n");
+    expect(heading).toMatch(/^RULE +CLIENT +EFFECT +ENDS IN +BY +REASON$/);
+    expect(first).toMatch(new RegExp(`^login +${CLIENT} +login = 500 +(2h|1h 59m|1h 60m) +token`));
+    expect(second).toMatch(/^login +\(all clients\) +mode off .* a \[2Jb$/);
+  });
+
+  it("reports that there are none", async () => {
+    await using api = await startFakeApi({ "GET overrides": { overrides: [] } });
+    expect(await api.run("overrides")).toMatchObject({
+      code: 0,
+      stdout: "There are no overrides.\n",
+    });
+  });
+});
+
+describe("weir stats", () => {
+  it("shows the sums of all rules", async () => {
+    await using api = await startFakeApi({ "GET statistics": STATISTICS });
+    const run = await api.run("stats");
+    expect(run).toMatchObject({ code: 0, stderr: "" });
+    expect(run.stdout.split("\n")).toEqual([
+      "Last 1h: 3 000 requests, 390 limited (13.0 %), 10 undecided",
+      "Store: 2 700 calls, 10 failed, half ≤ 2 ms, 99 % ≤ 10 ms; 10.0 % of the requests decided from memory",
+      "Isolates: 2, 1 with an open breaker",
+      "Requests: ██",
+      "",
+      "RULE   REQUESTS  ALLOWED  LIMITED  MARKED  UNDECIDED  SHADOW",
+      "login     1 200    1 000      195       0          5       0",
+      "",
+    ]);
+  });
+
+  it("asks for the last hours of one rule, and shows one line for each of them", async () => {
+    const report = { ...STATISTICS, ruleBuckets: [LOGIN, LOGIN] };
+    await using api = await startFakeApi({ "GET statistics": report });
+    const run = await api.run("stats", "--rule", "login", "--last", "2d", "--by", "hour");
+    expect(run.stdout).toMatch(/^2026-11-22 17:04Z +1 200 +1 000 +195 /m);
+    const query = new URLSearchParams(api.sent[0]?.path.split("?")[1]);
+    expect(Object.fromEntries(query)).toMatchObject({ resolution: "hour", rule: "login" });
+    expect(Number(query.get("until")) - Number(query.get("from"))).toBe(2 * 86_400_000);
+  });
+
+  it("refuses a time that it cannot read", async () => {
+    await using api = await startFakeApi({});
+    const run = await api.run("stats", "--last", "yesterday");
+    expect(run).toMatchObject({ code: 1, stderr: expect.stringContaining("such as 15m, 1h") });
+  });
+});
+
+describe("weir top", () => {
+  it("shows the clients that were limited most", async () => {
+    await using api = await startFakeApi({ "GET statistics": STATISTICS });
+    const [heading, first, second] = (await api.run("top")).stdout.split("\n");
+    expect(heading).toMatch(/^RULE +CLIENT +LIMITED +ERROR +LAST/);
+    expect(first).toMatch(new RegExp(`^login +${CLIENT} +12 345 +± 3 +1m \\d+s ago$`));
+    expect(second).toMatch(/^search +b{22} +7 .* shadow: not denied$/);
+  });
+
+  it("shows as many as asked for", async () => {
+    await using api = await startFakeApi({ "GET statistics": STATISTICS });
+    const { stdout } = await api.run("top", "--count", "1", "--json");
+    expect(JSON.parse(stdout).clients).toHaveLength(1);
+  });
+});
+
+describe("--json", () => {
+  it("prints the answer of the API as one document", async () => {
+    await using api = await startFakeApi({ "POST peek": { clients: [REPORT] } });
+    const run = await api.run("peek", "--ip", "203.0.113.7", "--json");
+    expect(JSON.parse(run.stdout)).toEqual({ clients: [REPORT] });
+  });
+
+  it("prints an error as one document", async () => {
+    await using api = await startFakeApi({ "POST peek": problem(404, "There is no rule logins.") });
+    const run = await api.run("peek", "logins", "--ip", "203.0.113.7", "--json");
+    expect(run).toMatchObject({ code: 1, stderr: "" });
+    expect(JSON.parse(run.stdout)).toEqual({ ok: false, error: "There is no rule logins." });
+  });
+});
