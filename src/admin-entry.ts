@@ -1,21 +1,26 @@
-import type { Operator } from "./admin/admin-env.ts";
-import { readAdminTokens } from "./admin/credentials.ts";
-import { createGate } from "./admin/gate.ts";
+import { createAttempts } from "./admin/attempts.ts";
+import { readCredentials } from "./admin/credentials.ts";
+import { createGate, type Gate } from "./admin/gate.ts";
+import type { Operator } from "./admin/operator.ts";
+import { withSecurityFields } from "./admin/security-fields.ts";
 import type { Env } from "./config/env.ts";
 import type { Config } from "./config/schema.ts";
 import { DOCTOR_PATH, runDoctor } from "./doctor.ts";
 import { logMisconfigured } from "./log.ts";
-
-/** Answers a request of an operator. */
-export type AdminHandler = (request: Request, operator: Operator) => Promise<Response>;
+import { sharedLimiter } from "./shared-limiter.ts";
 
 /** The first part of all paths of operators. */
 const PATH = "/_weir";
+/** The page with the form for a token, and the first part of the paths of its assets. */
+const LOG_IN = `${PATH}/login`;
+
+/** Answers a request of an operator, or a request to the log-in page. */
+export type AdminHandler = (request: Request, operator: Operator | undefined) => Promise<Response>;
 
 /**
  * Answers a request below `/_weir/` that has a valid credential. For every other request, it returns
- * undefined. Such a request continues like any request, so that nobody can find out whether the surface
- * exists.
+ * undefined, and does not read the body. Such a request continues like any request, so that nobody can find
+ * out whether there is anything. The only exception is the log-in page.
  *
  * @param usesOrigin whether Weir forwards requests to the configured origin, so that a fault of the
  * origin matters to the doctor
@@ -37,20 +42,30 @@ export type AdminEntry = (
 export function createAdminEntry(
   config: Config,
   env: Env,
-  load?: () => Promise<AdminHandler>,
+  load?: (gate: Gate) => Promise<AdminHandler>,
 ): AdminEntry | undefined {
-  const tokens = readAdminTokens(env, logMisconfigured);
-  if (tokens.length === 0) return undefined;
-  const operatorOf = createGate(tokens);
+  const credentials = readCredentials(env, logMisconfigured);
+  if (!credentials) return undefined;
+  const gate = createGate(
+    credentials,
+    createAttempts(() => sharedLimiter(config, env)),
+  );
   let handle: AdminHandler | undefined;
 
   async function answer(request: Request, path: string, usesOrigin: boolean) {
-    const operator = await operatorOf(request);
-    if (!operator) return undefined;
-    if (path === DOCTOR_PATH && request.method === "POST" && operator.role === "admin") {
-      return runDoctor(request, config, env, usesOrigin);
+    if (load && gate.hasLogIn && isLogIn(request, path)) {
+      handle ??= await load(gate);
+      const response = await handle(request, undefined);
+      return response.status === 404 ? undefined : response;
     }
-    handle ??= await load?.();
+    const operator = await gate.operatorOf(request);
+    if (!operator) return undefined;
+    // A page of another site cannot send a request without a CSRF token, which is one of a program.
+    const isProgram = operator.csrf === "" && operator.role === "admin";
+    if (path === DOCTOR_PATH && request.method === "POST" && isProgram) {
+      return withSecurityFields(await runDoctor(request, config, env, usesOrigin));
+    }
+    handle ??= await load?.(gate);
     return handle?.(request, operator);
   }
 
@@ -61,4 +76,9 @@ export function createAdminEntry(
     if (path !== PATH && !path?.startsWith(`${PATH}/`)) return undefined;
     return answer(request, path, usesOrigin);
   };
+}
+
+function isLogIn({ method }: Request, path: string): boolean {
+  const reads = method === "GET" || method === "HEAD";
+  return path === LOG_IN ? reads || method === "POST" : reads && path.startsWith(`${LOG_IN}/`);
 }

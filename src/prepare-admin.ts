@@ -1,5 +1,6 @@
 import { createAdminApp } from "./admin/admin-app.ts";
-import type { AdminContext } from "./admin/admin-env.ts";
+import type { AdminBindings } from "./admin/admin-env.ts";
+import type { Gate } from "./admin/gate.ts";
 import { LiveOperations } from "./admin/live-operations.ts";
 import type { AdminHandler } from "./admin-entry.ts";
 import type { Env } from "./config/env.ts";
@@ -8,16 +9,20 @@ import { controlObject } from "./live-control.ts";
 import { sharedLimiter } from "./shared-limiter.ts";
 
 /** Creates the handler of everything below `/_weir/`, for one set of bindings. */
-export function prepareAdmin(config: Config, env: Env): AdminHandler {
+export function prepareAdmin(config: Config, env: Env, gate: Gate): AdminHandler {
   const { limiter, mode, keySecret } = sharedLimiter(config, env);
-  const operations = new LiveOperations({
-    config,
-    limiter,
-    mode,
-    keySecret,
-    control: controlObject(env),
-  });
+  const control = controlObject(env);
+  const operations = new LiveOperations({ config, limiter, mode, keySecret, control });
   const app = createAdminApp();
-  const context: AdminContext = { operations, config };
+
+  async function recordLogIn(by: string): Promise<void> {
+    try {
+      await control?.addAuditEntry({ by, action: "log-in" });
+    } catch {
+      // Operators need the log-in most while something fails.
+    }
+  }
+
+  const context: AdminBindings["context"] = { operations, config, gate, recordLogIn };
   return async (request, operator) => app.fetch(request, { context, operator });
 }

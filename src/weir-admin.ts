@@ -25,7 +25,9 @@ import { prepareAdmin } from "./prepare-admin.ts";
 export function weirAdmin(config: Config | ConfigInput): Hono<{ Bindings: object }> {
   const checkedConfig = toConfig(config);
   const entryFor = perBindings(checkedConfig, (env) => ({
-    answer: createAdminEntry(checkedConfig, env, async () => prepareAdmin(checkedConfig, env)),
+    answer: createAdminEntry(checkedConfig, env, async (gate) =>
+      prepareAdmin(checkedConfig, env, gate),
+    ),
   }));
   const app = new Hono<{ Bindings: object }>();
   app.use("/_weir/*", async (c, next) => {

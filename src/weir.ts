@@ -67,9 +67,9 @@ export function weir(config: Config | ConfigInput): WeirHandler {
     checkedConfig,
     (env): Prepared => ({
       env,
-      admin: createAdminEntry(checkedConfig, env, async () => {
+      admin: createAdminEntry(checkedConfig, env, async (gate) => {
         const { prepareAdmin } = await import("./prepare-admin.ts");
-        return prepareAdmin(checkedConfig, env);
+        return prepareAdmin(checkedConfig, env, gate);
       }),
     }),
   );

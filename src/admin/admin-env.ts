@@ -1,24 +1,14 @@
 import type { Config } from "../config/schema.ts";
 import type { Actor } from "../control/protocol.ts";
+import type { Gate } from "./gate.ts";
 import type { AdminOperations } from "./operations.ts";
+import type { Operator } from "./operator.ts";
 
-/** What a credential allows: to read and to change, or only to read. */
-export type Role = "admin" | "read";
-
-/** An operator whose credential is valid. */
-export interface Operator {
-  /** Who it is, for the audit list: see `Actor`. */
-  readonly actor: Actor;
-  readonly role: Role;
-  /**
-   * The token that each change by the session's cookie must send, in the field `csrf` of a form or in the
-   * header `X-Weir-Csrf`. Empty if the credential is not a cookie: then no such token is needed.
-   */
-  readonly csrf: string;
-}
+export type { Operator, Role } from "./operator.ts";
 
 /** What all requests below `/_weir/` share. */
 export interface AdminContext {
+  /** For an operator who may only read, all changes throw an `OperationError`. */
   readonly operations: AdminOperations;
   readonly config: Config;
 }
@@ -26,10 +16,18 @@ export interface AdminContext {
 /** The variables that all handlers below `/_weir/` read with `c.var`. */
 export type AdminVariables = Operator & AdminContext;
 
-/** The bindings with which the gate calls the admin app. */
+/** The bindings with which Weir calls the admin app. */
 export interface AdminBindings {
-  readonly context: AdminContext;
-  readonly operator: Operator;
+  readonly context: AdminContext & LogInContext;
+  /** Undefined for a request to the log-in page, which needs no credential. */
+  readonly operator: Operator | undefined;
+}
+
+/** What the log-in needs. */
+export interface LogInContext {
+  readonly gate: Gate;
+  /** Adds an entry to the audit list. Never rejects. */
+  readonly recordLogIn: (by: Actor) => Promise<void>;
 }
 
 /** The type of Hono's context below `/_weir/`. */

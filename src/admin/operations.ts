@@ -106,13 +106,26 @@ export interface AdminOperations {
   explain(request: DescribedRequest): Promise<Explanation>;
 }
 
+/** A fault of one field of an operator's input. */
+export interface InputFault {
+  /** The path of the field, such as `effect.limits`; empty for the whole input. */
+  readonly path: string;
+  /** The given value if it is no secret, and what is allowed. */
+  readonly message: string;
+}
+
+/** Why an operation cannot be carried out. `unavailable`: the store or the control object is missing or failed. */
+export type OperationFailure = "not-found" | "invalid" | "forbidden" | "conflict" | "unavailable";
+
 /** An operation that cannot be carried out. The message contains no value of a client. */
 export class OperationError extends Error {
-  readonly kind: "not-found" | "invalid" | "unavailable";
+  override readonly name = "OperationError";
+  readonly kind: OperationFailure;
+  readonly faults: readonly InputFault[] | undefined;
 
-  constructor(kind: OperationError["kind"], message: string) {
+  constructor(kind: OperationFailure, message: string, faults?: readonly InputFault[]) {
     super(message);
-    this.name = "OperationError";
     this.kind = kind;
+    this.faults = faults;
   }
 }

@@ -77,7 +77,8 @@ function createHmac(secret: string): Digest {
   };
 }
 
-function base64url(bytes: Uint8Array): string {
+/** Encodes bytes as base64url without padding. */
+export function base64url(bytes: Uint8Array): string {
   return btoa(String.fromCharCode(...bytes))
     .replaceAll("+", "-")
     .replaceAll("/", "_")

@@ -1,0 +1,43 @@
+import { problemResponse } from "../http/problem.ts";
+import { type InputFault, OperationError, type OperationFailure } from "./operations.ts";
+
+const TITLES = {
+  400: "Bad Request",
+  403: "Forbidden",
+  404: "Not Found",
+  405: "Method Not Allowed",
+  409: "Conflict",
+  413: "Content Too Large",
+  415: "Unsupported Media Type",
+  503: "Service Unavailable",
+} as const;
+
+type Status = keyof typeof TITLES;
+
+/** Creates an answer with a problem (RFC 9457). */
+export function adminProblem(
+  status: Status,
+  detail: string,
+  faults?: readonly InputFault[],
+): Response {
+  const problem = { type: "about:blank", title: TITLES[status], status, detail };
+  const body = { ...problem, ...(faults && { faults }) };
+  return problemResponse(body);
+}
+
+const STATUS_OF = {
+  invalid: 400,
+  forbidden: 403,
+  "not-found": 404,
+  conflict: 409,
+  unavailable: 503,
+} as const satisfies Record<OperationFailure, Status>;
+
+/** Creates the answer for an error. An unexpected error shows only its name. */
+export function problemOf(error: unknown): Response {
+  if (error instanceof OperationError) {
+    return adminProblem(STATUS_OF[error.kind], error.message, error.faults);
+  }
+  const name = error instanceof Error ? error.name : typeof error;
+  return adminProblem(503, `Weir could not answer because of an internal error (${name}).`);
+}

@@ -1,0 +1,29 @@
+import { Hono } from "hono";
+import type { AdminEnv } from "./admin-env.ts";
+import { isSameOrigin } from "./same-origin.ts";
+import { END_OF_SESSION } from "./session.ts";
+
+/**
+ * Log-in and log-out of browsers. The page with the form belongs to the dashboard. After a failed log-in,
+ * the browser gets that page again, with `fault` in the query: `wrong`, `locked` or `origin`.
+ */
+export const logInRoutes = new Hono<AdminEnv>();
+
+const PAGE = "/_weir/login";
+
+logInRoutes.post("/login", async (c) => {
+  const { gate, recordLogIn } = c.env.context;
+  // A page of another site could log the operator in with a token of its own.
+  if (isSameOrigin(c.req.raw) === false) return c.redirect(`${PAGE}?fault=origin`, 303);
+  const { token } = await c.req.parseBody();
+  const result = await gate.logIn(c.req.raw.headers, typeof token === "string" ? token.trim() : "");
+  if (result.kind !== "ok") return c.redirect(`${PAGE}?fault=${result.kind}`, 303);
+  await recordLogIn(result.operator.actor);
+  c.header("Set-Cookie", result.cookie);
+  return c.redirect("/_weir/", 303);
+});
+
+logInRoutes.post("/logout", (c) => {
+  c.header("Set-Cookie", END_OF_SESSION);
+  return c.redirect(PAGE, 303);
+});

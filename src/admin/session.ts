@@ -1,0 +1,95 @@
+import type { AdminToken } from "./credentials.ts";
+import { importHmacKey, isSameText, sign } from "./digest.ts";
+import type { Role } from "./operator.ts";
+
+// Sessions of browsers. A session is a signed cookie, and nothing is stored. A token signs its own
+// sessions, so a new token ends all sessions of the old one.
+
+export const COOKIE = "__Secure-weir";
+const ATTRIBUTES = "Path=/_weir; HttpOnly; Secure; SameSite=Strict";
+/** How long a session lasts, in seconds. */
+const SESSION_S = 12 * 3600;
+/**
+ * The maximum number of cookies of this name that are checked. A site on a parent domain can add cookies
+ * of the same name, so the first one may be wrong.
+ */
+const MAX_COOKIES = 4;
+
+/** The session of a browser. */
+export interface Session {
+  readonly role: Role;
+  /** The token that each change of this session must send. */
+  readonly csrf: string;
+}
+
+/** Creates and reads the cookies of sessions. */
+export interface Sessions {
+  /** Returns the value of Set-Cookie that begins a session of the token's owner. */
+  begin(token: AdminToken, now: number): Promise<string>;
+  /**
+   * Returns the session of a request.
+   *
+   * @param cookies the header Cookie
+   * @returns `"invalid"` if the cookie is forged; undefined if there is none or it has ended
+   */
+  read(cookies: string | null, now: number): Promise<Session | "invalid" | undefined>;
+}
+
+/** The value of Set-Cookie that ends a session. */
+export const END_OF_SESSION = `${COOKIE}=; ${ATTRIBUTES}; Max-Age=0`;
+
+/** Creates the sessions of a Worker. */
+export function createSessions(tokens: readonly AdminToken[]): Sessions {
+  const keys = new Map<string, CryptoKey>();
+
+  // The key is stored and not its promise, because a request must not wait for a promise of another.
+  async function signWith(token: AdminToken, text: string): Promise<string> {
+    let key = keys.get(token.value);
+    if (!key) {
+      key = await importHmacKey(`weir-session\n${token.value}`);
+      keys.set(token.value, key);
+    }
+    return sign(key, text);
+  }
+
+  async function readOne(value: string, now: number): Promise<Session | "invalid" | undefined> {
+    const [, content = "", role, expiresAt, signature = ""] = PATTERN.exec(value) ?? [];
+    const token = tokens.find((each) => each.role === role);
+    if (!token || !(await isSameText(signature, await signWith(token, `session\n${content}`)))) {
+      return "invalid";
+    }
+    if (now >= Number(expiresAt)) return undefined;
+    return { role: token.role, csrf: await signWith(token, `csrf\n${content}`) };
+  }
+
+  return {
+    async begin(token, now) {
+      const content = `${token.role}.${now + SESSION_S * 1000}.${crypto.randomUUID()}`;
+      const signature = await signWith(token, `session\n${content}`);
+      return `${COOKIE}=${content}.${signature}; ${ATTRIBUTES}; Max-Age=${SESSION_S}`;
+    },
+
+    async read(cookies, now) {
+      let result: "invalid" | undefined;
+      for (const value of cookiesOf(cookies)) {
+        const session = await readOne(value, now);
+        if (typeof session === "object") return session;
+        result ??= session;
+      }
+      return result;
+    },
+  };
+}
+
+/** Role, end, random id and signature of a session. */
+const PATTERN = /^((admin|read)\.([0-9]{13})\.[0-9a-f-]{36})\.([\w-]{43})$/;
+
+function cookiesOf(cookies: string | null): string[] {
+  if (!cookies?.includes(COOKIE)) return [];
+  return cookies
+    .split(";")
+    .map((each) => each.trim())
+    .filter((each) => each.startsWith(`${COOKIE}=`))
+    .slice(0, MAX_COOKIES)
+    .map((each) => each.slice(COOKIE.length + 1));
+}
