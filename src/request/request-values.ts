@@ -1,6 +1,7 @@
 import { MAX_KEY_LENGTH } from "../config/key-expression.ts";
 import { readCredential } from "./credentials.ts";
 import { createNameTest } from "./lenient-name.ts";
+import { COMMA, hasNameAfterSpace, type Pair, pairsIn } from "./pairs.ts";
 import { decodeEscapes, trimBlanks } from "./text-folding.ts";
 
 // These functions read the value with a given name from a request, as the origin reads it. All
@@ -59,7 +60,11 @@ export function hasCredential(name: string): boolean {
  */
 export function cookieNamed(headers: Headers, name: string): string | undefined {
   const cookies = headers.get("cookie");
-  return cookies ? singleValue(cookiesIn(cookies), name, decodeCookie) : undefined;
+  if (!cookies) return undefined;
+  const isNamed = createNameTest(name);
+  const text = singleText(pairsIn(cookies, COMMA), isNamed, true);
+  if (text === undefined || hasNameAfterSpace(cookies, isNamed)) return undefined;
+  return decodeCookie(text);
 }
 
 /**
@@ -68,7 +73,8 @@ export function cookieNamed(headers: Headers, name: string): string | undefined 
  * @param search a URL's query, with its question mark
  */
 export function queryNamed(search: string, name: string): string | undefined {
-  return singleValue(pairsIn(search.slice(1), AMPERSAND), name, decodeParameter);
+  const text = singleText(pairsIn(search.slice(1), AMPERSAND), createNameTest(name));
+  return text === undefined ? undefined : decodeParameter(text);
 }
 
 /**
@@ -76,7 +82,7 @@ export function queryNamed(search: string, name: string): string | undefined {
  *
  * @param search a URL's query, with its question mark
  */
-export function parametersIn(search: string): Iterable<readonly [string, string, boolean]> {
+export function parametersIn(search: string): Iterable<Pair> {
   return pairsIn(search.slice(1), AMPERSAND, true);
 }
 
@@ -91,74 +97,24 @@ export function cookieValue(text: string): string {
 }
 
 const AMPERSAND = 0x26;
-const COMMA = 0x2c;
-const SEMICOLON = 0x3b;
-const EQUALS = 0x3d;
-
-/** A name and its text. The text is undefined if origins read different texts. */
-type Pair = readonly [name: string, text: string | undefined];
 
 /**
- * Matches white space and a name inside a pair. Python's http.cookies starts a new pair at such a
- * name.
+ * Returns the encoded text of a name that occurs only once. If the name occurs twice, the origin may
+ * read either text, so the value counts as absent. The same applies to a text beside a separator at
+ * which only some origins split.
  */
-const NAME_AFTER_SPACE = /(?<=[^\0-\x20;,])[\0-\x20]+([^\0-\x20;,=]+)[\0-\x20]*=/g;
-
-function* cookiesIn(text: string): Generator<Pair> {
-  for (const [name, value, besideComma] of pairsIn(text, COMMA)) {
-    yield [name, besideComma ? undefined : value];
-  }
-  for (const [, name = ""] of text.matchAll(NAME_AFTER_SPACE)) yield [name, undefined];
-}
-
-/**
- * Yields the pairs of a name and a text. Pairs are separated by semicolons or by the given
- * separator. The third element is true if the given separator is directly before or after the pair.
- * The function does not split the whole text first, because thousands of separators would create
- * thousands of texts.
- *
- * @param withBareNames whether to yield names without `=` too
- */
-function* pairsIn(
-  text: string,
-  separator: number,
-  withBareNames = false,
-): Generator<readonly [name: string, text: string, besideSeparator: boolean]> {
-  let start = 0;
-  let afterSeparator = false;
-  let equals = -1;
-  for (let index = 0; index <= text.length; index++) {
-    const code = text.charCodeAt(index);
-    if (code === EQUALS && equals === -1) equals = index;
-    if (index < text.length && code !== SEMICOLON && code !== separator) continue;
-    const isSeparator = code === separator;
-    if (equals !== -1 || (withBareNames && index > start)) {
-      const end = equals === -1 ? index : equals;
-      yield [text.slice(start, end), text.slice(end + 1, index), isSeparator || afterSeparator];
-    }
-    start = index + 1;
-    equals = -1;
-    afterSeparator = isSeparator;
-  }
-}
-
-/**
- * Decodes the text of a name that occurs only once. If the name occurs twice, the origin may read
- * either text, so the value counts as absent.
- */
-function singleValue(
-  pairs: Iterable<Pair | readonly [string, string, boolean]>,
-  name: string,
-  decode: (text: string) => string | undefined,
+function singleText(
+  pairs: Iterable<Pair>,
+  isNamed: (sentName: string) => boolean,
+  hasUnclearSeparator = false,
 ): string | undefined {
-  const isNamed = createNameTest(name);
   let single: string | undefined;
-  for (const [sentName, text] of pairs) {
-    if (sentName !== name && !isNamed(sentName)) continue;
-    if (single !== undefined || text === undefined) return undefined;
+  for (const [sentName, text, besideSeparator] of pairs) {
+    if (!isNamed(sentName)) continue;
+    if (single !== undefined || (hasUnclearSeparator && besideSeparator)) return undefined;
     single = text;
   }
-  return single === undefined || single.length > MAX_ENCODED_LENGTH ? undefined : decode(single);
+  return single === undefined || single.length > MAX_ENCODED_LENGTH ? undefined : single;
 }
 
 /** Decodes a query parameter, and returns it in one spelling. */
