@@ -31,12 +31,14 @@ export const DURATION = faultText(
  * @returns whole seconds from 1 to {@link MAX_WINDOW_SECONDS}, or undefined for anything else
  */
 export function parseDuration(given: unknown): number | undefined {
+  return durationUpTo(MAX_WINDOW_SECONDS, given);
+}
+
+/** Parses a length of time of at most `max` seconds. @returns whole seconds; undefined for anything else */
+export function durationUpTo(max: number, given: unknown): number | undefined {
   const seconds = typeof given === "string" ? secondsOf(given) : given;
   const isValid =
-    typeof seconds === "number" &&
-    Number.isInteger(seconds) &&
-    seconds >= 1 &&
-    seconds <= MAX_WINDOW_SECONDS;
+    typeof seconds === "number" && Number.isInteger(seconds) && seconds >= 1 && seconds <= max;
   return isValid ? seconds : undefined;
 }
 

@@ -1,0 +1,179 @@
+import * as v from "valibot";
+import { type DurationInput, durationUpTo } from "../config/duration.ts";
+import type { Fault } from "../config/faults.ts";
+import { keysOf, pathOf } from "../config/faults.ts";
+import { isRecord } from "../config/fields.ts";
+import type { Rule } from "../config/rule.ts";
+import type { ClientEffect, RuleEffect } from "./override.ts";
+import { ClientEffectSchema, ReasonSchema, RuleEffectSchema } from "./override-schema.ts";
+import { listOf, notGiven, shortened } from "./override-texts.ts";
+
+/** The maximum time until an override ends: 365 days. */
+const MAX_EXPIRY_SECONDS = 365 * 86_400;
+const MIN_EXPIRY_MS = 1000;
+
+/** When an override ends: either after a length of time, or at a time. */
+export interface ExpiryInput {
+  /** After this length of time, from 1 second to 365 days. @example "2h" */
+  readonly expiresIn?: DurationInput | undefined;
+  /**
+   * At this time, at least 1 second and at most 365 days from now: a text with the time zone, a `Date`, or
+   * milliseconds since the Unix epoch.
+   *
+   * @example "2026-12-01T08:00:00Z"
+   */
+  readonly expiresAt?: string | number | Date | undefined;
+}
+
+/** The input of an override that is checked. */
+export type CheckedOverride = {
+  readonly rule: string;
+  readonly expiresAt: number;
+  readonly reason: string;
+} & (
+  | { readonly isForClient: true; readonly effect: ClientEffect }
+  | { readonly isForClient: false; readonly effect: RuleEffect }
+);
+
+export type OverrideCheck =
+  | { readonly ok: true; readonly override: CheckedOverride }
+  | { readonly ok: false; readonly faults: readonly Fault[] };
+
+export interface CheckOptions {
+  /** Whether the override is for one client. This decides which effects are allowed. */
+  readonly isForClient: boolean;
+  /** The configuration's rules; undefined if only the deployed Worker knows them. */
+  readonly rules?: readonly Rule[] | undefined;
+  /** Milliseconds since the Unix epoch. */
+  readonly now: number;
+  /** Fields that the caller reads itself, such as `client`. */
+  readonly otherFields?: readonly string[];
+}
+
+const FIELDS = ["rule", "effect", "expiresIn", "expiresAt", "reason"] as const;
+
+/**
+ * Checks the fields `rule`, `effect`, `expiresIn` or `expiresAt`, and `reason` of an override. Reports all
+ * faults at once. The messages contain no value that identifies a client.
+ */
+export function checkOverride(input: unknown, options: CheckOptions): OverrideCheck {
+  const { isForClient, rules, now, otherFields = [] } = options;
+  const allowed = [...FIELDS.slice(0, 1), ...otherFields, ...FIELDS.slice(1)];
+  if (!isRecord(input)) {
+    const message = `An override must be an object with the fields ${allowed.join(", ")}.`;
+    return { ok: false, faults: [{ path: "", message }] };
+  }
+  const faults: Fault[] = Object.keys(input)
+    .filter((name) => !allowed.includes(name))
+    .map((name) => ({ path: shortened(name), message: unknownField(allowed) }));
+  const rule = ruleIn(input.rule, rules, faults);
+  const schema = isForClient ? ClientEffectSchema : RuleEffectSchema;
+  const effect = read<ClientEffect | RuleEffect>(schema, input.effect, "effect", faults);
+  if (effect && "limits" in effect && rule) checkPolicies(effect.limits, rule, faults);
+  const expiresAt = expiryIn(input, now, faults);
+  const reason = readReason(input.reason, faults);
+  if (faults.length > 0) return { ok: false, faults };
+  const override = { rule: input.rule, isForClient, effect, expiresAt, reason };
+  return { ok: true, override: override as CheckedOverride };
+}
+
+/**
+ * Reads the reason for a change, such as the removal of an override.
+ *
+ * @param faults a fault is added to this list
+ * @returns the reason without blanks at its ends; undefined if it has a fault
+ */
+export function readReason(given: unknown, faults: Fault[], path = "reason"): string | undefined {
+  return read<string>(ReasonSchema, given, path, faults);
+}
+
+/** Returns faults as one text of whole sentences. */
+export function describeFaults(faults: readonly Fault[]): string {
+  return faults.map(({ path, message }) => (path ? `${path} ${message}` : message)).join(" ");
+}
+
+function unknownField(allowed: readonly string[]): string {
+  return `must be left out: the fields are ${allowed.join(", ")}.`;
+}
+
+function read<Output>(
+  schema: v.GenericSchema<unknown, unknown>,
+  given: unknown,
+  path: string,
+  faults: Fault[],
+): Output | undefined {
+  const result = v.safeParse(schema, given);
+  if (result.success) return result.output as Output;
+  for (const issue of result.issues) {
+    const isUnknown = issue.expected === "never";
+    const suffix = isUnknown ? "" : `, ${notGiven(issue.input)}`;
+    faults.push({ path: pathOf([path, ...keysOf(issue)]), message: `${issue.message}${suffix}.` });
+  }
+  return undefined;
+}
+
+/** @returns the rule; undefined if the rules are unknown, or if there is a fault */
+function ruleIn(
+  name: unknown,
+  rules: readonly Rule[] | undefined,
+  faults: Fault[],
+): Rule | undefined {
+  const rule = rules?.find((each) => each.name === name);
+  if (rule || (!rules && typeof name === "string" && name !== "")) return rule;
+  const names = rules && listOf(rules.map((each) => each.name));
+  const expected = names ? `must be the name of a rule: ${names}` : "must be the name of a rule";
+  faults.push({ path: "rule", message: `${expected}, ${notGiven(name)}.` });
+  return undefined;
+}
+
+/** Checks that each limit is for a policy of the rule or of one of its tiers. */
+function checkPolicies(
+  limits: Readonly<Record<string, number>>,
+  { windows, tiers }: Rule,
+  faults: Fault[],
+): void {
+  const all = [...windows, ...[...(tiers?.windows.values() ?? [])].flat()];
+  const policies = [...new Set(all.map(({ policy }) => policy))];
+  for (const name of Object.keys(limits)) {
+    if (policies.includes(name)) continue;
+    const message = `must be left out: the policies of the rule are ${listOf(policies)}.`;
+    faults.push({ path: pathOf(["effect", "limits", shortened(name)]), message });
+  }
+}
+
+const EXPIRES_IN =
+  'must be a length of time from 1 second to 365 days, such as "2h" or a number of seconds';
+const EXPIRES_AT =
+  'must be a time with its zone, at least 1 second and at most 365 days from now, such as "2026-12-01T08:00:00Z"';
+const ISO_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:\d\d)$/;
+
+function expiryIn(
+  { expiresIn, expiresAt }: Record<string, unknown>,
+  now: number,
+  faults: Fault[],
+): number | undefined {
+  if ((expiresIn === undefined) === (expiresAt === undefined)) {
+    const given = expiresIn === undefined ? "neither" : "both";
+    const message = `${EXPIRES_IN}, or expiresAt a time; there are ${given} of them.`;
+    faults.push({ path: "expiresIn", message });
+    return undefined;
+  }
+  if (expiresAt === undefined) {
+    const seconds = durationUpTo(MAX_EXPIRY_SECONDS, expiresIn);
+    if (seconds !== undefined) return now + seconds * 1000;
+    faults.push({ path: "expiresIn", message: `${EXPIRES_IN}, ${notGiven(expiresIn)}.` });
+    return undefined;
+  }
+  const time = timeOf(expiresAt);
+  const restMs = time - now;
+  if (restMs >= MIN_EXPIRY_MS && restMs <= MAX_EXPIRY_SECONDS * 1000) return time;
+  faults.push({ path: "expiresAt", message: `${EXPIRES_AT}, ${notGiven(expiresAt)}.` });
+  return undefined;
+}
+
+/** Returns milliseconds since the Unix epoch; NaN if the value is no time. */
+function timeOf(given: unknown): number {
+  if (given instanceof Date) return given.getTime();
+  if (typeof given === "string" && ISO_TIME.test(given)) return Date.parse(given);
+  return typeof given === "number" ? Math.floor(given) : Number.NaN;
+}
