@@ -1,6 +1,7 @@
 /** `npm run dev` and `npm run dev:redis` run Weir on this machine, with its origin and store. */
 import { CommanderError } from "commander";
 import getPort from "get-port";
+import { devToken } from "./admin-token.ts";
 import {
   createEmbeddedStore,
   type Dependency,
@@ -12,6 +13,7 @@ import { choosePort, DEFAULT_PORT } from "./free-port.ts";
 import { linesToTry } from "./lines-to-try.ts";
 import { type DevOptions, parseOptions } from "./options.ts";
 import { waitForStopRequest } from "./stop-request.ts";
+import { startTraffic } from "./traffic/traffic.ts";
 import { startWrangler } from "./wrangler.ts";
 
 process.exitCode = await main(process.argv.slice(2));
@@ -51,19 +53,23 @@ async function run(options: DevOptions, started: Started): Promise<number> {
   started.push(origin);
   const store = options.redis ? await startRedisStore() : createEmbeddedStore();
   started.push(store);
+  const token = devToken();
   const wrangler = await startWrangler({
     port: target.port,
-    vars: { ...origin.vars, ...store.vars },
+    vars: { ...origin.vars, ...store.vars, ...token.vars },
   });
   started.push(wrangler);
 
   let answered = false;
   const ended = new AbortController();
   const announcement = wrangler.untilAnswering(ended.signal).then(
-    () => {
+    async () => {
       answered = true;
       const { url } = proxy;
-      console.log(linesToTry({ url, origin: origin.description, store: store.description }));
+      const { traffic } = options;
+      if (traffic) started.push(await startTraffic(url, token.value));
+      const run = { url, origin: origin.description, store: store.description, token, traffic };
+      console.log(linesToTry(run));
     },
     () => {},
   );

@@ -1,9 +1,24 @@
+import type { DevToken } from "./admin-token.ts";
+import { DEFAULT_PORT } from "./free-port.ts";
+
 /**
  * Returns the text that `npm run dev` prints after the Worker has started. The text contains the
  * Worker's address, and commands that the reader can copy.
  */
-export function linesToTry(run: { url: string; origin: string; store: string }): string {
-  const { url, origin, store } = run;
+export function linesToTry(run: {
+  url: string;
+  origin: string;
+  store: string;
+  token: DevToken;
+  traffic: boolean;
+}): string {
+  const { url, origin, store, token, traffic } = run;
+  const { port } = new URL(url);
+  const at = Number(port) === DEFAULT_PORT ? "" : ` --at http://localhost:${port}`;
+  const [shown, setting] = token.userFile
+    ? [`the one in ${token.userFile}`, ""]
+    : [token.value, `WEIR_ADMIN_TOKEN=${token.value} `];
+  const commandLine = `${setting}npm run weir -- top${at}`;
   return `
 Weir answers at ${url}
   origin:      ${origin}
@@ -21,6 +36,13 @@ Send a request as another client (on Cloudflare, clients cannot set this header)
 
   curl -i -X POST -H 'CF-Connecting-IP: 203.0.113.7' ${url}/login
 
-Press Ctrl-C to stop.
+See who is limited, and change limits, in the dashboard or on the command line:
+
+  http://localhost:${port}/_weir/login
+  token: ${shown}
+
+  ${commandLine}
+
+${traffic ? "Invented traffic runs until you stop: a day of visitors passes in 24 minutes.\n" : ""}Press Ctrl-C to stop.
 `;
 }

@@ -5,6 +5,8 @@ import { DEFAULT_PORT } from "./free-port.ts";
 export interface DevOptions {
   /** Whether to count in Redis, as in production, instead of in the embedded store. */
   readonly redis: boolean;
+  /** Whether to send invented traffic to the Worker while it runs. */
+  readonly traffic: boolean;
   /** The port to listen on. @default 8787, or the next free port */
   readonly port?: number;
   /** The URL of the origin to protect. @default the demo origin */
@@ -24,6 +26,7 @@ export function parseOptions(args: readonly string[]): DevOptions {
       "Runs Weir on this machine. It needs no account, and uses Redis only with --redis.",
     )
     .option("--redis", "count in Redis through the REST API, as in production")
+    .option("--traffic", "send invented traffic until Ctrl-C, to see the dashboard with data")
     .addOption(
       new Option("--port <n>", `port to listen on (default: ${DEFAULT_PORT}, or the next free one)`)
         .env("PORT")
@@ -37,7 +40,7 @@ export function parseOptions(args: readonly string[]): DevOptions {
     .exitOverride()
     .parse(args, { from: "user" })
     .opts<Partial<DevOptions>>();
-  return { redis: false, ...options };
+  return { redis: false, traffic: false, ...options };
 }
 
 function parsePort(text: string): number {

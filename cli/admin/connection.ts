@@ -53,8 +53,7 @@ export async function connect(options: ConnectionOptions): Promise<Connection> {
 }
 
 function readUrl(at: string): URL {
-  // Node 20 has no URL.parse.
-  const url = /^https?:\/\//i.test(at) && URL.canParse(at) ? new URL(at) : undefined;
+  const url = /^https?:\/\//i.test(at) ? URL.parse(at) : null;
   // The URL is not printed, because it may have a password.
   if (!url) {
     throw new AdminError(

@@ -40,7 +40,7 @@ function runDev(...args: string[]) {
 }
 
 it.each([
-  { args: [], store: /counting in: a Durable Object/, addresses: 2 },
+  { args: ["--traffic"], store: /counting in: a Durable Object/, addresses: 2 },
   { args: ["--redis"], store: /counting in: (js-)?redis-server \d/, addresses: 4 },
 ])(
   "runs the Worker in front of the demo origin, with $args, and ends all processes",
@@ -51,6 +51,8 @@ it.each([
     const { child, printed, ended } = runDev("--port", `${port}`, ...args);
     const text = await printed;
     expect(text).toMatch(store);
+    expect(text).toContain(`http://localhost:${port}/_weir/login`);
+    expect(text.includes("Invented traffic runs")).toBe(args.includes("--traffic"));
 
     const url = /Weir answers at (\S+)/.exec(text)?.[1];
     const response = await fetch(`${url}/some/path`);

@@ -17,14 +17,18 @@ describe("parseOptions", () => {
   });
 
   it.each<[string[], DevOptions]>([
-    [[], { redis: false }],
-    [["--redis"], { redis: true }],
-    [["--port", "1"], { redis: false, port: 1 }],
-    [["--port=65535"], { redis: false, port: 65_535 }],
-    [["--origin", "http://localhost:3000"], { redis: false, origin: "http://localhost:3000" }],
+    [[], { redis: false, traffic: false }],
+    [["--redis"], { redis: true, traffic: false }],
+    [["--traffic"], { redis: false, traffic: true }],
+    [["--port", "1"], { redis: false, traffic: false, port: 1 }],
+    [["--port=65535"], { redis: false, traffic: false, port: 65_535 }],
+    [
+      ["--origin", "http://localhost:3000"],
+      { redis: false, traffic: false, origin: "http://localhost:3000" },
+    ],
     [
       ["--origin", "https://example.com/base"],
-      { redis: false, origin: "https://example.com/base" },
+      { redis: false, traffic: false, origin: "https://example.com/base" },
     ],
   ])("reads %j", (args, options) => {
     expect(parseOptions(args)).toEqual(options);
@@ -33,7 +37,12 @@ describe("parseOptions", () => {
   it("reads PORT and ORIGIN_URL", () => {
     vi.stubEnv("PORT", "3000");
     vi.stubEnv("ORIGIN_URL", "http://localhost:4000");
-    expect(parseOptions([])).toEqual({ redis: false, port: 3000, origin: "http://localhost:4000" });
+    expect(parseOptions([])).toEqual({
+      redis: false,
+      traffic: false,
+      port: 3000,
+      origin: "http://localhost:4000",
+    });
   });
 
   it("prefers the command line to the environment", () => {
@@ -41,6 +50,7 @@ describe("parseOptions", () => {
     vi.stubEnv("ORIGIN_URL", "http://localhost:4000");
     expect(parseOptions(["--port", "3001", "--origin", "http://localhost:5000"])).toEqual({
       redis: false,
+      traffic: false,
       port: 3001,
       origin: "http://localhost:5000",
     });

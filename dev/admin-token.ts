@@ -1,0 +1,46 @@
+import { randomBytes } from "node:crypto";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { localSecrets } from "../cli/doctor/local-secrets.ts";
+
+/** The token of the admin surface in a run on this machine. */
+export interface DevToken {
+  readonly value: string;
+  /** The file with the token that the user has set; undefined if this run uses a token of its own. */
+  readonly userFile?: string;
+  /** The vars that pass the token to the Worker. Empty if wrangler reads it itself. */
+  readonly vars: Readonly<Record<string, string>>;
+}
+
+const NAME = "WEIR_ADMIN_TOKEN";
+const ROOT = join(import.meta.dirname, "..");
+
+/**
+ * Returns the token that the user has set in `.dev.vars` or `.env`, or else a random token.
+ *
+ * The random token is kept in a file, so that a new start ends no session of a browser. It is not a
+ * constant, because a page in the developer's browser could then change overrides.
+ *
+ * @param folder the folder with `.dev.vars` @default this repository
+ */
+export function devToken(folder: string = ROOT): DevToken {
+  for (const source of localSecrets(folder, process.env.CLOUDFLARE_ENV || undefined, process.env)) {
+    const value = source.values[NAME];
+    if (typeof value === "string" && value.trim() !== "") {
+      return { value: value.trim(), userFile: source.label(NAME), vars: {} };
+    }
+  }
+  const value = keptToken(join(folder, ".wrangler/dev-admin-token"));
+  return { value, vars: { [NAME]: value } };
+}
+
+function keptToken(file: string): string {
+  mkdirSync(dirname(file), { recursive: true });
+  try {
+    // The flag makes one of two runs that start at the same time read the token of the other one.
+    writeFileSync(file, randomBytes(24).toString("base64url"), { flag: "wx", mode: 0o600 });
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+  }
+  return readFileSync(file, "utf8").trim();
+}
