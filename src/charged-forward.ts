@@ -18,7 +18,7 @@ import {
   withCause,
 } from "./limiter/response-charges.ts";
 import { dependsOnResponse } from "./limiter/rule-cost.ts";
-import { logDecision, logUnreadableCost } from "./log.ts";
+import { logUndecided, logUnreadableCost } from "./log.ts";
 import type { AppliedRule } from "./request/applied-rule.ts";
 import { callSettleFunctions } from "./settle-functions.ts";
 
@@ -171,7 +171,7 @@ export class ChargedForward {
     return this.#limiter
       .chargeResponse(appliedRules, withLog(costOf), countedLocally, decision.shadow)
       .catch((error): Quota[] => {
-        logDecision(toUndecided(error, []));
+        logUndecided(toUndecided(error, []));
         return [];
       });
   }

@@ -14,6 +14,7 @@ import {
   pathTooLongResponse,
   undecidedResponse,
 } from "./http/responses.ts";
+import { withServerTiming } from "./http/server-timing.ts";
 import type { Limited, Quota } from "./limiter/decision.ts";
 import type { Limiter } from "./limiter/limiter.ts";
 import { isUnchargedMark } from "./limiter/marks.ts";
@@ -79,12 +80,24 @@ export class Gateway {
     if (!decidedRequest) {
       return namesPlace(request.url) ? pathTooLongResponse(request) : badRequestResponse(request);
     }
-    const { appliedRules, decision, tookMs } = decidedRequest;
+    this.#observe(decidedRequest, request);
+    const response = await this.#answer(request, context, send, decidedRequest);
+    const { decision, tookMs } = decidedRequest;
+    if (!this.#config.serverTiming || !decision) return response;
+    return withServerTiming(request, response, decision, tookMs);
+  }
+
+  /** Forwards a request, or answers it, as it was decided. */
+  async #answer(
+    request: Request,
+    context: CustomContext,
+    send: ForwardWithQuotas,
+    { appliedRules, decision, tookMs }: DecidedRequest,
+  ): Promise<Response> {
     const forward: ForwardWithQuotas = this.#config.tellsOrigin
       ? (admitted, quotas, isRaw) =>
           send(withOriginFields(admitted, appliedRules, quotas), quotas, isRaw)
       : send;
-    this.#observe(decidedRequest);
     if (!decision) return forward(request, NO_QUOTAS);
     switch (decision.outcome) {
       case "allowed": {
@@ -120,8 +133,8 @@ export class Gateway {
   }
 
   /** Logs and counts a decision. */
-  #observe({ appliedRules, decision }: DecidedRequest): void {
-    if (decision) logDecision(decision);
+  #observe({ appliedRules, decision }: DecidedRequest, request: Request): void {
+    if (decision) logDecision(decision, this.#config.denialLog, request);
     if (!this.#control) return;
     if (decision) this.#control.recorder.record(appliedRules, decision);
     else this.#control.recorder.recordUnmatched();

@@ -7,7 +7,7 @@ import {
 import type { DecideOptions } from "./limiter/counters.ts";
 import { type Quota, toUndecided } from "./limiter/decision.ts";
 import { reserveOf } from "./limiter/reserves.ts";
-import { logDecision } from "./log.ts";
+import { logDecision, logUndecided } from "./log.ts";
 import type { CheckOptions } from "./service-options.ts";
 import type { ServiceRule } from "./service-rule.ts";
 import { reserveOriginOf } from "./service-settle.ts";
@@ -24,11 +24,11 @@ export async function decide(
   { cost, reserve = false, throws = false }: CheckOptions,
   checkOnly: boolean,
 ): Promise<LimitResult> {
-  const { appliedRule, limiter, isOff } = serviceRule;
+  const { appliedRule, limiter, denialLog, isOff } = serviceRule;
   if (isOff) return GRANTED;
   const options: DecideOptions = { ...(cost !== undefined && { cost }), reserve, checkOnly };
   const decision = await limiter.decide([appliedRule], options);
-  logDecision(decision);
+  logDecision(decision, denialLog);
   const result = toLimitResult(decision, appliedRule.rule.name, throws);
   // If this isolate has decided alone, the store has charged nothing, so there is no reserve to
   // settle.
@@ -47,7 +47,7 @@ export async function adjust(
     return { ok: true, quotas: rule.mode === "shadow" ? [] : quotas };
   } catch (error) {
     const undecided = toUndecided(error, [rule]);
-    logDecision(undecided);
+    logUndecided(undecided);
     // The result is `ok` even with `onError: "closed"`, because an adjustment needs no permission.
     return { ok: true, undecided: undecided.cause };
   }

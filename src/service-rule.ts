@@ -22,6 +22,8 @@ export interface ServiceRule {
   readonly tier: string | undefined;
   /** The first part of the counters' keys. */
   readonly prefix: string;
+  /** The maximum number of log lines about denials in each second. */
+  readonly denialLog: number;
   /** Whether the deployment applies no rules. */
   readonly isOff: boolean;
 }
@@ -45,7 +47,8 @@ export async function findServiceRule(
   const identity = await identityOfLimitKey(rule, key, config, keySecret);
   const called = withoutHttp(mode === "shadow" ? shadowed(rule) : rule);
   const appliedRule = { rule: called, windows, identity };
-  return { appliedRule, limiter, tier, prefix, isOff: mode === "off" };
+  const { denialLog } = config;
+  return { appliedRule, limiter, tier, prefix, denialLog, isOff: mode === "off" };
 }
 
 /**

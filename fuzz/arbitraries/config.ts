@@ -105,6 +105,8 @@ export const config = fc
         headers: some("draft-11", "legacy", "both", "none"),
         ipv6Prefix: fc.nat(129),
         caseSensitivePaths: fc.boolean(),
+        denialLog: fc.nat(1001),
+        serverTiming: fc.boolean(),
         jwt: some<unknown>(
           { secret: "S" },
           { jwks: "https://i.example/" },

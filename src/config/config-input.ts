@@ -88,6 +88,20 @@ export interface ConfigInput<RuleName extends string = string> {
    */
   readonly caseSensitivePaths?: boolean | undefined;
   /**
+   * The maximum number of log lines about denials that an isolate writes in each second: a whole number
+   * from 0 to 1000. The denials above it are counted by rule, in one more line. 0: no line.
+   *
+   * @default 10
+   */
+  readonly denialLog?: number | undefined;
+  /**
+   * Whether responses show how long the decision waited, in the header field `Server-Timing`, for example
+   * `weir;dur=12;desc="store"`.
+   *
+   * @default false
+   */
+  readonly serverTiming?: boolean | undefined;
+  /**
    * How Weir verifies the tokens whose claims are keys (`"jwt:CLAIM"`): either `secret` or `jwks` is set.
    *
    * @default none: a key that reads a claim is refused

@@ -37,6 +37,8 @@ export interface Config<RuleName extends string = string> {
   readonly headers: "draft-11" | "legacy" | "both" | "none";
   readonly ipv6Prefix: number;
   readonly caseSensitivePaths: boolean;
+  readonly denialLog: number;
+  readonly serverTiming: boolean;
   readonly jwt?: JwtConfig | undefined;
   readonly nativeLimiter?: NativeLimiterInput | undefined;
   readonly custom?: CustomFunctions | undefined;
@@ -70,6 +72,8 @@ const ConfigFields = fields({
   headers: v.optional(oneOf("draft-11", "legacy", "both", "none"), "draft-11"),
   ipv6Prefix: v.optional(integer(1, 128), 64),
   caseSensitivePaths: v.optional(boolean(), false),
+  denialLog: v.optional(integer(0, 1000), 10),
+  serverTiming: v.optional(boolean(), false),
   jwt: v.optional(JwtSchema),
   nativeLimiter: v.optional(NativeLimiterSchema),
   custom: v.optional(CustomSchema),

@@ -1,6 +1,6 @@
 import type { Config } from "../config/schema.ts";
 import type { Quota } from "../limiter/decision.ts";
-import { exposeFields } from "./cors.ts";
+import { withAddedFields } from "./added-fields.ts";
 import { appendQuotaFields } from "./rate-limit-headers.ts";
 
 /**
@@ -14,13 +14,5 @@ export function withQuotaFields(
   style: Config["headers"],
 ): Response {
   if (quotas.length === 0 || style === "none") return response;
-  // `new Response` throws for a status above 599 or below 200, which an origin may send, and for the
-  // status 0 of `Response.error()`. So Weir adds no fields to such a response, except to WebSockets.
-  const { status, webSocket } = response;
-  if (status > 599 || (status < 200 && !webSocket)) return response;
-  // The headers of a fetched response are immutable. The headers of a copy with the same body can
-  // be changed.
-  const copy = new Response(response.body, response);
-  exposeFields(request, copy.headers, appendQuotaFields(copy.headers, quotas, style));
-  return copy;
+  return withAddedFields(request, response, (headers) => appendQuotaFields(headers, quotas, style));
 }

@@ -33,7 +33,9 @@ function logged() {
 function waysIn(rules: ConfigInput["rules"], mode: unknown, options: Partial<ConfigInput> = {}) {
   vi.spyOn(globalThis, "fetch").mockImplementation(async () => new Response("origin"));
   const prefix = crypto.randomUUID();
-  const config = defineConfig({ store: "durable-object", prefix, ...options, rules });
+  // All tests share one isolate, and so its number of log lines.
+  const store = "durable-object";
+  const config = defineConfig({ store, prefix, denialLog: 1000, ...options, rules });
   const bindings = { COUNTERS: env.COUNTERS, WEIR_MODE: mode };
   const handler = weir(config);
   const app = new Hono<{ Bindings: object; Variables: RateLimitVariables }>();
@@ -64,7 +66,7 @@ function waysIn(rules: ConfigInput["rules"], mode: unknown, options: Partial<Con
 const WAYS = ["gateway", "next", "middleware"] as const;
 const SHADOW_LINE = { level: "error", weir: "mode", mode: "shadow" };
 const OFF_LINE = { level: "error", weir: "mode", mode: "off" };
-const DENIED = { level: "log", weir: "shadow-denied", policy: "one" };
+const DENIED = { level: "log", weir: "denied", mode: "shadow", policy: "one" };
 
 describe("WEIR_MODE=shadow", () => {
   it.each(WAYS)("denies nothing, shows nothing and logs what it would deny: %s", async (way) => {
@@ -76,7 +78,7 @@ describe("WEIR_MODE=shadow", () => {
       expect(response.headers.has("ratelimit")).toBe(false);
       expect(await response.text()).toBe({ gateway: "origin", next: "app", middleware: "[]" }[way]);
     }
-    await expect.poll(() => lines).toEqual([SHADOW_LINE, DENIED, DENIED]);
+    await expect.poll(() => lines).toMatchObject([SHADOW_LINE, DENIED, DENIED]);
   });
 
   it("settles the reserve of a client that is identified after the response", async () => {
@@ -140,7 +142,8 @@ describe("WEIR_MODE=shadow", () => {
     expect((await send("gateway")).status).toBe(200);
     // After the deadline, the rule is decided by the client's address, and only logged.
     const denied = { ...DENIED, policy: "none" };
-    await vi.waitFor(() => expect(lines).toContainEqual(denied), { timeout: 5000 });
+    const expected = expect.objectContaining(denied);
+    await vi.waitFor(() => expect(lines).toContainEqual(expected), { timeout: 5000 });
   });
 
   it("grants the calls of programs, which do not see quotas", async () => {
@@ -153,7 +156,7 @@ describe("WEIR_MODE=shadow", () => {
     expect(await service().getValue("one")).toMatchObject([{ remaining: 0 }]);
     expect(await service().limit("one", { cost: -1 })).toEqual(granted);
     expect(await service().getValue("one")).toMatchObject([{ remaining: 1 }]);
-    await expect.poll(() => lines).toEqual([SHADOW_LINE, DENIED, DENIED]);
+    await expect.poll(() => lines).toMatchObject([SHADOW_LINE, DENIED, DENIED]);
   });
 });
 
@@ -231,7 +234,9 @@ describe("WEIR_MODE", () => {
       const lines = logged();
       const rules = [NONE, { ...NONE, name: "trial", mode: "shadow" } as const];
       expect((await waysIn(rules, mode).send("gateway")).status).toBe(429);
-      await expect.poll(() => lines).toEqual([{ ...DENIED, policy: "trial" }]);
+      const enforced = { weir: "denied", mode: "enforce", policy: "none" };
+      const trial = { ...DENIED, policy: "trial" };
+      await expect.poll(() => lines).toMatchObject([enforced, trial]);
     },
   );
 
@@ -241,7 +246,7 @@ describe("WEIR_MODE", () => {
       const lines = logged();
       for (const way of WAYS) expect((await waysIn([NONE], mode).send(way)).status).toBe(429);
       const fault = "WEIR_MODE is not enforce, shadow or off, so rules are enforced";
-      expect(lines.map((line) => line.fault ?? line)).toEqual([fault, fault, fault]);
+      expect(lines.flatMap((line) => line.fault ?? [])).toEqual([fault, fault, fault]);
     },
   );
 

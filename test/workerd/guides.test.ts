@@ -496,7 +496,7 @@ describe("docs/guides/login.md", () => {
     const log = vi.spyOn(console, "log").mockImplementation(() => {});
     const guess = (index: number) => attempt("ann@example.com", "guess", `198.51.100.${index}`);
     expect(await countStatuses(51, guess)).toEqual({ 401: 51 });
-    expect(log.mock.calls.flat().join()).toContain('"weir":"shadow-denied","policy":"login-watch"');
+    expect(log.mock.calls.flat().join()).toContain('"mode":"shadow","rule":"login-watch"');
   });
 
   it("counts a login by address if its body is not JSON, and forwards it", async () => {

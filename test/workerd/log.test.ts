@@ -1,6 +1,13 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import page from "../../docs/responses.md?raw";
-import { NO_ENFORCED_RULE, type ShadowDenial, toUndecided } from "../../src/limiter/decision.ts";
+import type { Rule } from "../../src/config/rule.ts";
+import {
+  type ExceededRule,
+  type Limited,
+  NO_ENFORCED_RULE,
+  type ShadowDenial,
+  toUndecided,
+} from "../../src/limiter/decision.ts";
 import * as log from "../../src/log.ts";
 import { STORE_FAILURES, StoreError } from "../../src/stores/store-error.ts";
 
@@ -20,16 +27,40 @@ function patternOf(line: string): RegExp {
   const alternatives = parts.map((part) =>
     part.replace(/[{}]/g, "\\$&").replace(/"[^"]*"(\|"[^"]*")+/g, (choice) => `(${choice})`),
   );
-  return new RegExp(`^${alternatives.join('"[^"]*"')}$`);
+  // A value is a text, a number, or an object with numbers.
+  return new RegExp(`^${alternatives.join('("[^"]*"|\\d+|\\{[^{}]*\\})')}$`);
+}
+
+const EXCEEDED: ExceededRule = {
+  rule: { name: "login" } as Rule,
+  identity: "A1b2C3d4E5f6G7h8I9j0-_",
+  cost: 1,
+};
+const SHADOW_DENIAL = { ...EXCEEDED, policy: "login/1m", retryAfterMs: 1000 } as ShadowDenial;
+const LIMITED: Limited = limitedBy("login");
+const REQUEST = {
+  headers: new Headers({ "cf-ray": "8f1b2c3d4e5f6a7b-FRA" }),
+  cf: { colo: "FRA" },
+};
+
+function limitedBy(name: string): Limited {
+  const rule = { name } as Rule;
+  const exceeded = { ...EXCEEDED, rule };
+  return { outcome: "limited", quotas: [], shadow: [], retryAfterMs: 1000, rule, exceeded };
 }
 
 let lines: string[];
 let now = 0;
 
+// The clock advances by ten seconds per call, because some lines are logged at most once in ten
+// seconds.
+function nextTime(): number {
+  now += 10_000;
+  return now;
+}
+
 beforeEach(() => {
-  // The clock advances by ten seconds per call, because some lines are logged at most once in ten
-  // seconds.
-  vi.spyOn(Date, "now").mockImplementation(() => (now += 10_000));
+  vi.spyOn(Date, "now").mockImplementation(nextTime);
   lines = [];
   for (const level of ["log", "error"] as const) {
     vi.spyOn(console, level).mockImplementation((line) => void lines.push(line));
@@ -48,18 +79,32 @@ const failures = [
 /** Calls each exported function of log.ts with every kind of value that it accepts. */
 const calls: Record<keyof typeof log, () => void> = {
   logDecision() {
-    const quota = { policy: "shadowed" } as ShadowDenial;
-    log.logDecision({ ...NO_ENFORCED_RULE, shadow: [quota] });
+    log.logDecision({ ...NO_ENFORCED_RULE, shadow: [SHADOW_DENIAL] }, 10);
+    log.logDecision(LIMITED, 10);
+    log.logDecision(LIMITED, 10, REQUEST);
     for (const failure of failures) {
       const storeFailure = toUndecided(failure, []);
       const { cause, detail } = storeFailure;
-      log.logDecision(storeFailure);
-      log.logDecision({ ...storeFailure, open: false });
-      log.logDecision({ ...NO_ENFORCED_RULE, shadow: [], storeFailure });
-      log.logDecision({ ...NO_ENFORCED_RULE, shadow: [{ policy: "shadowed", cause, detail }] });
+      log.logDecision(storeFailure, 10);
+      log.logDecision({ ...storeFailure, open: false }, 10);
+      log.logDecision({ ...NO_ENFORCED_RULE, shadow: [], storeFailure }, 10);
+      log.logDecision({ ...LIMITED, storeFailure }, 10);
+      log.logDecision({ ...NO_ENFORCED_RULE, shadow: [{ policy: "shadowed", cause, detail }] }, 10);
       const undecidedMarks = [{ policy: "marked", cause, detail }];
-      log.logDecision({ ...NO_ENFORCED_RULE, shadow: [], undecidedMarks });
+      log.logDecision({ ...NO_ENFORCED_RULE, shadow: [], undecidedMarks }, 10);
     }
+    // With one line a second, all but the first denial of each second have no line of their own.
+    vi.mocked(Date.now).mockReturnValue(now + 10_000);
+    for (let request = 0; request < 3; request++) log.logDecision(LIMITED, 1);
+    for (let rule = 0; rule < 25; rule++) log.logDecision(limitedBy(`rule-${rule}`), 1);
+    vi.mocked(Date.now).mockReturnValue(now + 20_000);
+    for (let request = 0; request < 3; request++) log.logDecision(LIMITED, 1);
+    vi.mocked(Date.now).mockReturnValue(now + 30_000);
+    log.logDecision(LIMITED, 1);
+    vi.mocked(Date.now).mockImplementation(nextTime);
+  },
+  logUndecided() {
+    for (const failure of failures) log.logUndecided(toUndecided(failure, []));
   },
   logCustomKeyFailed() {
     log.logCustomKeyFailed("plan", "timeout");

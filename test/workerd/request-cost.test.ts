@@ -204,7 +204,8 @@ describe("a cost custom:NAME that is no whole number", () => {
     const { statuses, lines } = handler([{ ...RULE, cost }], costs, { timeoutMs: 20 });
     const slow = () => ({ method: "POST", body: new ReadableStream({}) });
     expect(await statuses(slow(), slow())).toEqual([200, 429]);
-    for (const line of lines) expect(line).toEqual(unreadable("timeout"));
+    const unread = lines.filter(({ weir }) => weir !== "denied");
+    for (const line of unread) expect(line).toEqual(unreadable("timeout"));
   });
 });
 
@@ -229,7 +230,7 @@ describe("the cost of a rule in shadow mode", () => {
     const trial = { ...RULE, name: "trial", mode: "shadow", cost: "custom:late" } as const;
     const { send, lines } = handler([RULE, trial], costs);
     expect((await send()).status).toBe(200);
-    await vi.waitFor(() => expect(lines).toEqual([{ weir: "shadow-denied", policy: "trial" }]));
+    await vi.waitFor(() => expect(lines).toMatchObject([{ mode: "shadow", policy: "trial" }]));
   });
 });
 

@@ -16,7 +16,7 @@ export interface FieldHint {
 
 /** Fields of the whole configuration that users also write in a rule. */
 const TOP_LEVEL =
-  /^(store|clock|prefix|timeoutMs|headers|ipv6Prefix|caseSensitivePaths|origins?|jwt|nativeLimiter|custom)$/;
+  /^(store|clock|prefix|timeoutMs|headers|ipv6Prefix|caseSensitivePaths|denialLog|serverTiming|origins?|jwt|nativeLimiter|custom)$/;
 /** Fields of a rule that users also write beside `rules`. */
 const OF_A_RULE =
   /^(name|match|key|limit|window|limits|capacity|maxReserved|start|timeZone|shards|cost|count|tiers|exempt|ban|mode|tellOrigin|onError|localShare|lease|retryJitter|response|for)$/;

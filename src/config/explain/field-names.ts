@@ -29,6 +29,9 @@ export const RENAMED: Readonly<Record<Place, Readonly<Record<string, string>>>> 
     store: "storage driver database db policy",
     ipv6Prefix: "ipv6subnet ipv6mask ipv6 subnet ipv6prefixlength",
     caseSensitivePaths: "casesensitive casesensitiverouting",
+    denialLog:
+      "denylog deniallogs logdenials logdenied logdenial logblocked loglimit loglines maxloglines",
+    serverTiming: "servertimings timing timings servertimingheader",
     nativeLimiter: "floor nativeratelimit cloudflarelimiter unsafe",
     jwt: "jwks auth jwtsecret issuer",
     "custom.keys": "keys keyfunctions functions customkeys",
@@ -136,7 +139,7 @@ export const NO_FIELD: Readonly<Record<Place, Readonly<Record<string, string>>>>
       "url token upstash redisurl redistoken upstashurl upstashredisresturl upstashredisresttoken connection redis",
     "remove it: Weir takes the client's address from Cloudflare":
       "trustproxy proxies trustedproxies",
-    "remove it: Weir logs failures and the denials of rules in shadow mode, but no other denials, see docs/responses.md":
+    "remove it: Weir logs failures and denials, see docs/responses.md":
       "analytics logging log logger metrics",
   },
   rule: {
@@ -146,7 +149,7 @@ export const NO_FIELD: Readonly<Record<Place, Readonly<Record<string, string>>>>
     "write it as a comment: // …": "description comment note notes",
     'write the offset of your zone in start, such as start: "2026-01-01T00:00:00+01:00"':
       "utcoffset offsetms",
-    "remove it: Weir logs failures and the denials of rules in shadow mode, but no other denials, see docs/responses.md":
+    "remove it: Weir logs failures and denials, see docs/responses.md":
       "analytics logging log logger metrics",
     "remove it: when several rules match, all of them count the request":
       "priority order weightorder",

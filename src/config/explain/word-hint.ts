@@ -35,6 +35,8 @@ const SYNONYMS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   },
   lease: { '"auto"': "true on yes always", false: "off never no none null 0 disabled" },
   caseSensitivePaths: { true: "yes 1 on true", false: "no 0 off false" },
+  denialLog: { 0: "false off none no never null disabled", 10: "true on yes default" },
+  serverTiming: { true: "yes 1 on true", false: "no 0 off false" },
   tellOrigin: { true: "yes 1 on true", false: "no 0 off false" },
   for: {
     '"all"': "http requests everything both web any",

@@ -80,6 +80,8 @@ describe("a valid configuration", () => {
       headers: "draft-11",
       ipv6Prefix: 64,
       caseSensitivePaths: false,
+      denialLog: 10,
+      serverTiming: false,
     });
   });
 

@@ -55,6 +55,10 @@ describe("refuses a top-level field", () => {
       top("ipv6Prefix", value, "allowed: a whole number from 1 to 128"),
     ),
     ...[1, "yes"].map((value) => top("caseSensitivePaths", value, "allowed: true or false")),
+    ...[-1, 1001, 0.5, true].map((value) =>
+      top("denialLog", value, "allowed: a whole number from 0 to 1000"),
+    ),
+    top("serverTiming", "yes", "allowed: true or false"),
     ...["NATIVE", null, []].map((value) =>
       top("nativeLimiter", value, 'allowed: { binding: "NAME" }'),
     ),

@@ -110,7 +110,7 @@ describe("responses, log and store contain no address, key or secret", () => {
       // and denied requests, stored keys and log lines.
       expect(statuses).toEqual(new Set([200, 401, 429]));
       expect(stored.keys).toBeGreaterThan(20);
-      expect(logs).toContain("shadow-denied");
+      expect(logs).toMatch(/"weir":"denied","mode":"shadow"/);
       const where = { "the log": logs, responses, Redis: stored.content };
       expect(leaksIn(where, MARKERS)).toEqual([]);
     },

@@ -67,13 +67,14 @@ describe("a Worker", () => {
       detail: expect.stringContaining('The quota "api" of 8 per 1h is used up.'),
       "violated-policies": ["api"],
     });
-    expect(lines).toEqual([
+    expect(lines).toMatchObject([
       {
         weir: "undecided",
         cause: "misconfigured",
         detail: "UPSTASH_REDIS_REST_URL is not set",
         requests: "counted locally",
       },
+      { weir: "denied", mode: "local", rule: "api", policy: "api", cost: 1 },
     ]);
   });
 
