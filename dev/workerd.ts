@@ -116,7 +116,7 @@ export function weirModule(): Promise<string> {
   weirBundle ??= bundleForWorkerd({
     stdin: {
       contents: `
-        export { CounterObject, rateLimit, WeirService, weir } from "./src/index.ts";
+        export { ControlObject, CounterObject, rateLimit, WeirService, weir } from "./src/index.ts";
         export { Hono } from "hono";
         export { defineConfig } from "./src/config/index.ts";
         export { llmReserve, llmUsage } from "./src/llm/index.ts";

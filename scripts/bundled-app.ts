@@ -22,7 +22,7 @@ import { Hono } from "hono";
 const config = defineConfig({
   rules: [{ name: "login", match: { paths: ["/login"] }, limit: 5, window: "1m" }],
 });
-export { CounterObject } from "edge-weir";
+export { ControlObject, CounterObject } from "edge-weir";
 const app = new Hono();
 app.use(rateLimit(config));
 app.post("/login", (c) => c.text("Welcome"));

@@ -35,9 +35,9 @@ export async function startWeir(
   vars: Record<string, string>,
 ): Promise<Runtime> {
   const main = `
-    import { CounterObject, defineConfig, weir } from "./weir.mjs";
+    import { ControlObject, CounterObject, defineConfig, weir } from "./weir.mjs";
     export default weir(defineConfig(${JSON.stringify(config)}));
-    export { CounterObject };
+    export { ControlObject, CounterObject };
   `;
   return await start(isolates, { "main.mjs": main, "weir.mjs": await weirModule() }, vars);
 }

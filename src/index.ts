@@ -1,5 +1,6 @@
 // This module is the package `edge-weir`, for Workers. Only its exports stay stable between releases.
 
+export { ControlObject } from "./control/control-object.ts";
 export type {
   LimitDenied,
   LimitGranted,

@@ -3,12 +3,10 @@ import { readDeploymentMode } from "./config/deployment-mode.ts";
 import type { Env } from "./config/env.ts";
 import type { Config } from "./config/schema.ts";
 import { ControlLink } from "./control/control-link.ts";
+import { GLOBAL_OBJECT } from "./control/fan-in.ts";
 import type { ControlApi } from "./control/protocol.ts";
 import { LiveOverrides } from "./overrides/live-overrides.ts";
 import { Recorder } from "./statistics/recorder.ts";
-
-/** The name of the control object that has the overrides and all statistics. */
-export const GLOBAL_OBJECT = "global";
 
 /**
  * Creates an isolate's connection with the control object.

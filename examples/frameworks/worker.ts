@@ -4,7 +4,7 @@ import { handle } from "./src/hooks.server.ts";
 import plain from "./src/index.ts";
 import { onRequest as astro } from "./src/middleware.ts";
 
-export { CounterObject } from "./src/index.ts";
+export { ControlObject, CounterObject } from "./src/index.ts";
 
 interface Env {
   readonly COUNTERS: DurableObjectNamespace;

@@ -2,7 +2,7 @@ import { type RateLimitVariables, rateLimit } from "edge-weir";
 import { Hono } from "hono";
 import config from "./weir.config.ts";
 
-export { CounterObject } from "edge-weir";
+export { ControlObject, CounterObject } from "edge-weir";
 
 const app = new Hono<{ Variables: RateLimitVariables }>();
 

@@ -1,7 +1,7 @@
 import { weir } from "edge-weir";
 import config, { DEFAULT_ANSWER, estimate, MAX_ESTIMATE } from "./weir.config.ts";
 
-export { CounterObject } from "edge-weir";
+export { ControlObject, CounterObject } from "edge-weir";
 
 interface Env {
   /** The API keys of the clients, separated by blanks. */

@@ -1,7 +1,7 @@
 import { RateLimitError, WeirService } from "edge-weir";
 import config from "./weir.config.ts";
 
-export { CounterObject } from "edge-weir";
+export { ControlObject, CounterObject } from "edge-weir";
 
 export class Limits extends WeirService<typeof config> {
   readonly config = config;

@@ -14,7 +14,11 @@ import type {
 export interface HandOver {
   /** A random id of the isolate, or of the object that has collected the sums of isolates. */
   readonly source: string;
-  /** The number of this hand-over of the source. A repeated hand-over has the same number. */
+  /**
+   * The number of this hand-over of the source; each is greater than the one before. A hand-over that is
+   * repeated, because the caller does not know whether it arrived, has the same number and the same
+   * content, and goes to the same object. A hand-over without sums needs no new number.
+   */
   readonly sequence: number;
   /** The number of isolates whose sums are included. */
   readonly isolates: number;
@@ -22,6 +26,12 @@ export interface HandOver {
   readonly clients: readonly LimitedClient[];
   /** Whether the source's breaker is open, so that it does not call the store. */
   readonly breakerOpen: boolean;
+  /**
+   * The number of isolates whose breaker is open; only collectors set it.
+   *
+   * @default 1 if `breakerOpen` is true, else 0
+   */
+  readonly openBreakers?: number;
   /** The version of the overrides that the source has; 0 if it has none. */
   readonly overridesVersion: number;
 }
@@ -32,8 +42,16 @@ export interface HandOverAnswer {
   /** Undefined if the source has the newest overrides. */
   readonly overrides?: OverrideUpdate;
   /**
+   * How many milliseconds ago the global object has sent the newest overrides of this answer. A
+   * collector answers with those that it has, and they may be old if it cannot reach the global object.
+   *
+   * @default 0, the answer of the global object
+   */
+  readonly overridesAgeMs?: number;
+  /**
    * The number of objects in each location that collect sums. 0: isolates call the global object. So
-   * a small deployment uses one object, and with many isolates no object gets too many calls.
+   * a small deployment uses one object, and with many isolates no object gets too many calls. See
+   * `objectNameFor` in fan-in.ts.
    */
   readonly collectors: number;
 }

@@ -4,6 +4,7 @@ declare global {
   namespace Cloudflare {
     interface Env {
       COUNTERS: DurableObjectNamespace<worker.CounterObject>;
+      WEIR_CONTROL: DurableObjectNamespace<worker.ControlObject>;
     }
     interface GlobalProps {
       mainModule: typeof worker;

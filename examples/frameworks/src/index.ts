@@ -3,7 +3,7 @@ import { weir } from "edge-weir";
 import config from "../weir.config.ts";
 import { app } from "./app.ts";
 
-export { CounterObject } from "edge-weir";
+export { ControlObject, CounterObject } from "edge-weir";
 
 const limits = weir(config);
 

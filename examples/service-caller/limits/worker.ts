@@ -1,7 +1,7 @@
 import { WeirService } from "edge-weir";
 import config from "./weir.config.ts";
 
-export { CounterObject } from "edge-weir";
+export { ControlObject, CounterObject } from "edge-weir";
 
 /** Other Workers bind this class as a service with `entrypoint = "Limits"`. */
 export class Limits extends WeirService<typeof config> {

@@ -24,7 +24,8 @@ export interface WorkerOptions {
    */
   readonly zone?: string;
   /**
-   * The source of the main module. It can import the package and Hono from "./weir.mjs".
+   * The source of the main module. It can import the package and Hono from "./weir.mjs". If it exports
+   * `ControlObject`, this class is bound as `WEIR_CONTROL`.
    *
    * @default a module that exports `weir(defineConfig(config))`
    */
@@ -72,6 +73,10 @@ async function workersOf({
 }: WorkerOptions): Promise<Worker[]> {
   const counters = { worker: "weir", exportName: "CounterObject" };
   const env: Bindings = { COUNTERS: { type: "durable-object", ...counters } };
+  const hasControl = main.includes("ControlObject");
+  if (hasControl) {
+    env.WEIR_CONTROL = { type: "durable-object", worker: "weir", exportName: "ControlObject" };
+  }
   for (const [name, value] of Object.entries(vars)) env[name] = { type: "text", value };
   const others: Worker[] = [];
   for (const [name, service] of Object.entries(services)) {
@@ -90,7 +95,10 @@ async function workersOf({
     config: {
       ...workerConfig("weir", { "main.mjs": main, "weir.mjs": await weirModule() }),
       env,
-      exports: { CounterObject: { type: "durable-object", storage: "sqlite" } },
+      exports: {
+        CounterObject: { type: "durable-object", storage: "sqlite" },
+        ...(hasControl && { ControlObject: { type: "durable-object", storage: "sqlite" } }),
+      },
     },
     dev: {
       unsafeDirectSockets: [{}],
@@ -109,8 +117,8 @@ function external(address: string): Bindings[string] {
 
 function mainModule(config: ConfigInput): string {
   return `
-    import { CounterObject, defineConfig, weir } from "./weir.mjs";
+    import { ControlObject, CounterObject, defineConfig, weir } from "./weir.mjs";
     export default weir(defineConfig(${JSON.stringify({ timeoutMs: TIMEOUT_MS, ...config })}));
-    export { CounterObject };
+    export { ControlObject, CounterObject };
   `;
 }

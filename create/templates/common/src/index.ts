@@ -2,6 +2,6 @@ import { weir } from "edge-weir";
 import config from "../weir.config.ts";
 
 // The class of the Durable Objects that hold the counters. wrangler.toml binds it as COUNTERS.
-export { CounterObject } from "edge-weir";
+export { ControlObject, CounterObject } from "edge-weir";
 
 export default weir(config);

@@ -1,0 +1,109 @@
+import { DurableObject } from "cloudflare:workers";
+import { CONTROL_BINDING } from "../config/binding-names.ts";
+import type { Env } from "../config/env.ts";
+import type { Override } from "../overrides/override.ts";
+import { AuditTable } from "./audit-table.ts";
+import { GLOBAL_OBJECT, parentOf } from "./fan-in.ts";
+import { OverrideTable } from "./override-table.ts";
+import type {
+  Actor,
+  AuditEntry,
+  ChangeResult,
+  ControlApi,
+  HandOver,
+  HandOverAnswer,
+  OverrideChange,
+  StatisticsQuery,
+  StatisticsReport,
+  Totals,
+} from "./protocol.ts";
+import { Statistics } from "./statistics.ts";
+import { validHandOver } from "./valid-hand-over.ts";
+
+/**
+ * The Durable Object with the statistics, the overrides and the audit list. Export it from your Worker,
+ * and bind it as `WEIR_CONTROL` in wrangler.toml. Without this binding, Weir has no statistics, no
+ * overrides and no dashboard. Only Weir calls its methods.
+ *
+ * @example export { ControlObject } from "edge-weir";
+ */
+// The object "global" has all data. The other objects collect sums for it: see fan-in.ts. During a
+// deploy, caller and object may differ in version.
+export class ControlObject extends DurableObject<Env> implements ControlApi {
+  #global: Global | undefined;
+
+  async handOver(handOver: HandOver): Promise<HandOverAnswer> {
+    const parent = parentOf(this.ctx.id.name);
+    if (parent !== undefined) return await this.#objectNamed(GLOBAL_OBJECT).handOver(handOver);
+    const { statistics, overrides } = this.#load();
+    const valid = validHandOver(handOver);
+    await statistics.add(valid, Date.now());
+    const update = overrides.since(valid.overridesVersion, Date.now());
+    return { collectors: statistics.collectors, ...(update && { overrides: update }) };
+  }
+
+  async statistics(query: StatisticsQuery): Promise<StatisticsReport> {
+    return this.#load().statistics.read(query, Date.now());
+  }
+
+  async totals(): Promise<Totals> {
+    const { statistics, overrides } = this.#load();
+    const now = Date.now();
+    return { ...statistics.totals(now), overrides: overrides.size(now) };
+  }
+
+  async overrides(): Promise<readonly Override[]> {
+    return this.#load().overrides.all(Date.now());
+  }
+
+  async setOverride(change: OverrideChange, by: Actor): Promise<ChangeResult> {
+    const { overrides, audit } = this.#load();
+    const now = Date.now();
+    const result = overrides.set(change, by, now);
+    if (!result) return { ok: false, fault: "full" };
+    const { before, after } = result;
+    const { rule, client, reason } = after;
+    audit.add({ by, action: "override", rule, client, before, after, why: reason }, now);
+    return { ok: true, override: after };
+  }
+
+  async removeOverride(id: string, by: Actor, why: string): Promise<Override | undefined> {
+    const { overrides, audit } = this.#load();
+    const now = Date.now();
+    const before = overrides.remove(id, now);
+    if (!before) return undefined;
+    const { rule, client } = before;
+    audit.add({ by, action: "remove-override", rule, client, before, why }, now);
+    return before;
+  }
+
+  async addAuditEntry(entry: Omit<AuditEntry, "id" | "at">): Promise<void> {
+    this.#load().audit.add(entry, Date.now());
+  }
+
+  async audit(limit: number, before?: number): Promise<readonly AuditEntry[]> {
+    return this.#load().audit.read(limit, before);
+  }
+
+  /** Returns the tables of the global object, and creates them when they are used first. */
+  #load(): Global {
+    const { storage } = this.ctx;
+    this.#global ??= {
+      statistics: new Statistics(storage, Date.now()),
+      overrides: new OverrideTable(storage.sql, Date.now()),
+      audit: new AuditTable(storage.sql),
+    };
+    return this.#global;
+  }
+
+  #objectNamed(name: string): ControlApi {
+    const namespace = this.env[CONTROL_BINDING] as DurableObjectNamespace<ControlObject>;
+    return namespace.getByName(name) as unknown as ControlApi;
+  }
+}
+
+interface Global {
+  readonly statistics: Statistics;
+  readonly overrides: OverrideTable;
+  readonly audit: AuditTable;
+}

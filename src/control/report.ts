@@ -1,0 +1,115 @@
+import { noRuleSums } from "../statistics/add-sums.ts";
+import type { RuleSums } from "../statistics/sums.ts";
+import { BUCKET_MS, bucketAt, readClients } from "./bucket-tables.ts";
+import { ClientSketch } from "./client-sketch.ts";
+import type { Resolution, StatisticsQuery, StatisticsReport } from "./protocol.ts";
+import type { RuleSlots } from "./rule-slots.ts";
+import { RULE_BYTES, RuleArray, readHead } from "./sums-row.ts";
+
+/** The maximum number of clients of a report. */
+const MAX_CLIENTS = 100;
+
+/** Rows of one table in a range of time. */
+interface Range {
+  readonly resolution: Resolution;
+  readonly from: number;
+  readonly until: number;
+}
+
+/** Reads and adds up the rows that a query asks for. */
+export function readReport(
+  sql: SqlStorage,
+  slots: RuleSlots,
+  { resolution, from, until, rule }: StatisticsQuery,
+): Omit<StatisticsReport, "isolates" | "openBreakers"> {
+  const range = {
+    resolution,
+    from: bucketAt(resolution, from),
+    until: bucketAt(resolution, until - 1) + BUCKET_MS[resolution],
+  };
+  const heads = sql.exec<{ at: number; head: string }>(
+    `SELECT at, head FROM ${resolution}s WHERE at >= ? AND at < ? ORDER BY at`,
+    range.from,
+    range.until,
+  );
+  const buckets = heads.toArray().map(({ at, head }) => ({ at, ...readHead(head) }));
+  const sums = new RuleArray();
+  for (const { resolution: part, from: start, until: end } of coarsest(range)) {
+    const rows = sql.exec<{ rules: ArrayBuffer }>(
+      `SELECT rules FROM ${part}s WHERE at >= ? AND at < ?`,
+      start,
+      end,
+    );
+    for (const { rules } of rows) sums.addAll(new RuleArray(rules));
+  }
+  const named = rule === undefined ? [...slots.all()] : [{ name: rule, slot: slots.find(rule) }];
+  const rules = named.flatMap(({ name, slot }): [string, RuleSums][] => {
+    const ruleSums = slot === undefined ? undefined : sums.read(slot);
+    return ruleSums ? [[name, ruleSums]] : [];
+  });
+  return {
+    resolution,
+    buckets,
+    rules: Object.fromEntries(rules),
+    ...(rule !== undefined && { ruleBuckets: readRuleBuckets(sql, range, slots.find(rule)) }),
+    clients: readTopClients(sql, range, rule),
+  };
+}
+
+/** Returns the sums of one rule in each bucket. Reads only the rule's part of each row. */
+function readRuleBuckets(
+  sql: SqlStorage,
+  { resolution, from, until }: Range,
+  slot: number | undefined,
+): RuleSums[] {
+  const rows = sql.exec<{ sums: ArrayBuffer }>(
+    `SELECT substr(rules, ?, ?) AS sums FROM ${resolution}s WHERE at >= ? AND at < ? ORDER BY at`,
+    slot === undefined ? 1 : slot * RULE_BYTES + 1,
+    slot === undefined ? 0 : RULE_BYTES,
+    from,
+    until,
+  );
+  return rows.toArray().map(({ sums }) => new RuleArray(sums).read(0) ?? noRuleSums());
+}
+
+function readTopClients(sql: SqlStorage, range: Range, rule: string | undefined) {
+  const sketch = new ClientSketch([], Number.POSITIVE_INFINITY);
+  const hours = {
+    ...range,
+    resolution: range.resolution === "minute" ? "hour" : range.resolution,
+    from: range.resolution === "minute" ? bucketAt("hour", range.from) : range.from,
+  } as const;
+  for (const { resolution, from, until } of coarsest(hours)) {
+    const rows = sql.exec<{ clients: string | null }>(
+      `SELECT clients FROM ${resolution}s WHERE at >= ? AND at < ? AND clients IS NOT NULL`,
+      from,
+      until,
+    );
+    for (const { clients } of rows) {
+      for (const client of readClients(clients)) {
+        if (rule === undefined || client.rule === rule) sketch.add(client);
+      }
+    }
+  }
+  return sketch.top(MAX_CLIENTS);
+}
+
+const COARSER = { minute: "hour", hour: "day", day: undefined } as const;
+
+/**
+ * Covers a range with as few rows as possible: a day's row in place of the rows of its hours, and an
+ * hour's row in place of the rows of its minutes.
+ */
+export function coarsest({ resolution, from, until }: Range): Range[] {
+  const coarser = COARSER[resolution];
+  if (from >= until) return [];
+  if (!coarser) return [{ resolution, from, until }];
+  const start = bucketAt(coarser, from + BUCKET_MS[coarser] - 1);
+  const end = bucketAt(coarser, until);
+  if (start >= end) return [{ resolution, from, until }];
+  return [
+    ...coarsest({ resolution, from, until: start }),
+    ...coarsest({ resolution: coarser, from: start, until: end }),
+    ...coarsest({ resolution, from: end, until }),
+  ];
+}

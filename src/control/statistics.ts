@@ -1,0 +1,135 @@
+import { MINUTE_MS, type RuleSums } from "../statistics/sums.ts";
+import { BucketTables } from "./bucket-tables.ts";
+import { collectorCount } from "./fan-in.ts";
+import { GatheredSums } from "./gathered-sums.ts";
+import type { HandOver, StatisticsQuery, StatisticsReport, Totals } from "./protocol.ts";
+import { readReport } from "./report.ts";
+import { RuleSlots } from "./rule-slots.ts";
+import { Sources } from "./sources.ts";
+import { addHead, emptyRow, type SumsRow } from "./sums-row.ts";
+import { TotalsRow } from "./totals-row.ts";
+
+/** Sums are written at most once in this time, because every written row is billed. */
+export const WRITE_INTERVAL_MS = 1000;
+/** How often rows that are too old are removed. */
+const PRUNE_INTERVAL_MS = 60 * MINUTE_MS;
+
+/** The statistics of the global object: sums in memory that are written once a second, and tables. */
+export class Statistics {
+  readonly #storage: DurableObjectStorage;
+  readonly #buckets: BucketTables;
+  readonly #slots: RuleSlots;
+  readonly #sources: Sources;
+  #totals: TotalsRow;
+  #collectors: number;
+  readonly #gathered = new GatheredSums();
+  #writtenAt = Number.NEGATIVE_INFINITY;
+  #prunedAt = Number.NEGATIVE_INFINITY;
+  /** The next write, for which calls wait; undefined if no sums wait. */
+  #nextWrite: Promise<void> | undefined;
+
+  constructor(storage: DurableObjectStorage, now: number) {
+    this.#storage = storage;
+    this.#buckets = new BucketTables(storage.sql);
+    this.#slots = new RuleSlots(storage.sql);
+    this.#totals = new TotalsRow(storage.sql, now);
+    this.#sources = new Sources(this.#totals.state.sources);
+    this.#collectors = this.#totals.state.collectors;
+  }
+
+  /** The number of collectors that each location should use. */
+  get collectors(): number {
+    return this.#collectors;
+  }
+
+  /**
+   * Adds the sums of a hand-over, unless it is a repetition.
+   *
+   * @returns a promise that resolves when the sums are written. If the object is lost before, the
+   *   source gets no answer, and repeats the hand-over
+   */
+  async add(handOver: HandOver, now: number): Promise<void> {
+    const isNew = this.#sources.see(handOver, now);
+    this.#collectors = collectorCount(this.#sources.running(now).isolates, this.#collectors);
+    if (isNew) this.#gathered.add(handOver.minutes, handOver.clients, now);
+    if (!this.#gathered.isEmpty) await this.#writeSoon(now);
+  }
+
+  read(query: StatisticsQuery, now: number): StatisticsReport {
+    this.#write(now);
+    const report = readReport(this.#storage.sql, this.#slots, query);
+    return { ...report, ...this.#sources.running(now) };
+  }
+
+  totals(now: number): Omit<Totals, "overrides"> {
+    // Numbers that have been read must not decrease if the object is lost, so they are written first.
+    this.#write(now);
+    const { since, sums } = this.#totals;
+    const rules = [...this.#slots.all()].flatMap(({ slot, name }): [string, RuleSums][] => {
+      const ruleSums = sums.rules.read(slot);
+      return ruleSums ? [[name, ruleSums]] : [];
+    });
+    return {
+      since,
+      requests: { ...sums.requests },
+      store: { ...sums.store, latency: [...sums.store.latency] },
+      rules: Object.fromEntries(rules),
+      ...this.#sources.running(now),
+    };
+  }
+
+  #writeSoon(now: number): Promise<void> {
+    if (this.#nextWrite) return this.#nextWrite;
+    const waitMs = this.#writtenAt + WRITE_INTERVAL_MS - now;
+    // A clock that was set back must not delay the write for longer than the interval.
+    if (waitMs <= 0 || waitMs > WRITE_INTERVAL_MS) {
+      this.#write(now);
+      return Promise.resolve();
+    }
+    const wait = new Promise((resolve) => setTimeout(resolve, waitMs));
+    this.#nextWrite = wait.then(() => {
+      this.#nextWrite = undefined;
+      this.#write(Date.now());
+    });
+    return this.#nextWrite;
+  }
+
+  #write(now: number): void {
+    if (this.#gathered.isEmpty) return;
+    this.#writtenAt = now;
+    const { minutes, clients } = this.#gathered.take();
+    try {
+      this.#storage.transactionSync(() => {
+        for (const { minute, rules, ...head } of minutes) {
+          const sums = emptyRow();
+          addHead(sums, head);
+          for (const [name, ruleSums] of Object.entries(rules)) {
+            sums.rules.add(this.#slotFor(name, now), ruleSums);
+          }
+          this.#buckets.add(minute * MINUTE_MS, sums);
+          this.#addToTotals(sums);
+        }
+        this.#buckets.addClients(clients);
+        this.#totals.write({ sources: this.#sources.toStored(), collectors: this.#collectors });
+      });
+    } catch (error) {
+      // The transaction has changed nothing, so the sums wait for the next write.
+      this.#totals = new TotalsRow(this.#storage.sql, now);
+      this.#gathered.add(minutes, clients, now);
+      throw error;
+    }
+    if (now - this.#prunedAt > PRUNE_INTERVAL_MS) {
+      this.#prunedAt = now;
+      this.#buckets.prune(now);
+    }
+  }
+
+  #addToTotals(sums: SumsRow): void {
+    addHead(this.#totals.sums, sums);
+    this.#totals.sums.rules.addAll(sums.rules);
+  }
+
+  #slotFor(name: string, now: number): number {
+    return this.#slots.slotFor(name, now, (slot) => this.#totals.sums.rules.clear(slot));
+  }
+}
