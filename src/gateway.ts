@@ -73,11 +73,12 @@ export class Gateway {
     send: ForwardWithQuotas = this.#forwardToOrigin,
     routedPath?: string,
   ): Promise<Response> {
-    const loading = this.#control?.loadIfStale(Date.now());
+    const loading = this.#control?.loadIfStale(Date.now(), request);
     if (loading) await loading;
     const decidedRequest =
       (await this.#decider.decide(request, context, routedPath)) ?? (this.#neverDenies && NO_RULES);
     if (!decidedRequest) {
+      this.#control?.recordRefused(Date.now());
       return namesPlace(request.url) ? pathTooLongResponse(request) : badRequestResponse(request);
     }
     this.#observe(decidedRequest, request);
@@ -135,10 +136,7 @@ export class Gateway {
   /** Logs and counts a decision. */
   #observe({ appliedRules, decision }: DecidedRequest, request: Request): void {
     if (decision) logDecision(decision, this.#config.denialLog, request);
-    if (!this.#control) return;
-    if (decision) this.#control.recorder.record(appliedRules, decision);
-    else this.#control.recorder.recordUnmatched();
-    this.#control.handOverLater(Date.now());
+    this.#control?.record(appliedRules, decision, Date.now());
   }
 
   /** Answers a denied request. */

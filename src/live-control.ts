@@ -1,3 +1,4 @@
+import { waitUntil } from "cloudflare:workers";
 import { CONTROL_BINDING } from "./config/binding-names.ts";
 import { readDeploymentMode } from "./config/deployment-mode.ts";
 import type { Env } from "./config/env.ts";
@@ -5,6 +6,7 @@ import type { Config } from "./config/schema.ts";
 import { ControlLink } from "./control/control-link.ts";
 import { GLOBAL_OBJECT } from "./control/fan-in.ts";
 import type { ControlApi } from "./control/protocol.ts";
+import { logControlFailed } from "./log.ts";
 import { LiveOverrides } from "./overrides/live-overrides.ts";
 import { Recorder } from "./statistics/recorder.ts";
 
@@ -13,16 +15,25 @@ import { Recorder } from "./statistics/recorder.ts";
  *
  * @returns undefined if the Worker has no binding for it. Then there are no statistics and no overrides
  */
-export function createControlLink(_config: Config, env: Env): ControlLink | undefined {
-  const control = controlObject(env);
-  return (
-    control && new ControlLink(control, new LiveOverrides(readDeploymentMode(env)), new Recorder())
-  );
+export function createControlLink({ timeoutMs }: Config, env: Env): ControlLink | undefined {
+  const namespace = namespaceOf(env);
+  if (!namespace) return undefined;
+  const options = {
+    objectNamed: (name: string) => namespace.getByName(name) as unknown as ControlApi,
+    timeoutMs,
+    background: waitUntil,
+    onFailure: logControlFailed,
+  };
+  const overrides = new LiveOverrides(readDeploymentMode(env));
+  return new ControlLink(options, overrides, new Recorder({ background: waitUntil }));
 }
 
 /** Returns the global control object; undefined if the Worker has no binding for it. */
 export function controlObject(env: Env): ControlApi | undefined {
+  return namespaceOf(env)?.getByName(GLOBAL_OBJECT) as unknown as ControlApi | undefined;
+}
+
+function namespaceOf(env: Env): DurableObjectNamespace | undefined {
   const namespace = env[CONTROL_BINDING] as DurableObjectNamespace | undefined;
-  if (typeof namespace?.getByName !== "function") return undefined;
-  return namespace.getByName(GLOBAL_OBJECT) as unknown as ControlApi;
+  return typeof namespace?.getByName === "function" ? namespace : undefined;
 }

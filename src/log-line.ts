@@ -14,8 +14,13 @@ export function logLine(
   console[level](JSON.stringify({ weir: event, ...fields }));
 }
 
-/** The events that an isolate logs at most once in ten seconds. */
-export type OutageEvent = "undecided" | "shadow-undecided" | "mark-undecided";
+/** The events and tasks whose failures an isolate logs at most once in ten seconds. */
+export type OutageEvent =
+  | "undecided"
+  | "shadow-undecided"
+  | "mark-undecided"
+  | "hand-over"
+  | "load-overrides";
 
 const lastOutages = new Map<OutageEvent, number>();
 

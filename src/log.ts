@@ -1,5 +1,6 @@
 import { waitUntil } from "cloudflare:workers";
 import type { DeploymentMode } from "./config/deployment-mode.ts";
+import type { ControlTask } from "./control/control-link.ts";
 import { DenialLog, type RequestPlace } from "./denial-log.ts";
 import type { CustomResponseFailure } from "./http/custom-denial.ts";
 import type {
@@ -123,6 +124,11 @@ export function logMisconfigured(fault: string): void {
 /** Logs that all rules are in shadow mode or off. The level is error, so that operators notice. */
 export function logMode(mode: DeploymentMode): void {
   logLine("error", "mode", { mode });
+}
+
+/** Logs that a call to the control object failed, at most once in ten seconds for each task. */
+export function logControlFailed(task: ControlTask, detail: string): void {
+  if (isOutageDue(task)) logLine("error", "control-failed", { task, detail });
 }
 
 /** Logs that a function for a key `custom:NAME` failed, at most once a second for each key. */

@@ -24,11 +24,15 @@ export async function decide(
   { cost, reserve = false, throws = false }: CheckOptions,
   checkOnly: boolean,
 ): Promise<LimitResult> {
-  const { appliedRule, limiter, denialLog, isOff } = serviceRule;
-  if (isOff) return GRANTED;
+  const { appliedRule, limiter, denialLog, isOff, control } = serviceRule;
+  if (isOff) {
+    if (!checkOnly) control?.record([], undefined, Date.now());
+    return GRANTED;
+  }
   const options: DecideOptions = { ...(cost !== undefined && { cost }), reserve, checkOnly };
   const decision = await limiter.decide([appliedRule], options);
   logDecision(decision, denialLog);
+  if (!checkOnly) control?.record([appliedRule], decision, Date.now());
   const result = toLimitResult(decision, appliedRule.rule.name, throws);
   // If this isolate has decided alone, the store has charged nothing, so there is no reserve to
   // settle.

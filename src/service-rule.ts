@@ -4,6 +4,7 @@ import type { Env } from "./config/env.ts";
 import type { Rule, Window } from "./config/rule.ts";
 import type { Config } from "./config/schema.ts";
 import { formatWindow } from "./config/windows.ts";
+import type { ControlLink } from "./control/control-link.ts";
 import { rollsOver } from "./limiter/counters.ts";
 import type { Limiter } from "./limiter/limiter.ts";
 import { isSettled } from "./limiter/rule-cost.ts";
@@ -18,6 +19,8 @@ import { sharedLimiter } from "./shared-limiter.ts";
 export interface ServiceRule {
   readonly appliedRule: AppliedRule;
   readonly limiter: Limiter;
+  /** The statistics and the overrides; undefined if the Worker has no control object. */
+  readonly control: ControlLink | undefined;
   /** The option `tier` of the call. */
   readonly tier: string | undefined;
   /** The first part of the counters' keys. */
@@ -43,12 +46,14 @@ export async function findServiceRule(
   const rule = config.rules.find((each) => each.name === name);
   if (!rule) throw new RangeError(`There is no rule "${name}". ${listOfNames(config.rules)}`);
   const windows = (tier !== undefined && rule.tiers?.windows.get(tier)) || rule.windows;
-  const { limiter, mode, prefix, keySecret } = sharedLimiter(config, env);
+  const { limiter, mode, prefix, keySecret, control } = sharedLimiter(config, env);
+  const loading = control?.loadIfStale(Date.now());
+  if (loading) await loading;
   const identity = await identityOfLimitKey(rule, key, config, keySecret);
   const called = withoutHttp(mode === "shadow" ? shadowed(rule) : rule);
   const appliedRule = { rule: called, windows, identity };
   const { denialLog } = config;
-  return { appliedRule, limiter, tier, prefix, denialLog, isOff: mode === "off" };
+  return { appliedRule, limiter, control, tier, prefix, denialLog, isOff: mode === "off" };
 }
 
 /**

@@ -7,6 +7,7 @@ import { Limiter } from "./limiter/limiter.ts";
 import { createControlLink } from "./live-control.ts";
 import { logBreaker, logMisconfigured, logMode } from "./log.ts";
 import { perBindings } from "./per-bindings.ts";
+import type { BreakerScope, BreakerState } from "./stores/breaker.ts";
 import { createStore } from "./stores/create-store.ts";
 
 /** A configuration's limiter in this isolate. */
@@ -48,7 +49,13 @@ function createLimiter(config: Config, env: Env): SharedLimiter {
   const { store, prefix, mode, nativeLimiter, keySecret, limiterFaults } = bindings;
   for (const fault of limiterFaults) logMisconfigured(fault);
   if (mode !== "enforce") logMode(mode);
-  const options = { ...config, prefix, onBreaker: logBreaker };
+  const control = createControlLink(config, env);
+  const recorder = control?.recorder;
+  const onBreaker = (state: BreakerState, scope: BreakerScope) => {
+    logBreaker(state, scope);
+    if (recorder && scope === "store") recorder.breakerOpen = state === "open";
+  };
+  const options = { ...config, prefix, onBreaker, meter: recorder };
   const limiter = new Limiter(options, createStore(store, options), nativeLimiter);
-  return { limiter, mode, prefix, keySecret, control: createControlLink(config, env) };
+  return { limiter, mode, prefix, keySecret, control };
 }

@@ -1,26 +1,88 @@
+import type { Decision } from "../limiter/decision.ts";
 import type { LiveOverrides } from "../overrides/live-overrides.ts";
+import type { AppliedRule } from "../request/applied-rule.ts";
 import type { Recorder } from "../statistics/recorder.ts";
-import type { ControlApi } from "./protocol.ts";
+import { type Batch, type ControlCallOptions, ControlCalls } from "./control-calls.ts";
+import { HandOvers } from "./hand-overs.ts";
+import { OverrideLoader } from "./override-loader.ts";
 
-/** Connects an isolate with the control object: hands over sums, and loads overrides. */
+/** What a call to the control object was for. */
+export type ControlTask = "hand-over" | "load-overrides";
+
+export interface ControlLinkOptions extends ControlCallOptions {
+  /** The deadline of decisions, in milliseconds. */
+  readonly timeoutMs: number;
+  /** Lets a task run to its end although no response waits for it. */
+  readonly background: (task: Promise<unknown>) => void;
+  /** Called with each call that fails. The cause contains no key and no secret. */
+  readonly onFailure: (task: ControlTask, cause: string) => void;
+  /** Called once with all sums that are handed over together. */
+  readonly onBatch?: ((batch: Batch) => void) | undefined;
+}
+
+/**
+ * Connects an isolate with the control object: hands over sums, and loads overrides. No method throws,
+ * because a request must not fail with the statistics.
+ */
 export class ControlLink {
   readonly overrides: LiveOverrides;
   readonly recorder: Recorder;
+  readonly #calls: ControlCalls;
+  readonly #loader: OverrideLoader;
+  readonly #handOvers: HandOvers;
 
-  constructor(_control: ControlApi, overrides: LiveOverrides, recorder: Recorder) {
+  constructor(options: ControlLinkOptions, overrides: LiveOverrides, recorder: Recorder) {
     this.overrides = overrides;
     this.recorder = recorder;
+    this.#calls = new ControlCalls(options, overrides);
+    this.#loader = new OverrideLoader(this.#calls, {
+      ...options,
+      onFailure: (cause) => options.onFailure("load-overrides", cause),
+    });
+    this.#handOvers = new HandOvers(this.#calls, recorder, {
+      ...options,
+      onFailure: (cause) => {
+        this.#loader.fail();
+        options.onFailure("hand-over", cause);
+      },
+    });
+    recorder.onLateSums = (now) => this.handOverLater(now);
   }
 
   /**
-   * Loads the overrides if this isolate has not loaded them recently. Never rejects.
+   * Loads the overrides if this isolate has not loaded them in the last ten seconds. Never rejects.
    *
+   * @param request undefined for calls of programs
    * @returns a promise if the request must wait for the overrides, else undefined
    */
-  loadIfStale(_now: number): Promise<void> | undefined {
-    return undefined;
+  loadIfStale(now: number, request?: Request): Promise<void> | undefined {
+    this.#calls.locate(request);
+    return this.#loader.loadIfStale(now);
+  }
+
+  /**
+   * Counts a decided request, and each rule that applied to it.
+   *
+   * @param decision undefined if no rule applied
+   */
+  record(appliedRules: readonly AppliedRule[], decision: Decision | undefined, now: number): void {
+    try {
+      if (decision) this.recorder.record(appliedRules, decision, now);
+      else this.recorder.recordUnmatched(now);
+      this.#handOvers.plan(now);
+    } catch {}
+  }
+
+  /** Counts a request that got 400 or 414, because its address could not be read. */
+  recordRefused(now: number): void {
+    this.recorder.recordRefused(now);
+    this.handOverLater(now);
   }
 
   /** Makes sure that the sums are handed over in the background, within the interval. */
-  handOverLater(_now: number): void {}
+  handOverLater(now: number): void {
+    try {
+      this.#handOvers.plan(now);
+    } catch {}
+  }
 }

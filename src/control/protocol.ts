@@ -17,7 +17,7 @@ export interface HandOver {
   /**
    * The number of this hand-over of the source; each is greater than the one before. A hand-over that is
    * repeated, because the caller does not know whether it arrived, has the same number and the same
-   * content, and goes to the same object. A hand-over without sums needs no new number.
+   * content, and goes to the same object. A hand-over without sums has the number 0.
    */
   readonly sequence: number;
   /** The number of isolates whose sums are included. */

@@ -24,7 +24,11 @@ export function certainDenialOf(
     return { count: 0, resetMs: windowAt(now, ruleCounter.counter).endsAt - now, banMs: 0 };
   });
   const counters = enforcedCounters.map((each) => (isBlocked(each) ? withoutCost(each) : each));
-  const decision = decisionOf({ now, groups: [{ admitted: false, tallies }] }, counters, []);
+  const decision = decisionOf(
+    { now, groups: [{ admitted: false, tallies }], fromMemory: true },
+    counters,
+    [],
+  );
   if (decision.outcome !== "limited") return decision;
   const { rule } = decision;
   const deniedBy = enforcedCounters.find((each) => each.rule === rule) as RuleCounter;

@@ -21,7 +21,7 @@ import { recordReserves } from "./reserves.ts";
  * @throws {StoreError} ("invalid-reply") if the store denied although every counter has quota left
  */
 export function decisionOf(
-  { groups, now }: Verdict,
+  { groups, now, fromMemory }: Verdict,
   enforcedCounters: readonly RuleCounter[],
   shadowGroups: readonly (readonly RuleCounter[])[],
 ): Allowed | Limited {
@@ -35,7 +35,8 @@ export function decisionOf(
   const quotas = quotasOf(enforcedCounters, enforcedAnswer, now);
   if (enforcedAnswer.admitted) {
     const reservationDelayMs = Math.max(...quotas.map((quota) => quota.reservationDelayMs));
-    return { outcome: "allowed", quotas, shadow, reservationDelayMs };
+    const allowed = { outcome: "allowed", quotas, shadow, reservationDelayMs } as const;
+    return fromMemory ? { ...allowed, fromMemory } : allowed;
   }
   const violated = quotas.filter(isViolated);
   const deniedBy = enforcedCounters.find(({ window }) => window.policy === violated[0]?.policy);
@@ -51,6 +52,7 @@ export function decisionOf(
     retryAfterMs,
     rule,
     exceeded: exceededRuleOf(deniedBy),
+    ...(fromMemory && { fromMemory }),
   };
 }
 

@@ -13,11 +13,15 @@ import { createMemoryStore } from "./memory-store.ts";
 import { withCallsByObject, withSeparateGroups } from "./separate-groups.ts";
 import type { Store } from "./store.ts";
 import { StoreError } from "./store-error.ts";
+import { billedCommands } from "./upstash/billed-commands.ts";
 import { createUpstashStore } from "./upstash/upstash-store.ts";
+import { type CommandEstimate, type StoreMeter, withMeasurement } from "./with-measurement.ts";
 
 export interface StoreOptions extends Pick<Config, "clock" | "prefix" | "timeoutMs"> {
   /** Called when the breaker stops or resumes the calls to the store or to one of its objects. */
   readonly onBreaker?: (state: BreakerState, scope: BreakerScope) => void;
+  /** Records the calls to the store; undefined if nothing is measured. */
+  readonly meter?: StoreMeter | undefined;
 }
 
 /**
@@ -37,12 +41,14 @@ export function createStore(binding: StoreBinding, options: StoreOptions): Store
   switch (binding.kind) {
     case "upstash": {
       const { url, token } = binding;
-      return withRemoteCalls(createUpstashStore({ url, token, clock, timeoutMs }), options, 1);
+      const store = createUpstashStore({ url, token, clock, timeoutMs });
+      return withRemoteCalls(inTime(store, options, billedCommands(clock)), options, 1);
     }
     case "durable-object": {
       const namespace = binding.namespace as DurableObjectNamespace<CounterObject>;
       const objects = createDurableObjectStore({ namespace, prefix, timeoutMs });
-      const store = withSeparateGroups(objects, { timeoutMs, background: waitUntil });
+      const separate = { timeoutMs, background: waitUntil };
+      const store = withSeparateGroups(inTime(objects, options), separate);
       return withRemoteCalls(store, options, FAILING_CLIENTS);
     }
     case "memory":
@@ -59,6 +65,16 @@ export function createStore(binding: StoreBinding, options: StoreOptions): Store
 /** The number of clients whose objects must fail before the breaker opens for all objects. */
 const FAILING_CLIENTS = 3;
 
+/** Wraps a store with the deadline of each call, and with the measurement of the calls. */
+function inTime(
+  store: Store,
+  { timeoutMs, meter }: StoreOptions,
+  estimate?: CommandEstimate,
+): Store {
+  const limited = withDeadline(store, timeoutMs);
+  return meter ? withMeasurement(limited, meter, estimate) : limited;
+}
+
 /**
  * Wraps a store that is called over a network. These are the wrappers, from the outermost to the
  * innermost:
@@ -66,9 +82,9 @@ const FAILING_CLIENTS = 3;
  * - leases and the denial cache decide most requests without a call;
  * - a call without enforced groups becomes a call for each object, if the store has objects;
  * - the breaker stops the calls while the store fails;
- * - the keep-alive lets calls run to their end after a client has hung up;
- * - the deadline lets a call fail when it takes too long.
+ * - the keep-alive lets calls run to their end after a client has hung up.
  *
+ * @param store a store with a deadline for each call
  * @param clients the number of clients whose objects must fail before the breaker opens
  */
 function withRemoteCalls(
@@ -76,16 +92,16 @@ function withRemoteCalls(
   { timeoutMs, onBreaker }: StoreOptions,
   clients: number,
 ): Store {
-  const limited = withKeepAlive(withDeadline(store, timeoutMs), waitUntil);
-  const enforced = withBreaker(limited, {
+  const kept = withKeepAlive(store, waitUntil);
+  const enforced = withBreaker(kept, {
     timeoutMs,
     clients,
     ...(onBreaker && { onChange: onBreaker }),
   });
   // Rules in other modes have their own breakers, because their failures must not leave enforced
   // rules undecided.
-  const dependent = withBreaker(limited, { timeoutMs, clients });
-  const shadow = withBreaker(limited, { timeoutMs, clients });
+  const dependent = withBreaker(kept, { timeoutMs, clients });
+  const shadow = withBreaker(kept, { timeoutMs, clients });
   const breakers: Record<GroupRole, Store> = { enforced, dependent, shadow };
   const reliable: Store = {
     ...enforced,

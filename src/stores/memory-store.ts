@@ -66,7 +66,7 @@ export function createMemoryStore(maxCounters = MAX_COUNTERS): Store {
           return failedGroup(error);
         }
       });
-      return { now, groups: answers };
+      return { now, groups: answers, fromMemory: true };
     },
 
     async adjust(counters, now = Date.now()) {

@@ -5,6 +5,11 @@ export interface Verdict {
   /** Milliseconds since the Unix epoch, by the clock that determines the windows. */
   readonly now: number;
   readonly groups: readonly GroupAnswer[];
+  /**
+   * Whether the enforced groups were decided from memory, without a call over a network. In a call
+   * without enforced groups, this concerns the groups with the next role: see `decisiveRole`.
+   */
+  readonly fromMemory?: boolean;
 }
 
 /** The verdict on one group. */

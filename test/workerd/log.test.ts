@@ -137,6 +137,10 @@ const calls: Record<keyof typeof log, () => void> = {
       log.logBreaker("closed", scope);
     }
   },
+  logControlFailed() {
+    log.logControlFailed("hand-over", "timeout");
+    log.logControlFailed("load-overrides", "outdated");
+  },
   logMisconfigured: () => log.logMisconfigured("no binding COUNTERS"),
 };
 

@@ -49,11 +49,12 @@ export class LeaseDecider {
     now: number | undefined,
     unused: readonly UnusedQuota[],
     timeLeftMs?: number,
-  ): Promise<{ storeNow: number; results: GroupResult[] }> {
+  ): Promise<{ storeNow: number; results: GroupResult[]; fromMemory: boolean }> {
     const time = this.#timeOf(now);
     const groupPlans = groups.map((group) => group.map((counter) => this.#plan(counter, time)));
     const openGroups = groupPlans.filter(needsStore);
     let verdict: Verdict = { now: time + clockOffsetOf(groupPlans[0]), groups: [] };
+    let fromMemory = true;
     if (openGroups.length > 0 || unused.length > 0) {
       const returns = [...unused, ...this.#book.takeReturns(time)];
       const call = this.#calls.decide(openGroups, now, returns, timeLeftMs);
@@ -67,6 +68,7 @@ export class LeaseDecider {
       } else {
         try {
           verdict = await call;
+          fromMemory = isOnlyOptional || verdict.fromMemory === true;
         } catch (error) {
           // Leases have admitted the enforced group, so the failure concerns the other groups only.
           if (isOnlyOptional) {
@@ -85,7 +87,7 @@ export class LeaseDecider {
     const results = skipDependents(groups, answers).map((answer, index) =>
       this.#resultOf(groupPlans[index] as GroupPlan, answer),
     );
-    return { storeNow: verdict.now, results };
+    return { storeNow: verdict.now, results, fromMemory };
   }
 
   /**
@@ -95,14 +97,16 @@ export class LeaseDecider {
    * The quota for these groups arrived during the call, in a block for which another request had
    * asked the store. Without this step, only 49 of 200 simultaneous requests pass a limit of 50
    * (test/node/http/limits.test.ts).
+   *
+   * @returns whether this step took no call to the store
    */
   async retryCovered(
     results: GroupResult[],
     now: number | undefined,
     startedAt: number,
-  ): Promise<void> {
+  ): Promise<boolean> {
     const timeLeftMs = this.#options.timeoutMs - (Date.now() - startedAt);
-    if (timeLeftMs <= 0) return;
+    if (timeLeftMs <= 0) return true;
     const isCovered = (result: GroupResult) => isCoveredByNow(result, now ?? Date.now());
     const retriesEnforced = results.some(
       (result) => isEnforcedPlan(result.plans) && isCovered(result),
@@ -116,6 +120,7 @@ export class LeaseDecider {
     for (const [index, result] of retried.entries()) {
       results[results.indexOf(result)] = second?.results[index] ?? result;
     }
+    return second?.fromMemory ?? false;
   }
 
   /** Plans a counter, and requests a block for its lease if a block is due. */

@@ -45,15 +45,19 @@ export class LeaseStore implements Store {
     const fromLeases = unused.length === 0 ? this.#admitFromLeases(groups, now) : undefined;
     if (fromLeases) return fromLeases;
     const startedAt = Date.now();
-    const { storeNow, results } = await this.#decider.decide(groups, now, unused);
+    const decided = await this.#decider.decide(groups, now, unused);
+    const { storeNow, results } = decided;
+    let { fromMemory } = decided;
     if (results.some((result) => isCoveredByNow(result, now ?? Date.now()))) {
-      await this.#decider.retryCovered(results, now, startedAt);
+      const retriedFromMemory = await this.#decider.retryCovered(results, now, startedAt);
+      fromMemory = fromMemory && retriedFromMemory;
     }
     const time = now ?? Date.now();
     for (const { plans, answer } of results) {
       if (answer.admitted) this.#calls.refill(plans, now, time);
     }
-    return { now: storeNow, groups: results.map((result) => answerOf(result, storeNow)) };
+    const answers = results.map((result) => answerOf(result, storeNow));
+    return { now: storeNow, groups: answers, fromMemory };
   }
 
   async adjust(counters: readonly Counter[], now?: number): Promise<readonly Tally[]> {
@@ -113,6 +117,6 @@ export class LeaseStore implements Store {
     const answers = groupPlans.map((plans) =>
       answerOf({ plans, answer: ADMITTED_FROM_LEASES }, storeNow),
     );
-    return { now: storeNow, groups: answers };
+    return { now: storeNow, groups: answers, fromMemory: true };
   }
 }

@@ -1,9 +1,11 @@
 import type { Counter, UnusedQuota } from "../../engine/counter.ts";
 import {
   decidedLater,
+  decisiveRole,
   failedGroup,
   isDependent,
   isEnforced,
+  roleOf,
   SKIPPED,
   skipDependents,
 } from "../group-roles.ts";
@@ -78,7 +80,12 @@ class CachingStore implements Store {
       const denial = denials[index];
       return denial ? answerOf(denial, verdict.now) : SKIPPED;
     });
-    return { now: verdict.now, groups: skipDependents(groups, allAnswers) };
+    const role = decisiveRole(groups);
+    const fromMemory =
+      openGroups.length === 0
+        ? unused.length === 0
+        : !openGroups.some((group) => roleOf(group) === role);
+    return { now: verdict.now, groups: skipDependents(groups, allAnswers), fromMemory };
   }
 
   async adjust(counters: readonly Counter[], now?: number) {

@@ -49,6 +49,7 @@ describe("a rule with a limit of 0", () => {
     const { decide, calls } = deciding([DENY]);
     expect(await decide()).toEqual({
       outcome: "limited",
+      fromMemory: true,
       rule: expect.objectContaining({ name: "deny", response: { status: 403 } }),
       exceeded: expect.objectContaining({ cost: 1 }),
       retryAfterMs: 2_700_000,

@@ -55,6 +55,7 @@ describe("a decision", () => {
     ]);
     expect(await decide()).toEqual({
       outcome: "allowed",
+      fromMemory: true,
       shadow: [],
       reservationDelayMs: 0,
       quotas: [

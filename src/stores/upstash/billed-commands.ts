@@ -1,0 +1,82 @@
+import type { Counter, Tally } from "../../engine/counter.ts";
+import type { GroupAnswer } from "../store.ts";
+import type { CommandEstimate } from "../with-measurement.ts";
+import type { Clock } from "./script.ts";
+
+/** The number of counters that one DEL of a reset removes. */
+const COUNTERS_PER_DEL = 166;
+
+/**
+ * Estimates the commands that Upstash bills for a call: the call of the script, and each command in
+ * it. docs/cost.md lists them. The estimate does not include calls that are sent twice, because Redis
+ * has lost its scripts, and returned leases whose count is then 0.
+ */
+export function billedCommands(clock: Clock): CommandEstimate {
+  const perCall = clock === "redis" ? 2 : 1;
+  return {
+    decide(groups, { groups: answers }, unused) {
+      let commands = perCall + unused.length;
+      for (const [index, group] of groups.entries()) {
+        const answer = answers[index];
+        if (answer) commands += commandsOfGroup(group, answer);
+      }
+      return commands;
+    },
+
+    adjust(counters, tallies) {
+      let commands = perCall;
+      for (const [index, counter] of counters.entries()) {
+        commands += commandsOfAdjustment(counter, tallies[index]);
+      }
+      return commands;
+    },
+
+    reset: ({ length }) => perCall + Math.ceil(length / COUNTERS_PER_DEL),
+  };
+}
+
+function commandsOfGroup(group: readonly Counter[], answer: GroupAnswer): number {
+  if (answer.isSkipped) return 0;
+  let commands = 0;
+  for (const [index, counter] of group.entries()) {
+    const tally = answer.tallies[index];
+    // If the group failed, its commands are unknown.
+    commands += tally ? commandsOfCounter(counter, tally, answer.admitted) : 1;
+  }
+  return commands;
+}
+
+function commandsOfCounter(counter: Counter, tally: Tally, admitted: boolean): number {
+  const { cost, ceiling, rollsOver, alternative, checkOnly, block = 0 } = counter;
+  const ban = counter.banMs === undefined ? 0 : 1;
+  if (tally.banMs > 0) {
+    // A ban that has just begun still has its whole length.
+    const lengths = counter.escalation?.lengthsMs ?? [counter.banMs];
+    const writes = lengths.includes(tally.banMs) ? (counter.escalation ? 2 : 1) : 0;
+    return ban + 1 + writes;
+  }
+  const choice = alternative ? 2 : 0;
+  const isOnlyRead = checkOnly || cost === 0 || cost > ceiling;
+  if (isOnlyRead) return ban + choice + 1;
+  if (rollsOver) return ban + choice + (admitted ? 2 : 1);
+  if (admitted) {
+    const { charged = cost } = tally;
+    const isNew = tally.count === charged;
+    const isReduced = charged < Math.min(block, Math.floor(ceiling / 8));
+    return ban + choice + 1 + Number(isNew) + Number(isReduced);
+  }
+  // The group was denied. A counter with quota left was charged first, and then the charge was undone.
+  const wasCharged = tally.count + cost <= ceiling;
+  const wasNew = wasCharged && tally.count === 0;
+  return ban + choice + 1 + Number(wasCharged) + Number(wasNew);
+}
+
+function commandsOfAdjustment(counter: Counter, tally: Tally | undefined): number {
+  const { cost, rollsOver, alternative } = counter;
+  const ban = counter.banMs === undefined ? 0 : 1;
+  const choice = alternative ? 2 : 0;
+  if (rollsOver) return ban + choice + 2;
+  const isFirst = tally !== undefined && cost > 0 && tally.count === cost;
+  const isRemoved = tally?.count === 0;
+  return ban + choice + 1 + Number(isFirst || isRemoved);
+}
