@@ -51,10 +51,14 @@ describe("a file in src/", () => {
     expect(later).toEqual([]);
   });
 
-  it.each(files)("%s has at most 200 lines", (file) => {
-    const lines = readFileSync(file, "utf8").trimEnd().split("\n");
-    expect(lines.length).toBeLessThanOrEqual(200);
-  });
+  // Nobody reads or edits generated files.
+  it.each(files.filter((file) => !file.endsWith(".generated.ts")))(
+    "%s has at most 200 lines",
+    (file) => {
+      const lines = readFileSync(file, "utf8").trimEnd().split("\n");
+      expect(lines.length).toBeLessThanOrEqual(200);
+    },
+  );
 
   it.each(files)("%s is part of no cycle, types included", (file) => {
     const reached = new Set<string>();

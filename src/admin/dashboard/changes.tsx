@@ -1,0 +1,146 @@
+import { OperationError } from "../operations.ts";
+import { faultText } from "./attempt.ts";
+import type { DashboardContext } from "./context.ts";
+import { effectText } from "./effect-text.ts";
+import { faultPage } from "./fault-page.tsx";
+import { type Flash, withFlash } from "./flash.ts";
+import { dangerOf, type FormFields, readFields, readOverrideChange } from "./form-input.ts";
+import { Form, mayChange } from "./forms.tsx";
+import { page } from "./layout.tsx";
+import { clientPath, rulePath } from "./links.tsx";
+import { Notice } from "./notice.tsx";
+
+/** Removes a client's counts. */
+export function resetClient(c: DashboardContext) {
+  return change(c, async (fields) => {
+    const { rule, client, why } = targetOf(fields);
+    await c.var.operations.reset({ client }, rule, c.var.actor, why);
+    return changed(c, clientPath(client, rule), "reset");
+  });
+}
+
+/** Ends a client's ban. */
+export function liftBan(c: DashboardContext) {
+  return change(c, async (fields) => {
+    const { rule, client, why } = targetOf(fields);
+    await c.var.operations.liftBan({ client }, rule, c.var.actor, why);
+    return changed(c, clientPath(client, rule), "ban-lifted");
+  });
+}
+
+/** Sets an override. A dangerous change is first shown on a page that asks for a confirmation. */
+export function setOverride(c: DashboardContext) {
+  return change(c, async (fields) => {
+    const override = readOverrideChange(fields, Date.now());
+    const danger = dangerOf(override);
+    const path =
+      override.client === undefined
+        ? rulePath(override.rule)
+        : clientPath(override.client, override.rule);
+    if (danger !== undefined && fields.text("confirmed") !== "yes") {
+      return confirmationPage(c, { fields, danger, effect: effectText(override), back: path });
+    }
+    const result = await c.var.operations.setOverride(override, c.var.actor);
+    if (!result.ok) throw new OperationError("invalid", FULL);
+    return changed(c, path, "override");
+  });
+}
+
+const FULL = "There are 10,000 overrides, which is the maximum. Remove some first.";
+
+/** Removes an override before its end. */
+export function removeOverride(c: DashboardContext) {
+  return change(c, async (fields) => {
+    const removed = await c.var.operations.removeOverride(
+      fields.text("id"),
+      c.var.actor,
+      whyOf(fields),
+    );
+    return changed(c, "/_weir/overrides", removed ? "removed" : "gone");
+  });
+}
+
+/** Makes a change, or answers with a page that says why it was not possible. */
+async function change(
+  c: DashboardContext,
+  make: (fields: FormFields) => Promise<Response>,
+): Promise<Response> {
+  if (!mayChange(c)) {
+    return faultPage(c, "Read only", "This credential may read, but not change anything.", 403);
+  }
+  try {
+    return await make(await readFields(c));
+  } catch (error) {
+    const isUnavailable = !(error instanceof OperationError) || error.kind === "unavailable";
+    return faultPage(c, "Nothing was changed", faultText(error), isUnavailable ? 503 : 400);
+  }
+}
+
+/** Redirects to a page with a message, so that reloading it does not repeat the change. */
+function changed(c: DashboardContext, path: string, flash: Flash): Response {
+  return c.redirect(withFlash(path, flash), 303);
+}
+
+function targetOf(fields: FormFields) {
+  return { rule: fields.text("rule"), client: fields.text("client"), why: whyOf(fields) };
+}
+
+function whyOf(fields: FormFields): string {
+  const why = fields.text("why");
+  if (why === "") throw new OperationError("invalid", "Enter a reason. The audit list shows it.");
+  return why;
+}
+
+interface ConfirmationProps {
+  readonly fields: FormFields;
+  readonly danger: string;
+  readonly effect: string;
+  readonly back: string;
+}
+
+function confirmationPage(
+  c: DashboardContext,
+  { fields, danger, effect, back }: ConfirmationProps,
+) {
+  const { csrf: _, ...hidden } = fields.all;
+  const client = fields.text("client");
+  return page(c, {
+    title: "Confirm",
+    section: "/_weir/overrides",
+    children: (
+      <section class="card confirmation">
+        <h1>Is this what you want?</h1>
+        <Notice kind="warning">{danger}</Notice>
+        <p>
+          Rule{" "}
+          <b>
+            <bdi>{fields.text("rule")}</bdi>
+          </b>
+          {client !== "" && (
+            <>
+              , client <bdi class="client">{client}</bdi>
+            </>
+          )}
+          :{" "}
+          <b>
+            <bdi>{effect}</bdi>
+          </b>
+          , for {fields.text("expiresIn")}. Reason: “<bdi>{fields.text("reason")}</bdi>”.
+        </p>
+        <Form
+          c={c}
+          class="buttons"
+          action="/_weir/overrides"
+          hidden={{ ...hidden, confirmed: "yes" }}
+        >
+          <button type="submit" class="danger">
+            Yes, set this override
+          </button>
+          <a class="button" href={back}>
+            Cancel
+          </a>
+        </Form>
+      </section>
+    ),
+  });
+}

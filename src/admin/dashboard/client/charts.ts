@@ -1,0 +1,139 @@
+import uPlot from "uplot";
+import { millisecondsText, shortCount } from "../format.ts";
+import type { ChartData } from "../series.ts";
+import { type Colours, readColours } from "./colours.ts";
+import { tooltip } from "./tooltip.ts";
+
+const HEIGHT = 200;
+const AXIS_WIDTH = 52;
+
+interface Mounted {
+  readonly figure: HTMLElement;
+  data: ChartData;
+  plot: uPlot;
+}
+
+export interface Charts {
+  /** Shows other data. Does nothing for text that is no data. */
+  update(figure: HTMLElement, text: string): void;
+}
+
+/** Replaces the drawings of all charts by interactive charts. */
+export function mountCharts(root: Document): Charts {
+  const mounted = new Map<HTMLElement, Mounted>();
+  for (const figure of root.querySelectorAll<HTMLElement>("figure[data-chart]")) {
+    const data: ChartData = JSON.parse(figure.dataset.chart ?? "");
+    figure.classList.add("interactive");
+    mounted.set(figure, { figure, data, plot: draw(figure, data) });
+  }
+  const redraw = (each: Mounted) => {
+    each.plot.destroy();
+    each.plot = draw(each.figure, each.data);
+  };
+  // Canvases do not follow the colours of the style sheet.
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+    for (const each of mounted.values()) redraw(each);
+  });
+  const observer = new ResizeObserver((entries) => {
+    for (const { target } of entries) {
+      const each = mounted.get(target.closest("figure") as HTMLElement);
+      each?.plot.setSize({ width: target.clientWidth, height: HEIGHT });
+    }
+  });
+  for (const { figure } of mounted.values()) observer.observe(boxOf(figure));
+
+  return {
+    update(figure, text) {
+      const each = mounted.get(figure);
+      if (!each || text === "" || figure.dataset.chart === text) return;
+      figure.dataset.chart = text;
+      const labels = labelsOf(each.data);
+      each.data = JSON.parse(text);
+      if (labelsOf(each.data) === labels) each.plot.setData(alignedData(each.data));
+      else redraw(each);
+    },
+  };
+}
+
+function labelsOf({ series }: ChartData): string {
+  return series.map(({ label }) => label).join();
+}
+
+function boxOf(figure: HTMLElement): HTMLElement {
+  return figure.querySelector(".plot") as HTMLElement;
+}
+
+function draw(figure: HTMLElement, data: ChartData): uPlot {
+  const box = boxOf(figure);
+  const colours = readColours(figure);
+  const axis = {
+    stroke: colours.text,
+    grid: { stroke: colours.line, width: 1 },
+    ticks: { show: false },
+  };
+  const valueText = data.unit === "ms" ? millisecondsText : shortCount;
+  const options: uPlot.Options = {
+    width: box.clientWidth,
+    height: HEIGHT,
+    legend: { show: false },
+    cursor: { sync: { key: "weir" }, drag: { x: false, y: false }, points: { size: 7 } },
+    tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), "Etc/UTC"),
+    scales: { y: { range: (_, __, max) => [0, max > 0 ? max * 1.08 : 1] } },
+    axes: [
+      { ...axis, font: colours.font, space: 70, values: timeTexts },
+      {
+        ...axis,
+        font: colours.font,
+        size: AXIS_WIDTH,
+        space: 40,
+        values: (_, values) =>
+          values.map((value) =>
+            Number.isInteger(value) || data.unit === "ms" ? valueText(value) : "",
+          ),
+      },
+    ],
+    series: [{}, ...seriesOptions(data, colours)],
+    plugins: [tooltip(() => currentData(figure), valueText)],
+  };
+  return new uPlot(options, alignedData(data), box);
+}
+
+function currentData(figure: HTMLElement): ChartData {
+  return JSON.parse(figure.dataset.chart ?? "");
+}
+
+/** Returns the options of the lines. In a stacked chart, the whole is drawn first and its parts over it. */
+function seriesOptions({ series, stacked }: ChartData, colours: Colours): uPlot.Series[] {
+  const options = series.map(({ label, tone, dash }): uPlot.Series => {
+    const stroke = colours.tones[tone];
+    if (stacked)
+      return { label, stroke, width: 1, fill: colours.fills[tone], points: { show: false } };
+    return { label, stroke, width: 2, points: { show: false }, ...(dash && { dash: [...dash] }) };
+  });
+  return stacked ? options.reverse() : options;
+}
+
+function alignedData({ start, step, series, stacked }: ChartData): uPlot.AlignedData {
+  const count = series[0]?.values.length ?? 0;
+  const times = Array.from({ length: count }, (_, index) => (start + index * step) / 1000);
+  if (!stacked) return [times, ...series.map(({ values }) => [...values])];
+  const tops: number[][] = [];
+  for (const { values } of series) {
+    const below = tops.at(-1);
+    tops.push(values.map((value, index) => (value ?? 0) + (below?.[index] ?? 0)));
+  }
+  return [times, ...tops.reverse()];
+}
+
+const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+
+/** Returns the texts below the times: a time of day, or a date if the times are days apart. */
+function timeTexts(_: uPlot, seconds: number[]): string[] {
+  const step = (seconds[1] ?? 0) - (seconds[0] ?? 0);
+  return seconds.map((each) => {
+    const date = new Date(each * 1000);
+    const day = `${date.getUTCDate()} ${MONTHS[date.getUTCMonth()]}`;
+    const time = date.toISOString().slice(11, 16);
+    return step >= 86_400 || time === "00:00" ? day : time;
+  });
+}

@@ -1,0 +1,169 @@
+import type { ClientReport, ClientSelector } from "../operations.ts";
+import { type Attempt, attempt } from "./attempt.ts";
+import { ClientCard } from "./client-card.tsx";
+import type { DashboardContext } from "./context.ts";
+import { readFields } from "./form-input.ts";
+import { Form } from "./forms.tsx";
+import { alternativesOf } from "./known-values.ts";
+import { page } from "./layout.tsx";
+import { LimitedClients } from "./limited-clients.tsx";
+import { Empty, Notice, Unavailable } from "./notice.tsx";
+import { RangeSwitch } from "./range-switch.tsx";
+import { queryOf, rangeOf } from "./ranges.ts";
+
+/** The number of values by which an operator can look up a client. A key can have several parts. */
+const VALUES = 3;
+
+/** The page that looks up clients. With an identity in the address, it is the page of this client. */
+export async function clientsPage(c: DashboardContext) {
+  const client = c.req.query("client");
+  if (client !== undefined) return lookedUpPage(c, { client }, c.req.query("rule"));
+  const range = rangeOf(c.req.query("range"));
+  const now = Date.now();
+  const report = await attempt(() => c.var.operations.statistics(queryOf(range, now)));
+  return page(c, {
+    title: "Clients",
+    section: "/_weir/clients",
+    refresh: `/_weir/clients?range=${range.id}`,
+    children: (
+      <>
+        <div class="heading">
+          <h1>Clients</h1>
+          <RangeSwitch path="/_weir/clients" range={range} />
+        </div>
+        <LookUpForm c={c} />
+        {report.value ? (
+          <LimitedClients clients={report.value.clients} now={now} />
+        ) : (
+          <Unavailable what="The most limited clients" fault={report.fault} />
+        )}
+      </>
+    ),
+  });
+}
+
+/**
+ * Looks up a client by values that the operator knows. The values come in the body of a POST, so that no
+ * address, no log and no history of a browser contains them.
+ */
+export async function lookUpPage(c: DashboardContext) {
+  const fields = await readFields(c);
+  const known: Record<string, string> = {};
+  let client: string | undefined;
+  for (let index = 0; index < VALUES; index += 1) {
+    const value = fields.text(`value${index}`);
+    if (value === "") continue;
+    const by = fields.text(`by${index}`);
+    if (by === "identity") client = value;
+    else known[by] = value;
+  }
+  const selector = client === undefined ? { known } : { client };
+  return lookedUpPage(c, selector, fields.text("rule") || undefined);
+}
+
+async function lookedUpPage(c: DashboardContext, selector: ClientSelector, rule?: string) {
+  const isEmpty = "known" in selector && Object.keys(selector.known).length === 0;
+  const reports = isEmpty
+    ? { fault: "Enter a value, such as the client's address." }
+    : await attempt(() => c.var.operations.peek(selector, rule));
+  return page(c, {
+    title: "Client",
+    section: "/_weir/clients",
+    children: (
+      <>
+        <h1>
+          {"client" in selector ? (
+            <>
+              Client <bdi class="client">{selector.client}</bdi>
+            </>
+          ) : (
+            "Client"
+          )}
+        </h1>
+        <Reports c={c} reports={reports} />
+        <LookUpForm c={c} />
+      </>
+    ),
+  });
+}
+
+interface ReportsProps {
+  readonly c: DashboardContext;
+  readonly reports: Attempt<readonly ClientReport[]>;
+}
+
+function Reports({ c, reports }: ReportsProps) {
+  if (reports.fault !== undefined) {
+    return (
+      <Notice kind="bad" role="alert">
+        {reports.fault}
+      </Notice>
+    );
+  }
+  if (reports.value.length === 0) {
+    return (
+      <Empty title="No rule counts this client">
+        <p>No rule has a key that these values select. Look it up by another value below.</p>
+      </Empty>
+    );
+  }
+  const now = Date.now();
+  return (
+    <div class="client-cards">
+      {reports.value.map((report) => (
+        <ClientCard c={c} report={report} now={now} />
+      ))}
+    </div>
+  );
+}
+
+function LookUpForm({ c }: { c: DashboardContext }) {
+  const names = alternativesOf(c.var.config);
+  return (
+    <section class="card">
+      <h2>Look up a client</h2>
+      <Form c={c} class="look-up" action="/_weir/clients">
+        <ValueFields index={0} names={names} />
+        <button type="submit" class="primary">
+          Look up
+        </button>
+        <details class="wide">
+          <summary>A key with several parts</summary>
+          {Array.from({ length: VALUES - 1 }, (_, index) => (
+            <ValueFields index={index + 1} names={names} />
+          ))}
+        </details>
+      </Form>
+      <p class="hint">
+        The value is sent in the body of the request and hashed. Weir stores and logs only the hash.
+      </p>
+    </section>
+  );
+}
+
+function ValueFields({ index, names }: { index: number; names: readonly string[] }) {
+  return (
+    <div class="pair">
+      <label class="field">
+        <span>Known value</span>
+        <select name={`by${index}`}>
+          {names.map((name) => (
+            <option value={name}>{name}</option>
+          ))}
+          <option value="identity">identity (22 characters)</option>
+        </select>
+      </label>
+      <label class="field wide">
+        <span>Value</span>
+        <input
+          name={`value${index}`}
+          required={index === 0}
+          autocomplete="off"
+          spellcheck={false}
+          maxlength={8192}
+          placeholder={index === 0 ? "such as 203.0.113.7" : undefined}
+        />
+      </label>
+    </div>
+  );
+}

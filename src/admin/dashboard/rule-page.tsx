@@ -1,0 +1,134 @@
+import type { StatisticsQuery, StatisticsReport } from "../../control/protocol.ts";
+import type { RuleView } from "../operations.ts";
+import { attempt } from "./attempt.ts";
+import { Chart } from "./chart.tsx";
+import type { DashboardContext } from "./context.ts";
+import { faultPage } from "./fault-page.tsx";
+import { countText, percentText } from "./format.ts";
+import { mayChange } from "./forms.tsx";
+import { page } from "./layout.tsx";
+import { LimitedClients } from "./limited-clients.tsx";
+import { rulePath } from "./links.tsx";
+import { ModeBadge } from "./mode-badge.tsx";
+import { Unavailable } from "./notice.tsx";
+import { OverrideCard } from "./override-card.tsx";
+import { RuleOverrideForm } from "./override-forms.tsx";
+import { RangeSwitch } from "./range-switch.tsx";
+import { queryOf, type Range, rangeOf } from "./ranges.ts";
+import { exceededCount, sumsOf } from "./rule-sums.ts";
+import { ruleCharts } from "./series.ts";
+
+/** The page of a rule. */
+export async function rulePage(c: DashboardContext) {
+  const { operations } = c.var;
+  const name = c.req.param("name") ?? "";
+  const range = rangeOf(c.req.query("range"));
+  const now = Date.now();
+  const query = queryOf(range, now, name);
+  const [rules, report] = await Promise.all([
+    attempt(() => operations.rules()),
+    attempt(() => operations.statistics(query)),
+  ]);
+  if (rules.fault !== undefined) return faultPage(c, "The rules cannot be read", rules.fault, 503);
+  const rule = rules.value.find((each) => each.name === name);
+  if (!rule) return faultPage(c, "No such rule", `The configuration has no rule ${name}.`, 404);
+  return page(c, {
+    title: rule.name,
+    section: "/_weir/rules",
+    refresh: `${rulePath(name)}?range=${range.id}`,
+    children: (
+      <>
+        <div class="heading">
+          <h1>
+            <bdi>{rule.name}</bdi> <ModeBadge mode={rule.mode} always />
+          </h1>
+          <RangeSwitch path={rulePath(name)} range={range} />
+        </div>
+        <Facts rule={rule} />
+        {report.value ? (
+          <Traffic rule={rule} report={report.value} query={query} range={range} />
+        ) : (
+          <Unavailable what="The traffic" fault={report.fault} />
+        )}
+        <div class="columns">
+          {report.value && <LimitedClients clients={report.value.clients} now={now} ofOneRule />}
+          <section class="card">
+            <h2>Override of this rule</h2>
+            {rule.override ? (
+              <OverrideCard c={c} override={rule.override} now={now} />
+            ) : (
+              <p class="none">None: the rule does what the configuration says.</p>
+            )}
+            {mayChange(c) && <RuleOverrideForm c={c} rule={rule} />}
+          </section>
+        </div>
+      </>
+    ),
+  });
+}
+
+function Facts({ rule }: { rule: RuleView }) {
+  const extras = [rule.hasTiers && "tiers", rule.hasBan && "a ban"].filter(Boolean).join(" and ");
+  return (
+    <dl class="facts card">
+      <Fact term="Matches" text={rule.match} />
+      <Fact term="Counts" text={rule.key} />
+      {rule.limits.map(({ policy, limit, window }) => (
+        <Fact term={policy} text={`${countText(limit)} in ${window}`} />
+      ))}
+      <Fact term="If the store fails" text={rule.onError} />
+      {extras && <Fact term="Has" text={extras} />}
+      {rule.configuredMode !== rule.mode && (
+        <Fact term="Configured mode" text={rule.configuredMode} />
+      )}
+    </dl>
+  );
+}
+
+function Fact({ term, text }: { term: string; text: string }) {
+  return (
+    <div>
+      <dt>{term}</dt>
+      <dd>
+        <bdi>{text}</bdi>
+      </dd>
+    </div>
+  );
+}
+
+interface TrafficProps {
+  readonly rule: RuleView;
+  readonly report: StatisticsReport;
+  readonly query: StatisticsQuery;
+  readonly range: Range;
+}
+
+function Traffic({ rule, report, query, range }: TrafficProps) {
+  const sums = sumsOf(report, rule.name);
+  const charts = ruleCharts(query, report.buckets, report.ruleBuckets ?? []);
+  const { bucketsPerRow, resolution } = range;
+  return (
+    <>
+      <p class="lead" id="lead" data-live>
+        <b>{countText(sums.requests)}</b> requests, of which{" "}
+        <b>{percentText(exceededCount(sums), sums.requests)}</b> were over the limit:{" "}
+        {countText(sums.limited)} denied, {countText(sums.shadowLimited)} would have been denied in
+        shadow mode, {countText(sums.marked)} marked.
+      </p>
+      <div class="columns">
+        <Chart
+          id="requests"
+          title={`Requests per ${resolution}`}
+          data={charts.requests}
+          bucketsPerRow={bucketsPerRow}
+        />
+        <Chart
+          id="denials"
+          title="Live and shadow denials"
+          data={charts.denials}
+          bucketsPerRow={bucketsPerRow}
+        />
+      </div>
+    </>
+  );
+}
