@@ -1,4 +1,5 @@
-import { LOGIN_STYLE, LOGIN_STYLE_HASH } from "./assets.generated.ts";
+import { assetPaths } from "./assets.ts";
+import type { DashboardContext } from "./context.ts";
 
 /** The faults that a log-in can have; the query of the page has their names. */
 const FAULTS = {
@@ -7,33 +8,12 @@ const FAULTS = {
   origin: "The form was sent from another site. Enter the token here.",
 } as const;
 
-/** This page needs no session, so it cannot load assets. Its style is part of it, and allowed by its hash. */
-const POLICY = [
-  "default-src 'none'",
-  `style-src '${LOGIN_STYLE_HASH}'`,
-  "form-action 'self'",
-  "frame-ancestors 'none'",
-  "base-uri 'none'",
-].join("; ");
-
-export interface LoginPageOptions {
-  /** Why the last log-in failed: `wrong`, `locked` or `origin`. Other texts show no fault. */
-  readonly fault?: string | undefined;
-}
-
-/** Answers with the form that asks for the token. */
-export function loginPage({ fault }: LoginPageOptions = {}): Response {
-  const message =
-    fault !== undefined && Object.hasOwn(FAULTS, fault)
-      ? FAULTS[fault as keyof typeof FAULTS]
-      : undefined;
+/** Answers with the form that asks for the token. `fault` in the query says why the last log-in failed. */
+export function loginPage(c: DashboardContext) {
+  const fault = c.req.query("fault") ?? "";
+  const message = Object.hasOwn(FAULTS, fault) ? FAULTS[fault as keyof typeof FAULTS] : undefined;
   const document = <LoginDocument message={message} />;
-  return new Response(`<!doctype html>${document.toString()}`, {
-    headers: {
-      "Content-Type": "text/html; charset=UTF-8",
-      "Content-Security-Policy": POLICY,
-    },
-  });
+  return c.html(`<!doctype html>${document.toString()}`);
 }
 
 function LoginDocument({ message }: { message: string | undefined }) {
@@ -45,7 +25,7 @@ function LoginDocument({ message }: { message: string | undefined }) {
         <meta name="color-scheme" content="light dark" />
         <meta name="robots" content="noindex" />
         <title>Log in · Weir</title>
-        <style dangerouslySetInnerHTML={{ __html: LOGIN_STYLE }} />
+        <link rel="stylesheet" href={assetPaths.loginStyle} />
       </head>
       <body>
         <main>

@@ -1,6 +1,6 @@
 import { Hono } from "hono";
 import type { AdminEnv } from "../admin-env.ts";
-import { assetResponse } from "./assets.ts";
+import { assetResponse, loginStyleResponse } from "./assets.ts";
 import { auditPage } from "./audit-page.tsx";
 import { liftBan, removeOverride, resetClient, setOverride } from "./changes.tsx";
 import { clientsPage, lookUpPage } from "./clients-page.tsx";
@@ -29,7 +29,8 @@ dashboardRoutes.post("/overrides", setOverride);
 dashboardRoutes.post("/overrides/remove", removeOverride);
 dashboardRoutes.get("/audit", auditPage);
 dashboardRoutes.get("/assets/:name", assetResponse);
-dashboardRoutes.get("/login", (c) => loginPage({ fault: c.req.query("fault") }));
+dashboardRoutes.get("/login", loginPage);
+dashboardRoutes.get("/login/:name", loginStyleResponse);
 
 dashboardRoutes.post("/theme", async (c) => {
   const fields = await readFields(c);
