@@ -28,9 +28,21 @@ export function createControlLink({ timeoutMs }: Config, env: Env): ControlLink 
   return new ControlLink(options, overrides, new Recorder({ background: waitUntil }));
 }
 
-/** Returns the global control object; undefined if the Worker has no binding for it. */
+/**
+ * Returns the global control object, which all requests of the isolate may call; undefined if the Worker
+ * has no binding for it.
+ */
 export function controlObject(env: Env): ControlApi | undefined {
-  return namespaceOf(env)?.getByName(GLOBAL_OBJECT) as unknown as ControlApi | undefined;
+  const namespace = namespaceOf(env);
+  if (!namespace) return undefined;
+  type Methods = Record<string, (...args: readonly unknown[]) => unknown>;
+  // The runtime lets only the request that creates a stub call it, so each call creates one.
+  return new Proxy({} as ControlApi, {
+    get:
+      (_target, method: string) =>
+      (...args: readonly unknown[]) =>
+        (namespace.getByName(GLOBAL_OBJECT) as unknown as Methods)[method]?.(...args),
+  });
 }
 
 function namespaceOf(env: Env): DurableObjectNamespace | undefined {
