@@ -1,35 +1,49 @@
-import type { DeploymentMode } from "../config/deployment-mode.ts";
+import type { ResolvedBindings } from "../config/bindings.ts";
+import type { CustomContext } from "../config/custom-functions.ts";
+import { rulesInMode } from "../config/deployment-mode.ts";
+import type { Rule, Window } from "../config/rule.ts";
 import type { Config } from "../config/schema.ts";
 import type {
   Actor,
   AuditEntry,
-  ChangeResult,
   ControlApi,
   OverrideChange,
   StatisticsQuery,
-  StatisticsReport,
-  Totals,
 } from "../control/protocol.ts";
 import type { Limiter } from "../limiter/limiter.ts";
-import type { Override } from "../overrides/override.ts";
+import type { LiveOverrides } from "../overrides/live-overrides.ts";
+import { overrideId } from "../overrides/override.ts";
+import type { AppliedRule } from "../request/applied-rule.ts";
+import { auditStateOf, callStore, reportOf } from "./client-report.ts";
+import { type SelectedClient, selectClients } from "./client-selector.ts";
+import { callControl } from "./control-calls.ts";
+import { type CurrentOverrides, currentOverrides } from "./current-overrides.ts";
+import { explain } from "./explain.ts";
 import {
   type AdminOperations,
   type ClientReport,
+  type ClientSelector,
+  type DescribedRequest,
   type Explanation,
   OperationError,
   type RuleView,
 } from "./operations.ts";
+import { ruleViewOf } from "./rule-view.ts";
 
 /** What the operations need of an isolate. */
 export interface OperationsContext {
   readonly config: Config;
+  readonly bindings: ResolvedBindings;
   readonly limiter: Limiter;
-  readonly mode: DeploymentMode;
-  /** The secret with which identities are hashed; undefined if it is not set. */
-  readonly keySecret: string | undefined;
   /** Undefined if the Worker has no binding for the control object. */
   readonly control: ControlApi | undefined;
+  /** The overrides that this isolate has; undefined without a control object. */
+  readonly overrides: LiveOverrides | undefined;
+  /** The second argument of the functions in `custom`. */
+  readonly custom: CustomContext;
 }
+
+type Change = "reset" | "lift-ban";
 
 /** The operations of operators, in a Worker. */
 export class LiveOperations implements AdminOperations {
@@ -40,52 +54,134 @@ export class LiveOperations implements AdminOperations {
   }
 
   async rules(): Promise<readonly RuleView[]> {
-    return [];
+    const { config, bindings } = this.#context;
+    const { live, byId } = await this.#overrides();
+    return config.rules.map((rule) =>
+      ruleViewOf(rule, live.ruleOf(rule), bindings.mode, byId.get(overrideId({ rule: rule.name }))),
+    );
   }
 
-  statistics(query: StatisticsQuery): Promise<StatisticsReport> {
-    return this.#control().statistics(query);
+  statistics(query: StatisticsQuery) {
+    return this.#call((control) => control.statistics(query));
   }
 
-  totals(): Promise<Totals> {
-    return this.#control().totals();
+  totals() {
+    return this.#call((control) => control.totals());
   }
 
-  async peek(): Promise<readonly ClientReport[]> {
-    return [];
+  async peek(selector: ClientSelector, rule?: string): Promise<readonly ClientReport[]> {
+    const selected = await this.#select(selector, rule);
+    const overrides = await this.#overrides();
+    const reports = await this.#read(selected, overrides);
+    // The rules of an identity are not known, so only those that have counted it are of interest.
+    const isNamed = rule !== undefined || "known" in selector;
+    return reports
+      .filter(({ isActive, report }) => isNamed || isActive || report.override)
+      .map(({ report }) => report);
   }
 
-  async reset(): Promise<readonly ClientReport[]> {
-    return [];
+  reset(selector: ClientSelector, rule: string, by: Actor, why: string) {
+    return this.#change("reset", selector, rule, by, why);
   }
 
-  async liftBan(): Promise<readonly ClientReport[]> {
-    return [];
+  liftBan(selector: ClientSelector, rule: string, by: Actor, why: string) {
+    return this.#change("lift-ban", selector, rule, by, why);
   }
 
-  overrides(): Promise<readonly Override[]> {
-    return this.#control().overrides();
+  overrides() {
+    return this.#call((control) => control.overrides());
   }
 
-  setOverride(change: OverrideChange, by: Actor): Promise<ChangeResult> {
-    return this.#control().setOverride(change, by);
+  setOverride(change: OverrideChange, by: Actor) {
+    return this.#call((control) => control.setOverride(change, by));
   }
 
-  removeOverride(id: string, by: Actor, why: string): Promise<Override | undefined> {
-    return this.#control().removeOverride(id, by, why);
+  removeOverride(id: string, by: Actor, why: string) {
+    return this.#call((control) => control.removeOverride(id, by, why));
   }
 
-  audit(limit: number, before?: number): Promise<readonly AuditEntry[]> {
-    return this.#control().audit(limit, before);
+  audit(limit: number, before?: number) {
+    return this.#call((control) => control.audit(limit, before));
   }
 
-  async explain(): Promise<Explanation> {
-    return { outcome: "unmatched", rules: [] };
+  async explain(request: DescribedRequest): Promise<Explanation> {
+    const overrides = await this.#overrides();
+    return callStore(() => explain(request, this.#context, overrides));
   }
 
-  #control(): ControlApi {
-    const { control } = this.#context;
-    if (control) return control;
-    throw new OperationError("unavailable", "The Worker has no binding WEIR_CONTROL.");
+  async #change(
+    action: Change,
+    selector: ClientSelector,
+    ruleName: string,
+    by: Actor,
+    why: string,
+  ): Promise<readonly ClientReport[]> {
+    const { limiter } = this.#context;
+    const selected = await this.#select(selector, ruleName);
+    const overrides = await this.#overrides();
+    const before = await this.#read(selected, overrides);
+    for (const [index, { report }] of before.entries()) {
+      const { rule, identity } = selected[index] as SelectedClient;
+      const entry = { by, action, rule: rule.name, client: identity };
+      const after = action === "reset" ? { used: 0, banMs: 0 } : { banMs: 0 };
+      // The entry comes first, so that nothing changes without an entry.
+      await this.#record({ ...entry, before: auditStateOf(report), after, why });
+      // Overrides change the windows, and so perhaps the counters.
+      const applied = { rule, windows: allWindowsOf(rule), identity };
+      const change =
+        action === "reset" ? limiter.clients.reset(applied) : limiter.clients.liftBan(applied);
+      try {
+        await callStore(() => change);
+      } catch (error) {
+        const failed = "The store failed, so the change may be missing.";
+        await this.#record({ ...entry, why: failed }).catch(() => {});
+        throw error;
+      }
+    }
+    return (await this.#read(selected, overrides)).map(({ report }) => report);
   }
+
+  /** Adds an entry to the audit list, if there is one. */
+  async #record(entry: Omit<AuditEntry, "id" | "at">): Promise<void> {
+    if (this.#context.control) await this.#call((control) => control.addAuditEntry(entry));
+  }
+
+  #select(selector: ClientSelector, ruleName: string | undefined): Promise<SelectedClient[]> {
+    const { config, bindings } = this.#context;
+    const rules = config.rules.filter(({ name }) => ruleName === undefined || name === ruleName);
+    if (ruleName !== undefined && rules.length === 0) {
+      throw new OperationError("not-found", "The configuration has no rule of this name.");
+    }
+    return selectClients(selector, rules, config, bindings.keySecret);
+  }
+
+  /** Reads the states of clients, with all overrides. */
+  async #read(selected: readonly SelectedClient[], overrides: CurrentOverrides) {
+    const { limiter, bindings } = this.#context;
+    const applied = selected.map(({ rule, identity }): AppliedRule => {
+      const [inMode = rule] = rulesInMode([rule], bindings.mode);
+      const changed = overrides.live.ruleOf(inMode) ?? inMode;
+      const own = { rule: changed, windows: changed.windows, identity };
+      return overrides.live.clientsOf([own])[0] ?? own;
+    });
+    const states = await callStore(() => limiter.clients.read(applied));
+    return states.map((state, index) => ({
+      isActive: state.isActive,
+      report: reportOf(selected[index] as SelectedClient, state, overrides),
+    }));
+  }
+
+  #overrides(): Promise<CurrentOverrides> {
+    const { control, bindings, overrides } = this.#context;
+    return currentOverrides(control, bindings.mode, overrides);
+  }
+
+  #call<Result>(call: (control: ControlApi) => Promise<Result>): Promise<Result> {
+    return callControl(this.#context.control, call);
+  }
+}
+
+/** Returns the windows of a rule and of all its tiers. */
+function allWindowsOf({ windows, tiers }: Rule): Window[] {
+  return [...windows, ...[...(tiers?.windows.values() ?? [])].flat()];
 }

@@ -50,7 +50,13 @@ export interface ClientReport {
   readonly client: string;
   /** The alternatives of the key by which the client was found, such as `ip`; undefined for an identity. */
   readonly countedBy?: string | undefined;
+  /** The quotas of a client without a tier. `violated`: a request that costs 1 is denied. */
   readonly quotas: readonly Quota[];
+  /**
+   * The quotas of a client of each tier, because only a request shows the client's tier. A name that may be a
+   * credential is replaced by the number of the tier, such as `#1`.
+   */
+  readonly tiers?: readonly { readonly tier: string; readonly quotas: readonly Quota[] }[];
   /** Milliseconds until the client's ban ends; 0 if there is none. */
   readonly banMs: number;
   readonly override?: Override | undefined;

@@ -52,6 +52,8 @@ export interface Counter {
   readonly banMs?: number;
   /** Present if a client's later bans are longer than its first one. Then `banMs` is set too. */
   readonly escalation?: Escalation;
+  /** Whether `reset` keeps the count, and removes only bans and strikes. Decisions ignore this field. */
+  readonly keepsCount?: boolean;
   /** Whether this request obeys existing bans but never starts a ban. */
   readonly neverBans?: boolean;
   /**

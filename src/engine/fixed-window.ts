@@ -152,16 +152,17 @@ export function returnUnused(unused: readonly UnusedQuota[], now: number, read: 
 
 /**
  * Removes the rows of counters, and their bans and strikes in every mode. So no quota is used, the
- * client is not banned, and its next ban is the first one.
+ * client is not banned, and its next ban is the first one. A counter with `keepsCount` keeps its row.
  */
 export function resetGroup(counters: readonly Counter[], now: number): Writes {
-  return new Map(
-    counters.flatMap(inBothModes).flatMap((counter) => [
-      [storedKey(counter, now), undefined],
-      [banKey(counter), undefined],
-      [strikesKey(counter), undefined],
-    ]),
-  );
+  const keys = counters
+    .flatMap(inBothModes)
+    .flatMap((counter) => [
+      ...(counter.keepsCount ? [] : [storedKey(counter, now)]),
+      banKey(counter),
+      strikesKey(counter),
+    ]);
+  return new Map(keys.map((key) => [key, undefined]));
 }
 
 /**

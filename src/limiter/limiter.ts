@@ -4,13 +4,8 @@ import { withDeadline } from "../stores/deadline.ts";
 import type { Store } from "../stores/store.ts";
 import { blockedInShadow, decideWithBlocked, isBlocked } from "./blocked.ts";
 import { certainDenialOf } from "./certain-denial.ts";
-import {
-  allCountersOf,
-  countersOf,
-  type DecideOptions,
-  type RuleCounter,
-  ruleCountersOf,
-} from "./counters.ts";
+import { Clients } from "./clients.ts";
+import { countersOf, type DecideOptions, type RuleCounter, ruleCountersOf } from "./counters.ts";
 import {
   type Decision,
   NO_ENFORCED_RULE,
@@ -38,6 +33,8 @@ type LimiterConfig = Pick<Config, "clock" | "prefix" | "timeoutMs">;
  * response.
  */
 export class Limiter {
+  /** Reads and changes the stored states of clients. */
+  readonly clients: Clients;
   readonly #config: LimiterConfig;
   readonly #store: Store;
   readonly #fallback: Fallback;
@@ -45,6 +42,7 @@ export class Limiter {
 
   /** @param nativeLimiter called for rules with `onError: "local"` if the store fails */
   constructor(config: LimiterConfig, store: Store, nativeLimiter?: NativeLimiter) {
+    this.clients = new Clients(config, store);
     this.#config = config;
     this.#store = store;
     this.#fallback = createFallback(config, nativeLimiter);
@@ -146,9 +144,8 @@ export class Limiter {
    * Removes a client's counts and reservations under a rule, and its ban. Throws like
    * {@link Limiter.chargeResponse}.
    */
-  async reset(appliedRule: AppliedRule): Promise<void> {
-    const ruleCounters = allCountersOf(appliedRule, this.#config.prefix);
-    await this.#store.reset(countersOf(ruleCounters), this.#now());
+  reset(appliedRule: AppliedRule): Promise<void> {
+    return this.clients.reset(appliedRule);
   }
 
   /** Returns the Worker's time; undefined if the store's clock determines the windows. */

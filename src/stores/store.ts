@@ -88,6 +88,9 @@ export interface Store {
    */
   adjust(counters: readonly Counter[], now?: number): Promise<readonly Tally[]>;
 
-  /** Removes the counters' counts of the current window, their bans and their strikes. */
+  /**
+   * Removes the counters' counts of the current window, their bans and their strikes. Keeps the count of
+   * a counter with `keepsCount`.
+   */
   reset(counters: readonly Counter[], now?: number): Promise<void>;
 }

@@ -208,6 +208,27 @@ export function describeFeatures({ store, decide, admitted, used, clockIsOurs }:
       expect(await admitted([login, hourly], 3)).toBe(1);
     });
 
+    it("of a counter that keeps its count removes only the bans and strikes of both modes", async () => {
+      const escalation = { lengthsMs: [HOUR, 2 * HOUR], forgetAfterMs: HOUR };
+      const login = counter({ limit: 2, windowMs: HOUR, banMs: HOUR, escalation });
+      const plain = counter({ limit: 9, identity: login.identity });
+      const inShadow = { ...login, shadow: true };
+      await admitted([login, plain], 3);
+      await decide([inShadow]);
+      const banOf = async (each: Counter) => (await decide([each])).tallies[0]?.banMs as number;
+      expect(await banOf(login)).toBeGreaterThan(0);
+      await store.reset([{ ...login, keepsCount: true }, plain], NOW);
+      const check = { checkOnly: true, neverBans: true } as const;
+      expect(await decide([{ ...login, ...check }])).toMatchObject({
+        admitted: false,
+        tallies: [{ count: 2, banMs: 0 }],
+      });
+      expect(await banOf({ ...inShadow, ...check })).toBe(0);
+      expect(await used([plain])).toEqual([0]);
+      // The next ban is the first one again.
+      expect(await banOf(login)).toBeLessThanOrEqual(HOUR);
+    });
+
     it("does not change other clients", async () => {
       const [one, other] = [counter(), counter()];
       await admitted([one, other], 5);

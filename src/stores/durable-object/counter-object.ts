@@ -108,11 +108,17 @@ export class CounterObject extends DurableObject<unknown> {
     return tallies;
   }
 
-  /** Removes the counts of these counters in the current window, their bans and their holds. */
+  /**
+   * Removes the counts of these counters in the current window, their bans and their holds. If a counter
+   * keeps its count, it keeps its holds too.
+   */
   reset(counters: readonly Counter[], givenNow: number | undefined): void {
     const now = givenNow ?? Date.now();
     this.#rows.write(resetGroup(counters, now), now);
-    this.#holds.drop(counters, now);
+    this.#holds.drop(
+      counters.filter((counter) => !counter.keepsCount),
+      now,
+    );
   }
 
   override alarm(): Promise<void> {

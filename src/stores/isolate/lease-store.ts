@@ -72,10 +72,11 @@ export class LeaseStore implements Store {
   }
 
   async reset(counters: readonly Counter[], now?: number): Promise<void> {
-    this.#book.discard(counters);
+    const removed = counters.filter((counter) => !counter.keepsCount);
+    this.#book.discard(removed);
     await this.#store.reset(counters, now);
     // Blocks charged before the reset may have arrived during the call.
-    this.#book.discard(counters);
+    this.#book.discard(removed);
   }
 
   /**

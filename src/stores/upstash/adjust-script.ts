@@ -22,6 +22,17 @@ export function createResetScript(clock: Clock): string {
   return createScript(clock, RESET);
 }
 
+/**
+ * The script that removes bans and strikes, and keeps the counts. KEYS: the keys to remove. It passes at most
+ * a thousand of them to one DEL, as `RESET` does.
+ */
+export const LIFT_SCRIPT = `local removed = 0
+for at = 1, #KEYS, 1000 do
+  removed = removed + redis.call('DEL', unpack(KEYS, at, math.min(at + 999, #KEYS)))
+end
+return removed
+`;
+
 /** `costIn(c, window)`: the cost, or 0 if the count belongs to another window than the charge. */
 const COST_IN = `local chargedIn
 

@@ -1,7 +1,8 @@
+import { banKey, inBothModes, strikesKey } from "../../engine/bans.ts";
 import type { Counter } from "../../engine/counter.ts";
 import { isDependent, isShadow } from "../group-roles.ts";
 import type { Store } from "../store.ts";
-import { createAdjustScript, createResetScript } from "./adjust-script.ts";
+import { createAdjustScript, createResetScript, LIFT_SCRIPT } from "./adjust-script.ts";
 import { createDecideScript } from "./decide-script.ts";
 import type { Clock } from "./script.ts";
 import { argumentsOf, keysOf, withBanKeys } from "./script-arguments.ts";
@@ -36,6 +37,7 @@ export function createUpstashStore({
   const decideScript = new UpstashScript(client, createDecideScript(clock));
   const adjustScript = new UpstashScript(client, createAdjustScript(clock));
   const resetScript = new UpstashScript(client, createResetScript(clock));
+  const liftScript = new UpstashScript(client, LIFT_SCRIPT);
 
   /** @param args the script's arguments that follow the time */
   async function run<Result>(
@@ -48,6 +50,16 @@ export function createUpstashStore({
     const keys = counters.flatMap((counter) => keysOf(counter, clock, now));
     try {
       return readReply(await script.run(keys, [clock === "edge" ? now : 0, ...args]));
+    } catch (error) {
+      throw toStoreError(error, [token, ...counters.flatMap(identitiesOf)]);
+    }
+  }
+
+  /** Removes the bans and strikes of counters, and keeps their counts. */
+  async function lift(counters: readonly Counter[]): Promise<void> {
+    const keys = counters.flatMap(inBothModes).flatMap((each) => [banKey(each), strikesKey(each)]);
+    try {
+      await liftScript.run(keys, []);
     } catch (error) {
       throw toStoreError(error, [token, ...counters.flatMap(identitiesOf)]);
     }
@@ -81,10 +93,12 @@ export function createUpstashStore({
       return run(adjustScript, counters, now, args, (reply) => readTallies(reply, counters));
     },
 
-    reset(counters, now = Date.now()) {
-      const removed = counters.flatMap(withBanKeys);
+    async reset(counters, now = Date.now()) {
+      const removed = counters.filter((counter) => !counter.keepsCount).flatMap(withBanKeys);
       const args = removed.flatMap((counter) => argumentsOf(counter, now));
-      return run(resetScript, removed, now, args, () => undefined);
+      if (removed.length > 0) await run(resetScript, removed, now, args, () => undefined);
+      const kept = counters.filter((counter) => counter.keepsCount);
+      if (kept.length > 0) await lift(kept);
     },
   };
 }

@@ -1,0 +1,31 @@
+import { CONTROL_BINDING } from "../config/binding-names.ts";
+import type { ControlApi } from "../control/protocol.ts";
+import { OperationError } from "./operations.ts";
+
+/** How long an operator waits for the control object, in milliseconds. */
+const MAX_WAIT_MS = 5000;
+
+const MISSING = `The Worker has no control object. Bind the class ControlObject as ${CONTROL_BINDING}: see docs/admin.md.`;
+const FAILED = `The control object (binding ${CONTROL_BINDING}) did not answer. Limits go on without it. Try again, and check that the Worker exports ControlObject and that a migration creates it.`;
+
+/**
+ * Calls the control object.
+ *
+ * @throws {OperationError} ("unavailable") if it is not bound, or if the call fails or takes too long
+ */
+export async function callControl<Result>(
+  control: ControlApi | undefined,
+  call: (control: ControlApi) => Promise<Result>,
+): Promise<Result> {
+  if (!control) throw new OperationError("unavailable", MISSING);
+  const { promise: timeOver, reject } = Promise.withResolvers<never>();
+  const timer = setTimeout(() => reject(new Error("timeout")), MAX_WAIT_MS);
+  try {
+    return await Promise.race([call(control), timeOver]);
+  } catch {
+    // The error's message may contain values of clients.
+    throw new OperationError("unavailable", FAILED);
+  } finally {
+    clearTimeout(timer);
+  }
+}
