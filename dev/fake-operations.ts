@@ -88,6 +88,10 @@ export class FakeOperations implements AdminOperations {
     return { since, requests, store, rules: {}, isolates: 37, openBreakers: 0, overrides };
   }
 
+  async identify(): Promise<readonly { readonly client: string }[]> {
+    return [{ client: identity(4) }];
+  }
+
   async peek(_selector: unknown, rule?: string): Promise<readonly ClientReport[]> {
     const names = rule === undefined ? ["login", "search"] : [rule];
     return names.map((name) => this.#report(name, identity(4)));

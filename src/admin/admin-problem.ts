@@ -27,6 +27,7 @@ export function adminProblem(
 
 const STATUS_OF = {
   invalid: 400,
+  unsupported: 415,
   forbidden: 403,
   "not-found": 404,
   conflict: 409,

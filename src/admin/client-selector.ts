@@ -1,6 +1,7 @@
 import { type KeyPart, MAX_KEY_LENGTH, parseAlternatives } from "../config/key-expression.ts";
 import type { Rule } from "../config/rule.ts";
 import type { Config } from "../config/schema.ts";
+import { describeFaults } from "../overrides/override-input.ts";
 import { keyPartName } from "../request/identity.ts";
 import { identityOfLimitKey, type LimitKeyValue } from "../request/limit-key.ts";
 import { type ClientSelector, type InputFault, OperationError } from "./operations.ts";
@@ -54,7 +55,8 @@ export async function selectClients(
   }
   if (selected.length > 0) return selected;
   if (faults.size > 0) {
-    throw new OperationError("invalid", "A value in known is not valid.", [...faults.values()]);
+    const all = [...faults.values()];
+    throw new OperationError("invalid", describeFaults(all), all);
   }
   throw faulty("known", `must have values for the whole key of a rule: ${keysOf(rules)}.`);
 }
@@ -80,6 +82,14 @@ function readKnown(known: Readonly<Record<string, string>>): Map<string, string>
 }
 
 const ADDRESS: KeyPart = { kind: "ip" };
+/** The kinds of key that every request has. */
+const ALWAYS_THERE: ReadonlySet<KeyPart["kind"]> = new Set([
+  "ip",
+  "host",
+  "path",
+  "method",
+  "global",
+]);
 
 type NamedKnown = readonly [name: string, value: string];
 
@@ -88,7 +98,10 @@ function combinationsFor(rule: Rule, known: ReadonlyMap<string, string>): NamedK
   let combinations: NamedKnown[][] = [[]];
   for (const alternatives of rule.key) {
     // If a request has none of the alternatives, Weir counts it by its address.
-    const names = new Set([...alternatives, ADDRESS].map(keyPartName));
+    const isAlwaysThere = alternatives.some(({ kind }) => ALWAYS_THERE.has(kind));
+    const names = new Set(
+      (isAlwaysThere ? alternatives : [...alternatives, ADDRESS]).map(keyPartName),
+    );
     const choices = [...names].flatMap((name): NamedKnown[] => {
       const value = name === "global" ? "global" : known.get(name);
       return value === undefined ? [] : [[name, value]];

@@ -69,6 +69,11 @@ export class LiveOperations implements AdminOperations {
     return this.#call((control) => control.totals());
   }
 
+  async identify(selector: ClientSelector, rule: string) {
+    const selected = await this.#select(selector, rule);
+    return selected.map(({ identity }) => ({ client: identity }));
+  }
+
   async peek(selector: ClientSelector, rule?: string): Promise<readonly ClientReport[]> {
     const selected = await this.#select(selector, rule);
     const overrides = await this.#overrides();
@@ -146,7 +151,7 @@ export class LiveOperations implements AdminOperations {
     if (this.#context.control) await this.#call((control) => control.addAuditEntry(entry));
   }
 
-  #select(selector: ClientSelector, ruleName: string | undefined): Promise<SelectedClient[]> {
+  async #select(selector: ClientSelector, ruleName: string | undefined): Promise<SelectedClient[]> {
     const { config, bindings } = this.#context;
     const rules = config.rules.filter(({ name }) => ruleName === undefined || name === ruleName);
     if (ruleName !== undefined && rules.length === 0) {

@@ -89,6 +89,8 @@ export interface AdminOperations {
   rules(): Promise<readonly RuleView[]>;
   statistics(query: StatisticsQuery): Promise<StatisticsReport>;
   totals(): Promise<Totals>;
+  /** Returns the identities that a client can have under a rule. Reads nothing. */
+  identify(selector: ClientSelector, rule: string): Promise<readonly { readonly client: string }[]>;
   /** Reads a client under one rule, or under each rule that can count it. Takes no quota. */
   peek(selector: ClientSelector, rule?: string): Promise<readonly ClientReport[]>;
   /** Removes the client's counts, and its ban. Adds an entry to the audit list. */
@@ -121,7 +123,13 @@ export interface InputFault {
 }
 
 /** Why an operation cannot be carried out. `unavailable`: the store or the control object is missing or failed. */
-export type OperationFailure = "not-found" | "invalid" | "forbidden" | "conflict" | "unavailable";
+export type OperationFailure =
+  | "not-found"
+  | "invalid"
+  | "unsupported"
+  | "forbidden"
+  | "conflict"
+  | "unavailable";
 
 /** An operation that cannot be carried out. The message contains no value of a client. */
 export class OperationError extends Error {

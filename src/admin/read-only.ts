@@ -12,6 +12,7 @@ export function readOnly(operations: AdminOperations): AdminOperations {
     rules: () => operations.rules(),
     statistics: (query) => operations.statistics(query),
     totals: () => operations.totals(),
+    identify: (selector, rule) => operations.identify(selector, rule),
     peek: (selector, rule) => operations.peek(selector, rule),
     reset: refuse,
     liftBan: refuse,
