@@ -205,7 +205,11 @@ function viewOf(index: number): RuleView {
 /** Returns a number from 0 to 1 that depends only on the arguments. */
 function noise(...seeds: number[]): number {
   let state = 2_166_136_261;
-  for (const seed of seeds) state = Math.imul(state ^ (seed | 0), 16_777_619) ^ (state >>> 13);
+  for (const seed of seeds) {
+    state = Math.imul(state ^ seed, 2_654_435_761);
+    state = Math.imul(state ^ (state >>> 15), 2_246_822_519);
+    state ^= state >>> 13;
+  }
   return (state >>> 0) / 2 ** 32;
 }
 
@@ -214,7 +218,8 @@ function loadAt(at: number, step: number): { usual: number; attack: number } {
   const hour = (at / 3_600_000) % 24;
   const daily = step >= STEP_MS.day ? 1 : 1 + 0.5 * Math.sin(((hour - 8) / 12) * Math.PI);
   const slot = Math.floor(at / step);
-  const attack = slot % 23 < 3 ? (slot % 23) + 1 : 0;
+  const attack =
+    Math.max(0, 5 * noise(Math.floor(slot / 4), 3) - 3.6) * (2 - Math.abs((slot % 4) - 1));
   return { usual: (daily * (0.85 + 0.3 * noise(slot)) * step) / 60_000, attack };
 }
 
@@ -223,7 +228,7 @@ function bucketAt(at: number, step: number): Bucket {
   const allowed = Math.round(1180 * usual);
   const limited = Math.round((38 + 110 * attack) * usual);
   const unmatched = Math.round(210 * usual);
-  const undecidedPassed = attack === 3 ? Math.round(12 * usual) : 0;
+  const undecidedPassed = attack > 2 ? Math.round(12 * usual) : 0;
   const requests = {
     ...noRequests(),
     requests: allowed + limited + unmatched + undecidedPassed,

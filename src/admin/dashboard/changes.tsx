@@ -4,7 +4,7 @@ import type { DashboardContext } from "./context.ts";
 import { effectText } from "./effect-text.ts";
 import { faultPage } from "./fault-page.tsx";
 import { type Flash, withFlash } from "./flash.ts";
-import { dangerOf, type FormFields, readFields, readOverrideChange } from "./form-input.ts";
+import { dangerOf, type FormFields, readFields, readOverrideChange, whyIn } from "./form-input.ts";
 import { Form, mayChange } from "./forms.tsx";
 import { page } from "./layout.tsx";
 import { clientPath, rulePath } from "./links.tsx";
@@ -31,7 +31,7 @@ export function liftBan(c: DashboardContext) {
 /** Sets an override. A dangerous change is first shown on a page that asks for a confirmation. */
 export function setOverride(c: DashboardContext) {
   return change(c, async (fields) => {
-    const override = readOverrideChange(fields, Date.now());
+    const override = readOverrideChange(fields, c.var.config.rules, Date.now());
     const danger = dangerOf(override);
     const path =
       override.client === undefined
@@ -54,7 +54,7 @@ export function removeOverride(c: DashboardContext) {
     const removed = await c.var.operations.removeOverride(
       fields.text("id"),
       c.var.actor,
-      whyOf(fields),
+      whyIn(fields),
     );
     return changed(c, "/_weir/overrides", removed ? "removed" : "gone");
   });
@@ -82,13 +82,7 @@ function changed(c: DashboardContext, path: string, flash: Flash): Response {
 }
 
 function targetOf(fields: FormFields) {
-  return { rule: fields.text("rule"), client: fields.text("client"), why: whyOf(fields) };
-}
-
-function whyOf(fields: FormFields): string {
-  const why = fields.text("why");
-  if (why === "") throw new OperationError("invalid", "Enter a reason. The audit list shows it.");
-  return why;
+  return { rule: fields.text("rule"), client: fields.text("client"), why: whyIn(fields) };
 }
 
 interface ConfirmationProps {

@@ -1,5 +1,5 @@
 import { Sign } from "./bar.tsx";
-import { countText, exactTime, millisecondsText, shortCount } from "./format.ts";
+import { countText, exactTime, millisecondsText, shortCount, shortTime } from "./format.ts";
 import type { ChartData, Series } from "./series.ts";
 import { Table } from "./table.tsx";
 
@@ -37,8 +37,8 @@ export function Chart({ id, title, data, bucketsPerRow }: ChartProps) {
         <span class="plot-max">{valueText(data, max)}</span>
         <Drawing data={data} max={max} />
         <div class="plot-times">
-          <span>{exactTime(data.start).slice(5, 16)}</span>
-          <span>{exactTime(end).slice(5, 20)}</span>
+          <span>{shortTime(data.start)}</span>
+          <span>{shortTime(end)}</span>
         </div>
       </div>
       <ChartTable title={title} data={data} bucketsPerRow={bucketsPerRow} />
@@ -57,7 +57,7 @@ function Drawing({ data, max }: { data: ChartData; max: number }) {
           const line = lineOf(values, max);
           // The areas lie behind each other: the whole behind its parts.
           return data.stacked ? (
-            <path class={`fill-${tone}`} d={`${line}V${HEIGHT}H0z`} />
+            <path class={`area-${tone}`} d={`${line}V${HEIGHT}H0z`} />
           ) : (
             <path class={`line stroke-${tone} dash-${index}`} d={line} />
           );

@@ -67,7 +67,7 @@ function QuotaBar({ quota }: { quota: Quota }) {
             `${countText(remaining)} left`
           )}
         </span>
-        <span>resets in {durationText(resetMs)}</span>
+        <span class="quota-reset">resets in {durationText(resetMs)}</span>
       </div>
       <Bar share={limit > 0 ? used / limit : 1} tone={isExhausted ? "limited" : "allowed"} />
     </div>

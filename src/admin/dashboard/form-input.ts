@@ -1,6 +1,7 @@
-import { parseDuration } from "../../config/duration.ts";
+import type { Fault } from "../../config/faults.ts";
+import type { Rule } from "../../config/rule.ts";
 import type { OverrideChange } from "../../control/protocol.ts";
-import type { ClientEffect, RuleEffect } from "../../overrides/override.ts";
+import { checkOverride, describeFaults, readReason } from "../../overrides/override-input.ts";
 import { OperationError } from "../operations.ts";
 import type { DashboardContext } from "./context.ts";
 
@@ -25,68 +26,58 @@ export async function readFields(c: DashboardContext): Promise<FormFields> {
  *
  * @throws {OperationError} if a field has a value that is not allowed
  */
-export function readOverrideChange(fields: FormFields, now: number): OverrideChange {
-  const seconds = parseDuration(fields.text("expiresIn"));
-  if (seconds === undefined) throw invalid("Choose after which time the override ends.");
-  const reason = fields.text("reason");
-  if (reason === "") throw invalid("Enter a reason. The audit list shows it.");
-  const rule = fields.text("rule");
-  const common = { rule, reason, expiresAt: now + seconds * 1000 };
-  if (fields.text("target") === "rule") return { ...common, effect: readRuleEffect(fields) };
-  return { ...common, client: fields.text("client"), effect: readClientEffect(fields) };
+export function readOverrideChange(
+  fields: FormFields,
+  rules: readonly Rule[],
+  now: number,
+): OverrideChange {
+  const isForClient = fields.text("target") === "client";
+  const input = {
+    rule: fields.text("rule"),
+    effect: isForClient ? clientEffectIn(fields) : ruleEffectIn(fields),
+    expiresIn: fields.text("expiresIn"),
+    reason: fields.text("reason"),
+  };
+  const check = checkOverride(input, { isForClient, rules, now });
+  if (!check.ok) throw invalid(check.faults);
+  const { isForClient: _, ...override } = check.override;
+  return (
+    isForClient ? { ...override, client: fields.text("client") } : override
+  ) as OverrideChange;
 }
 
-const MODES = ["enforce", "shadow", "off"] as const;
-
-function readRuleEffect(fields: FormFields): RuleEffect {
-  const mode = MODES.find((each) => each === fields.text("mode"));
-  const factor = readFactor(fields);
-  if (mode === undefined && factor === undefined)
-    throw invalid("Choose a mode, or enter a factor.");
-  return { ...(mode && { mode }), ...(factor !== undefined && { factor }) };
+/** Reads the reason of a change. @throws {OperationError} if there is none */
+export function whyIn(fields: FormFields): string {
+  const faults: Fault[] = [];
+  const why = readReason(fields.text("why"), faults, "The reason");
+  if (why === undefined) throw invalid(faults);
+  return why;
 }
 
-function readClientEffect(fields: FormFields): ClientEffect {
-  const kind = fields.text("kind");
-  switch (kind) {
-    case "unlimited":
-    case "blocked":
-      return { kind };
-    case "factor": {
-      const factor = readFactor(fields);
-      if (factor === undefined) throw invalid("Enter a factor, such as 2.");
-      return { kind, factor };
-    }
-    case "limits":
-      return { kind, limits: readLimits(fields) };
-    default:
-      throw invalid("Choose what changes for this client.");
-  }
+function ruleEffectIn(fields: FormFields): object {
+  const mode = fields.text("mode");
+  const factor = numberIn(fields.text("factor"));
+  return { ...(mode !== "" && { mode }), ...(factor !== undefined && { factor }) };
 }
 
 const LIMIT_FIELD = "limit:";
 
-function readLimits({ all }: FormFields): Record<string, number> {
-  const limits: Record<string, number> = {};
-  for (const [name, text] of Object.entries(all)) {
-    if (!name.startsWith(LIMIT_FIELD) || text === "") continue;
-    const policy = name.slice(LIMIT_FIELD.length);
-    const limit = Number(text);
-    if (!Number.isSafeInteger(limit) || limit < 0) {
-      throw invalid(`The limit of ${policy} must be a whole number from 0.`);
-    }
-    limits[policy] = limit;
-  }
-  if (Object.keys(limits).length === 0) throw invalid("Enter a new limit.");
-  return limits;
+function clientEffectIn(fields: FormFields): object {
+  const kind = fields.text("kind");
+  if (kind === "factor") return { kind, factor: numberIn(fields.text("factor")) };
+  if (kind !== "limits") return { kind };
+  // A policy without a number keeps its limit.
+  const limits = Object.entries(fields.all)
+    .filter(([name, text]) => name.startsWith(LIMIT_FIELD) && text !== "")
+    .map(([name, text]) => [name.slice(LIMIT_FIELD.length), numberIn(text)]);
+  return { kind, limits: Object.fromEntries(limits) };
 }
 
-function readFactor(fields: FormFields): number | undefined {
-  const text = fields.text("factor");
+/** @returns undefined for an empty text; the text itself if it is no number, for the message about it */
+function numberIn(text: string): number | string | undefined {
   if (text === "") return undefined;
-  const factor = Number(text);
-  if (!Number.isFinite(factor) || factor < 0) throw invalid("A factor is a number from 0.");
-  return factor;
+  const number = Number(text);
+  return Number.isNaN(number) ? text : number;
 }
 
 /**
@@ -112,6 +103,6 @@ export function dangerOf(change: OverrideChange): string | undefined {
   return undefined;
 }
 
-function invalid(message: string): OperationError {
-  return new OperationError("invalid", message);
+function invalid(faults: readonly Fault[]): OperationError {
+  return new OperationError("invalid", describeFaults(faults));
 }

@@ -65,3 +65,16 @@ export function exactTime(at: number): string {
   if (Number.isNaN(date.getTime())) return "unknown";
   return `${date.toISOString().slice(0, 19).replace("T", " ")} UTC`;
 }
+
+const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+
+/** Returns a date in UTC without its year, such as `22 Nov`. */
+export function shortDate(at: number): string {
+  const date = new Date(at);
+  return `${date.getUTCDate()} ${MONTHS[date.getUTCMonth()]}`;
+}
+
+/** Returns a time in UTC without its year, such as `22 Nov 17:04`. */
+export function shortTime(at: number): string {
+  return `${shortDate(at)} ${new Date(at).toISOString().slice(11, 16)}`;
+}

@@ -25,6 +25,7 @@ function LoginDocument({ message }: { message: string | undefined }) {
         <meta name="color-scheme" content="light dark" />
         <meta name="robots" content="noindex" />
         <title>Log in · Weir</title>
+        <link rel="icon" href="data:," />
         <link rel="stylesheet" href={assetPaths.loginStyle} />
       </head>
       <body>

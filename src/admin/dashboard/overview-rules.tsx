@@ -19,7 +19,10 @@ export function BusiestRules({ rows, count }: BusiestProps) {
   return (
     <section class="card" id="rules" data-live>
       <h2>
-        {NEAREST} <a href="/_weir/rules">All {countText(rows.length)}</a>
+        {NEAREST}{" "}
+        <a class="more" href="/_weir/rules">
+          All {countText(rows.length)}
+        </a>
       </h2>
       <Table
         caption={NEAREST}

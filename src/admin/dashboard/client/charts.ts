@@ -1,10 +1,10 @@
 import uPlot from "uplot";
-import { millisecondsText, shortCount } from "../format.ts";
+import { millisecondsText, shortCount, shortDate } from "../format.ts";
 import type { ChartData } from "../series.ts";
 import { type Colours, readColours } from "./colours.ts";
 import { tooltip } from "./tooltip.ts";
 
-const HEIGHT = 200;
+const HEIGHT = 220;
 const AXIS_WIDTH = 52;
 
 interface Mounted {
@@ -76,11 +76,12 @@ function draw(figure: HTMLElement, data: ChartData): uPlot {
     width: box.clientWidth,
     height: HEIGHT,
     legend: { show: false },
+    padding: [8, 12, 0, 0],
     cursor: { sync: { key: "weir" }, drag: { x: false, y: false }, points: { size: 7 } },
     tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), "Etc/UTC"),
     scales: { y: { range: (_, __, max) => [0, max > 0 ? max * 1.08 : 1] } },
     axes: [
-      { ...axis, font: colours.font, space: 70, values: timeTexts },
+      { ...axis, font: colours.font, space: 70, size: 26, values: timeTexts },
       {
         ...axis,
         font: colours.font,
@@ -125,15 +126,11 @@ function alignedData({ start, step, series, stacked }: ChartData): uPlot.Aligned
   return [times, ...tops.reverse()];
 }
 
-const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
-
 /** Returns the texts below the times: a time of day, or a date if the times are days apart. */
 function timeTexts(_: uPlot, seconds: number[]): string[] {
   const step = (seconds[1] ?? 0) - (seconds[0] ?? 0);
   return seconds.map((each) => {
-    const date = new Date(each * 1000);
-    const day = `${date.getUTCDate()} ${MONTHS[date.getUTCMonth()]}`;
-    const time = date.toISOString().slice(11, 16);
-    return step >= 86_400 || time === "00:00" ? day : time;
+    const time = new Date(each * 1000).toISOString().slice(11, 16);
+    return step >= 86_400 || time === "00:00" ? shortDate(each * 1000) : time;
   });
 }

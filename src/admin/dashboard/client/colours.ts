@@ -25,16 +25,18 @@ export interface Colours {
 export function readColours(element: HTMLElement): Colours {
   const probe = document.createElement("span");
   element.append(probe);
-  const read = (name: string) => {
-    probe.style.color = `var(--${name})`;
+  const resolve = (colour: string) => {
+    probe.style.color = colour;
     return getComputedStyle(probe).color;
   };
+  const read = (name: string) => resolve(`var(--${name})`);
   const paper = read("card");
   const byTone = <T>(of: (tone: Tone) => T) =>
     Object.fromEntries(TONES.map((tone) => [tone, of(tone)])) as ByTone<T>;
   const tones = byTone(read);
   const striped = (tone: Tone) => tone === "limited" || tone === "undecided" || tone === "shadow";
-  const fills = byTone((tone) => (striped(tone) ? stripes(tones[tone], paper) : tones[tone]));
+  const pale = (tone: Tone) => resolve(`color-mix(in srgb, var(--${tone}) 50%, var(--card))`);
+  const fills = byTone((tone) => (striped(tone) ? stripes(tones[tone], paper) : pale(tone)));
   const { fontFamily } = getComputedStyle(element);
   const colours = {
     text: read("muted"),

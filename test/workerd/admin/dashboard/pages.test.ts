@@ -1,14 +1,16 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { OperationError } from "../../../../src/admin/operations.ts";
 import { createDashboard, NOW } from "./dashboard.ts";
 
 beforeEach(() => {
-  vi.useFakeTimers({ now: NOW, toFake: ["Date"] });
+  vi.useFakeTimers({ now: NOW, toFake: ["Date", "setTimeout", "clearTimeout"] });
 });
 afterEach(() => {
   vi.useRealTimers();
 });
 
 const PATHS = ["/", "/rules", "/rules/search", "/clients", "/overrides", "/audit"];
+const CHANGES = ["/clients?client=A&rule=login", ...PATHS];
 
 describe.each(PATHS)("GET /_weir%s", (path) => {
   it("answers with a page", async () => {
@@ -17,4 +19,178 @@ describe.each(PATHS)("GET /_weir%s", (path) => {
     expect(response.headers.get("content-type")).toBe("text/html; charset=UTF-8");
     expect(await response.text()).toMatch(/^<!doctype html><html lang="en".*<\/html>$/s);
   });
+
+  it("has no inline script, no inline style and no address of another host", async () => {
+    const page = await createDashboard().text(path);
+    expect(page).not.toMatch(/<script(?![^>]* src="\/_weir\/assets\/)/);
+    expect(page).not.toMatch(/<style|\sstyle=|\son[a-z]+=|javascript:/);
+    expect(page).not.toMatch(/(?:src|href|action)="(?!\/_weir\/|#)/);
+  });
+
+  it("answers with what it has if the Worker has no control object", async () => {
+    const fails = async () => {
+      throw new OperationError("unavailable", "The Worker has no binding WEIR_CONTROL.");
+    };
+    const operations = { statistics: fails, totals: fails, overrides: fails, audit: fails };
+    const response = await createDashboard({ operations }).request(path);
+    expect(response.status).toBe(200);
+    const page = await response.text();
+    if (path !== "/") expect(page).not.toContain("No traffic yet");
+    if (path === "/rules") expect(page).toContain(">login<");
+    expect(page).toContain("WEIR_CONTROL");
+  });
+
+  it("answers within three seconds if the control object does not answer", async () => {
+    const hangs = () => new Promise<never>(() => {});
+    const operations = { statistics: hangs, totals: hangs, overrides: hangs, audit: hangs };
+    const response = createDashboard({ operations }).request(path);
+    await vi.advanceTimersByTimeAsync(3000);
+    expect((await response).status).toBe(200);
+    expect(await (await response).text()).toContain("The control object does not answer.");
+  });
+
+  it("does not show the message of an unexpected error", async () => {
+    const fails = async () => {
+      throw new Error("secret detail");
+    };
+    const operations = { statistics: fails, totals: fails, overrides: fails, audit: fails };
+    const page = await createDashboard({ operations, rules: 3 }).text(path);
+    expect(page).not.toContain("secret detail");
+  });
+});
+
+it("answers with 503 if the rules of a rule's page cannot be read", async () => {
+  const rules = async () => {
+    throw new OperationError("unavailable", "No answer.");
+  };
+  const response = await createDashboard({ operations: { rules } }).request("/rules/search");
+  expect(response.status).toBe(503);
+});
+
+it("answers with 404 for a rule that the configuration does not have", async () => {
+  const response = await createDashboard().request("/rules/constructor");
+  expect(response.status).toBe(404);
+});
+
+it("shows no forms for changes to a read-only operator", async () => {
+  const dashboard = createDashboard({ role: "read" });
+  for (const path of CHANGES) {
+    const actions = [...(await dashboard.text(path)).matchAll(/action="([^"]*)"/g)];
+    const allowed = ["/_weir/theme", "/_weir/logout", "/_weir/clients", "/_weir/rules"];
+    expect(actions.filter(([, action = ""]) => !allowed.includes(action))).toEqual([]);
+  }
+});
+
+it("shows how to send traffic if there was none", async () => {
+  const dashboard = createDashboard({
+    operations: {
+      statistics: async ({ resolution }) => ({
+        resolution,
+        buckets: [],
+        rules: {},
+        clients: [],
+        isolates: 0,
+        openBreakers: 0,
+      }),
+      totals: async () => ({
+        ...(await dashboard.fake.totals()),
+        requests: { ...(await dashboard.fake.totals()).requests, requests: 0 },
+      }),
+    },
+  });
+  const page = await dashboard.text("/");
+  expect(page).toContain("No traffic yet");
+  expect(page).toContain("https://api.example.com/");
+});
+
+it("has tables with captions, and headings for columns and rows", async () => {
+  const page = await createDashboard().text("/");
+  const tables = page.match(/<table.*?<\/table>/gs) ?? [];
+  expect(tables.length).toBeGreaterThan(5);
+  for (const table of tables) {
+    expect(table).toMatch(/<caption.*<th scope="col".*<th scope="row"/s);
+  }
+});
+
+describe("the list of rules", () => {
+  const namesOn = (page: string) =>
+    [...page.matchAll(/<a href="\/_weir\/rules\/([a-z0-9-]+)">/g)].map(([, name]) => name);
+
+  it("contains only the rules with a text", async () => {
+    const page = await createDashboard({ rules: 200 }).text("/rules?q=Partner-19");
+    expect(namesOn(page)).toHaveLength(11);
+    expect(page).toContain("11 of 200 rules");
+  });
+
+  it("is in the order of the configuration unless an order is given", async () => {
+    const dashboard = createDashboard();
+    expect(namesOn(await dashboard.text("/rules")).slice(0, 2)).toEqual(["login", "search"]);
+    expect(namesOn(await dashboard.text("/rules?sort=name")).slice(0, 2)).toEqual(["api", "login"]);
+    expect(namesOn(await dashboard.text("/rules?sort=__proto__")).slice(0, 1)).toEqual(["login"]);
+  });
+
+  it("says so if no rule contains the text", async () => {
+    expect(await createDashboard().text("/rules?q=zzz")).toContain("No rule contains this text");
+  });
+});
+
+it("pages through the list of changes", async () => {
+  const entries = Array.from({ length: 120 }, (_, index) => ({
+    id: 120 - index,
+    at: NOW,
+    by: "token",
+    action: "log-in" as const,
+  }));
+  const audit = async (limit: number, before = 1000) =>
+    entries.filter(({ id }) => id < before).slice(0, limit);
+  const dashboard = createDashboard({ operations: { audit } });
+  expect(await dashboard.text("/audit")).toContain("/_weir/audit?before=71");
+  expect(await dashboard.text("/audit?before=71")).toContain("/_weir/audit?before=21");
+  expect(await dashboard.text("/audit?before=21")).not.toContain("Older");
+});
+
+describe("the log-in page", () => {
+  it("shows only faults that it knows", async () => {
+    const dashboard = createDashboard();
+    expect(await dashboard.text("/login?fault=wrong")).toContain("This is not the token.");
+    expect(await dashboard.text("/login?fault=toString")).not.toContain('role="alert"');
+  });
+
+  it("loads nothing that needs a session", async () => {
+    const dashboard = createDashboard();
+    const page = await dashboard.text("/login");
+    const [, path = ""] = /<link rel="stylesheet" href="\/_weir([^"]+)"/.exec(page) ?? [];
+    expect(path).toMatch(/^\/login\//);
+    expect((await dashboard.request(path)).status).toBe(200);
+    expect(page).not.toContain("/_weir/assets");
+  });
+});
+
+describe("an asset", () => {
+  it("may be kept for ever, because its name changes with its content", async () => {
+    const dashboard = createDashboard();
+    const page = await dashboard.text("/");
+    for (const [, path = ""] of page.matchAll(/(?:src|href)="\/_weir(\/assets\/[^"]+)"/g)) {
+      const response = await dashboard.request(path);
+      expect(response.status).toBe(200);
+      expect(response.headers.get("cache-control")).toContain("immutable");
+    }
+  });
+
+  it("answers with 404 for other names", async () => {
+    expect((await createDashboard().request("/assets/constructor")).status).toBe(404);
+    expect((await createDashboard().request("/login/other.css")).status).toBe(404);
+  });
+});
+
+it.each([
+  ["gzip, br", "gzip"],
+  ["br;q=1, gzip;q=0.5", "gzip"],
+  ["gzip;q=0", null],
+  ["gzip;q=0.0, br", null],
+  ["identity", null],
+])("compresses for Accept-Encoding: %s only if gzip is accepted", async (accepted, encoding) => {
+  const headers = { "accept-encoding": accepted };
+  const response = await createDashboard().request("/rules", { headers });
+  expect(response.headers.get("content-encoding")).toBe(encoding);
 });
