@@ -16,6 +16,7 @@ const COPIED = [
   "*.md",
   "LICENSE",
   "cli/*.cjs",
+  "deploy/**/*.{json,yml}",
   "docs/**/*.{md,svg}",
   "examples/**/*.{ts,md}",
   "examples/**/wrangler.toml",

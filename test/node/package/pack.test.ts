@@ -27,6 +27,7 @@ const COPIED = [
   "src",
   "cli",
   "create",
+  "deploy",
   "docs",
   "examples",
   "scripts",

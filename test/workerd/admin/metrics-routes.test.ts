@@ -50,7 +50,7 @@ describe("/_weir/metrics", () => {
     expect(response.status).toBe(200);
     expect(response.headers.get("content-type")).toBe(contentType);
     expect(response.headers.get("vary")).toBe("Accept");
-    const text = await response.text();
+    const text = new TextDecoder().decode(await response.arrayBuffer());
     expect(text.endsWith("\n# EOF\n")).toBe(contentType === OPENMETRICS);
     expect(text).toContain('\nweir_requests_total{outcome="limited"} 10\n');
   });
