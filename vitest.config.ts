@@ -31,6 +31,16 @@ export default defineConfig({
           include: ["test/{node,chaos,evasion}/**/*.test.ts"],
         },
       },
+      {
+        extends: true,
+        test: {
+          name: "browser",
+          environment: "node",
+          include: ["test/browser/**/*.test.ts"],
+          // Pages wait for sums, which isolates hand over every five seconds.
+          testTimeout: 90_000,
+        },
+      },
     ],
   },
 });

@@ -1,0 +1,149 @@
+import axe from "axe-core";
+import type { Browser, BrowserContext, BrowserContextOptions, Page } from "playwright-core";
+import { afterAll, afterEach, beforeAll, describe, expect } from "vitest";
+import { findChromium, launchChromium } from "../../dev/chromium.ts";
+import type { RuleInput } from "../../src/config/index.ts";
+import { send } from "../node/support/client.ts";
+import { type RunningWorker, startWorker, TIMEOUT_MS } from "../node/support/worker.ts";
+
+export const TOKEN = "token-of-the-browser-tests-with-40-letters";
+export const READ_TOKEN = "token-for-reading-of-the-browser-tests-40";
+
+/** The pages that every operator can open, with their first heading. */
+export const PAGES = [
+  ["/_weir/", "Overview"],
+  ["/_weir/rules", "Rules"],
+  ["/_weir/clients", "Clients"],
+  ["/_weir/overrides", "Overrides"],
+  ["/_weir/audit", "Audit"],
+] as const;
+
+const RULES: readonly RuleInput[] = [
+  { name: "login", match: { methods: ["POST"], paths: ["/login"] }, limit: 5, window: "1h" },
+  {
+    name: "search",
+    match: { paths: ["/search"] },
+    key: "header:x-api-key | ip",
+    limits: [
+      { limit: 60, window: "1m" },
+      { limit: 1000, window: "1h" },
+    ],
+  },
+  { name: "trial", match: { paths: ["/search"] }, limit: 3, window: "1m", mode: "shadow" },
+];
+
+const chromiumPath = findChromium();
+if (!chromiumPath) {
+  const reason = "There is no Chromium in CHROME_PATH or PATH. On Debian: apt-get install chromium";
+  if (process.env.WEIR_DEMAND_CHROMIUM === "1") throw new Error(reason);
+  console.warn(`The tests in a browser are left out. ${reason}`);
+}
+
+/** A group of tests in a browser. It is left out if there is no browser. */
+export const describeInBrowser: typeof describe.skip = describe.skipIf(!chromiumPath) as never;
+
+/** A Worker with the dashboard, and a browser. */
+export interface Dashboard {
+  readonly url: URL;
+  /** Opens a page in a new session, without cookies. */
+  open(options?: BrowserContextOptions): Promise<Page>;
+  /** Opens a page in a session that has logged in. */
+  openLoggedIn(options?: BrowserContextOptions): Promise<Page>;
+  /** Sends a request as a client, and returns its status. */
+  request(ip: string, path: string, method?: string): Promise<number>;
+}
+
+/**
+ * Starts a Worker and a browser before the tests of a file. After each test, it checks that no page
+ * reported an error, such as a violation of its Content-Security-Policy.
+ */
+export function useDashboard(): Dashboard {
+  let worker: RunningWorker;
+  let browser: Browser;
+  const contexts: BrowserContext[] = [];
+  const complaints: string[] = [];
+
+  beforeAll(async () => {
+    if (!chromiumPath) return;
+    [worker, browser] = await Promise.all([
+      startWorker({
+        config: { rules: RULES },
+        main: MAIN,
+        vars: { WEIR_ADMIN_TOKEN: TOKEN, WEIR_ADMIN_READ_TOKEN: READ_TOKEN },
+      }),
+      launchChromium(chromiumPath),
+    ]);
+  });
+  afterEach(async () => {
+    await Promise.all(contexts.splice(0).map((context) => context.close()));
+    expect(complaints.splice(0)).toEqual([]);
+  });
+  afterAll(async () => {
+    await browser?.close();
+    await worker?.stop();
+  });
+
+  async function open(options: BrowserContextOptions = {}): Promise<Page> {
+    const context = await browser.newContext({ baseURL: worker.url.href, ...options });
+    contexts.push(context);
+    const page = await context.newPage();
+    page.on("pageerror", (error) => complaints.push(`${page.url()}: ${error}`));
+    page.on("console", (message) => {
+      // A failed log-in answers with 303, so an error in the console is always a fault of a page.
+      if (["error", "warning"].includes(message.type())) {
+        complaints.push(`${page.url()}: ${message.text()}`);
+      }
+    });
+    return page;
+  }
+
+  return {
+    get url() {
+      return worker.url;
+    },
+    open,
+    async openLoggedIn(options) {
+      const page = await open(options);
+      await logIn(page);
+      return page;
+    },
+    async request(ip, path, method = "GET") {
+      const headers = { "cf-connecting-ip": ip };
+      return (await send(worker.url, path, { method, headers })).status;
+    },
+  };
+}
+
+const MAIN = `
+  import { ControlObject, CounterObject, defineConfig, weir } from "./weir.mjs";
+  const limiter = weir(defineConfig(${JSON.stringify({ timeoutMs: TIMEOUT_MS, rules: RULES })}));
+  export default {
+    fetch: (request, env, ctx) =>
+      limiter.fetch(request, env, ctx, () => new Response("the app", { status: 200 })),
+  };
+  export { ControlObject, CounterObject };
+`;
+
+/** Enters a token into the form of the log-in page. */
+export async function logIn(page: Page, token = TOKEN): Promise<void> {
+  await page.goto("/_weir/login");
+  await page.getByLabel("Token").fill(token);
+  await page.getByRole("button", { name: "Log in" }).click();
+}
+
+/** Adds axe to all pages of a session. A page's policy would forbid a script that is added later. */
+export async function addAxe(page: Page): Promise<void> {
+  await page.context().addInitScript({ content: axe.source });
+}
+
+/** Returns the violations that axe finds, each as one line. */
+export async function violationsOf(page: Page): Promise<string[]> {
+  const { violations } = await page.evaluate(() =>
+    (globalThis as unknown as { axe: typeof axe }).axe.run(document, {
+      resultTypes: ["violations"],
+    }),
+  );
+  return violations.flatMap(({ id, nodes }) =>
+    nodes.map(({ target, failureSummary }) => `${id}: ${target.join(" ")} ${failureSummary}`),
+  );
+}

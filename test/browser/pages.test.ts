@@ -1,0 +1,130 @@
+import type { Page } from "playwright-core";
+import { beforeAll, expect, it, vi } from "vitest";
+import {
+  addAxe,
+  describeInBrowser,
+  PAGES,
+  TOKEN,
+  useDashboard,
+  violationsOf,
+} from "./dashboard.ts";
+
+const MAX_BYTES = 100 * 1024;
+const PHONE = { width: 320, height: 640 };
+
+describeInBrowser("every page of the dashboard", () => {
+  const dashboard = useDashboard();
+  /** All pages: those of the navigation, of a rule, of a client, of a fault, and the log-in. */
+  let paths: string[];
+
+  beforeAll(async () => {
+    for (let sent = 0; sent < 8; sent++) {
+      await dashboard.request("203.0.113.7", "/login", "POST");
+      await dashboard.request("203.0.113.7", "/search?q=tent");
+    }
+    const headers = { authorization: `Bearer ${TOKEN}`, "content-type": "application/json" };
+    const api = async (method: string, path: string, body?: object) => {
+      const url = new URL(`/_weir/api/${path}`, dashboard.url);
+      const response = await fetch(url, {
+        method,
+        headers,
+        ...(body && { body: JSON.stringify(body) }),
+      });
+      expect(response.status, await response.clone().text()).toBe(200);
+      return (await response.json()) as never;
+    };
+    await api("PUT", "overrides", {
+      rule: "search",
+      effect: { mode: "shadow" },
+      expiresIn: "1h",
+      reason: "A long reason, ".repeat(10),
+    });
+    await api("PUT", "overrides", {
+      rule: "login",
+      known: { ip: "203.0.113.7" },
+      effect: { kind: "limits", limits: { login: 6 } },
+      expiresIn: "2h",
+      reason: "Ticket 4711",
+    });
+    const { clients }: { clients: { client: string }[] } = await api("POST", "peek", {
+      known: { ip: "203.0.113.7" },
+      rule: "login",
+    });
+    paths = [
+      ...PAGES.map(([path]) => path),
+      "/_weir/rules/login",
+      "/_weir/rules/no-such-rule",
+      `/_weir/clients?client=${clients[0]?.client}&rule=login`,
+      "/_weir/login?fault=wrong",
+    ];
+    await vi.waitFor(
+      async () => {
+        const page = await dashboard.openLoggedIn();
+        expect(await page.locator("#limited-clients tbody tr").count()).toBeGreaterThan(0);
+      },
+      { timeout: 25_000, interval: 500 },
+    );
+  }, 60_000);
+
+  it.each(["light", "dark"] as const)(
+    "has no fault for axe in the %s theme",
+    async (colorScheme) => {
+      const page = await dashboard.openLoggedIn({ colorScheme });
+      await addAxe(page);
+      const violations: string[] = [];
+      for (const path of paths) {
+        await page.goto(path);
+        await openDetails(page);
+        violations.push(...(await violationsOf(page)).map((text) => `${path}: ${text}`));
+      }
+      expect(violations).toEqual([]);
+    },
+  );
+
+  it("fits a narrow screen without horizontal scrolling", async () => {
+    const page = await dashboard.openLoggedIn({ viewport: PHONE });
+    const wide: string[] = [];
+    for (const path of paths) {
+      await page.goto(path);
+      await openDetails(page);
+      const width = await page.evaluate(() => document.documentElement.scrollWidth);
+      if (width > PHONE.width) wide.push(`${path}: ${width} px`);
+    }
+    expect(wide).toEqual([]);
+  });
+
+  it("has a title, a language and one first heading", async () => {
+    const page = await dashboard.openLoggedIn();
+    for (const path of paths) {
+      await page.goto(path);
+      expect(await page.title()).toMatch(/^.+ · Weir$/);
+      expect(await page.locator("html").getAttribute("lang")).toBe("en");
+      expect(await page.locator("h1").count()).toBe(1);
+    }
+  });
+
+  it("transfers at most 100 KiB on the overview, in the first visit", async () => {
+    const page = await dashboard.openLoggedIn();
+    const session = await page.context().newCDPSession(page);
+    await session.send("Network.enable");
+    await session.send("Network.setCacheDisabled", { cacheDisabled: true });
+    let bytes = 0;
+    session.on("Network.loadingFinished", ({ encodedDataLength }) => {
+      bytes += encodedDataLength;
+    });
+    await page.goto("/_weir/", { waitUntil: "networkidle" });
+    expect(bytes).toBeGreaterThan(1000);
+    expect(bytes).toBeLessThanOrEqual(MAX_BYTES);
+  });
+});
+
+/** Opens everything that is folded, so that it is checked too. */
+async function openDetails(page: Page): Promise<void> {
+  await page.evaluate(() => {
+    for (const details of document.querySelectorAll("details")) {
+      // Only one element of a group can be open.
+      details.removeAttribute("name");
+      details.open = true;
+    }
+  });
+}
