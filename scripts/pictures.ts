@@ -12,10 +12,13 @@ import type { LimitedClient } from "../src/statistics/sums.ts";
 const SEED = 4711;
 /** The time on the pictures. It is fixed, so that a new picture differs only if the page has changed. */
 const NOW = Date.UTC(2026, 10, 20, 14, 32, 10);
+const DAY_MS = 24 * 3_600_000;
 const TOKEN = "token-of-the-pictures-with-forty-letters";
 const MAX_BYTES = 150 * 1024;
 const FOLDER = join(import.meta.dirname, "../docs/pictures");
 const WIDTH = 1200;
+/** What is below this height is cut off. */
+const MAX_HEIGHT = 1000;
 
 const RULES = [
   { name: "login", match: { methods: ["POST"], paths: ["/login"] }, limit: 5, window: "1m" },
@@ -44,20 +47,24 @@ const RULES = [
   },
 ];
 
-/** The Worker's clock starts at {@link NOW}, also in its Durable Objects. */
+/** The script sets the Worker's clock, also that of its Durable Objects. */
 const MAIN = `
   import { ControlObject, CounterObject, defineConfig, weir } from "./weir.mjs";
   const realNow = Date.now.bind(Date);
-  let startedAt;
-  Date.now = () => {
-    startedAt ??= realNow();
-    return ${NOW} + realNow() - startedAt;
-  };
+  let ahead = 0;
+  Date.now = () => realNow() + ahead;
   const limiter = weir(defineConfig(${JSON.stringify({ timeoutMs: 10_000, rules: RULES })}));
   export default {
     async fetch(request, env, ctx) {
-      if (new URL(request.url).pathname === "/history") {
-        await env.WEIR_CONTROL.getByName("global").handOver(await request.json());
+      const { pathname } = new URL(request.url);
+      const control = env.WEIR_CONTROL.getByName("global");
+      if (pathname === "/clock") {
+        ahead = (await request.json()).now - realNow();
+        await control.totals();
+        return new Response("set");
+      }
+      if (pathname === "/history") {
+        await control.handOver(await request.json());
         return new Response("added");
       }
       return limiter.fetch(request, env, ctx, () => new Response("the app"));
@@ -102,6 +109,9 @@ async function worker() {
 async function addTraffic(url: URL): Promise<string> {
   const post = (path: string, body: object, method = "POST") =>
     send(new URL(path, url), method, body);
+  // The statistics begin a day ago.
+  await post("/clock", { now: NOW - DAY_MS });
+  await post("/clock", { now: NOW });
   for (let sent = 0; sent < 9; sent++) {
     await fetch(new URL("/login", url), {
       method: "POST",
@@ -192,6 +202,7 @@ async function takePictures(
   await page.getByLabel("Token").fill(TOKEN);
   await page.getByRole("button", { name: "Log in" }).click();
   await page.waitForURL("**/_weir/");
+  await page.waitForLoadState("networkidle");
   await take(page, "overview", colorScheme);
   await page.goto(`/_weir/clients?client=${client}&rule=login`);
   await page.getByText("Set override", { exact: true }).first().click();
@@ -208,7 +219,7 @@ async function take(page: Page, name: string, theme: string): Promise<void> {
     .locator("main")
     .boundingBox()
     .then((box) => ({ bottom: Math.ceil((box?.y ?? 0) + (box?.height ?? 0)) }));
-  const clip = { x: 0, y: 0, width: WIDTH, height: Math.min(bottom + 16, 1500) };
+  const clip = { x: 0, y: 0, width: WIDTH, height: Math.min(bottom + 16, MAX_HEIGHT) };
   await page.screenshot({ path, fullPage: true, clip, animations: "disabled" });
   const { size } = statSync(path);
   console.log(`docs/pictures/${name}-${theme}.png: ${Math.ceil(size / 1024)} KiB`);

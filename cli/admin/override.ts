@@ -29,25 +29,33 @@ export async function override(options: OverrideOptions): Promise<Printed> {
   const all = selector ? undefined : ruleEffect(options);
   const api = await connect(options);
   const effect = all ?? clientEffect(options, await findRule(api, name));
-  const json = await api.call<{ override: Override }>("PUT", "overrides", "override", {
+  const json = await api.call<Changed>("PUT", "overrides", "override", {
     rule: name,
     ...selector,
     effect,
     expiresIn,
     reason,
   });
-  const whose =
-    json.override.client === undefined ? "all clients" : `client ${json.override.client}`;
-  return {
-    json,
-    text: printable(
-      `Set: ${json.override.rule}, ${whose}: ${effectText(json.override.effect)}, until ${time(json.override.expiresAt)}. It applies everywhere within 15 seconds.`,
-    ),
-  };
+  const set = (json.overrides ?? [json.override]).map(
+    (each) => `Set: ${whoseText(each)}, until ${time(each.expiresAt)}.`,
+  );
+  return { json, text: [...set, SOON].map((line) => printable(line)).join("\n") };
+}
+
+/** The answer to a change. Values that an operator knows can identify several clients of one rule. */
+interface Changed {
+  readonly override: Override;
+  readonly overrides?: readonly Override[];
+}
+
+const SOON = "This applies everywhere within 15 seconds.";
+
+function whoseText({ rule, client, effect }: Override): string {
+  return `${rule}, ${client === undefined ? "all clients" : `client ${client}`}: ${effectText(effect)}`;
 }
 
 async function removeOverride(options: OverrideOptions): Promise<Printed> {
-  const { rule, reason, remove: _, for: expiresIn, ...effects } = options;
+  const { rule, reason, for: expiresIn, ...effects } = options;
   const given = (["limit", "limits", "factor", "unlimited", "block", "mode"] as const).some(
     (name) => effects[name] !== undefined,
   );
@@ -56,36 +64,35 @@ async function removeOverride(options: OverrideOptions): Promise<Printed> {
   }
   const selector = await readSelector(options);
   const api = await connect(options);
-  const id = overrideId({
-    rule,
-    ...(selector && { client: await identityOf(api, selector, rule) }),
-  });
-  const json = await api.call<{ override: Override }>("DELETE", "overrides", "override", {
-    id,
-    why: reason,
-  });
+  const clients = selector ? await identitiesOf(api, selector, rule) : [undefined];
+  const overrides: Override[] = [];
+  for (const client of clients) {
+    const id = overrideId({ rule, ...(client !== undefined && { client }) });
+    const body = { id, why: reason };
+    const { override } = await api.call<Changed>("DELETE", "overrides", "override", body);
+    overrides.push(override);
+  }
+  const removed = overrides.map((each) => `Removed: ${whoseText(each)}.`);
   return {
-    json,
-    text: printable(
-      `Removed: ${json.override.rule}, ${effectText(json.override.effect)}. This applies everywhere within 15 seconds.`,
-    ),
+    json: { override: overrides[0], overrides },
+    text: [...removed, SOON].map((line) => printable(line)).join("\n"),
   };
 }
 
-/** Only the Worker can compute an identity, because it may need the Worker's secret. */
-async function identityOf(
+/** Only the Worker can compute identities, because it may need the Worker's secret. */
+async function identitiesOf(
   api: Connection,
   selector: ClientSelector,
   rule: string,
-): Promise<string> {
-  if ("client" in selector) return selector.client;
+): Promise<string[]> {
+  if ("client" in selector) return [selector.client];
   const { clients } = await api.call<Clients>("POST", "peek", "clients", { ...selector, rule });
-  const [found, ...others] = clients;
-  if (found && others.length === 0) return found.client;
+  const found = clients.filter(({ override }) => override !== undefined);
+  if (found.length > 0) return found.map(({ client }) => client);
   throw new AdminError(
     EXIT.refused,
-    found
-      ? `The rule ${rule} counts these values as ${clients.length} clients. Name one by --client; weir overrides lists them.`
+    clients.length > 0
+      ? `The client has no override of its own under the rule ${rule}. weir overrides lists all overrides.`
       : `The rule ${rule} does not count clients by these values.`,
   );
 }

@@ -87,10 +87,12 @@ export function useDashboard(): Dashboard {
     const context = await browser.newContext({ baseURL: worker.url.href, ...options });
     contexts.push(context);
     const page = await context.newPage();
+    page.setDefaultTimeout(15_000);
     page.on("pageerror", (error) => complaints.push(`${page.url()}: ${error}`));
     page.on("console", (message) => {
-      // A failed log-in answers with 303, so an error in the console is always a fault of a page.
-      if (["error", "warning"].includes(message.type())) {
+      // Chromium reports a page with the status 404 as an error. All other errors are faults of a page.
+      const isFaultPage = / 404 /.test(message.text()) && message.location().url === page.url();
+      if (["error", "warning"].includes(message.type()) && !isFaultPage) {
         complaints.push(`${page.url()}: ${message.text()}`);
       }
     });

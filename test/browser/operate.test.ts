@@ -161,6 +161,7 @@ describeInBrowser("an operator", () => {
   it("works with the keyboard alone, and always sees where the focus is", async () => {
     const page = await dashboard.open();
     await page.goto("/_weir/login");
+    await page.locator("input:focus").waitFor();
     await page.keyboard.type(TOKEN);
     await page.keyboard.press("Enter");
     await page.waitForURL("**/_weir/");

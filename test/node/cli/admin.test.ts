@@ -215,14 +215,21 @@ describe("weir override", () => {
 
   it("removes an override by the identity that the Worker computes", async () => {
     await using api = await startFakeApi({
-      "POST peek": { clients: [REPORT] },
+      "POST peek": { clients: [{ ...REPORT, override: OVERRIDE }] },
       "DELETE overrides": { override: OVERRIDE },
     });
     const args = ["login", "--ip", "203.0.113.7", "--remove", "--reason", "Over"];
     const run = await api.run("override", ...args);
     expect(run).toMatchObject({ code: 0, stderr: "" });
-    expect(run.stdout).toContain("Removed: login, login = 500.");
+    expect(run.stdout).toContain(`Removed: login, client ${CLIENT}: login = 500.\n`);
     expect(api.sent.at(-1)?.body).toEqual({ id: `login:${CLIENT}`, why: "Over" });
+  });
+
+  it("removes nothing if the client has no override", async () => {
+    await using api = await startFakeApi({ "POST peek": { clients: [REPORT] } });
+    const run = await api.run("override", "login", "--ip", "::1", "--remove", "--reason", "Over");
+    expect(run).toMatchObject({ code: 1, stderr: expect.stringContaining("has no override") });
+    expect(api.sent.map(({ method }) => method)).toEqual(["POST"]);
   });
 
   it.each<[string[], string]>([

@@ -1,0 +1,126 @@
+import { afterAll, beforeAll, expect, it, vi } from "vitest";
+import { send } from "../support/client.ts";
+import { type RunningWorker, startWorker, TIMEOUT_MS } from "../support/worker.ts";
+import { callWeir, type Run, temporaryFolder } from "./run-weir.ts";
+
+// The commands for operators against a real Worker with its control object.
+
+const TOKEN = "admin-token-of-more-than-32-characters";
+const READ_TOKEN = "read-token-of-more-than-32-characters!";
+const RULES = [
+  { name: "login", match: { paths: ["/login"] }, limit: 2, window: "1h" },
+  {
+    name: "keys",
+    match: { paths: ["/keys"] },
+    key: "header:x-api-key",
+    limit: 1,
+    window: "1h",
+    ban: "1h",
+  },
+];
+/** Overrides apply everywhere within 15 seconds, and sums arrive every five seconds. */
+const SOON = { timeout: 25_000, interval: 500 };
+
+let worker: RunningWorker;
+
+beforeAll(async () => {
+  const config = JSON.stringify({ timeoutMs: TIMEOUT_MS, rules: RULES });
+  worker = await startWorker({
+    config: { rules: [] },
+    main: `
+      import { ControlObject, CounterObject, defineConfig, weir } from "./weir.mjs";
+      const limiter = weir(defineConfig(${config}));
+      export default {
+        fetch: (request, env, ctx) => limiter.fetch(request, env, ctx, () => new Response("app")),
+      };
+      export { ControlObject, CounterObject };
+    `,
+    vars: { WEIR_ADMIN_TOKEN: TOKEN, WEIR_ADMIN_READ_TOKEN: READ_TOKEN },
+  });
+});
+afterAll(() => worker.stop());
+
+async function weir(args: readonly string[], token = TOKEN): Promise<Run> {
+  await using folder = await temporaryFolder();
+  const env = { WEIR_ADMIN_TOKEN: token, WEIR_ADMIN_READ_TOKEN: undefined };
+  return await callWeir([...args, "--at", worker.url.href], folder.path, env);
+}
+
+async function request(path: string, headers: Record<string, string>): Promise<number> {
+  return (await send(worker.url, path, { headers })).status;
+}
+
+it("shows a limited client, raises its limit, and removes the override", async () => {
+  const client = { "cf-connecting-ip": "203.0.113.7" };
+  for (const status of [200, 200, 429]) expect(await request("/login", client)).toBe(status);
+  const peek = await weir(["peek", "--ip", "203.0.113.7"]);
+  expect(peek).toMatchObject({ code: 0, stderr: "" });
+  expect(peek.stdout).toMatch(/^login {2}client [\w-]{22}, counted by ip\n.*\n +login +2 +0 +1h/);
+
+  const selected = ["override", "login", "--ip", "203.0.113.7", "--reason", "Ticket 4711"];
+  const set = await weir([...selected, "--limit", "50", "--for", "2h"]);
+  expect(set).toMatchObject({ code: 0, stderr: "" });
+  await vi.waitFor(async () => expect(await request("/login", client)).toBe(200), SOON);
+  expect((await weir(["overrides"])).stdout).toMatch(/login = 50 .* Ticket 4711\n$/);
+
+  expect(await weir([...selected, "--remove"])).toMatchObject({ code: 0, stderr: "" });
+  await vi.waitFor(async () => expect(await request("/login", client)).toBe(429), SOON);
+  expect((await weir(["overrides"])).stdout).toBe("There are no overrides.\n");
+});
+
+it("lifts a ban, and resets a client", async () => {
+  const client = { "x-api-key": "a-key" };
+  for (const status of [200, 429]) expect(await request("/keys", client)).toBe(status);
+  const known = ["--known", "header:x-api-key=a-key"];
+  expect((await weir(["peek", "keys", ...known])).stdout).toContain("banned for another");
+  const lifted = await weir(["reset", "keys", ...known, "--ban-only", "--reason", "Ticket"]);
+  expect(lifted.stdout).not.toContain("banned for another");
+  expect(lifted).toMatchObject({ code: 0, stderr: "" });
+  expect(lifted.stdout).toMatch(/ keys +1 +0 /);
+  const reset = await weir(["reset", "keys", ...known, "--reason", "Ticket"]);
+  expect(reset.stdout).toMatch(/ keys +1 +1 /);
+  await vi.waitFor(async () => expect(await request("/keys", client)).toBe(200), SOON);
+});
+
+it("shows who was limited most, and the sums", async () => {
+  const client = { "cf-connecting-ip": "203.0.113.8" };
+  for (let sent = 0; sent < 12; sent++) await request("/login", client);
+  const peeked = await weir(["peek", "login", "--ip", "203.0.113.8", "--json"]);
+  const identity = JSON.parse(peeked.stdout).clients[0].client;
+  await vi.waitFor(async () => {
+    const { clients } = JSON.parse((await weir(["top", "--rule", "login", "--json"])).stdout);
+    expect(clients).toContainEqual(expect.objectContaining({ client: identity, count: 10 }));
+  }, SOON);
+  const { stdout } = await weir(["stats", "--by", "minute"]);
+  expect(stdout).toMatch(/^Last 1h: \d+ requests, \d+ limited/);
+  expect(stdout).toMatch(/^login +\d+ +\d+ +1\d /m);
+});
+
+it.each<[string, readonly string[], string, number, RegExp]>([
+  ["a rule that does not exist", ["peek", "logins", "--ip", "::1"], TOKEN, 1, /logins|login/],
+  [
+    "an override that does not exist",
+    ["override", "login", "--remove", "--reason", "x"],
+    TOKEN,
+    1,
+    /no override/,
+  ],
+  [
+    "an unusual time",
+    ["override", "login", "--mode", "off", "--for", "soon", "--reason", "x"],
+    TOKEN,
+    1,
+    /expiresIn/,
+  ],
+  [
+    "a change with the token for reading",
+    ["override", "login", "--mode", "off", "--for", "1h", "--reason", "x"],
+    READ_TOKEN,
+    1,
+    /may only read/,
+  ],
+  ["a wrong token", ["overrides"], `${TOKEN}x`, 2, /answered like any server without/],
+])("refuses %s", async (_, args, token, code, message) => {
+  const run = await weir(args, token);
+  expect(run).toMatchObject({ code, stdout: "", stderr: expect.stringMatching(message) });
+});
