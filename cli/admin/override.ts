@@ -1,5 +1,4 @@
-import leven from "leven";
-import type { ClientSelector, RuleView } from "../../src/admin/operations.ts";
+import type { ClientSelector } from "../../src/admin/operations.ts";
 import { type Override, overrideId } from "../../src/overrides/override.ts";
 import { printable } from "../doctor/finding.ts";
 import { AdminError, EXIT, wrongOptions } from "./admin-error.ts";
@@ -7,6 +6,7 @@ import { type Connection, type ConnectionOptions, connect } from "./connection.t
 import { clientEffect, type EffectOptions, ruleEffect } from "./effect.ts";
 import type { Clients } from "./peek.ts";
 import type { Printed } from "./printed.ts";
+import { findRule } from "./rules.ts";
 import { readSelector, type SelectorOptions } from "./selector.ts";
 import { duration, effectText, table, time } from "./text.ts";
 
@@ -28,7 +28,8 @@ export async function override(options: OverrideOptions): Promise<Printed> {
   // This finds wrong options without a call.
   const all = selector ? undefined : ruleEffect(options);
   const api = await connect(options);
-  const effect = all ?? clientEffect(options, await findRule(api, name));
+  const rule = await findRule(api, name);
+  const effect = all ?? clientEffect(options, rule);
   const json = await api.call<Changed>("PUT", "overrides", "override", {
     rule: name,
     ...selector,
@@ -95,20 +96,6 @@ async function identitiesOf(
       ? `The client has no override of its own under the rule ${rule}. weir overrides lists all overrides.`
       : `The rule ${rule} does not count clients by these values.`,
   );
-}
-
-async function findRule(api: Connection, name: string): Promise<RuleView> {
-  const { rules } = await api.call<{ rules: readonly RuleView[] }>("GET", "rules", "rules");
-  const found = rules.find((each) => each.name === name);
-  if (found) return found;
-  const [nearest] = rules
-    .map((each) => ({ name: each.name, distance: leven(each.name, name) }))
-    .sort((a, b) => a.distance - b.distance);
-  const isNear = nearest !== undefined && nearest.distance <= Math.max(1, name.length / 3);
-  const cure = isNear
-    ? ` Did you mean ${nearest.name}?`
-    : ` It has: ${rules.map((each) => each.name).join(", ")}.`;
-  throw new AdminError(EXIT.refused, printable(`The Worker has no rule ${name}.${cure}`));
 }
 
 /** Lists all overrides. */

@@ -5,6 +5,7 @@ import { printable } from "../doctor/finding.ts";
 import { AdminError, EXIT } from "./admin-error.ts";
 import { type ConnectionOptions, connect } from "./connection.ts";
 import type { Printed } from "./printed.ts";
+import { findRule } from "./rules.ts";
 import { requireSelector, type SelectorOptions } from "./selector.ts";
 import { type Cell, duration, effectText, styled, table, time } from "./text.ts";
 
@@ -27,6 +28,7 @@ export interface Clients {
 export async function peek({ rule, ...options }: PeekOptions): Promise<Printed> {
   const selector = await requireSelector(options);
   const api = await connect(options);
+  if (rule !== undefined) await findRule(api, rule);
   const json = await api.call<Clients>("POST", "peek", "clients", {
     ...selector,
     ...(rule !== undefined && { rule }),
@@ -44,6 +46,7 @@ export async function peek({ rule, ...options }: PeekOptions): Promise<Printed> 
 export async function reset({ rule, reason, banOnly, ...options }: ResetOptions): Promise<Printed> {
   const selector = await requireSelector(options);
   const api = await connect(options);
+  await findRule(api, rule);
   const json = await api.call<Clients>("POST", banOnly ? "lift-ban" : "reset", "clients", {
     ...selector,
     rule,

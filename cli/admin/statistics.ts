@@ -4,6 +4,7 @@ import { LATENCY_BOUNDS_MS, type RuleSums, type StoreSums } from "../../src/stat
 import { wrongOptions } from "./admin-error.ts";
 import { type ConnectionOptions, connect } from "./connection.ts";
 import type { Printed } from "./printed.ts";
+import { findRule } from "./rules.ts";
 import { type Cell, count, duration, styled, table, time } from "./text.ts";
 
 interface TimeOptions extends ConnectionOptions {
@@ -72,6 +73,7 @@ async function fetchReport(
     ...(rule !== undefined && { rule }),
   });
   const api = await connect(options);
+  if (rule !== undefined) await findRule(api, rule);
   return await api.call<StatisticsReport>("GET", `statistics?${query}`, "buckets");
 }
 

@@ -97,7 +97,13 @@ it("shows who was limited most, and the sums", async () => {
 });
 
 it.each<[string, readonly string[], string, number, RegExp]>([
-  ["a rule that does not exist", ["peek", "logins", "--ip", "::1"], TOKEN, 1, /logins|login/],
+  [
+    "a rule that does not exist",
+    ["peek", "logins", "--ip", "::1"],
+    TOKEN,
+    1,
+    /no rule logins. Did you mean login/,
+  ],
   [
     "an override that does not exist",
     ["override", "login", "--remove", "--reason", "x"],

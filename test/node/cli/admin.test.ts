@@ -85,7 +85,10 @@ const STATISTICS = {
 
 describe("weir peek", () => {
   it("shows the quota of a client that is known by its address", async () => {
-    await using api = await startFakeApi({ "POST peek": { clients: [REPORT] } });
+    await using api = await startFakeApi({
+      "GET rules": RULES,
+      "POST peek": { clients: [REPORT] },
+    });
     const run = await api.run("peek", "login", "--ip", "203.0.113.7");
     expect(run).toMatchObject({ code: 0, stderr: "" });
     expect(run.stdout).toBe(
@@ -96,7 +99,8 @@ describe("weir peek", () => {
         "",
       ].join("\n"),
     );
-    expect(api.sent).toEqual([
+    expect(api.sent).toMatchObject([
+      { method: "GET", path: "rules" },
       {
         method: "POST",
         path: "peek",
@@ -108,33 +112,44 @@ describe("weir peek", () => {
 
   it("shows a ban and an override", async () => {
     const report = { ...REPORT, quotas: [], banMs: 3_600_000, override: OVERRIDE };
-    await using api = await startFakeApi({ "POST peek": { clients: [report] } });
+    await using api = await startFakeApi({
+      "GET rules": RULES,
+      "POST peek": { clients: [report] },
+    });
     const { stdout } = await api.run("peek", "--client", CLIENT);
     expect(stdout).toContain("  banned for another 1h\n");
     expect(stdout).toMatch(
       /override: login = 500, until \d{4}-\d\d-\d\d \d\d:\d\dZ, by token: Migration of a customer/,
     );
-    expect(api.sent[0]?.body).toEqual({ client: CLIENT });
+    expect(api.sent.at(-1)?.body).toEqual({ client: CLIENT });
   });
 
   it("sends the values of a combined key", async () => {
-    await using api = await startFakeApi({ "POST peek": { clients: [REPORT] } });
+    await using api = await startFakeApi({
+      "GET rules": RULES,
+      "POST peek": { clients: [REPORT] },
+    });
     await api.run("peek", "--ip", "203.0.113.7", "--known", "header:x-api-key=a=b");
-    expect(api.sent[0]?.body).toEqual({ known: { ip: "203.0.113.7", "header:x-api-key": "a=b" } });
+    expect(api.sent.at(-1)?.body).toEqual({
+      known: { ip: "203.0.113.7", "header:x-api-key": "a=b" },
+    });
   });
 
   it("reads a key from standard input, so that it is in no argument", async () => {
-    await using api = await startFakeApi({ "POST peek": { clients: [REPORT] } });
+    await using api = await startFakeApi({
+      "GET rules": RULES,
+      "POST peek": { clients: [REPORT] },
+    });
     await using folder = await temporaryFolder();
     const args = ["peek", "--known", "header:x-api-key=-", "--at", api.url];
     const run = await runWeir(args, folder.path, { WEIR_ADMIN_TOKEN: TOKEN }, "secret-key\n");
     expect(run).toMatchObject({ code: 0, stderr: "" });
-    expect(api.sent[0]?.body).toEqual({ known: { "header:x-api-key": "secret-key" } });
+    expect(api.sent.at(-1)?.body).toEqual({ known: { "header:x-api-key": "secret-key" } });
     expect(run.stdout).not.toContain("secret-key");
   });
 
   it("exits with 1 if no rule counts the client", async () => {
-    await using api = await startFakeApi({ "POST peek": { clients: [] } });
+    await using api = await startFakeApi({ "GET rules": RULES, "POST peek": { clients: [] } });
     const run = await api.run("peek", "--ip", "203.0.113.7");
     expect(run).toMatchObject({ code: 1, stdout: "" });
     expect(run.stderr).toContain("No rule counts clients by these values.");
@@ -158,10 +173,14 @@ describe("weir reset", () => {
     [[], "POST reset", "has its whole quota again"],
     [["--ban-only"], "POST lift-ban", "The ban is lifted."],
   ])("sends the client and the reason, with %j", async (args, call, printed) => {
-    await using api = await startFakeApi({ [call]: { clients: [REPORT] } });
+    await using api = await startFakeApi({ "GET rules": RULES, [call]: { clients: [REPORT] } });
     const run = await api.run("reset", "login", "--ip", "::1", "--reason", "Ticket 4711", ...args);
     expect(run).toMatchObject({ code: 0, stderr: "", stdout: expect.stringContaining(printed) });
-    expect(api.sent[0]?.body).toEqual({ known: { ip: "::1" }, rule: "login", why: "Ticket 4711" });
+    expect(api.sent.at(-1)?.body).toEqual({
+      known: { ip: "::1" },
+      rule: "login",
+      why: "Ticket 4711",
+    });
   });
 
   it("requires a reason", async () => {
@@ -205,12 +224,14 @@ describe("weir override", () => {
     [["--mode", "enforce", "--factor", "0.5"], { mode: "enforce", factor: 0.5 }],
   ])("sets the override of a rule: %j", async (args, effect) => {
     const { client, ...fields } = OVERRIDE;
-    await using api = await startFakeApi({ "PUT overrides": { override: { ...fields, effect } } });
+    await using api = await startFakeApi({
+      "GET rules": RULES,
+      "PUT overrides": { override: { ...fields, effect } },
+    });
     const run = await api.run(...set("login", ...args));
     expect(run.stdout).toContain("Set: login, all clients: ");
-    expect(api.sent.map(({ body }) => body)).toEqual([
-      { rule: "login", effect, expiresIn: "2h", reason: "Why" },
-    ]);
+    const body = { rule: "login", effect, expiresIn: "2h", reason: "Why" };
+    expect(api.sent.at(-1)).toMatchObject({ method: "PUT", body });
   });
 
   it("removes an override by the identity that the Worker computes", async () => {
@@ -226,7 +247,10 @@ describe("weir override", () => {
   });
 
   it("removes nothing if the client has no override", async () => {
-    await using api = await startFakeApi({ "POST peek": { clients: [REPORT] } });
+    await using api = await startFakeApi({
+      "GET rules": RULES,
+      "POST peek": { clients: [REPORT] },
+    });
     const run = await api.run("override", "login", "--ip", "::1", "--remove", "--reason", "Over");
     expect(run).toMatchObject({ code: 1, stderr: expect.stringContaining("has no override") });
     expect(api.sent.map(({ method }) => method)).toEqual(["POST"]);
@@ -274,7 +298,7 @@ describe("weir overrides", () => {
 
 describe("weir stats", () => {
   it("shows the sums of all rules", async () => {
-    await using api = await startFakeApi({ "GET statistics": STATISTICS });
+    await using api = await startFakeApi({ "GET rules": RULES, "GET statistics": STATISTICS });
     const run = await api.run("stats");
     expect(run).toMatchObject({ code: 0, stderr: "" });
     expect(run.stdout.split("\n")).toEqual([
@@ -291,10 +315,10 @@ describe("weir stats", () => {
 
   it("asks for the last hours of one rule, and shows one line for each of them", async () => {
     const report = { ...STATISTICS, ruleBuckets: [LOGIN, LOGIN] };
-    await using api = await startFakeApi({ "GET statistics": report });
+    await using api = await startFakeApi({ "GET rules": RULES, "GET statistics": report });
     const run = await api.run("stats", "--rule", "login", "--last", "2d", "--by", "hour");
     expect(run.stdout).toMatch(/^2026-11-22 17:04Z +1 200 +1 000 +195 /m);
-    const query = new URLSearchParams(api.sent[0]?.path.split("?")[1]);
+    const query = new URLSearchParams(api.sent.at(-1)?.path.split("?")[1]);
     expect(Object.fromEntries(query)).toMatchObject({ resolution: "hour", rule: "login" });
     expect(Number(query.get("until")) - Number(query.get("from"))).toBe(2 * 86_400_000);
   });
@@ -308,7 +332,7 @@ describe("weir stats", () => {
 
 describe("weir top", () => {
   it("shows the clients that were limited most", async () => {
-    await using api = await startFakeApi({ "GET statistics": STATISTICS });
+    await using api = await startFakeApi({ "GET rules": RULES, "GET statistics": STATISTICS });
     const [heading, first, second] = (await api.run("top")).stdout.split("\n");
     expect(heading).toMatch(/^RULE +CLIENT +LIMITED +ERROR +LAST/);
     expect(first).toMatch(new RegExp(`^login +${CLIENT} +12 345 +± 3 +1m \\d+s ago$`));
@@ -316,7 +340,7 @@ describe("weir top", () => {
   });
 
   it("shows as many as asked for", async () => {
-    await using api = await startFakeApi({ "GET statistics": STATISTICS });
+    await using api = await startFakeApi({ "GET rules": RULES, "GET statistics": STATISTICS });
     const { stdout } = await api.run("top", "--count", "1", "--json");
     expect(JSON.parse(stdout).clients).toHaveLength(1);
   });
@@ -324,7 +348,10 @@ describe("weir top", () => {
 
 describe("--json", () => {
   it("prints the answer of the API as one document", async () => {
-    await using api = await startFakeApi({ "POST peek": { clients: [REPORT] } });
+    await using api = await startFakeApi({
+      "GET rules": RULES,
+      "POST peek": { clients: [REPORT] },
+    });
     const run = await api.run("peek", "--ip", "203.0.113.7", "--json");
     expect(JSON.parse(run.stdout)).toEqual({ clients: [REPORT] });
   });
