@@ -219,7 +219,7 @@ async function take(page: Page, name: string, theme: string): Promise<void> {
     .locator("main")
     .boundingBox()
     .then((box) => ({ bottom: Math.ceil((box?.y ?? 0) + (box?.height ?? 0)) }));
-  const clip = { x: 0, y: 0, width: WIDTH, height: Math.min(bottom + 16, MAX_HEIGHT) };
+  const clip = { x: 0, y: 0, width: WIDTH, height: Math.min(bottom - 24, MAX_HEIGHT) };
   await page.screenshot({ path, fullPage: true, clip, animations: "disabled" });
   const { size } = statSync(path);
   console.log(`docs/pictures/${name}-${theme}.png: ${Math.ceil(size / 1024)} KiB`);

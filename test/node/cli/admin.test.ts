@@ -357,9 +357,9 @@ describe("--json", () => {
   });
 
   it("prints an error as one document", async () => {
-    await using api = await startFakeApi({ "POST peek": problem(404, "There is no rule logins.") });
-    const run = await api.run("peek", "logins", "--ip", "203.0.113.7", "--json");
+    await using api = await startFakeApi({ "GET overrides": problem(404, "There is none.") });
+    const run = await api.run("overrides", "--json");
     expect(run).toMatchObject({ code: 1, stderr: "" });
-    expect(JSON.parse(run.stdout)).toEqual({ ok: false, error: "There is no rule logins." });
+    expect(JSON.parse(run.stdout)).toEqual({ ok: false, error: "There is none." });
   });
 });
