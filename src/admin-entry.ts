@@ -55,10 +55,14 @@ export function createAdminEntry(
   async function answer(request: Request, path: string, usesOrigin: boolean) {
     if (load && gate.hasLogIn && isLogIn(request, path)) {
       handle ??= await load(gate);
-      const response = await handle(request, undefined);
+      const response = await handle(
+        request.method === "POST" ? request : withoutBody(request),
+        undefined,
+      );
       return response.status === 404 ? undefined : response;
     }
-    const operator = await gate.operatorOf(request);
+    // If a credential cannot be checked, it is not valid.
+    const operator = await gate.operatorOf(request).catch(() => undefined);
     if (!operator) return undefined;
     // A page of another site cannot send a request without a CSRF token, which is one of a program.
     const isProgram = operator.csrf === "" && operator.role === "admin";
@@ -76,6 +80,11 @@ export function createAdminEntry(
     if (path !== PATH && !path?.startsWith(`${PATH}/`)) return undefined;
     return answer(request, path, usesOrigin);
   };
+}
+
+/** Returns a copy of a request whose body stays unread, because the request may have to continue. */
+function withoutBody({ url, method, headers }: Request): Request {
+  return new Request(url, { method, headers });
 }
 
 function isLogIn({ method }: Request, path: string): boolean {

@@ -5,6 +5,9 @@ import type { Config, ConfigInput } from "./config/schema.ts";
 import { perBindings } from "./per-bindings.ts";
 import { prepareAdmin } from "./prepare-admin.ts";
 
+/** The app that {@link weirAdmin} creates. It fits apps with any type of bindings. */
+export type AdminApp = Hono<{ Bindings: object }>;
+
 /**
  * Creates a Hono app with the dashboard and the API of operators, below `/_weir/`. It is for apps that use
  * `rateLimit` without `weir`, which has both already. Mount it before all other routes.
@@ -22,14 +25,14 @@ import { prepareAdmin } from "./prepare-admin.ts";
  * the same object as that of `rateLimit`, both share one connection with the store
  * @throws {ConfigError} if `config` is a plain object that has faults
  */
-export function weirAdmin(config: Config | ConfigInput): Hono<{ Bindings: object }> {
+export function weirAdmin(config: Config | ConfigInput): AdminApp {
   const checkedConfig = toConfig(config);
   const entryFor = perBindings(checkedConfig, (env) => ({
     answer: createAdminEntry(checkedConfig, env, async (gate) =>
       prepareAdmin(checkedConfig, env, gate),
     ),
   }));
-  const app = new Hono<{ Bindings: object }>();
+  const app: AdminApp = new Hono();
   app.use("/_weir/*", async (c, next) => {
     const response = await entryFor(c.env ?? {}).answer?.(c.req.raw, false);
     return response ?? (await next());

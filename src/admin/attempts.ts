@@ -59,8 +59,10 @@ export function createAttempts(getStore: () => AttemptStore): Attempts {
     fail(headers) {
       const address = clientAddress(headers, IPV6_PREFIX);
       const window = currentWindow();
-      failures.set(address, { window, count: countedHere(address, window) + 1 });
-      waitUntil(decide(address, false).catch(() => {}));
+      const before = countedHere(address, window);
+      failures.set(address, { window, count: before + 1 });
+      // A flood of attempts must not become a flood of calls to the store. The address is locked already.
+      if (before < MAX_FAILED) waitUntil(decide(address, false).catch(() => {}));
     },
 
     async isLocked(headers) {

@@ -1,5 +1,7 @@
-import { env } from "cloudflare:test";
+import { createExecutionContext, env } from "cloudflare:test";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { defineConfig } from "../../../src/config/index.ts";
+import { weir } from "../../../src/index.ts";
 import { createWorker, form, logIn, ORIGIN, READ_TOKEN, TOKEN } from "./support.ts";
 
 beforeEach(() => {
@@ -122,6 +124,24 @@ describe("the limit of attempts", () => {
     expect(await isOpen(send(RULES, { token: TOKEN }))).toBe(true);
     for (let i = 0; i < 5; i++) await send(RULES, wrong);
     expect(await isOpen(send(RULES, { token: TOKEN }))).toBe(false);
+  });
+
+  it("lets a request with a wrong credential continue at once, although the store hangs", async () => {
+    const { promise: never } = Promise.withResolvers<never>();
+    const bindings = {
+      WEIR_ADMIN_TOKEN: TOKEN,
+      COUNTERS: { getByName: () => ({ decide: () => never }) },
+    };
+    const rules = [
+      { name: "other", match: { paths: ["/other"] }, limit: 1, window: "1m" },
+    ] as const;
+    const handler = weir(defineConfig({ rules, timeoutMs: 30_000, store: "durable-object" }));
+    const request = new Request(`${ORIGIN}${RULES}`, {
+      headers: { authorization: `Bearer ${wrong.token}` },
+    });
+    const ctx = createExecutionContext();
+    const response = await handler.fetch(request, bindings, ctx, () => new Response("app"));
+    expect(await response.text()).toBe("app");
   });
 
   it("counts log-ins and forged cookies", async () => {
