@@ -22,6 +22,7 @@ import { dependsOnResponse } from "./limiter/rule-cost.ts";
 import { logCustomResponseFailed, logDecision } from "./log.ts";
 import { namesPlace } from "./request/canonical-request.ts";
 import { type DecidedRequest, NO_RULES, RequestDecider } from "./request-decider.ts";
+import { inSpan, isTraced } from "./stores/spans.ts";
 
 const NO_QUOTAS: readonly Quota[] = [];
 
@@ -75,8 +76,9 @@ export class Gateway {
   ): Promise<Response> {
     const loading = this.#control?.loadIfStale(Date.now(), request);
     if (loading) await loading;
-    const decidedRequest =
-      (await this.#decider.decide(request, context, routedPath)) ?? (this.#neverDenies && NO_RULES);
+    const decide = () => this.#decider.decide(request, context, routedPath);
+    const decided = await (isTraced() ? inSpan("weir.decision", decide, attributesOf) : decide());
+    const decidedRequest = decided ?? (this.#neverDenies && NO_RULES);
     if (!decidedRequest) {
       this.#control?.recordRefused(Date.now());
       return namesPlace(request.url) ? pathTooLongResponse(request) : badRequestResponse(request);
@@ -149,4 +151,13 @@ export class Gateway {
     const denialFunction = { name, create, timeoutMs, style };
     return customDenial(request, limited, context, denialFunction, logCustomResponseFailed);
   }
+}
+
+/** Returns the attributes of a decision's span, which contain no value of the client. */
+function attributesOf(decided: DecidedRequest | undefined) {
+  const { decision, appliedRules } = decided ?? NO_RULES;
+  return {
+    "weir.outcome": decided ? (decision?.outcome ?? "unmatched") : "refused",
+    "weir.rules": appliedRules.length,
+  };
 }

@@ -5,10 +5,11 @@ import type { Env } from "./config/env.ts";
 import type { Config } from "./config/schema.ts";
 import { ControlLink } from "./control/control-link.ts";
 import { GLOBAL_OBJECT } from "./control/fan-in.ts";
-import type { ControlApi } from "./control/protocol.ts";
+import type { ControlApi, HandOver } from "./control/protocol.ts";
 import { logControlFailed } from "./log.ts";
 import { LiveOverrides } from "./overrides/live-overrides.ts";
 import { Recorder } from "./statistics/recorder.ts";
+import { inSpan } from "./stores/spans.ts";
 
 /**
  * Creates an isolate's connection with the control object.
@@ -19,7 +20,11 @@ export function createControlLink({ timeoutMs }: Config, env: Env): ControlLink 
   const namespace = namespaceOf(env);
   if (!namespace) return undefined;
   const options = {
-    objectNamed: (name: string) => namespace.getByName(name) as unknown as ControlApi,
+    objectNamed: (name: string) => {
+      const object = namespace.getByName(name) as unknown as ControlApi;
+      const handOver = (sums: HandOver) => inSpan("weir.hand-over", () => object.handOver(sums));
+      return { handOver };
+    },
     timeoutMs,
     background: waitUntil,
     onFailure: logControlFailed,

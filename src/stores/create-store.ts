@@ -11,6 +11,7 @@ import { withLeases } from "./isolate/with-leases.ts";
 import { withKeepAlive } from "./keep-alive.ts";
 import { createMemoryStore } from "./memory-store.ts";
 import { withCallsByObject, withSeparateGroups } from "./separate-groups.ts";
+import { withSpans } from "./spans.ts";
 import type { Store } from "./store.ts";
 import { StoreError } from "./store-error.ts";
 import { billedCommands } from "./upstash/billed-commands.ts";
@@ -92,7 +93,7 @@ function withRemoteCalls(
   { timeoutMs, onBreaker }: StoreOptions,
   clients: number,
 ): Store {
-  const kept = withKeepAlive(store, waitUntil);
+  const kept = withKeepAlive(withSpans(store), waitUntil);
   const enforced = withBreaker(kept, {
     timeoutMs,
     clients,
