@@ -3,7 +3,8 @@ import { CONTROL_BINDING } from "../config/binding-names.ts";
 import type { Env } from "../config/env.ts";
 import type { Override } from "../overrides/override.ts";
 import { AuditTable } from "./audit-table.ts";
-import { GLOBAL_OBJECT, parentOf } from "./fan-in.ts";
+import { Collector } from "./collector.ts";
+import { maxNewIsolatesOf, parentOf } from "./fan-in.ts";
 import { OverrideTable } from "./override-table.ts";
 import type {
   Actor,
@@ -30,13 +31,13 @@ import { validHandOver } from "./valid-hand-over.ts";
 // The object "global" has all data. The other objects collect sums for it: see fan-in.ts. During a
 // deploy, caller and object may differ in version.
 export class ControlObject extends DurableObject<Env> implements ControlApi {
+  readonly #collector = this.#createCollector();
   #global: Global | undefined;
 
   async handOver(handOver: HandOver): Promise<HandOverAnswer> {
-    const parent = parentOf(this.ctx.id.name);
-    if (parent !== undefined) return await this.#objectNamed(GLOBAL_OBJECT).handOver(handOver);
-    const { statistics, overrides } = this.#load();
     const valid = validHandOver(handOver);
+    if (this.#collector) return await this.#collector.handOver(valid);
+    const { statistics, overrides } = this.#load();
     await statistics.add(valid, Date.now());
     const update = overrides.since(valid.overridesVersion, Date.now());
     return { collectors: statistics.collectors, ...(update && { overrides: update }) };
@@ -96,9 +97,17 @@ export class ControlObject extends DurableObject<Env> implements ControlApi {
     return this.#global;
   }
 
-  #objectNamed(name: string): ControlApi {
-    const namespace = this.env[CONTROL_BINDING] as DurableObjectNamespace<ControlObject>;
-    return namespace.getByName(name) as unknown as ControlApi;
+  /** @returns undefined for the global object */
+  #createCollector(): Collector | undefined {
+    const { name } = this.ctx.id;
+    const parent = parentOf(name);
+    if (name === undefined || parent === undefined) return undefined;
+    const callParent = async (handOver: HandOver) => {
+      const namespace = this.env[CONTROL_BINDING] as DurableObjectNamespace<ControlObject>;
+      const stub = namespace.getByName(parent) as unknown as ControlApi;
+      return await stub.handOver(handOver);
+    };
+    return new Collector(callParent, maxNewIsolatesOf(name));
   }
 }
 

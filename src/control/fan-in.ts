@@ -18,6 +18,9 @@ const MAX_DIRECT_ISOLATES = 100;
 /** Once collectors are in use, isolates call the global object again below this number. */
 const MIN_COLLECTED_ISOLATES = 50;
 
+/** The number of collectors changes at most once in this time, unless it grows much. */
+const SETTLING_MS = 20_000;
+
 /** The location of isolates whose continent is unknown. */
 const UNKNOWN_LOCATION = "XX";
 
@@ -61,18 +64,58 @@ export function parentOf(name: string | undefined): string | undefined {
 }
 
 /**
- * Returns the number of collectors that each location should use.
- *
- * It is enough for a deployment whose isolates are all in one location. For a short time after an
- * isolate has changed from the global object to a collector or back, it is counted twice. So both
- * limits leave a factor of two between growing and shrinking. Otherwise the number would alternate.
- *
- * @param isolates the number of isolates that were seen lately
- * @param before the number that this function returned before
+ * Returns the number of isolates that may start between two calls of an object to its parent. If more
+ * isolates start, they keep to the collectors that they have chosen at first, because the number of
+ * collectors takes account of them only some seconds later.
  */
-export function collectorCount(isolates: number, before: number): number {
-  const needed = Math.min(Math.ceil(isolates / ISOLATES_PER_COLLECTOR), MAX_COLLECTORS);
-  if (before === 0) return isolates > MAX_DIRECT_ISOLATES ? needed : 0;
-  if (isolates < MIN_COLLECTED_ISOLATES) return 0;
-  return needed > before || needed <= before / 2 ? Math.max(needed, 1) : before;
+export function maxNewIsolatesOf(name: string): number {
+  return name.includes(":") ? 0 : 6;
+}
+
+/** The number of collectors that each location should use, as the global object decides it. */
+export class CollectorCount {
+  #count: number;
+  /** The number that was needed when it was changed last. */
+  #neededBefore: number;
+  #changedAt = Number.NEGATIVE_INFINITY;
+  readonly #startedAt: number;
+
+  /** @param count the number that was stored; 0 if the object is new */
+  constructor(count: number, now: number) {
+    this.#count = count;
+    this.#neededBefore = count;
+    this.#startedAt = now;
+  }
+
+  get count(): number {
+    return this.#count;
+  }
+
+  /**
+   * Decides anew. The number is enough for a deployment whose isolates are all in one location.
+   *
+   * After a change, isolates choose other objects, and are counted twice for as long as the object that
+   * they called before remembers them. So for some time, only a need of more than twice the number at the
+   * last change counts. The number does not shrink at once either, because an object that has just
+   * started does not know all isolates.
+   *
+   * @param isolates the number of isolates that were seen lately
+   */
+  update(isolates: number, now: number): number {
+    const needed = neededFor(isolates, this.#count);
+    const isSettled = now - this.#changedAt >= SETTLING_MS;
+    const grows = needed > this.#count && (isSettled || needed > 2 * this.#neededBefore);
+    const shrinks = needed < this.#count / 2 && isSettled && now - this.#startedAt >= SETTLING_MS;
+    if (grows || shrinks) {
+      this.#count = needed;
+      this.#neededBefore = needed;
+      this.#changedAt = now;
+    }
+    return this.#count;
+  }
+}
+
+function neededFor(isolates: number, count: number): number {
+  const isFew = count === 0 ? isolates <= MAX_DIRECT_ISOLATES : isolates < MIN_COLLECTED_ISOLATES;
+  return isFew ? 0 : Math.min(Math.ceil(isolates / ISOLATES_PER_COLLECTOR), MAX_COLLECTORS);
 }

@@ -22,6 +22,12 @@ export interface HandOver {
   readonly sequence: number;
   /** The number of isolates whose sums are included. */
   readonly isolates: number;
+  /**
+   * The number of these isolates that have called for the first time; only collectors set it.
+   *
+   * @default 1 if `overridesVersion` is 0, else 0
+   */
+  readonly newIsolates?: number;
   readonly minutes: readonly MinuteSums[];
   readonly clients: readonly LimitedClient[];
   /** Whether the source's breaker is open, so that it does not call the store. */

@@ -1,6 +1,6 @@
 import { MINUTE_MS, type RuleSums } from "../statistics/sums.ts";
 import { BucketTables } from "./bucket-tables.ts";
-import { collectorCount } from "./fan-in.ts";
+import { CollectorCount } from "./fan-in.ts";
 import { GatheredSums } from "./gathered-sums.ts";
 import type { HandOver, StatisticsQuery, StatisticsReport, Totals } from "./protocol.ts";
 import { readReport } from "./report.ts";
@@ -21,7 +21,7 @@ export class Statistics {
   readonly #slots: RuleSlots;
   readonly #sources: Sources;
   #totals: TotalsRow;
-  #collectors: number;
+  readonly #collectors: CollectorCount;
   readonly #gathered = new GatheredSums();
   #writtenAt = Number.NEGATIVE_INFINITY;
   #prunedAt = Number.NEGATIVE_INFINITY;
@@ -34,12 +34,12 @@ export class Statistics {
     this.#slots = new RuleSlots(storage.sql);
     this.#totals = new TotalsRow(storage.sql, now);
     this.#sources = new Sources(this.#totals.state.sources);
-    this.#collectors = this.#totals.state.collectors;
+    this.#collectors = new CollectorCount(this.#totals.state.collectors, now);
   }
 
   /** The number of collectors that each location should use. */
   get collectors(): number {
-    return this.#collectors;
+    return this.#collectors.count;
   }
 
   /**
@@ -50,7 +50,7 @@ export class Statistics {
    */
   async add(handOver: HandOver, now: number): Promise<void> {
     const isNew = this.#sources.see(handOver, now);
-    this.#collectors = collectorCount(this.#sources.running(now).isolates, this.#collectors);
+    this.#collectors.update(this.#sources.running(now).isolates, now);
     if (isNew) this.#gathered.add(handOver.minutes, handOver.clients, now);
     if (!this.#gathered.isEmpty) await this.#writeSoon(now);
   }
@@ -110,7 +110,7 @@ export class Statistics {
           this.#addToTotals(sums);
         }
         this.#buckets.addClients(clients);
-        this.#totals.write({ sources: this.#sources.toStored(), collectors: this.#collectors });
+        this.#totals.write({ sources: this.#sources.toStored(), collectors: this.collectors });
       });
     } catch (error) {
       // The transaction has changed nothing, so the sums wait for the next write.

@@ -31,11 +31,16 @@ export function validHandOver(value: unknown): HandOver {
   }
   if (!Number.isSafeInteger(sequence)) throw new TypeError("sequence must be a whole number.");
   const isolates = Math.min(Math.max(Math.floor(count(fields.isolates)), 1), MAX_ISOLATES);
+  const overridesVersion = count(fields.overridesVersion);
   const breakerOpen = fields.breakerOpen === true;
   return {
     source,
     sequence: sequence as number,
     isolates,
+    newIsolates:
+      fields.newIsolates === undefined
+        ? Number(overridesVersion === 0)
+        : Math.min(Math.floor(count(fields.newIsolates)), MAX_ISOLATES),
     breakerOpen,
     openBreakers:
       fields.openBreakers === undefined
@@ -43,7 +48,7 @@ export function validHandOver(value: unknown): HandOver {
         : Math.min(Math.floor(count(fields.openBreakers)), isolates),
     minutes: listOf(fields.minutes).slice(0, MAX_MINUTES).flatMap(minuteOf),
     clients: listOf(fields.clients).slice(0, MAX_HANDED_CLIENTS).flatMap(clientOf),
-    overridesVersion: count(fields.overridesVersion),
+    overridesVersion,
   };
 }
 

@@ -1,0 +1,124 @@
+import { type Override, type OverrideUpdate, overrideId } from "../overrides/override.ts";
+
+/** Removed overrides are remembered for this number of changes, for isolates with an older version. */
+const MAX_REMOVED = 10_000;
+
+/**
+ * The overrides in the memory of an object, with the version in which each was changed. The id of a
+ * removed override stays for some time, so that isolates learn of the removal.
+ */
+export class OverrideChanges {
+  /** By id, in the order of their changes. */
+  readonly #overrides = new Map<string, Override>();
+  /** The version of the last change of each override, also of removed ones, in the same order. */
+  readonly #versions = new Map<string, number>();
+  /** All changes after this version are known. */
+  oldest: number;
+  /** The version of the newest change. */
+  version: number;
+  /** The first time at which an override ends; may be too early. */
+  #nextEnd = Number.POSITIVE_INFINITY;
+
+  constructor(version: number, oldest = version) {
+    this.version = version;
+    this.oldest = oldest;
+  }
+
+  get size(): number {
+    return this.#overrides.size;
+  }
+
+  get(id: string): Override | undefined {
+    return this.#overrides.get(id);
+  }
+
+  values(): Iterable<Override> {
+    return this.#overrides.values();
+  }
+
+  /** @param override undefined if the override was removed */
+  put(id: string, override: Override | undefined, version: number): void {
+    // Deleted first, so that the entries stay in the order of changes.
+    this.#versions.delete(id);
+    this.#overrides.delete(id);
+    this.#versions.set(id, version);
+    if (!override) return;
+    this.#overrides.set(id, override);
+    this.#nextEnd = Math.min(this.#nextEnd, override.expiresAt);
+  }
+
+  /** Takes over what another object has sent. */
+  apply({ version, isComplete, set, removed }: OverrideUpdate): void {
+    if (isComplete) {
+      const kept = new Set(set.map(overrideId));
+      for (const id of this.#overrides.keys()) {
+        if (!kept.has(id)) this.put(id, undefined, version);
+      }
+      if (this.version === 0) this.oldest = version;
+    }
+    for (const id of removed) this.put(id, undefined, version);
+    for (const override of set) this.put(overrideId(override), override, version);
+    this.version = version;
+    this.forgetRemoved();
+  }
+
+  /**
+   * Returns the changes since a version.
+   *
+   * @param version the version that the receiver has, at most that of the newest change
+   */
+  since(version: number): OverrideUpdate {
+    if (version < this.oldest) {
+      return { version: this.version, isComplete: true, set: [...this.values()], removed: [] };
+    }
+    const set: Override[] = [];
+    const removed: string[] = [];
+    for (const [id, changedIn] of this.#versions) {
+      if (changedIn <= version) continue;
+      const override = this.#overrides.get(id);
+      if (override) set.push(override);
+      else removed.push(id);
+    }
+    return { version: this.version, isComplete: false, set, removed };
+  }
+
+  /**
+   * Removes the overrides that have ended. Isolates know the end, so this is no change for them.
+   *
+   * @returns the ids of the removed overrides
+   */
+  removeEnded(now: number): string[] {
+    if (now < this.#nextEnd) return [];
+    this.#nextEnd = Number.POSITIVE_INFINITY;
+    const ended: string[] = [];
+    for (const [id, { expiresAt }] of this.#overrides) {
+      if (expiresAt > now) {
+        this.#nextEnd = Math.min(this.#nextEnd, expiresAt);
+        continue;
+      }
+      this.#overrides.delete(id);
+      this.#versions.delete(id);
+      ended.push(id);
+    }
+    return ended;
+  }
+
+  /**
+   * Forgets the oldest removed overrides if there are too many.
+   *
+   * @returns the forgotten ids
+   */
+  forgetRemoved(): string[] {
+    const forgotten: string[] = [];
+    const excess = this.#versions.size - this.#overrides.size - MAX_REMOVED;
+    if (excess <= 0) return forgotten;
+    for (const [id, version] of this.#versions) {
+      if (forgotten.length === excess) break;
+      if (this.#overrides.has(id)) continue;
+      this.#versions.delete(id);
+      this.oldest = Math.max(this.oldest, version);
+      forgotten.push(id);
+    }
+    return forgotten;
+  }
+}
