@@ -1,5 +1,6 @@
 import type { Config } from "../../src/config/schema.ts";
 import type { Finding, LocalFinding } from "../finding.ts";
+import { controlFindings } from "./control.ts";
 import type { Deployment } from "./deployment.ts";
 import { exposureWarnings } from "./exposure.ts";
 import { modeFindings } from "./mode.ts";
@@ -28,6 +29,7 @@ export function checkDeployments(
       ...deployment.misplaced,
       ...workerFindings(config, deployment),
       ...storeFindings(config, deployment),
+      ...controlFindings(deployment),
       ...modeFindings(deployment),
       ...originFindings(config, deployment, deployments),
       ...privateOriginWarnings(config, deployment, deployments),

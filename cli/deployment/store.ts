@@ -8,9 +8,9 @@ import { nearestName } from "../../src/config/explain/nearest-name.ts";
 import { parseOriginUrl } from "../../src/config/origin.ts";
 import { type Config, isPrefix, PREFIX } from "../../src/config/schema.ts";
 import type { LocalFinding } from "../finding.ts";
-import type { Deployment, ObjectBinding } from "./deployment.ts";
-import { mayExport } from "./main-module.ts";
+import type { Deployment } from "./deployment.ts";
 import { secretCommand, settingIn, valueIn } from "./notation.ts";
+import { classFindings } from "./object-class.ts";
 import { isSecretListed, textVarOf, URL_SECRET } from "./vars.ts";
 
 /** The store that a deployment selects, as far as wrangler's configuration shows it. */
@@ -43,7 +43,7 @@ const MEMORY: LocalFinding = {
 function objectFindings({ store }: Config, deployment: Deployment): LocalFinding[] {
   const path = "durable_objects.bindings";
   const binding = deployment.objects.find(({ name }) => name === COUNTERS_BINDING);
-  if (binding) return classFindings(binding, deployment);
+  if (binding) return classFindings(binding, "CounterObject", deployment);
   const [similar] = deployment.objects.filter(
     ({ name, className }) =>
       className === "CounterObject" || nearestName(name, [COUNTERS_BINDING]) !== undefined,
@@ -62,39 +62,6 @@ function objectFindings({ store }: Config, deployment: Deployment): LocalFinding
         : `Add ${valueIn(deployment.file, { name: COUNTERS_BINDING, class_name: "CounterObject" })} to ${path}, which environments do not inherit${orRedis}`,
     },
   ];
-}
-
-/** Findings about the class of the counters, if it belongs to this Worker. */
-function classFindings(binding: ObjectBinding, deployment: Deployment): LocalFinding[] {
-  const { className, scriptName } = binding;
-  const { classes, main, name } = deployment;
-  if (className === undefined || (scriptName !== undefined && scriptName !== name)) return [];
-  const storage = classes.get(className);
-  const sqlite = settingIn(deployment.file, "new_sqlite_classes", [className]);
-  const findings: (LocalFinding | false)[] = [
-    storage === undefined && {
-      code: "migration-missing",
-      severity: "fault",
-      path: "migrations",
-      message: `No migration creates the class ${className} of ${COUNTERS_BINDING}`,
-      cure: `Add a migration with a new tag and ${sqlite}`,
-    },
-    storage === "key-value" && {
-      code: "migration-without-sqlite",
-      severity: "fault",
-      path: "migrations",
-      message: `new_classes creates the class ${className} without SQLite, in which Weir stores counters`,
-      cure: `Write ${sqlite}. If the class is already deployed, add a new class instead, because Cloudflare cannot change its storage`,
-    },
-    !mayExport(main, className) && {
-      code: "class-not-exported",
-      severity: "fault",
-      path: "main",
-      message: `${main.path} does not export the class ${className} of ${COUNTERS_BINDING}`,
-      cure: `Write export { CounterObject${className === "CounterObject" ? "" : ` as ${className}`} } from "edge-weir" in ${main.path}`,
-    },
-  ];
-  return findings.filter((finding) => finding !== false);
 }
 
 function upstashFindings(deployment: Deployment): LocalFinding[] {

@@ -1,3 +1,4 @@
+import { CONTROL_BINDING } from "../../src/config/binding-names.ts";
 import type { Config } from "../../src/config/schema.ts";
 import type { LocalFinding } from "../finding.ts";
 import type { Deployment } from "./deployment.ts";
@@ -48,7 +49,9 @@ function mainFindings({ file, main, isPages }: Deployment): LocalFinding[] {
 
 function compatibilityFindings(config: Config, deployment: Deployment): LocalFinding[] {
   const { compatibilityDate: date, compatibilityFlags } = deployment;
-  const callsObjects = storeOf(config, deployment) === "durable-object";
+  const callsObjects =
+    storeOf(config, deployment) === "durable-object" ||
+    deployment.objects.some(({ name }) => name === CONTROL_BINDING);
   const needsRpc = callsObjects && !compatibilityFlags.includes("rpc");
   const oldest = needsRpc ? MIN_DATE_FOR_OBJECTS : MIN_DATE;
   const finding = {

@@ -13,6 +13,9 @@ const BINDINGS = {
   COUNTERS: {
     description: "The Durable Objects that hold the counters, if Upstash Redis does not hold them.",
   },
+  WEIR_CONTROL: {
+    description: "The statistics, live overrides and audit list of operators.",
+  },
   ORIGIN_URL: { description: "The URL to which Weir forwards requests." },
   API: { description: "The Worker to which Weir forwards requests." },
   UPSTASH_REDIS_REST_URL: {
@@ -33,6 +36,7 @@ function bindingsOf(template: NewTemplate, store: StoreName): object {
   const upstash = ["UPSTASH_REDIS_REST_URL", "UPSTASH_REDIS_REST_TOKEN"] as const;
   const names = [
     "COUNTERS" as const,
+    "WEIR_CONTROL" as const,
     ...BINDINGS_OF[template],
     ...(store === "upstash" ? upstash : []),
     "WEIR_PREFIX" as const,

@@ -1,6 +1,7 @@
 import { type LimitedClient, MINUTE_MS } from "../statistics/sums.ts";
 import { ClientSketch } from "./client-sketch.ts";
 import type { Resolution } from "./protocol.ts";
+import { readClients, storeClients } from "./stored-clients.ts";
 import { addHead, emptyRow, headOf, readRow, type StoredSums, type SumsRow } from "./sums-row.ts";
 
 const HOUR_MS = 60 * MINUTE_MS;
@@ -42,7 +43,7 @@ export class BucketTables {
 
   /** Adds sums to the buckets of all three tables at a time. */
   add(at: number, sums: SumsRow): void {
-    for (const resolution of RESOLUTIONS) this.#addTo(resolution, at, sums);
+    for (const resolution of RESOLUTIONS) this.addTo(resolution, at, sums);
   }
 
   /** Adds clients to the hours and days in which they were last limited. */
@@ -54,7 +55,7 @@ export class BucketTables {
           `SELECT clients FROM ${resolution}s WHERE at = ?`,
           at,
         );
-        const sketch = new ClientSketch(readClients(row?.clients ?? null));
+        const sketch = new ClientSketch(readClients(row?.clients ?? ""));
         for (const client of group) sketch.add(client);
         const stored = storeClients(sketch.top());
         if (row) {
@@ -73,7 +74,8 @@ export class BucketTables {
     }
   }
 
-  #addTo(resolution: Resolution, time: number, sums: SumsRow): void {
+  /** Adds sums to the bucket of one table that contains a time. */
+  addTo(resolution: Resolution, time: number, sums: SumsRow): void {
     const at = bucketAt(resolution, time);
     const [stored] = this.#sql.exec<StoredSums>(
       `SELECT head, rules FROM ${resolution}s WHERE at = ?`,
@@ -108,27 +110,4 @@ export class BucketTables {
 /** Returns the start of the bucket that contains a time. */
 export function bucketAt(resolution: Resolution, time: number): number {
   return Math.floor(time / BUCKET_MS[resolution]) * BUCKET_MS[resolution];
-}
-
-type StoredClient = readonly [string, string, number, number, number, 0 | 1];
-
-export function readClients(stored: string | null): LimitedClient[] {
-  return (stored === null ? [] : (JSON.parse(stored) as StoredClient[])).map(
-    ([rule, client, count, error, lastAt, shadow]) => ({
-      rule,
-      client,
-      count,
-      error,
-      lastAt,
-      shadow: shadow === 1,
-    }),
-  );
-}
-
-function storeClients(clients: readonly LimitedClient[]): string {
-  return JSON.stringify(
-    clients.map(({ rule, client, count, error, lastAt, shadow }): StoredClient => {
-      return [rule, client, count, error, lastAt, shadow ? 1 : 0];
-    }),
-  );
 }

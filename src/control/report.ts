@@ -1,13 +1,17 @@
 import { noRuleSums } from "../statistics/add-sums.ts";
 import type { RuleSums } from "../statistics/sums.ts";
-import { BUCKET_MS, bucketAt, readClients } from "./bucket-tables.ts";
-import { ClientSketch } from "./client-sketch.ts";
+import { BUCKET_MS, bucketAt, RETENTION_MS } from "./bucket-tables.ts";
 import type { Resolution, StatisticsQuery, StatisticsReport } from "./protocol.ts";
 import type { RuleSlots } from "./rule-slots.ts";
+import { ClientSums } from "./stored-clients.ts";
 import { RULE_BYTES, RuleArray, readHead } from "./sums-row.ts";
 
 /** The maximum number of clients of a report. */
 const MAX_CLIENTS = 100;
+
+/** Of all rows of a report together, about this number of clients are read: the most limited ones. */
+const MAX_READ_CLIENTS = 16_000;
+const MIN_READ_CLIENTS = 32;
 
 /** Rows of one table in a range of time. */
 interface Range {
@@ -21,10 +25,12 @@ export function readReport(
   sql: SqlStorage,
   slots: RuleSlots,
   { resolution, from, until, rule }: StatisticsQuery,
+  now: number,
 ): Omit<StatisticsReport, "isolates" | "openBreakers"> {
   const range = {
     resolution,
-    from: bucketAt(resolution, from),
+    // Older rows of this table may be removed, while those of hours or days still have their sums.
+    from: bucketAt(resolution, Math.max(from, now - RETENTION_MS[resolution])),
     until: bucketAt(resolution, until - 1) + BUCKET_MS[resolution],
   };
   const heads = sql.exec<{ at: number; head: string }>(
@@ -73,25 +79,25 @@ function readRuleBuckets(
 }
 
 function readTopClients(sql: SqlStorage, range: Range, rule: string | undefined) {
-  const sketch = new ClientSketch([], Number.POSITIVE_INFINITY);
   const hours = {
     ...range,
     resolution: range.resolution === "minute" ? "hour" : range.resolution,
     from: range.resolution === "minute" ? bucketAt("hour", range.from) : range.from,
   } as const;
-  for (const { resolution, from, until } of coarsest(hours)) {
-    const rows = sql.exec<{ clients: string | null }>(
-      `SELECT clients FROM ${resolution}s WHERE at >= ? AND at < ? AND clients IS NOT NULL`,
-      from,
-      until,
-    );
-    for (const { clients } of rows) {
-      for (const client of readClients(clients)) {
-        if (rule === undefined || client.rule === rule) sketch.add(client);
-      }
-    }
-  }
-  return sketch.top(MAX_CLIENTS);
+  const rows = coarsest(hours).flatMap(({ resolution, from, until }) =>
+    sql
+      .exec<{ clients: string }>(
+        `SELECT clients FROM ${resolution}s WHERE at >= ? AND at < ? AND clients IS NOT NULL`,
+        from,
+        until,
+      )
+      .toArray(),
+  );
+  const sums = new ClientSums(
+    Math.max(Math.floor(MAX_READ_CLIENTS / rows.length), MIN_READ_CLIENTS),
+  );
+  for (const { clients } of rows) sums.add(clients, rule);
+  return sums.top(MAX_CLIENTS);
 }
 
 const COARSER = { minute: "hour", hour: "day", day: undefined } as const;

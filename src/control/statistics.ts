@@ -57,7 +57,7 @@ export class Statistics {
 
   read(query: StatisticsQuery, now: number): StatisticsReport {
     this.#write(now);
-    const report = readReport(this.#storage.sql, this.#slots, query);
+    const report = readReport(this.#storage.sql, this.#slots, query, now);
     return { ...report, ...this.#sources.running(now) };
   }
 

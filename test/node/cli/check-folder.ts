@@ -14,7 +14,7 @@ export const RULES = "rules.json";
 /** A Worker that forwards requests and has the counters' class. */
 export const WORKER = `import { weir } from "edge-weir";
 import config from "./rules.json";
-export { CounterObject } from "edge-weir";
+export { ControlObject, CounterObject } from "edge-weir";
 export default weir(config);
 `;
 
@@ -33,6 +33,16 @@ class_name = "CounterObject"
 [[migrations]]
 tag = "v1"
 new_sqlite_classes = ["CounterObject"]
+`;
+
+/** The tables of a wrangler.toml that bind the statistics and the overrides, beside {@link COUNTERS}. */
+export const CONTROL = `[[durable_objects.bindings]]
+name = "WEIR_CONTROL"
+class_name = "ControlObject"
+
+[[migrations]]
+tag = "v2"
+new_sqlite_classes = ["ControlObject"]
 `;
 
 /**

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { COUNTERS, checkFolder, type Files, HEAD, RULES, WORKER } from "./check-folder.ts";
+import { CONTROL, COUNTERS, checkFolder, type Files, HEAD, RULES, WORKER } from "./check-folder.ts";
 
 const LOGIN = { name: "login", match: { paths: ["/cart"] }, limit: 5, window: "1m" };
 
@@ -199,11 +199,42 @@ const DEPLOYMENT: readonly Mistake[] = [
     "a Worker that does not export the class",
     {
       ...wrangler(HEAD, ROUTE, COUNTERS),
-      "worker.ts": WORKER.replace("export { CounterObject }", "// export { CounterObject }"),
+      "worker.ts": WORKER.replace("CounterObject }", "}"),
     },
     "fault",
     "class-not-exported",
     'export { CounterObject } from "edge-weir"',
+  ],
+  [
+    "a Worker that does not export the class of the statistics",
+    {
+      ...wrangler(HEAD, ROUTE, COUNTERS, CONTROL),
+      "worker.ts": WORKER.replace("ControlObject, ", ""),
+    },
+    "fault",
+    "class-not-exported",
+    'export { ControlObject } from "edge-weir"',
+  ],
+  [
+    "no migration for the class of the statistics",
+    wrangler(HEAD, ROUTE, COUNTERS, CONTROL.slice(0, CONTROL.indexOf("[[migrations"))),
+    "fault",
+    "migration-missing",
+    'new_sqlite_classes = ["ControlObject"]',
+  ],
+  [
+    "another name for the binding of the statistics",
+    wrangler(HEAD, ROUTE, COUNTERS, CONTROL.replace("WEIR_CONTROL", "CONTROL")),
+    "warning",
+    "control-unbound",
+    'name = "WEIR_CONTROL"',
+  ],
+  [
+    "a token for operators, but no binding of the statistics",
+    wrangler(HEAD, ROUTE, COUNTERS, '[secrets]\nrequired = ["WEIR_ADMIN_TOKEN"]\n'),
+    "warning",
+    "control-unbound",
+    'class_name = "ControlObject"',
   ],
   [
     "an origin binding that is not bound",

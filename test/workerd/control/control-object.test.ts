@@ -1,52 +1,31 @@
-import { evictDurableObject, reset } from "cloudflare:test";
+import { evictDurableObject, reset, runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
-import { afterEach, describe, expect, it } from "vitest";
-import type { HandOver } from "../../../src/control/protocol.ts";
-import { noSums } from "../../../src/statistics/add-sums.ts";
-import { MINUTE_MS, type MinuteSums } from "../../../src/statistics/sums.ts";
+import { afterEach, describe, expect, it, vi } from "vitest";
+import type { HandOver, StatisticsQuery } from "../../../src/control/protocol.ts";
+import { MINUTE_MS } from "../../../src/statistics/sums.ts";
+import { clientOf, handOverOf, minuteAt } from "./hand-overs.ts";
 
-afterEach(reset);
+const HOUR = 60 * MINUTE_MS;
+const DAY = 24 * HOUR;
+/** Ten minutes after noon, so that neither the hour nor the day changes during a test. */
+const NOON = Math.floor(Date.now() / DAY) * DAY + 12 * HOUR;
+const NOW = NOON + 10 * MINUTE_MS;
+
+afterEach(async () => {
+  vi.useRealTimers();
+  await reset();
+});
 
 const globalObject = () => env.WEIR_CONTROL.getByName("global");
-const NOW = Date.now();
-
-/** The sums of one minute, with this number of requests that the rule `search` has allowed. */
-function minute(requests: number, at = NOW): MinuteSums {
-  const sums = noSums(Math.floor(at / MINUTE_MS));
-  const rule = {
-    requests,
-    allowed: requests,
-    limited: 0,
-    marked: 0,
-    undecided: 0,
-    shadowLimited: 0,
-  };
-  return {
-    ...sums,
-    requests: { ...sums.requests, requests, allowed: requests },
-    rules: { search: rule },
-  };
-}
-
-function handOver(sequence: number, minutes: MinuteSums[], more: Partial<HandOver> = {}): HandOver {
-  return {
-    source: "isolate",
-    sequence,
-    isolates: 1,
-    minutes,
-    clients: [],
-    breakerOpen: false,
-    overridesVersion: 0,
-    ...more,
-  };
-}
+const at = (time: number) => vi.setSystemTime(time);
+const all: StatisticsQuery = { resolution: "minute", from: NOW - DAY, until: NOW + DAY };
 
 describe("totals", () => {
-  it("adds up hand-overs, and counts a repeated one once", async () => {
+  it("add up hand-overs, and count a repeated one once", async () => {
     const object = globalObject();
-    await object.handOver(handOver(1, [minute(3)]));
-    await object.handOver(handOver(1, [minute(3)]));
-    await object.handOver(handOver(2, [minute(4)]));
+    await object.handOver(handOverOf(1, { minutes: [minuteAt(NOW, 3)] }));
+    await object.handOver(handOverOf(1, { minutes: [minuteAt(NOW, 3)] }));
+    await object.handOver(handOverOf(2, { minutes: [minuteAt(NOW, 4)] }));
     const { requests, rules, isolates } = await object.totals();
     expect(requests).toMatchObject({ requests: 7, allowed: 7 });
     expect(rules.search).toMatchObject({ requests: 7, allowed: 7 });
@@ -55,18 +34,154 @@ describe("totals", () => {
 
   it("survive the eviction of the object, and so does the number of the last hand-over", async () => {
     const object = globalObject();
-    await object.handOver(handOver(1, [minute(3)]));
+    const { since } = await object.totals();
+    await object.handOver(handOverOf(1, { minutes: [minuteAt(NOW, 3)] }));
     await evictDurableObject(object);
-    await object.handOver(handOver(1, [minute(3)]));
-    await object.handOver(handOver(2, [minute(1)]));
+    await object.handOver(handOverOf(1, { minutes: [minuteAt(NOW, 3)] }));
+    await object.handOver(handOverOf(2, { minutes: [minuteAt(NOW, 1)] }));
+    const totals = await object.totals();
+    expect(totals.requests.requests).toBe(4);
+    expect(totals.since).toBeGreaterThanOrEqual(since);
+  });
+
+  it("never decrease when buckets are removed", async () => {
+    const object = globalObject();
+    at(NOW);
+    await object.handOver(handOverOf(1, { minutes: [minuteAt(NOW, 3)] }));
+    at(NOW + 400 * DAY);
+    await object.handOver(handOverOf(2, { minutes: [minuteAt(NOW + 400 * DAY, 1)] }));
     expect((await object.totals()).requests.requests).toBe(4);
+    const days = await object.statistics({ resolution: "day", from: 0, until: NOW + 500 * DAY });
+    expect(days.buckets.map(({ requests }) => requests.requests)).toEqual([1]);
   });
 });
 
-describe("objects", () => {
-  it("know their names", async () => {
-    const collector = env.WEIR_CONTROL.getByName("EU:17");
-    await collector.handOver(handOver(1, [minute(5)]));
-    expect((await globalObject().totals()).requests.requests).toBe(5);
+describe("statistics", () => {
+  it("add late sums to the minute, the hour and the day to which they belong", async () => {
+    const object = globalObject();
+    at(NOW);
+    await object.handOver(handOverOf(1, { minutes: [minuteAt(NOW, 1)] }));
+    await object.handOver(handOverOf(2, { minutes: [minuteAt(NOON - 1, 2), minuteAt(NOW, 4)] }));
+    const counts = async (resolution: StatisticsQuery["resolution"]) => {
+      const { buckets } = await object.statistics({ ...all, resolution });
+      return buckets.map(({ at: time, requests }) => [time, requests.requests]);
+    };
+    expect(await counts("minute")).toEqual([
+      [NOON - MINUTE_MS, 2],
+      [NOW, 5],
+    ]);
+    expect(await counts("hour")).toEqual([
+      [NOON - HOUR, 2],
+      [NOON, 5],
+    ]);
+    expect(await counts("day")).toEqual([[NOON - 12 * HOUR, 7]]);
+  });
+
+  it("accept the times from a day ago to a minute ahead, and move others to the nearest", async () => {
+    const object = globalObject();
+    at(NOW);
+    const minutes = [minuteAt(NOW - 5 * DAY, 1), minuteAt(NOW + 5 * DAY, 2)];
+    await object.handOver(handOverOf(1, { minutes }));
+    const { buckets } = await object.statistics({ ...all, from: 0, until: NOW + 9 * DAY });
+    expect(buckets.map((bucket) => bucket.at)).toEqual([NOW - DAY, NOW + MINUTE_MS]);
+  });
+
+  it("have the sums of one rule in each bucket, also while the rule did not exist", async () => {
+    const object = globalObject();
+    at(NOW);
+    await object.handOver(handOverOf(1, { minutes: [minuteAt(NOON, 1, "old")] }));
+    await object.handOver(handOverOf(2, { minutes: [minuteAt(NOW, 2, "new")] }));
+    const { rules, ruleBuckets } = await object.statistics({ ...all, rule: "new" });
+    expect(ruleBuckets?.map(({ requests }) => requests)).toEqual([0, 2]);
+    expect(Object.keys(rules)).toEqual(["new"]);
+    const unknown = await object.statistics({ ...all, rule: "none" });
+    expect(unknown.ruleBuckets?.map(({ requests }) => requests)).toEqual([0, 0]);
+  });
+
+  it("sum up rules over minutes, hours and days as the buckets do", async () => {
+    const object = globalObject();
+    for (let hour = 48; hour >= 0; hour -= 3) {
+      const time = NOW - hour * HOUR;
+      at(time);
+      await object.handOver(handOverOf(100 - hour, { minutes: [minuteAt(time, hour + 1)] }));
+    }
+    for (const resolution of ["minute", "hour", "day"] as const) {
+      for (const from of [NOW - 50 * HOUR, NOON - 20 * HOUR, NOW - 7 * HOUR]) {
+        const report = await object.statistics({ resolution, from, until: NOW + 1 });
+        const sum = report.buckets.reduce((total, { requests }) => total + requests.requests, 0);
+        expect(report.rules.search?.requests).toBe(sum);
+      }
+    }
+  });
+
+  it("list the clients most limited in the asked time", async () => {
+    const object = globalObject();
+    at(NOW);
+    const clients = [
+      clientOf("often", 9, NOW),
+      clientOf("once", 1, NOW),
+      clientOf("before", 5, NOON - 1),
+    ];
+    await object.handOver(handOverOf(1, { clients }));
+    await object.handOver(handOverOf(2, { clients: [clientOf("often", 2, NOW)] }));
+    const top = async (from: number) => {
+      const report = await object.statistics({ ...all, from });
+      return report.clients.map(({ client, count }) => [client, count]);
+    };
+    expect(await top(NOON)).toEqual([
+      ["often", 11],
+      ["once", 1],
+    ]);
+    expect((await top(NOW - DAY)).map(([client]) => client)).toEqual(["often", "before", "once"]);
+  });
+
+  it("tell how many isolates were seen, and how many of them do not call the store", async () => {
+    const object = globalObject();
+    at(NOW);
+    await object.handOver(handOverOf(1, { source: "one" }));
+    await object.handOver(handOverOf(1, { source: "two", breakerOpen: true }));
+    await object.handOver(handOverOf(1, { source: "hub", isolates: 30, openBreakers: 4 }));
+    expect(await object.statistics(all)).toMatchObject({ isolates: 32, openBreakers: 5 });
+    at(NOW + 16_000);
+    expect(await object.statistics(all)).toMatchObject({ isolates: 0, openBreakers: 0 });
+  });
+});
+
+describe("hand-overs of other versions", () => {
+  it.each([
+    ["no object", null],
+    ["no source", handOverOf(1, { source: "" })],
+    ["no number", { ...handOverOf(1), sequence: "1" }],
+  ])("are refused if they have %s", async (_, handOver) => {
+    const refused = runInDurableObject(globalObject(), (object) =>
+      object.handOver(handOver as HandOver),
+    );
+    await expect(refused).rejects.toThrow(TypeError);
+  });
+
+  it("count as far as they are valid", async () => {
+    const object = globalObject();
+    const names = Array.from({ length: 2000 }, (_, i) => [`rule-${i}`, { requests: 1 }]);
+    const odd = {
+      ...handOverOf(1),
+      isolates: -1,
+      minutes: [
+        "none",
+        { minute: Number.NaN },
+        {
+          minute: Math.floor(NOW / MINUTE_MS),
+          requests: { requests: 5, allowed: -3, limited: "7", later: 9 },
+          rules: { ...Object.fromEntries(names), ["x".repeat(500)]: { requests: 1 }, bad: null },
+        },
+      ],
+      clients: [null, { rule: "a" }, { ...clientOf("c", Number.POSITIVE_INFINITY, Number.NaN) }],
+    };
+    await object.handOver(odd as unknown as HandOver);
+    const { requests, rules } = await object.totals();
+    expect(requests).toMatchObject({ requests: 5, allowed: 0, limited: 0 });
+    expect(Object.keys(requests)).not.toContain("later");
+    // The rules without a slot are counted together.
+    expect(Object.keys(rules)).toHaveLength(1000);
+    expect(rules["(other)"]?.requests).toBe(1);
   });
 });

@@ -1,7 +1,8 @@
 import { weir } from "edge-weir";
 import config from "../weir.config.ts";
 
-// The class of the Durable Objects that hold the counters. wrangler.toml binds it as COUNTERS.
+// The classes of the Durable Objects with the statistics and with the counters. wrangler.toml binds them as
+// WEIR_CONTROL and COUNTERS.
 export { ControlObject, CounterObject } from "edge-weir";
 
 export default weir(config);

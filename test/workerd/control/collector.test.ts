@@ -1,0 +1,121 @@
+import { reset, runInDurableObject } from "cloudflare:test";
+import { env } from "cloudflare:workers";
+import { afterEach, describe, expect, it, vi } from "vitest";
+import { Collector } from "../../../src/control/collector.ts";
+import type { HandOver, HandOverAnswer } from "../../../src/control/protocol.ts";
+import { validHandOver } from "../../../src/control/valid-hand-over.ts";
+import { handOverOf, minuteAt } from "./hand-overs.ts";
+
+afterEach(async () => {
+  vi.useRealTimers();
+  await reset();
+});
+
+const NOW = Date.now();
+const GLOBAL_ANSWER: HandOverAnswer = {
+  collectors: 3,
+  overrides: { version: 5, isComplete: true, set: [], removed: [] },
+};
+
+/** A collector whose parent remembers its calls. */
+function collectorWith(parent: (handOver: HandOver) => Promise<HandOverAnswer>) {
+  vi.useFakeTimers({ now: NOW });
+  const calls: HandOver[] = [];
+  const collector = new Collector((handOver) => {
+    calls.push(handOver);
+    return parent(handOver);
+  }, 0);
+  const handOver = (sequence: number, more: Partial<HandOver> = {}) => {
+    const minutes = [minuteAt(NOW, 1)];
+    return collector.handOver(validHandOver(handOverOf(sequence, { minutes, ...more })));
+  };
+  const passedOn = () => calls.map(({ minutes }) => minutes[0]?.requests.requests ?? 0);
+  return { calls, handOver, passedOn };
+}
+
+describe("a collector", () => {
+  it("passes sums on over the hub of its location to the global object", async () => {
+    const collector = env.WEIR_CONTROL.getByName("EU:17");
+    const answer = await collector.handOver(handOverOf(1, { minutes: [minuteAt(NOW, 5)] }));
+    const global = env.WEIR_CONTROL.getByName("global");
+    expect(await global.totals()).toMatchObject({ requests: { requests: 5 }, isolates: 1 });
+    expect(answer).toMatchObject({ collectors: 0, overrides: { isComplete: true } });
+    const tables = await runInDurableObject(collector, (_, { storage }) =>
+      storage.sql.exec("SELECT name FROM sqlite_master").toArray(),
+    );
+    expect(tables).toEqual([]);
+  });
+
+  it("calls its parent at once, and then at most once in 2.5 seconds", async () => {
+    const { handOver, passedOn } = collectorWith(async () => GLOBAL_ANSWER);
+    await handOver(1);
+    await handOver(2, { overridesVersion: 5 });
+    await handOver(3, { overridesVersion: 5 });
+    expect(passedOn()).toEqual([1]);
+    await vi.advanceTimersByTimeAsync(2500);
+    expect(passedOn()).toEqual([1, 2]);
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect(passedOn()).toEqual([1, 2]);
+  });
+
+  it("repeats sums that its parent did not confirm, with the same number", async () => {
+    let isDown = false;
+    const { calls, handOver } = collectorWith(async () => {
+      if (isDown) throw new Error("The object is overloaded.");
+      return GLOBAL_ANSWER;
+    });
+    await handOver(1);
+    isDown = true;
+    await handOver(2, { overridesVersion: 5 });
+    await vi.advanceTimersByTimeAsync(2500);
+    await handOver(3, { overridesVersion: 5 });
+    await vi.advanceTimersByTimeAsync(2500);
+    isDown = false;
+    await vi.advanceTimersByTimeAsync(5000);
+    expect(calls.map(({ sequence, minutes }) => [sequence, minutes[0]?.requests.requests])).toEqual(
+      [
+        [1, 1],
+        [2, 1],
+        [2, 1],
+        [2, 1],
+        [3, 1],
+      ],
+    );
+  });
+
+  it("answers with the overrides that it has, and with their age, if its parent fails", async () => {
+    let isDown = false;
+    const { handOver } = collectorWith(async () => {
+      if (isDown) throw new Error("The object is overloaded.");
+      return GLOBAL_ANSWER;
+    });
+    await handOver(1);
+    isDown = true;
+    await vi.advanceTimersByTimeAsync(8000);
+    const answer = await handOver(2);
+    expect(answer).toMatchObject({ overridesAgeMs: 8000, overrides: { version: 5 } });
+  });
+
+  it("refuses to answer before it has overrides, and counts the repeated sums once", async () => {
+    let isDown = true;
+    const { handOver, passedOn } = collectorWith(async () => {
+      if (isDown) throw new Error("The object is overloaded.");
+      return GLOBAL_ANSWER;
+    });
+    await expect(handOver(1)).rejects.toThrow("cannot reach");
+    isDown = false;
+    await vi.advanceTimersByTimeAsync(2500);
+    await handOver(1);
+    await vi.advanceTimersByTimeAsync(10_000);
+    expect(passedOn()).toEqual([1, 1]);
+  });
+
+  it("ends a call to its parent that gets no answer", async () => {
+    const { handOver, calls } = collectorWith(() => new Promise(() => {}));
+    const refused = expect(handOver(1)).rejects.toThrow("cannot reach");
+    await vi.advanceTimersByTimeAsync(5000);
+    await refused;
+    await vi.advanceTimersByTimeAsync(5000);
+    expect(calls.length).toBeGreaterThan(1);
+  });
+});

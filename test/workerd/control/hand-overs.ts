@@ -1,0 +1,31 @@
+import type { HandOver } from "../../../src/control/protocol.ts";
+import { noRuleSums, noSums } from "../../../src/statistics/add-sums.ts";
+import { type LimitedClient, MINUTE_MS, type MinuteSums } from "../../../src/statistics/sums.ts";
+
+/** The sums of one minute, with this number of requests that a rule has allowed. */
+export function minuteAt(at: number, requests: number, rule = "search"): MinuteSums {
+  const sums = noSums(Math.floor(at / MINUTE_MS));
+  return {
+    ...sums,
+    requests: { ...sums.requests, requests, allowed: requests },
+    rules: { [rule]: { ...noRuleSums(), requests, allowed: requests } },
+  };
+}
+
+/** A hand-over of the isolate `isolate`, which has no overrides. */
+export function handOverOf(sequence: number, more: Partial<HandOver> = {}): HandOver {
+  return {
+    source: "isolate",
+    sequence,
+    isolates: 1,
+    minutes: [],
+    clients: [],
+    breakerOpen: false,
+    overridesVersion: 0,
+    ...more,
+  };
+}
+
+export function clientOf(client: string, count: number, lastAt: number): LimitedClient {
+  return { rule: "search", client, count, error: 0, lastAt, shadow: false };
+}

@@ -1,0 +1,98 @@
+import { evictDurableObject, reset, runInDurableObject } from "cloudflare:test";
+import { env } from "cloudflare:workers";
+import { afterEach, describe, expect, it, vi } from "vitest";
+import type { OverrideChange } from "../../../src/control/protocol.ts";
+import { MAX_OVERRIDES } from "../../../src/overrides/override.ts";
+import { handOverOf } from "./hand-overs.ts";
+
+afterEach(async () => {
+  vi.useRealTimers();
+  await reset();
+});
+
+const NOW = Date.now();
+const globalObject = () => env.WEIR_CONTROL.getByName("global");
+
+function change(client: string, expiresAt = NOW + 3_600_000): OverrideChange {
+  return { rule: "search", client, effect: { kind: "blocked" }, expiresAt, reason: "abuse" };
+}
+
+/** Returns what an isolate gets that has this version of the overrides. */
+async function updateSince(overridesVersion: number) {
+  const answer = await globalObject().handOver(handOverOf(1, { overridesVersion }));
+  return answer.overrides;
+}
+
+describe("overrides", () => {
+  it("reach isolates as changes since their version", async () => {
+    const object = globalObject();
+    await object.setOverride(change("one"), "token");
+    const first = await updateSince(0);
+    expect(first).toMatchObject({ isComplete: true, set: [{ client: "one", by: "token" }] });
+    const version = first?.version ?? 0;
+    expect(await updateSince(version)).toBeUndefined();
+
+    await object.setOverride(change("two"), "token");
+    await object.removeOverride("search:one", "token", "done");
+    await evictDurableObject(object);
+    expect(await updateSince(version)).toMatchObject({
+      isComplete: false,
+      set: [{ client: "two" }],
+      removed: ["search:one"],
+    });
+  });
+
+  it("are sent completely to an isolate with the version of an object that was deleted", async () => {
+    await globalObject().setOverride(change("one"), "token");
+    const { version = 0 } = (await updateSince(0)) ?? {};
+    expect(await updateSince(version + 1000)).toMatchObject({ isComplete: true });
+    expect(await updateSince(version - 1_000_000)).toMatchObject({ isComplete: true });
+  });
+
+  it("end by themselves", async () => {
+    const object = globalObject();
+    await object.setOverride(change("short", NOW + 60_000), "token");
+    await object.setOverride(change("long"), "token");
+    vi.setSystemTime(NOW + 60_000);
+    expect((await object.overrides()).map(({ client }) => client)).toEqual(["long"]);
+    expect((await object.totals()).overrides).toBe(1);
+    expect((await updateSince(0))?.set).toHaveLength(1);
+  });
+
+  it("are at most 10,000; replacing one is still possible", async () => {
+    const results = await runInDurableObject(globalObject(), async (object) => {
+      for (let i = 0; i < MAX_OVERRIDES; i++) await object.setOverride(change(`${i}`), "token");
+      return [
+        await object.setOverride(change("more"), "token"),
+        await object.setOverride(change("7"), "token"),
+        await object.removeOverride("search:8", "token", ""),
+        await object.setOverride(change("more"), "token"),
+      ];
+    });
+    expect(results).toMatchObject([
+      { ok: false, fault: "full" },
+      { ok: true },
+      { client: "8" },
+      { ok: true },
+    ]);
+  });
+});
+
+describe("the audit list", () => {
+  it("has each change with the state before and after, the newest first", async () => {
+    const object = globalObject();
+    await object.setOverride(change("one"), "access:a@example.com");
+    await object.setOverride({ ...change("one"), reason: "longer" }, "token");
+    await object.removeOverride("search:one", "token", "solved");
+    await object.removeOverride("search:one", "token", "again");
+    await object.addAuditEntry({ by: "token", action: "reset", rule: "search", client: "one" });
+    const entries = await object.audit(10);
+    expect(entries).toMatchObject([
+      { id: 4, action: "reset" },
+      { id: 3, action: "remove-override", before: { reason: "longer" }, why: "solved" },
+      { id: 2, before: { reason: "abuse" }, after: { reason: "longer", by: "token" } },
+      { id: 1, by: "access:a@example.com", action: "override", why: "abuse" },
+    ]);
+    expect(await object.audit(1, 3)).toMatchObject([{ id: 2 }]);
+  });
+});
