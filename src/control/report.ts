@@ -4,13 +4,13 @@ import { BUCKET_MS, bucketAt, RETENTION_MS } from "./bucket-tables.ts";
 import type { Resolution, StatisticsQuery, StatisticsReport } from "./protocol.ts";
 import type { RuleSlots } from "./rule-slots.ts";
 import { ClientSums } from "./stored-clients.ts";
-import { RULE_BYTES, RuleArray, readHead } from "./sums-row.ts";
+import { RULE_BYTES, RuleArray, readHeads } from "./sums-row.ts";
 
 /** The maximum number of clients of a report. */
 const MAX_CLIENTS = 100;
 
 /** Of all rows of a report together, about this number of clients are read: the most limited ones. */
-const MAX_READ_CLIENTS = 16_000;
+const MAX_READ_CLIENTS = 12_000;
 const MIN_READ_CLIENTS = 32;
 
 /** Rows of one table in a range of time. */
@@ -33,12 +33,17 @@ export function readReport(
     from: bucketAt(resolution, Math.max(from, now - RETENTION_MS[resolution])),
     until: bucketAt(resolution, until - 1) + BUCKET_MS[resolution],
   };
-  const heads = sql.exec<{ at: number; head: string }>(
+  const rows = sql.exec<{ at: number; head: string }>(
     `SELECT at, head FROM ${resolution}s WHERE at >= ? AND at < ? ORDER BY at`,
     range.from,
     range.until,
   );
-  const buckets = heads.toArray().map(({ at, head }) => ({ at, ...readHead(head) }));
+  const found = rows.toArray();
+  const heads = readHeads(found.map(({ head }) => head));
+  const buckets = found.flatMap(({ at }, i) => {
+    const sums = heads[i];
+    return sums ? [{ at, requests: sums.requests, store: sums.store }] : [];
+  });
   const sums = new RuleArray();
   for (const { resolution: part, from: start, until: end } of coarsest(range)) {
     const rows = sql.exec<{ rules: ArrayBuffer }>(
@@ -84,19 +89,21 @@ function readTopClients(sql: SqlStorage, range: Range, rule: string | undefined)
     resolution: range.resolution === "minute" ? "hour" : range.resolution,
     from: range.resolution === "minute" ? bucketAt("hour", range.from) : range.from,
   } as const;
-  const rows = coarsest(hours).flatMap(({ resolution, from, until }) =>
-    sql
-      .exec<{ clients: string }>(
-        `SELECT clients FROM ${resolution}s WHERE at >= ? AND at < ? AND clients IS NOT NULL`,
-        from,
-        until,
-      )
-      .toArray(),
+  const ranges = coarsest(hours);
+  const rowCount = ranges.reduce(
+    (sum, { resolution, from, until }) => sum + (until - from) / BUCKET_MS[resolution],
+    0,
   );
-  const sums = new ClientSums(
-    Math.max(Math.floor(MAX_READ_CLIENTS / rows.length), MIN_READ_CLIENTS),
-  );
-  for (const { clients } of rows) sums.add(clients, rule);
+  const sums = new ClientSums(Math.max(Math.floor(MAX_READ_CLIENTS / rowCount), MIN_READ_CLIENTS));
+  for (const { resolution, from, until } of ranges) {
+    const rows = sql.exec<{ clients: string }>(
+      `SELECT substr(clients, 1, ?) AS clients FROM ${resolution}s WHERE at >= ? AND at < ? AND clients IS NOT NULL`,
+      sums.length,
+      from,
+      until,
+    );
+    for (const { clients } of rows) sums.add(clients, rule);
+  }
   return sums.top(MAX_CLIENTS);
 }
 

@@ -13,6 +13,9 @@ type StoredClient = [
 
 const SEPARATOR = ",\n";
 
+/** The length of a line with the longest name of a rule, an identity and large numbers. */
+const MAX_LINE_LENGTH = 200;
+
 export function storeClients(clients: readonly LimitedClient[]): string {
   return clients
     .map(({ rule, client, count, error, lastAt, shadow }) => {
@@ -36,6 +39,12 @@ export class ClientSums {
     this.#limit = limit;
   }
 
+  /** The number of characters of a row that are needed at most; with shorter names, fewer. */
+  get length(): number {
+    return this.#limit * MAX_LINE_LENGTH;
+  }
+
+  /** @param stored the first {@link length} characters of a row */
   add(stored: string, rule: string | undefined): void {
     for (const client of parse(stored, this.#limit)) {
       if (rule !== undefined && client[0] !== rule) continue;

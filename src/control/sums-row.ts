@@ -99,17 +99,26 @@ export function emptyRow(): SumsRow {
   return { requests: noRequests(), store: noStoreSums(), rules: new RuleArray() };
 }
 
-/** Reads the column `head`. Fields that an older version did not store are 0. */
-export function readHead(head: string): Omit<SumsRow, "rules"> {
-  const stored = JSON.parse(head) as Omit<SumsRow, "rules">;
-  return {
-    requests: { ...noRequests(), ...stored.requests },
-    store: { ...noStoreSums(), ...stored.store },
-  };
+/** Reads the column `head` of rows. Fields that an older version did not store are 0. */
+export function readHeads(heads: readonly string[]): Omit<SumsRow, "rules">[] {
+  const all = JSON.parse(`[${heads.join(",")}]`) as Omit<SumsRow, "rules">[];
+  for (const { requests, store } of all) {
+    addMissing(requests, NO_REQUESTS);
+    addMissing(store, NO_STORE_SUMS);
+  }
+  return all;
+}
+
+const NO_REQUESTS = noRequests();
+const NO_STORE_SUMS = noStoreSums();
+
+function addMissing<Sums extends object>(to: Sums, zeros: Sums): void {
+  for (const field in zeros) to[field] ??= structuredClone(zeros[field]);
 }
 
 export function readRow({ head, rules }: StoredSums): SumsRow {
-  return { ...readHead(head), rules: new RuleArray(rules) };
+  const [sums = { requests: noRequests(), store: noStoreSums() }] = readHeads([head]);
+  return { ...sums, rules: new RuleArray(rules) };
 }
 
 export function headOf({ requests, store }: SumsRow): string {

@@ -18,33 +18,36 @@ const NOW = Math.floor(Date.now() / MINUTE_MS) * MINUTE_MS + 10_000;
  * @returns the number of rows that SQLite reports as written
  */
 function rowsWrittenFor(limitsClients: boolean, handOvers: number): Promise<number> {
-  return runInDurableObject(env.WEIR_CONTROL.getByName(crypto.randomUUID()), async (_, { storage }) => {
-    const cursors: SqlStorageCursor<Record<string, SqlStorageValue>>[] = [];
-    const sql = {
-      exec: (query: string, ...bindings: SqlStorageValue[]) => {
-        const cursor = storage.sql.exec(query, ...bindings);
-        cursors.push(cursor);
-        return cursor;
-      },
-    };
-    const transactionSync = (task: () => void) => storage.transactionSync(task);
-    const counted = { sql, transactionSync } as unknown as DurableObjectStorage;
-    const statistics = new Statistics(counted, NOW);
-    const clients = limitsClients ? [clientOf("a", 1, NOW), clientOf("b", 1, NOW)] : [];
-    await statistics.add(handOverOf(1, { minutes: [minuteAt(NOW, 1)], clients }), NOW);
-    cursors.length = 0;
-    const later = NOW + 5000;
-    vi.useFakeTimers({ now: later });
-    const adds = Array.from({ length: handOvers }, (__, i) =>
-      statistics.add(
-        handOverOf(2, { source: `${i}`, minutes: [minuteAt(NOW, 1)], clients }),
-        later,
-      ),
-    );
-    await vi.advanceTimersByTimeAsync(1000);
-    await Promise.all(adds);
-    return cursors.reduce((sum, { rowsWritten }) => sum + rowsWritten, 0);
-  });
+  return runInDurableObject(
+    env.WEIR_CONTROL.getByName(crypto.randomUUID()),
+    async (_, { storage }) => {
+      const cursors: SqlStorageCursor<Record<string, SqlStorageValue>>[] = [];
+      const sql = {
+        exec: (query: string, ...bindings: SqlStorageValue[]) => {
+          const cursor = storage.sql.exec(query, ...bindings);
+          cursors.push(cursor);
+          return cursor;
+        },
+      };
+      const transactionSync = (task: () => void) => storage.transactionSync(task);
+      const counted = { sql, transactionSync } as unknown as DurableObjectStorage;
+      const statistics = new Statistics(counted, NOW);
+      const clients = limitsClients ? [clientOf("a", 1, NOW), clientOf("b", 1, NOW)] : [];
+      await statistics.add(handOverOf(1, { minutes: [minuteAt(NOW, 1)], clients }), NOW);
+      cursors.length = 0;
+      const later = NOW + 5000;
+      vi.useFakeTimers({ now: later });
+      const adds = Array.from({ length: handOvers }, (__, i) =>
+        statistics.add(
+          handOverOf(2, { source: `${i}`, minutes: [minuteAt(NOW, 1)], clients }),
+          later,
+        ),
+      );
+      await vi.advanceTimersByTimeAsync(1000);
+      await Promise.all(adds);
+      return cursors.reduce((sum, { rowsWritten }) => sum + rowsWritten, 0);
+    },
+  );
 }
 
 it("writes four rows for a hand-over, and two more if it names clients", async () => {

@@ -43,7 +43,9 @@ it("reads a day of minutes, a month of hours and a year of days with 200 rules",
       }
       for (let day = 0; day < 366; day++) {
         const at = NOW - day * BUCKET_MS.day;
-        tables.addClients(Array.from({ length: 256 }, (__, i) => clientOf(identity(i + day), i + 1, at)));
+        tables.addClients(
+          Array.from({ length: 256 }, (__, i) => clientOf(identity(i + day), i + 1, at)),
+        );
       }
     });
     return (["minute", "hour", "day"] as const).map((resolution) => {
