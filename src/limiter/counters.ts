@@ -57,9 +57,19 @@ export function ruleCountersOf(
   options?: DecideOptions,
 ): RuleCounter[] {
   const { shards } = appliedRule.rule;
-  const pair = shards > 1 ? pickShards(shards) : undefined;
+  const pair = shards > 1 ? pickShards(usedShards(appliedRule)) : undefined;
   if (pair) decidedBy.set(appliedRule, pair);
   return countersIn(pair, appliedRule, prefix, options);
+}
+
+/**
+ * Returns how many of a rule's shards have a part of every limit. Only a live override can make a limit
+ * smaller than the number of shards. The other shards would deny requests although quota is left.
+ */
+function usedShards({ rule, windows }: AppliedRule): number {
+  let used = rule.shards;
+  for (const { limit } of windows) used = Math.min(used, limit);
+  return Math.max(2, used);
 }
 
 /**
