@@ -15,10 +15,12 @@ export {
   type RateLimitVariables,
   rateLimit,
 } from "./middleware.ts";
+export type { ClientEffect, Override, RuleEffect } from "./overrides/override.ts";
 export { RateLimitError } from "./rate-limit-error.ts";
 export type { LimitKey, LimitKeyValue } from "./request/limit-key.ts";
 export { WeirService } from "./service.ts";
 export type { CheckOptions, ClientOptions, LimitOptions } from "./service-options.ts";
+export type { OverrideOptions, RemoveOverrideOptions } from "./service-overrides.ts";
 export type { SettleOptions } from "./service-settle.ts";
 export { CounterObject } from "./stores/durable-object/counter-object.ts";
 export { type Next, type WeirHandler, weir } from "./weir.ts";

@@ -15,7 +15,7 @@ import { reserveOriginOf } from "./service-settle.ts";
 // These functions are not methods of the class `WeirService`, because other Workers could then call
 // them over RPC.
 
-/** The result of a call while no rule applies (`WEIR_MODE` is `off`). */
+/** The result of a call while the rule does not limit the client. */
 const GRANTED: LimitResult = { ok: true, quotas: [] };
 
 /** Decides a call, and takes the quota unless `checkOnly` is set. */
@@ -24,28 +24,29 @@ export async function decide(
   { cost, reserve = false, throws = false }: CheckOptions,
   checkOnly: boolean,
 ): Promise<LimitResult> {
-  const { appliedRule, limiter, denialLog, isOff, control } = serviceRule;
-  if (isOff) {
+  const { limiting, limiter, denialLog, control } = serviceRule;
+  if (!limiting) {
     if (!checkOnly) control?.record([], undefined, Date.now());
     return GRANTED;
   }
   const options: DecideOptions = { ...(cost !== undefined && { cost }), reserve, checkOnly };
-  const decision = await limiter.decide([appliedRule], options);
+  const decision = await limiter.decide([limiting], options);
   logDecision(decision, denialLog);
-  if (!checkOnly) control?.record([appliedRule], decision, Date.now());
-  const result = toLimitResult(decision, appliedRule.rule.name, throws);
+  if (!checkOnly) control?.record([limiting], decision, Date.now());
+  const result = toLimitResult(decision, limiting.rule.name, throws);
   // If this isolate has decided alone, the store has charged nothing, so there is no reserve to
   // settle.
-  const reserved = result.ok && result.quotas && reserveOf(appliedRule);
+  const reserved = result.ok && result.quotas && reserveOf(limiting);
   if (!reserved) return result;
   return { ...result, reserved: { ...reserved, ...reserveOriginOf(serviceRule) } };
 }
 
 /** Charges a client or gives quota back, also above the limit. */
 export async function adjust(
-  { appliedRule: { rule } }: ServiceRule,
+  { configured, limiting }: ServiceRule,
   call: () => Promise<readonly Quota[]>,
 ): Promise<LimitGranted | LimitUndecided> {
+  const { rule } = limiting ?? configured;
   try {
     const quotas = await call();
     return { ok: true, quotas: rule.mode === "shadow" ? [] : quotas };

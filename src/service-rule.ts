@@ -17,7 +17,13 @@ import { sharedLimiter } from "./shared-limiter.ts";
  * A rule that is applied to the client in a program's call, and the limiter that decides this call.
  */
 export interface ServiceRule {
-  readonly appliedRule: AppliedRule;
+  /** The rule as the configuration has it. Reserves and resets do not depend on overrides. */
+  readonly configured: AppliedRule;
+  /**
+   * The rule with the overrides of the rule and of the client. Undefined if the rule does not limit the
+   * client: the rule or the deployment is off, or the client has no limit.
+   */
+  readonly limiting: AppliedRule | undefined;
   readonly limiter: Limiter;
   /** The statistics and the overrides; undefined if the Worker has no control object. */
   readonly control: ControlLink | undefined;
@@ -27,8 +33,6 @@ export interface ServiceRule {
   readonly prefix: string;
   /** The maximum number of log lines about denials in each second. */
   readonly denialLog: number;
-  /** Whether the deployment applies no rules. */
-  readonly isOff: boolean;
 }
 
 /**
@@ -43,17 +47,37 @@ export async function findServiceRule(
   name: string,
   { key, tier }: ClientOptions,
 ): Promise<ServiceRule> {
-  const rule = config.rules.find((each) => each.name === name);
-  if (!rule) throw new RangeError(`There is no rule "${name}". ${listOfNames(config.rules)}`);
-  const windows = (tier !== undefined && rule.tiers?.windows.get(tier)) || rule.windows;
+  const rule = findRule(config, name);
   const { limiter, mode, prefix, keySecret, control } = sharedLimiter(config, env);
   const loading = control?.loadIfStale(Date.now());
   if (loading) await loading;
   const identity = await identityOfLimitKey(rule, key, config, keySecret);
-  const called = withoutHttp(mode === "shadow" ? shadowed(rule) : rule);
-  const appliedRule = { rule: called, windows, identity };
+  const apply = (each: Rule): AppliedRule => ({
+    rule: withoutHttp(mode === "shadow" ? shadowed(each) : each),
+    windows: (tier !== undefined && each.tiers?.windows.get(tier)) || each.windows,
+    identity,
+  });
+  const changed = control ? control.overrides.ruleOf(rule) : rule;
+  const applied = changed && mode !== "off" ? [apply(changed)] : [];
+  const [limiting] = control ? control.overrides.clientsOf(applied) : applied;
   const { denialLog } = config;
-  return { appliedRule, limiter, control, tier, prefix, denialLog, isOff: mode === "off" };
+  return { configured: apply(rule), limiting, limiter, control, tier, prefix, denialLog };
+}
+
+/** @throws {RangeError} if the configuration has no such rule */
+export function findRule({ rules }: Config, name: string): Rule {
+  const rule = rules.find((each) => each.name === name);
+  if (rule) return rule;
+  throw new RangeError(`There is no rule "${name}". ${listOfNames(rules)}`);
+}
+
+/**
+ * Returns the rule whose counters a refund or a settlement changes. It has the overrides, so that the
+ * returned quotas show them. But a limit of 0 can have other counters than the configured limit.
+ */
+export function adjustedRuleOf({ configured, limiting }: ServiceRule): AppliedRule {
+  const hasSameCounters = limiting?.windows.every(({ limit }) => limit > 0);
+  return limiting && hasSameCounters ? limiting : configured;
 }
 
 /**

@@ -22,8 +22,8 @@ export const SETTLE_OPTIONS = { ...CLIENT_OPTIONS, reserved: "any", used: "any" 
 const CLIENT_DIGITS = 4;
 
 /** Returns the fields of a program's reserve that identify the counters that it charges. */
-export function reserveOriginOf({ appliedRule, tier, prefix }: ServiceRule) {
-  const { rule, windows, identity } = appliedRule;
+export function reserveOriginOf({ configured, tier, prefix }: ServiceRule) {
+  const { rule, windows, identity } = configured;
   return {
     client: identity.slice(0, CLIENT_DIGITS),
     rule: rule.name,
@@ -45,7 +45,7 @@ export function settlementOf(
   serviceRule: ServiceRule,
   { reserved, used }: SettleOptions,
 ): { cost: number; hasEnded: boolean } {
-  const { rule, windows } = serviceRule.appliedRule;
+  const { rule, windows } = serviceRule.configured;
   if (!isSettled(rule) || typeof rule.cost === "number") {
     throw new RangeError(
       `The rule "${rule.name}" has no cost with a reserve, so it has nothing to settle.`,

@@ -1,5 +1,3 @@
-import { WorkerEntrypoint } from "cloudflare:workers";
-import type { Env } from "./config/env.ts";
 import { MAX_LIMIT } from "./config/limits.ts";
 import type { Config, ConfigInput, RuleNameOf } from "./config/schema.ts";
 import type { LimitResult } from "./limit-result.ts";
@@ -15,7 +13,8 @@ import {
   checkOptions,
   type LimitOptions,
 } from "./service-options.ts";
-import { allWindowsOf, findServiceRule } from "./service-rule.ts";
+import { OverrideService } from "./service-override-methods.ts";
+import { adjustedRuleOf, allWindowsOf, findServiceRule } from "./service-rule.ts";
 import { SETTLE_OPTIONS, type SettleOptions, settlementOf } from "./service-settle.ts";
 
 /**
@@ -45,14 +44,7 @@ import { SETTLE_OPTIONS, type SettleOptions, settlementOf } from "./service-sett
  */
 export abstract class WeirService<
   C extends Config | ConfigInput = Config | ConfigInput,
-> extends WorkerEntrypoint<Env> {
-  /**
-   * The configuration that `defineConfig` returned, or the argument of `defineConfig`. Such an
-   * argument is checked at the first call that uses it. If it has faults, every call throws a
-   * `ConfigError` that lists them. Instances of the class may have different configurations.
-   */
-  abstract readonly config: C;
-
+> extends OverrideService<C> {
   /**
    * Takes quota in all windows of the rule, or in none of them.
    *
@@ -71,8 +63,8 @@ export abstract class WeirService<
     const { cost } = options;
     checkCost(cost, -MAX_LIMIT);
     if (cost !== undefined && cost < 0) {
-      const { appliedRule, limiter } = serviceRule;
-      return adjust(serviceRule, () => limiter.refund(appliedRule, -cost));
+      const { limiter } = serviceRule;
+      return adjust(serviceRule, () => limiter.refund(adjustedRuleOf(serviceRule), -cost));
     }
     return decide(serviceRule, options, false);
   }
@@ -113,10 +105,10 @@ export abstract class WeirService<
   async settle(rule: RuleNameOf<C>, options: SettleOptions): Promise<LimitResult> {
     checkOptions(options, SETTLE_OPTIONS);
     const serviceRule = await findServiceRule(configOfService(this), this.env, rule, options);
-    const { appliedRule, limiter } = serviceRule;
+    const { limiter } = serviceRule;
     const { cost, hasEnded } = settlementOf(serviceRule, options);
     const result = await adjust(serviceRule, async () =>
-      cost === 0 ? [] : await limiter.settle(appliedRule, options.reserved, cost),
+      cost === 0 ? [] : await limiter.settle(adjustedRuleOf(serviceRule), options.reserved, cost),
     );
     return hasEnded ? { ...result, reserveEnded: true } : result;
   }
@@ -132,13 +124,14 @@ export abstract class WeirService<
    */
   async getValue(rule: RuleNameOf<C>, options: ClientOptions = {}): Promise<Quota[]> {
     checkOptions(options, CLIENT_OPTIONS);
-    const { appliedRule, limiter } = await findServiceRule(
+    const { configured, limiting, limiter } = await findServiceRule(
       configOfService(this),
       this.env,
       rule,
       options,
     );
-    const enforced = { ...appliedRule, rule: { ...appliedRule.rule, mode: "enforce" } } as const;
+    const counted = limiting ?? configured;
+    const enforced = { ...counted, rule: { ...counted.rule, mode: "enforce" } } as const;
     const decision = await limiter.decide([enforced], { cost: 0, checkOnly: true });
     // If this isolate counted alone, the method throws an error, because the isolate's counters
     // lack the quota that the client has used in other isolates.
@@ -161,12 +154,12 @@ export abstract class WeirService<
    */
   async reset(rule: RuleNameOf<C>, options: Pick<ClientOptions, "key"> = {}): Promise<void> {
     checkOptions(options, CLIENT_OPTIONS);
-    const { appliedRule, limiter } = await findServiceRule(
+    const { configured, limiter } = await findServiceRule(
       configOfService(this),
       this.env,
       rule,
       options,
     );
-    await limiter.reset({ ...appliedRule, windows: allWindowsOf(appliedRule.rule) });
+    await limiter.reset({ ...configured, windows: allWindowsOf(configured.rule) });
   }
 }
