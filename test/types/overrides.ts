@@ -10,7 +10,12 @@ import {
 } from "edge-weir";
 import { defineConfig } from "edge-weir/config";
 
-const config = defineConfig({ rules: [{ name: "login", key: "ip", limit: 5, window: "1m" }] });
+const config = defineConfig({
+  rules: [
+    { name: "login", key: "ip", limit: 5, window: "1m" },
+    { name: "api", key: "header:x-api-key | ip", limit: 100, window: "1m" },
+  ],
+});
 
 class Limits extends WeirService<typeof config> {
   readonly config = config;
@@ -49,6 +54,24 @@ export async function acceptsOverridesOfClientsAndRules({ LIMITS }: CallerEnv) {
   LIMITS.override("login", { effect: OFF, ...ABOUT, expiresAt: 1 });
   // @ts-expect-error an override has a reason
   LIMITS.override("login", { effect: OFF, expiresIn: "2h" });
+}
+
+/** The snippets of docs/overrides.md and docs/programs.md. */
+export async function acceptsTheSnippetsOfTheDocumentation(env: CallerEnv, apiKey: string) {
+  await env.LIMITS.override("api", {
+    key: { "header:x-api-key": apiKey },
+    effect: { kind: "factor", factor: 5 },
+    expiresIn: "2h",
+    reason: "A customer imports data",
+  });
+  const effect = { mode: "shadow" } as const;
+  await env.LIMITS.override("api", { effect, expiresIn: "1h", reason: "Too strict" });
+  await env.LIMITS.override("api", {
+    key: { ip: "203.0.113.7" },
+    effect: { kind: "blocked" },
+    expiresAt: "2026-12-01T08:00:00Z",
+    reason: "Scraping",
+  });
 }
 
 export async function acceptsRemovals({ LIMITS }: CallerEnv) {
