@@ -79,7 +79,7 @@ describe("a blocked client", () => {
         quotas: [{ policy: "api", limit: 0, remaining: 0, violated: true }],
       });
       expect(calls.decide).not.toHaveBeenCalled();
-    expect(calls.adjust).not.toHaveBeenCalled();
+      expect(calls.adjust).not.toHaveBeenCalled();
     },
   );
 
