@@ -3,15 +3,8 @@ import type { ClientEffect, ClientOverride } from "./override.ts";
 import { emptyWindows, limitedWindows, scaledWindows } from "./override-windows.ts";
 import { configuredWindows } from "./rule-change.ts";
 
-/** The override of one client under one rule. An isolate may have 10,000 of them, so it is small. */
-interface ClientChange {
-  readonly expiresAt: number;
-  readonly effect: ClientEffect;
-}
-
-// These effects have no data, so all overrides share their objects.
-const UNLIMITED: ClientEffect = { kind: "unlimited" };
-const BLOCKED: ClientEffect = { kind: "blocked" };
+/** The override of one client under one rule. An isolate may have 10,000 of them, so it is one object. */
+type ClientChange = ClientEffect & { readonly expiresAt: number };
 
 /** The overrides of clients in this isolate. */
 export class ClientChanges {
@@ -36,7 +29,7 @@ export class ClientChanges {
       this.#byRule.set(rule, clients);
     }
     this.#size -= clients.size;
-    clients.set(client, { expiresAt, effect: compact(effect) });
+    clients.set(client, changeOf(effect, expiresAt));
     this.#size += clients.size;
   }
 
@@ -69,38 +62,40 @@ export class ClientChanges {
     const { rule, identity } = appliedRule;
     const change = this.#byRule.get(rule.name)?.get(identity);
     if (!change || change.expiresAt <= now) return appliedRule;
-    const { effect, expiresAt } = change;
     // The client's override replaces the factor of the rule's override.
     const windows = configuredWindows(appliedRule.windows);
-    switch (effect.kind) {
+    switch (change.kind) {
       case "limits":
-        return { ...appliedRule, windows: limitedWindows(windows, effect.limits) };
+        return { ...appliedRule, windows: limitedWindows(windows, change.limits) };
       case "factor":
-        return { ...appliedRule, windows: scaledWindows(windows, effect.factor) };
+        return { ...appliedRule, windows: scaledWindows(windows, change.factor) };
       case "unlimited":
         return undefined;
       case "blocked":
-        return { ...appliedRule, windows: emptyWindows(windows), blockedUntil: expiresAt };
+        return { ...appliedRule, windows: emptyWindows(windows), blockedUntil: change.expiresAt };
       default:
         // During a deploy, a newer version may have set an override that this version does not know.
-        effect satisfies never;
+        change satisfies never;
         return appliedRule;
     }
   }
 }
 
-/** Returns the effect without the texts that each received object has for itself. */
-function compact(effect: ClientEffect): ClientEffect {
+/**
+ * Returns the change that an isolate keeps. A received object has texts and spare fields of its own, which
+ * are not kept.
+ */
+function changeOf(effect: ClientEffect, expiresAt: number): ClientChange {
   switch (effect.kind) {
     case "limits":
-      return { kind: "limits", limits: effect.limits };
+      return { kind: "limits", limits: { ...effect.limits }, expiresAt };
     case "factor":
-      return { kind: "factor", factor: effect.factor };
+      return { kind: "factor", factor: effect.factor, expiresAt };
     case "unlimited":
-      return UNLIMITED;
+      return { kind: "unlimited", expiresAt };
     case "blocked":
-      return BLOCKED;
+      return { kind: "blocked", expiresAt };
     default:
-      return effect;
+      return { ...(effect as ClientEffect), expiresAt };
   }
 }
