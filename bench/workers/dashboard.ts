@@ -1,29 +1,107 @@
+import { DurableObject } from "cloudflare:workers";
 import { Hono } from "hono";
 import { FakeOperations } from "../../dev/fake-operations.ts";
 import type { AdminEnv } from "../../src/admin/admin-env.ts";
 import { dashboardRoutes } from "../../src/admin/dashboard/routes.tsx";
 import { withSecurityFields } from "../../src/admin/security-fields.ts";
 import { defineConfig } from "../../src/config/index.ts";
+import type { StatisticsQuery } from "../../src/control/protocol.ts";
+import { Statistics } from "../../src/control/statistics.ts";
 
-// The dashboard with made-up traffic and without a log-in, to measure and to look at its pages. It is a bench
-// and must never be deployed.
+// The dashboard with 200 rules and without a log-in, to measure its pages and to look at them. The statistics
+// are those of a control object with a year of made-up traffic. It is a bench and must never be deployed.
+
+const DAY_MS = 86_400_000;
+const DAYS = 365;
+
+interface Env {
+  readonly CONTROL: DurableObjectNamespace<YearObject>;
+}
 
 const config = defineConfig({
-  rules: [{ name: "search", key: "header:x-api-key | ip", limit: 33, window: "1m" }],
+  rules: ["login", "search", "uploads"].map((name) => ({
+    name,
+    key: "header:x-api-key | ip",
+    limit: 33,
+    window: "1m",
+  })),
 });
 
-const operations = new FakeOperations({ rules: 200, clock: Date.now });
+const fake = new FakeOperations({ rules: 200, clock: Date.now });
 
-const app = new Hono<AdminEnv>();
+/** A Durable Object with the statistics of a year. */
+export class YearObject extends DurableObject<Env> {
+  #statistics: Statistics | undefined;
+
+  statistics(query: StatisticsQuery) {
+    return this.#statistics?.read(query, Date.now());
+  }
+
+  totals() {
+    return this.#statistics && { ...this.#statistics.totals(Date.now()), overrides: 0 };
+  }
+
+  /** Fills the tables as the hand-overs of a year do: all minutes of the last 6 hours, and all days. */
+  async fill(): Promise<void> {
+    const now = Date.now();
+    const times = Array.from({ length: DAYS }, (_, index) => now - (DAYS - index) * DAY_MS);
+    for (let minute = 360; minute >= 0; minute -= 1) times.push(now - minute * 60_000);
+    this.#statistics = new Statistics(this.ctx.storage, now - DAYS * DAY_MS);
+    for (const [sequence, at] of times.entries()) {
+      const { minutes, clients } = await sumsAt(at);
+      await this.#statistics.add(
+        {
+          source: "bench",
+          sequence,
+          isolates: 37,
+          minutes,
+          clients,
+          breakerOpen: false,
+          overridesVersion: 0,
+        },
+        at,
+      );
+    }
+  }
+}
+
+/** Returns the sums of one minute, from the made-up traffic. */
+async function sumsAt(at: number) {
+  const minute = Math.floor(at / 60_000);
+  const from = minute * 60_000;
+  const query = { resolution: "minute", from, until: from + 60_000 } as const;
+  const { buckets, rules, clients } = await fake.statistics(query);
+  const minutes = buckets.map(({ requests, store }) => ({ minute, requests, store, rules }));
+  return { minutes, clients: clients.map((each) => ({ ...each, lastAt: at })) };
+}
+
+const app = new Hono<AdminEnv & { Bindings: Env }>();
+app.post("/fill", async (c) => {
+  await c.env.CONTROL.getByName("global").fill();
+  return c.text("filled");
+});
 app.use(async (c, next) => {
+  const control = c.env.CONTROL.getByName("global");
   c.set("actor", "token");
-  c.set("role", c.req.header("x-role") === "read" ? "read" : "admin");
+  c.set("role", "admin");
   c.set("csrf", "csrf");
-  c.set("operations", operations);
+  c.set(
+    "operations",
+    new Proxy(fake, {
+      get(target, name) {
+        if (name === "statistics") return (query: StatisticsQuery) => control.statistics(query);
+        if (name === "totals") return () => control.totals();
+        const member = Reflect.get(target, name);
+        return typeof member === "function" ? member.bind(target) : member;
+      },
+    }),
+  );
   c.set("config", config);
   await next();
   c.res = withSecurityFields(c.res);
 });
 app.route("/_weir/", dashboardRoutes);
 
-export default { fetch: (request: Request) => app.fetch(request) };
+export default {
+  fetch: (request: Request, env: Env) => app.fetch(request, env as Env & AdminEnv["Bindings"]),
+};

@@ -1,0 +1,38 @@
+import { once } from "node:events";
+import { type IncomingMessage, request } from "node:http";
+import { gunzipSync } from "node:zlib";
+
+/** An answer as a browser receives it. */
+export interface Transfer {
+  readonly status: number;
+  readonly headers: IncomingMessage["headers"];
+  /** The bytes of the body as sent, and the text after decoding. */
+  readonly bytes: number;
+  readonly text: string;
+  /** From sending the request until the whole body has arrived, in milliseconds. */
+  readonly durationMs: number;
+}
+
+/** Sends a GET that accepts gzip. */
+export async function transfer(url: string): Promise<Transfer> {
+  const begin = performance.now();
+  const call = request(url, { headers: { "accept-encoding": "gzip" } }).end();
+  const [response] = (await once(call, "response")) as [IncomingMessage];
+  const body = Buffer.concat(await response.toArray());
+  const durationMs = performance.now() - begin;
+  const isCompressed = response.headers["content-encoding"] === "gzip";
+  return {
+    status: response.statusCode ?? 0,
+    headers: response.headers,
+    bytes: body.byteLength,
+    text: (isCompressed ? gunzipSync(body) : body).toString(),
+    durationMs,
+  };
+}
+
+/** Returns the addresses of the script, the style sheet and the icon of a page. */
+export function assetsOf(page: string): string[] {
+  return [...page.matchAll(/(?:src|href)="(\/_weir\/assets\/[^"]+)"/g)].map(
+    ([, path = ""]) => path,
+  );
+}
