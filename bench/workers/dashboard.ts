@@ -31,14 +31,15 @@ const fake = new FakeOperations({ rules: 200, clock: Date.now });
 
 /** A Durable Object with the statistics of a year. */
 export class YearObject extends DurableObject<Env> {
-  #statistics: Statistics | undefined;
+  /** An object without calls for some seconds loses its memory, but not its tables. */
+  #statistics = new Statistics(this.ctx.storage, Date.now() - DAYS * DAY_MS);
 
   statistics(query: StatisticsQuery) {
-    return this.#statistics?.read(query, Date.now());
+    return this.#statistics.read(query, Date.now());
   }
 
   totals() {
-    return this.#statistics && { ...this.#statistics.totals(Date.now()), overrides: 0 };
+    return { ...this.#statistics.totals(Date.now()), overrides: 0 };
   }
 
   /** Fills the tables as the hand-overs of a year do: all minutes of the last 6 hours, and all days. */
@@ -46,7 +47,6 @@ export class YearObject extends DurableObject<Env> {
     const now = Date.now();
     const times = Array.from({ length: DAYS }, (_, index) => now - (DAYS - index) * DAY_MS);
     for (let minute = 360; minute >= 0; minute -= 1) times.push(now - minute * 60_000);
-    this.#statistics = new Statistics(this.ctx.storage, now - DAYS * DAY_MS);
     for (const [sequence, at] of times.entries()) {
       const { minutes, clients } = await sumsAt(at);
       await this.#statistics.add(
