@@ -9,10 +9,11 @@ export default defineConfig({
     globalSetup: ["dev/vitest-redis.ts"],
     // Many tests start programs, on a machine that may be busy with other tests: what is promised to
     // be quick is measured by the test that says so.
-    testTimeout: 30_000,
+    testTimeout: 120_000,
     // Vitest's default leaves one core free. On two cores, all test files would then run one by one.
     maxWorkers: Math.max(2, availableParallelism() - 1),
-    hookTimeout: 60_000,
+    hookTimeout: 180_000,
+    expect: { poll: { timeout: 60_000 } },
     projects: [
       {
         extends: true,

@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { connect } from "node:net";
+import { connect, type Socket } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 
 /**
@@ -12,8 +12,11 @@ export const WAYS_TO_HANG_UP: readonly WayToHangUp[] = ["reset", "end"];
 
 export interface HangUp {
   readonly way: WayToHangUp;
-  /** When to hang up: milliseconds after the last byte of the request, or a promise to wait for. */
-  readonly when: number | Promise<unknown>;
+  /**
+   * When to hang up: milliseconds after the last byte of the request, a promise to wait for, or a
+   * text that the client must receive first.
+   */
+  readonly when: number | Promise<unknown> | { readonly received: string };
 }
 
 /** A request that is sent as text, and that may be incomplete. */
@@ -35,10 +38,22 @@ export async function hangUp(base: URL, request: RawRequest, { way, when }: Hang
   socket.on("error", () => {}).resume();
   await once(socket, "connect");
   socket.write(bytesOf(base, request));
-  await (typeof when === "number" ? delay(when) : when);
+  if (typeof when === "number") await delay(when);
+  else await ("received" in when ? Promise.race([receive(socket, when.received), closed]) : when);
   if (way === "reset") socket.resetAndDestroy();
   else socket.destroySoon();
   await closed;
+}
+
+/** Resolves when the socket has received a text. */
+function receive(socket: Socket, text: string): Promise<void> {
+  let received = "";
+  return new Promise((resolve) => {
+    socket.on("data", (chunk) => {
+      received += chunk.toString("latin1");
+      if (received.includes(text)) resolve();
+    });
+  });
 }
 
 function bytesOf(base: URL, { method = "GET", path, headers = {}, ...rest }: RawRequest): string {

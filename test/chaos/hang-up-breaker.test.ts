@@ -6,6 +6,7 @@ import type { ConfigInput } from "../../src/config/index.ts";
 import { FAILURES_TO_OPEN } from "../../src/stores/circuit.ts";
 import { send } from "../node/support/client.ts";
 import { REMOTE_STORES, useServers } from "../node/support/servers.ts";
+import { PATIENCE } from "../patience.ts";
 import { type Isolates, startIsolates } from "./support/isolates.ts";
 
 const TIMEOUT_MS = 3000;
@@ -74,7 +75,7 @@ describe.each(REMOTE_STORES)("an open breaker over %s", (store) => {
     await see("/strict", newClient());
     await STATES[store].fail(url);
     for (let call = 0; call < FAILURES_TO_OPEN + 3; call++) await see("/strict", newClient());
-    await vi.waitFor(() => expect(isolates.logs().join()).toContain('"state":"open"'));
+    await vi.waitFor(() => expect(isolates.logs().join()).toContain('"state":"open"'), PATIENCE);
 
     let isOver = false;
     const attack = Array.from({ length: ATTACKERS }, async () => {
@@ -90,7 +91,10 @@ describe.each(REMOTE_STORES)("an open breaker over %s", (store) => {
     try {
       // The breaker normally closes after one pause and one probe. On a busy machine it closes
       // later. But if Weir lost a probe, the breaker would never close.
-      await vi.waitFor(() => expect(isolates.logs().join()).toContain('"state":"closed"'), 15_000);
+      await vi.waitFor(
+        () => expect(isolates.logs().join()).toContain('"state":"closed"'),
+        PATIENCE,
+      );
       const honest = newClient();
       const answers = [];
       for (let login = 0; login < LOGINS; login++) answers.push(see("/login", honest));
@@ -99,7 +103,7 @@ describe.each(REMOTE_STORES)("an open breaker over %s", (store) => {
       expect(statuses.filter((status) => status === 429)).toHaveLength(LOGINS - LIMIT);
       await vi.waitFor(async () => {
         expect((await see("/strict", newClient())).status).toBe(200);
-      }, 5000);
+      }, PATIENCE);
     } finally {
       isOver = true;
       await Promise.all(attack);
@@ -110,5 +114,5 @@ describe.each(REMOTE_STORES)("an open breaker over %s", (store) => {
     const ofStore = states.filter((line) => !line.includes('"scope":"object"'));
     expect(ofStore[0]).toContain('"state":"open"');
     expect(ofStore.at(-1)).toContain('"state":"closed"');
-  }, 40_000);
+  });
 });

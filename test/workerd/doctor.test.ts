@@ -3,6 +3,7 @@ import { Hono } from "hono";
 import { afterEach, describe, expect, inject, it, vi } from "vitest";
 import { type ConfigInput, defineConfig } from "../../src/config/index.ts";
 import { rateLimit, weir } from "../../src/index.ts";
+import { PATIENCE } from "../patience.ts";
 
 const TOKEN = "admin-token-of-more-than-32-characters";
 const RULES = [{ name: "all", limit: 1, window: "1h", key: "header:x-client" }] as const;
@@ -131,7 +132,7 @@ describe("the doctor's endpoint", () => {
     const send = createWorker({ timeoutMs: 1000 }, { COUNTERS: namespace, ...WITH_TOKEN });
     const hanging = send();
     // Computing the hash of the token needs several rounds of the event loop.
-    await vi.waitFor(async () => expect((await send()).status).toBe(503));
+    await vi.waitFor(async () => expect((await send()).status).toBe(503), PATIENCE);
     vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 13_001 });
     expect((await createWorker(MEMORY, WITH_TOKEN)()).status).toBe(200);
     expect((await hanging).status).toBe(200);
@@ -142,7 +143,7 @@ describe("the doctor's endpoint", () => {
     const namespace = { getByName: () => ({ decide: () => never }) };
     const send = createWorker({ timeoutMs: 1000 }, { COUNTERS: namespace, ...WITH_TOKEN });
     const hanging = send();
-    await vi.waitFor(async () => expect((await send()).status).toBe(503));
+    await vi.waitFor(async () => expect((await send()).status).toBe(503), PATIENCE);
     vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 11_500 });
     expect((await createWorker(MEMORY, WITH_TOKEN)()).status).toBe(503);
     await hanging;

@@ -13,6 +13,7 @@ import { sign } from "hono/jwt";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { Config } from "../../src/config/index.ts";
 import { WeirService, weir } from "../../src/index.ts";
+import { PATIENCE } from "../patience.ts";
 
 const DAY = 86_400_000;
 const JWT_SECRET = "a secret for the tokens of these tests";
@@ -539,7 +540,7 @@ describe("docs/guides/llm-budget.md", () => {
         { remaining: 20_000 - charged },
         { remaining: 500_000 - charged },
       ]);
-    });
+    }, PATIENCE);
   });
 
   it("denies calls at once whose estimates exceed the limit together", async () => {

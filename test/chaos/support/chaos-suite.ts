@@ -12,7 +12,9 @@ import { rowOf } from "./verdict.ts";
  * could miss that Weir waits twice as long as the deadline.
  */
 const MARGIN_MS = TIMEOUT_MS / 3;
-const RECOVERY_MS = 10_000;
+const RECOVERY_MS = 30_000;
+/** How much a decision may add to a request while the breaker is open, in milliseconds. */
+const MAX_ADDED_MS = 50;
 
 const document = readFileSync(DOCUMENT, "utf8");
 
@@ -30,7 +32,7 @@ export function chaosSuite(
 
   beforeAll(async () => {
     chaos = await start();
-  }, 60_000);
+  });
 
   afterAll(() => chaos?.stop());
 
@@ -46,7 +48,6 @@ export function chaosSuite(
         expect.stringContaining(promiseOf(rowOf({ does }, observed))),
       );
     },
-    30_000,
   );
 
   return () => chaos as Chaos;
@@ -65,7 +66,7 @@ function expectDecided({ atFirst, then, log }: Observed): void {
 }
 
 function expectUndecided(observed: Observed, cause: string): void {
-  const { atFirst, controlMs, then, addedMs, log } = observed;
+  const { atFirst, controlMs, then, addedMs, freeMs, log } = observed;
   const answers = [...Object.values(atFirst), ...Object.values(then).flat()];
   expect(answers.some(({ isDecided, status }) => isDecided && status !== 429)).toBe(false);
 
@@ -88,7 +89,8 @@ function expectUndecided(observed: Observed, cause: string): void {
   const tookMs = Object.values(atFirst).map(({ ms }) => ms);
   expect(median(tookMs)).toBeLessThan(TIMEOUT_MS + MARGIN_MS + controlMs);
   expect(Math.max(...tookMs)).toBeLessThan(TIMEOUT_MS + 2 * MARGIN_MS + 2 * controlMs);
-  expect(addedMs).toBeLessThan(50);
+  // On a busy machine, the requests that no rule matches are slower too.
+  expect(addedMs).toBeLessThan(MAX_ADDED_MS + 2 * freeMs);
 
   const lines = log.map((line) => JSON.parse(line.slice(line.indexOf("{"))));
   expect(lines.filter(({ weir }) => weir === "undecided")).toEqual([

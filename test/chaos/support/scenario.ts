@@ -2,6 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { FAILURES_TO_OPEN } from "../../../src/stores/circuit.ts";
 import { type Answer, send } from "../../node/support/client.ts";
 import { besideControl } from "../../node/support/control.ts";
+import { PATIENCE } from "../../patience.ts";
 import type { Fault } from "./fault.ts";
 import { LIMIT, PATHS } from "./rules.ts";
 
@@ -37,9 +38,11 @@ export interface Observed {
    * two medians, in milliseconds.
    */
   readonly addedMs: number;
+  /** The median time of a request that no rule matches while the breaker is open. */
+  readonly freeMs: number;
   /**
    * The time from the end of the fault to the next decision, in milliseconds; undefined if it is
-   * longer than 10 s.
+   * longer than 30 s.
    */
   readonly recoveredMs: number | undefined;
   /**
@@ -53,7 +56,9 @@ export interface Observed {
 }
 
 const ROUNDS = 40;
-const RECOVERY_MS = 10_000;
+const RECOVERY_MS = 30_000;
+/** If no log line arrives for this time, all lines have arrived. */
+const QUIET_MS = 200;
 let clients = 0;
 
 /** Causes a fault, ends it, and observes its effects, with new clients for each fault. */
@@ -93,7 +98,7 @@ export async function observe<Environment>(
       Seen,
       Seen,
     ];
-    const { addedMs, ...then } = await whileOpen(url);
+    const { addedMs, freeMs, ...then } = await whileOpen(url);
     await end();
     const recoveredMs = await recovery(url);
     const { admitted, sent } = await burst(url);
@@ -103,10 +108,11 @@ export async function observe<Environment>(
       controlMs,
       then,
       addedMs,
+      freeMs,
       recoveredMs,
       admittedAfter: admitted,
       sentAfter: sent,
-      log: await settled(() => logs().slice(logged)),
+      log: await settled(() => logs().slice(logged), fault.cause !== undefined),
     };
   } finally {
     await end();
@@ -129,7 +135,8 @@ async function whileOpen(url: URL) {
     limited.push(answer.ms);
     free.push((await see(url, PATHS.free, client)).ms);
   }
-  return { ...seen, addedMs: median(limited) - median(free) };
+  const freeMs = median(free);
+  return { ...seen, addedMs: median(limited) - freeMs, freeMs };
 }
 
 async function recovery(url: URL): Promise<number | undefined> {
@@ -171,16 +178,21 @@ function newClient(): string {
 /**
  * Waits until no more log lines arrive, because lines arrive shortly after the answers. Returns all
  * lines.
+ *
+ * @param wasOpen whether the breaker was open, so that a line must tell that it has closed
  */
-async function settled(read: () => readonly string[]): Promise<string[]> {
+async function settled(read: () => readonly string[], wasOpen: boolean): Promise<string[]> {
+  const isComplete = (lines: readonly string[]) =>
+    !wasOpen || lines.some((line) => line.includes('"closed"'));
+  const waitingSince = performance.now();
   let lines = read();
-  for (let looks = 0; looks < 20; looks++) {
-    await delay(50);
+  for (;;) {
+    await delay(QUIET_MS);
     const more = read();
-    if (more.length === lines.length && more.some((line) => line.includes('"closed"'))) break;
+    const isQuiet = more.length === lines.length && isComplete(more);
+    if (isQuiet || performance.now() - waitingSince > PATIENCE.timeout) return [...more];
     lines = more;
   }
-  return [...lines];
 }
 
 export function median(values: readonly number[]): number {

@@ -7,6 +7,7 @@ import { Redis } from "ioredis";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { type LocalRedis, startRedis } from "../../../dev/redis.ts";
 import { startTestRedis } from "../../../dev/test-redis.ts";
+import { PATIENCE } from "../../patience.ts";
 import { hasRedisServer, redises } from "./redises.ts";
 import { refuses } from "./refuses.ts";
 
@@ -77,7 +78,7 @@ describe.runIf(hasRedisServer)("startRedis, with redis-server on PATH", () => {
       const parent = await startParent("setInterval(() => {}, 1000);");
       parent.process.kill(signal);
       expect(await once(parent.process, "exit")).toEqual([null, signal]);
-      await vi.waitUntil(() => refuses(parent.redis), 10_000);
+      await vi.waitUntil(() => refuses(parent.redis), PATIENCE);
     },
   );
 
@@ -87,7 +88,7 @@ describe.runIf(hasRedisServer)("startRedis, with redis-server on PATH", () => {
   ])("ends with its parent that %s", async (_, ending) => {
     const parent = await startParent(ending);
     await once(parent.process, "exit");
-    await vi.waitUntil(() => refuses(parent.redis), 10_000);
+    await vi.waitUntil(() => refuses(parent.redis), PATIENCE);
   });
 });
 

@@ -4,6 +4,7 @@ import getPort from "get-port";
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { startJsRedis } from "../../../dev/js-redis.ts";
 import { startUpstashRest, type UpstashRest } from "../../../dev/upstash-rest.ts";
+import { PATIENCE } from "../../patience.ts";
 import { redises } from "./redises.ts";
 
 const FLAG = "#!lua flags=allow-key-locking";
@@ -340,7 +341,7 @@ describe("the REST API", () => {
 
     const second = await startJsRedis({ port: first.port });
     const statusOfPing = async () => (await call(rest, "/", ["PING"])).status;
-    await vi.waitFor(async () => expect(await statusOfPing()).toBe(200), 10_000);
+    await vi.waitFor(async () => expect(await statusOfPing()).toBe(200), PATIENCE);
     await rest.stop();
     await second.stop();
   });
@@ -350,7 +351,7 @@ describe("the REST API", () => {
     const rest = await startUpstashRest({ redis });
     // This command waits for an entry that is never added.
     const pending = call(rest, "/", ["XREAD", "BLOCK", 0, "STREAMS", "stream", "$"]);
-    await vi.waitUntil(() => rest.calls() === 1, 10_000);
+    await vi.waitUntil(() => rest.calls() === 1, PATIENCE);
     await redis.stop();
     expect((await pending).status).toBe(503);
     await rest.stop();

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { startLlmProvider } from "../../../dev/llm-provider.ts";
+import { PATIENCE } from "../../patience.ts";
 import { type Answer, type Outgoing, send } from "../support/client.ts";
 import { type Origin, startOrigin } from "../support/origin.ts";
 import { limitsOf, policiesOf } from "../support/quota-fields.ts";
@@ -174,7 +175,7 @@ describe("examples/llm-proxy", () => {
       expect(failed.status).toBe(400);
       const failedReserve = 1000 + Math.ceil('{"stream":true,"fails":true}'.length / 4);
       expect(rest(failed)).toBe(100_000 - 120 - failedReserve);
-    }, 5000);
+    }, PATIENCE);
 
     expect((await call("three", {})).status).toBe(401);
     expect((await call("", {})).status).toBe(401);

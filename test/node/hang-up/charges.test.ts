@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { hangUp, WAYS_TO_HANG_UP } from "../../../dev/hang-up.ts";
 import type { ConfigInput } from "../../../src/config/index.ts";
+import { PATIENCE } from "../../patience.ts";
 import { send } from "../support/client.ts";
 import { limitsOf } from "../support/quota-fields.ts";
 import { REMOTE_STORES, useServers } from "../support/servers.ts";
@@ -14,6 +15,8 @@ const RULES: ConfigInput["rules"] = [
 ];
 const PRICE = 7;
 const CUTS = 30;
+/** The longest deadline that Weir accepts, in milliseconds. */
+const TIMEOUT_MS = 30_000;
 
 const servers = useServers();
 
@@ -37,7 +40,7 @@ describe.each(REMOTE_STORES)("over the store %s", (store) => {
 
   beforeAll(async () => {
     worker = await startWorker({
-      config: { store, rules: RULES, prefix: `cut-${randomUUID()}`, timeoutMs: 5000 },
+      config: { store, rules: RULES, prefix: `cut-${randomUUID()}`, timeoutMs: TIMEOUT_MS },
       vars: servers.varsFor(store),
     });
   });
@@ -60,34 +63,30 @@ describe.each(REMOTE_STORES)("over the store %s", (store) => {
     it.each([
       ["/failed", 401, {}, 1],
       ["/priced", 200, { "x-cost": PRICE }, PRICE],
-    ])(
-      "charges all responses of the origin: %s",
-      async (path, status, fields, cost) => {
-        const headers = newClient();
-        const before = servers.origin.received.length;
-        for (let cut = 0; cut < CUTS; cut++) {
-          const { reached, answer } = holdResponse(path, status, fields);
-          await hangUp(worker.url, { path, headers }, { way, when: reached });
-          answer();
-        }
-        expect(servers.origin.received).toHaveLength(before + CUTS);
-        await vi.waitFor(
-          async () => expect(await remaining(path, headers)).toBe(1000 - CUTS * cost),
-          5000,
-        );
-        // In earlier tests, the origin answers no client that has hung up, so a cost is unknown.
-        const unexpected = worker.logs().filter((line) => !line.includes('"no-response"'));
-        expect(unexpected).toEqual([]);
-      },
-      20_000,
-    );
+    ])("charges all responses of the origin: %s", async (path, status, fields, cost) => {
+      const headers = newClient();
+      const before = servers.origin.received.length;
+      for (let cut = 0; cut < CUTS; cut++) {
+        const { reached, answer } = holdResponse(path, status, fields);
+        await hangUp(worker.url, { path, headers }, { way, when: reached });
+        answer();
+      }
+      expect(servers.origin.received).toHaveLength(before + CUTS);
+      await vi.waitFor(
+        async () => expect(await remaining(path, headers)).toBe(1000 - CUTS * cost),
+        PATIENCE,
+      );
+      // In earlier tests, the origin answers no client that has hung up, so a cost is unknown.
+      const unexpected = worker.logs().filter((line) => !line.includes('"no-response"'));
+      expect(unexpected).toEqual([]);
+    });
 
     it("charges an incomplete request like a request without a response", async () => {
       const headers = newClient();
       const { reached } = holdResponse("/priced", 200, { "x-cost": PRICE });
       const cut = { method: "POST", path: "/priced", headers, body: "half", contentLength: 8 };
       await hangUp(worker.url, cut, { way, when: reached });
-      await vi.waitFor(async () => expect(await remaining("/priced", headers)).toBe(999), 5000);
+      await vi.waitFor(async () => expect(await remaining("/priced", headers)).toBe(999), PATIENCE);
     });
 
     it("closes the origin's connection if no client reads the response", async () => {
@@ -103,12 +102,13 @@ describe.each(REMOTE_STORES)("over the store %s", (store) => {
         reached.resolve();
       });
       await hangUp(worker.url, { path: "/endless", headers }, { way, when: reached.promise });
-      const sentAt = performance.now();
+      const hungUpAt = performance.now();
       await closed.promise;
-      expect(performance.now() - sentAt).toBeLessThan(3000);
+      // Weir closes the connection because of the client, and not because of a deadline.
+      expect(performance.now() - hungUpAt).toBeLessThan(TIMEOUT_MS);
       await vi.waitFor(
         async () => expect(await remaining("/priced", headers)).toBe(1000 - PRICE),
-        5000,
+        PATIENCE,
       );
     });
   });
@@ -119,7 +119,7 @@ describe.each(WAYS_TO_HANG_UP)("when the client hangs up by %s during a call ove
 
   beforeAll(async () => {
     worker = await startWorker({
-      config: { rules: RULES, prefix: `cut-${randomUUID()}`, timeoutMs: 5000 },
+      config: { rules: RULES, prefix: `cut-${randomUUID()}`, timeoutMs: TIMEOUT_MS },
       vars: servers.varsFor("upstash"),
     });
   });
@@ -159,7 +159,7 @@ describe.each(WAYS_TO_HANG_UP)("when the client hangs up by %s during a call ove
       },
     });
     await hangUp(worker.url, { path: "/priced", headers }, { way, when: cut.promise });
-    await vi.waitFor(() => expect([calls, passed]).toEqual([4, 2]), 5000);
+    await vi.waitFor(() => expect([calls, passed]).toEqual([4, 2]), PATIENCE);
     await servers.rest.inject();
     servers.origin.on("/priced", (_, response) => response.writeHead(200, { "x-cost": "0" }).end());
     const answer = await send(worker.url, "/priced", { headers });

@@ -2,6 +2,7 @@ import { generateKeyPairSync, sign } from "node:crypto";
 import { afterAll, beforeAll, expect, it, vi } from "vitest";
 import { hangUp } from "../../../dev/hang-up.ts";
 import type { ConfigInput } from "../../../src/config/index.ts";
+import { PATIENCE } from "../../patience.ts";
 import { send } from "../support/client.ts";
 import { type Origin, startOrigin } from "../support/origin.ts";
 import { limitsOf } from "../support/quota-fields.ts";
@@ -107,6 +108,6 @@ it("A rotated key is cached after a minute, even if clients hang up during every
   await vi.waitFor(async () => {
     const first = await remaining(rotated);
     expect(first - (await remaining(rotated))).toBe(1);
-  }, 5000);
+  }, PATIENCE);
   expect(fetches()).toBe(before + 1);
 });

@@ -3,6 +3,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { hangUp, WAYS_TO_HANG_UP } from "../../../dev/hang-up.ts";
 import type { ConfigInput } from "../../../src/config/index.ts";
+import { PATIENCE } from "../../patience.ts";
 import { send } from "../support/client.ts";
 import { limitsOf } from "../support/quota-fields.ts";
 import { useServers } from "../support/servers.ts";
@@ -100,7 +101,7 @@ describe.each(WAYS_TO_HANG_UP)("when the client hangs up by %s", (way) => {
       // On a busy machine, some clients hang up before Weir has read their request.
       expect(done).toBeGreaterThan(0);
       expect(limitsOf(answer.headers)[0]?.r).toBe(LIMIT - done);
-    }, 5000);
+    }, PATIENCE);
     expect(worker.logs()).toEqual([]);
   });
 
@@ -115,7 +116,7 @@ describe.each(WAYS_TO_HANG_UP)("when the client hangs up by %s", (way) => {
     // If this isolate has leased quota, it perhaps makes no call to Redis. Then the client hangs up
     // after 500 ms.
     await hangUp(worker.url, cut, { way, when: Promise.race([nextCall(), delay(500)]) });
-    await vi.waitFor(async () => expect(await remaining(key)).toBe(rest), 5000);
+    await vi.waitFor(async () => expect(await remaining(key)).toBe(rest), PATIENCE);
     expect(worker.logs()).toEqual([]);
   });
 });

@@ -52,13 +52,9 @@ describe("a Worker that counts in Durable Objects", () => {
     ["works", MIN_DATE_FOR_OBJECTS, [], [200, 429]],
     ["cannot call them", dayBefore(MIN_DATE_FOR_OBJECTS), [], [503, 503]],
     ["works", MIN_DATE, ["rpc"], [200, 429]],
-  ])(
-    "%s with the compatibility date %s and the flags %j",
-    async (_, date, flags, expected) => {
-      expect(await statusesWith(date, flags)).toEqual(expected);
-    },
-    30_000,
-  );
+  ])("%s with the compatibility date %s and the flags %j", async (_, date, flags, expected) => {
+    expect(await statusesWith(date, flags)).toEqual(expected);
+  });
 
   it("answers no request with a date before the oldest one", async () => {
     expect(await statusesWith(dayBefore(MIN_DATE), ["rpc"])).toEqual([500, 500]);

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from "v
 import { startRedis } from "../../../dev/redis.ts";
 import { startUpstashRest } from "../../../dev/upstash-rest.ts";
 import type { ConfigInput } from "../../../src/config/index.ts";
+import { PATIENCE } from "../../patience.ts";
 import { send } from "../support/client.ts";
 import { besideControl } from "../support/control.ts";
 import { closedPort, type Handler, type Origin, startOrigin } from "../support/origin.ts";
@@ -14,8 +15,6 @@ const TIMEOUT_MS = 600;
  * deadline, so that a test fails if Weir waits twice as long as the deadline.
  */
 const MARGIN_MS = TIMEOUT_MS / 2;
-/** The maximum time until a log line arrives on a busy machine, in milliseconds. */
-const LOG_TIMEOUT_MS = 10_000;
 const TOKEN = "token-that-nobody-may-see";
 const CLIENT = "203.0.113.77";
 
@@ -100,7 +99,7 @@ async function expectUndecided() {
 
 /** Waits for the log line about an outage, which must be the only line. */
 async function logLine(): Promise<string> {
-  await vi.waitFor(() => expect(worker.logs()).toHaveLength(1), LOG_TIMEOUT_MS);
+  await vi.waitFor(() => expect(worker.logs()).toHaveLength(1), PATIENCE);
   return worker.logs().join();
 }
 
@@ -200,7 +199,7 @@ describe("a store that fails", () => {
     await expectUndecided();
     expect(store.received).toHaveLength(before);
     const log = () => worker.logs().join("\n");
-    await vi.waitFor(() => expect(log()).toContain(`"cause":"${cause}"`), LOG_TIMEOUT_MS);
+    await vi.waitFor(() => expect(log()).toContain(`"cause":"${cause}"`), PATIENCE);
     expect(log()).not.toContain(TOKEN);
   });
 
@@ -219,9 +218,9 @@ describe("a store that fails", () => {
 
     // The new Redis is empty. It has no counts and no script.
     await startRedisOverRest({ token: first.token, port: Number(new URL(first.url).port) });
-    await vi.waitFor(async () => expect(await remaining()).toContain("r=99"), LOG_TIMEOUT_MS);
+    await vi.waitFor(async () => expect(await remaining()).toContain("r=99"), PATIENCE);
     expect(await remaining()).toContain("r=98");
-  }, 20_000);
+  });
 });
 
 async function startRedisOverRest(options: { token?: string; port?: number } = {}) {

@@ -5,6 +5,7 @@ import type { Duplex } from "node:stream";
 import { buffer } from "node:stream/consumers";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import type { ConfigInput } from "../../../src/config/index.ts";
+import { PATIENCE } from "../../patience.ts";
 import { open, send } from "../support/client.ts";
 import { type Origin, type Received, startOrigin } from "../support/origin.ts";
 import { HOST, WAYS } from "../support/ways.ts";
@@ -189,7 +190,7 @@ describe.each(WAYS)("a request through $way", ({ options, host }) => {
 
     // If Weir logged the aborted request, that line would come before the line about this request.
     expect((await send(worker.url, "/mark", { headers: { Host: HOST } })).status).toBe(200);
-    await vi.waitFor(() => expect(worker.logs()).toHaveLength(1), 10_000);
+    await vi.waitFor(() => expect(worker.logs()).toHaveLength(1), PATIENCE);
     expect(worker.logs()).toEqual([expect.stringContaining('"policy":"mark"')]);
   });
 });

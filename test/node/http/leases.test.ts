@@ -147,7 +147,7 @@ describe.each(["redis", "edge"] as const)("over Redis, with the clock %s", (cloc
     for (const { status, headers } of answers) {
       if (status === 429) expect(headers["retry-after"]).toMatch(/^[1-9]\d*$/);
     }
-  }, 20_000);
+  });
 
   it("a rule with lease: false takes one call per request, and shows the store's figures", async () => {
     const { answers, calls } = await sendSome(30, "/unleased");

@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import type { ConfigInput } from "../../../src/config/index.ts";
+import { PATIENCE } from "../../patience.ts";
 import { send } from "../support/client.ts";
 import { type Origin, startOrigin } from "../support/origin.ts";
 import { limitsOf, policiesOf } from "../support/quota-fields.ts";
@@ -9,8 +10,6 @@ import { type RunningWorker, startWorker } from "../support/worker.ts";
 
 const DAY = 86_400;
 const HOUR = 3600;
-/** The maximum time until a log line arrives on a busy machine, in milliseconds. */
-const LOG_TIMEOUT_MS = 10_000;
 
 const RULES: ConfigInput["rules"] = [
   { name: "site", match: { except: { paths: ["/shadowed", "/free"] } }, limit: 10, window: "1d" },
@@ -145,7 +144,7 @@ describe("the RateLimit fields of a response to which a rule in shadow mode appl
   it("do not show the rule; only the log does", async () => {
     const { headers } = await newClient()("/shadowed");
     expect(namesOf(headers)).toEqual([]);
-    await vi.waitFor(() => expect(worker.logs()).toHaveLength(1), LOG_TIMEOUT_MS);
+    await vi.waitFor(() => expect(worker.logs()).toHaveLength(1), PATIENCE);
     expect(worker.logs()).toEqual([expect.stringMatching(/^log: .*"policy":"shadowed"/)]);
   });
 });

@@ -4,6 +4,7 @@ import type { IncomingMessage } from "node:http";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { type LlmProvider, type Script, startLlmProvider } from "../../../dev/llm-provider.ts";
 import type { ConfigInput } from "../../../src/config/index.ts";
+import { PATIENCE } from "../../patience.ts";
 import { open, send } from "../support/client.ts";
 import { REMOTE_STORES, useServers } from "../support/servers.ts";
 import { type RunningWorker, startWorker } from "../support/worker.ts";
@@ -174,10 +175,10 @@ describe.each(REMOTE_STORES)("the budget of a key over the store %s", (store) =>
     released.resolve();
     await Promise.all(started.map(({ closed }) => closed));
     const expected = sum(calls.map(({ charge }) => charge));
-    await vi.waitFor(async () => expect(BUDGET - (await remaining("large", key))).toBe(expected), {
-      timeout: 20_000,
-      interval: 100,
-    });
+    await vi.waitFor(
+      async () => expect(BUDGET - (await remaining("large", key))).toBe(expected),
+      PATIENCE,
+    );
     // The sum would be another one if all streams were charged for their reserves or their tokens.
     expect(expected).not.toBe(sum(calls.map(({ reserve }) => reserve)));
     const ends = new Set(calls.map(({ end }) => end));
@@ -199,10 +200,7 @@ describe.each(REMOTE_STORES)("the budget of a key over the store %s", (store) =>
     await Promise.all(started.map(({ closed }) => closed));
     const expected = sum(admitted.map(({ charge }) => charge));
     const left = Math.max(0, SMALL_BUDGET - expected);
-    await vi.waitFor(async () => expect(await remaining("small", key)).toBe(left), {
-      timeout: 20_000,
-      interval: 100,
-    });
+    await vi.waitFor(async () => expect(await remaining("small", key)).toBe(left), PATIENCE);
     const differences = admitted.map(({ charge, reserve }) => Math.max(0, charge - reserve));
     expect(expected).toBeLessThanOrEqual(SMALL_BUDGET + sum(differences));
   });
@@ -217,7 +215,7 @@ describe.each(REMOTE_STORES)("the budget of a key over the store %s", (store) =>
     await started?.closed;
     await vi.waitFor(
       async () => expect(BUDGET - (await remaining("large", key))).toBe(5001),
-      20_000,
+      PATIENCE,
     );
     released.resolve();
   });

@@ -14,6 +14,7 @@ import {
 } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import type { ConfigInput } from "../../../src/config/index.ts";
+import { PATIENCE } from "../../patience.ts";
 import { open, send } from "../support/client.ts";
 import { useServers } from "../support/servers.ts";
 import * as websocket from "../support/websocket.ts";
@@ -127,7 +128,7 @@ async function expectUsed(
   await vi.waitFor(async () => {
     const answer = await send(url, path, { headers: { ...headers, "x-mode": "left" } });
     expect(LIMIT - Number(`${answer.body}`)).toBe(used);
-  }, 5000);
+  }, PATIENCE);
 }
 
 const DECODERS = {

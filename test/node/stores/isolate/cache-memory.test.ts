@@ -114,13 +114,17 @@ it.each([
   TIMEOUT_MS,
 );
 
-it("100,000 counters of the memory store take about 30 MB", async () => {
-  const counters = 100_000;
-  const before = heapUsed();
-  const store = createMemoryStore();
-  for (let key = 0; key < counters; key++) await store.decide([[stranger(key)]], NOW);
-  const held = heapUsed() - before;
-  await expect(store.decide([[stranger(counters)]], NOW)).rejects.toThrow(`${counters}`);
-  expect(held).toBeGreaterThan(20_000_000);
-  expect(held).toBeLessThan(40_000_000);
-}, TIMEOUT_MS);
+it(
+  "100,000 counters of the memory store take about 30 MB",
+  async () => {
+    const counters = 100_000;
+    const before = heapUsed();
+    const store = createMemoryStore();
+    for (let key = 0; key < counters; key++) await store.decide([[stranger(key)]], NOW);
+    const held = heapUsed() - before;
+    await expect(store.decide([[stranger(counters)]], NOW)).rejects.toThrow(`${counters}`);
+    expect(held).toBeGreaterThan(20_000_000);
+    expect(held).toBeLessThan(40_000_000);
+  },
+  TIMEOUT_MS,
+);
