@@ -94,7 +94,7 @@ export async function startDatabase(...settings: string[]): Promise<TestDatabase
   };
 }
 
-const DEFAULTS = { prefix: "weir", clock: "redis", timeoutMs: 1000 } as const;
+const DEFAULTS = { prefix: "weir", clock: "redis", timeoutMs: 5000 } as const;
 
 /** Examines a database in this process. */
 export function findingsOf(

@@ -182,17 +182,18 @@ describe.runIf(hasRedisServer)("weir doctor", () => {
   });
 
   test("reports a slow round trip", async () => {
-    const slow = (ms: number) =>
+    const slow = (ms: number, calls: number) =>
       database.intercept((name, response) => {
-        if (name !== "TIME") return false;
+        if (name !== "TIME" || calls-- <= 0) return false;
         const seconds = `${Math.floor(Date.now() / 1000)}`;
         setTimeout(() => answerJson(response, 200, { result: [seconds, "0"] }), ms);
         return true;
       });
-    slow(80);
+    slow(80, Number.POSITIVE_INFINITY);
     expect((await find("round-trip-too-slow", database, { timeoutMs: 50 })).severity).toBe("fault");
-    slow(160);
-    const { advice } = await find("round-trip-slow", database, { timeoutMs: 300 });
+    // The other calls keep the median below the timeout, even on a busy machine.
+    slow(1600, 1);
+    const { advice } = await find("round-trip-slow", database, { timeoutMs: 3000 });
     expect(advice).toContain("--at measures it");
   });
 
