@@ -10,6 +10,7 @@ import {
   WeirService,
   weir,
 } from "../../src/index.ts";
+import { PATIENCE } from "../patience.ts";
 
 afterEach(() => {
   vi.restoreAllMocks();
@@ -94,7 +95,7 @@ describe("WEIR_MODE=shadow", () => {
     );
     for (let sent = 0; sent < 3; sent++) await send("gateway");
     const remaining = async () => (await service().getValue("tokens", { key: "a" }))[0]?.remaining;
-    await expect.poll(remaining, { timeout: 5000 }).toBe(970);
+    await expect.poll(remaining).toBe(970);
   });
 
   it("leaves rules in shadow mode in shadow mode, and includes deny lists, bans and marks", async () => {
@@ -143,7 +144,7 @@ describe("WEIR_MODE=shadow", () => {
     // After the deadline, the rule is decided by the client's address, and only logged.
     const denied = { ...DENIED, policy: "none" };
     const expected = expect.objectContaining(denied);
-    await vi.waitFor(() => expect(lines).toContainEqual(expected), { timeout: 5000 });
+    await vi.waitFor(() => expect(lines).toContainEqual(expected), PATIENCE);
   });
 
   it("grants the calls of programs, which do not see quotas", async () => {

@@ -3,6 +3,7 @@ import { env } from "cloudflare:workers";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import type { ConfigInput, CustomKeys } from "../../src/config/index.ts";
 import { CounterObject, weir } from "../../src/index.ts";
+import { PATIENCE } from "../patience.ts";
 
 afterEach(() => {
   vi.restoreAllMocks();
@@ -62,9 +63,7 @@ describe("the key function of a rule in shadow mode", () => {
     expect(lines).toEqual([]);
     // After the deadline, the rule in shadow mode counts the address.
     const failed = { weir: "custom-key-failed", key: "user", cause: "timeout" };
-    await vi.waitFor(() => expect(lines).toMatchObject([failed, ...DENIED_TWICE]), {
-      timeout: 10_000,
-    });
+    await vi.waitFor(() => expect(lines).toMatchObject([failed, ...DENIED_TWICE]), PATIENCE);
   });
 
   it("may return late, and the rule is decided afterwards", async () => {
@@ -78,7 +77,7 @@ describe("the key function of a rule in shadow mode", () => {
       answer("alice");
       await waitOnExecutionContext(ctx);
     }
-    await vi.waitFor(() => expect(lines).toMatchObject(DENIED_TWICE));
+    await vi.waitFor(() => expect(lines).toMatchObject(DENIED_TWICE), PATIENCE);
   });
 });
 
@@ -90,7 +89,7 @@ describe("a rule in shadow mode with another key", () => {
       expect(response.status).toBe(status);
       await waitOnExecutionContext(ctx);
     }
-    await vi.waitFor(() => expect(lines).toMatchObject(DENIED_TWICE));
+    await vi.waitFor(() => expect(lines).toMatchObject(DENIED_TWICE), PATIENCE);
   });
 });
 

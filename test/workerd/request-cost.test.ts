@@ -3,6 +3,7 @@ import { Hono } from "hono";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import type { ConfigInput, CustomCosts, RuleInput } from "../../src/config/index.ts";
 import { rateLimit, weir } from "../../src/index.ts";
+import { PATIENCE } from "../patience.ts";
 
 afterEach(() => {
   vi.restoreAllMocks();
@@ -230,7 +231,8 @@ describe("the cost of a rule in shadow mode", () => {
     const trial = { ...RULE, name: "trial", mode: "shadow", cost: "custom:late" } as const;
     const { send, lines } = handler([RULE, trial], costs);
     expect((await send()).status).toBe(200);
-    await vi.waitFor(() => expect(lines).toMatchObject([{ mode: "shadow", policy: "trial" }]));
+    const denied = { mode: "shadow", policy: "trial" };
+    await vi.waitFor(() => expect(lines).toMatchObject([denied]), PATIENCE);
   });
 });
 

@@ -3,6 +3,7 @@ import { env } from "cloudflare:workers";
 import { afterEach, describe, expect, inject, it, vi } from "vitest";
 import { type ConfigInput, defineConfig } from "../../src/config/index.ts";
 import { WeirService, weir } from "../../src/index.ts";
+import { PATIENCE } from "../patience.ts";
 
 const LIMIT = 1000;
 const RESERVE = 400;
@@ -71,7 +72,7 @@ describe.each(Object.entries(STORES))(
           vi.waitFor(async () => {
             const [quota] = await service.getValue("trial", { key: "alice" });
             expect(amounts).toContain(LIMIT - (quota?.remaining as number));
-          }, 5000),
+          }, PATIENCE),
       };
     }
 
@@ -111,7 +112,8 @@ describe.each(Object.entries(STORES))(
       // Two reserves fit, and the third request passes without a charge.
       const sent = [1, 2, 3].map((used) => send(() => release.promise.then(() => answer(used))));
       await expectUsed(2 * RESERVE);
-      await vi.waitFor(() => expect(lines).toMatchObject([{ mode: "shadow", policy: "trial" }]));
+      const denied = { mode: "shadow", policy: "trial" };
+      await vi.waitFor(() => expect(lines).toMatchObject([denied]), PATIENCE);
       release.resolve();
       const answers = await Promise.all(sent);
       for (const { ctx } of answers) await waitOnExecutionContext(ctx);
