@@ -18,7 +18,7 @@ const PRUNE_INTERVAL_MS = 60 * MINUTE_MS;
 export class Statistics {
   readonly #storage: DurableObjectStorage;
   readonly #buckets: BucketTables;
-  readonly #slots: RuleSlots;
+  #slots: RuleSlots;
   readonly #sources: Sources;
   #totals: TotalsRow;
   readonly #collectors: CollectorCount;
@@ -115,6 +115,7 @@ export class Statistics {
     } catch (error) {
       // The transaction has changed nothing, so the sums wait for the next write.
       this.#totals = new TotalsRow(this.#storage.sql, now);
+      this.#slots = new RuleSlots(this.#storage.sql);
       this.#gathered.add(minutes, clients, now);
       throw error;
     }

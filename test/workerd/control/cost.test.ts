@@ -59,3 +59,26 @@ it("writes as few rows for many hand-overs in one second as for two", async () =
   expect(await rowsWrittenFor(false, 20)).toBe(8);
   expect(await rowsWrittenFor(true, 20)).toBe(12);
 });
+
+it("counts sums once if the first attempt to write them fails", async () => {
+  const object = env.WEIR_CONTROL.getByName(crypto.randomUUID());
+  const counts = await runInDurableObject(object, async (_, { storage }) => {
+    let isFull = false;
+    const transactionSync = (task: () => void) =>
+      storage.transactionSync(() => {
+        task();
+        if (isFull) throw new Error("database or disk is full");
+      });
+    const failing = { sql: storage.sql, transactionSync } as unknown as DurableObjectStorage;
+    const statistics = new Statistics(failing, NOW);
+    const first = handOverOf(1, { minutes: [minuteAt(NOW, 2, "new")] });
+    isFull = true;
+    await expect(statistics.add(first, NOW)).rejects.toThrow("full");
+    isFull = false;
+    await statistics.add(first, NOW + 5000);
+    const { requests, rules } = statistics.totals(NOW + 5000);
+    const stored = new Statistics(failing, NOW + 5000).totals(NOW + 5000);
+    return [requests.requests, rules.new?.requests, stored.rules.new?.requests];
+  });
+  expect(counts).toEqual([2, 2, 2]);
+});
