@@ -9,7 +9,7 @@ import { storeOf } from "./store.ts";
 import { isSecretListed, TOKEN_SECRET, textVarOf, URL_SECRET } from "./vars.ts";
 
 /** Secrets that Weir reads with any rules. */
-const OWN_SECRETS = [TOKEN_SECRET, KEY_SECRET, "WEIR_ADMIN_TOKEN"];
+const OWN_SECRETS = [TOKEN_SECRET, KEY_SECRET, "WEIR_ADMIN_TOKEN", "WEIR_ADMIN_READ_TOKEN"];
 
 /** Returns warnings about secrets that may be missing, and about secrets that are written in the file. */
 export function secretFindings(

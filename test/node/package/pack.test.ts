@@ -54,12 +54,15 @@ const CONFIG = `
 const WORKER = `
   import { Hono } from "hono";
   import { rateLimit, weir, WeirService } from "edge-weir";
+  import { weirAdmin } from "edge-weir/admin";
   import config from "./weir.config.ts";
   export { CounterObject } from "edge-weir";
   export class Limits extends WeirService<typeof config> {
     readonly config = config;
   }
-  export const app = new Hono().use(rateLimit(config, { rule: "login" }));
+  export const app = new Hono()
+    .route("/", weirAdmin(config))
+    .use(rateLimit(config, { rule: "login" }));
   export default weir(config);
 `;
 
@@ -178,7 +181,13 @@ describe("the packed package", () => {
   });
 
   it("has a package.json whose paths exist, with the fields that the registry shows", () => {
-    expect(Object.keys(manifest.exports)).toEqual([".", "./config", "./llm", "./package.json"]);
+    expect(Object.keys(manifest.exports)).toEqual([
+      ".",
+      "./config",
+      "./admin",
+      "./llm",
+      "./package.json",
+    ]);
     const exported = Object.values(manifest.exports).flatMap((each) =>
       typeof each === "string" ? [each] : Object.values(each),
     );
