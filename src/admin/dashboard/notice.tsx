@@ -30,9 +30,9 @@ export function Unavailable({ what, fault }: { what: string; fault: string }) {
       </p>
       {isUnbound && (
         <p>
-          Add the Durable Object <code>ControlObject</code> with the binding{" "}
-          <code>WEIR_CONTROL</code> to <code>wrangler.toml</code>, and deploy. The page
-          docs/dashboard.md shows the lines.
+          Bind the class <code>ControlObject</code> as <code>WEIR_CONTROL</code> in{" "}
+          <code>wrangler.toml</code>, export it from the Worker, and deploy. The page docs/admin.md
+          describes each step.
         </p>
       )}
     </Notice>
