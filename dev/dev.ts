@@ -57,6 +57,7 @@ async function run(options: DevOptions, started: Started): Promise<number> {
   const wrangler = await startWrangler({
     port: target.port,
     vars: { ...origin.vars, ...store.vars, ...token.vars },
+    quiet: options.traffic,
   });
   started.push(wrangler);
 

@@ -21,12 +21,14 @@ export interface Wrangler extends OwnedChild {
  *
  * @param options.vars the Worker's vars. Each var overrides its value in `wrangler.toml`,
  *   `.dev.vars` and `.env`, even if the new value is empty
+ * @param options.quiet whether wrangler prints only warnings and errors, and no line for each request
  */
 export async function startWrangler(options: {
   port: number;
   vars: Record<string, string>;
+  quiet?: boolean;
 }): Promise<Wrangler> {
-  const { port, vars } = options;
+  const { port, vars, quiet = false } = options;
   const require = createRequire(import.meta.url);
   const program = join(dirname(require.resolve("wrangler/package.json")), "bin/wrangler.js");
   // Wrangler ends if its default inspector port is in use, for example by another project. So this
@@ -40,6 +42,7 @@ export async function startWrangler(options: {
       "dev",
       ...["--ip", HOST, "--port", `${port}`, "--inspector-port", `${inspectorPort}`],
       "--show-interactive-dev-session=false",
+      ...(quiet ? ["--log-level", "warn"] : []),
       ...Object.entries(vars).flatMap(([name, value]) => ["--var", `${name}:${value}`]),
     ],
     {
