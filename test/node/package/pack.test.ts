@@ -276,6 +276,17 @@ describe("the packed package", () => {
     expect(version).toMatch(/^\d+\.\d+\.\d+\n$/);
   });
 
+  it("has the commands for operators", async () => {
+    const weir = join(project, "node_modules/.bin/weir");
+    const help = await run(weir, ["override", "--help"], project);
+    expect(help).toContain("override login --ip 203.0.113.7 --limit 500");
+    // The command makes no call, because the token could be read on its way.
+    await writeFile(join(project, ".dev.vars"), `WEIR_ADMIN_TOKEN=${"x".repeat(32)}`);
+    const called = run(weir, ["top", "--at", "http://api.example.com"], project);
+    await expect(called).rejects.toThrow("The token was not sent: over http to api.example.com");
+    await rm(join(project, ".dev.vars"));
+  });
+
   it("has a command that prints the required version on an older Node", async () => {
     const older =
       'data:text/javascript,Object.defineProperty(process.versions,"node",{value:"VERSION"})';
