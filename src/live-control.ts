@@ -1,13 +1,15 @@
 import { waitUntil } from "cloudflare:workers";
-import { CONTROL_BINDING } from "./config/binding-names.ts";
+import { ANALYTICS_BINDING, CONTROL_BINDING } from "./config/binding-names.ts";
 import { readDeploymentMode } from "./config/deployment-mode.ts";
 import type { Env } from "./config/env.ts";
 import type { Config } from "./config/schema.ts";
+import type { Batch } from "./control/control-calls.ts";
 import { ControlLink } from "./control/control-link.ts";
 import { GLOBAL_OBJECT } from "./control/fan-in.ts";
 import type { ControlApi, HandOver } from "./control/protocol.ts";
 import { logControlFailed } from "./log.ts";
 import { LiveOverrides } from "./overrides/live-overrides.ts";
+import { dataPointsOf } from "./statistics/data-points.ts";
 import { Recorder } from "./statistics/recorder.ts";
 import { inSpan } from "./stores/spans.ts";
 
@@ -28,6 +30,7 @@ export function createControlLink({ timeoutMs }: Config, env: Env): ControlLink 
     timeoutMs,
     background: waitUntil,
     onFailure: logControlFailed,
+    onBatch: dataPointWriter(env),
   };
   const overrides = new LiveOverrides(readDeploymentMode(env));
   return new ControlLink(options, overrides, new Recorder({ background: waitUntil }));
@@ -48,6 +51,15 @@ export function controlObject(env: Env): ControlApi | undefined {
       (...args: readonly unknown[]) =>
         (namespace.getByName(GLOBAL_OBJECT) as unknown as Methods)[method]?.(...args),
   });
+}
+
+/** @returns undefined if the Worker has no binding for a dataset */
+function dataPointWriter(env: Env): ((batch: Batch) => void) | undefined {
+  const dataset = env[ANALYTICS_BINDING] as AnalyticsEngineDataset | undefined;
+  if (typeof dataset?.writeDataPoint !== "function") return undefined;
+  return ({ minutes }) => {
+    for (const point of dataPointsOf(minutes)) dataset.writeDataPoint(point);
+  };
 }
 
 function namespaceOf(env: Env): DurableObjectNamespace | undefined {

@@ -1,4 +1,5 @@
 import type { LiveOverrides } from "../overrides/live-overrides.ts";
+import type { Recorder } from "../statistics/recorder.ts";
 import { locationOf, objectNameFor } from "./fan-in.ts";
 import type { ControlApi, HandOver, HandOverAnswer } from "./protocol.ts";
 
@@ -24,7 +25,7 @@ export interface ControlCallOptions {
 }
 
 /** Sums that an isolate hands over, and the object that gets them. */
-export interface Batch extends Pick<HandOver, "sequence" | "minutes" | "clients" | "breakerOpen"> {
+export interface Batch extends Pick<HandOver, "sequence" | "minutes" | "clients"> {
   /** Only this object knows whether it has added the sums, so a failed call is repeated there. */
   readonly objectName: string;
 }
@@ -33,6 +34,7 @@ export interface Batch extends Pick<HandOver, "sequence" | "minutes" | "clients"
 export class ControlCalls {
   readonly #options: ControlCallOptions;
   readonly #overrides: LiveOverrides;
+  readonly #recorder: Recorder;
   /** Created with the first call, because a Worker has no random numbers while it starts. */
   #source: string | undefined;
   #location: string | undefined;
@@ -41,9 +43,10 @@ export class ControlCalls {
   /** When the newest answered call was sent. The overrides are at least as new. */
   #loadedAt = Number.NEGATIVE_INFINITY;
 
-  constructor(options: ControlCallOptions, overrides: LiveOverrides) {
+  constructor(options: ControlCallOptions, overrides: LiveOverrides, recorder: Recorder) {
     this.#options = options;
     this.#overrides = overrides;
+    this.#recorder = recorder;
   }
 
   /** The time since when the overrides may be out of date, in milliseconds since the Unix epoch. */
@@ -78,9 +81,16 @@ export class ControlCalls {
     const { objectName, ...sums } = batch;
     const sentAt = (this.#options.clock ?? Date.now)();
     this.#source ??= crypto.randomUUID();
-    const overridesVersion = this.#overrides.version;
+    const { version: overridesVersion } = this.#overrides;
+    const { breakerOpen } = this.#recorder;
     const answer = await inTime(
-      this.#call(objectName, { ...sums, source: this.#source, isolates: 1, overridesVersion }),
+      this.#call(objectName, {
+        ...sums,
+        source: this.#source,
+        isolates: 1,
+        breakerOpen,
+        overridesVersion,
+      }),
     );
     const ageMs = Number(answer.overridesAgeMs ?? 0);
     this.#loadedAt = sentAt - Math.max(0, ageMs - COLLECTOR_AGE_MS);

@@ -34,7 +34,7 @@ export class ControlLink {
   constructor(options: ControlLinkOptions, overrides: LiveOverrides, recorder: Recorder) {
     this.overrides = overrides;
     this.recorder = recorder;
-    this.#calls = new ControlCalls(options, overrides);
+    this.#calls = new ControlCalls(options, overrides, recorder);
     this.#loader = new OverrideLoader(this.#calls, {
       ...options,
       onFailure: (cause) => options.onFailure("load-overrides", cause),

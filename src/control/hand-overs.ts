@@ -79,7 +79,7 @@ export class HandOvers {
     const batch = this.#pending;
     if (!batch) return;
     try {
-      await this.#calls.handOver({ ...batch, breakerOpen: this.#recorder.breakerOpen });
+      await this.#calls.handOver(batch);
       this.#failures = 0;
       if (this.#pending === batch) this.#pending = undefined;
     } catch (error) {
@@ -93,10 +93,13 @@ export class HandOvers {
   #nextBatch(): Batch | undefined {
     if (this.#recorder.isEmpty) return undefined;
     this.#sequence += 1;
-    const { breakerOpen } = this.#recorder;
     const { objectName } = this.#calls;
-    const batch = { ...this.#recorder.take(), objectName, sequence: this.#sequence, breakerOpen };
-    this.#options.onBatch?.(batch);
+    const batch = { ...this.#recorder.take(), objectName, sequence: this.#sequence };
+    try {
+      this.#options.onBatch?.(batch);
+    } catch {
+      // The sums are handed over although they could not be written elsewhere.
+    }
     return batch;
   }
 }

@@ -72,7 +72,7 @@ export class OverrideLoader {
     const { background, onFailure } = this.#options;
     // The sequence 0 hands over nothing.
     const { objectName } = this.#calls;
-    const batch = { objectName, sequence: 0, minutes: [], clients: [], breakerOpen: false };
+    const batch = { objectName, sequence: 0, minutes: [], clients: [] };
     let cause = "timeout";
     const call = this.#calls.handOver(batch).then(
       () => {

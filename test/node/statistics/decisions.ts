@@ -1,0 +1,50 @@
+import { defineConfig, type RuleInput } from "../../../src/config/index.ts";
+import type { Rule } from "../../../src/config/rule.ts";
+import type {
+  Allowed,
+  Limited,
+  Quota,
+  ShadowDenial,
+  Undecided,
+} from "../../../src/limiter/decision.ts";
+import type { AppliedRule } from "../../../src/request/applied-rule.ts";
+
+// Decisions as the limiter makes them.
+
+/** Applies a rule with the given fields to a client. */
+export function applied(
+  fields: Partial<RuleInput> & { readonly name: string },
+  identity = "client",
+): AppliedRule {
+  const input = { limit: 5, window: "1m", ...fields } as RuleInput;
+  const rule = defineConfig({ rules: [input] }).rules[0] as Rule;
+  return { rule, windows: rule.windows, identity };
+}
+
+export function allowed(fields: Partial<Allowed> = {}): Allowed {
+  return { outcome: "allowed", quotas: [], shadow: [], reservationDelayMs: 0, ...fields };
+}
+
+export function limited({ rule, identity }: AppliedRule, fields: Partial<Limited> = {}): Limited {
+  return {
+    outcome: "limited",
+    quotas: [],
+    shadow: [],
+    retryAfterMs: 1000,
+    rule,
+    exceeded: { rule, identity, cost: 1 },
+    ...fields,
+  };
+}
+
+export function undecided(open: boolean): Undecided {
+  return { outcome: "undecided", cause: "timeout", detail: "", open };
+}
+
+export function quota(policy: string, violated: boolean): Quota {
+  return { policy, violated } as Quota;
+}
+
+export function shadowDenial({ rule, identity }: AppliedRule, policy = rule.name): ShadowDenial {
+  return { ...quota(policy, true), rule, identity, cost: 1 } as ShadowDenial;
+}

@@ -1,0 +1,230 @@
+import { describe, expect, it, vi } from "vitest";
+import { noRequests, noRuleSums } from "../../../src/statistics/add-sums.ts";
+import { MAX_LIMITED_CLIENTS } from "../../../src/statistics/limited-clients.ts";
+import { MAX_MINUTES } from "../../../src/statistics/minute-record.ts";
+import { Recorder } from "../../../src/statistics/recorder.ts";
+import { MINUTE_MS, type RequestSums, type RuleSums } from "../../../src/statistics/sums.ts";
+import { allowed, applied, limited, quota, shadowDenial, undecided } from "./decisions.ts";
+
+const NOW = 29_000_000 * MINUTE_MS;
+
+function setUp() {
+  const tasks: Promise<unknown>[] = [];
+  let now = NOW;
+  const recorder = new Recorder({ background: (task) => tasks.push(task), clock: () => now });
+  return {
+    recorder,
+    advance: (ms: number) => (now += ms),
+    settle: () => Promise.all(tasks.splice(0)),
+  };
+}
+
+const requests = (sums: Partial<RequestSums>) => ({ ...noRequests(), ...sums });
+const ruleSums = (sums: Partial<RuleSums>) => ({ ...noRuleSums(), ...sums });
+
+describe("the sums of a minute", () => {
+  const api = applied({ name: "api" });
+  const login = applied({ name: "login" });
+  const mark = applied({ name: "plan", mode: "mark" });
+  const shadow = applied({ name: "trial", mode: "shadow" });
+  const local = applied({ name: "local", onError: "local" });
+
+  it("count requests without a rule and requests that cannot be read", () => {
+    const { recorder } = setUp();
+    recorder.recordUnmatched();
+    recorder.recordRefused();
+    const [minute] = recorder.take().minutes;
+    expect(minute?.requests).toEqual(requests({ requests: 2, unmatched: 1, refused: 1 }));
+    expect(minute?.rules).toEqual({});
+  });
+
+  it.each([
+    {
+      title: "an allowed request for each rule",
+      rules: [api, login],
+      decision: allowed({ fromMemory: true }),
+      requests: { allowed: 1, fromMemory: 1 },
+      sums: { api: { allowed: 1 }, login: { allowed: 1 } },
+    },
+    {
+      title: "a denied request only for the rule that denied it",
+      rules: [api, login, mark],
+      decision: limited(login),
+      requests: { limited: 1 },
+      sums: { api: {}, login: { limited: 1 }, plan: {} },
+    },
+    {
+      title: "a marked request",
+      rules: [api, mark],
+      decision: allowed({ quotas: [quota("api", false), quota("plan", true)] }),
+      requests: { allowed: 1 },
+      sums: { api: { allowed: 1 }, plan: { marked: 1 } },
+    },
+    {
+      title: "a request within the limit of a mark rule",
+      rules: [mark],
+      decision: allowed({ quotas: [quota("plan", false)] }),
+      requests: { allowed: 1 },
+      sums: { plan: { allowed: 1 } },
+    },
+    {
+      title: "a mark that could not be decided",
+      rules: [api, mark],
+      decision: allowed({ undecidedMarks: [{ policy: "plan", cause: "timeout", detail: "" }] }),
+      requests: { allowed: 1 },
+      sums: { api: { allowed: 1 }, plan: { undecided: 1 } },
+    },
+    {
+      title: "a shadow denial once, also if two windows are exceeded",
+      rules: [api, shadow],
+      decision: allowed({ shadow: [shadowDenial(shadow, "a"), shadowDenial(shadow, "b")] }),
+      requests: { allowed: 1 },
+      sums: { api: { allowed: 1 }, trial: { shadowLimited: 1 } },
+    },
+    {
+      title: "a shadow rule that could not be decided",
+      rules: [shadow],
+      decision: allowed({ shadow: [{ policy: "trial", cause: "timeout", detail: "" }] }),
+      requests: { allowed: 1 },
+      sums: { trial: { undecided: 1 } },
+    },
+    {
+      title: "an undecided request that passes",
+      rules: [api, shadow],
+      decision: undecided(true),
+      requests: { undecidedPassed: 1 },
+      sums: { api: { undecided: 1 }, trial: { undecided: 1 } },
+    },
+    {
+      title: "an undecided request that is denied",
+      rules: [api],
+      decision: undecided(false),
+      requests: { undecidedDenied: 1 },
+      sums: { api: { undecided: 1 } },
+    },
+    {
+      title: "a request that this isolate admitted alone",
+      rules: [api, local, shadow],
+      decision: allowed({ storeFailure: undecided(true) }),
+      requests: { allowed: 1, countedLocally: 1 },
+      sums: { api: { undecided: 1 }, local: { allowed: 1 }, trial: { undecided: 1 } },
+    },
+    {
+      title: "a request that this isolate denied alone",
+      rules: [local],
+      decision: limited(local, { storeFailure: undecided(true) }),
+      requests: { limited: 1, countedLocally: 1 },
+      sums: { local: { limited: 1 } },
+    },
+  ])("count $title", ({ rules, decision, requests: wanted, sums }) => {
+    const { recorder } = setUp();
+    recorder.record(rules, decision);
+    const [minute] = recorder.take().minutes;
+    expect(minute?.requests).toEqual(requests({ requests: 1, ...wanted }));
+    expect(minute?.rules).toEqual(
+      Object.fromEntries(
+        Object.entries(sums).map(([name, each]) => [name, ruleSums({ requests: 1, ...each })]),
+      ),
+    );
+  });
+
+  it("count shadow rules that are decided later when they are decided", async () => {
+    const { recorder, settle } = setUp();
+    const later = Promise.resolve([shadow]);
+    const late = vi.fn();
+    recorder.onLateSums = late;
+    const results = Promise.resolve([shadowDenial(shadow)]);
+    recorder.record([{ ...shadow, windows: [], later }], allowed({ shadow: [results] }));
+    expect(recorder.take().minutes[0]?.rules).toEqual({});
+    await settle();
+    const { minutes, clients } = recorder.take();
+    expect(minutes[0]?.requests.requests).toBe(0);
+    expect(minutes[0]?.rules).toEqual({ trial: ruleSums({ requests: 1, shadowLimited: 1 }) });
+    expect(clients).toMatchObject([{ rule: "trial", client: "client", shadow: true, count: 1 }]);
+    expect(late).toHaveBeenCalledWith(NOW);
+  });
+
+  it("do not count an exempt request for a shadow rule whose client is identified later", async () => {
+    const { recorder, settle } = setUp();
+    recorder.record([{ ...shadow, windows: [], later: Promise.resolve([]) }], undecided(true));
+    await settle();
+    expect(recorder.take().minutes[0]?.rules).toEqual({});
+  });
+
+  it("count calls to the store by their duration", () => {
+    const { recorder } = setUp();
+    recorder.recordStoreCall({ durationMs: 3, failed: false, commands: 2 });
+    recorder.recordStoreCall({ durationMs: 5, failed: false, commands: 3 });
+    recorder.recordStoreCall({ durationMs: 9000, failed: true, commands: 0 });
+    const store = recorder.take().minutes[0]?.store;
+    expect(store).toMatchObject({ calls: 3, failures: 1, commands: 5, latencyMs: 9008 });
+    expect(store?.latency).toEqual([0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]);
+  });
+
+  it("have a rule with the name of an inherited field", () => {
+    const { recorder } = setUp();
+    recorder.record([applied({ name: "constructor" })], allowed());
+    const rules = recorder.take().minutes[0]?.rules;
+    expect(Object.hasOwn(rules ?? {}, "constructor")).toBe(true);
+  });
+});
+
+describe("while sums cannot be handed over", () => {
+  it("a few minutes are kept, and older ones are added to the oldest of them", () => {
+    const { recorder, advance } = setUp();
+    const api = applied({ name: "api" });
+    const minutes = 60;
+    for (let minute = 0; minute < minutes; minute++) {
+      recorder.record([api], allowed());
+      advance(MINUTE_MS);
+    }
+    const taken = recorder.take().minutes;
+    expect(taken).toHaveLength(MAX_MINUTES);
+    const total = taken.reduce((sum, { rules }) => sum + (rules.api?.allowed ?? 0), 0);
+    expect(total).toBe(minutes);
+    expect(taken.map(({ requests }) => requests.requests)).toEqual([56, 1, 1, 1, 1]);
+    expect(recorder.isEmpty).toBe(true);
+  });
+
+  it("the sums of a minute stay together if the clock goes back", () => {
+    const { recorder, advance } = setUp();
+    recorder.recordUnmatched();
+    advance(MINUTE_MS);
+    recorder.recordUnmatched();
+    advance(-MINUTE_MS);
+    recorder.recordUnmatched();
+    const taken = recorder.take().minutes;
+    expect(taken.map(({ requests }) => requests.requests)).toEqual([2, 1]);
+  });
+});
+
+describe("the clients most limited", () => {
+  it("have exact counts while there are few of them", () => {
+    const { recorder } = setUp();
+    const [one, other] = [applied({ name: "api" }, "one"), applied({ name: "api" }, "other")];
+    for (const rule of [one, other, one]) recorder.record([rule], limited(rule));
+    expect(recorder.take().clients).toEqual([
+      { rule: "api", client: "one", count: 2, error: 0, lastAt: NOW, shadow: false },
+      { rule: "api", client: "other", count: 1, error: 0, lastAt: NOW, shadow: false },
+    ]);
+    expect(recorder.take().clients).toEqual([]);
+  });
+
+  it("stay among 10,000 others, with a count that is too high by at most the error", () => {
+    const { recorder } = setUp();
+    const heavy = applied({ name: "api" }, "heavy");
+    for (let sent = 0; sent < 10_000; sent++) {
+      const other = { ...heavy, identity: `other-${sent}` };
+      recorder.record([other], limited(other));
+      if (sent % 20 === 0) recorder.record([heavy], limited(heavy));
+    }
+    const { clients } = recorder.take();
+    expect(clients).toHaveLength(MAX_LIMITED_CLIENTS);
+    const { count, error } = clients.find(({ client }) => client === "heavy") ?? {
+      count: 0,
+      error: 0,
+    };
+    expect(count).toBeGreaterThanOrEqual(500);
+    expect(count - error).toBeLessThanOrEqual(500);
+  });
+});
