@@ -11,6 +11,7 @@ import { type BenchOptions, parseOptions } from "./options.ts";
 import { writeChart } from "./report/chart.ts";
 import {
   addedCpuTable,
+  controlTable,
   cpuTable,
   floodTable,
   isolatesTable,
@@ -89,6 +90,7 @@ function tablesOf(
   if (results.isolates.length > 0) tables.push(isolatesTable(results.isolates));
   if (results.flood.length > 0) tables.push(floodTable(results.flood));
   if (results.addedCpu) tables.push(addedCpuTable(results.addedCpu));
+  if (results.control) tables.push(controlTable(results.control));
   if (parts.includes("cpu")) tables.push(cpuTable(results));
   const measured = targets.filter((target) => target.measured !== undefined);
   tables.push(targetsTable(isWhole ? targets : measured));

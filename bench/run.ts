@@ -1,6 +1,7 @@
 import type { Environment } from "./environment/environment.ts";
 import { readMachine, readVersions } from "./environment/machine.ts";
 import { type AddedCpuOptions, measureAddedCpu } from "./experiments/added-cpu.ts";
+import { type ControlCostOptions, measureControlCost } from "./experiments/control.ts";
 import { measureDecisionCpu } from "./experiments/decision-cpu.ts";
 import { runFlood } from "./experiments/flood.ts";
 import { countsAcrossIsolates, type IsolatesResult, runIsolates } from "./experiments/isolates.ts";
@@ -18,6 +19,7 @@ interface SampleSizes {
   readonly isolates: { readonly weir: number; readonly others: number };
   readonly flood: { readonly rounds: number; readonly seconds: number };
   readonly addedCpu: AddedCpuOptions;
+  readonly control: ControlCostOptions;
   readonly decisions: { readonly rounds: number; readonly decisions: number };
 }
 
@@ -26,6 +28,7 @@ const FULL: SampleSizes = {
   isolates: { weir: 20, others: 2 },
   flood: { rounds: 4, seconds: 2 },
   addedCpu: { rounds: 8, requests: 4000, warmUp: 6000 },
+  control: { rounds: 8, decisions: 5000, requests: 500 },
   decisions: { rounds: 5, decisions: 20_000 },
 };
 
@@ -34,6 +37,7 @@ const QUICK: SampleSizes = {
   isolates: { weir: 1, others: 0 },
   flood: { rounds: 1, seconds: 2 },
   addedCpu: { rounds: 1, requests: 400, warmUp: 200 },
+  control: { rounds: 1, decisions: 500, requests: 50 },
   decisions: { rounds: 1, decisions: 3000 },
 };
 
@@ -78,6 +82,9 @@ export async function run(
   const addedCpu = await runPart("added-cpu", "CPU time that Weir adds to a request", () =>
     measureAddedCpu(environment, redisLatencyMs, sizes.addedCpu),
   );
+  const control = await runPart("control", "statistics, overrides and the denial log", () =>
+    measureControlCost(environment, redisLatencyMs, sizes.control),
+  );
   const decisionCpu = await runPart("cpu", "CPU time of a decision from memory", () =>
     measureDecisionCpu(environment, redisLatencyMs, sizes.decisions),
   );
@@ -90,7 +97,7 @@ export async function run(
     machine: readMachine(),
     versions: readVersions(environment.redis.version),
     options: { quick, redisLatenciesMs, connections: CONNECTIONS, rounds },
-    ...{ workloads, isolates, flood: flood ?? [], addedCpu, decisionCpu, manyRules },
+    ...{ workloads, isolates, flood: flood ?? [], addedCpu, control, decisionCpu, manyRules },
   };
 }
 

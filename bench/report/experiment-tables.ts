@@ -1,4 +1,5 @@
 import type { AddedCpu } from "../experiments/added-cpu.ts";
+import type { ControlCost } from "../experiments/control.ts";
 import type { FloodResult, FloodRound } from "../experiments/flood.ts";
 import { ISOLATES, ISOLATES_LIMIT, type IsolatesResult } from "../experiments/isolates.ts";
 import { median } from "../experiments/median.ts";
@@ -65,6 +66,21 @@ export function addedCpuTable(cpu: AddedCpu): string {
   const calls = `REST calls for each request to Weir: ${figure(cpu.restCallsPerRequest, 4)}.`;
   const head = ["", "median", "least", "most"];
   return ["### CPU time of a request, µs", setup, table(head, rows), calls].join("\n\n");
+}
+
+export function controlTable(cost: ControlCost): string {
+  const row = (title: string, { median, least, most }: Spread) => [
+    title,
+    ...[median, least, most].map((value) => figure(value, 2)),
+  ];
+  const rows = [
+    row("a decision without them, CPU µs", cost.decision),
+    row("added to a decision, CPU µs", cost.perDecision),
+    row("fewer requests a second, %", cost.throughputLoss),
+    row("more CPU for a forwarded request, %", cost.cpuGrowth),
+  ];
+  const title = "### statistics, two overrides and the denial log: on against off";
+  return [title, table(["", "median", "least", "most"], rows)].join("\n\n");
 }
 
 export function cpuTable({ decisionCpu, manyRules }: Results): string {

@@ -18,7 +18,7 @@ export async function writeJson(
  * run check` would fail.
  */
 export function toJson(results: Results, targets: readonly Target[]): object {
-  const { date, machine, versions, options, addedCpu, decisionCpu, manyRules } = results;
+  const { date, machine, versions, options, addedCpu, control, decisionCpu, manyRules } = results;
   return {
     date,
     machine,
@@ -45,7 +45,7 @@ export function toJson(results: Results, targets: readonly Target[]): object {
       runs: admitted.map((count) => ({ admitted: count })),
     })),
     flood: results.flood.map(({ subject, rounds }) => ({ subject: subject.name, rounds })),
-    cpu: { added: addedCpu, decisionFromMemory: decisionCpu, rules: manyRules },
+    cpu: { added: addedCpu, control, decisionFromMemory: decisionCpu, rules: manyRules },
     targets: targets.map(({ name, wanted, measured, met }) => ({
       name,
       wanted,

@@ -1,6 +1,7 @@
 import type { Machine } from "../environment/machine.ts";
 import { BASELINE } from "../environment/subjects.ts";
 import type { AddedCpu } from "../experiments/added-cpu.ts";
+import type { ControlCost } from "../experiments/control.ts";
 import type { DecisionCpu } from "../experiments/decision-cpu.ts";
 import type { FloodResult } from "../experiments/flood.ts";
 import type { IsolatesResult } from "../experiments/isolates.ts";
@@ -33,6 +34,7 @@ export interface Results {
   readonly isolates: readonly IsolatesResult[];
   readonly flood: readonly FloodResult[];
   readonly addedCpu?: AddedCpu | undefined;
+  readonly control?: ControlCost | undefined;
   readonly decisionCpu?: DecisionCpu | undefined;
   readonly manyRules?: ManyRules | undefined;
 }

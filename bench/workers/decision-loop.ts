@@ -2,6 +2,9 @@ import { Hono } from "hono/tiny";
 import { defineConfig } from "../../src/config/index.ts";
 import { rateLimit } from "../../src/index.ts";
 import { bindings, CLIENT_HEADER, LIMITED_PATH } from "./bindings.ts";
+import { setOverrides } from "./set-overrides.ts";
+
+export { ControlObject } from "../../src/index.ts";
 
 /**
  * The app without a limiter. The Worker runs an app many times within one request and without an
@@ -24,6 +27,7 @@ const LONGEST_MS = 5000;
 export default {
   async fetch(request, env, ctx) {
     const { pathname, searchParams } = new URL(request.url);
+    if (pathname === "/set-overrides") return await setOverrides();
     const app = pathname === LIMITED_PATH ? limited : bare;
     const wanted = Number(searchParams.get("decisions"));
     const headers = { [CLIENT_HEADER]: "203.0.113.1" };

@@ -1,0 +1,305 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { ControlLink } from "../../../src/control/control-link.ts";
+import { LiveOverrides } from "../../../src/overrides/live-overrides.ts";
+import type { Override } from "../../../src/overrides/override.ts";
+import { Recorder } from "../../../src/statistics/recorder.ts";
+import { type Behaviour, FakeControl } from "./fake-control.ts";
+
+const HOUR = 3_600_000;
+
+/** The tasks that still run, as waitUntil of an isolate would hold them. */
+const running = new Set<Promise<unknown>>();
+let control: FakeControl;
+let failures: string[];
+
+beforeEach(() => {
+  vi.useFakeTimers({ now: 1_800_000_000_000 });
+  running.clear();
+  control = new FakeControl();
+  failures = [];
+});
+
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+function createLink({ timeoutMs = 1000, random = 0.5 } = {}) {
+  const background = (task: Promise<unknown>) => {
+    running.add(task);
+    void task.finally(() => running.delete(task));
+  };
+  const recorder = new Recorder({ background });
+  const link = new ControlLink(
+    {
+      objectNamed: control.objectNamed,
+      timeoutMs,
+      random: () => random,
+      background,
+      onFailure: (task, cause) => failures.push(`${task}: ${cause}`),
+    },
+    new LiveOverrides(),
+    recorder,
+  );
+  return {
+    link,
+    recorder,
+    request: () => link.record([], undefined, Date.now()),
+    load: () => link.loadIfStale(Date.now()),
+  };
+}
+
+/** Calls that hand over sums. */
+const handOvers = () => control.calls.filter(({ minutes }) => minutes.length > 0);
+
+describe("sums", () => {
+  it("are handed over although no further request comes", async () => {
+    const { request } = createLink();
+    request();
+    await vi.advanceTimersByTimeAsync(5000);
+    expect(control.requests).toBe(1);
+    expect(running.size).toBe(0);
+  });
+
+  it("are handed over at most once in five seconds while requests come all the time", async () => {
+    const { request } = createLink();
+    for (let sent = 0; sent < 600; sent++) {
+      request();
+      await vi.advanceTimersByTimeAsync(100);
+    }
+    await vi.advanceTimersByTimeAsync(5000);
+    expect(control.requests).toBe(600);
+    expect(handOvers().length).toBeGreaterThanOrEqual(12);
+    expect(handOvers().length).toBeLessThanOrEqual(13);
+  });
+
+  it("that are added while a hand-over runs belong to the next one", async () => {
+    const { request } = createLink();
+    control.delayMs = 3000;
+    request();
+    await vi.advanceTimersByTimeAsync(2000);
+    expect(control.calls).toHaveLength(1);
+    request();
+    await vi.advanceTimersByTimeAsync(20_000);
+    expect(control.requests).toBe(2);
+    expect(control.calls.map(({ sequence }) => sequence)).toEqual([1, 2]);
+  });
+
+  it.each<Behaviour>(["refuse", "hang", "error-after", "missing"])(
+    "are all added, and none twice, after an object has behaved like this for a minute: %s",
+    async (behaviour) => {
+      const { request } = createLink();
+      control.behaviour = behaviour;
+      for (let sent = 0; sent < 60; sent++) {
+        request();
+        await vi.advanceTimersByTimeAsync(1000);
+      }
+      control.behaviour = "answer";
+      await vi.advanceTimersByTimeAsync(200_000);
+      expect(control.requests).toBe(60);
+      expect(failures.length).toBeGreaterThan(2);
+      expect(failures.join()).not.toContain("203.0.113.7");
+      expect(running.size).toBe(0);
+    },
+  );
+
+  it("are repeated with the same number, source, content and object", async () => {
+    const { request } = createLink();
+    control.behaviour = "error-after";
+    control.answer = { collectors: 64 };
+    request();
+    await vi.advanceTimersByTimeAsync(10_000);
+    request();
+    await vi.advanceTimersByTimeAsync(60_000);
+    const [first, ...others] = control.calls;
+    expect(others.length).toBeGreaterThan(0);
+    for (const other of others) expect(other).toEqual(first);
+  });
+
+  it("cause fewer calls while an object fails, and take bounded memory in an hour of failures", async () => {
+    const { request, recorder } = createLink();
+    control.behaviour = "refuse";
+    for (let sent = 0; sent < 360; sent++) {
+      request();
+      await vi.advanceTimersByTimeAsync(10_000);
+    }
+    expect(control.calls.length).toBeLessThan(60);
+    const { minutes } = recorder.take();
+    expect(minutes.length).toBeLessThanOrEqual(5);
+  });
+
+  it("are handed over anew if the request that should have done it has ended", async () => {
+    const { request } = createLink();
+    // The client hangs up, and the runtime drops the timer.
+    request();
+    vi.clearAllTimers();
+    await vi.advanceTimersByTimeAsync(2000);
+    request();
+    expect(control.calls).toHaveLength(0);
+    await vi.advanceTimersByTimeAsync(2000);
+    request();
+    await vi.advanceTimersByTimeAsync(5000);
+    expect(control.requests).toBe(3);
+  });
+
+  it("are handed over in time although the clock goes back by an hour", async () => {
+    const { request } = createLink();
+    request();
+    await vi.advanceTimersByTimeAsync(5000);
+    vi.setSystemTime(Date.now() - HOUR);
+    request();
+    await vi.advanceTimersByTimeAsync(5000);
+    expect(control.requests).toBe(2);
+  });
+
+  it("go to one of 64 objects of the location first, and then to the global object", async () => {
+    const { request, link } = createLink({ random: 0.99 });
+    const place = new Request("https://example.com", {
+      cf: { continent: "EU" } as RequestInitCfProperties,
+    });
+    await link.loadIfStale(Date.now(), place);
+    request();
+    await vi.advanceTimersByTimeAsync(5000);
+    expect(control.calls.map(({ objectName }) => objectName)).toEqual(["EU:63", "global"]);
+  });
+
+  it("contain whether the breaker is open", async () => {
+    const { request, recorder, load } = createLink();
+    recorder.breakerOpen = true;
+    await load();
+    request();
+    await vi.advanceTimersByTimeAsync(5000);
+    expect(control.calls.map(({ breakerOpen }) => breakerOpen)).toEqual([true, true]);
+  });
+
+  it("do not fail a request if nothing can run in the background", () => {
+    const recorder = new Recorder({ background: () => {} });
+    const background = () => {
+      throw new Error("There is no request.");
+    };
+    const { objectNamed } = control;
+    const options = { objectNamed, timeoutMs: 1000, background, onFailure: () => {} };
+    const link = new ControlLink(options, new LiveOverrides(), recorder);
+    expect(() => link.record([], undefined, Date.now())).not.toThrow();
+  });
+});
+
+const OVERRIDE: Override = {
+  rule: "api",
+  effect: { mode: "off" },
+  expiresAt: 2_000_000_000_000,
+  reason: "A test.",
+  by: "token",
+  setAt: 0,
+};
+
+describe("a request", () => {
+  beforeEach(() => {
+    const overrides = { version: 3, isComplete: true, set: [OVERRIDE], removed: [] };
+    control.answer = { collectors: 0, overrides };
+  });
+
+  it("waits for the overrides in a new isolate", async () => {
+    const { link, load } = createLink();
+    await load();
+    expect(link.overrides.version).toBe(3);
+    expect(control.calls).toMatchObject([{ sequence: 0, minutes: [], overridesVersion: 0 }]);
+  });
+
+  it("does not wait if the overrides were loaded in the last ten seconds", async () => {
+    const { load } = createLink();
+    await load();
+    await vi.advanceTimersByTimeAsync(9999);
+    expect(load()).toBeUndefined();
+    await vi.advanceTimersByTimeAsync(1);
+    expect(load()).toBeInstanceOf(Promise);
+  });
+
+  it("never waits in a busy isolate, whose hand-overs load the overrides", async () => {
+    const { link, request, load } = createLink();
+    await load();
+    for (let sent = 0; sent < 100; sent++) {
+      expect(load()).toBeUndefined();
+      request();
+      await vi.advanceTimersByTimeAsync(500);
+    }
+    expect(link.overrides.version).toBe(3);
+    expect(control.calls.filter(({ sequence }) => sequence === 0)).toHaveLength(1);
+  });
+
+  it.each([
+    { timeoutMs: 1000, waitMs: 250 },
+    { timeoutMs: 100, waitMs: 100 },
+  ])(
+    "waits for at most $waitMs ms with a deadline of $timeoutMs ms",
+    async ({ timeoutMs, waitMs }) => {
+      const { load } = createLink({ timeoutMs });
+      control.behaviour = "hang";
+      const startedAt = Date.now();
+      let waitedMs = 0;
+      void load()?.then(() => (waitedMs = Date.now() - startedAt));
+      await vi.advanceTimersByTimeAsync(1000);
+      expect(waitedMs).toBe(waitMs);
+      expect(failures).toEqual(["load-overrides: timeout"]);
+    },
+  );
+
+  it("does not wait in the five seconds after a failure, and then only one request waits", async () => {
+    const { load } = createLink();
+    control.behaviour = "refuse";
+    await load();
+    expect(failures).toEqual(["load-overrides: Error"]);
+    await vi.advanceTimersByTimeAsync(4999);
+    expect(load()).toBeUndefined();
+    await vi.advanceTimersByTimeAsync(1);
+    control.behaviour = "hang";
+    expect(load()).toBeInstanceOf(Promise);
+    expect(load()).toBeUndefined();
+    expect(control.calls).toHaveLength(2);
+  });
+
+  it("shares one call with all requests that come at the same time", async () => {
+    const { link, load } = createLink();
+    control.delayMs = 100;
+    let ready = 0;
+    for (let sent = 0; sent < 100; sent++) void load()?.then(() => ready++);
+    expect(control.calls).toHaveLength(1);
+    await vi.advanceTimersByTimeAsync(99);
+    expect(ready).toBe(0);
+    await vi.advanceTimersByTimeAsync(10);
+    expect(ready).toBe(100);
+    expect(link.overrides.version).toBe(3);
+  });
+
+  it("is not held up if the client whose request loads the overrides has hung up", async () => {
+    const { load } = createLink();
+    control.behaviour = "hang";
+    void load();
+    vi.clearAllTimers();
+    let isReady = false;
+    void load()?.then(() => (isReady = true));
+    await vi.advanceTimersByTimeAsync(250);
+    expect(isReady).toBe(true);
+    control.behaviour = "answer";
+    await load();
+    expect(load()).toBeUndefined();
+  });
+
+  it("gets the overrides of a call that took too long for an earlier request", async () => {
+    const { link, load } = createLink();
+    control.delayMs = 1000;
+    void load();
+    await vi.advanceTimersByTimeAsync(500);
+    expect(link.overrides.version).toBe(0);
+    await vi.advanceTimersByTimeAsync(500);
+    expect(link.overrides.version).toBe(3);
+    expect(load()).toBeUndefined();
+  });
+
+  it("does not wait again at once if a collector has only old overrides", async () => {
+    const { load } = createLink();
+    control.answer = { ...control.answer, overridesAgeMs: 60_000 };
+    await load();
+    expect(load()).toBeUndefined();
+    expect(failures).toEqual(["load-overrides: outdated"]);
+  });
+});
