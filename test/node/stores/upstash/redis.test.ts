@@ -4,8 +4,10 @@ import { startTestRedis } from "../../../../dev/test-redis.ts";
 import { startUpstashRest } from "../../../../dev/upstash-rest.ts";
 import { banKey, strikesKey } from "../../../../src/engine/bans.ts";
 import { type Counter, storedKey, windowAt } from "../../../../src/engine/counter.ts";
+import { billedCommands } from "../../../../src/stores/upstash/billed-commands.ts";
 import type { Clock } from "../../../../src/stores/upstash/script.ts";
 import { createUpstashStore } from "../../../../src/stores/upstash/upstash-store.ts";
+import { type StoreCall, withMeasurement } from "../../../../src/stores/with-measurement.ts";
 import { counter } from "../../../suite/counters.ts";
 
 // Tests the effects of the scripts in Redis. This file has its own server, because it reads figures
@@ -27,22 +29,38 @@ beforeEach(async () => {
 
 const HOUR = 3_600_000;
 
+/** The commands of all calls so far, as the statistics estimate them. */
+let estimated = 0;
+
 function storeWith(clock: Clock) {
-  return createUpstashStore({ url: rest.url, token: rest.token, clock, timeoutMs: 10_000 });
+  const { url, token } = rest;
+  const store = createUpstashStore({ url, token, clock, timeoutMs: 10_000 });
+  const meter = { recordStoreCall: ({ commands }: StoreCall) => (estimated += commands) };
+  return withMeasurement(store, meter, billedCommands(clock));
 }
 
 /**
  * Runs a decision. Returns how often Redis ran each command for the decision, according to INFO
- * commandstats.
+ * commandstats. Also compares the number of commands with the estimate of the statistics.
+ *
+ * @param notEstimated the number of commands that the estimate does not contain
  */
-async function commandsOf(run: () => Promise<unknown>): Promise<Record<string, number>> {
+async function commandsOf(
+  run: () => Promise<unknown>,
+  notEstimated = 0,
+): Promise<Record<string, number>> {
   await redis.config("RESETSTAT");
+  const estimatedBefore = estimated;
   await run();
+  const estimate = estimated - estimatedBefore;
   const stats = await redis.info("commandstats");
   const calls = [...stats.matchAll(/cmdstat_(\w+(?:\|\w+)?):calls=(\d+)/g)].map(
     ([, name, count]) => [name as string, Number(count)] as const,
   );
-  return Object.fromEntries(calls.filter(([name]) => !/^(info|config\|resetstat)$/.test(name)));
+  const own = calls.filter(([name]) => !/^(info|config\|resetstat)$/.test(name));
+  const total = own.reduce((sum, [, count]) => sum + count, 0);
+  expect(total - estimate).toBe(notEstimated);
+  return Object.fromEntries(own);
 }
 
 describe.runIf(server.kind === "redis-server")("Redis commands per decision", () => {
@@ -194,7 +212,7 @@ describe.runIf(server.kind === "redis-server")("Redis commands per decision", ()
       // A ban that began when the rule had one length takes one command more.
       const { escalation: _, ...oneLength } = { ...quota, limit: 0, ceiling: 0 };
       await store.decide([[oneLength]]);
-      expect(await commandsOf(decide)).toEqual({ ...base, pttl: 1, bitfield_ro: 1 });
+      expect(await commandsOf(decide, 1)).toEqual({ ...base, pttl: 1, bitfield_ro: 1 });
     },
   );
 
