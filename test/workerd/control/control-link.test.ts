@@ -72,6 +72,21 @@ describe("sums", () => {
     expect(handOvers().length).toBeLessThanOrEqual(13);
   });
 
+  it("are handed over at most five seconds later, so that a killed isolate loses no older ones", async () => {
+    const { request } = createLink();
+    const sentAt: number[] = [];
+    for (let sent = 0; sent < 400; sent++) {
+      // Requests come in bursts with pauses of different lengths.
+      if (sent % 7 < 4) {
+        request();
+        sentAt.push(Date.now());
+      }
+      await vi.advanceTimersByTimeAsync(sent % 50 === 0 ? 3700 : 130);
+      const due = sentAt.filter((at) => at <= Date.now() - 5000).length;
+      expect(control.requests).toBeGreaterThanOrEqual(due);
+    }
+  });
+
   it("that are added while a hand-over runs belong to the next one", async () => {
     const { request } = createLink();
     control.delayMs = 3000;
