@@ -36,7 +36,7 @@ function identity(number: number): string {
   return Buffer.from(number.toString(36).padStart(22, "x")).toString("latin1");
 }
 
-/** Creates overrides as they arrive in an answer: 50 different limits, and reasons that are not kept. */
+/** Creates overrides as they arrive in an answer, with reasons that are not kept. */
 function overridesOf(count: number): Override[] {
   return Array.from({ length: count }, (_, number) => ({
     rule: `rule-${number % RULES}`,
