@@ -54,7 +54,9 @@ describe.each(["route", "custom-domain", "service"] as const)("a project for a %
   // A project for a custom domain has the same code as a project for a route.
   if (template !== "custom-domain") {
     it("has no type errors", async () => {
-      expect(await runIn(folder.path, "tsc", [])).toEqual({ code: 0, output: "" });
+      // The project sees Weir's sources here, which have JSX, and not the package's JavaScript.
+      const jsx = ["--jsx", "react-jsx", "--jsxImportSource", "hono/jsx"];
+      expect(await runIn(folder.path, "tsc", jsx)).toEqual({ code: 0, output: "" });
     });
 
     it("has tests that pass", async () => {
