@@ -1,16 +1,17 @@
 import { type Override, type OverrideUpdate, overrideId } from "../overrides/override.ts";
 
-/** Removed overrides are remembered for this number of changes, for isolates with an older version. */
+/** The maximum number of overrides that are remembered after they were removed or have ended. */
 const MAX_REMOVED = 10_000;
 
 /**
- * The overrides in the memory of an object, with the version in which each was changed. The id of a
- * removed override stays for some time, so that isolates learn of the removal.
+ * The overrides in the memory of an object, with the version in which each was changed. The id of an
+ * override that was removed or has ended stays for some time, because isolates may have an older version
+ * of it that ends later.
  */
 export class OverrideChanges {
   /** By id, in the order of their changes. */
   readonly #overrides = new Map<string, Override>();
-  /** The version of the last change of each override, also of removed ones, in the same order. */
+  /** The version of the last change of each override, also of absent ones, in the same order. */
   readonly #versions = new Map<string, number>();
   /** All changes after this version are known. */
   oldest: number;
@@ -50,11 +51,10 @@ export class OverrideChanges {
   /** Takes over what another object has sent. */
   apply({ version, isComplete, set, removed }: OverrideUpdate): void {
     if (isComplete) {
-      const kept = new Set(set.map(overrideId));
-      for (const id of this.#overrides.keys()) {
-        if (!kept.has(id)) this.put(id, undefined, version);
-      }
-      if (this.version === 0) this.oldest = version;
+      // This object never knew overrides that were both set and removed before, but isolates may.
+      this.#overrides.clear();
+      this.#versions.clear();
+      this.oldest = version;
     }
     for (const id of removed) this.put(id, undefined, version);
     for (const override of set) this.put(overrideId(override), override, version);
@@ -83,7 +83,8 @@ export class OverrideChanges {
   }
 
   /**
-   * Removes the overrides that have ended. Isolates know the end, so this is no change for them.
+   * Removes the overrides that have ended. They keep their versions: an isolate that has this version
+   * knows the end, and an isolate with an older version learns that the override is gone.
    *
    * @returns the ids of the removed overrides
    */
@@ -97,14 +98,13 @@ export class OverrideChanges {
         continue;
       }
       this.#overrides.delete(id);
-      this.#versions.delete(id);
       ended.push(id);
     }
     return ended;
   }
 
   /**
-   * Forgets the oldest removed overrides if there are too many.
+   * Forgets the oldest of the overrides that were removed or have ended, if there are too many.
    *
    * @returns the forgotten ids
    */

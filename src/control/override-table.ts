@@ -8,8 +8,8 @@ import { OverrideChanges } from "./override-changes.ts";
 import type { Actor, OverrideChange } from "./protocol.ts";
 
 /**
- * The overrides of the global object in SQLite. A removed override leaves a row without a value. All
- * rows are also in memory, because every hand-over asks for changes.
+ * The overrides of the global object in SQLite. An override that was removed or has ended leaves a
+ * row without a value. All rows are also in memory, because every hand-over asks for changes.
  */
 export class OverrideTable {
   readonly #sql: SqlStorage;
@@ -92,16 +92,22 @@ export class OverrideTable {
     );
     this.#changes.put(id, override, version);
     this.#changes.version = version;
-    this.#delete(this.#changes.forgetRemoved());
+    this.#forgetRemoved();
     this.#storeVersions();
   }
 
   #removeEnded(now: number): void {
-    this.#delete(this.#changes.removeEnded(now));
+    const ended = this.#changes.removeEnded(now);
+    if (ended.length === 0) return;
+    for (const id of ended) this.#sql.exec("UPDATE overrides SET value = NULL WHERE id = ?", id);
+    if (this.#forgetRemoved()) this.#storeVersions();
   }
 
-  #delete(ids: readonly string[]): void {
-    for (const id of ids) this.#sql.exec("DELETE FROM overrides WHERE id = ?", id);
+  /** @returns whether rows were deleted, so that `oldest` may have changed */
+  #forgetRemoved(): boolean {
+    const forgotten = this.#changes.forgetRemoved();
+    for (const id of forgotten) this.#sql.exec("DELETE FROM overrides WHERE id = ?", id);
+    return forgotten.length > 0;
   }
 
   #storeVersions(): void {

@@ -96,6 +96,47 @@ describe("a collector", () => {
     expect(answer).toMatchObject({ overridesAgeMs: 8000, overrides: { version: 5 } });
   });
 
+  it("reports an override that has ended to an isolate that has a longer version of it", async () => {
+    const override = {
+      rule: "search",
+      client: "one",
+      effect: { kind: "blocked" },
+      reason: "abuse",
+      by: "token",
+      setAt: NOW,
+    } as const;
+    const versions = [NOW + 3_600_000, NOW + 3000];
+    let version = 5;
+    const { handOver } = collectorWith(async ({ overridesVersion }) => {
+      const [expiresAt] = versions.splice(0, 1);
+      if (expiresAt === undefined) return { collectors: 3 };
+      const isComplete = overridesVersion === 0;
+      const set = [{ ...override, expiresAt }];
+      return { collectors: 3, overrides: { version: version++, isComplete, set, removed: [] } };
+    });
+    await handOver(1);
+    await vi.advanceTimersByTimeAsync(2500);
+    await handOver(2, { overridesVersion: 5 });
+    await vi.advanceTimersByTimeAsync(1000);
+    const { overrides } = await handOver(3, { overridesVersion: 5 });
+    const removed = ["search:one"];
+    expect(overrides).toEqual({ version: 6, isComplete: false, set: [], removed });
+  });
+
+  it("sends all overrides to isolates if it has missed changes itself", async () => {
+    const versions = [5, 20];
+    const { handOver } = collectorWith(async () => {
+      const [version] = versions.splice(0, 1);
+      if (version === undefined) return { collectors: 3 };
+      return { collectors: 3, overrides: { version, isComplete: true, set: [], removed: [] } };
+    });
+    await handOver(1);
+    await vi.advanceTimersByTimeAsync(2500);
+    // This isolate has called the global object before, and has an override that the collector never had.
+    const { overrides } = await handOver(2, { overridesVersion: 12 });
+    expect(overrides).toEqual({ version: 20, isComplete: true, set: [], removed: [] });
+  });
+
   it("refuses to answer before it has overrides, and counts the repeated sums once", async () => {
     let isDown = true;
     const { handOver, passedOn } = collectorWith(async () => {

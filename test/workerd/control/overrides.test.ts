@@ -59,6 +59,40 @@ describe("overrides", () => {
     expect((await updateSince(0))?.set).toHaveLength(1);
   });
 
+  it("that have ended replace a longer one that an isolate still has", async () => {
+    const object = globalObject();
+    await object.setOverride(change("one"), "token");
+    const { version = 0 } = (await updateSince(0)) ?? {};
+    await object.setOverride(change("one", NOW + 1000), "token");
+    vi.setSystemTime(NOW + 1000);
+    const expected = { isComplete: false, set: [], removed: ["search:one"] };
+    expect(await updateSince(version)).toMatchObject(expected);
+    await evictDurableObject(object);
+    expect(await updateSince(version)).toMatchObject(expected);
+  });
+
+  it("that have ended are forgotten after 10,000 more, and old isolates then get all overrides", async () => {
+    const object = globalObject();
+    await object.setOverride(change("first"), "token");
+    const { version = 0 } = (await updateSince(0)) ?? {};
+    const rows = await runInDurableObject(object, async (instance, { storage }) => {
+      await instance.setOverride(change("first", NOW + 1000), "token");
+      vi.setSystemTime(NOW + 1000);
+      expect(await instance.overrides()).toEqual([]);
+      for (let i = 0; i < MAX_OVERRIDES; i++) {
+        await instance.setOverride(change(`${i}`, NOW + 2000), "token");
+      }
+      vi.setSystemTime(NOW + 2000);
+      expect(await instance.overrides()).toEqual([]);
+      return storage.sql.exec("SELECT COUNT(*) AS count FROM overrides").one();
+    });
+    expect(rows).toEqual({ count: 10_000 });
+    const complete = { isComplete: true, set: [], removed: [] };
+    expect(await updateSince(version)).toMatchObject(complete);
+    await evictDurableObject(object);
+    expect(await updateSince(version)).toMatchObject(complete);
+  });
+
   it("are at most 10,000; replacing one is still possible", async () => {
     const results = await runInDurableObject(globalObject(), async (object) => {
       for (let i = 0; i < MAX_OVERRIDES; i++) await object.setOverride(change(`${i}`), "token");
