@@ -6,10 +6,10 @@ import { projectFiles, writeFiles } from "../../../create/src/new-project.ts";
 import type { ProjectOptions } from "../../../create/src/project-options.ts";
 import { CURRENT } from "../../../create/src/versions.ts";
 import { callWeir } from "../cli/run-weir.ts";
-import { emptyFolder, linkPackages, runIn } from "./project.ts";
+import { buildPackage, emptyFolder, installPackage, linkPackages, runIn } from "./project.ts";
 
 // The tests start compilers and test runners. The machine may be busy with other tests.
-vi.setConfig({ testTimeout: 120_000 });
+vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 });
 
 const OPTIONS: Omit<ProjectOptions, "template" | "store"> = {
   texts: {
@@ -24,6 +24,15 @@ const OPTIONS: Omit<ProjectOptions, "template" | "store"> = {
   packageManager: "npm",
 };
 
+let built: Awaited<ReturnType<typeof emptyFolder>>;
+
+beforeAll(async () => {
+  built = await emptyFolder();
+  await buildPackage(built.path);
+});
+
+afterAll(() => built[Symbol.asyncDispose]());
+
 describe.each(["route", "custom-domain", "service"] as const)("a project for a %s", (template) => {
   let folder: Awaited<ReturnType<typeof emptyFolder>>;
 
@@ -32,6 +41,7 @@ describe.each(["route", "custom-domain", "service"] as const)("a project for a %
     const files = await projectFiles({ ...OPTIONS, template, store: "durable-object" });
     await writeFiles(folder.path, files);
     await linkPackages(folder.path);
+    await installPackage(folder.path, built.path);
   });
 
   afterAll(() => folder[Symbol.asyncDispose]());

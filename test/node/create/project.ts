@@ -1,7 +1,19 @@
 import { execFile } from "node:child_process";
-import { chmod, mkdir, mkdtemp, readdir, rm, symlink, writeFile } from "node:fs/promises";
+import {
+  chmod,
+  cp,
+  mkdir,
+  mkdtemp,
+  readdir,
+  readFile,
+  rm,
+  symlink,
+  writeFile,
+} from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
+import { promisify } from "node:util";
+import { packageManifest } from "../../../scripts/package-manifest.ts";
 
 export const ROOT = join(import.meta.dirname, "../../..");
 const MODULES = join(ROOT, "node_modules");
@@ -38,6 +50,26 @@ export async function linkPackages(project: string): Promise<void> {
   const weir = join(modules, ".bin/weir");
   await writeFile(weir, `#!/bin/sh\nexec node ${join(ROOT, "cli/weir.ts")} "$@"\n`);
   await chmod(weir, 0o755);
+}
+
+/**
+ * Builds the code of the package `edge-weir`: JavaScript and types, without the documentation. Projects
+ * of users have other settings of the compiler than the repository, so they cannot compile its sources.
+ *
+ * @param target an empty folder
+ */
+export async function buildPackage(target: string): Promise<void> {
+  const args = ["-p", join(ROOT, "scripts/tsconfig.package.json"), "--outDir", target];
+  await promisify(execFile)(join(MODULES, ".bin/tsc"), args);
+  const manifest = packageManifest(JSON.parse(await readFile(join(ROOT, "package.json"), "utf8")));
+  await writeFile(join(target, "package.json"), JSON.stringify(manifest));
+}
+
+/** Copies a built package into a project, in place of the link to the repository. */
+export async function installPackage(project: string, built: string): Promise<void> {
+  const installed = join(project, "node_modules/edge-weir");
+  await rm(installed, { force: true });
+  await cp(built, installed, { recursive: true });
 }
 
 /** Runs a command of a project, without a terminal and without network. */

@@ -97,7 +97,7 @@ const TSCONFIG = {
 };
 
 // The tests start compilers and bundlers. The machine may be busy with other tests.
-vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
+vi.setConfig({ testTimeout: 180_000, hookTimeout: 180_000 });
 
 let folder: string;
 /** A project that has the package installed. */
