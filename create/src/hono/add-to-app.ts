@@ -24,8 +24,8 @@ export interface AppChanges {
 const CONFIG = "weir.config.ts";
 
 /**
- * Adds Weir to a Hono app: the package, the rules, the middleware, and the Durable Objects that
- * hold the counters. A second call changes nothing. If a file cannot be written, all files keep
+ * Adds Weir to a Hono app: the package, the rules, the middleware, and the Durable Objects with the
+ * counters and with the statistics. A second call changes nothing. If a file cannot be written, all files keep
  * their old texts.
  *
  * @throws {Failure} if the folder has no such app, or if its settings contradict Weir's
@@ -39,7 +39,7 @@ export async function addToHonoApp(
   const entry = editEntry(app.entry, await configImport(app));
   const edits = new Map<string, Edit>([
     [app.manifest.path, editManifest(app.manifest, options.edgeWeir, options.nodeVersion)],
-    [app.wrangler.path, editWrangler(app.wrangler, !usesVite, entry.className)],
+    [app.wrangler.path, editWrangler(app.wrangler, !usesVite, entry.classes)],
     [app.entry.path, entry],
   ]);
   const before = new Map<string, AppFile | undefined>(

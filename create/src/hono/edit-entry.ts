@@ -1,6 +1,6 @@
 import { type Edit, unchanged } from "./edit.ts";
 import { type AppModule, type Place, readAppModule } from "./find-app.ts";
-import { COUNTER, OTHER_COUNTER } from "./find-counter.ts";
+import { CONTROL, COUNTER } from "./find-classes.ts";
 import type { AppFile } from "./hono-app.ts";
 import { type Additions, isExactly } from "./inserted.ts";
 
@@ -10,13 +10,20 @@ interface Insertion {
   readonly text: string;
 }
 
-/** An edit of the entry, and the name of Weir's class in wrangler's configuration. */
+/** An edit of the entry, and the names of Weir's classes in wrangler's configuration. */
 export interface EntryEdit extends Edit {
-  readonly className: string;
+  readonly classes: ClassNames;
+}
+
+/** The names under which an app exports Weir's classes. */
+export interface ClassNames {
+  readonly counter: string;
+  /** Undefined if the app does not export this class, so that wrangler could not bind it. */
+  readonly control: string | undefined;
 }
 
 /**
- * Adds the middleware and the export of the Durable Objects' class to the file of an app. It
+ * Adds the middleware and the export of the Durable Objects' classes to the file of an app. It
  * inserts lines, and changes no other character. The new text is parsed, and is used only if it has
  * exactly the statements of the old text and the added ones.
  *
@@ -29,27 +36,36 @@ export interface EntryEdit extends Edit {
 export function editEntry(file: AppFile, configPath: string): EntryEdit {
   const { path, text } = file;
   const module = readAppModule(file);
-  const { place, isLimited = false, counter, isNameTaken = false } = module ?? {};
-  const className = counter ?? (isNameTaken ? OTHER_COUNTER : COUNTER);
-  if (isLimited && counter !== undefined) return { ...unchanged(text), className };
-  const needs = { isLimited, isExported: counter !== undefined, className };
+  const { place, isLimited = false } = module ?? {};
+  const counter = module?.counter ?? { name: COUNTER, isExported: false };
+  const control = module?.control ?? { name: CONTROL, isExported: false };
+  const classes = { counter: counter.name, control: control.name };
+  const exported = [
+    ...(control.isExported ? [] : [exportedAs(CONTROL, control.name)]),
+    ...(counter.isExported ? [] : [exportedAs(COUNTER, counter.name)]),
+  ];
+  if (isLimited && exported.length === 0) return { ...unchanged(text), classes };
+  const needs = { isLimited, exported };
   const edited =
     module && place ? withAdditions(file, configPath, module, place, needs) : undefined;
   if (edited === undefined) {
-    return { ...unchanged(text, [linesByHand(path, configPath, needs)]), className };
+    const lines = linesByHand(path, configPath, needs);
+    if (!isLimited || !counter.isExported) return { ...unchanged(text, [lines]), classes };
+    // Weir limits requests already, and lacks only the statistics and the overrides.
+    return { ...unchanged(text, [], [lines]), classes: { ...classes, control: undefined } };
   }
   const changes = [
     ...(isLimited ? [] : [`${place?.app}.use(rateLimit(config)): limits all requests of the app`]),
-    ...(counter === undefined ? [`the export of the class ${className}`] : []),
+    ...(exported.length === 0 ? [] : [`the export of ${exported.join(" and ")}`]),
   ];
-  return { text: edited, changes, byHand: [], advice: [], className };
+  return { text: edited, changes, byHand: [], advice: [], classes };
 }
 
-/** What the file of an app has, and the name of the class that it exports. */
+/** What the file of an app has and lacks. */
 interface Needs {
   readonly isLimited: boolean;
-  readonly isExported: boolean;
-  readonly className: string;
+  /** The missing exports, such as `CounterObject` or `CounterObject as WeirCounterObject`. */
+  readonly exported: readonly string[];
 }
 
 /** Returns the file's new text; undefined if no text has exactly the added statements. */
@@ -58,7 +74,7 @@ function withAdditions(
   configPath: string,
   { endOfImports }: AppModule,
   place: Place,
-  { isLimited, isExported, className }: Needs,
+  { isLimited, exported }: Needs,
 ): string | undefined {
   const { text } = file;
   const { eol, quote, hasSemicolons } = styleOf(text, endOfImports);
@@ -71,9 +87,8 @@ function withAdditions(
         `import { ${imported} } from ${quote("edge-weir")}`,
         `import ${config} from ${quote(configPath)}`,
       ];
-  const exports = isExported
-    ? []
-    : [`export { ${exportedAs(className)} } from ${quote("edge-weir")}`];
+  const exports =
+    exported.length === 0 ? [] : [`export { ${exported.join(", ")} } from ${quote("edge-weir")}`];
   const call = isLimited ? undefined : `.use(${middleware}(${config}))`;
   const isChain = place.kind === "chain";
   const afterApp = call === undefined || isChain ? undefined : place.app + call;
@@ -104,9 +119,9 @@ function withAdditions(
   return undefined;
 }
 
-/** Returns the export of Weir's class under a name. */
-function exportedAs(className: string): string {
-  return className === COUNTER ? COUNTER : `${COUNTER} as ${className}`;
+/** Returns the export of one of Weir's classes under a name. */
+function exportedAs(className: string, name: string): string {
+  return className === name ? className : `${className} as ${name}`;
 }
 
 /** Returns the end of the line if only a comment follows the offset; otherwise the offset. */
@@ -133,11 +148,7 @@ function insert(text: string, insertions: readonly Insertion[]): string {
   );
 }
 
-function linesByHand(
-  path: string,
-  configPath: string,
-  { isLimited, isExported, className }: Needs,
-): string {
+function linesByHand(path: string, configPath: string, { isLimited, exported }: Needs): string {
   const lines = [
     ...(isLimited
       ? []
@@ -146,9 +157,9 @@ function linesByHand(
           `import config from "${configPath}";`,
           "app.use(rateLimit(config)); // directly after new Hono(), before all routes",
         ]),
-    ...(isExported
+    ...(exported.length === 0
       ? []
-      : [`export { ${exportedAs(className)} } from "edge-weir"; // in the file of "main"`]),
+      : [`export { ${exported.join(", ")} } from "edge-weir"; // in the file of "main"`]),
   ];
   return `${path}: the starter cannot edit this file safely, so add these lines yourself:\n${lines.join("\n")}`;
 }

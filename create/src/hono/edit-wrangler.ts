@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { parse as parseToml } from "smol-toml";
 import type { Edit } from "./edit.ts";
+import type { ClassNames } from "./edit-entry.ts";
 import { type AppFile, parseJson, parseSettings } from "./hono-app.ts";
 import { withJsonAdditions, withJsonValue } from "./json-edit.ts";
 import { withTomlAddition } from "./toml-edit.ts";
@@ -16,10 +17,10 @@ import {
  * comments and formatting stay. Each new text is parsed, and is used only if it has exactly the
  * settings of the old text and the additions.
  *
- * @param className the name under which the app exports Weir's class
- * @throws {Failure} if the file cannot be read, or if the name of the binding is in use
+ * @param classes the names under which the app exports Weir's classes
+ * @throws {Failure} if the file cannot be read, or if the name of a binding is in use
  */
-export function editWrangler(file: AppFile, hasBuild: boolean, className: string): Edit {
+export function editWrangler(file: AppFile, hasBuild: boolean, classes: ClassNames): Edit {
   const settings = parseSettings(file);
   const isToml = file.path.endsWith(".toml");
   const check = hasBuild ? buildAdvice(settings) : undefined;
@@ -28,7 +29,7 @@ export function editWrangler(file: AppFile, hasBuild: boolean, className: string
   const changes: string[] = [];
   let { text } = file;
   let current = settings;
-  for (const addition of missingSettings(settings, hasBuild, className)) {
+  for (const addition of missingSettings(settings, hasBuild, classes)) {
     const expected = withAdditions(current, [addition]);
     const candidates = isToml
       ? withTomlAddition(text, addition)

@@ -1,6 +1,13 @@
 import { parse } from "@babel/parser";
 import type { Expression, File, Node, Statement } from "@babel/types";
-import { importedName, nameOf, readCounter } from "./find-counter.ts";
+import {
+  CONTROL,
+  COUNTER,
+  importedName,
+  nameOf,
+  readClass,
+  type WeirClass,
+} from "./find-classes.ts";
 import type { AppFile } from "./hono-app.ts";
 
 /** The place for the middleware. */
@@ -19,10 +26,8 @@ export interface AppModule {
   readonly place: Place | undefined;
   /** Whether the file imports `rateLimit` from edge-weir. */
   readonly isLimited: boolean;
-  /** The name under which the file exports Weir's class; undefined if it does not. */
-  readonly counter: string | undefined;
-  /** Whether the file exports a class of its own with the name of Weir's class. */
-  readonly isNameTaken: boolean;
+  readonly counter: WeirClass;
+  readonly control: WeirClass;
   /** The end of the last import. */
   readonly endOfImports: number;
 }
@@ -51,7 +56,8 @@ export function readAppModule({ path, text }: AppFile): AppModule | undefined {
   return {
     place: findPlace(body, text),
     isLimited,
-    ...readCounter(body, isLimited),
+    counter: readClass(body, COUNTER, isLimited),
+    control: readClass(body, CONTROL, isLimited),
     endOfImports: endOf(
       lastImport,
       lastImport?.attributes?.length ? undefined : lastImport?.source,

@@ -1,4 +1,5 @@
 import { Failure } from "../failure.ts";
+import type { ClassNames } from "./edit-entry.ts";
 
 type Settings = Readonly<Record<string, unknown>>;
 
@@ -14,30 +15,43 @@ export interface Addition {
   readonly isNeeded: boolean;
 }
 
-/** The name of the binding of Weir's Durable Objects. */
-const BINDING = "COUNTERS";
+/** The bindings of Weir's Durable Objects, and whether Weir needs them to limit requests. */
+const BINDINGS = [
+  {
+    key: "counter",
+    binding: "COUNTERS",
+    content: "of the Durable Objects that hold the counters",
+    isNeeded: true,
+  },
+  {
+    key: "control",
+    binding: "WEIR_CONTROL",
+    content: "of the Durable Objects with the statistics and the live overrides",
+    isNeeded: false,
+  },
+] as const;
 
 /** The command that stops a build if weir.config.ts is faulty. */
 const CHECK = "npx weir check";
 
 /**
  * Returns the values that an app's configuration lacks for Weir: the Durable Objects in each
- * environment, because environments do not inherit bindings; their migration; the check before each
+ * environment, because environments do not inherit bindings; their migrations; the check before each
  * build; and logs.
  *
  * @param settings the parsed configuration
  * @param hasBuild whether wrangler runs the command of `build`; Vite's plugin does not
- * @param className the name under which the app exports Weir's class
- * @throws {Failure} if the name of the binding is in use
+ * @param classes the names under which the app exports Weir's classes
+ * @throws {Failure} if the name of a binding is in use
  */
 export function missingSettings(
   settings: Settings,
   hasBuild: boolean,
-  className: string,
+  classes: ClassNames,
 ): Addition[] {
   const environments = Object.keys(recordAt(settings, "env"));
   const scopes = [[], ...environments.map((name) => ["env", name])];
-  const additions = scopes.flatMap((scope) => missingObjects(settings, scope, className));
+  const additions = scopes.flatMap((scope) => missingObjects(settings, scope, classes));
   const sources = sourceFolder(settings);
   if (hasBuild && sources !== undefined && !("build" in settings)) {
     additions.push({
@@ -57,8 +71,8 @@ export function missingSettings(
     additions.push({
       kind: "set",
       path: ["observability"],
-      value: { enabled: true },
-      change: "observability: the dashboard keeps Weir's log lines",
+      value: { enabled: true, head_sampling_rate: 1 },
+      change: "observability: Cloudflare keeps Weir's log lines for a few days",
       isNeeded: false,
     });
   }
@@ -92,43 +106,59 @@ export function buildAdvice(settings: Settings): string | undefined {
 function missingObjects(
   settings: Settings,
   scope: readonly string[],
-  className: string,
+  classes: ClassNames,
 ): Addition[] {
   const owner = scope.reduce(recordAt, settings);
-  const additions: Addition[] = [];
   const where = scope.length > 0 ? `${scope.join(".")}: ` : "";
   const bindings = listAt(recordAt(owner, "durable_objects"), "bindings");
-  const existing = bindings.find(({ name }) => name === BINDING);
-  if (existing && existing.class_name !== className) {
-    throw new Failure(
-      `${where}the binding COUNTERS exists already, for the class ${existing.class_name}. Weir needs this name for its class ${className}: rename your binding. Nothing was written.`,
-    );
-  }
-  if (!existing) {
-    additions.push({
-      kind: "append",
-      path: [...scope, "durable_objects", "bindings"],
-      value: { name: BINDING, class_name: className },
-      change: `${where}the binding COUNTERS of the Durable Objects that hold the counters`,
-      isNeeded: true,
-    });
-  }
+  const additions = BINDINGS.flatMap(({ key, binding, content, isNeeded }): Addition[] => {
+    const className = classes[key];
+    if (className === undefined) return [];
+    const existing = bindings.find(({ name }) => name === binding);
+    if (existing && existing.class_name !== className) {
+      throw new Failure(
+        `${where}the binding ${binding} exists already, for the class ${existing.class_name}. Weir needs this name for its class ${className}: rename your binding. Nothing was written.`,
+      );
+    }
+    if (existing) return [];
+    return [
+      {
+        kind: "append",
+        path: [...scope, "durable_objects", "bindings"],
+        value: { name: binding, class_name: className },
+        change: `${where}the binding ${binding} ${content}`,
+        isNeeded,
+      },
+    ];
+  });
   // Environments inherit the migrations, unless they have their own.
-  const migrations = listAt(owner, "migrations");
   const isInherited = scope.length > 0 && !("migrations" in owner);
-  const hasClass = migrations.some((migration) =>
-    [migration.new_sqlite_classes, migration.new_classes].flat().includes(className),
+  return isInherited ? additions : [...additions, ...missingMigration(owner, scope, classes)];
+}
+
+function missingMigration(
+  owner: Settings,
+  scope: readonly string[],
+  { counter, control }: ClassNames,
+): Addition[] {
+  const migrations = listAt(owner, "migrations");
+  const created = migrations.flatMap((each) => [each.new_sqlite_classes, each.new_classes].flat());
+  const missing = [counter, ...(control === undefined ? [] : [control])].filter(
+    (className) => !created.includes(className),
   );
-  if (!isInherited && !hasClass) {
-    additions.push({
+  if (missing.length === 0) return [];
+  let version = 1;
+  while (migrations.some(({ tag }) => tag === `weir-v${version}`)) version += 1;
+  const where = scope.length > 0 ? `${scope.join(".")}: ` : "";
+  return [
+    {
       kind: "append",
       path: [...scope, "migrations"],
-      value: { tag: "weir-v1", new_sqlite_classes: [className] },
-      change: `${where}the migration that creates their class`,
+      value: { tag: `weir-v${version}`, new_sqlite_classes: missing },
+      change: `${where}the migration that creates ${missing.join(" and ")}`,
       isNeeded: true,
-    });
-  }
-  return additions;
+    },
+  ];
 }
 
 /** Returns a copy of the configuration with the additions. */

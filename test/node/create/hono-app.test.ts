@@ -143,7 +143,7 @@ describe("a fresh Hono app with Weir", () => {
     await addToHonoApp(folder.path, OPTIONS);
     const wrangler = await readFile(join(folder.path, "wrangler.jsonc"), "utf8");
     expect(wrangler).toContain('"class_name": "WeirCounterObject"');
-    expect(wrangler).toContain('"WeirCounterObject"\n');
+    expect(wrangler).toMatch(/"WeirCounterObject",\s+"ControlObject"\n/);
   });
 
   it("lists the remaining steps, and does not claim that the app has everything", async () => {
@@ -161,6 +161,7 @@ describe("a fresh Hono app with Weir", () => {
     const { report, needsHand } = await addToHonoApp(folder.path, OPTIONS);
     expect(report).toContain("package.json\n  edge-weir: ^0.1.0\n");
     expect(report).toContain("wrangler.jsonc\n  the binding COUNTERS");
+    expect(report).toContain("\n  the binding WEIR_CONTROL");
     expect(report).toContain("src/index.ts\n  app.use(rateLimit(config))");
     expect(report).toContain("weir.config.ts\n  new:");
     expect(needsHand).toBe(false);

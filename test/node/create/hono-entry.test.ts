@@ -29,7 +29,7 @@ describe("the middleware in a Hono app", () => {
 import { rateLimit } from 'edge-weir'
 import config from '../weir.config'
 
-export { CounterObject } from 'edge-weir'
+export { ControlObject, CounterObject } from 'edge-weir'
 
 const app = new Hono()
 
@@ -57,7 +57,7 @@ export default app
     expect(edited(text).added).toEqual([
       'import { rateLimit } from "edge-weir";',
       'import config from "../weir.config";',
-      'export { CounterObject } from "edge-weir";',
+      'export { ControlObject, CounterObject } from "edge-weir";',
       "app.use(rateLimit(config));",
     ]);
   });
@@ -101,7 +101,7 @@ export default app
     expect(edited(text).added).toEqual([
       "import { rateLimit as weirRateLimit } from 'edge-weir'",
       "import weirConfig from '../weir.config'",
-      "export { CounterObject } from 'edge-weir'",
+      "export { ControlObject, CounterObject } from 'edge-weir'",
       "app.use(weirRateLimit(weirConfig))",
     ]);
   });
@@ -130,7 +130,9 @@ export default app
 
   it("separates imports from a next line that begins with a parenthesis", () => {
     const { text } = edited(APP.replace("'hono'\n", "'hono'\n;(async () => {})()\n"));
-    expect(text).toContain("export { CounterObject } from 'edge-weir'\n;(async () => {})()");
+    expect(text).toContain(
+      "export { ControlObject, CounterObject } from 'edge-weir'\n;(async () => {})()",
+    );
   });
 
   it.each([
@@ -157,15 +159,35 @@ export default app
     { name: "re-exports", own: "export { CounterObject } from './counter'" },
   ])("exports Weir's class under another name if the app $name its own", ({ own }) => {
     const edit = edited(`${APP}\n${own}\n`);
-    expect(edit.className).toBe("WeirCounterObject");
-    expect(edit.added).toContain("export { CounterObject as WeirCounterObject } from 'edge-weir'");
-    expect(edited(edit.text)).toMatchObject({ changes: [], className: "WeirCounterObject" });
+    const classes = { counter: "WeirCounterObject", control: "ControlObject" };
+    expect(edit.classes).toEqual(classes);
+    expect(edit.added).toContain(
+      "export { ControlObject, CounterObject as WeirCounterObject } from 'edge-weir'",
+    );
+    expect(edited(edit.text)).toMatchObject({ changes: [], classes });
   });
 
   it("keeps the export of an imported class", () => {
     const own = "import { CounterObject as C } from 'edge-weir'\nexport { C as CounterObject }";
-    expect(edited(`${own}\n${APP}`).added).not.toContain("CounterObject");
-    expect(edited(`${own}\n${APP}`).className).toBe("CounterObject");
+    expect(edited(`${own}\n${APP}`).added).toContain("export { ControlObject } from 'edge-weir'");
+    expect(edited(`${own}\n${APP}`).classes.counter).toBe("CounterObject");
+  });
+
+  it("gets the class of the statistics if an older Weir has added the rest", () => {
+    const { text } = edited(APP);
+    const older = text.replace("ControlObject, ", "");
+    const edit = edited(older);
+    expect(edit.added).toEqual(["export { ControlObject } from 'edge-weir'"]);
+    expect(edit.changes).toEqual(["the export of ControlObject"]);
+  });
+
+  it("works without the class of the statistics if the starter cannot add it", () => {
+    const older = edited(APP).text.replace("ControlObject, ", "");
+    const text = older.replace("default app", "default wrap(app)");
+    const edit = edited(text);
+    expect(edit).toMatchObject({ text, changes: [], byHand: [] });
+    expect(edit.advice.join()).toContain('export { ControlObject } from "edge-weir";');
+    expect(edit.classes).toEqual({ counter: "CounterObject", control: undefined });
   });
 
   it("is not added a second time", () => {
@@ -186,6 +208,8 @@ export default app
     expect(edit.text).toBe(text);
     expect(edit.changes).toEqual([]);
     expect(edit.byHand.join("\n")).toContain("app.use(rateLimit(config));");
-    expect(edit.byHand.join("\n")).toContain('export { CounterObject } from "edge-weir";');
+    expect(edit.byHand.join("\n")).toContain(
+      'export { ControlObject, CounterObject } from "edge-weir";',
+    );
   });
 });

@@ -1,5 +1,6 @@
 import { parse } from "smol-toml";
 import { describe, expect, it } from "vitest";
+import type { ClassNames } from "../../../create/src/hono/edit-entry.ts";
 import { editWrangler } from "../../../create/src/hono/edit-wrangler.ts";
 import { parseJson } from "../../../create/src/hono/hono-app.ts";
 
@@ -19,14 +20,16 @@ const JSONC = `{
 `;
 
 const BINDING = { name: "COUNTERS", class_name: "CounterObject" };
+const CONTROL = { name: "WEIR_CONTROL", class_name: "ControlObject" };
+const CLASSES: ClassNames = { counter: "CounterObject", control: "ControlObject" };
 
-function toml(text: string, hasBuild = true, className = "CounterObject") {
-  const edit = editWrangler({ path: "wrangler.toml", text }, hasBuild, className);
+function toml(text: string, hasBuild = true, classes = CLASSES) {
+  const edit = editWrangler({ path: "wrangler.toml", text }, hasBuild, classes);
   return { ...edit, settings: JSON.parse(JSON.stringify(parse(edit.text))) };
 }
 
-function jsonc(text: string, hasBuild = true, className = "CounterObject") {
-  const edit = editWrangler({ path: "wrangler.jsonc", text }, hasBuild, className);
+function jsonc(text: string, hasBuild = true, classes = CLASSES) {
+  const edit = editWrangler({ path: "wrangler.jsonc", text }, hasBuild, classes);
   return { ...edit, settings: JSON.parse(JSON.stringify(parseJson(edit.text))) };
 }
 
@@ -40,13 +43,13 @@ describe.each([
       name: "app",
       main: "src/index.ts",
       compatibility_date: "2025-08-03",
-      durable_objects: { bindings: [BINDING] },
-      migrations: [{ tag: "weir-v1", new_sqlite_classes: ["CounterObject"] }],
+      durable_objects: { bindings: [BINDING, CONTROL] },
+      migrations: [{ tag: "weir-v1", new_sqlite_classes: ["CounterObject", "ControlObject"] }],
       build: {
         command: "npx weir check",
         watch_dir: ["src", "weir.config.ts", "no-such-folder/weir.config.ts"],
       },
-      observability: { enabled: true },
+      observability: { enabled: true, head_sampling_rate: 1 },
     });
     expect(byHand).toEqual([]);
   });
@@ -95,7 +98,7 @@ describe("objects, migrations and commands of the app's own", () => {
     },
   ])("stay in TOML with $notation", ({ lines }) => {
     const { settings, byHand, text } = toml(TOML + lines);
-    expect(settings.durable_objects.bindings).toEqual([OWN, BINDING]);
+    expect(settings.durable_objects.bindings).toEqual([OWN, BINDING, CONTROL]);
     expect(byHand).toEqual([]);
     expect(text).toContain("# its name");
   });
@@ -106,7 +109,7 @@ describe("objects, migrations and commands of the app's own", () => {
       `  , "durable_objects": { "bindings": [${JSON.stringify(OWN)}] } // rooms\n  // "vars"`,
     );
     const { settings, text: after } = jsonc(text);
-    expect(settings.durable_objects.bindings).toEqual([OWN, BINDING]);
+    expect(settings.durable_objects.bindings).toEqual([OWN, BINDING, CONTROL]);
     expect(after).toContain("// rooms");
   });
 
@@ -114,15 +117,30 @@ describe("objects, migrations and commands of the app's own", () => {
     const own = '[[migrations]]\ntag = "v1"\nnew_sqlite_classes = ["Room"]\n';
     expect(toml(TOML + own).settings.migrations).toEqual([
       { tag: "v1", new_sqlite_classes: ["Room"] },
+      { tag: "weir-v1", new_sqlite_classes: ["CounterObject", "ControlObject"] },
+    ]);
+  });
+
+  it("with an older Weir get the objects of the statistics, and a second migration", () => {
+    const older = toml(TOML, true, { ...CLASSES, control: undefined });
+    expect(older.settings.durable_objects.bindings).toEqual([BINDING]);
+    const { settings, changes } = toml(older.text);
+    expect(settings.durable_objects.bindings).toEqual([BINDING, CONTROL]);
+    expect(settings.migrations).toEqual([
       { tag: "weir-v1", new_sqlite_classes: ["CounterObject"] },
+      { tag: "weir-v2", new_sqlite_classes: ["ControlObject"] },
+    ]);
+    expect(changes).toEqual([
+      "the binding WEIR_CONTROL of the Durable Objects with the statistics and the live overrides",
+      "the migration that creates ControlObject",
     ]);
   });
 
   it("get the binding in each environment, because environments do not inherit bindings", () => {
     const environments = '[env.staging]\nname = "s"\n[env."pro.d"]\nvars = { A = "1" }\n';
     const { settings } = toml(TOML + environments);
-    expect(settings.env.staging.durable_objects).toEqual({ bindings: [BINDING] });
-    expect(settings.env["pro.d"].durable_objects).toEqual({ bindings: [BINDING] });
+    expect(settings.env.staging.durable_objects).toEqual({ bindings: [BINDING, CONTROL] });
+    expect(settings.env["pro.d"].durable_objects).toEqual({ bindings: [BINDING, CONTROL] });
     expect(settings.env.staging).not.toHaveProperty("migrations");
   });
 
@@ -136,14 +154,18 @@ describe("objects, migrations and commands of the app's own", () => {
     },
   ])("get the binding in an environment that is an inline table: $notation", ({ lines }) => {
     const { settings, byHand } = toml(TOML + lines);
-    expect(settings.env.staging.durable_objects).toEqual({ bindings: [BINDING] });
+    expect(settings.env.staging.durable_objects).toEqual({ bindings: [BINDING, CONTROL] });
     expect(byHand).toEqual([]);
   });
 
-  it("get the class under the name that the app exports", () => {
-    const { settings } = toml(TOML, true, "WeirCounterObject");
-    expect(settings.durable_objects.bindings[0].class_name).toBe("WeirCounterObject");
-    expect(settings.migrations[0].new_sqlite_classes).toEqual(["WeirCounterObject"]);
+  it("get the classes under the names that the app exports", () => {
+    const names = { counter: "WeirCounterObject", control: "Statistics" };
+    const { settings } = toml(TOML, true, names);
+    expect(settings.durable_objects.bindings).toEqual([
+      { name: "COUNTERS", class_name: "WeirCounterObject" },
+      { name: "WEIR_CONTROL", class_name: "Statistics" },
+    ]);
+    expect(settings.migrations[0].new_sqlite_classes).toEqual(["WeirCounterObject", "Statistics"]);
   });
 
   it("keep a build command, and the user gets advice", () => {
@@ -168,10 +190,13 @@ describe("objects, migrations and commands of the app's own", () => {
 });
 
 describe("a configuration that cannot be extended", () => {
-  it("is refused if its binding COUNTERS has another class", () => {
-    const own = '[[durable_objects.bindings]]\nname = "COUNTERS"\nclass_name = "Mine"\n';
-    expect(() => toml(TOML + own)).toThrow("COUNTERS exists already, for the class Mine");
-  });
+  it.each(["COUNTERS", "WEIR_CONTROL"])(
+    "is refused if its binding %s has another class",
+    (name) => {
+      const own = `[[durable_objects.bindings]]\nname = "${name}"\nclass_name = "Mine"\n`;
+      expect(() => toml(TOML + own)).toThrow(`${name} exists already, for the class Mine`);
+    },
+  );
 
   it("is refused with its file and line if it cannot be parsed", () => {
     expect(() => toml(`${TOML}x = = 1\n`)).toThrow(/wrangler\.toml cannot be read: .*line|5/s);

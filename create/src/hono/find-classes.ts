@@ -1,25 +1,35 @@
 import type { ImportDeclaration, Statement } from "@babel/types";
 
-/** The name of Weir's class of Durable Objects. */
+/** Weir's class of the Durable Objects that hold the counters. */
 export const COUNTER = "CounterObject";
 
-/** The name of Weir's class in an app that has a class {@link COUNTER} of its own. */
-export const OTHER_COUNTER = "WeirCounterObject";
+/** Weir's class of the Durable Objects with the statistics and the overrides. */
+export const CONTROL = "ControlObject";
+
+/** One of Weir's classes in the file of an app. */
+export interface WeirClass {
+  /** The name under which the file exports the class, or under which it should. */
+  readonly name: string;
+  readonly isExported: boolean;
+}
 
 /**
- * Finds the exports of Weir's class, and of other classes with its name.
+ * Finds the export of one of Weir's classes. If the app exports a class of its own with this name, the
+ * name begins with `Weir`.
  *
- * @param isLimited whether the file imports `rateLimit`. Then a class {@link COUNTER} of another
+ * @param className the name of the class in the package
+ * @param isLimited whether the file imports `rateLimit`. Then a class with this name of another
  * file of the app counts as Weir's, because the user may have moved the export
  */
-export function readCounter(
+export function readClass(
   body: readonly Statement[],
+  className: string,
   isLimited: boolean,
-): { counter: string | undefined; isNameTaken: boolean } {
-  const locals = localNames(body);
+): WeirClass {
+  const locals = localNames(body, className);
   const exported = body.flatMap((statement): { name: string; isWeir: boolean }[] => {
     if (statement.type === "ExportAllDeclaration") {
-      return statement.source.value === "edge-weir" ? [{ name: COUNTER, isWeir: true }] : [];
+      return statement.source.value === "edge-weir" ? [{ name: className, isWeir: true }] : [];
     }
     if (statement.type !== "ExportNamedDeclaration") return [];
     const { declaration, specifiers, source } = statement;
@@ -32,24 +42,24 @@ export function readCounter(
       if (!source) return [{ name, isWeir: locals.has(each.local.name) }];
       const isMoved = isLimited && source.value.startsWith(".");
       const isWeir =
-        (source.value === "edge-weir" && each.local.name === COUNTER) ||
-        (isMoved && name === COUNTER);
+        (source.value === "edge-weir" && each.local.name === className) ||
+        (isMoved && name === className);
       return [{ name, isWeir }];
     });
   });
-  return {
-    counter: exported.find(({ isWeir }) => isWeir)?.name,
-    isNameTaken: exported.some(({ name, isWeir }) => name === COUNTER && !isWeir),
-  };
+  const found = exported.find(({ isWeir }) => isWeir);
+  if (found) return { name: found.name, isExported: true };
+  const isTaken = exported.some(({ name }) => name === className);
+  return { name: isTaken ? `Weir${className}` : className, isExported: false };
 }
 
-/** Returns the names under which the file imports Weir's class. */
-function localNames(body: readonly Statement[]): Set<string> {
+/** Returns the names under which the file imports one of Weir's classes. */
+function localNames(body: readonly Statement[], className: string): Set<string> {
   const names = new Set<string>();
   for (const statement of body) {
     if (statement.type !== "ImportDeclaration" || statement.source.value !== "edge-weir") continue;
     for (const each of statement.specifiers) {
-      if (importedName(each) === COUNTER) names.add(each.local.name);
+      if (importedName(each) === className) names.add(each.local.name);
     }
   }
   return names;
