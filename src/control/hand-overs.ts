@@ -9,6 +9,15 @@ import { HAND_OVER_INTERVAL_MS } from "./protocol.ts";
  */
 const MIN_DELAY_MS = 1000;
 
+/**
+ * If an isolate has handed over nothing for this long, in milliseconds, its next hand-over begins at a
+ * random time within the interval. Many isolates may start at once, or get the first requests after a
+ * pause, and this spreads their calls. Later hand-overs follow at the exact interval, so they stay spread:
+ * a longer one would let a killed isolate lose more, and a shorter one would make more calls. An isolate
+ * that was idle for a shorter time does not wait, because its overrides would become too old.
+ */
+const IDLE_MS = 2 * HAND_OVER_INTERVAL_MS;
+
 /** While hand-overs fail, the interval doubles up to this many times. */
 const MAX_DOUBLINGS = 4;
 
@@ -26,10 +35,12 @@ export interface HandOverOptions {
   readonly onBatch?: ((batch: Batch) => void) | undefined;
   /** Returns the time in milliseconds. @default Date.now */
   readonly clock?: () => number;
+  /** Returns a number from 0 to less than 1. @default Math.random */
+  readonly random?: () => number;
 }
 
 /**
- * Hands over the sums of an isolate, at most once in five seconds.
+ * Hands over the sums of an isolate, at most once in five seconds, and none later than that.
  *
  * Between requests, this object keeps only times and sums, and no promise. A batch is repeated until an
  * object has accepted it; until then, the recorder keeps all later sums.
@@ -60,13 +71,19 @@ export class HandOvers {
     if (dueAt !== undefined && now < dueAt + OVERDUE_MS && dueAt - now <= this.#intervalMs) return;
     // The clock may have gone back, so the delay has a maximum too.
     const restMs = this.#lastAt + this.#intervalMs - now;
-    const delayMs = Math.min(Math.max(restMs, MIN_DELAY_MS), this.#intervalMs);
+    const delayMs = Math.min(Math.max(restMs, this.#minDelayMs(now)), this.#intervalMs);
     this.#dueAt = now + delayMs;
     this.#options.background(this.#handOverAfter(delayMs));
   }
 
   get #intervalMs(): number {
     return HAND_OVER_INTERVAL_MS * 2 ** Math.min(this.#failures, MAX_DOUBLINGS);
+  }
+
+  #minDelayMs(now: number): number {
+    if (now - this.#lastAt < IDLE_MS) return MIN_DELAY_MS;
+    const random = this.#options.random ?? Math.random;
+    return MIN_DELAY_MS + random() * (HAND_OVER_INTERVAL_MS - MIN_DELAY_MS);
   }
 
   /** Never rejects. */

@@ -73,7 +73,7 @@ describe("sums", () => {
   });
 
   it("are handed over at most five seconds later, so that a killed isolate loses no older ones", async () => {
-    const { request } = createLink();
+    const { request } = createLink({ random: 0.999 });
     const sentAt: number[] = [];
     for (let sent = 0; sent < 400; sent++) {
       // Requests come in bursts with pauses of different lengths.
@@ -87,8 +87,28 @@ describe("sums", () => {
     }
   });
 
+  it("of many isolates that start at once, or that were idle, are handed over at different times", async () => {
+    const isolates = Array.from({ length: 200 }, (_, i) => createLink({ random: i / 200 }));
+    const callsInEachSecond = async () => {
+      for (const { request } of isolates) request();
+      const counts: number[] = [];
+      for (let second = 0; second < 5; second++) {
+        const before = handOvers().length;
+        await vi.advanceTimersByTimeAsync(1000);
+        counts.push(handOvers().length - before);
+      }
+      return counts;
+    };
+    const spread = [0, 50, 50, 50, 50].map((count) => expect.closeTo(count, -1));
+    expect(await callsInEachSecond()).toEqual(spread);
+    await vi.advanceTimersByTimeAsync(60_000);
+    expect(await callsInEachSecond()).toEqual(spread);
+    // Busy isolates keep the interval, and so their distances.
+    expect(await callsInEachSecond()).toEqual(spread);
+  });
+
   it("that are added while a hand-over runs belong to the next one", async () => {
-    const { request } = createLink();
+    const { request } = createLink({ random: 0 });
     control.delayMs = 3000;
     request();
     await vi.advanceTimersByTimeAsync(2000);
@@ -143,7 +163,7 @@ describe("sums", () => {
   });
 
   it("are handed over anew if the request that should have done it has ended", async () => {
-    const { request } = createLink();
+    const { request } = createLink({ random: 0 });
     // The client hangs up, and the runtime drops the timer.
     request();
     vi.clearAllTimers();
@@ -230,7 +250,7 @@ describe("a request", () => {
   });
 
   it("never waits in a busy isolate, whose hand-overs load the overrides", async () => {
-    const { link, request, load } = createLink();
+    const { link, request, load } = createLink({ random: 0.999 });
     await load();
     for (let sent = 0; sent < 100; sent++) {
       expect(load()).toBeUndefined();
