@@ -111,7 +111,7 @@ export async function setOverride(
       `There are ${MAX_OVERRIDES} overrides already, which is the maximum. Remove some of them first.`,
     );
   }
-  applyHere(config, env, { set: [result.override], removed: [] });
+  await loadHere(config, env);
   return result.override;
 }
 
@@ -131,7 +131,7 @@ export async function removeOverride(
   const client = await clientOf(config, env, rule, options);
   const id = overrideId({ rule, client });
   const removed = await control.removeOverride(id, ACTOR, reason);
-  applyHere(config, env, { set: [], removed: [id] });
+  await loadHere(config, env);
   return removed;
 }
 
@@ -141,16 +141,11 @@ export async function listOverrides(env: Env): Promise<readonly Override[]> {
 }
 
 /**
- * Makes a change in this isolate at once, so that the next call in it finds the change. The other isolates
- * load it.
+ * Loads the overrides after a change, so that the next call in this isolate finds the change. The change
+ * itself is not applied: its answer may be late, and others may have changed the same override meanwhile.
  */
-function applyHere(
-  config: Config,
-  env: Env,
-  change: { readonly set: readonly Override[]; readonly removed: readonly string[] },
-): void {
-  const overrides = sharedLimiter(config, env).control?.overrides;
-  overrides?.update({ version: overrides.version, isComplete: false, ...change });
+async function loadHere(config: Config, env: Env): Promise<void> {
+  await sharedLimiter(config, env).control?.loadNewest();
 }
 
 /** @throws {Error} if the Worker has no binding for the control object */

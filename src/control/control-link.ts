@@ -3,8 +3,9 @@ import type { LiveOverrides } from "../overrides/live-overrides.ts";
 import type { AppliedRule } from "../request/applied-rule.ts";
 import type { Recorder } from "../statistics/recorder.ts";
 import { type Batch, type ControlCallOptions, ControlCalls } from "./control-calls.ts";
+import { GLOBAL_OBJECT } from "./fan-in.ts";
 import { HandOvers } from "./hand-overs.ts";
-import { OverrideLoader } from "./override-loader.ts";
+import { causeOf, OverrideLoader } from "./override-loader.ts";
 
 /** What a call to the control object was for. */
 export type ControlTask = "hand-over" | "load-overrides";
@@ -27,6 +28,7 @@ export interface ControlLinkOptions extends ControlCallOptions {
 export class ControlLink {
   readonly overrides: LiveOverrides;
   readonly recorder: Recorder;
+  readonly #options: ControlLinkOptions;
   readonly #calls: ControlCalls;
   readonly #loader: OverrideLoader;
   readonly #handOvers: HandOvers;
@@ -34,6 +36,7 @@ export class ControlLink {
   constructor(options: ControlLinkOptions, overrides: LiveOverrides, recorder: Recorder) {
     this.overrides = overrides;
     this.recorder = recorder;
+    this.#options = options;
     this.#calls = new ControlCalls(options, overrides, recorder);
     this.#loader = new OverrideLoader(this.#calls, {
       ...options,
@@ -58,6 +61,19 @@ export class ControlLink {
   loadIfStale(now: number, request?: Request): Promise<void> | undefined {
     this.#calls.locate(request);
     return this.#loader.loadIfStale(now);
+  }
+
+  /**
+   * Loads the overrides from the global object, so that a change that it has answered holds in this isolate.
+   * A collector may not have the change yet. Never rejects: after a failure, the isolate loads them later.
+   */
+  async loadNewest(): Promise<void> {
+    const batch = { objectName: GLOBAL_OBJECT, sequence: 0, minutes: [], clients: [] };
+    try {
+      await this.#calls.handOver(batch);
+    } catch (error) {
+      this.#options.onFailure("load-overrides", causeOf(error));
+    }
   }
 
   /**

@@ -2,6 +2,7 @@ import { createExecutionContext } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { type ConfigInput, defineConfig } from "../../src/config/index.ts";
+import type { ControlApi } from "../../src/control/protocol.ts";
 import { WeirService, weir } from "../../src/index.ts";
 
 const NOW = 1_700_000_100_000;
@@ -250,6 +251,74 @@ describe("a wrong override", () => {
   it("changes nothing", async () => {
     expect(await service.overrides()).toEqual([]);
   });
+});
+
+describe("a slow answer to a change", () => {
+  const SET = { ...SOMEONE, effect: { kind: "blocked" } as const, ...ABOUT };
+  const REMOVED = { ...SOMEONE, reason: "Over" };
+
+  /** Returns a service whose control object makes changes at once, but whose answers wait. */
+  async function slowService() {
+    const { promise: released, resolve: release } = Promise.withResolvers<void>();
+    const getByName = (name: string): Partial<ControlApi> => {
+      const object = env.WEIR_CONTROL.getByName(name) as unknown as ControlApi;
+      return {
+        handOver: (sums) => object.handOver(sums),
+        setOverride: async (...change) => {
+          const result = await object.setOverride(...change);
+          await released;
+          return result;
+        },
+        removeOverride: async (...change) => {
+          const removed = await object.removeOverride(...change);
+          await released;
+          return removed;
+        },
+      };
+    };
+    const service = serviceOf([API], { bindings: { WEIR_CONTROL: { getByName } } });
+    // Its isolate loads the overrides now, and not again within ten seconds.
+    await admitted(service, 1, { key: "203.0.113.8" });
+    return { service, release };
+  }
+
+  it("leaves out an override that was removed meanwhile", async () => {
+    const { service, release } = await slowService();
+    const other = serviceOf([API]);
+    const change = service.override("api", SET);
+    await vi.waitFor(async () => expect(await other.overrides()).toHaveLength(1));
+    await other.removeOverride("api", REMOVED);
+    release();
+    await change;
+    expect(await admitted(service, 2)).toBe(2);
+  });
+
+  it("keeps an override that was set again meanwhile", async () => {
+    const other = serviceOf([API]);
+    await other.override("api", SET);
+    const { service, release } = await slowService();
+    const removal = service.removeOverride("api", REMOVED);
+    await vi.waitFor(async () => expect(await other.overrides()).toEqual([]));
+    await other.override("api", SET);
+    release();
+    await removal;
+    expect(await admitted(service, 2)).toBe(0);
+  });
+});
+
+it("returns an override that was set although it cannot be loaded", async () => {
+  vi.spyOn(console, "warn").mockImplementation(() => {});
+  vi.spyOn(console, "error").mockImplementation(() => {});
+  const getByName = (name: string): Partial<ControlApi> => {
+    const object = env.WEIR_CONTROL.getByName(name) as unknown as ControlApi;
+    return {
+      setOverride: (...change) => object.setOverride(...change),
+      handOver: () => Promise.reject(new Error("broken")),
+    };
+  };
+  const service = serviceOf([API], { bindings: { WEIR_CONTROL: { getByName } } });
+  const override = await service.override("api", { effect: { mode: "off" }, ...ABOUT });
+  expect(await serviceOf([API]).overrides()).toEqual([override]);
 });
 
 describe("removeOverride", () => {
