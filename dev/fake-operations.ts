@@ -253,7 +253,9 @@ function ruleSumsAt(index: number, mode: string, at: number, step: number): Rule
   const marked = mode === "mark" ? over : 0;
   const limited = mode === "enforce" ? over : 0;
   const allowed = mode === "shadow" ? 0 : requests - over;
-  return { requests, allowed, limited, marked, undecided: 0, shadowLimited };
+  const nearest = mode === "shadow" || requests === 0 ? 0 : 0.3 + 0.65 * noise(index, 11);
+  const peak = over > 0 ? 1 : nearest;
+  return { requests, allowed, limited, marked, undecided: 0, shadowLimited, peak };
 }
 
 const LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";

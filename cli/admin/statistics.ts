@@ -124,9 +124,20 @@ function rulesTable({ rules }: StatisticsReport): string {
   const rows = Object.entries(rules)
     .sort(([, one], [, other]) => other.requests - one.requests)
     .map(([name, sums]) => [name, ...sumCells(sums)]);
-  const headings = ["RULE", "REQUESTS", "ALLOWED", "LIMITED", "MARKED", "UNDECIDED", "SHADOW"];
-  return rows.length === 0 ? "No rule applied to a request." : table(headings, rows);
+  return rows.length === 0
+    ? "No rule applied to a request."
+    : table(["RULE", ...SUM_HEADINGS], rows);
 }
+
+const SUM_HEADINGS = [
+  "REQUESTS",
+  "ALLOWED",
+  "LIMITED",
+  "MARKED",
+  "UNDECIDED",
+  "SHADOW",
+  "PEAK USE",
+];
 
 function sumCells({
   requests,
@@ -135,6 +146,8 @@ function sumCells({
   marked,
   undecided,
   shadowLimited,
+  // The Worker may have an older version, which does not report it.
+  peak = 0,
 }: RuleSums): Cell[] {
   return [
     requests,
@@ -143,6 +156,7 @@ function sumCells({
     marked,
     undecided > 0 ? { text: undecided, style: "magenta" } : 0,
     shadowLimited > 0 ? { text: shadowLimited, style: "yellow" } : 0,
+    peak > 0 ? share(peak, 1) : "–",
   ];
 }
 
@@ -152,7 +166,7 @@ function bucketTable({ buckets, ruleBuckets }: StatisticsReport): string {
       time(buckets[index]?.at ?? 0),
       ...sumCells(sums),
     ]);
-    return table(["TIME", "REQUESTS", "ALLOWED", "LIMITED", "MARKED", "UNDECIDED", "SHADOW"], rows);
+    return table(["TIME", ...SUM_HEADINGS], rows);
   }
   const rows = buckets.map(({ at, requests }): Cell[] => [
     time(at),

@@ -37,11 +37,13 @@ export function inventHistory(seed: number, count: number, now: number): MinuteS
 
 function rule(requests: number, limited: number): RuleSums {
   const denied = Math.min(limited, requests);
-  return { ...noRuleSums(), requests, allowed: requests - denied, limited: denied };
+  const peak = denied > 0 ? 1 : 0.8;
+  return { ...noRuleSums(), requests, allowed: requests - denied, limited: denied, peak };
 }
 
 function shadow(requests: number, shadowLimited: number): RuleSums {
-  return { ...noRuleSums(), requests, shadowLimited: Math.min(shadowLimited, requests) };
+  const denied = Math.min(shadowLimited, requests);
+  return { ...noRuleSums(), requests, shadowLimited: denied, peak: denied > 0 ? 1 : 0 };
 }
 
 /** Sets the sums of requests and of calls to the store so that they fit the sums of the rules. */

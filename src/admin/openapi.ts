@@ -1,5 +1,6 @@
 import { toJsonSchema } from "@valibot/to-json-schema";
 import type { GenericSchema } from "valibot";
+import { noRuleSums } from "../statistics/add-sums.ts";
 import {
   AuditParameters,
   ChangeBody,
@@ -20,8 +21,25 @@ interface ApiOperation {
   /** The schema of the parameters in the query. */
   readonly query?: GenericSchema;
   /** The fields that the answer has at least. */
-  readonly answer: Readonly<Record<string, "array" | "object" | "number" | "string">>;
+  readonly answer: Readonly<Record<string, "array" | "object" | "number" | "string" | Part>>;
 }
+
+const RULE_SUMS: Part = {
+  type: "object",
+  description: "The sums of each rule, by its name",
+  additionalProperties: {
+    type: "object",
+    properties: {
+      ...mapValues({ ...noRuleSums() }, () => ({ type: "number" })),
+      peak: {
+        type: "number",
+        minimum: 0,
+        maximum: 1,
+        description: "The largest part of a limit that any client had used; 0 if it is unknown",
+      },
+    },
+  },
+};
 
 const OPERATIONS: Readonly<Record<string, Readonly<Record<string, ApiOperation>>>> = {
   "/rules": { get: { summary: "Lists the rules and their overrides", answer: { rules: "array" } } },
@@ -29,13 +47,13 @@ const OPERATIONS: Readonly<Record<string, Readonly<Record<string, ApiOperation>>
     get: {
       summary: "Returns sums by minute, hour or day",
       query: StatisticsParameters,
-      answer: { resolution: "string", buckets: "array", rules: "object", clients: "array" },
+      answer: { resolution: "string", buckets: "array", rules: RULE_SUMS, clients: "array" },
     },
   },
   "/totals": {
     get: {
       summary: "Returns the sums since the control object exists",
-      answer: { since: "number", requests: "object", store: "object", rules: "object" },
+      answer: { since: "number", requests: "object", store: "object", rules: RULE_SUMS },
     },
   },
   "/peek": {
@@ -108,7 +126,7 @@ export function openApiDocument(): Part {
 
 function operationOf(path: string, method: string, operation: ApiOperation): Part {
   const { summary, body, query, answer } = operation;
-  const fields = mapValues(answer, (type) => ({ type }));
+  const fields = mapValues(answer, (type) => (typeof type === "string" ? { type } : type));
   return {
     operationId: `${method}${path.replaceAll(/[/-](\w)/g, (_, first: string) => first.toUpperCase())}`,
     summary,

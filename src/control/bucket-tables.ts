@@ -2,7 +2,15 @@ import { type LimitedClient, MINUTE_MS } from "../statistics/sums.ts";
 import { ClientSketch } from "./client-sketch.ts";
 import type { Resolution } from "./protocol.ts";
 import { readClients, storeClients } from "./stored-clients.ts";
-import { addHead, emptyRow, headOf, readRow, type StoredSums, type SumsRow } from "./sums-row.ts";
+import {
+  addHead,
+  addPeaksColumn,
+  emptyRow,
+  headOf,
+  readRow,
+  type StoredSums,
+  type SumsRow,
+} from "./sums-row.ts";
 
 const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
@@ -36,8 +44,9 @@ export class BucketTables {
     for (const resolution of RESOLUTIONS) {
       // SQLite reads the columns of a large row only as far as they are selected: `clients` is last.
       sql.exec(
-        `CREATE TABLE IF NOT EXISTS ${resolution}s (at INTEGER PRIMARY KEY, head TEXT NOT NULL, rules BLOB NOT NULL, clients TEXT)`,
+        `CREATE TABLE IF NOT EXISTS ${resolution}s (at INTEGER PRIMARY KEY, head TEXT NOT NULL, rules BLOB NOT NULL, peaks BLOB, clients TEXT)`,
       );
+      addPeaksColumn(sql, `${resolution}s`);
     }
   }
 
@@ -78,7 +87,7 @@ export class BucketTables {
   addTo(resolution: Resolution, time: number, sums: SumsRow): void {
     const at = bucketAt(resolution, time);
     const [stored] = this.#sql.exec<StoredSums>(
-      `SELECT head, rules FROM ${resolution}s WHERE at = ?`,
+      `SELECT head, rules, peaks FROM ${resolution}s WHERE at = ?`,
       at,
     );
     const row = stored ? readRow(stored) : emptyRow();
@@ -88,20 +97,24 @@ export class BucketTables {
       this.#put(resolution, at, row, null);
       return;
     }
+    const { rules, peaks } = row.rules.toStored();
     this.#sql.exec(
-      `UPDATE ${resolution}s SET head = ?, rules = ? WHERE at = ?`,
+      `UPDATE ${resolution}s SET head = ?, rules = ?, peaks = ? WHERE at = ?`,
       headOf(row),
-      row.rules.toBuffer(),
+      rules,
+      peaks,
       at,
     );
   }
 
   #put(resolution: Resolution, at: number, row: SumsRow, clients: string | null): void {
+    const { rules, peaks } = row.rules.toStored();
     this.#sql.exec(
-      `INSERT INTO ${resolution}s VALUES (?, ?, ?, ?)`,
+      `INSERT INTO ${resolution}s (at, head, rules, peaks, clients) VALUES (?, ?, ?, ?, ?)`,
       at,
       headOf(row),
-      row.rules.toBuffer(),
+      rules,
+      peaks,
       clients,
     );
   }

@@ -4,7 +4,7 @@ import { BUCKET_MS, bucketAt, RETENTION_MS } from "./bucket-tables.ts";
 import type { Resolution, StatisticsQuery, StatisticsReport } from "./protocol.ts";
 import type { RuleSlots } from "./rule-slots.ts";
 import { ClientSums } from "./stored-clients.ts";
-import { RULE_BYTES, RuleArray, readHeads } from "./sums-row.ts";
+import { PEAK_BYTES, RULE_BYTES, RuleArray, readHeads, type StoredRules } from "./sums-row.ts";
 
 /** The maximum number of clients of a report. */
 const MAX_CLIENTS = 100;
@@ -46,12 +46,12 @@ export function readReport(
   });
   const sums = new RuleArray();
   for (const { resolution: part, from: start, until: end } of coarsest(range)) {
-    const rows = sql.exec<{ rules: ArrayBuffer }>(
-      `SELECT rules FROM ${part}s WHERE at >= ? AND at < ?`,
+    const rows = sql.exec<StoredRules>(
+      `SELECT rules, peaks FROM ${part}s WHERE at >= ? AND at < ?`,
       start,
       end,
     );
-    for (const { rules } of rows) sums.addAll(new RuleArray(rules));
+    for (const row of rows) sums.addAll(new RuleArray(row));
   }
   const named = rule === undefined ? [...slots.all()] : [{ name: rule, slot: slots.find(rule) }];
   const rules = named.flatMap(({ name, slot }): [string, RuleSums][] => {
@@ -73,14 +73,15 @@ function readRuleBuckets(
   { resolution, from, until }: Range,
   slot: number | undefined,
 ): RuleSums[] {
-  const rows = sql.exec<{ sums: ArrayBuffer }>(
-    `SELECT substr(rules, ?, ?) AS sums FROM ${resolution}s WHERE at >= ? AND at < ? ORDER BY at`,
-    slot === undefined ? 1 : slot * RULE_BYTES + 1,
-    slot === undefined ? 0 : RULE_BYTES,
+  const part = (bytes: number) => (slot === undefined ? [1, 0] : [slot * bytes + 1, bytes]);
+  const rows = sql.exec<StoredRules>(
+    `SELECT substr(rules, ?, ?) AS rules, substr(peaks, ?, ?) AS peaks FROM ${resolution}s WHERE at >= ? AND at < ? ORDER BY at`,
+    ...part(RULE_BYTES),
+    ...part(PEAK_BYTES),
     from,
     until,
   );
-  return rows.toArray().map(({ sums }) => new RuleArray(sums).read(0) ?? noRuleSums());
+  return rows.toArray().map((row) => new RuleArray(row).read(0) ?? noRuleSums());
 }
 
 function readTopClients(sql: SqlStorage, range: Range, rule: string | undefined) {

@@ -7,8 +7,8 @@ import {
 } from "../statistics/add-sums.ts";
 import type { RequestSums, RuleSums, StoreSums } from "../statistics/sums.ts";
 
-// A row of the statistics: JSON with the sums of requests and of the store, and the sums of all rules as
-// 64-bit numbers. With the rules as JSON, it took too long to read and add up a year of 200 rules.
+// A row of the statistics: JSON with the sums of requests and of the store, and the sums and peaks of all
+// rules as 64-bit numbers. With the rules as JSON, it took too long to read and add up a year of 200 rules.
 
 /** The sums of one bucket of time. */
 export interface SumsRow {
@@ -18,10 +18,19 @@ export interface SumsRow {
 }
 
 /** The columns of a row. */
-export type StoredSums = { readonly head: string; readonly rules: ArrayBuffer };
+export type StoredSums = StoredRules & { readonly head: string };
 
-/** The order of the numbers of a rule. A changed order or number of fields needs new tables. */
-const RULE_FIELDS = [
+/** The columns with rules. `peaks` is NULL in rows that an older version has written. */
+export type StoredRules = { readonly rules: ArrayBuffer; readonly peaks: ArrayBuffer | null };
+
+/** Adds the column `peaks` to a table that an older version has created. */
+export function addPeaksColumn(sql: SqlStorage, table: string): void {
+  if (sql.exec(`SELECT * FROM ${table} LIMIT 0`).columnNames.includes("peaks")) return;
+  sql.exec(`ALTER TABLE ${table} ADD COLUMN peaks BLOB`);
+}
+
+/** The order of the counts of a rule. A changed order or number of fields needs new tables. */
+const RULE_COUNTS = [
   "requests",
   "allowed",
   "limited",
@@ -30,69 +39,80 @@ const RULE_FIELDS = [
   "shadowLimited",
 ] as const satisfies readonly (keyof RuleSums)[];
 
-const FIELDS = RULE_FIELDS.length;
+const COUNTS = RULE_COUNTS.length;
+
+/** The number of bytes of one rule in the column `peaks`. */
+export const PEAK_BYTES = Float64Array.BYTES_PER_ELEMENT;
 
 /** The number of bytes of one rule in the column `rules`. */
-export const RULE_BYTES = FIELDS * Float64Array.BYTES_PER_ELEMENT;
+export const RULE_BYTES = COUNTS * PEAK_BYTES;
 
-/** The sums of rules by slot, in one array of numbers. */
+const NO_RULES: StoredRules = { rules: new ArrayBuffer(0), peaks: null };
+
+/** The sums of rules by slot, as an array of counts and an array of peaks. */
 export class RuleArray {
-  #numbers: Float64Array;
+  #counts: Float64Array;
+  #peaks: Float64Array;
 
-  constructor(stored: ArrayBuffer = new ArrayBuffer(0)) {
-    this.#numbers = new Float64Array(
-      stored,
-      0,
-      Math.floor(stored.byteLength / RULE_BYTES) * FIELDS,
-    );
+  constructor({ rules, peaks }: StoredRules = NO_RULES) {
+    this.#counts = new Float64Array(rules, 0, Math.floor(rules.byteLength / RULE_BYTES) * COUNTS);
+    this.#peaks = peaks ? new Float64Array(peaks) : new Float64Array(0);
   }
 
   /** Adds the sums of a rule. */
   add(slot: number, sums: RuleSums): void {
-    const start = slot * FIELDS;
-    this.#grow(start + FIELDS);
-    for (const [i, field] of RULE_FIELDS.entries()) {
-      this.#numbers[start + i] = (this.#numbers[start + i] as number) + sums[field];
+    const start = slot * COUNTS;
+    this.#counts = grown(this.#counts, start + COUNTS);
+    for (const [i, field] of RULE_COUNTS.entries()) {
+      this.#counts[start + i] = (this.#counts[start + i] as number) + sums[field];
     }
+    this.#peaks = grown(this.#peaks, slot + 1);
+    this.#peaks[slot] = Math.max(this.#peaks[slot] as number, sums.peak);
   }
 
   /** Adds the sums of all rules of another array. */
-  addAll({ numbers }: { readonly numbers: Float64Array }): void {
-    this.#grow(numbers.length);
-    const to = this.#numbers;
-    for (let i = 0; i < numbers.length; i++) to[i] = (to[i] as number) + (numbers[i] as number);
-  }
-
-  get numbers(): Float64Array {
-    return this.#numbers;
+  addAll(other: RuleArray): void {
+    const from = other.#counts;
+    const to = grown(this.#counts, from.length);
+    this.#counts = to;
+    for (let i = 0; i < from.length; i++) to[i] = (to[i] as number) + (from[i] as number);
+    const peaks = other.#peaks;
+    const highest = grown(this.#peaks, peaks.length);
+    this.#peaks = highest;
+    for (let i = 0; i < peaks.length; i++) {
+      highest[i] = Math.max(highest[i] as number, peaks[i] as number);
+    }
   }
 
   /** Returns the sums of a rule; undefined if the rule has none. */
   read(slot: number): RuleSums | undefined {
-    const start = slot * FIELDS;
-    const sums = noRuleSums();
+    const start = slot * COUNTS;
+    const sums = { ...noRuleSums(), peak: this.#peaks[slot] ?? 0 };
     let hasAny = false;
-    for (const [i, field] of RULE_FIELDS.entries()) {
-      sums[field] = this.#numbers[start + i] ?? 0;
+    for (const [i, field] of RULE_COUNTS.entries()) {
+      sums[field] = this.#counts[start + i] ?? 0;
       hasAny ||= sums[field] !== 0;
     }
     return hasAny ? sums : undefined;
   }
 
   clear(slot: number): void {
-    this.#numbers.fill(0, slot * FIELDS, (slot + 1) * FIELDS);
+    this.#counts.fill(0, slot * COUNTS, (slot + 1) * COUNTS);
+    this.#peaks.fill(0, slot, slot + 1);
   }
 
-  toBuffer(): ArrayBuffer {
-    return this.#numbers.slice().buffer;
+  /** Returns the columns that store these sums. */
+  toStored(): { readonly rules: ArrayBuffer; readonly peaks: ArrayBuffer } {
+    return { rules: this.#counts.slice().buffer, peaks: this.#peaks.slice().buffer };
   }
+}
 
-  #grow(length: number): void {
-    if (this.#numbers.length >= length) return;
-    const larger = new Float64Array(length);
-    larger.set(this.#numbers);
-    this.#numbers = larger;
-  }
+/** Returns an array with at least a number of elements; the new ones are 0. */
+function grown(array: Float64Array, length: number): Float64Array {
+  if (array.length >= length) return array;
+  const larger = new Float64Array(length);
+  larger.set(array);
+  return larger;
 }
 
 export function emptyRow(): SumsRow {
@@ -116,7 +136,7 @@ function addMissing<Sums extends object>(to: Sums, zeros: Sums): void {
   for (const field in zeros) to[field] ??= structuredClone(zeros[field]);
 }
 
-export function readRow({ head, rules }: StoredSums): SumsRow {
+export function readRow({ head, ...rules }: StoredSums): SumsRow {
   const [sums = { requests: noRequests(), store: noStoreSums() }] = readHeads([head]);
   return { ...sums, rules: new RuleArray(rules) };
 }

@@ -1,5 +1,12 @@
 import type { StoredSource } from "./sources.ts";
-import { emptyRow, headOf, readRow, type StoredSums, type SumsRow } from "./sums-row.ts";
+import {
+  addPeaksColumn,
+  emptyRow,
+  headOf,
+  readRow,
+  type StoredSums,
+  type SumsRow,
+} from "./sums-row.ts";
 
 /** What the global object must still know after it was evicted from memory. */
 export interface ObjectState {
@@ -19,8 +26,9 @@ export class TotalsRow {
   constructor(sql: SqlStorage, now: number) {
     this.#sql = sql;
     sql.exec(
-      "CREATE TABLE IF NOT EXISTS totals (since INTEGER PRIMARY KEY, head TEXT NOT NULL, rules BLOB NOT NULL, state TEXT NOT NULL)",
+      "CREATE TABLE IF NOT EXISTS totals (since INTEGER PRIMARY KEY, head TEXT NOT NULL, rules BLOB NOT NULL, peaks BLOB, state TEXT NOT NULL)",
     );
+    addPeaksColumn(sql, "totals");
     const [stored] = sql.exec<StoredSums & { since: number; state: string }>(
       "SELECT * FROM totals",
     );
@@ -32,11 +40,13 @@ export class TotalsRow {
   }
 
   write(state: ObjectState): void {
+    const { rules, peaks } = this.sums.rules.toStored();
     this.#sql.exec(
-      "INSERT OR REPLACE INTO totals VALUES (?, ?, ?, ?)",
+      "INSERT OR REPLACE INTO totals (since, head, rules, peaks, state) VALUES (?, ?, ?, ?, ?)",
       this.since,
       headOf(this.sums),
-      this.sums.rules.toBuffer(),
+      rules,
+      peaks,
       JSON.stringify(state),
     );
   }

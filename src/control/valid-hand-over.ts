@@ -60,9 +60,14 @@ function minuteOf(value: unknown): MinuteSums[] {
   const rules = Object.entries(fieldsOf(fields.rules))
     .filter(([name]) => name !== "" && name.length <= MAX_NAME_LENGTH)
     .slice(0, MAX_RULES)
-    .map(([name, sums]): [string, RuleSums] => [name, numbers(noRuleSums(), sums)]);
+    .map(([name, sums]): [string, RuleSums] => [name, ruleSumsOf(sums)]);
   // Unlike an assignment, fromEntries creates a field also for the name __proto__.
   return [{ minute: fields.minute as number, requests, store, rules: Object.fromEntries(rules) }];
+}
+
+function ruleSumsOf(value: unknown): RuleSums {
+  const sums = numbers(noRuleSums(), value);
+  return { ...sums, peak: Math.min(sums.peak, 1) };
 }
 
 function clientOf(value: unknown): LimitedClient[] {

@@ -24,7 +24,15 @@ export function noRequests(): RequestSums {
 }
 
 export function noRuleSums(): RuleSums {
-  return { requests: 0, allowed: 0, limited: 0, marked: 0, undecided: 0, shadowLimited: 0 };
+  return {
+    requests: 0,
+    allowed: 0,
+    limited: 0,
+    marked: 0,
+    undecided: 0,
+    shadowLimited: 0,
+    peak: 0,
+  };
 }
 
 export function noStoreSums(): StoreSums {
@@ -41,9 +49,10 @@ export function addRequests(total: RequestSums, added: Readonly<RequestSums>): v
   addFields(total, added, REQUEST_FIELDS);
 }
 
-/** Adds the sums of a rule to `total`. */
+/** Adds the sums of a rule to `total`. Their `peak` is the larger one of both. */
 export function addRuleSums(total: RuleSums, added: Readonly<RuleSums>): void {
-  addFields(total, added, RULE_FIELDS);
+  addFields(total, added, RULE_COUNTS);
+  if (added.peak > total.peak) total.peak = added.peak;
 }
 
 /** Adds the sums of calls to the store to `total`. */
@@ -74,7 +83,9 @@ export function addSums(total: MinuteSums, added: MinuteSums): void {
 }
 
 const REQUEST_FIELDS = Object.keys(noRequests()) as (keyof RequestSums)[];
-const RULE_FIELDS = Object.keys(noRuleSums()) as (keyof RuleSums)[];
+const RULE_COUNTS = (Object.keys(noRuleSums()) as (keyof RuleSums)[]).filter(
+  (field) => field !== "peak",
+);
 
 function addFields<Field extends string>(
   total: Record<Field, number>,

@@ -1,8 +1,10 @@
-import type { Allowed, Decision, Limited, ShadowResults } from "../limiter/decision.ts";
+import type { Decision, Limited, ShadowResults } from "../limiter/decision.ts";
 import type { AppliedRule } from "../request/applied-rule.ts";
 import type { StoreCall, StoreMeter } from "../stores/with-measurement.ts";
 import { LimitedClients } from "./limited-clients.ts";
 import { type MinuteRecord, MinuteRecords } from "./minute-record.ts";
+import { outcomeOf } from "./outcome.ts";
+import { raisePeak } from "./peak.ts";
 import { LATENCY_BOUNDS_MS, type LimitedClient, type MinuteSums } from "./sums.ts";
 
 export interface RecorderOptions {
@@ -79,6 +81,7 @@ export class Recorder implements StoreMeter {
     requests[decision.outcome] += 1;
     if (decision.fromMemory) requests.fromMemory += 1;
     if (decision.storeFailure) requests.countedLocally += 1;
+    let nextQuota = 0;
     for (const applied of appliedRules) {
       if (decision.storeFailure && !isCountedLocally(applied)) {
         this.#recordUndecided(applied, record);
@@ -87,6 +90,7 @@ export class Recorder implements StoreMeter {
       } else {
         const sums = record.ruleSums(applied.rule.name);
         sums.requests += 1;
+        nextQuota = raisePeak(sums, applied, decision.quotas, nextQuota);
         if (decision.outcome === "allowed") {
           const outcome = outcomeOf(applied, decision);
           if (outcome) sums[outcome] += 1;
@@ -113,7 +117,9 @@ export class Recorder implements StoreMeter {
 
   #recordDenial({ exceeded }: Limited, record: MinuteRecord, now: number): void {
     const { rule, identity } = exceeded;
-    record.ruleSums(rule.name).limited += 1;
+    const sums = record.ruleSums(rule.name);
+    sums.limited += 1;
+    sums.peak = 1;
     this.#clients.add(rule.name, identity, false, now);
   }
 
@@ -162,7 +168,9 @@ export class Recorder implements StoreMeter {
       } else if (result.rule.name !== last) {
         // A rule has a result for each exceeded window. They follow one another.
         last = result.rule.name;
-        record.ruleSums(last).shadowLimited += 1;
+        const sums = record.ruleSums(last);
+        sums.shadowLimited += 1;
+        sums.peak = 1;
         this.#clients.add(last, result.identity, true, now);
       }
     }
@@ -174,20 +182,6 @@ export class Recorder implements StoreMeter {
     this.#recordShadow(results, this.#minutes.at(now), now);
     this.onLateSums(now);
   }
-}
-
-/** Returns the outcome of a rule for a request that passed; undefined for a rule in shadow mode. */
-function outcomeOf(
-  { rule, windows }: AppliedRule,
-  { quotas, undecidedMarks }: Allowed,
-): "allowed" | "marked" | "undecided" | undefined {
-  if (rule.mode === "shadow") return undefined;
-  if (rule.mode === "enforce") return "allowed";
-  if (undecidedMarks?.some(({ policy }) => policy === rule.name)) return "undecided";
-  const isOver = windows.some((window) =>
-    quotas.some(({ policy, violated }) => violated && policy === window.policy),
-  );
-  return isOver ? "marked" : "allowed";
 }
 
 /** Whether this isolate decides the rule alone while the store fails. */

@@ -5,7 +5,7 @@
 export const MINUTE_MS = 60_000;
 
 /**
- * How many requests a rule has counted, by their outcome. A request has at most one of the outcomes. It
+ * How many requests a rule has counted, by their outcome, and how near its clients were to its limit. A request has at most one of the outcomes. It
  * has none if a different rule denied it, or if the rule is in shadow mode and would have admitted it.
  */
 export interface RuleSums {
@@ -27,6 +27,14 @@ export interface RuleSums {
   undecided: number;
   /** Requests that this rule in shadow mode would have denied. */
   shadowLimited: number;
+  /**
+   * The largest part of a limit that any client had used when a request was decided, from 0 to 1. 1:
+   * the limit was reached or exceeded. 0: unknown, or no quota was used. Sums add up by their maximum.
+   *
+   * It is unknown for a rule in shadow mode that would have denied no request, and while this isolate
+   * decides alone without denying a request.
+   */
+  peak: number;
 }
 
 /**

@@ -2,7 +2,7 @@ import { Bar, Sign, type Tone } from "./bar.tsx";
 import { countText, percentText } from "./format.ts";
 import { RuleLink } from "./links.tsx";
 import { ModeBadge } from "./mode-badge.tsx";
-import { exceededCount, exceededShare, type RuleRow, sortedRules } from "./rule-sums.ts";
+import { exceededCount, peakText, type RuleRow, sortedRules } from "./rule-sums.ts";
 import { Table } from "./table.tsx";
 
 interface BusiestProps {
@@ -15,7 +15,10 @@ const NEAREST = "Rules nearest to their limits";
 
 /** The rules that run nearest to their limits. */
 export function BusiestRules({ rows, count }: BusiestProps) {
-  const listed = sortedRules(sortedRules(rows, "requests"), "share").slice(0, count);
+  // Rules with the same peak are in the order of their share, and then of their requests.
+  const listed = (["requests", "share", "peak"] as const)
+    .reduce<readonly RuleRow[]>(sortedRules, rows)
+    .slice(0, count);
   return (
     <section class="card" id="rules" data-live>
       <h2>
@@ -29,6 +32,7 @@ export function BusiestRules({ rows, count }: BusiestProps) {
         columns={[
           { label: "Rule" },
           { label: "Requests", number: true },
+          { label: "Peak use", number: true },
           { label: "Over the limit", number: true },
         ]}
       >
@@ -39,12 +43,10 @@ export function BusiestRules({ rows, count }: BusiestProps) {
             </th>
             <td class="number">{countText(sums.requests)}</td>
             <td class="number">
-              {percentText(exceededCount(sums), sums.requests)}
-              <Bar
-                share={exceededShare(sums)}
-                tone={rule.mode === "shadow" ? "shadow" : "limited"}
-              />
+              {peakText(sums)}
+              <Bar share={sums.peak} tone={rule.mode === "shadow" ? "shadow" : "limited"} />
             </td>
+            <td class="number">{percentText(exceededCount(sums), sums.requests)}</td>
           </tr>
         ))}
       </Table>

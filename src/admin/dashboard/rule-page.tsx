@@ -15,7 +15,7 @@ import { OverrideCard } from "./override-card.tsx";
 import { RuleOverrideForm } from "./override-forms.tsx";
 import { RangeSwitch } from "./range-switch.tsx";
 import { queryOf, type Range, rangeOf } from "./ranges.ts";
-import { exceededCount, sumsOf } from "./rule-sums.ts";
+import { exceededCount, peakText, sumsOf } from "./rule-sums.ts";
 import { ruleCharts } from "./series.ts";
 
 /** The page of a rule. */
@@ -113,7 +113,8 @@ function Traffic({ rule, report, query, range }: TrafficProps) {
         <b>{countText(sums.requests)}</b> requests, of which{" "}
         <b>{percentText(exceededCount(sums), sums.requests)}</b> were over the limit:{" "}
         {countText(sums.limited)} denied, {countText(sums.shadowLimited)} would have been denied in
-        shadow mode, {countText(sums.marked)} marked.
+        shadow mode, {countText(sums.marked)} marked. Peak use of the limit by one client:{" "}
+        <b>{peakText(sums)}</b>
       </p>
       <div class="columns">
         <Chart

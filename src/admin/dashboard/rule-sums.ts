@@ -2,6 +2,7 @@ import type { StatisticsReport } from "../../control/protocol.ts";
 import { noRuleSums } from "../../statistics/add-sums.ts";
 import type { RuleSums } from "../../statistics/sums.ts";
 import type { RuleView } from "../operations.ts";
+import { percentText } from "./format.ts";
 
 /** A rule with its sums in a report. */
 export interface RuleRow {
@@ -29,10 +30,19 @@ export function exceededShare(sums: RuleSums): number {
   return sums.requests > 0 ? exceededCount(sums) / sums.requests : 0;
 }
 
+/**
+ * Returns the largest part of the limit that any client of a rule had used, as a percentage; `–` if it is
+ * unknown or 0.
+ */
+export function peakText({ peak }: RuleSums): string {
+  return peak > 0 ? percentText(peak, 1) : "–";
+}
+
 const BY = {
   name: ({ rule: one }: RuleRow, { rule: other }: RuleRow) => (one.name < other.name ? -1 : 1),
   requests: (one: RuleRow, other: RuleRow) => other.sums.requests - one.sums.requests,
   limited: (one: RuleRow, other: RuleRow) => other.sums.limited - one.sums.limited,
+  peak: (one: RuleRow, other: RuleRow) => other.sums.peak - one.sums.peak,
   share: (one: RuleRow, other: RuleRow) => exceededShare(other.sums) - exceededShare(one.sums),
   shadow: (one: RuleRow, other: RuleRow) => other.sums.shadowLimited - one.sums.shadowLimited,
 } as const;

@@ -10,9 +10,9 @@ import { RangeSwitch } from "./range-switch.tsx";
 import { queryOf, type Range, rangeOf } from "./ranges.ts";
 import {
   exceededCount,
-  exceededShare,
   filteredRules,
   isRuleOrder,
+  peakText,
   type RuleOrder,
   type RuleRow,
   searchTextOf,
@@ -114,6 +114,7 @@ const COLUMNS: readonly { order: RuleOrder; label: string; number?: boolean }[] 
   { order: "name", label: "Rule" },
   { order: "requests", label: "Requests", number: true },
   { order: "limited", label: "Limited", number: true },
+  { order: "peak", label: "Peak use", number: true },
   { order: "share", label: "Over the limit", number: true },
 ];
 
@@ -167,9 +168,10 @@ function Row({ rule, sums }: RuleRow) {
       <td class="number">{countText(sums.requests)}</td>
       <td class="number">{countText(sums.limited)}</td>
       <td class="number">
-        {percentText(exceededCount(sums), sums.requests)}
-        <Bar share={exceededShare(sums)} tone={rule.mode === "shadow" ? "shadow" : "limited"} />
+        {peakText(sums)}
+        <Bar share={sums.peak} tone={rule.mode === "shadow" ? "shadow" : "limited"} />
       </td>
+      <td class="number">{percentText(exceededCount(sums), sums.requests)}</td>
     </tr>
   );
 }

@@ -67,6 +67,7 @@ const LOGIN = {
   marked: 0,
   undecided: 5,
   shadowLimited: 0,
+  peak: 0.875,
 };
 const STATISTICS = {
   resolution: "minute",
@@ -307,8 +308,8 @@ describe("weir stats", () => {
       "Isolates: 2, 1 with an open breaker",
       "Requests: ██",
       "",
-      "RULE   REQUESTS  ALLOWED  LIMITED  MARKED  UNDECIDED  SHADOW",
-      "login     1 200    1 000      195       0          5       0",
+      "RULE   REQUESTS  ALLOWED  LIMITED  MARKED  UNDECIDED  SHADOW  PEAK USE",
+      "login     1 200    1 000      195       0          5       0  87.5 %",
       "",
     ]);
   });

@@ -136,12 +136,18 @@ describe.each([1, 8])("with %d isolates, the totals", (count) => {
       undecidedDenied: total,
       countedLocally: total,
     });
-    const none = { allowed: 0, limited: 0, marked: 0, undecided: 0, shadowLimited: 0 };
+    const none = { allowed: 0, limited: 0, marked: 0, undecided: 0, shadowLimited: 0, peak: 0 };
     expect(totals.rules).toEqual({
-      api: { ...none, requests: total + hangUps, allowed: admitted + hangUps, limited: denied },
-      plan: { ...none, requests: total, allowed: 5, marked: total - 5 },
-      trial: { ...none, requests: total, shadowLimited: total - 5 },
-      called: { ...none, requests: total, allowed: 5, limited: total - 5 },
+      api: {
+        ...none,
+        requests: total + hangUps,
+        allowed: admitted + hangUps,
+        limited: denied,
+        peak: 1,
+      },
+      plan: { ...none, requests: total, allowed: 5, marked: total - 5, peak: 1 },
+      trial: { ...none, requests: total, shadowLimited: total - 5, peak: 1 },
+      called: { ...none, requests: total, allowed: 5, limited: total - 5, peak: 1 },
       open: { ...none, requests: total, undecided: total },
       closed: { ...none, requests: total, undecided: total },
       local: { ...none, requests: total, allowed: total },

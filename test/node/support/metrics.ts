@@ -25,6 +25,7 @@ const NO_OUTCOMES = {
   marked: 0,
   undecided: 0,
   shadowLimited: 0,
+  peak: 0,
 };
 
 /** Totals in which every number differs from 0 and from the others. */

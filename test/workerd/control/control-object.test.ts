@@ -114,6 +114,40 @@ describe("statistics", () => {
     }
   });
 
+  it("have the largest peak of a rule in each bucket and over the whole time", async () => {
+    const object = globalObject();
+    at(NOW);
+    const minutes = [minuteAt(NOON, 1, "search", 0.5), minuteAt(NOW, 1, "search", 0.25)];
+    await object.handOver(handOverOf(1, { minutes }));
+    await object.handOver(handOverOf(2, { minutes: [minuteAt(NOW, 1, "other", 1)] }));
+    await object.handOver(handOverOf(3, { minutes: [minuteAt(NOW, 1, "search", 0.125)] }));
+    await evictDurableObject(object);
+    const { rules, ruleBuckets } = await object.statistics({ ...all, rule: "search" });
+    expect(rules.search?.peak).toBe(0.5);
+    expect(ruleBuckets?.map(({ peak }) => peak)).toEqual([0.5, 0.25]);
+    const days = await object.statistics({ ...all, resolution: "day" });
+    expect(days.rules).toMatchObject({ search: { peak: 0.5 }, other: { peak: 1 } });
+    expect((await object.totals()).rules.search).toMatchObject({ requests: 3, peak: 0.5 });
+  });
+
+  it("read peaks as 0 from rows of a version that did not store them, and then store them", async () => {
+    const object = globalObject();
+    at(NOW);
+    await object.handOver(handOverOf(1, { minutes: [minuteAt(NOW, 3, "search", 0.5)] }));
+    await runInDurableObject(object, (_, { storage }) => {
+      for (const table of ["minutes", "hours", "days", "totals"]) {
+        storage.sql.exec(`ALTER TABLE ${table} DROP COLUMN peaks`);
+      }
+    });
+    await evictDurableObject(object);
+    const search = async () => (await object.statistics({ ...all, rule: "search" })).ruleBuckets;
+    expect(await search()).toMatchObject([{ requests: 3, peak: 0 }]);
+    expect((await object.totals()).rules.search).toMatchObject({ requests: 3, peak: 0 });
+    await object.handOver(handOverOf(2, { minutes: [minuteAt(NOW, 1, "search", 0.25)] }));
+    expect(await search()).toMatchObject([{ requests: 4, peak: 0.25 }]);
+    expect((await object.totals()).rules.search).toMatchObject({ requests: 4, peak: 0.25 });
+  });
+
   it("list the clients most limited in the asked time", async () => {
     const object = globalObject();
     at(NOW);
@@ -157,6 +191,19 @@ describe("hand-overs of other versions", () => {
       object.handOver(handOver as HandOver),
     );
     await expect(refused).rejects.toThrow(TypeError);
+  });
+
+  it.each([
+    [undefined, 0],
+    [-1, 0],
+    ["0.5", 0],
+    [7, 1],
+  ])("with the peak %j have the peak %d", async (peak, valid) => {
+    const object = globalObject();
+    const minute = Math.floor(NOW / MINUTE_MS);
+    const minutes = [{ minute, rules: { search: { requests: 1, peak } } }];
+    await object.handOver({ ...handOverOf(1), minutes } as unknown as HandOver);
+    expect((await object.totals()).rules.search).toMatchObject({ requests: 1, peak: valid });
   });
 
   it("count as far as they are valid", async () => {

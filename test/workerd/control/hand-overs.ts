@@ -3,12 +3,12 @@ import { noRuleSums, noSums } from "../../../src/statistics/add-sums.ts";
 import { type LimitedClient, MINUTE_MS, type MinuteSums } from "../../../src/statistics/sums.ts";
 
 /** The sums of one minute, with this number of requests that a rule has allowed. */
-export function minuteAt(at: number, requests: number, rule = "search"): MinuteSums {
+export function minuteAt(at: number, requests: number, rule = "search", peak = 0): MinuteSums {
   const sums = noSums(Math.floor(at / MINUTE_MS));
   return {
     ...sums,
     requests: { ...sums.requests, requests, allowed: requests },
-    rules: { [rule]: { ...noRuleSums(), requests, allowed: requests } },
+    rules: { [rule]: { ...noRuleSums(), requests, allowed: requests, peak } },
   };
 }
 

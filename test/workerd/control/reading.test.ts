@@ -31,7 +31,8 @@ it("reads a day of minutes, a month of hours and a year of days with 200 rules",
     const row = emptyRow();
     for (let rule = 0; rule < RULES; rule++) {
       const slot = slots.slotFor(`rule-number-${rule}`, NOW, () => {});
-      row.rules.add(slot, { ...noRuleSums(), requests: 123_456, allowed: 120_000, limited: 3456 });
+      const sums = { requests: 123_456, allowed: 120_000, limited: 3456, peak: 1 };
+      row.rules.add(slot, { ...noRuleSums(), ...sums });
     }
     const identity = (i: number) => `${i}`.padStart(22, "x");
     storage.transactionSync(() => {

@@ -16,7 +16,8 @@ export function applied(
   fields: Partial<RuleInput> & { readonly name: string },
   identity = "client",
 ): AppliedRule {
-  const input = { limit: 5, window: "1m", ...fields } as RuleInput;
+  const quota = "limits" in fields ? {} : { limit: 5, window: "1m" };
+  const input = { ...quota, ...fields } as RuleInput;
   const rule = defineConfig({ rules: [input] }).rules[0] as Rule;
   return { rule, windows: rule.windows, identity };
 }

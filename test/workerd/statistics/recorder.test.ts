@@ -51,14 +51,14 @@ describe("the sums of a minute", () => {
       rules: [api, login, mark],
       decision: limited(login),
       requests: { limited: 1 },
-      sums: { api: {}, login: { limited: 1 }, plan: {} },
+      sums: { api: {}, login: { limited: 1, peak: 1 }, plan: {} },
     },
     {
       title: "a marked request",
       rules: [api, mark],
       decision: allowed({ quotas: [quota("api", false), quota("plan", true)] }),
       requests: { allowed: 1 },
-      sums: { api: { allowed: 1 }, plan: { marked: 1 } },
+      sums: { api: { allowed: 1 }, plan: { marked: 1, peak: 1 } },
     },
     {
       title: "a request within the limit of a mark rule",
@@ -79,7 +79,7 @@ describe("the sums of a minute", () => {
       rules: [api, shadow],
       decision: allowed({ shadow: [shadowDenial(shadow, "a"), shadowDenial(shadow, "b")] }),
       requests: { allowed: 1 },
-      sums: { api: { allowed: 1 }, trial: { shadowLimited: 1 } },
+      sums: { api: { allowed: 1 }, trial: { shadowLimited: 1, peak: 1 } },
     },
     {
       title: "a shadow rule that could not be decided",
@@ -114,7 +114,7 @@ describe("the sums of a minute", () => {
       rules: [local],
       decision: limited(local, { storeFailure: undecided(true) }),
       requests: { limited: 1, countedLocally: 1 },
-      sums: { local: { limited: 1 } },
+      sums: { local: { limited: 1, peak: 1 } },
     },
   ])("count $title", ({ rules, decision, requests: wanted, sums }) => {
     const { recorder } = setUp();
@@ -139,7 +139,9 @@ describe("the sums of a minute", () => {
     await settle();
     const { minutes, clients } = recorder.take();
     expect(minutes[0]?.requests.requests).toBe(0);
-    expect(minutes[0]?.rules).toEqual({ trial: ruleSums({ requests: 1, shadowLimited: 1 }) });
+    expect(minutes[0]?.rules).toEqual({
+      trial: ruleSums({ requests: 1, shadowLimited: 1, peak: 1 }),
+    });
     expect(clients).toMatchObject([{ rule: "trial", client: "client", shadow: true, count: 1 }]);
     expect(late).toHaveBeenCalledWith(NOW);
   });
@@ -166,6 +168,88 @@ describe("the sums of a minute", () => {
     recorder.record([applied({ name: "constructor" })], allowed());
     const rules = recorder.take().minutes[0]?.rules;
     expect(Object.hasOwn(rules ?? {}, "constructor")).toBe(true);
+  });
+});
+
+describe("the peak of a rule", () => {
+  const api = applied({ name: "api" });
+  const plan = applied({ name: "plan", mode: "mark" });
+  const trial = applied({ name: "trial", mode: "shadow" });
+  const two = applied({
+    name: "two",
+    limits: [
+      { limit: 10, window: "1m" },
+      { limit: 100, window: "1h" },
+    ],
+  });
+  const sharded = applied({ name: "sharded", limit: 100, shards: 4 });
+  const left = (policy: string, limit: number, remaining: number) => ({
+    ...quota(policy, false),
+    limit,
+    remaining,
+  });
+
+  it.each([
+    {
+      title: "the largest part of its limits that the client has used",
+      rules: [api, two],
+      quotas: [left("api", 8, 6), left("two/1m", 10, 9), left("two/1h", 100, 13)],
+      peaks: { api: 0.25, two: 0.87 },
+    },
+    {
+      title: "read from quotas in a different order than the rules",
+      rules: [plan, trial, api],
+      quotas: [left("api", 8, 2), left("plan", 4, 3)],
+      peaks: { plan: 0.25, trial: 0, api: 0.75 },
+    },
+    {
+      title: "0 if the decision lacks the quota",
+      rules: [api, two],
+      quotas: [left("two/1h", 100, 40)],
+      peaks: { api: 0, two: 0.6 },
+    },
+    {
+      title: "0 while quota that rolled over is left",
+      rules: [api],
+      quotas: [left("api", 8, 11)],
+      peaks: { api: 0 },
+    },
+    {
+      title: "1 if all quota is used, and 1 if the quota denies the request",
+      rules: [api, plan],
+      quotas: [left("api", 8, 0), { ...left("plan", 8, 5), violated: true }],
+      peaks: { api: 1, plan: 1 },
+    },
+    {
+      title: "0 for a request of cost 0 if the limit is 0",
+      rules: [api],
+      quotas: [left("api", 0, 0)],
+      peaks: { api: 0 },
+    },
+    {
+      title: "the used part of a shard's share if the rule has shards",
+      rules: [sharded],
+      quotas: [left("sharded", 100, 10)],
+      peaks: { sharded: 0.6 },
+    },
+  ])("is $title", ({ rules, quotas, peaks }) => {
+    const { recorder } = setUp();
+    recorder.record(rules, allowed({ quotas }));
+    const sums = recorder.take().minutes[0]?.rules ?? {};
+    expect(
+      Object.fromEntries(Object.entries(sums).map(([name, { peak }]) => [name, peak])),
+    ).toEqual(peaks);
+  });
+
+  it("is the largest of all requests, also if minutes are added", () => {
+    const { recorder, advance } = setUp();
+    for (const remaining of [7, 2, 5, 6, 4, 3, 8]) {
+      recorder.record([api], allowed({ quotas: [left("api", 8, remaining)] }));
+      advance(MINUTE_MS);
+    }
+    expect(recorder.take().minutes.map(({ rules }) => rules.api?.peak)).toEqual([
+      0.75, 0.25, 0.5, 0.625, 0,
+    ]);
   });
 });
 

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { OperationError } from "../../../../src/admin/operations.ts";
+import { noRuleSums } from "../../../../src/statistics/add-sums.ts";
 import { createDashboard, NOW } from "./dashboard.ts";
 
 beforeEach(() => {
@@ -131,6 +132,43 @@ describe("the list of rules", () => {
 
   it("says so if no rule contains the text", async () => {
     expect(await createDashboard().text("/rules?q=zzz")).toContain("No rule contains this text");
+  });
+});
+
+describe("the peak use of a rule", () => {
+  const sums = (peak: number, limited: number) => ({
+    ...noRuleSums(),
+    requests: 200,
+    limited,
+    peak,
+  });
+  const dashboard = createDashboard({
+    operations: {
+      statistics: async ({ resolution }) => ({
+        resolution,
+        buckets: [],
+        rules: { login: sums(0.875, 0), search: sums(1, 5), uploads: sums(0, 0) },
+        clients: [],
+        isolates: 1,
+        openBreakers: 0,
+      }),
+    },
+  });
+
+  it.each(["/", "/rules?sort=peak"])("orders the rules on %s, the highest first", async (path) => {
+    const page = await dashboard.text(path);
+    const table = /<table[^>]*>(?:(?!<table).)*Peak use.*?<\/table>/s.exec(page)?.[0] ?? "";
+    const rows = [...table.matchAll(/<tr.*?<\/tr>/gs)].map(([row]) => row);
+    const rowOf = (rule: string) => rows.findIndex((row) => row.includes(`/rules/${rule}"`));
+    expect([rowOf("search"), rowOf("login")]).toEqual([1, 2]);
+    expect(rows[1]).toMatch(/>100%<.*>2\.5%</s);
+    expect(rows[2]).toMatch(/>87\.5%<.*>0%</s);
+    expect(rows[rowOf("uploads")]).toMatch(/>–<.*>0%</s);
+  });
+
+  it("is on the page of the rule", async () => {
+    const page = await dashboard.text("/rules/login");
+    expect(page).toMatch(/Peak use of the limit by one client: <b>87\.5%<\/b>/);
   });
 });
 
