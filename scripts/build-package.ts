@@ -17,7 +17,7 @@ const COPIED = [
   "LICENSE",
   "cli/*.cjs",
   "deploy/**/*.{json,yml}",
-  "docs/**/*.{md,svg}",
+  "docs/**/*.{md,png,svg}",
   "examples/**/*.{ts,md}",
   "examples/**/wrangler.toml",
 ];

@@ -37,9 +37,9 @@ export function readPage(path: string): Page {
   return { path, lines: text.replace(/\n$/, "").split("\n"), prose, blocks };
 }
 
-/** Returns the targets of a page's links, except links to the web. */
+/** Returns the targets of a page's links and the files of its pictures, except those on the web. */
 export function linksOf({ prose }: Page): string[] {
-  const links = prose.join("\n").matchAll(/\]\(([^)\s]+)\)/g);
+  const links = prose.join("\n").matchAll(/(?:\]\(|\s(?:src|srcset)=")([^)"\s]+)[)"]/g);
   return [...links].map(([, target = ""]) => target).filter((target) => !target.includes("://"));
 }
 
