@@ -3,6 +3,7 @@ import { readCredentials } from "./admin/credentials.ts";
 import { createGate, type Gate } from "./admin/gate.ts";
 import type { Operator } from "./admin/operator.ts";
 import { withSecurityFields } from "./admin/security-fields.ts";
+import { withoutCredentials } from "./admin/without-credentials.ts";
 import type { Env } from "./config/env.ts";
 import type { Config } from "./config/schema.ts";
 import { DOCTOR_PATH, runDoctor } from "./doctor.ts";
@@ -18,18 +19,18 @@ const LOG_IN = `${PATH}/login`;
 export type AdminHandler = (request: Request, operator: Operator | undefined) => Promise<Response>;
 
 /**
- * Answers a request below `/_weir/` that has a valid credential. For every other request, it returns
- * undefined, and does not read the body. Such a request continues like any request, so that nobody can find
- * out whether there is anything. The only exception is the log-in page.
+ * Answers a request below `/_weir/` that has a valid credential. Every other request has to continue like any
+ * request, so that nobody can find out whether there is anything, and its body is not read. The only exception
+ * is the log-in page.
  *
  * @param usesOrigin whether Weir forwards requests to the configured origin, so that a fault of the
  * origin matters to the doctor
- * @returns undefined, also as a promise, if the request has to continue
+ * @returns undefined if the request has to continue; a request if that one has to continue instead
  */
 export type AdminEntry = (
   request: Request,
   usesOrigin: boolean,
-) => Promise<Response | undefined> | undefined;
+) => Promise<Response | Request> | undefined;
 
 /**
  * Creates the entry for operators. If a credential is faulty, logs the fault.
@@ -52,25 +53,32 @@ export function createAdminEntry(
   );
   let handle: AdminHandler | undefined;
 
-  async function answer(request: Request, path: string, usesOrigin: boolean) {
+  async function answer(
+    request: Request,
+    path: string,
+    usesOrigin: boolean,
+  ): Promise<Response | Request> {
     if (load && gate.hasLogIn && isLogIn(request, path)) {
       handle ??= await load(gate);
       const response = await handle(
         request.method === "POST" ? request : withoutBody(request),
         undefined,
       );
-      return response.status === 404 ? undefined : response;
+      return response.status === 404 ? withoutCredentials(request, true, false) : response;
     }
     // If a credential cannot be checked, it is not valid.
     const operator = await gate.operatorOf(request).catch(() => undefined);
-    if (!operator) return undefined;
+    if (!operator || operator === "refused") {
+      return withoutCredentials(request, gate.hasLogIn, operator === "refused");
+    }
     // A page of another site cannot send a request without a CSRF token, which is one of a program.
     const isProgram = operator.csrf === "" && operator.role === "admin";
     if (path === DOCTOR_PATH && request.method === "POST" && isProgram) {
       return withSecurityFields(await runDoctor(request, config, env, usesOrigin));
     }
     handle ??= await load?.(gate);
-    return handle?.(request, operator);
+    // Without a handler, another entry of the app may answer.
+    return handle ? handle(request, operator) : request;
   }
 
   return (request, usesOrigin) => {

@@ -108,8 +108,9 @@ export function rateLimit<const RuleName extends string = never>(
     const { doctor, gateway } = preparedFor(c.env);
     const examined = doctor?.(c.req.raw, false);
     // An `await` costs a microtask even if there is no promise, so only promises are awaited.
-    const report = examined && (await examined);
-    if (report) return report;
+    const result = examined && (await examined);
+    if (result instanceof Response) return result;
+    if (result) c.req.raw = result;
     let appResponse: Response | undefined;
     const runApp = async (request: Request, quotas: readonly Quota[]) => {
       // If Weir has changed header fields that tell the app about quotas, `request` is a new

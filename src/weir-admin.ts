@@ -34,8 +34,10 @@ export function weirAdmin(config: Config | ConfigInput): AdminApp {
   }));
   const app: AdminApp = new Hono();
   app.use("/_weir/*", async (c, next) => {
-    const response = await entryFor(c.env ?? {}).answer?.(c.req.raw, false);
-    return response ?? (await next());
+    const result = await entryFor(c.env ?? {}).answer?.(c.req.raw, false);
+    if (result instanceof Response) return result;
+    if (result) c.req.raw = result;
+    return next();
   });
   return app;
 }

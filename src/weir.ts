@@ -97,7 +97,9 @@ export function weir(config: Config | ConfigInput): WeirHandler {
       const prepared = preparedFor(env);
       const answered = prepared.admin?.(request, !next);
       if (!answered) return limit(prepared, request, env, ctx, next);
-      return answered.then((response) => response ?? limit(prepared, request, env, ctx, next));
+      return answered.then((result) =>
+        result instanceof Response ? result : limit(prepared, result, env, ctx, next),
+      );
     },
   };
 }

@@ -5,7 +5,7 @@ import { sha256 } from "./digest.ts";
 import type { Operator } from "./operator.ts";
 
 /** The header field in which Cloudflare Access sends the token of a signed-in user. */
-const HEADER = "cf-access-jwt-assertion";
+export const HEADER = "cf-access-jwt-assertion";
 /** The only algorithm with which Access signs. */
 const ALG = "RS256";
 /** The maximum time that a request waits for the team's keys, in milliseconds. */
@@ -13,8 +13,8 @@ const MAX_WAIT_MS = 2000;
 /** The maximum length of a name in the audit list, which is that of an email address. */
 const MAX_NAME = 254;
 
-/** @returns `"invalid"` if the token is not valid; undefined if the request has none */
-export type AccessReader = (headers: Headers) => Promise<Operator | "invalid" | undefined>;
+/** @returns undefined if the request has no valid token */
+export type AccessReader = (headers: Headers) => Promise<Operator | undefined>;
 
 /**
  * Creates a function that verifies the tokens of Access with the team's keys.
@@ -35,12 +35,12 @@ export function createAccessReader({ team, audience, role }: AccessApplication):
     const token = headers.get(HEADER);
     if (!token) return undefined;
     // Anyone can send a token, so only a token that may be valid causes a fetch of the keys.
-    if (!mayBeValid(token, team, audience)) return "invalid";
+    if (!mayBeValid(token, team, audience)) return undefined;
     const claims = await readClaims(headers);
     const { email, common_name: program } = claims ?? {};
     const name = email || program;
     if (typeof name !== "string" || !/^[\x21-\x7e]+$/.test(name) || name.length > MAX_NAME) {
-      return "invalid";
+      return undefined;
     }
     // Pages of other sites cannot read the token, so its digest proves that a page of Weir sent a change. A
     // program with a service token has no browser and no email address.

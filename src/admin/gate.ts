@@ -3,6 +3,7 @@ import type { Attempts } from "./attempts.ts";
 import type { AdminToken, Credentials } from "./credentials.ts";
 import { isSameText } from "./digest.ts";
 import type { Operator } from "./operator.ts";
+import { isNavigation, isOfOtherSite } from "./same-origin.ts";
 import { createSessions, type Sessions } from "./session.ts";
 
 /** The result of a log-in. */
@@ -15,12 +16,13 @@ export interface Gate {
   /** Whether operators can log in with a token. */
   readonly hasLogIn: boolean;
   /**
-   * Returns the operator whose valid credential a request has. Counts an invalid credential as a failed
-   * attempt.
+   * Returns the operator whose valid credential a request has. Counts a wrong token as a failed attempt,
+   * but no signed credential, because nobody can guess a signature: it is an old one.
    *
-   * @returns undefined if the request has none, or if its address has failed too often
+   * @returns `"refused"` if the credential is valid, but a page of another site has sent it, or the address
+   * has failed too often; undefined if the request has no valid credential
    */
-  operatorOf(request: Request): Promise<Operator | undefined>;
+  operatorOf(request: Request): Promise<Operator | "refused" | undefined>;
   /** Begins a session if the token is right and the address has not failed too often. */
   logIn(headers: Headers, token: string): Promise<LogIn>;
 }
@@ -39,30 +41,32 @@ export function createGate({ tokens, access }: Credentials, attempts: Attempts):
   async function readBearer(headers: Headers): Promise<Operator | "invalid" | undefined> {
     const field = headers.get("authorization");
     // A different scheme may be the site's own, such as the password of a test environment.
-    if (!field || !/^bearer\b/i.test(field)) return undefined;
+    if (tokens.length === 0 || !field || !/^bearer\b/i.test(field)) return undefined;
     const token = field.startsWith("Bearer ") ? await tokenLike(field.slice(7)) : undefined;
     return token ? { actor: "token", role: token.role, csrf: "" } : "invalid";
   }
 
-  async function readSession(headers: Headers): Promise<Operator | "invalid" | undefined> {
+  async function readSession(headers: Headers): Promise<Operator | undefined> {
     const session = await sessions.read(headers.get("cookie"), Date.now());
-    return typeof session === "object" ? { actor: "token", ...session } : session;
+    return session && { actor: "token", ...session };
   }
 
   return {
     hasLogIn: tokens.length > 0,
 
-    async operatorOf({ headers }) {
-      let hasFailed = false;
-      for (const read of [readBearer, readSession, readAccess]) {
-        const operator = await read?.(headers);
-        if (typeof operator === "object") {
-          return (await attempts.isLocked(headers)) ? undefined : operator;
-        }
-        hasFailed ||= operator === "invalid";
-      }
-      if (hasFailed) attempts.fail(headers);
-      return undefined;
+    async operatorOf(request) {
+      const { headers } = request;
+      const isForeign = isOfOtherSite(headers);
+      const bearer = await readBearer(headers);
+      const operator = typeof bearer === "object" ? bearer : await readSession(headers);
+      if (operator) return isForeign || (await attempts.isLocked(headers)) ? "refused" : operator;
+      // Any site can let an operator's browser send wrong tokens.
+      if (bearer === "invalid" && !isForeign) attempts.fail(headers);
+      const user = await readAccess?.(headers);
+      if (!user) return undefined;
+      // The log-in page of Access is on another site, and leads the browser to a page of Weir.
+      const isRefused = isForeign && !isNavigation(request);
+      return isRefused || (await attempts.isLocked(headers)) ? "refused" : user;
     },
 
     async logIn(headers, sent) {

@@ -10,10 +10,10 @@ const ATTRIBUTES = "Path=/_weir; HttpOnly; Secure; SameSite=Strict";
 /** How long a session lasts, in seconds. */
 const SESSION_S = 12 * 3600;
 /**
- * The maximum number of cookies of this name that are checked. A site on a parent domain can add cookies
- * of the same name, so the first one may be wrong.
+ * The maximum number of cookies of this name whose signatures are checked. Another host of the same domain can
+ * add cookies of the same name, so the first ones may be wrong.
  */
-const MAX_COOKIES = 4;
+const MAX_COOKIES = 32;
 
 /** The session of a browser. */
 export interface Session {
@@ -30,9 +30,9 @@ export interface Sessions {
    * Returns the session of a request.
    *
    * @param cookies the header Cookie
-   * @returns `"invalid"` if the cookie is forged; undefined if there is none or it has ended
+   * @returns undefined if there is none, if it has ended, or if its signature is wrong
    */
-  read(cookies: string | null, now: number): Promise<Session | "invalid" | undefined>;
+  read(cookies: string | null, now: number): Promise<Session | undefined>;
 }
 
 /** The value of Set-Cookie that ends a session. */
@@ -52,13 +52,12 @@ export function createSessions(tokens: readonly AdminToken[]): Sessions {
     return sign(key, text);
   }
 
-  async function readOne(value: string, now: number): Promise<Session | "invalid" | undefined> {
+  async function readOne(value: string, now: number): Promise<Session | undefined> {
     const [, content = "", role, expiresAt, signature = ""] = PATTERN.exec(value) ?? [];
     const token = tokens.find((each) => each.role === role);
-    if (!token || !(await isSameText(signature, await signWith(token, `session\n${content}`)))) {
-      return "invalid";
-    }
-    if (now >= Number(expiresAt)) return undefined;
+    if (!token || now >= Number(expiresAt)) return undefined;
+    const expected = await signWith(token, `session\n${content}`);
+    if (!(await isSameText(signature, expected))) return undefined;
     return { role: token.role, csrf: await signWith(token, `csrf\n${content}`) };
   }
 
@@ -70,13 +69,11 @@ export function createSessions(tokens: readonly AdminToken[]): Sessions {
     },
 
     async read(cookies, now) {
-      let result: "invalid" | undefined;
       for (const value of cookiesOf(cookies)) {
         const session = await readOne(value, now);
-        if (typeof session === "object") return session;
-        result ??= session;
+        if (session) return session;
       }
-      return result;
+      return undefined;
     },
   };
 }
@@ -90,6 +87,7 @@ function cookiesOf(cookies: string | null): string[] {
     .split(";")
     .map((each) => each.trim())
     .filter((each) => each.startsWith(`${COOKIE}=`))
-    .slice(0, MAX_COOKIES)
-    .map((each) => each.slice(COOKIE.length + 1));
+    .map((each) => each.slice(COOKIE.length + 1))
+    .filter((value) => PATTERN.test(value))
+    .slice(0, MAX_COOKIES);
 }

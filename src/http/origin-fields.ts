@@ -69,7 +69,8 @@ function originFieldsOf(
   };
 }
 
-function copyOf(request: Request): Request {
+/** Returns a copy of a request, which has taken over the body. */
+export function copyOf(request: Request): Request {
   try {
     return new Request(request);
   } catch {

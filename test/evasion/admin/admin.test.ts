@@ -141,6 +141,15 @@ describe("a valid credential opens the surface:", () => {
     ["a session", [`Cookie: ${session}`]],
     ["a reading session", [`Cookie: a=b; ${readingSession}`]],
     ["a user of Access", [`Cf-Access-Jwt-Assertion: ${VALID}`]],
+    [
+      "a user of Access who comes from the log-in page of Access",
+      [
+        `Cf-Access-Jwt-Assertion: ${VALID}`,
+        "Sec-Fetch-Site: cross-site",
+        "Sec-Fetch-Mode: navigate",
+        "Sec-Fetch-Dest: document",
+      ],
+    ],
     ["a program of Access", [`Cf-Access-Jwt-Assertion: ${VALID_PROGRAM}`]],
   ])("%s", async (name, fields) => {
     const answer = await answerTo(get(name, ...fields));

@@ -144,16 +144,109 @@ describe("the limit of attempts", () => {
     expect(await response.text()).toBe("app");
   });
 
-  it("counts log-ins and forged cookies", async () => {
+  it("does not count sessions of an old token and forged ones, which nobody can guess", async () => {
     const send = createWorker();
-    for (let i = 0; i < 4; i++) {
-      const response = await send("/_weir/login", form({ token: "wrong" }));
-      expect(response.headers.get("location")).toBe("/_weir/login?fault=wrong");
+    const rotated = createWorker({ WEIR_ADMIN_TOKEN: `${TOKEN}-new` });
+    const old = await logIn(send);
+    for (const cookie of [...Array(6).fill(old), ...Array(6).fill("__Secure-weir=admin.forged")]) {
+      expect(await isOpen(rotated(RULES, { headers: { cookie } }))).toBe(false);
     }
-    await send(RULES, { headers: { cookie: "__Secure-weir=admin.forged" } });
+    expect(await isOpen(rotated(RULES, { token: `${TOKEN}-new` }))).toBe(true);
+  });
+
+  it("does not count tokens of Access that are not valid", async () => {
+    const access = {
+      WEIR_ACCESS_TEAM: "https://team.cloudflareaccess.com",
+      WEIR_ACCESS_AUD: "a".repeat(64),
+    };
+    const send = createWorker({ WEIR_ADMIN_TOKEN: TOKEN, ...access });
+    const headers = { "cf-access-jwt-assertion": "forged" };
+    for (let i = 0; i < 6; i++) expect(await isOpen(send(RULES, { headers }))).toBe(false);
+    expect(await isOpen(send(RULES, { token: TOKEN }))).toBe(true);
+  });
+
+  it.each(["cross-site", "same-site"])(
+    "neither counts nor accepts a credential that a page of another site sends: %s",
+    async (site) => {
+      const send = createWorker();
+      const headers = { "sec-fetch-site": site };
+      const cookie = await logIn(send);
+      for (let i = 0; i < 6; i++) {
+        await send(RULES, { ...wrong, headers });
+        await send("/_weir/login", form({ token: "wrong" }, headers));
+      }
+      expect(await isOpen(send(RULES, { token: TOKEN, headers }))).toBe(false);
+      expect(await isOpen(send(RULES, { headers: { ...headers, cookie } }))).toBe(false);
+      expect(await isOpen(send(RULES, { token: TOKEN }))).toBe(true);
+    },
+  );
+
+  it("counts log-ins", async () => {
+    const send = createWorker();
+    for (let i = 0; i < 5; i++) {
+      const response = await send("/_weir/login", form({ token: "wrong" }));
+      const fault = i < 4 ? "wrong" : "locked";
+      expect(response.headers.get("location")).toBe(`/_weir/login?fault=${fault}`);
+    }
     const response = await send("/_weir/login", form({ token: TOKEN }));
     expect(response.headers.get("location")).toBe("/_weir/login?fault=locked");
     expect(response.headers.get("set-cookie")).toBeNull();
+  });
+});
+
+describe("the app never gets a credential of Weir:", () => {
+  /** Sends a request, and returns what the app gets; undefined if Weir answers. */
+  async function appGets(headers: Record<string, string>, failed: number, path = RULES) {
+    let received: Record<string, string> | undefined;
+    const handler = weir(
+      defineConfig({
+        rules: [{ name: "all", limit: 99, window: "1h" }],
+        store: "memory",
+        timeoutMs: 10_000,
+      }),
+    );
+    const send = (fields: Record<string, string>) => {
+      const request = new Request(`${ORIGIN}${path}`, {
+        method: "POST",
+        body: "a body",
+        headers: fields,
+      });
+      const bindings = { WEIR_ADMIN_TOKEN: TOKEN };
+      return handler.fetch(request, bindings, createExecutionContext(), async (admitted) => {
+        received = { ...Object.fromEntries(admitted.headers), body: await admitted.text() };
+        return new Response("app");
+      });
+    };
+    for (let i = 0; i < failed; i++) await send({ authorization: "Bearer wrong" });
+    received = undefined;
+    await send({ "content-type": "text/plain", ...headers });
+    return received;
+  }
+
+  const none = { "content-type": "text/plain", body: "a body" };
+
+  it.each([TOKEN, `${TOKEN}!`])("the token %s of a locked address", async (token) => {
+    expect(await appGets({ authorization: `Bearer ${token}` }, 5)).toEqual(none);
+  });
+
+  it("the session of a locked address", async () => {
+    const cookie = await logIn(createWorker());
+    expect(await appGets({ cookie }, 5)).toEqual(none);
+    const among = await appGets({ cookie: `a=b; ${cookie}; c=d` }, 5);
+    expect(among).toEqual({ ...none, cookie: "a=b; c=d" });
+  });
+
+  it.each([TOKEN, `${TOKEN}!`])("the token %s from another site", async (token) => {
+    const site = { "sec-fetch-site": "cross-site" };
+    const received = await appGets({ authorization: `Bearer ${token}`, ...site }, 0);
+    expect(received).toEqual({ ...none, ...site });
+  });
+
+  it("but it gets those of the site itself", async () => {
+    const own = { authorization: "Basic abc", cookie: "session=1" };
+    expect(await appGets(own, 5)).toEqual({ ...none, ...own });
+    const bearer = { authorization: "Bearer abc" };
+    expect(await appGets(bearer, 0, "/other")).toEqual({ ...none, ...bearer });
   });
 });
 
@@ -188,7 +281,9 @@ describe("a session", () => {
   it("is found beside a cookie of the same name that another site has set", async () => {
     const send = createWorker();
     const cookie = await logIn(send);
-    const both = { cookie: `__Secure-weir=x; ${cookie}` };
+    const garbage = "__Secure-weir=x; ".repeat(40);
+    const forged = `__Secure-weir=admin.9999999999999.${"a".repeat(36)}.${"b".repeat(43)}; `;
+    const both = { cookie: `${garbage}${forged.repeat(8)}${cookie}` };
     expect(await isOpen(send(RULES, { headers: both }))).toBe(true);
   });
 
@@ -202,12 +297,16 @@ describe("a session", () => {
       [{}, {}],
       [{ csrf: `${csrf}a` }, {}],
       [{ csrf }, { origin: "null" }],
-      [{ csrf }, { "sec-fetch-site": "cross-site" }],
-      [{ csrf }, { "sec-fetch-site": "same-site" }],
       [{ csrf }, { origin: "https://evil.example" }],
     ] as const) {
       const response = await send("/_weir/logout", form({ ...fields }, { cookie, ...headers }));
       expect([fields, headers, response.status]).toEqual([fields, headers, 403]);
+    }
+    for (const site of ["cross-site", "same-site"]) {
+      const headers = { cookie, "sec-fetch-site": site };
+      const response = await send("/_weir/logout", form({ csrf }, headers));
+      expect(await response.text()).toBe(`app csrf=${csrf}`);
+      expect(response.headers.has("set-cookie")).toBe(false);
     }
   });
 
@@ -218,7 +317,7 @@ describe("a session", () => {
       cookie,
       Date.now(),
     );
-    return typeof session === "object" ? session.csrf : "";
+    return session?.csrf ?? "";
   }
 
   it("does not begin by a form of another site", async () => {

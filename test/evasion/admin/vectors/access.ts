@@ -94,6 +94,15 @@ export const access = [
   get("the token in Authorization", `Authorization: Bearer ${VALID}`),
   get("the token as a cookie", `Cookie: CF_Authorization=${VALID}`),
   get("the email alone", "Cf-Access-Authenticated-User-Email: ada@example.com"),
+  send(
+    "another site",
+    ["PUT", "/_weir/api/overrides"],
+    OVERRIDE,
+    JSON_TYPE,
+    field(VALID),
+    "Sec-Fetch-Site: cross-site",
+  ),
+  get("another site that reads", field(VALID), "Sec-Fetch-Site: cross-site"),
   get("a service token", "CF-Access-Client-Id: ci.access", "CF-Access-Client-Secret: secret"),
 ];
 
@@ -103,7 +112,6 @@ export const accessForgeries = [
   ["another CSRF token", ...SAME_ORIGIN, "X-Weir-Csrf: x"],
   ["another origin", "Origin: https://evil.example"],
   ["the origin null", "Origin: null"],
-  ["another site", "Sec-Fetch-Site: cross-site"],
 ].map(([name = "", ...fields]) => ({
   ...send(name, ["PUT", "/_weir/api/overrides"], OVERRIDE, JSON_TYPE, field(VALID), ...fields),
   refused: 403,
