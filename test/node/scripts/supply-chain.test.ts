@@ -13,6 +13,8 @@ const PERMISSIVE = ["0BSD", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "ISC",
 const RUNTIME = [
   "@date-fns/tz",
   "@upstash/redis",
+  // Describes the API of operators in OpenAPI.
+  "@valibot/to-json-schema",
   "commander",
   "dotenv",
   "dotenv-expand",
@@ -23,6 +25,8 @@ const RUNTIME = [
   "smol-toml",
   // @upstash/redis depends on uncrypto.
   "uncrypto",
+  // Its code is part of the dashboard's script.
+  "uplot",
   "valibot",
 ];
 
