@@ -1,4 +1,10 @@
-import { MAX_COLLECTORS } from "./fan-in.ts";
+import {
+  CollectorCount,
+  isHub,
+  MAX_COLLECTORS,
+  maxNewIsolatesOf,
+  neededInLocation,
+} from "./fan-in.ts";
 import { GatheredSums } from "./gathered-sums.ts";
 import { OverrideChanges } from "./override-changes.ts";
 import type { HandOver, HandOverAnswer } from "./protocol.ts";
@@ -19,6 +25,11 @@ const PASS_ON_TIMEOUT_MS = 5000;
  */
 export class Collector {
   readonly #callParent: (handOver: HandOver) => Promise<HandOverAnswer>;
+  readonly #isHub: boolean;
+  /**
+   * If more isolates than this have started since the last call to the parent, the parent's number of
+   * collectors is too small.
+   */
   readonly #maxNewIsolates: number;
   readonly #source = crypto.randomUUID();
   readonly #sources = new Sources();
@@ -34,20 +45,22 @@ export class Collector {
   #parentAgeMs = 0;
   #call: Promise<void> | undefined;
   #timer: ReturnType<typeof setTimeout> | undefined;
-  /** The parent's answer: the number of collectors of each location. */
+  /** The parent's answer: the number of collectors that isolates should use. */
   #collectors = 0;
+  /** What the location needs of them, in a hub; undefined if isolates call the global object. */
+  #needed: CollectorCount | undefined;
   /** The number of new isolates since the last call to the parent that succeeded. */
   #newIsolates = 0;
   #growsUntil = Number.NEGATIVE_INFINITY;
 
   /**
+   * @param name the name of this object: see fan-in.ts
    * @param callParent calls the object to which this object passes on
-   * @param maxNewIsolates if more isolates than this have started since the last call to the parent, the
-   *   parent's number of collectors is too small
    */
-  constructor(callParent: (handOver: HandOver) => Promise<HandOverAnswer>, maxNewIsolates: number) {
+  constructor(name: string, callParent: (handOver: HandOver) => Promise<HandOverAnswer>) {
     this.#callParent = callParent;
-    this.#maxNewIsolates = maxNewIsolates;
+    this.#isHub = isHub(name);
+    this.#maxNewIsolates = maxNewIsolatesOf(name);
   }
 
   /**
@@ -89,7 +102,9 @@ export class Collector {
    */
   #collectorsAt(now: number): number {
     if (this.#newIsolates > this.#maxNewIsolates) this.#growsUntil = now + SEEN_MS;
-    return now < this.#growsUntil ? MAX_COLLECTORS : this.#collectors;
+    if (now < this.#growsUntil) return MAX_COLLECTORS;
+    const needed = this.#needed?.update(this.#sources.running(now).isolates, now);
+    return Math.min(this.#collectors, needed ?? MAX_COLLECTORS);
   }
 
   #passOnLater(now: number): void {
@@ -140,12 +155,22 @@ export class Collector {
       this.#unconfirmed = undefined;
       this.#newIsolates -= newIsolates;
       this.#collectors = answer.collectors;
+      this.#needed = this.#neededAfter(answer.collectors, now);
       this.#loadedAt = now;
       this.#parentAgeMs = answer.overridesAgeMs ?? 0;
       if (answer.overrides) this.#overrides.apply(answer.overrides);
     } catch {
       // The isolates see the age of the overrides, and log that they are old.
     }
+  }
+
+  /**
+   * A hub that has just started, or whose isolates have just begun to use collectors, does not know its
+   * isolates. So it begins with the parent's number, which does not shrink at once.
+   */
+  #neededAfter(collectors: number, now: number): CollectorCount | undefined {
+    if (!this.#isHub || collectors === 0) return undefined;
+    return this.#needed ?? new CollectorCount(collectors, now, neededInLocation);
   }
 }
 

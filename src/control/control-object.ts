@@ -4,7 +4,7 @@ import type { Env } from "../config/env.ts";
 import type { Override } from "../overrides/override.ts";
 import { AuditTable } from "./audit-table.ts";
 import { Collector } from "./collector.ts";
-import { maxNewIsolatesOf, parentOf } from "./fan-in.ts";
+import { parentOf } from "./fan-in.ts";
 import { OverrideTable } from "./override-table.ts";
 import type {
   Actor,
@@ -107,7 +107,7 @@ export class ControlObject extends DurableObject<Env> implements ControlApi {
       const stub = namespace.getByName(parent) as unknown as ControlApi;
       return await stub.handOver(handOver);
     };
-    return new Collector(callParent, maxNewIsolatesOf(name));
+    return new Collector(name, callParent);
   }
 }
 

@@ -63,28 +63,41 @@ export function parentOf(name: string | undefined): string | undefined {
   return index === undefined ? GLOBAL_OBJECT : location;
 }
 
+/** Whether an object passes on the sums of all collectors of its location. */
+export function isHub(name: string): boolean {
+  return name !== GLOBAL_OBJECT && !name.includes(":");
+}
+
 /**
  * Returns the number of isolates that may start between two calls of an object to its parent. If more
  * isolates start, they keep to the collectors that they have chosen at first, because the number of
  * collectors takes account of them only some seconds later.
  */
 export function maxNewIsolatesOf(name: string): number {
-  return name.includes(":") ? 0 : 6;
+  return isHub(name) ? 6 : 0;
 }
 
-/** The number of collectors that each location should use, as the global object decides it. */
+/**
+ * The number of collectors that isolates should use. The global object decides it for all locations, and
+ * each hub reduces it to what its location needs.
+ */
 export class CollectorCount {
   #count: number;
   /** The number that was needed when it was changed last. */
   #neededBefore: number;
   #changedAt = Number.NEGATIVE_INFINITY;
   readonly #startedAt: number;
+  readonly #neededFor: (isolates: number, count: number) => number;
 
-  /** @param count the number that was stored; 0 if the object is new */
-  constructor(count: number, now: number) {
+  /**
+   * @param count the number that was stored; 0 if the object is new
+   * @param neededFor returns the number that isolates need
+   */
+  constructor(count: number, now: number, neededFor = neededEverywhere) {
     this.#count = count;
     this.#neededBefore = count;
     this.#startedAt = now;
+    this.#neededFor = neededFor;
   }
 
   get count(): number {
@@ -92,7 +105,7 @@ export class CollectorCount {
   }
 
   /**
-   * Decides anew. The number is enough for a deployment whose isolates are all in one location.
+   * Decides anew. The number of the global object is enough if all isolates are in one location.
    *
    * After a change, isolates choose other objects, and are counted twice for as long as the object that
    * they called before remembers them. So for some time, only a need of more than twice the number at the
@@ -102,7 +115,7 @@ export class CollectorCount {
    * @param isolates the number of isolates that were seen lately
    */
   update(isolates: number, now: number): number {
-    const needed = neededFor(isolates, this.#count);
+    const needed = this.#neededFor(isolates, this.#count);
     const isSettled = now - this.#changedAt >= SETTLING_MS;
     const grows = needed > this.#count && (isSettled || needed > 2 * this.#neededBefore);
     const shrinks = needed < this.#count / 2 && isSettled && now - this.#startedAt >= SETTLING_MS;
@@ -115,7 +128,13 @@ export class CollectorCount {
   }
 }
 
-function neededFor(isolates: number, count: number): number {
+function neededEverywhere(isolates: number, count: number): number {
   const isFew = count === 0 ? isolates <= MAX_DIRECT_ISOLATES : isolates < MIN_COLLECTED_ISOLATES;
-  return isFew ? 0 : Math.min(Math.ceil(isolates / ISOLATES_PER_COLLECTOR), MAX_COLLECTORS);
+  return isFew ? 0 : neededInLocation(isolates);
+}
+
+/** Returns the number of collectors that the isolates of a location need, if they use collectors. */
+export function neededInLocation(isolates: number): number {
+  const needed = Math.ceil(isolates / ISOLATES_PER_COLLECTOR);
+  return Math.min(Math.max(needed, 1), MAX_COLLECTORS);
 }

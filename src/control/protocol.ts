@@ -55,7 +55,7 @@ export interface HandOverAnswer {
    */
   readonly overridesAgeMs?: number;
   /**
-   * The number of objects in each location that collect sums. 0: isolates call the global object. So
+   * The number of objects in the location that collect sums. 0: isolates call the global object. So
    * a small deployment uses one object, and with many isolates no object gets too many calls. See
    * `objectNameFor` in fan-in.ts.
    */

@@ -1,5 +1,5 @@
 import { Collector } from "../../../src/control/collector.ts";
-import { CollectorCount, maxNewIsolatesOf, parentOf } from "../../../src/control/fan-in.ts";
+import { CollectorCount, parentOf } from "../../../src/control/fan-in.ts";
 import type { HandOver, HandOverAnswer } from "../../../src/control/protocol.ts";
 import { Sources } from "../../../src/control/sources.ts";
 import { validHandOver } from "../../../src/control/valid-hand-over.ts";
@@ -104,7 +104,7 @@ export class Objects {
       if (!answer) throw new Error("The call has failed.");
       return answer;
     };
-    const collector = new Collector(callParent, maxNewIsolatesOf(name));
+    const collector = new Collector(name, callParent);
     const object = {
       skewMs: 0,
       isAlive: true,

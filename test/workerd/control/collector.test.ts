@@ -18,13 +18,13 @@ const GLOBAL_ANSWER: HandOverAnswer = {
 };
 
 /** A collector whose parent remembers its calls. */
-function collectorWith(parent: (handOver: HandOver) => Promise<HandOverAnswer>) {
+function collectorWith(parent: (handOver: HandOver) => Promise<HandOverAnswer>, name = "EU:17") {
   vi.useFakeTimers({ now: NOW });
   const calls: HandOver[] = [];
-  const collector = new Collector((handOver) => {
+  const collector = new Collector(name, (handOver) => {
     calls.push(handOver);
     return parent(handOver);
-  }, 0);
+  });
   const handOver = (sequence: number, more: Partial<HandOver> = {}) => {
     const minutes = [minuteAt(NOW, 1)];
     return collector.handOver(validHandOver(handOverOf(sequence, { minutes, ...more })));
@@ -158,5 +158,36 @@ describe("a collector", () => {
     await refused;
     await vi.advanceTimersByTimeAsync(5000);
     expect(calls.length).toBeGreaterThan(1);
+  });
+});
+
+describe("a hub", () => {
+  it("reduces the number of collectors to what its location needs, after 20 seconds", async () => {
+    const { handOver } = collectorWith(async () => ({ ...GLOBAL_ANSWER, collectors: 50 }), "EU");
+    const fromCollector = (sequence: number, isolates: number) =>
+      handOver(sequence, { isolates, newIsolates: 0, overridesVersion: 5 });
+    expect(await fromCollector(1, 1250)).toMatchObject({ collectors: 50 });
+    await vi.advanceTimersByTimeAsync(19_000);
+    expect(await fromCollector(2, 1250)).toMatchObject({ collectors: 50 });
+    await vi.advanceTimersByTimeAsync(1000);
+    expect(await fromCollector(3, 1250)).toMatchObject({ collectors: 7 });
+    // A number that is too small grows at once.
+    expect(await fromCollector(4, 4000)).toMatchObject({ collectors: 20 });
+  });
+
+  it("begins with the number of the global object when isolates begin to use collectors", async () => {
+    let collectors = 50;
+    const { handOver } = collectorWith(async () => ({ ...GLOBAL_ANSWER, collectors }), "EU");
+    const fromCollector = (sequence: number) =>
+      handOver(sequence, { newIsolates: 0, overridesVersion: 5 });
+    await fromCollector(1);
+    await vi.advanceTimersByTimeAsync(20_000);
+    expect(await fromCollector(2)).toMatchObject({ collectors: 1 });
+    collectors = 0;
+    await vi.advanceTimersByTimeAsync(2500);
+    expect(await fromCollector(3)).toMatchObject({ collectors: 0 });
+    collectors = 50;
+    await vi.advanceTimersByTimeAsync(2500);
+    expect(await fromCollector(4)).toMatchObject({ collectors: 50 });
   });
 });

@@ -34,6 +34,20 @@ describe("the fan-in of sums", () => {
     expect(result.objects).toBe(1);
   });
 
+  it("uses at most twice as many collectors in each location as its isolates need", async () => {
+    const locations = ["AF", "AN", "AS", "EU", "NA", "OC", "SA", "XX"];
+    const result = await simulateFanIn({
+      ...SCENARIO,
+      isolates: 1000,
+      locations,
+      durationMs: 130_000,
+    });
+    // The 125 isolates of a location need one collector. A number that is twice as large may stay.
+    const [collectors, hubs, global] = [8 * 2, 8, 1];
+    expect(result.objects).toBeLessThanOrEqual(collectors + hubs + global);
+    expect(Math.max(...Object.values(result.calls))).toBeLessThanOrEqual(MAX_CALLS_PER_SECOND);
+  });
+
   it("loses only the last seconds of collectors that end", async () => {
     const objectLifeMs = 30_000;
     const result = await simulateFanIn({ ...SCENARIO, objectLifeMs });
