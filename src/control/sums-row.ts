@@ -20,8 +20,14 @@ export interface SumsRow {
 /** The columns of a row. */
 export type StoredSums = StoredRules & { readonly head: string };
 
-/** The columns with rules. `peaks` is NULL in rows that an older version has written. */
-export type StoredRules = { readonly rules: ArrayBuffer; readonly peaks: ArrayBuffer | null };
+/**
+ * The columns with rules, or parts of them. `peaks` is NULL in rows that an older version has written.
+ * In a bucket in which no rule applied, `rules` is empty, and substr() of an empty blob is NULL.
+ */
+export type StoredRules = {
+  readonly rules: ArrayBuffer | null;
+  readonly peaks: ArrayBuffer | null;
+};
 
 /** Adds the column `peaks` to a table that an older version has created. */
 export function addPeaksColumn(sql: SqlStorage, table: string): void {
@@ -47,7 +53,7 @@ export const PEAK_BYTES = Float64Array.BYTES_PER_ELEMENT;
 /** The number of bytes of one rule in the column `rules`. */
 export const RULE_BYTES = COUNTS * PEAK_BYTES;
 
-const NO_RULES: StoredRules = { rules: new ArrayBuffer(0), peaks: null };
+const NO_RULES: StoredRules = { rules: null, peaks: null };
 
 /** The sums of rules by slot, as an array of counts and an array of peaks. */
 export class RuleArray {
@@ -55,8 +61,8 @@ export class RuleArray {
   #peaks: Float64Array;
 
   constructor({ rules, peaks }: StoredRules = NO_RULES) {
-    this.#counts = new Float64Array(rules, 0, Math.floor(rules.byteLength / RULE_BYTES) * COUNTS);
-    this.#peaks = peaks ? new Float64Array(peaks) : new Float64Array(0);
+    this.#counts = numbersOf(rules, COUNTS);
+    this.#peaks = numbersOf(peaks, 1);
   }
 
   /** Adds the sums of a rule. */
@@ -105,6 +111,13 @@ export class RuleArray {
   toStored(): { readonly rules: ArrayBuffer; readonly peaks: ArrayBuffer } {
     return { rules: this.#counts.slice().buffer, peaks: this.#peaks.slice().buffer };
   }
+}
+
+/** Returns the numbers in a blob, without a rule at its end that has not all of its `count` numbers. */
+function numbersOf(blob: ArrayBuffer | null, count: number): Float64Array {
+  if (!blob) return new Float64Array(0);
+  const ruleBytes = count * Float64Array.BYTES_PER_ELEMENT;
+  return new Float64Array(blob, 0, Math.floor(blob.byteLength / ruleBytes) * count);
 }
 
 /** Returns an array with at least a number of elements; the new ones are 0. */

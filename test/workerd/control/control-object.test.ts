@@ -98,6 +98,33 @@ describe("statistics", () => {
     expect(unknown.ruleBuckets?.map(({ requests }) => requests)).toEqual([0, 0]);
   });
 
+  it("have zeros for a rule in buckets in which no rule applied, or with a row cut short", async () => {
+    const object = globalObject();
+    at(NOW);
+    const unmatched = { ...minuteAt(NOON, 3), rules: {} };
+    const minutes = [unmatched, minuteAt(NOON + MINUTE_MS, 5), minuteAt(NOW, 2)];
+    await object.handOver(handOverOf(1, { minutes }));
+    await runInDurableObject(object, (_, { storage }) => {
+      storage.sql.exec(
+        "UPDATE minutes SET rules = x'010203', peaks = x'04' WHERE at = ?",
+        NOON + MINUTE_MS,
+      );
+    });
+    const { buckets, ruleBuckets } = await object.statistics({ ...all, rule: "search" });
+    expect(buckets).toHaveLength(3);
+    expect(ruleBuckets?.map(({ requests }) => requests)).toEqual([0, 0, 2]);
+  });
+
+  it("have zeros for a rule in an hour and a day without any rule", async () => {
+    const object = globalObject();
+    at(NOW);
+    await object.handOver(handOverOf(1, { minutes: [{ ...minuteAt(NOW, 3), rules: {} }] }));
+    for (const resolution of ["hour", "day"] as const) {
+      const report = await object.statistics({ ...all, resolution, rule: "search" });
+      expect(report.ruleBuckets?.map(({ requests }) => requests)).toEqual([0]);
+    }
+  });
+
   it("sum up rules over minutes, hours and days as the buckets do", async () => {
     const object = globalObject();
     for (let hour = 48; hour >= 0; hour -= 3) {
