@@ -1,5 +1,9 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
+import { MAX_FACTOR } from "../src/overrides/override-windows.ts";
 import { withoutNodeEnv } from "./node-env.ts";
+
+/** The maximum number of clients in a report of the control object. */
+const MAX_CLIENTS = 100;
 
 const HELP = `
 Exit codes:
@@ -57,7 +61,11 @@ function addOverride(program: Command): void {
     .argument("<rule>", "the name of the rule")
     .option("--limit <n>", "the client's limit, if the rule has one window", wholeNumber)
     .option("--limits <list>", "the client's limits by policy, such as search/1m=5,search/1h=50")
-    .option("--factor <x>", "multiply all limits by this number", positiveNumber)
+    .option(
+      "--factor <x>",
+      `multiply all limits by this number, at most ${MAX_FACTOR}`,
+      positiveNumber,
+    )
     .option("--unlimited", "do not limit the client")
     .option("--block", "deny every request of the client")
     .addOption(
@@ -67,7 +75,7 @@ function addOverride(program: Command): void {
         "off",
       ]),
     )
-    .option("--for <time>", "how long, such as 30m, 2h or 7d")
+    .option("--for <time>", "how long, such as 30m, 2h or 7d, or a number of seconds")
     .option("--remove", "remove the override")
     .requiredOption("--reason <text>", "why, for other operators and the audit list")
     .addHelpText(
@@ -106,7 +114,7 @@ function addStatistics(program: Command): void {
 function addTop(program: Command): void {
   withTime(adminCommand(program, "top"))
     .description("Shows the clients that were limited most.")
-    .option("--count <n>", "how many clients, at most 100", wholeNumber, 20)
+    .option("--count <n>", `how many clients, at most ${MAX_CLIENTS}`, clientCount, 20)
     .addHelpText("after", helpWith("top", "top --rule login --last 15m"))
     .action(runs("runTop"));
 }
@@ -155,8 +163,17 @@ function wholeNumber(text: string): number {
   throw new InvalidArgumentError("Allowed: a whole number.");
 }
 
+function clientCount(text: string): number {
+  const value = Number(text);
+  if (/^\d{1,3}$/.test(text) && value >= 1 && value <= MAX_CLIENTS) return value;
+  throw new InvalidArgumentError(`Allowed: a whole number from 1 to ${MAX_CLIENTS}.`);
+}
+
 function positiveNumber(text: string): number {
   const value = Number(text);
-  if (/^\d{1,9}(?:\.\d{1,6})?$/.test(text) && value > 0) return value;
-  throw new InvalidArgumentError("Allowed: a number above 0, such as 2 or 0.5.");
+  const isNumber = /^\d{1,9}(?:\.\d{1,6})?$/.test(text);
+  if (isNumber && value > 0 && value <= MAX_FACTOR) return value;
+  throw new InvalidArgumentError(
+    `Allowed: a number above 0 and at most ${MAX_FACTOR}, such as 2 or 0.5.`,
+  );
 }

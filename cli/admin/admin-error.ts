@@ -10,10 +10,13 @@ export const EXIT = {
 /** A command that could not be carried out. The message contains no token and no value of a client. */
 export class AdminError extends Error {
   readonly exitCode: 1 | 2;
+  /** The status of the API's answer; undefined if it has not answered. */
+  readonly status: number | undefined;
 
-  constructor(exitCode: 1 | 2, message: string) {
+  constructor(exitCode: 1 | 2, message: string, status?: number) {
     super(message);
     this.exitCode = exitCode;
+    this.status = status;
   }
 }
 

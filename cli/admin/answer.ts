@@ -9,6 +9,8 @@ export interface RawAnswer {
   /** The origin of the URL. */
   readonly place: string;
   readonly token: Setting;
+  /** The body of the request. */
+  readonly body: object | undefined;
 }
 
 /** A fault of one field in a body, see the API's description at /_weir/api/openapi.json. */
@@ -41,9 +43,17 @@ export function readAnswer<Answer>(answer: RawAnswer, field: keyof Answer & stri
   throw new AdminError(EXIT.unavailable, notWeir(answer));
 }
 
-function refused({ response, token }: RawAnswer, detail: string, faults: unknown): AdminError {
-  const lines = [quoted(detail, [token.value]), ...faultLines(faults, token.value)];
+function refused(
+  { response, token, body }: RawAnswer,
+  detail: string,
+  faults: unknown,
+): AdminError {
   const { status } = response;
+  const read = Array.isArray(faults)
+    ? faults.slice(0, 20).map((each) => faultLine(each, body))
+    : [];
+  // The detail has the same faults, but with the names of the API's fields.
+  const lines = (read.length > 0 ? read : [detail]).map((line) => quoted(line, [token.value]));
   if (status === 403) {
     lines.push(
       `The token (${token.source}) may only read. For changes, set WEIR_ADMIN_TOKEN as an environment variable.`,
@@ -52,16 +62,39 @@ function refused({ response, token }: RawAnswer, detail: string, faults: unknown
   return new AdminError(
     status >= 500 || status === 429 ? EXIT.unavailable : EXIT.refused,
     lines.join("\n"),
+    status,
   );
 }
 
-function faultLines(faults: unknown, token: string): string[] {
-  if (!Array.isArray(faults)) return [];
-  return faults
-    .slice(0, 20)
-    .map(
-      (fault: BodyFault) => `  ${quoted(`${fault?.path ?? ""}: ${fault?.message ?? ""}`, [token])}`,
-    );
+/** The options that set the fields of bodies and queries. */
+const OPTIONS: Readonly<Record<string, string>> = {
+  expiresIn: "--for",
+  reason: "--reason",
+  why: "--reason",
+  client: "--client",
+  "effect.factor": "--factor",
+  "effect.mode": "--mode",
+  from: "--last",
+  until: "--last",
+};
+
+/** Returns a fault with the name of the option that the operator has written. */
+function faultLine(fault: BodyFault | null, body: object | undefined): string {
+  const path = String(fault?.path ?? "");
+  const message = String(fault?.message ?? "");
+  const name = path === "known" ? knownOption(body) : (OPTIONS[path] ?? path);
+  if (name === "") return message;
+  // Most messages continue a sentence that begins with the name.
+  return /^[a-z]/.test(message) ? `${name} ${message}` : `${name}: ${message}`;
+}
+
+function knownOption(body: object | undefined): string {
+  const known = body && "known" in body ? Object.keys(body.known ?? {}) : [];
+  const options = [
+    known.includes("ip") && "--ip",
+    known.some((name) => name !== "ip") && "--known",
+  ];
+  return options.filter(Boolean).join(" and ") || "--known";
 }
 
 function redirected({ response, place, token }: RawAnswer): AdminError {

@@ -47,7 +47,7 @@ export async function connect(options: ConnectionOptions): Promise<Connection> {
     place: base.origin,
     async call(method, path, field, body) {
       const response = await send(new URL(`/_weir/api/${path}`, base), method, token, body);
-      return readAnswer({ ...response, place: base.origin, token }, field);
+      return readAnswer({ ...response, place: base.origin, token, body }, field);
     },
   };
 }

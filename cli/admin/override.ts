@@ -1,4 +1,5 @@
 import type { ClientSelector } from "../../src/admin/operations.ts";
+import { durationUpTo } from "../../src/config/duration.ts";
 import { type Override, overrideId } from "../../src/overrides/override.ts";
 import { printable } from "../doctor/finding.ts";
 import { AdminError, EXIT, wrongOptions } from "./admin-error.ts";
@@ -19,11 +20,9 @@ export interface OverrideOptions extends ConnectionOptions, SelectorOptions, Eff
 
 /** Sets or removes an override. */
 export async function override(options: OverrideOptions): Promise<Printed> {
-  const { rule: name, reason, for: expiresIn, remove } = options;
+  const { rule: name, reason, for: end, remove } = options;
   if (remove) return await removeOverride(options);
-  if (expiresIn === undefined) {
-    throw wrongOptions("An override always has an end. Add --for with a time, such as --for 2h.");
-  }
+  const expiresIn = readExpiry(end);
   const selector = await readSelector(options);
   // This finds wrong options without a call.
   const all = selector ? undefined : ruleEffect(options);
@@ -41,6 +40,23 @@ export async function override(options: OverrideOptions): Promise<Printed> {
     (each) => `Set: ${whoseText(each)}, until ${time(each.expiresAt)}.`,
   );
   return { json, text: [...set, SOON].map((line) => printable(line)).join("\n") };
+}
+
+/** The longest time until an override ends. */
+const MAX_SECONDS = 365 * 86_400;
+
+/** Returns the length of time as the API reads it. */
+function readExpiry(given: string | undefined): string | number {
+  if (given === undefined) {
+    throw wrongOptions("An override always has an end. Add --for with a time, such as --for 2h.");
+  }
+  const expiresIn = /^\d{1,8}$/.test(given) ? Number(given) : given;
+  if (durationUpTo(MAX_SECONDS, expiresIn) !== undefined) return expiresIn;
+  throw wrongOptions(
+    printable(
+      `--for is "${given}". Allowed: a whole number of seconds, or a whole number and a unit, such as 90s, 30m, 2h or 7d, from 1 second to 365 days.`,
+    ),
+  );
 }
 
 /** The answer to a change. Values that an operator knows can identify several clients of one rule. */
@@ -68,16 +84,39 @@ async function removeOverride(options: OverrideOptions): Promise<Printed> {
   const clients = selector ? await identitiesOf(api, selector, rule) : [undefined];
   const overrides: Override[] = [];
   for (const client of clients) {
-    const id = overrideId({ rule, ...(client !== undefined && { client }) });
-    const body = { id, why: reason };
-    const { override } = await api.call<Changed>("DELETE", "overrides", "override", body);
-    overrides.push(override);
+    const removed = await removeOne(api, rule, client, reason);
+    if (removed) overrides.push(removed);
   }
+  if (overrides.length === 0) throw noOverride(rule, selector ? "this client" : "all clients");
   const removed = overrides.map((each) => `Removed: ${whoseText(each)}.`);
   return {
     json: { override: overrides[0], overrides },
     text: [...removed, SOON].map((line) => printable(line)).join("\n"),
   };
+}
+
+/** @returns the removed override; undefined if there is none */
+async function removeOne(
+  api: Connection,
+  rule: string,
+  client: string | undefined,
+  why: string,
+): Promise<Override | undefined> {
+  const id = overrideId({ rule, ...(client !== undefined && { client }) });
+  try {
+    const { override } = await api.call<Changed>("DELETE", "overrides", "override", { id, why });
+    return override;
+  } catch (error) {
+    if (error instanceof AdminError && error.status === 404) return undefined;
+    throw error;
+  }
+}
+
+function noOverride(rule: string, whom: string): AdminError {
+  return new AdminError(
+    EXIT.refused,
+    printable(`${rule} has no override for ${whom}. weir overrides lists all overrides.`),
+  );
 }
 
 /** Only the Worker can compute identities, because it may need the Worker's secret. */
@@ -90,12 +129,8 @@ async function identitiesOf(
   const { clients } = await api.call<Clients>("POST", "peek", "clients", { ...selector, rule });
   const found = clients.filter(({ override }) => override !== undefined);
   if (found.length > 0) return found.map(({ client }) => client);
-  throw new AdminError(
-    EXIT.refused,
-    clients.length > 0
-      ? `The client has no override of its own under the rule ${rule}. weir overrides lists all overrides.`
-      : `The rule ${rule} does not count clients by these values.`,
-  );
+  if (clients.length > 0) throw noOverride(rule, "this client");
+  throw new AdminError(EXIT.refused, `The rule ${rule} does not count clients by these values.`);
 }
 
 /** Lists all overrides. */

@@ -10,7 +10,17 @@ import type { Connection } from "./connection.ts";
  * @throws {AdminError} with a similar name, or with all names, if there is none
  */
 export async function findRule(api: Connection, name: string): Promise<RuleView> {
+  return ruleNamed(await fetchRules(api), name);
+}
+
+/** Returns all rules of the Worker, with their overrides. */
+export async function fetchRules(api: Connection): Promise<readonly RuleView[]> {
   const { rules } = await api.call<{ rules: readonly RuleView[] }>("GET", "rules", "rules");
+  return rules;
+}
+
+/** @throws {AdminError} with a similar name, or with all names, if there is none */
+export function ruleNamed(rules: readonly RuleView[], name: string): RuleView {
   const found = rules.find((each) => each.name === name);
   if (found) return found;
   const [nearest] = rules

@@ -1,3 +1,4 @@
+import { isIP } from "node:net";
 import { createInterface } from "node:readline/promises";
 import { Writable } from "node:stream";
 import { text } from "node:stream/consumers";
@@ -19,7 +20,8 @@ export interface SelectorOptions {
  * @throws {AdminError} if the options contradict each other
  */
 export async function readSelector(options: SelectorOptions): Promise<ClientSelector | undefined> {
-  const { ip, known = [], client } = options;
+  const { known = [], client } = options;
+  const ip = options.ip?.trim();
   if (client !== undefined) {
     if (ip !== undefined || known.length > 0) {
       throw wrongOptions("--client is already complete. Leave out --ip and --known.");
@@ -39,6 +41,12 @@ export async function readSelector(options: SelectorOptions): Promise<ClientSele
     if (Object.hasOwn(values, name)) throw wrongOptions(`${name} is given twice.`);
     values[name] = value;
     if (value === "-") hidden.push(name);
+  }
+  // The value is not printed: a key that was written here by mistake would be in logs.
+  if (ip !== undefined && !isIP(ip)) {
+    throw wrongOptions(
+      "--ip is not an IP address. Allowed: an address without a port and without a prefix length, such as 203.0.113.7 or 2001:db8::7.",
+    );
   }
   if (hidden.length > 0) Object.assign(values, await readHidden(hidden));
   return Object.keys(values).length === 0 ? undefined : { known: values };

@@ -19,7 +19,7 @@ it.each<[string, Fake, number, string]>([
     "faults of the body",
     problem(400, "The body has a fault.", [{ path: "expiresIn", message: "must be a time" }]),
     1,
-    "expiresIn: must be a time",
+    "--for must be a time",
   ],
   [
     "a token that may only read",
@@ -53,6 +53,38 @@ it.each<[string, Fake, number, string]>([
   expect(run).toMatchObject({ code, stdout: "", stderr: expect.stringContaining(message) });
   expect(run.stderr).not.toContain(TOKEN);
   expect(api.sent).toHaveLength(1);
+});
+
+it.each<[string[], { path: string; message: string }, string]>([
+  [
+    ["override", "login", "--mode", "off", "--for", "2h", "--reason", " "],
+    { path: "reason", message: "must be a text." },
+    "--reason must be a text.\n",
+  ],
+  [
+    ["reset", "login", "--client", "x", "--reason", "Why"],
+    { path: "client", message: "must be an identity." },
+    "--client must be an identity.\n",
+  ],
+  [
+    ["peek", "--ip", "::1"],
+    { path: "known", message: 'For the rule "login", ip must be an IP address.' },
+    '--ip: For the rule "login", ip must be an IP address.\n',
+  ],
+  [
+    ["peek", "--ip", "::1", "--known", "header:x-api-key=a"],
+    { path: "known", message: "must have texts of 1 to 1024 characters." },
+    "--ip and --known must have texts of 1 to 1024 characters.\n",
+  ],
+  [["stats"], { path: "from", message: "must be a time." }, "--last must be a time.\n"],
+])("names the option and not the field of the API, once: %j", async (args, fault, printed) => {
+  const detail = `${fault.path} ${fault.message}`;
+  const rules = { rules: [{ name: "login", limits: [], hasBan: true }] };
+  await using api = await startFakeApi({
+    "GET rules": rules,
+    any: problem(400, detail, [fault]),
+  });
+  expect(await api.run(...args)).toEqual({ code: 1, stdout: "", stderr: printed });
 });
 
 it("does not follow a redirect, which would send the token to another server", async () => {

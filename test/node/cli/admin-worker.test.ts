@@ -109,14 +109,14 @@ it.each<[string, readonly string[], string, number, RegExp]>([
     ["override", "login", "--remove", "--reason", "x"],
     TOKEN,
     1,
-    /no override/,
+    /^login has no override for all clients\. /,
   ],
   [
     "an unusual time",
     ["override", "login", "--mode", "off", "--for", "soon", "--reason", "x"],
     TOKEN,
     1,
-    /expiresIn/,
+    /^--for is "soon"\. Allowed: /,
   ],
   [
     "a change with the token for reading",

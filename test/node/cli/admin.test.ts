@@ -7,13 +7,14 @@ const NOW = Date.now();
 
 const RULES = {
   rules: [
-    { name: "login", limits: [{ policy: "login", limit: 5, window: "1m" }] },
+    { name: "login", limits: [{ policy: "login", limit: 5, window: "1m" }], hasBan: true },
     {
       name: "search",
       limits: [
         { policy: "search/1m", limit: 60, window: "1m" },
         { policy: "search/1h", limit: 1000, window: "1h" },
       ],
+      hasBan: false,
     },
   ],
 };
@@ -125,6 +126,35 @@ describe("weir peek", () => {
     expect(api.sent.at(-1)?.body).toEqual({ client: CLIENT });
   });
 
+  it("shows the override of the rule, which changes the limits of the client", async () => {
+    const { client, ...fields } = OVERRIDE;
+    const ruleOverride = { ...fields, effect: { mode: "shadow", factor: 0.2 }, reason: "Attack" };
+    const [login, search] = RULES.rules;
+    const rules = [{ ...login, override: ruleOverride }, search];
+    await using api = await startFakeApi({
+      "GET rules": { rules },
+      "POST peek": { clients: [REPORT, { ...REPORT, rule: "search" }] },
+    });
+    const { stdout } = await api.run("peek", "--ip", "203.0.113.7");
+    const [inLogin, inSearch] = stdout.split("\n\n");
+    expect(inLogin).toMatch(
+      /\n {2}override of the rule: mode shadow, limits × 0\.2, until \S+ \S+Z, by token: Attack\n/,
+    );
+    expect(inSearch).not.toContain("override");
+  });
+
+  it("explains that a client's override replaces the factor of its rule", async () => {
+    const { client, ...fields } = OVERRIDE;
+    const rules = [{ ...RULES.rules[0], override: { ...fields, effect: { factor: 0.2 } } }];
+    await using api = await startFakeApi({
+      "GET rules": { rules },
+      "POST peek": { clients: [{ ...REPORT, override: OVERRIDE }] },
+    });
+    expect((await api.run("peek", "--ip", "203.0.113.7")).stdout).toContain(
+      "  override of the rule, whose factor does not apply to this client: limits × 0.2, until ",
+    );
+  });
+
   it("sends the values of a combined key", async () => {
     await using api = await startFakeApi({
       "GET rules": RULES,
@@ -160,6 +190,8 @@ describe("weir peek", () => {
     [[], "Name the client: --ip 203.0.113.7"],
     [["--known", "header:x-api-key"], "--known needs a name and a value"],
     [["--known", "ip=a", "--ip", "b"], "ip is given twice"],
+    [["--ip", "203.0.113.7:443"], "--ip is not an IP address. Allowed: an address without a port"],
+    [["--ip", "203.0.113.0/24"], "--ip is not an IP address."],
     [["--client", CLIENT, "--ip", "b"], "--client is already complete"],
   ])("makes no call with the options %j", async (args, message) => {
     await using api = await startFakeApi({});
@@ -182,6 +214,28 @@ describe("weir reset", () => {
       rule: "login",
       why: "Ticket 4711",
     });
+  });
+
+  it("does not promise quota if a limit is 0", async () => {
+    const report = { ...REPORT, quotas: [{ ...QUOTA, limit: 0 }], override: OVERRIDE };
+    await using api = await startFakeApi({
+      "GET rules": RULES,
+      "POST reset": { clients: [report] },
+    });
+    const { stdout } = await api.run("reset", "login", "--ip", "::1", "--reason", "Ticket");
+    expect(stdout).not.toContain("whole quota");
+    expect(stdout).toContain("But a limit is 0, so the client has no quota.");
+  });
+
+  it("reports that a rule without bans has none to lift", async () => {
+    await using api = await startFakeApi({
+      "GET rules": RULES,
+      "POST lift-ban": { clients: [{ ...REPORT, rule: "search" }] },
+    });
+    const args = ["--ip", "::1", "--ban-only", "--reason", "Ticket"];
+    const { stdout } = await api.run("reset", "search", ...args);
+    expect(stdout).not.toContain("is lifted");
+    expect(stdout).toContain("The rule has no bans");
   });
 
   it("requires a reason", async () => {
@@ -253,11 +307,47 @@ describe("weir override", () => {
       "POST peek": { clients: [REPORT] },
     });
     const run = await api.run("override", "login", "--ip", "::1", "--remove", "--reason", "Over");
-    expect(run).toMatchObject({ code: 1, stderr: expect.stringContaining("has no override") });
+    expect(run).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining("login has no override for this client."),
+    });
     expect(api.sent.map(({ method }) => method)).toEqual(["POST"]);
   });
 
+  it.each<[string, string | number]>([
+    ["3600", 3600],
+    ["3600s", "3600s"],
+  ])("ends after --for %s", async (given, expiresIn) => {
+    const { client, ...fields } = OVERRIDE;
+    await using api = await startFakeApi({
+      "GET rules": RULES,
+      "PUT overrides": { override: { ...fields, effect: { mode: "off" } } },
+    });
+    const args = ["login", "--mode", "off", "--for", given, "--reason", "Why"];
+    expect(await api.run("override", ...args)).toMatchObject({ code: 0, stderr: "" });
+    expect(api.sent.at(-1)?.body).toMatchObject({ expiresIn });
+  });
+
   it.each<[string[], string]>([
+    [["--client", CLIENT], "this client"],
+    [[], "all clients"],
+  ])("reports that there is no override to remove, with %j", async (selected, whom) => {
+    await using api = await startFakeApi({
+      "DELETE overrides": problem(404, "There is no override with this id."),
+    });
+    const run = await api.run("override", "login", ...selected, "--remove", "--reason", "Over");
+    const stderr = `login has no override for ${whom}. weir overrides lists all overrides.\n`;
+    expect(run).toEqual({ code: 1, stdout: "", stderr });
+  });
+
+  it.each<[string[], string]>([
+    [
+      ["login", "--mode", "off", "--for", "2 hours", "--reason", "x"],
+      '--for is "2 hours". Allowed: a whole number of seconds, or a whole number and a unit',
+    ],
+    [["login", "--mode", "off", "--for", "366d", "--reason", "x"], "to 365 days"],
+    [["login", "--mode", "off", "--for", "0", "--reason", "x"], "from 1 second"],
+    [["login", "--factor", "1001", "--for", "2h", "--reason", "x"], "above 0 and at most 1000"],
     [["login", "--ip", "::1", "--block", "--reason", "x"], "An override always has an end."],
     [set("login", "--ip", "::1").slice(1), "Name exactly one of --limit"],
     [set("login", "--ip", "::1", "--block", "--unlimited").slice(1), "Name exactly one of"],
@@ -344,6 +434,14 @@ describe("weir top", () => {
     await using api = await startFakeApi({ "GET rules": RULES, "GET statistics": STATISTICS });
     const { stdout } = await api.run("top", "--count", "1", "--json");
     expect(JSON.parse(stdout).clients).toHaveLength(1);
+  });
+
+  it.each(["0", "101", "1e1"])("refuses --count %s, with the bounds", async (given) => {
+    await using api = await startFakeApi({});
+    const run = await api.run("top", "--count", given);
+    expect(run).toMatchObject({ code: 1, stdout: "" });
+    expect(run.stderr).toContain("Allowed: a whole number from 1 to 100.");
+    expect(api.sent).toEqual([]);
   });
 });
 
