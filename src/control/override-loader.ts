@@ -67,31 +67,36 @@ export class OverrideLoader {
     return !isWithin(this.#calls.loadedAt, STALE_MS, now);
   }
 
-  async #load(now: number): Promise<void> {
+  #load(now: number): Promise<void> {
     this.#startedAt = now;
     const { background, onFailure } = this.#options;
     // The sequence 0 hands over nothing.
     const { objectName } = this.#calls;
     const batch = { objectName, sequence: 0, minutes: [], clients: [] };
-    let cause = "timeout";
+    let isNoted = false;
+    // A call that took too long is one failure, even if it fails later.
+    const noteFailure = (cause: string) => {
+      if (isNoted || !this.#isStale(this.#clock())) return;
+      isNoted = true;
+      this.fail();
+      onFailure(cause);
+    };
     const call = this.#calls.handOver(batch).then(
-      () => {
-        cause = "outdated";
-      },
-      (error) => {
-        this.fail();
-        onFailure(causeOf(error));
-      },
+      () => noteFailure("outdated"),
+      (error) => noteFailure(causeOf(error)),
     );
     // The call continues if the client hangs up, or if it takes longer than the request may wait.
     background(call);
-    const { promise: waited, resolve } = Promise.withResolvers<void>();
+    const waited = this.#waitFor(call).then(() => noteFailure("timeout"));
+    background(waited);
+    return waited;
+  }
+
+  async #waitFor(call: Promise<void>): Promise<void> {
+    const { promise: deadline, resolve } = Promise.withResolvers<void>();
     const timer = setTimeout(resolve, this.#waitMs);
-    await Promise.race([call, waited]);
+    await Promise.race([call, deadline]);
     clearTimeout(timer);
-    if (!this.#isStale(this.#clock()) || this.#hasFailed) return;
-    this.fail();
-    onFailure(cause);
   }
 
   async #waitForOther(): Promise<void> {

@@ -292,6 +292,33 @@ describe("a request", () => {
     expect(control.calls).toHaveLength(2);
   });
 
+  it.each<[string, Behaviour, number]>([
+    ["hangs", "hang", 0],
+    ["answers after 3.9 seconds", "answer", 3900],
+    ["fails after 0.3 seconds", "error-after", 300],
+  ])(
+    "waits once in five seconds, for 250 ms, while the control object %s",
+    async (_, behaviour, delayMs) => {
+      const { load } = createLink();
+      control.behaviour = behaviour;
+      control.delayMs = delayMs;
+      const startedAt = Date.now();
+      const waitedMs: number[] = [];
+      // A client that sends each request after the answer to the one before.
+      while (Date.now() - startedAt < 60_000) {
+        const sentAt = Date.now();
+        const isReady = load()?.then(() => waitedMs.push(Date.now() - sentAt));
+        await vi.advanceTimersByTimeAsync(isReady ? 250 : 50);
+        await isReady;
+      }
+      expect(waitedMs.length).toBeGreaterThan(2);
+      expect(waitedMs.length).toBeLessThanOrEqual(12);
+      expect(Math.max(...waitedMs)).toBe(250);
+      expect(control.calls.length).toBe(waitedMs.length);
+      expect(failures.length).toBe(waitedMs.length);
+    },
+  );
+
   it("shares one call with all requests that come at the same time", async () => {
     const { link, load } = createLink();
     control.delayMs = 100;
