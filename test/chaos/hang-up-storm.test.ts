@@ -237,7 +237,9 @@ describe.each(REMOTE_STORES)("a storm of hang-ups over %s", (store) => {
   });
 
   it("logs nothing but denials", () => {
-    const others = worker.logs().filter((line) => !/^log: \{"weir":"denied(-omitted)?",/.test(line));
+    const others = worker
+      .logs()
+      .filter((line) => !/^log: \{"weir":"denied(-omitted)?",/.test(line));
     expect(others).toEqual([]);
   });
 });
