@@ -24,13 +24,22 @@ function printing<Options>(command: (options: Options) => Promise<Printed>) {
       console.log(options.json ? JSON.stringify(json, null, 2) : text);
       return EXIT.done;
     } catch (error) {
-      if (!(error instanceof AdminError)) throw error;
+      // A field that is missing in an answer appears as this error when the answer is printed.
+      const known = error instanceof TypeError ? otherForm() : error;
+      if (!(known instanceof AdminError)) throw error;
       if (options.json) {
-        console.log(JSON.stringify({ ok: false, error: error.message }, null, 2));
+        console.log(JSON.stringify({ ok: false, error: known.message }, null, 2));
       } else {
-        console.error(error.message);
+        console.error(known.message);
       }
-      return error.exitCode;
+      return known.exitCode;
     }
   };
+}
+
+function otherForm(): AdminError {
+  return new AdminError(
+    EXIT.unavailable,
+    "The answer has another form than expected. Compare the version of edge-weir in this project with that of the deployed Worker.",
+  );
 }

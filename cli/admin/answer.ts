@@ -110,6 +110,9 @@ function redirected({ response, place, token }: RawAnswer): AdminError {
   );
 }
 
+/** The minimum length of a token in characters. Weir ignores a shorter secret. */
+const MIN_TOKEN = 32;
+
 /** The admin surface answers a wrong token as if it did not exist, so the reason cannot be known. */
 function notWeir({ response, text, place, token }: RawAnswer): string {
   const type = response.headers.get("content-type") ?? "";
@@ -117,6 +120,9 @@ function notWeir({ response, text, place, token }: RawAnswer): string {
     /html/i.test(type) || /^\s*<(?:!doctype|html)/i.test(text)
       ? "a page in HTML"
       : "another answer";
+  if (token.value.length < MIN_TOKEN) {
+    return `The token (${token.source}) has ${token.value.length} characters. Weir accepts only tokens of at least ${MIN_TOKEN}.`;
+  }
   return [
     `${place} answered like any server without Weir's admin API (HTTP ${response.status}, ${kind}).`,
     `With a wrong token, Weir answers as if the API did not exist. Check in this order:`,

@@ -87,6 +87,27 @@ it.each<[string[], { path: string; message: string }, string]>([
   expect(await api.run(...args)).toEqual({ code: 1, stdout: "", stderr: printed });
 });
 
+it.each([["overrides"], ["top"], ["stats"], ["peek", "--ip", "::1"]])(
+  "explains an answer of another version of the Worker: %s",
+  async (...args) => {
+    const overrides = [{ rule: "x", effect: null }];
+    const any = { overrides, rules: [{}], clients: [{}], buckets: [{}] };
+    await using api = await startFakeApi({ any });
+    const run = await api.run(...args, "--json");
+    expect(run).toMatchObject({ code: 2, stderr: "" });
+    expect(JSON.parse(run.stdout).error).toContain("The answer has another form than expected.");
+  },
+);
+
+it("explains that a token is too short", async () => {
+  await using folder = await temporaryFolder();
+  await using api = await startFakeApi({});
+  const env = { WEIR_ADMIN_TOKEN: "short", WEIR_ADMIN_READ_TOKEN: undefined };
+  const run = await callWeir(["overrides", "--at", api.url], folder.path, env);
+  const message = "has 5 characters. Weir accepts only tokens of at least 32.";
+  expect(run).toMatchObject({ code: 2, stdout: "", stderr: expect.stringContaining(message) });
+});
+
 it("does not follow a redirect, which would send the token to another server", async () => {
   await using other = await startFakeApi({ any: { overrides: [] } });
   const headers = { location: `${other.url}/_weir/api/overrides` };
