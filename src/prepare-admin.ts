@@ -1,3 +1,4 @@
+import { waitUntil } from "cloudflare:workers";
 import { createAdminApp } from "./admin/admin-app.ts";
 import type { AdminBindings } from "./admin/admin-env.ts";
 import type { Gate } from "./admin/gate.ts";
@@ -9,6 +10,9 @@ import type { Config } from "./config/schema.ts";
 import { createCustomContext } from "./custom-context.ts";
 import { controlObject } from "./live-control.ts";
 import { sharedLimiter } from "./shared-limiter.ts";
+
+/** How long a log-in waits for its entry in the audit list, in milliseconds. */
+const MAX_RECORD_MS = 1000;
 
 /** Creates the handler of everything below `/_weir/`, for one set of bindings. */
 export function prepareAdmin(config: Config, env: Env, gate: Gate): AdminHandler {
@@ -24,14 +28,26 @@ export function prepareAdmin(config: Config, env: Env, gate: Gate): AdminHandler
   });
   const app = createAdminApp();
 
+  /** Operators need the log-in most while something fails, so it waits only a short time for its entry. */
   async function recordLogIn(by: string): Promise<void> {
-    try {
-      await control?.addAuditEntry({ by, action: "log-in" });
-    } catch {
-      // Operators need the log-in most while something fails.
-    }
+    const entry = recordEntry(by).catch(() => {});
+    waitUntil(entry);
+    const { promise: timeOver, resolve } = Promise.withResolvers<void>();
+    const timer = setTimeout(resolve, MAX_RECORD_MS);
+    await Promise.race([entry, timeOver]);
+    clearTimeout(timer);
+  }
+
+  // An async function, because the control object can be missing, so that the call throws at once.
+  async function recordEntry(by: string): Promise<void> {
+    await control?.addAuditEntry({ by, action: "log-in" });
   }
 
   const context: AdminBindings["context"] = { operations, config, gate, recordLogIn };
-  return async (request, operator) => app.fetch(request, { context, operator });
+  return async (request, operator) => {
+    const answer = Promise.resolve(app.fetch(request, { context, operator }));
+    // A change runs to its end although the client hangs up, so that its entry in the audit list is true.
+    if (request.method !== "GET" && request.method !== "HEAD") waitUntil(answer.catch(() => {}));
+    return answer;
+  };
 }

@@ -11,6 +11,7 @@ import {
   type RuleEffect,
 } from "./overrides/override.ts";
 import { checkOverride, describeFaults, readReason } from "./overrides/override-input.ts";
+import { isIdentity } from "./request/identity-text.ts";
 import { identityOfLimitKey, type LimitKey } from "./request/limit-key.ts";
 import { checkOptions } from "./service-options.ts";
 import { findRule } from "./service-rule.ts";
@@ -167,7 +168,7 @@ async function clientOf(
   if (key !== undefined && client !== undefined) {
     throw new TypeError("The options key and client both name a client. Leave one of them out.");
   }
-  if (client !== undefined && !/^[\w-]{22}$/.test(client)) {
+  if (client !== undefined && !isIdentity(client)) {
     throw new TypeError(
       "The option client must be an identity of 22 characters of A-Z, a-z, 0-9, - and _. To name a client by its address or key, use the option key.",
     );

@@ -3,6 +3,7 @@ import { createInterface } from "node:readline/promises";
 import { Writable } from "node:stream";
 import { text } from "node:stream/consumers";
 import type { ClientSelector } from "../../src/admin/operations.ts";
+import { IDENTITY_FORM, isIdentity } from "../../src/request/identity-text.ts";
 import { wrongOptions } from "./admin-error.ts";
 
 /** The options that name a client. */
@@ -25,6 +26,11 @@ export async function readSelector(options: SelectorOptions): Promise<ClientSele
   if (client !== undefined) {
     if (ip !== undefined || known.length > 0) {
       throw wrongOptions("--client is already complete. Leave out --ip and --known.");
+    }
+    if (!isIdentity(client)) {
+      throw wrongOptions(
+        `--client must be ${IDENTITY_FORM}. For an address, use --ip, and for a key --known.`,
+      );
     }
     return { client };
   }

@@ -32,6 +32,7 @@ const STATUS_OF = {
   "not-found": 404,
   conflict: 409,
   unavailable: 503,
+  uncertain: 503,
 } as const satisfies Record<OperationFailure, Status>;
 
 /** Creates the answer for an error. An unexpected error shows only its name. */

@@ -12,8 +12,8 @@ import {
   StatisticsParameters,
 } from "./api-schemas.ts";
 import { openApiDocument } from "./openapi.ts";
-import { OperationError } from "./operations.ts";
 import { setOverrides } from "./set-overrides.ts";
+import { noOverride, unknownRule } from "./unknown-rule.ts";
 
 /** The API for programs, below `/_weir/api/`. */
 export const apiRoutes = new Hono<AdminEnv>();
@@ -48,9 +48,16 @@ function statisticsQuery(given: Record<string, string>): StatisticsQuery {
   throw invalidInput([{ path: "from", message }]);
 }
 
-apiRoutes.get("/statistics", async (c) =>
-  c.json(await c.var.operations.statistics(statisticsQuery(queryOf(c)))),
-);
+apiRoutes.get("/statistics", async (c) => {
+  const query = statisticsQuery(queryOf(c));
+  const report = await c.var.operations.statistics(query);
+  const { rule } = query;
+  const { config } = c.var;
+  if (rule === undefined || config.rules.some(({ name }) => name === rule)) return c.json(report);
+  // There are sums of rules that the configuration no longer has.
+  if (!Object.hasOwn(report.rules, rule)) throw unknownRule(rule, config);
+  return c.json(report);
+});
 
 apiRoutes.post("/peek", async (c) => {
   const body = check(PeekBody, await readJson(c));
@@ -81,7 +88,7 @@ apiRoutes.put("/overrides", async (c) => {
 apiRoutes.delete("/overrides", async (c) => {
   const { id, why } = check(RemoveBody, await readJson(c));
   const override = await c.var.operations.removeOverride(id, c.var.actor, why);
-  if (!override) throw new OperationError("not-found", "There is no override with this id.");
+  if (!override) throw noOverride(id, c.var.config);
   return c.json({ override });
 });
 

@@ -1,7 +1,9 @@
 import * as v from "valibot";
+import { parseIsoTime } from "../config/iso-time.ts";
 import { MAX_LIMIT } from "../config/limits.ts";
 import { MAX_REASON } from "../overrides/override-schema.ts";
 import { MAX_FACTOR } from "../overrides/override-windows.ts";
+import { IDENTITY_FORM, IDENTITY_PATTERN } from "../request/identity-text.ts";
 
 // The schemas of what programs send to the API. Its description in OpenAPI is made of them. Each message continues
 // a sentence that begins with the name of the field.
@@ -26,13 +28,13 @@ const Why = v.pipe(
   v.description("The reason for the change, for the audit list."),
 );
 
-const IDENTITY = "must be an identity: 22 characters of A-Z, a-z, 0-9, - and _";
+const IDENTITY = `must be ${IDENTITY_FORM}`;
 
 const clientFields = {
   client: v.optional(
     v.pipe(
       v.string(IDENTITY),
-      v.regex(/^[\w-]{22}$/, IDENTITY),
+      v.regex(IDENTITY_PATTERN, IDENTITY),
       v.description("The client's identity, as answers and log lines show it."),
     ),
   ),
@@ -110,7 +112,7 @@ const TIME =
 const Time = v.pipe(
   v.string(TIME),
   v.regex(/^(\d{1,15}|\d{4}-\d\d-\d\dT[\d:.]+(Z|[+-]\d\d:\d\d))$/, TIME),
-  v.transform((given) => (/^\d+$/.test(given) ? Number(given) : Date.parse(given))),
+  v.transform((given) => (/^\d+$/.test(given) ? Number(given) : parseIsoTime(given))),
   v.integer(TIME),
 );
 

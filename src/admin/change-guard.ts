@@ -2,6 +2,7 @@ import type { MiddlewareHandler } from "hono";
 import type { AdminEnv } from "./admin-env.ts";
 import { adminProblem } from "./admin-problem.ts";
 import { isSameText } from "./digest.ts";
+import { readForm } from "./form.ts";
 import { isSameOrigin } from "./same-origin.ts";
 
 /** The header field and the field of forms with the CSRF token of a session. */
@@ -26,7 +27,7 @@ export const guardChanges: MiddlewareHandler<AdminEnv> = async (c, next) => {
   }
   let sent: unknown = c.req.header(HEADER);
   if (sent === undefined && FORM.test(c.req.header("content-type") ?? "")) {
-    sent = (await c.req.parseBody())[FIELD];
+    sent = (await readForm(c))[FIELD];
   }
   if (typeof sent === "string" && (await isSameText(sent, csrf))) return next();
   return adminProblem(

@@ -3,6 +3,7 @@ import type { Rule } from "../config/rule.ts";
 import type { Config } from "../config/schema.ts";
 import { describeFaults } from "../overrides/override-input.ts";
 import { keyPartName } from "../request/identity.ts";
+import { IDENTITY_FORM, isIdentity } from "../request/identity-text.ts";
 import { identityOfLimitKey, type LimitKeyValue } from "../request/limit-key.ts";
 import { type ClientSelector, type InputFault, OperationError } from "./operations.ts";
 
@@ -18,7 +19,6 @@ export interface SelectedClient {
 const MAX_KNOWN = 16;
 /** The maximum number of identities under one rule, if its key has several elements with alternatives. */
 const MAX_IDENTITIES = 32;
-const IDENTITY = /^[\w-]{22}$/;
 
 /**
  * Returns the clients whom a selector can mean: under each rule, one for each alternative of the key whose
@@ -35,8 +35,8 @@ export async function selectClients(
 ): Promise<SelectedClient[]> {
   if ("client" in selector) {
     const { client: identity } = selector;
-    if (IDENTITY.test(identity)) return rules.map((rule) => ({ rule, identity }));
-    throw faulty("client", "must be an identity: 22 characters of A-Z, a-z, 0-9, - and _.");
+    if (isIdentity(identity)) return rules.map((rule) => ({ rule, identity }));
+    throw faulty("client", `must be ${IDENTITY_FORM}.`);
   }
   const known = readKnown(selector.known);
   const selected: SelectedClient[] = [];

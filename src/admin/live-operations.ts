@@ -3,18 +3,13 @@ import type { CustomContext } from "../config/custom-functions.ts";
 import { rulesInMode } from "../config/deployment-mode.ts";
 import type { Rule, Window } from "../config/rule.ts";
 import type { Config } from "../config/schema.ts";
-import type {
-  Actor,
-  AuditEntry,
-  ControlApi,
-  OverrideChange,
-  StatisticsQuery,
-} from "../control/protocol.ts";
+import type { Actor, ControlApi, OverrideChange, StatisticsQuery } from "../control/protocol.ts";
 import type { Limiter } from "../limiter/limiter.ts";
 import type { LiveOverrides } from "../overrides/live-overrides.ts";
 import { overrideId } from "../overrides/override.ts";
 import type { AppliedRule } from "../request/applied-rule.ts";
-import { auditStateOf, callStore, reportOf } from "./client-report.ts";
+import { type ClientChange, changeClients, type NewEntry } from "./change-clients.ts";
+import { callStore, reportOf } from "./client-report.ts";
 import { type SelectedClient, selectClients } from "./client-selector.ts";
 import { callControl } from "./control-calls.ts";
 import { type CurrentOverrides, currentOverrides } from "./current-overrides.ts";
@@ -29,6 +24,7 @@ import {
   type RuleView,
 } from "./operations.ts";
 import { ruleViewOf } from "./rule-view.ts";
+import { unknownRule } from "./unknown-rule.ts";
 
 /** What the operations need of an isolate. */
 export interface OperationsContext {
@@ -42,8 +38,6 @@ export interface OperationsContext {
   /** The second argument of the functions in `custom`. */
   readonly custom: CustomContext;
 }
-
-type Change = "reset" | "lift-ban";
 
 /** The operations of operators, in a Worker. */
 export class LiveOperations implements AdminOperations {
@@ -98,11 +92,11 @@ export class LiveOperations implements AdminOperations {
   }
 
   setOverride(change: OverrideChange, by: Actor) {
-    return this.#call((control) => control.setOverride(change, by));
+    return this.#call((control) => control.setOverride(change, by), "change");
   }
 
   removeOverride(id: string, by: Actor, why: string) {
-    return this.#call((control) => control.removeOverride(id, by, why));
+    return this.#call((control) => control.removeOverride(id, by, why), "change");
   }
 
   audit(limit: number, before?: number) {
@@ -115,7 +109,7 @@ export class LiveOperations implements AdminOperations {
   }
 
   async #change(
-    action: Change,
+    action: ClientChange,
     selector: ClientSelector,
     ruleName: string,
     by: Actor,
@@ -125,29 +119,24 @@ export class LiveOperations implements AdminOperations {
     const selected = await this.#select(selector, ruleName);
     const overrides = await this.#overrides();
     const before = await this.#read(selected, overrides);
-    for (const [index, { report }] of before.entries()) {
-      const { rule, identity } = selected[index] as SelectedClient;
-      const entry = { by, action, rule: rule.name, client: identity };
-      const after = action === "reset" ? { used: 0, banMs: 0 } : { banMs: 0 };
-      // The entry comes first, so that nothing changes without an entry.
-      await this.#record({ ...entry, before: auditStateOf(report), after, why });
-      // Overrides change the windows, and so perhaps the counters.
+    // Overrides change the windows, and so perhaps the counters.
+    const make = ({ rule, identity }: SelectedClient) => {
       const applied = { rule, windows: allWindowsOf(rule), identity };
-      const change =
-        action === "reset" ? limiter.clients.reset(applied) : limiter.clients.liftBan(applied);
-      try {
-        await callStore(() => change);
-      } catch (error) {
-        const failed = "The store failed, so the change may be missing.";
-        await this.#record({ ...entry, why: failed }).catch(() => {});
-        throw error;
-      }
+      return action === "reset" ? limiter.clients.reset(applied) : limiter.clients.liftBan(applied);
+    };
+    const record = (entry: NewEntry) => this.#record(entry);
+    const reports = before.map(({ report }) => report);
+    await changeClients(selected, reports, { action, by, why, make, record });
+    try {
+      return (await this.#read(selected, overrides)).map(({ report }) => report);
+    } catch (error) {
+      if (!(error instanceof OperationError)) throw error;
+      throw new OperationError("uncertain", `The change was made, but then: ${error.message}`);
     }
-    return (await this.#read(selected, overrides)).map(({ report }) => report);
   }
 
   /** Adds an entry to the audit list, if there is one. */
-  async #record(entry: Omit<AuditEntry, "id" | "at">): Promise<void> {
+  async #record(entry: NewEntry): Promise<void> {
     if (this.#context.control) await this.#call((control) => control.addAuditEntry(entry));
   }
 
@@ -155,7 +144,7 @@ export class LiveOperations implements AdminOperations {
     const { config, bindings } = this.#context;
     const rules = config.rules.filter(({ name }) => ruleName === undefined || name === ruleName);
     if (ruleName !== undefined && rules.length === 0) {
-      throw new OperationError("not-found", "The configuration has no rule of this name.");
+      throw unknownRule(ruleName, config);
     }
     return selectClients(selector, rules, config, bindings.keySecret);
   }
@@ -181,8 +170,8 @@ export class LiveOperations implements AdminOperations {
     return currentOverrides(control, bindings.mode, overrides);
   }
 
-  #call<Result>(call: (control: ControlApi) => Promise<Result>): Promise<Result> {
-    return callControl(this.#context.control, call);
+  #call<Result>(call: (control: ControlApi) => Promise<Result>, kind?: "change"): Promise<Result> {
+    return callControl(this.#context.control, call, kind);
   }
 }
 

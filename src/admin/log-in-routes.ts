@@ -1,5 +1,7 @@
 import { Hono } from "hono";
 import type { AdminEnv } from "./admin-env.ts";
+import { loginPage } from "./dashboard/login-page.tsx";
+import { readForm } from "./form.ts";
 import { isSameOrigin } from "./same-origin.ts";
 import { END_OF_SESSION } from "./session.ts";
 
@@ -15,7 +17,9 @@ logInRoutes.post("/login", async (c) => {
   const { gate, recordLogIn } = c.env.context;
   // A page of another site could log the operator in with a token of its own.
   if (isSameOrigin(c.req.raw) === false) return c.redirect(`${PAGE}?fault=origin`, 303);
-  const { token } = await c.req.parseBody();
+  const fields = await readForm(c).catch(() => undefined);
+  if (!fields) return loginPage(c, "form");
+  const { token } = fields;
   const result = await gate.logIn(c.req.raw.headers, typeof token === "string" ? token.trim() : "");
   if (result.kind !== "ok") return c.redirect(`${PAGE}?fault=${result.kind}`, 303);
   await recordLogIn(result.operator.actor);

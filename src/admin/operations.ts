@@ -122,14 +122,18 @@ export interface InputFault {
   readonly message: string;
 }
 
-/** Why an operation cannot be carried out. `unavailable`: the store or the control object is missing or failed. */
+/**
+ * Why an operation cannot be carried out. `unavailable`: the store or the control object is missing or failed, and
+ * nothing was changed. `uncertain`: the same, but the change may have been made.
+ */
 export type OperationFailure =
   | "not-found"
   | "invalid"
   | "unsupported"
   | "forbidden"
   | "conflict"
-  | "unavailable";
+  | "unavailable"
+  | "uncertain";
 
 /** An operation that cannot be carried out. The message contains no value of a client. */
 export class OperationError extends Error {

@@ -2,6 +2,7 @@ import { DurableObject } from "cloudflare:workers";
 import { CONTROL_BINDING } from "../config/binding-names.ts";
 import type { Env } from "../config/env.ts";
 import type { Override } from "../overrides/override.ts";
+import { IDENTITY_FORM, isIdentity } from "../request/identity-text.ts";
 import { AuditTable } from "./audit-table.ts";
 import { Collector } from "./collector.ts";
 import { parentOf } from "./fan-in.ts";
@@ -58,6 +59,7 @@ export class ControlObject extends DurableObject<Env> implements ControlApi {
   }
 
   async setOverride(change: OverrideChange, by: Actor): Promise<ChangeResult> {
+    checkClient(change.client);
     const { overrides, audit } = this.#load();
     const now = Date.now();
     const result = overrides.set(change, by, now);
@@ -79,6 +81,7 @@ export class ControlObject extends DurableObject<Env> implements ControlApi {
   }
 
   async addAuditEntry(entry: Omit<AuditEntry, "id" | "at">): Promise<void> {
+    checkClient(entry.client);
     this.#load().audit.add(entry, Date.now());
   }
 
@@ -108,6 +111,13 @@ export class ControlObject extends DurableObject<Env> implements ControlApi {
       return await stub.handOver(handOver);
     };
     return new Collector(name, callParent);
+  }
+}
+
+/** Whatever the caller has checked, no address and no key of a client is stored. */
+function checkClient(client: unknown): void {
+  if (client !== undefined && !isIdentity(client)) {
+    throw new TypeError(`client must be ${IDENTITY_FORM}.`);
   }
 }
 

@@ -3,6 +3,7 @@ import { type DurationInput, durationUpTo } from "../config/duration.ts";
 import type { Fault } from "../config/faults.ts";
 import { keysOf, pathOf } from "../config/faults.ts";
 import { isRecord } from "../config/fields.ts";
+import { parseIsoTime } from "../config/iso-time.ts";
 import type { Rule } from "../config/rule.ts";
 import type { ClientEffect, RuleEffect } from "./override.ts";
 import { ClientEffectSchema, ReasonSchema, RuleEffectSchema } from "./override-schema.ts";
@@ -174,6 +175,6 @@ function expiryIn(
 /** Returns milliseconds since the Unix epoch; NaN if the value is no time. */
 function timeOf(given: unknown): number {
   if (given instanceof Date) return given.getTime();
-  if (typeof given === "string" && ISO_TIME.test(given)) return Date.parse(given);
+  if (typeof given === "string" && ISO_TIME.test(given)) return parseIsoTime(given);
   return typeof given === "number" ? Math.floor(given) : Number.NaN;
 }

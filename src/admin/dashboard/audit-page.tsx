@@ -90,13 +90,18 @@ function AuditTable({ entries }: { entries: readonly AuditEntry[] }) {
   );
 }
 
-function Change({ before, after }: Pick<AuditEntry, "before" | "after">) {
+function Change({ action, before, after }: Pick<AuditEntry, "action" | "before" | "after">) {
+  const isEarlier = after === undefined && (action === "reset" || action === "lift-ban");
   if (before === undefined && after === undefined) return null;
   return (
     <details class="change">
       <summary>Show</summary>
       <pre tabindex={0}>
-        <code>{`- ${jsonText(before)}\n+ ${jsonText(after)}`}</code>
+        <code>
+          {`- ${jsonText(before)}`}
+          {/* The entry of a reset is older than the reset, so it does not say what comes after. */}
+          {!isEarlier && `\n+ ${jsonText(after)}`}
+        </code>
       </pre>
     </details>
   );

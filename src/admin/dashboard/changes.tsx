@@ -1,5 +1,5 @@
+import { LOOK } from "../control-calls.ts";
 import { OperationError } from "../operations.ts";
-import { faultText } from "./attempt.ts";
 import type { DashboardContext } from "./context.ts";
 import { effectText } from "./effect-text.ts";
 import { faultPage } from "./fault-page.tsx";
@@ -60,6 +60,8 @@ export function removeOverride(c: DashboardContext) {
   });
 }
 
+const UNCERTAIN = "The change may have been made";
+
 /** Makes a change, or answers with a page that says why it was not possible. */
 async function change(
   c: DashboardContext,
@@ -71,8 +73,11 @@ async function change(
   try {
     return await make(await readFields(c));
   } catch (error) {
-    const isUnavailable = !(error instanceof OperationError) || error.kind === "unavailable";
-    return faultPage(c, "Nothing was changed", faultText(error), isUnavailable ? 503 : 400);
+    if (!(error instanceof OperationError)) return faultPage(c, UNCERTAIN, LOOK, 503);
+    const { kind, message } = error;
+    if (kind === "uncertain") return faultPage(c, UNCERTAIN, message, 503);
+    // A change for several clients that failed says which of them were changed.
+    return faultPage(c, "Nothing was changed", message, kind === "unavailable" ? 503 : 400);
   }
 }
 

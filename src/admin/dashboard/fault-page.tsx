@@ -22,7 +22,8 @@ export function faultPage(
           </Notice>
           <p>
             {status === 400 && "Go back in your browser: it has kept what you entered. "}
-            <a href="/_weir/">To the overview</a>
+            <a href="/_weir/">To the overview</a> · <a href="/_weir/overrides">To the overrides</a>{" "}
+            · <a href="/_weir/audit">To the audit list</a>
           </p>
         </>
       ),

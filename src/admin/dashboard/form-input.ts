@@ -2,6 +2,8 @@ import type { Fault } from "../../config/faults.ts";
 import type { Rule } from "../../config/rule.ts";
 import type { OverrideChange } from "../../control/protocol.ts";
 import { checkOverride, describeFaults, readReason } from "../../overrides/override-input.ts";
+import { IDENTITY_FORM, isIdentity } from "../../request/identity-text.ts";
+import { readForm } from "../form.ts";
 import { OperationError } from "../operations.ts";
 import type { DashboardContext } from "./context.ts";
 
@@ -12,10 +14,14 @@ export interface FormFields {
   text(name: string): string;
 }
 
-/** Reads the fields of the form that a request has sent. Files are left out. */
+/**
+ * Reads the fields of the form that a request has sent. Files are left out.
+ *
+ * @throws {OperationError} if the body is not the form that its Content-Type says
+ */
 export async function readFields(c: DashboardContext): Promise<FormFields> {
   const all: Record<string, string> = Object.create(null);
-  for (const [name, value] of Object.entries(await c.req.parseBody())) {
+  for (const [name, value] of Object.entries(await readForm(c))) {
     if (typeof value === "string") all[name] = value.trim();
   }
   return { all, text: (name) => all[name] ?? "" };
@@ -39,11 +45,15 @@ export function readOverrideChange(
     reason: fields.text("reason"),
   };
   const check = checkOverride(input, { isForClient, rules, now });
-  if (!check.ok) throw invalid(check.faults);
+  const client = fields.text("client");
+  const clientFaults: Fault[] =
+    isForClient && !isIdentity(client)
+      ? [{ path: "client", message: `must be ${IDENTITY_FORM}.` }]
+      : [];
+  if (!check.ok) throw invalid([...clientFaults, ...check.faults]);
+  if (clientFaults.length > 0) throw invalid(clientFaults);
   const { isForClient: _, ...override } = check.override;
-  return (
-    isForClient ? { ...override, client: fields.text("client") } : override
-  ) as OverrideChange;
+  return (isForClient ? { ...override, client } : override) as OverrideChange;
 }
 
 /** Reads the reason of a change. @throws {OperationError} if there is none */

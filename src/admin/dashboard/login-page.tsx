@@ -6,14 +6,19 @@ const FAULTS = {
   wrong: "This is not the token. Check WEIR_ADMIN_TOKEN or WEIR_ADMIN_READ_TOKEN.",
   locked: "Too many attempts. Try again in a minute.",
   origin: "The form was sent from another site. Enter the token here.",
+  form: "The form could not be read. Enter the token here.",
 } as const;
 
-/** Answers with the form that asks for the token. `fault` in the query says why the last log-in failed. */
-export function loginPage(c: DashboardContext) {
-  const fault = c.req.query("fault") ?? "";
-  const message = Object.hasOwn(FAULTS, fault) ? FAULTS[fault as keyof typeof FAULTS] : undefined;
+/**
+ * Answers with the form that asks for the token.
+ *
+ * @param fault why this log-in failed. By default, `fault` in the query says why the last one failed
+ */
+export function loginPage(c: DashboardContext, fault?: keyof typeof FAULTS) {
+  const name = fault ?? c.req.query("fault") ?? "";
+  const message = Object.hasOwn(FAULTS, name) ? FAULTS[name as keyof typeof FAULTS] : undefined;
   const document = <LoginDocument message={message} />;
-  return c.html(`<!doctype html>${document.toString()}`);
+  return c.html(`<!doctype html>${document.toString()}`, fault ? 400 : 200);
 }
 
 function LoginDocument({ message }: { message: string | undefined }) {

@@ -1,10 +1,13 @@
 import { Hono } from "hono";
 import type { AdminEnv } from "../admin-env.ts";
+import { problemOf } from "../admin-problem.ts";
+import { OperationError } from "../operations.ts";
 import { assetResponse, loginStyleResponse } from "./assets.ts";
 import { auditPage } from "./audit-page.tsx";
 import { liftBan, removeOverride, resetClient, setOverride } from "./changes.tsx";
 import { clientsPage, lookUpPage } from "./clients-page.tsx";
 import { compressed } from "./compression.ts";
+import { faultPage } from "./fault-page.tsx";
 import { readFields } from "./form-input.ts";
 import { loginPage } from "./login-page.tsx";
 import { overridesPage } from "./overrides-page.tsx";
@@ -16,6 +19,10 @@ import { keepTheme } from "./theme.ts";
 /** The pages of the dashboard and their assets, below `/_weir/`. */
 export const dashboardRoutes = new Hono<AdminEnv>();
 
+dashboardRoutes.onError((error, c) => {
+  const isInvalid = error instanceof OperationError && error.kind === "invalid";
+  return isInvalid ? faultPage(c, "Not possible", error.message, 400) : problemOf(error);
+});
 dashboardRoutes.use(compressed);
 dashboardRoutes.get("/", overviewPage);
 dashboardRoutes.get("/rules", rulesPage);
@@ -29,7 +36,7 @@ dashboardRoutes.post("/overrides", setOverride);
 dashboardRoutes.post("/overrides/remove", removeOverride);
 dashboardRoutes.get("/audit", auditPage);
 dashboardRoutes.get("/assets/:name", assetResponse);
-dashboardRoutes.get("/login", loginPage);
+dashboardRoutes.get("/login", (c) => loginPage(c));
 dashboardRoutes.get("/login/:name", loginStyleResponse);
 
 dashboardRoutes.post("/theme", async (c) => {

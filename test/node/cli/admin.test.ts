@@ -192,6 +192,7 @@ describe("weir peek", () => {
     [["--known", "ip=a", "--ip", "b"], "ip is given twice"],
     [["--ip", "203.0.113.7:443"], "--ip is not an IP address. Allowed: an address without a port"],
     [["--ip", "203.0.113.0/24"], "--ip is not an IP address."],
+    [["--client", "203.0.113.7"], "--client must be an identity: 22 characters"],
     [["--client", CLIENT, "--ip", "b"], "--client is already complete"],
   ])("makes no call with the options %j", async (args, message) => {
     await using api = await startFakeApi({});

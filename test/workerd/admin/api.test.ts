@@ -168,10 +168,11 @@ describe.each(Object.keys(STORES))("a client in the store %s", (store) => {
         rule: "all",
         client: clients[0].client,
         before: { quotas: [{ policy: "all", limit: 2, remaining: 0 }], banMs: expect.any(Number) },
-        after: { used: 0, banMs: 0 },
         why: "ticket 7",
       },
     ]);
+    // The entry comes before the change.
+    expect(control.entries[0]).not.toHaveProperty("after");
   });
 
   it("keeps its counts when its ban is lifted", async () => {
@@ -183,7 +184,7 @@ describe.each(Object.keys(STORES))("a client in the store %s", (store) => {
     expect(before.clients[0].banMs).toBeGreaterThan(HOUR - 60_000);
     const { clients } = await call("POST", "lift-ban", { known, rule: "all", why: "mistake" });
     expect(clients).toMatchObject([{ quotas: [{ remaining: 0, limit: 2 }], banMs: 0 }]);
-    expect(control.entries[0]).toMatchObject({ action: "lift-ban", after: { banMs: 0 } });
+    expect(control.entries[0]).toMatchObject({ action: "lift-ban", why: "mistake" });
   });
 });
 
@@ -206,7 +207,18 @@ describe("an override", () => {
     expect(clients).toMatchObject([{ quotas: [{ limit: 50 }], override: { reason: "migration" } }]);
     const id = `all:${clients[0].client}`;
     expect((await call("DELETE", "overrides", { id, why: "done" })).override).toEqual(overrides[1]);
-    expect((await call("DELETE", "overrides", { id, why: "done" })).status).toBe(404);
+    expect(await call("DELETE", "overrides", { id, why: "done" })).toMatchObject({
+      status: 404,
+      detail: `The rule all has no override for the client ${clients[0].client}.`,
+    });
+    expect(await call("DELETE", "overrides", { id: "all", why: "done" })).toMatchObject({
+      status: 404,
+      detail: "The rule all has no override for all clients.",
+    });
+    expect(await call("DELETE", "overrides", { id: "al", why: "done" })).toMatchObject({
+      status: 404,
+      detail: "The configuration has no rule of this name. The rules are: all, calls, pair, wide.",
+    });
     expect((await call("GET", "overrides")).overrides).toHaveLength(1);
   });
 });
@@ -308,6 +320,7 @@ describe("faulty input", () => {
     ["statistics?resolution=week", "resolution must be minute, hour or day"],
     ["statistics?from=yesterday", "from must be a time with its zone"],
     ["statistics?from=2026-01-01T00:00:00Z&until=2026-01-03T00:00:00Z", "at most 1 days"],
+    ["statistics?from=2026-02-30T00:00:00Z", "from must be a time with its zone"],
     ["statistics?from=20&until=10", "from must be before until"],
     ["statistics?colour=red", "colour must be left out"],
     ["audit?limit=501", "limit must be a whole number from 1 to 500"],
@@ -338,7 +351,10 @@ describe("faulty input", () => {
   it("gets 404 for an unknown rule, 413 for a large body, and 415 for a form", async () => {
     const { send, call } = createApi();
     const known = { ip: "203.0.113.1" };
-    expect((await call("POST", "peek", { known, rule: "none" })).status).toBe(404);
+    expect(await call("POST", "peek", { known, rule: "pairs" })).toMatchObject({
+      status: 404,
+      detail: expect.stringContaining("The rules are: pair, "),
+    });
     expect((await call("POST", "peek", { known: { ip: "x".repeat(70_000) } })).status).toBe(413);
     const body = JSON.stringify({ known });
     expect((await send("/_weir/api/peek", { token: TOKEN, body })).status).toBe(415);
@@ -373,7 +389,97 @@ describe("without a control object", () => {
     expect((await call("POST", "peek", { known })).status).toBe(200);
     expect((await call("GET", "rules")).status).toBe(200);
     // Nothing changes without an entry in the audit list.
-    expect((await call("POST", "reset", { known, rule: "all", why: "x" })).status).toBe(503);
+    expect(await call("POST", "reset", { known, rule: "all", why: "x" })).toMatchObject({
+      status: 503,
+      detail: expect.stringContaining("nothing was changed"),
+    });
+  });
+
+  it("an answer that is lost leaves open whether the change was made", async () => {
+    class Lost extends FakeControl {
+      override async setOverride(
+        ...args: Parameters<FakeControl["setOverride"]>
+      ): ReturnType<FakeControl["setOverride"]> {
+        await super.setOverride(...args);
+        throw new Error("lost");
+      }
+    }
+    const control = new Lost();
+    const { call } = createApi("memory", control);
+    const override = { rule: "all", effect: { mode: "off" }, expiresIn: "1h", reason: "x" };
+    expect(await call("PUT", "overrides", override)).toMatchObject({
+      status: 503,
+      detail: expect.stringContaining("It is not known whether the change was made"),
+    });
+    expect(control.byId.size).toBe(1);
+  });
+
+  it("an entry of a reset that was not confirmed is followed by one that says so", async () => {
+    class Late extends FakeControl {
+      override async addAuditEntry(...args: Parameters<FakeControl["addAuditEntry"]>) {
+        await super.addAuditEntry(...args);
+        throw new Error("too late");
+      }
+    }
+    const control = new Late();
+    const { send, call } = createApi("memory", control);
+    for (let i = 0; i < 3; i++) await send("/");
+    const known = { ip: "203.0.113.1" };
+    const { status } = await call("POST", "reset", { known, rule: "all", why: "x" });
+    expect(status).toBe(503);
+    expect(control.entries).toMatchObject([
+      { action: "reset", why: expect.stringContaining("Not done") },
+      { action: "reset", why: "x" },
+    ]);
+    expect((await send("/")).status).toBe(429);
+  });
+
+  it("a reset that the store does not make is followed by an entry that says so", async () => {
+    vi.spyOn(console, "error").mockReturnValue();
+    const control = new FakeControl();
+    const fails = async () => {
+      throw new Error("no store");
+    };
+    const COUNTERS = {
+      getByName(name: string) {
+        const object = env.COUNTERS.getByName(name) as unknown as Record<string, unknown>;
+        return new Proxy(object, {
+          get: (target, method: string) => (method === "reset" ? fails : target[method]),
+        });
+      },
+    };
+    const send = createWorker(
+      { COUNTERS, WEIR_ADMIN_TOKEN: TOKEN, WEIR_CONTROL: control.binding },
+      { rules: RULES, store: "durable-object" },
+    );
+    const response = await send("/_weir/api/reset", {
+      token: TOKEN,
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ known: { ip: "203.0.113.9" }, rule: "all", why: "x" }),
+    });
+    expect(await response.json()).toMatchObject({
+      status: 503,
+      detail: expect.stringContaining("It is not known whether the change was made"),
+    });
+    expect(control.entries).toMatchObject([
+      { action: "reset", why: expect.stringContaining("Failed: the store did not answer") },
+      { action: "reset", why: "x" },
+    ]);
+  });
+
+  it("statistics of an unknown rule are not found, unless there are sums of it", async () => {
+    class Former extends FakeControl {
+      override async statistics(...args: Parameters<FakeControl["statistics"]>) {
+        return { ...(await super.statistics(...args)), rules: { former: {} } as never };
+      }
+    }
+    const { call } = createApi("memory", new Former());
+    expect(await call("GET", "statistics?rule=wid")).toMatchObject({
+      status: 404,
+      detail: expect.stringContaining("The rules are: wide, "),
+    });
+    expect((await call("GET", "statistics?rule=former")).status).toBe(200);
+    expect((await call("GET", "statistics?rule=wide")).status).toBe(200);
   });
 
   it("a store that fails gets 503", async () => {

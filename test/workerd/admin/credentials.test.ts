@@ -260,6 +260,24 @@ describe("a session", () => {
     );
   });
 
+  it.each(["hangs", "fails"])("begins although the control object %s", async (how) => {
+    const { promise: never } = Promise.withResolvers<never>();
+    const addAuditEntry = () => (how === "hangs" ? never : Promise.reject(new Error("dead")));
+    const WEIR_CONTROL = { getByName: () => ({ addAuditEntry }) };
+    const send = createWorker({ WEIR_ADMIN_TOKEN: TOKEN, WEIR_CONTROL });
+    expect(await logIn(send)).toContain("__Secure-weir=admin.");
+  });
+
+  it.each([
+    ["multipart/form-data", "x"],
+    ["application/x-www-form-urlencoded; charset=foo", "token=x"],
+  ])("needs a form that can be read: %s gets 400", async (type, body) => {
+    const request = form({}, { "content-type": type });
+    const response = await createWorker()("/_weir/login", { ...request, body });
+    expect(response.status).toBe(400);
+    expect(await response.text()).toContain("The form could not be read");
+  });
+
   it("ends after 12 hours, and its end is no failed attempt", async () => {
     const send = createWorker();
     const cookie = await logIn(send);

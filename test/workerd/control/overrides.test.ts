@@ -13,8 +13,19 @@ afterEach(async () => {
 const NOW = Date.now();
 const globalObject = () => env.WEIR_CONTROL.getByName("global");
 
+/** An identity that begins with a text. */
+function idOf(text: string): string {
+  return text.padEnd(22, "_");
+}
+
 function change(client: string, expiresAt = NOW + 3_600_000): OverrideChange {
-  return { rule: "search", client, effect: { kind: "blocked" }, expiresAt, reason: "abuse" };
+  return {
+    rule: "search",
+    client: idOf(client),
+    effect: { kind: "blocked" },
+    expiresAt,
+    reason: "abuse",
+  };
 }
 
 /** Returns what an isolate gets that has this version of the overrides. */
@@ -28,17 +39,17 @@ describe("overrides", () => {
     const object = globalObject();
     await object.setOverride(change("one"), "token");
     const first = await updateSince(0);
-    expect(first).toMatchObject({ isComplete: true, set: [{ client: "one", by: "token" }] });
+    expect(first).toMatchObject({ isComplete: true, set: [{ client: idOf("one"), by: "token" }] });
     const version = first?.version ?? 0;
     expect(await updateSince(version)).toBeUndefined();
 
     await object.setOverride(change("two"), "token");
-    await object.removeOverride("search:one", "token", "done");
+    await object.removeOverride(`search:${idOf("one")}`, "token", "done");
     await evictDurableObject(object);
     expect(await updateSince(version)).toMatchObject({
       isComplete: false,
-      set: [{ client: "two" }],
-      removed: ["search:one"],
+      set: [{ client: idOf("two") }],
+      removed: [`search:${idOf("one")}`],
     });
   });
 
@@ -54,7 +65,7 @@ describe("overrides", () => {
     await object.setOverride(change("short", NOW + 60_000), "token");
     await object.setOverride(change("long"), "token");
     vi.setSystemTime(NOW + 60_000);
-    expect((await object.overrides()).map(({ client }) => client)).toEqual(["long"]);
+    expect((await object.overrides()).map(({ client }) => client)).toEqual([idOf("long")]);
     expect((await object.totals()).overrides).toBe(1);
     expect((await updateSince(0))?.set).toHaveLength(1);
   });
@@ -65,7 +76,7 @@ describe("overrides", () => {
     const { version = 0 } = (await updateSince(0)) ?? {};
     await object.setOverride(change("one", NOW + 1000), "token");
     vi.setSystemTime(NOW + 1000);
-    const expected = { isComplete: false, set: [], removed: ["search:one"] };
+    const expected = { isComplete: false, set: [], removed: [`search:${idOf("one")}`] };
     expect(await updateSince(version)).toMatchObject(expected);
     await evictDurableObject(object);
     expect(await updateSince(version)).toMatchObject(expected);
@@ -99,17 +110,33 @@ describe("overrides", () => {
       return [
         await object.setOverride(change("more"), "token"),
         await object.setOverride(change("7"), "token"),
-        await object.removeOverride("search:8", "token", ""),
+        await object.removeOverride(`search:${idOf("8")}`, "token", ""),
         await object.setOverride(change("more"), "token"),
       ];
     });
     expect(results).toMatchObject([
       { ok: false, fault: "full" },
       { ok: true },
-      { client: "8" },
+      { client: idOf("8") },
       { ok: true },
     ]);
   });
+});
+
+describe("the object stores no client but identities:", () => {
+  it.each(["203.0.113.7", "", "x".repeat(60_000), `${"a".repeat(21)}:`])(
+    "%.30s",
+    async (client) => {
+      await runInDurableObject(globalObject(), async (object) => {
+        const refused = "client must be an identity: 22 characters";
+        const set = object.setOverride({ ...change("one"), client } as OverrideChange, "token");
+        await expect(set).rejects.toThrow(refused);
+        const entry = { by: "token", action: "reset", rule: "search", client } as const;
+        await expect(object.addAuditEntry(entry)).rejects.toThrow(refused);
+        expect([await object.overrides(), await object.audit(1)]).toEqual([[], []]);
+      });
+    },
+  );
 });
 
 describe("the audit list", () => {
@@ -117,9 +144,14 @@ describe("the audit list", () => {
     const object = globalObject();
     await object.setOverride(change("one"), "access:a@example.com");
     await object.setOverride({ ...change("one"), reason: "longer" }, "token");
-    await object.removeOverride("search:one", "token", "solved");
-    await object.removeOverride("search:one", "token", "again");
-    await object.addAuditEntry({ by: "token", action: "reset", rule: "search", client: "one" });
+    await object.removeOverride(`search:${idOf("one")}`, "token", "solved");
+    await object.removeOverride(`search:${idOf("one")}`, "token", "again");
+    await object.addAuditEntry({
+      by: "token",
+      action: "reset",
+      rule: "search",
+      client: idOf("one"),
+    });
     const entries = await object.audit(10);
     expect(entries).toMatchObject([
       { id: 4, action: "reset" },

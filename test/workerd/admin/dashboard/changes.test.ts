@@ -8,7 +8,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-const TARGET = { rule: "login", client: "a-client" };
+const TARGET = { rule: "login", client: "a-client-of-the-tests0" };
 const CLIENT = { ...TARGET, target: "client", expiresIn: "1h", reason: "a ticket" };
 const RULE = { rule: "login", target: "rule", expiresIn: "8h", reason: "an incident", mode: "" };
 
@@ -18,7 +18,7 @@ describe("a change", () => {
     const response = await dashboard.post("/clients/reset", { ...TARGET, why: "a ticket" });
     expect(response.status).toBe(303);
     const location = response.headers.get("location") ?? "";
-    expect(location).toBe("/_weir/clients?client=a-client&rule=login&done=reset");
+    expect(location).toBe("/_weir/clients?client=a-client-of-the-tests0&rule=login&done=reset");
     expect(await dashboard.text(location.slice("/_weir".length))).toContain(
       "counts and its ban are removed",
     );
@@ -59,7 +59,30 @@ describe("a change", () => {
     const dashboard = createDashboard({ operations: { reset } });
     const response = await dashboard.post("/clients/reset", { ...TARGET, why: "a ticket" });
     expect(response.status).toBe(503);
-    expect(await response.text()).not.toContain("no answer");
+    const page = await response.text();
+    expect(page).not.toContain("no answer");
+    expect(page).not.toContain("Nothing was changed");
+    expect(page).toContain("It is not known whether the change was made");
+    expect(page).toContain('href="/_weir/audit"');
+  });
+
+  it.each([
+    ["multipart/form-data", "x"],
+    ["multipart/form-data; boundary=a", "x"],
+    ["application/x-www-form-urlencoded; charset=foo", "client=x"],
+  ])("in a form that cannot be read is answered with 400: %s", async (type, body) => {
+    const init = { method: "POST", headers: { "content-type": type }, body };
+    for (const path of [
+      "/clients",
+      "/clients/reset",
+      "/overrides",
+      "/overrides/remove",
+      "/theme",
+    ]) {
+      const response = await createDashboard().request(path, init);
+      expect([path, response.status]).toEqual([path, 400]);
+      expect(await response.text()).toContain("The form cannot be read");
+    }
   });
 });
 
@@ -90,6 +113,9 @@ describe("an override of a client", () => {
     [{ kind: "factor", factor: "much" }, "effect.factor"],
     [{ kind: "" }, "effect"],
     [{ kind: "unlimited", expiresIn: "never" }, "expiresIn"],
+    [{ kind: "unlimited", client: "203.0.113.77" }, "client must be an identity: 22 characters"],
+    [{ kind: "unlimited", client: "" }, "client must be an identity"],
+    [{ kind: "unlimited", client: "x".repeat(60_000) }, "client must be an identity"],
     [{ kind: "unlimited", rule: "unknown" }, "must be the name of a rule: login"],
   ])("names what is wrong in %o", async (fields, expected) => {
     const dashboard = createDashboard();
@@ -102,7 +128,7 @@ describe("an override of a client", () => {
   it("can be removed", async () => {
     const dashboard = createDashboard();
     await dashboard.post("/overrides", { ...CLIENT, kind: "unlimited" });
-    const remove = { id: "login:a-client", why: "done" };
+    const remove = { id: "login:a-client-of-the-tests0", why: "done" };
     const first = await dashboard.post("/overrides/remove", remove);
     const second = await dashboard.post("/overrides/remove", remove);
     expect(first.headers.get("location")).toBe("/_weir/overrides?done=removed");

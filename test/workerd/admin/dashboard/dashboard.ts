@@ -51,6 +51,7 @@ export function createDashboard({
 
   return {
     fake,
+    app,
     request: (path: string, init?: RequestInit) =>
       app.request(`https://api.example.com/_weir${path}`, init),
     async text(path: string, init?: RequestInit): Promise<string> {

@@ -226,9 +226,26 @@ it.each([
   ["br;q=1, gzip;q=0.5", "gzip"],
   ["gzip;q=0", null],
   ["gzip;q=0.0, br", null],
+  ["gzip;q=0.001", "gzip"],
+  ["*", "gzip"],
+  ["*;q=0, gzip", "gzip"],
+  ["gzip;q=x", null],
+  ["gzip;q=0.5, identity", null],
+  ["gzipped", null],
+  ["", null],
   ["identity", null],
 ])("compresses for Accept-Encoding: %s only if gzip is accepted", async (accepted, encoding) => {
   const headers = { "accept-encoding": accepted };
   const response = await createDashboard().request("/rules", { headers });
   expect(response.headers.get("content-encoding")).toBe(encoding);
+  expect(response.headers.get("vary")).toBe("Accept-Encoding");
+});
+
+it("does not compress for a client without Accept-Encoding, although Cloudflare adds the field", async () => {
+  const request = new Request("https://api.example.com/_weir/rules", {
+    headers: { "accept-encoding": "br, gzip" },
+    cf: { clientAcceptEncoding: "" },
+  });
+  const response = await createDashboard().app.request(request);
+  expect(response.headers.get("content-encoding")).toBeNull();
 });
