@@ -153,6 +153,7 @@ export class FakeOperations implements AdminOperations {
   #report(rule: string, client: string): ClientReport {
     const limits = this.views.find(({ name }) => name === rule)?.limits ?? [];
     const override = this.setOverrides.get(`${rule}:${client}`);
+    const ruleOverride = this.setOverrides.get(rule);
     const quotas = limits.map(({ policy, limit }, index) => ({
       policy,
       limit,
@@ -165,7 +166,7 @@ export class FakeOperations implements AdminOperations {
       reservationDelayMs: 0,
     }));
     const banMs = rule === "login" ? 840_000 : 0;
-    return { rule, client, countedBy: "ip", quotas, banMs, override };
+    return { rule, client, countedBy: "ip", quotas, banMs, override, ruleOverride };
   }
 }
 

@@ -35,9 +35,12 @@ export async function statistics(options: StatisticsOptions): Promise<Printed> {
 export async function top(options: TopOptions): Promise<Printed> {
   const report = await fetchReport(options, undefined);
   const clients = report.clients.slice(0, options.count);
-  const json = { clients };
+  const { clientsFrom } = report;
+  const json = { clients, ...(clientsFrom !== undefined && { clientsFrom }) };
+  // Clients are counted by hour, so a short time begins earlier than asked for.
+  const since = clientsFrom === undefined ? `in the last ${options.last}` : sinceText(clientsFrom);
   if (clients.length === 0) {
-    return { json, text: `No client was limited in the last ${options.last}.` };
+    return { json, text: `No client was limited ${since}.` };
   }
   const now = Date.now();
   const rows = clients.map(({ rule, client, count: times, error, lastAt, shadow }): Cell[] => [
@@ -51,7 +54,7 @@ export async function top(options: TopOptions): Promise<Printed> {
   const text = table(["RULE", "CLIENT", "LIMITED", "ERROR", "LAST", ""], rows);
   return {
     json,
-    text: `${text}\n\n${styled("dim", "weir peek RULE --client CLIENT shows one of them.")}`,
+    text: `${text}\n\nCounted ${since}. ${styled("dim", "weir peek RULE --client CLIENT shows one of them.")}`,
   };
 }
 
@@ -75,6 +78,10 @@ async function fetchReport(
   const api = await connect(options);
   if (rule !== undefined) await findRule(api, rule);
   return await api.call<StatisticsReport>("GET", `statistics?${query}`, "buckets");
+}
+
+function sinceText(at: number): string {
+  return `since ${time(at)}`;
 }
 
 /** Minutes are kept for a day, and hours for a month. */

@@ -13,6 +13,7 @@ export function reportOf(
   { byId }: CurrentOverrides,
 ): ClientReport {
   const override = byId.get(overrideId({ rule: rule.name, client }));
+  const ruleOverride = byId.get(overrideId({ rule: rule.name }));
   const isSecret = rule.tiers && areTierNamesSecret(rule.tiers.by);
   return {
     rule: rule.name,
@@ -27,6 +28,7 @@ export function reportOf(
     }),
     banMs,
     ...(override && { override }),
+    ...(ruleOverride && { ruleOverride }),
   };
 }
 

@@ -5,7 +5,8 @@ import { OperationError } from "./operations.ts";
 /** How long an operator waits for the control object, in milliseconds. */
 const MAX_WAIT_MS = 5000;
 
-const MISSING = `The Worker has no control object. Bind the class ControlObject as ${CONTROL_BINDING}: see docs/admin.md.`;
+/** The message if the control object is not bound. */
+export const NO_CONTROL = `The Worker has no control object. Bind the class ControlObject as ${CONTROL_BINDING}: see docs/guides/upgrading.md.`;
 const FAILED = `The control object (binding ${CONTROL_BINDING}) did not answer. Limits go on without it. Try again, and check that the Worker exports ControlObject and that a migration creates it.`;
 
 /** What an operator can do about a change whose result is not known. */
@@ -25,7 +26,7 @@ export async function callControl<Result>(
   call: (control: ControlApi) => Promise<Result>,
   kind: "read" | "change" = "read",
 ): Promise<Result> {
-  if (!control) throw new OperationError("unavailable", MISSING);
+  if (!control) throw new OperationError("unavailable", NO_CONTROL);
   const { promise: timeOver, reject } = Promise.withResolvers<never>();
   const timer = setTimeout(() => reject(new Error("timeout")), MAX_WAIT_MS);
   try {

@@ -59,7 +59,10 @@ export interface ClientReport {
   readonly tiers?: readonly { readonly tier: string; readonly quotas: readonly Quota[] }[];
   /** Milliseconds until the client's ban ends; 0 if there is none. */
   readonly banMs: number;
+  /** The override of this client. */
   readonly override?: Override | undefined;
+  /** The override of the whole rule, which may switch it off or change the limits in `quotas`. */
+  readonly ruleOverride?: Override | undefined;
 }
 
 /** A request that an operator describes, for `explain`. */

@@ -91,8 +91,14 @@ export interface StatisticsReport {
   readonly rules: Readonly<Record<string, RuleSums>>;
   /** The same for each bucket, in the order of `buckets`; only if the query names a rule. */
   readonly ruleBuckets?: readonly RuleSums[];
-  /** The clients most limited in this time, the most limited first; at most 100. */
+  /** The clients most limited since `clientsFrom`, the most limited first; at most 100. */
   readonly clients: readonly LimitedClient[];
+  /**
+   * From when on `clients` are counted, in milliseconds since the Unix epoch. Clients are kept by hour, so
+   * with minutes this is the start of the hour that contains the query's `from`. Undefined if the control
+   * object has an older version.
+   */
+  readonly clientsFrom?: number;
   /** The number of isolates that handed over sums in the last seconds. */
   readonly isolates: number;
   /** The number of these isolates whose breaker is open. */

@@ -58,12 +58,14 @@ export function readReport(
     const ruleSums = slot === undefined ? undefined : sums.read(slot);
     return ruleSums ? [[name, ruleSums]] : [];
   });
+  const clientRange = clientRangeOf(range);
   return {
     resolution,
     buckets,
     rules: Object.fromEntries(rules),
     ...(rule !== undefined && { ruleBuckets: readRuleBuckets(sql, range, slots.find(rule)) }),
-    clients: readTopClients(sql, range, rule),
+    clients: readTopClients(sql, clientRange, rule),
+    clientsFrom: clientRange.from,
   };
 }
 
@@ -84,13 +86,14 @@ function readRuleBuckets(
   return rows.toArray().map((row) => new RuleArray(row).read(0) ?? noRuleSums());
 }
 
+/** Returns the rows that have the clients of a range. Rows of minutes have none, so their hours are read. */
+function clientRangeOf(range: Range): Range {
+  if (range.resolution !== "minute") return range;
+  return { ...range, resolution: "hour", from: bucketAt("hour", range.from) };
+}
+
 function readTopClients(sql: SqlStorage, range: Range, rule: string | undefined) {
-  const hours = {
-    ...range,
-    resolution: range.resolution === "minute" ? "hour" : range.resolution,
-    from: range.resolution === "minute" ? bucketAt("hour", range.from) : range.from,
-  } as const;
-  const ranges = coarsest(hours);
+  const ranges = coarsest(range);
   const rowCount = ranges.reduce(
     (sum, { resolution, from, until }) => sum + (until - from) / BUCKET_MS[resolution],
     0,

@@ -1,12 +1,16 @@
 import type { Quota } from "../../config/quota.ts";
+import type { Override } from "../../overrides/override.ts";
 import type { ClientReport } from "../operations.ts";
 import { Bar } from "./bar.tsx";
 import type { DashboardContext } from "./context.ts";
+import { effectText } from "./effect-text.ts";
 import { countText, durationText, percentText } from "./format.ts";
 import { Form, mayChange, ReasonField } from "./forms.tsx";
 import { clientPath, RuleLink } from "./links.tsx";
+import { Notice } from "./notice.tsx";
 import { OverrideCard } from "./override-card.tsx";
 import { ClientOverrideForm } from "./override-forms.tsx";
+import { Time } from "./time.tsx";
 
 interface ClientCardProps {
   readonly c: DashboardContext;
@@ -16,7 +20,7 @@ interface ClientCardProps {
 
 /** A client's state under one rule, and what an operator can do about it. */
 export function ClientCard({ c, report, now }: ClientCardProps) {
-  const { rule, client, countedBy, quotas, banMs, override } = report;
+  const { rule, client, countedBy, quotas, banMs, override, ruleOverride } = report;
   return (
     <section class="card client-card">
       <h2>
@@ -38,12 +42,30 @@ export function ClientCard({ c, report, now }: ClientCardProps) {
           <bdi>{client}</bdi>
         </a>
       </p>
+      {ruleOverride && <RuleOverrideNotice override={ruleOverride} now={now} />}
       {quotas.map((quota) => (
         <QuotaBar quota={quota} />
       ))}
       {override && <OverrideCard c={c} override={override} now={now} />}
       {mayChange(c) && <Actions c={c} report={report} now={now} />}
     </section>
+  );
+}
+
+/** Explains why the limits differ from those in the configuration, or why nothing is denied. */
+function RuleOverrideNotice({ override, now }: { override: Override; now: number }) {
+  return (
+    <Notice kind="warning">
+      <p>
+        <b>
+          The rule is overridden for all clients: <bdi>{effectText(override)}</bdi>
+        </b>
+        , ends <Time at={override.expiresAt} now={now} />
+      </p>
+      <p class="reason">
+        “<bdi>{override.reason}</bdi>” – <bdi>{override.by}</bdi>
+      </p>
+    </Notice>
   );
 }
 

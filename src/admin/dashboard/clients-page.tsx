@@ -33,7 +33,11 @@ export async function clientsPage(c: DashboardContext) {
         </div>
         <LookUpForm c={c} />
         {report.value ? (
-          <LimitedClients clients={report.value.clients} now={now} />
+          <LimitedClients
+            clients={report.value.clients}
+            from={report.value.clientsFrom}
+            now={now}
+          />
         ) : (
           <Unavailable what="The most limited clients" fault={report.fault} />
         )}

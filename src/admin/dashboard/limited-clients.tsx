@@ -1,12 +1,14 @@
 import type { LimitedClient } from "../../statistics/sums.ts";
 import { Bar } from "./bar.tsx";
-import { countText } from "./format.ts";
+import { countText, exactTime } from "./format.ts";
 import { ClientLink, RuleLink } from "./links.tsx";
 import { type Column, Table } from "./table.tsx";
 import { Time } from "./time.tsx";
 
 interface LimitedClientsProps {
   readonly clients: readonly LimitedClient[];
+  /** From when on the clients are counted; undefined if it is unknown. */
+  readonly from: number | undefined;
   readonly now: number;
   /** Leaves out the column with the rule. */
   readonly ofOneRule?: boolean;
@@ -17,12 +19,13 @@ const CLIENT: Column = { label: "Client" };
 const COUNTS: readonly Column[] = [{ label: "Limited", number: true }, { label: "Last" }];
 
 /** The clients that were limited most often. Each links to the page on which an operator can act. */
-export function LimitedClients({ clients, now, ofOneRule = false }: LimitedClientsProps) {
+export function LimitedClients({ clients, from, now, ofOneRule = false }: LimitedClientsProps) {
   const max = Math.max(1, ...clients.map(({ count }) => count));
   const columns = ofOneRule ? [CLIENT, ...COUNTS] : [CLIENT, { label: "Rule" }, ...COUNTS];
   return (
     <section class="card" id="limited-clients" data-live>
       <h2>{CAPTION}</h2>
+      {from !== undefined && <p class="hint">Counted by the hour, since {exactTime(from)}.</p>}
       {clients.length === 0 ? (
         <p class="none">No client was limited in this time.</p>
       ) : (

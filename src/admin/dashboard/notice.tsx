@@ -1,4 +1,5 @@
 import type { Child } from "hono/jsx";
+import { NO_CONTROL } from "../control-calls.ts";
 
 interface NoticeProps {
   readonly kind: "good" | "info" | "warning" | "bad";
@@ -22,7 +23,7 @@ export function Notice({ kind, role, children }: NoticeProps) {
 
 /** Says why a part of a page is missing. */
 export function Unavailable({ what, fault }: { what: string; fault: string }) {
-  const isUnbound = fault.includes("WEIR_CONTROL");
+  const isUnbound = fault === NO_CONTROL;
   return (
     <Notice kind="warning">
       <p>
@@ -30,9 +31,9 @@ export function Unavailable({ what, fault }: { what: string; fault: string }) {
       </p>
       {isUnbound && (
         <p>
-          Bind the class <code>ControlObject</code> as <code>WEIR_CONTROL</code> in{" "}
-          <code>wrangler.toml</code>, export it from the Worker, and deploy. The page docs/admin.md
-          describes each step.
+          Export the class <code>ControlObject</code> from the Worker, bind it as{" "}
+          <code>WEIR_CONTROL</code> in <code>wrangler.toml</code>, add a migration, and deploy. The
+          page docs/guides/upgrading.md has the lines.
         </p>
       )}
     </Notice>

@@ -70,7 +70,11 @@ export async function overviewPage(c: DashboardContext) {
         <div class="columns">
           {rows && <BusiestRules rows={rows} count={LISTED} />}
           {report.value && !isEmpty && (
-            <LimitedClients clients={report.value.clients.slice(0, LISTED)} now={now} />
+            <LimitedClients
+              clients={report.value.clients.slice(0, LISTED)}
+              from={report.value.clientsFrom}
+              now={now}
+            />
           )}
         </div>
         {rows && <ShadowRules rows={rows} />}

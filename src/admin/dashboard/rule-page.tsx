@@ -51,7 +51,14 @@ export async function rulePage(c: DashboardContext) {
           <Unavailable what="The traffic" fault={report.fault} />
         )}
         <div class="columns">
-          {report.value && <LimitedClients clients={report.value.clients} now={now} ofOneRule />}
+          {report.value && (
+            <LimitedClients
+              clients={report.value.clients}
+              from={report.value.clientsFrom}
+              now={now}
+              ofOneRule
+            />
+          )}
           <section class="card">
             <h2>Override of this rule</h2>
             {rule.override ? (

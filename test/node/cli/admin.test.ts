@@ -431,6 +431,16 @@ describe("weir top", () => {
     expect(second).toMatch(/^search +b{22} +7 .* shadow: not denied$/);
   });
 
+  it("shows from when on the clients are counted, because they are kept by hour", async () => {
+    const clientsFrom = Date.UTC(2026, 10, 22, 18);
+    const answer = { ...STATISTICS, clientsFrom };
+    await using api = await startFakeApi({ "GET rules": RULES, "GET statistics": answer });
+    const shown = await api.run("top", "--last", "1m");
+    expect(shown.stdout).toContain("Counted since 2026-11-22 18:00Z.");
+    const { stdout } = await api.run("top", "--last", "1m", "--json");
+    expect(JSON.parse(stdout)).toMatchObject({ clientsFrom });
+  });
+
   it("shows as many as asked for", async () => {
     await using api = await startFakeApi({ "GET rules": RULES, "GET statistics": STATISTICS });
     const { stdout } = await api.run("top", "--count", "1", "--json");

@@ -223,6 +223,21 @@ describe("an override", () => {
   });
 });
 
+describe("the override of a rule", () => {
+  it("is in the reports of the rule's clients", async () => {
+    const control = new FakeControl();
+    const { call } = createApi("memory", control);
+    const known = { ip: "203.0.113.3" };
+    const before = await call("POST", "peek", { known, rule: "all" });
+    expect(before.clients[0]).not.toHaveProperty("ruleOverride");
+    const effect = { mode: "off" };
+    await call("PUT", "overrides", { rule: "all", effect, expiresIn: "1h", reason: "incident" });
+    const { clients } = await call("POST", "peek", { known, rule: "all" });
+    expect(clients).toMatchObject([{ ruleOverride: { effect, reason: "incident" } }]);
+    expect(clients[0]).not.toHaveProperty("override");
+  });
+});
+
 describe("an explanation", () => {
   it("names the rules that apply and the conditions that do not hold, and takes no quota", async () => {
     const { call } = createApi();

@@ -196,6 +196,18 @@ describe("statistics", () => {
     expect((await top(NOW - DAY)).map(([client]) => client)).toEqual(["often", "before", "once"]);
   });
 
+  it("have the time from which the clients are counted, which are kept by hour", async () => {
+    const object = globalObject();
+    at(NOW);
+    const clients = [clientOf("early", 9, NOON + 1), clientOf("late", 1, NOW)];
+    await object.handOver(handOverOf(1, { clients }));
+    const lastMinute = await object.statistics({ ...all, from: NOW - MINUTE_MS });
+    expect(lastMinute.clients.map(({ client }) => client)).toEqual(["early", "late"]);
+    expect(lastMinute.clientsFrom).toBe(NOON);
+    const hours = await object.statistics({ ...all, resolution: "hour", from: NOW - 2 * HOUR });
+    expect(hours.clientsFrom).toBe(NOON - 2 * HOUR);
+  });
+
   it("tell how many isolates were seen, and how many of them do not call the store", async () => {
     const object = globalObject();
     at(NOW);

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { OperationError } from "../../../../src/admin/operations.ts";
+import { NO_CONTROL } from "../../../../src/admin/control-calls.ts";
+import { type AdminOperations, OperationError } from "../../../../src/admin/operations.ts";
 import { noRuleSums } from "../../../../src/statistics/add-sums.ts";
 import { createDashboard, NOW } from "./dashboard.ts";
 
@@ -71,6 +72,45 @@ it("answers with 503 if the rules of a rule's page cannot be read", async () => 
 it("answers with 404 for a rule that the configuration does not have", async () => {
   const response = await createDashboard().request("/rules/constructor");
   expect(response.status).toBe(404);
+});
+
+it("shows the steps to add the control object only if it is not bound", async () => {
+  const pageWith = (message: string) => {
+    const statistics = async () => {
+      throw new OperationError("unavailable", message);
+    };
+    return createDashboard({ operations: { statistics } }).text("/rules/search");
+  };
+  const unbound = await pageWith(NO_CONTROL);
+  expect(unbound).toContain("docs/guides/upgrading.md");
+  expect(unbound).toContain("add a migration");
+  const failed = await pageWith("The control object (binding WEIR_CONTROL) did not answer.");
+  expect(failed).toContain("did not answer");
+  expect(failed).not.toContain("migration");
+});
+
+it("shows the override of the rule when a client is looked up", async () => {
+  const dashboard = createDashboard();
+  const reason = "too many 429";
+  await dashboard.fake.setOverride(
+    { rule: "login", effect: { mode: "shadow" }, expiresAt: NOW + 60_000, reason },
+    "token",
+  );
+  const page = await dashboard.text("/clients?client=A&rule=login");
+  expect(page).toMatch(/The rule is overridden for all clients: .*in shadow mode: denies nothing/);
+  expect(page).toContain(reason);
+});
+
+it("shows from when on the most limited clients are counted", async () => {
+  const clientsFrom = Date.UTC(2026, 10, 22, 9);
+  const { fake } = createDashboard();
+  const operations: Partial<AdminOperations> = {
+    statistics: async (query) => ({ ...(await fake.statistics(query)), clientsFrom }),
+  };
+  for (const path of ["/", "/clients", "/rules/search"]) {
+    const page = await createDashboard({ operations }).text(path);
+    expect(page).toContain("Counted by the hour, since 2026-11-22 09:00:00 UTC.");
+  }
 });
 
 it("shows no forms for changes to a read-only operator", async () => {
