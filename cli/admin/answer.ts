@@ -1,4 +1,4 @@
-import { quoted } from "../doctor/finding.ts";
+import { printable, quoted } from "../doctor/finding.ts";
 import type { Setting } from "../doctor/settings.ts";
 import { AdminError, EXIT } from "./admin-error.ts";
 
@@ -43,6 +43,9 @@ export function readAnswer<Answer>(answer: RawAnswer, field: keyof Answer & stri
   throw new AdminError(EXIT.unavailable, notWeir(answer));
 }
 
+/** The maximum length of a message in an answer. Weir's longest ones name a cause and a cure. */
+const MAX_MESSAGE = 350;
+
 function refused(
   { response, token, body }: RawAnswer,
   detail: string,
@@ -53,7 +56,9 @@ function refused(
     ? faults.slice(0, 20).map((each) => faultLine(each, body))
     : [];
   // The detail has the same faults, but with the names of the API's fields.
-  const lines = (read.length > 0 ? read : [detail]).map((line) => quoted(line, [token.value]));
+  const lines = (read.length > 0 ? read : [detail]).map((line) =>
+    printable(line, [token.value]).slice(0, MAX_MESSAGE),
+  );
   if (status === 403) {
     lines.push(
       `The token (${token.source}) may only read. For changes, set WEIR_ADMIN_TOKEN as an environment variable.`,

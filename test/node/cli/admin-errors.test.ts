@@ -99,6 +99,12 @@ it.each([["overrides"], ["top"], ["stats"], ["peek", "--ip", "::1"]])(
   },
 );
 
+it("prints a message of the API to its end", async () => {
+  const detail = `The control object did not answer. ${"Check each of its parts. ".repeat(10)}Try again.`;
+  await using api = await startFakeApi({ any: problem(503, detail) });
+  expect(await api.run("overrides")).toEqual({ code: 2, stdout: "", stderr: `${detail}\n` });
+});
+
 it("explains that a token is too short", async () => {
   await using folder = await temporaryFolder();
   await using api = await startFakeApi({});
