@@ -32,7 +32,9 @@ export function createControlLink({ timeoutMs }: Config, env: Env): ControlLink 
     onFailure: logControlFailed,
     onBatch: dataPointWriter(env),
   };
-  const overrides = new LiveOverrides(readDeploymentMode(env));
+  const overrides = new LiveOverrides(readDeploymentMode(env), () =>
+    logControlFailed("load-overrides", "unknown-override"),
+  );
   return new ControlLink(options, overrides, new Recorder({ background: waitUntil }));
 }
 

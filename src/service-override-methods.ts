@@ -50,8 +50,9 @@ export abstract class OverrideService<
    * @example
    * await env.LIMITS.removeOverride("api", { key: { ip: "203.0.113.7" }, reason: "Import done" });
    *
-   * @param rule the name of a rule
-   * @param options the client, unless the override is for all clients, and the reason
+   * @param rule the name of a rule. It may be missing in the configuration, if the override is still there
+   * @param options the client, unless the override is for all clients, and the reason. Under a missing rule,
+   *   name the client by its identity
    * @returns the removed override; undefined if there was none
    * @throws {Error} if there is no binding, or if the control object fails
    */

@@ -124,7 +124,6 @@ export async function removeOverride(
   options: RemoveOverrideOptions,
 ): Promise<Override | undefined> {
   checkOptions(options, CLIENT_OPTIONS);
-  findRule(config, rule);
   const control = controlOf(env);
   const faults: Parameters<typeof readReason>[1] = [];
   const reason = readReason(options.reason, faults);
@@ -132,6 +131,8 @@ export async function removeOverride(
   const client = await clientOf(config, env, rule, options);
   const id = overrideId({ rule, client });
   const removed = await control.removeOverride(id, ACTOR, reason);
+  // The rule may be gone although its override is still there. Without an override, the name is wrong.
+  if (!removed) findRule(config, rule);
   await loadHere(config, env);
   return removed;
 }

@@ -92,9 +92,9 @@ export class ControlCalls {
         overridesVersion,
       }),
     );
+    if (answer.overrides) this.#overrides.update(answer.overrides, overridesVersion);
     const ageMs = Number(answer.overridesAgeMs ?? 0);
     this.#loadedAt = sentAt - Math.max(0, ageMs - COLLECTOR_AGE_MS);
-    if (answer.overrides) this.#overrides.update(answer.overrides, overridesVersion);
     if (answer.collectors === this.#collectors) return;
     this.#collectors = answer.collectors;
     this.#objectName = undefined;

@@ -1,10 +1,12 @@
 import type { DeploymentMode } from "../config/deployment-mode.ts";
+import { isRecord } from "../config/fields.ts";
 import type { Rule } from "../config/rule.ts";
 import type { AppliedRule } from "../request/applied-rule.ts";
 import type { RuleMatch } from "../request/matcher.ts";
 import { ClientChanges } from "./client-changes.ts";
-import type { Override, OverrideUpdate } from "./override.ts";
+import { type OverrideUpdate, overrideId } from "./override.ts";
 import { RuleChange } from "./rule-change.ts";
+import { isUnderstood } from "./valid-override.ts";
 
 /**
  * After this number of new overrides, those that have ended are removed. So an update costs little, and the
@@ -18,14 +20,20 @@ const PRUNE_INTERVAL = 1000;
  */
 export class LiveOverrides {
   readonly #deploymentMode: DeploymentMode;
+  readonly #onIgnored: () => void;
   readonly #rules = new Map<string, RuleChange>();
   readonly #clients = new ClientChanges();
   #version = 0;
   #setSincePruned = 0;
 
-  /** @param deploymentMode no override enforces a rule unless this is `enforce` */
-  constructor(deploymentMode: DeploymentMode = "enforce") {
+  /**
+   * @param deploymentMode no override enforces a rule unless this is `enforce`
+   * @param onIgnored called once for each update with overrides that this version does not understand.
+   * They have no effect
+   */
+  constructor(deploymentMode: DeploymentMode = "enforce", onIgnored: () => void = () => {}) {
     this.#deploymentMode = deploymentMode;
+    this.#onIgnored = onIgnored;
   }
 
   /** The version of the newest change that this isolate has; 0 if it has loaded nothing. */
@@ -43,9 +51,13 @@ export class LiveOverrides {
    *
    * @param since the version that this isolate had when it asked. If another answer has arrived since, an
    * older answer changes nothing
+   * @throws {Error} if the answer has another form. It changes nothing
    */
   update(update: OverrideUpdate, since = this.#version): void {
     const { version, isComplete, set, removed } = update;
+    if (!Number.isInteger(version) || !Array.isArray(set) || !Array.isArray(removed)) {
+      throw new Error("The answer has another form.");
+    }
     const isOvertaken = since !== this.#version && version < this.#version;
     // An incomplete answer lacks the changes before `since`.
     const hasGap = !isComplete && since > this.#version;
@@ -55,8 +67,9 @@ export class LiveOverrides {
       this.#clients.clear();
     }
     for (const id of removed) this.#remove(id);
-    for (const override of set) this.#set(override);
+    const understood = set.filter((override) => this.#set(override));
     this.#version = version;
+    if (understood.length < set.length) this.#onIgnored();
     this.#setSincePruned += set.length;
     if (this.#setSincePruned >= PRUNE_INTERVAL) this.#prune(Date.now());
   }
@@ -90,16 +103,24 @@ export class LiveOverrides {
     });
   }
 
-  #set(override: Override): void {
+  /** @returns whether this version understands the override */
+  #set(override: unknown): boolean {
+    if (!isUnderstood(override)) {
+      // The override that it replaces has ended.
+      if (isRecord(override)) this.#remove(overrideId(override as { rule: string }));
+      return false;
+    }
     if (override.client !== undefined) {
       this.#clients.set(override);
-      return;
+      return true;
     }
     const { rule, effect, expiresAt } = override;
     this.#rules.set(rule, new RuleChange(effect, expiresAt, this.#deploymentMode));
+    return true;
   }
 
-  #remove(id: string): void {
+  #remove(id: unknown): void {
+    if (typeof id !== "string") return;
     // No name of a rule contains a colon: see `overrideId`.
     const [rule = "", client] = id.split(":", 2);
     if (client === undefined) this.#rules.delete(rule);

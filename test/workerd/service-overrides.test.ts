@@ -322,6 +322,20 @@ it("returns an override that was set although it cannot be loaded", async () => 
 });
 
 describe("removeOverride", () => {
+  it("removes overrides of a rule that is no longer in the configuration", async () => {
+    const before = serviceOf([API, { ...API, name: "old" }]);
+    await before.override("old", { effect: { factor: 2 }, ...ABOUT });
+    const effect = { kind: "blocked" } as const;
+    const { client } = await before.override("old", { ...SOMEONE, effect, ...ABOUT });
+    const after = serviceOf([API]);
+    const reason = "The rule is gone";
+    expect(await after.removeOverride("old", { reason })).toMatchObject({ rule: "old" });
+    const options = { client: client as string, reason };
+    expect(await after.removeOverride("old", options)).toMatchObject({ client });
+    expect(await after.overrides()).toEqual([]);
+    await expect(after.removeOverride("old", options)).rejects.toThrow('There is no rule "old"');
+  });
+
   it("returns the override that it has removed, and undefined if there was none", async () => {
     const service = serviceOf([API]);
     const set = await service.override("api", { effect: { mode: "off" }, ...ABOUT });

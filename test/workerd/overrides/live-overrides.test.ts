@@ -273,6 +273,49 @@ describe("an update", () => {
     expect([overrides.version, isBlocked(overrides)]).toEqual([9, true]);
   });
 
+  it.each<[string, object]>([
+    ["a rule's override without an effect", { effect: undefined }],
+    ["a rule's override with an empty effect", { effect: {} }],
+    ["an unknown mode", { effect: { mode: "slow", factor: 2 } }],
+    ["a factor of NaN", { effect: { factor: Number.NaN } }],
+    ["a factor that is a text", { effect: { factor: "2" } }],
+    ["an end of NaN", { expiresAt: Number.NaN }],
+    ["a client's override without an effect", { client: SOMEONE, effect: null }],
+    ["an unknown kind", { client: SOMEONE, effect: { kind: "slow" } }],
+    ["a client's factor below 0", { client: SOMEONE, effect: { kind: "factor", factor: -1 } }],
+    ["missing limits", { client: SOMEONE, effect: { kind: "limits" } }],
+    [
+      "a limit of NaN",
+      { client: SOMEONE, effect: { kind: "limits", limits: { api: Number.NaN } } },
+    ],
+    ["a limit of 1.5", { client: SOMEONE, effect: { kind: "limits", limits: { api: 1.5 } } }],
+  ])("of another version with %s ignores this override only, and reports it", (_, fields) => {
+    let ignored = 0;
+    const overrides = new LiveOverrides("enforce", () => (ignored += 1));
+    const other = { ...ruleOverride({ mode: "off" }), rule: "other" };
+    const odd = { ...ruleOverride({ factor: 2 }), ...fields } as Override;
+    overrides.update(
+      update(1, { set: [ruleOverride({ factor: 2 }), clientOverride({ kind: "unlimited" })] }),
+    );
+    overrides.update(update(2, { set: [odd, other] }));
+    expect([overrides.version, overrides.size, ignored]).toEqual([2, 2, 1]);
+    overrides.update(update(3, { removed: [overrideId(odd), "api", `api:${SOMEONE}`] }));
+    overrides.update(update(4, { set: [odd] }));
+    expect(windowsIn(overrides, PLAIN)).toEqual([[10, 10, 0]]);
+    expect(overrides.ruleOf({ ...PLAIN, name: "other" }, NOW)).toBeUndefined();
+  });
+
+  it.each<[string, object]>([
+    ["no list of overrides", { set: undefined }],
+    ["no list of removed ones", { removed: undefined }],
+    ["no version", { version: Number.NaN }],
+  ])("with %s fails and changes nothing", (_, fields) => {
+    const overrides = overridesWith(blocked);
+    const odd = { ...update(2, { isComplete: true }), ...fields };
+    expect(() => overrides.update(odd as OverrideUpdate)).toThrow("another form");
+    expect([overrides.version, isBlocked(overrides)]).toEqual([1, true]);
+  });
+
   it("applies if the control object has lost its versions and begins anew", () => {
     const overrides = overridesWith(ruleOverride({ factor: 2 }), blocked);
     overrides.update(update(1, { isComplete: true, set: [blocked] }), 2);
