@@ -54,6 +54,7 @@ function AuditTable({ entries }: { entries: readonly AuditEntry[] }) {
     <div class="card">
       <Table
         caption="Changes, the newest first"
+        cards
         columns={[
           { label: "Time" },
           { label: "Who" },
@@ -69,18 +70,20 @@ function AuditTable({ entries }: { entries: readonly AuditEntry[] }) {
             <th scope="row">
               <ExactTime at={entry.at} now={now} />
             </th>
-            <td>
+            <td data-label="Who">
               <bdi>{entry.by}</bdi>
             </td>
-            <td class="nowrap">{ACTIONS[entry.action] ?? entry.action}</td>
-            <td>{entry.rule !== undefined && <RuleLink rule={entry.rule} />}</td>
-            <td>
+            <td class="nowrap" data-label="What">
+              {ACTIONS[entry.action] ?? entry.action}
+            </td>
+            <td data-label="Rule">{entry.rule !== undefined && <RuleLink rule={entry.rule} />}</td>
+            <td data-label="Client">
               {entry.client !== undefined && <ClientLink client={entry.client} rule={entry.rule} />}
             </td>
-            <td class="reason">
-              <bdi>{entry.why}</bdi>
+            <td class="reason" data-label="Why">
+              {entry.why !== undefined && <bdi>{entry.why}</bdi>}
             </td>
-            <td>
+            <td data-label="Before and after">
               <Change {...entry} />
             </td>
           </tr>

@@ -31,6 +31,11 @@ export function Chart({ id, title, data, bucketsPerRow }: ChartProps) {
               <Sign tone={tone} /> {label}
             </li>
           ))}
+          {data.unfinished && (
+            <li>
+              <span class="unfinished-sign" aria-hidden="true" /> not over yet
+            </li>
+          )}
         </ul>
       </figcaption>
       <div class="plot">
@@ -51,6 +56,7 @@ function Drawing({ data, max }: { data: ChartData; max: number }) {
   return (
     <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} preserveAspectRatio="none" aria-hidden="true">
       <path class="grid" d={`M0 1H${WIDTH}M0 ${HEIGHT / 2}H${WIDTH}M0 ${HEIGHT - 1}H${WIDTH}`} />
+      {data.unfinished && <Unfinished count={data.series[0]?.values.length ?? 0} />}
       {tops
         .map((values, index) => {
           const { tone } = data.series[index] as Series;
@@ -65,6 +71,12 @@ function Drawing({ data, max }: { data: ChartData; max: number }) {
         .reverse()}
     </svg>
   );
+}
+
+/** Marks the last bucket. Its values still grow, so without a mark the line looks like an outage. */
+function Unfinished({ count }: { count: number }) {
+  const width = Math.round((10 * WIDTH) / Math.max(1, count - 1)) / 10;
+  return <rect class="unfinished" x={WIDTH - width} y="0" width={width} height={HEIGHT} />;
 }
 
 /** Returns the heights of the lines. In a stacked chart, each line lies on top of the line before it. */

@@ -46,14 +46,23 @@ const UNITS = [
   { name: "s", ms: 1000 },
 ] as const;
 
-/** Returns a duration in its greatest unit, such as `3 min`. Durations below a second are `0 s`. */
+/** Returns a duration such as `3 min`, `1 h 52 min` or `2 days 3 h`. Durations below a second are `0 s`. */
 export function durationText(ms: number): string {
-  const unit = UNITS.find((each) => ms >= each.ms) ?? UNITS[3];
-  const count = Math.floor(ms / unit.ms);
-  return `${countText(count)} ${unit.name}${unit.name === "day" && count !== 1 ? "s" : ""}`;
+  const index = UNITS.findIndex((each) => ms >= each.ms);
+  const unit = UNITS[index] ?? UNITS[3];
+  const whole = unitText(ms, unit);
+  // The half of an hour matters to operators who wait for an end, the seconds of a minute do not.
+  const part = unit.ms > 60_000 ? UNITS[index + 1] : undefined;
+  const rest = ms % unit.ms;
+  return part && rest >= part.ms ? `${whole} ${unitText(rest, part)}` : whole;
 }
 
-/** Returns a time relative to now, such as `3 min ago` or `in 2 h`. */
+function unitText(ms: number, { name, ms: unitMs }: (typeof UNITS)[number]): string {
+  const count = Math.floor(ms / unitMs);
+  return `${countText(count)} ${name}${name === "day" && count !== 1 ? "s" : ""}`;
+}
+
+/** Returns a time relative to now, such as `3 min ago` or `in 1 h 52 min`. */
 export function relativeTime(at: number, now: number): string {
   if (Math.abs(at - now) < 1000) return "now";
   return at < now ? `${durationText(now - at)} ago` : `in ${durationText(at - now)}`;

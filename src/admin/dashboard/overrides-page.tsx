@@ -53,6 +53,7 @@ export async function overridesPage(c: DashboardContext) {
             </p>
             <Table
               caption="Overrides"
+              cards
               columns={mayChange(c) ? [...columns, { label: "Change" }] : columns}
             >
               {shown.map((override) => (
@@ -60,23 +61,23 @@ export async function overridesPage(c: DashboardContext) {
                   <th scope="row">
                     <RuleLink rule={override.rule} />
                   </th>
-                  <td>
+                  <td data-label="Client">
                     {override.client === undefined ? (
                       "all"
                     ) : (
                       <ClientLink client={override.client} rule={override.rule} />
                     )}
                   </td>
-                  <td>
+                  <td data-label="Effect">
                     <bdi>{effectText(override)}</bdi>
                   </td>
-                  <td class="nowrap">
+                  <td class="nowrap" data-label="Ends">
                     <Time at={override.expiresAt} now={now} />
                   </td>
-                  <td class="reason">
+                  <td class="reason" data-label="Reason">
                     <bdi>{override.reason}</bdi>
                   </td>
-                  <td>
+                  <td data-label="Set by">
                     <bdi>{override.by}</bdi>, <Time at={override.setAt} now={now} />
                   </td>
                   {mayChange(c) && (

@@ -90,7 +90,7 @@ interface ChartsProps {
 }
 
 function OverviewCharts({ report, range, now }: ChartsProps) {
-  const charts = overviewCharts(queryOf(range, now), report.buckets);
+  const charts = overviewCharts(queryOf(range, now), report.buckets, now);
   const { bucketsPerRow, resolution } = range;
   return (
     <>

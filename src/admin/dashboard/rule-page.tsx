@@ -46,7 +46,7 @@ export async function rulePage(c: DashboardContext) {
         </div>
         <Facts rule={rule} />
         {report.value ? (
-          <Traffic rule={rule} report={report.value} query={query} range={range} />
+          <Traffic rule={rule} report={report.value} query={query} range={range} now={now} />
         ) : (
           <Unavailable what="The traffic" fault={report.fault} />
         )}
@@ -108,11 +108,12 @@ interface TrafficProps {
   readonly report: StatisticsReport;
   readonly query: StatisticsQuery;
   readonly range: Range;
+  readonly now: number;
 }
 
-function Traffic({ rule, report, query, range }: TrafficProps) {
+function Traffic({ rule, report, query, range, now }: TrafficProps) {
   const sums = sumsOf(report, rule.name);
-  const charts = ruleCharts(query, report.buckets, report.ruleBuckets ?? []);
+  const charts = ruleCharts(query, report.buckets, report.ruleBuckets ?? [], now);
   const { bucketsPerRow, resolution } = range;
   return (
     <>

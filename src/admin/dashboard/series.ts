@@ -23,6 +23,8 @@ export interface ChartData {
   /** Whether the values are parts of a whole and lie on top of each other, the first at the bottom. */
   readonly stacked: boolean;
   readonly series: readonly Series[];
+  /** Whether the last bucket has not ended, so that its values still grow. */
+  readonly unfinished: boolean;
 }
 
 type Read = (bucket: Bucket, ruleSums: RuleSums | undefined) => number | null;
@@ -32,15 +34,16 @@ class Timeline {
   readonly #slots: (number | undefined)[];
   readonly #buckets: readonly Bucket[];
   readonly #ruleBuckets: readonly RuleSums[];
-  readonly time: Pick<ChartData, "start" | "step">;
+  readonly time: Pick<ChartData, "start" | "step" | "unfinished">;
 
   constructor(
     query: StatisticsQuery,
     buckets: readonly Bucket[],
+    now: number,
     ruleBuckets?: readonly RuleSums[],
   ) {
     const step = STEP_MS[query.resolution];
-    this.time = { start: query.from, step };
+    this.time = { start: query.from, step, unfinished: query.until > now };
     this.#buckets = buckets;
     this.#ruleBuckets = ruleBuckets ?? [];
     this.#slots = Array.from({ length: Math.round((query.until - query.from) / step) });
@@ -60,8 +63,8 @@ class Timeline {
 }
 
 /** Returns the charts of the overview: requests by outcome, denials, and the latency of the store. */
-export function overviewCharts(query: StatisticsQuery, buckets: readonly Bucket[]) {
-  const timeline = new Timeline(query, buckets);
+export function overviewCharts(query: StatisticsQuery, buckets: readonly Bucket[], now: number) {
+  const timeline = new Timeline(query, buckets, now);
   const limited = timeline.read(({ requests }) => requests.limited);
   const requests: ChartData = {
     ...timeline.time,
@@ -109,8 +112,9 @@ export function ruleCharts(
   query: StatisticsQuery,
   buckets: readonly Bucket[],
   ruleBuckets: readonly RuleSums[],
+  now: number,
 ) {
-  const timeline = new Timeline(query, buckets, ruleBuckets);
+  const timeline = new Timeline(query, buckets, now, ruleBuckets);
   const of = (read: (sums: RuleSums) => number) =>
     timeline.read((_, sums) => (sums ? read(sums) : 0));
   const chart = (stacked: boolean, series: Series[]): ChartData => {

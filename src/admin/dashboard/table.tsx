@@ -15,14 +15,16 @@ interface TableProps {
   readonly showsCaption?: boolean;
   readonly columns: readonly Column[];
   readonly id?: string;
+  /** On narrow screens, each row becomes a card. Cells need `data-label`, because the headings are hidden. */
+  readonly cards?: boolean;
   readonly children?: Child;
 }
 
 /** A table that scrolls on narrow screens. Its children are its rows. */
-export function Table({ caption, showsCaption = false, columns, id, children }: TableProps) {
+export function Table({ caption, showsCaption = false, columns, id, cards, children }: TableProps) {
   return (
     <section class="scroll" tabindex={0} aria-label={caption}>
-      <table id={id}>
+      <table id={id} class={cards ? "cards" : undefined}>
         <caption class={showsCaption ? undefined : "hidden"}>{caption}</caption>
         <thead>
           <tr>

@@ -76,7 +76,8 @@ function draw(figure: HTMLElement, data: ChartData): uPlot {
     width: box.clientWidth,
     height: HEIGHT,
     legend: { show: false },
-    padding: [8, 12, 0, 0],
+    // The text below the last time is centred there, so half of it needs space at the right.
+    padding: [8, 24, 0, 0],
     cursor: { sync: { key: "weir" }, drag: { x: false, y: false }, points: { size: 7 } },
     tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), "Etc/UTC"),
     scales: { y: { range: (_, __, max) => [0, max > 0 ? max * 1.08 : 1] } },
@@ -95,8 +96,20 @@ function draw(figure: HTMLElement, data: ChartData): uPlot {
     ],
     series: [{}, ...seriesOptions(data, colours)],
     plugins: [tooltip(() => currentData(figure), valueText)],
+    hooks: { drawClear: [(plot) => markUnfinished(plot, currentData(figure), colours)] },
   };
   return new uPlot(options, alignedData(data), box);
+}
+
+/** Shades the last bucket if it has not ended. */
+function markUnfinished(plot: uPlot, { unfinished }: ChartData, { mark }: Colours): void {
+  const times = plot.data[0];
+  const [from, until] = [times.at(-2), times.at(-1)];
+  if (!unfinished || from === undefined || until === undefined) return;
+  const left = plot.valToPos(from, "x", true);
+  const { top, height } = plot.bbox;
+  plot.ctx.fillStyle = mark;
+  plot.ctx.fillRect(left, top, plot.valToPos(until, "x", true) - left, height);
 }
 
 function currentData(figure: HTMLElement): ChartData {

@@ -16,6 +16,8 @@ type ByTone<T> = Readonly<Record<Tone, T>>;
 export interface Colours {
   readonly text: string;
   readonly line: string;
+  /** Behind the bucket that has not ended. */
+  readonly mark: string;
   readonly font: string;
   readonly tones: ByTone<string>;
   /** The fillings of areas. Some have stripes, so that they differ without colours. */
@@ -41,6 +43,7 @@ export function readColours(element: HTMLElement): Colours {
   const colours = {
     text: read("muted"),
     line: read("line"),
+    mark: read("line"),
     font: `11px ${fontFamily}`,
     tones,
     fills,

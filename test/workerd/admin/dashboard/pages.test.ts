@@ -1,5 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { NO_CONTROL } from "../../../../src/admin/control-calls.ts";
+import { relativeTime } from "../../../../src/admin/dashboard/format.ts";
+import { overviewCharts } from "../../../../src/admin/dashboard/series.ts";
 import { type AdminOperations, OperationError } from "../../../../src/admin/operations.ts";
 import { noRuleSums } from "../../../../src/statistics/add-sums.ts";
 import { createDashboard, NOW } from "./dashboard.ts";
@@ -110,6 +112,40 @@ it("shows from when on the most limited clients are counted", async () => {
   for (const path of ["/", "/clients", "/rules/search"]) {
     const page = await createDashboard({ operations }).text(path);
     expect(page).toContain("Counted by the hour, since 2026-11-22 09:00:00 UTC.");
+  }
+});
+
+it.each([
+  [59_000, "in 59 s"],
+  [90_000, "in 1 min"],
+  [2 * 3_600_000, "in 2 h"],
+  [112 * 60_000, "in 1 h 52 min"],
+  [27 * 3_600_000, "in 1 day 3 h"],
+])("shows the time until an end %d ms ahead as %s", (ms, text) => {
+  expect(relativeTime(NOW + ms, NOW)).toBe(text);
+});
+
+it("marks the end of a chart while its last bucket is not over", async () => {
+  for (const path of ["/", "/rules/search"]) {
+    const page = await createDashboard().text(path);
+    expect(page).toContain("not over yet");
+    expect(page).toMatch(/<rect class="unfinished" x="589.8"/);
+  }
+  const query = { resolution: "minute", from: NOW - 90_000, until: NOW - 30_000 } as const;
+  expect(overviewCharts(query, [], NOW).requests.unfinished).toBe(false);
+});
+
+it("names each cell of the audit list and of the overrides, for narrow screens", async () => {
+  const dashboard = createDashboard();
+  const change = { rule: "login", expiresAt: NOW + 1000, reason: "r" };
+  await dashboard.fake.setOverride({ ...change, effect: { mode: "off" } }, "token");
+  for (const [path, label] of [
+    ["/audit", "Why"],
+    ["/overrides", "Reason"],
+  ] as const) {
+    const page = await dashboard.text(path);
+    expect(page).toContain('<table class="cards">');
+    expect(page).toContain(`data-label="${label}"`);
   }
 });
 
