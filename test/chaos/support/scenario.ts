@@ -112,11 +112,16 @@ export async function observe<Environment>(
       recoveredMs,
       admittedAfter: admitted,
       sentAfter: sent,
-      log: await settled(() => logs().slice(logged), fault.cause !== undefined),
+      log: await settled(() => faultsIn(logs().slice(logged)), fault.cause !== undefined),
     };
   } finally {
     await end();
   }
+}
+
+/** Returns the lines that are not about denied requests. */
+function faultsIn(lines: readonly string[]): string[] {
+  return lines.filter((line) => !line.includes('"weir":"denied'));
 }
 
 /**
