@@ -99,9 +99,10 @@ export class OverrideLoader {
     clearTimeout(timer);
   }
 
+  /** The number of checks is bounded, because a clock may stand still or go back. */
   async #waitForOther(): Promise<void> {
-    const until = this.#startedAt + this.#waitMs;
-    while (this.#isStale(this.#clock()) && !this.#hasFailed && this.#clock() < until) {
+    for (let waitedMs = 0; waitedMs < this.#waitMs; waitedMs += CHECK_EVERY_MS) {
+      if (!this.#isStale(this.#clock()) || this.#hasFailed) return;
       await new Promise((resolve) => setTimeout(resolve, CHECK_EVERY_MS));
     }
   }

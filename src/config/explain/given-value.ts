@@ -47,15 +47,17 @@ const SENSITIVE = new Set(["exempt", "jwt", "custom", "tiers"]);
  * Texts in these fields that cannot be secrets, because they have the form of an address, an
  * algorithm, a URL, a key or a length of time.
  */
-const HARMLESS: Readonly<Record<string, RegExp>> = {
-  ips: /^(?=.{0,60}$)[\da-f]*[.:][\da-f.:*x]*(\/[\d.]*)?$/i,
-  alg: /^[A-Za-z]{1,6}-?\d{0,4}$/,
-  algs: /^[A-Za-z]{1,6}-?\d{0,4}$/,
-  jwks: /^[a-z]+:\/\//i,
-  by: /^\s*((ip|host|path|method|country|asn|ja4|global|header|cookie|query|param|jwt|custom)\b|[a-z]{1,12}$)/i,
-  window: /^\s*\d[\w\s./,]{0,15}$/,
-  limit: /^\s*\d[\w\s./,]{0,15}$/,
-};
+const HARMLESS: ReadonlyMap<string, RegExp> = new Map(
+  Object.entries({
+    ips: /^(?=.{0,60}$)[\da-f]*[.:][\da-f.:*x]*(\/[\d.]*)?$/i,
+    alg: /^[A-Za-z]{1,6}-?\d{0,4}$/,
+    algs: /^[A-Za-z]{1,6}-?\d{0,4}$/,
+    jwks: /^[a-z]+:\/\//i,
+    by: /^\s*((ip|host|path|method|country|asn|ja4|global|header|cookie|query|param|jwt|custom)\b|[a-z]{1,12}$)/i,
+    window: /^\s*\d[\w\s./,]{0,15}$/,
+    limit: /^\s*\d[\w\s./,]{0,15}$/,
+  }),
+);
 
 /** Whether only the kind of a value is shown, because its field often holds secrets. */
 function isHidden(keys: readonly unknown[], value: unknown): boolean {
@@ -63,7 +65,7 @@ function isHidden(keys: readonly unknown[], value: unknown): boolean {
   if (!keys.some((key) => SENSITIVE.has(String(key)))) return false;
   if (typeof value === "object" && value !== null) return true;
   const field = keys.findLast((key) => typeof key !== "number");
-  return typeof value === "string" && HARMLESS[String(field)]?.test(value) !== true;
+  return typeof value === "string" && HARMLESS.get(String(field))?.test(value) !== true;
 }
 
 /**
