@@ -62,7 +62,7 @@ it.each<[string[], { path: string; message: string }, string]>([
     "--reason must be a text.\n",
   ],
   [
-    ["reset", "login", "--client", "x", "--reason", "Why"],
+    ["reset", "login", "--client", "aNameOfTwentyTwoChars_", "--reason", "Why"],
     { path: "client", message: "must be an identity." },
     "--client must be an identity.\n",
   ],
