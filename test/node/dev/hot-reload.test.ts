@@ -22,7 +22,7 @@ const WORKER = `
   import { Hono } from "hono";
   import config from "../weir.config.ts";
   import { rateLimit, weir, WeirService } from "./index.ts";
-  export { CounterObject } from "./index.ts";
+  export { ControlObject, CounterObject } from "./index.ts";
 
   const limits = weir(config);
   const app = new Hono()
