@@ -4,6 +4,9 @@ import { Command, CommanderError } from "commander";
 import { addAdminCommands } from "./admin.ts";
 import { addCheckCommand } from "./check.ts";
 import { addDoctorCommand } from "./doctor.ts";
+import { addExplainCommand } from "./explain.ts";
+import { addReplayCommand } from "./replay.ts";
+import { addSuggestCommand } from "./suggest.ts";
 
 /** In the package, this file is JavaScript. */
 const name = import.meta.url.endsWith(".ts") ? "npm run weir --" : "npx weir";
@@ -16,7 +19,7 @@ export async function runCommandLine(args: readonly string[]): Promise<void> {
   const manifest = readFileSync(join(import.meta.dirname, "../package.json"), "utf8");
   const program = new Command(name)
     .description(
-      "Tools for Weir. check needs no account and no network; doctor calls the database; the others call a Worker.",
+      "Tools for Weir. check, explain, replay and suggest need no account and no network; doctor calls the database; the others call a Worker.",
     )
     .version(JSON.parse(manifest).version)
     .showHelpAfterError("(--help shows what is allowed)")
@@ -24,6 +27,9 @@ export async function runCommandLine(args: readonly string[]): Promise<void> {
     .exitOverride();
   addCheckCommand(program);
   addDoctorCommand(program);
+  addExplainCommand(program);
+  addReplayCommand(program);
+  addSuggestCommand(program);
   addAdminCommands(program);
   try {
     await program.parseAsync(args, { from: "user" });

@@ -13,6 +13,7 @@ const ORDER = [
   "overrides",
   "statistics",
   "control",
+  "explain",
   "admin",
   "llm",
   ".",

@@ -1,0 +1,97 @@
+import type { Config } from "../../src/config/schema.ts";
+import type { LogFacts, LogRequest } from "../logs/log-request.ts";
+
+// The contract between the engines that replay requests and the code that adds up their verdicts.
+
+/** The verdict of one rule on one request. */
+export interface RuleVerdict {
+  /** The index of the rule in `ReplayEngine.rules`. */
+  readonly rule: number;
+  /**
+   * The client under this rule: the values of its key, in clear, such as `203.0.113.7` or
+   * `203.0.113.7, /login`. Values that may be credentials are shortened to a few characters and a hash.
+   */
+  readonly client: string;
+  /** Whether the request exceeds a limit of this rule. For a rule in shadow mode: would exceed. */
+  readonly denied: boolean;
+  /** The first window that denied, or the rule's first window; milliseconds since the Unix epoch. */
+  readonly windowStart: number;
+  readonly windowEnd: number;
+  /** The policy of this window, such as `search/1m`. */
+  readonly policy: string;
+}
+
+/** A request with the verdicts of all rules that match it. Valid only until `onDecided` returns. */
+export interface ReplayedRequest {
+  readonly request: LogRequest;
+  /** What the client gets: only enforced rules deny. `unmatched`: no rule applies. */
+  readonly outcome: "allowed" | "limited" | "undecided" | "unmatched";
+  readonly verdicts: readonly RuleVerdict[];
+}
+
+/** A rule that is replayed. */
+export interface ReplayedRule {
+  readonly name: string;
+  readonly mode: "enforce" | "shadow" | "mark";
+  /** The key in the notation of the configuration. */
+  readonly key: string;
+  /** The limits as text, such as `10 per 1m, 200 per 1h`. */
+  readonly limits: string;
+  /** The methods, hosts and paths of `match` as a short text. */
+  readonly match: string;
+}
+
+/** Something about a replay that its reader must know. */
+export interface ReplayNote {
+  /** A stable name, such as `key-not-logged`. */
+  readonly code: string;
+  /** The rule that the note is about; undefined for the whole replay. */
+  readonly rule?: string;
+  /** What was assumed or left out, why, and how to change that. */
+  readonly text: string;
+}
+
+/** The calls to the store that the replayed requests would have made. */
+export interface StoreUsage {
+  /** Calls: REST calls to Upstash, or calls to Durable Objects. */
+  readonly calls: number;
+  /** Commands that Upstash would bill. */
+  readonly commands: number;
+}
+
+export interface ReplayOptions {
+  /** Decide as this many isolates with leases and denial caches; undefined: exactly, by one store. */
+  readonly isolates?: number | undefined;
+  /** For the random numbers of `isolates`. */
+  readonly seed?: number | undefined;
+  /** Treat values that the log does not state as absent, instead of leaving the rule out. */
+  readonly missingAsAbsent?: boolean | undefined;
+}
+
+/** Replays requests through the rules of one configuration. */
+export interface ReplayEngine {
+  readonly rules: readonly ReplayedRule[];
+  /** What is assumed, and which rules are left out, because the log lacks what they need. */
+  readonly notes: readonly ReplayNote[];
+  /** The names of the rules that are left out; `notes` has the reasons. */
+  readonly leftOut: readonly string[];
+  /** Notes that only the end of the replay shows. Complete after `finish`. */
+  readonly laterNotes: readonly ReplayNote[];
+  /**
+   * Decides requests in the order of their times. With `isolates`, `onDecided` may be called later, and in
+   * another order.
+   */
+  replay(
+    requests: readonly LogRequest[],
+    onDecided: (replayed: ReplayedRequest) => void,
+  ): void | Promise<void>;
+  /** Decides what is still under way. */
+  finish(): Promise<StoreUsage>;
+}
+
+/** Creates the engine for a configuration, and decides which rules the log's facts suffice for. */
+export type CreateReplayEngine = (
+  config: Config,
+  facts: LogFacts,
+  options: ReplayOptions,
+) => ReplayEngine;

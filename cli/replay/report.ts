@@ -1,0 +1,156 @@
+import type { LogSummary } from "../logs/log-summary.ts";
+import type { ReplayedRule, ReplayNote } from "./replay-engine.ts";
+
+// The report of a replay, as `--json` prints it. docs/replay.md documents each field. All times are in ISO
+// 8601, UTC; shares are from 0 to 1. Counts of clients are exact, unless `isEstimate` is true.
+
+/** The report of `weir replay`. */
+export interface ReplayReport {
+  /** The version of this form. A later version may add fields to version 1, but changes none. */
+  readonly version: 1;
+  readonly log: LogSummary;
+  /** The file of the configuration, as the user has written it. */
+  readonly config: string;
+  /** The number of isolates; undefined if the requests were decided exactly. */
+  readonly isolates?: number | undefined;
+  readonly notes: readonly ReplayNote[];
+  readonly total: TotalReport;
+  readonly cost: CostReport | undefined;
+  readonly rules: readonly RuleReport[];
+  /** Rules that were not replayed. */
+  readonly leftOut: readonly { readonly rule: string; readonly reason: string }[];
+  readonly timeline: Timeline;
+  /** Present with `--against`. */
+  readonly comparison?: Comparison | undefined;
+}
+
+/** Numbers of requests and clients. */
+export interface Counts {
+  readonly requests: number;
+  readonly allowed: number;
+  readonly denied: number;
+  /** denied / requests; 0 if there are no requests. */
+  readonly deniedShare: number;
+  /** Denied requests whose logged status is below 400: they had succeeded. */
+  readonly deniedSucceeded: number;
+  readonly clients: number;
+  /** Clients with at least one denied request. */
+  readonly clientsDenied: number;
+  /** Whether the numbers of clients are estimates, because there are very many. */
+  readonly isEstimate: boolean;
+}
+
+/** All requests. A client is an address. Rules in shadow mode deny nothing here. */
+export interface TotalReport extends Counts {
+  /** Requests that no rule matches. They count as allowed. */
+  readonly unmatched: number;
+  /** The clients with the most denied requests, the most denied first; at most 20. */
+  readonly mostDenied: readonly DeniedClient[];
+}
+
+/**
+ * One rule. `denied` counts the requests that exceed its limits; `allowed` are the others, also if another rule
+ * denied them. A client is what the rule's key tells apart.
+ */
+export interface RuleReport extends Counts, ReplayedRule {
+  /** The windows with the most denied requests, over all clients; at most 10. */
+  readonly worstWindows: readonly WorstWindow[];
+  readonly mostDenied: readonly DeniedClient[];
+  readonly timeline: Timeline;
+}
+
+export interface WorstWindow {
+  readonly policy: string;
+  readonly start: string;
+  readonly end: string;
+  readonly requests: number;
+  readonly denied: number;
+}
+
+export interface DeniedClient {
+  readonly client: string;
+  readonly requests: number;
+  readonly denied: number;
+  readonly deniedSucceeded: number;
+  /** By how much `denied` may be too high, because there are very many clients; usually 0. */
+  readonly error: number;
+  readonly firstDenied: string;
+  readonly lastDenied: string;
+  /** The most frequent user agents of its denied requests, at most 3. */
+  readonly userAgents: readonly Frequent[];
+  /** The most frequent methods and paths of its denied requests, without queries, at most 3. */
+  readonly paths: readonly Frequent[];
+}
+
+export interface Frequent {
+  readonly text: string;
+  readonly count: number;
+}
+
+/** Requests over time, in at most 240 steps of equal length. */
+export interface Timeline {
+  /** The start of the first step; undefined without a request. */
+  readonly start: string | undefined;
+  readonly stepSeconds: number;
+  readonly allowed: readonly number[];
+  readonly denied: readonly number[];
+}
+
+/** What the calls to the store would have cost. */
+export interface CostReport {
+  readonly unit: "Redis commands" | "calls to Durable Objects";
+  readonly count: number;
+  readonly calls: number;
+  readonly dollars: number;
+  /** The same rate for 30 days; undefined if the log covers less than an hour. */
+  readonly dollarsPer30Days?: number | undefined;
+}
+
+/** The verdicts of the configuration, compared with those of another configuration. */
+export interface Comparison {
+  /** The file of the other configuration, as the user has written it. */
+  readonly against: string;
+  readonly notes: readonly ReplayNote[];
+  readonly leftOut: readonly { readonly rule: string; readonly reason: string }[];
+  /** The counts under the other configuration. */
+  readonly before: Counts;
+  readonly costBefore: CostReport | undefined;
+  /** Requests by both verdicts. */
+  readonly requests: {
+    readonly allowedByBoth: number;
+    readonly deniedByBoth: number;
+    readonly newlyDenied: number;
+    readonly newlyDeniedSucceeded: number;
+    readonly newlyAllowed: number;
+  };
+  /** Clients, by their addresses. */
+  readonly clients: {
+    /** Denied at least once, but never before. */
+    readonly newlyDenied: number;
+    readonly noLongerDenied: number;
+    readonly deniedMore: number;
+    readonly deniedLess: number;
+    readonly isEstimate: boolean;
+  };
+  readonly rules: readonly {
+    readonly rule: string;
+    readonly change: "added" | "removed" | "changed" | "same";
+    readonly deniedBefore: number | undefined;
+    readonly denied: number | undefined;
+  }[];
+  /** The clients with the most newly denied requests; at most 20. */
+  readonly mostNewlyDenied: readonly ComparedClient[];
+  readonly mostNewlyAllowed: readonly ComparedClient[];
+}
+
+export interface ComparedClient {
+  readonly client: string;
+  readonly requests: number;
+  readonly deniedBefore: number;
+  readonly denied: number;
+  /** Newly denied requests whose logged status is below 400. */
+  readonly newlyDeniedSucceeded: number;
+  readonly error: number;
+  readonly userAgents: readonly Frequent[];
+  readonly paths: readonly Frequent[];
+}

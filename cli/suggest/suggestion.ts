@@ -1,0 +1,80 @@
+import type { LogSummary } from "../logs/log-summary.ts";
+import type { ReplayNote } from "../replay/replay-engine.ts";
+import type { Frequent, Timeline } from "../replay/report.ts";
+
+// The report of `weir suggest`, as `--json` prints it. docs/suggest.md documents each field.
+
+export interface Suggestion {
+  /** The version of this form. A later version may add fields to version 1, but changes none. */
+  readonly version: 1;
+  readonly log: LogSummary;
+  /** The rule's name, match and key, in the notation of the configuration. */
+  readonly name: string;
+  readonly match: string;
+  readonly key: string;
+  readonly notes: readonly ReplayNote[];
+  /** Requests that match. Those of verified bots are not part of it. */
+  readonly requests: number;
+  /** Clients, without verified bots. */
+  readonly clients: number;
+  /** Whether the numbers of clients are estimates, because there are very many. */
+  readonly isEstimate: boolean;
+  readonly windows: readonly WindowSuggestion[];
+  /** Verified bots, by category; empty if the log does not state them. */
+  readonly bots: readonly SuggestedBot[];
+  /** The clients with the most requests in one of the shortest windows, the loudest first; at most 10. */
+  readonly loudest: readonly LoudClient[];
+  readonly timeline: Timeline;
+  /** A rule ready to paste into `rules`, in TypeScript; undefined without a request. */
+  readonly rule: string | undefined;
+}
+
+export interface WindowSuggestion {
+  /** In the notation of the configuration, such as `1m`. */
+  readonly window: string;
+  /** Pairs of a client and a window with at least one request. */
+  readonly clientWindows: number;
+  /** Requests per client and window. */
+  readonly median: number;
+  readonly p95: number;
+  readonly p99: number;
+  readonly max: number;
+  /** The lowest limits that deny at most this share of clients, each in at least one window. */
+  readonly limits: readonly SuggestedLimit[];
+  /** Clients by the number of requests in their busiest window. Ranges do not overlap. */
+  readonly histogram: readonly HistogramBar[];
+}
+
+export interface SuggestedLimit {
+  /** 0.01, 0.001 or 0.0001 of the clients. */
+  readonly share: number;
+  readonly limit: number;
+  readonly clientsDenied: number;
+  readonly requestsDenied: number;
+}
+
+export interface HistogramBar {
+  /** The lowest and the highest number of requests in this bar, both included. */
+  readonly from: number;
+  readonly to: number;
+  readonly clients: number;
+}
+
+export interface SuggestedBot {
+  readonly category: string;
+  readonly requests: number;
+  /** The most requests of one client in one of the shortest windows. */
+  readonly busiest: number;
+}
+
+export interface LoudClient {
+  readonly client: string;
+  readonly requests: number;
+  /** The most requests in one of the shortest windows, and when that window began. */
+  readonly busiest: number;
+  readonly busiestStart: string;
+  /** Requests whose logged status is below 400. */
+  readonly succeeded: number;
+  readonly userAgents: readonly Frequent[];
+  readonly paths: readonly Frequent[];
+}

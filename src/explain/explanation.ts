@@ -1,0 +1,118 @@
+import type { Quota } from "../config/quota.ts";
+import type { Override } from "../overrides/override.ts";
+
+// The explanation of a described request: which rules apply and why, and what the decision would be now. The
+// admin API, the dashboard and the command `weir explain` show it.
+
+/** A request that an operator describes. */
+export interface DescribedRequest {
+  readonly method: string;
+  readonly url: string;
+  /** The client's address is in `cf-connecting-ip`. */
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Cloudflare's data about the client, such as `country` and `asn`. */
+  readonly cf?: Readonly<Record<string, unknown>>;
+}
+
+export interface Explanation {
+  /** `limited`: an enforced rule would deny the request. `unmatched`: no rule applies. */
+  readonly outcome: "allowed" | "limited" | "undecided" | "unmatched";
+  readonly request: ExplainedRequest;
+  readonly rules: readonly ExplainedRule[];
+  readonly response: ExplainedResponse;
+}
+
+/** The form of the request that rules match and from which keys are read. */
+export interface ExplainedRequest {
+  readonly method: string;
+  readonly sentMethod: string;
+  readonly isPreflight: boolean;
+  readonly host: string;
+  /** The canonical path. */
+  readonly path: string;
+  /** All paths as which origins may read the request's path. Rules match each of them. */
+  readonly variants: readonly string[];
+  /** Whether all origins read the path in the same way. */
+  readonly isUnambiguous: boolean;
+  /** What identifies the client's address: an address, an IPv6 network, `worker:ZONE` or `unknown`. */
+  readonly client: string;
+}
+
+export interface ExplainedRule {
+  readonly rule: string;
+  readonly applies: boolean;
+  /** Why the rule applies, or the first reason why it does not, as a sentence. */
+  readonly why: string;
+  /** The mode after overrides and WEIR_MODE. */
+  readonly mode: "enforce" | "shadow" | "mark" | "off";
+  /** All conditions of the rule, in the order in which they are tested, up to the first that fails. */
+  readonly conditions: readonly ExplainedCondition[];
+  /** The elements of the key; empty if the rule does not apply. */
+  readonly key: readonly ExplainedKeyElement[];
+  /** The client's identity in stored keys and logs. */
+  readonly client?: string;
+  /** The tier of the client, if the rule has tiers and the client has one. */
+  readonly tier?: string;
+  readonly cost?: number;
+  readonly quotas?: readonly Quota[];
+  readonly counters?: readonly ExplainedCounter[];
+  /** Milliseconds until the client's ban ends; 0 or undefined if there is none. */
+  readonly banMs?: number;
+  /** The override that changes the rule for this client, or for all. */
+  readonly override?: Override;
+}
+
+export interface ExplainedCondition {
+  /** The path of the field, such as `match.methods` or `match.except.query.export`. */
+  readonly field: string;
+  /** `unknown`: the request does not show it. Then `match` counts the request, and `except` does not. */
+  readonly result: "holds" | "fails" | "unknown";
+  /** What the request has, such as `GET`. Never a text that only the configuration knows. */
+  readonly actual: string;
+  /** What the rule demands. Texts of header fields and of query parameters are not shown: they may be secrets. */
+  readonly expected: string;
+}
+
+/** One element of a key, with all alternatives up to the one that is used. */
+export interface ExplainedKeyElement {
+  readonly alternatives: readonly {
+    /** In the notation of the configuration, such as `header:x-api-key`. */
+    readonly part: string;
+    /** `used`: it identifies the client. `absent`: the request does not have it, or only an empty or too long value. */
+    readonly result: "used" | "absent";
+    /** Where the value came from, such as `the header field x-api-key`, or why it counts as absent. */
+    readonly from: string;
+    /** The value in its canonical form, if it is used. */
+    readonly value?: string;
+  }[];
+  /** Whether no alternative is present, so that the client's address is used. */
+  readonly isFallback: boolean;
+}
+
+/** One counter of the client under a rule, and what the request would store. */
+export interface ExplainedCounter {
+  readonly policy: string;
+  readonly limit: number;
+  /** The count before the request. */
+  readonly count: number;
+  readonly cost: number;
+  /** Start and end of the window, in milliseconds since the Unix epoch. */
+  readonly windowStart: number;
+  readonly windowEnd: number;
+  /** The key under which the counter is stored: see docs/storage.md. */
+  readonly storedKey: string;
+  /** The count that the request would store; undefined if it would store nothing. */
+  readonly countAfter?: number;
+  /** When the stored key expires, in milliseconds since the Unix epoch; undefined if nothing is stored. */
+  readonly expiresAt?: number;
+}
+
+/** What Weir would answer, or add to the origin's response. */
+export interface ExplainedResponse {
+  /** The status of Weir's own response; undefined if the request is forwarded. */
+  readonly status?: number;
+  /** Header fields that Weir sets or appends, by name. */
+  readonly headers: readonly (readonly [name: string, value: string])[];
+  /** Header fields that the origin's request gets, by name. */
+  readonly originHeaders?: readonly (readonly [name: string, value: string])[];
+}
