@@ -34,8 +34,12 @@ export async function runCommandLine(args: readonly string[]): Promise<void> {
   try {
     await program.parseAsync(args, { from: "user" });
   } catch (error) {
-    // The parser has already printed its error, or the help.
+    // The parser has already printed its error to the standard error, or the help.
     if (!(error instanceof CommanderError)) throw error;
     process.exitCode = error.exitCode;
+    if (error.exitCode !== 0 && args.includes("--json")) {
+      const message = error.message.replace(/^error: /, "");
+      console.log(JSON.stringify({ ok: false, error: message }, null, 2));
+    }
   }
 }

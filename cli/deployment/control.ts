@@ -39,6 +39,15 @@ export function controlFindings(deployment: Deployment): LocalFinding[] {
       },
     ];
   }
+  if (deployment.topLevelObjects.includes(CONTROL_BINDING)) {
+    return [
+      {
+        ...finding,
+        message: `${CONTROL_BINDING} is bound at the top level only, and environments do not inherit bindings, so this environment has no statistics and no overrides`,
+        cure: `Add the binding to the environment too: ${valueIn(file, { name: CONTROL_BINDING, class_name: CLASS })}`,
+      },
+    ];
+  }
   const credential = CREDENTIALS.find(
     (name) => isSecretListed(deployment, name) || textVarOf(deployment, name) !== undefined,
   );

@@ -51,6 +51,8 @@ export interface Deployment {
   /** The bindings of Cloudflare's own rate limiters, with their periods in seconds. */
   readonly rateLimits: readonly { readonly name: string; readonly period: unknown }[];
   readonly objects: readonly ObjectBinding[];
+  /** The names of the top level's bindings of Durable Objects. Environments do not inherit them. */
+  readonly topLevelObjects: readonly string[];
   /** The classes of Durable Objects that the migrations create, with their kinds of storage. */
   readonly classes: ReadonlyMap<string, StorageOfClass>;
   /** The findings about fields and vars in a wrong table or with a wrong name. */
@@ -108,11 +110,8 @@ async function deploymentOf(
       name: textOf(name) ?? "",
       period: tableOf(simple).period,
     })),
-    objects: tablesOf(tableOf(own.durable_objects).bindings).map((binding) => ({
-      name: textOf(binding.name) ?? "",
-      className: textOf(binding.class_name),
-      scriptName: textOf(binding.script_name),
-    })),
+    objects: objectsOf(own),
+    topLevelObjects: objectsOf(top).map(({ name }) => name),
     classes: classesOf(inherited("migrations"), inherited("exports")),
     misplaced: [
       ...misplacedFields(basename(path), own, inherited, environment),
@@ -127,6 +126,14 @@ function nameOf(top: Table, own: Table, environment: string | undefined): string
   return environment === undefined
     ? name
     : (textOf(own.name) ?? (name && `${name}-${environment}`));
+}
+
+function objectsOf(table: Table): ObjectBinding[] {
+  return tablesOf(tableOf(table.durable_objects).bindings).map((binding) => ({
+    name: textOf(binding.name) ?? "",
+    className: textOf(binding.class_name),
+    scriptName: textOf(binding.script_name),
+  }));
 }
 
 function toRoute(route: unknown): Route[] {

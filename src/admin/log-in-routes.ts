@@ -1,5 +1,7 @@
 import { Hono } from "hono";
+import { bodyLimit } from "hono/body-limit";
 import type { AdminEnv } from "./admin-env.ts";
+import { adminProblem } from "./admin-problem.ts";
 import { loginPage } from "./dashboard/login-page.tsx";
 import { readForm } from "./form.ts";
 import { isSameOrigin } from "./same-origin.ts";
@@ -12,6 +14,18 @@ import { END_OF_SESSION } from "./session.ts";
 export const logInRoutes = new Hono<AdminEnv>();
 
 const PAGE = "/_weir/login";
+
+/**
+ * The maximum size of the form, in bytes. Everybody can send it, and reading a long form takes
+ * milliseconds of CPU time. A token is much shorter.
+ */
+const MAX_FORM = 4 * 1024;
+const TOO_LONG = `The form of the log-in page has at most ${MAX_FORM / 1024} KiB.`;
+
+logInRoutes.use(
+  "/login",
+  bodyLimit({ maxSize: MAX_FORM, onError: () => adminProblem(413, TOO_LONG) }),
+);
 
 logInRoutes.post("/login", async (c) => {
   const { gate, recordLogIn } = c.env.context;

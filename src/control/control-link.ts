@@ -82,23 +82,32 @@ export class ControlLink {
    * @param decision undefined if no rule applied
    */
   record(appliedRules: readonly AppliedRule[], decision: Decision | undefined, now: number): void {
-    try {
+    withoutFailing(() => {
       if (decision) this.recorder.record(appliedRules, decision, now);
       else this.recorder.recordUnmatched(now);
       this.#handOvers.plan(now);
-    } catch {}
+    });
   }
 
   /** Counts a request that got 400 or 414, because its address could not be read. */
   recordRefused(now: number): void {
-    this.recorder.recordRefused(now);
-    this.handOverLater(now);
+    withoutFailing(() => {
+      this.recorder.recordRefused(now);
+      this.#handOvers.plan(now);
+    });
   }
 
   /** Makes sure that the sums are handed over in the background, within the interval. */
   handOverLater(now: number): void {
-    try {
-      this.#handOvers.plan(now);
-    } catch {}
+    withoutFailing(() => this.#handOvers.plan(now));
+  }
+}
+
+/** Runs a task of the statistics. Its error is dropped, because a request must not fail with it. */
+function withoutFailing(task: () => void): void {
+  try {
+    task();
+  } catch {
+    // There is nothing to undo, and a log line for each request would cost more than the lost count.
   }
 }

@@ -86,8 +86,7 @@ function clientEffectIn(fields: FormFields): object {
 /** @returns undefined for an empty text; the text itself if it is no number, for the message about it */
 function numberIn(text: string): number | string | undefined {
   if (text === "") return undefined;
-  const number = Number(text);
-  return Number.isNaN(number) ? text : number;
+  return /^[+-]?\d+(?:\.\d+)?$/.test(text) ? Number(text) : text;
 }
 
 /**

@@ -237,6 +237,19 @@ const DEPLOYMENT: readonly Mistake[] = [
     'class_name = "ControlObject"',
   ],
   [
+    "statistics that are bound at the top level only",
+    wrangler(
+      HEAD,
+      ROUTE,
+      COUNTERS,
+      CONTROL,
+      '[[env.staging.durable_objects.bindings]]\nname = "COUNTERS"\nclass_name = "CounterObject"\n',
+    ),
+    "warning",
+    "control-unbound",
+    "Add the binding to the environment too",
+  ],
+  [
     "an origin binding that is not bound",
     { [RULES]: config({ origin: { binding: "API" } }), ...wrangler(HEAD, ROUTE, COUNTERS) },
     "fault",

@@ -32,4 +32,14 @@ describe("the command line", () => {
     expect(stderr).toContain(message);
     expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
   });
+
+  test.for([
+    ["an unknown option", ["check", "--json", "--jsn"], "unknown option '--jsn'"],
+    ["an unknown command", ["chek", "--json"], "unknown command 'chek'"],
+    ["a wrong value", ["top", "--json", "--count", "0"], "Allowed: a whole number from 1 to 100."],
+  ] as const)("prints a JSON document with --json for %s", async ([, args, message]) => {
+    const { code, stdout } = await callWeir(args, REPOSITORY);
+    expect(JSON.parse(stdout)).toEqual({ ok: false, error: expect.stringContaining(message) });
+    expect(code).toBe(1);
+  });
 });

@@ -278,6 +278,15 @@ describe("a session", () => {
     expect(await response.text()).toContain("The form could not be read");
   });
 
+  it.each([
+    [4096, 303],
+    [4097, 413],
+  ])("reads a form of at most 4 KiB: %i bytes get %i", async (size, status) => {
+    const request = form({ token: "x".repeat(size - "token=".length) });
+    const response = await createWorker()("/_weir/login", request);
+    expect(response.status).toBe(status);
+  });
+
   it("ends after 12 hours, and its end is no failed attempt", async () => {
     const send = createWorker();
     const cookie = await logIn(send);

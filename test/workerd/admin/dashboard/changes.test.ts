@@ -111,6 +111,8 @@ describe("an override of a client", () => {
     [{ kind: "limits", "limit:login": "-1" }, "effect.limits.login"],
     [{ kind: "limits", "limit:other": "5" }, "the policies of the rule are login"],
     [{ kind: "factor", factor: "much" }, "effect.factor"],
+    [{ kind: "factor", factor: "0x10" }, "effect.factor"],
+    [{ kind: "factor", factor: "1e1" }, "effect.factor"],
     [{ kind: "" }, "effect"],
     [{ kind: "unlimited", expiresIn: "never" }, "expiresIn"],
     [{ kind: "unlimited", client: "203.0.113.77" }, "client must be an identity: 22 characters"],
