@@ -1,0 +1,69 @@
+import { Command } from "commander";
+import { describe, expect, it } from "vitest";
+import { logOptionsOf, withLogOptions } from "../../../cli/logs/log-options.ts";
+
+/** Parses the arguments of a command with the options about logs. */
+function parse(...args: string[]) {
+  const command = withLogOptions(new Command("test"))
+    .exitOverride()
+    .configureOutput({ writeErr() {} });
+  command.parse(args, { from: "user" });
+  return logOptionsOf(command.args, command.opts());
+}
+
+describe("the options about logs", () => {
+  it("have a delay of a minute as their only default", () => {
+    expect(parse("a.log", "b.log.gz")).toEqual({
+      files: ["a.log", "b.log.gz"],
+      maxDelayMs: 60_000,
+    });
+  });
+
+  it("are read in the units of openLogs", () => {
+    const times = ["--from", "2026-11-22T09:00+01:00", "--to", "2026-11-23"];
+    const mapped = ["--map", "ip=client.address, status=code", "--map", "header:x-a=h.x=a"];
+    const others = ["--format", "json", "--host", "example.com", "--max-delay", "5m"];
+    expect(parse("-", ...times, ...mapped, ...others)).toEqual({
+      files: ["-"],
+      format: "json",
+      map: new Map([
+        ["ip", "client.address"],
+        ["status", "code"],
+        ["header:x-a", "h.x=a"],
+      ]),
+      host: "example.com",
+      maxDelayMs: 300_000,
+      from: Date.UTC(2026, 10, 22, 8),
+      to: Date.UTC(2026, 10, 23),
+    });
+  });
+
+  it.each([
+    ["0", 0],
+    ["0s", 0],
+    ["90", 90_000],
+    ["1d", 86_400_000],
+  ])("take a delay of %s", (text, maxDelayMs) => {
+    expect(parse("a", "--max-delay", text)).toMatchObject({ maxDelayMs });
+  });
+
+  it.each([
+    [[], "missing required argument 'log'"],
+    [["a", "--format", "csv"], "combined, logpush, json, har"],
+    [["a", "--map", "ip"], "Allowed: FACT=FIELD, such as ip=client.address."],
+    [["a", "--map", "=x"], "Allowed: FACT=FIELD"],
+    [["a", "--map", "ip=,status=x"], "Allowed: FACT=FIELD"],
+    [["a", "--map", "ip=a", "--map", "ip=b"], "ip has two fields. Name one."],
+    [["a", "--max-delay", "2d"], 'a time from "1s" to "1d"'],
+    [["a", "--max-delay", "-1"], 'a time from "1s" to "1d"'],
+    [["a", "--max-delay", "soon"], 'a time from "1s" to "1d"'],
+    [["a", "--from", "yesterday"], "a time with its zone, such as 2026-11-22T08:00Z"],
+    [["a", "--from", "2026-11-22T08:00"], "a time with its zone"],
+    [["a", "--from", "2026-02-30"], "a time with its zone"],
+    [["a", "--to", "2026-11-22T25:00Z"], "a time with its zone"],
+    [["a", "--from", "2026-11-22", "--to", "2026-11-22"], "--to must be a later time than --from."],
+    [["-", "-"], "- is standard input, which can be read only once."],
+  ])("refuse %j", (args, message) => {
+    expect(() => parse(...args)).toThrow(message);
+  });
+});
