@@ -1,7 +1,9 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { durationUpTo } from "../../src/config/duration.ts";
 import { parseIsoTime } from "../../src/config/iso-time.ts";
-import { LOG_FORMATS, LogError, type LogFormat, type LogOptions } from "./open-logs.ts";
+import { LogError } from "./log-error.ts";
+import { LOG_FORMATS, type LogFormat } from "./log-format.ts";
+import type { LogOptions } from "./open-logs.ts";
 
 /** The highest value of `--max-delay`, in seconds: the lines of that time are kept in memory. */
 const MAX_DELAY_SECONDS = 86_400;

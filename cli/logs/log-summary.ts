@@ -1,4 +1,5 @@
-import type { BrokenLine, LogFormat } from "./open-logs.ts";
+import type { LogFormat } from "./log-format.ts";
+import type { BrokenLine } from "./log-progress.ts";
 
 /** What was read from logs, for reports. Times are in ISO 8601, UTC. */
 export interface LogSummary {

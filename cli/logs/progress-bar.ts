@@ -1,6 +1,6 @@
 import cliProgress from "cli-progress";
 import { count, duration } from "../admin/text.ts";
-import type { LogProgress } from "./open-logs.ts";
+import type { LogProgress } from "./log-progress.ts";
 
 /** A bar on a terminal that shows how far logs have been read. */
 export interface ProgressBar {
