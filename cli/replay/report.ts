@@ -13,6 +13,10 @@ export interface ReplayReport {
   readonly config: string;
   /** The number of isolates; undefined if the requests were decided exactly. */
   readonly isolates?: number | undefined;
+  /** Present if the replay was interrupted: the report is about the part of the log that was read. */
+  readonly isPartial?: true | undefined;
+  /** The bounds of the command line that were exceeded, so that it ends with 1. */
+  readonly failed: readonly FailedBound[];
   readonly notes: readonly ReplayNote[];
   readonly total: TotalReport;
   readonly cost: CostReport | undefined;
@@ -22,6 +26,14 @@ export interface ReplayReport {
   readonly timeline: Timeline;
   /** Present with `--against`. */
   readonly comparison?: Comparison | undefined;
+}
+
+/** A bound that was exceeded. */
+export interface FailedBound {
+  readonly option: "--max-denied" | "--max-newly-denied";
+  /** How many clients the option allows, and how many there are. */
+  readonly allowed: number;
+  readonly clients: number;
 }
 
 /** Numbers of requests and clients. */
@@ -63,7 +75,8 @@ export interface WorstWindow {
   readonly policy: string;
   readonly start: string;
   readonly end: string;
-  readonly requests: number;
+  /** Requests of all clients; undefined if several limits of the rule have denied requests. */
+  readonly requests: number | undefined;
   readonly denied: number;
 }
 
@@ -72,7 +85,10 @@ export interface DeniedClient {
   readonly requests: number;
   readonly denied: number;
   readonly deniedSucceeded: number;
-  /** By how much `denied` may be too high, because there are very many clients; usually 0. */
+  /**
+   * By how much `denied` may be too high, because there are very many clients; usually 0. The other fields may miss
+   * as many denied requests.
+   */
   readonly error: number;
   readonly firstDenied: string;
   readonly lastDenied: string;
@@ -83,7 +99,9 @@ export interface DeniedClient {
 }
 
 export interface Frequent {
+  /** At most 200 characters. */
   readonly text: string;
+  /** Exact for up to 8 different texts; otherwise at least this many. */
   readonly count: number;
 }
 
