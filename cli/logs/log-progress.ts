@@ -1,3 +1,5 @@
+import { printable } from "../doctor/finding.ts";
+
 /** A line that could not be read. */
 export interface BrokenLine {
   readonly file: string;
@@ -30,4 +32,48 @@ export interface LogProgress {
   readonly ignored: number;
   /** What a reader must know about the files, such as that one ends within a compressed block. */
   readonly notes: readonly string[];
+}
+
+/** The maximum number of broken lines in a report. */
+const MAX_BROKEN_LINES = 10;
+/** The maximum number of notes. Each file can add one or two. */
+const MAX_NOTES = 50;
+
+/** Counts what is read from logs. */
+export class LogCounts implements LogProgress {
+  bytesRead = 0;
+  bytesTotal: number | undefined = 0;
+  lines = 0;
+  requests = 0;
+  broken = 0;
+  readonly brokenLines: BrokenLine[] = [];
+  late = 0;
+  outside = 0;
+  ignored = 0;
+  readonly notes: string[] = [];
+
+  /** Counts a broken line. */
+  addBroken(file: string, line: number, reason: string, text: string): void {
+    this.broken++;
+    if (this.brokenLines.length >= MAX_BROKEN_LINES) return;
+    this.brokenLines.push({ file, line, reason, text: sampleOf(text) });
+  }
+
+  /** Adds a note, unless it is known. */
+  addNote(note: string): void {
+    if (this.notes.length < MAX_NOTES && !this.notes.includes(note)) this.notes.push(note);
+  }
+}
+
+/** The maximum length of the text of a broken line, in characters. */
+const MAX_SAMPLE = 200;
+/** Enough characters to get a sample of the maximum length after queries are removed. */
+const EXAMINED = 1000;
+
+/** Returns the start of a line in a form that is safe to print, without queries, which may have secrets. */
+function sampleOf(line: string): string {
+  const text = printable(line.slice(0, EXAMINED).replace(/\?[^\s"]*/g, "?…"));
+  const sample = text.length > MAX_SAMPLE ? `${text.slice(0, MAX_SAMPLE - 1)}…` : text;
+  // Encoding replaces halves of characters, which the cut may have left.
+  return Buffer.from(sample).toString();
 }

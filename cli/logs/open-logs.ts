@@ -1,7 +1,10 @@
-import { LogError } from "./log-error.ts";
+import { commonFacts } from "./common-facts.ts";
+import { type LogFile, openLogFile } from "./log-file.ts";
 import type { LogFormat } from "./log-format.ts";
-import type { LogProgress } from "./log-progress.ts";
+import { LogCounts, type LogProgress } from "./log-progress.ts";
 import type { LogFacts, LogRequest } from "./log-request.ts";
+import { mergeFiles } from "./merge-files.ts";
+import { TimeOrder } from "./time-order.ts";
 
 export interface LogOptions {
   /** Paths of files; `-` is the standard input. */
@@ -35,6 +38,49 @@ export interface Logs {
  *
  * @throws {LogError} if a file cannot be read, or if none of its first lines is in a known format
  */
-export async function openLogs(_options: LogOptions): Promise<Logs> {
-  throw new LogError("Reading logs is not built yet.");
+export async function openLogs(options: LogOptions): Promise<Logs> {
+  const files: LogFile[] = [];
+  for (const name of options.files) files.push(await openLogFile(name, options.host));
+  const counts = new LogCounts();
+  const sizes = files.map(({ size }) => size);
+  counts.bytesTotal = sizes.reduce(
+    (sum, size) => (sum === undefined || size === undefined ? undefined : sum + size),
+    0,
+  );
+  return {
+    formats: files.map(({ format }) => format),
+    facts: commonFacts(files.map(({ facts }) => facts)),
+    progress: counts,
+    batches: () => readBatches(files, options, counts),
+  };
+}
+
+/** The number of requests from which a batch is handed out. */
+const BATCH = 4096;
+
+async function* readBatches(
+  files: readonly LogFile[],
+  { maxDelayMs, from = Number.NEGATIVE_INFINITY, to = Number.POSITIVE_INFINITY }: LogOptions,
+  counts: LogCounts,
+): AsyncGenerator<readonly LogRequest[]> {
+  const order = new TimeOrder(maxDelayMs, counts);
+  const onRequest = (request: LogRequest, bytes: number) => {
+    if (request.at >= from && request.at < to) order.add(request, bytes);
+    else counts.outside++;
+  };
+  for await (const _ of mergeFiles(files, counts, onRequest)) {
+    if (order.readyCount >= BATCH) yield* batchesOf(order.take(), counts);
+  }
+  yield* batchesOf(order.finish(), counts);
+}
+
+function* batchesOf(
+  requests: readonly LogRequest[],
+  counts: LogCounts,
+): Generator<readonly LogRequest[]> {
+  for (let from = 0; from < requests.length; from += BATCH) {
+    const batch = requests.slice(from, from + BATCH);
+    counts.requests += batch.length;
+    yield batch;
+  }
 }

@@ -1,0 +1,130 @@
+import { createReadStream, type Stats } from "node:fs";
+import { stat } from "node:fs/promises";
+import { decompressed } from "./decompressed.ts";
+import { LogError } from "./log-error.ts";
+
+const CHUNK_BYTES = 64 * 1024;
+
+/** The bytes of one log, decompressed. */
+export interface ByteSource {
+  /** The name as the user has written it. */
+  readonly name: string;
+  /** The size as stored, in bytes; undefined for a stream. */
+  readonly size: number | undefined;
+  /** Reads the first bytes. `chunks` returns them again. */
+  head(bytes: number): Promise<Buffer>;
+  /**
+   * Reads all bytes from the start. Call it once. A chunk is valid until the next one is read.
+   *
+   * @param onRead receives the number of stored bytes that were read
+   */
+  chunks(onRead: (bytes: number) => void): AsyncGenerator<Buffer>;
+}
+
+/**
+ * @param name the path of a file; `-` is the standard input
+ * @throws {LogError} if there is no such file, or if it is a directory
+ */
+export async function openByteSource(name: string): Promise<ByteSource> {
+  if (name === "-") return streamSource(name, undefined, process.stdin);
+  const stats = await statOf(name);
+  if (stats.isDirectory()) {
+    throw new LogError(`${name} is a directory. Name its files, such as ${name}/access.log*.`);
+  }
+  if (stats.isFile()) return fileSource(name, stats.size);
+  // A pipe, such as <(ssh …) of a shell, can be read only once.
+  return streamSource(name, undefined, openFile(name));
+}
+
+async function statOf(name: string): Promise<Stats> {
+  try {
+    return await stat(name);
+  } catch (error) {
+    throw new LogError(`${name} cannot be read: ${reasonOf(error)}`);
+  }
+}
+
+/** Returns why a file could not be read, such as `there is no such file.` */
+export function reasonOf(error: unknown): string {
+  const { code, message } = error as NodeJS.ErrnoException;
+  if (code === "ENOENT") return "there is no such file.";
+  if (code === "EACCES" || code === "EPERM") return "this user may not read it.";
+  return `${message}.`;
+}
+
+function openFile(name: string): AsyncIterable<Buffer> {
+  return createReadStream(name, { highWaterMark: CHUNK_BYTES });
+}
+
+/** A file. It is closed between `head` and `chunks`, so that many files can wait for their turn. */
+function fileSource(name: string, size: number): ByteSource {
+  return {
+    name,
+    size,
+    async head(bytes) {
+      const chunks: Buffer[] = [];
+      await collect(decompressed(openFile(name)), bytes, chunks);
+      return Buffer.concat(chunks);
+    },
+    chunks: (onRead) => decompressed(counted(openFile(name), onRead)),
+  };
+}
+
+function streamSource(name: string, size: undefined, stream: AsyncIterable<Buffer>): ByteSource {
+  let onRead = (_bytes: number) => {};
+  let readBytes = 0;
+  const whole = decompressed(
+    counted(stream, (bytes) => {
+      readBytes += bytes;
+      onRead(bytes);
+    }),
+  );
+  const kept: Buffer[] = [];
+  return {
+    name,
+    size,
+    async head(bytes) {
+      await collect(withoutReturn(whole), bytes, kept);
+      return Buffer.concat(kept);
+    },
+    async *chunks(onReadLater) {
+      onReadLater(readBytes);
+      onRead = onReadLater;
+      try {
+        while (kept.length > 0) yield kept.shift() as Buffer;
+        yield* whole;
+      } finally {
+        await whole.return(undefined);
+      }
+    },
+  };
+}
+
+/** Reads chunks until they have this many bytes, or all. */
+async function collect(
+  source: AsyncIterable<Buffer>,
+  bytes: number,
+  chunks: Buffer[],
+): Promise<void> {
+  let missing = bytes;
+  for await (const chunk of source) {
+    chunks.push(Buffer.from(chunk));
+    missing -= chunk.length;
+    if (missing <= 0) return;
+  }
+}
+
+/** The same chunks, without closing the source when the loop over them ends. */
+function withoutReturn(source: AsyncGenerator<Buffer>): AsyncIterable<Buffer> {
+  return { [Symbol.asyncIterator]: () => ({ next: () => source.next() }) };
+}
+
+async function* counted(
+  source: AsyncIterable<Buffer>,
+  onRead: (bytes: number) => void,
+): AsyncGenerator<Buffer> {
+  for await (const chunk of source) {
+    onRead(chunk.length);
+    yield chunk;
+  }
+}

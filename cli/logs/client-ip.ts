@@ -1,0 +1,23 @@
+import { parseAddress } from "../../src/config/address.ts";
+
+/** An IPv4 address with a port, or an IPv6 address in brackets, with or without a port. */
+const WITH_PORT = /^(?:([\d.]{7,15}):\d{1,5}|\[([\da-f:.]{2,45})\](?::\d{1,5})?)$/i;
+
+/** An IPv4 address that is embedded in an IPv6 address, as dual-stack servers log it. */
+const MAPPED = /^::ffff:([\da-f]{1,4}):([\da-f]{1,4})$/;
+
+/**
+ * Returns the canonical notation of a client's address. Accepts a port after it. An IPv4 address that is mapped
+ * into IPv6 is returned as IPv4.
+ *
+ * @returns undefined for anything else, such as a host name
+ */
+export function clientIp(text: string): string | undefined {
+  const [, ipv4, ipv6] = WITH_PORT.exec(text) ?? [];
+  const canonical = parseAddress(ipv4 ?? ipv6 ?? text)?.toString();
+  if (canonical === undefined) return undefined;
+  const [, high, low] = MAPPED.exec(canonical) ?? [];
+  if (high === undefined || low === undefined) return canonical;
+  const bits = [Number.parseInt(high, 16), Number.parseInt(low, 16)];
+  return bits.flatMap((pair) => [pair >> 8, pair & 0xff]).join(".");
+}

@@ -1,0 +1,101 @@
+import { isAscii } from "node:buffer";
+
+const NEWLINE = 10;
+const RETURN = 13;
+const BYTE_ORDER_MARK = Buffer.from([0xef, 0xbb, 0xbf]);
+
+/** How much of a line that is too long is kept for the report, in bytes. */
+const KEPT_BYTES = 512;
+
+/** Receives the lines of a file. Lines have no line ends. */
+export interface LineSink {
+  line(text: string): void;
+  /** @param start the first characters of a line that is longer than allowed */
+  overlong(start: string): void;
+}
+
+/** Splits the bytes of a file into lines of UTF-8. Bytes that are no UTF-8 become U+FFFD. */
+export class LineSplitter {
+  readonly #sink: LineSink;
+  readonly #maxBytes: number;
+  /** The start of the line that the next bytes continue. */
+  #pending: Buffer[] = [];
+  #pendingBytes = 0;
+  /** The start of a line that is too long, while its other bytes are skipped. */
+  #overlong: string | undefined;
+  #isStart = true;
+
+  /** @param maxBytes the maximum length of a line; longer lines are not held in memory */
+  constructor(maxBytes: number, sink: LineSink) {
+    this.#maxBytes = maxBytes;
+    this.#sink = sink;
+  }
+
+  /** @param chunk the next bytes; may be overwritten after the call */
+  push(chunk: Buffer): void {
+    const from = this.#overlong === undefined ? 0 : this.#skip(chunk);
+    const end = chunk.lastIndexOf(NEWLINE);
+    if (end >= from) {
+      this.#split(chunk.subarray(from, end));
+      this.#keep(chunk.subarray(end + 1));
+    } else this.#keep(chunk.subarray(from));
+  }
+
+  /** Call it after the last bytes. The last line may have no line end. */
+  end(): void {
+    if (this.#overlong !== undefined) this.#sink.overlong(this.#overlong);
+    else if (this.#pendingBytes > 0) this.#split(Buffer.alloc(0));
+    this.#overlong = undefined;
+  }
+
+  /** Skips the rest of a line that is too long. Returns the index after it. */
+  #skip(chunk: Buffer): number {
+    const end = chunk.indexOf(NEWLINE);
+    if (end === -1) return chunk.length;
+    this.#sink.overlong(this.#overlong ?? "");
+    this.#overlong = undefined;
+    return end + 1;
+  }
+
+  #keep(rest: Buffer): void {
+    if (rest.length === 0) return;
+    this.#pending.push(Buffer.from(rest));
+    this.#pendingBytes += rest.length;
+    if (this.#pendingBytes <= this.#maxBytes) return;
+    this.#overlong = Buffer.concat(this.#pending).toString("utf8", 0, KEPT_BYTES);
+    this.#pending = [];
+    this.#pendingBytes = 0;
+  }
+
+  #split(bytes: Buffer): void {
+    const text = this.#decode(
+      this.#pendingBytes === 0 ? bytes : Buffer.concat([...this.#pending, bytes]),
+    );
+    this.#pending = [];
+    this.#pendingBytes = 0;
+    let from = 0;
+    for (;;) {
+      const next = text.indexOf("\n", from);
+      const to = next === -1 ? text.length : next;
+      const isWindows = to > from && text.charCodeAt(to - 1) === RETURN;
+      this.#line(text.slice(from, isWindows ? to - 1 : to));
+      if (next === -1) return;
+      from = next + 1;
+    }
+  }
+
+  #line(line: string): void {
+    // A character has at most three bytes for each unit of its length.
+    const isOverlong = line.length * 3 > this.#maxBytes && Buffer.byteLength(line) > this.#maxBytes;
+    if (isOverlong) this.#sink.overlong(line.slice(0, KEPT_BYTES));
+    else this.#sink.line(line);
+  }
+
+  #decode(bytes: Buffer): string {
+    const hasMark = this.#isStart && bytes.subarray(0, 3).equals(BYTE_ORDER_MARK);
+    this.#isStart = false;
+    const content = hasMark ? bytes.subarray(3) : bytes;
+    // For ASCII, this is twice as fast as decoding UTF-8.
+    return content.toString(isAscii(content) ? "latin1" : "utf8");
+  }
+}

@@ -1,0 +1,84 @@
+import type { LogFile, RequestGroup } from "./log-file.ts";
+import type { LogCounts } from "./log-progress.ts";
+import type { LogRequest } from "./log-request.ts";
+
+/** Receives a request and the length of its line in bytes. */
+export type OnRequest = (request: LogRequest, bytes: number) => void;
+
+/** A file that is being read, or that waits for its turn. */
+interface Reading {
+  readonly groups: AsyncGenerator<RequestGroup>;
+  group: RequestGroup;
+  index: number;
+  /** The time of its next request. Before the next group is read, that of its last known request. */
+  nextAt: number;
+}
+
+const NO_REQUESTS: RequestGroup = { requests: [], meanBytes: 0 };
+
+/**
+ * Reads files side by side, always the one whose next request is the earliest. So rotated files may be given in
+ * any order, and requests are out of order by no more than within one file. A file is opened when the
+ * time of its first request comes, so files that follow each other are not open at the same time.
+ *
+ * Yields after each group of requests that was read, so that the caller can hand out requests.
+ */
+export async function* mergeFiles(
+  files: readonly LogFile[],
+  counts: LogCounts,
+  onRequest: OnRequest,
+): AsyncGenerator<void> {
+  const readings = files.map(
+    (file): Reading => ({
+      groups: file.groups(counts),
+      group: NO_REQUESTS,
+      index: 0,
+      nextAt: file.firstAt,
+    }),
+  );
+  try {
+    for (;;) {
+      const [earliest, next] = twoEarliest(readings);
+      if (!earliest) return;
+      if (earliest.index === earliest.group.requests.length) {
+        await readGroup(earliest, readings);
+        yield;
+      } else drain(earliest, next?.nextAt ?? Number.POSITIVE_INFINITY, onRequest);
+    }
+  } finally {
+    for (const { groups } of readings) await groups.return(undefined);
+  }
+}
+
+function twoEarliest(readings: readonly Reading[]): [Reading | undefined, Reading | undefined] {
+  let [first, second]: (Reading | undefined)[] = [];
+  for (const reading of readings) {
+    if (!first || reading.nextAt < first.nextAt) [first, second] = [reading, first];
+    else if (!second || reading.nextAt < second.nextAt) second = reading;
+  }
+  return [first, second];
+}
+
+/** Reads the next group of a file. Removes the file from the list if there is none. */
+async function readGroup(reading: Reading, readings: Reading[]): Promise<void> {
+  const { value, done } = await reading.groups.next();
+  if (done) {
+    readings.splice(readings.indexOf(reading), 1);
+    return;
+  }
+  reading.group = value;
+  reading.index = 0;
+  reading.nextAt = value.requests[0]?.at ?? reading.nextAt;
+}
+
+/** Hands out the requests of a file up to the time of the next request of another file. */
+function drain(reading: Reading, until: number, onRequest: OnRequest): void {
+  const { requests, meanBytes } = reading.group;
+  while (reading.index < requests.length) {
+    const request = requests[reading.index] as LogRequest;
+    reading.nextAt = request.at;
+    if (request.at > until) return;
+    onRequest(request, meanBytes);
+    reading.index++;
+  }
+}

@@ -1,0 +1,137 @@
+import type { LogCounts } from "./log-progress.ts";
+import type { LogRequest } from "./log-request.ts";
+
+const SECOND_MS = 1000;
+
+/** The default bounds: requests with a length of 300 bytes need 75 MB. */
+const MAX_WAITING = 250_000;
+const MAX_WAITING_BYTES = 128 * 1024 * 1024;
+
+const EARLY =
+  "Too many requests were logged within the time by which lines may be out of order. Some were taken as in order before that time had passed, so more lines may count as late. A shorter --max-delay prevents this.";
+
+/** The requests of one second that wait for later lines. */
+interface Second {
+  readonly requests: LogRequest[];
+  bytes: number;
+  isSorted: boolean;
+}
+
+/** Bounds of the requests that wait. */
+export interface WaitingBounds {
+  readonly requests: number;
+  readonly bytes: number;
+}
+
+/**
+ * Orders requests by their times. Servers write a line when the response ends, so lines are out of order by
+ * the longest response. Requests wait in a list for each second, because most logs have whole seconds: then
+ * nothing needs to be sorted, and requests of one second stay in the order of the log.
+ */
+export class TimeOrder {
+  readonly #maxDelayMs: number;
+  readonly #counts: LogCounts;
+  readonly #bounds: WaitingBounds;
+  readonly #seconds = new Map<number, Second>();
+  #ready: LogRequest[] = [];
+  /** The first second that may wait. */
+  #oldest = Number.NEGATIVE_INFINITY;
+  #newestAt = Number.NEGATIVE_INFINITY;
+  /** The time of the last request that no longer waits. */
+  #releasedAt = Number.NEGATIVE_INFINITY;
+  #waiting = 0;
+  #waitingBytes = 0;
+
+  constructor(
+    maxDelayMs: number,
+    counts: LogCounts,
+    bounds: WaitingBounds = { requests: MAX_WAITING, bytes: MAX_WAITING_BYTES },
+  ) {
+    this.#maxDelayMs = maxDelayMs;
+    this.#counts = counts;
+    this.#bounds = bounds;
+  }
+
+  /** @param bytes the length of the request's line */
+  add(request: LogRequest, bytes: number): void {
+    const { at } = request;
+    if (at < this.#newestAt - this.#maxDelayMs || at < this.#releasedAt) {
+      this.#counts.late++;
+      return;
+    }
+    const number = Math.floor(at / SECOND_MS);
+    const second = this.#seconds.get(number);
+    if (second) {
+      const last = second.requests.at(-1);
+      if (last !== undefined && at < last.at) second.isSorted = false;
+      second.requests.push(request);
+      second.bytes += bytes;
+    } else {
+      this.#seconds.set(number, { requests: [request], bytes, isSorted: true });
+      this.#oldest = this.#seconds.size === 1 ? number : Math.min(this.#oldest, number);
+    }
+    this.#waiting++;
+    this.#waitingBytes += bytes;
+    if (at > this.#newestAt) {
+      this.#newestAt = at;
+      this.#releaseBefore(Math.floor((at - this.#maxDelayMs) / SECOND_MS));
+    }
+    if (this.#waiting > this.#bounds.requests || this.#waitingBytes > this.#bounds.bytes) {
+      this.#releaseEarly();
+    }
+  }
+
+  /** The number of requests that `take` would return. */
+  get readyCount(): number {
+    return this.#ready.length;
+  }
+
+  /** Returns the requests that no longer wait, in order. */
+  take(): LogRequest[] {
+    const ready = this.#ready;
+    this.#ready = [];
+    return ready;
+  }
+
+  /** Returns all other requests, in order. */
+  finish(): LogRequest[] {
+    this.#releaseBefore(Number.POSITIVE_INFINITY);
+    return this.take();
+  }
+
+  /** Releases all seconds before the given one. */
+  #releaseBefore(end: number): void {
+    if (end <= this.#oldest) return;
+    // After a gap in the log, sorting the seconds that wait is faster than trying each second.
+    if (end - this.#oldest > 4 * this.#seconds.size) {
+      const ended = [...this.#seconds.keys()].filter((number) => number < end);
+      for (const number of ended.sort((a, b) => a - b)) this.#release(number);
+    } else {
+      for (let number = this.#oldest; number < end; number++) this.#release(number);
+    }
+    this.#oldest = Math.max(this.#oldest, Math.min(end, Math.floor(this.#newestAt / SECOND_MS)));
+  }
+
+  #release(number: number): void {
+    const second = this.#seconds.get(number);
+    if (!second) return;
+    const { requests, bytes, isSorted } = second;
+    // Sorting is stable, so requests of the same time stay in the order of the log.
+    if (!isSorted) requests.sort((a, b) => a.at - b.at);
+    for (const request of requests) this.#ready.push(request);
+    this.#releasedAt = requests.at(-1)?.at ?? this.#releasedAt;
+    this.#waiting -= requests.length;
+    this.#waitingBytes -= bytes;
+    this.#seconds.delete(number);
+  }
+
+  #releaseEarly(): void {
+    this.#counts.addNote(EARLY);
+    // Releasing a quarter at once keeps the cost of sorting small.
+    const { requests, bytes } = this.#bounds;
+    for (const number of [...this.#seconds.keys()].sort((a, b) => a - b)) {
+      if (this.#waiting <= requests * 0.75 && this.#waitingBytes <= bytes * 0.75) return;
+      this.#release(number);
+    }
+  }
+}
