@@ -1,20 +1,21 @@
 /**
- * `npm run assets`: bundles the script and the style sheet of the dashboard into the module
- * src/admin/dashboard/assets.generated.ts, because a Worker has no files. With `--check`, it writes nothing
- * and exits with 1 if the module is not fresh.
+ * `npm run assets`: bundles the scripts and the style sheets of the dashboard and of the HTML reports into two
+ * modules, because a Worker has no files, and a report is a single file. With `--check`, it writes nothing and
+ * exits with 1 if a module is not fresh.
  */
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { assetsModule } from "./dashboard-assets.ts";
+import { ASSET_MODULES } from "./assets.ts";
 
-const path = join(import.meta.dirname, "../src/admin/dashboard/assets.generated.ts");
-const fresh = await assetsModule();
+const root = join(import.meta.dirname, "..");
 
-if (!process.argv.includes("--check")) {
-  await writeFile(path, fresh);
-} else if ((await readFile(path, "utf8").catch(() => "")) !== fresh) {
-  console.error(
-    "The assets of the dashboard are not fresh. Run npm run assets, and commit the result.",
-  );
-  process.exitCode = 1;
+for (const [name, source] of Object.entries(ASSET_MODULES)) {
+  const path = join(root, name);
+  const fresh = await source();
+  if (!process.argv.includes("--check")) {
+    await writeFile(path, fresh);
+  } else if ((await readFile(path, "utf8").catch(() => "")) !== fresh) {
+    console.error(`${name} is not fresh. Run npm run assets, and commit the result.`);
+    process.exitCode = 1;
+  }
 }

@@ -1,9 +1,10 @@
-import { Bar, Sign, type Tone } from "./bar.tsx";
+import { Bar, Sign } from "./bar.tsx";
 import { countText, percentText } from "./format.ts";
 import { RuleLink } from "./links.tsx";
 import { ModeBadge } from "./mode-badge.tsx";
 import { exceededCount, peakText, type RuleRow, sortedRules } from "./rule-sums.ts";
 import { Table } from "./table.tsx";
+import type { Tone } from "./tone.ts";
 
 interface BusiestProps {
   readonly rows: readonly RuleRow[];

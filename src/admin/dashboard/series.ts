@@ -1,8 +1,8 @@
 import type { Bucket, StatisticsQuery } from "../../control/protocol.ts";
 import type { RuleSums } from "../../statistics/sums.ts";
-import type { Tone } from "./bar.tsx";
 import { latencyQuantile } from "./histogram.ts";
 import { STEP_MS } from "./ranges.ts";
+import type { Tone } from "./tone.ts";
 
 /** The values of one line in a chart. */
 export interface Series {

@@ -3,11 +3,12 @@ import type { Config } from "../../config/schema.ts";
 import type { StatisticsReport, Totals } from "../../control/protocol.ts";
 import { addRequests, addStoreSums, noRequests, noStoreSums } from "../../statistics/add-sums.ts";
 import type { StoreSums } from "../../statistics/sums.ts";
-import { Sign, type Tone } from "./bar.tsx";
+import { Sign } from "./bar.tsx";
 import { monthlyDollars, storeCost } from "./cost.ts";
 import { counted, countText, dollarsText, percentText, shortCount } from "./format.ts";
 import { quantileText } from "./histogram.ts";
 import { Time } from "./time.tsx";
+import type { Tone } from "./tone.ts";
 
 interface TilesProps {
   readonly report: StatisticsReport;

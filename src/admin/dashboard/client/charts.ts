@@ -14,35 +14,38 @@ interface Mounted {
 }
 
 export interface Charts {
+  /** Replaces a drawing by an interactive chart. */
+  mount(figure: HTMLElement): void;
   /** Shows other data. Does nothing for text that is no data. */
   update(figure: HTMLElement, text: string): void;
+  /** Draws all charts again: canvases do not follow the colours of the style sheet. */
+  redraw(): void;
 }
 
-/** Replaces the drawings of all charts by interactive charts. */
-export function mountCharts(root: Document): Charts {
+export function createCharts(): Charts {
   const mounted = new Map<HTMLElement, Mounted>();
-  for (const figure of root.querySelectorAll<HTMLElement>("figure[data-chart]")) {
-    const data: ChartData = JSON.parse(figure.dataset.chart ?? "");
-    figure.classList.add("interactive");
-    mounted.set(figure, { figure, data, plot: draw(figure, data) });
-  }
   const redraw = (each: Mounted) => {
     each.plot.destroy();
     each.plot = draw(each.figure, each.data);
   };
-  // Canvases do not follow the colours of the style sheet.
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+  const redrawAll = () => {
     for (const each of mounted.values()) redraw(each);
-  });
+  };
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redrawAll);
   const observer = new ResizeObserver((entries) => {
     for (const { target } of entries) {
       const each = mounted.get(target.closest("figure") as HTMLElement);
       each?.plot.setSize({ width: target.clientWidth, height: HEIGHT });
     }
   });
-  for (const { figure } of mounted.values()) observer.observe(boxOf(figure));
 
   return {
+    mount(figure) {
+      const data: ChartData = JSON.parse(figure.dataset.chart ?? "");
+      figure.classList.add("interactive");
+      mounted.set(figure, { figure, data, plot: draw(figure, data) });
+      observer.observe(boxOf(figure));
+    },
     update(figure, text) {
       const each = mounted.get(figure);
       if (!each || text === "" || figure.dataset.chart === text) return;
@@ -52,7 +55,13 @@ export function mountCharts(root: Document): Charts {
       if (labelsOf(each.data) === labels) each.plot.setData(alignedData(each.data));
       else redraw(each);
     },
+    redraw: redrawAll,
   };
+}
+
+/** Returns the charts of a page that can be interactive. */
+export function chartsIn(root: Document): NodeListOf<HTMLElement> {
+  return root.querySelectorAll<HTMLElement>("figure[data-chart]");
 }
 
 function labelsOf({ series }: ChartData): string {

@@ -1,4 +1,4 @@
-import type { Tone } from "../bar.tsx";
+import type { Tone } from "../tone.ts";
 
 const TONES: readonly Tone[] = [
   "allowed",

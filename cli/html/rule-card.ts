@@ -1,0 +1,76 @@
+import { counted, countText, percentText } from "../../src/admin/dashboard/format.ts";
+import type { RuleReport, WorstWindow } from "../replay/report.ts";
+import { bar } from "./bar.ts";
+import { deniedClients } from "./client-tables.ts";
+import { facts } from "./log-card.ts";
+import { type Html, html } from "./markup.ts";
+import { MODES, modeBadge } from "./rules-table.ts";
+import { table } from "./table.ts";
+import { estimateText, rangeText, shown } from "./texts.ts";
+import { timelineCharts } from "./timeline-charts.ts";
+
+interface CardOptions {
+  readonly id: string;
+  /** The maximum number of clients and of windows. */
+  readonly rows: number;
+  readonly hasChart: boolean;
+}
+
+/** The details of a rule that denied requests. */
+export function ruleCard(rule: RuleReport, { id, rows, hasChart }: CardOptions): Html {
+  const { name, mode, requests, denied, deniedSucceeded, isEstimate } = rule;
+  const { tone, denied: deniedName } = MODES[mode] ?? MODES.enforce;
+  const context = `of the rule ${shown(name)}`;
+  const numbers = facts([
+    ["Limits", shown(rule.limits)],
+    ["Key", html`<code>${shown(rule.key)}</code>`],
+    ["Requests", countText(requests)],
+    [deniedName, `${countText(denied)} (${percentText(denied, requests)})`],
+    ["Had succeeded", countText(deniedSucceeded)],
+    [
+      "Clients over the limit",
+      `${estimateText(rule.clientsDenied, isEstimate)} of ${countText(rule.clients)}`,
+    ],
+  ]);
+  return html`<article class="card rule" id="${id}" aria-labelledby="${id}-name"><h3 id="${id}-name">${shown(name)} ${modeBadge(mode)}</h3>
+<p class="hint"><code>${shown(rule.match)}</code></p>
+${numbers}
+${hasChart && timelineCharts(rule.timeline, { context, denied: deniedName, tone })}
+${clients(rule, rows)}${windows(rule, rows)}</article>
+`;
+}
+
+function clients(
+  { name, mode, mostDenied, clientsDenied }: RuleReport,
+  rows: number,
+): Html | false {
+  const listed = mostDenied.slice(0, rows);
+  const heading =
+    clientsDenied > listed.length
+      ? `The ${counted(listed.length, "client")} most denied`
+      : "Denied clients";
+  const content = deniedClients(`${heading} by the rule ${shown(name)}`, listed, MODES[mode]?.tone);
+  return (
+    listed.length > 0 &&
+    html`<details class="printed" data-clients open><summary>${heading}</summary>${content}</details>
+`
+  );
+}
+
+function windows({ name, mode, worstWindows }: RuleReport, rows: number): Html | false {
+  const columns = [
+    { label: "Window (UTC)" },
+    { label: "Policy" },
+    { label: "Requests", number: true },
+    { label: "Denied", number: true },
+  ];
+  const row = ({ policy, start, end, requests, denied }: WorstWindow) =>
+    html`<tr><th scope="row">${rangeText(start, end)}</th><td>${shown(policy)}</td><td class="number">${countText(requests)}</td><td class="number">${countText(denied)}${bar(denied / Math.max(1, requests), MODES[mode]?.tone ?? "limited")}</td></tr>`;
+  const caption = `The worst windows of the rule ${shown(name)}`;
+  const content = table({ caption, columns }, worstWindows.slice(0, rows).map(row));
+  return (
+    worstWindows.length > 0 &&
+    html`<details class="printed"><summary>Worst windows</summary>${content}</details>
+`
+  );
+}

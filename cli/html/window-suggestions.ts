@@ -1,0 +1,76 @@
+import { counted, countText } from "../../src/admin/dashboard/format.ts";
+import type { HistogramBar, SuggestedLimit, WindowSuggestion } from "../suggest/suggestion.ts";
+import { bar } from "./bar.ts";
+import { type Html, html } from "./markup.ts";
+import { table } from "./table.ts";
+import { shareText, shown } from "./texts.ts";
+
+/** From this ratio of the longest bar to the shortest one, bars have a logarithmic scale. */
+const LOGARITHMIC_RATIO = 50;
+
+/** How many requests clients send in windows of each length, and the limits that follow. */
+export function windowsTable(windows: readonly WindowSuggestion[]): Html {
+  const shares = [
+    ...new Set(windows.flatMap(({ limits }) => limits.map(({ share }) => share))),
+  ].sort((a, b) => b - a);
+  const columns = [
+    { label: "Window" },
+    ...["Median", "p95", "p99", "Max", "Windows"].map((label) => ({ label, number: true })),
+    ...shares.map((share) => ({ label: `Touches ${shareText(share)}`, number: true })),
+  ];
+  const rows = windows.map(({ window, median, p95, p99, max, clientWindows, limits }) => {
+    const numbers = [median, p95, p99, max, clientWindows];
+    return html`<tr><th scope="row">${shown(window)}</th>${numbers.map((count) => html`<td class="number">${countText(count)}</td>`)}${shares.map((share) => limitCell(limits.find((each) => each.share === share)))}</tr>`;
+  });
+  const caption =
+    "Requests of one client in one window, and the lowest limits that touch at most a share of clients";
+  return table({ caption, showsCaption: true, columns }, rows);
+}
+
+function limitCell(suggested: SuggestedLimit | undefined): Html {
+  if (!suggested) return html`<td class="number">–</td>`;
+  const { limit, clientsDenied, requestsDenied } = suggested;
+  return html`<td class="number"><b>${countText(limit)}</b><br><small>${counted(clientsDenied, "client")}</small><br><small>${counted(requestsDenied, "request")}</small></td>`;
+}
+
+/** For each window, the clients by their busiest window. */
+export function windowHistograms(windows: readonly WindowSuggestion[]): Html {
+  return html`<div class="columns">${windows.map(histogram)}</div>
+`;
+}
+
+function histogram({ window, histogram: bars, limits }: WindowSuggestion): Html | false {
+  if (bars.length === 0) return false;
+  const counts = bars.map(({ clients }) => clients).filter((count) => count > 0);
+  const max = Math.max(1, ...counts);
+  const isLogarithmic = max / Math.min(...counts) >= LOGARITHMIC_RATIO;
+  const lengthOf = (count: number) =>
+    isLogarithmic ? Math.log1p(count) / Math.log1p(max) : count / max;
+  // Clients above the limit of the greatest share are those that a rule may touch.
+  const loosest = Math.min(...limits.map(({ limit }) => limit));
+  const columns = [
+    { label: "Requests" },
+    { label: "Clients", number: true },
+    { label: isLogarithmic ? "On a logarithmic scale" : "" },
+    { label: "Limits" },
+  ];
+  const rows = bars.map((each) => {
+    const { from, to, clients } = each;
+    const tone = from > loosest ? "limited" : "allowed";
+    const range = from === to ? countText(from) : `${countText(from)} – ${countText(to)}`;
+    return html`<tr><th scope="row">${range}</th><td class="number">${countText(clients)}</td><td class="wide-bar">${bar(lengthOf(clients), tone)}</td><td>${limitBadges(each, limits)}</td></tr>`;
+  });
+  const heading = `Clients by requests in their busiest ${shown(window)}`;
+  return html`<div class="card"><h3>${heading}</h3>${table({ caption: heading, columns }, rows)}</div>
+`;
+}
+
+/** The limits that are in the range of a bar. */
+function limitBadges({ from, to }: HistogramBar, limits: readonly SuggestedLimit[]): Html[] {
+  return limits
+    .filter(({ limit }) => from <= limit && limit <= to)
+    .map(
+      ({ share, limit }) =>
+        html`<span class="badge">${shareText(share)}: ${countText(limit)}</span> `,
+    );
+}
