@@ -1,4 +1,4 @@
-import { countText, dollarsText, percentText } from "../../src/admin/dashboard/format.ts";
+import { counted, countText, dollarsText, percentText } from "../../src/admin/dashboard/format.ts";
 import type { ReplayReport } from "../replay/report.ts";
 import { deniedClients } from "./client-tables.ts";
 import { comparisonSection } from "./comparison-section.ts";
@@ -7,7 +7,7 @@ import { documentOf, type Section } from "./document.ts";
 import { headlineOf } from "./headline.ts";
 import { logCard, lossNotice } from "./log-card.ts";
 import { type Html, html } from "./markup.ts";
-import { leftOutRules, notes } from "./notices.ts";
+import { leftOutRules, notes, notice } from "./notices.ts";
 import { rulesSection } from "./rules-section.ts";
 import { rangeText, shown } from "./texts.ts";
 import { type Tile, tiles } from "./tiles.ts";
@@ -31,7 +31,22 @@ function topOf(report: ReplayReport): Html {
   return html`<div class="headline"><p class="hint">Replay of <b>${shown(log.files.join(", "))}</b> under <b>${shown(config)}</b>${time}</p>
 <h1>${title}</h1>
 <p class="lead">${lead.join(" ")}</p></div>
-${leftOutRules(leftOut)}${notes(report.notes)}${lossNotice(log)}`;
+${verdictNotices(report)}${leftOutRules(leftOut)}${notes(report.notes)}${lossNotice(log)}`;
+}
+
+/** What a reader of a failed or interrupted replay must know first. */
+function verdictNotices({ failed, isPartial }: ReplayReport): Html[] {
+  const failures = failed.map(({ option, allowed, clients }) => {
+    const kind = option === "--max-newly-denied" ? "newly denied" : "denied";
+    return notice(
+      "bad",
+      html`<p><b>${counted(clients, "client")} ${kind}, but <code>${option}</code> allows ${countText(allowed)}.</b></p>`,
+    );
+  });
+  if (!isPartial) return failures;
+  const text =
+    "The replay was interrupted: this report is about the part of the log that was read.";
+  return [notice("bad", html`<p><b>${text}</b></p>`), ...failures];
 }
 
 function sectionsOf(report: ReplayReport): Section[] {

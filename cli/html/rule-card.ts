@@ -58,14 +58,19 @@ function clients(
 }
 
 function windows({ name, mode, worstWindows }: RuleReport, rows: number): Html | false {
+  const { tone } = MODES[mode] ?? MODES.enforce;
   const columns = [
     { label: "Window (UTC)" },
     { label: "Policy" },
     { label: "Requests", number: true },
     { label: "Denied", number: true },
   ];
-  const row = ({ policy, start, end, requests, denied }: WorstWindow) =>
-    html`<tr><th scope="row">${rangeText(start, end)}</th><td>${shown(policy)}</td><td class="number">${countText(requests)}</td><td class="number">${countText(denied)}${bar(denied / Math.max(1, requests), MODES[mode]?.tone ?? "limited")}</td></tr>`;
+  const row = ({ policy, start, end, requests, denied }: WorstWindow) => {
+    // Without the number of requests, a bar would have no whole.
+    const drawn = requests !== undefined && bar(denied / Math.max(1, requests), tone);
+    const whole = requests === undefined ? "–" : countText(requests);
+    return html`<tr><th scope="row">${rangeText(start, end)}</th><td>${shown(policy)}</td><td class="number">${whole}</td><td class="number">${countText(denied)}${drawn}</td></tr>`;
+  };
   const caption = `The worst windows of the rule ${shown(name)}`;
   const content = table({ caption, columns }, worstWindows.slice(0, rows).map(row));
   return (

@@ -171,6 +171,7 @@ export function replayOf(rules: number, changes: Partial<ReplayReport> = {}): Re
     version: 1,
     log: LOG,
     config: "weir.config.ts",
+    failed: [],
     notes: [
       {
         code: "key-not-logged",
@@ -207,6 +208,7 @@ export const EMPTY_REPLAY: ReplayReport = {
   version: 1,
   log: EMPTY_LOG,
   config: "weir.config.ts",
+  failed: [],
   notes: [],
   total: { ...EMPTY_COUNTS, unmatched: 0, mostDenied: [] },
   cost: undefined,
