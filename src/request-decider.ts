@@ -1,3 +1,4 @@
+import { waitUntil } from "cloudflare:workers";
 import type { ResolvedBindings } from "./config/bindings.ts";
 import type { CustomContext } from "./config/custom-functions.ts";
 import type { Config } from "./config/schema.ts";
@@ -9,6 +10,7 @@ import { type AppliedRule, createRuleApplier, type RuleApplier } from "./request
 import { type CanonicalRequest, canonicalRequest } from "./request/canonical-request.ts";
 import { CustomCalls } from "./request/custom-calls.ts";
 import { createMatcher, type Matcher, type RuleMatch } from "./request/matcher.ts";
+import { createClaimsReader } from "./request/token.ts";
 
 /** The rules that apply to a request, and the decision. */
 export interface DecidedRequest {
@@ -40,7 +42,11 @@ export class RequestDecider {
     this.#config = config;
     this.#limiter = limiter;
     this.#match = createMatcher(config.rules, config.caseSensitivePaths);
-    this.#applyRules = createRuleApplier(config, bindings, logUnreadableCost);
+    const { jwt, timeoutMs } = config;
+    const readClaims = jwt
+      ? createClaimsReader(jwt, bindings.secrets, timeoutMs, waitUntil)
+      : async () => undefined;
+    this.#applyRules = createRuleApplier(config, bindings, logUnreadableCost, readClaims);
     this.#overrides = overrides;
   }
 

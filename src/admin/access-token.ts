@@ -1,3 +1,4 @@
+import { waitUntil } from "cloudflare:workers";
 import { decode } from "hono/utils/jwt/jwt";
 import { createClaimsReader } from "../request/token.ts";
 import type { AccessApplication } from "./credentials.ts";
@@ -30,7 +31,7 @@ export function createAccessReader({ team, audience, role }: AccessApplication):
     audience,
   } as const;
   // The reader waits for half of this time.
-  const readClaims = createClaimsReader(jwt, new Map(), 2 * MAX_WAIT_MS);
+  const readClaims = createClaimsReader(jwt, new Map(), 2 * MAX_WAIT_MS, waitUntil);
   return async function readUser(headers) {
     const token = headers.get(HEADER);
     if (!token) return undefined;

@@ -4,6 +4,10 @@ import { rulesInMode } from "../config/deployment-mode.ts";
 import type { Rule, Window } from "../config/rule.ts";
 import type { Config } from "../config/schema.ts";
 import type { Actor, ControlApi, OverrideChange, StatisticsQuery } from "../control/protocol.ts";
+import { DescriptionError } from "../explain/described-request.ts";
+import { explain } from "../explain/explain.ts";
+import type { ExplainContext } from "../explain/explain-context.ts";
+import type { DescribedRequest, Explanation } from "../explain/explanation.ts";
 import type { Limiter } from "../limiter/limiter.ts";
 import type { LiveOverrides } from "../overrides/live-overrides.ts";
 import { overrideId } from "../overrides/override.ts";
@@ -13,13 +17,10 @@ import { callStore, reportOf } from "./client-report.ts";
 import { type SelectedClient, selectClients } from "./client-selector.ts";
 import { callControl } from "./control-calls.ts";
 import { type CurrentOverrides, currentOverrides } from "./current-overrides.ts";
-import { explain } from "./explain.ts";
 import {
   type AdminOperations,
   type ClientReport,
   type ClientSelector,
-  type DescribedRequest,
-  type Explanation,
   OperationError,
   type RuleView,
 } from "./operations.ts";
@@ -104,8 +105,21 @@ export class LiveOperations implements AdminOperations {
   }
 
   async explain(request: DescribedRequest): Promise<Explanation> {
-    const overrides = await this.#overrides();
-    return callStore(() => explain(request, this.#context, overrides));
+    const { config, bindings, limiter, custom } = this.#context;
+    const context: ExplainContext = {
+      config,
+      bindings,
+      custom,
+      read: (applied) => limiter.clients.read(applied),
+      decide: (applied) => limiter.decide(applied, { checkOnly: true }),
+    };
+    try {
+      return await explain(request, context, await this.#overrides());
+    } catch (error) {
+      if (!(error instanceof DescriptionError)) throw error;
+      const { field, message } = error;
+      throw new OperationError("invalid", `${field} ${message}`, [{ path: field, message }]);
+    }
   }
 
   async #change(

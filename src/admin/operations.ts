@@ -8,6 +8,7 @@ import type {
   StatisticsReport,
   Totals,
 } from "../control/protocol.ts";
+import type { DescribedRequest, Explanation } from "../explain/explanation.ts";
 import type { Override } from "../overrides/override.ts";
 
 // What operators can read and change. The API, the dashboard and the metrics call these operations, so
@@ -63,28 +64,6 @@ export interface ClientReport {
   readonly override?: Override | undefined;
   /** The override of the whole rule, which may switch it off or change the limits in `quotas`. */
   readonly ruleOverride?: Override | undefined;
-}
-
-/** A request that an operator describes, for `explain`. */
-export interface DescribedRequest {
-  readonly method: string;
-  readonly url: string;
-  readonly headers?: Readonly<Record<string, string>>;
-  readonly cf?: Readonly<Record<string, unknown>>;
-}
-
-/** The rules that apply to a described request, and the decision that it would get now. */
-export interface Explanation {
-  readonly outcome: "allowed" | "limited" | "undecided" | "unmatched";
-  readonly rules: readonly {
-    readonly rule: string;
-    readonly applies: boolean;
-    /** Why the rule applies or not, for operators. */
-    readonly why: string;
-    readonly client?: string;
-    readonly quotas?: readonly Quota[];
-    readonly override?: Override;
-  }[];
 }
 
 /** @throws {OperationError} for input that cannot be carried out */

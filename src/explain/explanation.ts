@@ -20,6 +20,8 @@ export interface Explanation {
   readonly request: ExplainedRequest;
   readonly rules: readonly ExplainedRule[];
   readonly response: ExplainedResponse;
+  /** Why the store could not be read, so that there are no counters; undefined if it could. */
+  readonly storeFailure?: string;
 }
 
 /** The form of the request that rules match and from which keys are read. */
@@ -54,10 +56,17 @@ export interface ExplainedRule {
   /** The tier of the client, if the rule has tiers and the client has one. */
   readonly tier?: string;
   readonly cost?: number;
+  /** What determines the cost, such as `cost: 5` or `the header field content-length`. */
+  readonly costSource?: string;
+  /** Whether the request exceeds a limit of the rule, or the client is banned or blocked. */
+  readonly exceeds?: boolean;
+  /** The quotas before the request. `violated`: a request that costs 1 is denied. */
   readonly quotas?: readonly Quota[];
   readonly counters?: readonly ExplainedCounter[];
   /** Milliseconds until the client's ban ends; 0 or undefined if there is none. */
   readonly banMs?: number;
+  /** The ban that this request would begin. */
+  readonly newBan?: ExplainedBan;
   /** The override that changes the rule for this client, or for all. */
   readonly override?: Override;
 }
@@ -71,6 +80,18 @@ export interface ExplainedCondition {
   readonly actual: string;
   /** What the rule demands. Texts of header fields and of query parameters are not shown: they may be secrets. */
   readonly expected: string;
+  /** Why a condition fails although the request seems to fulfil it, as a sentence. */
+  readonly note?: string;
+}
+
+/** A ban that a request would begin. */
+export interface ExplainedBan {
+  /** The key under which the ban is stored: see docs/storage.md. */
+  readonly storedKey: string;
+  /** When the ban would end, in milliseconds since the Unix epoch. */
+  readonly until: number;
+  /** Whether the ban would be longer if the client had bans before, which cannot be read. */
+  readonly isAtLeast: boolean;
 }
 
 /** One element of a key, with all alternatives up to the one that is used. */
@@ -92,7 +113,12 @@ export interface ExplainedKeyElement {
 /** One counter of the client under a rule, and what the request would store. */
 export interface ExplainedCounter {
   readonly policy: string;
+  /** The number of the shard, if the rule has shards. Only shards that this request may use are shown. */
+  readonly shard?: number;
+  /** The quota that each window grants: the limit, or the shard's part of it. */
   readonly limit: number;
+  /** The highest count with which requests are admitted: the limit, or more if quota rolls over. */
+  readonly capacity: number;
   /** The count before the request. */
   readonly count: number;
   readonly cost: number;
@@ -113,6 +139,8 @@ export interface ExplainedResponse {
   readonly status?: number;
   /** Header fields that Weir sets or appends, by name. */
   readonly headers: readonly (readonly [name: string, value: string])[];
+  /** The beginning of the body of Weir's own response. */
+  readonly body?: string;
   /** Header fields that the origin's request gets, by name. */
   readonly originHeaders?: readonly (readonly [name: string, value: string])[];
 }

@@ -16,16 +16,18 @@ import { exceededRuleOf } from "./store-verdict.ts";
  *
  * @param decideOthers decides the request by the other rules
  * @param countersOf returns the counters of a rule
+ * @param time returns the time in milliseconds since the Unix epoch
  */
 export function decideWithBlocked(
   appliedRules: readonly AppliedRule[],
   decideOthers: (others: readonly AppliedRule[]) => Promise<Decision>,
   countersOf: (appliedRule: AppliedRule) => readonly RuleCounter[],
+  time: () => number,
 ): Promise<Decision> {
   if (!appliedRules.some(isBlockedUnenforced)) return decideOthers(appliedRules);
   const groups = appliedRules.filter(isBlockedUnenforced).map(countersOf);
   const others = appliedRules.filter((each) => !isBlockedUnenforced(each));
-  return decideOthers(others).then((decision) => withBlocked(decision, groups, Date.now()));
+  return decideOthers(others).then((decision) => withBlocked(decision, groups, time()));
 }
 
 function isBlockedUnenforced({ rule, blockedUntil }: AppliedRule): boolean {

@@ -17,6 +17,13 @@ export interface ClientState {
   readonly banMs: number;
   /** Whether the client has used quota in one of the windows, or is banned. */
   readonly isActive: boolean;
+  /** The state of each stored counter, one for each window of the applied rule and each shard. */
+  readonly counters: readonly CounterTally[];
+}
+
+/** A counter and its state. */
+export interface CounterTally extends RuleCounter {
+  readonly tally: Tally;
 }
 
 /** The maximum number of counters in one call to the store. */
@@ -74,12 +81,12 @@ function stateOf(
   now: number,
 ): ClientState {
   const { rule, windows } = appliedRule;
-  const tallyOf = (window: Window) => {
-    const parts = allCountersOf({ ...appliedRule, windows: [window] }, prefix).flatMap(
-      (each) => tallies.get(counterIdOf(each)) ?? [],
-    );
-    return sumOf(parts);
-  };
+  const countersIn = (each: readonly Window[]) =>
+    allCountersOf({ ...appliedRule, windows: each }, prefix).flatMap((ruleCounter) => {
+      const tally = tallies.get(counterIdOf(ruleCounter));
+      return tally ? [{ ...ruleCounter, tally }] : [];
+    });
+  const tallyOf = (window: Window) => sumOf(countersIn([window]).map(({ tally }) => tally));
   const quotasFor = (each: readonly Window[]) =>
     each.map((one) => quotaOf(appliedRule, one, tallyOf(one), now));
   const all = allWindowsOf(appliedRule).map(tallyOf);
@@ -89,6 +96,7 @@ function stateOf(
     tiers: new Map([...(rule.tiers?.windows ?? [])].map(([tier, each]) => [tier, quotasFor(each)])),
     banMs,
     isActive: banMs > 0 || all.some(({ count }) => count > 0),
+    counters: countersIn(windows),
   };
 }
 

@@ -2,8 +2,8 @@ import type { Config } from "../config/schema.ts";
 import type { AppliedRule } from "../request/applied-rule.ts";
 import type { Store } from "../stores/store.ts";
 import { type ClientState, readClients } from "./client-state.ts";
+import { timeOf } from "./clock.ts";
 import { allCountersOf, countersOf } from "./counters.ts";
-import { timeOf } from "./response-charger.ts";
 
 type ClientsConfig = Pick<Config, "clock" | "prefix">;
 

@@ -2,6 +2,7 @@ import { waitUntil } from "cloudflare:workers";
 import type { Config } from "../config/schema.ts";
 import type { AppliedRule } from "../request/applied-rule.ts";
 import type { Store } from "../stores/store.ts";
+import { timeOf } from "./clock.ts";
 import { countersOf, decidedCountersOf, type RuleCounter } from "./counters.ts";
 import type { Quota } from "./decision.ts";
 import type { Fallback } from "./fallback.ts";
@@ -109,9 +110,4 @@ export class ResponseCharger {
     if (reserve && cost < 0) return refundCountersOf(appliedRule, prefix, reserve, -cost);
     return decidedCountersOf(appliedRule, prefix, { cost });
   }
-}
-
-/** Returns the Worker's time; undefined if the store's clock determines the windows. */
-export function timeOf({ clock }: Pick<Config, "clock">): number | undefined {
-  return clock === "edge" ? Date.now() : undefined;
 }

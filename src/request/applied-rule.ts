@@ -12,7 +12,7 @@ import { createOnce } from "./once.ts";
 import { bodyCostOf, customCostOf, hasCustomCost, type OnUnreadableCost } from "./request-cost.ts";
 import { collectWithinGrace } from "./shadow-grace.ts";
 import { windowsFor } from "./tier.ts";
-import { createClaimsReader } from "./token.ts";
+import type { ClaimsReader } from "./token.ts";
 
 /** A rule that counts a request, together with the client's identity and quotas under this rule. */
 export interface AppliedRule {
@@ -62,15 +62,17 @@ export type RuleApplier = (
  * verified once, a custom function is called once, and an identity is hashed once. Later requests
  * reuse an issuer's keys and the hashes of identities, but no claims and no results of custom
  * functions.
+ *
+ * @param readClaims verifies the request's token: see token.ts
  */
 export function createRuleApplier(
-  { jwt, ipv6Prefix, timeoutMs }: Pick<Config, "jwt" | "ipv6Prefix" | "timeoutMs">,
+  { ipv6Prefix }: Pick<Config, "ipv6Prefix">,
   { secrets, keySecret }: Pick<ResolvedBindings, "secrets" | "keySecret">,
   onUnreadableCost: OnUnreadableCost,
+  readClaims: ClaimsReader,
 ): RuleApplier {
   const keyTexts = new WeakMap<KeyExpression, string>();
   const hashOptions = { ipv6Prefix, keySecret };
-  const readClaims = jwt ? createClaimsReader(jwt, secrets, timeoutMs) : async () => undefined;
 
   async function applyAsync(
     canonical: CanonicalRequest,

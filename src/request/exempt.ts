@@ -10,11 +10,13 @@ import { readClient } from "./client-address.ts";
  *
  * @param secrets the values of the Worker's secrets, by their names. A header whose secret is
  * missing exempts no request
+ * @param isEqual compares two texts in a time that does not reveal the second one
  */
 export async function isExempt(
   { networks, headers }: Exempt,
   request: { readonly headers: Headers },
   secrets: ReadonlyMap<string, string>,
+  isEqual = isEqualInConstantTime,
 ): Promise<boolean> {
   const client = networks.size > 0 ? readClient(request.headers) : undefined;
   if (client?.kind === "address" && networks.contains(client.address)) {
@@ -23,7 +25,7 @@ export async function isExempt(
   for (const { name, value } of headers) {
     const sent = request.headers.get(name);
     const expected = resolveExpected(value, secrets);
-    if (sent && expected && (await isEqualInConstantTime(sent, expected))) return true;
+    if (sent && expected && (await isEqual(sent, expected))) return true;
   }
   return false;
 }

@@ -1,4 +1,3 @@
-import { waitUntil } from "cloudflare:workers";
 import type { HonoJsonWebKey } from "hono/utils/jwt/jws";
 
 // This module fetches and caches an issuer's keys. Weir does not use createRemoteJWKSet of the
@@ -50,14 +49,19 @@ export type KeySource = (kid: string) => Promise<HonoJsonWebKey | undefined>;
  *
  * @param maxWaitMs the maximum time that a request waits for a fetch, in milliseconds. After this
  * time, a key that is not cached counts as unknown
+ * @param keepAlive keeps the invocation alive until the fetch has ended
  */
-export function createKeySource(url: string, maxWaitMs: number): KeySource {
+export function createKeySource(
+  url: string,
+  maxWaitMs: number,
+  keepAlive: (fetched: Promise<void>) => void,
+): KeySource {
   const keys = new KeyCache(url);
   return async function keyFor(kid) {
     const now = Date.now();
     if (keys.needsFetch(kid, now)) {
       const fetched = keys.fetch(now);
-      waitUntil(fetched);
+      keepAlive(fetched);
       await waitAtMost(maxWaitMs, fetched);
     } else if (!keys.has(kid, now)) {
       await keys.waitForFetch(now, maxWaitMs);

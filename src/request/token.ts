@@ -25,21 +25,29 @@ const MAX_FIELD_LENGTH = 16 * 1024;
  *
  * @param timeoutMs the time limit of a decision, in milliseconds. A request waits for an issuer's
  * keys for at most half of this time
+ * @param keepAlive keeps the invocation alive until a fetch of the keys has ended, even if the client
+ * hangs up
+ * @param onInvalid called with the error if a token is invalid. The error may quote the token
  */
 export function createClaimsReader(
   jwt: JwtConfig,
   secrets: ReadonlyMap<string, string>,
   timeoutMs: number,
+  keepAlive: (task: Promise<void>) => void,
+  onInvalid?: (error: unknown) => void,
 ): ClaimsReader {
   const verifyToken =
-    jwt.kind === "secret" ? createSecretVerifier(jwt, secrets) : createJwksVerifier(jwt, timeoutMs);
+    jwt.kind === "secret"
+      ? createSecretVerifier(jwt, secrets)
+      : createJwksVerifier(jwt, timeoutMs, keepAlive);
   return async function readClaims(headers) {
     const token = tokenIn(headers, jwt.header);
     if (!token) return undefined;
     try {
       return await verifyToken(token);
-    } catch {
+    } catch (error) {
       // An invalid token has no claims. The errors are not logged, because they quote the token.
+      onInvalid?.(error);
       return undefined;
     }
   };
@@ -79,10 +87,14 @@ function importSecret(secret: string, alg: string): Promise<CryptoKey> {
   ]);
 }
 
-function createJwksVerifier(jwt: JwtConfig & { kind: "jwks" }, timeoutMs: number): Verifier {
+function createJwksVerifier(
+  jwt: JwtConfig & { kind: "jwks" },
+  timeoutMs: number,
+  keepAlive: (task: Promise<void>) => void,
+): Verifier {
   // The other half of the time is for the store. Otherwise a slow issuer would leave requests
   // undecided.
-  const keyFor = createKeySource(jwt.url, timeoutMs / 2);
+  const keyFor = createKeySource(jwt.url, timeoutMs / 2, keepAlive);
   return async function verifyToken(token) {
     const { alg: sentAlg, kid, typ } = decode(token).header;
     const alg = jwt.algs.find((allowed) => allowed === sentAlg);

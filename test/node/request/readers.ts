@@ -68,12 +68,14 @@ const { createClaimsReader } = (await import(/* @vite-ignore */ TOKEN)) as {
     jwt: object,
     secrets: ReadonlyMap<string, string>,
     timeoutMs: number,
+    keepAlive: () => void,
   ): (headers: Headers) => Promise<Claims | undefined>;
 };
 const readClaims = createClaimsReader(
   { kind: "secret", secret: "JWT_SECRET", alg: "HS256", header: "authorization" },
   new Map([["JWT_SECRET", "x".repeat(32)]]),
   1000,
+  () => {},
 );
 
 /**

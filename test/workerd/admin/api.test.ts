@@ -249,12 +249,18 @@ describe("an explanation", () => {
       expect(rules).toMatchObject([
         { rule: "all", applies: true, quotas: [{ remaining: 2 }], client: expect.any(String) },
         { rule: "pair", applies: true },
-        { rule: "wide", applies: false, why: "The request does not fulfil match.paths." },
+        {
+          rule: "wide",
+          applies: false,
+          why: expect.stringContaining("The request does not fulfil match.paths: it has /pair,"),
+        },
         { rule: "calls", applies: false, why: "It counts only calls of programs." },
       ]);
     }
     const { rules } = await call("POST", "explain", { url });
-    expect(rules[1].why).toBe("The request does not fulfil match.methods.");
+    expect(rules[1].why).toBe(
+      "The request does not fulfil match.methods: it has GET, and the rule demands POST.",
+    );
   });
 
   it("shows overrides, and a client that is over its limit", async () => {

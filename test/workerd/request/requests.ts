@@ -1,9 +1,11 @@
+import { waitUntil } from "cloudflare:workers";
 import { resolveBindings } from "../../../src/config/bindings.ts";
 import { type ConfigInput, type CustomKeys, defineConfig } from "../../../src/config/index.ts";
 import { type AppliedRule, createRuleApplier } from "../../../src/request/applied-rule.ts";
 import { type CanonicalRequest, canonicalRequest } from "../../../src/request/canonical-request.ts";
 import { CustomCalls } from "../../../src/request/custom-calls.ts";
 import { createMatcher } from "../../../src/request/matcher.ts";
+import { createClaimsReader } from "../../../src/request/token.ts";
 
 /** Header fields of a request, in addition to the client's address. */
 export type Sent = Readonly<Record<string, string>>;
@@ -29,7 +31,12 @@ export function identifying(
       ...fields,
     })),
   });
-  const applyRules = createRuleApplier(config, resolveBindings(config, env), () => {});
+  const bindings = resolveBindings(config, env);
+  const { jwt, timeoutMs } = config;
+  const readClaims = jwt
+    ? createClaimsReader(jwt, bindings.secrets, timeoutMs, waitUntil)
+    : async () => undefined;
+  const applyRules = createRuleApplier(config, bindings, () => {}, readClaims);
   const matchRules = createMatcher(config.rules, config.caseSensitivePaths);
 
   return async function apply(

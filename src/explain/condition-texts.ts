@@ -1,0 +1,114 @@
+import type { Conditions } from "../config/conditions.ts";
+import type { NetworkSet } from "../config/network-set.ts";
+import type { NamedCondition } from "../config/value-condition.ts";
+import type { CanonicalRequest } from "../request/canonical-request.ts";
+import { readClient } from "../request/client-address.ts";
+import { hasCredential, parametersIn } from "../request/request-values.ts";
+import { quoted, shownCredential, shownList, shownText } from "./shown-value.ts";
+
+/** What a request has and what a condition demands. */
+export interface ConditionTexts {
+  readonly actual: string;
+  readonly expected: string;
+}
+
+/** The maximum number of values of one query parameter in an explanation. */
+const MAX_VALUES = 5;
+
+/** Returns the texts for a single condition. They contain no text that only the configuration has. */
+export function textsOf(condition: Conditions, request: CanonicalRequest): ConditionTexts {
+  const { paths, hosts, methods, headers, query, ips, countries, asns, bots } = condition;
+  const { cf } = request;
+  if (paths) return { actual: actualPath(request), expected: listOf(paths) };
+  if (hosts) return { actual: request.host, expected: listOf(hosts) };
+  if (methods) return { actual: actualMethod(request), expected: listOf(methods) };
+  if (headers?.[0])
+    return { actual: actualHeader(headers[0], request), expected: demandOf(headers[0]) };
+  if (query?.[0])
+    return { actual: actualParameter(query[0], request), expected: demandOf(query[0]) };
+  if (ips) return { actual: shownAddress(request.headers), expected: shownNetworks(ips) };
+  if (countries) return { actual: cf?.country || "no country", expected: listOf(countries) };
+  if (asns) return { actual: cf?.asn ? `AS${cf.asn}` : "no number", expected: asnsOf(asns) };
+  return { actual: actualBot(request), expected: bots === "verified" ? bots : listOf(bots ?? []) };
+}
+
+function listOf(items: readonly (string | number)[]): string {
+  return shownList(items, items.length);
+}
+
+function asnsOf(asns: readonly number[]): string {
+  return shownList(
+    asns.map((asn) => `AS${asn}`),
+    asns.length,
+  );
+}
+
+export function shownNetworks(networks: NetworkSet): string {
+  const texts = function* () {
+    for (const [address, bits] of networks) yield `${address}/${bits}`;
+  };
+  return shownList(texts(), networks.size);
+}
+
+/** Returns the client's full address, which conditions use. */
+export function shownAddress(headers: Headers): string {
+  const client = readClient(headers);
+  if (client.kind === "unknown") return "no address";
+  const address = client.address.toString();
+  return client.kind === "worker" ? `${address}, which all Workers of other zones share` : address;
+}
+
+function actualPath({ path, variants, isUnambiguous }: CanonicalRequest): string {
+  const shown = shownText(path);
+  if (isUnambiguous) return shown;
+  return variants.length > 1
+    ? `${shown}, which origins may read in ${variants.length} ways`
+    : `${shown}, which origins may read in different ways`;
+}
+
+function actualMethod({ sentMethod, isPreflight }: CanonicalRequest): string {
+  return isPreflight ? "OPTIONS of a CORS preflight" : sentMethod;
+}
+
+function actualHeader({ name }: NamedCondition, { headers }: CanonicalRequest): string {
+  const value = headers.get(name);
+  if (value === null) return "absent";
+  return hasCredential(name) || name === "cookie" ? shownCredential(value) : quoted(value);
+}
+
+function actualParameter({ name }: NamedCondition, { search }: CanonicalRequest): string {
+  const values: string[] = [];
+  let count = 0;
+  for (const [sent, value] of parametersIn(search)) {
+    if (sent !== name) continue;
+    count += 1;
+    if (values.length < MAX_VALUES) values.push(quoted(value));
+  }
+  if (count === 0) return "absent";
+  return count === 1
+    ? (values[0] as string)
+    : `${count} values: ${shownList(values, count, MAX_VALUES)}`;
+}
+
+function actualBot({ cf }: CanonicalRequest): string {
+  const { verifiedBotCategory, botManagement } = cf ?? {};
+  if (verifiedBotCategory) return verifiedBotCategory;
+  const { verifiedBot } = (botManagement ?? {}) as { verifiedBot?: boolean };
+  if (verifiedBot) return "a verified bot without a category";
+  return verifiedBot === false || verifiedBotCategory === ""
+    ? "no verified bot"
+    : "no data about bots";
+}
+
+/** Returns what a condition demands, without its texts, which may be secrets. */
+function demandOf({ expected }: NamedCondition): string {
+  if (expected === true) return "present";
+  if (expected === false) return "absent";
+  const texts = expected.filter((pattern) => typeof pattern === "string").length;
+  const prefixes = expected.length - texts;
+  const parts = [
+    texts > 0 && (texts === 1 ? "a text" : `one of ${texts} texts`),
+    prefixes > 0 && (prefixes === 1 ? "a prefix" : `one of ${prefixes} prefixes`),
+  ].filter(Boolean);
+  return `${parts.join(" or ")} (not shown)`;
+}

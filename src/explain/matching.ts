@@ -1,0 +1,135 @@
+import { type DeploymentMode, rulesInMode } from "../config/deployment-mode.ts";
+import type { Rule } from "../config/rule.ts";
+import type { Config } from "../config/schema.ts";
+import type { LiveOverrides } from "../overrides/live-overrides.ts";
+import type { CanonicalRequest } from "../request/canonical-request.ts";
+import { createMatcher, type RuleMatch } from "../request/matcher.ts";
+import { type TestedCondition, testConditions } from "./condition-results.ts";
+import { textsOf } from "./condition-texts.ts";
+import type { ExplainedCondition } from "./explanation.ts";
+import { noteOf } from "./near-misses.ts";
+
+/** A rule of the configuration, and whether it matches a request before the client is identified. */
+export interface MatchedRule {
+  readonly rule: Rule;
+  /** The conditions up to the first that fails. */
+  readonly conditions: readonly ExplainedCondition[];
+  /** The match, with the override of the rule; undefined if the rule does not match. */
+  readonly match: RuleMatch | undefined;
+  /** The rule in the deployment's mode and with its override; undefined if it is off. */
+  readonly active: Rule | undefined;
+  /** Why the rule does not match; empty if it matches. */
+  readonly why: string;
+}
+
+/** Finds the rules that match a request, and for each other rule the first condition that fails. */
+export function matchRules(
+  { rules, caseSensitivePaths }: Pick<Config, "rules" | "caseSensitivePaths">,
+  request: CanonicalRequest,
+  mode: DeploymentMode,
+  live: LiveOverrides,
+  now: number,
+): MatchedRule[] {
+  const inMode = new Map(rules.map((rule) => [rule, rulesInMode([rule], mode)[0]] as const));
+  const candidates = [...inMode.values()].filter(
+    (rule) => rule !== undefined && rule.for === "all",
+  );
+  const matches = new Map(
+    createMatcher(
+      candidates as Rule[],
+      caseSensitivePaths,
+    )(request).map((match) => [match.rule, match]),
+  );
+  const tested = testConditions(candidates as Rule[], request, caseSensitivePaths);
+  return rules.map((rule): MatchedRule => {
+    const own = inMode.get(rule);
+    const active = own && live.ruleOf(own, now);
+    const base = { rule, active };
+    if (!own) {
+      return { ...base, ...withoutMatch([OFF], "WEIR_MODE is off, so no rule applies.") };
+    }
+    if (own.for === "programs") {
+      return { ...base, ...withoutMatch([PROGRAMS], "It counts only calls of programs.") };
+    }
+    const found = matches.get(own);
+    const conditions = explainConditions(rule, tested.get(own) ?? [], request, caseSensitivePaths);
+    if (!found) return { ...base, ...withoutMatch(conditions, whyNot(conditions)) };
+    const [match] = live.matchesOf([found], now);
+    if (match) return { ...base, conditions, match, why: "" };
+    return {
+      ...base,
+      ...withoutMatch([...conditions, OVERRIDE], "An override has turned the rule off."),
+    };
+  });
+}
+
+const OFF: ExplainedCondition = {
+  field: "WEIR_MODE",
+  result: "fails",
+  actual: "off",
+  expected: "enforce or shadow",
+};
+const PROGRAMS: ExplainedCondition = {
+  field: "for",
+  result: "fails",
+  actual: "an HTTP request",
+  expected: "a call of a program",
+};
+const OVERRIDE: ExplainedCondition = {
+  field: "override",
+  result: "fails",
+  actual: "an override that turns the rule off",
+  expected: "no such override",
+};
+
+function withoutMatch(conditions: readonly ExplainedCondition[], why: string) {
+  return { conditions, match: undefined, why };
+}
+
+/** Returns the conditions up to the first because of which the rule does not match. */
+function explainConditions(
+  rule: Rule,
+  tested: readonly TestedCondition[],
+  request: CanonicalRequest,
+  caseSensitivePaths: boolean,
+): ExplainedCondition[] {
+  const explained: ExplainedCondition[] = [];
+  const exceptions = tested.filter(({ isException }) => isException);
+  const lastException = exceptions.at(-1);
+  let isExcepted = true;
+  if (request.isPreflight && !rule.match.methods?.includes("OPTIONS")) {
+    return [preflightCondition(rule)];
+  }
+  for (const each of tested) {
+    const { field, condition, isException, result } = each;
+    if (isException && !isExcepted) continue;
+    const note = noteOf(each, request, caseSensitivePaths);
+    explained.push({ field, result, ...textsOf(condition, request), ...(note && { note }) });
+    if (isException) {
+      isExcepted = result === "holds";
+      if (isExcepted && each === lastException) break;
+    } else if (result === "fails") break;
+  }
+  return explained;
+}
+
+function preflightCondition({ match }: Rule): ExplainedCondition {
+  return {
+    field: "match.methods",
+    result: "fails",
+    actual: "OPTIONS of a CORS preflight",
+    expected: match.methods?.join(", ") ?? "OPTIONS",
+    note: "Only rules that name OPTIONS in match.methods count CORS preflights.",
+  };
+}
+
+function whyNot(conditions: readonly ExplainedCondition[]): string {
+  const last = conditions.at(-1);
+  if (!last) return "The request does not fulfil match.";
+  const { field, actual, expected, note } = last;
+  if (field.startsWith("match.except")) {
+    return `The request fulfils match.except: ${field.slice("match.except.".length)} is ${actual}.`;
+  }
+  const texts = `it has ${actual}, and the rule demands ${expected}.`;
+  return `The request does not fulfil ${field}: ${texts}${note ? ` ${note}` : ""}`;
+}

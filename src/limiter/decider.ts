@@ -1,0 +1,158 @@
+import type { Config } from "../config/schema.ts";
+import type { AppliedRule } from "../request/applied-rule.ts";
+import { withDeadline } from "../stores/deadline.ts";
+import type { Store } from "../stores/store.ts";
+import { blockedInShadow, decideWithBlocked, isBlocked } from "./blocked.ts";
+import { certainDenialOf } from "./certain-denial.ts";
+import { timeOf } from "./clock.ts";
+import { countersOf, type DecideOptions, type RuleCounter, ruleCountersOf } from "./counters.ts";
+import { type Decision, NO_ENFORCED_RULE, type ShadowResult, toUndecided } from "./decision.ts";
+import type { Fallback } from "./fallback.ts";
+import { ruleUndecided, withMarks } from "./marks.ts";
+import { decisionOf } from "./store-verdict.ts";
+
+/**
+ * If identifying the client takes at most this part of the deadline, the store's deadline stays the
+ * same. So most requests need no wrapper that shortens the deadline.
+ */
+const NEGLIGIBLE_SHARE = 0.05;
+
+type DeciderConfig = Pick<Config, "clock" | "prefix" | "timeoutMs">;
+
+/** Decides requests by the rules that apply to them. Loads in Node too. */
+export class Decider {
+  readonly #config: DeciderConfig;
+  readonly #store: Store;
+  readonly #fallback: Fallback;
+  readonly #time: () => number;
+
+  /** @param time returns this isolate's time, in milliseconds since the Unix epoch */
+  constructor(
+    config: DeciderConfig,
+    store: Store,
+    fallback: Fallback,
+    time: () => number = () => Date.now(),
+  ) {
+    this.#config = config;
+    this.#store = store;
+    this.#fallback = fallback;
+    this.#time = time;
+  }
+
+  /**
+   * Decides a request by all rules that apply to it. Never rejects. One call to the store decides
+   * all rules, except for rules in shadow mode whose client is identified later.
+   *
+   * @param spentMs the time that Weir needed to identify the client, in milliseconds. If this time
+   * is long, the store gets less time
+   */
+  decide(
+    appliedRules: readonly AppliedRule[],
+    options?: DecideOptions,
+    spentMs = 0,
+  ): Promise<Decision> {
+    return decideWithBlocked(
+      appliedRules,
+      (others) => this.#decide(others, options, spentMs),
+      (appliedRule) => ruleCountersOf(appliedRule, this.#config.prefix, options),
+      this.#time,
+    );
+  }
+
+  async #decide(
+    appliedRules: readonly AppliedRule[],
+    options: DecideOptions | undefined,
+    spentMs: number,
+  ): Promise<Decision> {
+    const { prefix } = this.#config;
+    // The enforced rules form one group, which is charged as a whole or not at all. Each other rule
+    // forms its own group.
+    const enforcedCounters: RuleCounter[] = [];
+    const shadowGroups: RuleCounter[][] = [];
+    const markGroups: RuleCounter[][] = [];
+    const pendingResults: Promise<readonly ShadowResult[]>[] = [];
+    for (const appliedRule of appliedRules) {
+      const { later, rule } = appliedRule;
+      if (later) {
+        pendingResults.push(this.#decideShadowRule(appliedRule, later, options));
+        continue;
+      }
+      const ruleCounters = ruleCountersOf(appliedRule, prefix, options);
+      if (rule.mode === "shadow") shadowGroups.push(ruleCounters);
+      else if (rule.mode === "mark") markGroups.push(ruleCounters);
+      else enforcedCounters.push(...ruleCounters);
+    }
+    // After a denial, no rule with the mode `mark` is charged.
+    const denial = certainDenialOf(enforcedCounters, this.#time());
+    if (denial) {
+      if (shadowGroups.length > 0) pendingResults.push(this.#decideShadowGroups(shadowGroups));
+      return { ...denial, shadow: pendingResults };
+    }
+    const groups = [...shadowGroups, ...markGroups].map(countersOf);
+    if (enforcedCounters.length > 0) groups.unshift(countersOf(enforcedCounters));
+    if (groups.length === 0) return { ...NO_ENFORCED_RULE, shadow: pendingResults };
+    try {
+      const store = this.#storeInTime(appliedRules, spentMs);
+      const verdict = await store.decide(groups, this.#now());
+      const ownDecision = decisionOf(verdict, enforcedCounters, shadowGroups);
+      const decision =
+        markGroups.length > 0 && ownDecision.outcome === "allowed"
+          ? await withMarks(ownDecision, markGroups, verdict)
+          : ownDecision;
+      if (pendingResults.length === 0) return decision;
+      return { ...decision, shadow: [...decision.shadow, ...pendingResults] };
+    } catch (error) {
+      const rules = appliedRules.map(({ rule }) => rule);
+      const undecided = toUndecided(error, rules);
+      if (!this.#fallback.covers(rules)) return undecided;
+      return this.#fallback.decide(appliedRules, undecided, options);
+    }
+  }
+
+  /** Returns the Worker's time; undefined if the store's clock determines the windows. */
+  #now(): number | undefined {
+    return timeOf(this.#config, this.#time());
+  }
+
+  /**
+   * Returns the store with a shorter deadline. The store gets the time that is left until the
+   * decision's deadline, but at least half of the whole time.
+   */
+  #storeInTime(appliedRules: readonly AppliedRule[], spentMs: number): Store {
+    const { timeoutMs } = this.#config;
+    const reservedMs = this.#fallback.reservedMs(appliedRules);
+    if (reservedMs === 0 && spentMs <= timeoutMs * NEGLIGIBLE_SHARE) return this.#store;
+    return withDeadline(this.#store, Math.max(timeoutMs / 2, timeoutMs - spentMs - reservedMs));
+  }
+
+  /** Decides a rule in shadow mode whose client is identified later. Never rejects. */
+  async #decideShadowRule(
+    { rule }: AppliedRule,
+    later: Promise<readonly AppliedRule[]>,
+    options: DecideOptions | undefined,
+  ): Promise<readonly ShadowResult[]> {
+    try {
+      const appliedRules = await later;
+      const { prefix } = this.#config;
+      const groups = appliedRules.map((each) => ruleCountersOf(each, prefix, options));
+      const decided = await this.#decideShadowGroups(groups.filter((group) => !isBlocked(group)));
+      return [...blockedInShadow(groups, this.#time()), ...decided];
+    } catch (error) {
+      return [ruleUndecided(rule, error)];
+    }
+  }
+
+  /** Decides rules in shadow mode in a separate call. Never rejects. */
+  async #decideShadowGroups(
+    shadowGroups: readonly (readonly RuleCounter[])[],
+  ): Promise<readonly ShadowResult[]> {
+    if (shadowGroups.length === 0) return [];
+    try {
+      const verdict = await this.#store.decide(shadowGroups.map(countersOf), this.#now());
+      const { shadow } = decisionOf(verdict, [], shadowGroups);
+      return (await Promise.all(shadow)).flat();
+    } catch (error) {
+      return shadowGroups.map(([first]) => ruleUndecided((first as RuleCounter).rule, error));
+    }
+  }
+}
