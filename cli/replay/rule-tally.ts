@@ -1,0 +1,53 @@
+import type { LogRequest } from "../logs/log-request.ts";
+import type { ClientHash } from "../tally/client-hash.ts";
+import { hasSucceeded } from "../tally/client-ranking.ts";
+import type { TimeAxis } from "../tally/time-axis.ts";
+import { ClientCounts } from "./client-counts.ts";
+import type { ReplayedRule, RuleVerdict } from "./replay-engine.ts";
+import type { RuleReport } from "./report.ts";
+import { RequestCounts } from "./request-counts.ts";
+import { RequestSeries } from "./request-series.ts";
+import { WorstWindows } from "./worst-windows.ts";
+
+/** How many clients of a rule are ranked. The number of denied requests / this number bounds their error. */
+const RANKED = 64;
+
+/** Adds up the verdicts of one rule. */
+export class RuleTally {
+  readonly #rule: ReplayedRule;
+  readonly #counts = new RequestCounts();
+  readonly #clients: ClientCounts;
+  readonly #series: RequestSeries;
+  readonly #windows = new WorstWindows();
+
+  /** @param maxClients up to this number of clients, numbers of clients are exact */
+  constructor(rule: ReplayedRule, axis: TimeAxis, maxClients: number | undefined) {
+    this.#rule = rule;
+    this.#clients = new ClientCounts({ maxClients, ranked: RANKED });
+    this.#series = new RequestSeries(axis);
+  }
+
+  /**
+   * @param step the step of the request's time
+   * @param hash the hash of the verdict's client
+   */
+  add(verdict: RuleVerdict, request: LogRequest, step: number, hash: ClientHash): void {
+    const { denied } = verdict;
+    this.#counts.add(denied, denied && hasSucceeded(request));
+    this.#series.add(step, denied);
+    this.#windows.add(verdict, request.at);
+    this.#clients.seen.increment(hash, 0);
+    if (denied) this.#clients.addDenied(verdict.client, hash, request);
+  }
+
+  report(): RuleReport {
+    const { name, mode, key, limits, match } = this.#rule;
+    return {
+      ...{ name, mode, key, limits, match },
+      ...this.#counts.report(this.#clients.report()),
+      worstWindows: this.#windows.top(),
+      mostDenied: this.#clients.mostDenied(),
+      timeline: this.#series.report(),
+    };
+  }
+}
