@@ -1,6 +1,7 @@
 import { styleText } from "node:util";
 import type { ClientEffect, RuleEffect } from "../../src/overrides/override.ts";
 import { printable } from "../doctor/finding.ts";
+import { padded, widthOf } from "../print/fit-text.ts";
 
 type Style = Parameters<typeof styleText>[0];
 
@@ -26,11 +27,11 @@ export function table(headings: readonly string[], rows: readonly (readonly Cell
     const cells = texts.map((row) => row[column] ?? "");
     if (cells.every((cell) => cell === "")) return [];
     const isNumber = rows.every((row) => isNumeric(row[column]));
-    const width = Math.max(heading.length, ...cells.map((cell) => cell.length));
+    const width = Math.max(heading.length, ...cells.map(widthOf));
     return [{ column, isNumber, width, heading }];
   });
   const align = (text: string, { isNumber, width }: { isNumber: boolean; width: number }) =>
-    isNumber ? text.padStart(width) : text.padEnd(width);
+    padded(text, width, isNumber ? "left" : "right");
   const heading = columns.map((each) => align(each.heading, each)).join("  ");
   const lines = rows.map((row, index) =>
     columns

@@ -1,0 +1,42 @@
+import type { LogProgress } from "./log-progress.ts";
+import type { LogRequest } from "./log-request.ts";
+import type { LogSummary } from "./log-summary.ts";
+import type { Logs } from "./open-logs.ts";
+
+/** The times of the first request and of the last one, in milliseconds since the Unix epoch. */
+export class LogPeriod {
+  from: number | undefined;
+  to: number | undefined;
+
+  /** Adds a batch of requests in the order of their times. */
+  add(requests: readonly LogRequest[]): void {
+    const [first, last] = [requests[0], requests.at(-1)];
+    if (!first || !last) return;
+    this.from ??= first.at;
+    this.to = last.at;
+  }
+
+  get lengthMs(): number {
+    return (this.to ?? 0) - (this.from ?? 0);
+  }
+}
+
+/**
+ * Returns what has been read from logs.
+ *
+ * @param files the files as the user has written them
+ */
+export function summariseLogs(
+  files: readonly string[],
+  { formats, progress }: Pick<Logs, "formats" | "progress">,
+  { from, to }: LogPeriod,
+): LogSummary {
+  const { lines, requests, broken, brokenLines, late, outside, ignored }: LogProgress = progress;
+  return {
+    files,
+    formats,
+    ...{ lines, requests, broken, brokenLines, late, outside, ignored },
+    from: from === undefined ? undefined : new Date(from).toISOString(),
+    to: to === undefined ? undefined : new Date(to).toISOString(),
+  };
+}

@@ -1,0 +1,100 @@
+import { count, duration, time } from "../admin/text.ts";
+import { counted, dollars, estimated, percent } from "../print/numbers.ts";
+import type { Comparison, CostReport, Counts, FailedBound, ReplayReport } from "./report.ts";
+
+// The sentences of a report, as plain text. They contain no text from the log.
+
+/** Answers which requests and clients the configuration would have denied. */
+export function summaryOf({ config, total }: ReplayReport): string[] {
+  if (total.denied === 0) {
+    return [`${config} would have denied none of the ${requestsOf(total)}${clientsOf(total)}.`];
+  }
+  const denied = `${config} would have denied ${deniedOf(total)}.`;
+  return total.deniedSucceeded === 0 ? [denied] : [denied, lossOf(total)];
+}
+
+/** Returns such as `412 of 10 000 requests (4.1 %), of 23 of 1 753 clients`. */
+export function deniedOf(counts: Counts): string {
+  const { denied, clients, clientsDenied, isEstimate, deniedShare } = counts;
+  const requests = `${count(denied)} of ${requestsOf(counts)} (${percent(deniedShare)})`;
+  if (clients === 0) return requests;
+  return `${requests}, of ${estimated(clientsDenied, isEstimate)} of ${estimatedClients(counts)}`;
+}
+
+function requestsOf({ requests }: Counts): string {
+  return counted(requests, "request");
+}
+
+function clientsOf(counts: Counts): string {
+  return counts.clients === 0 ? "" : ` of ${estimatedClients(counts)}`;
+}
+
+function estimatedClients({ clients, isEstimate }: Counts): string {
+  return `${isEstimate ? "about " : ""}${counted(clients, "client")}`;
+}
+
+function lossOf({ deniedSucceeded, denied }: Counts): string {
+  const subject =
+    deniedSucceeded === denied
+      ? `${denied === 1 ? "This request" : "All of these requests"}`
+      : `${count(deniedSucceeded)} of these requests`;
+  return `${subject} had succeeded (status below 400): customers that you would have lost.`;
+}
+
+/** Returns which requests and clients only one of the two configurations denies. */
+export function differenceOf({ against, requests, clients }: Comparison): string[] {
+  const { newlyDenied, newlyDeniedSucceeded, newlyAllowed } = requests;
+  const about = (value: number, noun: string) =>
+    `${clients.isEstimate ? "about " : ""}${counted(value, noun)}`;
+  if (newlyDenied === 0 && newlyAllowed === 0) {
+    return [`Compared with ${against}, no request is decided differently.`];
+  }
+  return [
+    `Compared with ${against}, ${counted(newlyDenied, "request")} would be newly denied (${count(newlyDeniedSucceeded)} of them had succeeded), and ${count(newlyAllowed)} newly allowed.`,
+    `${about(clients.newlyDenied, "client")} would be denied for the first time, and ${about(clients.noLongerDenied, "client")} no longer. Of the others, ${count(clients.deniedMore)} would be denied more often, and ${count(clients.deniedLess)} less often.`,
+  ];
+}
+
+/** Returns why the command ends with 1. */
+export function failureOf({ option, allowed, clients }: FailedBound): string {
+  const kind = option === "--max-denied" ? "denied" : "newly denied";
+  return `FAILED: ${counted(clients, "client")} ${clients === 1 ? "is" : "are"} ${kind}. ${option} allows ${count(allowed)}.`;
+}
+
+/** Returns the log's files, times and lines. */
+export function logOf({ log, isolates }: ReplayReport): string[] {
+  const { files, formats, from, to, lines, requests, broken, late, outside, ignored } = log;
+  const kinds = [...new Set(formats)].join(", ");
+  const others = [
+    broken > 0 && `${count(broken)} could not be read`,
+    late > 0 && `${count(late)} came too late`,
+    outside > 0 && `${count(outside)} outside the given time`,
+    ignored > 0 && `${count(ignored)} not requests`,
+  ].filter((text) => text !== false);
+  const counts = `${counted(lines, "line")}, ${counted(requests, "request")}`;
+  return [
+    `${listOf(files)} (${kinds}): ${[counts, ...others].join(", ")}.`,
+    ...(from && to ? [`${periodOf(from, to)}.`] : []),
+    isolates === undefined
+      ? "Decided exactly, by the times in the log."
+      : `Decided as by ${counted(isolates, "isolate")} with leases and denial caches.`,
+  ];
+}
+
+function periodOf(from: string, to: string): string {
+  const [start, end] = [Date.parse(from), Date.parse(to)];
+  return `From ${time(start)} to ${time(end)} (${duration(end - start)})`;
+}
+
+function listOf(files: readonly string[]): string {
+  const [first = "", ...others] = files;
+  return others.length === 0 ? first : `${first} and ${counted(others.length, "other file")}`;
+}
+
+/** Returns what the calls to the store would have cost. */
+export function costOf(cost: CostReport): string {
+  const { unit, count: used, dollars: price, dollarsPer30Days } = cost;
+  const month =
+    dollarsPer30Days === undefined ? "" : `, ${dollars(dollarsPer30Days)} in 30 days at this rate`;
+  return `Cost of the store: ${dollars(price)} for ${count(used)} ${unit}${month}.`;
+}

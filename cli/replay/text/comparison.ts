@@ -1,0 +1,30 @@
+import { type Cell, styled, table } from "../../admin/text.ts";
+import type { Comparison } from "../report.ts";
+import { costOf } from "../summary.ts";
+import { comparedClients } from "./clients.ts";
+
+/** Returns the sections that compare two configurations: rules, and clients that are treated differently. */
+export function comparisonSections(comparison: Comparison): string[] {
+  const { against, mostNewlyDenied, mostNewlyAllowed, costBefore } = comparison;
+  return [
+    rulesTable(comparison),
+    mostNewlyDenied.length > 0 ? comparedClients("Clients newly denied most", mostNewlyDenied) : "",
+    mostNewlyAllowed.length > 0
+      ? comparedClients("Clients newly allowed most", mostNewlyAllowed)
+      : "",
+    costBefore ? `With ${against}: ${costOf(costBefore)}` : "",
+  ];
+}
+
+function rulesTable({ against, rules }: Comparison): string {
+  const rows = rules.map(({ rule, change, deniedBefore, denied }): Cell[] => [
+    rule,
+    change === "same" ? change : { text: change, style: "yellow" },
+    deniedBefore ?? "-",
+    denied ?? "-",
+  ]);
+  return [
+    styled("bold", `Rules, compared with ${against}`),
+    table(["RULE", "CHANGE", "DENIED BEFORE", "DENIED"], rows),
+  ].join("\n");
+}
