@@ -1,8 +1,8 @@
 import type { Config } from "../../src/config/schema.ts";
 import type { ReplayEngine, ReplayNote } from "./replay-engine.ts";
-import type { ReplayTally } from "./replay-tally.ts";
 import type { Comparison, RuleReport } from "./report.ts";
 import { type RuleChange, ruleChanges } from "./rule-changes.ts";
+import type { ReplayTally } from "./tally/replay-tally.ts";
 
 interface ComparedConfig {
   readonly config: Config;

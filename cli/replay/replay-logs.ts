@@ -6,8 +6,8 @@ import { compareRules } from "./compare-rules.ts";
 import { costReport } from "./cost-report.ts";
 import { logNotes } from "./log-notes.ts";
 import type { ReplayEngine, ReplayNote } from "./replay-engine.ts";
-import { ReplayTally } from "./replay-tally.ts";
 import type { ReplayReport } from "./report.ts";
+import { ReplayTally } from "./tally/replay-tally.ts";
 
 /** A configuration, and the engine that replays it. */
 export interface ReplayedConfig {

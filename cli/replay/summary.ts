@@ -1,5 +1,6 @@
 import { count, duration, time } from "../admin/text.ts";
 import { counted, dollars, estimated, percent } from "../print/numbers.ts";
+import type { ReplayNote } from "./replay-engine.ts";
 import type { Comparison, CostReport, Counts, FailedBound, ReplayReport } from "./report.ts";
 
 // The sentences of a report, as plain text. They contain no text from the log.
@@ -52,6 +53,27 @@ export function differenceOf({ against, requests, clients }: Comparison): string
   return [
     `Compared with ${against}, ${counted(newlyDenied, "request")} would be newly denied (${count(newlyDeniedSucceeded)} of them had succeeded), and ${count(newlyAllowed)} newly allowed.`,
     `${about(clients.newlyDenied, "client")} would be denied for the first time, and ${about(clients.noLongerDenied, "client")} no longer. Of the others, ${count(clients.deniedMore)} would be denied more often, and ${count(clients.deniedLess)} less often.`,
+  ];
+}
+
+/** Returns what a reader must know: first the rules that are left out, then all other notes. */
+export function notesOf({ notes, leftOut, comparison }: ReplayReport): string[] {
+  const { against, leftOut: leftOutBefore = [], notes: notesBefore = [] } = comparison ?? {};
+  const reasonOf = ({ rule, reason }: ReplayReport["leftOut"][number]) =>
+    `The rule ${rule} is left out. ${reason}`;
+  const isReason = (note: ReplayNote, rules: ReplayReport["leftOut"]) =>
+    note.code !== "unfair-comparison" && rules.some(({ rule }) => rule === note.rule);
+  const known = new Set(notes.map(({ text }) => text));
+  return [
+    ...leftOut.map(reasonOf),
+    ...notesBefore.filter(({ code }) => code === "unfair-comparison").map(({ text }) => text),
+    ...notes.filter((note) => !isReason(note, leftOut)).map(({ text }) => text),
+    ...leftOutBefore.map((each) => `${against}: ${reasonOf(each)}`),
+    ...notesBefore
+      .filter((note) => note.code !== "unfair-comparison" && !isReason(note, leftOutBefore))
+      // Both engines have the same notes about the log.
+      .filter(({ text }) => !known.has(text))
+      .map(({ text }) => `${against}: ${text}`),
   ];
 }
 

@@ -1,9 +1,8 @@
 import { styled } from "../../admin/text.ts";
 import { printable } from "../../doctor/finding.ts";
 import { WIDTH, wrapped } from "../../print/fit-text.ts";
-import type { ReplayNote } from "../replay-engine.ts";
 import type { ReplayReport } from "../report.ts";
-import { costOf, differenceOf, failureOf, logOf, summaryOf } from "../summary.ts";
+import { costOf, differenceOf, failureOf, logOf, notesOf, summaryOf } from "../summary.ts";
 import { deniedClients } from "./clients.ts";
 import { comparisonSections } from "./comparison.ts";
 import { ruleSection } from "./rule.ts";
@@ -36,33 +35,13 @@ function headline(report: ReplayReport): string {
   ].join("\n");
 }
 
-/** The rules that were left out, and the other notes. */
-function notes({ notes, leftOut, comparison }: ReplayReport): string {
-  const before = comparison
-    ? comparison.notes.map(
-        (each) =>
-          `${each.code === "unfair-comparison" ? "" : `${comparison.against}: `}${each.text}`,
-      )
-    : [];
-  const texts = [
-    ...leftOut.map(({ rule, reason }) => `The rule ${rule} is left out. ${reason}`),
-    ...withoutLeftOut(notes, leftOut).map(({ text }) => text),
-    ...before,
-  ];
-  return texts
-    .flatMap((text) =>
-      wrapped(text, WIDTH - 2).map((line, at) => `${at === 0 ? "! " : "  "}${line}`),
-    )
+function notes(report: ReplayReport): string {
+  const indented = (text: string) =>
+    wrapped(text, WIDTH - 2).map((line, at) => `${at === 0 ? "! " : "  "}${line}`);
+  return notesOf(report)
+    .flatMap(indented)
     .map((line) => styled("yellow", line))
     .join("\n");
-}
-
-/** Returns the notes except the reasons why rules are left out. */
-export function withoutLeftOut(
-  notes: readonly ReplayNote[],
-  leftOut: ReplayReport["leftOut"],
-): ReplayNote[] {
-  return notes.filter(({ rule }) => !leftOut.some((each) => each.rule === rule));
 }
 
 function brokenLines({ log }: ReplayReport): string {

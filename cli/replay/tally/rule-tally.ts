@@ -1,10 +1,10 @@
-import type { LogRequest } from "../logs/log-request.ts";
-import type { ClientHash } from "../tally/client-hash.ts";
-import { hasSucceeded } from "../tally/client-ranking.ts";
-import type { TimeAxis } from "../tally/time-axis.ts";
+import type { LogRequest } from "../../logs/log-request.ts";
+import type { ClientHash } from "../../tally/client-hash.ts";
+import { hasSucceeded } from "../../tally/client-ranking.ts";
+import type { TimeAxis } from "../../tally/time-axis.ts";
+import type { ReplayedRule, RuleVerdict } from "../replay-engine.ts";
+import type { RuleReport } from "../report.ts";
 import { ClientCounts } from "./client-counts.ts";
-import type { ReplayedRule, RuleVerdict } from "./replay-engine.ts";
-import type { RuleReport } from "./report.ts";
 import { RequestCounts } from "./request-counts.ts";
 import { RequestSeries } from "./request-series.ts";
 import { WorstWindows } from "./worst-windows.ts";

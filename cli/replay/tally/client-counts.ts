@@ -1,8 +1,8 @@
-import type { LogRequest } from "../logs/log-request.ts";
-import type { ClientHash } from "../tally/client-hash.ts";
-import { ClientRanking, type RankedClient } from "../tally/client-ranking.ts";
-import { ClientTable } from "../tally/client-table.ts";
-import type { Counts, DeniedClient, Frequent } from "./report.ts";
+import type { LogRequest } from "../../logs/log-request.ts";
+import type { ClientHash } from "../../tally/client-hash.ts";
+import { ClientRanking, type RankedClient } from "../../tally/client-ranking.ts";
+import { ClientTable } from "../../tally/client-table.ts";
+import type { Counts, DeniedClient, Frequent } from "../report.ts";
 
 /** How many clients a list of a report has. */
 export const LISTED_CLIENTS = 20;

@@ -1,4 +1,4 @@
-import type { Counts } from "./report.ts";
+import type { Counts } from "../report.ts";
 
 /** Numbers of requests. */
 export class RequestCounts {

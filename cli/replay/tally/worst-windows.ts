@@ -1,6 +1,6 @@
-import { detached } from "../tally/frequent-texts.ts";
-import type { RuleVerdict } from "./replay-engine.ts";
-import type { WorstWindow } from "./report.ts";
+import { detached } from "../../tally/frequent-texts.ts";
+import type { RuleVerdict } from "../replay-engine.ts";
+import type { WorstWindow } from "../report.ts";
 
 /** How many windows of a rule are reported. */
 const REPORTED = 10;

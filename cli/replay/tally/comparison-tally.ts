@@ -1,6 +1,8 @@
-import type { LogRequest } from "../logs/log-request.ts";
-import { ClientHash } from "../tally/client-hash.ts";
-import { ClientRanking, hasSucceeded, type RankedClient } from "../tally/client-ranking.ts";
+import type { LogRequest } from "../../logs/log-request.ts";
+import { ClientHash } from "../../tally/client-hash.ts";
+import { ClientRanking, hasSucceeded, type RankedClient } from "../../tally/client-ranking.ts";
+import type { ReplayedRequest, ReplayedRule } from "../replay-engine.ts";
+import type { ComparedClient, Comparison } from "../report.ts";
 import {
   type ClientCounts,
   DENIED,
@@ -9,8 +11,6 @@ import {
   NEWLY_DENIED_SUCCEEDED,
   textsOf,
 } from "./client-counts.ts";
-import type { ReplayedRequest, ReplayedRule } from "./replay-engine.ts";
-import type { ComparedClient, Comparison } from "./report.ts";
 import { RequestCounts } from "./request-counts.ts";
 
 /** How many clients each of the two lists ranks. */

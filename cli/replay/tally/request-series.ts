@@ -1,5 +1,5 @@
-import type { Series, TimeAxis } from "../tally/time-axis.ts";
-import type { Timeline } from "./report.ts";
+import type { Series, TimeAxis } from "../../tally/time-axis.ts";
+import type { Timeline } from "../report.ts";
 
 /** Allowed and denied requests over time. */
 export class RequestSeries {

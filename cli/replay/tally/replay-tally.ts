@@ -1,11 +1,11 @@
-import type { LogRequest } from "../logs/log-request.ts";
-import { ClientHash } from "../tally/client-hash.ts";
-import { hasSucceeded } from "../tally/client-ranking.ts";
-import { TimeAxis } from "../tally/time-axis.ts";
+import type { LogRequest } from "../../logs/log-request.ts";
+import { ClientHash } from "../../tally/client-hash.ts";
+import { hasSucceeded } from "../../tally/client-ranking.ts";
+import { TimeAxis } from "../../tally/time-axis.ts";
+import type { ReplayEngine, ReplayedRequest } from "../replay-engine.ts";
+import type { ReplayReport, TotalReport } from "../report.ts";
 import { ClientCounts } from "./client-counts.ts";
 import { ComparedRankings, ComparisonTally } from "./comparison-tally.ts";
-import type { ReplayEngine, ReplayedRequest } from "./replay-engine.ts";
-import type { ReplayReport, TotalReport } from "./report.ts";
 import { RequestCounts } from "./request-counts.ts";
 import { RequestSeries } from "./request-series.ts";
 import { RuleTally } from "./rule-tally.ts";
