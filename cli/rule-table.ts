@@ -115,7 +115,7 @@ function formatTier([name, windows]: [string, readonly Window[]]): string {
  * Formats a key as it is written in a configuration. It joins alternatives by " | " and combined
  * elements by commas.
  */
-function formatKey(key: KeyExpression): string {
+export function formatKey(key: KeyExpression): string {
   return key
     .map((alternatives) =>
       alternatives
@@ -125,7 +125,8 @@ function formatKey(key: KeyExpression): string {
     .join(", ");
 }
 
-function formatQuota(window: Window): string {
+/** Formats a quota, such as `10 per 1m`. */
+export function formatQuota(window: Window): string {
   const { limit, capacity, maxReserved, offsetMs, calendar } = window;
   const quota = `${limit} per ${formatWindow(window)}`;
   const details = [
@@ -144,7 +145,8 @@ function formatCalendar({ unit, timeZone, id }: Calendar): string {
   return isDefault ? timeZone : `${timeZone} from ${start.join(" ")}`;
 }
 
-function formatMatch({ except, ...conditions }: Match): string {
+/** Formats the requests that a rule selects, without the texts in conditions. */
+export function formatMatch({ except, ...conditions }: Match): string {
   const selected = formatConditions(conditions) || "every request";
   return except ? `${selected}, except ${formatConditions(except)}` : selected;
 }

@@ -1,4 +1,4 @@
-import type { KeyExpression } from "./key-expression.ts";
+import type { KeyExpression, KeyPart } from "./key-expression.ts";
 
 /** Kinds of key whose value may be a client's credential. */
 const FROM_REQUEST = new Set(["header", "cookie", "query", "param"]);
@@ -15,12 +15,14 @@ const HARMLESS =
  * the tier's name. Weir neither prints nor logs such names.
  */
 export function areTierNamesSecret(by: KeyExpression): boolean {
-  return by
-    .flat()
-    .some(
-      (part) =>
-        "name" in part &&
-        FROM_REQUEST.has(part.kind) &&
-        (part.kind === "cookie" || !HARMLESS.test(part.name)),
-    );
+  return by.flat().some(mayBeCredential);
+}
+
+/** Whether the value of a part of a key may be a client's credential. */
+export function mayBeCredential(part: KeyPart): boolean {
+  return (
+    "name" in part &&
+    FROM_REQUEST.has(part.kind) &&
+    (part.kind === "cookie" || !HARMLESS.test(part.name))
+  );
 }

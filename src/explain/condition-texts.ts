@@ -3,6 +3,7 @@ import type { NetworkSet } from "../config/network-set.ts";
 import type { NamedCondition } from "../config/value-condition.ts";
 import type { CanonicalRequest } from "../request/canonical-request.ts";
 import { readClient } from "../request/client-address.ts";
+import type { HeaderFields } from "../request/header-fields.ts";
 import { hasCredential, parametersIn } from "../request/request-values.ts";
 import { quoted, shownCredential, shownList, shownText } from "./shown-value.ts";
 
@@ -51,7 +52,7 @@ export function shownNetworks(networks: NetworkSet): string {
 }
 
 /** Returns the client's full address, which conditions use. */
-export function shownAddress(headers: Headers): string {
+export function shownAddress(headers: HeaderFields): string {
   const client = readClient(headers);
   if (client.kind === "unknown") return "no address";
   const address = client.address.toString();

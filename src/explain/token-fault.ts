@@ -3,6 +3,7 @@ import { printableSecretName } from "../config/exempt.ts";
 import type { JwtConfig } from "../config/jwt.ts";
 import type { ClaimPart } from "../config/key-expression.ts";
 import type { Claims } from "../request/claims.ts";
+import type { HeaderFields } from "../request/header-fields.ts";
 
 /** The reasons why a token is invalid, by the names of Hono's errors, whose messages quote the token. */
 const FAULTS: Readonly<Record<string, string>> = {
@@ -50,7 +51,7 @@ export function claimFault(
 export interface TokenFacts {
   readonly jwt: JwtConfig | undefined;
   readonly secrets: ReadonlyMap<string, string>;
-  readonly headers: Headers;
+  readonly headers: HeaderFields;
 }
 
 /** Returns why no key of the issuer fits a token. */

@@ -1,4 +1,4 @@
-import { windowAt } from "../engine/counter.ts";
+import { type Tally, windowAt } from "../engine/counter.ts";
 import { blockedTally, withoutCost } from "./blocked.ts";
 import type { RuleCounter } from "./counters.ts";
 import type { Allowed, Limited } from "./decision.ts";
@@ -17,12 +17,8 @@ export function certainDenialOf(
   enforcedCounters: readonly RuleCounter[],
   now: number,
 ): Allowed | Limited | undefined {
-  if (!enforcedCounters.some(deniesCertainly)) return undefined;
-  const tallies = enforcedCounters.map((ruleCounter) => {
-    if (isBlocked(ruleCounter)) return blockedTally(ruleCounter, now);
-    if (!deniesCertainly(ruleCounter)) return undefined;
-    return { count: 0, resetMs: windowAt(now, ruleCounter.counter).endsAt - now, banMs: 0 };
-  });
+  const tallies = certainTalliesOf(enforcedCounters, now);
+  if (!tallies) return undefined;
   const counters = enforcedCounters.map((each) => (isBlocked(each) ? withoutCost(each) : each));
   const decision = decisionOf(
     { now, groups: [{ admitted: false, tallies }], fromMemory: true },
@@ -33,6 +29,23 @@ export function certainDenialOf(
   const { rule } = decision;
   const deniedBy = enforcedCounters.find((each) => each.rule === rule) as RuleCounter;
   return { ...decision, exceeded: exceededRuleOf(deniedBy) };
+}
+
+/**
+ * Returns the states of the counters that certainly deny a request, and `undefined` for all others.
+ *
+ * @returns undefined if no counter certainly denies the request
+ */
+export function certainTalliesOf(
+  enforcedCounters: readonly RuleCounter[],
+  now: number,
+): (Tally | undefined)[] | undefined {
+  if (!enforcedCounters.some(deniesCertainly)) return undefined;
+  return enforcedCounters.map((ruleCounter) => {
+    if (isBlocked(ruleCounter)) return blockedTally(ruleCounter, now);
+    if (!deniesCertainly(ruleCounter)) return undefined;
+    return { count: 0, resetMs: windowAt(now, ruleCounter.counter).endsAt - now, banMs: 0 };
+  });
 }
 
 /**

@@ -28,6 +28,12 @@ export interface DecideOptions {
    * @default false
    */
   readonly checkOnly?: boolean;
+  /**
+   * Returns a number from 0 to less than 1, to choose between shards.
+   *
+   * @default Math.random
+   */
+  readonly random?: () => number;
 }
 
 /** A counter, with the rule and the window to which it belongs. */
@@ -57,7 +63,7 @@ export function ruleCountersOf(
   options?: DecideOptions,
 ): RuleCounter[] {
   const { shards } = appliedRule.rule;
-  const pair = shards > 1 ? pickShards(usedShards(appliedRule)) : undefined;
+  const pair = shards > 1 ? pickShards(usedShards(appliedRule), options?.random) : undefined;
   if (pair) decidedBy.set(appliedRule, pair);
   return countersIn(pair, appliedRule, prefix, options);
 }

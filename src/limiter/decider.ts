@@ -5,6 +5,7 @@ import type { Store } from "../stores/store.ts";
 import { blockedInShadow, decideWithBlocked, isBlocked } from "./blocked.ts";
 import { certainDenialOf } from "./certain-denial.ts";
 import { timeOf } from "./clock.ts";
+import { addToGroups, emptyGroups, storeGroupsOf } from "./counter-groups.ts";
 import { countersOf, type DecideOptions, type RuleCounter, ruleCountersOf } from "./counters.ts";
 import { type Decision, NO_ENFORCED_RULE, type ShadowResult, toUndecided } from "./decision.ts";
 import type { Fallback } from "./fallback.ts";
@@ -65,39 +66,31 @@ export class Decider {
     spentMs: number,
   ): Promise<Decision> {
     const { prefix } = this.#config;
-    // The enforced rules form one group, which is charged as a whole or not at all. Each other rule
-    // forms its own group.
-    const enforcedCounters: RuleCounter[] = [];
-    const shadowGroups: RuleCounter[][] = [];
-    const markGroups: RuleCounter[][] = [];
+    const groups = emptyGroups();
+    const { enforced, shadow, marks } = groups;
     const pendingResults: Promise<readonly ShadowResult[]>[] = [];
     for (const appliedRule of appliedRules) {
-      const { later, rule } = appliedRule;
+      const { later } = appliedRule;
       if (later) {
         pendingResults.push(this.#decideShadowRule(appliedRule, later, options));
         continue;
       }
-      const ruleCounters = ruleCountersOf(appliedRule, prefix, options);
-      if (rule.mode === "shadow") shadowGroups.push(ruleCounters);
-      else if (rule.mode === "mark") markGroups.push(ruleCounters);
-      else enforcedCounters.push(...ruleCounters);
+      addToGroups(groups, ruleCountersOf(appliedRule, prefix, options));
     }
-    // After a denial, no rule with the mode `mark` is charged.
-    const denial = certainDenialOf(enforcedCounters, this.#time());
+    const denial = certainDenialOf(enforced, this.#time());
     if (denial) {
-      if (shadowGroups.length > 0) pendingResults.push(this.#decideShadowGroups(shadowGroups));
+      if (shadow.length > 0) pendingResults.push(this.#decideShadowGroups(shadow));
       return { ...denial, shadow: pendingResults };
     }
-    const groups = [...shadowGroups, ...markGroups].map(countersOf);
-    if (enforcedCounters.length > 0) groups.unshift(countersOf(enforcedCounters));
-    if (groups.length === 0) return { ...NO_ENFORCED_RULE, shadow: pendingResults };
+    const storeGroups = storeGroupsOf(groups);
+    if (storeGroups.length === 0) return { ...NO_ENFORCED_RULE, shadow: pendingResults };
     try {
       const store = this.#storeInTime(appliedRules, spentMs);
-      const verdict = await store.decide(groups, this.#now());
-      const ownDecision = decisionOf(verdict, enforcedCounters, shadowGroups);
+      const verdict = await store.decide(storeGroups, this.#now());
+      const ownDecision = decisionOf(verdict, enforced, shadow);
       const decision =
-        markGroups.length > 0 && ownDecision.outcome === "allowed"
-          ? await withMarks(ownDecision, markGroups, verdict)
+        marks.length > 0 && ownDecision.outcome === "allowed"
+          ? await withMarks(ownDecision, marks, verdict)
           : ownDecision;
       if (pendingResults.length === 0) return decision;
       return { ...decision, shadow: [...decision.shadow, ...pendingResults] };

@@ -1,5 +1,5 @@
 import type { CalendarUnit } from "../config/calendar.ts";
-import { type Counter, windowEndingNear } from "../engine/counter.ts";
+import { type Counter, type Tally, windowEndingNear } from "../engine/counter.ts";
 import { hasQuota, quotaAfterMs } from "../engine/fixed-window.ts";
 import type { GroupAnswer } from "../stores/store.ts";
 import type { RuleCounter } from "./counters.ts";
@@ -24,7 +24,7 @@ export function quotasOf(
       remaining: banMs > 0 ? 0 : Math.max(0, capacity - count),
       resetMs,
       resetAt: now + resetMs,
-      violated: !admitted && (banMs > 0 || !hasQuota(counter, count)),
+      violated: !admitted && exceeds(counter, tally),
       retryAfterMs: Math.max(banMs, quotaAfterMs(counter, tally, capacity, now)),
       // Without reservations, the count can exceed the capacity only after a settlement.
       reservationDelayMs:
@@ -33,6 +33,11 @@ export function quotasOf(
           : 0,
     };
   });
+}
+
+/** Whether a counter has denied its group: the client is banned, or no quota is left for the cost. */
+export function exceeds(counter: Counter, { count, banMs }: Tally): boolean {
+  return banMs > 0 || !hasQuota(counter, count);
 }
 
 /**

@@ -3,12 +3,17 @@ import type { Config } from "../config/schema.ts";
 import type { AppliedRule } from "../request/applied-rule.ts";
 import type { Store } from "../stores/store.ts";
 import { timeOf } from "./clock.ts";
-import { countersOf, decidedCountersOf, type RuleCounter } from "./counters.ts";
+import { countersOf, type RuleCounter } from "./counters.ts";
 import type { Quota } from "./decision.ts";
 import type { Fallback } from "./fallback.ts";
 import { quotasOf } from "./quotas.ts";
-import { type Reserve, refundCountersOf, reserveOf } from "./reserves.ts";
-import { type FinalCost, type ResponseCharge, responseChargesOf } from "./response-charges.ts";
+import { type Reserve, reserveOf } from "./reserves.ts";
+import {
+  chargedCountersOf,
+  type FinalCost,
+  type ResponseCharge,
+  responseChargesOf,
+} from "./response-charges.ts";
 import { dependsOnResponse } from "./rule-cost.ts";
 
 type ChargerConfig = Pick<Config, "clock" | "prefix">;
@@ -73,7 +78,7 @@ export class ResponseCharger {
    * @param cost the difference; negative if quota is given back
    */
   settle(appliedRule: AppliedRule, reserve: Reserve, cost: number): Promise<Quota[]> {
-    return this.adjust(this.#countersOf({ appliedRule, cost }, reserve));
+    return this.adjust(chargedCountersOf({ appliedRule, cost }, reserve, this.#config.prefix));
   }
 
   /** Adds each counter's cost in the store, and returns the quotas. Throws like `charge`. */
@@ -97,17 +102,9 @@ export class ResponseCharger {
 
   #charge(charges: readonly ResponseCharge[]): Promise<Quota[]> {
     return this.adjust(
-      charges.flatMap((charge) => this.#countersOf(charge, reserveOf(charge.appliedRule))),
+      charges.flatMap((charge) =>
+        chargedCountersOf(charge, reserveOf(charge.appliedRule), this.#config.prefix),
+      ),
     );
-  }
-
-  /**
-   * Returns the counters to change: for a charge, the shard with more quota left; for a refund, the
-   * shard that the decision charged.
-   */
-  #countersOf({ appliedRule, cost }: ResponseCharge, reserve: Reserve | undefined): RuleCounter[] {
-    const { prefix } = this.#config;
-    if (reserve && cost < 0) return refundCountersOf(appliedRule, prefix, reserve, -cost);
-    return decidedCountersOf(appliedRule, prefix, { cost });
   }
 }

@@ -1,13 +1,15 @@
 import type { Rule } from "../config/rule.ts";
 import type { AppliedRule } from "../request/applied-rule.ts";
+import type { HeaderFields } from "../request/header-fields.ts";
 import type { CostFailure } from "../request/request-cost.ts";
-import { reserveOf } from "./reserves.ts";
+import { decidedCountersOf, type RuleCounter } from "./counters.ts";
+import { type Reserve, refundCountersOf, reserveOf } from "./reserves.ts";
 import { isChargedByResponse } from "./rule-cost.ts";
 
 /** The parts of an origin's response that determine what the request cost. */
 export interface ResponseFacts {
   readonly status: number;
-  readonly headers: Headers;
+  readonly headers: Pick<HeaderFields, "get">;
 }
 
 /** The charge that remains after a response under one rule. */
@@ -60,6 +62,19 @@ export function responseChargesOf(
     const cost = remainingCharge(appliedRule, finalCost);
     return cost === 0 ? [] : { appliedRule, cost };
   });
+}
+
+/**
+ * Returns the counters to change: for a charge, the shard with more quota left; for a refund, the
+ * shard that the decision charged.
+ */
+export function chargedCountersOf(
+  { appliedRule, cost }: ResponseCharge,
+  reserve: Reserve | undefined,
+  prefix: string,
+): RuleCounter[] {
+  if (reserve && cost < 0) return refundCountersOf(appliedRule, prefix, reserve, -cost);
+  return decidedCountersOf(appliedRule, prefix, { cost });
 }
 
 /** Returns the final cost minus the quota that the decision has charged. */

@@ -9,9 +9,11 @@ export function shardQuota(quota: number, shards: number, shard: number): number
 /**
  * Picks two different shards at random. The store charges the shard with more quota left, so that
  * all shards fill up at nearly the same rate.
+ *
+ * @param random returns a number from 0 to less than 1
  */
-export function pickShards(shards: number): ShardPair {
-  const one = Math.floor(Math.random() * shards);
-  const other = (one + 1 + Math.floor(Math.random() * (shards - 1))) % shards;
+export function pickShards(shards: number, random = Math.random): ShardPair {
+  const one = Math.floor(random() * shards);
+  const other = (one + 1 + Math.floor(random() * (shards - 1))) % shards;
   return one < other ? [one, other] : [other, one];
 }

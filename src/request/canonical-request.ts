@@ -1,4 +1,5 @@
 import { canonicalPath, isTooLong } from "./canonical-path.ts";
+import type { HeaderFields } from "./header-fields.ts";
 import { LruCache } from "./lru-cache.ts";
 import type { CanonicalPath } from "./path-reader.ts";
 import { isPreflight } from "./preflight.ts";
@@ -30,7 +31,7 @@ export interface CanonicalRequest extends CanonicalPath {
    * origins then read parameters that the query does not have.
    */
   readonly hasHiddenQuery: boolean;
-  readonly headers: Headers;
+  readonly headers: HeaderFields;
   /** Whether the request has a body, which may be empty. */
   readonly hasBody: boolean;
   /** Cloudflare's data about the client; undefined outside Cloudflare. */
@@ -49,7 +50,7 @@ export interface ClientFacts {
 }
 
 /** The host and the canonical path of a URL. Most rules need no other part of the URL. */
-interface Place extends CanonicalPath {
+export interface Place extends CanonicalPath {
   readonly host: string;
 }
 
@@ -100,7 +101,11 @@ function mergePath(place: Place, other: CanonicalPath): Place {
   return { ...place, isUnambiguous, variants, unstrippedVariants };
 }
 
-function placeOf(url: string, caseSensitivePaths: boolean): Place | undefined {
+/**
+ * Returns the host and the canonical path of a URL. @returns undefined under the same conditions as
+ * {@link canonicalRequest}
+ */
+export function placeOf(url: string, caseSensitivePaths: boolean): Place | undefined {
   // The cache key omits the query, because a query never changes the host or the path, and never
   // makes a URL invalid.
   const queryIndex = url.indexOf("?");
@@ -120,6 +125,11 @@ function placeOf(url: string, caseSensitivePaths: boolean): Place | undefined {
 
 function canonicalHost({ hostname }: URL): string {
   return removeTrailing(".", hostname);
+}
+
+/** See {@link CanonicalRequest.hasHiddenQuery}. */
+export function hasHiddenQuery(url: string): boolean {
+  return /^[^?#]*(?:%(?:25)*3f|\?\?)/i.test(url);
 }
 
 /** Returns the canonical host of a valid URL: the host by which rules match its request. */
@@ -177,7 +187,7 @@ class RequestReader implements CanonicalRequest {
   }
 
   get hasHiddenQuery(): boolean {
-    return /^[^?#]*(?:%(?:25)*3f|\?\?)/i.test(this.#request.url);
+    return hasHiddenQuery(this.#request.url);
   }
 
   get hasBody(): boolean {

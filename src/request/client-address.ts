@@ -1,5 +1,6 @@
 import { type Address, parseAddress } from "../config/address.ts";
 import { unwrapIPv4 } from "../config/network.ts";
+import type { HeaderFields } from "./header-fields.ts";
 import { LruCache } from "./lru-cache.ts";
 import { removeTrailing } from "./text-folding.ts";
 
@@ -35,7 +36,7 @@ export type Client =
  * Reads the client only from CF-Connecting-IP, because clients can forge every other header with an
  * address. An IPv4 address in an IPv6 notation becomes a plain IPv4 address.
  */
-export function readClient(headers: Headers): Client {
+export function readClient(headers: HeaderFields): Client {
   const address = parseAddress(headers.get("cf-connecting-ip")?.trim() ?? "");
   if (!address) return { kind: "unknown" };
   if (address.startsWith(WORKERS_ADDRESS, 128)) {
@@ -52,7 +53,7 @@ export function readClient(headers: Headers): Client {
  * @returns `203.0.113.7`, `2001:db8::/64` or `worker:ZONE`; `unknown` for all requests without an
  * address
  */
-export function clientAddress(headers: Headers, ipv6Prefix: number): string {
+export function clientAddress(headers: HeaderFields, ipv6Prefix: number): string {
   const text = headers.get("cf-connecting-ip") ?? "";
   const cached = addresses.get(`${ipv6Prefix}/${text}`);
   if (cached !== undefined) return cached;

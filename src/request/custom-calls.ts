@@ -108,10 +108,11 @@ export class CustomCalls {
   }
 
   #startTimer(): Promise<typeof TIMEOUT> {
-    const { promise, resolve } = Promise.withResolvers<typeof TIMEOUT>();
     const elapsedMs = Math.max(0, Date.now() - (this.#firstStartAt ?? 0));
-    this.#timer = setTimeout(() => resolve(TIMEOUT), Math.max(0, this.#timeoutMs - elapsedMs));
-    return promise;
+    // `weir replay` loads files that import this one in Node 20, which has no Promise.withResolvers.
+    return new Promise((resolve) => {
+      this.#timer = setTimeout(() => resolve(TIMEOUT), Math.max(0, this.#timeoutMs - elapsedMs));
+    });
   }
 }
 

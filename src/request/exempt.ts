@@ -1,5 +1,7 @@
 import type { Exempt, ExpectedValue } from "../config/exempt.ts";
+import type { NetworkSet } from "../config/network-set.ts";
 import { readClient } from "./client-address.ts";
+import type { HeaderFields } from "./header-fields.ts";
 
 /**
  * Whether a rule does not count a request, because the client's address or one of the headers
@@ -14,20 +16,23 @@ import { readClient } from "./client-address.ts";
  */
 export async function isExempt(
   { networks, headers }: Exempt,
-  request: { readonly headers: Headers },
+  request: { readonly headers: HeaderFields },
   secrets: ReadonlyMap<string, string>,
   isEqual = isEqualInConstantTime,
 ): Promise<boolean> {
-  const client = networks.size > 0 ? readClient(request.headers) : undefined;
-  if (client?.kind === "address" && networks.contains(client.address)) {
-    return true;
-  }
+  if (isExemptAddress(networks, request.headers)) return true;
   for (const { name, value } of headers) {
     const sent = request.headers.get(name);
     const expected = resolveExpected(value, secrets);
     if (sent && expected && (await isEqual(sent, expected))) return true;
   }
   return false;
+}
+
+/** Whether a client's address is in one of the exempt networks. */
+export function isExemptAddress(networks: NetworkSet, headers: HeaderFields): boolean {
+  const client = networks.size > 0 ? readClient(headers) : undefined;
+  return client?.kind === "address" && networks.contains(client.address);
 }
 
 function resolveExpected(

@@ -80,7 +80,8 @@ export function hashValues(values: readonly NamedValue[], secret?: string): Prom
   return hasherFor(secret).hash(encodeValues(values));
 }
 
-function encodeValues(values: readonly NamedValue[]): string {
+/** Returns the text from which {@link hashValues} computes an identity. */
+export function encodeValues(values: readonly NamedValue[]): string {
   let text = "";
   for (const { name, value } of values) {
     text += `${name.length}:${name}${value.length}:${value}`;
@@ -129,7 +130,11 @@ function isAsync(part: KeyPart): part is AsyncKeyPart {
   return part.kind === "jwt" || part.kind === "custom";
 }
 
-function valueIn(part: KeyPart, context: RequestContext): NamedValue | undefined {
+/**
+ * Returns the value of one alternative like {@link readPart}, but without waiting. The value of a token or of
+ * a function counts as absent.
+ */
+export function valueIn(part: KeyPart, context: RequestContext): NamedValue | undefined {
   return part.kind === "ip" ? addressIn(context) : namedValue(part, readValue(part, context));
 }
 

@@ -1,9 +1,18 @@
+import type { HeaderFields } from "./header-fields.ts";
+
+/** The parts of a request by which a preflight is recognised. A `Request` has this form. */
+interface PreflightParts {
+  readonly headers: HeaderFields;
+  /** Null if the request has no body. */
+  readonly body: unknown;
+}
+
 /**
  * Whether a request is a CORS-preflight request, as the Fetch standard defines it. A preflight
  * never has a body or credentials. So a request with a body or credentials counts as an ordinary
  * OPTIONS request, even if it has the header fields of a preflight.
  */
-export function isPreflight(method: string, request: Request): boolean {
+export function isPreflight(method: string, request: PreflightParts): boolean {
   if (method !== "OPTIONS") return false;
   const { headers, body } = request;
   return (

@@ -66,7 +66,10 @@ export async function customCostOf(
  *
  * @param withoutMax the cost if the configuration has neither `max` nor a higher `default`
  */
-function unknownCost({ max = 0, default: standard = 0 }: ComputedCost, withoutMax: number): number {
+export function unknownCost(
+  { max = 0, default: standard = 0 }: ComputedCost,
+  withoutMax: number,
+): number {
   return Math.max(standard, max || withoutMax);
 }
 

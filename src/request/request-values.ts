@@ -1,5 +1,6 @@
 import { MAX_KEY_LENGTH } from "../config/key-expression.ts";
 import { readCredential } from "./credentials.ts";
+import type { HeaderFields } from "./header-fields.ts";
 import { createNameTest } from "./lenient-name.ts";
 import { COMMA, hasNameAfterSpace, type Pair, pairsIn } from "./pairs.ts";
 import { decodeEscapes, trimBlanks } from "./text-folding.ts";
@@ -29,7 +30,7 @@ export const MAX_ENCODED_LENGTH = 4 * MAX_KEY_LENGTH;
  * @returns undefined if the field is missing, or if origins may read different values, for example
  * because the field was sent twice. In that case, the runtime joins both values by a comma
  */
-export function headerNamed(headers: Headers, name: string): string | undefined {
+export function headerNamed(headers: HeaderFields, name: string): string | undefined {
   const value = headers.get(name);
   if (!value || hasUnclearCommas(name, value)) return undefined;
   return headerValue(name, value);
@@ -58,7 +59,7 @@ export function hasCredential(name: string): boolean {
  * several Cookie fields into one field by commas. Some origins split cookies at commas, and others
  * read the comma as part of the value
  */
-export function cookieNamed(headers: Headers, name: string): string | undefined {
+export function cookieNamed(headers: HeaderFields, name: string): string | undefined {
   const cookies = headers.get("cookie");
   if (!cookies) return undefined;
   const isNamed = createNameTest(name);

@@ -1,4 +1,5 @@
 import type { CanonicalRequest } from "./canonical-request.ts";
+import type { HeaderFields } from "./header-fields.ts";
 import type { NameIndex } from "./name-index.ts";
 import { decodeLeniently, parametersIn } from "./request-values.ts";
 import {
@@ -119,7 +120,7 @@ export class SentValues {
  * Counts the header fields whose names servers may take for the same name. Servers that pass header
  * fields as variables, as CGI does, replace `-` and other separators by `_`.
  */
-function countSpellings(headers: Headers): Map<string, number> {
+function countSpellings(headers: HeaderFields): Map<string, number> {
   const counts = new Map<string, number>();
   for (const name of new Set(headers.keys())) {
     const spelling = foldHeaderName(name);

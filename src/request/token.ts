@@ -1,6 +1,7 @@
 import { decode, verify } from "hono/utils/jwt/jwt";
 import type { JwtConfig } from "../config/jwt.ts";
 import type { Claims } from "./claims.ts";
+import type { HeaderFields } from "./header-fields.ts";
 import { createKeySource } from "./jwks.ts";
 
 // Weir verifies tokens with Hono, which is a dependency already. Verification adds 2.4 KiB after
@@ -8,7 +9,7 @@ import { createKeySource } from "./jwks.ts";
 // 6.1 KiB with key sets. See jwks.ts for the reasons not to fetch keys with jose.
 
 /** @returns the claims of a request's token; undefined if the request has no valid token */
-export type ClaimsReader = (headers: Headers) => Promise<Claims | undefined>;
+export type ClaimsReader = (headers: HeaderFields) => Promise<Claims | undefined>;
 
 /**
  * The maximum length of a header field that is read, in characters. Verifying a longer token would
@@ -53,7 +54,7 @@ export function createClaimsReader(
   };
 }
 
-function tokenIn(headers: Headers, header: string): string | undefined {
+function tokenIn(headers: HeaderFields, header: string): string | undefined {
   const value = headers.get(header);
   if (!value || value.length > MAX_FIELD_LENGTH) return undefined;
   return header === "authorization" ? /^Bearer +(\S+)$/i.exec(value)?.[1] : value;

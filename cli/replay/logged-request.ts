@@ -1,0 +1,154 @@
+import {
+  type CanonicalRequest,
+  type ClientFacts,
+  hasHiddenQuery,
+  type Place,
+} from "../../src/request/canonical-request.ts";
+import type { HeaderFields } from "../../src/request/header-fields.ts";
+import { isPreflight } from "../../src/request/preflight.ts";
+import type { LogRequest } from "../logs/log-request.ts";
+
+/** The host in URLs of requests whose host is unknown. No rule sees it. */
+const NO_HOST = "host.invalid";
+
+/** Returns a URL for a path of a log. */
+export function urlOf(host: string | undefined, target: string): string {
+  return `https://${host ?? NO_HOST}${target}`;
+}
+
+/** The header fields of a request in a log. */
+class LoggedFields implements HeaderFields {
+  request: LogRequest | undefined;
+
+  get(name: string): string | null {
+    const { request } = this;
+    switch (name) {
+      case "cf-connecting-ip":
+        return request?.ip ?? null;
+      case "user-agent":
+        return request?.userAgent ?? null;
+      case "host":
+        return request?.host ?? null;
+      case "content-length":
+        return request?.headers?.get(name) ?? request?.bodyBytes?.toString() ?? null;
+      default:
+        return request?.headers?.get(name) ?? null;
+    }
+  }
+
+  has(name: string): boolean {
+    return this.get(name) !== null;
+  }
+
+  keys(): Iterable<string> {
+    const names = [...NOT_IN_HEADERS, ...(this.request?.headers?.keys() ?? [])];
+    return names.filter((name) => this.has(name));
+  }
+}
+
+const NOT_IN_HEADERS = ["cf-connecting-ip", "user-agent", "host", "content-length"];
+
+/**
+ * The request of a log that is being decided, in the form that the Worker's rules read. One object serves
+ * all requests, one after the other, because a replay decides millions.
+ */
+export class LoggedRequest implements CanonicalRequest {
+  readonly #showsPreflights: boolean;
+  readonly #fields = new LoggedFields();
+  #request: LogRequest = NO_REQUEST;
+  #place: Place = NO_PLACE;
+
+  /** @param showsPreflights if false, all OPTIONS requests count as preflights */
+  constructor(showsPreflights: boolean) {
+    this.#showsPreflights = showsPreflights;
+  }
+
+  set(request: LogRequest, place: Place): void {
+    this.#request = request;
+    this.#place = place;
+    this.#fields.request = request;
+  }
+
+  get path(): string {
+    return this.#place.path;
+  }
+
+  get isUnambiguous(): boolean {
+    return this.#place.isUnambiguous;
+  }
+
+  get variants(): readonly string[] {
+    return this.#place.variants;
+  }
+
+  get unstrippedVariants(): readonly string[] {
+    return this.#place.unstrippedVariants;
+  }
+
+  /** An empty text if the host is unknown. No condition matches it, and in keys it counts as absent. */
+  get host(): string {
+    return this.#request.host === undefined ? "" : this.#place.host;
+  }
+
+  get method(): string {
+    const { sentMethod } = this;
+    return sentMethod === "HEAD" ? "GET" : sentMethod;
+  }
+
+  get sentMethod(): string {
+    return this.#request.method.toUpperCase();
+  }
+
+  get isPreflight(): boolean {
+    const { sentMethod } = this;
+    if (!this.#showsPreflights) return sentMethod === "OPTIONS";
+    return isPreflight(sentMethod, {
+      headers: this.#fields,
+      body: this.hasBody ? this.#request : null,
+    });
+  }
+
+  get search(): string {
+    return new URL(urlOf(this.#request.host, this.#request.target)).search;
+  }
+
+  get hasHiddenQuery(): boolean {
+    return hasHiddenQuery(urlOf(this.#request.host, this.#request.target));
+  }
+
+  get headers(): HeaderFields {
+    return this.#fields;
+  }
+
+  get hasBody(): boolean {
+    return (this.#request.bodyBytes ?? 0) > 0;
+  }
+
+  get cf(): ClientFacts | undefined {
+    return this.#request.cf;
+  }
+}
+
+const NO_PLACE: Place = {
+  path: "/",
+  isUnambiguous: true,
+  variants: ["/"],
+  unstrippedVariants: [],
+  host: "",
+};
+
+/** A request in place of none. */
+export const NO_REQUEST: LogRequest = {
+  at: 0,
+  method: "GET",
+  target: "/",
+  host: undefined,
+  ip: undefined,
+  status: undefined,
+  userAgent: undefined,
+  headers: undefined,
+  responseHeaders: undefined,
+  cf: undefined,
+  bodyBytes: undefined,
+  durationMs: undefined,
+};

@@ -1,0 +1,103 @@
+import type { Conditions } from "../../src/config/conditions.ts";
+import type { Rule } from "../../src/config/rule.ts";
+import { type Place, placeOf } from "../../src/request/canonical-request.ts";
+import { LruCache } from "../../src/request/lru-cache.ts";
+import { createMatcher, type Matcher, type RuleMatch } from "../../src/request/matcher.ts";
+import type { LogRequest } from "../logs/log-request.ts";
+import { type LoggedRequest, urlOf } from "./logged-request.ts";
+import { ownText } from "./own-text.ts";
+
+/** The number of cached paths. They take about 10 MB. */
+const CACHED_PATHS = 16_384;
+const MAX_CACHED_LENGTH = 512;
+/** The number of hosts and methods that are cached for a path. */
+const CACHED_VARIANTS = 8;
+
+/** What one path means under one host and method. */
+interface Route {
+  readonly method: string;
+  readonly host: string | undefined;
+  /** Undefined if the host or the path is unclear, or if the path is too long. */
+  readonly place: Place | undefined;
+  /** Undefined if the matching rules depend on more than host, method and path. */
+  readonly matches: readonly RuleMatch[] | undefined;
+  /** Whether the request counts as a preflight because the log does not show whether it is one. */
+  readonly isAssumedPreflight: boolean;
+}
+
+/** Finds the rules that match the requests of a log. */
+export class RouteCache {
+  readonly #match: Matcher;
+  readonly #caseSensitivePaths: boolean;
+  readonly #request: LoggedRequest;
+  readonly #showsPreflights: boolean;
+  /** Whether the conditions of all rules depend only on host, method and path. */
+  readonly #isCacheable: boolean;
+  readonly #cache = new LruCache<Route[]>(CACHED_PATHS);
+  /** The number of OPTIONS requests that count as preflights because the log does not show more. */
+  assumedPreflights = 0;
+
+  /** @param request is set to each request that is looked up */
+  constructor(
+    rules: readonly Rule[],
+    caseSensitivePaths: boolean,
+    showsPreflights: boolean,
+    request: LoggedRequest,
+  ) {
+    this.#match = createMatcher(rules, caseSensitivePaths);
+    this.#caseSensitivePaths = caseSensitivePaths;
+    this.#request = request;
+    this.#showsPreflights = showsPreflights;
+    this.#isCacheable = rules.every(
+      ({ match }) => !readsMore(match) && !(match.except && readsMore(match.except)),
+    );
+  }
+
+  /** @returns undefined if the Worker refuses the request before it reads the rules */
+  matchesOf(request: LogRequest): readonly RuleMatch[] | undefined {
+    const route = this.#routeOf(request);
+    if (!route.place) return undefined;
+    this.#request.set(request, route.place);
+    if (route.isAssumedPreflight) this.assumedPreflights++;
+    return route.matches ?? this.#match(this.#request);
+  }
+
+  #routeOf(request: LogRequest): Route {
+    const { target, method, host } = request;
+    const queryIndex = target.indexOf("?");
+    const path = queryIndex === -1 ? target : target.slice(0, queryIndex);
+    if (path.length > MAX_CACHED_LENGTH) return this.#createRoute(request, path);
+    const routes = this.#cache.get(path);
+    if (routes) {
+      for (const route of routes) if (route.method === method && route.host === host) return route;
+    }
+    const route = this.#createRoute(request, path);
+    if (!routes) this.#cache.set(ownText(path), [route]);
+    else if (routes.length < CACHED_VARIANTS) routes.push(route);
+    else routes[0] = route;
+    return route;
+  }
+
+  #createRoute(request: LogRequest, path: string): Route {
+    const method = ownText(request.method);
+    const host = request.host === undefined ? undefined : ownText(request.host);
+    const place = placeOf(urlOf(host, path), this.#caseSensitivePaths);
+    if (!place) return { method, host, place, matches: [], isAssumedPreflight: false };
+    this.#request.set(request, place);
+    const isOptions = this.#request.sentMethod === "OPTIONS";
+    const isCacheable = this.#isCacheable && !(isOptions && this.#showsPreflights);
+    const matches = isCacheable ? this.#match(this.#request) : undefined;
+    return {
+      method,
+      host,
+      place,
+      matches,
+      isAssumedPreflight: isOptions && !this.#showsPreflights,
+    };
+  }
+}
+
+/** Whether conditions read more of a request than its host, method and path. */
+function readsMore({ headers, query, ips, countries, asns, bots }: Conditions): boolean {
+  return [headers, query, ips, countries, asns, bots].some((each) => each !== undefined);
+}

@@ -1,0 +1,78 @@
+import type { LogFacts, LogRequest } from "../../../cli/logs/log-request.ts";
+import { createReplayEngine } from "../../../cli/replay/create-replay-engine.ts";
+import type {
+  ReplayEngine,
+  ReplayedRequest,
+  ReplayOptions,
+  RuleVerdict,
+} from "../../../cli/replay/replay-engine.ts";
+import { type ConfigInput, defineConfig } from "../../../src/config/index.ts";
+
+/** Midnight of 2026-01-01 UTC. */
+export const START = Date.UTC(2026, 0, 1);
+
+/** What a log in Combined Log Format states. */
+export const COMBINED: LogFacts = {
+  ip: true,
+  host: false,
+  status: true,
+  country: false,
+  asn: false,
+  bots: false,
+  ja4: false,
+  bodyBytes: false,
+  headers: new Set(["user-agent", "referer"]),
+  responseHeaders: new Set(),
+};
+
+/** A log that states everything. */
+export const ALL: LogFacts = {
+  ...{ ip: true, host: true, status: true, country: true, asn: true, bots: true, ja4: true },
+  ...{ bodyBytes: true, headers: "all", responseHeaders: "all" },
+};
+
+/** Returns a request that arrives some seconds after {@link START}. */
+export function logged(second: number, fields: Partial<LogRequest> = {}): LogRequest {
+  return {
+    at: START + second * 1000,
+    method: "GET",
+    target: "/",
+    host: undefined,
+    ip: "203.0.113.7",
+    status: 200,
+    userAgent: undefined,
+    headers: undefined,
+    responseHeaders: undefined,
+    cf: undefined,
+    bodyBytes: undefined,
+    durationMs: undefined,
+    ...fields,
+  };
+}
+
+/** A copy of what `onDecided` got. */
+export interface Decided {
+  readonly request: LogRequest;
+  readonly outcome: ReplayedRequest["outcome"];
+  readonly verdicts: readonly RuleVerdict[];
+}
+
+export function engineOf(
+  config: ConfigInput,
+  facts: LogFacts = COMBINED,
+  options: ReplayOptions = {},
+): ReplayEngine {
+  return createReplayEngine(defineConfig(config), facts, options);
+}
+
+/** Replays requests, and returns copies of the decisions in the order in which they were made. */
+export async function decide(
+  engine: ReplayEngine,
+  requests: readonly LogRequest[],
+): Promise<Decided[]> {
+  const decided: Decided[] = [];
+  await engine.replay(requests, ({ request, outcome, verdicts }) => {
+    decided.push({ request, outcome, verdicts: verdicts.map((verdict) => ({ ...verdict })) });
+  });
+  return decided;
+}

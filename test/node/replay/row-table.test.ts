@@ -1,0 +1,66 @@
+import { describe, expect, it } from "vitest";
+import { RowTable } from "../../../cli/replay/row-table.ts";
+import type { Counter } from "../../../src/engine/counter.ts";
+
+const MINUTE = 60_000;
+
+const counterOf = (client: number, fields: Partial<Counter> = {}): Counter => ({
+  key: `weir:all:1m:${client}`,
+  identity: `${client}`,
+  limit: 3,
+  windowMs: MINUTE,
+  offsetMs: 0,
+  cost: 1,
+  ceiling: 3,
+  ...fields,
+});
+
+describe("the rows of a replay", () => {
+  it("are those of live windows, however many windows have passed", () => {
+    const rows = new RowTable();
+    const sizes: number[] = [];
+    for (let window = 0; window < 50; window++) {
+      for (let client = 0; client < 100; client++) {
+        rows.decide([[counterOf(client)]], window * MINUTE + 10 * client);
+      }
+      sizes.push(rows.size);
+    }
+    // Rows are kept for a second after their window.
+    expect(Math.max(...sizes)).toBeLessThanOrEqual(200);
+    rows.decide([[counterOf(1)]], 50 * MINUTE + 2000);
+    expect(rows.size).toBe(1);
+  });
+
+  it("stay while a count carries over to later windows, and go when it is repaid", () => {
+    const rows = new RowTable();
+    const fields = { rollsOver: true, ceiling: 9 };
+    const admitted = (at: number, cost: number) =>
+      rows.decide([[counterOf(1, { ...fields, cost })]], at)[0]?.admitted;
+    expect(admitted(0, 9)).toBe(true);
+    expect(admitted(MINUTE + 5000, 4)).toBe(false);
+    expect(admitted(MINUTE + 5000, 3)).toBe(true);
+    expect(rows.size).toBe(1);
+    rows.decide([[counterOf(2)]], 5 * MINUTE);
+    expect(rows.size).toBe(1);
+  });
+
+  it("include bans, which end before their strikes", () => {
+    const rows = new RowTable();
+    const escalation = { lengthsMs: [MINUTE, 10 * MINUTE], forgetAfterMs: MINUTE };
+    const counter = counterOf(1, { ceiling: 0, limit: 0, banMs: MINUTE, escalation });
+    const banAt = (at: number) => rows.decide([[counter]], at)[0]?.tallies[0]?.banMs;
+    expect(banAt(0)).toBe(MINUTE);
+    expect(banAt(30_000)).toBe(MINUTE / 2);
+    expect(rows.size).toBe(2);
+    expect(banAt(MINUTE)).toBe(10 * MINUTE);
+    expect(banAt(20 * MINUTE)).toBe(MINUTE);
+    rows.decide([[counterOf(2)]], 60 * MINUTE);
+    expect(rows.size).toBe(1);
+  });
+
+  it("may be decades apart", () => {
+    const rows = new RowTable();
+    for (let year = 0; year < 100; year++) rows.decide([[counterOf(year)]], year * 3.2e10);
+    expect(rows.size).toBe(1);
+  });
+});
