@@ -6,10 +6,11 @@ import { type Decision, toUndecided } from "./limiter/decision.ts";
 import type { Limiter } from "./limiter/limiter.ts";
 import { logCustomKeyFailed, logUnreadableCost } from "./log.ts";
 import type { LiveOverrides } from "./overrides/live-overrides.ts";
-import { type AppliedRule, createRuleApplier, type RuleApplier } from "./request/applied-rule.ts";
+import type { AppliedRule } from "./request/applied-rule.ts";
 import { type CanonicalRequest, canonicalRequest } from "./request/canonical-request.ts";
 import { CustomCalls } from "./request/custom-calls.ts";
 import { createMatcher, type Matcher, type RuleMatch } from "./request/matcher.ts";
+import { createRuleApplier, type RuleApplier } from "./request/rule-applier.ts";
 import { createClaimsReader } from "./request/token.ts";
 
 /** The rules that apply to a request, and the decision. */

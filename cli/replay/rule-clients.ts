@@ -8,7 +8,7 @@ import {
 } from "../../src/limiter/counters.ts";
 import { isSettled } from "../../src/limiter/rule-cost.ts";
 import type { AppliedRule } from "../../src/request/applied-rule.ts";
-import { isExemptAddress } from "../../src/request/exempt.ts";
+import { isExemptAddress } from "../../src/request/exempt-address.ts";
 import { encodeValues, type RequestContext } from "../../src/request/identity.ts";
 import { LruCache } from "../../src/request/lru-cache.ts";
 import type { PathMatch } from "../../src/request/route-table.ts";

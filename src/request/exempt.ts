@@ -1,6 +1,5 @@
 import type { Exempt, ExpectedValue } from "../config/exempt.ts";
-import type { NetworkSet } from "../config/network-set.ts";
-import { readClient } from "./client-address.ts";
+import { isExemptAddress } from "./exempt-address.ts";
 import type { HeaderFields } from "./header-fields.ts";
 
 /**
@@ -27,12 +26,6 @@ export async function isExempt(
     if (sent && expected && (await isEqual(sent, expected))) return true;
   }
   return false;
-}
-
-/** Whether a client's address is in one of the exempt networks. */
-export function isExemptAddress(networks: NetworkSet, headers: HeaderFields): boolean {
-  const client = networks.size > 0 ? readClient(headers) : undefined;
-  return client?.kind === "address" && networks.contains(client.address);
 }
 
 function resolveExpected(

@@ -40,6 +40,7 @@ function matchesRoute(given: string, caseSensitive: boolean) {
       method: "GET",
       sentMethod: "GET",
       hasBody: false,
+      hasHiddenQuery: false,
       isPreflight: false,
       host: "a.example",
       search: "",
