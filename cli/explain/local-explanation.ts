@@ -78,13 +78,15 @@ export async function explainLocally(
   const settings = await settingsOf(options);
   const { bindings, notes } = bindingsOf(config, settings);
   const store = createMemoryStore();
-  const { prefix } = bindings;
   try {
     const explanation = await explain(request, {
       config,
       bindings,
-      read: (applied) => readClients(applied, store, { prefix, clock: "edge" }, now),
-      custom: { env: environmentOf(settings), ctx: { waitUntil: (task) => void task.catch(() => {}) } },
+      read: (applied) => readClients(store, applied, bindings.prefix, now),
+      custom: {
+        env: environmentOf(settings),
+        ctx: { waitUntil: (task) => void task.catch(() => {}) },
+      },
       now: () => now,
     });
     const applies = explanation.rules.some(({ applies }) => applies);

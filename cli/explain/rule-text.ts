@@ -12,7 +12,7 @@ import { indented, second, shortened, WIDTH, wrapped } from "./layout.ts";
 const MAX_VALUE = 80;
 /** The maximum number of counters of a rule whose stored keys are listed. */
 const MAX_STORED = 12;
-const LABEL = 10;
+const LABEL = 12;
 
 /** Describes a rule that applies: its conditions, the client's key, the counters and what would be stored. */
 export function appliedRuleText(rule: ExplainedRule, isVerbose: boolean, now: number): string {

@@ -44,7 +44,7 @@ export async function runExplain(options: ExplainOptions): Promise<number> {
 }
 
 async function explained(options: ExplainOptions): Promise<Explained> {
-  const { against, atTime } = options;
+  const { against } = options;
   const now = timeOf(options);
   if (against !== undefined) {
     const { request, notes } = await describeRequest(options, async () => hostOf(against));
