@@ -41,16 +41,23 @@ export interface WindowSuggestion {
   readonly max: number;
   /** The lowest limits that deny at most this share of clients, each in at least one window. */
   readonly limits: readonly SuggestedLimit[];
+  /** The limit of 0.1 %, rounded up to a number that is easy to remember; undefined without a client. */
+  readonly proposed?: ProposedLimit | undefined;
   /** Clients by the number of requests in their busiest window. Ranges do not overlap. */
   readonly histogram: readonly HistogramBar[];
 }
 
-export interface SuggestedLimit {
+export interface ProposedLimit {
+  readonly limit: number;
+  /** Clients with more requests than the limit in at least one window. */
+  readonly clientsDenied: number;
+  /** The requests above the limit, in all windows. */
+  readonly requestsDenied: number;
+}
+
+export interface SuggestedLimit extends ProposedLimit {
   /** 0.01, 0.001 or 0.0001 of the clients. */
   readonly share: number;
-  readonly limit: number;
-  readonly clientsDenied: number;
-  readonly requestsDenied: number;
 }
 
 export interface HistogramBar {
@@ -75,6 +82,9 @@ export interface LoudClient {
   readonly busiestStart: string;
   /** Requests whose logged status is below 400. */
   readonly succeeded: number;
+  /** The most frequent user agents and paths, at most 3 of each. */
   readonly userAgents: readonly Frequent[];
   readonly paths: readonly Frequent[];
+  /** The well-known crawler that a user agent names. Everyone can send such a user agent. */
+  readonly claimsToBe?: string;
 }

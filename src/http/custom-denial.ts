@@ -136,15 +136,14 @@ class Failure extends Error {
 /** One deadline for several steps. */
 class Deadline {
   readonly #reached: Promise<never>;
-  #timer: ReturnType<typeof setTimeout> | undefined;
+  readonly #timer: ReturnType<typeof setTimeout>;
 
   constructor(timeoutMs: number) {
-    // `weir explain` loads this file in Node 20, which has no Promise.withResolvers.
-    this.#reached = new Promise((_, reject) => {
-      this.#timer = setTimeout(() => reject(new Failure("timeout")), timeoutMs);
-    });
+    const { promise, reject } = Promise.withResolvers<never>();
+    this.#reached = promise;
     // Without a handler, a deadline that nobody awaits would be an unhandled rejection.
-    this.#reached.catch(() => {});
+    promise.catch(() => {});
+    this.#timer = setTimeout(() => reject(new Failure("timeout")), timeoutMs);
   }
 
   /** Waits for a value until the deadline. @throws {Failure} at the deadline */
@@ -153,6 +152,6 @@ class Deadline {
   }
 
   clear(): void {
-    clearTimeout(this.#timer as ReturnType<typeof setTimeout>);
+    clearTimeout(this.#timer);
   }
 }

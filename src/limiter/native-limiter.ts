@@ -38,11 +38,8 @@ export function createNativeGuard(
     // ended.
     const isPaused = now < pausedUntil && pausedUntil - now <= PAUSE_MS;
     if (!nativeLimiter || isPaused) return true;
-    let timer: ReturnType<typeof setTimeout> | undefined;
-    // `weir explain` loads files that import this one in Node 20, which has no Promise.withResolvers.
-    const timeout = new Promise<undefined>((resolve) => {
-      timer = setTimeout(() => resolve(undefined), nativeTimeoutMs(timeoutMs));
-    });
+    const { promise: timeout, resolve } = Promise.withResolvers<undefined>();
+    const timer = setTimeout(resolve, nativeTimeoutMs(timeoutMs));
     try {
       const reply = await Promise.race([
         nativeLimiter.limit({ key: `${rule.name}:${identity}` }),
@@ -53,7 +50,7 @@ export function createNativeGuard(
     } catch {
       return true;
     } finally {
-      clearTimeout(timer as ReturnType<typeof setTimeout>);
+      clearTimeout(timer);
     }
   };
 }

@@ -139,12 +139,10 @@ class KeyCache {
 }
 
 async function waitAtMost(ms: number, task: Promise<unknown>): Promise<void> {
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  const timeOver = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, ms);
-  });
+  const { promise: timeOver, resolve } = Promise.withResolvers<void>();
+  const timer = setTimeout(resolve, ms);
   await Promise.race([task, timeOver]);
-  clearTimeout(timer as ReturnType<typeof setTimeout>);
+  clearTimeout(timer);
 }
 
 /**

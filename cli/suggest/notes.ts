@@ -1,0 +1,117 @@
+import { formatWindow } from "../../src/config/windows.ts";
+import { count, duration } from "../admin/text.ts";
+import { plural } from "../doctor/finding.ts";
+import type { LogFacts } from "../logs/log-request.ts";
+import type { ReplayNote } from "../replay/replay-engine.ts";
+import type { RequestedRule } from "./requested-rule.ts";
+import type { Suggestion } from "./suggestion.ts";
+
+/** Below this number of clients, 0.1 % of them are less than one. */
+const ENOUGH_CLIENTS = 1000;
+
+/** Counts of requests that the log states too little about. */
+export interface UnclearRequests {
+  /** Requests that are left out because their address is needed and unknown. */
+  readonly withoutAddress: number;
+  /** OPTIONS requests that count as preflights because the log does not show more. */
+  readonly assumedPreflights: number;
+  /** Requests that the Worker answers with 400 or 414 before it reads the rules. */
+  readonly refused: number;
+}
+
+/** Returns what a reader must know about the numbers. */
+export function notesAbout(
+  requested: RequestedRule,
+  suggestion: Suggestion,
+  facts: LogFacts,
+  unclear: UnclearRequests,
+): ReplayNote[] {
+  return [
+    ...requestNotes(suggestion, unclear),
+    ...clientNotes(suggestion),
+    ...botNotes(requested, facts),
+    ...lengthNotes(requested, suggestion),
+    ...ruleNotes(requested),
+  ];
+}
+
+function requestNotes(
+  { requests, match }: Suggestion,
+  { withoutAddress, assumedPreflights, refused }: UnclearRequests,
+): ReplayNote[] {
+  const notes: ReplayNote[] = [];
+  if (requests === 0) {
+    const text = `No request of the log matches ${match}. There is nothing to suggest.`;
+    notes.push({ code: "no-requests", text });
+  }
+  if (refused > 0) {
+    const text = `${requestsHave(refused)} an unclear host or path, or a path that is too long. The Worker answers with 400 or 414 and reads no rules. They are left out.`;
+    notes.push({ code: "refused-requests", text });
+  }
+  if (withoutAddress > 0) {
+    const text = `${requestsHave(withoutAddress)} no valid client address in the log. They are left out.`;
+    notes.push({ code: "address-not-logged", text });
+  }
+  if (assumedPreflights > 0) {
+    const text = `${requestsHave(assumedPreflights)} the method OPTIONS and count as CORS preflights, because the log does not state the header fields of preflights. A rule counts them only if its match names OPTIONS.`;
+    notes.push({ code: "assumed-preflights", text });
+  }
+  return notes;
+}
+
+function requestsHave(number: number): string {
+  return number === 1 ? "1 request has" : `${count(number)} requests have`;
+}
+
+function clientNotes({ clients, isEstimate }: Suggestion): ReplayNote[] {
+  const notes: ReplayNote[] = [];
+  if (clients > 0 && clients < ENOUGH_CLIENTS) {
+    const shares = clients < ENOUGH_CLIENTS / 10 ? "1 %, 0.1 % and 0.01 %" : "0.1 % and 0.01 %";
+    const text = `The log has ${plural(clients, "client")}, and ${shares} of them are less than one client. These limits are the most requests that any client sent. A longer log is more reliable.`;
+    notes.push({ code: "few-clients", text });
+  }
+  if (isEstimate) {
+    const text =
+      "There are too many clients to count all of them. The numbers of clients and the limits come from a uniform sample of at least 250 000 clients. The most requests in a window are exact.";
+    notes.push({ code: "estimate", text });
+  }
+  return notes;
+}
+
+function botNotes({ rule }: RequestedRule, { bots }: LogFacts): ReplayNote[] {
+  if (!bots) {
+    const text =
+      "The log does not state which clients are verified bots, so they are part of the clients.";
+    return [{ code: "bots-not-logged", text }];
+  }
+  if (rule.match.bots === undefined) return [];
+  const text = "The match names verified bots, so they are not shown apart.";
+  return [{ code: "bots-matched", text }];
+}
+
+/** A window that the log does not cover can have more requests than the log shows. */
+function lengthNotes({ windows }: RequestedRule, { log }: Suggestion): ReplayNote[] {
+  if (log.from === undefined || log.to === undefined) return [];
+  const lengthMs = Date.parse(log.to) - Date.parse(log.from);
+  const uncovered = windows.filter(({ windowMs }) => windowMs > lengthMs);
+  if (uncovered.length === 0) return [];
+  const names = uncovered.map(formatWindow).join(", ");
+  const text = `The log covers ${duration(lengthMs)}, which is less than a window of ${names}. A whole window may have more requests.`;
+  return [{ code: "short-log", text }];
+}
+
+/** Fields of an existing rule that change which requests count, or how much. */
+function ruleNotes({ rule, input, name }: RequestedRule): ReplayNote[] {
+  if (input) return [];
+  const { tiers, exempt, cost, count: counted, spread } = rule;
+  const ignored = [
+    tiers && "tiers",
+    exempt && "exempt",
+    cost !== 1 && "cost",
+    counted && "count",
+    spread && 'start: "spread"',
+  ].filter((field) => typeof field === "string");
+  if (ignored.length === 0) return [];
+  const text = `Each request of the rule "${name}" counts as one, in windows that are the same for all clients. These fields are left out: ${ignored.join(", ")}.`;
+  return [{ code: "fields-left-out", rule: name, text }];
+}

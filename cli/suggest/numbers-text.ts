@@ -1,0 +1,12 @@
+import { count } from "../admin/text.ts";
+import type { HistogramBar } from "./suggestion.ts";
+
+/** Formats the range of a bar: `3-4`. */
+export function rangeText({ from, to }: HistogramBar): string {
+  return from === to ? count(from) : `${count(from)} - ${count(to)}`;
+}
+
+/** Formats the share of a limit: 0.001 → `0.1 %`. */
+export function shareText(share: number): string {
+  return `${Number((share * 100).toPrecision(12))} %`;
+}

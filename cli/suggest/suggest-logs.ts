@@ -1,0 +1,56 @@
+import type { Logs } from "../logs/open-logs.ts";
+import { LogPeriod, summariseLogs } from "../logs/summarise-logs.ts";
+import { logNotes } from "../replay/log-notes.ts";
+import { buildSuggestion } from "./build-suggestion.ts";
+import { ClientReader } from "./client-reader.ts";
+import { checkLogNeeds } from "./log-needs.ts";
+import { notesAbout } from "./notes.ts";
+import type { RequestedRule } from "./requested-rule.ts";
+import { ruleText } from "./rule-text.ts";
+import { SuggestTally } from "./suggest-tally.ts";
+import type { Suggestion } from "./suggestion.ts";
+
+export interface SuggestInput {
+  /** The files as the user has written them. */
+  readonly files: readonly string[];
+  readonly logs: Logs;
+  readonly requested: RequestedRule;
+  /** Treat values that the log does not state as absent. */
+  readonly missingAsAbsent?: boolean | undefined;
+  /** Is called after each batch of requests. */
+  readonly onProgress?: () => void;
+}
+
+/**
+ * Reads logs, and returns the limits that they suggest for a rule.
+ *
+ * @throws {RefusedOption} if the logs lack what the rule needs
+ * @throws {LogError} if a log cannot be read
+ */
+export async function suggestFromLogs(input: SuggestInput): Promise<Suggestion> {
+  const { files, logs, requested, missingAsAbsent = false, onProgress } = input;
+  const { rule, config, windows } = requested;
+  const absentNotes = checkLogNeeds(requested, logs.facts, missingAsAbsent);
+  const reader = new ClientReader(rule, config, logs.facts, missingAsAbsent);
+  const tally = new SuggestTally(windows, { separateBots: rule.match.bots === undefined });
+  const period = new LogPeriod();
+  for await (const requests of logs.batches()) {
+    period.add(requests);
+    for (const request of requests) {
+      const client = reader.clientOf(request);
+      if (client) tally.add(request, client);
+    }
+    onProgress?.();
+  }
+  const suggestion = buildSuggestion(requested, tally, summariseLogs(files, logs, period));
+  const notes = [
+    ...logNotes(logs.progress, false),
+    ...absentNotes,
+    ...notesAbout(requested, suggestion, logs.facts, reader),
+  ];
+  return {
+    ...suggestion,
+    notes,
+    rule: ruleText(requested, suggestion.windows, suggestion.clients),
+  };
+}
