@@ -15,6 +15,16 @@ export interface TestedCondition {
 
 type Condition = Omit<TestedCondition, "result">;
 
+/** A condition of a rule, and the rules with which the matcher tests it. */
+interface Probe {
+  readonly rule: Rule;
+  readonly condition: Condition;
+  /** Matches if the condition holds or is unknown. */
+  readonly selecting: Rule;
+  /** Matches if the condition does not hold or is unknown. Undefined if it is never unknown. */
+  readonly excepting?: Rule;
+}
+
 /**
  * Tests each condition of each rule on its own.
  *
@@ -32,26 +42,55 @@ export function testConditions(
   // A preflight matches only rules that name OPTIONS.
   const methods = request.isPreflight ? ["OPTIONS"] : undefined;
   const probes = rules.flatMap((rule) =>
-    conditionsOf(rule).map((condition) => ({
-      rule,
-      condition,
-      selecting: { ...rule, match: { methods, ...condition.condition } },
-      excepting: { ...rule, match: { methods, except: condition.condition } },
-    })),
+    conditionsOf(rule).map((condition): Probe => {
+      const { condition: single } = condition;
+      const selecting = { ...rule, match: { methods, ...single } };
+      // Every request has a host and a method.
+      const isCertain = single.hosts !== undefined || single.methods !== undefined;
+      return isCertain
+        ? { rule, condition, selecting }
+        : {
+            rule,
+            condition,
+            selecting,
+            excepting: { ...rule, match: { methods, except: single } },
+          };
+    }),
   );
-  const candidates = probes.flatMap(({ selecting, excepting }) => [selecting, excepting]);
+  const candidates = probes.flatMap(({ selecting, excepting }) =>
+    excepting ? [selecting, excepting] : [selecting],
+  );
   const matches = createMatcher(candidates, caseSensitivePaths)(request);
   const matching = new Set(matches.map(({ rule }) => rule));
+  const ambiguous = probes.flatMap(({ condition: { field }, selecting }) =>
+    field === "match.paths" && !request.isUnambiguous && matching.has(selecting) ? selecting : [],
+  );
+  const clear = matchingEveryReading(ambiguous, request, caseSensitivePaths);
   const tested = new Map(rules.map((rule) => [rule, [] as TestedCondition[]]));
   for (const { rule, condition, selecting, excepting } of probes) {
-    const result = !matching.has(selecting)
-      ? "fails"
-      : matching.has(excepting)
-        ? "unknown"
-        : "holds";
+    const isUnknown = excepting && matching.has(excepting) && !clear.has(selecting);
+    const result = !matching.has(selecting) ? "fails" : isUnknown ? "unknown" : "holds";
     tested.get(rule)?.push({ ...condition, result });
   }
   return tested;
+}
+
+/** Returns the rules whose paths match the request however an origin reads its path. */
+function matchingEveryReading(
+  rules: readonly Rule[],
+  request: CanonicalRequest,
+  caseSensitivePaths: boolean,
+): Set<Rule> {
+  if (rules.length === 0) return new Set();
+  const matchRules = createMatcher(rules, caseSensitivePaths);
+  const { method, sentMethod, isPreflight, host, headers } = request;
+  const others = { search: "", hasHiddenQuery: false, hasBody: false, cf: undefined };
+  const found = [...request.variants, ...request.unstrippedVariants].map((path) => {
+    const reading = { path, variants: [path], unstrippedVariants: [], isUnambiguous: true };
+    const base = { method, sentMethod, isPreflight, host, headers };
+    return new Set(matchRules({ ...base, ...others, ...reading }).map(({ rule }) => rule));
+  });
+  return new Set(rules.filter((rule) => found.every((matching) => matching.has(rule))));
 }
 
 function conditionsOf({ match: { except, ...match } }: Rule): Condition[] {

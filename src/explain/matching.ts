@@ -94,23 +94,21 @@ function explainConditions(
   caseSensitivePaths: boolean,
 ): ExplainedCondition[] {
   const explained: ExplainedCondition[] = [];
-  const exceptions = tested.filter(({ isException }) => isException);
-  const lastException = exceptions.at(-1);
+  const lastException = tested.findLast(({ isException }) => isException);
+  const isRefused = request.isPreflight && !rule.match.methods?.includes("OPTIONS");
   let isExcepted = true;
-  if (request.isPreflight && !rule.match.methods?.includes("OPTIONS")) {
-    return [preflightCondition(rule)];
-  }
   for (const each of tested) {
     const { field, condition, isException, result } = each;
+    if (isRefused && field !== "match.paths") break;
     if (isException && !isExcepted) continue;
     const note = noteOf(each, request, caseSensitivePaths);
     explained.push({ field, result, ...textsOf(condition, request), ...(note && { note }) });
     if (isException) {
       isExcepted = result === "holds";
-      if (isExcepted && each === lastException) break;
-    } else if (result === "fails") break;
+      if (isExcepted && each === lastException) return explained;
+    } else if (result === "fails") return explained;
   }
-  return explained;
+  return isRefused ? [...explained, preflightCondition(rule)] : explained;
 }
 
 function preflightCondition({ match }: Rule): ExplainedCondition {

@@ -1,27 +1,59 @@
+import type { Conditions } from "../config/conditions.ts";
 import type { CanonicalRequest } from "../request/canonical-request.ts";
 import type { TestedCondition } from "./condition-results.ts";
+import { pathNote } from "./near-path.ts";
+import { unclearHeader, unclearParameter } from "./unclear-values.ts";
 
-/** Returns why a condition fails although the request nearly fulfils it; undefined for other requests. */
+/**
+ * Returns why a condition fails although the request nearly fulfils it, or why its result is unknown.
+ *
+ * @returns undefined if the condition's texts are enough
+ */
 export function noteOf(
   { condition, result, isException }: TestedCondition,
   request: CanonicalRequest,
-  _caseSensitivePaths: boolean,
+  caseSensitivePaths: boolean,
 ): string | undefined {
-  const { hosts, methods, paths } = condition;
-  if (result === "unknown") return unknownNote(isException);
-  if (result === "holds") return undefined;
+  switch (result) {
+    case "holds":
+      return undefined;
+    case "unknown": {
+      const effect = isException
+        ? "So the exception does not apply."
+        : "So the rule counts the request.";
+      return `${unknownNote(condition, request)} ${effect}`;
+    }
+    case "fails":
+      return failureNote(condition, request, caseSensitivePaths);
+    default:
+      return result satisfies never;
+  }
+}
+
+function unknownNote(
+  { paths, headers, query, ips, countries, asns }: Conditions,
+  request: CanonicalRequest,
+): string {
+  if (paths) return "Origins may read this path in different ways.";
+  if (headers?.[0]) return unclearHeader(headers[0], request);
+  if (query?.[0]) return unclearParameter(query[0], request);
+  if (ips) return "The request does not show the address of its client.";
+  if (countries) return "Cloudflare does not report the country.";
+  if (asns) return "Cloudflare does not report the network.";
+  return "Cloudflare does not report the category of the bot.";
+}
+
+function failureNote(
+  { hosts, methods, paths }: Conditions,
+  request: CanonicalRequest,
+  caseSensitivePaths: boolean,
+): string | undefined {
+  if (paths) return pathNote(paths, request, caseSensitivePaths);
   if (hosts) return hostNote(hosts, request.host);
   if (methods?.includes("HEAD") && request.sentMethod === "GET") {
     return "A rule for GET also counts HEAD, but a rule for HEAD does not count GET.";
   }
-  if (paths) return undefined;
   return undefined;
-}
-
-function unknownNote(isException: boolean): string {
-  return isException
-    ? "The request does not show this with certainty, so the exception does not apply."
-    : "The request does not show this with certainty, so the rule counts it.";
 }
 
 function hostNote(hosts: readonly string[], host: string): string | undefined {
