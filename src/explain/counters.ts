@@ -1,6 +1,7 @@
 import { banKey } from "../engine/bans.ts";
 import { type Counter, storedKey, windowEndingNear } from "../engine/counter.ts";
 import type { CounterTally } from "../limiter/client-state.ts";
+import { costBefore } from "../limiter/rule-cost.ts";
 import type { AppliedRule } from "../request/applied-rule.ts";
 import type { ExplainedBan, ExplainedCounter } from "./explanation.ts";
 import type { ImaginedStore } from "./imagined-store.ts";
@@ -10,18 +11,16 @@ const SHOWN_SHARDS = 2;
 
 /** Returns the counters of a client under a rule, and what a request would store. */
 export function explainCounters(
-  { rule }: AppliedRule,
+  { rule, cost = costBefore(rule.cost) }: AppliedRule,
   states: readonly CounterTally[],
   store: ImaginedStore,
 ): ExplainedCounter[] {
-  const costs = new Map<string, number>();
-  for (const counter of store.decided) {
-    costs.set(counter.key, counter.cost);
-    if (counter.alternative) costs.set(counter.alternative.key, counter.cost);
-  }
-  const isDecided = states.some(({ counter }) => costs.has(counter.key));
+  const decided = new Set(
+    store.decided.flatMap(({ key, alternative }) => (alternative ? [key, alternative.key] : [key])),
+  );
+  const isDecided = states.some(({ counter }) => decided.has(counter.key));
   const isShown = ({ counter }: CounterTally) =>
-    isDecided ? costs.has(counter.key) : (shardOf(counter) ?? 0) < SHOWN_SHARDS;
+    isDecided ? decided.has(counter.key) : (shardOf(counter) ?? 0) < SHOWN_SHARDS;
   return states.filter(isShown).map((state): ExplainedCounter => {
     const { counter, window, tally } = state;
     const shard = rule.shards > 1 ? shardOf(counter) : undefined;
@@ -34,7 +33,7 @@ export function explainCounters(
       limit: counter.limit,
       capacity: state.capacity,
       count: tally.count,
-      cost: costs.get(counter.key) ?? 0,
+      cost,
       windowStart: startsAt,
       windowEnd: endsAt,
       storedKey: key,
