@@ -1,5 +1,70 @@
-import type { Command } from "commander";
+import { type Command, InvalidArgumentError, Option } from "commander";
+import { withLogOptions } from "./logs/log-options.ts";
+import { withoutNodeEnv } from "./node-env.ts";
+import type { ReplayCommandOptions } from "./replay/run-replay.ts";
 
+const MAX_ISOLATES = 1000;
+
+const HELP = `
+Examples:
+  replay access.log
+  zcat access.log.*.gz | replay - --from 2026-11-22 --html report.html
+  replay access.log.gz --against main.config.ts --max-newly-denied 0 --markdown
+
+Exit codes:
+  0    done
+  1    more clients are denied than --max-denied or --max-newly-denied allows, or a wrong option
+  2    not replayed: a faulty configuration, a log that cannot be read, or a log without requests
+  130  interrupted by Ctrl-C; the report is about the lines before that
+
+docs/replay.md explains the report.`;
+
+/**
+ * Adds the command `replay`, which decides the requests of access logs by the rules, at the times in the logs, and
+ * reports which requests and clients would have been denied.
+ */
 export function addReplayCommand(program: Command): void {
-  program.command("replay").description("Not built yet.");
+  withLogOptions(program.command("replay"))
+    .description(
+      "Replays access logs. Shows which requests and clients the rules would have denied.",
+    )
+    .option("--config <file>", "a .ts, .js, .mjs or .json file", "weir.config.ts")
+    .option("--against <file>", "compare with this configuration, such as the deployed one")
+    .option(
+      "--isolates <n>",
+      "decide as this many isolates with leases and denial caches (default: exactly)",
+      wholeNumber(1, MAX_ISOLATES),
+    )
+    .option("--seed <n>", "for the random numbers of --isolates", wholeNumber(0, 2 ** 32 - 1))
+    .option(
+      "--missing-as-absent",
+      "take facts that the log does not state as absent, instead of leaving rules out",
+    )
+    .option("--max-denied <n>", "exit with 1 if more clients are denied", clientCount)
+    .option(
+      "--max-newly-denied <n>",
+      "exit with 1 if more clients are denied that --against never denies",
+      clientCount,
+    )
+    .addOption(new Option("--json", "print one JSON document").conflicts("markdown"))
+    .option("--markdown", "print Markdown for a comment on a pull request")
+    .option("--html <file>", "write the report as a page, too")
+    .option("--quiet", "show no progress")
+    .addHelpText("after", HELP)
+    .action(async (files: string[], options: ReplayCommandOptions) => {
+      // Each command loads its code only when it runs, so that the other commands start sooner.
+      const { runReplay } = await withoutNodeEnv(() => import("./replay/run-replay.ts"));
+      process.exitCode = await runReplay(files, options);
+    });
+}
+
+const clientCount = wholeNumber(0, Number.MAX_SAFE_INTEGER);
+
+function wholeNumber(min: number, max: number): (text: string) => number {
+  return (text) => {
+    const value = Number(text);
+    if (/^\d{1,16}$/.test(text) && value >= min && value <= max) return value;
+    const bound = max === Number.MAX_SAFE_INTEGER ? "" : ` to ${max}`;
+    throw new InvalidArgumentError(`Allowed: a whole number from ${min}${bound}.`);
+  };
 }
