@@ -11,6 +11,8 @@ export interface RawAnswer {
   readonly token: Setting;
   /** The body of the request. */
   readonly body: object | undefined;
+  /** The option that has the URL, for messages. */
+  readonly atOption: string;
 }
 
 /** A fault of one field in a body, see the API's description at /_weir/api/openapi.json. */
@@ -102,13 +104,13 @@ function knownOption(body: object | undefined): string {
   return options.filter(Boolean).join(" and ") || "--known";
 }
 
-function redirected({ response, place, token }: RawAnswer): AdminError {
+function redirected({ response, place, token, atOption }: RawAnswer): AdminError {
   const location = response.headers.get("location") ?? "";
   const target = URL.canParse(location, place) ? new URL(location, place).origin : undefined;
   const where = target === undefined ? "" : ` to ${quoted(target, [token.value])}`;
   const login = /cloudflareaccess\.com$/.test(target ?? "")
     ? " Cloudflare Access protects this host: let its policy pass /_weir/api/ for a service token, or use the dashboard."
-    : " If Weir is there, name that URL with --at.";
+    : ` If Weir is there, name that URL with ${atOption}.`;
   return new AdminError(
     EXIT.unavailable,
     `${place} answered with a redirect (${response.status})${where}. The token was not sent there.${login}`,
@@ -119,7 +121,7 @@ function redirected({ response, place, token }: RawAnswer): AdminError {
 const MIN_TOKEN = 32;
 
 /** The admin surface answers a wrong token as if it did not exist, so the reason cannot be known. */
-function notWeir({ response, text, place, token }: RawAnswer): string {
+function notWeir({ response, text, place, token, atOption }: RawAnswer): string {
   const type = response.headers.get("content-type") ?? "";
   const kind =
     /html/i.test(type) || /^\s*<(?:!doctype|html)/i.test(text)
@@ -133,7 +135,7 @@ function notWeir({ response, text, place, token }: RawAnswer): string {
     `With a wrong token, Weir answers as if the API did not exist. Check in this order:`,
     `  1. The token (${token.source}) is the same text as the secret of this deployment.`,
     "  2. The secret is set and has at least 32 characters: npx wrangler secret list",
-    "  3. --at leads to the Worker: its host and a route that includes /_weir/*.",
+    `  3. ${atOption} leads to the Worker: its host and a route that includes /_weir/*.`,
     "  4. After several wrong tokens, Weir refuses all tokens of an address for a minute.",
   ].join("\n");
 }

@@ -28,7 +28,12 @@ export interface Connection {
 /** The options that all commands for operators have. */
 export interface ConnectionOptions extends CredentialOptions {
   readonly at: string;
+  /** The option that has the URL, for messages. @default "--at" */
+  readonly atOption?: string;
 }
+
+/** Calls that change nothing, although their method is POST. */
+const READING = new Set(["peek", "explain"]);
 
 /** A report of a year has fewer bytes. */
 const MAX_ANSWER_BYTES = 16 * 1024 * 1024;
@@ -41,30 +46,33 @@ const CALL_TIMEOUT_MS = 20_000;
  * @throws {AdminError} if the token could be read on its way, or if there is none
  */
 export async function connect(options: ConnectionOptions): Promise<Connection> {
-  const base = readUrl(options.at);
+  const { at, atOption = "--at" } = options;
+  const base = readUrl(at, atOption);
   const token = await findToken(options);
   return {
     place: base.origin,
     async call(method, path, field, body) {
-      const response = await send(new URL(`/_weir/api/${path}`, base), method, token, body);
-      return readAnswer({ ...response, place: base.origin, token, body }, field);
+      const url = new URL(`/_weir/api/${path}`, base);
+      const changes = method !== "GET" && !READING.has(path);
+      const response = await send(url, { method, token, body, changes, atOption });
+      return readAnswer({ ...response, place: base.origin, token, body, atOption }, field);
     },
   };
 }
 
-function readUrl(at: string): URL {
+function readUrl(at: string, option: string): URL {
   const url = /^https?:\/\//i.test(at) ? URL.parse(at) : null;
   // The URL is not printed, because it may have a password.
   if (!url) {
     throw new AdminError(
       EXIT.unavailable,
-      "--at is not an http or https URL. Write the URL of the Worker, such as https://api.example.com.",
+      `${option} is not an http or https URL. Write the URL of the Worker, such as https://api.example.com.`,
     );
   }
   if (url.username || url.password) {
     throw new AdminError(
       EXIT.unavailable,
-      "The URL of --at has a user or a password. Leave them out.",
+      `The URL of ${option} has a user or a password. Leave them out.`,
     );
   }
   if (isReadableOnTheWay(url)) {
@@ -76,7 +84,16 @@ function readUrl(at: string): URL {
   return url;
 }
 
-async function send(url: URL, method: string, token: Setting, body: object | undefined) {
+interface Call {
+  readonly method: string;
+  readonly token: Setting;
+  readonly body: object | undefined;
+  /** Whether the call may change something. */
+  readonly changes: boolean;
+  readonly atOption: string;
+}
+
+async function send(url: URL, { method, token, body, changes, atOption }: Call) {
   const signal = AbortSignal.timeout(CALL_TIMEOUT_MS);
   try {
     const response = await fetch(url, {
@@ -96,24 +113,28 @@ async function send(url: URL, method: string, token: Setting, body: object | und
     if (error instanceof AnswerTooLarge) {
       throw new AdminError(EXIT.unavailable, `${url.origin}: ${error.message}. It is not Weir's.`);
     }
-    if (signal.aborted) throw new AdminError(EXIT.unavailable, noAnswer(url, method));
-    throw new AdminError(EXIT.unavailable, unreachable(url, networkError(error), token));
+    if (signal.aborted) throw new AdminError(EXIT.unavailable, noAnswer(url, changes));
+    throw new AdminError(EXIT.unavailable, unreachable(url, networkError(error), token, atOption));
   }
 }
 
-function noAnswer({ origin }: URL, method: string): string {
-  const changed =
-    method === "GET"
-      ? ""
-      : " The change may have been made: look at it before you repeat the command.";
+function noAnswer({ origin }: URL, changes: boolean): string {
+  const changed = changes
+    ? " The change may have been made: look at it before you repeat the command."
+    : "";
   return `${origin} gave no complete answer within ${CALL_TIMEOUT_MS / 1000} s.${changed}`;
 }
 
-function unreachable({ origin, hostname }: URL, reason: string, { value }: Setting): string {
+function unreachable(
+  { origin, hostname }: URL,
+  reason: string,
+  { value }: Setting,
+  option: string,
+): string {
   const printed = quoted(reason, [value]);
   if (/ECONNREFUSED/.test(reason)) {
     const cure = /^(?:localhost|127\.|\[::1\])/.test(hostname)
-      ? "Start the Worker, for example by npx wrangler dev, or name a deployed one: --at https://api.example.com"
+      ? `Start the Worker, for example by npx wrangler dev, or name a deployed one: ${option} https://api.example.com`
       : "Compare the host and the port with those of the deployment";
     return `Nothing listens at ${origin}: the connection was refused. ${cure}.`;
   }

@@ -136,14 +136,15 @@ class Failure extends Error {
 /** One deadline for several steps. */
 class Deadline {
   readonly #reached: Promise<never>;
-  readonly #timer: ReturnType<typeof setTimeout>;
+  #timer: ReturnType<typeof setTimeout> | undefined;
 
   constructor(timeoutMs: number) {
-    const { promise, reject } = Promise.withResolvers<never>();
-    this.#reached = promise;
+    // `weir explain` loads this file in Node 20, which has no Promise.withResolvers.
+    this.#reached = new Promise((_, reject) => {
+      this.#timer = setTimeout(() => reject(new Failure("timeout")), timeoutMs);
+    });
     // Without a handler, a deadline that nobody awaits would be an unhandled rejection.
-    promise.catch(() => {});
-    this.#timer = setTimeout(() => reject(new Failure("timeout")), timeoutMs);
+    this.#reached.catch(() => {});
   }
 
   /** Waits for a value until the deadline. @throws {Failure} at the deadline */
@@ -152,6 +153,6 @@ class Deadline {
   }
 
   clear(): void {
-    clearTimeout(this.#timer);
+    clearTimeout(this.#timer as ReturnType<typeof setTimeout>);
   }
 }

@@ -38,8 +38,11 @@ export function createNativeGuard(
     // ended.
     const isPaused = now < pausedUntil && pausedUntil - now <= PAUSE_MS;
     if (!nativeLimiter || isPaused) return true;
-    const { promise: timeout, resolve } = Promise.withResolvers<undefined>();
-    const timer = setTimeout(resolve, nativeTimeoutMs(timeoutMs));
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    // `weir explain` loads files that import this one in Node 20, which has no Promise.withResolvers.
+    const timeout = new Promise<undefined>((resolve) => {
+      timer = setTimeout(() => resolve(undefined), nativeTimeoutMs(timeoutMs));
+    });
     try {
       const reply = await Promise.race([
         nativeLimiter.limit({ key: `${rule.name}:${identity}` }),
@@ -50,7 +53,7 @@ export function createNativeGuard(
     } catch {
       return true;
     } finally {
-      clearTimeout(timer);
+      clearTimeout(timer as ReturnType<typeof setTimeout>);
     }
   };
 }

@@ -139,10 +139,12 @@ class KeyCache {
 }
 
 async function waitAtMost(ms: number, task: Promise<unknown>): Promise<void> {
-  const { promise: timeOver, resolve } = Promise.withResolvers<void>();
-  const timer = setTimeout(resolve, ms);
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const timeOver = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, ms);
+  });
   await Promise.race([task, timeOver]);
-  clearTimeout(timer);
+  clearTimeout(timer as ReturnType<typeof setTimeout>);
 }
 
 /**

@@ -39,10 +39,12 @@ export async function collectWithinGrace<Applied>(
   );
   onWait(Math.max(0, Date.now() - readyAt));
   if (!results.some(isShadow)) return others.flat();
-  const { promise: graceOver, resolve } = Promise.withResolvers<void>();
-  const timer = setTimeout(resolve, SHADOW_GRACE_MS);
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const graceOver = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, SHADOW_GRACE_MS);
+  });
   await Promise.race([allShadow, graceOver]);
-  clearTimeout(timer);
+  clearTimeout(timer as ReturnType<typeof setTimeout>);
   return results.flatMap((later, index) => {
     if (!isShadow(later, index)) return others[index] as Applied[];
     return readyShadow[index] ?? pending(index, later);

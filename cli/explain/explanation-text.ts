@@ -1,0 +1,156 @@
+import type {
+  ExplainedCounter,
+  ExplainedRequest,
+  ExplainedResponse,
+  ExplainedRule,
+  Explanation,
+} from "../../src/explain/explanation.ts";
+import { count, duration, styled } from "../admin/text.ts";
+import { printable } from "../doctor/finding.ts";
+import { indented, shortened, WIDTH, wrapped } from "./layout.ts";
+import { appliedRuleText, otherRuleLines } from "./rule-text.ts";
+
+/** The maximum number of variants of a path that are listed. */
+const MAX_VARIANTS = 8;
+
+export interface TextOptions {
+  /** Whether all conditions of the rules that do not apply are shown, and long texts in full. */
+  readonly isVerbose: boolean;
+  /** The time of the explanation, in milliseconds since the Unix epoch. */
+  readonly now: number;
+  /** Sentences about what was assumed or left out. */
+  readonly notes: readonly string[];
+}
+
+/** Returns an explanation as text: the verdict first, then the request, the rules and the response. */
+export function explanationText(explanation: Explanation, options: TextOptions): string {
+  const { request, rules, response, storeFailure } = explanation;
+  const { isVerbose, now, notes } = options;
+  const applied = rules.filter(({ applies }) => applies);
+  const others = rules.filter(({ applies }) => !applies);
+  const sections = [
+    verdict(explanation, applied, now),
+    requestText(request),
+    ...(storeFailure === undefined
+      ? []
+      : [wrapped("", `The store could not be read: ${storeFailure}`).join("\n")]),
+    ...applied.map((rule) => appliedRuleText(rule, isVerbose, now)),
+    ...(others.length === 0
+      ? []
+      : [
+          [styled("dim", "These rules do not apply:"), ...otherRuleLines(others, isVerbose)].join(
+            "\n",
+          ),
+        ]),
+    responseText(response),
+    notes.flatMap((note) => wrapped("• ", note)).join("\n"),
+  ];
+  return sections.filter((section) => section !== "").join("\n\n");
+}
+
+function verdict(
+  { outcome, request, response: { status } }: Explanation,
+  applied: readonly ExplainedRule[],
+  now: number,
+): string {
+  const what = requestName(request);
+  switch (outcome) {
+    case "unmatched":
+      return styled("green", `✓ Not limited: no rule applies to ${what}.`);
+    case "limited":
+      return styled(
+        "red",
+        `✗ Limited${status === undefined ? "" : ` (${status})`}: ${what}. ${reason(applied)}`,
+      );
+    case "undecided":
+      return styled(
+        "yellow",
+        `? Undecided, because the store failed: ${what} ${status === undefined ? "is forwarded" : `gets ${status}`}.`,
+      );
+    default:
+      return styled("green", `✓ Allowed: ${what}. ${tightest(applied, now)}`);
+  }
+}
+
+/** Names a request by its method, host and canonical path. */
+function requestName({ sentMethod, host, path }: ExplainedRequest): string {
+  return `${shortened(sentMethod, 20)} ${shortened(host + path, WIDTH / 2)}`;
+}
+
+/** Returns why a request is limited. */
+function reason(applied: readonly ExplainedRule[]): string {
+  const denying = applied.find(({ mode, exceeds }) => mode === "enforce" && exceeds === true);
+  if (!denying) return "An enforced rule has no quota left.";
+  const { rule, banMs = 0, counters = [], why } = denying;
+  const name = `The rule ${printable(rule)}`;
+  if (banMs > 0) return `${name} has banned the client for another ${duration(banMs)}.`;
+  const full = counters.find((each) => each.count + each.cost > each.capacity);
+  if (!full) return `${name} denies it: ${printable(why)}`;
+  return `${name} has ${leftOf(full)} left, and the request costs ${count(full.cost)}.`;
+}
+
+function leftOf({ policy, capacity, count: used }: ExplainedCounter): string {
+  return `${count(Math.max(0, capacity - used))} of ${count(capacity)} (${printable(policy)})`;
+}
+
+/** Returns which enforced limit has the smallest part left after the request. */
+function tightest(applied: readonly ExplainedRule[], now: number): string {
+  const counters = applied
+    .filter(({ mode }) => mode === "enforce")
+    .flatMap((rule) => rule.counters ?? []);
+  const partLeft = ({ capacity, count: used, countAfter = used }: ExplainedCounter) =>
+    (capacity - countAfter) / Math.max(1, capacity);
+  const [first] = counters.toSorted((one, other) => partLeft(one) - partLeft(other));
+  if (!first) {
+    return applied.length === 0 ? "No rule applies." : "No enforced rule limits it.";
+  }
+  const after = { ...first, count: first.countAfter ?? first.count };
+  return `After it, the least quota is ${leftOf(after)}, for ${duration(first.windowEnd - now)}.`;
+}
+
+function requestText(request: ExplainedRequest): string {
+  const { method, sentMethod, host, path, variants, isUnambiguous, isPreflight, client } = request;
+  const sent = sentMethod === method ? "" : `, sent as ${sentMethod}`;
+  const lines = [
+    `${styled("dim", "Request")}  ${printable(`${method} ${shortened(host, 100)}`)}${shortened(path, 2000)}${printable(sent)}${isPreflight ? " (CORS preflight)" : ""}`,
+    `${styled("dim", "Client ")}  ${printable(client)}`,
+  ];
+  const others = variants.filter((variant) => variant !== path);
+  if (!isUnambiguous && others.length === 0) {
+    lines.push("         Origins may read the path in different ways.");
+  }
+  if (others.length > 0) {
+    lines.push("         Origins may read the path in these ways too, so rules match them too:");
+    for (const variant of others.slice(0, MAX_VARIANTS))
+      lines.push(`           ${shortened(variant, 200)}`);
+    if (others.length > MAX_VARIANTS)
+      lines.push(`           and ${others.length - MAX_VARIANTS} more`);
+  }
+  return lines.join("\n");
+}
+
+function responseText({ status, headers, body, originHeaders = [] }: ExplainedResponse): string {
+  const lines =
+    status === undefined
+      ? headers.length === 0
+        ? ["The origin's response is not changed."]
+        : ["The origin's response gets these fields:"]
+      : [`Weir answers ${printable(String(status))}:`];
+  lines.push(...fieldLines(headers));
+  if (body)
+    lines.push(
+      indented(
+        wrapped("", body, WIDTH - 2)
+          .slice(0, 6)
+          .join("\n"),
+        2,
+      ),
+    );
+  if (originHeaders.length > 0)
+    lines.push("The origin gets these fields:", ...fieldLines(originHeaders));
+  return lines.join("\n");
+}
+
+function fieldLines(fields: readonly (readonly [string, string])[]): string[] {
+  return fields.map(([name, value]) => `  ${shortened(`${name}: ${value}`, 2000)}`);
+}

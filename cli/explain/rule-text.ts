@@ -1,0 +1,131 @@
+import type {
+  ExplainedCounter,
+  ExplainedKeyElement,
+  ExplainedRule,
+} from "../../src/explain/explanation.ts";
+import { type Cell, count, duration, effectText, styled, table, time } from "../admin/text.ts";
+import { printable } from "../doctor/finding.ts";
+import { conditionLines, conditionText } from "./condition-text.ts";
+import { indented, second, shortened, WIDTH, wrapped } from "./layout.ts";
+
+/** The maximum length of a key's value, in characters. */
+const MAX_VALUE = 80;
+/** The maximum number of counters of a rule whose stored keys are listed. */
+const MAX_STORED = 12;
+const LABEL = 12;
+
+/** Describes a rule that applies: its conditions, the client's key, the counters and what would be stored. */
+export function appliedRuleText(rule: ExplainedRule, isVerbose: boolean, now: number): string {
+  const { why, mode, exceeds } = rule;
+  const mark = exceeds ? styled("red", "✗") : styled("green", "✓");
+  const verdict = exceeds
+    ? mode === "enforce"
+      ? "denies the request"
+      : `would deny the request, but its mode is ${mode}`
+    : `applies (${mode})`;
+  return [
+    `${mark} ${styled("bold", printable(rule.rule))} ${verdict}: ${shortened(why, WIDTH)}`,
+    ...conditionLines(rule.conditions, 4, !isVerbose),
+    ...keyLines(rule.key),
+    ...clientLines(rule),
+    ...counterLines(rule.counters ?? [], now),
+    ...storedLines(rule),
+  ].join("\n");
+}
+
+/** Describes a rule that does not apply in one line, with the condition that decides. */
+export function otherRuleLines(rules: readonly ExplainedRule[], isVerbose: boolean): string[] {
+  const width = Math.max(0, ...rules.map(({ rule }) => rule.length));
+  return rules.flatMap((rule) => {
+    const { rule: name, conditions, why } = rule;
+    const deciding = conditions.at(-1);
+    const start = `${styled("dim", "–")} ${printable(name).padEnd(width)}  `;
+    const rest = WIDTH - width - 4;
+    if (isVerbose) return [start + printable(why), ...conditionLines(conditions, 4, false)];
+    if (!deciding) return [start + shortened(why, rest)];
+    const field = shortened(deciding.field, 60);
+    const text = `${field}: ${conditionText(deciding, rest - field.length - 2)}`;
+    const notes = deciding.note ? wrapped(" ".repeat(width + 4), deciding.note) : [];
+    return [start + text, ...notes];
+  });
+}
+
+function labelled(label: string, text: string): string {
+  return `    ${styled("dim", label.padEnd(LABEL))}${text}`;
+}
+
+function keyLines(key: readonly ExplainedKeyElement[]): string[] {
+  return key.flatMap(({ alternatives, isFallback }, index) => {
+    const lines = alternatives.map(({ part, result, from, value }) =>
+      result === "used"
+        ? `${shortened(part, 60)}${value === undefined ? "" : ` = ${shortened(value, MAX_VALUE)}`}, from ${printable(from)}`
+        : `${shortened(part, 60)} is absent: ${printable(from)}`,
+    );
+    if (isFallback) lines.push("so the client's address is used");
+    return lines.map((line, at) =>
+      labelled(index === 0 && at === 0 ? "key" : "", shortened(line, WIDTH + MAX_VALUE)),
+    );
+  });
+}
+
+function clientLines({ client, tier, cost, costSource, banMs, newBan, override }: ExplainedRule) {
+  const parts = [
+    client !== undefined && printable(client),
+    tier !== undefined && `tier ${shortened(tier, 40)}`,
+    cost !== undefined &&
+      `cost ${count(cost)}${costSource ? ` (${shortened(costSource, 60)})` : ""}`,
+  ].filter(Boolean);
+  const lines = parts.length > 0 ? [labelled("client", parts.join(", "))] : [];
+  if (banMs !== undefined && banMs > 0) {
+    lines.push(labelled("ban", styled("red", `banned for another ${duration(banMs)}`)));
+  }
+  if (newBan) {
+    const atLeast = newBan.isAtLeast ? "at least " : "";
+    lines.push(labelled("ban", styled("red", `begins, ${atLeast}until ${second(newBan.until)}`)));
+  }
+  if (override) {
+    const { effect, expiresAt, by, reason } = override;
+    lines.push(
+      labelled(
+        "override",
+        printable(`${effectText(effect)}, until ${time(expiresAt)}, by ${by}: ${reason}`),
+      ),
+    );
+  }
+  return lines;
+}
+
+function counterLines(counters: readonly ExplainedCounter[], now: number): string[] {
+  if (counters.length === 0) return [];
+  const headings = ["POLICY", "SHARD", "LIMIT", "COUNT", "COST", "LEFT AFTER", "WINDOW ENDS", "IN"];
+  const rows = counters.map((each): Cell[] => {
+    const { policy, shard, limit, capacity, count: before, cost, countAfter, windowEnd } = each;
+    const left = Math.max(0, capacity - (countAfter ?? before));
+    const exceeds = before + cost > capacity;
+    return [
+      policy,
+      shard ?? "",
+      limit,
+      { text: before, style: exceeds ? "red" : "green" },
+      cost,
+      { text: left, style: left === 0 ? "red" : "green" },
+      second(windowEnd),
+      duration(windowEnd - now),
+    ];
+  });
+  return [indented(table(headings, rows), 4)];
+}
+
+/** Returns the lines about the stored keys, and the values that the request would store. */
+function storedLines({ counters = [], newBan }: ExplainedRule): string[] {
+  const lines = counters.slice(0, MAX_STORED).map(({ storedKey, countAfter, expiresAt }) => {
+    const value =
+      countAfter === undefined
+        ? "nothing is stored"
+        : `${count(countAfter)}${expiresAt === undefined ? "" : `, expires ${second(expiresAt)}`}`;
+    return `${shortened(storedKey, 300)} → ${value}`;
+  });
+  if (counters.length > MAX_STORED) lines.push(`and ${counters.length - MAX_STORED} more`);
+  if (newBan) lines.push(`${shortened(newBan.storedKey, 300)} → the ban`);
+  return lines.map((line, index) => labelled(index === 0 ? "stored key" : "", line));
+}
