@@ -4,29 +4,38 @@ import { shortened, WIDTH, wrapped } from "./layout.ts";
 
 /** The maximum length of what a request has, in characters, so that the line also shows what is demanded. */
 const MAX_ACTUAL = 44;
-
-const MARKS = { holds: "✓", fails: "✗", unknown: "?" } as const;
-const STYLES = { holds: "green", fails: "red", unknown: "yellow" } as const;
+/** The maximum length of a text with `--verbose`, in characters. */
+const MAX_TEXT = 2000;
+/** The width of the column of fields, in characters. */
+const MAX_FIELD = 40;
 
 /**
  * Returns the lines about the conditions of a rule.
  *
+ * @param applies whether the rule applies. Then some exceptions may hold, but not all of them
  * @param isShort whether long texts are shortened
  */
 export function conditionLines(
   conditions: readonly ExplainedCondition[],
-  indent: number,
+  applies: boolean,
   isShort: boolean,
 ): string[] {
-  const width = Math.max(0, ...conditions.map(({ field }) => Math.min(field.length, 40)));
+  const width = Math.max(0, ...conditions.map(({ field }) => Math.min(field.length, MAX_FIELD)));
   return conditions.flatMap((condition) => {
-    const { field, result, note } = condition;
-    const mark = styled(STYLES[result] ?? "yellow", MARKS[result] ?? "?");
-    const start = `${" ".repeat(indent)}${mark} ${shortened(field, 80).padEnd(width)}  `;
-    const texts = conditionText(condition, isShort ? WIDTH - indent - width - 4 : undefined);
-    const notes = note ? wrapped(" ".repeat(indent + width + 4), note) : [];
-    return [start + texts, ...notes];
+    const field = shortened(condition.field, 80).padEnd(width);
+    const start = `    ${markOf(condition, applies)} ${field}  `;
+    const text = conditionText(condition, isShort ? WIDTH - field.length - 8 : undefined);
+    const notes = condition.note ? wrapped(" ".repeat(width + 8), condition.note) : [];
+    return [start + text, ...notes];
   });
+}
+
+/** Returns a green mark if the condition lets the rule apply, and a red one if it prevents that. */
+function markOf({ field, result }: ExplainedCondition, applies: boolean): string {
+  if (result === "unknown") return styled("yellow", "?");
+  if (!isException(field)) return result === "holds" ? styled("green", "✓") : styled("red", "✗");
+  if (result === "fails") return styled("green", "✓");
+  return applies ? styled("dim", "–") : styled("red", "✗");
 }
 
 /**
@@ -39,12 +48,12 @@ export function conditionText(
   max: number | undefined,
 ): string {
   const label = isException(field) ? "excepted" : "expected";
-  const given = max === undefined ? shortened(actual, 2000) : shortened(actual, MAX_ACTUAL);
-  const text = `${given} (${label}: ${shortened(expected, 2000)})`;
+  const given = shortened(actual, max === undefined ? MAX_TEXT : MAX_ACTUAL);
+  const text = `${given} (${label}: ${shortened(expected, MAX_TEXT)})`;
   return max === undefined ? text : shortened(text, max);
 }
 
-/** Whether a request is not counted if this condition and all others like it hold. */
-export function isException(field: string): boolean {
+/** Whether a rule does not count a request if this condition and all others like it hold. */
+function isException(field: string): boolean {
   return /^(?:match\.except|exempt)\b/.test(field);
 }

@@ -53,23 +53,27 @@ function verdict(
   applied: readonly ExplainedRule[],
   now: number,
 ): string {
-  const what = requestName(request);
+  const name = requestName(request);
+  const code = status === undefined ? "" : ` (${printable(String(status))})`;
   switch (outcome) {
     case "unmatched":
-      return styled("green", `✓ Not limited: no rule applies to ${what}.`);
+      return headline("green", `✓ Not limited: no rule applies to ${name}.`);
     case "limited":
-      return styled(
-        "red",
-        `✗ Limited${status === undefined ? "" : ` (${status})`}: ${what}. ${reason(applied)}`,
-      );
+      return headline("red", `✗ Limited${code}: ${name}. ${reason(applied)}`);
     case "undecided":
-      return styled(
+      return headline(
         "yellow",
-        `? Undecided, because the store failed: ${what} ${status === undefined ? "is forwarded" : `gets ${status}`}.`,
+        `? Undecided${code}: ${name}. The store failed, so onError applies.`,
       );
     default:
-      return styled("green", `✓ Allowed: ${what}. ${tightest(applied, now)}`);
+      return headline("green", `✓ Allowed: ${name}. ${tightest(applied, now)}`);
   }
+}
+
+function headline(style: "green" | "red" | "yellow", text: string): string {
+  return wrapped("", text)
+    .map((line) => styled(style, line))
+    .join("\n");
 }
 
 /** Names a request by its method, host and canonical path. */
@@ -81,16 +85,21 @@ function requestName({ sentMethod, host, path }: ExplainedRequest): string {
 function reason(applied: readonly ExplainedRule[]): string {
   const denying = applied.find(({ mode, exceeds }) => mode === "enforce" && exceeds === true);
   if (!denying) return "An enforced rule has no quota left.";
-  const { rule, banMs = 0, counters = [], why } = denying;
-  const name = `The rule ${printable(rule)}`;
+  const { rule, banMs = 0, counters = [], cost = 1, override } = denying;
+  const name = `The rule ${rule}`;
+  const effect = override?.effect;
+  if (effect && "kind" in effect && effect.kind === "blocked") {
+    return `An override of the rule ${rule} blocks the client.`;
+  }
   if (banMs > 0) return `${name} has banned the client for another ${duration(banMs)}.`;
-  const full = counters.find((each) => each.count + each.cost > each.capacity);
-  if (!full) return `${name} denies it: ${printable(why)}`;
-  return `${name} has ${leftOf(full)} left, and the request costs ${count(full.cost)}.`;
+  const full = counters.find((each) => each.count + Math.max(cost, each.cost) > each.capacity);
+  if (!full) return `${name} has no quota left.`;
+  if (full.capacity === 0) return `${name} has a limit of 0 (${full.policy}).`;
+  return `${name} has ${leftOf(full)} left, and the request costs ${count(Math.max(cost, full.cost))}.`;
 }
 
 function leftOf({ policy, capacity, count: used }: ExplainedCounter): string {
-  return `${count(Math.max(0, capacity - used))} of ${count(capacity)} (${printable(policy)})`;
+  return `${count(Math.max(0, capacity - used))} of ${count(capacity)} (${policy})`;
 }
 
 /** Returns which enforced limit has the smallest part left after the request. */
@@ -101,9 +110,7 @@ function tightest(applied: readonly ExplainedRule[], now: number): string {
   const partLeft = ({ capacity, count: used, countAfter = used }: ExplainedCounter) =>
     (capacity - countAfter) / Math.max(1, capacity);
   const [first] = counters.toSorted((one, other) => partLeft(one) - partLeft(other));
-  if (!first) {
-    return applied.length === 0 ? "No rule applies." : "No enforced rule limits it.";
-  }
+  if (!first) return "No enforced limit counts it.";
   const after = { ...first, count: first.countAfter ?? first.count };
   return `After it, the least quota is ${leftOf(after)}, for ${duration(first.windowEnd - now)}.`;
 }

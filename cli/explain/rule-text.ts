@@ -1,8 +1,4 @@
-import type {
-  ExplainedCounter,
-  ExplainedKeyElement,
-  ExplainedRule,
-} from "../../src/explain/explanation.ts";
+import type { ExplainedKeyElement, ExplainedRule } from "../../src/explain/explanation.ts";
 import { type Cell, count, duration, effectText, styled, table, time } from "../admin/text.ts";
 import { printable } from "../doctor/finding.ts";
 import { conditionLines, conditionText } from "./condition-text.ts";
@@ -16,33 +12,42 @@ const LABEL = 12;
 
 /** Describes a rule that applies: its conditions, the client's key, the counters and what would be stored. */
 export function appliedRuleText(rule: ExplainedRule, isVerbose: boolean, now: number): string {
-  const { why, mode, exceeds } = rule;
-  const mark = exceeds ? styled("red", "✗") : styled("green", "✓");
-  const verdict = exceeds
-    ? mode === "enforce"
-      ? "denies the request"
-      : `would deny the request, but its mode is ${mode}`
-    : `applies (${mode})`;
   return [
-    `${mark} ${styled("bold", printable(rule.rule))} ${verdict}: ${shortened(why, WIDTH)}`,
-    ...conditionLines(rule.conditions, 4, !isVerbose),
+    heading(rule),
+    ...conditionLines(rule.conditions, true, !isVerbose),
     ...keyLines(rule.key),
     ...clientLines(rule),
-    ...counterLines(rule.counters ?? [], now),
+    ...counterLines(rule, now),
     ...storedLines(rule),
   ].join("\n");
 }
 
-/** Describes a rule that does not apply in one line, with the condition that decides. */
+function heading({ rule, mode, exceeds, why }: ExplainedRule): string {
+  const name = styled("bold", printable(rule));
+  // The conditions show why it matches.
+  const more = why.replace(/^It matches[^.]*\.\s*/, "");
+  const rest = more === "" ? "" : `: ${shortened(more, WIDTH)}`;
+  if (!exceeds) return `${styled("green", "✓")} ${name} applies (${printable(mode)})${rest}`;
+  const verdict =
+    mode === "enforce"
+      ? "denies the request"
+      : `would deny the request, but its mode is ${printable(mode)}`;
+  return `${styled("red", "✗")} ${name} ${verdict}${rest}`;
+}
+
+/** Describes the rules that do not apply, each in one line with the condition that decides. */
 export function otherRuleLines(rules: readonly ExplainedRule[], isVerbose: boolean): string[] {
   const width = Math.max(0, ...rules.map(({ rule }) => rule.length));
-  return rules.flatMap((rule) => {
-    const { rule: name, conditions, why } = rule;
-    const deciding = conditions.at(-1);
-    const start = `${styled("dim", "–")} ${printable(name).padEnd(width)}  `;
+  return rules.flatMap(({ rule, conditions, why }) => {
+    const start = `${styled("dim", "–")} ${printable(rule).padEnd(width)}  `;
     const rest = WIDTH - width - 4;
-    if (isVerbose) return [start + printable(why), ...conditionLines(conditions, 4, false)];
-    if (!deciding) return [start + shortened(why, rest)];
+    const deciding = conditions.at(-1);
+    if (!deciding || isVerbose) {
+      return [
+        start + shortened(why, isVerbose ? 2000 : rest),
+        ...conditionLines(conditions, false, false),
+      ];
+    }
     const field = shortened(deciding.field, 60);
     const text = `${field}: ${conditionText(deciding, rest - field.length - 2)}`;
     const notes = deciding.note ? wrapped(" ".repeat(width + 4), deciding.note) : [];
@@ -73,7 +78,7 @@ function clientLines({ client, tier, cost, costSource, banMs, newBan, override }
     client !== undefined && printable(client),
     tier !== undefined && `tier ${shortened(tier, 40)}`,
     cost !== undefined &&
-      `cost ${count(cost)}${costSource ? ` (${shortened(costSource, 60)})` : ""}`,
+      `cost ${count(cost)}${costSource && !/^cost: \d+$/.test(costSource) ? ` (${shortened(costSource, 60)})` : ""}`,
   ].filter(Boolean);
   const lines = parts.length > 0 ? [labelled("client", parts.join(", "))] : [];
   if (banMs !== undefined && banMs > 0) {
@@ -95,13 +100,14 @@ function clientLines({ client, tier, cost, costSource, banMs, newBan, override }
   return lines;
 }
 
-function counterLines(counters: readonly ExplainedCounter[], now: number): string[] {
+function counterLines({ counters = [], cost: ruleCost = 0 }: ExplainedRule, now: number): string[] {
   if (counters.length === 0) return [];
   const headings = ["POLICY", "SHARD", "LIMIT", "COUNT", "COST", "LEFT AFTER", "WINDOW ENDS", "IN"];
   const rows = counters.map((each): Cell[] => {
     const { policy, shard, limit, capacity, count: before, cost, countAfter, windowEnd } = each;
     const left = Math.max(0, capacity - (countAfter ?? before));
-    const exceeds = before + cost > capacity;
+    // A request that is certainly denied is not counted, so the counter's own cost is 0.
+    const exceeds = before + Math.max(cost, ruleCost) > capacity;
     return [
       policy,
       shard ?? "",
@@ -121,7 +127,7 @@ function storedLines({ counters = [], newBan }: ExplainedRule): string[] {
   const lines = counters.slice(0, MAX_STORED).map(({ storedKey, countAfter, expiresAt }) => {
     const value =
       countAfter === undefined
-        ? "nothing is stored"
+        ? "stores nothing"
         : `${count(countAfter)}${expiresAt === undefined ? "" : `, expires ${second(expiresAt)}`}`;
     return `${shortened(storedKey, 300)} → ${value}`;
   });

@@ -3,6 +3,7 @@ import type { Explanation } from "../../src/explain/explanation.ts";
 import { AdminError, EXIT, wrongOptions } from "../admin/admin-error.ts";
 import { describeRequest, type RequestOptions } from "./describe-request.ts";
 import { explanationText } from "./explanation-text.ts";
+import { hintsFor } from "./hints.ts";
 import { explainLive } from "./live-explanation.ts";
 import { explainLocally, hostFor, type LocalOptions, readConfig } from "./local-explanation.ts";
 import type { DefaultHost } from "./request-url.ts";
@@ -54,14 +55,14 @@ async function explained(options: ExplainOptions): Promise<Explained> {
       ...(env !== undefined && { env }),
       ...(wrangler !== undefined && { wrangler }),
     });
-    return withHints({ ...live, now, notes: [...live.notes, ...notes] });
+    return { ...live, now, notes: [...live.notes, ...notes, ...hintsFor(live.explanation)] };
   }
   const config = readConfig(options);
   // The request is checked first; without a listener, a rejection in the meantime would end the process.
   config.catch(() => {});
   const { request, notes } = await describeRequest(options, async () => hostFor(await config));
   const local = await explainLocally(request, await config, options, now);
-  return withHints({ ...local, now, notes: [...notes, ...local.notes] });
+  return { ...local, now, notes: [...notes, ...local.notes, ...hintsFor(local.explanation)] };
 }
 
 function timeOf({ atTime, against }: ExplainOptions): number {
@@ -83,29 +84,6 @@ function hostOf(against: string): DefaultHost {
   if (!url?.hostname) throw wrongOptions("The path has no host. Write the whole URL, or --host.");
   const { hostname: host } = url;
   return { host, note: `The path has no host, so that of --against was taken: ${host}.` };
-}
-
-/** Adds how to complete a request that lacks what rules depend on. */
-function withHints({ explanation, notes, now }: Explained): Explained {
-  const hints = [...notes];
-  if (explanation.request.client === "unknown") {
-    hints.push(
-      "The client's address is unknown: add --ip 203.0.113.7. Weir reads it only from CF-Connecting-IP, never from X-Forwarded-For.",
-    );
-  }
-  const isUnknown = (name: RegExp) =>
-    explanation.rules.some(({ conditions }) =>
-      conditions.some(({ field, result }) => result === "unknown" && name.test(field)),
-    );
-  const facts = [
-    isUnknown(/countries$/) && "--cf country=DE",
-    isUnknown(/asns$/) && "--cf asn=64496",
-    isUnknown(/bots$/) && '--cf verifiedBotCategory="Search Engine Crawler" (or empty)',
-  ].filter(Boolean);
-  if (facts.length > 0) {
-    hints.push(`Cloudflare's data about the client is unknown: add ${facts.join(", ")}.`);
-  }
-  return { explanation, notes: hints, now };
 }
 
 function printed(
