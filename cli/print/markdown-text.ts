@@ -22,7 +22,7 @@ export function markdownText(text: string): string {
 function escaped(text: string): string {
   return (
     text
-      .replace(/[^\p{L}\p{N} ./,;()-]/gu, (character) => `&#${character.codePointAt(0)};`)
+      .replace(/(?!: )[^\p{L}\p{N} ./,;()%'"-]/gu, (character) => `&#${character.codePointAt(0)};`)
       // GitHub links addresses that begin with www.
       .replace(/www\./gi, (start) => `${start.slice(0, 3)}&#46;`)
       // At the start of a line, it would begin a list.

@@ -1,13 +1,26 @@
 import { plural } from "../doctor/finding.ts";
-import type { LogProgress } from "../logs/log-progress.ts";
+import type { Logs } from "../logs/open-logs.ts";
 import type { ReplayNote } from "./replay-engine.ts";
 
-/** Returns the notes about lines of the logs that were not replayed. */
+/** Returns the notes about what the logs do not state, and about lines that were not replayed. */
 export function logNotes(
-  { notes, late, broken, lines }: LogProgress,
+  { facts, progress }: Pick<Logs, "facts" | "progress">,
   isPartial: boolean | undefined,
 ): ReplayNote[] {
+  const { notes, late, broken, lines } = progress;
   const found: ReplayNote[] = notes.map((text) => ({ code: "log", text }));
+  if (!facts.ip) {
+    found.push({
+      code: "address-not-logged",
+      text: "The log does not state addresses, so clients can be counted only by rule.",
+    });
+  }
+  if (!facts.status) {
+    found.push({
+      code: "status-not-logged",
+      text: "The log does not state statuses, so it is unknown which denied requests had succeeded.",
+    });
+  }
   if (isPartial) {
     found.push({
       code: "partial",

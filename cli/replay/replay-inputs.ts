@@ -3,6 +3,7 @@ import { plural } from "../doctor/finding.ts";
 import { loadConfig } from "../load-config.ts";
 import { LogError } from "../logs/log-error.ts";
 import { type LogCommandOptions, logOptionsOf } from "../logs/log-options.ts";
+import type { LogFacts } from "../logs/log-request.ts";
 import type { LogOptions } from "../logs/open-logs.ts";
 import { ReplayError } from "./replay-error.ts";
 
@@ -17,6 +18,7 @@ export interface ConfigFile {
 
 interface ReplayOptions extends LogCommandOptions {
   readonly against?: string;
+  readonly maxDenied?: number;
   readonly maxNewlyDenied?: number;
   readonly isolates?: number;
   readonly seed?: number;
@@ -45,6 +47,22 @@ export function checkedLogOptions(files: readonly string[], options: ReplayOptio
   } catch (error) {
     throw error instanceof LogError ? new ReplayError(1, error.message) : error;
   }
+}
+
+/**
+ * Checks that clients can be counted, because otherwise no bound could ever be exceeded.
+ *
+ * @throws {ReplayError} if there is a bound, and the log does not state addresses
+ */
+export function checkBounds(
+  { maxDenied, maxNewlyDenied }: ReplayOptions,
+  { ip }: Pick<LogFacts, "ip">,
+): void {
+  if (ip || (maxDenied === undefined && maxNewlyDenied === undefined)) return;
+  throw new ReplayError(
+    2,
+    "--max-denied and --max-newly-denied count clients by their addresses, but the log does not state addresses. For JSON lines, name their field, such as --map ip=client.address.",
+  );
 }
 
 /**

@@ -49,7 +49,7 @@ export async function replayLogs(input: ReplayInput): Promise<ReplayReport> {
     isolates,
     isPartial,
     failed: [],
-    notes: [...logNotes(logs.progress, isPartial), ...notesOf(replayed.engine)],
+    notes: [...logNotes(logs, isPartial), ...notesOf(replayed.engine)],
     ...sums,
     cost: costOf(usage, replayed),
     leftOut: leftOutOf(replayed.engine),

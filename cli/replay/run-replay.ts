@@ -8,7 +8,7 @@ import { exceededBounds } from "./exceeded-bounds.ts";
 import { checkHtmlFile, writeHtmlFile } from "./html-file.ts";
 import { markdownReport } from "./markdown/markdown-report.ts";
 import { noRequests, ReplayError } from "./replay-error.ts";
-import { type ConfigFile, checkedLogOptions, readConfig } from "./replay-inputs.ts";
+import { type ConfigFile, checkBounds, checkedLogOptions, readConfig } from "./replay-inputs.ts";
 import { type ReplayedConfig, type ReplayInput, replayLogs } from "./replay-logs.ts";
 import type { ReplayReport } from "./report.ts";
 import { textReport } from "./text/text-report.ts";
@@ -57,6 +57,7 @@ async function replay(files: readonly string[], options: ReplayCommandOptions): 
   const replayed = await readConfig(config, options);
   const comparedWith = against === undefined ? undefined : await readConfig(against, options);
   const logs = await openLogs(logOptions);
+  checkBounds(options, logs.facts);
   const withEngine = (given: ConfigFile): ReplayedConfig => ({
     ...given,
     engine: createReplayEngine(given.config, logs.facts, options),

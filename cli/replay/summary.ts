@@ -7,9 +7,7 @@ import type { Comparison, CostReport, Counts, FailedBound, ReplayReport } from "
 
 /** Answers which requests and clients the configuration would have denied. */
 export function summaryOf({ config, total }: ReplayReport): string[] {
-  if (total.denied === 0) {
-    return [`${config} would have denied none of the ${requestsOf(total)}${clientsOf(total)}.`];
-  }
+  if (total.denied === 0) return [`${config} would have denied ${noneOf(total)}.`];
   const denied = `${config} would have denied ${deniedOf(total)}.`;
   return total.deniedSucceeded === 0 ? [denied] : [denied, lossOf(total)];
 }
@@ -20,6 +18,11 @@ export function deniedOf(counts: Counts): string {
   const requests = `${count(denied)} of ${requestsOf(counts)} (${percent(deniedShare)})`;
   if (clients === 0) return requests;
   return `${requests}, of ${estimated(clientsDenied, isEstimate)} of ${estimatedClients(counts)}`;
+}
+
+/** Returns such as `none of 10 000 requests of 1 753 clients`. */
+export function noneOf(counts: Counts): string {
+  return `none of ${requestsOf(counts)}${clientsOf(counts)}`;
 }
 
 function requestsOf({ requests }: Counts): string {
@@ -42,17 +45,17 @@ function lossOf({ deniedSucceeded, denied }: Counts): string {
   return `${subject} had succeeded (status below 400): customers that you would have lost.`;
 }
 
-/** Returns which requests and clients only one of the two configurations denies. */
+/** Returns how many requests and clients the two configurations treat differently. */
 export function differenceOf({ against, requests, clients }: Comparison): string[] {
   const { newlyDenied, newlyDeniedSucceeded, newlyAllowed } = requests;
-  const about = (value: number, noun: string) =>
-    `${clients.isEstimate ? "about " : ""}${counted(value, noun)}`;
   if (newlyDenied === 0 && newlyAllowed === 0) {
     return [`Compared with ${against}, no request is decided differently.`];
   }
+  const lost = newlyDenied > 0 ? ` (${count(newlyDeniedSucceeded)} of them had succeeded)` : "";
+  const about = (value: number) => estimated(value, clients.isEstimate);
   return [
-    `Compared with ${against}, ${counted(newlyDenied, "request")} would be newly denied (${count(newlyDeniedSucceeded)} of them had succeeded), and ${count(newlyAllowed)} newly allowed.`,
-    `${about(clients.newlyDenied, "client")} would be denied for the first time, and ${about(clients.noLongerDenied, "client")} no longer. Of the others, ${count(clients.deniedMore)} would be denied more often, and ${count(clients.deniedLess)} less often.`,
+    `Compared with ${against}: ${counted(newlyDenied, "request")} newly denied${lost}, ${count(newlyAllowed)} newly allowed.`,
+    `Clients: ${about(clients.newlyDenied)} newly denied, ${about(clients.noLongerDenied)} no longer denied, ${about(clients.deniedMore)} denied more often, ${about(clients.deniedLess)} denied less often.`,
   ];
 }
 

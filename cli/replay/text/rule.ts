@@ -2,7 +2,7 @@ import { count, duration, styled, table, time } from "../../admin/text.ts";
 import { addedUp, barChart, valuesPerBar } from "../../print/bar-chart.ts";
 import { fitted, padded, WIDTH, wrapped } from "../../print/fit-text.ts";
 import type { RuleReport, Timeline, WorstWindow } from "../report.ts";
-import { deniedOf } from "../summary.ts";
+import { deniedOf, noneOf } from "../summary.ts";
 import { deniedText } from "./clients.ts";
 
 const CHART_WIDTH = 80;
@@ -29,7 +29,7 @@ function countsOf(rule: RuleReport): string {
   const verb =
     rule.mode === "enforce" ? "Over the limit" : `Over the limit (${rule.mode}: denies nothing)`;
   const succeeded = rule.denied > 0 ? `. Had succeeded: ${count(rule.deniedSucceeded)}` : "";
-  return `${verb}: ${deniedOf(rule)}${succeeded}.`;
+  return `${verb}: ${rule.denied === 0 ? noneOf(rule) : deniedOf(rule)}${succeeded}.`;
 }
 
 function chartOf({ start, stepSeconds, allowed, denied }: Timeline): string[] {
