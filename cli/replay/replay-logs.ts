@@ -4,7 +4,7 @@ import { LogPeriod, summariseLogs } from "../logs/summarise-logs.ts";
 import { untilAborted } from "../logs/until-aborted.ts";
 import { compareRules } from "./compare-rules.ts";
 import { costReport } from "./cost-report.ts";
-import { logNotes } from "./log-notes.ts";
+import { factNotes, logNotes } from "./log-notes.ts";
 import type { ReplayEngine, ReplayNote } from "./replay-engine.ts";
 import type { ReplayReport } from "./report.ts";
 import { ReplayTally } from "./tally/replay-tally.ts";
@@ -49,7 +49,11 @@ export async function replayLogs(input: ReplayInput): Promise<ReplayReport> {
     isolates,
     isPartial,
     failed: [],
-    notes: [...logNotes(logs, isPartial), ...notesOf(replayed.engine)],
+    notes: [
+      ...factNotes(logs.facts),
+      ...logNotes(logs.progress, isPartial),
+      ...notesOf(replayed.engine),
+    ],
     ...sums,
     cost: costOf(usage, replayed),
     leftOut: leftOutOf(replayed.engine),

@@ -3,6 +3,7 @@ import { LogError } from "../logs/log-error.ts";
 import type { LogCommandOptions } from "../logs/log-options.ts";
 import { type Logs, openLogs } from "../logs/open-logs.ts";
 import { startProgressBar } from "../logs/progress-bar.ts";
+import { jsonText } from "../print/json-text.ts";
 import { createReplayEngine } from "./create-replay-engine.ts";
 import { exceededBounds } from "./exceeded-bounds.ts";
 import { checkHtmlFile, writeHtmlFile } from "./html-file.ts";
@@ -43,7 +44,7 @@ export async function runReplay(
   } catch (error) {
     if (!(error instanceof ReplayError || error instanceof LogError)) throw error;
     const { message } = error;
-    if (options.json) console.log(JSON.stringify({ ok: false, error: message }, null, 2));
+    if (options.json) console.log(jsonText({ ok: false, error: message }));
     else console.error(message);
     return error instanceof ReplayError ? error.exitCode : 2;
   }
@@ -97,7 +98,7 @@ async function interruptible(
 }
 
 function print(report: ReplayReport, { json, markdown }: ReplayCommandOptions): void {
-  if (json) console.log(JSON.stringify(report, null, 2));
+  if (json) console.log(jsonText(report));
   else if (markdown) process.stdout.write(markdownReport(report));
   else console.log(textReport(report));
 }
