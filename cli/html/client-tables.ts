@@ -57,5 +57,5 @@ export function frequent(all: readonly Frequent[]): Html {
 }
 
 function errorText(error: number): Html | false {
-  return error > 0 && html` <small>or up to ${countText(error)} fewer</small>`;
+  return error > 0 && html` <small>or up to ${countText(error)} more</small>`;
 }

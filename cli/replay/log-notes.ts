@@ -1,4 +1,3 @@
-import { plural } from "../doctor/finding.ts";
 import type { LogProgress } from "../logs/log-progress.ts";
 import type { LogFacts } from "../logs/log-request.ts";
 import type { ReplayNote } from "./replay-engine.ts";
@@ -36,13 +35,13 @@ export function logNotes(
   if (late > 0) {
     found.push({
       code: "late-lines",
-      text: `${plural(late, "line")} of ${lines} came too late to be sorted by their times, and are left out. Raise --max-delay.`,
+      text: `Lines left out, because they came too late to be sorted by their times: ${late} of ${lines}. Raise --max-delay.`,
     });
   }
   if (broken > 0) {
     found.push({
       code: "broken-lines",
-      text: `${plural(broken, "line")} of ${lines} could not be read. They are left out.`,
+      text: `Lines left out, because they could not be read: ${broken} of ${lines}.`,
     });
   }
   return found;

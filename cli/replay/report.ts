@@ -86,8 +86,8 @@ export interface DeniedClient {
   readonly denied: number;
   readonly deniedSucceeded: number;
   /**
-   * By how much `denied` may be too high, because there are very many clients; usually 0. The other fields may miss
-   * as many denied requests.
+   * How many more requests of this client may have been denied, which were not counted because there are very many
+   * clients; usually 0. All fields are without them.
    */
   readonly error: number;
   readonly firstDenied: string;
@@ -168,6 +168,7 @@ export interface ComparedClient {
   readonly denied: number;
   /** Newly denied requests whose logged status is below 400. */
   readonly newlyDeniedSucceeded: number;
+  /** As in {@link DeniedClient}. */
   readonly error: number;
   readonly userAgents: readonly Frequent[];
   readonly paths: readonly Frequent[];

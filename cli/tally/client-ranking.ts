@@ -9,7 +9,7 @@ export interface RankedClient {
   readonly high: number;
   readonly low: number;
   count: number;
-  /** By how much `count` may be too high. The other fields miss at most this many requests. */
+  /** By how much `count` may be too high. The other fields may miss as many requests. */
   readonly error: number;
   /** Counted requests whose status is known and below 400. */
   succeeded: number;
@@ -53,9 +53,12 @@ export class ClientRanking {
     entry.paths.add(`${request.method.slice(0, MAX_METHOD)} ${pathOf(request.target)}`);
   }
 
-  /** Returns the clients, the one with the highest count first. */
+  /** Returns the clients, the one with the most requests that were certainly counted first. */
   top(count: number): RankedClient[] {
-    return this.#sorted().slice(0, Math.min(count, this.#size));
+    const certain = (client: RankedClient) => client.count - client.error;
+    return this.#sorted()
+      .sort((one, other) => certain(other) - certain(one))
+      .slice(0, Math.min(count, this.#size));
   }
 
   /** Returns the entry of a client. */

@@ -57,7 +57,7 @@ export function deniedTable(clients: readonly DeniedClient[]): string {
         .map((client) => [
           markdownCode(client.client),
           count(client.requests),
-          count(client.denied - client.error),
+          count(client.denied),
           count(client.deniedSucceeded),
           ...textsOf(client),
         ]),

@@ -62,7 +62,7 @@ export class ClientCounts {
     return this.#ranking.top(LISTED_CLIENTS).map((client) => ({
       client: client.client,
       requests: this.requestsOf(client),
-      denied: client.count,
+      denied: client.count - client.error,
       deniedSucceeded: client.succeeded,
       error: client.error,
       firstDenied: new Date(client.first).toISOString(),

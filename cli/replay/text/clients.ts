@@ -18,7 +18,7 @@ export function deniedClients(title: string, clients: readonly DeniedClient[]): 
 
 /** The number of denied requests, with its error if it has one. */
 export function deniedText({ denied, error }: Pick<DeniedClient, "denied" | "error">): Cell {
-  return error === 0 ? denied : `${count(denied - error)} to ${count(denied)}`;
+  return error === 0 ? denied : `${count(denied)} to ${count(denied + error)}`;
 }
 
 /** Returns a table of clients whose requests two configurations decide differently. */
