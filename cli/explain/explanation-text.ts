@@ -18,6 +18,8 @@ export interface TextOptions {
   readonly isVerbose: boolean;
   /** The time of the explanation, in milliseconds since the Unix epoch. */
   readonly now: number;
+  /** Whether the request and the response are unknown. */
+  readonly isPartial: boolean;
   /** Sentences about what was assumed or left out. */
   readonly notes: readonly string[];
 }
@@ -25,12 +27,12 @@ export interface TextOptions {
 /** Returns an explanation as text: the verdict first, then the request, the rules and the response. */
 export function explanationText(explanation: Explanation, options: TextOptions): string {
   const { request, rules, response, storeFailure } = explanation;
-  const { isVerbose, now, notes } = options;
+  const { isVerbose, isPartial, now, notes } = options;
   const applied = rules.filter(({ applies }) => applies);
   const others = rules.filter(({ applies }) => !applies);
   const sections = [
     verdict(explanation, applied, now),
-    requestText(request),
+    isPartial ? "" : requestText(request),
     ...(storeFailure === undefined
       ? []
       : [wrapped("", `The store could not be read: ${storeFailure}`).join("\n")]),
@@ -42,7 +44,7 @@ export function explanationText(explanation: Explanation, options: TextOptions):
             "\n",
           ),
         ]),
-    responseText(response),
+    isPartial ? "" : responseText(response),
     notes.flatMap((note) => wrapped("• ", note)).join("\n"),
   ];
   return sections.filter((section) => section !== "").join("\n\n");
@@ -110,7 +112,8 @@ function tightest(applied: readonly ExplainedRule[], now: number): string {
   const partLeft = ({ capacity, count: used, countAfter = used }: ExplainedCounter) =>
     (capacity - countAfter) / Math.max(1, capacity);
   const [first] = counters.toSorted((one, other) => partLeft(one) - partLeft(other));
-  if (!first) return "No enforced limit counts it.";
+  if (!first)
+    return applied.some(({ quotas }) => quotas?.length) ? "" : "No enforced limit counts it.";
   const after = { ...first, count: first.countAfter ?? first.count };
   return `After it, the least quota is ${leftOf(after)}, for ${duration(first.windowEnd - now)}.`;
 }

@@ -1,9 +1,19 @@
-import type { DescribedRequest, Explanation } from "../../src/explain/explanation.ts";
+import type {
+  DescribedRequest,
+  ExplainedRule,
+  Explanation,
+} from "../../src/explain/explanation.ts";
+import { AdminError, EXIT } from "../admin/admin-error.ts";
 import { type ConnectionOptions, connect } from "../admin/connection.ts";
 
-/** The answer of a Worker, in the form of this version. */
+/** The answer of a Worker. */
 export interface LiveExplanation {
+  /** In the form of this version. */
   readonly explanation: Explanation;
+  /** The Worker is older than this form, so that most fields are missing or empty. */
+  readonly isPartial: boolean;
+  /** The answer as the Worker has sent it. */
+  readonly answer: object;
   readonly notes: readonly string[];
 }
 
@@ -18,36 +28,41 @@ export async function explainLive(
 ): Promise<LiveExplanation> {
   const api = await connect({ ...connection, atOption: "--against" });
   const answer = await api.call<Explanation>("POST", "explain", "outcome", request);
-  if ("request" in answer && "response" in answer) return { explanation: answer, notes: [] };
-  return { explanation: inThisForm(answer, request), notes: [olderWorker(api.place)] };
+  if (!Array.isArray(answer.rules)) throw otherForm();
+  if ("request" in answer && "response" in answer) {
+    return { explanation: answer, isPartial: false, answer, notes: [] };
+  }
+  const note = `${api.place} runs an older version of edge-weir, whose answer has no conditions, counters and stored keys. Deploy this version to see them, or leave out --against to explain the request with this folder's configuration.`;
+  return { explanation: inThisForm(answer, request), isPartial: true, answer, notes: [note] };
 }
 
-function olderWorker(place: string): string {
-  return `${place} runs an older version of edge-weir, whose answer has no conditions, counters or stored keys. Deploy this version to see them, or leave out --against to explain the request with this folder's configuration.`;
+/** Returns the error for an answer without a field that this version needs. */
+export function otherForm(): AdminError {
+  return new AdminError(
+    EXIT.unavailable,
+    "The answer has another form than expected. Compare the version of edge-weir in this project with that of the deployed Worker.",
+  );
 }
 
-/** Adds empty fields to the answer of a version before 0.2, which has only some fields of the rules. */
+/** Adds empty fields to the answer of an older Worker, whose rules have only why, client and quotas. */
 function inThisForm(answer: Partial<Explanation>, { method, url }: DescribedRequest): Explanation {
-  const { hostname, pathname } = new URL(url);
-  const sentMethod = method.toUpperCase();
+  const { hostname: host, pathname: path } = new URL(url);
+  const sent = { method, sentMethod: method, isPreflight: false, host, path };
   return {
     outcome: answer.outcome ?? "undecided",
-    request: {
-      method: sentMethod,
-      sentMethod,
-      isPreflight: false,
-      host: hostname,
-      path: pathname,
-      variants: [pathname],
-      isUnambiguous: true,
-      client: "not in the answer",
-    },
+    request: { ...sent, variants: [path], isUnambiguous: true, client: "" },
     rules: (answer.rules ?? []).map((rule) => ({
       ...rule,
-      mode: rule.mode ?? "enforce",
-      conditions: rule.conditions ?? [],
-      key: rule.key ?? [],
+      mode: modeIn(rule.why),
+      conditions: [],
+      key: [],
     })),
     response: { headers: [] },
   };
+}
+
+/** The sentence of an older Worker names each mode except `enforce`. */
+function modeIn(why: string): ExplainedRule["mode"] {
+  const [, mode] = /mode: "(shadow|mark)"/.exec(why) ?? [];
+  return (mode as "shadow" | "mark" | undefined) ?? "enforce";
 }

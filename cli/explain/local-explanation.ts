@@ -89,8 +89,9 @@ export async function explainLocally(
       },
       now: () => now,
     });
-    const applies = explanation.rules.some(({ applies }) => applies);
-    return { explanation, notes: applies ? [NO_COUNTERS, ...notes] : notes };
+    const hasClients = explanation.rules.some(({ client }) => client !== undefined);
+    const onlyLocal = bindings.keySecret === undefined ? [NO_COUNTERS, NO_SECRET] : [NO_COUNTERS];
+    return { explanation, notes: [...(hasClients ? onlyLocal : []), ...notes] };
   } catch (error) {
     if (!(error instanceof DescriptionError)) throw error;
     throw wrongOptions(`The request cannot be explained: its ${error.field} ${error.message}`);
@@ -99,6 +100,7 @@ export async function explainLocally(
 
 const NO_COUNTERS =
   "All counts are 0 here, because no store was read. --against https://… shows the live counters and overrides of a Worker.";
+const NO_SECRET = `${KEY_SECRET} is not set here. If the Worker has it, its identities and stored keys differ from these.`;
 
 async function settingsOf({ config, env, wrangler }: LocalOptions): Promise<Settings> {
   try {
@@ -127,11 +129,6 @@ function bindingsOf(
   const notes = [...bindings.limiterFaults, ...bindings.requestFaults].map(
     (fault) => `Here, ${fault}.`,
   );
-  if (bindings.keySecret === undefined) {
-    notes.push(
-      `${KEY_SECRET} is not set here. If the Worker has it, its identities and stored keys differ from these.`,
-    );
-  }
   if (bindings.mode !== "enforce") {
     notes.push(`${MODE_VAR} is ${bindings.mode} (from ${settings(MODE_VAR)?.source}).`);
   }

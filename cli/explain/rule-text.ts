@@ -1,3 +1,4 @@
+import type { Quota } from "../../src/config/quota.ts";
 import type { ExplainedKeyElement, ExplainedRule } from "../../src/explain/explanation.ts";
 import { type Cell, count, duration, effectText, styled, table, time } from "../admin/text.ts";
 import { printable } from "../doctor/finding.ts";
@@ -100,8 +101,11 @@ function clientLines({ client, tier, cost, costSource, banMs, newBan, override }
   return lines;
 }
 
-function counterLines({ counters = [], cost: ruleCost = 0 }: ExplainedRule, now: number): string[] {
-  if (counters.length === 0) return [];
+function counterLines(
+  { counters = [], quotas = [], cost: ruleCost = 0 }: ExplainedRule,
+  now: number,
+): string[] {
+  if (counters.length === 0) return quotaLines(quotas);
   const headings = ["POLICY", "SHARD", "LIMIT", "COUNT", "COST", "LEFT AFTER", "WINDOW ENDS", "IN"];
   const rows = counters.map((each): Cell[] => {
     const { policy, shard, limit, capacity, count: before, cost, countAfter, windowEnd } = each;
@@ -119,6 +123,19 @@ function counterLines({ counters = [], cost: ruleCost = 0 }: ExplainedRule, now:
       duration(windowEnd - now),
     ];
   });
+  return [indented(table(headings, rows), 4)];
+}
+
+/** Returns the table of a rule whose counters are unknown. */
+function quotaLines(quotas: readonly Quota[]): string[] {
+  if (quotas.length === 0) return [];
+  const headings = ["POLICY", "LIMIT", "LEFT", "NEW WINDOW IN"];
+  const rows = quotas.map(({ policy, limit, remaining, resetMs }): Cell[] => [
+    policy,
+    limit,
+    { text: remaining, style: remaining === 0 ? "red" : "green" },
+    duration(resetMs),
+  ]);
   return [indented(table(headings, rows), 4)];
 }
 

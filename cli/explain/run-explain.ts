@@ -1,10 +1,11 @@
 import { parseIsoTime } from "../../src/config/iso-time.ts";
+import type { Config } from "../../src/config/schema.ts";
 import type { Explanation } from "../../src/explain/explanation.ts";
 import { AdminError, EXIT, wrongOptions } from "../admin/admin-error.ts";
 import { describeRequest, type RequestOptions } from "./describe-request.ts";
 import { explanationText } from "./explanation-text.ts";
 import { hintsFor } from "./hints.ts";
-import { explainLive } from "./live-explanation.ts";
+import { explainLive, otherForm } from "./live-explanation.ts";
 import { explainLocally, hostFor, type LocalOptions, readConfig } from "./local-explanation.ts";
 import type { DefaultHost } from "./request-url.ts";
 
@@ -18,8 +19,12 @@ export interface ExplainOptions extends RequestOptions, LocalOptions {
 /** An explanation, and all that its reader must know about it. */
 interface Explained {
   readonly explanation: Explanation;
+  /** The document for `--json`, without notes. */
+  readonly answer: object;
   readonly notes: readonly string[];
   readonly now: number;
+  /** Whether the request and the response are unknown, because the Worker is older. */
+  readonly isPartial: boolean;
 }
 
 /**
@@ -29,11 +34,8 @@ interface Explained {
  */
 export async function runExplain(options: ExplainOptions): Promise<number> {
   try {
-    const { explanation, notes, now } = await explained(options);
     console.log(
-      options.json
-        ? JSON.stringify({ ...explanation, notes }, null, 2)
-        : printed(explanation, { isVerbose: options.verbose === true, now, notes }, options),
+      printed(await (options.against === undefined ? byConfig : byWorker)(options), options),
     );
     return EXIT.done;
   } catch (error) {
@@ -44,38 +46,41 @@ export async function runExplain(options: ExplainOptions): Promise<number> {
   }
 }
 
-async function explained(options: ExplainOptions): Promise<Explained> {
-  const { against } = options;
-  const now = timeOf(options);
-  if (against !== undefined) {
-    const { request, notes } = await describeRequest(options, async () => hostOf(against));
-    const { env, wrangler } = options;
-    const live = await explainLive(request, {
-      at: against,
-      ...(env !== undefined && { env }),
-      ...(wrangler !== undefined && { wrangler }),
-    });
-    return { ...live, now, notes: [...live.notes, ...notes, ...hintsFor(live.explanation)] };
-  }
-  const config = readConfig(options);
-  // The request is checked first; without a listener, a rejection in the meantime would end the process.
-  config.catch(() => {});
-  const { request, notes } = await describeRequest(options, async () => hostFor(await config));
-  const local = await explainLocally(request, await config, options, now);
-  return { ...local, now, notes: [...notes, ...local.notes, ...hintsFor(local.explanation)] };
+async function byConfig(options: ExplainOptions): Promise<Explained> {
+  const now = timeOf(options.atTime);
+  // The request is read first, because its faults are found sooner, and only a path needs the configuration.
+  let config: Promise<Config> | undefined;
+  const load = () => {
+    config ??= readConfig(options);
+    return config;
+  };
+  const { request, notes } = await describeRequest(options, async () => hostFor(await load()));
+  const local = await explainLocally(request, await load(), options, now);
+  const { explanation } = local;
+  const all = [...notes, ...local.notes];
+  return { explanation, answer: explanation, now, isPartial: false, notes: all };
 }
 
-function timeOf({ atTime, against }: ExplainOptions): number {
-  if (atTime === undefined) return Date.now();
-  if (against !== undefined) {
+async function byWorker(options: ExplainOptions): Promise<Explained> {
+  const { against = "", atTime, env, wrangler } = options;
+  if (atTime !== undefined) {
     throw wrongOptions("--at-time works only without --against: a Worker uses its own clock.");
   }
+  const { request, notes } = await describeRequest(options, async () => hostOf(against));
+  const live = await explainLive(request, {
+    at: against,
+    ...(env !== undefined && { env }),
+    ...(wrangler !== undefined && { wrangler }),
+  });
+  return { ...live, now: Date.now(), notes: [...live.notes, ...notes] };
+}
+
+function timeOf(atTime: string | undefined): number {
+  if (atTime === undefined) return Date.now();
   const form = /^\d{4}-\d\d-\d\dT[\d:.]{5,12}(?:Z|[+-]\d\d:\d\d)$/i;
   const time = form.test(atTime) ? parseIsoTime(atTime) : Number.NaN;
-  if (Number.isNaN(time)) {
-    throw wrongOptions("--at-time must be a time with its zone, such as 2026-12-01T08:00:00Z.");
-  }
-  return time;
+  if (!Number.isNaN(time)) return time;
+  throw wrongOptions("--at-time must be a time with its zone, such as 2026-12-01T08:00:00Z.");
 }
 
 /** A path without a host belongs to the Worker that explains it. */
@@ -86,21 +91,15 @@ function hostOf(against: string): DefaultHost {
   return { host, note: `The path has no host, so that of --against was taken: ${host}.` };
 }
 
-function printed(
-  explanation: Explanation,
-  options: Parameters<typeof explanationText>[1],
-  { against }: ExplainOptions,
-): string {
+function printed(explained: Explained, { json, verbose, against }: ExplainOptions): string {
+  const { explanation, answer, now, isPartial } = explained;
   try {
-    return explanationText(explanation, options);
+    const notes = [...explained.notes, ...hintsFor(explanation)];
+    if (json) return JSON.stringify({ ...answer, notes }, null, 2);
+    return explanationText(explanation, { isVerbose: verbose === true, now, notes, isPartial });
   } catch (error) {
-    // A field that is missing in an answer appears as this error when the answer is printed.
-    if (!(error instanceof TypeError || error instanceof RangeError) || against === undefined) {
-      throw error;
-    }
-    throw new AdminError(
-      EXIT.unavailable,
-      "The answer has another form than expected. Compare the version of edge-weir in this project with that of the deployed Worker.",
-    );
+    // A field that is missing in an answer appears as one of these errors when the answer is printed.
+    const isMissing = error instanceof TypeError || error instanceof RangeError;
+    throw isMissing && against !== undefined ? otherForm() : error;
   }
 }

@@ -1,0 +1,240 @@
+import { afterAll, beforeAll, expect, it } from "vitest";
+import type { Explanation } from "../../../src/explain/explanation.ts";
+import { send } from "../support/client.ts";
+import { type RunningWorker, startWorker, TIMEOUT_MS } from "../support/worker.ts";
+import { problem, startFakeApi, TOKEN } from "./fake-api.ts";
+import { callWeir, temporaryFolder } from "./run-weir.ts";
+
+// `weir explain --against`: a real Worker, and servers with unusual answers.
+
+const RULES = [
+  { name: "login", match: { paths: ["/login"] }, limit: 2, window: "1h", ban: "2h" },
+  { name: "all", limit: 100, window: "1d" },
+];
+const HOUR = 3_600_000;
+
+let worker: RunningWorker;
+
+beforeAll(async () => {
+  const config = JSON.stringify({ timeoutMs: TIMEOUT_MS, rules: RULES });
+  worker = await startWorker({
+    config: { rules: [] },
+    main: `
+      import { ControlObject, CounterObject, defineConfig, weir } from "./weir.mjs";
+      const limiter = weir(defineConfig(${config}));
+      export default {
+        fetch: (request, env, ctx) => limiter.fetch(request, env, ctx, () => new Response("app")),
+      };
+      export { ControlObject, CounterObject };
+    `,
+    vars: { WEIR_ADMIN_TOKEN: TOKEN },
+  });
+});
+afterAll(() => worker.stop());
+
+async function against(url: string, ...args: string[]) {
+  await using folder = await temporaryFolder();
+  const env = { WEIR_ADMIN_TOKEN: TOKEN, WEIR_ADMIN_READ_TOKEN: undefined };
+  return await callWeir(["explain", ...args, "--against", url], folder.path, env);
+}
+
+it("shows the live counters of a Worker, and counts nothing", async () => {
+  const headers = { "cf-connecting-ip": "203.0.113.7" };
+  for (const status of [200, 200])
+    expect((await send(worker.url, "/login", { headers })).status).toBe(status);
+  for (let repeated = 0; repeated < 3; repeated++) {
+    const run = await against(worker.url.href, "/login", "--ip", "203.0.113.7");
+    expect(run).toMatchObject({ code: 0, stderr: "" });
+    expect(run.stdout).toMatch(
+      /^✗ Limited \(429\): GET .*\/login\. The rule login has 0 of 2 \(login\) left, and the\s+request\s+costs 1\./,
+    );
+    expect(run.stdout).toMatch(/^ {4}login +2 +2 +1 +0 /m);
+    expect(run.stdout).toMatch(/^ {4}all +100 +2 +1 +98 /m);
+    expect(run.stdout).toMatch(/^ {4}ban +begins, until /m);
+    expect(run.stdout).toContain("so that of --against was taken: ");
+  }
+  const other = await against(
+    worker.url.href,
+    "https://example.com/",
+    "--ip",
+    "203.0.113.8",
+    "--json",
+  );
+  const { outcome, rules }: Explanation = JSON.parse(other.stdout);
+  expect(outcome).toBe("allowed");
+  expect(rules).toMatchObject([
+    { applies: false },
+    { applies: true, counters: [{ count: 0, countAfter: 1 }] },
+  ]);
+});
+
+it("shows the ban of a client", async () => {
+  const headers = { "cf-connecting-ip": "203.0.113.9" };
+  for (const status of [200, 200, 429]) {
+    expect((await send(worker.url, "/login", { headers })).status).toBe(status);
+  }
+  const { stdout } = await against(worker.url.href, "/login", "--ip", "203.0.113.9");
+  expect(stdout).toMatch(/The rule login has banned the client for another (?:2h|1h 59m)\./);
+  expect(stdout).toMatch(/^ {4}ban +banned for another /m);
+});
+
+it("refuses a request that the Worker refuses", async () => {
+  const run = await against(worker.url.href, `https://example.com/${"a".repeat(20_000)}`);
+  expect(run).toMatchObject({ code: 1, stdout: "", stderr: expect.stringMatching(/^url/) });
+});
+
+const EXPLANATION: Explanation = {
+  outcome: "limited",
+  request: {
+    method: "GET",
+    sentMethod: "HEAD",
+    isPreflight: false,
+    host: "api.example.com",
+    path: "/a",
+    variants: ["/a", "/a/b"],
+    isUnambiguous: false,
+    client: "203.0.113.7",
+  },
+  rules: [
+    {
+      rule: "login",
+      applies: true,
+      why: "It matches. An override blocks the client.",
+      mode: "enforce",
+      conditions: [],
+      key: [],
+      client: "J2rAWY1vmcsYy6tNd_0bxQ",
+      tier: "gold",
+      cost: 3,
+      costSource: "the header field content-length",
+      exceeds: true,
+      override: {
+        rule: "login",
+        client: "J2rAWY1vmcsYy6tNd_0bxQ",
+        effect: { kind: "blocked" },
+        setAt: 0,
+        expiresAt: Date.UTC(2026, 10, 24),
+        by: "ops",
+        reason: "Ticket \u001b[31m4711",
+      },
+    },
+  ],
+  response: {
+    status: 429,
+    headers: [["retry-after", "60"]],
+    body: "Too many\nrequests",
+    originHeaders: [["weir-quota", "1"]],
+  },
+  storeFailure: "timeout, no answer",
+};
+
+it("shows overrides, tiers, variants and failures of the store", async () => {
+  await using api = await startFakeApi({ "POST explain": EXPLANATION });
+  const { stdout } = await against(api.url, "HEAD", "/a", "-H", "x-a: 1", "--cf", "country=DE");
+  expect(stdout).toContain("An override of the rule login blocks the client.");
+  expect(stdout).toContain("Request  GET api.example.com/a, sent as HEAD\n");
+  expect(stdout).toMatch(/in these ways too.*:\n {11}\/a\/b\n/);
+  expect(stdout).toContain(
+    "client      J2rAWY1vmcsYy6tNd_0bxQ, tier gold, cost 3 (the header field content-length)",
+  );
+  expect(stdout).toContain(
+    "override    blocked, until 2026-11-24 00:00Z, by ops: Ticket  [31m4711",
+  );
+  expect(stdout).toContain("The store could not be read: timeout, no answer");
+  expect(stdout).toMatch(/Weir answers 429:\n {2}retry-after: 60\n {2}Too many requests\n/);
+  expect(stdout).toContain("The origin gets these fields:\n  weir-quota: 1\n");
+  expect(stdout).not.toContain("\u001b");
+  expect(api.sent).toMatchObject([
+    {
+      method: "POST",
+      path: "explain",
+      authorization: `Bearer ${TOKEN}`,
+      body: {
+        method: "HEAD",
+        url: "https://127.0.0.1/a",
+        headers: { "x-a": "1" },
+        cf: { country: "DE" },
+      },
+    },
+  ]);
+});
+
+it("shows what an older Worker answers, and says that it is older", async () => {
+  const quota = {
+    policy: "login",
+    limit: 5,
+    remaining: 4,
+    windowMs: HOUR,
+    resetMs: HOUR,
+    violated: false,
+  };
+  const rules = [
+    {
+      rule: "login",
+      applies: true,
+      why: "It matches.",
+      client: "J2rAWY1vmcsYy6tNd_0bxQ",
+      quotas: [quota],
+    },
+    { rule: "search", applies: false, why: "The request does not fulfil match.paths." },
+  ];
+  await using api = await startFakeApi({ "POST explain": { outcome: "allowed", rules } });
+  const { code, stdout } = await against(api.url, "https://api.example.com/login");
+  expect(code).toBe(0);
+  expect(stdout).toMatch(/^✓ Allowed: GET api\.example\.com\/login\./);
+  expect(stdout).toMatch(/✓ login applies \(enforce\)\n.*\n.*\n {4}login +5 +4 +1h\n/);
+  expect(stdout).not.toMatch(/Client|response/);
+  expect(stdout).toContain("– search  The request does not fulfil match.paths.");
+  expect(stdout.replace(/\s+/g, " ")).toMatch(
+    /• http:\S+ runs an older version of edge-weir, whose answer has no conditions/,
+  );
+});
+
+it.each<[string, object, readonly string[], number, RegExp]>([
+  ["no Weir", { status: 404, text: "not found" }, ["/a"], 2, /3\. --against leads to the Worker/],
+  [
+    "a redirect",
+    { status: 302, headers: { location: "https://example.com" }, text: "" },
+    ["/a"],
+    2,
+    /with --against/,
+  ],
+  ["rules that are no list", { ...EXPLANATION, rules: 7 }, ["/a"], 2, /another form than expected/],
+  [
+    "a time that is no time",
+    { ...EXPLANATION, rules: [{ ...EXPLANATION.rules[0], newBan: { until: "x" } }] },
+    ["/a"],
+    2,
+    /another form/,
+  ],
+  ["a failed store", problem(503, "The store failed."), ["/a"], 2, /^The store failed/],
+  ["a refusal", problem(400, "url must be shorter."), ["/a"], 1, /^url must be shorter/],
+  [
+    "--at-time",
+    EXPLANATION,
+    ["/a", "--at-time", "2026-11-23T08:00:00Z"],
+    1,
+    /only without --against/,
+  ],
+])("exits with 1 or 2 for %s", async (_, answer, args, code, message) => {
+  await using api = await startFakeApi({ "POST explain": answer });
+  const run = await against(api.url, ...args);
+  expect(run).toMatchObject({ code, stdout: "", stderr: expect.stringMatching(message) });
+});
+
+it.each([
+  ["no URL", "api.example.com", 1, /Write the whole URL/],
+  ["http to another machine", "http://api.example.com", 2, /The token was not sent/],
+])("exits with 1 or 2 for %s", async (_, url, code, message) => {
+  const run = await against(url, "/a");
+  expect(run).toMatchObject({ code, stdout: "", stderr: expect.stringMatching(message) });
+});
+
+it("exits with 2 if nothing listens at the address", async () => {
+  const api = await startFakeApi({});
+  await api[Symbol.asyncDispose]();
+  const run = await against(api.url, "/a", "--json");
+  expect(run).toMatchObject({ code: 2, stderr: "" });
+  const { error } = JSON.parse(run.stdout);
+  expect(error).toMatch(/deployed one: --against https:/);
+});

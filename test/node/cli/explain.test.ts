@@ -1,0 +1,225 @@
+import { mkdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { expect, it } from "vitest";
+import { explainWith, runExplain } from "./explain-command.ts";
+import { REPOSITORY, runWeir, temporaryFolder, WEIR_CONFIG } from "./run-weir.ts";
+
+const RULE = { name: "login", match: { paths: ["/login"] }, limit: 5, window: "1m", ban: "1h" };
+const CONFIG = { rules: [RULE] };
+const LOGIN = "https://api.example.com/login";
+const AT = ["--at-time", "2026-11-23T08:00:15Z", "--ip", "203.0.113.7"];
+
+it("explains a request with its key, counters, stored keys and response", async () => {
+  const { code, stdout, stderr } = await runExplain(CONFIG, ["POST", LOGIN, ...AT]);
+  expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+  expect(
+    stdout,
+  ).toBe(`✓ Allowed: POST api.example.com/login. After it, the least quota is 4 of 5 (login), for 45s.
+
+Request  POST api.example.com/login
+Client   203.0.113.7
+
+✓ login applies (enforce)
+    ✓ match.paths  /login (expected: /login)
+    key         ip = 203.0.113.7, from the header field cf-connecting-ip
+    client      MMXuBUwSU35Th2hdK_MvhQ, cost 1
+    POLICY  LIMIT  COUNT  COST  LEFT AFTER  WINDOW ENDS           IN
+    login       5      0     1           4  2026-11-23 08:01:00Z  45s
+    stored key  weir:login:1m:MMXuBUwSU35Th2hdK_MvhQ:29923680 → 1, expires 2026-11-23 08:01:01Z
+
+The origin's response gets these fields:
+  ratelimit: "login";r=4;t=45
+  ratelimit-policy: "login";q=5;w=60
+
+• All counts are 0 here, because no store was read. --against https://… shows the live counters and overrides of a
+  Worker.
+• WEIR_KEY_SECRET is not set here. If the Worker has it, its identities and stored keys differ from these.
+`);
+});
+
+it("prints lines of at most 120 characters, except the URL, stored keys and fields", async () => {
+  const paths = Array.from({ length: 40 }, (_, index) => `/a-rather-long-path-${index}`);
+  const rules = [
+    { ...RULE, match: { paths, headers: { "x-plan": false } } },
+    { ...RULE, name: "other", match: { except: { paths } } },
+  ];
+  const { text } = await explainWith({ rules }, [`https://example.com${paths[3]}`, ...AT]);
+  for (const line of text.split("\n")) expect(line.length, line).toBeLessThanOrEqual(120);
+  expect(text).toContain("– other  match.except.paths: /a-rather-long-path-3 (excepted: /a-rather");
+});
+
+it("shows all conditions of rules that do not apply with --verbose", async () => {
+  const match = { methods: ["POST"], hosts: ["api.example.com"], headers: { "x-plan": true } };
+  const { text } = await explainWith({ rules: [{ ...RULE, match }] }, ["POST", LOGIN, "--verbose"]);
+  expect(text).toMatch(
+    /✓ match\.hosts .*\n.*✓ match\.methods .*\n.*✗ match\.headers\.x-plan +absent/,
+  );
+});
+
+it("denies a request that costs more than a limit of 0", async () => {
+  const { text, explanation } = await explainWith(
+    { rules: [{ ...RULE, limit: 0, ban: undefined }] },
+    [LOGIN, ...AT],
+  );
+  expect(text).toMatch(
+    /^✗ Limited \(429\): GET api\.example\.com\/login\. The rule login has a limit of 0/,
+  );
+  expect(text).toMatch(
+    /✗ login denies the request\n(?:.*\n)*Weir answers 429:\n(?:.*\n)* {2}retry-after: 45\n/,
+  );
+  expect(explanation).toMatchObject({ outcome: "limited", response: { status: 429 } });
+});
+
+it("takes the secrets and the mode from .dev.vars, and says so", async () => {
+  const files = {
+    ".dev.vars": `WEIR_KEY_SECRET=${"k".repeat(32)}\nWEIR_MODE=shadow\nWEIR_PREFIX=staging`,
+  };
+  const { stdout } = await runExplain(CONFIG, [LOGIN, ...AT], {}, files);
+  expect(stdout).toMatch(/client {6}(?!MMXuBUwSU35Th2hdK_MvhQ)[\w-]{22}, cost 1\n/);
+  expect(stdout).toMatch(/stored key {2}staging:login:/);
+  expect(stdout).toMatch(/✓ login applies \(shadow\)/);
+  expect(stdout).toMatch(/• WEIR_MODE is shadow \(from \.dev\.vars\)\./);
+  expect(stdout).not.toContain("WEIR_KEY_SECRET");
+});
+
+it("says which secrets are missing", async () => {
+  const exempt = { headers: { "x-probe": { secret: "PROBE_SECRET" } } };
+  const { text } = await explainWith({ rules: [{ ...RULE, exempt }] }, [LOGIN, ...AT]);
+  expect(text).toContain("• Here, PROBE_SECRET is not set: it exempts nobody from the rule login.");
+});
+
+it("says how to complete a request that lacks data about the client", async () => {
+  const match = { countries: ["DE"], asns: [64_496], bots: "verified" };
+  const { text } = await explainWith({ rules: [{ ...RULE, match }] }, [LOGIN]);
+  expect(text).toContain("• The client's address is unknown: add --ip 203.0.113.7.");
+  expect(text.replace(/\s+/g, " ")).toContain(
+    'unknown: add --cf country=DE, --cf asn=64496, --cf verifiedBotCategory="Search Engine Crawler"',
+  );
+});
+
+it("explains a path without a host if no rule depends on the host", async () => {
+  const { explanation } = await explainWith(CONFIG, ["/login"]);
+  expect(explanation.request.host).toBe("example.com");
+  expect(explanation.notes[0]).toContain("example.com was assumed");
+  const { explanation: named } = await explainWith(CONFIG, [
+    "/login",
+    "--host",
+    "b.example.com:8080",
+  ]);
+  expect(named.request.host).toBe("b.example.com");
+});
+
+it("calls functions in custom with the vars of this folder", async () => {
+  await using folder = await temporaryFolder();
+  await writeFile(
+    join(folder.path, "weir.config.ts"),
+    `import { defineConfig } from ${JSON.stringify(WEIR_CONFIG)};
+     export default defineConfig({
+       custom: { keys: { tenant: (request, { env }) => env.TENANTS + request.headers.get("x-tenant") } },
+       rules: [{ name: "tenants", key: "custom:tenant", limit: 5, window: "1m" }],
+     });`,
+  );
+  await folder.write(".dev.vars", "TENANTS=tenant-");
+  const run = await runWeir(["explain", "/", "-H", "x-tenant: 7", "--json"], folder.path);
+  expect(run).toMatchObject({ code: 0, stderr: "" });
+  const [element] = JSON.parse(run.stdout).rules[0].key;
+  expect(element.alternatives[0]).toMatchObject({ part: "custom:tenant", result: "used" });
+});
+
+it("reads a curl command from standard input", async () => {
+  const curl = `curl '${LOGIN}' \\\n -X PUT -H 'cf-connecting-ip: 203.0.113.7'`;
+  const run = await runWeir(["explain", "--curl", "-"], REPOSITORY, {}, curl);
+  expect(run).toMatchObject({ code: 0, stderr: "" });
+  expect(run.stdout).toContain("Request  PUT api.example.com/login\nClient   203.0.113.7\n");
+});
+
+it.each<[string, readonly string[], RegExp]>([
+  ["no request", [], /There is no request\. .*--help/],
+  ["a method without a URL", ["POST"], /The URL is missing/],
+  ["the method after the URL", [LOGIN, "POST"], /method before the URL/],
+  ["a URL and a curl command", [LOGIN, "--curl", `curl ${LOGIN}`], /twice: by a URL and by --curl/],
+  ["--entry without --har", [LOGIN, "--entry", "1"], /only for --har/],
+  ["three words", ["POST", LOGIN, "x"], /too many arguments/],
+  [
+    "a URL without a scheme",
+    ["api.example.com/login?k=secret"],
+    /Write https:\/\/api\.example\.com\/login\n/,
+  ],
+  ["a text that is no URL", ["login"], /"login" is not a URL/],
+  ["a URL of another scheme", ["ftp://example.com/"], /begins with ftp:\/\//],
+  ["a URL with a password", ["https://me:secret@example.com/"], /has a user or a password/],
+  ["a method of no request", ["CONNECT", LOGIN], /"CONNECT" is not a method/],
+  ["a method with a space", ["GET X", LOGIN], /"GET X" is not a method/],
+  [
+    "an address with a port",
+    [LOGIN, "--ip", "203.0.113.7:80"],
+    /^--ip is not an IP address(?!.*203\.0\.113\.7:80)/,
+  ],
+  ["two addresses", [LOGIN, "--ip", "::1", "-H", "cf-connecting-ip: ::1"], /given twice/],
+  ["a field without a colon", [LOGIN, "-H", "secret"], /^-H has no colon/],
+  [
+    "an unknown fact",
+    [LOGIN, "--cf", "city=Bonn"],
+    /Allowed: country, asn, verifiedBotCategory, botManagement\.ja4/,
+  ],
+  ["a country's name", [LOGIN, "--cf", "country=Germany"], /country= must be two letters/],
+  ["a fact without a value", [LOGIN, "--cf", "asn"], /asn= must be a number/],
+  ["a fact twice", [LOGIN, "--cf", "asn=1", "--cf", "ASN=2"], /--cf asn is given twice/],
+  ["a word for a boolean", [LOGIN, "--cf", "botManagement.verifiedBot=yes"], /true or false/],
+  ["a time without a zone", [LOGIN, "--at-time", "2026-11-23T08:00:00"], /a time with its zone/],
+  [
+    "a day that does not exist",
+    [LOGIN, "--at-time", "2026-02-30T08:00:00Z"],
+    /a time with its zone/,
+  ],
+  ["a host with a path", ["/login", "--host", "example.com/a"], /--host is not a host/],
+  ["a file that does not exist", ["--har", "none.har"], /There is no file none\.har/],
+  ["a folder", ["--har", "."], /could not be read \(EISDIR\)/],
+  [
+    "a path of 20 KiB",
+    [`https://example.com/${"%41".repeat(7000)}`],
+    /must have a host, and a path/,
+  ],
+])("exits with 1 for %s", async (_, args, message) => {
+  const { code, stdout, stderr } = await runExplain(CONFIG, args);
+  expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
+  expect(stderr).toMatch(message);
+  expect(stderr).not.toContain("secret");
+});
+
+it("needs a host for a path if a rule depends on the host", async () => {
+  const rules = [{ ...RULE, key: ["ip", "host"] }];
+  const { code, stderr } = await runExplain({ rules }, ["/login"]);
+  expect(code).toBe(1);
+  expect(stderr).toMatch(/needs a host, because the rule login depends on it/);
+});
+
+it.each<[string, string | object, Record<string, string>, RegExp]>([
+  ["a configuration with faults", { rules: [{}] }, {}, /has faults; weir check prints them/],
+  ["a configuration that is no JSON", "{", {}, /could not be loaded/],
+  [
+    "a short key secret",
+    CONFIG,
+    { WEIR_KEY_SECRET: "short" },
+    /decides nothing: WEIR_KEY_SECRET is not/,
+  ],
+])("exits with 2 for %s", async (_, config, env, message) => {
+  const { code, stdout, stderr } = await runExplain(config, [LOGIN], env);
+  expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
+  expect(stderr).toMatch(message);
+  const json = await runExplain(config, [LOGIN, "--json"], env);
+  expect(json).toMatchObject({ code: 2, stderr: "" });
+  expect(JSON.parse(json.stdout)).toMatchObject({
+    ok: false,
+    error: expect.stringMatching(message),
+  });
+});
+
+it("exits with 2 if the environment does not exist", async () => {
+  await using folder = await temporaryFolder();
+  await mkdir(join(folder.path, "app"));
+  await folder.write("app/weir.config.json", JSON.stringify(CONFIG));
+  const args = ["explain", LOGIN, "--config", "app/weir.config.json", "--env", "staging"];
+  const run = await runWeir(args, folder.path);
+  expect(run).toMatchObject({ code: 2, stderr: expect.stringMatching(/environment staging/) });
+});
