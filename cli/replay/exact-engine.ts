@@ -10,12 +10,14 @@ import {
 import { countersOf } from "../../src/limiter/counters.ts";
 import { dependsOnResponse } from "../../src/limiter/rule-cost.ts";
 import type { AppliedRule } from "../../src/request/applied-rule.ts";
+import type { GroupAnswer } from "../../src/stores/store.ts";
 import type { LogRequest } from "../logs/log-request.ts";
 import { answersByMode, type GroupAnswers, recordAllReserves } from "./group-answers.ts";
 import type { ReplayedRequest, StoreUsage } from "./replay-engine.ts";
 import { chargedRulesOf, responseCountersOf } from "./response-charges.ts";
 import { RowTable } from "./row-table.ts";
 import type { LogRuleApplier } from "./rule-applier.ts";
+import type { AppliedClient } from "./rule-clients.ts";
 import { UsageMeter } from "./usage-meter.ts";
 import { ReusedReplay } from "./verdicts.ts";
 
@@ -54,8 +56,16 @@ export class ExactEngine {
 
   #decide(request: LogRequest, replayed: ReusedReplay): void {
     const applied = this.#applier.apply(request);
-    if (!applied) replayed.outcome = "undecided";
-    if (!applied || applied.length === 0) return;
+    if (!applied) {
+      replayed.outcome = "undecided";
+      return;
+    }
+    const [first] = applied;
+    if (!first) return;
+    if (applied.length === 1 && first.isDecidedAlone) {
+      replayed.finishAlone(first, this.#answerOf(first, request.at));
+      return;
+    }
     const groups = emptyGroups();
     for (const { ruleCounters } of applied) addToGroups(groups, ruleCounters);
     const answers = this.#answersOf(groups, request.at);
@@ -64,6 +74,13 @@ export class ExactEngine {
       recordAllReserves(groups, answers, request.at);
       this.#chargeResponse(request, chargedRulesOf(applied, replayed.verdicts));
     }
+  }
+
+  /** Decides the only rule of a request. */
+  #answerOf({ counters }: AppliedClient, now: number): GroupAnswer {
+    const answer = this.#rows.decideGroup(counters, now);
+    this.#usage.addGroup(counters, answer);
+    return answer;
   }
 
   /** Decides the groups with at most one call, as the Worker's limiter does. */

@@ -69,6 +69,11 @@ export class LoggedRequest implements CanonicalRequest {
     this.#fields.request = request;
   }
 
+  /** The client's address, as logged. */
+  get address(): string | undefined {
+    return this.#request.ip;
+  }
+
   get path(): string {
     return this.#place.path;
   }

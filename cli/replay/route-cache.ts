@@ -1,4 +1,5 @@
 import type { Conditions } from "../../src/config/conditions.ts";
+import type { KeyPart } from "../../src/config/key-expression.ts";
 import type { Rule } from "../../src/config/rule.ts";
 import { type Place, placeOf } from "../../src/request/canonical-request.ts";
 import { LruCache } from "../../src/request/lru-cache.ts";
@@ -12,6 +13,8 @@ const CACHED_PATHS = 16_384;
 const MAX_CACHED_LENGTH = 512;
 /** The number of hosts and methods that are cached for a path. */
 const CACHED_VARIANTS = 8;
+/** No path up to this length, in characters, is too long for the Worker. */
+const NEVER_TOO_LONG = 128;
 
 /** What one path means under one host and method. */
 interface Route {
@@ -33,6 +36,8 @@ export class RouteCache {
   readonly #showsPreflights: boolean;
   /** Whether the conditions of all rules depend only on host, method and path. */
   readonly #isCacheable: boolean;
+  /** Whether no rule reads the path. */
+  readonly #ignoresPath: boolean;
   readonly #cache = new LruCache<Route[]>(CACHED_PATHS);
   /** The number of OPTIONS requests that count as preflights because the log does not show more. */
   assumedPreflights = 0;
@@ -48,9 +53,8 @@ export class RouteCache {
     this.#caseSensitivePaths = caseSensitivePaths;
     this.#request = request;
     this.#showsPreflights = showsPreflights;
-    this.#isCacheable = rules.every(
-      ({ match }) => !readsMore(match) && !(match.except && readsMore(match.except)),
-    );
+    this.#isCacheable = rules.every(({ match }) => conditionsOf(match).every(readsOnlyPlace));
+    this.#ignoresPath = this.#isCacheable && !rules.some(readsPath);
   }
 
   /** @returns undefined if the Worker refuses the request before it reads the rules */
@@ -64,8 +68,8 @@ export class RouteCache {
 
   #routeOf(request: LogRequest): Route {
     const { target, method, host } = request;
-    const queryIndex = target.indexOf("?");
-    const path = queryIndex === -1 ? target : target.slice(0, queryIndex);
+    // If no rule reads the path, all short paths have the same rules.
+    const path = this.#ignoresPath && target.length <= NEVER_TOO_LONG ? "/" : pathOf(target);
     if (path.length > MAX_CACHED_LENGTH) return this.#createRoute(request, path);
     const routes = this.#cache.get(path);
     if (routes) {
@@ -97,7 +101,27 @@ export class RouteCache {
   }
 }
 
-/** Whether conditions read more of a request than its host, method and path. */
-function readsMore({ headers, query, ips, countries, asns, bots }: Conditions): boolean {
-  return [headers, query, ips, countries, asns, bots].some((each) => each !== undefined);
+/** Returns the path of a target, without its query. */
+function pathOf(target: string): string {
+  const queryIndex = target.indexOf("?");
+  return queryIndex === -1 ? target : target.slice(0, queryIndex);
+}
+
+function conditionsOf({ except, ...match }: Rule["match"]): Conditions[] {
+  return except ? [match, except] : [match];
+}
+
+/** Whether conditions read only the host, the method and the path of a request. */
+function readsOnlyPlace({ headers, query, ips, countries, asns, bots }: Conditions): boolean {
+  return [headers, query, ips, countries, asns, bots].every((each) => each === undefined);
+}
+
+const FROM_PATH: readonly KeyPart["kind"][] = ["path", "param"];
+
+function readsPath({ match, key, tiers }: Rule): boolean {
+  const parts = [...key, ...(tiers?.by ?? [])].flat();
+  return (
+    conditionsOf(match).some(({ paths }) => paths !== undefined) ||
+    parts.some(({ kind }) => FROM_PATH.includes(kind))
+  );
 }

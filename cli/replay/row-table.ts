@@ -1,8 +1,23 @@
-import type { Counter, ReadRow, Row, Tally, Writes } from "../../src/engine/counter.ts";
-import { adjustGroup, decideGroup } from "../../src/engine/fixed-window.ts";
+import {
+  type Counter,
+  MAX_COUNT,
+  type ReadRow,
+  storedKey,
+  type Tally,
+  type Writes,
+  windowAt,
+} from "../../src/engine/counter.ts";
+import {
+  adjustGroup,
+  chargeOf,
+  decideGroup,
+  EXPIRY_GRACE_MS,
+  hasQuota,
+} from "../../src/engine/fixed-window.ts";
 import { ExpiryQueue } from "../../src/stores/expiry-queue.ts";
 import { isDependent, isEnforced, SKIPPED } from "../../src/stores/group-roles.ts";
 import type { GroupAnswer } from "../../src/stores/store.ts";
+import { haveMemos, type LiveRow, type MemoCounter } from "./row-memo.ts";
 
 const SECOND_MS = 1000;
 
@@ -11,7 +26,7 @@ const SECOND_MS = 1000;
  * by the clock of the log, so its size follows from the live counters and not from the length of the log.
  */
 export class RowTable {
-  readonly #rows = new Map<string, Row>();
+  readonly #rows = new Map<string, LiveRow>();
   /** The keys of the rows to look at in each second. Each row is in one list. */
   readonly #keysBySecond = new Map<number, string[]>();
   readonly #seconds = new ExpiryQueue();
@@ -25,15 +40,22 @@ export class RowTable {
 
   /** Decides groups of counters, as `Store.decide` does. @param now never earlier than in earlier calls */
   decide(groups: readonly (readonly Counter[])[], now: number): GroupAnswer[] {
-    this.#advance(now);
     let isDenied = false;
     return groups.map((counters) => {
       if (isDenied && isDependent(counters)) return SKIPPED;
-      const { verdict, writes } = decideGroup(counters, now, this.#read);
-      this.#write(writes);
-      isDenied ||= !verdict.admitted && isEnforced(counters);
-      return verdict;
+      const answer = this.decideGroup(counters, now);
+      isDenied ||= !answer.admitted && isEnforced(counters);
+      return answer;
     });
+  }
+
+  /** Decides one group. @param now never earlier than in earlier calls */
+  decideGroup(counters: readonly Counter[], now: number): GroupAnswer {
+    this.#advance(now);
+    if (haveMemos(counters)) return this.#decideByMemos(counters, now);
+    const { verdict, writes } = decideGroup(counters, now, this.#read);
+    this.#write(writes);
+    return verdict;
   }
 
   /** Adds each counter's cost to its count, as `Store.adjust` does. */
@@ -42,6 +64,46 @@ export class RowTable {
     const { tallies, writes } = adjustGroup(counters, now, this.#read);
     this.#write(writes);
     return tallies;
+  }
+
+  /** Does the same as `decideGroup` of the engine, in less time. */
+  #decideByMemos(counters: readonly MemoCounter[], now: number): GroupAnswer {
+    let admitted = true;
+    for (const counter of counters) {
+      if (!hasQuota(counter, this.#countOf(counter, now))) admitted = false;
+    }
+    const [first] = counters;
+    // An array of the right size takes less time than one that grows.
+    if (counters.length === 1 && first) {
+      return { admitted, tallies: [this.#tallyOf(first, admitted, now)] };
+    }
+    return { admitted, tallies: counters.map((each) => this.#tallyOf(each, admitted, now)) };
+  }
+
+  /** Returns the count of a counter, and updates its memo. */
+  #countOf(counter: MemoCounter, now: number): number {
+    const { index } = windowAt(now, counter);
+    if (counter.row.window === index) return counter.row.count;
+    const row = this.#rows.get(storedKey(counter, now));
+    if (!row) return 0;
+    counter.row = row;
+    return row.count;
+  }
+
+  /** Charges a counter whose memo is up to date. */
+  #tallyOf(counter: MemoCounter, admitted: boolean, now: number): Tally {
+    const { index, endsAt } = windowAt(now, counter);
+    const count = counter.row.window === index ? counter.row.count : 0;
+    const charge = admitted ? chargeOf(counter, count) : 0;
+    if (charge > 0) {
+      if (counter.row.window === index) counter.row.count = count + charge;
+      else {
+        const expiresAt = Math.min(endsAt + EXPIRY_GRACE_MS, MAX_COUNT);
+        counter.row = { window: index, count: charge, expiresAt };
+        this.#add(storedKey(counter, now), counter.row);
+      }
+    }
+    return { count: count + charge, resetMs: endsAt - now, banMs: 0 };
   }
 
   readonly #read: ReadRow = (key) => {
@@ -53,12 +115,23 @@ export class RowTable {
     for (const [key, row] of writes) {
       // Neither a decision nor an adjustment removes rows.
       if (!row) continue;
-      if (!this.#rows.has(key)) this.#plan(key, row);
-      this.#rows.set(key, row);
+      const live = this.#rows.get(key);
+      if (!live) {
+        this.#add(key, { ...row });
+        continue;
+      }
+      live.window = row.window;
+      live.count = row.count;
+      live.expiresAt = row.expiresAt;
     }
   }
 
-  #plan(key: string, { expiresAt }: Row): void {
+  #add(key: string, row: LiveRow): void {
+    this.#rows.set(key, row);
+    this.#plan(key, row);
+  }
+
+  #plan(key: string, { expiresAt }: LiveRow): void {
     const second = Math.ceil(expiresAt / SECOND_MS);
     const keys = this.#keysBySecond.get(second);
     if (keys) {

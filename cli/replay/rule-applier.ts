@@ -43,11 +43,16 @@ export class LogRuleApplier {
   }
 
   /** @returns undefined if the Worker refuses the request before it reads the rules */
-  apply(request: LogRequest): AppliedClient[] | undefined {
+  apply(request: LogRequest): readonly AppliedClient[] | undefined {
     const matches = this.#routes.matchesOf(request);
     if (!matches) {
       this.refused++;
       return undefined;
+    }
+    const [first] = matches;
+    if (matches.length === 1 && first) {
+      const single = this.#clients.get(first.rule)?.apply(first, this.#request);
+      return single ? [single] : NONE;
     }
     const applied: AppliedClient[] = [];
     for (const match of matches) {
@@ -78,6 +83,8 @@ export class LogRuleApplier {
     return notes;
   }
 }
+
+const NONE: readonly AppliedClient[] = [];
 
 function requests(count: number): string {
   return count === 1 ? "1 request has" : `${count.toLocaleString("en")} requests have`;

@@ -1,12 +1,15 @@
 import type { KeyPart } from "../../src/config/key-expression.ts";
 import type { Rule, Window } from "../../src/config/rule.ts";
 import type { Config } from "../../src/config/schema.ts";
+import type { Counter } from "../../src/engine/counter.ts";
+import { certainTalliesOf } from "../../src/limiter/certain-denial.ts";
 import {
+  countersOf,
   type DecideOptions,
   type RuleCounter,
   ruleCountersOf,
 } from "../../src/limiter/counters.ts";
-import { isSettled } from "../../src/limiter/rule-cost.ts";
+import { dependsOnResponse, isSettled } from "../../src/limiter/rule-cost.ts";
 import type { AppliedRule } from "../../src/request/applied-rule.ts";
 import { isExemptAddress } from "../../src/request/exempt-address.ts";
 import { encodeValues, type RequestContext } from "../../src/request/identity.ts";
@@ -23,6 +26,7 @@ import { clientText } from "./client-text.ts";
 import type { LoggedRequest } from "./logged-request.ts";
 import { ownText } from "./own-text.ts";
 import { requestCostOf } from "./request-cost.ts";
+import { withMemo } from "./row-memo.ts";
 
 /** The maximum length of an identity, in characters. A longer one is replaced by its hash. */
 const MAX_IDENTITY = 128;
@@ -35,6 +39,13 @@ export interface AppliedClient {
   readonly client: string;
   readonly appliedRule: AppliedRule;
   readonly ruleCounters: RuleCounter[];
+  /** The counters of `ruleCounters`. */
+  readonly counters: readonly Counter[];
+  /**
+   * Whether a request under this rule alone is one group that the store decides, and no response charges
+   * the rule.
+   */
+  readonly isDecidedAlone: boolean;
 }
 
 /** A client under one rule. */
@@ -66,10 +77,13 @@ export class RuleClients {
   readonly #decideOptions: DecideOptions;
   /** Whether all requests of a client have the same counters. */
   readonly #isConstant: boolean;
-  /** Whether the address alone identifies clients, which is the most frequent key. */
-  readonly #isByAddress: boolean;
   readonly #readsAddress: boolean;
   readonly #clients: LruCache<Client>;
+  /**
+   * The clients by their addresses; undefined if more than the address determines the counters. Most
+   * rules are so simple, and then nothing else of the request is read.
+   */
+  readonly #byAddress: LruCache<AppliedClient> | undefined;
 
   constructor(
     rule: Rule,
@@ -77,7 +91,7 @@ export class RuleClients {
     { prefix, ipv6Prefix }: Pick<Config, "prefix" | "ipv6Prefix">,
     options: ClientOptions,
   ) {
-    const { cost, key, match, shards } = rule;
+    const { cost, exempt, key, match, shards, tiers } = rule;
     this.#rule = rule;
     this.#index = index;
     this.#prefix = prefix;
@@ -86,9 +100,12 @@ export class RuleClients {
     this.#decideOptions = { random: options.random };
     this.#isConstant =
       shards === 1 && !isSettled(rule) && (typeof cost === "number" || cost.before === undefined);
-    this.#isByAddress = key.length === 1 && key[0]?.[0]?.kind === "ip";
     this.#readsAddress = match.ips !== undefined || match.except?.ips !== undefined;
     this.#clients = new LruCache(options.maxClients);
+    const isByAddress = key.length === 1 && key[0]?.[0]?.kind === "ip";
+    if (isByAddress && this.#isConstant && !exempt && !tiers) {
+      this.#byAddress = new LruCache(options.maxClients);
+    }
   }
 
   /**
@@ -97,6 +114,16 @@ export class RuleClients {
    * @returns undefined if the request is exempt, or if its address is needed and unknown
    */
   apply(match: PathMatch, request: LoggedRequest): AppliedClient | undefined {
+    const { address } = request;
+    if (!this.#byAddress || address === undefined) return this.#apply(match, request);
+    const cached = this.#byAddress.get(address);
+    if (cached) return cached;
+    const applied = this.#apply(match, request);
+    if (applied) this.#byAddress.set(ownText(address), applied);
+    return applied;
+  }
+
+  #apply(match: PathMatch, request: LoggedRequest): AppliedClient | undefined {
     const rule = this.#rule;
     if (rule.exempt && this.#isExempt(request)) return undefined;
     const context = this.#contextOf(match, request);
@@ -111,8 +138,16 @@ export class RuleClients {
     const { identity, text } = client;
     const cost = requestCostOf(rule, windows, request);
     const appliedRule = { rule, windows, identity, ...(cost !== undefined && { cost }) };
-    const ruleCounters = ruleCountersOf(appliedRule, this.#prefix, this.#decideOptions);
-    const applied = { rule: this.#index, client: text, appliedRule, ruleCounters };
+    const fresh = ruleCountersOf(appliedRule, this.#prefix, this.#decideOptions);
+    const ruleCounters = this.#isConstant ? fresh.map(withRowMemo) : fresh;
+    const applied = {
+      rule: this.#index,
+      client: text,
+      appliedRule,
+      ruleCounters,
+      counters: countersOf(ruleCounters),
+      isDecidedAlone: !dependsOnResponse(rule) && !certainTalliesOf(ruleCounters, 0),
+    };
     if (this.#isConstant) client.applied.set(windows, applied);
     return applied;
   }
@@ -132,15 +167,12 @@ export class RuleClients {
   /** @returns undefined if the client's address is needed and unknown */
   #clientOf(context: RequestContext): Client | undefined {
     const { countsUnknownAddress } = this.#options;
-    const address = context.request.headers.get("cf-connecting-ip");
-    if (address === null && this.#readsAddress && !countsUnknownAddress) return undefined;
-    const known = this.#isByAddress ? this.#clients.get(address ?? "") : undefined;
-    if (known) return known;
+    const isAddressed = context.request.headers.has("cf-connecting-ip");
+    if (!isAddressed && this.#readsAddress && !countsUnknownAddress) return undefined;
     const values = keyValuesOf(this.#rule.key, context);
     if (!countsUnknownAddress && values.some(isUnknownAddress)) return undefined;
     const encoded = encodeValues(values);
-    const cacheKey = this.#isByAddress ? ownText(address ?? "") : encoded;
-    const cached = this.#clients.get(cacheKey);
+    const cached = this.#clients.get(encoded);
     if (cached) return cached;
     const isLong = encoded.length > MAX_IDENTITY;
     const client: Client = {
@@ -148,9 +180,13 @@ export class RuleClients {
       identity: this.#rule.spread || isLong ? identityHash(encoded) : encoded,
       applied: new Map(),
     };
-    this.#clients.set(cacheKey, client);
+    this.#clients.set(encoded, client);
     return client;
   }
+}
+
+function withRowMemo(ruleCounter: RuleCounter): RuleCounter {
+  return { ...ruleCounter, counter: withMemo(ruleCounter.counter) };
 }
 
 function isUnknownAddress({ part, value }: KeyValue): boolean {

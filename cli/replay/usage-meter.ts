@@ -1,34 +1,41 @@
 import type { Config } from "../../src/config/schema.ts";
 import type { Counter, Tally } from "../../src/engine/counter.ts";
 import type { GroupAnswer } from "../../src/stores/store.ts";
-import { billedCommands } from "../../src/stores/upstash/billed-commands.ts";
+import { billedCommands, commandsOfGroup } from "../../src/stores/upstash/billed-commands.ts";
 import type { StoreUsage } from "./replay-engine.ts";
 
 /** Adds up the calls to the store, and the commands that Upstash would bill for them. */
 export class UsageMeter {
   readonly #billed: ReturnType<typeof billedCommands>;
+  readonly #commandsPerCall: number;
   readonly #isRedis: boolean;
   #calls = 0;
   #commands = 0;
 
   constructor({ clock, store }: Pick<Config, "clock" | "store">) {
     this.#billed = billedCommands(clock);
+    this.#commandsPerCall = this.#billed.decide([], { now: 0, groups: [] }, []);
     this.#isRedis = store === "upstash" || store === undefined;
   }
 
   /** `commands` is 0 if the configuration names another store than Upstash. */
   get total(): StoreUsage {
-    return { calls: this.#calls, commands: this.#commands };
+    return { calls: this.#calls, commands: this.#isRedis ? this.#commands : 0 };
   }
 
   addDecision(groups: readonly (readonly Counter[])[], answers: readonly GroupAnswer[]): void {
     this.#calls++;
-    if (!this.#isRedis) return;
     this.#commands += this.#billed.decide(groups, { now: 0, groups: answers }, []);
+  }
+
+  /** Adds a decision on one group. */
+  addGroup(group: readonly Counter[], answer: GroupAnswer): void {
+    this.#calls++;
+    this.#commands += this.#commandsPerCall + commandsOfGroup(group, answer);
   }
 
   addAdjustment(counters: readonly Counter[], tallies: readonly Tally[]): void {
     this.#calls++;
-    if (this.#isRedis) this.#commands += this.#billed.adjust(counters, tallies);
+    this.#commands += this.#billed.adjust(counters, tallies);
   }
 }

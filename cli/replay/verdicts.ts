@@ -22,56 +22,63 @@ class ReusedVerdict implements RuleVerdict {
 export class ReusedReplay implements ReplayedRequest {
   request: LogRequest = NO_REQUEST;
   outcome: ReplayedRequest["outcome"] = "unmatched";
-  readonly verdicts: RuleVerdict[] = [];
-  readonly #pool: ReusedVerdict[] = [];
+  verdicts: readonly RuleVerdict[] = NONE;
+  /** Verdicts for each number of rules. */
+  readonly #pools: ReusedVerdict[][] = [];
 
   /** Begins the next request. */
   start(request: LogRequest): void {
     this.request = request;
     this.outcome = "unmatched";
-    this.verdicts.length = 0;
+    this.verdicts = NONE;
+  }
+
+  /** Sets the outcome and the verdict of the only rule that applies. */
+  finishAlone(applied: AppliedClient, answer: GroupAnswer): void {
+    const isLimited = !answer.admitted && applied.appliedRule.rule.mode === "enforce";
+    this.outcome = isLimited ? "limited" : "allowed";
+    const pool = this.#poolOf(1);
+    this.#set(pool[0] as ReusedVerdict, applied, answer, 0);
+    this.verdicts = pool;
   }
 
   /** Sets the outcome and the verdicts of all rules, in the order in which they apply. */
   finish(applied: readonly AppliedClient[], answers: GroupAnswers): void {
     const { enforced } = answers;
     this.outcome = enforced && !enforced.admitted ? "limited" : "allowed";
-    let [position, shadow, mark] = [0, 0, 0];
+    const pool = this.#poolOf(applied.length);
+    let [next, position, shadow, mark] = [0, 0, 0, 0];
     for (const each of applied) {
+      const verdict = pool[next++] as ReusedVerdict;
       switch (each.appliedRule.rule.mode) {
         case "shadow":
-          this.#add(each, answers.shadow[shadow++], 0);
+          this.#set(verdict, each, answers.shadow[shadow++], 0);
           break;
         case "mark":
-          this.#add(each, answers.marks[mark++], 0);
+          this.#set(verdict, each, answers.marks[mark++], 0);
           break;
         default:
-          this.#add(each, enforced, position);
+          this.#set(verdict, each, enforced, position);
           position += each.ruleCounters.length;
       }
     }
+    this.verdicts = pool;
   }
 
   /**
-   * Adds the verdict of one rule.
+   * Sets the verdict of one rule.
    *
    * @param answer the answer for the group of the rule; undefined if the rule was not decided
    * @param first the position of the rule's first counter in that group
    */
-  #add(
+  #set(
+    verdict: ReusedVerdict,
     { ruleCounters, rule, client }: AppliedClient,
     answer: GroupAnswer | undefined,
     first: number,
-  ) {
-    const denying =
-      !answer || answer.admitted
-        ? -1
-        : ruleCounters.findIndex(({ counter }, index) => {
-            const tally = answer.tallies[first + index];
-            return tally && exceeds(counter, tally);
-          });
+  ): void {
+    const denying = answer && !answer.admitted ? denyingIndex(ruleCounters, answer, first) : -1;
     const index = Math.max(0, denying);
-    const verdict = this.#next();
     verdict.rule = rule;
     verdict.client = client;
     verdict.denied = denying !== -1;
@@ -79,13 +86,27 @@ export class ReusedReplay implements ReplayedRequest {
     setWindow(verdict, ruleCounters[index] as RuleCounter, tally, this.request.at);
   }
 
-  #next(): ReusedVerdict {
-    const used = this.verdicts.length;
-    const verdict = this.#pool[used] ?? new ReusedVerdict();
-    this.#pool[used] = verdict;
-    this.verdicts.push(verdict);
-    return verdict;
+  #poolOf(length: number): ReusedVerdict[] {
+    const existing = this.#pools[length];
+    if (existing) return existing;
+    const pool = Array.from({ length }, () => new ReusedVerdict());
+    this.#pools[length] = pool;
+    return pool;
   }
+}
+
+const NONE: readonly RuleVerdict[] = [];
+
+/** Returns the index of the first counter of a rule that has denied its group; -1 if none has. */
+function denyingIndex(
+  ruleCounters: readonly RuleCounter[],
+  { tallies }: GroupAnswer,
+  first: number,
+): number {
+  return ruleCounters.findIndex(({ counter }, index) => {
+    const tally = tallies[first + index];
+    return tally && exceeds(counter, tally);
+  });
 }
 
 function setWindow(

@@ -35,7 +35,8 @@ export function billedCommands(clock: Clock): CommandEstimate {
   };
 }
 
-function commandsOfGroup(group: readonly Counter[], answer: GroupAnswer): number {
+/** Returns the commands for one group of a call, without those for the call itself. */
+export function commandsOfGroup(group: readonly Counter[], answer: GroupAnswer): number {
   if (answer.isSkipped) return 0;
   let commands = 0;
   for (const [index, counter] of group.entries()) {
