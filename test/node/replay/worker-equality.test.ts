@@ -176,7 +176,9 @@ function requestsOf(seed: number): LogRequest[] {
       status: draw(200, 200, 200, 401, 404, 500),
       userAgent: draw("Browser", "Bot/1.0", undefined),
       headers,
-      responseHeaders: new Map(draw([], [["x-cost", draw("0", "3", "12", "x")] as const])),
+      responseHeaders: new Map<string, string>(
+        draw([], [["x-cost", draw("0", "3", "12", "x")] as const]),
+      ),
       cf: draw(undefined, { country: draw("DE", "US"), ...(asn !== undefined && { asn }) }),
     });
   });
