@@ -126,6 +126,8 @@ function drawing(seed: number) {
   };
 }
 
+const UNUSUAL = Array<undefined>(20).fill(undefined);
+
 function requestsOf(seed: number): LogRequest[] {
   const draw = drawing(seed);
   const ips = [
@@ -150,12 +152,12 @@ function requestsOf(seed: number): LogRequest[] {
   return Array.from({ length: REQUESTS }, () => {
     second += draw(0, 0, 0.1, 0.4, 0.4, 1, 2);
     const method = draw("GET", "GET", "GET", "HEAD", "POST", "POST", "PUT", "OPTIONS", "DELETE");
-    const headers = new Map(
+    const headers = new Map<string, string>(
       [
         draw(undefined, ["x-api-key", draw("a", "b", "c,d")] as const),
         draw(undefined, undefined, ["x-plan", draw("pro", "free")] as const),
         draw(undefined, ["cookie", draw("sid=1", "sid=%32; a=b", "sid=1; sid=2")] as const),
-        draw(...Array(20).fill(undefined), ["x-internal", "let-me-pass"] as const),
+        draw(...UNUSUAL, ["x-internal", "let-me-pass"] as const),
         ...(method === "OPTIONS" && draw(true, false)
           ? ([
               ["origin", "https://example.com"],
