@@ -1,4 +1,4 @@
-import { mkdir, writeFile } from "node:fs/promises";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { explainWith, runExplain } from "./explain-command.ts";
@@ -222,4 +222,20 @@ it("exits with 2 if the environment does not exist", async () => {
   const args = ["explain", LOGIN, "--config", "app/weir.config.json", "--env", "staging"];
   const run = await runWeir(args, folder.path);
   expect(run).toMatchObject({ code: 2, stderr: expect.stringMatching(/environment staging/) });
+});
+
+it("prints what docs/explain.md shows", async () => {
+  const page = await readFile(join(REPOSITORY, "docs/explain.md"), "utf8");
+  const [, command = "", shown] = /^npx weir (explain .*)\n\n(✓[^`]+)```/m.exec(page) ?? [];
+  const args = command.replaceAll(/'[^']*'/g, (quoted) =>
+    quoted.slice(1, -1).replaceAll(" ", "\0"),
+  );
+  const run = await runWeir(
+    args.split(" ").map((word) => word.replaceAll("\0", " ")),
+    REPOSITORY,
+    {
+      WEIR_KEY_SECRET: undefined,
+    },
+  );
+  expect(run.stdout.split("\n•")[0]).toBe(`${shown}`);
 });
