@@ -38,6 +38,11 @@ export class WorstWindows {
   readonly #policies: PolicyWindows[] = [];
   #worst: ClosedWindow[] = [];
 
+  /** The number of windows in memory that have not ended. */
+  get openWindows(): number {
+    return this.#policies.reduce((sum, { open }) => sum + open.size, 0);
+  }
+
   /** @param at the time of the request, in milliseconds since the Unix epoch */
   add({ policy, windowStart, windowEnd, denied }: RuleVerdict, at: number): void {
     const windows = this.#policies.find((each) => each.policy === policy) ?? this.#policy(policy);
