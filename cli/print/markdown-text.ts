@@ -4,9 +4,19 @@ import { printable } from "../doctor/finding.ts";
 const MAX_LENGTH = 100;
 
 /**
+ * Characters that Markdown or HTML may read as more than themselves. A colon before a space or in a time begins no
+ * link.
+ */
+const SPECIAL = /(?!: |(?<=\d):\d\d(?![\d:]))[^\p{L}\p{N} ./,;()%'"-]/gu;
+
+/** Splits a text. Without it, GitHub's Markdown finds mail addresses and URLs even in references and in `<code>`. */
+const SPLIT = "<!-- -->";
+
+/**
  * Returns a text of a log as code that GitHub prints as it is, in a table too. In `<code>`, GitHub does not link
- * @names, #numbers and commits. Backquotes would not be enough, because the text may contain them. All characters
- * that Markdown or HTML could read as more than themselves become character references.
+ * @names, #numbers and commits. Backquotes would not be enough, because the text may contain them.
+ *
+ * @param maxLength in characters; the rest is cut off
  */
 export function markdownCode(text: string, maxLength = MAX_LENGTH): string {
   const clean = printable(text);
@@ -16,16 +26,24 @@ export function markdownCode(text: string, maxLength = MAX_LENGTH): string {
 
 /** Returns a sentence in which Markdown and HTML read no character as more than itself. */
 export function markdownText(text: string): string {
-  return escaped(printable(text));
+  return (
+    escaped(printable(text))
+      // Outside of code, GitHub links @names and #numbers.
+      .replace(/(?:<!-- -->)?(&#64;|&#35;)/g, "<code>$1</code>")
+      // At the start of a line, they would begin a list.
+      .replace(/^[-.]/, reference)
+      .replace(/^(\d+)([.)])/, (_, number, sign) => `${number}${reference(sign)}`)
+  );
 }
 
 function escaped(text: string): string {
-  return (
-    text
-      .replace(/(?!: )[^\p{L}\p{N} ./,;()%'"-]/gu, (character) => `&#${character.codePointAt(0)};`)
-      // GitHub links addresses that begin with www.
-      .replace(/www\./gi, (start) => `${start.slice(0, 3)}&#46;`)
-      // At the start of a line, it would begin a list.
-      .replace(/^[-.]/, (character) => `&#${character.codePointAt(0)};`)
-  );
+  return text
+    .replace(SPECIAL, (character) =>
+      character === "@" || character === ":" ? SPLIT + reference(character) : reference(character),
+    )
+    .replace(/www\./gi, (start) => `${start.slice(0, 3)}${SPLIT}.`);
+}
+
+function reference(character: string): string {
+  return `&#${character.codePointAt(0)};`;
 }

@@ -1,0 +1,105 @@
+import { describe, expect, it } from "vitest";
+import { addedUp, barChart } from "../../../cli/print/bar-chart.ts";
+import { fitted, padded, widthOf, wrapped } from "../../../cli/print/fit-text.ts";
+import { jsonText } from "../../../cli/print/json-text.ts";
+import { dollars, percent } from "../../../cli/print/numbers.ts";
+import { canPrintUnicode } from "../../../cli/print/unicode.ts";
+
+describe("barChart", () => {
+  const BLOCKS = "▁▂▃▄▅▆▇█";
+
+  it.each([
+    [[], ""],
+    [[0, 0], "  "],
+    [[1], "█"],
+    [[0, 1, 2, 3, 4, 5, 6, 7, 8], " ▁▂▃▄▅▆▇█"],
+    [[1, 1_000_000], "▁█"],
+  ])("draws %j", (values, chart) => {
+    expect(barChart(values, 80, BLOCKS)).toBe(chart);
+  });
+
+  it("adds up neighbouring values, so that the chart has at most the given width", () => {
+    expect(barChart([1, 1, 0, 0, 4], 3, BLOCKS)).toBe("▄ █");
+    expect(addedUp([1, 2, 3, 4, 5], 2)).toEqual([6, 9]);
+    expect(barChart(Array(240).fill(1), 80, BLOCKS)).toBe("█".repeat(80));
+  });
+
+  it("draws with ASCII if the terminal has no other characters", () => {
+    expect(barChart([1, 8, 0], 80, "_.-=+*#@")).toBe("_@ ");
+  });
+});
+
+describe("canPrintUnicode", () => {
+  it.each([
+    [{ LANG: "en_GB.UTF-8" }, "linux", true],
+    [{ LANG: "C.utf8" }, "darwin", true],
+    [{ LC_ALL: "C", LANG: "en_GB.UTF-8" }, "linux", false],
+    [{ LC_CTYPE: "UTF-8" }, "darwin", true],
+    [{}, "linux", false],
+    [{}, "win32", true],
+    [{ LANG: "en_GB.UTF-8", TERM: "dumb" }, "linux", false],
+    [{ LANG: "de_DE.ISO-8859-1" }, "linux", false],
+  ] as const)("for %j on %s is %s", (env, platform, expected) => {
+    expect(canPrintUnicode(env, platform)).toBe(expected);
+  });
+});
+
+describe("fitted", () => {
+  it.each([
+    ["short", 10, "short"],
+    ["exactly 10", 10, "exactly 10"],
+    ["more than 10", 10, "more th..."],
+    ["表表表表表表", 10, "表表表..."],
+    ["a\u001b[31mred", 20, "a [31mred"],
+    ["\u202Eevil", 20, "evil"],
+    ["", 10, ""],
+  ])("fits %j into %d columns", (text, width, expected) => {
+    expect(fitted(text, width)).toBe(expected);
+    expect(widthOf(fitted(text, width))).toBeLessThanOrEqual(width);
+  });
+});
+
+it("padded adds spaces by columns, not by characters", () => {
+  expect([padded("表", 4), padded("7", 3, "left"), padded("long", 2)]).toEqual([
+    "表  ",
+    "  7",
+    "long",
+  ]);
+});
+
+it("wrapped breaks lines at spaces, and cuts words that are too long", () => {
+  const lines = wrapped(`one two three ${"x".repeat(50)} four`, 10);
+  expect(lines).toEqual(["one two", "three", "xxxxxxx...", "four"]);
+});
+
+describe("percent", () => {
+  it.each([
+    [0, "0 %"],
+    [0.000001, "< 0.01 %"],
+    [0.0041, "0.41 %"],
+    [0.041, "4.1 %"],
+    [0.5, "50.0 %"],
+    [0.9999999, "> 99.9 %"],
+    [1, "100 %"],
+  ])("of %d is %s", (share, text) => {
+    expect(percent(share)).toBe(text);
+  });
+});
+
+describe("dollars", () => {
+  it.each([
+    [0, "$0.00"],
+    [0.000002, "less than $0.0001"],
+    [0.0661, "$0.0661"],
+    [12.5, "$12.50"],
+  ])("of %d are %s", (value, text) => {
+    expect(dollars(value)).toBe(text);
+  });
+});
+
+it("jsonText escapes what a terminal obeys, and keeps the value", () => {
+  const value = { text: "\u001b[31m\u009b31m\u202E\u2028\ufeff ä" };
+  const text = jsonText(value);
+  expect(JSON.parse(text)).toEqual(value);
+  expect(text).toContain("\\u009b31m\\u202e\\u2028\\ufeff ä");
+});
