@@ -3,7 +3,7 @@ import { type Html, html } from "./markup.ts";
 
 /** A horizontal bar. Screen readers skip it, because the same value stands beside it as text. */
 export function bar(share: number, tone: Tone): Html {
-  return html`<svg class="bar" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true"><rect class="bar-whole" width="100" height="8"/><rect class="fill-${tone}" width="${barWidth(share)}" height="8"/></svg>`;
+  return html`<svg class="bar" aria-hidden="true"><rect class="fill-${tone}" width="${barWidth(share)}%" height="100%"/></svg>`;
 }
 
 /** The sign of a kind of values: shapes differ as well as colours. */

@@ -1,11 +1,9 @@
 import {
-  GRID,
+  drawingOf,
   HEIGHT,
   maxOf,
-  pathsOf,
   tableRows,
   valueText,
-  WIDTH,
 } from "../../src/admin/dashboard/chart-drawing.ts";
 import { exactTime, shortTime } from "../../src/admin/dashboard/format.ts";
 import type { ChartData } from "../../src/admin/dashboard/series.ts";
@@ -14,7 +12,7 @@ import { type Html, html } from "./markup.ts";
 import { table } from "./table.ts";
 
 /** The number of rows of the table with the same values as a chart. */
-const TABLE_ROWS = 12;
+const TABLE_ROWS = 8;
 
 /**
  * A chart in the form of the dashboard's charts. Without scripts it is a drawing, with the same values as a
@@ -27,10 +25,15 @@ export function chart(title: string, context: string, data: ChartData): Html {
   return html`<figure class="chart card" data-chart="${JSON.stringify(data)}">
 <figcaption><strong>${title}<span class="hidden"> ${context}</span></strong><ul class="legend">${data.series.map(({ label, tone }) => html`<li>${sign(tone)} ${label}</li>`)}</ul></figcaption>
 <div class="plot"><span class="plot-max">${valueText(data, maxOf(data))}</span>
-<svg viewBox="0 0 ${WIDTH} ${HEIGHT}" preserveAspectRatio="none" aria-hidden="true"><path class="grid" d="${GRID}"/>${pathsOf(data).map(({ name, path }) => html`<path class="${name}" d="${path}"/>`)}</svg>
+${drawing(data)}
 <div class="plot-times"><span>${shortTime(data.start)}</span><span>${shortTime(data.start + data.step * count)}</span></div></div>
 ${chartTable(`${title} ${context}, as a table`, data, Math.ceil(count / TABLE_ROWS))}</figure>
 `;
+}
+
+function drawing(data: ChartData): Html {
+  const { width, grid, paths } = drawingOf(data);
+  return html`<svg viewBox="0 0 ${width} ${HEIGHT}" preserveAspectRatio="none" aria-hidden="true"><path class="grid" d="${grid}"/>${paths.map(({ name, path }) => html`<path class="${name}" d="${path}"/>`)}</svg>`;
 }
 
 function chartTable(caption: string, data: ChartData, bucketsPerRow: number): Html {

@@ -3,8 +3,24 @@ import type { Tone } from "../../src/admin/dashboard/tone.ts";
 import type { ComparedClient, DeniedClient, Frequent } from "../replay/report.ts";
 import { bar } from "./bar.ts";
 import { type Html, html } from "./markup.ts";
-import { table } from "./table.ts";
+import { type Column, table } from "./table.ts";
 import { rangeText, shown } from "./texts.ts";
+
+/** A client, with a row for its numbers and a row for its user agents and paths. */
+export interface ClientRows {
+  readonly client: string;
+  /** One for each column after the client's name. */
+  readonly cells: readonly Cell[];
+  readonly userAgents: readonly Frequent[];
+  readonly paths: readonly Frequent[];
+}
+
+interface Cell {
+  readonly text: string | Html;
+  /** For a cell with a bar below its text. */
+  readonly share?: number;
+  readonly tone?: Tone;
+}
 
 /** The clients with the most denied requests. */
 export function deniedClients(
@@ -13,49 +29,86 @@ export function deniedClients(
   tone: Tone = "limited",
 ): Html {
   const columns = [
-    { label: "Client" },
     { label: "Requests", number: true },
     { label: "Denied", number: true },
     { label: "Had succeeded", number: true },
     { label: "Denied from – to (UTC)" },
-    { label: "User agents" },
-    { label: "Paths" },
   ];
-  const rows = clients.map((each) => {
-    const { client, requests, denied, deniedSucceeded, error, firstDenied, lastDenied } = each;
-    return html`<tr>${nameCell(client)}<td class="number">${countText(requests)}</td><td class="number">${countText(denied)}${errorText(error)}${bar(denied / Math.max(1, requests), tone)}</td><td class="number">${countText(deniedSucceeded)}</td><td class="time">${rangeText(firstDenied, lastDenied)}</td><td>${frequent(each.userAgents)}</td><td>${frequent(each.paths)}</td></tr>`;
-  });
-  return table({ caption, columns }, rows);
+  const rows = clients.map((each) => ({
+    ...each,
+    cells: [
+      { text: countText(each.requests) },
+      {
+        text: deniedText(each.denied, each.error),
+        share: each.denied / Math.max(1, each.requests),
+        tone,
+      },
+      { text: countText(each.deniedSucceeded) },
+      { text: rangeText(each.firstDenied, each.lastDenied) },
+    ],
+  }));
+  return clientTable(caption, columns, rows);
 }
 
 /** The clients whose denied requests differ most between two configurations. */
 export function comparedClients(caption: string, clients: readonly ComparedClient[]): Html {
   const columns = [
-    { label: "Client" },
     { label: "Requests", number: true },
     { label: "Denied before", number: true },
     { label: "Denied now", number: true },
     { label: "Newly denied, had succeeded", number: true },
-    { label: "User agents" },
-    { label: "Paths" },
   ];
   const rows = clients.map((each) => {
-    const { client, requests, deniedBefore, denied, newlyDeniedSucceeded, error } = each;
+    const { requests, deniedBefore, denied, error } = each;
     const whole = Math.max(1, requests);
-    return html`<tr>${nameCell(client)}<td class="number">${countText(requests)}</td><td class="number">${countText(deniedBefore)}${bar(deniedBefore / whole, "unmatched")}</td><td class="number">${countText(denied)}${errorText(error)}${bar(denied / whole, "limited")}</td><td class="number">${countText(newlyDeniedSucceeded)}</td><td>${frequent(each.userAgents)}</td><td>${frequent(each.paths)}</td></tr>`;
+    const before = { share: deniedBefore / whole, tone: "unmatched" } as const;
+    const now = { share: denied / whole, tone: "limited" } as const;
+    return {
+      ...each,
+      cells: [
+        { text: countText(requests) },
+        { text: countText(deniedBefore), ...before },
+        { text: deniedText(denied, error), ...now },
+        { text: countText(each.newlyDeniedSucceeded) },
+      ],
+    };
   });
-  return table({ caption, columns }, rows);
+  return clientTable(caption, columns, rows);
 }
 
-export function nameCell(client: string): Html {
-  return html`<th scope="row"><span class="client">${shown(client)}</span></th>`;
+/** A table of clients. */
+export function clientTable(
+  caption: string,
+  columns: readonly Column[],
+  clients: readonly ClientRows[],
+): Html {
+  const options = {
+    caption,
+    columns: [{ label: "Client" }, ...columns],
+    cards: true,
+    groups: true,
+  };
+  const groups = clients.map(({ client, cells, userAgents, paths }) => {
+    const drawn = cells.map((cell, index) => drawnCell(cell, columns[index]));
+    return html`<tbody><tr><th scope="row"><span class="client">${shown(client)}</span></th>${drawn}</tr><tr><td colspan="${columns.length + 1}">${frequent("Paths", paths)}${frequent("User agents", userAgents)}</td></tr></tbody>`;
+  });
+  return table(options, groups);
+}
+
+function drawnCell({ text, share, tone }: Cell, column: Column | undefined): Html {
+  const drawn = share !== undefined && bar(share, tone ?? "limited");
+  const name = column?.number ? "number" : "time";
+  return html`<td class="${name}" data-label="${column?.label}">${text}${drawn}</td>`;
 }
 
 /** The most frequent texts of a client, each with its count. */
-export function frequent(all: readonly Frequent[]): Html {
-  return html`<ul class="frequent">${all.map(({ text, count }) => html`<li><code>${shown(text)}</code> <small>× ${countText(count)}</small></li>`)}</ul>`;
+function frequent(name: string, all: readonly Frequent[]): Html | false {
+  return (
+    all.length > 0 &&
+    html`<ul class="frequent" aria-label="${name}">${all.map(({ text, count }) => html`<li><code>${shown(text)}</code> × ${countText(count)}</li>`)}</ul>`
+  );
 }
 
-function errorText(error: number): Html | false {
-  return error > 0 && html` <small>or up to ${countText(error)} more</small>`;
+function deniedText(denied: number, error: number): Html {
+  return html`${countText(denied)}${error > 0 && html` <small>or up to ${countText(error)} more</small>`}`;
 }

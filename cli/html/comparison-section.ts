@@ -1,4 +1,5 @@
-import { countText, dollarsText, percentText } from "../../src/admin/dashboard/format.ts";
+import { counted, countText, dollarsText, percentText } from "../../src/admin/dashboard/format.ts";
+import type { ReplayNote } from "../replay/replay-engine.ts";
 import type { Comparison, Counts, ReplayReport } from "../replay/report.ts";
 import { comparedClients } from "./client-tables.ts";
 import { type Html, html } from "./markup.ts";
@@ -11,7 +12,7 @@ import { tiles } from "./tiles.ts";
 export function comparisonSection(comparison: Comparison, report: ReplayReport): Html {
   const { requests, clients, mostNewlyDenied, mostNewlyAllowed } = comparison;
   const { isEstimate } = clients;
-  return html`${notes(comparison.notes)}${leftOutRules(comparison.leftOut)}${tiles([
+  return html`${notesOf(comparison, report)}${leftOutRules(comparison.leftOut)}${tiles([
     {
       label: "Clients newly denied",
       tone: "limited",
@@ -51,6 +52,14 @@ ${
 }`;
 }
 
+/** The notes about the other configuration that are not already those of the report. */
+function notesOf(comparison: Comparison, { notes: known }: ReplayReport): Html | undefined {
+  const isNew = ({ rule, text }: ReplayNote) =>
+    !known.some((note) => note.rule === rule && note.text === text);
+  const heading = `What the numbers of ${shown(comparison.against)} assume`;
+  return notes(comparison.notes.filter(isNew), heading);
+}
+
 function countsTable(comparison: Comparison, { config, total, cost }: ReplayReport): Html {
   const { against, before, costBefore, requests } = comparison;
   const counts = (text: (counts: Counts) => string) => [text(before), text(total)];
@@ -66,11 +75,15 @@ function countsTable(comparison: Comparison, { config, total, cost }: ReplayRepo
       "Denied clients",
       ...counts(({ clientsDenied, isEstimate }) => estimateText(clientsDenied, isEstimate)),
     ],
-    ["Only denied by", countText(requests.newlyAllowed), countText(requests.newlyDenied)],
+    [
+      "Requests that only this one denies",
+      countText(requests.newlyAllowed),
+      countText(requests.newlyDenied),
+    ],
     ["Price", ...[costBefore, cost].map((each) => (each ? dollarsText(each.dollars) : "–"))],
   ];
   const columns = [
-    { label: "" },
+    { label: "Number" },
     { label: shown(against), number: true },
     { label: shown(config), number: true },
   ];
@@ -99,6 +112,8 @@ function rulesTable({ rules }: Comparison): Html {
   });
   const unchanged = rules.length - changed.length;
   const caption =
-    unchanged > 0 ? `Changed rules; ${countText(unchanged)} others are the same` : "All rules";
+    unchanged > 0
+      ? `Changed rules, without ${counted(unchanged, "rule")} that stay the same`
+      : "All rules";
   return table({ caption, showsCaption: true, columns }, rows);
 }

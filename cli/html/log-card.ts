@@ -3,7 +3,7 @@ import type { LogSummary } from "../logs/log-summary.ts";
 import { type Html, html } from "./markup.ts";
 import { notice } from "./notices.ts";
 import { table } from "./table.ts";
-import { rangeText, shown } from "./texts.ts";
+import { filesText, rangeText, sentence, shown } from "./texts.ts";
 
 /** A name and its value, in a list of facts. */
 export type Fact = readonly [name: string, value: string | Html];
@@ -19,8 +19,8 @@ export function logCard(log: LogSummary, more: readonly Fact[]): Html {
   ] as const;
   const all: Fact[] = [
     ...more,
-    [log.files.length === 1 ? "Log" : "Logs", filesText(log.files)],
-    ["Format", [...new Set(log.formats)].map(shown).join(", ")],
+    [log.files.length === 1 ? "Log" : "Logs", filesText(log.files, 10)],
+    ["Format", [...new Set(log.formats)].map((format) => shown(format)).join(", ")],
     ["Time (UTC)", log.from && log.to ? rangeText(log.from, log.to) : "no request"],
     ["Requests read", `${countText(requests)} of ${counted(lines, "line")}`],
     ...skipped
@@ -50,14 +50,9 @@ export function lossNotice({ lines, requests, broken, late }: LogSummary): Html 
   );
 }
 
-function filesText(files: readonly string[]): string {
-  const listed = files.slice(0, 5).map(shown).join(", ");
-  return files.length > 5 ? `${listed} and ${countText(files.length - 5)} more` : listed;
-}
-
 function brokenLines({ brokenLines: lines, broken }: LogSummary): Html {
   const rows = lines.map(({ file, line, reason, text }) => {
-    return html`<tr><th scope="row">${shown(file)}:${line}</th><td>${shown(reason)}</td><td><code>${shown(text)}</code></td></tr>`;
+    return html`<tr><th scope="row">${shown(file)}:${line}</th><td>${sentence(reason)}</td><td><code>${shown(text)}</code></td></tr>`;
   });
   const caption =
     broken > lines.length

@@ -1,7 +1,7 @@
 import { counted } from "../../src/admin/dashboard/format.ts";
 import type { ReplayNote } from "../replay/replay-engine.ts";
 import { type Html, html } from "./markup.ts";
-import { shown } from "./texts.ts";
+import { sentence, shown } from "./texts.ts";
 
 const SIGNS = { good: "✓", info: "i", warning: "!", bad: "×" } as const;
 
@@ -15,12 +15,15 @@ export function notice(kind: keyof typeof SIGNS, content: Html): Html {
 }
 
 /** What a reader must know about the numbers. Nothing without notes. */
-export function notes(all: readonly ReplayNote[]): Html | undefined {
+export function notes(
+  all: readonly ReplayNote[],
+  heading = "What these numbers assume",
+): Html | undefined {
   if (all.length === 0) return undefined;
   const items = all.map(({ rule, text }) => {
-    return html`<li>${rule !== undefined && html`<b>${shown(rule)}:</b> `}${shown(text)}</li>`;
+    return html`<li>${rule !== undefined && html`<b>${shown(rule)}:</b> `}${sentence(text)}</li>`;
   });
-  return notice("warning", html`<p><b>What these numbers assume</b></p>${folded(items)}`);
+  return notice("warning", html`<p><b>${heading}</b></p>${folded(items)}`);
 }
 
 /** The rules about which a report says nothing. Nothing without such rules. */
@@ -29,7 +32,7 @@ export function leftOutRules(
 ): Html | undefined {
   if (all.length === 0) return undefined;
   const items = all.map(({ rule, reason }) => {
-    return html`<li><b>${shown(rule)}:</b> ${shown(reason)}</li>`;
+    return html`<li><b>${shown(rule)}:</b> ${sentence(reason)}</li>`;
   });
   const heading = `${counted(all.length, "rule")} could not be replayed`;
   return notice("bad", html`<p><b>${heading}</b></p>${folded(items)}`);

@@ -9,7 +9,7 @@ import { logCard, lossNotice } from "./log-card.ts";
 import { type Html, html } from "./markup.ts";
 import { leftOutRules, notes, notice } from "./notices.ts";
 import { rulesSection } from "./rules-section.ts";
-import { rangeText, shown } from "./texts.ts";
+import { filesText, rangeText, shown } from "./texts.ts";
 import { type Tile, tiles } from "./tiles.ts";
 import { timelineCharts } from "./timeline-charts.ts";
 
@@ -28,7 +28,7 @@ function topOf(report: ReplayReport): Html {
   const { log, config, leftOut } = report;
   const { title, lead } = headlineOf(report);
   const time = log.from && log.to ? `, ${rangeText(log.from, log.to)} UTC` : "";
-  return html`<div class="headline"><p class="hint">Replay of <b>${shown(log.files.join(", "))}</b> under <b>${shown(config)}</b>${time}</p>
+  return html`<div class="headline"><p class="hint">Replay of <b>${filesText(log.files)}</b> under <b>${shown(config)}</b>${time}</p>
 <h1>${title}</h1>
 <p class="lead">${lead.join(" ")}</p></div>
 ${verdictNotices(report)}${leftOutRules(leftOut)}${notes(report.notes)}${lossNotice(log)}`;

@@ -1,13 +1,14 @@
 import { counted, countText, percentText } from "../../src/admin/dashboard/format.ts";
 import type { RuleReport, WorstWindow } from "../replay/report.ts";
-import { bar } from "./bar.ts";
 import { deniedClients } from "./client-tables.ts";
 import { facts } from "./log-card.ts";
 import { type Html, html } from "./markup.ts";
 import { MODES, modeBadge } from "./rules-table.ts";
 import { table } from "./table.ts";
 import { estimateText, rangeText, shown } from "./texts.ts";
-import { timelineCharts } from "./timeline-charts.ts";
+import { halved, timelineCharts } from "./timeline-charts.ts";
+
+const MAX_STEPS = 120;
 
 interface CardOptions {
   readonly id: string;
@@ -35,9 +36,14 @@ export function ruleCard(rule: RuleReport, { id, rows, hasChart }: CardOptions):
   return html`<article class="card rule" id="${id}" aria-labelledby="${id}-name"><h3 id="${id}-name">${shown(name)} ${modeBadge(mode)}</h3>
 <p class="hint"><code>${shown(rule.match)}</code></p>
 ${numbers}
-${hasChart && timelineCharts(rule.timeline, { context, denied: deniedName, tone })}
+${hasChart && timelineCharts(shortened(rule.timeline), { context, denied: deniedName, tone })}
 ${clients(rule, rows)}${windows(rule, rows)}</article>
 `;
+}
+
+/** The charts of all rules together are most of a report, so they have fewer steps than the chart of the total. */
+function shortened(timeline: RuleReport["timeline"]) {
+  return timeline.allowed.length > MAX_STEPS ? halved(timeline) : timeline;
 }
 
 function clients(
@@ -57,19 +63,16 @@ function clients(
   );
 }
 
-function windows({ name, mode, worstWindows }: RuleReport, rows: number): Html | false {
-  const { tone } = MODES[mode] ?? MODES.enforce;
+function windows({ name, worstWindows }: RuleReport, rows: number): Html | false {
   const columns = [
     { label: "Window (UTC)" },
     { label: "Policy" },
     { label: "Requests", number: true },
-    { label: "Denied", number: true },
+    { label: "Over the limit", number: true },
   ];
   const row = ({ policy, start, end, requests, denied }: WorstWindow) => {
-    // Without the number of requests, a bar would have no whole.
-    const drawn = requests !== undefined && bar(denied / Math.max(1, requests), tone);
     const whole = requests === undefined ? "–" : countText(requests);
-    return html`<tr><th scope="row">${rangeText(start, end)}</th><td>${shown(policy)}</td><td class="number">${whole}</td><td class="number">${countText(denied)}${drawn}</td></tr>`;
+    return html`<tr><th scope="row">${rangeText(start, end)}</th><td>${shown(policy)}</td><td class="number">${whole}</td><td class="number">${countText(denied)}</td></tr>`;
   };
   const caption = `The worst windows of the rule ${shown(name)}`;
   const content = table({ caption, columns }, worstWindows.slice(0, rows).map(row));

@@ -5,7 +5,7 @@ import { ruleCard } from "./rule-card.ts";
 import { listedRules, rulesTable } from "./rules-table.ts";
 
 /** How many clients all rules together list, so that a report with many rules stays small. */
-const MAX_ROWS = 200;
+const MAX_ROWS = 100;
 /** Each rule lists at least and at most this many clients. */
 const MIN_RULE_ROWS = 3;
 const MAX_RULE_ROWS = 20;
@@ -18,7 +18,8 @@ export function rulesSection(rules: readonly RuleReport[]): Html {
   const cards = listed.filter(({ id }) => id !== undefined);
   const share = Math.floor(MAX_ROWS / Math.max(1, cards.length));
   const rows = Math.min(MAX_RULE_ROWS, Math.max(MIN_RULE_ROWS, share));
-  return html`<div class="card">${filterForm(rules.length)}${rulesTable(listed)}</div>
+  return html`<p class="hint">“Had succeeded” counts the requests over the limit that the log shows with a status below 400: those that users would have missed.</p>
+<div class="card">${filterForm(rules.length)}${rulesTable(listed)}</div>
 ${cards.map(({ rule, id = "" }, index) => ruleCard(rule, { id, rows, hasChart: index < MAX_CHARTS }))}${
   cards.length > MAX_CHARTS &&
   html`<p class="hint">Only the ${countText(MAX_CHARTS)} rules with the most denied requests have charts.</p>

@@ -6,7 +6,7 @@ import { loudestClients } from "./loudest-clients.ts";
 import { type Html, html } from "./markup.ts";
 import { notes } from "./notices.ts";
 import { table } from "./table.ts";
-import { estimateText, rangeText, shareText, shown } from "./texts.ts";
+import { estimateText, filesText, rangeText, shareText, shown } from "./texts.ts";
 import { type Tile, tiles } from "./tiles.ts";
 import { requestChart } from "./timeline-charts.ts";
 import { windowHistograms, windowsTable } from "./window-suggestions.ts";
@@ -29,7 +29,7 @@ function topOf(suggestion: Suggestion, title: string): Html {
     requests === 0
       ? html`No request of the logs matches <code>${shown(match)}</code>, so there is nothing to learn from.`
       : html`${estimateText(clients, isEstimate)} clients sent ${counted(requests, "request")} that match <code>${shown(match)}</code>. A client is what the key <code>${shown(key)}</code> tells apart.`;
-  return html`<div class="headline"><p class="hint">From <b>${shown(log.files.join(", "))}</b>${time}</p>
+  return html`<div class="headline"><p class="hint">From <b>${filesText(log.files)}</b>${time}</p>
 <h1>${title}</h1>
 <p class="lead">${lead}</p></div>
 ${notes(suggestion.notes)}${lossNotice(log)}${windows.length > 0 && tiles(limitTiles(suggestion))}${rule !== undefined && ruleToPaste(rule)}`;
@@ -39,9 +39,9 @@ ${notes(suggestion.notes)}${lossNotice(log)}${windows.length > 0 && tiles(limitT
 function limitTiles({ windows: [first] }: Suggestion): Tile[] {
   if (!first) return [];
   return first.limits.map(({ share, limit, clientsDenied, requestsDenied }) => ({
-    label: `Touches at most ${shareText(share)} of clients`,
+    label: `Denies at most ${shareText(share)} of clients`,
     value: `${countText(limit)} per ${shown(first.window)}`,
-    note: `denies ${counted(clientsDenied, "client")} and ${counted(requestsDenied, "request")}`,
+    note: `${counted(clientsDenied, "client")}, ${counted(requestsDenied, "request")}`,
   }));
 }
 

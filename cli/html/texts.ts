@@ -3,11 +3,25 @@ import { printable } from "../doctor/finding.ts";
 
 /** The maximum length of a text of a log or a configuration in a report, in characters. */
 const MAX_LENGTH = 200;
+/** The maximum length of a sentence of Weir, which may quote such texts, in characters. */
+const MAX_SENTENCE_LENGTH = 1000;
 
 /** Returns a text of a log or a configuration without invisible characters, and shortened if it is very long. */
-export function shown(text: string): string {
+export function shown(text: string, maxLength = MAX_LENGTH): string {
   const clean = printable(text);
-  return clean.length > MAX_LENGTH ? `${clean.slice(0, MAX_LENGTH)}…` : clean;
+  return clean.length > maxLength ? `${clean.slice(0, maxLength)}…` : clean;
+}
+
+/** Returns the text of a note in the same way. */
+export function sentence(text: string): string {
+  return shown(text, MAX_SENTENCE_LENGTH);
+}
+
+/** Returns the names of the first files and the number of the others. */
+export function filesText(files: readonly string[], count = 3): string {
+  const listed = files.slice(0, count).map((file) => shown(file));
+  const rest = files.length - listed.length;
+  return rest > 0 ? `${listed.join(", ")} and ${countText(rest)} more` : listed.join(", ");
 }
 
 /** Returns a time of a report, such as `2026-11-22 17:04:20`, without its zone: all times are UTC. */

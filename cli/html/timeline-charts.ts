@@ -53,3 +53,11 @@ function timeOf({ start, stepSeconds, allowed, denied }: Timeline) {
   if (!(count > 1) || !(step > 0) || !(from + count * step <= MAX_TIME)) return undefined;
   return { start: from, step, unit: "count", unfinished: false } as const;
 }
+
+/** Returns a timeline with half as many steps, each twice as long. */
+export function halved(timeline: Timeline): Timeline {
+  const pairs = (values: readonly number[]) =>
+    values.flatMap((value, index) => (index % 2 ? [] : [value + (values[index + 1] ?? 0)]));
+  const { start, stepSeconds, allowed, denied } = timeline;
+  return { start, stepSeconds: 2 * stepSeconds, allowed: pairs(allowed), denied: pairs(denied) };
+}

@@ -16,14 +16,14 @@ export function windowsTable(windows: readonly WindowSuggestion[]): Html {
   const columns = [
     { label: "Window" },
     ...["Median", "p95", "p99", "Max", "Windows"].map((label) => ({ label, number: true })),
-    ...shares.map((share) => ({ label: `Touches ${shareText(share)}`, number: true })),
+    ...shares.map((share) => ({ label: `Denies ≤ ${shareText(share)}`, number: true })),
   ];
   const rows = windows.map(({ window, median, p95, p99, max, clientWindows, limits }) => {
     const numbers = [median, p95, p99, max, clientWindows];
     return html`<tr><th scope="row">${shown(window)}</th>${numbers.map((count) => html`<td class="number">${countText(count)}</td>`)}${shares.map((share) => limitCell(limits.find((each) => each.share === share)))}</tr>`;
   });
   const caption =
-    "Requests of one client in one window, and the lowest limits that touch at most a share of clients";
+    "Requests of one client in one window, and the lowest limits that deny at most this share of clients";
   return table({ caption, showsCaption: true, columns }, rows);
 }
 
@@ -46,21 +46,21 @@ function histogram({ window, histogram: bars, limits }: WindowSuggestion): Html 
   const isLogarithmic = max / Math.min(...counts) >= LOGARITHMIC_RATIO;
   const lengthOf = (count: number) =>
     isLogarithmic ? Math.log1p(count) / Math.log1p(max) : count / max;
-  // Clients above the limit of the greatest share are those that a rule may touch.
-  const loosest = Math.min(...limits.map(({ limit }) => limit));
+  // Bars above the lowest limit are clients that a rule may deny.
+  const lowest = Math.min(...limits.map(({ limit }) => limit));
   const columns = [
     { label: "Requests" },
     { label: "Clients", number: true },
-    { label: isLogarithmic ? "On a logarithmic scale" : "" },
+    { label: `On a ${isLogarithmic ? "logarithmic" : "linear"} scale` },
     { label: "Limits" },
   ];
   const rows = bars.map((each) => {
     const { from, to, clients } = each;
-    const tone = from > loosest ? "limited" : "allowed";
+    const tone = from > lowest ? "limited" : "allowed";
     const range = from === to ? countText(from) : `${countText(from)} – ${countText(to)}`;
     return html`<tr><th scope="row">${range}</th><td class="number">${countText(clients)}</td><td class="wide-bar">${bar(lengthOf(clients), tone)}</td><td>${limitBadges(each, limits)}</td></tr>`;
   });
-  const heading = `Clients by requests in their busiest ${shown(window)}`;
+  const heading = `Clients by their busiest window of ${shown(window)}`;
   return html`<div class="card"><h3>${heading}</h3>${table({ caption: heading, columns }, rows)}</div>
 `;
 }

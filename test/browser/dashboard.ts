@@ -32,7 +32,8 @@ const RULES: readonly RuleInput[] = [
   { name: "trial", match: { paths: ["/search"] }, limit: 3, window: "1m", mode: "shadow" },
 ];
 
-const chromiumPath = findChromium();
+/** The path of the browser; undefined if there is none. */
+export const chromiumPath = findChromium();
 if (!chromiumPath) {
   const reason = "There is no Chromium in CHROME_PATH or PATH. On Debian: apt-get install chromium";
   if (process.env.WEIR_DEMAND_CHROMIUM === "1") throw new Error(reason);

@@ -1,4 +1,3 @@
-import type { Page } from "playwright-core";
 import { beforeAll, expect, it, vi } from "vitest";
 import {
   addAxe,
@@ -8,6 +7,7 @@ import {
   useDashboard,
   violationsOf,
 } from "./dashboard.ts";
+import { openDetails } from "./open-details.ts";
 
 const MAX_BYTES = 100 * 1024;
 const PHONE = { width: 320, height: 640 };
@@ -117,14 +117,3 @@ describeInBrowser("every page of the dashboard", () => {
     expect(bytes).toBeLessThanOrEqual(MAX_BYTES);
   });
 });
-
-/** Opens everything that is folded, so that it is checked too. */
-async function openDetails(page: Page): Promise<void> {
-  await page.evaluate(() => {
-    for (const details of document.querySelectorAll("details")) {
-      // Only one element of a group can be open.
-      details.removeAttribute("name");
-      details.open = true;
-    }
-  });
-}

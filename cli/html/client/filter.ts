@@ -30,7 +30,7 @@ interface FilteredRule {
 function showRule({ row, card }: FilteredRule, sought: string): boolean {
   const isNamed = has(row, sought);
   let isShown = isNamed;
-  for (const client of card?.querySelectorAll<HTMLElement>("[data-clients] tbody tr") ?? []) {
+  for (const client of card?.querySelectorAll<HTMLElement>("[data-clients] tbody") ?? []) {
     client.hidden = !isNamed && !has(client, sought);
     isShown ||= !client.hidden;
   }

@@ -4,38 +4,36 @@ import type { ChartData } from "./series.ts";
 // The parts of a chart that do not depend on how its HTML is written. The reports of the command `weir` use
 // them too.
 
-/** The size of a drawing, in the units of its paths. */
-export const WIDTH = 600;
+/** The height of a drawing, in the units of its paths. */
 export const HEIGHT = 160;
 
-/** The lines behind the values. */
-export const GRID = `M0 1H${WIDTH}M0 ${HEIGHT / 2}H${WIDTH}M0 ${HEIGHT - 1}H${WIDTH}`;
-
-/** One path of a drawing. */
-export interface DrawnPath {
-  /** The classes that give it its colour. */
-  readonly name: string;
-  readonly path: string;
+/** A chart as paths. The page stretches it to its own size. */
+export interface Drawing {
+  /** One unit is the distance between two buckets. */
+  readonly width: number;
+  readonly grid: string;
+  /** The rearmost first. The names are the classes that give the colours. */
+  readonly paths: readonly { readonly name: string; readonly path: string }[];
 }
 
 /** Returns the greatest height in a chart. */
 export function maxOf(data: ChartData): number {
-  return Math.max(0, ...topsOf(data).flat());
+  return topsOf(data).reduce((max, values) => Math.max(max, ...values), 0);
 }
 
-/** Returns the paths of a chart, the rearmost first. */
-export function pathsOf(data: ChartData): DrawnPath[] {
+export function drawingOf(data: ChartData): Drawing {
+  const width = Math.max(1, (data.series[0]?.values.length ?? 0) - 1);
+  const max = maxOf(data);
   const tops = topsOf(data);
-  const max = Math.max(0, ...tops.flat());
-  return data.series
-    .map(({ tone }, index) => {
-      const line = lineOf(tops[index] ?? [], max);
-      // The areas lie behind each other: the whole behind its parts.
-      return data.stacked
-        ? { name: `area-${tone}`, path: `${line}V${HEIGHT}H0z` }
-        : { name: `line stroke-${tone} dash-${index}`, path: line };
-    })
-    .reverse();
+  const paths = data.series.map(({ tone }, index) => {
+    const line = lineOf(tops[index] ?? [], max);
+    // The areas lie behind each other: the whole behind its parts.
+    return data.stacked
+      ? { name: `area-${tone}`, path: `${line}V${HEIGHT}H0z` }
+      : { name: `line stroke-${tone} dash-${index}`, path: line };
+  });
+  const grid = `M0 1H${width}M0 ${HEIGHT / 2}H${width}M0 ${HEIGHT - 1}H${width}`;
+  return { width, grid, paths: paths.reverse() };
 }
 
 /** Returns the heights of the lines. In a stacked chart, each line lies on top of the line before it. */
@@ -48,16 +46,25 @@ function topsOf({ series, stacked }: ChartData): number[][] {
   });
 }
 
-/** Returns a line through all values. It leaves out the points on a level between two others. */
+/** Returns a line through all values, in relative steps and with one step for equal values, so that it is short. */
 function lineOf(values: readonly number[], max: number): string {
-  const step = WIDTH / Math.max(1, values.length - 1);
   const scale = max > 0 ? (HEIGHT - 8) / max : 0;
-  const heights = values.map((value) => Math.round(HEIGHT - value * scale));
-  const points = heights.flatMap((height, index) => {
-    const isBetween = height === heights[index - 1] && height === heights[index + 1];
-    return isBetween ? [] : [`${Math.round(index * step * 10) / 10} ${height}`];
-  });
-  return `M${points.join("L")}`;
+  const [first = HEIGHT, ...rest] = values.map((value) => Math.round(HEIGHT - value * scale));
+  let line = `M0 ${first}`;
+  let height = first;
+  let level = 0;
+  for (const next of rest) {
+    if (next === height) {
+      level += 1;
+      continue;
+    }
+    if (level > 0) line += `h${level}`;
+    // A sign separates numbers too.
+    line += `l1${next > height ? " " : ""}${next - height}`;
+    height = next;
+    level = 0;
+  }
+  return level > 0 ? `${line}h${level}` : line;
 }
 
 /** Returns the height of a chart's values as text. */

@@ -1,5 +1,5 @@
 import { Sign } from "./bar.tsx";
-import { GRID, HEIGHT, maxOf, pathsOf, tableRows, valueText, WIDTH } from "./chart-drawing.ts";
+import { drawingOf, HEIGHT, maxOf, tableRows, valueText } from "./chart-drawing.ts";
 import { exactTime, shortTime } from "./format.ts";
 import type { ChartData } from "./series.ts";
 import { Table } from "./table.tsx";
@@ -49,21 +49,17 @@ export function Chart({ id, title, data, bucketsPerRow }: ChartProps) {
 }
 
 function Drawing({ data }: { data: ChartData }) {
+  const { width, grid, paths } = drawingOf(data);
   return (
-    <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} preserveAspectRatio="none" aria-hidden="true">
-      <path class="grid" d={GRID} />
-      {data.unfinished && <Unfinished count={data.series[0]?.values.length ?? 0} />}
-      {pathsOf(data).map(({ name, path }) => (
+    <svg viewBox={`0 0 ${width} ${HEIGHT}`} preserveAspectRatio="none" aria-hidden="true">
+      <path class="grid" d={grid} />
+      {/* The values of the last bucket still grow, so without a mark the line looks like an outage. */}
+      {data.unfinished && <rect class="unfinished" x={width - 1} y="0" width="1" height={HEIGHT} />}
+      {paths.map(({ name, path }) => (
         <path class={name} d={path} />
       ))}
     </svg>
   );
-}
-
-/** Marks the last bucket. Its values still grow, so without a mark the line looks like an outage. */
-function Unfinished({ count }: { count: number }) {
-  const width = Math.round((10 * WIDTH) / Math.max(1, count - 1)) / 10;
-  return <rect class="unfinished" x={WIDTH - width} y="0" width={width} height={HEIGHT} />;
 }
 
 function ChartTable({ title, data, bucketsPerRow }: Omit<ChartProps, "id">) {

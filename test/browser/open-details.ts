@@ -1,0 +1,12 @@
+import type { Page } from "playwright-core";
+
+/** Opens everything that is folded, so that it is checked too. */
+export async function openDetails(page: Page): Promise<void> {
+  await page.evaluate(() => {
+    for (const details of document.querySelectorAll("details")) {
+      // Only one element of a group can be open.
+      details.removeAttribute("name");
+      details.open = true;
+    }
+  });
+}

@@ -1,0 +1,91 @@
+import type { Locator } from "playwright-core";
+import { expect, it } from "vitest";
+import { describeInBrowser, violationsOf } from "./dashboard.ts";
+import { openDetails } from "./open-details.ts";
+import { REPORTS, type ReportName, useReports } from "./report-pages.ts";
+
+const NAMES = Object.keys(REPORTS) as ReportName[];
+const SCREENS = [
+  { width: 360, height: 740 },
+  { width: 1600, height: 1000 },
+];
+const WITH_CHARTS: readonly ReportName[] = ["replay", "comparison", "suggestion"];
+
+/** Whether a canvas shows something. */
+function isDrawn(canvas: Locator): Promise<boolean> {
+  return canvas.evaluate((element) => {
+    const { width, height } = element as HTMLCanvasElement;
+    const context = (element as HTMLCanvasElement).getContext("2d");
+    return !!context?.getImageData(0, 0, width, height).data.some((value) => value !== 0);
+  });
+}
+
+describeInBrowser("a report from the disk, without a network", () => {
+  const reports = useReports();
+
+  it.each(NAMES)("has no fault for axe in both themes, narrow and wide: %s", async (name) => {
+    const violations: string[] = [];
+    for (const [index, viewport] of SCREENS.entries()) {
+      const page = await reports.open(name, { viewport, colorScheme: index ? "light" : "dark" });
+      await openDetails(page);
+      violations.push(...(await violationsOf(page)));
+      await page.emulateMedia({ colorScheme: index ? "dark" : "light" });
+      violations.push(...(await violationsOf(page)));
+    }
+    expect(violations).toEqual([]);
+  });
+
+  it.each(NAMES)("fits every screen without horizontal scrolling: %s", async (name) => {
+    for (const viewport of SCREENS) {
+      const page = await reports.open(name, { viewport });
+      await openDetails(page);
+      expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(viewport.width);
+    }
+  });
+
+  it.each(NAMES)(
+    "has a title, a language, one first heading and headings in order: %s",
+    async (name) => {
+      const page = await reports.open(name);
+      expect(await page.title()).toMatch(/^.+ · Weir$/);
+      expect(await page.locator("html").getAttribute("lang")).toBe("en");
+      const levels = await page
+        .locator("h1, h2, h3, h4")
+        .evaluateAll((headings) => headings.map(({ tagName }) => Number(tagName.slice(1))));
+      expect(levels.filter((level) => level === 1)).toHaveLength(1);
+      expect(levels.filter((level, index) => level > (levels[index - 1] ?? 0) + 1)).toEqual([]);
+    },
+  );
+
+  it.each(NAMES)("contains no script but its own: %s", async (name) => {
+    const page = await reports.open(name);
+    expect(await page.locator("script").count()).toBe(1);
+    expect(await page.locator("img, iframe, object, embed, base, [onerror]").count()).toBe(0);
+    expect(await page.title()).not.toBe("x");
+  });
+
+  it.each(WITH_CHARTS)("draws its charts: %s", async (name) => {
+    const page = await reports.open(name);
+    const figures = page.locator("figure[data-chart]");
+    expect(await figures.count()).toBeGreaterThan(0);
+    for (const figure of await figures.all()) {
+      await figure.scrollIntoViewIfNeeded();
+      const canvas = figure.locator("canvas").first();
+      await canvas.waitFor();
+      expect(await isDrawn(canvas)).toBe(true);
+    }
+  });
+
+  it.each(WITH_CHARTS)("shows its charts without scripts and on paper: %s", async (name) => {
+    const readers = [
+      await reports.open(name, { javaScriptEnabled: false }),
+      await reports.open(name),
+    ];
+    await readers[1]?.emulateMedia({ media: "print" });
+    for (const page of readers) {
+      const drawing = page.locator("figure[data-chart] .plot > svg").first();
+      expect((await drawing.boundingBox())?.height).toBeGreaterThan(100);
+      expect(await page.locator("figure[data-chart] canvas").first().isVisible()).toBe(false);
+    }
+  });
+});

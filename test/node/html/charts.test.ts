@@ -1,0 +1,95 @@
+import { describe, expect, it } from "vitest";
+import { halved, requestChart, timelineCharts } from "../../../cli/html/timeline-charts.ts";
+import type { Timeline } from "../../../cli/replay/report.ts";
+import { drawingOf, HEIGHT } from "../../../src/admin/dashboard/chart-drawing.ts";
+import type { ChartData } from "../../../src/admin/dashboard/series.ts";
+import { EMPTY_TIMELINE, timelineOf } from "./fixtures.ts";
+
+const NAMES = { context: "of all rules", denied: "Denied", tone: "limited" } as const;
+
+function dataOf(values: readonly number[], others: readonly number[] = []): ChartData {
+  const series = [{ label: "Allowed", tone: "allowed", values } as const];
+  const denied = { label: "Denied", tone: "limited", values: others } as const;
+  return {
+    start: 0,
+    step: 1000,
+    unit: "count",
+    stacked: others.length > 0,
+    unfinished: false,
+    series: others.length > 0 ? [...series, denied] : series,
+  };
+}
+
+/** Returns the heights through which a path leads, one for each bucket. */
+function heightsOf(path: string): number[] {
+  const [, first, steps = ""] = /^M0 (-?\d+)([^VHz]*)/.exec(path) ?? [];
+  const heights = [Number(first)];
+  for (const [, command, x = "", y = "0"] of steps.matchAll(/([hl])(\d+)(?: ?(-?\d+))?/g)) {
+    expect(command === "h" || x === "1").toBe(true);
+    const height = (heights.at(-1) ?? 0) + Number(y);
+    for (let step = 0; step < Number(x); step++) heights.push(height);
+  }
+  return heights;
+}
+
+describe("the drawing of a chart", () => {
+  it.each([
+    { values: [0, 1, 4, 4, 4, 2], heights: [160, 122, 8, 8, 8, 84] },
+    { values: [5, 5, 5], heights: [8, 8, 8] },
+    { values: [0, 0], heights: [160, 160] },
+    { values: [1e15, 0, 1e15], heights: [8, 160, 8] },
+    { values: [3], heights: [8] },
+    { values: [], heights: [160] },
+  ])("leads through all values: $values", ({ values, heights }) => {
+    const { paths, width } = drawingOf(dataOf(values));
+    expect(heightsOf(paths[0]?.path ?? "")).toEqual(heights);
+    expect(width).toBe(Math.max(1, values.length - 1));
+  });
+
+  it("puts the parts of a whole on top of each other, the whole behind", () => {
+    const { paths } = drawingOf(dataOf([1, 2], [3, 0]));
+    expect(paths.map(({ name }) => name)).toEqual(["area-limited", "area-allowed"]);
+    expect(paths.map(({ path }) => heightsOf(path))).toEqual([
+      [8, 84],
+      [122, 84],
+    ]);
+    expect(paths.every(({ path }) => path.endsWith(`V${HEIGHT}H0z`))).toBe(true);
+  });
+});
+
+describe("the charts of a timeline", () => {
+  const charts = (timeline: Timeline) => `${timelineCharts(timeline, NAMES) ?? ""}`;
+  const countOf = (timeline: Timeline) => charts(timeline).match(/<figure/g)?.length ?? 0;
+  const steps = { start: "2026-11-20T00:00:00Z", stepSeconds: 60 };
+
+  it("are left out without a second step or without a usable time", () => {
+    expect(countOf(EMPTY_TIMELINE)).toBe(0);
+    expect(countOf({ ...steps, allowed: [5], denied: [0] })).toBe(0);
+    expect(countOf({ ...steps, start: "no time", allowed: [5, 5], denied: [0, 0] })).toBe(0);
+    expect(countOf({ ...steps, stepSeconds: 1e15, allowed: [5, 5], denied: [0, 0] })).toBe(0);
+    expect(requestChart(EMPTY_TIMELINE, "that match")).toBeUndefined();
+  });
+
+  it("show denied requests alone if they are too few to be seen among all", () => {
+    expect(countOf({ ...steps, allowed: [100, 100], denied: [0, 3] })).toBe(2);
+    expect(countOf({ ...steps, allowed: [100, 100], denied: [0, 30] })).toBe(1);
+    expect(countOf({ ...steps, allowed: [100, 100], denied: [0, 0] })).toBe(1);
+  });
+
+  it("have the sums of the steps as a table", () => {
+    const text = charts({ ...steps, allowed: [1000, 2, 3, 4], denied: [0, 0, 7, 0] });
+    const cells = [...text.matchAll(/<td class="number">([^<]*)/g)].map(([, cell]) => cell);
+    expect(cells.slice(0, 8)).toEqual(["1,000", "0", "2", "0", "3", "7", "4", "0"]);
+  });
+
+  it("of a rule have half the steps and the same sums", () => {
+    const timeline = timelineOf(100);
+    const half = halved(timeline);
+    const sum = (values: readonly number[]) => values.reduce((all, each) => all + each, 0);
+    expect(half.allowed).toHaveLength(120);
+    expect(half.stepSeconds).toBe(2 * timeline.stepSeconds);
+    expect(sum(half.allowed)).toBe(sum(timeline.allowed));
+    expect(sum(half.denied)).toBe(sum(timeline.denied));
+    expect(halved({ ...steps, allowed: [1, 2, 3], denied: [0, 0, 1] }).allowed).toEqual([3, 3]);
+  });
+});
