@@ -13,6 +13,23 @@ export function hostile<T>(report: T): T {
   return withTexts(report, (text) => (isTime(text) ? text : `${HOSTILE}${text}`));
 }
 
+/** Returns a copy of a report with short lists of rules, clients and windows, for tests that read each element. */
+export function withShortLists<T>(report: T, length: number): T {
+  return shortened(report, length) as T;
+}
+
+function shortened(value: unknown, length: number): unknown {
+  if (typeof value !== "object" || value === null) return value;
+  if (!Array.isArray(value)) {
+    return Object.fromEntries(
+      Object.entries(value).map(([name, each]) => [name, shortened(each, length)]),
+    );
+  }
+  // The steps of timelines stay: they are numbers.
+  if (typeof value[0] !== "object") return value;
+  return value.slice(0, length).map((each) => shortened(each, length));
+}
+
 /** An attack on the page, a text from right to left, and a word that is wider than a screen. */
 const HOSTILE = `"><script>document.title="x"</script><img src=x onerror=alert(1)>'&lt; \u202eתוכן\u202c ${"W".repeat(120)}`;
 
