@@ -3,12 +3,15 @@ import type { Tone } from "../../src/admin/dashboard/tone.ts";
 import type { ComparedClient, DeniedClient, Frequent } from "../replay/report.ts";
 import { bar } from "./bar.ts";
 import { type Html, html } from "./markup.ts";
+import type { StatedFacts } from "./stated-facts.ts";
 import { type Column, table } from "./table.ts";
 import { rangeText, shown } from "./texts.ts";
 
 /** A client, with a row for its numbers and a row for its user agents and paths. */
 export interface ClientRows {
   readonly client: string;
+  /** The well-known crawler that a user agent names. Everyone can send such a user agent. */
+  readonly claimsToBe?: string | undefined;
   /** One for each column after the client's name. */
   readonly cells: readonly Cell[];
   readonly userAgents: readonly Frequent[];
@@ -26,12 +29,13 @@ interface Cell {
 export function deniedClients(
   caption: string,
   clients: readonly DeniedClient[],
+  { statuses }: StatedFacts,
   tone: Tone = "limited",
 ): Html {
   const columns = [
     { label: "Requests", number: true },
     { label: "Denied", number: true },
-    { label: "Had succeeded", number: true },
+    ...(statuses ? [{ label: "Had succeeded", number: true }] : []),
     { label: "Denied from – to (UTC)" },
   ];
   const rows = clients.map((each) => ({
@@ -43,7 +47,7 @@ export function deniedClients(
         share: each.denied / Math.max(1, each.requests),
         tone,
       },
-      { text: countText(each.deniedSucceeded) },
+      ...(statuses ? [{ text: countText(each.deniedSucceeded) }] : []),
       { text: rangeText(each.firstDenied, each.lastDenied) },
     ],
   }));
@@ -51,12 +55,16 @@ export function deniedClients(
 }
 
 /** The clients whose denied requests differ most between two configurations. */
-export function comparedClients(caption: string, clients: readonly ComparedClient[]): Html {
+export function comparedClients(
+  caption: string,
+  clients: readonly ComparedClient[],
+  { statuses }: StatedFacts,
+): Html {
   const columns = [
     { label: "Requests", number: true },
     { label: "Denied before", number: true },
     { label: "Denied now", number: true },
-    { label: "Newly denied, had succeeded", number: true },
+    ...(statuses ? [{ label: "Newly denied, had succeeded", number: true }] : []),
   ];
   const rows = clients.map((each) => {
     const { requests, deniedBefore, denied, error } = each;
@@ -69,7 +77,7 @@ export function comparedClients(caption: string, clients: readonly ComparedClien
         { text: countText(requests) },
         { text: countText(deniedBefore), ...before },
         { text: deniedText(denied, error), ...now },
-        { text: countText(each.newlyDeniedSucceeded) },
+        ...(statuses ? [{ text: countText(each.newlyDeniedSucceeded) }] : []),
       ],
     };
   });
@@ -88,9 +96,12 @@ export function clientTable(
     cards: true,
     groups: true,
   };
-  const groups = clients.map(({ client, cells, userAgents, paths }) => {
+  const groups = clients.map(({ client, claimsToBe, cells, userAgents, paths }) => {
+    const claim =
+      claimsToBe !== undefined &&
+      html` <span class="badge mark">claims to be ${shown(claimsToBe)}</span>`;
     const drawn = cells.map((cell, index) => drawnCell(cell, columns[index]));
-    return html`<tbody><tr><th scope="row"><span class="client">${shown(client)}</span></th>${drawn}</tr><tr><td colspan="${columns.length + 1}">${frequent("Paths", paths)}${frequent("User agents", userAgents)}</td></tr></tbody>`;
+    return html`<tbody><tr><th scope="row"><span class="client">${shown(client)}</span>${claim}</th>${drawn}</tr><tr><td colspan="${columns.length + 1}">${frequent("Paths", paths)}${frequent("User agents", userAgents)}</td></tr></tbody>`;
   });
   return table(options, groups);
 }

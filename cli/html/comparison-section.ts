@@ -1,18 +1,41 @@
 import { counted, countText, dollarsText, percentText } from "../../src/admin/dashboard/format.ts";
-import type { ReplayNote } from "../replay/replay-engine.ts";
-import type { Comparison, Counts, ReplayReport } from "../replay/report.ts";
+import type { ComparedClient, Comparison, Counts, ReplayReport } from "../replay/report.ts";
+import { withoutReasons } from "../replay/summary.ts";
 import { comparedClients } from "./client-tables.ts";
 import { type Html, html } from "./markup.ts";
 import { leftOutRules, notes } from "./notices.ts";
+import { type StatedFacts, statedFacts } from "./stated-facts.ts";
 import { table } from "./table.ts";
 import { estimateText, shown } from "./texts.ts";
-import { tiles } from "./tiles.ts";
+import { type Tile, tiles } from "./tiles.ts";
 
 /** What changes between two configurations. */
 export function comparisonSection(comparison: Comparison, report: ReplayReport): Html {
-  const { requests, clients, mostNewlyDenied, mostNewlyAllowed } = comparison;
+  const { mostNewlyDenied, mostNewlyAllowed } = comparison;
+  const stated = statedFacts(report);
+  const isKnown = (rule: string) => report.leftOut.some((known) => known.rule === rule);
+  const otherRules = comparison.leftOut.filter(({ rule }) => !isKnown(rule));
+  return html`${notesOf(comparison, report)}${leftOutRules(otherRules)}${tiles(comparedTiles(comparison, stated))}
+<div class="columns"><div class="card">${countsTable(comparison, report)}</div><div class="card">${rulesTable(comparison)}</div></div>
+${clientsCard("Clients newly denied most", mostNewlyDenied, stated)}${clientsCard("Clients newly allowed most", mostNewlyAllowed, stated)}`;
+}
+
+function clientsCard(
+  heading: string,
+  clients: readonly ComparedClient[],
+  stated: StatedFacts,
+): Html | false {
+  return (
+    clients.length > 0 &&
+    html`<div class="card"><h3>${heading}</h3>${comparedClients(heading, clients, stated)}</div>
+`
+  );
+}
+
+function comparedTiles({ requests, clients }: Comparison, { statuses }: StatedFacts): Tile[] {
   const { isEstimate } = clients;
-  return html`${notesOf(comparison, report)}${leftOutRules(comparison.leftOut)}${tiles([
+  const succeeded = countText(requests.newlyDeniedSucceeded);
+  return [
     {
       label: "Clients newly denied",
       tone: "limited",
@@ -25,42 +48,35 @@ export function comparisonSection(comparison: Comparison, report: ReplayReport):
       label: "Requests newly denied",
       tone: "limited",
       value: requests.newlyDenied,
-      note: `${countText(requests.newlyDeniedSucceeded)} of them had succeeded`,
+      note: statuses ? `${succeeded} of them had succeeded` : "unknown how many had succeeded",
     },
     {
       label: "Clients no longer denied",
       tone: "allowed",
       value: clients.noLongerDenied,
       isEstimate,
-      note: `${countText(requests.newlyAllowed)} requests newly allowed`,
+      note: `${counted(requests.newlyAllowed, "request")} newly allowed`,
     },
     {
       label: "Clients denied more, less",
       value: `${countText(clients.deniedMore)}, ${countText(clients.deniedLess)}`,
       note: "denied before and now",
     },
-  ])}
-<div class="columns"><div class="card">${countsTable(comparison, report)}</div><div class="card">${rulesTable(comparison)}</div></div>
-${
-  mostNewlyDenied.length > 0 &&
-  html`<div class="card"><h3>Clients newly denied most</h3>${comparedClients("Clients newly denied most", mostNewlyDenied)}</div>
-`
-}${
-  mostNewlyAllowed.length > 0 &&
-  html`<div class="card"><h3>Clients newly allowed most</h3>${comparedClients("Clients newly allowed most", mostNewlyAllowed)}</div>
-`
-}`;
+  ];
 }
 
 /** The notes about the other configuration that are not already those of the report. */
-function notesOf(comparison: Comparison, { notes: known }: ReplayReport): Html | undefined {
-  const isNew = ({ rule, text }: ReplayNote) =>
-    !known.some((note) => note.rule === rule && note.text === text);
-  const heading = `What the numbers of ${shown(comparison.against)} assume`;
-  return notes(comparison.notes.filter(isNew), heading);
+function notesOf(
+  { against, notes: before, leftOut }: Comparison,
+  report: ReplayReport,
+): Html | undefined {
+  const known = new Set(report.notes.map(({ text }) => text));
+  const others = withoutReasons(before, leftOut).filter(({ text }) => !known.has(text));
+  return notes(others, `What the numbers of ${shown(against)} assume`);
 }
 
-function countsTable(comparison: Comparison, { config, total, cost }: ReplayReport): Html {
+function countsTable(comparison: Comparison, report: ReplayReport): Html {
+  const { config, total, cost } = report;
   const { against, before, costBefore, requests } = comparison;
   const counts = (text: (counts: Counts) => string) => [text(before), text(total)];
   const rows = [
@@ -70,16 +86,19 @@ function countsTable(comparison: Comparison, { config, total, cost }: ReplayRepo
         ({ denied, requests }) => `${countText(denied)} (${percentText(denied, requests)})`,
       ),
     ],
-    ["Of these, had succeeded", ...counts(({ deniedSucceeded }) => countText(deniedSucceeded))],
+    ...(statedFacts(report).statuses
+      ? [
+          [
+            "Of these, had succeeded",
+            ...counts(({ deniedSucceeded }) => countText(deniedSucceeded)),
+          ],
+        ]
+      : []),
     [
       "Denied clients",
       ...counts(({ clientsDenied, isEstimate }) => estimateText(clientsDenied, isEstimate)),
     ],
-    [
-      "Requests that only this one denies",
-      countText(requests.newlyAllowed),
-      countText(requests.newlyDenied),
-    ],
+    ["Denied by this one only", countText(requests.newlyAllowed), countText(requests.newlyDenied)],
     ["Price", ...[costBefore, cost].map((each) => (each ? dollarsText(each.dollars) : "–"))],
   ];
   const columns = [

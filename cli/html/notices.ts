@@ -20,9 +20,7 @@ export function notes(
   heading = "What these numbers assume",
 ): Html | undefined {
   if (all.length === 0) return undefined;
-  const items = all.map(({ rule, text }) => {
-    return html`<li>${rule !== undefined && html`<b>${shown(rule)}:</b> `}${sentence(text)}</li>`;
-  });
+  const items = all.map(({ text }) => html`<li>${sentence(text)}</li>`);
   return notice("warning", html`<p><b>${heading}</b></p>${folded(items)}`);
 }
 

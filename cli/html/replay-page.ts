@@ -1,15 +1,17 @@
 import { counted, countText, dollarsText, percentText } from "../../src/admin/dashboard/format.ts";
 import type { ReplayReport } from "../replay/report.ts";
+import { withoutReasons } from "../replay/summary.ts";
 import { deniedClients } from "./client-tables.ts";
 import { comparisonSection } from "./comparison-section.ts";
 import { costCard } from "./cost-card.ts";
 import { documentOf, type Section } from "./document.ts";
 import { headlineOf } from "./headline.ts";
-import { logCard, lossNotice } from "./log-card.ts";
+import { logCard } from "./log-card.ts";
 import { type Html, html } from "./markup.ts";
 import { leftOutRules, notes, notice } from "./notices.ts";
 import { rulesSection } from "./rules-section.ts";
-import { filesText, rangeText, shown } from "./texts.ts";
+import { statedFacts } from "./stated-facts.ts";
+import { estimateText, filesText, rangeText, shown } from "./texts.ts";
 import { type Tile, tiles } from "./tiles.ts";
 import { timelineCharts } from "./timeline-charts.ts";
 
@@ -30,8 +32,8 @@ function topOf(report: ReplayReport): Html {
   const time = log.from && log.to ? `, ${rangeText(log.from, log.to)} UTC` : "";
   return html`<div class="headline"><p class="hint">Replay of <b>${filesText(log.files)}</b> under <b>${shown(config)}</b>${time}</p>
 <h1>${title}</h1>
-<p class="lead">${lead.join(" ")}</p></div>
-${verdictNotices(report)}${leftOutRules(leftOut)}${notes(report.notes)}${lossNotice(log)}`;
+${lead.map((text) => html`<p class="lead">${text}</p>`)}</div>
+${verdictNotices(report)}${leftOutRules(leftOut)}${notes(withoutReasons(report.notes, leftOut))}`;
 }
 
 /** What a reader of a failed or interrupted replay must know first. */
@@ -51,6 +53,7 @@ function verdictNotices({ failed, isPartial }: ReplayReport): Html[] {
 
 function sectionsOf(report: ReplayReport): Section[] {
   const { comparison, total, timeline, rules, cost } = report;
+  const stated = statedFacts(report);
   const sections: Section[] = [];
   const add = (id: string, name: string, heading: string, content: Html) =>
     sections.push({ id, name, heading, content });
@@ -65,9 +68,9 @@ function sectionsOf(report: ReplayReport): Section[] {
     "All requests",
     html`${tiles(totalTiles(report))}${timelineCharts(timeline, names)}`,
   );
-  if (rules.length > 0) add("rules", "Rules", "Rules", rulesSection(rules));
+  if (rules.length > 0) add("rules", "Rules", "Rules", rulesSection(rules, stated));
   if (total.mostDenied.length > 0) {
-    const content = deniedClients("The clients most denied, by address", total.mostDenied);
+    const content = deniedClients("The clients most denied, by address", total.mostDenied, stated);
     add("clients", "Clients", "Addresses most denied", html`<div class="card">${content}</div>\n`);
   }
   if (cost) add("cost", "Cost", "Cost of the store", costCard(cost));
@@ -88,7 +91,9 @@ function decidedText({ isolates }: ReplayReport): string {
   return `as ${countText(isolates)} isolates with leases and caches`;
 }
 
-function totalTiles({ total, cost }: ReplayReport): Tile[] {
+function totalTiles(report: ReplayReport): Tile[] {
+  const { total, cost } = report;
+  const stated = statedFacts(report);
   const { requests, unmatched, denied, deniedSucceeded, clients, clientsDenied, isEstimate } =
     total;
   const all: Tile[] = [
@@ -107,15 +112,17 @@ function totalTiles({ total, cost }: ReplayReport): Tile[] {
     {
       label: "Denied, had succeeded",
       tone: "undecided",
-      value: deniedSucceeded,
-      note: "status below 400",
-      bad: deniedSucceeded > 0,
+      value: stated.statuses ? deniedSucceeded : "unknown",
+      note: stated.statuses ? "status below 400" : "the log states no statuses",
+      bad: stated.statuses && deniedSucceeded > 0,
     },
     {
       label: "Clients denied",
-      value: clientsDenied,
+      value: stated.addresses ? clientsDenied : "unknown",
       isEstimate,
-      note: `${percentText(clientsDenied, clients)} of ${isEstimate ? "about " : ""}${countText(clients)} addresses`,
+      note: stated.addresses
+        ? `${percentText(clientsDenied, clients)} of ${estimateText(clients, isEstimate)} addresses`
+        : "the log states no addresses",
     },
   ];
   if (cost) {

@@ -1,9 +1,10 @@
 import { counted, countText, percentText } from "../../src/admin/dashboard/format.ts";
 import type { RuleReport, WorstWindow } from "../replay/report.ts";
 import { deniedClients } from "./client-tables.ts";
-import { facts } from "./log-card.ts";
+import { type Fact, facts } from "./log-card.ts";
 import { type Html, html } from "./markup.ts";
 import { MODES, modeBadge } from "./rules-table.ts";
+import type { StatedFacts } from "./stated-facts.ts";
 import { table } from "./table.ts";
 import { estimateText, rangeText, shown } from "./texts.ts";
 import { halved, timelineCharts } from "./timeline-charts.ts";
@@ -15,19 +16,22 @@ interface CardOptions {
   /** The maximum number of clients and of windows. */
   readonly rows: number;
   readonly hasChart: boolean;
+  readonly stated: StatedFacts;
 }
 
 /** The details of a rule that denied requests. */
-export function ruleCard(rule: RuleReport, { id, rows, hasChart }: CardOptions): Html {
+export function ruleCard(rule: RuleReport, options: CardOptions): Html {
+  const { id, hasChart } = options;
   const { name, mode, requests, denied, deniedSucceeded, isEstimate } = rule;
   const { tone, denied: deniedName } = MODES[mode] ?? MODES.enforce;
   const context = `of the rule ${shown(name)}`;
+  const succeeded: Fact = ["Had succeeded", countText(deniedSucceeded)];
   const numbers = facts([
     ["Limits", shown(rule.limits)],
     ["Key", html`<code>${shown(rule.key)}</code>`],
     ["Requests", countText(requests)],
     [deniedName, `${countText(denied)} (${percentText(denied, requests)})`],
-    ["Had succeeded", countText(deniedSucceeded)],
+    ...(options.stated.statuses ? [succeeded] : []),
     [
       "Clients over the limit",
       `${estimateText(rule.clientsDenied, isEstimate)} of ${countText(rule.clients)}`,
@@ -37,7 +41,7 @@ export function ruleCard(rule: RuleReport, { id, rows, hasChart }: CardOptions):
 <p class="hint"><code>${shown(rule.match)}</code></p>
 ${numbers}
 ${hasChart && timelineCharts(shortened(rule.timeline), { context, denied: deniedName, tone })}
-${clients(rule, rows)}${windows(rule, rows)}</article>
+${clients(rule, options)}${windows(rule, options)}</article>
 `;
 }
 
@@ -48,14 +52,15 @@ function shortened(timeline: RuleReport["timeline"]) {
 
 function clients(
   { name, mode, mostDenied, clientsDenied }: RuleReport,
-  rows: number,
+  { rows, stated }: CardOptions,
 ): Html | false {
   const listed = mostDenied.slice(0, rows);
   const heading =
     clientsDenied > listed.length
       ? `The ${counted(listed.length, "client")} most denied`
       : "Denied clients";
-  const content = deniedClients(`${heading} by the rule ${shown(name)}`, listed, MODES[mode]?.tone);
+  const caption = `${heading} by the rule ${shown(name)}`;
+  const content = deniedClients(caption, listed, stated, MODES[mode]?.tone);
   return (
     listed.length > 0 &&
     html`<details class="printed" data-clients open><summary>${heading}</summary>${content}</details>
@@ -63,7 +68,7 @@ function clients(
   );
 }
 
-function windows({ name, worstWindows }: RuleReport, rows: number): Html | false {
+function windows({ name, worstWindows }: RuleReport, { rows }: CardOptions): Html | false {
   const columns = [
     { label: "Window (UTC)" },
     { label: "Policy" },

@@ -3,6 +3,7 @@ import type { RuleReport } from "../replay/report.ts";
 import { type Html, html } from "./markup.ts";
 import { ruleCard } from "./rule-card.ts";
 import { listedRules, rulesTable } from "./rules-table.ts";
+import type { StatedFacts } from "./stated-facts.ts";
 
 /** How many clients all rules together list, so that a report with many rules stays small. */
 const MAX_ROWS = 100;
@@ -13,14 +14,17 @@ const MAX_RULE_ROWS = 20;
 const MAX_CHARTS = 40;
 
 /** All rules as a table, and the details of those that denied requests. */
-export function rulesSection(rules: readonly RuleReport[]): Html {
+export function rulesSection(rules: readonly RuleReport[], stated: StatedFacts): Html {
   const listed = listedRules(rules);
   const cards = listed.filter(({ id }) => id !== undefined);
   const share = Math.floor(MAX_ROWS / Math.max(1, cards.length));
   const rows = Math.min(MAX_RULE_ROWS, Math.max(MIN_RULE_ROWS, share));
-  return html`<p class="hint">“Had succeeded” counts the requests over the limit that the log shows with a status below 400: those that users would have missed.</p>
-<div class="card">${filterForm(rules.length)}${rulesTable(listed)}</div>
-${cards.map(({ rule, id = "" }, index) => ruleCard(rule, { id, rows, hasChart: index < MAX_CHARTS }))}${
+  return html`${
+    stated.statuses &&
+    html`<p class="hint">“Had succeeded” counts the requests over the limit that the log shows with a status below 400: those that users would have missed.</p>
+`
+  }<div class="card">${filterForm(rules.length)}${rulesTable(listed, stated)}</div>
+${cards.map(({ rule, id = "" }, index) => ruleCard(rule, { id, rows, hasChart: index < MAX_CHARTS, stated }))}${
   cards.length > MAX_CHARTS &&
   html`<p class="hint">Only the ${countText(MAX_CHARTS)} rules with the most denied requests have charts.</p>
 `

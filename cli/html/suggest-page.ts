@@ -1,5 +1,5 @@
 import { counted, countText } from "../../src/admin/dashboard/format.ts";
-import type { SuggestedBot, Suggestion } from "../suggest/suggestion.ts";
+import type { ProposedLimit, SuggestedBot, Suggestion } from "../suggest/suggestion.ts";
 import { documentOf, type Section } from "./document.ts";
 import { logCard, lossNotice } from "./log-card.ts";
 import { loudestClients } from "./loudest-clients.ts";
@@ -11,9 +11,12 @@ import { type Tile, tiles } from "./tiles.ts";
 import { requestChart } from "./timeline-charts.ts";
 import { windowHistograms, windowsTable } from "./window-suggestions.ts";
 
+/** The maximum length of the match in the title, in characters. */
+const MAX_TITLE = 80;
+
 /** Returns the report of `weir suggest` as one HTML file, which loads nothing. The same report has the same page. */
 export function suggestPage(suggestion: Suggestion): string {
-  const title = `Limits for ${shown(suggestion.name)}`;
+  const title = `Limits for ${shown(suggestion.match, MAX_TITLE)}`;
   return documentOf({
     title,
     command: "weir suggest",
@@ -38,11 +41,28 @@ ${notes(suggestion.notes)}${lossNotice(log)}${windows.length > 0 && tiles(limitT
 /** The limits of the first window. The table has those of all windows. */
 function limitTiles({ windows: [first] }: Suggestion): Tile[] {
   if (!first) return [];
-  return first.limits.map(({ share, limit, clientsDenied, requestsDenied }) => ({
-    label: `Denies at most ${shareText(share)} of clients`,
-    value: `${countText(limit)} per ${shown(first.window)}`,
-    note: `${counted(clientsDenied, "client")}, ${counted(requestsDenied, "request")}`,
-  }));
+  const proposed: Tile[] = first.proposed
+    ? [
+        {
+          label: "Proposed",
+          tone: "memory",
+          value: `${countText(first.proposed.limit)} per ${shown(first.window)}`,
+          note: deniedText(first.proposed),
+        },
+      ]
+    : [];
+  const shares = first.limits.map(
+    ({ share, limit, ...denied }): Tile => ({
+      label: `Denies at most ${shareText(share)} of clients`,
+      value: `${countText(limit)} per ${shown(first.window)}`,
+      note: deniedText({ limit, ...denied }),
+    }),
+  );
+  return [...proposed, ...shares];
+}
+
+function deniedText({ clientsDenied, requestsDenied }: ProposedLimit): string {
+  return `denies ${counted(clientsDenied, "client")}, ${counted(requestsDenied, "request")}`;
 }
 
 /** The text is not shortened and keeps its lines, because users paste it. */
@@ -74,6 +94,7 @@ function sectionsOf(suggestion: Suggestion): Section[] {
   const facts = [
     ["Requests that match", shown(match)],
     ["Key", shown(key)],
+    ["Name of the rule", shown(suggestion.name)],
   ] as const;
   add("log", "Log", "How this was made", logCard(log, facts));
   return sections;

@@ -1,5 +1,5 @@
 import { counted, countText } from "../../src/admin/dashboard/format.ts";
-import type { HistogramBar, SuggestedLimit, WindowSuggestion } from "../suggest/suggestion.ts";
+import type { HistogramBar, ProposedLimit, WindowSuggestion } from "../suggest/suggestion.ts";
 import { bar } from "./bar.ts";
 import { type Html, html } from "./markup.ts";
 import { table } from "./table.ts";
@@ -16,18 +16,19 @@ export function windowsTable(windows: readonly WindowSuggestion[]): Html {
   const columns = [
     { label: "Window" },
     ...["Median", "p95", "p99", "Max", "Windows"].map((label) => ({ label, number: true })),
+    { label: "Proposed", number: true },
     ...shares.map((share) => ({ label: `Denies ≤ ${shareText(share)}`, number: true })),
   ];
-  const rows = windows.map(({ window, median, p95, p99, max, clientWindows, limits }) => {
+  const rows = windows.map(({ window, median, p95, p99, max, clientWindows, limits, proposed }) => {
     const numbers = [median, p95, p99, max, clientWindows];
-    return html`<tr><th scope="row">${shown(window)}</th>${numbers.map((count) => html`<td class="number">${countText(count)}</td>`)}${shares.map((share) => limitCell(limits.find((each) => each.share === share)))}</tr>`;
+    return html`<tr><th scope="row">${shown(window)}</th>${numbers.map((count) => html`<td class="number">${countText(count)}</td>`)}${limitCell(proposed)}${shares.map((share) => limitCell(limits.find((each) => each.share === share)))}</tr>`;
   });
   const caption =
     "Requests of one client in one window, and the lowest limits that deny at most this share of clients";
   return table({ caption, showsCaption: true, columns }, rows);
 }
 
-function limitCell(suggested: SuggestedLimit | undefined): Html {
+function limitCell(suggested: ProposedLimit | undefined): Html {
   if (!suggested) return html`<td class="number">–</td>`;
   const { limit, clientsDenied, requestsDenied } = suggested;
   return html`<td class="number"><b>${countText(limit)}</b><br><small>${counted(clientsDenied, "client")}</small><br><small>${counted(requestsDenied, "request")}</small></td>`;
@@ -39,15 +40,16 @@ export function windowHistograms(windows: readonly WindowSuggestion[]): Html {
 `;
 }
 
-function histogram({ window, histogram: bars, limits }: WindowSuggestion): Html | false {
+function histogram(suggestion: WindowSuggestion): Html | false {
+  const { window, histogram: bars, limits, proposed } = suggestion;
   if (bars.length === 0) return false;
   const counts = bars.map(({ clients }) => clients).filter((count) => count > 0);
   const max = Math.max(1, ...counts);
   const isLogarithmic = max / Math.min(...counts) >= LOGARITHMIC_RATIO;
   const lengthOf = (count: number) =>
     isLogarithmic ? Math.log1p(count) / Math.log1p(max) : count / max;
-  // Bars above the lowest limit are clients that a rule may deny.
-  const lowest = Math.min(...limits.map(({ limit }) => limit));
+  // Bars above the limit are clients that the rule would deny.
+  const lowest = proposed?.limit ?? Math.min(...limits.map(({ limit }) => limit));
   const columns = [
     { label: "Requests" },
     { label: "Clients", number: true },
@@ -58,7 +60,7 @@ function histogram({ window, histogram: bars, limits }: WindowSuggestion): Html 
     const { from, to, clients } = each;
     const tone = from > lowest ? "limited" : "allowed";
     const range = from === to ? countText(from) : `${countText(from)} – ${countText(to)}`;
-    return html`<tr><th scope="row">${range}</th><td class="number">${countText(clients)}</td><td class="wide-bar">${bar(lengthOf(clients), tone)}</td><td>${limitBadges(each, limits)}</td></tr>`;
+    return html`<tr><th scope="row">${range}</th><td class="number">${countText(clients)}</td><td class="wide-bar">${bar(lengthOf(clients), tone)}</td><td>${limitBadges(each, suggestion)}</td></tr>`;
   });
   const heading = `Clients by their busiest window of ${shown(window)}`;
   return html`<div class="card"><h3>${heading}</h3>${table({ caption: heading, columns }, rows)}</div>
@@ -66,11 +68,14 @@ function histogram({ window, histogram: bars, limits }: WindowSuggestion): Html 
 }
 
 /** The limits that are in the range of a bar. */
-function limitBadges({ from, to }: HistogramBar, limits: readonly SuggestedLimit[]): Html[] {
-  return limits
+function limitBadges({ from, to }: HistogramBar, { proposed, limits }: WindowSuggestion): Html[] {
+  const named = limits.map(({ share, limit }) => ({ name: shareText(share), limit, kind: "" }));
+  const all = proposed
+    ? [{ name: "proposed", limit: proposed.limit, kind: " proposed" }, ...named]
+    : named;
+  return all
     .filter(({ limit }) => from <= limit && limit <= to)
-    .map(
-      ({ share, limit }) =>
-        html`<span class="badge">${shareText(share)}: ${countText(limit)}</span> `,
-    );
+    .map(({ name, limit, kind }) => {
+      return html`<span class="badge${kind}">${name}: ${countText(limit)}</span> `;
+    });
 }

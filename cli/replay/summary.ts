@@ -64,20 +64,27 @@ export function notesOf({ notes, leftOut, comparison }: ReplayReport): string[] 
   const { against, leftOut: leftOutBefore = [], notes: notesBefore = [] } = comparison ?? {};
   const reasonOf = ({ rule, reason }: ReplayReport["leftOut"][number]) =>
     `The rule ${rule} is left out. ${reason}`;
-  const isReason = (note: ReplayNote, rules: ReplayReport["leftOut"]) =>
-    note.code !== "unfair-comparison" && rules.some(({ rule }) => rule === note.rule);
   const known = new Set(notes.map(({ text }) => text));
   return [
     ...leftOut.map(reasonOf),
     ...notesBefore.filter(({ code }) => code === "unfair-comparison").map(({ text }) => text),
-    ...notes.filter((note) => !isReason(note, leftOut)).map(({ text }) => text),
+    ...withoutReasons(notes, leftOut).map(({ text }) => text),
     ...leftOutBefore.map((each) => `${against}: ${reasonOf(each)}`),
-    ...notesBefore
-      .filter((note) => note.code !== "unfair-comparison" && !isReason(note, leftOutBefore))
+    ...withoutReasons(notesBefore, leftOutBefore)
+      .filter(({ code }) => code !== "unfair-comparison")
       // Both engines have the same notes about the log.
       .filter(({ text }) => !known.has(text))
       .map(({ text }) => `${against}: ${text}`),
   ];
+}
+
+/** Leaves out the notes that have the same reasons as the rules that are left out. */
+export function withoutReasons(
+  notes: readonly ReplayNote[],
+  leftOut: ReplayReport["leftOut"],
+): ReplayNote[] {
+  const rules = new Set<string | undefined>(leftOut.map(({ rule }) => rule));
+  return notes.filter(({ code, rule }) => code === "unfair-comparison" || !rules.has(rule));
 }
 
 /** Returns why the command ends with 1. */

@@ -22,6 +22,7 @@ function windowOf(window: string, scale: number): WindowSuggestion {
     p99: p99 ?? 0,
     max: max ?? 0,
     limits,
+    proposed: { limit: 80 * scale, clientsDenied: 50, requestsDenied: 7_900 },
     histogram,
   };
 }
@@ -51,6 +52,7 @@ export const SUGGESTION: Suggestion = {
     requests: Math.round(40_000 / (index + 1)),
     busiest: Math.round(2900 / (index + 1)),
     busiestStart: iso(108_000 + index * 60),
+    ...(index === 2 && { claimsToBe: "Googlebot" }),
     succeeded: Math.round(36_000 / (index + 1)),
     userAgents: [
       { text: "python-requests/2.33.0", count: Math.round(39_000 / (index + 1)) },
