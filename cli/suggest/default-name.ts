@@ -4,9 +4,9 @@ const MAX_LENGTH = 64;
 
 /** Returns a name for a rule: the words of its first path, such as `api-login`, or `all-requests`. */
 export function defaultName(match: MatchInput | undefined): string {
-  // What is no list is a fault, which the check of the configuration reports.
-  const [path] = [match?.paths].flat();
-  const name = String(path ?? "")
+  // JSON may have anything here. The check of the configuration reports it.
+  const [path] = [match?.paths as unknown].flat();
+  const name = (typeof path === "string" ? path : "")
     .slice(0, 500)
     .toLowerCase()
     .split("/")

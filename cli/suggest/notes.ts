@@ -1,7 +1,7 @@
 import { formatWindow } from "../../src/config/windows.ts";
 import { count, duration } from "../admin/text.ts";
-import { plural } from "../doctor/finding.ts";
 import type { LogFacts } from "../logs/log-request.ts";
+import { counted } from "../print/numbers.ts";
 import type { ReplayNote } from "../replay/replay-engine.ts";
 import type { RequestedRule } from "./requested-rule.ts";
 import type { Suggestion } from "./suggestion.ts";
@@ -67,7 +67,7 @@ function clientNotes({ clients, isEstimate }: Suggestion): ReplayNote[] {
   const notes: ReplayNote[] = [];
   if (clients > 0 && clients < ENOUGH_CLIENTS) {
     const shares = clients < ENOUGH_CLIENTS / 10 ? "1 %, 0.1 % and 0.01 %" : "0.1 % and 0.01 %";
-    const text = `The log has ${plural(clients, "client")}, and ${shares} of them are less than one client. These limits are the most requests that any client sent. A longer log is more reliable.`;
+    const text = `The log has ${counted(clients, "client")}, and ${shares} of them are less than one client. These limits are the most requests that any client sent. A longer log is more reliable.`;
     notes.push({ code: "few-clients", text });
   }
   if (isEstimate) {
@@ -103,12 +103,12 @@ function lengthNotes({ windows }: RequestedRule, { log }: Suggestion): ReplayNot
 /** Fields of an existing rule that change which requests count, or how much. */
 function ruleNotes({ rule, input, name }: RequestedRule): ReplayNote[] {
   if (input) return [];
-  const { tiers, exempt, cost, count: counted, spread } = rule;
+  const { tiers, exempt, cost, count: counts, spread } = rule;
   const ignored = [
     tiers && "tiers",
     exempt && "exempt",
     cost !== 1 && "cost",
-    counted && "count",
+    counts && "count",
     spread && 'start: "spread"',
   ].filter((field) => typeof field === "string");
   if (ignored.length === 0) return [];

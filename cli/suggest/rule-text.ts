@@ -2,7 +2,7 @@ import type { MatchInput } from "../../src/config/match.ts";
 import type { Window } from "../../src/config/rule.ts";
 import { formatWindow } from "../../src/config/windows.ts";
 import { count } from "../admin/text.ts";
-import { plural } from "../doctor/finding.ts";
+import { counted } from "../print/numbers.ts";
 import { neverBinds } from "../warnings/limits.ts";
 import { hasHiddenValue, withoutValues } from "./hidden-values.ts";
 import { literal } from "./literal.ts";
@@ -99,5 +99,5 @@ function figures({ window, proposed }: Limit, clients: number): string {
   const { limit, clientsDenied, requestsDenied } = proposed;
   const where = `more than ${count(limit)} requests in ${formatWindow(window)}`;
   if (clientsDenied === 0) return `// In the log, no client sent ${where}.`;
-  return `// In the log, ${count(clientsDenied)} of ${count(clients)} clients sent ${where}: ${plural(requestsDenied, "request")} too many.`;
+  return `// In the log, ${count(clientsDenied)} of ${count(clients)} clients sent ${where}: ${counted(requestsDenied, "request")} too many.`;
 }
