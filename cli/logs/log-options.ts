@@ -35,11 +35,10 @@ export function withLogOptions(command: Command): Command {
       fieldOfFact,
     )
     .option("--host <name>", "the host of all requests, if the log does not state it")
-    .option(
-      "--max-delay <time>",
-      "how far lines may be out of order, such as 30s or 5m",
-      delay,
-      delay("1m"),
+    .addOption(
+      new Option("--max-delay <time>", "how far lines may be out of order, such as 30s or 5m")
+        .argParser(delay)
+        .default(delay("1m"), "1m"),
     )
     .option("--from <time>", "only requests from this time, such as 2026-11-22T08:00Z", time)
     .option("--to <time>", "only requests before this time", time);

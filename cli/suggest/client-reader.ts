@@ -1,13 +1,35 @@
+import type { KeyPart } from "../../src/config/key-expression.ts";
 import type { Rule } from "../../src/config/rule.ts";
 import type { Config } from "../../src/config/schema.ts";
+import { clientAddress } from "../../src/request/client-address.ts";
 import { encodeValues } from "../../src/request/identity.ts";
+import { LruCache } from "../../src/request/lru-cache.ts";
+import type { PathMatch } from "../../src/request/route-table.ts";
 import type { LogFacts, LogRequest } from "../logs/log-request.ts";
 import { type KeyValue, keyValuesOf, UNKNOWN_ADDRESS } from "../replay/client-key.ts";
 import { clientText } from "../replay/client-text.ts";
 import { showsPreflights } from "../replay/known-facts.ts";
 import { LoggedRequest } from "../replay/logged-request.ts";
 import { RouteCache } from "../replay/route-cache.ts";
-import type { RequestClient } from "./loud-clients.ts";
+import { ClientHash } from "../tally/client-hash.ts";
+import { detached } from "../tally/frequent-texts.ts";
+import { isPlainIPv4 } from "./plain-ipv4.ts";
+
+/** The number of cached addresses. They take up to 20 MB. */
+const CACHED_ADDRESSES = 65_536;
+/** The longest address that is cached, in characters. */
+const MAX_CACHED = 45;
+const ADDRESS: KeyPart = { kind: "ip" };
+
+/** The client of a request. Valid only until the next request is read. */
+export interface RequestClient {
+  /** A text that is different for every client. */
+  readonly identity: string;
+  /** The hash of `identity`. */
+  readonly hash: ClientHash;
+  /** Returns the client as reports show it. */
+  readonly shown: () => string;
+}
 
 /** Finds the requests that a rule matches, and their clients, with the code of the Worker. */
 export class ClientReader {
@@ -20,6 +42,13 @@ export class ClientReader {
   readonly #ipv6Prefix: number;
   readonly #request: LoggedRequest;
   readonly #routes: RouteCache;
+  /** Whether the address alone identifies clients, which is the most frequent key. */
+  readonly #isByAddress: boolean;
+  /** The canonical addresses of addresses as logged. */
+  readonly #addresses = new LruCache<string>(CACHED_ADDRESSES);
+  /** The client of the current request. One object serves all requests, because a log has millions. */
+  readonly #client = { identity: "", hash: new ClientHash(), shown: () => this.#shown() };
+  #values: readonly KeyValue[] = [];
 
   /** @param countsUnknownAddress whether clients without an address are one client, as in the Worker */
   constructor(
@@ -28,16 +57,13 @@ export class ClientReader {
     facts: LogFacts,
     countsUnknownAddress: boolean,
   ) {
-    this.#countsUnknownAddress = countsUnknownAddress;
+    const hasPreflights = showsPreflights(facts);
     this.#rule = rule;
+    this.#countsUnknownAddress = countsUnknownAddress;
     this.#ipv6Prefix = ipv6Prefix;
-    this.#request = new LoggedRequest(showsPreflights(facts));
-    this.#routes = new RouteCache(
-      [rule],
-      caseSensitivePaths,
-      showsPreflights(facts),
-      this.#request,
-    );
+    this.#request = new LoggedRequest(hasPreflights);
+    this.#routes = new RouteCache([rule], caseSensitivePaths, hasPreflights, this.#request);
+    this.#isByAddress = rule.key.length === 1 && rule.key[0]?.[0]?.kind === "ip";
   }
 
   /** OPTIONS requests that are left out because the log does not show whether they are preflights. */
@@ -51,23 +77,46 @@ export class ClientReader {
     if (!matches) this.refused++;
     const match = matches?.[0];
     if (!match) return undefined;
-    const { path, params } = match;
-    const values = keyValuesOf(this.#rule.key, {
-      ...{ request: this.#request, path, params, ipv6Prefix: this.#ipv6Prefix },
-    });
-    if (!this.#countsUnknownAddress && values.some(isUnknownAddress)) {
+    const identity = this.#isByAddress ? this.#addressOf(request) : this.#valuesOf(match);
+    if (identity === undefined) {
       this.withoutAddress++;
       return undefined;
     }
-    return { identity: encodeValues(values), shown: () => shownClient(values) };
+    this.#client.identity = identity;
+    this.#client.hash.set(identity);
+    return this.#client;
+  }
+
+  /** @returns undefined if the address is unknown, and such clients do not count */
+  #addressOf({ ip = "" }: LogRequest): string | undefined {
+    // This is the canonical form already. Most addresses have it, and parsing them takes long.
+    if (isPlainIPv4(ip)) return ip;
+    const cached = this.#addresses.get(ip);
+    if (cached !== undefined) return cached;
+    const address = clientAddress(this.#request.headers, this.#ipv6Prefix);
+    if (address === UNKNOWN_ADDRESS) return this.#countsUnknownAddress ? address : undefined;
+    // A Worker has another header field too, which tells its zone.
+    const isCached = ip.length <= MAX_CACHED && !address.startsWith("worker:");
+    if (isCached) this.#addresses.set(detached(ip), address);
+    return address;
+  }
+
+  /** @returns undefined if the client's address is needed and unknown */
+  #valuesOf({ path, params }: PathMatch): string | undefined {
+    const context = { request: this.#request, path, params, ipv6Prefix: this.#ipv6Prefix };
+    const values = keyValuesOf(this.#rule.key, context);
+    if (!this.#countsUnknownAddress && values.some(isUnknownAddress)) return undefined;
+    this.#values = values;
+    return encodeValues(values);
+  }
+
+  /** Returns the values of the key as reports show them. */
+  #shown(): string {
+    if (this.#isByAddress) return clientText(ADDRESS, this.#client.identity);
+    return this.#values.map(({ part, value }) => clientText(part, value)).join(", ");
   }
 }
 
 function isUnknownAddress({ part, value }: KeyValue): boolean {
   return part.kind === "ip" && value === UNKNOWN_ADDRESS;
-}
-
-/** The values of a key as reports show them. */
-function shownClient(values: readonly KeyValue[]): string {
-  return values.map(({ part, value }) => clientText(part, value)).join(", ");
 }

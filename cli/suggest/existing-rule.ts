@@ -1,37 +1,28 @@
 import { nearestName } from "../../src/config/explain/nearest-name.ts";
 import type { Rule } from "../../src/config/rule.ts";
-import { type LoadedConfig, loadConfig } from "../load-config.ts";
+import type { ConfigFile } from "../replay/replay-inputs.ts";
 import { RefusedOption } from "./refused-option.ts";
 import { checkedConfig, limitsOf, type RequestedRule, requestedRuleOf } from "./requested-rule.ts";
 
 /** The number of names that an error lists. */
 const MAX_NAMES = 20;
 
-interface ExistingRuleOptions {
-  readonly rule: string;
-  /** The file of the configuration. */
-  readonly config: string;
-  /** Other windows than those of the rule. */
-  readonly window?: readonly string[] | undefined;
-}
-
-/** A configuration that cannot be read or that has faults. */
-export class ConfigFileError extends Error {
-  override readonly name = "ConfigFileError";
-}
-
 /**
  * Returns a rule of a configuration. Its tiers, exemptions and costs do not matter here: all requests that it
  * matches count as one.
  *
- * @throws {RefusedOption | ConfigFileError}
+ * @param window other windows than those of the rule
+ * @throws {RefusedOption}
  */
-export async function existingRule(options: ExistingRuleOptions): Promise<RequestedRule> {
-  const { rule: name, config: file, window } = options;
-  const config = configOf(await loadConfig(file), file);
+export function existingRule(
+  { file, config }: ConfigFile,
+  name: string,
+  window?: readonly string[],
+): RequestedRule {
   const rule = config.rules.find((each) => each.name === name);
-  if (!rule)
+  if (!rule) {
     throw new RefusedOption(`--rule: ${file} has no rule ${name}. ${cureFor(name, config)}`);
+  }
   if (rule.for === "programs") {
     throw new RefusedOption(
       `--rule: ${name} counts only calls of programs, which no log has. Name a rule for requests.`,
@@ -39,17 +30,6 @@ export async function existingRule(options: ExistingRuleOptions): Promise<Reques
   }
   const windows = window ? windowsFor(name, window) : rule.windows;
   return { ...requestedRuleOf({ ...rule, windows }, config, undefined), file };
-}
-
-function configOf(loaded: LoadedConfig, file: string) {
-  if (loaded.kind === "valid") return loaded.config;
-  if (loaded.kind === "unreadable") {
-    throw new ConfigFileError(`${file} could not be loaded.\n${loaded.error}`);
-  }
-  const [first] = loaded.faults;
-  throw new ConfigFileError(
-    `${file} has faults, such as ${first?.path || "the configuration"}: ${first?.message}\nweir check --config ${file} lists all of them.`,
-  );
 }
 
 /** Windows that begin at multiples of their length after the epoch, whatever the rule's `start` is. */

@@ -1,20 +1,13 @@
 import type { LogRequest } from "../logs/log-request.ts";
-import type { ClientHash } from "../tally/client-hash.ts";
 import { hasSucceeded } from "../tally/client-ranking.ts";
 import { compare, detached, FrequentTexts } from "../tally/frequent-texts.ts";
-
-/** The client of a request. */
-export interface RequestClient {
-  /** A text that is different for every client. */
-  readonly identity: string;
-  /** The client as reports show it. */
-  readonly shown: () => string;
-}
+import type { RequestClient } from "./client-reader.ts";
 
 /** A client that was among the loudest at some time. */
 export interface LoudEntry {
   /** The client as reports show it. */
   readonly client: string;
+  /** The hash of the client's identity. */
   readonly high: number;
   readonly low: number;
   /** The most requests in one window, and when that window began. */
@@ -45,17 +38,11 @@ export class LoudClients {
    * @param count the requests of this client in the current window, with this one
    * @param windowStart when the current window began
    */
-  add(
-    request: LogRequest,
-    client: RequestClient,
-    hash: ClientHash,
-    count: number,
-    windowStart: number,
-  ): void {
+  add(request: LogRequest, client: RequestClient, count: number, windowStart: number): void {
     let entry = this.#entries.get(client.identity);
     if (!entry) {
       if (count <= this.#threshold) return;
-      entry = this.#insert(client, hash);
+      entry = this.#insert(client);
     }
     entry.requests++;
     if (count > entry.busiest) {
@@ -74,7 +61,7 @@ export class LoudClients {
       .map(([, entry]) => entry);
   }
 
-  #insert({ identity, shown }: RequestClient, { high, low }: ClientHash): LoudEntry {
+  #insert({ identity, hash: { high, low }, shown }: RequestClient): LoudEntry {
     if (this.#entries.size >= 2 * OBSERVED) this.#shrink();
     const entry: LoudEntry = {
       ...{ client: detached(shown().slice(0, MAX_CLIENT)), high, low },

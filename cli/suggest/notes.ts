@@ -53,7 +53,7 @@ function requestNotes(
     notes.push({ code: "address-not-logged", text });
   }
   if (assumedPreflights > 0) {
-    const text = `${requestsHave(assumedPreflights)} the method OPTIONS and count as CORS preflights, because the log does not state the header fields of preflights. A rule counts them only if its match names OPTIONS.`;
+    const text = `${requestsHave(assumedPreflights)} the method OPTIONS. The log does not state the header fields of preflights, so all of them count as preflights of browsers, which a rule counts only if its match names OPTIONS.`;
     notes.push({ code: "assumed-preflights", text });
   }
   return notes;

@@ -1,10 +1,13 @@
-import { writeFile } from "node:fs/promises";
 import { printable } from "../doctor/finding.ts";
+import { onInterruption } from "../doctor/interruption.ts";
 import { LogError } from "../logs/log-error.ts";
 import { type LogCommandOptions, logOptionsOf } from "../logs/log-options.ts";
 import { openLogs } from "../logs/open-logs.ts";
 import { startProgressBar } from "../logs/progress-bar.ts";
-import { ConfigFileError, existingRule } from "./existing-rule.ts";
+import { checkHtmlFile, writeHtmlFile } from "../replay/html-file.ts";
+import { noRequests, ReplayError } from "../replay/replay-error.ts";
+import { readConfig } from "../replay/replay-inputs.ts";
+import { existingRule } from "./existing-rule.ts";
 import { RefusedOption } from "./refused-option.ts";
 import { type RequestedRule, type RuleOptions, requestedRule } from "./requested-rule.ts";
 import { suggestFromLogs } from "./suggest-logs.ts";
@@ -33,10 +36,7 @@ export async function runSuggest(
   options: SuggestOptions,
 ): Promise<number> {
   try {
-    const suggestion = await suggest(files, options);
-    if (options.html !== undefined) await writePage(options.html, suggestion);
-    console.log(reportOf(suggestion, options));
-    return 0;
+    return await suggest(files, options);
   } catch (error) {
     const exitCode = exitCodeOf(error);
     if (exitCode === undefined) throw error;
@@ -53,29 +53,45 @@ export async function runSuggest(
   }
 }
 
-async function suggest(files: readonly string[], options: SuggestOptions): Promise<Suggestion> {
+/** @returns the exit code */
+async function suggest(files: readonly string[], options: SuggestOptions): Promise<number> {
+  const { html } = options;
   const requested = await requestedBy(options);
-  const logs = await openLogs(logOptionsOf(files, options));
-  const bar = startProgressBar(logs.progress, { quiet: options.quiet });
-  try {
-    const { missingAsAbsent } = options;
-    return await suggestFromLogs({
-      files,
-      logs,
-      requested,
-      missingAsAbsent,
-      onProgress: bar.update,
-    });
-  } finally {
-    bar.stop();
-  }
+  if (html !== undefined) await checkHtmlFile(html);
+  const { suggestion, signalCode } = await interruptible(files, options, requested);
+  if (suggestion.log.requests === 0 && signalCode === undefined) throw noRequests(suggestion.log);
+  console.log(reportOf(suggestion, options));
+  if (html !== undefined) await writeHtmlFile(html, await pageOf(suggestion));
+  return signalCode ?? 0;
 }
 
 async function requestedBy(options: SuggestOptions): Promise<RequestedRule> {
   const { rule, config = "weir.config.ts", window } = options;
-  if (rule !== undefined) return existingRule({ rule, config, window });
+  if (rule !== undefined) return existingRule(await readConfig(config, options), rule, window);
   if (options.config === undefined) return requestedRule(options);
   throw new RefusedOption("--config needs --rule: it names the file of the rule.");
+}
+
+/** Reads logs until their end or until a signal. */
+async function interruptible(
+  files: readonly string[],
+  options: SuggestOptions,
+  requested: RequestedRule,
+): Promise<{ suggestion: Suggestion; signalCode: number | undefined }> {
+  const { quiet, missingAsAbsent } = options;
+  const logs = await openLogs(logOptionsOf(files, options));
+  const stopping = new AbortController();
+  const { signal } = stopping;
+  const interruption = onInterruption((reason) => stopping.abort(reason));
+  const bar = startProgressBar(logs.progress, { quiet });
+  try {
+    const onProgress = () => bar.update();
+    const input = { files, logs, requested, missingAsAbsent, signal, onProgress };
+    return { suggestion: await suggestFromLogs(input), signalCode: interruption.exitCode() };
+  } finally {
+    bar.stop();
+    interruption[Symbol.dispose]();
+  }
 }
 
 function reportOf(suggestion: Suggestion, { json, markdown }: SuggestOptions): string {
@@ -83,21 +99,14 @@ function reportOf(suggestion: Suggestion, { json, markdown }: SuggestOptions): s
   return markdown ? suggestionMarkdown(suggestion) : suggestionText(suggestion);
 }
 
-/** A page that could not be written. */
-class PageError extends Error {}
-
-async function writePage(file: string, suggestion: Suggestion): Promise<void> {
+async function pageOf(suggestion: Suggestion): Promise<string> {
   const { suggestPage } = await import("../html/suggest-page.ts");
-  try {
-    await writeFile(file, suggestPage(suggestion));
-  } catch (error) {
-    throw new PageError(`--html: ${file} could not be written: ${(error as Error).message}`);
-  }
+  return suggestPage(suggestion);
 }
 
 /** @returns undefined for an error in the program */
 function exitCodeOf(error: unknown): number | undefined {
   if (error instanceof RefusedOption) return 1;
-  const isKnown = [LogError, ConfigFileError, PageError].some((known) => error instanceof known);
-  return isKnown ? 2 : undefined;
+  if (error instanceof ReplayError) return error.exitCode;
+  return error instanceof LogError ? 2 : undefined;
 }

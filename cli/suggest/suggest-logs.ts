@@ -1,5 +1,6 @@
 import type { Logs } from "../logs/open-logs.ts";
 import { LogPeriod, summariseLogs } from "../logs/summarise-logs.ts";
+import { untilAborted } from "../logs/until-aborted.ts";
 import { logNotes } from "../replay/log-notes.ts";
 import { buildSuggestion } from "./build-suggestion.ts";
 import { ClientReader } from "./client-reader.ts";
@@ -17,6 +18,8 @@ export interface SuggestInput {
   readonly requested: RequestedRule;
   /** Treat values that the log does not state as absent. */
   readonly missingAsAbsent?: boolean | undefined;
+  /** Ends the reading, so that the report is about the requests until then. */
+  readonly signal?: AbortSignal;
   /** Is called after each batch of requests. */
   readonly onProgress?: () => void;
 }
@@ -28,13 +31,36 @@ export interface SuggestInput {
  * @throws {LogError} if a log cannot be read
  */
 export async function suggestFromLogs(input: SuggestInput): Promise<Suggestion> {
-  const { files, logs, requested, missingAsAbsent = false, onProgress } = input;
+  const { files, logs, requested, missingAsAbsent = false } = input;
   const { rule, config, windows } = requested;
   const absentNotes = checkLogNeeds(requested, logs.facts, missingAsAbsent);
   const reader = new ClientReader(rule, config, logs.facts, missingAsAbsent);
   const tally = new SuggestTally(windows, { separateBots: rule.match.bots === undefined });
+  const period = await countAll(input, reader, tally);
+  const isPartial = input.signal?.aborted || undefined;
+  const suggestion = buildSuggestion(requested, tally, summariseLogs(files, logs, period));
+  const notes = [
+    ...logNotes(logs.progress, isPartial),
+    ...absentNotes,
+    ...notesAbout(requested, suggestion, logs.facts, reader),
+  ];
+  return {
+    ...suggestion,
+    isPartial,
+    notes,
+    rule: ruleText(requested, suggestion.windows, suggestion.clients),
+  };
+}
+
+/** @returns the time from the first request to the last one */
+async function countAll(
+  { logs, signal, onProgress }: SuggestInput,
+  reader: ClientReader,
+  tally: SuggestTally,
+): Promise<LogPeriod> {
   const period = new LogPeriod();
-  for await (const requests of logs.batches()) {
+  const batches = logs.batches();
+  for await (const requests of signal ? untilAborted(batches, signal) : batches) {
     period.add(requests);
     for (const request of requests) {
       const client = reader.clientOf(request);
@@ -42,15 +68,5 @@ export async function suggestFromLogs(input: SuggestInput): Promise<Suggestion> 
     }
     onProgress?.();
   }
-  const suggestion = buildSuggestion(requested, tally, summariseLogs(files, logs, period));
-  const notes = [
-    ...logNotes(logs.progress, false),
-    ...absentNotes,
-    ...notesAbout(requested, suggestion, logs.facts, reader),
-  ];
-  return {
-    ...suggestion,
-    notes,
-    rule: ruleText(requested, suggestion.windows, suggestion.clients),
-  };
+  return period;
 }

@@ -1,9 +1,9 @@
 import type { LogRequest } from "../logs/log-request.ts";
-import { ClientHash } from "../tally/client-hash.ts";
 import { hasSucceeded } from "../tally/client-ranking.ts";
 import { type Series, TimeAxis } from "../tally/time-axis.ts";
 import { ClientCounts } from "./client-counts.ts";
-import { LoudClients, type RequestClient } from "./loud-clients.ts";
+import type { RequestClient } from "./client-reader.ts";
+import { LoudClients } from "./loud-clients.ts";
 import { botCategoryOf, VerifiedBots } from "./verified-bots.ts";
 import { type Boundaries, WindowCounter } from "./window-counter.ts";
 
@@ -30,7 +30,6 @@ export class SuggestTally {
   readonly axis = new TimeAxis();
   readonly series: Series = this.axis.series();
   readonly #separateBots: boolean;
-  readonly #hash = new ClientHash();
 
   /** @param windows the shortest window first */
   constructor(
@@ -51,19 +50,18 @@ export class SuggestTally {
   /** Counts a request. The requests come in the order of their times. */
   add(request: LogRequest, client: RequestClient): void {
     const { at } = request;
-    const hash = this.#hash.set(client.identity);
     const bot = this.#separateBots ? botCategoryOf(request.cf) : undefined;
     if (bot !== undefined) {
-      this.bots.add(bot, hash, at);
+      this.bots.add(bot, client.hash, at);
       return;
     }
-    const { high, low } = hash;
+    const { high, low } = client.hash;
     const shortest = this.windows[0] as WindowCounter;
     const count = shortest.add(high, low, at, hasSucceeded(request));
     for (let index = 1; index < this.windows.length; index++) {
       this.windows[index]?.add(high, low, at);
     }
-    this.loud.add(request, client, hash, count, shortest.startsAt);
+    this.loud.add(request, client, count, shortest.startsAt);
     this.requests++;
     const step = this.axis.stepOf(at);
     this.series[step] = (this.series[step] as number) + 1;

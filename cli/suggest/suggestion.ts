@@ -8,6 +8,8 @@ export interface Suggestion {
   /** The version of this form. A later version may add fields to version 1, but changes none. */
   readonly version: 1;
   readonly log: LogSummary;
+  /** Present if the command was interrupted: the report is about the requests before that. */
+  readonly isPartial?: true | undefined;
   /** The rule's name, match and key, in the notation of the configuration. */
   readonly name: string;
   readonly match: string;

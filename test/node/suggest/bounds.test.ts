@@ -3,7 +3,7 @@ import { ClientCounts } from "../../../cli/suggest/client-counts.ts";
 import { LoudClients } from "../../../cli/suggest/loud-clients.ts";
 import { NumberCounts } from "../../../cli/suggest/number-counts.ts";
 import { ClientHash } from "../../../cli/tally/client-hash.ts";
-import { requestAt, suggestionFor } from "./counted.ts";
+import { clientNamed, requestAt, suggestionFor } from "./counted.ts";
 
 const MAX_CLIENTS = 1024;
 
@@ -160,15 +160,13 @@ describe("NumberCounts", () => {
 describe("LoudClients", () => {
   it("finds the loudest of many clients, and keeps no more than needed of their texts", () => {
     const loud = new LoudClients();
-    const hash = new ClientHash();
     const long = "x".repeat(100_000);
     for (let client = 0; client < 5000; client++) {
       // The loudest client comes in the middle.
       const requests = client === 2500 ? 50 : 1 + (client % 7);
       for (let count = 1; count <= requests; count++) {
         const request = requestAt(client, "", { userAgent: long, target: `/${long}?secret` });
-        const shown = () => `${client} ${long}`;
-        loud.add(request, { identity: `${client}`, shown }, hash.set(`${client}`), count, 0);
+        loud.add(request, clientNamed(`${client}`, `${client} ${long}`), count, 0);
       }
     }
     const [first, second] = loud.top(2);

@@ -1,9 +1,11 @@
 import type { LogFacts, LogRequest } from "../../../cli/logs/log-request.ts";
 import type { LogSummary } from "../../../cli/logs/log-summary.ts";
 import { buildSuggestion } from "../../../cli/suggest/build-suggestion.ts";
+import type { RequestClient } from "../../../cli/suggest/client-reader.ts";
 import { requestedRule } from "../../../cli/suggest/requested-rule.ts";
 import { SuggestTally } from "../../../cli/suggest/suggest-tally.ts";
 import type { Suggestion } from "../../../cli/suggest/suggestion.ts";
+import { ClientHash } from "../../../cli/tally/client-hash.ts";
 
 /** The start of a minute, an hour and a day. */
 export const START = Date.UTC(2026, 10, 22);
@@ -48,8 +50,11 @@ export function suggestionFor(
     ...(maxClients !== undefined && { maxClients }),
   });
   for (const request of requests) {
-    const ip = request.ip ?? "";
-    tally.add(request, { identity: ip, shown: () => ip });
+    tally.add(request, clientNamed(request.ip ?? ""));
   }
   return buildSuggestion(requested, tally, LOG);
+}
+
+export function clientNamed(identity: string, shown = identity): RequestClient {
+  return { identity, hash: new ClientHash().set(identity), shown: () => shown };
 }
