@@ -30,6 +30,7 @@ export function notesAbout(
     ...requestNotes(suggestion, unclear),
     ...clientNotes(suggestion),
     ...botNotes(requested, facts),
+    ...statusNotes(suggestion, facts),
     ...lengthNotes(requested, suggestion),
     ...ruleNotes(requested),
   ];
@@ -87,6 +88,13 @@ function botNotes({ rule }: RequestedRule, { bots }: LogFacts): ReplayNote[] {
   if (rule.match.bots === undefined) return [];
   const text = "The match names verified bots, so they are not shown apart.";
   return [{ code: "bots-matched", text }];
+}
+
+function statusNotes({ requests }: Suggestion, { status }: LogFacts): ReplayNote[] {
+  if (status || requests === 0) return [];
+  const text =
+    "The log does not state statuses, so it is unknown which requests of the loudest clients had succeeded.";
+  return [{ code: "status-not-logged", text }];
 }
 
 /** A window that the log does not cover can have more requests than the log shows. */

@@ -4,6 +4,7 @@ import { LogError } from "../logs/log-error.ts";
 import { type LogCommandOptions, logOptionsOf } from "../logs/log-options.ts";
 import { openLogs } from "../logs/open-logs.ts";
 import { startProgressBar } from "../logs/progress-bar.ts";
+import { jsonText } from "../print/json-text.ts";
 import { checkHtmlFile, writeHtmlFile } from "../replay/html-file.ts";
 import { noRequests, ReplayError } from "../replay/replay-error.ts";
 import { readConfig } from "../replay/replay-inputs.ts";
@@ -41,7 +42,7 @@ export async function runSuggest(
     const exitCode = exitCodeOf(error);
     if (exitCode === undefined) throw error;
     const { message } = error as Error;
-    if (options.json) console.log(JSON.stringify({ ok: false, error: message }, null, 2));
+    if (options.json) console.log(jsonText({ ok: false, error: message }));
     else
       console.error(
         message
@@ -95,7 +96,7 @@ async function interruptible(
 }
 
 function reportOf(suggestion: Suggestion, { json, markdown }: SuggestOptions): string {
-  if (json) return JSON.stringify(suggestion, null, 2);
+  if (json) return jsonText(suggestion);
   return markdown ? suggestionMarkdown(suggestion) : suggestionText(suggestion);
 }
 

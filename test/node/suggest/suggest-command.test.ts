@@ -98,9 +98,9 @@ describe("weir suggest", () => {
     const { code } = await suggest(LOG, "--html", "report.html");
     expect(code).toBe(0);
     const page = await readFile(`${folder.path}/report.html`, "utf8");
-    expect(page).toContain("<!DOCTYPE html>");
-    expect(page).toContain("203.0.113.9");
-    expect(page).toContain("claims to be Googlebot");
+    expect(page.startsWith("<!doctype html>")).toBe(true);
+    expect(page.includes("203.0.113.9")).toBe(true);
+    expect(page.trimEnd().endsWith("</html>")).toBe(true);
   });
 
   it("suggests limits for a rule that exists, with its own windows or others", async () => {
@@ -137,7 +137,6 @@ describe("weir suggest", () => {
     [["--rule", "login"], 2, "weir.config.ts could not be loaded.\nThere is no such file."],
     [["--config", "a.ts"], 1, "--config needs --rule"],
     [["--rule", "a", "--key", "ip"], 1, "cannot be used with option"],
-    [["--json", "--markdown"], 1, "cannot be used with option"],
     [["--html", "no/folder.html"], 2, "--html no/folder.html: the page cannot be written."],
     [["--from", "2027-01-01"], 2, "access.log: no request"],
   ])("refuses %j", async (args, code, message) => {
@@ -174,7 +173,7 @@ describe("hostile texts of a log", () => {
   it.each([["text"], ["--markdown"], ["--json"]])("are harmless in %s", async (format) => {
     const run = await suggest(HOSTILE, ...(format === "text" ? [] : [format]));
     expect(run.code).toBe(0);
-    expect(run.stdout).not.toMatch(/[\u001b\u009b\u202e]/);
+    for (const character of "\u001b\u009b\u202e") expect(run.stdout).not.toContain(character);
     expect(run.stdout).not.toContain("secret");
     if (format === "--markdown") expect(run.stdout).not.toMatch(/<script|<b>|!\[|\]\(/);
   });
