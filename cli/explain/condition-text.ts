@@ -2,8 +2,8 @@ import type { ExplainedCondition } from "../../src/explain/explanation.ts";
 import { styled } from "../admin/text.ts";
 import { shortened, WIDTH, wrapped } from "./layout.ts";
 
-/** The maximum length of what a request has, in characters, so that the line also shows what is demanded. */
-const MAX_ACTUAL = 44;
+/** What a request has is shortened to no fewer characters than these. */
+const MIN_ACTUAL = 44;
 /** The maximum length of a text with `--verbose`, in characters. */
 const MAX_TEXT = 2000;
 /** The width of the column of fields, in characters. */
@@ -48,9 +48,12 @@ export function conditionText(
   max: number | undefined,
 ): string {
   const label = isException(field) ? "excepted" : "expected";
-  const given = shortened(actual, max === undefined ? MAX_TEXT : MAX_ACTUAL);
-  const text = `${given} (${label}: ${shortened(expected, MAX_TEXT)})`;
-  return max === undefined ? text : shortened(text, max);
+  const demanded = `(${label}: ${shortened(expected, MAX_TEXT)})`;
+  const given = shortened(actual, MAX_TEXT);
+  if (max === undefined) return `${given} ${demanded}`;
+  // What the request has is shortened first, but only as far as it leaves room.
+  const room = Math.max(MIN_ACTUAL, max - demanded.length - 1);
+  return shortened(`${shortened(given, room)} ${demanded}`, max);
 }
 
 /** Whether a rule does not count a request if this condition and all others like it hold. */

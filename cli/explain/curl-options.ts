@@ -160,6 +160,6 @@ function takesValue(name: string, shown: string): boolean {
   if (IGNORED_WITH_VALUE.has(name)) return true;
   if (IGNORED.has(name.replace(/^no-/, ""))) return false;
   throw wrongOptions(
-    `The curl command has the option ${quoted(shown)}, which weir explain cannot read. Remove it if it does not change the request; otherwise describe the request with METHOD URL and -H.`,
+    `The curl command has the option ${quoted(shown).slice(0, 40)}, which weir explain cannot read. Remove it if it does not change the request; otherwise describe the request with METHOD URL and -H.`,
   );
 }

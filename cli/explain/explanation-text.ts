@@ -7,11 +7,13 @@ import type {
 } from "../../src/explain/explanation.ts";
 import { count, duration, styled } from "../admin/text.ts";
 import { printable } from "../doctor/finding.ts";
-import { indented, shortened, WIDTH, wrapped } from "./layout.ts";
+import { shortened, WIDTH, wrapped } from "./layout.ts";
 import { appliedRuleText, otherRuleLines } from "./rule-text.ts";
 
 /** The maximum number of variants of a path that are listed. */
 const MAX_VARIANTS = 8;
+/** The maximum number of lines of the body of Weir's own response. */
+const MAX_BODY_LINES = 6;
 
 export interface TextOptions {
   /** Whether all conditions of the rules that do not apply are shown, and long texts in full. */
@@ -33,21 +35,24 @@ export function explanationText(explanation: Explanation, options: TextOptions):
   const sections = [
     verdict(explanation, applied, now),
     isPartial ? "" : requestText(request),
-    ...(storeFailure === undefined
-      ? []
-      : [wrapped("", `The store could not be read: ${storeFailure}`).join("\n")]),
+    storeFailure === undefined ? "" : paragraph("", `The store could not be read: ${storeFailure}`),
     ...applied.map((rule) => appliedRuleText(rule, isVerbose, now)),
-    ...(others.length === 0
-      ? []
-      : [
-          [styled("dim", "These rules do not apply:"), ...otherRuleLines(others, isVerbose)].join(
-            "\n",
-          ),
-        ]),
+    otherRulesText(others, isVerbose),
     isPartial ? "" : responseText(response),
-    notes.flatMap((note) => wrapped("• ", note)).join("\n"),
+    notes.map((note) => paragraph("• ", note)).join("\n"),
   ];
   return sections.filter((section) => section !== "").join("\n\n");
+}
+
+function paragraph(first: string, text: string): string {
+  return wrapped(first, text).join("\n");
+}
+
+function otherRulesText(others: readonly ExplainedRule[], isVerbose: boolean): string {
+  if (others.length === 0) return "";
+  return [styled("dim", "These rules do not apply:"), ...otherRuleLines(others, isVerbose)].join(
+    "\n",
+  );
 }
 
 function verdict(
@@ -125,40 +130,36 @@ function requestText(request: ExplainedRequest): string {
     `${styled("dim", "Request")}  ${printable(`${method} ${shortened(host, 100)}`)}${shortened(path, 2000)}${printable(sent)}${isPreflight ? " (CORS preflight)" : ""}`,
     `${styled("dim", "Client ")}  ${printable(client)}`,
   ];
-  const others = variants.filter((variant) => variant !== path);
-  if (!isUnambiguous && others.length === 0) {
-    lines.push("         Origins may read the path in different ways.");
-  }
+  const others = variants.filter((variant) => variant !== path).map((each) => shortened(each, 200));
+  const more = others.length - MAX_VARIANTS;
   if (others.length > 0) {
-    lines.push("         Origins may read the path in these ways too, so rules match them too:");
-    for (const variant of others.slice(0, MAX_VARIANTS))
-      lines.push(`           ${shortened(variant, 200)}`);
-    if (others.length > MAX_VARIANTS)
-      lines.push(`           and ${others.length - MAX_VARIANTS} more`);
-  }
+    lines.push(
+      "         Origins may read the path in these ways too, so rules match them too:",
+      ...others.slice(0, MAX_VARIANTS).map((each) => `           ${each}`),
+      ...(more > 0 ? [`           and ${more} more`] : []),
+    );
+  } else if (!isUnambiguous) lines.push("         Origins may read the path in different ways.");
   return lines.join("\n");
 }
 
-function responseText({ status, headers, body, originHeaders = [] }: ExplainedResponse): string {
-  const lines =
-    status === undefined
-      ? headers.length === 0
-        ? ["The origin's response is not changed."]
-        : ["The origin's response gets these fields:"]
-      : [`Weir answers ${printable(String(status))}:`];
-  lines.push(...fieldLines(headers));
-  if (body)
-    lines.push(
-      indented(
-        wrapped("", body, WIDTH - 2)
-          .slice(0, 6)
-          .join("\n"),
-        2,
-      ),
-    );
-  if (originHeaders.length > 0)
-    lines.push("The origin gets these fields:", ...fieldLines(originHeaders));
-  return lines.join("\n");
+function responseText(response: ExplainedResponse): string {
+  const { headers, body = "", originHeaders = [] } = response;
+  const text = wrapped("  ", body).slice(0, MAX_BODY_LINES);
+  return [
+    responseTitle(response),
+    ...fieldLines(headers),
+    ...(body === "" ? [] : text),
+    ...(originHeaders.length === 0
+      ? []
+      : ["The origin gets these fields:", ...fieldLines(originHeaders)]),
+  ].join("\n");
+}
+
+function responseTitle({ status, headers }: ExplainedResponse): string {
+  if (status !== undefined) return `Weir answers ${printable(String(status))}:`;
+  return headers.length === 0
+    ? "The origin's response is not changed."
+    : "The origin's response gets these fields:";
 }
 
 function fieldLines(fields: readonly (readonly [string, string])[]): string[] {

@@ -55,7 +55,7 @@ export function hostFor({ rules }: Config): DefaultHost {
   }
   return {
     host: ANY_HOST,
-    note: `The path has no host, so ${ANY_HOST} was assumed. No rule depends on the host.`,
+    note: `The path has no host, so ${ANY_HOST} was assumed. No rule names the host.`,
   };
 }
 

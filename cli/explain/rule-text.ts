@@ -9,6 +9,7 @@ import { indented, second, shortened, WIDTH, wrapped } from "./layout.ts";
 const MAX_VALUE = 80;
 /** The maximum number of counters of a rule whose stored keys are listed. */
 const MAX_STORED = 12;
+/** The width of the column of labels, in characters. */
 const LABEL = 12;
 
 /** Describes a rule that applies: its conditions, the client's key, the counters and what would be stored. */

@@ -83,7 +83,7 @@ class Reader {
     if (char === "'") return this.#singleQuoted();
     if (char === '"') return this.#doubleQuoted(this.#at + 1);
     if (char === "\\") return this.#escaped();
-    if (char === "`") throw notExpanded("`…`");
+    if (char === "`") throw notExpanded("a backtick");
     if (char === "$") {
       const next = this.#text.charAt(this.#at + 1);
       if (next === "'") return this.#ansiQuoted();
@@ -122,7 +122,7 @@ class Reader {
         this.#at = at + 1;
         return result;
       }
-      if (char === "`") throw notExpanded("`…`");
+      if (char === "`") throw notExpanded("a backtick");
       if (char === "$") this.#refuseExpansion(at);
       if (char !== "\\") {
         result += char;
@@ -162,8 +162,10 @@ class Reader {
   #refuseExpansion(at: number): void {
     // A name is short, so only this many characters are examined.
     const rest = this.#text.slice(at + 1, at + 41);
-    const name = /^\w+/.exec(rest)?.[0] ?? "…";
-    if (EXPANSION.test(rest.charAt(0))) throw notExpanded(`$${name}`);
+    if (!EXPANSION.test(rest.charAt(0))) return;
+    // Other texts may be a part of a password in the wrong quotes.
+    const name = /^\{?([A-Z_][A-Z0-9_]*)(?![a-z0-9])/.exec(rest)?.[1];
+    throw notExpanded(name === undefined ? "a $" : `$${name}`);
   }
 
   #add(piece: string): void {
@@ -188,6 +190,6 @@ function notClosed(quote: string) {
 
 function notExpanded(text: string) {
   return wrongOptions(
-    `The curl command has ${text}, which only your shell can replace. Write the value itself, or put the text into single quotes if it is meant literally.`,
+    `The curl command has ${text} that only your shell can replace. Write the value itself, or put the text into single quotes if it is meant literally.`,
   );
 }

@@ -1,3 +1,4 @@
+import fc from "fast-check";
 import { expect, it } from "vitest";
 import { readCurl } from "../../../cli/explain/curl-request.ts";
 import { readHar } from "../../../cli/explain/har-request.ts";
@@ -44,6 +45,27 @@ it.each(Object.entries(COMMANDS))("reads or refuses %s in linear time", (_, comm
   const refusal = messageOf(() => readCurl(command));
   expect(performance.now() - start).toBeLessThan(MAX_MS);
   expect(refusal.length).toBeLessThan(400);
+});
+
+const PIECES = [
+  ..."'\"\\\n$^&|><;# {}[]%=@?-é\0".split(""),
+  ..." $' ^\" \\x4 \\u -- -H -d -X -u -b -G -k --json --url-query --data-urlencode a: host: //".split(
+    " ",
+  ),
+  "https://example.com/",
+];
+
+it("reads or refuses any text, and what it reads is a request", () => {
+  const texts = fc.array(fc.constantFrom(...PIECES), { maxLength: 30 });
+  fc.assert(
+    fc.property(texts, (pieces) => {
+      messageOf(() => {
+        const { url, fields } = readCurl(`curl ${pieces.join("")}`);
+        return new Request(url, { headers: fields.toRecord() });
+      });
+    }),
+    { numRuns: 5000 },
+  );
 });
 
 /** @returns an empty text if the function throws nothing. Only a refusal is caught */
