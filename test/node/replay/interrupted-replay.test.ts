@@ -1,0 +1,93 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { readdir, readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { text } from "node:stream/consumers";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { untilAborted } from "../../../cli/logs/until-aborted.ts";
+import { REPOSITORY, temporaryFolder } from "../cli/run-weir.ts";
+import { generateLog, logText } from "./generated-log.ts";
+
+/** More than a pipe and the buffers of a stream hold, so the command reads while this is written. */
+const LOG = logText(generateLog(10_000));
+
+let folder: Awaited<ReturnType<typeof temporaryFolder>>;
+
+beforeAll(async () => {
+  folder = await temporaryFolder();
+  const rules = [{ name: "per-ip", limit: 10, window: "1m" }];
+  await folder.write("weir.config.json", JSON.stringify({ rules }));
+});
+
+afterAll(() => folder[Symbol.asyncDispose]());
+
+/** Sends a log without an end, and then a signal. */
+async function interrupt(...args: string[]) {
+  const command = [join(REPOSITORY, "cli/weir.ts"), "replay", "-", "--config", "weir.config.json"];
+  const child = spawn(process.execPath, [...command, ...args], { cwd: folder.path });
+  const output = Promise.all([text(child.stdout), text(child.stderr)]);
+  const exit = once(child, "exit");
+  child.stdin.on("error", () => {});
+  await new Promise((resolve) => child.stdin.write(LOG, resolve));
+  child.kill("SIGINT");
+  const [code] = await exit;
+  const [stdout, stderr] = await output;
+  return { code, stdout, stderr };
+}
+
+describe("weir replay, interrupted by Ctrl-C while standard input is open", () => {
+  it("prints the report of what it has read, marked as partial, and exits with 130", async () => {
+    const { code, stdout, stderr } = await interrupt("--json");
+    expect({ code, stderr }).toEqual({ code: 130, stderr: "" });
+    const report = JSON.parse(stdout);
+    expect(report).toMatchObject({ isPartial: true, notes: [{ code: "partial" }] });
+    expect(report.total.requests).toBeLessThan(10_000);
+  });
+
+  it("writes no page, and keeps an older one", async () => {
+    await folder.write("report.html", "older");
+    const { code, stdout } = await interrupt("--html", "report.html");
+    expect(code).toBe(130);
+    expect(stdout).toContain("! The command was interrupted.");
+    expect(await readFile(join(folder.path, "report.html"), "utf8")).toBe("older");
+    expect(await readdir(folder.path)).toEqual(["report.html", "weir.config.json"]);
+  });
+});
+
+describe("untilAborted", () => {
+  async function collect<Value>(values: AsyncIterable<Value>, signal: AbortSignal) {
+    const collected: Value[] = [];
+    for await (const value of untilAborted(values, signal)) collected.push(value);
+    return collected;
+  }
+
+  async function* numbers(count: number) {
+    for (let number = 0; number < count; number++) yield number;
+  }
+
+  it("passes on all values if the signal is never aborted", async () => {
+    expect(await collect(numbers(3), new AbortController().signal)).toEqual([0, 1, 2]);
+  });
+
+  it("passes on nothing if the signal is aborted already", async () => {
+    expect(await collect(numbers(3), AbortSignal.abort())).toEqual([]);
+  });
+
+  it("ends when the signal is aborted, although the next value never comes", async () => {
+    const stopping = new AbortController();
+    async function* endless() {
+      yield 1;
+      queueMicrotask(() => stopping.abort());
+      await new Promise(() => {});
+    }
+    expect(await collect(endless(), stopping.signal)).toEqual([1]);
+  });
+
+  it("throws the error of the iteration", async () => {
+    // biome-ignore lint/correctness/useYield: it fails before its first value
+    async function* failing(): AsyncGenerator<number> {
+      throw new Error("broken");
+    }
+    await expect(collect(failing(), new AbortController().signal)).rejects.toThrow("broken");
+  });
+});

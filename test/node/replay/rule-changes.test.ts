@@ -1,0 +1,107 @@
+import { describe, expect, it } from "vitest";
+import { compareRules } from "../../../cli/replay/compare-rules.ts";
+import type { ReplayEngine } from "../../../cli/replay/replay-engine.ts";
+import { ruleChanges } from "../../../cli/replay/rule-changes.ts";
+import { ReplayTally } from "../../../cli/replay/tally/replay-tally.ts";
+import { type ConfigInput, defineConfig } from "../../../src/config/index.ts";
+import { ruleNamed } from "./verdicts.ts";
+
+type RuleInput = Extract<ConfigInput["rules"], readonly unknown[]>[number];
+
+const API: RuleInput = { name: "api", limit: 10, window: "1m" };
+
+function changesOf(before: readonly RuleInput[], now: readonly RuleInput[], settings = {}) {
+  const changes = ruleChanges(
+    defineConfig({ ...settings, rules: [...now] }),
+    defineConfig({ rules: [...before] }),
+  );
+  return Object.fromEntries(changes);
+}
+
+describe("ruleChanges", () => {
+  it.each<[string, RuleInput, RuleInput]>([
+    ["the limit", API, { ...API, limit: 11 }],
+    ["the mode", API, { ...API, mode: "shadow" }],
+    [
+      "a network in match",
+      { ...API, match: { ips: ["192.0.2.1"] } },
+      { ...API, match: { ips: ["192.0.2.2"] } },
+    ],
+    [
+      "a header's text in exempt",
+      { ...API, exempt: { headers: { "x-job": "one-secret-text-of-32-characters!" } } },
+      { ...API, exempt: { headers: { "x-job": "two-secret-text-of-32-characters!" } } },
+    ],
+    [
+      "the limit of a tier",
+      { ...API, tiers: { by: "header:x-plan", limits: { free: { limit: 1, window: "1m" } } } },
+      { ...API, tiers: { by: "header:x-plan", limits: { free: { limit: 2, window: "1m" } } } },
+    ],
+  ])("sees a change of %s", (_, before, now) => {
+    expect(changesOf([before], [now])).toEqual({ api: "changed" });
+    expect(changesOf([before], [before])).toEqual({ api: "same" });
+  });
+
+  it("names added and removed rules, and ignores the order of rules", () => {
+    const [other, login] = [
+      { ...API, name: "other" },
+      { ...API, name: "login" },
+    ];
+    expect(changesOf([API, other], [login, API])).toEqual({
+      ...{ login: "added", api: "same", other: "removed" },
+    });
+    expect(changesOf([API, other], [other, API])).toEqual({ api: "same", other: "same" });
+  });
+
+  it("sees a rule as changed if a setting changes the clients of all rules", () => {
+    expect(changesOf([API], [API], { ipv6Prefix: 56 })).toEqual({ api: "changed" });
+    expect(changesOf([API], [API], { timeoutMs: 500 })).toEqual({ api: "same" });
+  });
+});
+
+describe("compareRules", () => {
+  const engineOf = (leftOut: readonly string[]): ReplayEngine => ({
+    ...{ rules: [ruleNamed("api")], notes: [], leftOut, laterNotes: [] },
+    replay() {},
+    finish: async () => ({ calls: 0, commands: 0 }),
+  });
+
+  function notesOf(before: readonly string[], now: readonly string[], rules = [API, API]) {
+    const [ruleBefore = API, ruleNow = API] = rules;
+    const sides = [
+      { config: defineConfig({ rules: [ruleNow] }), engine: engineOf(now) },
+      { config: defineConfig({ rules: [ruleBefore] }), engine: engineOf(before) },
+    ] as const;
+    const { notes } = compareRules(...sides, new ReplayTally(sides[0].engine, sides[1].engine), []);
+    return notes.map(({ code, text }) => `${code}: ${text}`);
+  }
+
+  it.each([
+    [
+      [],
+      ["api"],
+      [API, API],
+      "left out under this configuration, but replayed under the other one",
+    ],
+    [
+      ["api"],
+      [],
+      [API, API],
+      "left out under the other configuration, but replayed under this one",
+    ],
+    [[], ["new"], [API, { ...API, name: "new" }], "The rule new is new, but it is left out."],
+    [["old"], [], [{ ...API, name: "old" }, API], "The rule old was removed, and it is left out."],
+  ])(
+    "notes that the comparison is unfair if %j is left out before, and %j now",
+    (before, now, rules, text) => {
+      const notes = notesOf(before, now, rules);
+      expect(notes).toHaveLength(1);
+      expect(notes[0]).toContain(`unfair-comparison: `);
+      expect(notes[0]).toContain(text);
+    },
+  );
+
+  it.each([[[]], [["api"]]])("notes nothing if both leave out %j", (leftOut) => {
+    expect(notesOf(leftOut, leftOut)).toEqual([]);
+  });
+});
