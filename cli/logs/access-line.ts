@@ -1,15 +1,11 @@
 import { closingQuote, unescaped } from "./access-quotes.ts";
 import { AccessTime } from "./access-time.ts";
-import { clientIp } from "./client-ip.ts";
+import { clientIp, isIPv4At } from "./client-ip.ts";
 import { hostName } from "./host-name.ts";
 import type { LineContent, LineParser } from "./log-line.ts";
 import type { LogFacts } from "./log-request.ts";
 import { RequestLine } from "./request-line.ts";
-import { TextCache } from "./text-cache.ts";
-
-/** The numbers of cached texts. Each needs about 200 bytes. */
-const MAX_ADDRESSES = 50_000;
-const MAX_TEXTS = 10_000;
+import { ownText, TextCache } from "./text-cache.ts";
 
 const NO_HEADERS: ReadonlySet<string> = new Set();
 const COMBINED_HEADERS: ReadonlySet<string> = new Set(["user-agent", "referer"]);
@@ -34,13 +30,10 @@ export class AccessLineParser implements LineParser {
   readonly #host: string | undefined;
   readonly #time = new AccessTime();
   readonly #requestLine = new RequestLine();
-  readonly #ips = new TextCache<string | null>(MAX_ADDRESSES, (text) => clientIp(text) ?? null);
-  readonly #hosts = new TextCache<string | undefined>(MAX_TEXTS, hostName);
-  readonly #userAgents = new TextCache(MAX_TEXTS, (text) => text);
-  readonly #referers = new TextCache<ReadonlyMap<string, string>>(
-    MAX_TEXTS,
-    (text) => new Map([["referer", text]]),
-  );
+  readonly #ips = new TextCache((text) => clientIp(text) ?? null);
+  readonly #hosts = new TextCache(hostName);
+  readonly #userAgents = new TextCache((text) => text);
+  readonly #referers = new TextCache((text) => new Map([["referer", text]]));
   #requests = 0;
   #withHost = 0;
   #combined = 0;
@@ -53,20 +46,29 @@ export class AccessLineParser implements LineParser {
   parse(line: string): LineContent {
     const addressEnd = line.indexOf(" ");
     if (addressEnd === -1) return "has no fields";
-    let ip = this.#ips.get(line.slice(0, addressEnd));
+    let ip = this.#ipAt(line, 0, addressEnd);
     let host = this.#host;
+    let isAfterHost = false;
     // Usually, the second field is "-". If it is an address, the first field is a virtual host.
     if (line.charCodeAt(addressEnd + 1) !== DASH || line.charCodeAt(addressEnd + 2) !== SPACE) {
       const end = line.indexOf(" ", addressEnd + 1);
-      const second = end === -1 ? null : this.#ips.get(line.slice(addressEnd + 1, end));
+      const second = end === -1 ? null : this.#ipAt(line, addressEnd + 1, end);
       if (second !== null) {
         ip = second;
         host = this.#hosts.get(line.slice(0, addressEnd));
-        this.#withHost++;
+        isAfterHost = true;
       }
     }
     if (ip === null) return "does not begin with an IP address, or with a host and an IP address";
-    return this.#parseFromTime(line, ip, host, addressEnd);
+    const content = this.#parseFromTime(line, ip, host, addressEnd);
+    if (isAfterHost && typeof content === "object") this.#withHost++;
+    return content;
+  }
+
+  /** Most addresses are IPv4 in its canonical notation. Finding these in a cache would take longer. */
+  #ipAt(line: string, from: number, to: number): string | null {
+    const text = line.slice(from, to);
+    return isIPv4At(line, from, to) ? ownText(text) : this.#ips.get(text);
   }
 
   #parseFromTime(
@@ -103,8 +105,7 @@ export class AccessLineParser implements LineParser {
     const end = line.charCodeAt(open) === QUOTE ? closingQuote(line, open + 1) : -1;
     if (end === -1) return "has no request in quotes after the time";
     const hasEscapes = line.includes("\\");
-    const quoted = line.slice(open + 1, end);
-    const content = this.#requestLine.read(hasEscapes ? unescaped(quoted) : quoted);
+    const content = this.#readRequest(line, open + 1, end, hasEscapes);
     if (content !== true) return content;
     const status = statusAt(line, end + 2);
     if (status === -1) return "has no status and length after the request";
@@ -141,6 +142,17 @@ export class AccessLineParser implements LineParser {
       bodyBytes: undefined,
       durationMs: undefined,
     };
+  }
+
+  #readRequest(
+    line: string,
+    from: number,
+    to: number,
+    hasEscapes: boolean,
+  ): true | string | undefined {
+    if (!hasEscapes) return this.#requestLine.read(line, from, to);
+    const request = unescaped(line.slice(from, to));
+    return this.#requestLine.read(request, 0, request.length);
   }
 
   facts(): LogFacts {

@@ -1,5 +1,5 @@
-import { createReadStream, type Stats } from "node:fs";
-import { stat } from "node:fs/promises";
+import type { Stats } from "node:fs";
+import { open, stat } from "node:fs/promises";
 import { decompressed } from "./decompressed.ts";
 import { LogError } from "./log-error.ts";
 
@@ -52,8 +52,19 @@ export function reasonOf(error: unknown): string {
   return `${message}.`;
 }
 
-function openFile(name: string): AsyncIterable<Buffer> {
-  return createReadStream(name, { highWaterMark: CHUNK_BYTES });
+/** Reads a file into one buffer again and again. A stream would leave each chunk to the garbage collector. */
+async function* openFile(name: string): AsyncGenerator<Buffer> {
+  const file = await open(name);
+  try {
+    const buffer = Buffer.allocUnsafeSlow(CHUNK_BYTES);
+    for (;;) {
+      const { bytesRead } = await file.read(buffer, 0, CHUNK_BYTES);
+      if (bytesRead === 0) return;
+      yield buffer.subarray(0, bytesRead);
+    }
+  } finally {
+    await file.close();
+  }
 }
 
 /** A file. It is closed between `head` and `chunks`, so that many files can wait for their turn. */

@@ -21,3 +21,22 @@ export function clientIp(text: string): string | undefined {
   const bits = [Number.parseInt(high, 16), Number.parseInt(low, 16)];
   return bits.flatMap((pair) => [pair >> 8, pair & 0xff]).join(".");
 }
+
+/** Whether a part of a line is an IPv4 address in its canonical notation. */
+export function isIPv4At(line: string, from: number, to: number): boolean {
+  let dots = 0;
+  let byte = -1;
+  for (let index = from; index < to; index++) {
+    const code = line.charCodeAt(index);
+    if (code >= 48 && code <= 57) {
+      // A leading zero would mean octal to some programs.
+      if (byte === 0) return false;
+      byte = (byte === -1 ? 0 : byte * 10) + code - 48;
+      if (byte > 255) return false;
+    } else if (code === 46 && byte !== -1) {
+      dots++;
+      byte = -1;
+    } else return false;
+  }
+  return dots === 3 && byte !== -1;
+}

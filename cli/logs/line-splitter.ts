@@ -67,12 +67,23 @@ export class LineSplitter {
     this.#pendingBytes = 0;
   }
 
+  /** @param bytes whole lines without the last line end */
   #split(bytes: Buffer): void {
-    const text = this.#decode(
-      this.#pendingBytes === 0 ? bytes : Buffer.concat([...this.#pending, bytes]),
-    );
+    if (this.#pendingBytes === 0) {
+      this.#splitText(this.#decode(bytes));
+      return;
+    }
+    // Copying only the first line, instead of all lines, leaves less garbage.
+    const end = bytes.indexOf(NEWLINE);
+    this.#pending.push(end === -1 ? bytes : bytes.subarray(0, end));
+    const first = this.#decode(Buffer.concat(this.#pending));
     this.#pending = [];
     this.#pendingBytes = 0;
+    this.#splitText(first);
+    if (end !== -1) this.#splitText(this.#decode(bytes.subarray(end + 1)));
+  }
+
+  #splitText(text: string): void {
     let from = 0;
     for (;;) {
       const next = text.indexOf("\n", from);

@@ -3,55 +3,54 @@ import { ownText, TextCache } from "./text-cache.ts";
 /** A method is a token (RFC 9110). Registered methods have at most 17 characters. */
 const METHOD = /^[\w!#$%&'*+.^`|~-]{1,32}$/;
 const ABSOLUTE = /^https?:\/\/[^/?#]+/i;
-const MAX_METHODS = 100;
 
 const SLASH = 47;
 
-/** A request line that no Worker would get, such as that of a proxy. */
-const IGNORED = undefined;
-
-/** Splits request lines such as `GET /search?q=1 HTTP/1.1`. The fields are those of the last line. */
+/** Splits request lines such as `GET /search?q=1 HTTP/1.1`. */
 export class RequestLine {
-  readonly #methods = new TextCache(MAX_METHODS, (text) => (METHOD.test(text) ? text : null));
+  readonly #methods = new TextCache((text) => (METHOD.test(text) ? text : null));
+  /** The method of the last request. */
   method = "";
+  /** The path of the last request, with its query. */
   target = "";
 
   /**
-   * @returns true for a request; undefined if the line is no request with a path, such as `-` after a timeout;
-   * else the reason why it cannot be read
+   * Reads a part of a text.
+   *
+   * @returns true for a request; undefined if it is no request with a path, such as `-` after a timeout; else
+   * the reason why it cannot be read
    */
-  read(text: string): true | string | undefined {
-    const methodEnd = text.indexOf(" ");
-    if (methodEnd === -1) {
-      return text === "-" || text === "" ? IGNORED : "its request is not HTTP";
+  read(text: string, from: number, to: number): true | string | undefined {
+    const methodEnd = text.indexOf(" ", from);
+    if (methodEnd === -1 || methodEnd >= to) {
+      const isEmpty = from === to || (to === from + 1 && text[from] === "-");
+      return isEmpty ? undefined : "its request is not HTTP";
     }
-    const method = this.#methods.get(text.slice(0, methodEnd));
+    const method = text.startsWith("GET ", from)
+      ? "GET"
+      : this.#methods.get(text.slice(from, methodEnd));
     if (method === null) return "its request is not HTTP";
     this.method = method;
-    // HTTP/0.9 has no version.
     const targetEnd = text.indexOf(" ", methodEnd + 1);
-    if (targetEnd !== -1 && !isVersion(text, targetEnd + 1)) {
+    // HTTP/0.9 has no version.
+    if (targetEnd === -1 || targetEnd >= to) return this.#readTarget(text.slice(methodEnd + 1, to));
+    const next = text.indexOf(" ", targetEnd + 1);
+    if (!text.startsWith("HTTP/", targetEnd + 1) || (next !== -1 && next < to)) {
       return "its request has more than a method, a path and a version";
     }
-    return this.#readTarget(text, methodEnd + 1, targetEnd === -1 ? text.length : targetEnd);
+    return this.#readTarget(text.slice(methodEnd + 1, targetEnd));
   }
 
-  #readTarget(text: string, from: number, to: number): true | string | undefined {
-    const target = ownText(text.slice(from, to));
+  #readTarget(target: string): true | string | undefined {
     if (target.charCodeAt(0) === SLASH) {
-      this.target = target;
+      this.target = ownText(target);
       return true;
     }
-    if (target === "*" || this.method === "CONNECT") return IGNORED;
+    if (target === "*" || this.method === "CONNECT") return undefined;
     const authority = ABSOLUTE.exec(target)?.[0];
     if (authority === undefined) return "its request has no path";
     const path = target.slice(authority.length).split("#", 1)[0] ?? "";
-    this.target = path.startsWith("/") ? path : `/${path}`;
+    this.target = ownText(path.startsWith("/") ? path : `/${path}`);
     return true;
   }
-}
-
-/** Whether the rest of a request line is a version, such as `HTTP/1.1`. */
-function isVersion(text: string, from: number): boolean {
-  return text.startsWith("HTTP/", from) && text.indexOf(" ", from) === -1;
 }
