@@ -26,14 +26,14 @@ export interface ByteSource {
  * @throws {LogError} if there is no such file, or if it is a directory
  */
 export async function openByteSource(name: string): Promise<ByteSource> {
-  if (name === "-") return streamSource(name, undefined, process.stdin);
+  if (name === "-") return streamSource("standard input", process.stdin);
   const stats = await statOf(name);
   if (stats.isDirectory()) {
     throw new LogError(`${name} is a directory. Name its files, such as ${name}/access.log*.`);
   }
   if (stats.isFile()) return fileSource(name, stats.size);
   // A pipe, such as <(ssh …) of a shell, can be read only once.
-  return streamSource(name, undefined, openFile(name));
+  return streamSource(name, openFile(name));
 }
 
 async function statOf(name: string): Promise<Stats> {
@@ -49,7 +49,8 @@ export function reasonOf(error: unknown): string {
   const { code, message } = error as NodeJS.ErrnoException;
   if (code === "ENOENT") return "there is no such file.";
   if (code === "EACCES" || code === "EPERM") return "this user may not read it.";
-  return `${message}.`;
+  if (code === "Z_BUF_ERROR") return "its compressed data ends too early.";
+  return message.endsWith(".") ? message : `${message}.`;
 }
 
 /** Reads a file into one buffer again and again. A stream would leave each chunk to the garbage collector. */
@@ -73,15 +74,15 @@ function fileSource(name: string, size: number): ByteSource {
     name,
     size,
     async head(bytes) {
-      const chunks: Buffer[] = [];
-      await collect(decompressed(openFile(name)), bytes, chunks);
-      return Buffer.concat(chunks);
+      const head = await readHead(decompressed(openFile(name)), bytes);
+      return Buffer.concat(head.chunks);
     },
     chunks: (onRead) => decompressed(counted(openFile(name), onRead)),
   };
 }
 
-function streamSource(name: string, size: undefined, stream: AsyncIterable<Buffer>): ByteSource {
+/** A stream. What `head` reads is kept, because a stream can be read only once. */
+function streamSource(name: string, stream: AsyncIterable<Buffer>): ByteSource {
   let onRead = (_bytes: number) => {};
   let readBytes = 0;
   const whole = decompressed(
@@ -90,19 +91,20 @@ function streamSource(name: string, size: undefined, stream: AsyncIterable<Buffe
       onRead(bytes);
     }),
   );
-  const kept: Buffer[] = [];
+  let kept: Head = { chunks: [] };
   return {
     name,
-    size,
+    size: undefined,
     async head(bytes) {
-      await collect(withoutReturn(whole), bytes, kept);
-      return Buffer.concat(kept);
+      kept = await readHead(withoutReturn(whole), bytes);
+      return Buffer.concat(kept.chunks);
     },
     async *chunks(onReadLater) {
       onReadLater(readBytes);
       onRead = onReadLater;
       try {
-        while (kept.length > 0) yield kept.shift() as Buffer;
+        yield* kept.chunks.splice(0);
+        if (kept.error !== undefined) throw kept.error;
         yield* whole;
       } finally {
         await whole.return(undefined);
@@ -111,18 +113,32 @@ function streamSource(name: string, size: undefined, stream: AsyncIterable<Buffe
   };
 }
 
-/** Reads chunks until they have this many bytes, or all. */
-async function collect(
-  source: AsyncIterable<Buffer>,
-  bytes: number,
-  chunks: Buffer[],
-): Promise<void> {
+interface Head {
+  readonly chunks: Buffer[];
+  /** The error after these chunks. */
+  readonly error?: unknown;
+}
+
+/**
+ * Reads chunks until they have this many bytes, or until the end or an error.
+ *
+ * @throws an error before the first byte
+ */
+async function readHead(source: AsyncIterable<Buffer>, bytes: number): Promise<Head> {
+  const chunks: Buffer[] = [];
   let missing = bytes;
-  for await (const chunk of source) {
-    chunks.push(Buffer.from(chunk));
-    missing -= chunk.length;
-    if (missing <= 0) return;
+  try {
+    for await (const chunk of source) {
+      // The source overwrites the chunk.
+      chunks.push(Buffer.from(chunk));
+      missing -= chunk.length;
+      if (missing <= 0) break;
+    }
+  } catch (error) {
+    if (missing === bytes) throw error;
+    return { chunks, error };
   }
+  return { chunks };
 }
 
 /** The same chunks, without closing the source when the loop over them ends. */

@@ -1,4 +1,142 @@
-/** Decompresses gzip and zstd, which it recognises by the first bytes. Other bytes stay as they are. */
-export async function* decompressed(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
-  yield* source;
+import zlib from "node:zlib";
+import { Decompress } from "fzstd";
+import { LogError } from "./log-error.ts";
+import { throughDecompressor } from "./through-decompressor.ts";
+
+/** The bytes by which all forms of compression are recognised. */
+const MAGIC_BYTES = 4;
+const CHUNK_BYTES = 64 * 1024;
+/**
+ * How many bytes are decompressed at once without Node's own decompressor. These decompress to at most 32 MiB,
+ * because the smallest block has 4 bytes and contains up to 128 KiB.
+ */
+const SLICE_BYTES = 1024;
+
+type Compression = "gzip" | "zstd";
+
+/** Other forms, by their first bytes, with the program that decompresses them. */
+const OTHERS = [
+  ["425a68", "bzip2", "bzcat"],
+  ["fd377a58", "xz", "xzcat"],
+  ["504b0304", "zip", "unzip -p"],
+  ["04224d18", "lz4", "lz4cat"],
+  ["fffe", "UTF-16", "iconv -f UTF-16"],
+  ["feff", "UTF-16", "iconv -f UTF-16"],
+] as const;
+
+/**
+ * Decompresses gzip and zstd, which it recognises by the first bytes. There may be several gzip members or zstd
+ * frames. Other bytes stay as they are.
+ *
+ * @param isNative whether to use Node's own decompressor of zstd, which Node 20 does not have
+ * @throws {LogError} if the bytes are compressed in another way
+ */
+export async function* decompressed(
+  source: AsyncIterable<Buffer>,
+  isNative = typeof zlib.createZstdDecompress === "function",
+): AsyncGenerator<Buffer> {
+  const input = source[Symbol.asyncIterator]();
+  try {
+    let first: Buffer | undefined = await withBytes(Buffer.alloc(0), input);
+    const compression = compressionOf(first);
+    if (compression === undefined) {
+      refuseOthers(first);
+      yield first;
+      yield* { [Symbol.asyncIterator]: () => input };
+    } else if (compression === "zstd" && !isNative) {
+      yield* zstdInJavaScript(first, input);
+    } else {
+      while (first !== undefined) {
+        const decompressor = compression === "gzip" ? gunzip() : zlib.createZstdDecompress();
+        const rest: Buffer | undefined = yield* throughDecompressor(decompressor, first, input);
+        first = rest && (await nextPart(rest, input));
+      }
+    }
+  } finally {
+    await input.return?.();
+  }
+}
+
+function gunzip(): zlib.Gunzip {
+  return zlib.createGunzip({ chunkSize: CHUNK_BYTES });
+}
+
+/** Adds bytes of the input until there are enough to recognise a compression. */
+async function withBytes(start: Buffer, input: AsyncIterator<Buffer>): Promise<Buffer> {
+  if (start.length >= MAGIC_BYTES) return start;
+  // Reading overwrites the bytes before.
+  let bytes = Buffer.from(start);
+  while (bytes.length < MAGIC_BYTES) {
+    const { value, done } = await input.next();
+    if (done) break;
+    bytes = Buffer.concat([bytes, value]);
+  }
+  return bytes;
+}
+
+/**
+ * Returns the start of the next member or frame; undefined after the last one. There may be zeros after a
+ * gzip member: tapes had them.
+ */
+async function nextPart(rest: Buffer, input: AsyncIterator<Buffer>): Promise<Buffer | undefined> {
+  let bytes = rest;
+  for (;;) {
+    const start = bytes.findIndex((byte) => byte !== 0);
+    bytes = await withBytes(start === -1 ? Buffer.alloc(0) : bytes.subarray(start), input);
+    if (bytes.length === 0) return undefined;
+    if (bytes[0] === 0) continue;
+    if (compressionOf(bytes) !== undefined) return bytes;
+    throw new Error("other bytes follow the compressed data");
+  }
+}
+
+function compressionOf(bytes: Buffer): Compression | undefined {
+  if (bytes.length < MAGIC_BYTES) return undefined;
+  const magic = bytes.readUInt32LE();
+  if ((magic & 0xffffff) === 0x088b1f) return "gzip";
+  // A frame, or one of the 16 kinds of frames that are to be skipped.
+  return magic === 0xfd2fb528 || magic >>> 4 === 0x0184d2a5 ? "zstd" : undefined;
+}
+
+function refuseOthers(bytes: Buffer): void {
+  const start = bytes.toString("hex", 0, MAGIC_BYTES);
+  const [, name, program] = OTHERS.find(([magic]) => start.startsWith(magic)) ?? [];
+  if (name === undefined) return;
+  throw new LogError(
+    `it is ${name}. Allowed are UTF-8, plain or compressed with gzip or zstd. ${program} converts it.`,
+  );
+}
+
+async function* zstdInJavaScript(
+  first: Buffer,
+  input: AsyncIterator<Buffer>,
+): AsyncGenerator<Buffer> {
+  const ready: Buffer[] = [];
+  const decompressor = new Decompress((chunk) => {
+    // The decompressor may use the memory again.
+    ready.push(Buffer.from(chunk));
+  });
+  let chunk: Buffer | undefined = first;
+  while (chunk !== undefined) {
+    for (let from = 0; from < chunk.length; from += SLICE_BYTES) {
+      // The decompressor keeps the slice.
+      const slice = Buffer.from(chunk.subarray(from, from + SLICE_BYTES));
+      yield* outputOf(() => decompressor.push(slice), ready);
+    }
+    const { value, done }: IteratorResult<Buffer> = await input.next();
+    chunk = done ? undefined : value;
+  }
+  yield* outputOf(() => decompressor.push(new Uint8Array(0), true), ready);
+}
+
+/** Yields what an action adds to a list, also if it fails in the end. */
+function* outputOf(act: () => void, ready: Buffer[]): Generator<Buffer> {
+  let failure: unknown;
+  try {
+    act();
+  } catch (error) {
+    failure = error;
+  }
+  yield* ready.splice(0);
+  if (failure !== undefined) throw failure;
 }
