@@ -19,6 +19,8 @@ export interface ByteSource {
    * @param onRead receives the number of stored bytes that were read
    */
   chunks(onRead: (bytes: number) => void): AsyncGenerator<Buffer>;
+  /** Closes a source that is not read to its end. */
+  close(): Promise<void>;
 }
 
 /**
@@ -78,6 +80,7 @@ function fileSource(name: string, size: number): ByteSource {
       return Buffer.concat(head.chunks);
     },
     chunks: (onRead) => decompressed(counted(openFile(name), onRead)),
+    async close() {},
   };
 }
 
@@ -109,6 +112,9 @@ function streamSource(name: string, stream: AsyncIterable<Buffer>): ByteSource {
       } finally {
         await whole.return(undefined);
       }
+    },
+    async close() {
+      await whole.return(undefined);
     },
   };
 }

@@ -1,13 +1,31 @@
+import { printable } from "../doctor/finding.ts";
 import { type ByteSource, openByteSource, reasonOf } from "./byte-source.ts";
+import type { FieldMap } from "./field-map.ts";
+import { HarReader } from "./har-reader.ts";
 import { LineReader, type RequestReader } from "./line-reader.ts";
 import { LogError } from "./log-error.ts";
 import type { LogFormat } from "./log-format.ts";
-import type { LogCounts } from "./log-progress.ts";
+import { LogCounts } from "./log-progress.ts";
 import type { LogFacts, LogRequest } from "./log-request.ts";
-import { type RecognisedFormat, recogniseFormat } from "./recognise-format.ts";
+import { createParser, fieldNames, recogniseFormat } from "./recognise-format.ts";
 
 /** The bytes by which a format is recognised. */
-const HEAD_BYTES = 64 * 1024;
+const HEAD_BYTES = 256 * 1024;
+
+const MAX_LINE_BYTES = 64 * 1024;
+/** Records may have many fields, which are not all read. */
+const MAX_RECORD_BYTES = 1024 * 1024;
+
+/** The maximum number of field names in a message. */
+const MAX_NAMES = 30;
+
+/** How logs are opened. */
+export interface FileOptions {
+  /** @default recognised by each file's content */
+  readonly format: LogFormat | undefined;
+  readonly fields: FieldMap;
+  readonly host: string | undefined;
+}
 
 /** Requests that were read at once. */
 export interface RequestGroup {
@@ -20,68 +38,120 @@ export interface RequestGroup {
 export interface LogFile {
   readonly name: string;
   readonly format: LogFormat;
-  readonly facts: LogFacts;
+  /** What its lines state; undefined for an empty file. */
+  readonly facts: LogFacts | undefined;
   /** The time of its first request; -∞ if the first lines have none. */
   readonly firstAt: number;
   readonly size: number | undefined;
   /** Reads the requests in the order of the file. A read error ends them, and becomes a note. */
   groups(counts: LogCounts): AsyncGenerator<RequestGroup>;
+  /** Closes a file that is not read. */
+  close(): Promise<void>;
 }
 
 /** @throws {LogError} if the file cannot be read, or if none of its first lines is in a known format */
-export async function openLogFile(name: string, host: string | undefined): Promise<LogFile> {
+export async function openLogFile(name: string, options: FileOptions): Promise<LogFile> {
   const source = await openByteSource(name);
-  const lines = await firstLines(source);
-  const recognised = recogniseFormat(lines, host);
-  if (!recognised) {
-    throw new LogError(
-      `${name}: none of the first lines is in a known format. Known are combined and common of Apache and nginx.`,
-    );
+  try {
+    return await readStart(source, options);
+  } catch (error) {
+    await source.close();
+    throw error;
   }
-  const parser = recognised.parser();
-  const requests = lines.map((line) => parser.parse(line));
-  const first = requests.find((content) => typeof content === "object");
+}
+
+async function readStart(source: ByteSource, options: FileOptions): Promise<LogFile> {
+  const head = await headOf(source);
+  const lines = linesOf(head);
+  const isEmpty = lines.every((line) => line.trim() === "");
+  const format = options.format ?? (isEmpty ? "combined" : recogniseFormat(lines));
+  if (format === undefined) throw unknownFormat(source.name);
+  const createReader = (counts: LogCounts) => readerOf(source.name, format, lines, options, counts);
+  // The first requests are read twice: here, and with all others.
+  const { reader, facts } = createReader(new LogCounts());
+  const first = isEmpty ? [] : reader.push(head);
+  if (head.length < HEAD_BYTES && !isEmpty) first.push(...reader.end());
+  if (!isEmpty && format === "json" && options.format === undefined && first.length === 0) {
+    throw unknownFields(source.name, lines);
+  }
   return {
-    name,
-    format: recognised.format,
-    facts: parser.facts(),
-    firstAt: first?.at ?? Number.NEGATIVE_INFINITY,
+    name: source.name,
+    format,
+    close: () => source.close(),
+    facts: isEmpty ? undefined : facts(),
+    firstAt: first[0]?.at ?? Number.NEGATIVE_INFINITY,
     size: source.size,
-    groups: (counts) => readGroups(source, recognised, counts),
+    groups: (counts) => readGroups(source, createReader(counts).reader, counts),
   };
 }
 
-async function firstLines(source: ByteSource): Promise<string[]> {
+async function headOf(source: ByteSource): Promise<Buffer> {
   try {
-    const head = await source.head(HEAD_BYTES);
-    const lines = head.toString().split(/\r?\n/);
-    // The last line may be cut off. A line that is longer than the head is not recognised.
-    if (head.length >= HEAD_BYTES && lines.length > 1) lines.pop();
-    return lines;
+    return await source.head(HEAD_BYTES);
   } catch (error) {
     throw new LogError(`${source.name} cannot be read: ${reasonOf(error)}`);
   }
 }
 
+/** Returns the lines of a file's start. The last one may be cut off. */
+function linesOf(head: Buffer): string[] {
+  const lines = head
+    .toString()
+    .replace(/^\ufeff/, "")
+    .split(/\r?\n/);
+  if (head.length >= HEAD_BYTES && lines.length > 1) lines.pop();
+  return lines;
+}
+
+function readerOf(
+  name: string,
+  format: LogFormat,
+  lines: readonly string[],
+  { fields, host }: FileOptions,
+  counts: LogCounts,
+): { reader: RequestReader; facts: () => LogFacts } {
+  if (format === "har") {
+    const reader = new HarReader(name, counts, host);
+    return { reader, facts: () => reader.facts() };
+  }
+  const parser = createParser(format, lines, fields, host);
+  const maxBytes = format === "combined" ? MAX_LINE_BYTES : MAX_RECORD_BYTES;
+  return { reader: new LineReader(name, parser, counts, maxBytes), facts: () => parser.facts() };
+}
+
 async function* readGroups(
   source: ByteSource,
-  { parser, maxLineBytes }: RecognisedFormat,
+  reader: RequestReader,
   counts: LogCounts,
 ): AsyncGenerator<RequestGroup> {
-  const reader: RequestReader = new LineReader(source.name, parser(), counts, maxLineBytes);
   try {
     const onRead = (bytes: number) => {
       counts.bytesRead += bytes;
     };
     for await (const chunk of source.chunks(onRead)) {
-      yield group(reader.push(chunk), chunk.length);
+      yield groupOf(reader.push(chunk), chunk.length);
     }
   } catch (error) {
     counts.addNote(`${source.name} was read only up to an error: ${reasonOf(error)}`);
   }
-  yield group(reader.end(), 0);
+  yield groupOf(reader.end(), 0);
 }
 
-function group(requests: readonly LogRequest[], bytes: number): RequestGroup {
+function groupOf(requests: readonly LogRequest[], bytes: number): RequestGroup {
   return { requests, meanBytes: bytes / Math.max(1, requests.length) };
+}
+
+function unknownFormat(name: string): LogError {
+  return new LogError(
+    `${name}: none of the first lines has a known format. Allowed: Apache's and nginx's combined and common, Cloudflare Logpush, JSON lines and HAR; --format names one.`,
+  );
+}
+
+function unknownFields(name: string, lines: readonly string[]): LogError {
+  const names = fieldNames(lines)
+    .slice(0, MAX_NAMES)
+    .map((field) => printable(field.slice(0, 50)));
+  return new LogError(
+    `${name}: no first record has a request with a time, a method and a URL in fields with known names. Name them, such as --map time=FIELD --map method=FIELD --map url=FIELD. The first record has the fields ${names.join(", ")}.`,
+  );
 }

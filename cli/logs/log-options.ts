@@ -1,6 +1,7 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { durationUpTo } from "../../src/config/duration.ts";
 import { parseIsoTime } from "../../src/config/iso-time.ts";
+import { fieldMap } from "./field-map.ts";
 import { LogError } from "./log-error.ts";
 import { LOG_FORMATS, type LogFormat } from "./log-format.ts";
 import type { LogOptions } from "./open-logs.ts";
@@ -79,6 +80,11 @@ function fieldOfFact(
       throw new InvalidArgumentError(`${fact} has two fields. Name one.`);
     }
     fields.set(fact, field);
+  }
+  try {
+    fieldMap(fields);
+  } catch (error) {
+    throw new InvalidArgumentError((error as Error).message);
   }
   return fields;
 }

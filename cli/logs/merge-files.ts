@@ -47,6 +47,8 @@ export async function* mergeFiles(
     }
   } finally {
     for (const { groups } of readings) await groups.return(undefined);
+    // A generator that has not begun does not close its file.
+    for (const file of files) await file.close();
   }
 }
 

@@ -1,5 +1,7 @@
 import { commonFacts } from "./common-facts.ts";
-import { type LogFile, openLogFile } from "./log-file.ts";
+import { fieldMap } from "./field-map.ts";
+import { hostName } from "./host-name.ts";
+import { type FileOptions, type LogFile, openLogFile } from "./log-file.ts";
 import type { LogFormat } from "./log-format.ts";
 import { LogCounts, type LogProgress } from "./log-progress.ts";
 import type { LogFacts, LogRequest } from "./log-request.ts";
@@ -39,9 +41,11 @@ export interface Logs {
  * @throws {LogError} if a file cannot be read, or if none of its first lines is in a known format
  */
 export async function openLogs(options: LogOptions): Promise<Logs> {
-  const files: LogFile[] = [];
-  for (const name of options.files) files.push(await openLogFile(name, options.host));
+  const { format, host } = options;
+  const fields = fieldMap(options.map ?? []);
+  const files = await openFiles(options.files, { format, fields, host: host && hostName(host) });
   const counts = new LogCounts();
+  for (const { name, facts } of files) if (!facts) counts.addNote(`${name} is empty.`);
   const sizes = files.map(({ size }) => size);
   counts.bytesTotal = sizes.reduce(
     (sum, size) => (sum === undefined || size === undefined ? undefined : sum + size),
@@ -49,10 +53,22 @@ export async function openLogs(options: LogOptions): Promise<Logs> {
   );
   return {
     formats: files.map(({ format }) => format),
-    facts: commonFacts(files.map(({ facts }) => facts)),
+    facts: commonFacts(files.map(({ facts }) => facts).filter((facts) => facts !== undefined)),
     progress: counts,
     batches: () => readBatches(files, options, counts),
   };
+}
+
+async function openFiles(names: readonly string[], options: FileOptions): Promise<LogFile[]> {
+  const files: LogFile[] = [];
+  try {
+    for (const name of names) files.push(await openLogFile(name, options));
+    return files;
+  } catch (error) {
+    // An open standard input would keep the program running.
+    for (const file of files) await file.close();
+    throw error;
+  }
 }
 
 /** The number of requests from which a batch is handed out. */

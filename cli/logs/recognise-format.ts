@@ -1,31 +1,66 @@
 import { AccessLineParser } from "./access-line.ts";
+import type { FieldMap } from "./field-map.ts";
 import type { LogFormat } from "./log-format.ts";
 import type { LineParser } from "./log-line.ts";
+import { isLogpush, jsonFields, type LogRecord, logpushFields } from "./record-fields.ts";
+import { parseRecord, RecordParser } from "./record-parser.ts";
 
-/** How a file is read. */
-export interface RecognisedFormat {
-  readonly format: LogFormat;
-  /** Creates the parser of the file's lines. */
-  readonly parser: () => LineParser;
-  readonly maxLineBytes: number;
-}
+/** The first records by which fields are found. */
+const MAX_RECORDS = 200;
 
-const MAX_LINE_BYTES = 64 * 1024;
+/** The start of a HAR file. Most are one long line, of which only the start is known. */
+const HAR_START = /^\s*\{\s*"log"\s*:\s*\{/;
+
+/** Lines of access logs, also those whose request cannot be read. */
+const ACCESS_LINE = /^\S+ .*\[\d\d\/[A-Z][a-z]{2}\/\d{4}:\d\d:\d\d:\d\d [+-]\d{4}\] "/;
 
 /**
- * Recognises a format by the first lines of a file.
+ * Recognises the format of a file by its start.
  *
+ * @param lines the first lines
  * @returns undefined if no line has a known format
  */
-export function recogniseFormat(
+export function recogniseFormat(lines: readonly string[]): LogFormat | undefined {
+  const [first = ""] = lines;
+  const record = parseRecord(first);
+  const log = record?.log;
+  if (typeof log === "object" && log !== null && "entries" in log) return "har";
+  if (!record && HAR_START.test(lines.slice(0, 5).join("\n").slice(0, 1000))) return "har";
+  const parser = new AccessLineParser(undefined);
+  if (lines.some((line) => ACCESS_LINE.test(line) || typeof parser.parse(line) === "object")) {
+    return "combined";
+  }
+  const records = recordsOf(lines);
+  if (records.length === 0) return undefined;
+  return isLogpush(records) ? "logpush" : "json";
+}
+
+/**
+ * Creates a parser for lines.
+ *
+ * @param lines the first lines of the file
+ * @param fields the fields that `--map` names
+ * @param host the host of requests whose lines state none
+ */
+export function createParser(
+  format: Exclude<LogFormat, "har">,
   lines: readonly string[],
+  fields: FieldMap,
   host: string | undefined,
-): RecognisedFormat | undefined {
-  const parser = new AccessLineParser(host);
-  if (!lines.some((line) => typeof parser.parse(line) === "object")) return undefined;
-  return {
-    format: "combined",
-    parser: () => new AccessLineParser(host),
-    maxLineBytes: MAX_LINE_BYTES,
-  };
+): LineParser {
+  if (format === "combined") return new AccessLineParser(host);
+  const find = format === "logpush" ? logpushFields : jsonFields;
+  return new RecordParser(find(recordsOf(lines), fields), host);
+}
+
+/** Returns the names of the fields of the first record, for messages; empty if there is no record. */
+export function fieldNames(lines: readonly string[]): readonly string[] {
+  return Object.keys(recordsOf(lines)[0] ?? {});
+}
+
+function recordsOf(lines: readonly string[]): LogRecord[] {
+  return lines
+    .slice(0, MAX_RECORDS)
+    .map(parseRecord)
+    .filter((record) => record !== undefined);
 }

@@ -67,8 +67,8 @@ export const UNKNOWN = {
   host: { name: "the host", cure: "--host NAME" },
   country: { name: "the client's country", cure: "--map country=FIELD" },
   asn: { name: "the client's AS number", cure: "--map asn=FIELD" },
-  bots: { name: "whether the client is a verified bot", cure: "--map bots=FIELD" },
+  bots: { name: "whether the client is a verified bot", cure: "--map bot=FIELD" },
   ja4: { name: "the client's JA4 fingerprint", cure: "--map ja4=FIELD" },
   status: { name: "the response's status", cure: "--map status=FIELD" },
-  bodyBytes: { name: "the length of the request's body", cure: "--map bodyBytes=FIELD" },
+  bodyBytes: { name: "the length of the request's body", cure: "--map body-bytes=FIELD" },
 } as const satisfies Record<string, UnknownFact>;

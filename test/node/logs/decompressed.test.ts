@@ -114,22 +114,20 @@ describe("decompressed", () => {
     expect(error).toContain(program);
   });
 
-  it.each([
-    ["gzip", zlib.gzipSync(Buffer.alloc(64 * 2 ** 20)), undefined],
-    ...(hasNative
-      ? WAYS.map((way) => ["zstd", zlib.zstdCompressSync(Buffer.alloc(64 * 2 ** 20)), way] as const)
-      : []),
-  ])(
-    "stops in the middle of %s that becomes very large, and closes its source",
-    async (_, bytes, way) => {
+  it("stops in the middle of data that become very large, and closes its source", async () => {
+    const zeros = Buffer.alloc(64 * 2 ** 20);
+    const compressed: [Buffer, boolean?][] = [[zlib.gzipSync(zeros)]];
+    if (hasNative)
+      compressed.push(...WAYS.map((way): [Buffer, boolean] => [zlib.zstdCompressSync(zeros), way]));
+    for (const [bytes, isNative] of compressed) {
       let largest = 0;
       let chunks = 0;
-      for await (const chunk of decompressed(inChunks(bytes, 65_536), way)) {
+      for await (const chunk of decompressed(inChunks(bytes, 65_536), isNative)) {
         largest = Math.max(largest, chunk.length);
         if (++chunks === 20) break;
       }
       expect(largest).toBeLessThanOrEqual(2 ** 18);
       expect(isClosed).toBe(true);
-    },
-  );
+    }
+  });
 });

@@ -1,0 +1,126 @@
+import { describe, expect, it } from "vitest";
+import { createParser, recogniseFormat } from "../../../cli/logs/recognise-format.ts";
+
+const AT = Date.UTC(2026, 10, 22, 8, 0, 1);
+
+const RECORD = {
+  EdgeStartTimestamp: "2026-11-22T08:00:01Z",
+  ClientRequestMethod: "POST",
+  ClientRequestHost: "api.example.com",
+  ClientRequestURI: "/v1/items?page=2",
+  ClientRequestPath: "/v1/items",
+  ClientRequestUserAgent: "curl/8",
+  ClientRequestReferer: "",
+  ClientRequestBytes: 2048,
+  ClientIP: "2001:db8::1",
+  ClientCountry: "de",
+  ClientASN: 64_500,
+  EdgeResponseStatus: 201,
+  JA4: "t13d1516h2",
+  VerifiedBotCategory: "",
+};
+
+function parse(records: readonly object[]) {
+  const lines = records.map((record) => JSON.stringify(record));
+  expect(recogniseFormat(lines)).toBe("logpush");
+  const parser = createParser("logpush", lines, new Map(), undefined);
+  return { contents: lines.map((line) => parser.parse(line)), facts: parser.facts() };
+}
+
+describe("Cloudflare's http_requests", () => {
+  it("state the host, the country, the network, JA4 and bots, but not the length of the body", () => {
+    const { contents, facts } = parse([RECORD]);
+    expect(contents).toEqual([
+      {
+        at: AT,
+        method: "POST",
+        target: "/v1/items?page=2",
+        host: "api.example.com",
+        ip: "2001:db8::1",
+        status: 201,
+        userAgent: "curl/8",
+        headers: undefined,
+        responseHeaders: undefined,
+        cf: {
+          country: "DE",
+          asn: 64_500,
+          botManagement: { ja4: "t13d1516h2" },
+          verifiedBotCategory: "",
+        },
+        bodyBytes: undefined,
+        durationMs: undefined,
+      },
+    ]);
+    expect(facts).toEqual({
+      ...{ ip: true, host: true, status: true, country: true, asn: true, bots: true, ja4: true },
+      bodyBytes: false,
+      headers: new Set(["user-agent", "referer"]),
+      responseHeaders: new Set(),
+    });
+  });
+
+  it.each([
+    ["2026-11-22T08:00:01Z", AT],
+    ["2026-11-22T08:00:01.123456789Z", AT + 123],
+    [AT / 1000, AT],
+    [`${AT}000000`, AT],
+  ])("have the time %s", (EdgeStartTimestamp, at) => {
+    expect(parse([{ ...RECORD, EdgeStartTimestamp }]).contents).toMatchObject([{ at }]);
+  });
+
+  it("have times in nanoseconds that are more exact than numbers of JavaScript", () => {
+    const line = JSON.stringify(RECORD).replace('"2026-11-22T08:00:01Z"', "1795334401123456789");
+    const parser = createParser("logpush", [line], new Map(), undefined);
+    const { at } = parser.parse(line) as { at: number };
+    expect(Math.floor(at)).toBe(AT + 123);
+  });
+
+  it("state the custom fields of the zone, also if only a later record has them", () => {
+    const { contents, facts } = parse([
+      { ...RECORD, RequestHeaders: {}, ResponseHeaders: {}, Cookies: {} },
+      {
+        ...RECORD,
+        VerifiedBotCategory: "Search Engine Crawler",
+        RequestHeaders: { "x-api-key": "k1", accept: "text/html" },
+        ResponseHeaders: { "x-cost": "3" },
+        Cookies: { Session: "s1", theme: "dark" },
+      },
+    ]);
+    expect(contents).toMatchObject([
+      { headers: undefined, cf: { verifiedBotCategory: "" } },
+      {
+        headers: new Map([
+          ["x-api-key", "k1"],
+          ["accept", "text/html"],
+          ["cookie", "Session=s1; theme=dark"],
+        ]),
+        responseHeaders: new Map([["x-cost", "3"]]),
+        cf: { verifiedBotCategory: "Search Engine Crawler" },
+      },
+    ]);
+    expect([...facts.headers].sort()).toEqual([
+      "accept",
+      "cookie",
+      "referer",
+      "user-agent",
+      "x-api-key",
+    ]);
+    expect([...facts.responseHeaders]).toEqual(["x-cost"]);
+  });
+
+  it("state only the fields that the job was set up to write", () => {
+    const { EdgeStartTimestamp, ClientRequestMethod, ClientRequestHost, ClientRequestPath } =
+      RECORD;
+    const { contents, facts } = parse([
+      { EdgeStartTimestamp, ClientRequestMethod, ClientRequestHost, ClientRequestPath },
+    ]);
+    expect(contents).toMatchObject([{ target: "/v1/items", ip: undefined, status: undefined }]);
+    expect(facts).toEqual({
+      ...{ ip: false, host: true, status: false, country: false, asn: false, bots: false },
+      ja4: false,
+      bodyBytes: false,
+      headers: new Set(),
+      responseHeaders: new Set(),
+    });
+  });
+});

@@ -1,0 +1,164 @@
+import { describe, expect, it } from "vitest";
+import { fieldMap } from "../../../cli/logs/field-map.ts";
+import type { LogRequest } from "../../../cli/logs/log-request.ts";
+import { createParser, recogniseFormat } from "../../../cli/logs/recognise-format.ts";
+import { SAMPLES } from "./json-samples.ts";
+
+const AT = Date.UTC(2026, 10, 22, 8, 0, 1);
+
+/** Parses records as the lines of one file. */
+function parse(
+  records: readonly object[],
+  map: Readonly<Record<string, string>> = {},
+  host?: string,
+) {
+  const lines = records.map((record) => JSON.stringify(record));
+  const format = recogniseFormat(lines);
+  if (format !== "json" && format !== "logpush") throw new Error(`the format is ${format}`);
+  const parser = createParser(format, lines, fieldMap(Object.entries(map)), host);
+  return {
+    format,
+    contents: lines.map((line) => parser.parse(line)),
+    facts: parser.facts(),
+    parser,
+  };
+}
+
+const first = (...args: Parameters<typeof parse>) => parse(...args).contents[0] as LogRequest;
+
+describe("JSON lines", () => {
+  it.each(SAMPLES)("of %s are read without --map", (_, record) => {
+    const { contents, facts } = parse([{ message: "started" }, record]);
+    expect(contents).toEqual([
+      undefined,
+      expect.objectContaining({
+        at: AT,
+        method: "GET",
+        target: "/a?b=c",
+        ip: "192.0.2.1",
+        status: 200,
+        host: "example.com",
+        userAgent: "curl/8",
+        durationMs: 250,
+      }),
+    ]);
+    expect(facts).toMatchObject({ ip: true, host: true, status: true, country: false });
+    expect(facts.headers).toContain("user-agent");
+    expect(facts.headers).not.toContain("cookie");
+  });
+
+  it.each([
+    [1_795_334_401, "seconds"],
+    [1_795_334_401.25, "seconds with a fraction"],
+    ["1795334401.250", "nginx's seconds"],
+    [1_795_334_401_250, "milliseconds"],
+    ["1795334401250000", "microseconds"],
+    [1_795_334_401_250_000_000, "nanoseconds"],
+    ["2026-11-22T08:00:01.250Z", "ISO 8601"],
+    ["2026-11-22 09:00:01,250 +0100", "ISO 8601 with a space and a comma"],
+    ["2026-11-22T08:00:01", "ISO 8601 without a zone, in UTC"],
+    ["22/Nov/2026:08:00:01 +0000", "the format of access logs"],
+  ])("may have the time %s: %s", (time, _notation) => {
+    const { at } = first([{ time, method: "GET", path: "/" }]);
+    expect(Math.floor(at / 1000) * 1000).toBe(AT);
+  });
+
+  it.each([
+    ["/a", "b=c", "/a?b=c", undefined],
+    ["/a", "?b=c", "/a?b=c", undefined],
+    ["/a?b=c", "b=c", "/a?b=c", undefined],
+    ["https://ann:secret@Example.com:8443/a#part", undefined, "/a", "example.com"],
+    ["https://example.com?b", undefined, "/?b", "example.com"],
+  ])(
+    "with the URL %s and the query %s have the target %s and the host %s",
+    (url, query, target, host) => {
+      expect(first([{ time: AT, method: "GET", url, query }])).toMatchObject({ target, host });
+    },
+  );
+
+  it("have the facts that --map names", () => {
+    const record = {
+      meta: { when: AT, "client.address": "192.0.2.1, 198.51.100.9" },
+      req: { verb: "POST", full: "/a" },
+      tenant: "t1",
+      geo: "de",
+      as: "64500",
+      fp: "t13d",
+      good_bot: true,
+      size: 12,
+      secs: 0.5,
+      hops: ["a", "b"],
+    };
+    const map = {
+      time: "meta.when",
+      ip: "meta.client\\.address",
+      method: "req.verb",
+      path: "req.full",
+      "header:X-Tenant": "tenant",
+      "response-header:via": "hops",
+      country: "geo",
+      asn: "as",
+      ja4: "fp",
+      bot: "good_bot",
+      "body-bytes": "size",
+      "duration-seconds": "secs",
+    };
+    const { contents, facts } = parse([record], map, "example.com");
+    expect(contents[0]).toEqual({
+      at: AT,
+      method: "POST",
+      target: "/a",
+      host: "example.com",
+      ip: "192.0.2.1",
+      status: undefined,
+      userAgent: undefined,
+      headers: new Map([["x-tenant", "t1"]]),
+      responseHeaders: new Map([["via", "a, b"]]),
+      cf: { country: "DE", asn: 64_500, botManagement: { ja4: "t13d", verifiedBot: true } },
+      bodyBytes: 12,
+      durationMs: 500,
+    });
+    expect(facts).toEqual({
+      ...{ ip: true, host: true, status: false, country: true, asn: true, bots: true, ja4: true },
+      bodyBytes: true,
+      headers: new Set(["x-tenant"]),
+      responseHeaders: new Set(["via"]),
+    });
+  });
+
+  it.each([
+    ["{", "is no JSON object"],
+    ["null", "is no JSON object"],
+    ["[1]", "is no JSON object"],
+    ['"text"', "is no JSON object"],
+    ['{"time":1,"method":"GET","url":"/"', "is no JSON object"],
+    ['{"method":"GET","url":"/","ip":"192.0.2.1"}', "has no time in time"],
+    ['{"time":"yesterday","method":"GET","url":"/","ip":"192.0.2.1"}', "has no time in time"],
+    ['{"time":1e300,"method":"GET","url":"/","ip":"192.0.2.1"}', "has no time in time"],
+    ['{"time":1,"method":"GET","ip":"192.0.2.1"}', "has a method, but no URL"],
+    ['{"time":1,"url":"/","ip":"192.0.2.1"}', "has a URL, but no method"],
+    ['{"time":1,"method":"GET","url":"a","ip":"192.0.2.1"}', "has no URL that begins with"],
+    ['{"time":1,"method":"GET","url":"/","ip":"a.example.com"}', "has no IP address in ip"],
+    ['{"time":1,"method":"GET","url":"/"}', "has no IP address in ip"],
+    [`${"[".repeat(100_000)}`, "is no JSON object"],
+    [`${'{"a":'.repeat(100_000)}`, "is no JSON object"],
+  ])("are broken: %.80s: %s", (line, reason) => {
+    const { parser } = parse([{ time: 1, method: "GET", url: "/", ip: "192.0.2.1" }]);
+    expect(parser.parse(line)).toContain(reason);
+  });
+
+  it.each(["[", "]", " ] ", "{}", '{"level":"info","msg":"started"}'])(
+    "are ignored if they have no request: %s",
+    (line) => {
+      expect(parse([{ time: 1, method: "GET", url: "/" }]).parser.parse(line)).toBeUndefined();
+    },
+  );
+
+  it("may have a comma at the end, and names that objects have anyway", () => {
+    const { parser } = parse([{ time: 1, method: "GET", url: "/" }], { ip: "constructor.name" });
+    expect(parser.parse('{"time":1,"method":"GET","url":"/"},')).toContain("constructor.name");
+    const other = parse([{ time: 1, method: "GET", url: "/" }], { ip: "__proto__" }).parser;
+    const line = '{"time":1,"method":"GET","url":"/","__proto__":"192.0.2.1"},';
+    expect(other.parse(line)).toMatchObject({ ip: "192.0.2.1" });
+  });
+});
