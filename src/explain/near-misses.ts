@@ -38,7 +38,11 @@ function unknownNote(
   if (headers?.[0]) return unclearHeader(headers[0], request);
   if (query?.[0]) return unclearParameter(query[0], request);
   if (ips) return "The request does not show the address of its client.";
-  if (countries) return "Cloudflare does not report the country.";
+  if (countries) {
+    return request.cf?.country === "T1"
+      ? "Tor hides the country of its users."
+      : "Cloudflare does not report the country.";
+  }
   if (asns) return "Cloudflare does not report the network.";
   return "Cloudflare does not report the category of the bot.";
 }

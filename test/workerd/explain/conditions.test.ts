@@ -1,0 +1,125 @@
+import { describe, expect, it } from "vitest";
+import type { MatchInput } from "../../../src/config/index.ts";
+import type { DescribedRequest } from "../../../src/explain/explanation.ts";
+import { explainRule } from "./explaining.ts";
+
+const HOST = "https://api.example.com";
+const header = (value: string, name = "x-plan") => ({ headers: { [name]: value } });
+const at = (path: string, method = "GET") => ({ url: HOST + path, method });
+
+describe("an exception", () => {
+  const except = { paths: ["/v1/health"], methods: ["GET"] };
+
+  it.each<[string, Partial<DescribedRequest>, object[]]>([
+    ["with another path", at("/v1/x"), [{ field: "match.except.paths", result: "fails" }]],
+    [
+      "with an ambiguous path",
+      at("/v1%2Fhealth"),
+      [
+        {
+          field: "match.except.paths",
+          result: "unknown",
+          note: expect.stringContaining("So the exception does not apply."),
+        },
+      ],
+    ],
+    [
+      "with another method",
+      at("/v1/health", "POST"),
+      [{ result: "holds" }, { field: "match.except.methods", result: "fails" }],
+    ],
+  ])("does not apply to a request %s", async (_, request, conditions) => {
+    const explained = await explainRule({ match: { except } }, request);
+    expect(explained).toMatchObject({ applies: true, conditions });
+  });
+
+  it("applies if all of its conditions hold", async () => {
+    expect(await explainRule({ match: { except } }, at("/v1/health"))).toMatchObject({
+      applies: false,
+      why: "The request fulfils match.except: methods is GET.",
+      conditions: [{ result: "holds" }, { field: "match.except.methods", result: "holds" }],
+    });
+  });
+});
+
+describe("a condition whose result is unknown counts the request, and says why", () => {
+  it.each<[string, MatchInput, Partial<DescribedRequest>, string]>([
+    [
+      "a path that origins read differently",
+      { paths: ["/v1/a"] },
+      at("/v1%2Fa"),
+      "Origins may read this path in different ways",
+    ],
+    [
+      "a parameter in another case",
+      { query: { export: true } },
+      at("/?Export=1"),
+      'do not distinguish "Export" from export',
+    ],
+    [
+      "a parameter that was sent twice",
+      { query: { format: "csv" } },
+      at("/?format=csv&format=x"),
+      "sent 2 times",
+    ],
+    [
+      "a semicolon in the query",
+      { query: { format: "csv" } },
+      at("/?format=csv;x"),
+      'separate parameters by ";"',
+    ],
+    [
+      "an empty parameter",
+      { query: { export: true } },
+      at("/?export="),
+      "an empty value for an absent one",
+    ],
+    ["a hidden query", { query: { export: true } }, at("/a%3fexport=1"), "a second query"],
+    ["a text in another case", { headers: { "x-plan": "free" } }, header("FREE"), "such as case"],
+    [
+      "a header field with another separator",
+      { headers: { "x-plan": "free" } },
+      header("free", "x_plan"),
+      'do not distinguish "x_plan" from x-plan',
+    ],
+    [
+      "a header field that was sent twice",
+      { headers: { "x-plan": "free" } },
+      header("free, pro"),
+      "sent twice",
+    ],
+    ["an unknown address", { ips: ["198.51.100.0/24"] }, {}, "does not show the address"],
+    ["an unknown country", { countries: ["DE"] }, { cf: {} }, "does not report the country"],
+    ["Tor", { countries: ["DE"] }, { cf: { country: "T1" } }, "Tor hides the country"],
+    ["an unknown network", { asns: [64_500] }, {}, "does not report the network"],
+    ["no data about bots", { bots: "verified" }, {}, "does not report the category"],
+  ])("%s", async (_, match, request, note) => {
+    const { applies, conditions } = await explainRule({ match }, request);
+    expect({ applies, results: conditions.map(({ result }) => result) }).toEqual({
+      applies: true,
+      results: ["unknown"],
+    });
+    expect(conditions[0]?.note).toContain(note);
+    expect(conditions[0]?.note).toContain("So the rule counts the request.");
+  });
+
+  it("but an ambiguous path holds if the rule matches however origins read it", async () => {
+    const explained = await explainRule({ match: { paths: ["/v1/*"] } }, at("/v1/a%2Fb"));
+    expect(explained.conditions).toMatchObject([{ field: "match.paths", result: "holds" }]);
+  });
+});
+
+it.each([{}, header("free"), at("/?token=x")])(
+  "shows no text that only the configuration knows: %j",
+  async (request) => {
+    const conditions: MatchInput = {
+      headers: { "x-plan": ["secret-text", { prefix: "secret-prefix" }] },
+      query: { token: "secret-token" },
+    };
+    const exempt = { headers: { "x-internal": "secret-value", "x-other": { secret: "NAME" } } };
+    for (const fields of [{ match: conditions }, { match: { except: conditions } }, { exempt }]) {
+      const explained = await explainRule(fields, request, {}, { NAME: "secret-of-the-worker" });
+      expect(JSON.stringify(explained)).not.toContain("secret-");
+    }
+  },
+);
