@@ -1,0 +1,220 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { resolveBindings } from "../../../src/config/bindings.ts";
+import { defineConfig, type RuleInput } from "../../../src/config/index.ts";
+import { explain } from "../../../src/explain/explain.ts";
+import { readClients } from "../../../src/limiter/client-state.ts";
+import { Limiter } from "../../../src/limiter/limiter.ts";
+import { LiveOverrides } from "../../../src/overrides/live-overrides.ts";
+import type { Override } from "../../../src/overrides/override.ts";
+import { createMemoryStore } from "../../../src/stores/memory-store.ts";
+import type { Store } from "../../../src/stores/store.ts";
+import { StoreError } from "../../../src/stores/store-error.ts";
+
+const MINUTE = 60_000;
+const NOW = Date.UTC(2026, 10, 25, 8, 0, 30);
+
+beforeEach(() => void vi.useFakeTimers({ toFake: ["Date"], now: NOW }));
+afterEach(() => {
+  vi.useRealTimers();
+  vi.restoreAllMocks();
+});
+
+const DESCRIBED = {
+  method: "GET",
+  url: "https://api.example.com/",
+  headers: { "cf-connecting-ip": "203.0.113.7" },
+};
+
+/** Explains a request by one rule after a number of requests, and returns the explanation of the rule. */
+async function explainAfter(
+  requests: number,
+  fields: Partial<RuleInput>,
+  overrides: Override[] = [],
+) {
+  const limits = "limits" in fields ? {} : { limit: 3, window: "1m" as const };
+  const rule = { name: "api", ...limits, ...fields } as RuleInput;
+  const config = defineConfig({ store: "memory", prefix: "p", rules: [rule] });
+  const limiter = new Limiter(config, createMemoryStore());
+  const live = new LiveOverrides();
+  live.update({ version: 1, isComplete: true, set: overrides, removed: [] });
+  const context = {
+    config,
+    bindings: resolveBindings(config, {}),
+    read: vi.fn((applied) => limiter.clients.read(applied)),
+    custom: { env: {} as never, ctx: { waitUntil() {} } },
+  };
+  const byId = new Map(overrides.map((each) => [each.rule, each] as const));
+  const run = () => explain(DESCRIBED, context, { live, byId });
+  await run();
+  const applied = context.read.mock.calls[0]?.[0] ?? [];
+  for (let index = 0; index < requests; index++) await limiter.decide(applied);
+  const explanation = await run();
+  return { explanation, rule: explanation.rules[0], client: explanation.rules[0]?.client };
+}
+
+describe("a counter", () => {
+  it("shows its window, its stored key, and what the request would store", async () => {
+    const { rule, client } = await explainAfter(1, { cost: 2 });
+    const start = NOW - (NOW % MINUTE);
+    expect(rule?.counters).toEqual([
+      {
+        policy: "api",
+        limit: 3,
+        capacity: 3,
+        count: 2,
+        cost: 2,
+        windowStart: start,
+        windowEnd: start + MINUTE,
+        storedKey: `p:api:1m:${client}:${start / MINUTE}`,
+      },
+    ]);
+    expect(rule).toMatchObject({ applies: true, exceeds: true });
+    const { rule: before } = await explainAfter(0, { cost: 2 });
+    expect(before?.counters).toMatchObject([
+      { count: 0, countAfter: 2, expiresAt: start + MINUTE + 1000 },
+    ]);
+  });
+
+  it("of a calendar month shows the month", async () => {
+    const { rule, client } = await explainAfter(0, { window: "month", timeZone: "Europe/Berlin" });
+    expect(rule?.counters).toMatchObject([
+      {
+        windowStart: Date.UTC(2026, 9, 31, 23),
+        windowEnd: Date.UTC(2026, 10, 30, 23),
+        storedKey: `p:api:month:${client}:${(2026 - 1970) * 12 + 10}`,
+      },
+    ]);
+  });
+
+  it("whose quota rolls over has one key for all windows", async () => {
+    const { rule, client } = await explainAfter(4, { capacity: 6 });
+    expect(rule?.counters).toMatchObject([
+      { count: 4, capacity: 6, limit: 3, countAfter: 5, storedKey: `p:api:1m:${client}` },
+    ]);
+  });
+
+  it("of a rule with shards is shown for the two shards that the request may use", async () => {
+    vi.spyOn(Math, "random").mockReturnValue(0.5);
+    const { rule, client } = await explainAfter(0, { limit: 40, shards: 4 });
+    expect(rule?.quotas).toMatchObject([{ limit: 40, remaining: 40 }]);
+    expect(rule?.counters).toMatchObject([
+      { shard: 0, limit: 10, storedKey: expect.stringContaining(`${client}#0:`), countAfter: 1 },
+      { shard: 2, limit: 10, storedKey: expect.stringContaining(`${client}#2:`) },
+    ]);
+    expect(rule?.counters?.[1]).not.toHaveProperty("countAfter");
+  });
+
+  it("of a rule that only the response charges would store nothing yet", async () => {
+    const { rule } = await explainAfter(0, { cost: "header:x-cost" });
+    expect(rule?.counters).toMatchObject([{ count: 0, cost: 1 }]);
+    expect(rule?.counters?.[0]).not.toHaveProperty("countAfter");
+  });
+
+  it("of each tier has the tier's limit", async () => {
+    const tiers = { by: "method", limits: { GET: { limit: 9, window: "1h" } } } as const;
+    const { rule } = await explainAfter(1, { tiers });
+    expect(rule).toMatchObject({ tier: "GET", counters: [{ limit: 9, count: 1, countAfter: 2 }] });
+  });
+});
+
+describe("a ban", () => {
+  it("that the request would begin is shown, and begins with none", async () => {
+    const { rule, client, explanation } = await explainAfter(3, { ban: "5m" });
+    expect(rule).toMatchObject({
+      banMs: 0,
+      newBan: { storedKey: `p:api:1m:${client}:ban`, until: NOW + 5 * MINUTE, isAtLeast: false },
+    });
+    const headers = new Headers(explanation.response.headers as [string, string][]);
+    expect(headers.get("retry-after")).toBe("300");
+  });
+
+  it("of several lengths lasts at least the first", async () => {
+    const { rule } = await explainAfter(3, { ban: ["1m", "5m"] });
+    expect(rule?.newBan).toMatchObject({ until: NOW + MINUTE, isAtLeast: true });
+  });
+
+  it("of a rule in shadow mode has a key of its own", async () => {
+    const { rule, explanation } = await explainAfter(3, { ban: "5m", mode: "shadow" });
+    expect(rule).toMatchObject({
+      mode: "shadow",
+      exceeds: true,
+      newBan: { storedKey: expect.stringMatching(/:shadow-ban$/) },
+    });
+    expect(explanation).toMatchObject({ outcome: "allowed", response: { headers: [] } });
+  });
+
+  it("that has begun is shown with its rest", async () => {
+    const { rule } = await explainAfter(4, { ban: "5m" });
+    expect(rule).toMatchObject({ banMs: 5 * MINUTE, exceeds: true });
+    expect(rule).not.toHaveProperty("newBan");
+  });
+});
+
+describe("an override", () => {
+  const fields = { rule: "api", reason: "sale", by: "ops", setAt: NOW, expiresAt: NOW + MINUTE };
+
+  it("that turns the rule off is the condition that fails", async () => {
+    const override = { ...fields, effect: { mode: "off" } } as const;
+    const { rule, explanation } = await explainAfter(0, {}, [override]);
+    expect(explanation.outcome).toBe("unmatched");
+    expect(rule).toMatchObject({
+      applies: false,
+      mode: "off",
+      why: "An override has turned the rule off.",
+      override,
+      conditions: [{ field: "override", result: "fails" }],
+    });
+  });
+
+  it("that blocks or exempts the client is named", async () => {
+    const { client = "" } = await explainAfter(0, {});
+    const blocked = { ...fields, client, effect: { kind: "blocked" } } as const;
+    const { rule, explanation } = await explainAfter(0, {}, [blocked]);
+    expect(explanation.outcome).toBe("limited");
+    expect(rule?.why).toBe("It matches. An override blocks the client.");
+    const unlimited = { ...fields, client, effect: { kind: "unlimited" } } as const;
+    const exempt = await explainAfter(0, {}, [unlimited]);
+    expect(exempt.explanation.outcome).toBe("unmatched");
+    expect(exempt.rule).toMatchObject({
+      applies: false,
+      why: "An override exempts the client.",
+      client,
+    });
+  });
+});
+
+describe("while the store fails", () => {
+  const fail = async () => {
+    throw new StoreError("timeout", "no answer after 1000 ms");
+  };
+  const failing: Store = { decide: fail, adjust: fail, reset: fail };
+
+  it.each([
+    ["open", "undecided", undefined],
+    ["closed", "undecided", 503],
+    ["local", "allowed", undefined],
+  ] as const)("an explanation shows what onError: %s does", async (onError, outcome, status) => {
+    const rules = [{ name: "api", limit: 3, window: "1m", onError } as const];
+    const config = defineConfig({ store: "memory", rules });
+    const limiter = new Limiter(config, failing);
+    const context = {
+      config,
+      bindings: resolveBindings(config, {}),
+      read: (applied: Parameters<typeof limiter.clients.read>[0]) =>
+        readClients(failing, applied, config.prefix, NOW),
+      decide: (applied: Parameters<typeof limiter.decide>[0]) =>
+        limiter.decide(applied, { checkOnly: true }),
+      custom: { env: {} as never, ctx: { waitUntil() {} } },
+    };
+    const explanation = await explain(DESCRIBED, context);
+    expect(explanation).toMatchObject({
+      outcome,
+      storeFailure: "timeout, no answer after 1000 ms",
+      rules: [{ applies: true, client: expect.any(String), key: [{ isFallback: false }] }],
+    });
+    expect(explanation.response.status).toBe(status);
+    expect(explanation.rules[0]).not.toHaveProperty("counters");
+    const { decide: _, ...withoutDecide } = context;
+    await expect(explain(DESCRIBED, withoutDecide)).rejects.toThrow(StoreError);
+  });
+});
