@@ -16,7 +16,7 @@ import {
   noStoreSums,
 } from "../src/statistics/add-sums.ts";
 import { LATENCY_BOUNDS_MS, type LimitedClient, type RuleSums } from "../src/statistics/sums.ts";
-import { FAKE_EXPLANATION } from "./fake-explanation.ts";
+import { fakeExplanation } from "./fake-explanation.ts";
 
 const STEP_MS = { minute: 60_000, hour: 3_600_000, day: 86_400_000 } as const;
 
@@ -133,7 +133,7 @@ export class FakeOperations implements AdminOperations {
   }
 
   async explain() {
-    return FAKE_EXPLANATION;
+    return fakeExplanation(this.#clock());
   }
 
   #enter(entry: Omit<AuditEntry, "id" | "at">): void {

@@ -95,9 +95,9 @@ const OPERATIONS: Readonly<Record<string, Readonly<Record<string, ApiOperation>>
   },
   "/explain": {
     post: {
-      summary: "Explains which rules apply to a described request",
+      summary: "Explains which rules apply to a described request, and takes no quota",
       body: ExplainBody,
-      answer: { outcome: "string", rules: "array" },
+      answer: { outcome: "string", request: "object", rules: "array", response: "object" },
     },
   },
 };

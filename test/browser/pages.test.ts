@@ -77,6 +77,8 @@ describeInBrowser("every page of the dashboard", () => {
         await openDetails(page);
         violations.push(...(await violationsOf(page)).map((text) => `${path}: ${text}`));
       }
+      await explain(page);
+      violations.push(...(await violationsOf(page)).map((text) => `explanation: ${text}`));
       expect(violations).toEqual([]);
     },
   );
@@ -90,6 +92,9 @@ describeInBrowser("every page of the dashboard", () => {
       const width = await page.evaluate(() => document.documentElement.scrollWidth);
       if (width > PHONE.width) wide.push(`${path}: ${width} px`);
     }
+    await explain(page);
+    const width = await page.evaluate(() => document.documentElement.scrollWidth);
+    if (width > PHONE.width) wide.push(`explanation: ${width} px`);
     expect(wide).toEqual([]);
   });
 
@@ -117,3 +122,15 @@ describeInBrowser("every page of the dashboard", () => {
     expect(bytes).toBeLessThanOrEqual(MAX_BYTES);
   });
 });
+
+/** Explains a denied request with a long path, and opens the explanation. */
+async function explain(page: Page): Promise<void> {
+  await page.goto("/_weir/explain");
+  await page.getByLabel("Method").fill("POST");
+  await page.getByLabel("URL or path").fill(`/login?${"long=value&".repeat(20)}`);
+  await page.getByLabel("Client's address").fill("203.0.113.8");
+  await page.getByLabel("Header fields, one in each line").fill("x-api-key: abc");
+  await page.getByRole("button", { name: "Explain", exact: true }).click();
+  await page.getByText("Rules that do not apply").waitFor();
+  await openDetails(page);
+}

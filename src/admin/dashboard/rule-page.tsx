@@ -44,6 +44,9 @@ export async function rulePage(c: DashboardContext) {
           </h1>
           <RangeSwitch path={rulePath(name)} range={range} />
         </div>
+        <p class="hint">
+          Why does it apply to a request, or not? <a href="/_weir/explain">Explain a request</a>
+        </p>
         <Facts rule={rule} />
         {report.value ? (
           <Traffic rule={rule} report={report.value} query={query} range={range} now={now} />

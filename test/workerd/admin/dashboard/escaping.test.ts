@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { fakeExplanation } from "../../../../dev/fake-explanation.ts";
 import { OperationError, type RuleView } from "../../../../src/admin/operations.ts";
 import { createDashboard, NOW } from "./dashboard.ts";
 
@@ -46,6 +47,7 @@ function hostileDashboard(text: string) {
         clients: [{ rule: text, client: text, count: 3, error: 1, lastAt: NOW, shadow: true }],
       }),
       overrides: async () => [override],
+      explain: async () => withTexts(fakeExplanation(NOW), text),
       audit: async () => [
         {
           id: 1,
@@ -96,6 +98,18 @@ function hostileDashboard(text: string) {
   return dashboard;
 }
 
+/** The fields of an explanation whose texts Weir has chosen. */
+const OWN_FIELDS = new Set(["outcome", "mode", "result"]);
+
+/** Returns a value in which a text replaces every other text. */
+function withTexts<Value>(value: Value, text: string, field = ""): Value {
+  if (typeof value === "string") return OWN_FIELDS.has(field) ? value : (text as Value);
+  if (typeof value !== "object" || value === null) return value;
+  if (Array.isArray(value)) return value.map((each) => withTexts(each, text, field)) as Value;
+  const entries = Object.entries(value).map(([name, each]) => [name, withTexts(each, text, name)]);
+  return Object.fromEntries(entries) as Value;
+}
+
 /** Returns the names of all elements and attributes, as the runtime's own parser reads them. */
 async function structureOf(response: Response): Promise<string[]> {
   const names: string[] = [];
@@ -123,6 +137,16 @@ describe.each(HOSTILE)("the text %s", (text) => {
       structureOf(await hostileDashboard(text).request(path)),
       structureOf(await hostileDashboard("harmless").request(path)),
     ]);
+    expect(hostile).toEqual(harmless);
+  });
+
+  it("changes nothing but text in an explanation", async () => {
+    const form = { url: "/" };
+    const [hostile, harmless] = await Promise.all([
+      structureOf(await hostileDashboard(text).post("/explain", form)),
+      structureOf(await hostileDashboard("harmless").post("/explain", form)),
+    ]);
+    expect(hostile.length).toBeGreaterThan(150);
     expect(hostile).toEqual(harmless);
   });
 
@@ -154,6 +178,17 @@ describe.each(HOSTILE)("the text %s", (text) => {
         structureOf(await dashboard.request(`/clients?client=${encoded}&rule=login`)),
         structureOf(await dashboard.post("/clients", { by0: value, value0: value })),
         structureOf(await dashboard.post("/overrides", fields)),
+        structureOf(await dashboard.request(`/explain?url=${encoded}&method=${encoded}`)),
+        structureOf(
+          await dashboard.post("/explain", {
+            method: value,
+            url: value,
+            headers: `${value}\na`,
+            ip: value,
+            country: value,
+            asn: value,
+          }),
+        ),
       ]);
     };
     expect(await pagesWith(text)).toEqual(await pagesWith("harmless"));

@@ -13,10 +13,11 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
+/** The pages that show what the control object has. */
 const PATHS = ["/", "/rules", "/rules/search", "/clients", "/overrides", "/audit"];
 const CHANGES = ["/clients?client=A&rule=login", ...PATHS];
 
-describe.each(PATHS)("GET /_weir%s", (path) => {
+describe.each([...PATHS, "/explain"])("GET /_weir%s", (path) => {
   it("answers with a page", async () => {
     const response = await createDashboard().request(path);
     expect(response.status).toBe(200);
@@ -30,7 +31,9 @@ describe.each(PATHS)("GET /_weir%s", (path) => {
     expect(page).not.toMatch(/<style|\sstyle=|\son[a-z]+=|javascript:/);
     expect(page).not.toMatch(/(?:src|href|action)="(?!\/_weir\/|#)/);
   });
+});
 
+describe.each(PATHS)("GET /_weir%s", (path) => {
   it("answers with what it has if the Worker has no control object", async () => {
     const fails = async () => {
       throw new OperationError("unavailable", "The Worker has no binding WEIR_CONTROL.");
