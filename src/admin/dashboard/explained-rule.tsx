@@ -47,6 +47,7 @@ export function OtherRules({ rules }: { rules: readonly ExplainedRule[] }) {
         <details>
           <summary>
             <bdi>{rule.rule}</bdi>
+            <small> {reasonOf(rule)}</small>
           </summary>
           <ConditionTable rule={rule.rule} conditions={rule.conditions} />
           <OverrideText rule={rule} />
@@ -57,6 +58,12 @@ export function OtherRules({ rules }: { rules: readonly ExplainedRule[] }) {
       ))}
     </section>
   );
+}
+
+/** Returns the condition because of which a rule does not apply. */
+function reasonOf({ conditions, why }: ExplainedRule): string {
+  const last = conditions.at(-1);
+  return last ? `${last.field}: ${last.actual}` : why;
 }
 
 function KeyList({ elements }: { elements: readonly ExplainedKeyElement[] }) {
