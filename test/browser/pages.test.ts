@@ -1,3 +1,4 @@
+import type { Page } from "playwright-core";
 import { beforeAll, expect, it, vi } from "vitest";
 import {
   addAxe,
