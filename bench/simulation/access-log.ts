@@ -1,6 +1,6 @@
 import { createReadStream } from "node:fs";
 import { createInterface } from "node:readline";
-import type { Random } from "./random.ts";
+import type { Random } from "../../cli/simulation/random.ts";
 import type { Arrival } from "./traffic.ts";
 
 /**

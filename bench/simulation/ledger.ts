@@ -1,6 +1,12 @@
-import { type Counter, type UnusedQuota, windowAt } from "../../src/engine/counter.ts";
+import type { Isolate } from "../../cli/simulation/isolate.ts";
+import type { NetworkRecorder } from "../../cli/simulation/network.ts";
+import {
+  type Counter,
+  type GroupVerdict,
+  type UnusedQuota,
+  windowAt,
+} from "../../src/engine/counter.ts";
 import type { Verdict } from "../../src/stores/store.ts";
-import type { Isolate } from "./isolate.ts";
 import { type Request, requestOf } from "./request.ts";
 
 /** The quota of one client's window that was charged to one isolate. */
@@ -26,7 +32,7 @@ export interface Account {
 }
 
 /** Keeps its own record of every charge and every admission, to check the store's counts later. */
-export class Ledger {
+export class Ledger implements NetworkRecorder {
   readonly #accounts = new Map<string, Account>();
   readonly #counter: Pick<Counter, "windowMs" | "offsetMs">;
   /** Calls to the store, including calls that fetch blocks in the background. */
@@ -75,6 +81,14 @@ export class Ledger {
         const { charged = counter.cost } = answer.tallies[index] ?? {};
         this.#charge(isolate, requestOf(counter).client, now, charged);
       }
+    }
+  }
+
+  /** Keeps each request's last answer of the store. */
+  recordAnswer(groups: readonly (readonly Counter[])[], verdict: Verdict): void {
+    for (const [index, group] of groups.entries()) {
+      const { admitted } = verdict.groups[index] as GroupVerdict;
+      requestOf(group[0] as Counter).answer = { decidedAt: verdict.now, admitted };
     }
   }
 

@@ -1,5 +1,5 @@
+import type { Isolate } from "../../cli/simulation/isolate.ts";
 import type { Counter } from "../../src/engine/counter.ts";
-import type { Isolate } from "./isolate.ts";
 
 /** A request that waits for its decision. */
 export interface Request {

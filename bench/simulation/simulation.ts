@@ -1,17 +1,17 @@
+import { WORLD } from "../../cli/simulation/actor.ts";
+import { Fleet } from "../../cli/simulation/fleet.ts";
+import { Network } from "../../cli/simulation/network.ts";
+import { Random, seedOf } from "../../cli/simulation/random.ts";
+import { VirtualTime } from "../../cli/simulation/virtual-time.ts";
 import type { Counter } from "../../src/engine/counter.ts";
 import { createMemoryStore } from "../../src/stores/memory-store.ts";
 import type { Verdict } from "../../src/stores/store.ts";
 import { StoreError } from "../../src/stores/store-error.ts";
-import { WORLD } from "./actor.ts";
-import { Fleet } from "./fleet.ts";
 import { Ledger } from "./ledger.ts";
-import { Network } from "./network.ts";
-import { Random, seedOf } from "./random.ts";
 import { type Request, withRequest } from "./request.ts";
 import { audit, emptyResult, type RunResult } from "./run-result.ts";
 import type { Scenario } from "./scenario.ts";
 import type { Arrival, ClosedTraffic } from "./traffic.ts";
-import { VirtualTime } from "./virtual-time.ts";
 
 /** Midnight of 2026-01-01 UTC. Windows of all simulated lengths start at this time. */
 const STARTS_AT = Date.UTC(2026, 0, 1);

@@ -1,6 +1,6 @@
+import { Random } from "../../../cli/simulation/random.ts";
+import { VirtualTime } from "../../../cli/simulation/virtual-time.ts";
 import { GLOBAL_OBJECT, parentOf } from "../../../src/control/fan-in.ts";
-import { Random } from "../random.ts";
-import { VirtualTime } from "../virtual-time.ts";
 import { startIsolate } from "./isolate.ts";
 import { Objects } from "./objects.ts";
 

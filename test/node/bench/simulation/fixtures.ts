@@ -1,4 +1,3 @@
-import { Random } from "../../../../bench/simulation/random.ts";
 import type { Scenario } from "../../../../bench/simulation/scenario.ts";
 import {
   arrivalsOf,
@@ -7,6 +6,7 @@ import {
   poisson,
   uniformClients,
 } from "../../../../bench/simulation/traffic.ts";
+import { Random } from "../../../../cli/simulation/random.ts";
 
 const SECOND = 1000;
 

@@ -2,10 +2,38 @@ import type { Store } from "../../src/stores/store.ts";
 import { WORLD } from "./actor.ts";
 import { Isolate } from "./isolate.ts";
 import type { Random } from "./random.ts";
-import type { Scenario } from "./scenario.ts";
 import type { VirtualTime } from "./virtual-time.ts";
 
-type FleetOptions = Pick<Scenario, "isolates" | "routing" | "deathsPerMinute" | "skewMs">;
+/**
+ * Determines which isolate receives a client's request. Each client has one isolate as its home,
+ * and the home can change.
+ */
+export interface Routing {
+  /** How many times a minute a client's home moves to another isolate, on average. */
+  readonly movesPerMinute: number;
+  /** The share of requests that go to a random isolate instead of the client's home. */
+  readonly strays: number;
+}
+
+export interface FleetOptions {
+  readonly isolates: number;
+  readonly routing: Routing;
+  /**
+   * The share of isolates that end in a minute. A new isolate with empty memory replaces each of
+   * them.
+   */
+  readonly deathsPerMinute: number;
+  /** The maximum error of an isolate's clock, in either direction, in milliseconds. */
+  readonly skewMs: number;
+  /** The deadline of decisions, in milliseconds. @default 1000 */
+  readonly timeoutMs?: number;
+}
+
+/**
+ * The maximum number of clients whose homes are kept. The home of the client that came first is then
+ * forgotten, and its next request goes to a new home.
+ */
+const MAX_HOMES = 500_000;
 
 const MINUTE_MS = 60_000;
 
@@ -17,7 +45,7 @@ export class Fleet {
   readonly #connect: (isolate: Isolate) => Store;
   readonly #isolates: Isolate[];
   /** For each client: the index of its home isolate, and the time of its last request. */
-  readonly #homes = new Map<number, { place: number; seenAt: number }>();
+  readonly #homes = new Map<number | string, { place: number; seenAt: number }>();
   /** The number of requests whose isolate ended while they waited for a decision. */
   lostWithIsolate = 0;
 
@@ -35,7 +63,7 @@ export class Fleet {
   }
 
   /** Selects the isolate for a request of this client. */
-  isolateFor(client: number): Isolate {
+  isolateFor(client: number | string): Isolate {
     const { isolates, routing } = this.#options;
     const place = this.#random.chance(routing.strays)
       ? this.#random.below(isolates)
@@ -62,14 +90,14 @@ export class Fleet {
 
   #start(): Isolate {
     const skewMs = (2 * this.#random.uniform() - 1) * this.#options.skewMs;
-    return new Isolate(skewMs, this.#connect);
+    return new Isolate(skewMs, this.#connect, this.#options.timeoutMs);
   }
 
   /**
    * Returns the index of a client's home isolate. A client may move at any time, but its new home
    * is chosen when it sends its next request.
    */
-  #homeOf(client: number): number {
+  #homeOf(client: number | string): number {
     const { isolates, routing } = this.#options;
     const { now } = this.#time;
     const home = this.#homes.get(client);
@@ -77,6 +105,12 @@ export class Fleet {
     const hasMoved = !home || this.#random.chance(1 - Math.exp(-routing.movesPerMinute * minutes));
     const place = home && !hasMoved ? home.place : this.#random.below(isolates);
     this.#homes.set(client, { place, seenAt: now });
+    if (this.#homes.size > MAX_HOMES) {
+      for (const first of this.#homes.keys()) {
+        this.#homes.delete(first);
+        break;
+      }
+    }
     return place;
   }
 }

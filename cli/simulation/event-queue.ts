@@ -27,10 +27,11 @@ export class EventQueue {
     heap[place] = event;
   }
 
-  /** Removes and returns the earliest event. */
-  pop(): Event | undefined {
+  /** Removes and returns the earliest event, unless it is after a time. */
+  pop(until: number): Event | undefined {
     const heap = this.#heap;
     const first = heap[0];
+    if (!first || first.at > until) return undefined;
     const last = heap.pop();
     if (heap.length === 0 || !last) return first;
     let place = 0;

@@ -18,10 +18,10 @@ export class Isolate implements Actor {
   /** The store with the wrappers of src/stores/create-store.ts, without the breaker. */
   readonly store: Store;
 
-  constructor(skewMs: number, connect: (isolate: Isolate) => Store) {
+  constructor(skewMs: number, connect: (isolate: Isolate) => Store, timeoutMs = TIMEOUT_MS) {
     this.skewMs = skewMs;
-    this.store = withLeases(withDenialCache(withDeadline(connect(this), TIMEOUT_MS)), {
-      timeoutMs: TIMEOUT_MS,
+    this.store = withLeases(withDenialCache(withDeadline(connect(this), timeoutMs)), {
+      timeoutMs,
       background: () => {},
     });
   }

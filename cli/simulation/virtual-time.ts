@@ -41,14 +41,17 @@ export class VirtualTime {
   }
 
   /**
-   * Runs all planned events, and the events that they plan.
+   * Runs the planned events up to a time, and the events up to that time that they plan. No other code runs
+   * in this thread until the returned promise resolves: no timer, and no input or output. So no other code
+   * sees the replaced clock.
    *
+   * @param until the time of the last event; if it is not set, all events run
    * @throws {Error} when another simulation runs in this thread, or the error passed to `fail`
    */
-  async run(): Promise<void> {
+  async run(until = Number.POSITIVE_INFINITY): Promise<void> {
     const restore = this.#replaceGlobals();
     try {
-      for (let event = this.#queue.pop(); event; event = this.#queue.pop()) {
+      for (let event = this.#queue.pop(until); event; event = this.#queue.pop(until)) {
         if (!event.task || !event.actor.isAlive) continue;
         this.now = event.at;
         this.#actor = event.actor;
@@ -80,7 +83,12 @@ export class VirtualTime {
   }
 }
 
-/** Resolves when all microtasks have run, because Node runs them before the next immediate. */
+/**
+ * Resolves when all microtasks have run. Node calls the callbacks of `nextTick` when no microtask is left, and
+ * before timers, input and output.
+ */
 function microtasksDone(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve));
+  return new Promise((resolve) => {
+    queueMicrotask(() => process.nextTick(resolve));
+  });
 }
