@@ -8,7 +8,8 @@ import { replayPage } from "../../cli/html/replay-page.ts";
 import { suggestPage } from "../../cli/html/suggest-page.ts";
 import { launchChromium } from "../../dev/chromium.ts";
 import { hostile, withNumbers, withShortLists } from "../node/html/changed.ts";
-import { COMPARISON, EMPTY_REPLAY, replayOf } from "../node/html/fixtures.ts";
+import { COMPARISON } from "../node/html/comparison.ts";
+import { EMPTY_REPLAY, replayOf } from "../node/html/fixtures.ts";
 import { EMPTY_SUGGESTION, SUGGESTION } from "../node/html/suggestions.ts";
 import { addAxe, chromiumPath } from "./dashboard.ts";
 

@@ -1,7 +1,5 @@
 import type { LogSummary } from "../../../cli/logs/log-summary.ts";
 import type {
-  ComparedClient,
-  Comparison,
   Counts,
   DeniedClient,
   Frequent,
@@ -93,7 +91,7 @@ export const EMPTY_COUNTS: Counts = {
   isEstimate: false,
 };
 
-function countsOf(timeline: Timeline, clients: number): Counts {
+export function countsOf(timeline: Timeline, clients: number): Counts {
   const sum = (values: readonly number[]) => values.reduce((all, each) => all + each, 0);
   const [allowed, denied] = [sum(timeline.allowed), sum(timeline.denied)];
   return {
@@ -116,7 +114,7 @@ export const addressOf = (index: number) =>
     ? `2001:db8:${(index * 4093 + 17).toString(16)}:77::/64`
     : `203.0.113.${(index * 37 + 7) % 250}`;
 
-function deniedClientOf(index: number, scale: number): DeniedClient {
+export function deniedClientOf(index: number, scale: number): DeniedClient {
   const denied = Math.ceil(scale / (index + 1.4));
   return {
     client: addressOf(index),
@@ -223,51 +221,4 @@ export const EMPTY_REPLAY: ReplayReport = {
   ],
   leftOut: [],
   timeline: EMPTY_TIMELINE,
-};
-
-function comparedClientOf(index: number): ComparedClient {
-  const { client, requests, denied, deniedSucceeded, error, userAgents, paths } = deniedClientOf(
-    index,
-    900,
-  );
-  const compared = { client, requests, denied, newlyDeniedSucceeded: deniedSucceeded, error };
-  return { ...compared, deniedBefore: index % 4 ? 0 : Math.floor(denied / 3), userAgents, paths };
-}
-
-export const COMPARISON: Comparison = {
-  against: "main/weir.config.ts",
-  notes: [{ code: "no-country", text: "The log does not state countries." }],
-  leftOut: [],
-  before: { ...countsOf(timelineOf(8000), 51_204), clientsDenied: 770 },
-  costBefore: {
-    unit: "Redis commands",
-    count: 3_211_004,
-    calls: 1_003_001,
-    dollars: 6.42,
-    dollarsPer30Days: 96.33,
-  },
-  requests: {
-    allowedByBoth: 1_170_221,
-    deniedByBoth: 9_871,
-    newlyDenied: 14_211,
-    newlyDeniedSucceeded: 12_004,
-    newlyAllowed: 233,
-  },
-  clients: {
-    newlyDenied: 104,
-    noLongerDenied: 21,
-    deniedMore: 312,
-    deniedLess: 9,
-    isEstimate: false,
-  },
-  rules: [
-    { rule: "search", change: "changed", deniedBefore: 9_004, denied: 22_811 },
-    { rule: "login", change: "same", deniedBefore: 1_040, denied: 1_040 },
-    { rule: "exports", change: "added", deniedBefore: undefined, denied: 231 },
-    { rule: "legacy", change: "removed", deniedBefore: 60, denied: undefined },
-  ],
-  mostNewlyDenied: Array.from({ length: 20 }, (_, index) => comparedClientOf(index)),
-  mostNewlyAllowed: [
-    { ...comparedClientOf(3), deniedBefore: 60, denied: 2, newlyDeniedSucceeded: 0 },
-  ],
 };

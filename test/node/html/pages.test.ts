@@ -6,7 +6,8 @@ import { suggestPage } from "../../../cli/html/suggest-page.ts";
 import type { ReplayReport } from "../../../cli/replay/report.ts";
 import type { Suggestion } from "../../../cli/suggest/suggestion.ts";
 import { withNumbers, withTexts } from "./changed.ts";
-import { COMPARISON, EMPTY_REPLAY, replayOf } from "./fixtures.ts";
+import { COMPARISON } from "./comparison.ts";
+import { EMPTY_REPLAY, replayOf } from "./fixtures.ts";
 import { EMPTY_SUGGESTION, SUGGESTION } from "./suggestions.ts";
 
 const FULL_REPLAY: ReplayReport = replayOf(4, {

@@ -4,7 +4,8 @@ import { replayPage } from "../../../cli/html/replay-page.ts";
 import { rulesSection } from "../../../cli/html/rules-section.ts";
 import { rangeText, shareText, timeText } from "../../../cli/html/texts.ts";
 import type { ReplayReport } from "../../../cli/replay/report.ts";
-import { COMPARISON, EMPTY_REPLAY, replayOf, ruleOf } from "./fixtures.ts";
+import { COMPARISON } from "./comparison.ts";
+import { EMPTY_REPLAY, replayOf, ruleOf } from "./fixtures.ts";
 
 const REPLAY = replayOf(2);
 const NOTHING_DENIED = { denied: 0, deniedSucceeded: 0, clientsDenied: 0 };
