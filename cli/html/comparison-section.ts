@@ -130,9 +130,7 @@ function rulesTable({ rules }: Comparison): Html {
     return html`<tr><th scope="row">${shown(rule)}</th><td>${change}</td><td class="number">${text(deniedBefore)}</td><td class="number">${text(denied)}</td></tr>`;
   });
   const unchanged = rules.length - changed.length;
-  const caption =
-    unchanged > 0
-      ? `Changed rules, without ${counted(unchanged, "rule")} that stay the same`
-      : "All rules";
+  const same = `${counted(unchanged, "rule")} ${unchanged === 1 ? "is" : "are"} the same`;
+  const caption = unchanged > 0 ? `Changed rules; ${same}` : "All rules";
   return table({ caption, showsCaption: true, columns }, rows);
 }

@@ -13,25 +13,30 @@ export function windowsTable(windows: readonly WindowSuggestion[]): Html {
   const shares = [
     ...new Set(windows.flatMap(({ limits }) => limits.map(({ share }) => share))),
   ].sort((a, b) => b - a);
+  const names = ["Proposed", ...shares.map((share) => `Denies ≤ ${shareText(share)}`)];
+  const statistics = ["Median", "p95", "p99", "Max", "Windows"];
   const columns = [
     { label: "Window" },
-    ...["Median", "p95", "p99", "Max", "Windows"].map((label) => ({ label, number: true })),
-    { label: "Proposed", number: true },
-    ...shares.map((share) => ({ label: `Denies ≤ ${shareText(share)}`, number: true })),
+    ...[...names, ...statistics].map((label) => ({ label, number: true })),
   ];
-  const rows = windows.map(({ window, median, p95, p99, max, clientWindows, limits, proposed }) => {
-    const numbers = [median, p95, p99, max, clientWindows];
-    return html`<tr><th scope="row">${shown(window)}</th>${numbers.map((count) => html`<td class="number">${countText(count)}</td>`)}${limitCell(proposed)}${shares.map((share) => limitCell(limits.find((each) => each.share === share)))}</tr>`;
+  const rows = windows.map((each) => {
+    const { window, limits, proposed, median, p95, p99, max, clientWindows } = each;
+    const suggested = shares.map((share) => limits.find((limit) => limit.share === share));
+    const cells = [
+      ...[proposed, ...suggested].map(limitText),
+      ...[median, p95, p99, max, clientWindows].map((count) => html`${countText(count)}`),
+    ];
+    return html`<tr><th scope="row">${shown(window)}</th>${cells.map((text, index) => html`<td class="number" data-label="${columns[index + 1]?.label}">${text}</td>`)}</tr>`;
   });
   const caption =
-    "Requests of one client in one window, and the lowest limits that deny at most this share of clients";
-  return table({ caption, showsCaption: true, columns }, rows);
+    "The lowest limits that deny at most this share of clients, and the requests of one client in one window";
+  return table({ caption, showsCaption: true, columns, cards: true }, rows);
 }
 
-function limitCell(suggested: ProposedLimit | undefined): Html {
-  if (!suggested) return html`<td class="number">–</td>`;
+function limitText(suggested: ProposedLimit | undefined): Html {
+  if (!suggested) return html`–`;
   const { limit, clientsDenied, requestsDenied } = suggested;
-  return html`<td class="number"><b>${countText(limit)}</b><br><small>${counted(clientsDenied, "client")}</small><br><small>${counted(requestsDenied, "request")}</small></td>`;
+  return html`<b>${countText(limit)}</b> <small>${counted(clientsDenied, "client")}</small> <small>${counted(requestsDenied, "request")}</small>`;
 }
 
 /** For each window, the clients by their busiest window. */
@@ -53,14 +58,13 @@ function histogram(suggestion: WindowSuggestion): Html | false {
   const columns = [
     { label: "Requests" },
     { label: "Clients", number: true },
-    { label: `On a ${isLogarithmic ? "logarithmic" : "linear"} scale` },
-    { label: "Limits" },
+    { label: `On a ${isLogarithmic ? "logarithmic" : "linear"} scale, with the limits` },
   ];
   const rows = bars.map((each) => {
     const { from, to, clients } = each;
     const tone = from > lowest ? "limited" : "allowed";
     const range = from === to ? countText(from) : `${countText(from)} – ${countText(to)}`;
-    return html`<tr><th scope="row">${range}</th><td class="number">${countText(clients)}</td><td class="wide-bar">${bar(lengthOf(clients), tone)}</td><td>${limitBadges(each, suggestion)}</td></tr>`;
+    return html`<tr><th scope="row" class="nowrap">${range}</th><td class="number">${countText(clients)}</td><td class="wide-bar"><div>${bar(lengthOf(clients), tone)}${limitBadges(each, suggestion)}</div></td></tr>`;
   });
   const heading = `Clients by their busiest window of ${shown(window)}`;
   return html`<div class="card"><h3>${heading}</h3>${table({ caption: heading, columns }, rows)}</div>
