@@ -1,39 +1,137 @@
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { LogRequest } from "../../../cli/logs/log-request.ts";
-import { type LogOptions, openLogs } from "../../../cli/logs/open-logs.ts";
+import { gzipSync } from "node:zlib";
+import { describe, expect, it } from "vitest";
+import { accessLine, countedLines, logFolder, readLogs } from "./log-folder.ts";
 
-let folder = "";
-beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), "weir-logs-"));
-});
-afterAll(() => rm(folder, { recursive: true }));
+const logOf = logFolder();
+const linesOf = (...times: readonly string[]) =>
+  times.map((time, index) => accessLine(`192.0.2.${index % 250}`, time)).join("\n");
 
-const line = (ip: string, time: string) =>
-  `${ip} - - [17/May/2015:${time} +0000] "GET / HTTP/1.1" 200 5`;
-
-async function logOf(name: string, content: string): Promise<string> {
-  const file = join(folder, name);
-  await writeFile(file, content);
-  return file;
-}
-
-async function read(files: readonly string[], options: Partial<LogOptions> = {}) {
-  const logs = await openLogs({ files, maxDelayMs: 60_000, ...options });
-  const requests: LogRequest[] = [];
-  for await (const batch of logs.batches()) requests.push(...batch);
-  return { logs, requests, progress: logs.progress };
-}
-
-describe("openLogs", () => {
-  it("returns the requests in the order of their times", async () => {
-    const times = ["10:05:03", "10:04:43", "10:05:00"];
-    const file = await logOf("a", times.map((time, i) => line(`192.0.2.${i}`, time)).join("\n"));
-    const { requests, progress } = await read([file]);
+describe("reading logs", () => {
+  it("hands out requests in the order of their times, and counts all lines", async () => {
+    const file = await logOf("a", `${linesOf("10:05:03", "10:04:43", "10:05:00")}\n\nhello\n`);
+    const { requests, progress, formats } = await readLogs([file]);
+    expect(formats).toEqual(["combined"]);
     expect(requests.map(({ ip }) => ip)).toEqual(["192.0.2.1", "192.0.2.2", "192.0.2.0"]);
-    expect(progress).toMatchObject({ lines: 3, requests: 3, broken: 0, late: 0 });
+    expect(progress).toMatchObject({ lines: 4, requests: 3, broken: 1, late: 0, notes: [] });
     expect(progress.bytesRead).toBe(progress.bytesTotal);
+  });
+
+  it("reads files side by side, whatever their order and compression", async () => {
+    const files = [
+      await logOf("3", linesOf("10:20:00", "10:21:00", "10:22:00")),
+      await logOf("1.gz", gzipSync(linesOf("10:00:00", "10:01:00", "10:30:00"))),
+      await logOf("2", linesOf("10:10:00", "10:09:30", "10:20:30")),
+    ];
+    const { requests, progress } = await readLogs(files);
+    expect(requests.map(({ at }) => new Date(at).toISOString().slice(14, 19))).toEqual([
+      ...["00:00", "01:00", "09:30", "10:00", "20:00", "20:30", "21:00", "22:00", "30:00"],
+    ]);
+    expect(progress).toMatchObject({ requests: 9, late: 0 });
+    expect(progress.bytesRead).toBe(progress.bytesTotal);
+  });
+
+  it("has no more late lines in several files than in each of them", async () => {
+    const times = Array.from({ length: 3000 }, (_, i) => {
+      const second = Math.floor(i / 10) + (i % 7 === 0 ? 0 : 20);
+      return `10:${String(Math.floor(second / 60)).padStart(2, "0")}:${String(second % 60).padStart(2, "0")}`;
+    });
+    const files = await Promise.all(
+      [0, 1, 2].map((n) => logOf(`part${n}`, linesOf(...times.filter((_, i) => i % 3 === n)))),
+    );
+    const { requests, progress } = await readLogs(files, { maxDelayMs: 21_000 });
+    expect(progress).toMatchObject({ requests: 3000, late: 0 });
+    expect(requests.map(({ at }) => at)).toEqual(
+      requests.map(({ at }) => at).sort((a, b) => a - b),
+    );
+  });
+
+  it("counts requests outside a period, and those that are too late", async () => {
+    const file = await logOf(
+      "period",
+      linesOf("10:00:00", "10:05:00", "10:03:59", "10:06:00", "10:07:00"),
+    );
+    const at = (minute: number) => Date.UTC(2015, 4, 17, 10, minute);
+    const { requests, progress } = await readLogs([file], { from: at(1), to: at(7) });
+    expect(requests).toHaveLength(2);
+    expect(progress).toMatchObject({ lines: 5, requests: 2, outside: 2, late: 1 });
+    expect(countedLines(progress)).toBe(progress.lines);
+  });
+
+  it("states what all files state", async () => {
+    const combined = await logOf("combined", `${accessLine("192.0.2.1", "10:00:00")} "-" "curl/8"`);
+    const common = await logOf("common", accessLine("192.0.2.1", "10:00:00"));
+    const empty = await logOf("empty", "\n\n");
+    const record = { time: 1, method: "GET", url: "/", user_agent: "a", header: 1 };
+    const json = await logOf("json", JSON.stringify(record));
+    const har = await logOf(
+      "har",
+      JSON.stringify({
+        log: {
+          entries: [
+            {
+              startedDateTime: "2015-05-17T10:00:00Z",
+              request: { method: "GET", url: "https://example.com/" },
+            },
+          ],
+        },
+      }),
+    );
+    const headers = async (...files: string[]) => (await readLogs(files)).facts.headers;
+    expect(await headers(combined)).toEqual(new Set(["user-agent", "referer"]));
+    expect(await headers(combined, common)).toEqual(new Set());
+    expect(await headers(combined, empty)).toEqual(new Set(["user-agent", "referer"]));
+    expect(await headers(combined, json)).toEqual(new Set(["user-agent"]));
+    expect(await headers(combined, har)).toEqual(new Set(["user-agent", "referer"]));
+    expect(await headers(har)).toBe("all");
+    const all = await readLogs([combined, json, har], { host: "Example.com:443" });
+    expect(all.formats).toEqual(["combined", "json", "har"]);
+    expect(all.facts).toMatchObject({ ip: false, host: true, status: false });
+    expect(all.requests.map(({ host }) => host)).toEqual(new Array(3).fill("example.com"));
+  });
+
+  it("takes the format that the user names", async () => {
+    const file = await logOf(
+      "named",
+      `${linesOf("10:00:00")}\n{"time":1,"method":"GET","url":"/"}`,
+    );
+    expect((await readLogs([file])).requests).toMatchObject([{ status: 200 }]);
+    const { requests, progress } = await readLogs([file], { format: "json" });
+    expect(requests).toMatchObject([{ at: 1000 }]);
+    expect(progress).toMatchObject({ requests: 1, broken: 1 });
+  });
+
+  it("reads fields that the user names", async () => {
+    const file = await logOf(
+      "mapped",
+      '{"t":1,"m":"GET","u":"/a","client":{"address":"192.0.2.1"}}',
+    );
+    const map = new Map([
+      ["time", "t"],
+      ["method", "m"],
+      ["url", "u"],
+      ["ip", "client.address"],
+    ]);
+    expect((await readLogs([file], { map })).requests).toMatchObject([{ ip: "192.0.2.1" }]);
+    await expect(readLogs([file])).rejects.toThrow(
+      /--map time=FIELD .* The first record has the fields t, m, u, client\.$/,
+    );
+    await expect(readLogs([file], { map: new Map([["x", "t"]]) })).rejects.toThrow(/no fact "x"/);
+  });
+
+  it("keeps the first ten broken lines without queries and control characters", async () => {
+    const broken = Array.from(
+      { length: 12 },
+      (_, i) => `${i} \x1b[31m GET /a?token=secret "${"x".repeat(300)}`,
+    );
+    const file = await logOf("broken", [linesOf("10:00:00"), ...broken].join("\n"));
+    const { progress } = await readLogs([file]);
+    expect(progress.broken).toBe(12);
+    expect(progress.brokenLines).toHaveLength(10);
+    expect(progress.brokenLines[0]).toMatchObject({ file, line: 2 });
+    for (const { text, reason } of progress.brokenLines) {
+      expect(text).toMatch(/^\d {2}\[31m GET \/a\?… "x+…$/);
+      expect(text.length).toBeLessThanOrEqual(200);
+      expect(reason).toContain("does not begin with an IP address");
+    }
   });
 });

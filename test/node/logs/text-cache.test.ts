@@ -1,0 +1,90 @@
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
+import { describe, expect, it } from "vitest";
+import { AccessLineParser } from "../../../cli/logs/access-line.ts";
+import type { LineParser } from "../../../cli/logs/log-line.ts";
+import { RecordParser } from "../../../cli/logs/record-parser.ts";
+import { ownText, TextCache } from "../../../cli/logs/text-cache.ts";
+import { accessLine } from "./log-folder.ts";
+
+setFlagsFromString("--expose-gc");
+const collectGarbage: () => void = runInNewContext("gc");
+
+function usedBytes(): number {
+  collectGarbage();
+  return process.memoryUsage().heapUsed;
+}
+
+const CHUNK = 65_536;
+const COUNT = 1000;
+
+/** A chunk of a log: many bytes, of which the test reads only the first line. */
+const chunkOf = (line: string) => Buffer.from(`${line}\n`.padEnd(CHUNK, "x")).toString("latin1");
+const firstLine = (chunk: string) => chunk.slice(0, chunk.indexOf("\n"));
+
+const combined = (i: number) =>
+  `${accessLine(`198.51.100.${100 + (i % 150)}`, "10:00:00", `/a/long/path/${i}?query`)} "https://example.com/referer/${i}" "a long user agent ${i}"`;
+const record = (i: number) =>
+  JSON.stringify({
+    time: i,
+    method: "GET",
+    url: `/a/long/path/${i}`,
+    ua: `a long user agent ${i}`,
+  });
+
+describe("the memory of a request", () => {
+  it.each<[string, LineParser, (i: number) => string]>([
+    ["access logs", new AccessLineParser(undefined), combined],
+    [
+      "JSON lines",
+      new RecordParser(
+        new Map(
+          ["time", "method", "url", "user-agent"].map((fact) => [
+            fact,
+            [fact === "user-agent" ? "ua" : fact],
+          ]),
+        ),
+        undefined,
+      ),
+      record,
+    ],
+  ])("of %s does not include the chunk that its line was read in", (_, parser, lineOf) => {
+    const kept: unknown[] = [];
+    const before = usedBytes();
+    for (let i = 0; i < COUNT; i++) kept.push(parser.parse(firstLine(chunkOf(lineOf(i)))));
+    const bytes = (usedBytes() - before) / COUNT;
+    expect(kept.every((request) => typeof request === "object")).toBe(true);
+    expect(bytes).toBeLessThan(4000);
+  });
+});
+
+describe("TextCache", () => {
+  it("creates one value for texts that repeat", () => {
+    let created = 0;
+    const cache = new TextCache((text) => ({ text, number: ++created }));
+    for (const text of ["", "a", "a longer text than a part that V8 copies", "ü"]) {
+      const value = cache.get(text);
+      expect(cache.get(`${text} `.slice(0, -1))).toBe(value);
+      expect(value.text).toBe(text);
+    }
+    expect(created).toBe(4);
+  });
+
+  it("creates the value of each text again that does not fit into memory", () => {
+    let created = 0;
+    const cache = new TextCache((text) => {
+      created++;
+      return text.length;
+    });
+    for (let i = 0; i < 100_000; i++) expect(cache.get(`text ${i}`)).toBe(`text ${i}`.length);
+    const long = "x".repeat(513);
+    expect([cache.get(long), cache.get(long)]).toEqual([513, 513]);
+    expect(created).toBe(100_002);
+  });
+
+  it("copies texts of any length", () => {
+    for (const text of ["", "a", "exactly 12 ch", "a longer text than that", "ü€😀\ud800"]) {
+      expect(ownText(text)).toBe(text);
+    }
+  });
+});
