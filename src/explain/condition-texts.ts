@@ -4,7 +4,8 @@ import type { NamedCondition } from "../config/value-condition.ts";
 import type { CanonicalRequest } from "../request/canonical-request.ts";
 import { readClient } from "../request/client-address.ts";
 import type { HeaderFields } from "../request/header-fields.ts";
-import { hasCredential, parametersIn } from "../request/request-values.ts";
+import { hasCredential } from "../request/request-values.ts";
+import { MAX_VALUES, sentParameters } from "./sent-parameters.ts";
 import { quoted, shownCredential, shownList, shownText } from "./shown-value.ts";
 
 /** What a request has and what a condition demands. */
@@ -12,9 +13,6 @@ export interface ConditionTexts {
   readonly actual: string;
   readonly expected: string;
 }
-
-/** The maximum number of values of one query parameter in an explanation. */
-const MAX_VALUES = 5;
 
 /** Returns the texts for a single condition. They contain no text that only the configuration has. */
 export function textsOf(condition: Conditions, request: CanonicalRequest): ConditionTexts {
@@ -77,18 +75,11 @@ function actualHeader({ name }: NamedCondition, { headers }: CanonicalRequest): 
   return hasCredential(name) || name === "cookie" ? shownCredential(value) : quoted(value);
 }
 
-function actualParameter({ name }: NamedCondition, { search }: CanonicalRequest): string {
-  const values: string[] = [];
-  let count = 0;
-  for (const [sent, value] of parametersIn(search)) {
-    if (sent !== name) continue;
-    count += 1;
-    if (values.length < MAX_VALUES) values.push(quoted(value));
-  }
+function actualParameter({ name }: NamedCondition, request: CanonicalRequest): string {
+  const { values, count } = sentParameters(request).get(name) ?? { values: [], count: 0 };
   if (count === 0) return "absent";
-  return count === 1
-    ? (values[0] as string)
-    : `${count} values: ${shownList(values, count, MAX_VALUES)}`;
+  const list = shownList(values.map(quoted), count, MAX_VALUES);
+  return count === 1 ? list : `${count} values: ${list}`;
 }
 
 function actualBot({ cf }: CanonicalRequest): string {

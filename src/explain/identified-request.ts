@@ -39,6 +39,7 @@ export class IdentifiedRequest {
   readonly #now: number;
   readonly #calls: RememberedCalls;
   readonly #costFailures = new Map<string, CostFailure>();
+  readonly #keys = new Map<string, Promise<ExplainedKeyElement[]>>();
   #claims: Promise<Claims | undefined> | undefined;
   #tokenError: unknown;
 
@@ -95,10 +96,19 @@ export class IdentifiedRequest {
     return {
       applied,
       identity,
-      key: await explainKey(rule.key, this.#keyFacts(match)),
+      key: await this.#keyOf(rule, match),
       tier: tierOf(own),
       costSource: costSourceOf(rule, this.#costFailures.get(rule.name)),
     };
+  }
+
+  /** Explains each key once, because many rules may have the same. */
+  #keyOf({ key }: Rule, match: RuleMatch): Promise<ExplainedKeyElement[]> {
+    const readsPath = key.flat().some(({ kind }) => kind === "param" || kind === "path");
+    const id = JSON.stringify([key, readsPath && [match.path, match.params]]);
+    const explained = this.#keys.get(id) ?? explainKey(key, this.#keyFacts(match));
+    this.#keys.set(id, explained);
+    return explained;
   }
 
   #keyFacts({ path, params }: RuleMatch): KeyFacts {

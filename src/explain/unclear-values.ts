@@ -1,9 +1,12 @@
 import type { NamedCondition } from "../config/value-condition.ts";
 import type { CanonicalRequest } from "../request/canonical-request.ts";
 import { createNameTest } from "../request/lenient-name.ts";
-import { hasUnclearCommas, parametersIn } from "../request/request-values.ts";
+import { hasUnclearCommas } from "../request/request-values.ts";
+import { sentParameters } from "./sent-parameters.ts";
 import { quoted } from "./shown-value.ts";
 
+/** The maximum number of sent names that are compared with the name of a condition. */
+const MAX_NAMES = 100;
 const OTHER_TEXT =
   "Servers that ignore details, such as case, spaces or a second encoding, may read an expected text.";
 const EMPTY = "Some servers take an empty value for an absent one.";
@@ -23,15 +26,16 @@ export function unclearHeader({ name }: NamedCondition, { headers }: CanonicalRe
 
 /** Returns why it is unknown whether a condition on a query parameter holds, as a sentence. */
 export function unclearParameter({ name }: NamedCondition, request: CanonicalRequest): string {
-  const { search, hasHiddenQuery } = request;
-  if (hasHiddenQuery) return "Some servers find a second query in the URL.";
+  if (request.hasHiddenQuery) return "Some servers find a second query in the URL.";
+  const sent = sentParameters(request);
   const isNamed = createNameTest(name);
-  const values: string[] = [];
-  for (const [sent, value] of parametersIn(search)) {
-    if (sent === name) values.push(value);
-    else if (isNamed(sent)) return `Some servers do not distinguish ${quoted(sent)} from ${name}.`;
+  for (const other of [...sent.keys()].slice(0, MAX_NAMES)) {
+    if (other !== name && isNamed(other)) {
+      return `Some servers do not distinguish ${quoted(other)} from ${name}.`;
+    }
   }
-  if (search.includes(";")) return 'Some servers separate parameters by ";".';
-  if (values.length > 1) return `The parameter was sent ${values.length} times.`;
+  if (request.search.includes(";")) return 'Some servers separate parameters by ";".';
+  const { values, count } = sent.get(name) ?? { values: [], count: 0 };
+  if (count > 1) return `The parameter was sent ${count} times.`;
   return values[0] === "" ? EMPTY : OTHER_TEXT;
 }
