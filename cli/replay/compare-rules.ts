@@ -51,13 +51,13 @@ function unfairNotes(
 
 function unfairText(rule: string, change: RuleChange, isNow: boolean): string {
   if (change === "added") {
-    return `The rule ${rule} is new, but it is left out. The comparison does not show the requests that it would deny.`;
+    return `The rule "${rule}" is new, but it is left out. The comparison does not show the requests that it would deny.`;
   }
   if (change === "removed") {
-    return `The rule ${rule} was removed, and it is left out. The comparison does not show the requests that it denied.`;
+    return `The rule "${rule}" was removed, and it is left out. The comparison does not show the requests that it denied.`;
   }
   const [without, other] = isNow
     ? ["this configuration", "the other one"]
     : ["the other configuration", "this one"];
-  return `The rule ${rule} is left out under ${without}, but replayed under ${other}. So the comparison is not fair: requests that only this rule denies appear as ${isNow ? "newly allowed" : "newly denied"}.`;
+  return `The rule "${rule}" is left out under ${without}, but replayed under ${other}. So the comparison is not fair: requests that only this rule denies appear as ${isNow ? "newly allowed" : "newly denied"}.`;
 }

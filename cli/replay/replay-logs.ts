@@ -90,11 +90,10 @@ function notesOf({ notes, laterNotes }: ReplayEngine): ReplayNote[] {
 }
 
 function leftOutOf({ leftOut, notes }: ReplayEngine): { rule: string; reason: string }[] {
-  return leftOut.map((rule) => ({
-    rule,
-    reason: notes
-      .filter((note) => note.rule === rule)
-      .map(({ text }) => text)
-      .join(" "),
-  }));
+  return leftOut.map((rule) => {
+    const start = `The rule "${rule}" is left out. `;
+    const texts = notes.filter((note) => note.rule === rule).map(({ text }) => text);
+    const reasons = texts.map((text) => (text.startsWith(start) ? text.slice(start.length) : text));
+    return { rule, reason: reasons.join(" ") };
+  });
 }

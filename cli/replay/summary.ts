@@ -63,7 +63,7 @@ export function differenceOf({ against, requests, clients }: Comparison): string
 export function notesOf({ notes, leftOut, comparison }: ReplayReport): string[] {
   const { against, leftOut: leftOutBefore = [], notes: notesBefore = [] } = comparison ?? {};
   const reasonOf = ({ rule, reason }: ReplayReport["leftOut"][number]) =>
-    `The rule ${rule} is left out. ${reason}`;
+    `The rule "${rule}" is left out. ${reason}`;
   const known = new Set(notes.map(({ text }) => text));
   return [
     ...leftOut.map(reasonOf),

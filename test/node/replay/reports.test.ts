@@ -98,7 +98,7 @@ describe("textReport", () => {
 
   it("names left-out rules and notes before the rules, without a reason twice", () => {
     const text = textReport(replayOf(2));
-    const at = text.indexOf("! The rule partners is left out.");
+    const at = text.indexOf('! The rule "partners" is left out.');
     expect(at).toBeGreaterThan(0);
     expect(at).toBeLessThan(text.indexOf("search (enforce)"));
     expect(text.match(/Its key reads claim:sub/g)).toHaveLength(1);

@@ -89,8 +89,13 @@ describe("compareRules", () => {
       [API, API],
       "left out under the other configuration, but replayed under this one",
     ],
-    [[], ["new"], [API, { ...API, name: "new" }], "The rule new is new, but it is left out."],
-    [["old"], [], [{ ...API, name: "old" }, API], "The rule old was removed, and it is left out."],
+    [[], ["new"], [API, { ...API, name: "new" }], 'The rule "new" is new, but it is left out.'],
+    [
+      ["old"],
+      [],
+      [{ ...API, name: "old" }, API],
+      'The rule "old" was removed, and it is left out.',
+    ],
   ])(
     "notes that the comparison is unfair if %j is left out before, and %j now",
     (before, now, rules, text) => {
