@@ -12,15 +12,15 @@ export function summaryOf({ config, total }: ReplayReport): string[] {
   return total.deniedSucceeded === 0 ? [denied] : [denied, lossOf(total)];
 }
 
-/** Returns such as `412 of 10 000 requests (4.1 %), of 23 of 1 753 clients`. */
+/** Returns such as `412 of 10 000 requests (4.1 %), from 23 of 1 753 clients`. */
 export function deniedOf(counts: Counts): string {
   const { denied, clients, clientsDenied, isEstimate, deniedShare } = counts;
   const requests = `${count(denied)} of ${requestsOf(counts)} (${percent(deniedShare)})`;
   if (clients === 0) return requests;
-  return `${requests}, of ${estimated(clientsDenied, isEstimate)} of ${estimatedClients(counts)}`;
+  return `${requests}, from ${estimated(clientsDenied, isEstimate)} of ${estimatedClients(counts)}`;
 }
 
-/** Returns such as `none of 10 000 requests of 1 753 clients`. */
+/** Returns such as `none of 10 000 requests from 1 753 clients`. */
 export function noneOf(counts: Counts): string {
   return `none of ${requestsOf(counts)}${clientsOf(counts)}`;
 }
@@ -30,7 +30,7 @@ function requestsOf({ requests }: Counts): string {
 }
 
 function clientsOf(counts: Counts): string {
-  return counts.clients === 0 ? "" : ` of ${estimatedClients(counts)}`;
+  return counts.clients === 0 ? "" : ` from ${estimatedClients(counts)}`;
 }
 
 function estimatedClients({ clients, isEstimate }: Counts): string {

@@ -7,6 +7,7 @@ import llm from "guide:llm-budget";
 import login from "guide:login";
 import agency from "guide:many-sites";
 import saas from "guide:saas-plans";
+import tried from "guide:try-rules";
 import uploads from "guide:uploads";
 import webhooks from "guide:webhooks";
 import { sign } from "hono/jwt";
@@ -645,5 +646,15 @@ describe("docs/guides/denials.md", () => {
     expect(page.headers.get("content-type")).toBe("text/html; charset=utf-8");
     expect(await page.text()).toContain("Zu viele Anfragen");
     expect(await (await visit("fr<script>")).text()).toContain("Too many requests");
+  });
+});
+
+describe("docs/guides/try-rules.md", () => {
+  it("denies logins over the limit, and no search while its rule is in shadow mode", async () => {
+    const { send } = workerWith(tried);
+    const login = () => send("https://shop.example/login", { method: "POST" });
+    expect(await countStatuses(12, login)).toEqual({ 200: 10, 429: 2 });
+    const search = () => send("https://shop.example/search?q=shoes");
+    expect(await countStatuses(35, search)).toEqual({ 200: 35 });
   });
 });

@@ -89,7 +89,7 @@ describe("textReport", () => {
   it("answers first whom the rules would have denied", () => {
     const [first, second] = textReport(replayOf(2)).split("\n");
     expect(first).toMatch(
-      /^weir\.config\.ts would have denied [\d ]+ of [\d ]+ requests \([\d.]+ %\), of/,
+      /^weir\.config\.ts would have denied [\d ]+ of [\d ]+ requests \([\d.]+ %\), from/,
     );
     expect(second).toMatch(
       / had succeeded \(status below 400\): customers that you would have lost\.$/,
@@ -123,7 +123,9 @@ describe("textReport", () => {
   it("marks numbers of clients that are estimates", () => {
     const report = replayOf(1);
     const total = { ...report.total, isEstimate: true, clients: 5_000_000, clientsDenied: 1000 };
-    expect(textReport({ ...report, total })).toContain("of about 1 000 of about 5 000 000 clients");
+    expect(textReport({ ...report, total })).toContain(
+      "from about 1 000 of about 5 000 000 clients",
+    );
   });
 });
 
