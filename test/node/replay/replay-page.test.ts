@@ -2,7 +2,8 @@ import { Command } from "commander";
 import { expect, it } from "vitest";
 import { addReplayCommand } from "../../../cli/replay.ts";
 import { inlineCodeOf, readPage } from "../docs/pages.ts";
-import { COMPARISON, replayOf } from "../html/fixtures.ts";
+import { COMPARISON } from "../html/comparison.ts";
+import { replayOf } from "../html/fixtures.ts";
 
 const page = readPage("docs/replay.md");
 const program = new Command();
