@@ -1,32 +1,34 @@
 import type { LogFacts } from "../logs/log-request.ts";
 import type { ReplayNote } from "../replay/replay-engine.ts";
 import { type UnmetNeed, unmetNeedsOf } from "../replay/rule-needs.ts";
-import { RefusedOption } from "./refused-option.ts";
 import type { RequestedRule } from "./requested-rule.ts";
 
-/**
- * Checks that the log states what the rule's match and key need.
- *
- * @returns notes about values that count as absent
- * @throws {RefusedOption} with the cures, if the log lacks something
- */
-export function checkLogNeeds(
+/** Whether a log suffices for a rule. */
+export interface LogNeeds {
+  /** What the log lacks, with the cures; undefined if it suffices. */
+  readonly refusal: string | undefined;
+  /** Notes about values that count as absent. */
+  readonly notes: readonly ReplayNote[];
+}
+
+/** Compares what a log states with what the match and the key of a rule need. */
+export function logNeeds(
   { rule }: RequestedRule,
   facts: LogFacts,
   missingAsAbsent: boolean,
-): ReplayNote[] {
-  const { match, key, ...others } = rule;
-  const counted = { ...others, match, key, tiers: undefined, cost: 1, count: undefined };
-  const needs = unmetNeedsOf(counted, facts);
+): LogNeeds {
+  const needs = unmetNeedsOf({ ...rule, tiers: undefined, cost: 1, count: undefined }, facts);
   const refused = needs.filter(({ canBeAbsent }) => !missingAsAbsent || !canBeAbsent);
-  if (refused.length > 0) throw new RefusedOption(refused.map(refusal).join("\n"));
-  return needs.map(({ reason }) => ({
-    code: "treated-as-absent",
-    text: `${reason} All requests count as if they did not have it.`,
-  }));
+  return {
+    refusal: refused.length > 0 ? refused.map(refusalOf).join("\n") : undefined,
+    notes: needs.map(({ reason }) => ({
+      code: "treated-as-absent",
+      text: `${reason} All requests count as if they did not have it.`,
+    })),
+  };
 }
 
-function refusal({ reason, cure, canBeAbsent }: UnmetNeed): string {
+function refusalOf({ reason, cure, canBeAbsent }: UnmetNeed): string {
   const cures = [cure, canBeAbsent && "--missing-as-absent"].filter(Boolean);
   return cures.length === 0 ? reason : `${reason} Add ${cures.join(" or ")}.`;
 }

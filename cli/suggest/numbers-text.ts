@@ -1,4 +1,5 @@
 import { count } from "../admin/text.ts";
+import { counted } from "../print/numbers.ts";
 import type { HistogramBar } from "./suggestion.ts";
 
 /** Formats the range of a bar: `3-4`. */
@@ -9,4 +10,9 @@ export function rangeText({ from, to }: HistogramBar): string {
 /** Formats the share of a limit: 0.001 → `0.1 %`. */
 export function shareText(share: number): string {
   return `${Number((share * 100).toPrecision(12))} %`;
+}
+
+/** Formats a number of clients, which may be an estimate. */
+export function clientsText(clients: number, isEstimate: boolean): string {
+  return `${isEstimate ? "about " : ""}${counted(clients, "client")}`;
 }

@@ -2,10 +2,12 @@ import type { Logs } from "../logs/open-logs.ts";
 import { LogPeriod, summariseLogs } from "../logs/summarise-logs.ts";
 import { untilAborted } from "../logs/until-aborted.ts";
 import { logNotes } from "../replay/log-notes.ts";
+import { noRequests } from "../replay/replay-error.ts";
 import { buildSuggestion } from "./build-suggestion.ts";
 import { ClientReader } from "./client-reader.ts";
-import { checkLogNeeds } from "./log-needs.ts";
+import { logNeeds } from "./log-needs.ts";
 import { notesAbout } from "./notes.ts";
+import { RefusedOption } from "./refused-option.ts";
 import type { RequestedRule } from "./requested-rule.ts";
 import { ruleText } from "./rule-text.ts";
 import { SuggestTally } from "./suggest-tally.ts";
@@ -28,12 +30,14 @@ export interface SuggestInput {
  * Reads logs, and returns the limits that they suggest for a rule.
  *
  * @throws {RefusedOption} if the logs lack what the rule needs
+ * @throws {ReplayError} if the logs have no requests
  * @throws {LogError} if a log cannot be read
  */
 export async function suggestFromLogs(input: SuggestInput): Promise<Suggestion> {
   const { files, logs, requested, missingAsAbsent = false } = input;
   const { rule, config, windows } = requested;
-  const absentNotes = checkLogNeeds(requested, logs.facts, missingAsAbsent);
+  const { refusal, notes: absentNotes } = logNeeds(requested, logs.facts, missingAsAbsent);
+  if (refusal !== undefined) throw await errorFor(refusal, input);
   const reader = new ClientReader(rule, config, logs.facts, missingAsAbsent);
   const tally = new SuggestTally(windows, { separateBots: rule.match.bots === undefined });
   const period = await countAll(input, reader, tally);
@@ -50,6 +54,14 @@ export async function suggestFromLogs(input: SuggestInput): Promise<Suggestion> 
     notes,
     rule: ruleText(requested, suggestion.windows, suggestion.clients),
   };
+}
+
+/** A log without requests states nothing, and naming a field of it would not help. */
+async function errorFor(refusal: string, { files, logs }: SuggestInput): Promise<Error> {
+  const { ip, status, host } = logs.facts;
+  if (ip || status || host) return new RefusedOption(refusal);
+  for await (const _ of logs.batches()) return new RefusedOption(refusal);
+  return noRequests(summariseLogs(files, logs, new LogPeriod()));
 }
 
 /** @returns the time from the first request to the last one */

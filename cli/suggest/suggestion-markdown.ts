@@ -1,7 +1,7 @@
 import { count } from "../admin/text.ts";
 import { markdownCode, markdownText } from "../print/markdown-text.ts";
-import { counted, estimated, percent } from "../print/numbers.ts";
-import { rangeText, shareText } from "./numbers-text.ts";
+import { counted, percent } from "../print/numbers.ts";
+import { clientsText, rangeText, shareText } from "./numbers-text.ts";
 import type { LoudClient, Suggestion, WindowSuggestion } from "./suggestion.ts";
 
 /** Returns a suggestion as Markdown. No text of the log can become a link, an image or HTML in it. */
@@ -25,7 +25,7 @@ function headline({ match, key, requests, clients, isEstimate, log }: Suggestion
   const period = from && to ? `, from ${from} to ${to}` : "";
   return [
     `## Limits for ${markdownCode(match)}, counted by ${markdownCode(key)}`,
-    `${counted(requests, "request")} of ${estimated(clients, isEstimate)} clients, in ${counted(log.lines, "line")}${period}.`,
+    `${counted(requests, "request")} of ${clientsText(clients, isEstimate)}, in ${counted(log.lines, "line")}${period}.`,
   ].join("\n\n");
 }
 

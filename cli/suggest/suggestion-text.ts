@@ -1,9 +1,9 @@
 import { count, styled, table, time } from "../admin/text.ts";
 import { fitted, padded, WIDTH, wrapped } from "../print/fit-text.ts";
-import { counted, estimated } from "../print/numbers.ts";
+import { counted } from "../print/numbers.ts";
 import { canPrintUnicode } from "../print/unicode.ts";
 import { loudestText } from "./loudest-text.ts";
-import { rangeText, shareText } from "./numbers-text.ts";
+import { clientsText, rangeText, shareText } from "./numbers-text.ts";
 import type { Suggestion, WindowSuggestion } from "./suggestion.ts";
 
 const BAR_WIDTH = 60;
@@ -38,7 +38,7 @@ function section(title: string, text: string): string {
 function headline({ match, key, requests, clients, isEstimate, log }: Suggestion): string {
   const { from, to } = log;
   const period = from && to ? `, from ${time(Date.parse(from))} to ${time(Date.parse(to))}` : "";
-  const numbers = `${counted(requests, "request")} of ${estimated(clients, isEstimate)} clients, in ${counted(log.lines, "line")}${period}`;
+  const numbers = `${counted(requests, "request")} of ${clientsText(clients, isEstimate)}, in ${counted(log.lines, "line")}${period}`;
   return [
     ...wrapped(`Limits for ${match}, counted by ${key}`, WIDTH).map((line) => styled("bold", line)),
     ...wrapped(numbers, WIDTH),

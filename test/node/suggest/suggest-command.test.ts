@@ -100,7 +100,33 @@ describe("weir suggest", () => {
     const page = await readFile(`${folder.path}/report.html`, "utf8");
     expect(page.startsWith("<!doctype html>")).toBe(true);
     expect(page.includes("203.0.113.9")).toBe(true);
+    expect(page.includes("claims to be Googlebot")).toBe(true);
     expect(page.trimEnd().endsWith("</html>")).toBe(true);
+  });
+
+  it("shows verified bots apart, if a log of Cloudflare states them", async () => {
+    const entry = (second: number, ClientIP: string, VerifiedBotCategory: string) =>
+      JSON.stringify({
+        ...{ ClientIP, VerifiedBotCategory, ClientASN: 64500, ClientCountry: "de" },
+        ...{ ClientRequestHost: "example.com", ClientRequestMethod: "GET", ClientRequestURI: "/a" },
+        ...{ EdgeResponseStatus: 200, EdgeStartTimestamp: `2026-11-22T08:00:0${second}Z` },
+      });
+    const bot = "Search Engine Crawler";
+    const log = [entry(0, "192.0.2.1", bot), entry(1, "192.0.2.1", bot), entry(2, "192.0.2.2", "")];
+    const { requests, clients, bots, notes } = await suggestion(
+      log.join("\n"),
+      ...["--match", "example.com /a", "--key", "country", "--key", "asn", "--window", "10s"],
+    );
+    expect({ requests, clients }).toEqual({ requests: 1, clients: 1 });
+    expect(bots).toEqual([{ category: bot, requests: 2, busiest: 2 }]);
+    expect(notes.map(({ code }) => code)).toEqual(["few-clients", "short-log"]);
+    const match = '{"hosts":["example.com"],"bots":"verified"}';
+    const named = await suggestion(log.join("\n"), "--match", match);
+    expect(named).toMatchObject({ requests: 2, clients: 1, bots: [] });
+    const { stdout } = await suggest(log.join("\n"));
+    expect(stdout).toMatch(
+      /CATEGORY +REQUESTS +MOST OF ONE CLIENT IN 1m\nSearch Engine Crawler +2 +2\n/,
+    );
   });
 
   it("suggests limits for a rule that exists, with its own windows or others", async () => {
@@ -159,10 +185,10 @@ describe("weir suggest", () => {
     expect(notes[0]?.code).toBe("treated-as-absent");
   });
 
-  it("has no suggestion for an empty log", async () => {
-    const run = await suggest("");
-    expect(run.code).toBe(2);
-    expect(run.stderr).toContain("access.log");
+  it.each(["", "\n\n"])("has no suggestion for the log %j", async (log) => {
+    const run = await suggest(log);
+    expect(run).toMatchObject({ code: 2, stdout: "" });
+    expect(run.stderr).toContain("access.log: no");
   });
 });
 

@@ -1,0 +1,43 @@
+import { expect, it } from "vitest";
+import { LogCounts } from "../../../cli/logs/log-progress.ts";
+import type { LogRequest } from "../../../cli/logs/log-request.ts";
+import type { Logs } from "../../../cli/logs/open-logs.ts";
+import { requestedRule } from "../../../cli/suggest/requested-rule.ts";
+import { suggestFromLogs } from "../../../cli/suggest/suggest-logs.ts";
+import { FACTS, requestAt } from "./counted.ts";
+
+/** Logs with these batches of requests. */
+function logsOf(batches: readonly (readonly LogRequest[])[], facts = FACTS): Logs {
+  return {
+    ...{ formats: ["combined"], facts, progress: new LogCounts() },
+    async *batches() {
+      yield* batches;
+    },
+  };
+}
+
+const BATCHES = [[requestAt(0, "192.0.2.1")], [requestAt(1, "192.0.2.2")]];
+
+it("reports the requests before an interruption", async () => {
+  const stopping = new AbortController();
+  const { requests, isPartial, notes } = await suggestFromLogs({
+    ...{ files: ["a"], logs: logsOf(BATCHES), requested: requestedRule({}) },
+    signal: stopping.signal,
+    onProgress: () => stopping.abort(),
+  });
+  expect({ requests, isPartial }).toEqual({ requests: 1, isPartial: true });
+  expect(notes.map(({ code }) => code)).toContain("partial");
+});
+
+it("says what the log does not state", async () => {
+  const logs = logsOf(BATCHES, { ...FACTS, status: false, bots: true });
+  const { notes } = await suggestFromLogs({ files: ["a"], logs, requested: requestedRule({}) });
+  expect(notes.map(({ code }) => code)).toEqual(["few-clients", "status-not-logged", "short-log"]);
+});
+
+it("has exact numbers over batches that end within a window", async () => {
+  const batches = Array.from({ length: 50 }, (_, at) => [requestAt(at * 1000, "192.0.2.1")]);
+  const requested = requestedRule({ window: ["10s"] });
+  const { windows } = await suggestFromLogs({ files: ["a"], logs: logsOf(batches), requested });
+  expect(windows[0]).toMatchObject({ clientWindows: 5, median: 10, max: 10 });
+});
