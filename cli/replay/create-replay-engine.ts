@@ -1,6 +1,9 @@
 import type { Config } from "../../src/config/schema.ts";
+import { plural } from "../doctor/finding.ts";
 import type { LogFacts } from "../logs/log-request.ts";
+import { Random } from "../simulation/random.ts";
 import { ExactEngine } from "./exact-engine.ts";
+import { IsolatesEngine } from "./isolates-engine.ts";
 import type {
   CreateReplayEngine,
   ReplayEngine,
@@ -9,6 +12,9 @@ import type {
 } from "./replay-engine.ts";
 import { chooseRules, replayedRuleOf } from "./replayed-rules.ts";
 import { LogRuleApplier } from "./rule-applier.ts";
+import { ASSUMED } from "./simulated-world.ts";
+
+const DEFAULT_SEED = 1;
 
 /** Creates the engine for a configuration, and decides which rules the log's facts suffice for. */
 export const createReplayEngine: CreateReplayEngine = (
@@ -16,19 +22,48 @@ export const createReplayEngine: CreateReplayEngine = (
   facts: LogFacts,
   options: ReplayOptions,
 ): ReplayEngine => {
+  const { isolates, seed = DEFAULT_SEED } = options;
   const { rules, leftOut, notes } = chooseRules(config, facts, options);
   const laterNotes: ReplayNote[] = [];
-  const applier = new LogRuleApplier(config, rules, facts, options, Math.random);
-  const engine = new ExactEngine(config, rules, applier);
+  const shardChoice = new Random(seed, "shards");
+  const applier = new LogRuleApplier(config, rules, facts, options, () => shardChoice.uniform());
+  const engine =
+    isolates === undefined
+      ? new ExactEngine(config, rules, applier)
+      : new IsolatesEngine(config, applier, isolates, seed);
   return {
     rules: rules.map(replayedRuleOf),
-    notes,
+    notes: [...notes, isolates === undefined ? EXACT_CALLS : assumptionsAbout(isolates, seed)],
     leftOut,
     laterNotes,
     replay: (requests, onDecided) => engine.replay(requests, onDecided),
     async finish() {
+      const usage = await engine.finish();
       laterNotes.push(...applier.notes());
-      return engine.usage;
+      if (engine instanceof IsolatesEngine) laterNotes.push(...lostNotes(engine));
+      return usage;
     },
   };
 };
+
+const EXACT_CALLS: ReplayNote = {
+  code: "calls-without-leases",
+  text: "Each decision counts as one call to the store. Leases and the denial cache of a Worker make fewer calls: --isolates simulates them.",
+};
+
+function assumptionsAbout(isolates: number, seed: number): ReplayNote {
+  const { roundTripMs, routing, deathsPerMinute } = ASSUMED;
+  const parts = [
+    `calls to the store take ${roundTripMs} ms on average`,
+    `${100 * (1 - routing.strays)} % of a client's requests go to its home isolate, which changes every ${1 / routing.movesPerMinute} minutes`,
+    `${100 * deathsPerMinute} % of the isolates end in a minute`,
+  ];
+  const text = `Simulates ${plural(isolates, "isolate")} with the seed ${seed}. The log does not state these assumptions: ${parts.join("; ")}.`;
+  return { code: "simulated-isolates", text };
+}
+
+function lostNotes({ lostWithIsolate }: IsolatesEngine): ReplayNote[] {
+  if (lostWithIsolate === 0) return [];
+  const text = `${plural(lostWithIsolate, "request")} waited in isolates that ended, and count as undecided.`;
+  return [{ code: "lost-with-isolate", text }];
+}

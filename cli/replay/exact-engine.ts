@@ -42,7 +42,7 @@ export class ExactEngine {
     return this.#rows.size;
   }
 
-  get usage(): StoreUsage {
+  finish(): StoreUsage {
     return this.#usage.total;
   }
 
@@ -63,16 +63,16 @@ export class ExactEngine {
     const [first] = applied;
     if (!first) return;
     if (applied.length === 1 && first.isDecidedAlone) {
-      replayed.finishAlone(first, this.#answerOf(first, request.at));
+      replayed.finishAlone(first, this.#answerOf(first, request.at), request.at);
       return;
     }
     const groups = emptyGroups();
     for (const { ruleCounters } of applied) addToGroups(groups, ruleCounters);
     const answers = this.#answersOf(groups, request.at);
-    replayed.finish(applied, answers);
+    replayed.finish(applied, answers, request.at);
     if (this.#dependOnResponse && replayed.outcome === "allowed") {
       recordAllReserves(groups, answers, request.at);
-      this.#chargeResponse(request, chargedRulesOf(applied, replayed.verdicts));
+      this.#chargeResponse(request, chargedRulesOf(applied, answers));
     }
   }
 

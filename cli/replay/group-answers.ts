@@ -6,16 +6,19 @@ import type { GroupAnswer } from "../../src/stores/store.ts";
 export interface GroupAnswers {
   /** Undefined if no enforced rule applies. */
   readonly enforced: GroupAnswer | undefined;
-  /** One answer for each rule in shadow mode. */
-  readonly shadow: readonly GroupAnswer[];
-  /** One answer for each rule with the mode `mark`; empty after a denial that needed no call. */
-  readonly marks: readonly GroupAnswer[];
+  /** One answer for each rule in shadow mode; undefined if the rule is undecided. */
+  readonly shadow: readonly (GroupAnswer | undefined)[];
+  /**
+   * One answer for each rule with the mode `mark`; undefined if the rule is undecided. Empty after a denial
+   * that needed no call.
+   */
+  readonly marks: readonly (GroupAnswer | undefined)[];
 }
 
 /** @param answers the answers for the groups in the order of `storeGroupsOf` */
 export function answersByMode(
   { enforced, shadow, marks }: CounterGroups,
-  answers: readonly GroupAnswer[],
+  answers: readonly (GroupAnswer | undefined)[],
 ): GroupAnswers {
   const shadowFrom = enforced.length > 0 ? 1 : 0;
   const marksFrom = shadowFrom + shadow.length;

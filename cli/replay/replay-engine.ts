@@ -78,8 +78,8 @@ export interface ReplayEngine {
   /** Notes that only the end of the replay shows. Complete after `finish`. */
   readonly laterNotes: readonly ReplayNote[];
   /**
-   * Decides requests in the order of their times. With `isolates`, `onDecided` may be called later, and in
-   * another order.
+   * Decides requests in the order of their times. With `isolates`, requests may be decided in another order,
+   * and during a later call or `finish`, which call the last `onDecided`.
    */
   replay(
     requests: readonly LogRequest[],

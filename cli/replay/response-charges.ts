@@ -12,7 +12,7 @@ import {
 import { dependsOnResponse } from "../../src/limiter/rule-cost.ts";
 import type { AppliedRule } from "../../src/request/applied-rule.ts";
 import type { LogRequest } from "../logs/log-request.ts";
-import type { RuleVerdict } from "./replay-engine.ts";
+import type { GroupAnswers } from "./group-answers.ts";
 import type { AppliedClient } from "./rule-clients.ts";
 
 /** A status that no response has and no rule counts. */
@@ -21,13 +21,12 @@ const NO_STATUS = 0;
 /** Returns the rules that an admitted request may be charged under: all except exceeded marks. */
 export function chargedRulesOf(
   applied: readonly AppliedClient[],
-  verdicts: readonly RuleVerdict[],
+  { marks }: GroupAnswers,
 ): AppliedRule[] {
+  let mark = 0;
   return applied
-    .filter(({ appliedRule }, index) => {
-      return appliedRule.rule.mode !== "mark" || !verdicts[index]?.denied;
-    })
-    .map(({ appliedRule }) => appliedRule);
+    .map(({ appliedRule }) => appliedRule)
+    .filter(({ rule }) => rule.mode !== "mark" || marks[mark++]?.admitted);
 }
 
 /**

@@ -4,6 +4,7 @@ import {
   type ReadRow,
   storedKey,
   type Tally,
+  type UnusedQuota,
   type Writes,
   windowAt,
 } from "../../src/engine/counter.ts";
@@ -13,6 +14,7 @@ import {
   decideGroup,
   EXPIRY_GRACE_MS,
   hasQuota,
+  returnUnused,
 } from "../../src/engine/fixed-window.ts";
 import { ExpiryQueue } from "../../src/stores/expiry-queue.ts";
 import { isDependent, isEnforced, SKIPPED } from "../../src/stores/group-roles.ts";
@@ -66,6 +68,13 @@ export class RowTable {
     return tallies;
   }
 
+  /** Subtracts quota that isolates return, as `Store.decide` does. */
+  returnUnused(unused: readonly UnusedQuota[], now: number): void {
+    if (unused.length === 0) return;
+    this.#advance(now);
+    this.#write(returnUnused(unused, now, this.#read));
+  }
+
   /** Does the same as `decideGroup` of the engine, in less time. */
   #decideByMemos(counters: readonly MemoCounter[], now: number): GroupAnswer {
     let admitted = true;
@@ -113,9 +122,12 @@ export class RowTable {
 
   #write(writes: Writes): void {
     for (const [key, row] of writes) {
-      // Neither a decision nor an adjustment removes rows.
-      if (!row) continue;
       const live = this.#rows.get(key);
+      if (!row) {
+        // A count of 0 is the same as no row. The row is removed when it expires.
+        if (live) live.count = 0;
+        continue;
+      }
       if (!live) {
         this.#add(key, { ...row });
         continue;

@@ -25,7 +25,7 @@ export class LogRuleApplier {
     config: Config,
     rules: readonly Rule[],
     facts: LogFacts,
-    { missingAsAbsent = false }: ReplayOptions,
+    { isolates, missingAsAbsent = false }: ReplayOptions,
     random: () => number,
   ) {
     const knowsPreflights = showsPreflights(facts);
@@ -34,6 +34,7 @@ export class LogRuleApplier {
     this.#routes = new RouteCache(rules, config.caseSensitivePaths, knowsPreflights, this.#request);
     const options = {
       random,
+      remembersRows: isolates === undefined,
       countsUnknownAddress: missingAsAbsent && !facts.ip,
       maxClients: Math.max(MIN_CLIENTS, Math.floor(MAX_CLIENTS / Math.max(1, rules.length))),
     };

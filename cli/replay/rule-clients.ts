@@ -59,6 +59,8 @@ interface Client {
 export interface ClientOptions {
   /** Returns a number from 0 to less than 1, to choose between shards. */
   readonly random: () => number;
+  /** Whether counters remember their rows, which is possible if no wrapper copies them. */
+  readonly remembersRows: boolean;
   /** Whether clients without an address are one client, as in the Worker. Otherwise they are skipped. */
   readonly countsUnknownAddress: boolean;
   /** The maximum number of cached clients. */
@@ -139,7 +141,8 @@ export class RuleClients {
     const cost = requestCostOf(rule, windows, request);
     const appliedRule = { rule, windows, identity, ...(cost !== undefined && { cost }) };
     const fresh = ruleCountersOf(appliedRule, this.#prefix, this.#decideOptions);
-    const ruleCounters = this.#isConstant ? fresh.map(withRowMemo) : fresh;
+    const ruleCounters =
+      this.#isConstant && this.#options.remembersRows ? fresh.map(withRowMemo) : fresh;
     const applied = {
       rule: this.#index,
       client: text,

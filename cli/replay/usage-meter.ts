@@ -1,5 +1,5 @@
 import type { Config } from "../../src/config/schema.ts";
-import type { Counter, Tally } from "../../src/engine/counter.ts";
+import type { Counter, Tally, UnusedQuota } from "../../src/engine/counter.ts";
 import type { GroupAnswer } from "../../src/stores/store.ts";
 import { billedCommands, commandsOfGroup } from "../../src/stores/upstash/billed-commands.ts";
 import type { StoreUsage } from "./replay-engine.ts";
@@ -23,9 +23,13 @@ export class UsageMeter {
     return { calls: this.#calls, commands: this.#isRedis ? this.#commands : 0 };
   }
 
-  addDecision(groups: readonly (readonly Counter[])[], answers: readonly GroupAnswer[]): void {
+  addDecision(
+    groups: readonly (readonly Counter[])[],
+    answers: readonly GroupAnswer[],
+    unused: readonly UnusedQuota[] = [],
+  ): void {
     this.#calls++;
-    this.#commands += this.#billed.decide(groups, { now: 0, groups: answers }, []);
+    this.#commands += this.#billed.decide(groups, { now: 0, groups: answers }, unused);
   }
 
   /** Adds a decision on one group. */

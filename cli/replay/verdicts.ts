@@ -34,16 +34,20 @@ export class ReusedReplay implements ReplayedRequest {
   }
 
   /** Sets the outcome and the verdict of the only rule that applies. */
-  finishAlone(applied: AppliedClient, answer: GroupAnswer): void {
+  finishAlone(applied: AppliedClient, answer: GroupAnswer, now: number): void {
     const isLimited = !answer.admitted && applied.appliedRule.rule.mode === "enforce";
     this.outcome = isLimited ? "limited" : "allowed";
     const pool = this.#poolOf(1);
-    this.#set(pool[0] as ReusedVerdict, applied, answer, 0);
+    setVerdict(pool[0] as ReusedVerdict, applied, answer, 0, now);
     this.verdicts = pool;
   }
 
-  /** Sets the outcome and the verdicts of all rules, in the order in which they apply. */
-  finish(applied: readonly AppliedClient[], answers: GroupAnswers): void {
+  /**
+   * Sets the outcome and the verdicts of all rules, in the order in which they apply.
+   *
+   * @param now the time of the decision
+   */
+  finish(applied: readonly AppliedClient[], answers: GroupAnswers, now: number): void {
     const { enforced } = answers;
     this.outcome = enforced && !enforced.admitted ? "limited" : "allowed";
     const pool = this.#poolOf(applied.length);
@@ -52,38 +56,17 @@ export class ReusedReplay implements ReplayedRequest {
       const verdict = pool[next++] as ReusedVerdict;
       switch (each.appliedRule.rule.mode) {
         case "shadow":
-          this.#set(verdict, each, answers.shadow[shadow++], 0);
+          setVerdict(verdict, each, answers.shadow[shadow++], 0, now);
           break;
         case "mark":
-          this.#set(verdict, each, answers.marks[mark++], 0);
+          setVerdict(verdict, each, answers.marks[mark++], 0, now);
           break;
         default:
-          this.#set(verdict, each, enforced, position);
+          setVerdict(verdict, each, enforced, position, now);
           position += each.ruleCounters.length;
       }
     }
     this.verdicts = pool;
-  }
-
-  /**
-   * Sets the verdict of one rule.
-   *
-   * @param answer the answer for the group of the rule; undefined if the rule was not decided
-   * @param first the position of the rule's first counter in that group
-   */
-  #set(
-    verdict: ReusedVerdict,
-    { ruleCounters, rule, client }: AppliedClient,
-    answer: GroupAnswer | undefined,
-    first: number,
-  ): void {
-    const denying = answer && !answer.admitted ? denyingIndex(ruleCounters, answer, first) : -1;
-    const index = Math.max(0, denying);
-    verdict.rule = rule;
-    verdict.client = client;
-    verdict.denied = denying !== -1;
-    const tally = answer?.tallies[first + index];
-    setWindow(verdict, ruleCounters[index] as RuleCounter, tally, this.request.at);
   }
 
   #poolOf(length: number): ReusedVerdict[] {
@@ -96,6 +79,28 @@ export class ReusedReplay implements ReplayedRequest {
 }
 
 const NONE: readonly RuleVerdict[] = [];
+
+/**
+ * Sets the verdict of one rule.
+ *
+ * @param answer the answer for the group of the rule; undefined if the rule was not decided
+ * @param first the position of the rule's first counter in that group
+ */
+function setVerdict(
+  verdict: ReusedVerdict,
+  { ruleCounters, rule, client }: AppliedClient,
+  answer: GroupAnswer | undefined,
+  first: number,
+  now: number,
+): void {
+  const denying = answer && !answer.admitted ? denyingIndex(ruleCounters, answer, first) : -1;
+  const index = Math.max(0, denying);
+  verdict.rule = rule;
+  verdict.client = client;
+  verdict.denied = denying !== -1;
+  const tally = answer?.tallies[first + index];
+  setWindow(verdict, ruleCounters[index] as RuleCounter, tally, now);
+}
 
 /** Returns the index of the first counter of a rule that has denied its group; -1 if none has. */
 function denyingIndex(

@@ -65,12 +65,16 @@ export function engineOf(
   return createReplayEngine(defineConfig(config), facts, options);
 }
 
-/** Replays requests, and returns copies of the decisions in the order in which they were made. */
+/**
+ * Replays requests, and returns copies of the decisions in the order in which they were made.
+ *
+ * @param decided the list to which the copies are added
+ */
 export async function decide(
   engine: ReplayEngine,
   requests: readonly LogRequest[],
+  decided: Decided[] = [],
 ): Promise<Decided[]> {
-  const decided: Decided[] = [];
   await engine.replay(requests, ({ request, outcome, verdicts }) => {
     decided.push({ request, outcome, verdicts: verdicts.map((verdict) => ({ ...verdict })) });
   });
