@@ -109,6 +109,60 @@ describe("a condition whose result is unknown counts the request, and says why",
   });
 });
 
+describe("an exemption", () => {
+  const exempt = {
+    ips: ["198.51.100.0/25"],
+    headers: { "x-text": "a-text", "x-secret": { secret: "NAME" } },
+  };
+  const env = { NAME: "secret-of-the-worker" };
+
+  it.each<[string, Record<string, string>, object, string]>([
+    ["an address", { "cf-connecting-ip": "198.51.100.127" }, {}, "ips"],
+    ["a text", { "x-text": "a-text" }, {}, "headers.x-text"],
+    ["a secret", { "x-secret": "secret-of-the-worker" }, env, "headers.x-secret"],
+  ])("by %s is named", async (_, headers, bindings, entry) => {
+    const explained = await explainRule({ exempt }, { headers }, {}, { ...bindings });
+    expect(explained).toMatchObject({
+      applies: false,
+      why: `The request fulfils exempt: ${entry}.`,
+      key: [],
+    });
+    expect(explained.conditions.at(-1)).toMatchObject({
+      field: `exempt.${entry}`,
+      result: "holds",
+    });
+    expect(explained).not.toHaveProperty("client");
+  });
+
+  it("that nearly applies shows what the request has", async () => {
+    const headers = { "cf-connecting-ip": "198.51.100.128", "x-text": "a-tex", "x-secret": "x" };
+    const { applies, conditions } = await explainRule({ exempt }, { headers });
+    expect({ applies, conditions }).toEqual({
+      applies: true,
+      conditions: [
+        {
+          field: "exempt.ips",
+          result: "fails",
+          actual: "198.51.100.128",
+          expected: "198.51.100.0/25",
+        },
+        {
+          field: "exempt.headers.x-text",
+          result: "fails",
+          actual: "a value",
+          expected: "a text (not shown)",
+        },
+        {
+          field: "exempt.headers.x-secret",
+          result: "fails",
+          actual: "a value",
+          expected: "the value of the secret NAME, which is not set",
+        },
+      ],
+    });
+  });
+});
+
 it.each([{}, header("free"), at("/?token=x")])(
   "shows no text that only the configuration knows: %j",
   async (request) => {

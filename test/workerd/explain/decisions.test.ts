@@ -166,6 +166,43 @@ describe("an explanation shows what the gateway then does", () => {
   });
 });
 
+/** Parts of paths, queries and values that servers read in different ways. */
+const HOSTILE = [
+  "/",
+  "//",
+  "/..;",
+  "%2f",
+  "%5c",
+  "%00",
+  "%ff",
+  ";a",
+  "/.",
+  "A",
+  "é",
+  "%25",
+  "v1",
+  "?",
+  "&",
+  "=",
+  "ban",
+  "+",
+];
+
+it("for hostile paths, queries and values", async () => {
+  const random = randomOf(14);
+  const hostile = () =>
+    Array.from({ length: 1 + random(9) }, () => HOSTILE[random(HOSTILE.length)]).join("");
+  const compare = comparing({ rules: RULES, custom: CUSTOM }, {});
+  for (let index = 0; index < 250; index++) {
+    const key = encodeURI(hostile());
+    await compare({
+      method: "GET",
+      url: `https://api.example.com/v1/${hostile()}?ban=${hostile()}`,
+      headers: { "x-api-key": key, "x-plan": key, cookie: key, "cf-connecting-ip": key },
+    });
+  }
+});
+
 function overrideOf(rule: string, effect: RuleEffect | ClientEffect, client?: string): Override {
   const fields = { rule, effect, reason: "sale", by: "ops", setAt: NOW, expiresAt: NOW + 1e9 };
   return { ...fields, ...(client !== undefined && { client }) } as Override;

@@ -1,8 +1,10 @@
 import { sign } from "hono/utils/jwt/jwt";
-import { describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it, vi } from "vitest";
 import type { ConfigInput, RuleInput } from "../../../src/config/index.ts";
 import type { DescribedRequest } from "../../../src/explain/explanation.ts";
 import { explainRule } from "./explaining.ts";
+
+afterEach(() => void vi.restoreAllMocks());
 
 type Request = Partial<DescribedRequest>;
 
@@ -204,5 +206,20 @@ describe("a claim", () => {
       "the secret JWT_SECRET is not set",
       "the token is too long",
     ]);
+  });
+
+  it.each([
+    [{ alg: "RS256", kid: "new" }, "the issuer's keys could not be fetched, or have none"],
+    [{ alg: "RS256" }, "the token does not name its key (kid)"],
+    [{ alg: "none", kid: "new" }, "the token's algorithm is not RS256 or ES256"],
+  ])("is absent with the reason if the issuer has no key for %j", async (header, reason) => {
+    vi.spyOn(globalThis, "fetch").mockImplementation(async () => Response.json({ keys: [] }));
+    const part = (value: object) => btoa(JSON.stringify(value)).replaceAll("=", "");
+    const token = `${part({ typ: "JWT", ...header })}.${part({ sub: "user-1" })}.c2ln`;
+    const jwks = { jwks: "https://issuer.example.com/keys", algs: ["RS256", "ES256"] } as const;
+    const request = { headers: { authorization: `Bearer ${token}` } };
+    const { key } = await explainRule({ key: "jwt:sub" }, request, { jwt: jwks });
+    expect(key[0]?.alternatives[0]?.from).toContain(reason);
+    expect(key[0]?.isFallback).toBe(true);
   });
 });
