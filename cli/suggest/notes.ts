@@ -37,12 +37,16 @@ export function notesAbout(
 }
 
 function requestNotes(
-  { requests, match }: Suggestion,
+  { requests, match, bots }: Suggestion,
   { withoutAddress, assumedPreflights, refused }: UnclearRequests,
 ): ReplayNote[] {
   const notes: ReplayNote[] = [];
   if (requests === 0) {
-    const text = `No request of the log matches ${match}. There is nothing to suggest.`;
+    const none =
+      bots.length > 0
+        ? "Only verified bots sent requests that match"
+        : "No request of the log matches";
+    const text = `${none} ${match}. There is nothing to suggest.`;
     notes.push({ code: "no-requests", text });
   }
   if (refused > 0) {

@@ -61,5 +61,6 @@ export function compare(one: string, other: string): number {
  * file.
  */
 export function detached(text: string): string {
-  return Buffer.from(text, "utf16le").toString("utf16le");
+  // To cut off the first character, V8 copies the text. This takes a third of the time of a Buffer.
+  return ` ${text}`.slice(1);
 }
