@@ -13,7 +13,8 @@ export class ClientHash {
 
   /** Computes the hash of a text. */
   set(text: string): this {
-    let [one, two] = [0x9747b28c, 0x2f6a5c13];
+    let one = 0x9747b28c | 0;
+    let two = 0x2f6a5c13;
     for (let at = 0; at < text.length; at++) {
       const unit = text.charCodeAt(at);
       one = Math.imul(one ^ unit, 0xcc9e2d51);

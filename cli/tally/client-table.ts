@@ -3,6 +3,8 @@ import type { ClientHash } from "./client-hash.ts";
 /** The maximum number of clients whose counts are exact, and the size of the table in memory: 3 MB with one column. */
 const MAX_CLIENTS = 131_072;
 const FIRST_PLACES = 1024;
+/** The cells of a place that have the hash. A free place has 0 in the first one. */
+const HASH_CELLS = 2;
 
 type Hash = Pick<ClientHash, "high" | "low">;
 
@@ -20,9 +22,11 @@ type Hash = Pick<ClientHash, "high" | "low">;
 export class ClientTable {
   readonly #maxClients: number;
   readonly #pinned: () => Iterable<Hash>;
-  #highs = new Uint32Array(FIRST_PLACES);
-  #lows = new Uint32Array(FIRST_PLACES);
-  #columns: Uint32Array<ArrayBuffer>[];
+  /** The number of cells of a place: the two halves of the hash, and the counts. */
+  readonly #stride: number;
+  /** All places. One array needs fewer accesses to slow memory than one for each column. */
+  #cells: Uint32Array<ArrayBuffer>;
+  #places = FIRST_PLACES;
   #size = 0;
   /** The bits of `low` that are 0 in all sampled clients. */
   #bits = 0;
@@ -32,7 +36,8 @@ export class ClientTable {
    * @param pinned the clients that must be kept, at most a quarter of `maxClients`
    */
   constructor(columns: number, pinned: () => Iterable<Hash> = () => [], maxClients = MAX_CLIENTS) {
-    this.#columns = Array.from({ length: columns }, () => new Uint32Array(FIRST_PLACES));
+    this.#stride = HASH_CELLS + columns;
+    this.#cells = new Uint32Array(FIRST_PLACES * this.#stride);
     this.#pinned = pinned;
     this.#maxClients = maxClients;
   }
@@ -44,34 +49,33 @@ export class ClientTable {
 
   /** Adds 1 to a count of a client. */
   increment(hash: Hash, column: number): void {
-    let place = this.#placeOf(hash);
-    if (this.#highs[place] === 0) {
+    let place = this.#placeOf(hash.high, hash.low);
+    if (this.#cells[place] === 0) {
       if (!this.#isSampled(hash.low)) return;
       place = this.#insert(hash, place);
       if (place === -1) return;
     }
-    const counts = this.#columns[column] as Uint32Array;
-    counts[place] = (counts[place] as number) + 1;
+    const cell = place + HASH_CELLS + column;
+    this.#cells[cell] = (this.#cells[cell] as number) + 1;
   }
 
   /** Counts a client from now on, even if it is not part of the sample. `pinned` must contain it. */
   pin(hash: Hash): void {
-    const place = this.#placeOf(hash);
-    if (this.#highs[place] === 0) this.#insert(hash, place);
+    const place = this.#placeOf(hash.high, hash.low);
+    if (this.#cells[place] === 0) this.#insert(hash, place);
   }
 
   /** Returns a count of a client; 0 if the client is not kept. */
-  countOf(hash: Hash, column: number): number {
-    const place = this.#placeOf(hash);
-    return this.#highs[place] === 0 ? 0 : (this.#columns[column]?.[place] ?? 0);
+  countOf({ high, low }: Hash, column: number): number {
+    return this.#cells[this.#placeOf(high, low) + HASH_CELLS + column] as number;
   }
 
   /** Returns the number of clients for whose counts a condition holds, or an estimate of it. */
   clients(holds: (...counts: number[]) => boolean = () => true): number {
     let clients = 0;
-    for (let place = 0; place < this.#highs.length; place++) {
-      if (this.#highs[place] === 0 || !this.#isSampled(this.#lows[place] as number)) continue;
-      if (holds(...this.#columns.map((counts) => counts[place] as number))) clients++;
+    for (const place of this.#sample()) {
+      const counts = this.#cells.subarray(place + HASH_CELLS, place + this.#stride);
+      if (holds(...counts)) clients++;
     }
     return clients * (this.#bits + 1);
   }
@@ -80,13 +84,25 @@ export class ClientTable {
     return (low & this.#bits) === 0;
   }
 
-  /** Returns the place of a client, or the free place where it would be. */
-  #placeOf({ high, low }: Hash): number {
-    const highs = this.#highs;
-    const last = highs.length - 1;
-    let place = high & last;
-    while (highs[place] !== 0 && (highs[place] !== high || this.#lows[place] !== low)) {
-      place = (place + 1) & last;
+  /** Yields the places of all sampled clients. */
+  *#sample(): Generator<number> {
+    for (let place = 0; place < this.#cells.length; place += this.#stride) {
+      if (this.#cells[place] !== 0 && this.#isSampled(this.#cells[place + 1] as number)) {
+        yield place;
+      }
+    }
+  }
+
+  /** Returns the first cell of a client's place, or of the free place where the client would be. */
+  #placeOf(high: number, low: number): number {
+    const cells = this.#cells;
+    const stride = this.#stride;
+    const last = this.#places - 1;
+    let index = high & last;
+    let place = index * stride;
+    while (cells[place] !== 0 && (cells[place] !== high || cells[place + 1] !== low)) {
+      index = (index + 1) & last;
+      place = index * stride;
     }
     return place;
   }
@@ -97,55 +113,41 @@ export class ClientTable {
     if (this.#size === this.#maxClients) {
       this.#shrink();
       if (!this.#isSampled(hash.low) && !isIn(this.#pinned(), hash)) return -1;
-      free = this.#placeOf(hash);
-    } else if (this.#size * 2 >= this.#highs.length) {
-      this.#rebuild(this.#highs.length * 2);
-      free = this.#placeOf(hash);
+      free = this.#placeOf(hash.high, hash.low);
+    } else if (this.#size * 2 >= this.#places) {
+      this.#rebuild(this.#places * 2);
+      free = this.#placeOf(hash.high, hash.low);
     }
-    this.#highs[free] = hash.high;
-    this.#lows[free] = hash.low;
+    this.#cells[free] = hash.high;
+    this.#cells[free + 1] = hash.low;
     this.#size++;
     return free;
   }
 
-  /** Drops clients that are no longer pinned, and if they are few, the half of the sample. */
+  /** Drops clients that are no longer pinned and, if most of the table is sample, half of the sample. */
   #shrink(): void {
-    while (this.#sampleSize() > this.#maxClients / 1.5) this.#bits = this.#bits * 2 + 1;
-    this.#rebuild(this.#highs.length);
-  }
-
-  #sampleSize(): number {
-    return this.#highs.reduce(
-      (size, high, place) =>
-        high !== 0 && this.#isSampled(this.#lows[place] as number) ? size + 1 : size,
-      0,
-    );
+    while ([...this.#sample()].length > this.#maxClients / 1.5) this.#bits = this.#bits * 2 + 1;
+    this.#rebuild(this.#places);
   }
 
   #rebuild(places: number): void {
-    const [highs, lows, columns] = [this.#highs, this.#lows, this.#columns];
-    const kept = [...this.#pinned()]
-      .map((hash) => ({ hash, place: this.#placeOf(hash) }))
-      .filter(({ hash, place }) => highs[place] !== 0 && !this.#isSampled(hash.low));
-    this.#highs = new Uint32Array(places);
-    this.#lows = new Uint32Array(places);
-    this.#columns = columns.map(() => new Uint32Array(places));
-    this.#size = 0;
-    const move = (high: number, low: number, from: number) => {
-      const place = this.#placeOf({ high, low });
-      if (this.#highs[place] !== 0) return;
-      this.#highs[place] = high;
-      this.#lows[place] = low;
-      for (const [column, counts] of columns.entries()) {
-        (this.#columns[column] as Uint32Array)[place] = counts[from] as number;
-      }
-      this.#size++;
-    };
-    for (let from = 0; from < highs.length; from++) {
-      const [high = 0, low = 0] = [highs[from], lows[from]];
-      if (high !== 0 && this.#isSampled(low)) move(high, low, from);
+    const before = this.#cells;
+    const moved = [...this.#sample(), ...this.#pinnedPlaces()];
+    this.#places = places;
+    this.#cells = new Uint32Array(places * this.#stride);
+    this.#size = moved.length;
+    for (const from of moved) {
+      const place = this.#placeOf(before[from] as number, before[from + 1] as number);
+      this.#cells.set(before.subarray(from, from + this.#stride), place);
     }
-    for (const { hash, place } of kept) move(hash.high, hash.low, place);
+  }
+
+  /** The places of pinned clients that are not part of the sample. */
+  #pinnedPlaces(): Set<number> {
+    const places = [...this.#pinned()]
+      .filter(({ low }) => !this.#isSampled(low))
+      .map(({ high, low }) => this.#placeOf(high, low));
+    return new Set(places.filter((place) => this.#cells[place] !== 0));
   }
 }
 

@@ -36,6 +36,7 @@ interface ClosedWindow extends OpenWindow {
 /** Counts the requests of each window of a rule, over all clients, and keeps the windows with the most denials. */
 export class WorstWindows {
   readonly #policies: PolicyWindows[] = [];
+  #latest: PolicyWindows | undefined;
   #worst: ClosedWindow[] = [];
 
   /** The number of windows in memory that have not ended. */
@@ -45,7 +46,9 @@ export class WorstWindows {
 
   /** @param at the time of the request, in milliseconds since the Unix epoch */
   add({ policy, windowStart, windowEnd, denied }: RuleVerdict, at: number): void {
-    const windows = this.#policies.find((each) => each.policy === policy) ?? this.#policy(policy);
+    // Most requests belong to the same policy as the request before.
+    if (this.#latest?.policy !== policy) this.#latest = this.#policy(policy);
+    const windows = this.#latest;
     const length = windowEnd - windowStart;
     const start = windows.isSpread ? aligned(at, length) : windowStart;
     let window = windows.latest;
@@ -72,6 +75,8 @@ export class WorstWindows {
   }
 
   #policy(policy: string): PolicyWindows {
+    const existing = this.#policies.find((each) => each.policy === policy);
+    if (existing) return existing;
     const windows: PolicyWindows = {
       policy: detached(policy),
       open: new Map(),
