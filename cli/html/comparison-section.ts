@@ -96,7 +96,9 @@ function countsTable(comparison: Comparison, report: ReplayReport): Html {
       : []),
     [
       "Denied clients",
-      ...counts(({ clientsDenied, isEstimate }) => estimateText(clientsDenied, isEstimate)),
+      ...counts(({ clientsDenied, isDeniedEstimate }) =>
+        estimateText(clientsDenied, isDeniedEstimate),
+      ),
     ],
     ["Denied by this one only", countText(requests.newlyAllowed), countText(requests.newlyDenied)],
     ["Price", ...[costBefore, cost].map((each) => (each ? dollarsText(each.dollars) : "–"))],

@@ -34,13 +34,13 @@ export function headlineOf(report: ReplayReport): Headline {
 }
 
 function deniedTitle(total: TotalReport, { addresses }: StatedFacts): string {
-  const { requests, denied, clients, clientsDenied, isEstimate } = total;
+  const { requests, denied, clients, clientsDenied, isEstimate, isDeniedEstimate } = total;
   if (denied === 0) return "No client would have been denied";
   if (!addresses) {
     return `${countText(denied)} of ${counted(requests, "request")} would have been denied`;
   }
   const whole = `${estimateText(clients, isEstimate)} client${clients === 1 ? "" : "s"}`;
-  return `${estimateText(clientsDenied, isEstimate)} of ${whole} would have been denied`;
+  return `${estimateText(clientsDenied, isDeniedEstimate)} of ${whole} would have been denied`;
 }
 
 function deniedLead(total: TotalReport, { statuses }: StatedFacts): string[] {

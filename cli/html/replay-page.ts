@@ -94,8 +94,8 @@ function decidedText({ isolates }: ReplayReport): string {
 function totalTiles(report: ReplayReport): Tile[] {
   const { total, cost } = report;
   const stated = statedFacts(report);
-  const { requests, unmatched, denied, deniedSucceeded, clients, clientsDenied, isEstimate } =
-    total;
+  const { requests, unmatched, denied, deniedSucceeded, clients, clientsDenied } = total;
+  const { isEstimate, isDeniedEstimate } = total;
   const all: Tile[] = [
     {
       label: "Requests",
@@ -119,7 +119,7 @@ function totalTiles(report: ReplayReport): Tile[] {
     {
       label: "Clients denied",
       value: stated.addresses ? clientsDenied : "unknown",
-      isEstimate,
+      isEstimate: isDeniedEstimate,
       note: stated.addresses
         ? `${percentText(clientsDenied, clients)} of ${estimateText(clients, isEstimate)} addresses`
         : "the log states no addresses",

@@ -22,7 +22,8 @@ interface CardOptions {
 /** The details of a rule that denied requests. */
 export function ruleCard(rule: RuleReport, options: CardOptions): Html {
   const { id, hasChart } = options;
-  const { name, mode, requests, denied, deniedSucceeded, isEstimate } = rule;
+  const { name, mode, requests, denied, deniedSucceeded } = rule;
+  const { isEstimate, isDeniedEstimate } = rule;
   const { tone, denied: deniedName } = MODES[mode] ?? MODES.enforce;
   const context = `of the rule ${shown(name)}`;
   const succeeded: Fact = ["Had succeeded", countText(deniedSucceeded)];
@@ -34,7 +35,7 @@ export function ruleCard(rule: RuleReport, options: CardOptions): Html {
     ...(options.stated.statuses ? [succeeded] : []),
     [
       "Clients over the limit",
-      `${estimateText(rule.clientsDenied, isEstimate)} of ${countText(rule.clients)}`,
+      `${estimateText(rule.clientsDenied, isDeniedEstimate)} of ${estimateText(rule.clients, isEstimate)}`,
     ],
   ]);
   return html`<article class="card rule" id="${id}" aria-labelledby="${id}-name"><h3 id="${id}-name">${shown(name)} ${modeBadge(mode)}</h3>

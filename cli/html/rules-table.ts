@@ -48,7 +48,7 @@ export function rulesTable(rules: readonly ListedRule[], { statuses }: StatedFac
 
 function row({ rule, id }: ListedRule, hasStatuses: boolean): Html {
   const { name, mode, match, key, limits, requests, denied, deniedSucceeded } = rule;
-  const clients = `${estimateText(rule.clientsDenied, rule.isEstimate)} of ${countText(rule.clients)}`;
+  const clients = `${estimateText(rule.clientsDenied, rule.isDeniedEstimate)} of ${estimateText(rule.clients, rule.isEstimate)}`;
   const title = id === undefined ? html`${shown(name)}` : html`<a href="#${id}">${shown(name)}</a>`;
   return html`<tr${id !== undefined && html` data-rule="${id}"`}><th scope="row">${title} ${modeBadge(mode)}<div class="match"><code>${shown(match)}</code></div></th><td data-label="Key"><code>${shown(key)}</code></td><td data-label="Limits">${shown(limits)}</td><td class="number" data-label="Requests">${countText(requests)}</td><td class="number" data-label="Over the limit">${countText(denied)} <small>${percentText(denied, requests)}</small>${bar(denied / Math.max(1, requests), MODES[mode]?.tone ?? "limited")}</td>${hasStatuses && html`<td class="number" data-label="Had succeeded">${countText(deniedSucceeded)}</td>`}<td class="number" data-label="Clients over the limit">${clients}</td></tr>`;
 }

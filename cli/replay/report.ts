@@ -2,7 +2,7 @@ import type { LogSummary } from "../logs/log-summary.ts";
 import type { ReplayedRule, ReplayNote } from "./replay-engine.ts";
 
 // The report of a replay, as `--json` prints it. docs/replay.md documents each field. All times are in ISO
-// 8601, UTC; shares are from 0 to 1. Counts of clients are exact, unless `isEstimate` is true.
+// 8601, UTC; shares are from 0 to 1. Numbers of clients are exact, unless `isEstimate` is true.
 
 /** The report of `weir replay`. */
 export interface ReplayReport {
@@ -48,8 +48,10 @@ export interface Counts {
   readonly clients: number;
   /** Clients with at least one denied request. */
   readonly clientsDenied: number;
-  /** Whether the numbers of clients are estimates, because there are very many. */
+  /** Whether `clients` is an estimate, because there are very many. */
   readonly isEstimate: boolean;
+  /** Whether `clientsDenied` is an estimate, because there are very many. */
+  readonly isDeniedEstimate: boolean;
 }
 
 /** All requests. A client is an address. Rules in shadow mode deny nothing here. */

@@ -14,10 +14,10 @@ export function summaryOf({ config, total }: ReplayReport): string[] {
 
 /** Returns such as `412 of 10 000 requests (4.1 %), from 23 of 1 753 clients`. */
 export function deniedOf(counts: Counts): string {
-  const { denied, clients, clientsDenied, isEstimate, deniedShare } = counts;
+  const { denied, clients, clientsDenied, isDeniedEstimate, deniedShare } = counts;
   const requests = `${count(denied)} of ${requestsOf(counts)} (${percent(deniedShare)})`;
   if (clients === 0) return requests;
-  return `${requests}, from ${estimated(clientsDenied, isEstimate)} of ${estimatedClients(counts)}`;
+  return `${requests}, from ${estimated(clientsDenied, isDeniedEstimate)} of ${estimatedClients(counts)}`;
 }
 
 /** Returns such as `none of 10 000 requests from 1 753 clients`. */

@@ -21,7 +21,7 @@ export function rulesTable(rules: readonly RuleReport[]): string {
         `${count(rule.denied)} (${percent(rule.deniedShare)})`,
         count(rule.deniedSucceeded),
         estimated(rule.clients, rule.isEstimate),
-        estimated(rule.clientsDenied, rule.isEstimate),
+        estimated(rule.clientsDenied, rule.isDeniedEstimate),
       ]),
     rules.length - LISTED_RULES,
   );

@@ -14,6 +14,12 @@ export const DENIED = 0;
 export const DENIED_BEFORE = 1;
 export const NEWLY_DENIED_SUCCEEDED = 2;
 
+/** The part of a report about numbers of clients. */
+export type CountsOfClients = Pick<
+  Counts,
+  "clients" | "clientsDenied" | "isEstimate" | "isDeniedEstimate"
+>;
+
 interface Sizes {
   /** Up to this number of clients, numbers of clients are exact. */
   readonly maxClients?: number | undefined;
@@ -49,11 +55,12 @@ export class ClientCounts {
   }
 
   /** @param column the configuration of whose denied requests a client has to have any */
-  report(column = DENIED): Pick<Counts, "clients" | "clientsDenied" | "isEstimate"> {
+  report(column = DENIED): CountsOfClients {
     return {
       clients: this.seen.clients(),
       clientsDenied: this.denied.clients((...counts) => (counts[column] as number) > 0),
-      isEstimate: this.seen.isEstimate || this.denied.isEstimate,
+      isEstimate: this.seen.isEstimate,
+      isDeniedEstimate: this.denied.isEstimate,
     };
   }
 

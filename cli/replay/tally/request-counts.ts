@@ -1,4 +1,5 @@
 import type { Counts } from "../report.ts";
+import type { CountsOfClients } from "./client-counts.ts";
 
 /** Numbers of requests. */
 export class RequestCounts {
@@ -13,7 +14,7 @@ export class RequestCounts {
     if (hasSucceeded) this.#deniedSucceeded++;
   }
 
-  report(clients: Pick<Counts, "clients" | "clientsDenied" | "isEstimate">): Counts {
+  report(clients: CountsOfClients): Counts {
     const [requests, denied] = [this.#requests, this.#denied];
     return {
       requests,

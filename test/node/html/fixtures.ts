@@ -89,6 +89,7 @@ export const EMPTY_COUNTS: Counts = {
   clients: 0,
   clientsDenied: 0,
   isEstimate: false,
+  isDeniedEstimate: false,
 };
 
 export function countsOf(timeline: Timeline, clients: number): Counts {
@@ -103,6 +104,7 @@ export function countsOf(timeline: Timeline, clients: number): Counts {
     clients,
     clientsDenied: Math.ceil(clients / 60),
     isEstimate: false,
+    isDeniedEstimate: false,
   };
 }
 

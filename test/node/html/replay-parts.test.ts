@@ -34,8 +34,9 @@ describe("the headline of a replay", () => {
 
   it.each<[Partial<ReplayReport>, string]>([
     [{ total }, "7 of 200 clients would have been denied"],
+    [{ total: { ...total, isEstimate: true } }, "7 of about 200 clients would have been denied"],
     [
-      { total: { ...total, isEstimate: true } },
+      { total: { ...total, isEstimate: true, isDeniedEstimate: true } },
       "About 7 of about 200 clients would have been denied",
     ],
     [{ total: { ...total, clients: 1, clientsDenied: 1 } }, "1 of 1 client would have been denied"],

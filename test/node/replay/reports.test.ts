@@ -123,9 +123,9 @@ describe("textReport", () => {
   it("marks numbers of clients that are estimates", () => {
     const report = replayOf(1);
     const total = { ...report.total, isEstimate: true, clients: 5_000_000, clientsDenied: 1000 };
-    expect(textReport({ ...report, total })).toContain(
-      "from about 1 000 of about 5 000 000 clients",
-    );
+    const both = { ...total, isDeniedEstimate: true };
+    expect(textReport({ ...report, total })).toContain("from 1 000 of about 5 000 000 clients");
+    expect(textReport({ ...report, total: both })).toContain("from about 1 000 of about");
   });
 });
 
