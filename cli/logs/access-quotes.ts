@@ -1,28 +1,43 @@
 const SPACE = 32;
 const BACKSLASH = 92;
 
+/** Returns the index of a character in a part of a text; -1 if it is not there. */
+export function indexBefore(text: string, character: string, from: number, to: number): number {
+  const index = text.indexOf(character, from);
+  return index < to ? index : -1;
+}
+
 /**
  * Returns the index of the quote that ends a quoted field. A quote inside the field has a backslash before it.
  * Servers that escape nothing exist too, so a quote counts only with a space or the line's end after it.
  *
  * @param from the index of the field's first character
+ * @param to the end of the line
  * @returns -1 if the line ends inside the field
  */
-export function closingQuote(line: string, from: number): number {
-  let quote = line.indexOf('"', from);
-  while (quote !== -1) {
-    const isEnd = quote + 1 === line.length || line.charCodeAt(quote + 1) === SPACE;
-    if (isEnd && !isEscaped(line, quote, from)) return quote;
-    quote = line.indexOf('"', quote + 1);
+export function closingQuote(text: string, from: number, to: number): number {
+  let quote = text.indexOf('"', from);
+  while (quote !== -1 && quote < to) {
+    const isEnd = quote + 1 === to || text.charCodeAt(quote + 1) === SPACE;
+    if (isEnd && !isEscaped(text, quote, from)) return quote;
+    quote = text.indexOf('"', quote + 1);
   }
   return -1;
 }
 
 /** Whether an odd number of backslashes is before a character. */
-function isEscaped(line: string, index: number, from: number): boolean {
+function isEscaped(text: string, index: number, from: number): boolean {
   let start = index;
-  while (start > from && line.charCodeAt(start - 1) === BACKSLASH) start--;
+  while (start > from && text.charCodeAt(start - 1) === BACKSLASH) start--;
   return (index - start) % 2 === 1;
+}
+
+/** Whether a part of a text has a backslash. A part of a text is rarely long enough to make `indexOf` faster. */
+export function hasEscape(text: string, from: number, to: number): boolean {
+  for (let index = from; index < to; index++) {
+    if (text.charCodeAt(index) === BACKSLASH) return true;
+  }
+  return false;
 }
 
 /** Apache's escapes, and the only one of nginx: `\xHH`. One match is a run, so that it may contain UTF-8. */

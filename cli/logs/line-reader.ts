@@ -23,16 +23,18 @@ export class LineReader implements RequestReader {
   constructor(file: string, parser: LineParser, counts: LogCounts, maxBytes: number) {
     let number = 0;
     this.#splitter = new LineSplitter(maxBytes, {
-      line: (line) => {
+      line: (text, from, to) => {
         number++;
-        const content = parser.parse(line);
+        const content = parser.parse(text, from, to);
         if (typeof content === "object") {
           this.#requests.push(content);
           counts.lines++;
         } else if (content === undefined) {
           counts.ignored++;
           counts.lines++;
-        } else if (line.trim() !== "") {
+        } else {
+          const line = text.slice(from, to);
+          if (line.trim() === "") return;
           counts.addBroken(file, number, content, line);
           counts.lines++;
         }

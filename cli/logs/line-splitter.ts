@@ -9,7 +9,8 @@ const KEPT_BYTES = 512;
 
 /** Receives the lines of a file. Lines have no line ends. */
 export interface LineSink {
-  line(text: string): void;
+  /** @param text a text with many lines, of which the line is the part between two indices */
+  line(text: string, from: number, to: number): void;
   /** @param start the first characters of a line that is longer than allowed */
   overlong(start: string): void;
 }
@@ -89,17 +90,18 @@ export class LineSplitter {
       const next = text.indexOf("\n", from);
       const to = next === -1 ? text.length : next;
       const isWindows = to > from && text.charCodeAt(to - 1) === RETURN;
-      this.#line(text.slice(from, isWindows ? to - 1 : to));
+      this.#line(text, from, isWindows ? to - 1 : to);
       if (next === -1) return;
       from = next + 1;
     }
   }
 
-  #line(line: string): void {
+  #line(text: string, from: number, to: number): void {
     // A character has at most three bytes for each unit of its length.
-    const isOverlong = line.length * 3 > this.#maxBytes && Buffer.byteLength(line) > this.#maxBytes;
-    if (isOverlong) this.#sink.overlong(line.slice(0, KEPT_BYTES));
-    else this.#sink.line(line);
+    const mayBeOverlong = (to - from) * 3 > this.#maxBytes;
+    if (mayBeOverlong && Buffer.byteLength(text.slice(from, to)) > this.#maxBytes) {
+      this.#sink.overlong(text.slice(from, from + KEPT_BYTES));
+    } else this.#sink.line(text, from, to);
   }
 
   #decode(bytes: Buffer): string {

@@ -31,7 +31,8 @@ export class RecordParser implements LineParser {
     this.#cookies = named(fields, "cookie:");
   }
 
-  parse(line: string): LineContent {
+  parse(text: string, from = 0, to = text.length): LineContent {
+    const line = text.slice(from, to);
     const record = parseRecord(line);
     if (record !== undefined) return this.read(record);
     return BRACKET.test(line) ? undefined : "is no JSON object";

@@ -34,8 +34,7 @@ export class RequestLine {
     const targetEnd = text.indexOf(" ", methodEnd + 1);
     // HTTP/0.9 has no version.
     if (targetEnd === -1 || targetEnd >= to) return this.#readTarget(text.slice(methodEnd + 1, to));
-    const next = text.indexOf(" ", targetEnd + 1);
-    if (!text.startsWith("HTTP/", targetEnd + 1) || (next !== -1 && next < to)) {
+    if (!isVersion(text, targetEnd + 1, to)) {
       return "its request has more than a method, a path and a version";
     }
     return this.#readTarget(text.slice(methodEnd + 1, targetEnd));
@@ -53,4 +52,12 @@ export class RequestLine {
     this.target = ownText(path.startsWith("/") ? path : `/${path}`);
     return true;
   }
+}
+
+/** The length of versions such as `HTTP/1.1`. */
+const USUAL_VERSION = 8;
+
+function isVersion(text: string, from: number, to: number): boolean {
+  if (!text.startsWith("HTTP/", from)) return false;
+  return to - from <= USUAL_VERSION || !text.slice(from, to).includes(" ");
 }

@@ -101,7 +101,7 @@ describe("a damaged log", () => {
     [
       "bytes that are no UTF-8",
       Buffer.from(`${LINE}\n\xff\xfe\xc3 \xa0\n${LINE}\n`, "latin1"),
-      "IP address",
+      "too short",
     ],
   ])("has %s", async (name, content, reason) => {
     const { requests, progress } = await readLogs([await logOf(`${name.length}`, content)]);

@@ -8,7 +8,7 @@ const MAX = 64;
 function split(bytes: Buffer, sizes: readonly number[]) {
   const lines: (string | { long: string })[] = [];
   const splitter = new LineSplitter(MAX, {
-    line: (text) => lines.push(text),
+    line: (text, from, to) => lines.push(text.slice(from, to)),
     overlong: (start) => lines.push({ long: start.slice(0, 5) }),
   });
   // Like a file, each chunk overwrites the one before.
