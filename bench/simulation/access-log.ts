@@ -1,16 +1,13 @@
-import { createReadStream } from "node:fs";
-import { createInterface } from "node:readline";
+import { AccessLineParser } from "../../cli/logs/access-line.ts";
+import type { LogRequest } from "../../cli/logs/log-request.ts";
+import { openLogs } from "../../cli/logs/open-logs.ts";
 import type { Random } from "../../cli/simulation/random.ts";
 import type { Arrival } from "./traffic.ts";
 
-/**
- * The start of a line in Common Log Format: host, identity, user, [time], "request". Combined Log Format adds
- * fields at the end.
- */
-const LINE =
-  /^(\S+) \S+ .*?\[(\d\d)\/([A-Z][a-z]{2})\/(\d{4}):(\d\d:\d\d:\d\d) ([+-]\d\d)(\d\d)\] "/;
-
 const SECOND_MS = 1000;
+
+/** How far the lines of a file may be out of order. */
+const MAX_DELAY_MS = 600_000;
 
 /** The requests of an access log. */
 export interface AccessLog {
@@ -20,61 +17,74 @@ export interface AccessLog {
   readonly clients: number;
   /** The time from time 0 to the end of the second in which the last request arrived. */
   readonly durationMs: number;
-  /** The number of lines that are in neither Common nor Combined Log Format. */
+  /** The number of lines that cannot be used: broken ones, and those that are too far out of order. */
   readonly unreadable: number;
 }
 
 /**
- * @throws {Error} if the file cannot be read or has no line in a known format; the message names
- *   the file
+ * Reads a log in any format that `weir replay` reads.
+ *
+ * @throws {Error} if the file cannot be read or has no request with an address; the message names the file
  */
 export async function readAccessLog(file: string, random: Random): Promise<AccessLog> {
+  const logs = await openLogs({ files: [file], maxDelayMs: MAX_DELAY_MS });
+  const arrivals = new Arrivals(random);
+  for await (const batch of logs.batches()) for (const request of batch) arrivals.add(request);
+  const { broken, late } = logs.progress;
   try {
-    return await parseAccessLog(createInterface({ input: createReadStream(file) }), random);
+    return arrivals.log(broken + late);
   } catch (error) {
     throw new Error(`${file}: ${error instanceof Error ? error.message : error}`);
   }
 }
 
 /**
- * Parses the lines of an access log. Servers write a line when the response ends, so the lines are not
- * always ordered by time. The times are whole seconds, so each request gets a random time in its second.
+ * Parses lines in Common or Combined Log Format, which need not be ordered by time.
  *
- * @throws {Error} when no line is in Common or Combined Log Format
+ * @throws {Error} when no line has a request
  */
-export async function parseAccessLog(
-  lines: AsyncIterable<string> | Iterable<string>,
-  random: Random,
-): Promise<AccessLog> {
-  const clients = new Map<string, number>();
-  const requests: Arrival[] = [];
+export function parseAccessLog(lines: Iterable<string>, random: Random): AccessLog {
+  const parser = new AccessLineParser(undefined);
+  const arrivals = new Arrivals(random);
   let unreadable = 0;
-  let [first, last] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
-  for await (const line of lines) {
-    if (line.trim() === "") continue;
-    const entry = readLine(line);
-    if (!entry) {
-      unreadable++;
-      continue;
-    }
-    const client = clients.get(entry.address) ?? clients.size;
-    clients.set(entry.address, client);
-    requests.push({ atMs: entry.at + SECOND_MS * random.uniform(), client });
-    first = Math.min(first, entry.at);
-    last = Math.max(last, entry.at);
+  for (const line of lines) {
+    const content = parser.parse(line);
+    if (typeof content === "object") arrivals.add(content);
+    else if (content !== undefined && line.trim() !== "") unreadable++;
   }
-  if (requests.length === 0) {
-    throw new Error("No line is in Common or Combined Log Format.");
-  }
-  const arrivals = requests
-    .map(({ atMs, client }) => ({ atMs: atMs - first, client }))
-    .sort((a, b) => a.atMs - b.atMs);
-  return { arrivals, clients: clients.size, durationMs: last - first + SECOND_MS, unreadable };
+  return arrivals.log(unreadable);
 }
 
-/** Returns the address in a line, and its time in milliseconds since the Unix epoch. */
-function readLine(line: string): { address: string; at: number } | undefined {
-  const [, address, day, month, year, time, hours, minutes] = LINE.exec(line) ?? [];
-  const at = Date.parse(`${day} ${month} ${year} ${time} ${hours}${minutes}`);
-  return address === undefined || Number.isNaN(at) ? undefined : { address, at };
+/** Collects requests with an address. */
+class Arrivals {
+  readonly #random: Random;
+  readonly #arrivals: Arrival[] = [];
+  readonly #clients = new Map<string, number>();
+  #first = Number.POSITIVE_INFINITY;
+  #last = Number.NEGATIVE_INFINITY;
+
+  constructor(random: Random) {
+    this.#random = random;
+  }
+
+  /** The times of most logs are whole seconds. Such a request gets a random time in its second. */
+  add({ at, ip }: LogRequest): void {
+    if (ip === undefined) return;
+    const client = this.#clients.get(ip) ?? this.#clients.size;
+    this.#clients.set(ip, client);
+    const second = Math.floor(at / SECOND_MS) * SECOND_MS;
+    const atMs = at === second ? at + SECOND_MS * this.#random.uniform() : at;
+    this.#arrivals.push({ atMs, client });
+    this.#first = Math.min(this.#first, second);
+    this.#last = Math.max(this.#last, second);
+  }
+
+  log(unreadable: number): AccessLog {
+    if (this.#arrivals.length === 0) throw new Error("No line has a request with an address.");
+    const arrivals = this.#arrivals
+      .map(({ atMs, client }) => ({ atMs: atMs - this.#first, client }))
+      .sort((a, b) => a.atMs - b.atMs);
+    const durationMs = this.#last - this.#first + SECOND_MS;
+    return { arrivals, clients: this.#clients.size, durationMs, unreadable };
+  }
 }

@@ -5,7 +5,7 @@ const DEFAULT_SEED = 1;
 
 export interface SimulationOptions {
   readonly seed: number;
-  /** The file of an access log with the requests to simulate. */
+  /** The file of a log with the requests to simulate. */
   readonly log: string | undefined;
   /**
    * The file for the figures. @default bench/results/simulation.json in a whole run, otherwise none
@@ -34,7 +34,7 @@ export function parseOptions(args: readonly string[]): SimulationOptions {
         .default(DEFAULT_SEED)
         .argParser(seedIn),
     )
-    .option("--log <file>", "an access log to simulate, in Common or Combined Log Format")
+    .option("--log <file>", "a log to simulate, in any format that weir replay reads")
     .addOption(
       new Option("--only <group,…>", `groups to simulate: ${groupNames().join(", ")}`).argParser(
         groupsIn,

@@ -16,8 +16,7 @@ const LIMITS = [
  * go to its home isolate, and one in twenty goes to a random isolate. A home changes every ten
  * minutes on average, and one isolate in a hundred ends in a minute.
  *
- * @param file the path of a log in Common or Combined Log Format; if it is undefined, a log is
- *   generated
+ * @param file the path of a log; if it is undefined, a log is generated
  */
 export function accessLog(file: string | undefined): Scenario[] {
   const load = (random: Random) =>

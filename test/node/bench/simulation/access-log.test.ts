@@ -7,8 +7,8 @@ const parse = (lines: Iterable<string>) => parseAccessLog(lines, new Random(1, "
 const line = (address: string, time: string) => `${address} - - [${time}] "GET / HTTP/1.1" 200 5`;
 
 describe("an access log", () => {
-  it("is sorted by time", async () => {
-    const { arrivals, clients, durationMs, unreadable } = await parse([
+  it("is sorted by time", () => {
+    const { arrivals, clients, durationMs, unreadable } = parse([
       line("192.0.2.1", "17/May/2015:10:05:03 +0000"),
       line("192.0.2.2", "17/May/2015:10:04:43 +0000"),
       line("192.0.2.1", "17/May/2015:10:05:00 +0000"),
@@ -23,17 +23,18 @@ describe("an access log", () => {
     });
   });
 
-  it("may have users, time zones, IPv6 addresses, host names and the fields of the combined format", async () => {
-    const { arrivals, unreadable } = await parse([
+  it("may have users, time zones, IPv6 addresses and the fields of the combined format", () => {
+    const { arrivals, unreadable } = parse([
       '2001:db8::1 - ann [31/Dec/2015:23:59:59 -0100] "GET / HTTP/1.1" 200 5 "-" "Mozilla/5.0"',
-      'a.example.com - "Ann Lee" [01/Jan/2016:01:00:00 +0000] "-" 408 - "-" "-"',
+      '192.0.2.1 - "Ann Lee" [01/Jan/2016:01:00:00 +0000] "GET / HTTP/1.1" 200 - "-" "-"',
+      '192.0.2.1 - - [01/Jan/2016:01:00:30 +0000] "-" 408 - "-" "-"',
     ]);
     expect(unreadable).toBe(0);
     expect(arrivals.map(({ atMs }) => Math.floor(atMs / 1000))).toEqual([0, 1]);
   });
 
-  it("may have empty lines and lines in another format", async () => {
-    const { arrivals, unreadable } = await parse([
+  it("may have empty lines and lines in another format", () => {
+    const { arrivals, unreadable } = parse([
       "# comment",
       "",
       line("192.0.2.1", "32/May/2015:10:05:00 +0000"),
@@ -44,17 +45,19 @@ describe("an access log", () => {
   });
 
   it("is rejected when no line has the format or the file cannot be read", async () => {
-    await expect(parse(["hello", "world"])).rejects.toThrow("Common or Combined Log Format");
+    expect(() => parse(["hello", "world"])).toThrow("No line has a request with an address.");
     const random = new Random(1, "log");
-    await expect(readAccessLog("no/such.log", random)).rejects.toThrow(/^no\/such\.log: ENOENT/);
-    await expect(readAccessLog(".", random)).rejects.toThrow(/^\.: EISDIR/);
+    await expect(readAccessLog("no/such.log", random)).rejects.toThrow(
+      /^no\/such\.log cannot be read: there is no/,
+    );
+    await expect(readAccessLog(".", random)).rejects.toThrow(/^\. is a directory/);
   });
 
-  it("is generated from a seed when the user has none", async () => {
+  it("is generated from a seed when the user has none", () => {
     const make = (seed: number) => [...syntheticLog(new Random(seed, "log"))];
     expect(make(1)).toEqual(make(1));
     expect(make(1)).not.toEqual(make(2));
-    const { arrivals, unreadable } = await parse(make(1));
+    const { arrivals, unreadable } = parse(make(1));
     expect(unreadable).toBe(0);
     expect(arrivals.length).toBeGreaterThan(10_000);
   });
