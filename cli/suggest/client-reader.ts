@@ -6,13 +6,13 @@ import { encodeValues } from "../../src/request/identity.ts";
 import { LruCache } from "../../src/request/lru-cache.ts";
 import type { PathMatch } from "../../src/request/route-table.ts";
 import type { LogFacts, LogRequest } from "../logs/log-request.ts";
+import { ownText } from "../logs/text-cache.ts";
 import { type KeyValue, keyValuesOf, UNKNOWN_ADDRESS } from "../replay/client-key.ts";
 import { clientText } from "../replay/client-text.ts";
 import { showsPreflights } from "../replay/known-facts.ts";
 import { LoggedRequest } from "../replay/logged-request.ts";
 import { RouteCache } from "../replay/route-cache.ts";
 import { ClientHash } from "../tally/client-hash.ts";
-import { detached } from "../tally/frequent-texts.ts";
 import { isPlainIPv4 } from "./plain-ipv4.ts";
 
 /** The number of cached addresses. They take up to 20 MB. */
@@ -97,7 +97,7 @@ export class ClientReader {
     if (address === UNKNOWN_ADDRESS) return this.#countsUnknownAddress ? address : undefined;
     // A Worker has another header field too, which tells its zone.
     const isCached = ip.length <= MAX_CACHED && !address.startsWith("worker:");
-    if (isCached) this.#addresses.set(detached(ip), address);
+    if (isCached) this.#addresses.set(ownText(ip), address);
     return address;
   }
 

@@ -1,6 +1,7 @@
 import type { LogRequest } from "../logs/log-request.ts";
+import { ownText } from "../logs/text-cache.ts";
 import { hasSucceeded } from "../tally/client-ranking.ts";
-import { compare, detached, FrequentTexts } from "../tally/frequent-texts.ts";
+import { compare, FrequentTexts } from "../tally/frequent-texts.ts";
 import type { RequestClient } from "./client-reader.ts";
 
 /** A client that was among the loudest at some time. */
@@ -64,11 +65,11 @@ export class LoudClients {
   #insert({ identity, hash: { high, low }, shown }: RequestClient): LoudEntry {
     if (this.#entries.size >= 2 * OBSERVED) this.#shrink();
     const entry: LoudEntry = {
-      ...{ client: detached(shown().slice(0, MAX_CLIENT)), high, low },
+      ...{ client: ownText(shown().slice(0, MAX_CLIENT)), high, low },
       ...{ busiest: 0, busiestStart: 0, requests: 0, succeeded: 0 },
       ...{ userAgents: new FrequentTexts(), paths: new FrequentTexts() },
     };
-    this.#entries.set(detached(identity), entry);
+    this.#entries.set(ownText(identity), entry);
     return entry;
   }
 

@@ -1,6 +1,7 @@
 import type { LogClientFacts } from "../logs/log-request.ts";
+import { ownText } from "../logs/text-cache.ts";
 import type { ClientHash } from "../tally/client-hash.ts";
-import { compare, detached } from "../tally/frequent-texts.ts";
+import { compare } from "../tally/frequent-texts.ts";
 import type { SuggestedBot } from "./suggestion.ts";
 import type { WindowCounter } from "./window-counter.ts";
 
@@ -52,7 +53,7 @@ export class VerifiedBots {
     const known = this.#categories.get(bounded);
     if (known) return known;
     const isFull = this.#categories.size >= MAX_CATEGORIES;
-    const key = isFull ? OTHERS : detached(bounded);
+    const key = isFull ? OTHERS : ownText(bounded);
     const category = this.#categories.get(key) ?? { requests: 0, busiest: 0 };
     this.#categories.set(key, category);
     return category;

@@ -1,6 +1,8 @@
 import type { LogRequest } from "../logs/log-request.ts";
+import { ownText } from "../logs/text-cache.ts";
 import type { ClientHash } from "./client-hash.ts";
-import { compare, detached, FrequentTexts } from "./frequent-texts.ts";
+import { compare, FrequentTexts } from "./frequent-texts.ts";
+import { RequestTexts } from "./request-texts.ts";
 
 /** A client of a ranking, with what is known about its counted requests. */
 export interface RankedClient {
@@ -20,37 +22,49 @@ export interface RankedClient {
   readonly paths: FrequentTexts;
 }
 
-/** The maximum length of a method, in characters. */
-const MAX_METHOD = 20;
 /** The maximum length of a client's name, in characters. */
 const MAX_CLIENT = 200;
+/** The number of cells of the filter. Must be a power of two. */
+const CELLS = 4096;
 
 /**
  * The clients with the most counted requests, such as denied ones, with a bounded number of entries.
  *
  * When there are twice as many entries as `size`, the half with the smaller counts is dropped. From then on, a new
- * client may have been dropped before, with at most the largest dropped count. So this count is added to its count
- * and to its error, as in the algorithm Space-Saving. The error is at most the number of counted requests / `size`.
+ * client may have been dropped before. So all clients without an entry are counted in a filter, by their hash. A
+ * client gets an entry when the count of its cell is above the largest dropped count. Other clients may share the
+ * cell, so its count is the error of the entry. The error is at most the number of counted requests / `size`. This
+ * is the algorithm Filtered Space-Saving (Homem and Carvalho, 2010), with less work for a new client.
  */
 export class ClientRanking {
   readonly #size: number;
+  readonly #texts: RequestTexts;
   readonly #entries = new Map<string, RankedClient>();
+  readonly #filter = new Uint32Array(CELLS);
   #dropped = 0;
 
-  constructor(size: number) {
+  /**
+   * @param size how many clients are kept at least
+   * @param texts shared by rankings that count the same requests
+   */
+  constructor(size: number, texts = new RequestTexts()) {
     this.#size = size;
+    this.#texts = texts;
   }
 
-  /** Counts a request of a client. */
-  add(client: string, hash: ClientHash, request: LogRequest): void {
+  /** Counts a request of a client. @returns whether the client has an entry */
+  add(client: string, hash: ClientHash, request: LogRequest): boolean {
     const name = bounded(client, hash);
-    const entry = this.#entries.get(name) ?? this.#insert(detached(name), hash, request.at);
+    const entry = this.#entries.get(name) ?? this.#admit(name, hash, request.at);
+    if (entry === undefined) return false;
+    const { userAgent, path } = this.#texts.read(request);
     entry.count++;
     if (hasSucceeded(request)) entry.succeeded++;
     if (request.at < entry.first) entry.first = request.at;
     if (request.at > entry.last) entry.last = request.at;
-    entry.userAgents.add(request.userAgent ?? "");
-    entry.paths.add(`${request.method.slice(0, MAX_METHOD)} ${pathOf(request.target)}`);
+    entry.userAgents.add(userAgent);
+    entry.paths.add(path);
+    return true;
   }
 
   /** Returns the clients, the one with the most requests that were certainly counted first. */
@@ -71,29 +85,38 @@ export class ClientRanking {
     return this.#entries.values();
   }
 
-  #insert(client: string, { high, low }: ClientHash, at: number): RankedClient {
+  /** Returns a new entry, or counts the request in the filter. */
+  #admit(client: string, { high, low }: ClientHash, at: number): RankedClient | undefined {
+    const cell = low & (CELLS - 1);
+    const error = this.#filter[cell] as number;
+    if (error < this.#dropped) {
+      this.#filter[cell] = error + 1;
+      return undefined;
+    }
     if (this.#entries.size >= 2 * this.#size) this.#shrink();
-    const dropped = this.#dropped;
     const entry: RankedClient = {
-      client,
+      client: ownText(client),
       high,
       low,
-      count: dropped,
-      error: dropped,
+      count: error,
+      error,
       succeeded: 0,
       first: at,
       last: at,
       userAgents: new FrequentTexts(),
       paths: new FrequentTexts(),
     };
-    this.#entries.set(client, entry);
+    this.#entries.set(entry.client, entry);
     return entry;
   }
 
   #shrink(): void {
-    const dropped = this.#sorted().slice(this.#size);
-    this.#dropped = Math.max(this.#dropped, dropped[0]?.count ?? 0);
-    for (const { client } of dropped) this.#entries.delete(client);
+    for (const { client, low, count } of this.#sorted().slice(this.#size)) {
+      const cell = low & (CELLS - 1);
+      this.#filter[cell] = Math.max(this.#filter[cell] as number, count);
+      this.#dropped = Math.max(this.#dropped, count);
+      this.#entries.delete(client);
+    }
   }
 
   #sorted(): RankedClient[] {
@@ -112,10 +135,4 @@ export function hasSucceeded({ status }: LogRequest): boolean {
 function bounded(client: string, { high, low }: ClientHash): string {
   if (client.length <= MAX_CLIENT) return client;
   return `${client.slice(0, MAX_CLIENT - 20)}… (${high.toString(16)}${low.toString(16)})`;
-}
-
-/** Returns the path of a target without its query, which may contain credentials. */
-function pathOf(target: string): string {
-  const end = target.search(/[?#;]/);
-  return end === -1 ? target : target.slice(0, end);
 }

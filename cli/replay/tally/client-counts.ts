@@ -2,6 +2,7 @@ import type { LogRequest } from "../../logs/log-request.ts";
 import type { ClientHash } from "../../tally/client-hash.ts";
 import { ClientRanking, type RankedClient } from "../../tally/client-ranking.ts";
 import { ClientTable } from "../../tally/client-table.ts";
+import type { RequestTexts } from "../../tally/request-texts.ts";
 import type { Counts, DeniedClient, Frequent } from "../report.ts";
 
 /** How many clients a list of a report has. */
@@ -25,6 +26,8 @@ interface Sizes {
   readonly maxClients?: number | undefined;
   /** How many clients are ranked. */
   readonly ranked: number;
+  /** Shared by rankings that count the same requests. */
+  readonly texts: RequestTexts;
 }
 
 /** Counts clients and their requests, and ranks the clients with denied requests. */
@@ -39,8 +42,8 @@ export class ClientCounts {
   readonly #ranking: ClientRanking;
 
   /** @param compared the rankings of a comparison, whose clients have to be counted under both configurations */
-  constructor({ maxClients, ranked }: Sizes, compared: readonly ClientRanking[] = []) {
-    const ranking = new ClientRanking(ranked);
+  constructor({ maxClients, ranked, texts }: Sizes, compared: readonly ClientRanking[] = []) {
+    const ranking = new ClientRanking(ranked, texts);
     const all = [ranking, ...compared];
     this.#ranking = ranking;
     this.seen = new ClientTable(1, () => entriesOf(all), maxClients);
@@ -50,8 +53,8 @@ export class ClientCounts {
 
   addDenied(client: string, hash: ClientHash, request: LogRequest): void {
     this.denied.increment(hash, DENIED);
-    this.#ranking.add(client, hash, request);
-    if (this.seen.isEstimate) this.seen.pin(hash);
+    const isRanked = this.#ranking.add(client, hash, request);
+    if (isRanked && this.seen.isEstimate) this.seen.pin(hash);
   }
 
   /** @param column the configuration of whose denied requests a client has to have any */

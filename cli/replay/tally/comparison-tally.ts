@@ -90,9 +90,10 @@ export class ComparisonTally {
     if (ip === undefined) return;
     const { denied, seen } = this.#clients;
     const hash = this.#hash.set(ip);
-    this.#rankings[isDenied ? "newlyDenied" : "newlyAllowed"].add(ip, hash, request);
-    if (denied.isEstimate) denied.pin(hash);
-    if (seen.isEstimate) seen.pin(hash);
+    const ranking = this.#rankings[isDenied ? "newlyDenied" : "newlyAllowed"];
+    const isRanked = ranking.add(ip, hash, request);
+    if (isRanked && denied.isEstimate) denied.pin(hash);
+    if (isRanked && seen.isEstimate) seen.pin(hash);
     if (isLost) denied.increment(hash, NEWLY_DENIED_SUCCEEDED);
   }
 

@@ -1,6 +1,7 @@
 import type { LogRequest } from "../../logs/log-request.ts";
 import { ClientHash } from "../../tally/client-hash.ts";
 import { hasSucceeded } from "../../tally/client-ranking.ts";
+import { RequestTexts } from "../../tally/request-texts.ts";
 import { TimeAxis } from "../../tally/time-axis.ts";
 import type { ReplayEngine, ReplayedRequest } from "../replay-engine.ts";
 import type { ReplayReport, TotalReport } from "../report.ts";
@@ -31,11 +32,12 @@ export class ReplayTally {
 
   constructor({ rules }: Pick<ReplayEngine, "rules">, against?: Pick<ReplayEngine, "rules">) {
     const maxClients = rules.length > MANY_RULES ? MAX_CLIENTS_OF_MANY_RULES : undefined;
-    this.#rules = rules.map((rule) => new RuleTally(rule, this.#axis, maxClients));
+    const texts = new RequestTexts();
+    this.#rules = rules.map((rule) => new RuleTally(rule, this.#axis, { texts, maxClients }));
     const rankings = new ComparedRankings();
     const { newlyDenied, newlyAllowed } = rankings;
     this.#clients = new ClientCounts(
-      { ranked: RANKED },
+      { ranked: RANKED, texts },
       against ? [newlyDenied, newlyAllowed] : [],
     );
     this.comparison = against && new ComparisonTally(against.rules, this.#clients, rankings);

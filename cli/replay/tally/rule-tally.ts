@@ -1,6 +1,7 @@
 import type { LogRequest } from "../../logs/log-request.ts";
 import type { ClientHash } from "../../tally/client-hash.ts";
 import { hasSucceeded } from "../../tally/client-ranking.ts";
+import type { RequestTexts } from "../../tally/request-texts.ts";
 import type { TimeAxis } from "../../tally/time-axis.ts";
 import type { ReplayedRule, RuleVerdict } from "../replay-engine.ts";
 import type { RuleReport } from "../report.ts";
@@ -20,10 +21,17 @@ export class RuleTally {
   readonly #series: RequestSeries;
   readonly #windows = new WorstWindows();
 
-  /** @param maxClients up to this number of clients, numbers of clients are exact */
-  constructor(rule: ReplayedRule, axis: TimeAxis, maxClients: number | undefined) {
+  /**
+   * @param axis the steps of all timelines
+   * @param options `maxClients`: up to this number of clients, numbers of clients are exact
+   */
+  constructor(
+    rule: ReplayedRule,
+    axis: TimeAxis,
+    { texts, maxClients }: { texts: RequestTexts; maxClients: number | undefined },
+  ) {
     this.#rule = rule;
-    this.#clients = new ClientCounts({ maxClients, ranked: RANKED });
+    this.#clients = new ClientCounts({ maxClients, ranked: RANKED, texts });
     this.#series = new RequestSeries(axis);
   }
 

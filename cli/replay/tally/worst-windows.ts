@@ -1,4 +1,4 @@
-import { detached } from "../../tally/frequent-texts.ts";
+import { ownText } from "../../logs/text-cache.ts";
 import type { RuleVerdict } from "../replay-engine.ts";
 import type { WorstWindow } from "../report.ts";
 
@@ -78,7 +78,7 @@ export class WorstWindows {
     const existing = this.#policies.find((each) => each.policy === policy);
     if (existing) return existing;
     const windows: PolicyWindows = {
-      policy: detached(policy),
+      policy: ownText(policy),
       open: new Map(),
       latest: undefined,
       isSpread: false,

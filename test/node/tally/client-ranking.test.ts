@@ -67,6 +67,36 @@ describe("ClientRanking", () => {
     expect(ranking.top(1)).toMatchObject([{ client: "busy", count: 9, error: 0 }]);
   });
 
+  it("counts a client that had no entry before from its cell of the filter, so never too low", () => {
+    const ranking = new ClientRanking(4);
+    const real = new Map<string, number>();
+    for (let round = 0; round < 40; round++) {
+      for (let client = 0; client < 60; client++) {
+        const name = `client ${client}`;
+        const times = client < 3 ? 5 : 1;
+        for (let request = 0; request < times; request++) add(ranking, name);
+        real.set(name, (real.get(name) ?? 0) + times);
+      }
+    }
+    expect(ranking.top(3).map(({ client }) => client)).toEqual([
+      "client 0",
+      "client 1",
+      "client 2",
+    ]);
+    for (const { client, count, error } of ranking.entries()) {
+      expect(count).toBeGreaterThanOrEqual(real.get(client) ?? 0);
+      expect(count - error).toBeLessThanOrEqual(real.get(client) ?? 0);
+    }
+  });
+
+  it("says whether a client has an entry", () => {
+    const ranking = new ClientRanking(1);
+    const results = ["a", "a", "b", "b", "c", "d"].map((client) =>
+      ranking.add(client, hash.set(client), logged(0)),
+    );
+    expect(results).toEqual([true, true, true, true, true, false]);
+  });
+
   it("shortens long names and methods, and keeps names with the same start apart", () => {
     const ranking = new ClientRanking(10);
     add(ranking, `${"x".repeat(5000)}a`, 0, {
