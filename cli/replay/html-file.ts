@@ -1,12 +1,17 @@
+import { createReadStream } from "node:fs";
 import { access, constants, rename, rm, stat, writeFile } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
+import { text } from "node:stream/consumers";
 import { printable } from "../doctor/finding.ts";
 import { ReplayError } from "./replay-error.ts";
 
+const PAGE_START = "<!doctype html>";
+
 /**
- * Checks that a page can be written, so that a long replay does not fail at its end.
+ * Checks that a page can be written, so that a long replay does not fail at its end. It refuses to replace another
+ * kind of file: `--html access.log` without the name of a page would delete the log.
  *
- * @throws {ReplayError} if the folder does not exist, or if files cannot be created in it
+ * @throws {ReplayError} if the file is not a page, or if files cannot be created in its folder
  */
 export async function checkHtmlFile(file: string): Promise<void> {
   const existing = await stat(file).catch(() => undefined);
@@ -14,6 +19,12 @@ export async function checkHtmlFile(file: string): Promise<void> {
     throw new ReplayError(
       2,
       `--html ${file}: this is not a file. Name a file, such as report.html.`,
+    );
+  }
+  if (existing && existing.size > 0 && !(await isPage(file))) {
+    throw new ReplayError(
+      2,
+      `--html ${file}: this file exists, and it is not a page. Name another file.`,
     );
   }
   try {
@@ -35,6 +46,15 @@ export async function writeHtmlFile(file: string, page: string): Promise<void> {
     await rename(incomplete, file);
   } catch (error) {
     await rm(incomplete, { force: true });
+    throw notWritten(file, error);
+  }
+}
+
+async function isPage(file: string): Promise<boolean> {
+  const start = createReadStream(file, { end: PAGE_START.length - 1 });
+  try {
+    return (await text(start)).toLowerCase() === PAGE_START;
+  } catch (error) {
     throw notWritten(file, error);
   }
 }

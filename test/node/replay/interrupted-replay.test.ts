@@ -46,11 +46,11 @@ describe("weir replay, interrupted by Ctrl-C while standard input is open", () =
   });
 
   it("writes no page, and keeps an older one", async () => {
-    await folder.write("report.html", "older");
+    await folder.write("report.html", "<!doctype html>older");
     const { code, stdout } = await interrupt("--html", "report.html");
     expect(code).toBe(130);
     expect(stdout).toContain("! The command was interrupted.");
-    expect(await readFile(join(folder.path, "report.html"), "utf8")).toBe("older");
+    expect(await readFile(join(folder.path, "report.html"), "utf8")).toBe("<!doctype html>older");
     expect(await readdir(folder.path)).toEqual(["report.html", "weir.config.json"]);
   });
 });

@@ -95,6 +95,16 @@ describe("weir replay", () => {
     });
   });
 
+  it.each([[[]], [["--isolates", "3"]]])("compares each request once with %j", async (options) => {
+    const { comparison, total } = await reportOf(
+      ...["access.log", "--against", "looser.config.json", ...options],
+    );
+    const { newlyDenied, newlyAllowed, allowedByBoth, deniedByBoth } = comparison?.requests ?? {};
+    const all = [newlyDenied, newlyAllowed, allowedByBoth, deniedByBoth];
+    expect(all.reduce((sum = 0, requests = 0) => sum + requests)).toBe(3000);
+    expect([total.requests, comparison?.before.requests]).toEqual([3000, 3000]);
+  });
+
   it("compares with another configuration", async () => {
     const looser = await reportOf("access.log", "--config", "looser.config.json");
     const { comparison, total } = await reportOf("access.log", "--against", "looser.config.json");
@@ -193,6 +203,7 @@ describe("the exit code of weir replay", () => {
     [2, ["access.log", "--against", "faulty.config.json"], "rules[0].limit"],
     [2, ["access.log", "--html", "none/report.html"], "the page cannot be written"],
     [2, ["access.log", "--html", "."], "this is not a file"],
+    [2, ["access.log", "--html", "broken.log"], "this file exists, and it is not a page"],
   ])("is %d for %j, with the reason", async (code, args, reason) => {
     const text = await replay(...args);
     expect(text).toMatchObject({ code, stdout: "", stderr: expect.stringContaining(reason) });
