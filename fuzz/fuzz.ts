@@ -12,6 +12,7 @@ const NAMES = [
   "reply",
   "tokens",
   "costs",
+  "logs",
   "script",
 ];
 

@@ -1,4 +1,5 @@
 import { clientIp } from "./client-ip.ts";
+import { isHttpMethod } from "./http-method.ts";
 import type { LogRequest } from "./log-request.ts";
 import { recordTime } from "./record-time.ts";
 import { requestTarget } from "./request-target.ts";
@@ -57,6 +58,7 @@ export class HarEntry {
     const { "request.method": method, "request.url": url } = values;
     if (typeof method !== "string" || typeof url !== "string")
       return "has no request with method and url";
+    if (!isHttpMethod(method)) return "has a method that is not HTTP";
     const target = requestTarget(url);
     if (!target) return "has a URL that begins with neither http nor https";
     const at = recordTime(values.startedDateTime);

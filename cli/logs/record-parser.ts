@@ -2,6 +2,7 @@ import { clientIp } from "./client-ip.ts";
 import type { FieldMap } from "./field-map.ts";
 import { type FieldPath, numberAt, textAt, valueAt } from "./field-path.ts";
 import { hostName } from "./host-name.ts";
+import { isHttpMethod } from "./http-method.ts";
 import type { LineContent, LineParser } from "./log-line.ts";
 import type { LogClientFacts, LogFacts, LogRequest } from "./log-request.ts";
 import type { LogRecord } from "./record-fields.ts";
@@ -86,6 +87,7 @@ export class RecordParser implements LineParser {
     }
     if (url === undefined) return "has a method, but no URL";
     if (method === undefined) return "has a URL, but no method";
+    if (!isHttpMethod(method)) return "has a method that is not HTTP";
     const target = requestTarget(url, textAt(record, fields.get("query")));
     if (target === undefined) return "has no URL that begins with / or https://";
     this.#hasHosts ||= target.host !== undefined;

@@ -1,14 +1,12 @@
+import { isHttpMethod } from "./http-method.ts";
+import { requestTarget } from "./request-target.ts";
 import { ownText, TextCache } from "./text-cache.ts";
-
-/** A method is a token (RFC 9110). Registered methods have at most 17 characters. */
-const METHOD = /^[\w!#$%&'*+.^`|~-]{1,32}$/;
-const ABSOLUTE = /^https?:\/\/[^/?#]+/i;
 
 const SLASH = 47;
 
 /** Splits request lines such as `GET /search?q=1 HTTP/1.1`. */
 export class RequestLine {
-  readonly #methods = new TextCache((text) => (METHOD.test(text) ? text : null));
+  readonly #methods = new TextCache((text) => (isHttpMethod(text) ? text : null));
   /** The method of the last request. */
   method = "";
   /** The path of the last request, with its query. */
@@ -46,10 +44,9 @@ export class RequestLine {
       return true;
     }
     if (target === "*" || this.method === "CONNECT") return undefined;
-    const authority = ABSOLUTE.exec(target)?.[0];
-    if (authority === undefined) return "its request has no path";
-    const path = target.slice(authority.length).split("#", 1)[0] ?? "";
-    this.target = ownText(path.startsWith("/") ? path : `/${path}`);
+    const absolute = requestTarget(target);
+    if (absolute === undefined) return "its request has no path";
+    this.target = ownText(absolute.target);
     return true;
   }
 }
