@@ -2,9 +2,9 @@ import { JSONParser } from "@streamparser/json";
 import { printable } from "../doctor/finding.ts";
 import { HAR_PATHS, HarEntry } from "./har-entry.ts";
 import { HarPosition } from "./har-position.ts";
-import type { RequestReader } from "./line-reader.ts";
 import type { LogCounts } from "./log-progress.ts";
 import type { LogFacts, LogRequest } from "./log-request.ts";
+import type { RequestReader } from "./request-form.ts";
 
 /** The maximum length of a single text, such as the body of a response, in bytes. */
 const MAX_TEXT_BYTES = 64 * 1024 * 1024;

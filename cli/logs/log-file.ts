@@ -2,12 +2,13 @@ import { printable } from "../doctor/finding.ts";
 import { type ByteSource, openByteSource, reasonOf } from "./byte-source.ts";
 import type { FieldMap } from "./field-map.ts";
 import { HarReader } from "./har-reader.ts";
-import { LineReader, type RequestReader } from "./line-reader.ts";
+import { LineReader } from "./line-reader.ts";
 import { LogError } from "./log-error.ts";
 import type { LogFormat } from "./log-format.ts";
 import { LogCounts } from "./log-progress.ts";
 import type { LogFacts, LogRequest } from "./log-request.ts";
 import { createParser, fieldNames, recogniseFormat } from "./recognise-format.ts";
+import type { RequestForm, RequestReader } from "./request-form.ts";
 
 /** The bytes by which a format is recognised. */
 const HEAD_BYTES = 256 * 1024;
@@ -28,8 +29,8 @@ export interface FileOptions {
 }
 
 /** Requests that were read at once. */
-export interface RequestGroup {
-  readonly requests: readonly LogRequest[];
+export interface RequestGroup<Request> {
+  readonly requests: readonly Request[];
   /** The mean length of their lines, in bytes. */
   readonly meanBytes: number;
 }
@@ -44,7 +45,10 @@ export interface LogFile {
   readonly firstAt: number;
   readonly size: number | undefined;
   /** Reads the requests in the order of the file. A read error ends them, and becomes a note. */
-  groups(counts: LogCounts): AsyncGenerator<RequestGroup>;
+  groups<Request>(
+    counts: LogCounts,
+    form: RequestForm<Request>,
+  ): AsyncGenerator<RequestGroup<Request>>;
   /** Closes a file that is not read. */
   close(): Promise<void>;
 }
@@ -66,9 +70,10 @@ async function readStart(source: ByteSource, options: FileOptions): Promise<LogF
   const isEmpty = lines.every((line) => line.trim() === "");
   const format = options.format ?? (isEmpty ? "combined" : recogniseFormat(lines));
   if (format === undefined) throw unknownFormat(source.name);
-  const createReader = (counts: LogCounts) => readerOf(source.name, format, lines, options, counts);
+  const createReader = <Request>(counts: LogCounts, form: RequestForm<Request>) =>
+    readerOf(source.name, format, lines, options, counts, form);
   // The first requests are read twice: here, and with all others.
-  const { reader, facts } = createReader(new LogCounts());
+  const { reader, facts } = createReader(new LogCounts(), OBJECTS);
   const first = isEmpty ? [] : reader.push(head);
   if (head.length < HEAD_BYTES && !isEmpty) first.push(...reader.end());
   if (!isEmpty && format === "json" && options.format === undefined && first.length === 0) {
@@ -81,9 +86,16 @@ async function readStart(source: ByteSource, options: FileOptions): Promise<LogF
     facts: isEmpty ? undefined : facts(),
     firstAt: first[0]?.at ?? Number.NEGATIVE_INFINITY,
     size: source.size,
-    groups: (counts) => readGroups(source, createReader(counts).reader, counts),
+    groups: (counts, form) => readGroups(source, createReader(counts, form).reader, counts),
   };
 }
+
+/** Requests as objects. */
+export const OBJECTS: RequestForm<LogRequest> = {
+  timeOf: ({ at }) => at,
+  createReader: (input) => new LineReader(input),
+  fromObject: (request) => request,
+};
 
 async function headOf(source: ByteSource): Promise<Buffer> {
   try {
@@ -103,27 +115,33 @@ function linesOf(head: Buffer): string[] {
   return lines;
 }
 
-function readerOf(
+function readerOf<Request>(
   name: string,
   format: LogFormat,
   lines: readonly string[],
   { fields, host }: FileOptions,
   counts: LogCounts,
-): { reader: RequestReader; facts: () => LogFacts } {
+  form: RequestForm<Request>,
+): { reader: RequestReader<Request>; facts: () => LogFacts } {
   if (format === "har") {
-    const reader = new HarReader(name, counts, host);
-    return { reader, facts: () => reader.facts() };
+    const har = new HarReader(name, counts, host);
+    const reader = {
+      push: (chunk: Buffer) => har.push(chunk).map(form.fromObject),
+      end: () => har.end().map(form.fromObject),
+    };
+    return { reader, facts: () => har.facts() };
   }
   const parser = createParser(format, lines, fields, host);
   const maxBytes = format === "combined" ? MAX_LINE_BYTES : MAX_RECORD_BYTES;
-  return { reader: new LineReader(name, parser, counts, maxBytes), facts: () => parser.facts() };
+  const reader = form.createReader({ file: name, parser, counts, maxBytes });
+  return { reader, facts: () => parser.facts() };
 }
 
-async function* readGroups(
+async function* readGroups<Request>(
   source: ByteSource,
-  reader: RequestReader,
+  reader: RequestReader<Request>,
   counts: LogCounts,
-): AsyncGenerator<RequestGroup> {
+): AsyncGenerator<RequestGroup<Request>> {
   try {
     const onRead = (bytes: number) => {
       counts.bytesRead += bytes;
@@ -137,7 +155,7 @@ async function* readGroups(
   yield groupOf(reader.end(), 0);
 }
 
-function groupOf(requests: readonly LogRequest[], bytes: number): RequestGroup {
+function groupOf<Request>(requests: readonly Request[], bytes: number): RequestGroup<Request> {
   return { requests, meanBytes: bytes / Math.max(1, requests.length) };
 }
 

@@ -1,20 +1,20 @@
 import type { LogFile, RequestGroup } from "./log-file.ts";
 import type { LogCounts } from "./log-progress.ts";
-import type { LogRequest } from "./log-request.ts";
+import type { RequestForm } from "./request-form.ts";
 
 /** Receives a request and the length of its line in bytes. */
-export type OnRequest = (request: LogRequest, bytes: number) => void;
+export type OnRequest<Request> = (request: Request, bytes: number) => void;
 
 /** A file that is being read, or that waits for its turn. */
-interface Reading {
-  readonly groups: AsyncGenerator<RequestGroup>;
-  group: RequestGroup;
+interface Reading<Request> {
+  readonly groups: AsyncGenerator<RequestGroup<Request>>;
+  group: RequestGroup<Request>;
   index: number;
   /** The time of its next request. Before the next group is read, that of its last known request. */
   nextAt: number;
 }
 
-const NO_REQUESTS: RequestGroup = { requests: [], meanBytes: 0 };
+const NO_REQUESTS: RequestGroup<never> = { requests: [], meanBytes: 0 };
 
 /**
  * Reads files side by side, always the one whose next request is the earliest. So rotated files may be given in
@@ -23,14 +23,15 @@ const NO_REQUESTS: RequestGroup = { requests: [], meanBytes: 0 };
  *
  * Yields after each group of requests that was read, so that the caller can hand out requests.
  */
-export async function* mergeFiles(
+export async function* mergeFiles<Request>(
   files: readonly LogFile[],
   counts: LogCounts,
-  onRequest: OnRequest,
+  form: RequestForm<Request>,
+  onRequest: OnRequest<Request>,
 ): AsyncGenerator<void> {
   const readings = files.map(
-    (file): Reading => ({
-      groups: file.groups(counts),
+    (file): Reading<Request> => ({
+      groups: file.groups(counts, form),
       group: NO_REQUESTS,
       index: 0,
       nextAt: file.firstAt,
@@ -41,9 +42,9 @@ export async function* mergeFiles(
       const [earliest, next] = twoEarliest(readings);
       if (!earliest) return;
       if (earliest.index === earliest.group.requests.length) {
-        await readGroup(earliest, readings);
+        await readGroup(earliest, readings, form);
         yield;
-      } else drain(earliest, next?.nextAt ?? Number.POSITIVE_INFINITY, onRequest);
+      } else drain(earliest, next?.nextAt ?? Number.POSITIVE_INFINITY, form, onRequest);
     }
   } finally {
     for (const { groups } of readings) await groups.return(undefined);
@@ -52,7 +53,9 @@ export async function* mergeFiles(
   }
 }
 
-function twoEarliest(readings: readonly Reading[]): [Reading | undefined, Reading | undefined] {
+function twoEarliest<Reading extends { readonly nextAt: number }>(
+  readings: readonly Reading[],
+): [Reading | undefined, Reading | undefined] {
   let [first, second]: (Reading | undefined)[] = [];
   for (const reading of readings) {
     if (!first || reading.nextAt < first.nextAt) [first, second] = [reading, first];
@@ -62,7 +65,11 @@ function twoEarliest(readings: readonly Reading[]): [Reading | undefined, Readin
 }
 
 /** Reads the next group of a file. Removes the file from the list if there is none. */
-async function readGroup(reading: Reading, readings: Reading[]): Promise<void> {
+async function readGroup<Request>(
+  reading: Reading<Request>,
+  readings: Reading<Request>[],
+  { timeOf }: RequestForm<Request>,
+): Promise<void> {
   const { value, done } = await reading.groups.next();
   if (done) {
     readings.splice(readings.indexOf(reading), 1);
@@ -70,16 +77,23 @@ async function readGroup(reading: Reading, readings: Reading[]): Promise<void> {
   }
   reading.group = value;
   reading.index = 0;
-  reading.nextAt = value.requests[0]?.at ?? reading.nextAt;
+  const [first] = value.requests;
+  if (first !== undefined) reading.nextAt = timeOf(first);
 }
 
 /** Hands out the requests of a file up to the time of the next request of another file. */
-function drain(reading: Reading, until: number, onRequest: OnRequest): void {
+function drain<Request>(
+  reading: Reading<Request>,
+  until: number,
+  { timeOf }: RequestForm<Request>,
+  onRequest: OnRequest<Request>,
+): void {
   const { requests, meanBytes } = reading.group;
   while (reading.index < requests.length) {
-    const request = requests[reading.index] as LogRequest;
-    reading.nextAt = request.at;
-    if (request.at > until) return;
+    const request = requests[reading.index] as Request;
+    const at = timeOf(request);
+    reading.nextAt = at;
+    if (at > until) return;
     onRequest(request, meanBytes);
     reading.index++;
   }

@@ -1,11 +1,12 @@
 import { commonFacts } from "./common-facts.ts";
 import { fieldMap } from "./field-map.ts";
 import { hostName } from "./host-name.ts";
-import { type FileOptions, type LogFile, openLogFile } from "./log-file.ts";
+import { type FileOptions, type LogFile, OBJECTS, openLogFile } from "./log-file.ts";
 import type { LogFormat } from "./log-format.ts";
 import { LogCounts, type LogProgress } from "./log-progress.ts";
 import type { LogFacts, LogRequest } from "./log-request.ts";
 import { mergeFiles } from "./merge-files.ts";
+import type { RequestForm } from "./request-form.ts";
 import { TimeOrder } from "./time-order.ts";
 
 export interface LogOptions {
@@ -35,12 +36,18 @@ export interface Logs {
   batches(): AsyncIterable<readonly LogRequest[]>;
 }
 
+/** Logs that can be read in other forms than objects. */
+export interface OpenLogs extends Logs {
+  /** Returns the same as `batches` in another form. Call only one of the two. */
+  batchesIn<Request>(form: RequestForm<Request>): AsyncIterable<readonly Request[]>;
+}
+
 /**
  * Opens logs and recognises their formats.
  *
  * @throws {LogError} if a file cannot be read, or if none of its first lines is in a known format
  */
-export async function openLogs(options: LogOptions): Promise<Logs> {
+export async function openLogs(options: LogOptions): Promise<OpenLogs> {
   const { format, host } = options;
   const fields = fieldMap(options.map ?? []);
   const files = await openFiles(options.files, { format, fields, host: host && hostName(host) });
@@ -55,7 +62,8 @@ export async function openLogs(options: LogOptions): Promise<Logs> {
     formats: files.map(({ format }) => format),
     facts: commonFacts(files.map(({ facts }) => facts).filter((facts) => facts !== undefined)),
     progress: counts,
-    batches: () => readBatches(files, options, counts),
+    batches: () => readBatches(files, options, counts, OBJECTS),
+    batchesIn: (form) => readBatches(files, options, counts, form),
   };
 }
 
@@ -74,26 +82,28 @@ async function openFiles(names: readonly string[], options: FileOptions): Promis
 /** The number of requests from which a batch is handed out. */
 const BATCH = 4096;
 
-async function* readBatches(
+async function* readBatches<Request>(
   files: readonly LogFile[],
   { maxDelayMs, from = Number.NEGATIVE_INFINITY, to = Number.POSITIVE_INFINITY }: LogOptions,
   counts: LogCounts,
-): AsyncGenerator<readonly LogRequest[]> {
-  const order = new TimeOrder(maxDelayMs, counts);
-  const onRequest = (request: LogRequest, bytes: number) => {
-    if (request.at >= from && request.at < to) order.add(request, bytes);
+  form: RequestForm<Request>,
+): AsyncGenerator<readonly Request[]> {
+  const order = new TimeOrder(maxDelayMs, counts, form.timeOf);
+  const onRequest = (request: Request, bytes: number) => {
+    const at = form.timeOf(request);
+    if (at >= from && at < to) order.add(request, bytes);
     else counts.outside++;
   };
-  for await (const _ of mergeFiles(files, counts, onRequest)) {
+  for await (const _ of mergeFiles(files, counts, form, onRequest)) {
     if (order.readyCount >= BATCH) yield* batchesOf(order.take(), counts);
   }
   yield* batchesOf(order.finish(), counts);
 }
 
-function* batchesOf(
-  requests: readonly LogRequest[],
+function* batchesOf<Request>(
+  requests: readonly Request[],
   counts: LogCounts,
-): Generator<readonly LogRequest[]> {
+): Generator<readonly Request[]> {
   for (let from = 0; from < requests.length; from += BATCH) {
     const batch = requests.slice(from, from + BATCH);
     counts.requests += batch.length;

@@ -1,5 +1,4 @@
 import type { LogCounts } from "./log-progress.ts";
-import type { LogRequest } from "./log-request.ts";
 
 const SECOND_MS = 1000;
 
@@ -11,9 +10,10 @@ const EARLY =
   "Too many requests were logged within the time by which lines may be out of order. Some were taken as in order before that time had passed, so more lines may count as late. A shorter --max-delay prevents this.";
 
 /** The requests of one second that wait for later lines. */
-interface Second {
-  readonly requests: LogRequest[];
+interface Second<Request> {
+  readonly requests: Request[];
   bytes: number;
+  lastAt: number;
   isSorted: boolean;
 }
 
@@ -27,13 +27,16 @@ export interface WaitingBounds {
  * Orders requests by their times. Servers write a line when the response ends, so lines are out of order by
  * the longest response. Requests wait in a list for each second, because most logs have whole seconds: then
  * nothing needs to be sorted, and requests of one second stay in the order of the log.
+ *
+ * @typeParam Request a request, or the number of its row in a table
  */
-export class TimeOrder {
+export class TimeOrder<Request> {
   readonly #maxDelayMs: number;
   readonly #counts: LogCounts;
+  readonly #timeOf: (request: Request) => number;
   readonly #bounds: WaitingBounds;
-  readonly #seconds = new Map<number, Second>();
-  #ready: LogRequest[] = [];
+  readonly #seconds = new Map<number, Second<Request>>();
+  #ready: Request[] = [];
   /** The first second that may wait. */
   #oldest = Number.NEGATIVE_INFINITY;
   #newestAt = Number.NEGATIVE_INFINITY;
@@ -42,19 +45,22 @@ export class TimeOrder {
   #waiting = 0;
   #waitingBytes = 0;
 
+  /** @param timeOf returns the time of a request, in milliseconds since the Unix epoch */
   constructor(
     maxDelayMs: number,
     counts: LogCounts,
+    timeOf: (request: Request) => number,
     bounds: WaitingBounds = { requests: MAX_WAITING, bytes: MAX_WAITING_BYTES },
   ) {
     this.#maxDelayMs = maxDelayMs;
     this.#counts = counts;
+    this.#timeOf = timeOf;
     this.#bounds = bounds;
   }
 
   /** @param bytes the length of the request's line */
-  add(request: LogRequest, bytes: number): void {
-    const { at } = request;
+  add(request: Request, bytes: number): void {
+    const at = this.#timeOf(request);
     if (at < this.#newestAt - this.#maxDelayMs || at < this.#releasedAt) {
       this.#counts.late++;
       return;
@@ -62,12 +68,12 @@ export class TimeOrder {
     const number = Math.floor(at / SECOND_MS);
     const second = this.#seconds.get(number);
     if (second) {
-      const last = second.requests.at(-1);
-      if (last !== undefined && at < last.at) second.isSorted = false;
+      if (at < second.lastAt) second.isSorted = false;
+      second.lastAt = at;
       second.requests.push(request);
       second.bytes += bytes;
     } else {
-      this.#seconds.set(number, { requests: [request], bytes, isSorted: true });
+      this.#seconds.set(number, { requests: [request], bytes, lastAt: at, isSorted: true });
       this.#oldest = this.#seconds.size === 1 ? number : Math.min(this.#oldest, number);
     }
     this.#waiting++;
@@ -87,14 +93,14 @@ export class TimeOrder {
   }
 
   /** Returns the requests that no longer wait, in order. */
-  take(): LogRequest[] {
+  take(): Request[] {
     const ready = this.#ready;
     this.#ready = [];
     return ready;
   }
 
   /** Returns all other requests, in order. */
-  finish(): LogRequest[] {
+  finish(): Request[] {
     this.#releaseBefore(Number.POSITIVE_INFINITY);
     return this.take();
   }
@@ -117,9 +123,9 @@ export class TimeOrder {
     if (!second) return;
     const { requests, bytes, isSorted } = second;
     // Sorting is stable, so requests of the same time stay in the order of the log.
-    if (!isSorted) requests.sort((a, b) => a.at - b.at);
+    if (!isSorted) requests.sort((a, b) => this.#timeOf(a) - this.#timeOf(b));
     for (const request of requests) this.#ready.push(request);
-    this.#releasedAt = requests.at(-1)?.at ?? this.#releasedAt;
+    this.#releasedAt = this.#timeOf(requests.at(-1) as Request);
     this.#waiting -= requests.length;
     this.#waitingBytes -= bytes;
     this.#seconds.delete(number);
