@@ -10,14 +10,13 @@ import {
 import { countersOf } from "../../src/limiter/counters.ts";
 import { dependsOnResponse } from "../../src/limiter/rule-cost.ts";
 import type { AppliedRule } from "../../src/request/applied-rule.ts";
-import type { GroupAnswer } from "../../src/stores/store.ts";
 import type { LogRequest } from "../logs/log-request.ts";
+import { type AppliedClient, RememberedClient } from "./applied-client.ts";
 import { answersByMode, type GroupAnswers, recordAllReserves } from "./group-answers.ts";
 import type { ReplayedRequest, StoreUsage } from "./replay-engine.ts";
 import { chargedRulesOf, responseCountersOf } from "./response-charges.ts";
 import { RowTable } from "./row-table.ts";
 import type { LogRuleApplier } from "./rule-applier.ts";
-import type { AppliedClient } from "./rule-clients.ts";
 import { UsageMeter } from "./usage-meter.ts";
 import { ReusedReplay } from "./verdicts.ts";
 
@@ -37,15 +36,6 @@ export class ExactEngine {
     this.#dependOnResponse = rules.some(dependsOnResponse);
   }
 
-  /** The number of live counters. */
-  get rows(): number {
-    return this.#rows.size;
-  }
-
-  finish(): StoreUsage {
-    return this.#usage.total;
-  }
-
   replay(requests: readonly LogRequest[], onDecided: (replayed: ReplayedRequest) => void): void {
     for (const request of requests) {
       this.#replayed.start(request);
@@ -54,16 +44,21 @@ export class ExactEngine {
     }
   }
 
+  finish(): StoreUsage {
+    return this.#usage.total;
+  }
+
   #decide(request: LogRequest, replayed: ReusedReplay): void {
     const applied = this.#applier.apply(request);
     if (!applied) {
       replayed.outcome = "undecided";
       return;
     }
-    const [first] = applied;
-    if (!first) return;
-    if (applied.length === 1 && first.isDecidedAlone) {
-      replayed.finishAlone(first, this.#answerOf(first, request.at), request.at);
+    if (applied.length === 0) return;
+    if (areAllEnforced(applied)) {
+      const answer = this.#rows.decideClients(applied, request.at);
+      this.#usage.addClients(applied, answer);
+      replayed.finishEnforced(applied, answer, request.at);
       return;
     }
     const groups = emptyGroups();
@@ -74,13 +69,6 @@ export class ExactEngine {
       recordAllReserves(groups, answers, request.at);
       this.#chargeResponse(request, chargedRulesOf(applied, answers));
     }
-  }
-
-  /** Decides the only rule of a request. */
-  #answerOf({ counters }: AppliedClient, now: number): GroupAnswer {
-    const answer = this.#rows.decideGroup(counters, now);
-    this.#usage.addGroup(counters, answer);
-    return answer;
   }
 
   /** Decides the groups with at most one call, as the Worker's limiter does. */
@@ -103,4 +91,14 @@ export class ExactEngine {
       this.#usage.addAdjustment(counters, tallies);
     }
   }
+}
+
+/** Whether all rules of a request are enforced and remember their rows, as most rules do. */
+function areAllEnforced(applied: readonly AppliedClient[]): applied is readonly RememberedClient[] {
+  for (const client of applied) {
+    const isEnforced =
+      client instanceof RememberedClient && client.template.rule.mode === "enforce";
+    if (!isEnforced) return false;
+  }
+  return true;
 }

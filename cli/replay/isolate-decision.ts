@@ -4,9 +4,9 @@ import { countersOf } from "../../src/limiter/counters.ts";
 import type { GroupAnswer, Store, Verdict } from "../../src/stores/store.ts";
 import { StoreError } from "../../src/stores/store-error.ts";
 import type { LogRequest } from "../logs/log-request.ts";
+import type { AppliedClient } from "./applied-client.ts";
 import { answersByMode, type GroupAnswers, recordAllReserves } from "./group-answers.ts";
 import { chargedRulesOf, responseCountersOf } from "./response-charges.ts";
-import type { AppliedClient } from "./rule-clients.ts";
 
 /** The decision of an isolate on one request. */
 export interface IsolateDecision {

@@ -12,8 +12,8 @@ import {
 import { dependsOnResponse } from "../../src/limiter/rule-cost.ts";
 import type { AppliedRule } from "../../src/request/applied-rule.ts";
 import type { LogRequest } from "../logs/log-request.ts";
+import type { AppliedClient } from "./applied-client.ts";
 import type { GroupAnswers } from "./group-answers.ts";
-import type { AppliedClient } from "./rule-clients.ts";
 
 /** A status that no response has and no rule counts. */
 const NO_STATUS = 0;

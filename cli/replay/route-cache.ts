@@ -3,23 +3,38 @@ import type { KeyPart } from "../../src/config/key-expression.ts";
 import type { Rule } from "../../src/config/rule.ts";
 import { type Place, placeOf } from "../../src/request/canonical-request.ts";
 import { LruCache } from "../../src/request/lru-cache.ts";
-import { createMatcher, type Matcher, type RuleMatch } from "../../src/request/matcher.ts";
+import {
+  createMatcher,
+  type Matcher,
+  matchesHost,
+  matchesMethod,
+  type RuleMatch,
+} from "../../src/request/matcher.ts";
 import type { LogRequest } from "../logs/log-request.ts";
 import { type LoggedRequest, urlOf } from "./logged-request.ts";
 import { ownText } from "./own-text.ts";
 
+/** The number of cached pairs of a method and a host. */
+const CACHED_SOURCES = 256;
 /** The number of cached paths. They take about 10 MB. */
 const CACHED_PATHS = 16_384;
 const MAX_CACHED_LENGTH = 512;
-/** The number of hosts and methods that are cached for a path. */
+/** The number of methods and hosts that are cached for a path. */
 const CACHED_VARIANTS = 8;
 /** No path up to this length, in characters, is too long for the Worker. */
 const NEVER_TOO_LONG = 128;
 
-/** What one path means under one host and method. */
-interface Route {
+/** The method and the host of requests. */
+interface Source {
   readonly method: string;
   readonly host: string | undefined;
+  /** The route of all short paths, if no rule for this method and host reads the path. */
+  readonly anyPath: Route | undefined;
+}
+
+/** What one path means under one method and host. */
+interface Route {
+  readonly source: Source;
   /** Undefined if the host or the path is unclear, or if the path is too long. */
   readonly place: Place | undefined;
   /** Undefined if the matching rules depend on more than host, method and path. */
@@ -30,15 +45,16 @@ interface Route {
 
 /** Finds the rules that match the requests of a log. */
 export class RouteCache {
+  readonly #rules: readonly Rule[];
   readonly #match: Matcher;
   readonly #caseSensitivePaths: boolean;
   readonly #request: LoggedRequest;
   readonly #showsPreflights: boolean;
   /** Whether the conditions of all rules depend only on host, method and path. */
   readonly #isCacheable: boolean;
-  /** Whether no rule reads the path. */
-  readonly #ignoresPath: boolean;
-  readonly #cache = new LruCache<Route[]>(CACHED_PATHS);
+  readonly #sources = new LruCache<Source>(CACHED_SOURCES);
+  #lastSource: Source | undefined;
+  readonly #routes = new LruCache<Route[]>(CACHED_PATHS);
   /** The number of OPTIONS requests that count as preflights because the log does not show more. */
   assumedPreflights = 0;
 
@@ -49,53 +65,73 @@ export class RouteCache {
     showsPreflights: boolean,
     request: LoggedRequest,
   ) {
+    this.#rules = rules;
     this.#match = createMatcher(rules, caseSensitivePaths);
     this.#caseSensitivePaths = caseSensitivePaths;
     this.#request = request;
     this.#showsPreflights = showsPreflights;
     this.#isCacheable = rules.every(({ match }) => conditionsOf(match).every(readsOnlyPlace));
-    this.#ignoresPath = this.#isCacheable && !rules.some(readsPath);
   }
 
   /** @returns undefined if the Worker refuses the request before it reads the rules */
   matchesOf(request: LogRequest): readonly RuleMatch[] | undefined {
-    const route = this.#routeOf(request);
+    const source = this.#sourceOf(request);
+    const isShort = request.target.length <= NEVER_TOO_LONG;
+    const route = (isShort && source.anyPath) || this.#routeOf(request, source);
     if (!route.place) return undefined;
     this.#request.set(request, route.place);
     if (route.isAssumedPreflight) this.assumedPreflights++;
     return route.matches ?? this.#match(this.#request);
   }
 
-  #routeOf(request: LogRequest): Route {
-    const { target, method, host } = request;
-    // If no rule reads the path, all short paths have the same rules.
-    const path = this.#ignoresPath && target.length <= NEVER_TOO_LONG ? "/" : pathOf(target);
-    if (path.length > MAX_CACHED_LENGTH) return this.#createRoute(request, path);
-    const routes = this.#cache.get(path);
-    if (routes) {
-      for (const route of routes) if (route.method === method && route.host === host) return route;
-    }
-    const route = this.#createRoute(request, path);
-    if (!routes) this.#cache.set(ownText(path), [route]);
+  #sourceOf(request: LogRequest): Source {
+    const { method, host } = request;
+    const last = this.#lastSource;
+    if (last && last.method === method && last.host === host) return last;
+    const key = `${method} ${host ?? "?"}`;
+    const source = this.#sources.get(key) ?? this.#createSource(request);
+    this.#sources.set(key, source);
+    this.#lastSource = source;
+    return source;
+  }
+
+  #createSource(request: LogRequest): Source {
+    const method = ownText(request.method);
+    const host = request.host === undefined ? undefined : ownText(request.host);
+    const source: Source = { method, host, anyPath: undefined };
+    if (!this.#isCacheable) return source;
+    const anyPath = this.#createRoute(request, source, "/");
+    const readsNoPath = this.#rules.every((rule) => {
+      const isOfSource =
+        matchesHost(rule.match, this.#request) && matchesMethod(rule.match, this.#request);
+      return !isOfSource || !readsPath(rule);
+    });
+    return anyPath.place && anyPath.matches && readsNoPath ? { ...source, anyPath } : source;
+  }
+
+  #routeOf(request: LogRequest, source: Source): Route {
+    const path = pathOf(request.target);
+    if (path.length > MAX_CACHED_LENGTH) return this.#createRoute(request, source, path);
+    const routes = this.#routes.get(path);
+    for (const route of routes ?? []) if (route.source === source) return route;
+    const route = this.#createRoute(request, source, path);
+    if (!routes) this.#routes.set(ownText(path), [route]);
     else if (routes.length < CACHED_VARIANTS) routes.push(route);
     else routes[0] = route;
     return route;
   }
 
-  #createRoute(request: LogRequest, path: string): Route {
-    const method = ownText(request.method);
-    const host = request.host === undefined ? undefined : ownText(request.host);
-    const place = placeOf(urlOf(host, path), this.#caseSensitivePaths);
-    if (!place) return { method, host, place, matches: [], isAssumedPreflight: false };
+  /** Sets the request too. */
+  #createRoute(request: LogRequest, source: Source, path: string): Route {
+    const place = placeOf(urlOf(source.host, path), this.#caseSensitivePaths);
+    if (!place) return { source, place, matches: [], isAssumedPreflight: false };
     this.#request.set(request, place);
     const isOptions = this.#request.sentMethod === "OPTIONS";
     const isCacheable = this.#isCacheable && !(isOptions && this.#showsPreflights);
-    const matches = isCacheable ? this.#match(this.#request) : undefined;
     return {
-      method,
-      host,
+      source,
       place,
-      matches,
+      matches: isCacheable ? this.#match(this.#request) : undefined,
       isAssumedPreflight: isOptions && !this.#showsPreflights,
     };
   }

@@ -19,7 +19,7 @@ import {
 import { ExpiryQueue } from "../../src/stores/expiry-queue.ts";
 import { isDependent, isEnforced, SKIPPED } from "../../src/stores/group-roles.ts";
 import type { GroupAnswer } from "../../src/stores/store.ts";
-import { haveMemos, type LiveRow, type MemoCounter } from "./row-memo.ts";
+import type { LiveRow, RememberedClient } from "./applied-client.ts";
 
 const SECOND_MS = 1000;
 
@@ -54,7 +54,6 @@ export class RowTable {
   /** Decides one group. @param now never earlier than in earlier calls */
   decideGroup(counters: readonly Counter[], now: number): GroupAnswer {
     this.#advance(now);
-    if (haveMemos(counters)) return this.#decideByMemos(counters, now);
     const { verdict, writes } = decideGroup(counters, now, this.#read);
     this.#write(writes);
     return verdict;
@@ -75,42 +74,63 @@ export class RowTable {
     this.#write(returnUnused(unused, now, this.#read));
   }
 
-  /** Does the same as `decideGroup` of the engine, in less time. */
-  #decideByMemos(counters: readonly MemoCounter[], now: number): GroupAnswer {
+  /**
+   * Decides one group: the counters of several clients of one request, one after the other. Does the same as
+   * {@link RowTable.decideGroup} in less time.
+   */
+  decideClients(clients: readonly RememberedClient[], now: number): GroupAnswer {
+    this.#advance(now);
     let admitted = true;
-    for (const counter of counters) {
-      if (!hasQuota(counter, this.#countOf(counter, now))) admitted = false;
-    }
-    const [first] = counters;
+    for (const client of clients) if (!this.#hasQuota(client, now)) admitted = false;
+    const [first] = clients;
     // An array of the right size takes less time than one that grows.
-    if (counters.length === 1 && first) {
-      return { admitted, tallies: [this.#tallyOf(first, admitted, now)] };
+    if (clients.length === 1 && first?.rows.length === 1) {
+      return { admitted, tallies: [this.#charge(first, 0, admitted, now)] };
     }
-    return { admitted, tallies: counters.map((each) => this.#tallyOf(each, admitted, now)) };
-  }
-
-  /** Returns the count of a counter, and updates its memo. */
-  #countOf(counter: MemoCounter, now: number): number {
-    const { index } = windowAt(now, counter);
-    if (counter.row.window === index) return counter.row.count;
-    const row = this.#rows.get(storedKey(counter, now));
-    if (!row) return 0;
-    counter.row = row;
-    return row.count;
-  }
-
-  /** Charges a counter whose memo is up to date. */
-  #tallyOf(counter: MemoCounter, admitted: boolean, now: number): Tally {
-    const { index, endsAt } = windowAt(now, counter);
-    const count = counter.row.window === index ? counter.row.count : 0;
-    const charge = admitted ? chargeOf(counter, count) : 0;
-    if (charge > 0) {
-      if (counter.row.window === index) counter.row.count = count + charge;
-      else {
-        const expiresAt = Math.min(endsAt + EXPIRY_GRACE_MS, MAX_COUNT);
-        counter.row = { window: index, count: charge, expiresAt };
-        this.#add(storedKey(counter, now), counter.row);
+    const tallies: Tally[] = [];
+    for (const client of clients) {
+      for (let index = 0; index < client.rows.length; index++) {
+        tallies.push(this.#charge(client, index, admitted, now));
       }
+    }
+    return { admitted, tallies };
+  }
+
+  /** Whether all counters of a client have quota left. Updates the client's rows. */
+  #hasQuota({ template, rows, identity }: RememberedClient, now: number): boolean {
+    let hasAll = true;
+    for (let index = 0; index < rows.length; index++) {
+      const counter = template.counters[index] as Counter;
+      const { index: window } = windowAt(now, counter);
+      if (rows[index]?.window !== window) {
+        const found = this.#rows.get(keyOf(counter, identity, now));
+        if (found) rows[index] = found;
+      }
+      const row = rows[index] as LiveRow;
+      if (!hasQuota(counter, row.window === window ? row.count : 0)) hasAll = false;
+    }
+    return hasAll;
+  }
+
+  /** Charges a counter of a client whose rows are up to date. */
+  #charge(
+    { template, rows, identity }: RememberedClient,
+    index: number,
+    admitted: boolean,
+    now: number,
+  ): Tally {
+    const counter = template.counters[index] as Counter;
+    const row = rows[index] as LiveRow;
+    const { index: window, endsAt } = windowAt(now, counter);
+    const isCurrent = row.window === window;
+    const count = isCurrent ? row.count : 0;
+    const charge = admitted ? chargeOf(counter, count) : 0;
+    if (charge > 0 && isCurrent) row.count = count + charge;
+    else if (charge > 0) {
+      const expiresAt = Math.min(endsAt + EXPIRY_GRACE_MS, MAX_COUNT);
+      const created = { window, count: charge, expiresAt };
+      rows[index] = created;
+      this.#add(keyOf(counter, identity, now), created);
     }
     return { count: count + charge, resetMs: endsAt - now, banMs: 0 };
   }
@@ -171,4 +191,9 @@ export class RowTable {
       }
     }
   }
+}
+
+/** Returns the key of the row that a client has in place of a client with an empty identity. */
+function keyOf(counter: Counter, identity: string, now: number): string {
+  return storedKey({ ...counter, key: counter.key + identity }, now);
 }

@@ -1,11 +1,12 @@
 import type { Rule } from "../../src/config/rule.ts";
 import type { Config } from "../../src/config/schema.ts";
 import type { LogFacts, LogRequest } from "../logs/log-request.ts";
+import type { AppliedClient } from "./applied-client.ts";
 import { showsPreflights } from "./known-facts.ts";
 import { LoggedRequest } from "./logged-request.ts";
 import type { ReplayNote, ReplayOptions } from "./replay-engine.ts";
 import { RouteCache } from "./route-cache.ts";
-import { type AppliedClient, RuleClients } from "./rule-clients.ts";
+import { RuleClients } from "./rule-clients.ts";
 
 /** The number of cached clients of all rules together. They take about 50 MB. */
 const MAX_CLIENTS = 65_536;
@@ -25,7 +26,7 @@ export class LogRuleApplier {
     config: Config,
     rules: readonly Rule[],
     facts: LogFacts,
-    { isolates, missingAsAbsent = false }: ReplayOptions,
+    { missingAsAbsent = false }: ReplayOptions,
     random: () => number,
   ) {
     const knowsPreflights = showsPreflights(facts);
@@ -34,7 +35,6 @@ export class LogRuleApplier {
     this.#routes = new RouteCache(rules, config.caseSensitivePaths, knowsPreflights, this.#request);
     const options = {
       random,
-      remembersRows: isolates === undefined,
       countsUnknownAddress: missingAsAbsent && !facts.ip,
       maxClients: Math.max(MIN_CLIENTS, Math.floor(MAX_CLIENTS / Math.max(1, rules.length))),
     };

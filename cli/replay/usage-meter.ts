@@ -2,6 +2,7 @@ import type { Config } from "../../src/config/schema.ts";
 import type { Counter, Tally, UnusedQuota } from "../../src/engine/counter.ts";
 import type { GroupAnswer } from "../../src/stores/store.ts";
 import { billedCommands, commandsOfGroup } from "../../src/stores/upstash/billed-commands.ts";
+import type { RememberedClient } from "./applied-client.ts";
 import type { StoreUsage } from "./replay-engine.ts";
 
 /** Adds up the calls to the store, and the commands that Upstash would bill for them. */
@@ -32,10 +33,15 @@ export class UsageMeter {
     this.#commands += this.#billed.decide(groups, { now: 0, groups: answers }, unused);
   }
 
-  /** Adds a decision on one group. */
-  addGroup(group: readonly Counter[], answer: GroupAnswer): void {
+  /** Adds a decision on the counters of these clients. */
+  addClients(clients: readonly RememberedClient[], answer: GroupAnswer): void {
+    const [first] = clients;
+    const counters =
+      clients.length === 1 && first
+        ? first.template.counters
+        : clients.flatMap(({ template }) => template.counters);
     this.#calls++;
-    this.#commands += this.#commandsPerCall + commandsOfGroup(group, answer);
+    this.#commands += this.#commandsPerCall + commandsOfGroup(counters, answer);
   }
 
   addAdjustment(counters: readonly Counter[], tallies: readonly Tally[]): void {

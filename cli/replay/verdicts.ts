@@ -3,10 +3,10 @@ import type { RuleCounter } from "../../src/limiter/counters.ts";
 import { exceeds } from "../../src/limiter/quotas.ts";
 import type { GroupAnswer } from "../../src/stores/store.ts";
 import type { LogRequest } from "../logs/log-request.ts";
+import type { AppliedClient, RememberedClient } from "./applied-client.ts";
 import type { GroupAnswers } from "./group-answers.ts";
 import { NO_REQUEST } from "./logged-request.ts";
 import type { ReplayedRequest, RuleVerdict } from "./replay-engine.ts";
-import type { AppliedClient } from "./rule-clients.ts";
 
 /** A verdict whose fields change from request to request, so that a replay creates no objects. */
 class ReusedVerdict implements RuleVerdict {
@@ -33,12 +33,19 @@ export class ReusedReplay implements ReplayedRequest {
     this.verdicts = NONE;
   }
 
-  /** Sets the outcome and the verdict of the only rule that applies. */
-  finishAlone(applied: AppliedClient, answer: GroupAnswer, now: number): void {
-    const isLimited = !answer.admitted && applied.appliedRule.rule.mode === "enforce";
-    this.outcome = isLimited ? "limited" : "allowed";
-    const pool = this.#poolOf(1);
-    setVerdict(pool[0] as ReusedVerdict, applied, answer, 0, now);
+  /** Sets the outcome and the verdicts of enforced rules that were decided as one group. */
+  finishEnforced(applied: readonly RememberedClient[], answer: GroupAnswer, now: number): void {
+    this.outcome = answer.admitted ? "allowed" : "limited";
+    const pool = this.#poolOf(applied.length);
+    let [next, position] = [0, 0];
+    for (const { template, client } of applied) {
+      const { index, ruleCounters } = template;
+      const verdict = pool[next++] as ReusedVerdict;
+      verdict.rule = index;
+      verdict.client = client;
+      setState(verdict, ruleCounters, answer, position, now);
+      position += ruleCounters.length;
+    }
     this.verdicts = pool;
   }
 
@@ -54,15 +61,17 @@ export class ReusedReplay implements ReplayedRequest {
     let [next, position, shadow, mark] = [0, 0, 0, 0];
     for (const each of applied) {
       const verdict = pool[next++] as ReusedVerdict;
+      verdict.rule = each.rule;
+      verdict.client = each.client;
       switch (each.appliedRule.rule.mode) {
         case "shadow":
-          setVerdict(verdict, each, answers.shadow[shadow++], 0, now);
+          setState(verdict, each.ruleCounters, answers.shadow[shadow++], 0, now);
           break;
         case "mark":
-          setVerdict(verdict, each, answers.marks[mark++], 0, now);
+          setState(verdict, each.ruleCounters, answers.marks[mark++], 0, now);
           break;
         default:
-          setVerdict(verdict, each, enforced, position, now);
+          setState(verdict, each.ruleCounters, enforced, position, now);
           position += each.ruleCounters.length;
       }
     }
@@ -81,22 +90,20 @@ export class ReusedReplay implements ReplayedRequest {
 const NONE: readonly RuleVerdict[] = [];
 
 /**
- * Sets the verdict of one rule.
+ * Sets the verdict of one rule, and its window.
  *
  * @param answer the answer for the group of the rule; undefined if the rule was not decided
  * @param first the position of the rule's first counter in that group
  */
-function setVerdict(
+function setState(
   verdict: ReusedVerdict,
-  { ruleCounters, rule, client }: AppliedClient,
+  ruleCounters: readonly RuleCounter[],
   answer: GroupAnswer | undefined,
   first: number,
   now: number,
 ): void {
   const denying = answer && !answer.admitted ? denyingIndex(ruleCounters, answer, first) : -1;
   const index = Math.max(0, denying);
-  verdict.rule = rule;
-  verdict.client = client;
   verdict.denied = denying !== -1;
   const tally = answer?.tallies[first + index];
   setWindow(verdict, ruleCounters[index] as RuleCounter, tally, now);

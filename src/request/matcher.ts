@@ -61,13 +61,15 @@ function isExcepted(
   return !test || test(sent) === true;
 }
 
-function matchesHost({ hosts }: Conditions, { host }: CanonicalRequest): boolean {
+/** Whether conditions on the host hold. */
+export function matchesHost({ hosts }: Conditions, { host }: CanonicalRequest): boolean {
   if (!hosts) return true;
   return hosts.some((pattern) =>
     pattern.startsWith("*.") ? host.endsWith(pattern.slice(1)) : host === pattern,
   );
 }
 
-function matchesMethod({ methods }: Conditions, request: CanonicalRequest): boolean {
+/** Whether conditions on the method hold. */
+export function matchesMethod({ methods }: Conditions, request: CanonicalRequest): boolean {
   return !methods || methods.includes(request.method) || methods.includes(request.sentMethod);
 }
