@@ -1,4 +1,7 @@
-/** A request that a log records. A field is undefined if the log does not state it in this line. */
+/**
+ * A request that a log records. A field is undefined if the log does not state it in this line. Each text has
+ * memory of its own, so that keeping one does not keep the line that it is from.
+ */
 export interface LogRequest {
   /** When the request arrived, in milliseconds since the Unix epoch. */
   readonly at: number;

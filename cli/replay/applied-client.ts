@@ -1,7 +1,7 @@
-import type { Rule, Window } from "../../src/config/rule.ts";
-import type { Counter, Row } from "../../src/engine/counter.ts";
-import { countersOf, type RuleCounter, ruleCountersOf } from "../../src/limiter/counters.ts";
+import type { Row } from "../../src/engine/counter.ts";
+import { type RuleCounter, ruleCountersOf } from "../../src/limiter/counters.ts";
 import type { AppliedRule } from "../../src/request/applied-rule.ts";
+import type { ClientTemplate } from "./client-template.ts";
 
 /** A rule that counts a request, with the counters to decide. */
 export interface AppliedClient {
@@ -14,51 +14,55 @@ export interface AppliedClient {
 }
 
 /** A row that writes change in place, so that clients can keep a reference to it. */
-export type LiveRow = { -readonly [Field in keyof Row]: Row[Field] };
-
-/** The row of a counter that had none. It belongs to no window. */
-const NO_ROW: LiveRow = { window: Number.MIN_SAFE_INTEGER, count: 0, expiresAt: 0 };
-
-/**
- * What the clients of a rule, or of one of its tiers, have in common. Their counters differ only in their keys.
- */
-export class ClientTemplate {
-  readonly rule: Rule;
-  readonly index: number;
-  readonly windows: readonly Window[];
-  readonly prefix: string;
-  /** The counters of a client with an empty identity. */
-  readonly ruleCounters: readonly RuleCounter[];
-  readonly counters: readonly Counter[];
-
-  /** @param index the index of the rule among the replayed rules */
-  constructor(rule: Rule, index: number, windows: readonly Window[], prefix: string) {
-    this.rule = rule;
-    this.index = index;
-    this.windows = windows;
-    this.prefix = prefix;
-    this.ruleCounters = ruleCountersOf({ rule, windows, identity: "" }, prefix);
-    this.counters = countersOf(this.ruleCounters);
-  }
+export interface LiveRow extends Mutable<Row> {
+  /**
+   * Whether only clients of one identity refer to the row. Then it serves their later windows too, because
+   * millions of new objects would take long to collect.
+   */
+  readonly isOwned: boolean;
 }
+
+type Mutable<Type> = { -readonly [Field in keyof Type]: Type[Field] };
+
+/** The window of a row before its first use. */
+const NO_WINDOW = Number.MIN_SAFE_INTEGER;
 
 /**
  * A client that remembers the rows of its counters. Then most decisions neither build a key nor look one up,
- * which would take longer than the decision.
+ * which would take longer than the decision. The client is itself a row, because each further object takes time
+ * and memory.
  */
-export class RememberedClient implements AppliedClient {
+export class RememberedClient implements AppliedClient, LiveRow {
   readonly template: ClientTemplate;
   readonly client: string;
   readonly identity: string;
-  /** For each window of the rule: the last row that was found, of this window or of an earlier one. */
-  readonly rows: LiveRow[];
+  window = NO_WINDOW;
+  count = 0;
+  expiresAt = 0;
+  readonly isOwned = true;
+  /** The last row that was found for the rule's first window, of this window or of an earlier one. */
+  row: LiveRow;
+  /** The same for the rule's other windows. */
+  readonly otherRows: LiveRow[];
   #ruleCounters: RuleCounter[] | undefined;
 
   constructor(template: ClientTemplate, client: string, identity: string) {
     this.template = template;
     this.client = client;
     this.identity = identity;
-    this.rows = template.counters.length === 1 ? [NO_ROW] : template.counters.map(() => NO_ROW);
+    this.row = this;
+    this.otherRows =
+      template.counters.length === 1 ? NO_ROWS : template.counters.slice(1).map(newRow);
+  }
+
+  /** @param index the index of a window of the rule */
+  rowAt(index: number): LiveRow {
+    return index === 0 ? this.row : (this.otherRows[index - 1] as LiveRow);
+  }
+
+  setRow(index: number, row: LiveRow): void {
+    if (index === 0) this.row = row;
+    else this.otherRows[index - 1] = row;
   }
 
   get rule(): number {
@@ -75,4 +79,10 @@ export class RememberedClient implements AppliedClient {
     this.#ruleCounters ??= ruleCountersOf(this.appliedRule, this.template.prefix);
     return this.#ruleCounters;
   }
+}
+
+const NO_ROWS: LiveRow[] = [];
+
+export function newRow(): LiveRow {
+  return { window: NO_WINDOW, count: 0, expiresAt: 0, isOwned: true };
 }

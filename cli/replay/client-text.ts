@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import type { KeyPart } from "../../src/config/key-expression.ts";
 import { mayBeCredential } from "../../src/config/tier-names.ts";
-import { ownText } from "./own-text.ts";
+import { ownText } from "../logs/text-cache.ts";
 
 /** Header fields that every browser sends, and that are no credentials. */
 const HARMLESS_FIELDS = /^(?:user-agent|referer|origin|host|dnt|accept(?:-[a-z]+)*|sec-[a-z-]+)$/;

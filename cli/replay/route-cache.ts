@@ -12,10 +12,11 @@ import {
 } from "../../src/request/matcher.ts";
 import type { LogRequest } from "../logs/log-request.ts";
 import { type LoggedRequest, urlOf } from "./logged-request.ts";
-import { ownText } from "./own-text.ts";
 
 /** The number of cached pairs of a method and a host. */
 const CACHED_SOURCES = 256;
+/** The number of cached sets of rules. More could exist only with many rules. */
+const CACHED_RULE_SETS = 4096;
 /** The number of cached paths. They take about 10 MB. */
 const CACHED_PATHS = 16_384;
 const MAX_CACHED_LENGTH = 512;
@@ -33,15 +34,23 @@ interface Source {
 }
 
 /** What one path means under one method and host. */
-interface Route {
+export interface Route {
   readonly source: Source;
   /** Undefined if the host or the path is unclear, or if the path is too long. */
   readonly place: Place | undefined;
   /** Undefined if the matching rules depend on more than host, method and path. */
   readonly matches: readonly RuleMatch[] | undefined;
+  /**
+   * The matching rules, if the client's address determines the counters of all of them. Routes with the same
+   * rules have the same object.
+   */
+  readonly byAddress: RuleSet | undefined;
   /** Whether the request counts as a preflight because the log does not show whether it is one. */
   readonly isAssumedPreflight: boolean;
 }
+
+/** Rules, in the order of the configuration. */
+export type RuleSet = readonly Rule[];
 
 /** Finds the rules that match the requests of a log. */
 export class RouteCache {
@@ -49,6 +58,8 @@ export class RouteCache {
   readonly #match: Matcher;
   readonly #caseSensitivePaths: boolean;
   readonly #request: LoggedRequest;
+  readonly #isByAddress: (rule: Rule) => boolean;
+  readonly #ruleSets = new LruCache<RuleSet>(CACHED_RULE_SETS);
   readonly #showsPreflights: boolean;
   /** Whether the conditions of all rules depend only on host, method and path. */
   readonly #isCacheable: boolean;
@@ -58,30 +69,51 @@ export class RouteCache {
   /** The number of OPTIONS requests that count as preflights because the log does not show more. */
   assumedPreflights = 0;
 
-  /** @param request is set to each request that is looked up */
+  /**
+   * @param showsPreflights whether the log shows which OPTIONS requests are preflights
+   * @param request is set to each request that is looked up
+   * @param isByAddress whether the client's address determines the counters of a rule
+   */
   constructor(
     rules: readonly Rule[],
     caseSensitivePaths: boolean,
     showsPreflights: boolean,
     request: LoggedRequest,
+    isByAddress: (rule: Rule) => boolean = () => false,
   ) {
     this.#rules = rules;
     this.#match = createMatcher(rules, caseSensitivePaths);
     this.#caseSensitivePaths = caseSensitivePaths;
     this.#request = request;
     this.#showsPreflights = showsPreflights;
+    this.#isByAddress = isByAddress;
     this.#isCacheable = rules.every(({ match }) => conditionsOf(match).every(readsOnlyPlace));
   }
 
-  /** @returns undefined if the Worker refuses the request before it reads the rules */
-  matchesOf(request: LogRequest): readonly RuleMatch[] | undefined {
+  /**
+   * Finds the route of a request, and sets the request.
+   *
+   * @returns undefined if the Worker refuses the request before it reads the rules
+   */
+  find(request: LogRequest): Route | undefined {
     const source = this.#sourceOf(request);
     const isShort = request.target.length <= NEVER_TOO_LONG;
     const route = (isShort && source.anyPath) || this.#routeOf(request, source);
     if (!route.place) return undefined;
     this.#request.set(request, route.place);
     if (route.isAssumedPreflight) this.assumedPreflights++;
-    return route.matches ?? this.#match(this.#request);
+    return route;
+  }
+
+  /** Returns the rules that match the request that was found last. */
+  match(): readonly RuleMatch[] {
+    return this.#match(this.#request);
+  }
+
+  /** @returns undefined if the Worker refuses the request before it reads the rules */
+  matchesOf(request: LogRequest): readonly RuleMatch[] | undefined {
+    const route = this.find(request);
+    return route && (route.matches ?? this.match());
   }
 
   #sourceOf(request: LogRequest): Source {
@@ -96,8 +128,7 @@ export class RouteCache {
   }
 
   #createSource(request: LogRequest): Source {
-    const method = ownText(request.method);
-    const host = request.host === undefined ? undefined : ownText(request.host);
+    const { method, host } = request;
     const source: Source = { method, host, anyPath: undefined };
     if (!this.#isCacheable) return source;
     const anyPath = this.#createRoute(request, source, "/");
@@ -115,7 +146,7 @@ export class RouteCache {
     const routes = this.#routes.get(path);
     for (const route of routes ?? []) if (route.source === source) return route;
     const route = this.#createRoute(request, source, path);
-    if (!routes) this.#routes.set(ownText(path), [route]);
+    if (!routes) this.#routes.set(path, [route]);
     else if (routes.length < CACHED_VARIANTS) routes.push(route);
     else routes[0] = route;
     return route;
@@ -124,18 +155,32 @@ export class RouteCache {
   /** Sets the request too. */
   #createRoute(request: LogRequest, source: Source, path: string): Route {
     const place = placeOf(urlOf(source.host, path), this.#caseSensitivePaths);
-    if (!place) return { source, place, matches: [], isAssumedPreflight: false };
+    if (!place) return { ...REFUSED, source };
     this.#request.set(request, place);
     const isOptions = this.#request.sentMethod === "OPTIONS";
     const isCacheable = this.#isCacheable && !(isOptions && this.#showsPreflights);
-    return {
-      source,
-      place,
-      matches: isCacheable ? this.#match(this.#request) : undefined,
-      isAssumedPreflight: isOptions && !this.#showsPreflights,
-    };
+    const matches = isCacheable ? this.#match(this.#request) : undefined;
+    const byAddress = matches && this.#ruleSetOf(matches);
+    const isAssumedPreflight = isOptions && !this.#showsPreflights;
+    return { source, place, matches, byAddress, isAssumedPreflight };
+  }
+
+  #ruleSetOf(matches: readonly RuleMatch[]): RuleSet | undefined {
+    const rules = matches.map(({ rule }) => rule);
+    if (rules.length === 0 || !rules.every(this.#isByAddress)) return undefined;
+    const key = rules.map(({ name }) => name).join();
+    const known = this.#ruleSets.get(key) ?? rules;
+    this.#ruleSets.set(key, known);
+    return known;
   }
 }
+
+const REFUSED = {
+  place: undefined,
+  matches: [],
+  byAddress: undefined,
+  isAssumedPreflight: false,
+} as const;
 
 /** Returns the path of a target, without its query. */
 function pathOf(target: string): string {

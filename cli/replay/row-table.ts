@@ -2,11 +2,10 @@ import {
   type Counter,
   MAX_COUNT,
   type ReadRow,
-  storedKey,
   type Tally,
   type UnusedQuota,
   type Writes,
-  windowAt,
+  windowKey,
 } from "../../src/engine/counter.ts";
 import {
   adjustGroup,
@@ -19,9 +18,11 @@ import {
 import { ExpiryQueue } from "../../src/stores/expiry-queue.ts";
 import { isDependent, isEnforced, SKIPPED } from "../../src/stores/group-roles.ts";
 import type { GroupAnswer } from "../../src/stores/store.ts";
-import type { LiveRow, RememberedClient } from "./applied-client.ts";
+import { type LiveRow, newRow, type RememberedClient } from "./applied-client.ts";
 
 const SECOND_MS = 1000;
+
+type LiveTally = { -readonly [Field in keyof Tally]: Tally[Field] };
 
 /**
  * The counters of a replay: a store in memory without promises. It removes each row when its window is over
@@ -29,11 +30,15 @@ const SECOND_MS = 1000;
  */
 export class RowTable {
   readonly #rows = new Map<string, LiveRow>();
-  /** The keys of the rows to look at in each second. Each row is in one list. */
-  readonly #keysBySecond = new Map<number, string[]>();
+  /** The keys of the owned rows that expire in each second. Nothing changes their expiry. */
+  readonly #owned = new Map<number, string[]>();
+  /** The keys of the other rows to look at in each second. Each row is in one list. */
+  readonly #changing = new Map<number, string[]>();
   readonly #seconds = new ExpiryQueue();
   #now = Number.NEGATIVE_INFINITY;
   #nextSecondAt = Number.NEGATIVE_INFINITY;
+  /** The answer for clients. It is reused, because most requests need one. */
+  readonly #answer: { admitted: boolean; tallies: LiveTally[] } = { admitted: true, tallies: [] };
 
   /** The number of rows, including those that expire within the current second. */
   get size(): number {
@@ -77,62 +82,62 @@ export class RowTable {
   /**
    * Decides one group: the counters of several clients of one request, one after the other. Does the same as
    * {@link RowTable.decideGroup} in less time.
+   *
+   * @returns an answer that is valid until the next call
    */
   decideClients(clients: readonly RememberedClient[], now: number): GroupAnswer {
     this.#advance(now);
-    let admitted = true;
-    for (const client of clients) if (!this.#hasQuota(client, now)) admitted = false;
-    const [first] = clients;
-    // An array of the right size takes less time than one that grows.
-    if (clients.length === 1 && first?.rows.length === 1) {
-      return { admitted, tallies: [this.#charge(first, 0, admitted, now)] };
-    }
-    const tallies: Tally[] = [];
+    const answer = this.#answer;
+    answer.admitted = true;
+    for (const client of clients) if (!this.#hasQuota(client, now)) answer.admitted = false;
+    let next = 0;
     for (const client of clients) {
-      for (let index = 0; index < client.rows.length; index++) {
-        tallies.push(this.#charge(client, index, admitted, now));
+      for (let index = 0; index < client.template.counters.length; index++) {
+        answer.tallies[next] ??= { count: 0, resetMs: 0, banMs: 0 };
+        this.#charge(client, index, now, answer.tallies[next++] as LiveTally);
       }
     }
-    return { admitted, tallies };
+    return answer;
   }
 
   /** Whether all counters of a client have quota left. Updates the client's rows. */
-  #hasQuota({ template, rows, identity }: RememberedClient, now: number): boolean {
+  #hasQuota(client: RememberedClient, now: number): boolean {
+    const { template } = client;
     let hasAll = true;
-    for (let index = 0; index < rows.length; index++) {
-      const counter = template.counters[index] as Counter;
-      const { index: window } = windowAt(now, counter);
-      if (rows[index]?.window !== window) {
-        const found = this.#rows.get(keyOf(counter, identity, now));
-        if (found) rows[index] = found;
+    for (let index = 0; index < template.counters.length; index++) {
+      const { counter, window } = template.at(index, now);
+      let row = client.rowAt(index);
+      if (row.window !== window) {
+        const found = this.#rows.get(windowKey(counter.key + client.identity, window));
+        if (found) {
+          row = found;
+          client.setRow(index, found);
+        }
       }
-      const row = rows[index] as LiveRow;
       if (!hasQuota(counter, row.window === window ? row.count : 0)) hasAll = false;
     }
     return hasAll;
   }
 
-  /** Charges a counter of a client whose rows are up to date. */
-  #charge(
-    { template, rows, identity }: RememberedClient,
-    index: number,
-    admitted: boolean,
-    now: number,
-  ): Tally {
-    const counter = template.counters[index] as Counter;
-    const row = rows[index] as LiveRow;
-    const { index: window, endsAt } = windowAt(now, counter);
-    const isCurrent = row.window === window;
-    const count = isCurrent ? row.count : 0;
-    const charge = admitted ? chargeOf(counter, count) : 0;
-    if (charge > 0 && isCurrent) row.count = count + charge;
-    else if (charge > 0) {
-      const expiresAt = Math.min(endsAt + EXPIRY_GRACE_MS, MAX_COUNT);
-      const created = { window, count: charge, expiresAt };
-      rows[index] = created;
-      this.#add(keyOf(counter, identity, now), created);
+  /** Charges a counter of a client whose rows are up to date, if the current answer is an admission. */
+  #charge(client: RememberedClient, index: number, now: number, tally: LiveTally): void {
+    const { counter, window, endsAt } = client.template.at(index, now);
+    const row = client.rowAt(index);
+    const before = row.window === window ? row.count : 0;
+    const charge = this.#answer.admitted ? chargeOf(counter, before) : 0;
+    tally.count = before + charge;
+    tally.resetMs = endsAt - now;
+    if (charge === 0) return;
+    if (row.window === window) {
+      row.count = tally.count;
+      return;
     }
-    return { count: count + charge, resetMs: endsAt - now, banMs: 0 };
+    const own = row.isOwned ? row : newRow();
+    own.window = window;
+    own.count = tally.count;
+    own.expiresAt = Math.min(endsAt + EXPIRY_GRACE_MS, MAX_COUNT);
+    client.setRow(index, own);
+    this.#addOwned(windowKey(counter.key + client.identity, window), own);
   }
 
   readonly #read: ReadRow = (key) => {
@@ -149,7 +154,9 @@ export class RowTable {
         continue;
       }
       if (!live) {
-        this.#add(key, { ...row });
+        const added = { ...row, isOwned: false };
+        this.#rows.set(key, added);
+        this.#plan(this.#changing, key, row.expiresAt);
         continue;
       }
       live.window = row.window;
@@ -158,19 +165,20 @@ export class RowTable {
     }
   }
 
-  #add(key: string, row: LiveRow): void {
+  /** Adds the row of one window. The same object may be the row of an earlier window, which is over. */
+  #addOwned(key: string, row: LiveRow): void {
     this.#rows.set(key, row);
-    this.#plan(key, row);
+    this.#plan(this.#owned, key, row.expiresAt);
   }
 
-  #plan(key: string, { expiresAt }: LiveRow): void {
+  #plan(keysBySecond: Map<number, string[]>, key: string, expiresAt: number): void {
     const second = Math.ceil(expiresAt / SECOND_MS);
-    const keys = this.#keysBySecond.get(second);
+    const keys = keysBySecond.get(second);
     if (keys) {
       keys.push(key);
       return;
     }
-    this.#keysBySecond.set(second, [key]);
+    keysBySecond.set(second, [key]);
     this.#seconds.add(`${second}`, second * SECOND_MS);
   }
 
@@ -180,20 +188,20 @@ export class RowTable {
     if (now < this.#nextSecondAt) return;
     this.#nextSecondAt = (Math.floor(now / SECOND_MS) + 1) * SECOND_MS;
     for (let next = this.#seconds.takeExpired(now); next; next = this.#seconds.takeExpired(now)) {
-      const second = Number(next);
-      const keys = this.#keysBySecond.get(second) ?? [];
-      this.#keysBySecond.delete(second);
-      for (const key of keys) {
-        const row = this.#rows.get(key);
-        if (!row) continue;
-        if (row.expiresAt <= now) this.#rows.delete(key);
-        else this.#plan(key, row);
-      }
+      this.#removeExpired(Number(next), now);
     }
   }
-}
 
-/** Returns the key of the row that a client has in place of a client with an empty identity. */
-function keyOf(counter: Counter, identity: string, now: number): string {
-  return storedKey({ ...counter, key: counter.key + identity }, now);
+  #removeExpired(second: number, now: number): void {
+    for (const key of this.#owned.get(second) ?? []) this.#rows.delete(key);
+    this.#owned.delete(second);
+    const keys = this.#changing.get(second) ?? [];
+    this.#changing.delete(second);
+    for (const key of keys) {
+      const row = this.#rows.get(key);
+      if (!row) continue;
+      if (row.expiresAt <= now) this.#rows.delete(key);
+      else this.#plan(this.#changing, key, row.expiresAt);
+    }
+  }
 }

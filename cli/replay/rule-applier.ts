@@ -1,23 +1,36 @@
 import type { Rule } from "../../src/config/rule.ts";
 import type { Config } from "../../src/config/schema.ts";
+import { LruCache } from "../../src/request/lru-cache.ts";
+import type { RuleMatch } from "../../src/request/matcher.ts";
 import type { LogFacts, LogRequest } from "../logs/log-request.ts";
 import type { AppliedClient } from "./applied-client.ts";
 import { showsPreflights } from "./known-facts.ts";
 import { LoggedRequest } from "./logged-request.ts";
 import type { ReplayNote, ReplayOptions } from "./replay-engine.ts";
-import { RouteCache } from "./route-cache.ts";
+import { RouteCache, type RuleSet } from "./route-cache.ts";
 import { RuleClients } from "./rule-clients.ts";
 
-/** The number of cached clients of all rules together. They take about 50 MB. */
+/** The number of cached addresses. They take about 40 MB. */
+const MAX_ADDRESSES = 131_072;
+/** The number of cached clients of all rules together. They take about 30 MB. */
 const MAX_CLIENTS = 65_536;
 const MIN_CLIENTS = 256;
+
+/** The number of sets of rules that are cached for an address. */
+const MAX_SETS = 4;
+
+/** The clients of one address under rules for which the address determines the counters. */
+interface AddressClients {
+  readonly rules: RuleSet;
+  readonly applied: readonly AppliedClient[];
+}
 
 /** Finds the rules and the counters of each request in a log, as the Worker does. */
 export class LogRuleApplier {
   readonly #request: LoggedRequest;
   readonly #routes: RouteCache;
   readonly #clients: ReadonlyMap<Rule, RuleClients>;
-  readonly #rules: readonly Rule[];
+  readonly #addresses = new LruCache<AddressClients[]>(MAX_ADDRESSES);
   /** The number of requests that the Worker refuses before it reads the rules. */
   refused = 0;
 
@@ -29,10 +42,6 @@ export class LogRuleApplier {
     { missingAsAbsent = false }: ReplayOptions,
     random: () => number,
   ) {
-    const knowsPreflights = showsPreflights(facts);
-    this.#rules = rules;
-    this.#request = new LoggedRequest(knowsPreflights);
-    this.#routes = new RouteCache(rules, config.caseSensitivePaths, knowsPreflights, this.#request);
     const options = {
       random,
       countsUnknownAddress: missingAsAbsent && !facts.ip,
@@ -41,20 +50,41 @@ export class LogRuleApplier {
     this.#clients = new Map(
       rules.map((rule, index) => [rule, new RuleClients(rule, index, config, options)]),
     );
+    const knowsPreflights = showsPreflights(facts);
+    this.#request = new LoggedRequest(knowsPreflights);
+    this.#routes = new RouteCache(
+      rules,
+      config.caseSensitivePaths,
+      knowsPreflights,
+      this.#request,
+      (rule) => this.#clients.get(rule)?.isByAddress === true,
+    );
   }
 
   /** @returns undefined if the Worker refuses the request before it reads the rules */
   apply(request: LogRequest): readonly AppliedClient[] | undefined {
-    const matches = this.#routes.matchesOf(request);
-    if (!matches) {
+    const route = this.#routes.find(request);
+    if (!route) {
       this.refused++;
       return undefined;
     }
-    const [first] = matches;
-    if (matches.length === 1 && first) {
-      const single = this.#clients.get(first.rule)?.apply(first, this.#request);
-      return single ? [single] : NONE;
-    }
+    const { matches, byAddress } = route;
+    if (!matches) return this.#applyAll(this.#routes.match());
+    if (!byAddress || request.ip === undefined) return this.#applyAll(matches);
+    const known = this.#addresses.get(request.ip);
+    for (const { rules, applied } of known ?? NO_CLIENTS) if (rules === byAddress) return applied;
+    const applied = this.#applyAll(matches);
+    // A request without a valid address is not cached, because each one is counted.
+    if (applied.length < matches.length) return applied;
+    const added = { rules: byAddress, applied };
+    if (!known) this.#addresses.set(request.ip, [added]);
+    else if (known.length < MAX_SETS) known.push(added);
+    else known[0] = added;
+    return applied;
+  }
+
+  #applyAll(matches: readonly RuleMatch[]): readonly AppliedClient[] {
+    if (matches.length === 0) return NONE;
     const applied: AppliedClient[] = [];
     for (const match of matches) {
       const client = this.#clients.get(match.rule)?.apply(match, this.#request);
@@ -75,8 +105,7 @@ export class LogRuleApplier {
       const text = `${requests(assumedPreflights)} the method OPTIONS and count as CORS preflights, because the log does not state the header fields of preflights. Only rules that name OPTIONS count them.`;
       notes.push({ code: "assumed-preflights", text });
     }
-    for (const rule of this.#rules) {
-      const withoutAddress = this.#clients.get(rule)?.withoutAddress ?? 0;
+    for (const [rule, { withoutAddress }] of this.#clients) {
       if (withoutAddress === 0) continue;
       const text = `${requests(withoutAddress)} no valid client address in the log. The rule "${rule.name}" does not count them.`;
       notes.push({ code: "address-not-logged", rule: rule.name, text });
@@ -86,6 +115,7 @@ export class LogRuleApplier {
 }
 
 const NONE: readonly AppliedClient[] = [];
+const NO_CLIENTS: readonly AddressClients[] = [];
 
 function requests(count: number): string {
   return count === 1 ? "1 request has" : `${count.toLocaleString("en")} requests have`;

@@ -8,7 +8,7 @@ import { isExemptAddress } from "../../src/request/exempt-address.ts";
 import { encodeValues, type RequestContext } from "../../src/request/identity.ts";
 import { LruCache } from "../../src/request/lru-cache.ts";
 import type { PathMatch } from "../../src/request/route-table.ts";
-import { type AppliedClient, ClientTemplate, RememberedClient } from "./applied-client.ts";
+import { type AppliedClient, RememberedClient } from "./applied-client.ts";
 import {
   firstValue,
   identityHash,
@@ -16,9 +16,9 @@ import {
   keyValuesOf,
   UNKNOWN_ADDRESS,
 } from "./client-key.ts";
+import { ClientTemplate } from "./client-template.ts";
 import { clientText } from "./client-text.ts";
 import type { LoggedRequest } from "./logged-request.ts";
-import { ownText } from "./own-text.ts";
 import { requestCostOf } from "./request-cost.ts";
 
 /** The maximum length of an identity, in characters. A longer one is replaced by its hash. */
@@ -52,11 +52,8 @@ export class RuleClients {
   readonly #decideOptions: DecideOptions;
   readonly #readsAddress: boolean;
   readonly #tiers = new Map<readonly Window[], Tier>();
-  /**
-   * The clients by their addresses; undefined if more than the address determines the counters. Most
-   * rules are so simple, and then nothing else of the request is read.
-   */
-  readonly #byAddress: LruCache<RememberedClient> | undefined;
+  /** Whether the address alone determines the counters. Most rules are so simple. */
+  readonly isByAddress: boolean;
 
   constructor(
     rule: Rule,
@@ -72,10 +69,9 @@ export class RuleClients {
     this.#options = options;
     this.#decideOptions = { random: options.random };
     this.#readsAddress = match.ips !== undefined || match.except?.ips !== undefined;
-    const isByAddress = key.length === 1 && key[0]?.[0]?.kind === "ip";
-    if (isByAddress && !exempt && !tiers && this.#tierOf(rule.windows).template) {
-      this.#byAddress = new LruCache(options.maxClients);
-    }
+    const hasAddress = key.length === 1 && key[0]?.[0]?.kind === "ip";
+    const isUniform = this.#tierOf(rule.windows).template !== undefined;
+    this.isByAddress = hasAddress && isUniform && !exempt && !tiers;
   }
 
   /**
@@ -83,17 +79,7 @@ export class RuleClients {
    *
    * @returns undefined if the request is exempt, or if its address is needed and unknown
    */
-  apply(match: PathMatch, request: LoggedRequest): AppliedClient | undefined {
-    const { address } = request;
-    if (!this.#byAddress || address === undefined) return this.#apply(match, request);
-    const cached = this.#byAddress.get(address);
-    if (cached) return cached;
-    const applied = this.#apply(match, request);
-    if (applied instanceof RememberedClient) this.#byAddress.set(ownText(address), applied);
-    return applied;
-  }
-
-  #apply({ path, params }: PathMatch, request: LoggedRequest): AppliedClient | undefined {
+  apply({ path, params }: PathMatch, request: LoggedRequest): AppliedClient | undefined {
     const rule = this.#rule;
     if (rule.exempt && this.#isExempt(request)) return undefined;
     const context = { request, path, params, ipv6Prefix: this.#ipv6Prefix };
@@ -105,14 +91,14 @@ export class RuleClients {
     const windows = rule.tiers ? windowsFor(rule, context) : rule.windows;
     const { template, clients } = this.#tierOf(windows);
     const encoded = encodeValues(values);
-    const cached = template && !this.#byAddress && clients.get(encoded);
+    const cached = template && clients.get(encoded);
     if (cached) return cached;
     const client = values.map(({ part, value }) => clientText(part, value)).join(", ");
     const isHashed = rule.spread || encoded.length > MAX_IDENTITY;
     const identity = isHashed ? identityHash(encoded) : encoded;
     if (template) {
       const remembered = new RememberedClient(template, client, identity);
-      if (!this.#byAddress) clients.set(encoded, remembered);
+      clients.set(encoded, remembered);
       return remembered;
     }
     const cost = requestCostOf(rule, windows, request);

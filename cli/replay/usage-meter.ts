@@ -35,12 +35,13 @@ export class UsageMeter {
 
   /** Adds a decision on the counters of these clients. */
   addClients(clients: readonly RememberedClient[], answer: GroupAnswer): void {
+    this.#calls++;
+    if (!this.#isRedis) return;
     const [first] = clients;
     const counters =
       clients.length === 1 && first
         ? first.template.counters
         : clients.flatMap(({ template }) => template.counters);
-    this.#calls++;
     this.#commands += this.#commandsPerCall + commandsOfGroup(counters, answer);
   }
 

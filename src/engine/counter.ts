@@ -186,5 +186,10 @@ export function longestWindowMs({ windowMs, calendar }: Windows): number {
  * window. If quota rolls over, the key has no W.
  */
 export function storedKey(counter: Counter, now: number): string {
-  return counter.rollsOver ? counter.key : `${counter.key}:${windowAt(now, counter).index}`;
+  return counter.rollsOver ? counter.key : windowKey(counter.key, windowAt(now, counter).index);
+}
+
+/** Returns the key of a row in one window, for counters that do not roll over. */
+export function windowKey(key: string, window: number): string {
+  return `${key}:${window}`;
 }

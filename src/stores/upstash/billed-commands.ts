@@ -38,11 +38,13 @@ export function billedCommands(clock: Clock): CommandEstimate {
 /** Returns the commands for one group of a call, without those for the call itself. */
 export function commandsOfGroup(group: readonly Counter[], answer: GroupAnswer): number {
   if (answer.isSkipped) return 0;
+  const { admitted, tallies } = answer;
   let commands = 0;
-  for (const [index, counter] of group.entries()) {
-    const tally = answer.tallies[index];
+  let index = 0;
+  for (const counter of group) {
+    const tally = tallies[index++];
     // If the group failed, its commands are unknown.
-    commands += tally ? commandsOfCounter(counter, tally, answer.admitted) : 1;
+    commands += tally ? commandsOfCounter(counter, tally, admitted) : 1;
   }
   return commands;
 }
