@@ -1,3 +1,4 @@
+import { ClockJumps } from "./clock-jumps.ts";
 import { commonFacts } from "./common-facts.ts";
 import { fieldMap } from "./field-map.ts";
 import { hostName } from "./host-name.ts";
@@ -88,7 +89,8 @@ async function* readBatches<Request>(
   counts: LogCounts,
   form: RequestForm<Request>,
 ): AsyncGenerator<readonly Request[]> {
-  const order = new TimeOrder(maxDelayMs, counts, form.timeOf);
+  const inTime = new TimeOrder(maxDelayMs, counts, form.timeOf);
+  const order = new ClockJumps(inTime, counts, form.timeOf, maxDelayMs);
   const onRequest = (request: Request, bytes: number) => {
     const at = form.timeOf(request);
     if (at >= from && at < to) order.add(request, bytes);

@@ -58,6 +58,11 @@ export class TimeOrder<Request> {
     this.#bounds = bounds;
   }
 
+  /** The time of the latest request, in milliseconds since the Unix epoch; -Infinity without one. */
+  get newestAt(): number {
+    return this.#newestAt;
+  }
+
   /** @param bytes the length of the request's line */
   add(request: Request, bytes: number): void {
     const at = this.#timeOf(request);
