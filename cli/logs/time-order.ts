@@ -1,3 +1,4 @@
+import { duration } from "../admin/text.ts";
 import type { LogCounts } from "./log-progress.ts";
 
 const SECOND_MS = 1000;
@@ -44,6 +45,8 @@ export class TimeOrder<Request> {
   #releasedAt = Number.NEGATIVE_INFINITY;
   #waiting = 0;
   #waitingBytes = 0;
+  /** How far the latest line was out of order. */
+  #maxLateMs = 0;
 
   /** @param timeOf returns the time of a request, in milliseconds since the Unix epoch */
   constructor(
@@ -68,6 +71,7 @@ export class TimeOrder<Request> {
     const at = this.#timeOf(request);
     if (at < this.#newestAt - this.#maxDelayMs || at < this.#releasedAt) {
       this.#counts.late++;
+      this.#maxLateMs = Math.max(this.#maxLateMs, this.#newestAt - at);
       return;
     }
     const number = Math.floor(at / SECOND_MS);
@@ -106,6 +110,11 @@ export class TimeOrder<Request> {
 
   /** Returns all other requests, in order. */
   finish(): Request[] {
+    if (this.#maxLateMs > 0) {
+      this.#counts.addNote(
+        `Some lines were out of order by up to ${duration(this.#maxLateMs)}; those by more than ${duration(this.#maxDelayMs)} are late. If the log was put together from several files, name each file instead.`,
+      );
+    }
     this.#releaseBefore(Number.POSITIVE_INFINITY);
     return this.take();
   }
