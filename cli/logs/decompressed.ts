@@ -1,16 +1,11 @@
 import zlib from "node:zlib";
-import { Decompress } from "fzstd";
 import { LogError } from "./log-error.ts";
 import { throughDecompressor } from "./through-decompressor.ts";
+import { zstdInJavaScript } from "./zstd-in-javascript.ts";
 
 /** The bytes by which all forms of compression are recognised. */
 const MAGIC_BYTES = 4;
 const CHUNK_BYTES = 64 * 1024;
-/**
- * How many bytes are decompressed at once without Node's own decompressor. These decompress to at most 32 MiB,
- * because the smallest block has 4 bytes and contains up to 128 KiB.
- */
-const SLICE_BYTES = 1024;
 
 type Compression = "gzip" | "zstd";
 
@@ -105,38 +100,4 @@ function refuseOthers(bytes: Buffer): void {
   throw new LogError(
     `it is ${name}. Allowed are UTF-8, plain or compressed with gzip or zstd. ${program} converts it.`,
   );
-}
-
-async function* zstdInJavaScript(
-  first: Buffer,
-  input: AsyncIterator<Buffer>,
-): AsyncGenerator<Buffer> {
-  const ready: Buffer[] = [];
-  const decompressor = new Decompress((chunk) => {
-    // The decompressor may use the memory again.
-    ready.push(Buffer.from(chunk));
-  });
-  let chunk: Buffer | undefined = first;
-  while (chunk !== undefined) {
-    for (let from = 0; from < chunk.length; from += SLICE_BYTES) {
-      // The decompressor keeps the slice.
-      const slice = Buffer.from(chunk.subarray(from, from + SLICE_BYTES));
-      yield* outputOf(() => decompressor.push(slice), ready);
-    }
-    const { value, done }: IteratorResult<Buffer> = await input.next();
-    chunk = done ? undefined : value;
-  }
-  yield* outputOf(() => decompressor.push(new Uint8Array(0), true), ready);
-}
-
-/** Yields what an action adds to a list, also if it fails in the end. */
-function* outputOf(act: () => void, ready: Buffer[]): Generator<Buffer> {
-  let failure: unknown;
-  try {
-    act();
-  } catch (error) {
-    failure = error;
-  }
-  yield* ready.splice(0);
-  if (failure !== undefined) throw failure;
 }

@@ -86,6 +86,15 @@ describe("decompressed", () => {
       expect([text, error]).toEqual(["hello", expect.stringMatching(/other bytes|zstd|frame/)]);
     });
 
+    it("refuses frames that need more than 128 MiB of memory", async () => {
+      const header = (exponent: number) => Buffer.from([0x28, 0xb5, 0x2f, 0xfd, 0, exponent << 3]);
+      const zeros = Buffer.from("0300000000000000", "hex");
+      for (const exponent of [18, 20, 31]) {
+        const [text, error] = await read(Buffer.concat([header(exponent), zeros]), 64, isNative);
+        expect([text, error]).toEqual(["", expect.stringMatching(/memory|too large/)]);
+      }
+    });
+
     it.runIf(hasNative)("reads frames of several blocks", async () => {
       const bytes = zlib.zstdCompressSync(LONG);
       for (const size of [1000, 65_536]) {
