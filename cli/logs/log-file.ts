@@ -7,6 +7,7 @@ import { LogError } from "./log-error.ts";
 import type { LogFormat } from "./log-format.ts";
 import { LogCounts } from "./log-progress.ts";
 import type { LogFacts, LogRequest } from "./log-request.ts";
+import { plausibleTime } from "./plausible-time.ts";
 import { createParser, fieldNames, recogniseFormat } from "./recognise-format.ts";
 import type { RequestForm, RequestReader } from "./request-form.ts";
 
@@ -84,7 +85,8 @@ async function readStart(source: ByteSource, options: FileOptions): Promise<LogF
     format,
     close: () => source.close(),
     facts: isEmpty ? undefined : facts(),
-    firstAt: first[0]?.at ?? Number.NEGATIVE_INFINITY,
+    firstAt:
+      first.length === 0 ? Number.NEGATIVE_INFINITY : plausibleTime(first, 0, ({ at }) => at),
     size: source.size,
     groups: (counts, form) => readGroups(source, createReader(counts, form).reader, counts),
   };

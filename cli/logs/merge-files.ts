@@ -1,5 +1,7 @@
+import { LogError } from "./log-error.ts";
 import type { LogFile, RequestGroup } from "./log-file.ts";
 import type { LogCounts } from "./log-progress.ts";
+import { plausibleTime } from "./plausible-time.ts";
 import type { RequestForm } from "./request-form.ts";
 
 /** Receives a request and the length of its line in bytes. */
@@ -12,14 +14,19 @@ interface Reading<Request> {
   index: number;
   /** The time of its next request. Before the next group is read, that of its last known request. */
   nextAt: number;
+  isOpen: boolean;
 }
+
+/** Each open file needs about half a megabyte. Systems allow at least 256 open files. */
+const MAX_OPEN = 200;
 
 const NO_REQUESTS: RequestGroup<never> = { requests: [], meanBytes: 0 };
 
 /**
  * Reads files side by side, always the one whose next request is the earliest. So rotated files may be given in
  * any order, and requests are out of order by no more than within one file. A file is opened when the
- * time of its first request comes, so files that follow each other are not open at the same time.
+ * time of its first request comes, so files that follow each other are not open at the same time. Sorting all
+ * files by their first times would not do: the logs of several servers have the same times.
  *
  * Yields after each group of requests that was read, so that the caller can hand out requests.
  */
@@ -35,6 +42,7 @@ export async function* mergeFiles<Request>(
       group: NO_REQUESTS,
       index: 0,
       nextAt: file.firstAt,
+      isOpen: false,
     }),
   );
   try {
@@ -70,6 +78,12 @@ async function readGroup<Request>(
   readings: Reading<Request>[],
   { timeOf }: RequestForm<Request>,
 ): Promise<void> {
+  if (!reading.isOpen && readings.filter(({ isOpen }) => isOpen).length >= MAX_OPEN) {
+    throw new LogError(
+      `More than ${MAX_OPEN} files have requests of the same time. Replay fewer files at once.`,
+    );
+  }
+  reading.isOpen = true;
   const { value, done } = await reading.groups.next();
   if (done) {
     readings.splice(readings.indexOf(reading), 1);
@@ -77,8 +91,7 @@ async function readGroup<Request>(
   }
   reading.group = value;
   reading.index = 0;
-  const [first] = value.requests;
-  if (first !== undefined) reading.nextAt = timeOf(first);
+  if (value.requests.length > 0) reading.nextAt = plausibleTime(value.requests, 0, timeOf);
 }
 
 /** Hands out the requests of a file up to the time of the next request of another file. */
@@ -91,9 +104,11 @@ function drain<Request>(
   const { requests, meanBytes } = reading.group;
   while (reading.index < requests.length) {
     const request = requests[reading.index] as Request;
-    const at = timeOf(request);
-    reading.nextAt = at;
-    if (at > until) return;
+    reading.nextAt = timeOf(request);
+    if (reading.nextAt > until) {
+      reading.nextAt = plausibleTime(requests, reading.index, timeOf);
+      if (reading.nextAt > until) return;
+    }
     onRequest(request, meanBytes);
     reading.index++;
   }

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { promisify } from "node:util";
 import { gzipSync } from "node:zlib";
 import { describe, expect, it } from "vitest";
+import { reasonOf } from "../../../cli/logs/byte-source.ts";
 import { LogError } from "../../../cli/logs/log-error.ts";
 import { openLogs } from "../../../cli/logs/open-logs.ts";
 import { accessLine, countedLines, logFolder, readLogs } from "./log-folder.ts";
@@ -44,6 +45,10 @@ describe("a file that is no log", () => {
   ])("is refused with the reason: %j", async (file, message) => {
     await expect(readLogs([file])).rejects.toThrow(LogError);
     await expect(readLogs([file])).rejects.toThrow(message);
+  });
+
+  it.each(["EACCES", "EPERM"])("is refused if the user may not read it: %s", (code) => {
+    expect(reasonOf(Object.assign(new Error("a"), { code }))).toBe("this user may not read it.");
   });
 
   it("is refused if it is compressed in another way, with a program that decompresses it", async () => {

@@ -45,6 +45,53 @@ describe("reading logs", () => {
     );
   });
 
+  it("is not stopped by one line with a wrong time in one of several files", async () => {
+    const times = Array.from(
+      { length: 600 },
+      (_, i) =>
+        `10:${String(Math.floor(i / 60)).padStart(2, "0")}:${String(i % 60).padStart(2, "0")}`,
+    );
+    const lines = times.map((time, i) => accessLine(`192.0.2.${i % 250}`, time));
+    const future = accessLine("198.51.100.1", "10:00:00").replace("2015", "2099");
+    const files = await Promise.all(
+      [0, 5, 100].map((place, n) =>
+        logOf(`wrong${n}`, lines.toSpliced(place, 0, future).join("\n")),
+      ),
+    );
+    const { requests, progress } = await readLogs(files, { maxDelayMs: 1000 });
+    expect(progress).toMatchObject({ requests: 1803, late: 0 });
+    expect(requests.slice(-3).map(({ ip }) => ip)).toEqual(new Array(3).fill("198.51.100.1"));
+  });
+
+  it("reads many files, but not more than 200 with the same times", async () => {
+    const files = await Promise.all(
+      Array.from({ length: 250 }, (_, i) =>
+        logOf(
+          `many${i}`,
+          linesOf(
+            `10:${String(i % 60).padStart(2, "0")}:${String(Math.floor(i / 60)).padStart(2, "0")}`,
+          ),
+        ),
+      ),
+    );
+    expect((await readLogs(files)).requests).toHaveLength(250);
+    const long = "x".repeat(300_000);
+    const same = await Promise.all(
+      Array.from({ length: 201 }, (_, i) =>
+        logOf(
+          `same${i}`,
+          [accessLine("192.0.2.1", "10:00:00"), long, accessLine("192.0.2.1", "11:00:00")].join(
+            "\n",
+          ),
+        ),
+      ),
+    );
+    expect((await readLogs(same.slice(1))).requests).toHaveLength(400);
+    await expect(readLogs(same)).rejects.toThrow(
+      /^More than 200 files have requests of the same time\./,
+    );
+  });
+
   it("counts requests outside a period, and those that are too late", async () => {
     const file = await logOf(
       "period",
