@@ -36,6 +36,11 @@ export class ExactEngine {
     this.#dependOnResponse = rules.some(dependsOnResponse);
   }
 
+  /** The number of counters in memory. */
+  get counters(): number {
+    return this.#rows.size;
+  }
+
   replay(requests: readonly LogRequest[], onDecided: (replayed: ReplayedRequest) => void): void {
     for (const request of requests) {
       this.#replayed.start(request);

@@ -1,5 +1,3 @@
-import type { Conditions } from "../../src/config/conditions.ts";
-import type { KeyPart } from "../../src/config/key-expression.ts";
 import type { Rule } from "../../src/config/rule.ts";
 import { type Place, placeOf } from "../../src/request/canonical-request.ts";
 import { LruCache } from "../../src/request/lru-cache.ts";
@@ -12,6 +10,7 @@ import {
 } from "../../src/request/matcher.ts";
 import type { LogRequest } from "../logs/log-request.ts";
 import { type LoggedRequest, urlOf } from "./logged-request.ts";
+import { matchesByPlace, readsPath } from "./rule-reads.ts";
 
 /** The number of cached pairs of a method and a host. */
 const CACHED_SOURCES = 256;
@@ -87,7 +86,7 @@ export class RouteCache {
     this.#request = request;
     this.#showsPreflights = showsPreflights;
     this.#isByAddress = isByAddress;
-    this.#isCacheable = rules.every(({ match }) => conditionsOf(match).every(readsOnlyPlace));
+    this.#isCacheable = rules.every(matchesByPlace);
   }
 
   /**
@@ -186,23 +185,4 @@ const REFUSED = {
 function pathOf(target: string): string {
   const queryIndex = target.indexOf("?");
   return queryIndex === -1 ? target : target.slice(0, queryIndex);
-}
-
-function conditionsOf({ except, ...match }: Rule["match"]): Conditions[] {
-  return except ? [match, except] : [match];
-}
-
-/** Whether conditions read only the host, the method and the path of a request. */
-function readsOnlyPlace({ headers, query, ips, countries, asns, bots }: Conditions): boolean {
-  return [headers, query, ips, countries, asns, bots].every((each) => each === undefined);
-}
-
-const FROM_PATH: readonly KeyPart["kind"][] = ["path", "param"];
-
-function readsPath({ match, key, tiers }: Rule): boolean {
-  const parts = [...key, ...(tiers?.by ?? [])].flat();
-  return (
-    conditionsOf(match).some(({ paths }) => paths !== undefined) ||
-    parts.some(({ kind }) => FROM_PATH.includes(kind))
-  );
 }

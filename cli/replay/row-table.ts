@@ -15,10 +15,10 @@ import {
   hasQuota,
   returnUnused,
 } from "../../src/engine/fixed-window.ts";
-import { ExpiryQueue } from "../../src/stores/expiry-queue.ts";
 import { isDependent, isEnforced, SKIPPED } from "../../src/stores/group-roles.ts";
 import type { GroupAnswer } from "../../src/stores/store.ts";
 import { type LiveRow, newRow, type RememberedClient } from "./applied-client.ts";
+import { KeySchedule } from "./key-schedule.ts";
 
 const SECOND_MS = 1000;
 
@@ -30,11 +30,10 @@ type LiveTally = { -readonly [Field in keyof Tally]: Tally[Field] };
  */
 export class RowTable {
   readonly #rows = new Map<string, LiveRow>();
-  /** The keys of the owned rows that expire in each second. Nothing changes their expiry. */
-  readonly #owned = new Map<number, string[]>();
-  /** The keys of the other rows to look at in each second. Each row is in one list. */
-  readonly #changing = new Map<number, string[]>();
-  readonly #seconds = new ExpiryQueue();
+  /** The keys of the owned rows. Nothing changes their expiry. */
+  readonly #owned = new KeySchedule();
+  /** The keys of the other rows, each of them once. */
+  readonly #changing = new KeySchedule();
   #now = Number.NEGATIVE_INFINITY;
   #nextSecondAt = Number.NEGATIVE_INFINITY;
   /** The answer for clients. It is reused, because most requests need one. */
@@ -156,7 +155,7 @@ export class RowTable {
       if (!live) {
         const added = { ...row, isOwned: false };
         this.#rows.set(key, added);
-        this.#plan(this.#changing, key, row.expiresAt);
+        this.#changing.add(key, row.expiresAt);
         continue;
       }
       live.window = row.window;
@@ -168,18 +167,7 @@ export class RowTable {
   /** Adds the row of one window. The same object may be the row of an earlier window, which is over. */
   #addOwned(key: string, row: LiveRow): void {
     this.#rows.set(key, row);
-    this.#plan(this.#owned, key, row.expiresAt);
-  }
-
-  #plan(keysBySecond: Map<number, string[]>, key: string, expiresAt: number): void {
-    const second = Math.ceil(expiresAt / SECOND_MS);
-    const keys = keysBySecond.get(second);
-    if (keys) {
-      keys.push(key);
-      return;
-    }
-    keysBySecond.set(second, [key]);
-    this.#seconds.add(`${second}`, second * SECOND_MS);
+    this.#owned.add(key, row.expiresAt);
   }
 
   /** Removes the rows that have expired. */
@@ -187,21 +175,17 @@ export class RowTable {
     this.#now = now;
     if (now < this.#nextSecondAt) return;
     this.#nextSecondAt = (Math.floor(now / SECOND_MS) + 1) * SECOND_MS;
-    for (let next = this.#seconds.takeExpired(now); next; next = this.#seconds.takeExpired(now)) {
-      this.#removeExpired(Number(next), now);
+    for (let keys = this.#owned.takeExpired(now); keys; keys = this.#owned.takeExpired(now)) {
+      for (const key of keys) this.#rows.delete(key);
+    }
+    for (let keys = this.#changing.takeExpired(now); keys; keys = this.#changing.takeExpired(now)) {
+      for (const key of keys) this.#removeIfExpired(key, now);
     }
   }
 
-  #removeExpired(second: number, now: number): void {
-    for (const key of this.#owned.get(second) ?? []) this.#rows.delete(key);
-    this.#owned.delete(second);
-    const keys = this.#changing.get(second) ?? [];
-    this.#changing.delete(second);
-    for (const key of keys) {
-      const row = this.#rows.get(key);
-      if (!row) continue;
-      if (row.expiresAt <= now) this.#rows.delete(key);
-      else this.#plan(this.#changing, key, row.expiresAt);
-    }
+  #removeIfExpired(key: string, now: number): void {
+    const row = this.#rows.get(key);
+    if (row && row.expiresAt <= now) this.#rows.delete(key);
+    else if (row) this.#changing.add(key, row.expiresAt);
   }
 }

@@ -5,6 +5,13 @@ import type { RuleMatch } from "../../src/request/matcher.ts";
 import type { LogFacts, LogRequest } from "../logs/log-request.ts";
 import type { AppliedClient } from "./applied-client.ts";
 import { showsPreflights } from "./known-facts.ts";
+import {
+  absentKeyNote,
+  absentKeyParts,
+  preflightNote,
+  refusedNote,
+  withoutAddressNote,
+} from "./later-notes.ts";
 import { LoggedRequest } from "./logged-request.ts";
 import type { ReplayNote, ReplayOptions } from "./replay-engine.ts";
 import { RouteCache, type RuleSet } from "./route-cache.ts";
@@ -27,6 +34,7 @@ interface AddressClients {
 
 /** Finds the rules and the counters of each request in a log, as the Worker does. */
 export class LogRuleApplier {
+  readonly #facts: LogFacts;
   readonly #request: LoggedRequest;
   readonly #routes: RouteCache;
   readonly #clients: ReadonlyMap<Rule, RuleClients>;
@@ -50,6 +58,7 @@ export class LogRuleApplier {
     this.#clients = new Map(
       rules.map((rule, index) => [rule, new RuleClients(rule, index, config, options)]),
     );
+    this.#facts = facts;
     const knowsPreflights = showsPreflights(facts);
     this.#request = new LoggedRequest(knowsPreflights);
     this.#routes = new RouteCache(
@@ -97,18 +106,12 @@ export class LogRuleApplier {
   notes(): ReplayNote[] {
     const notes: ReplayNote[] = [];
     const { assumedPreflights } = this.#routes;
-    if (this.refused > 0) {
-      const text = `${requests(this.refused)} an unclear host or path, or a path that is too long. The Worker answers with 400 or 414 and reads no rules. They count as undecided.`;
-      notes.push({ code: "refused-requests", text });
-    }
-    if (assumedPreflights > 0) {
-      const text = `${requests(assumedPreflights)} the method OPTIONS and count as CORS preflights, because the log does not state the header fields of preflights. Only rules that name OPTIONS count them.`;
-      notes.push({ code: "assumed-preflights", text });
-    }
-    for (const [rule, { withoutAddress }] of this.#clients) {
-      if (withoutAddress === 0) continue;
-      const text = `${requests(withoutAddress)} no valid client address in the log. The rule "${rule.name}" does not count them.`;
-      notes.push({ code: "address-not-logged", rule: rule.name, text });
+    if (this.refused > 0) notes.push(refusedNote(this.refused));
+    if (assumedPreflights > 0) notes.push(preflightNote(assumedPreflights));
+    for (const [rule, { withoutAddress, usedParts }] of this.#clients) {
+      if (withoutAddress > 0) notes.push(withoutAddressNote(rule, withoutAddress));
+      const absent = absentKeyParts(rule.key, usedParts, this.#facts);
+      notes.push(...absent.map((part) => absentKeyNote(rule, part)));
     }
     return notes;
   }
@@ -116,7 +119,3 @@ export class LogRuleApplier {
 
 const NONE: readonly AppliedClient[] = [];
 const NO_CLIENTS: readonly AddressClients[] = [];
-
-function requests(count: number): string {
-  return count === 1 ? "1 request has" : `${count.toLocaleString("en")} requests have`;
-}

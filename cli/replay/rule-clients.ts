@@ -44,6 +44,8 @@ interface Tier {
 export class RuleClients {
   /** The number of requests that the rule does not count because their address is unknown. */
   withoutAddress = 0;
+  /** The parts of the key whose values were used. */
+  readonly usedParts = new Set<KeyPart>();
   readonly #rule: Rule;
   readonly #index: number;
   readonly #prefix: string;
@@ -136,6 +138,7 @@ export class RuleClients {
     const isAddressed = context.request.headers.has("cf-connecting-ip");
     if (!isAddressed && this.#readsAddress && !countsUnknownAddress) return undefined;
     const values = keyValuesOf(this.#rule.key, context);
+    for (const { part } of values) this.usedParts.add(part);
     return !countsUnknownAddress && values.some(isUnknownAddress) ? undefined : values;
   }
 }

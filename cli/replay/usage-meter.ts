@@ -3,41 +3,57 @@ import type { Counter, Tally, UnusedQuota } from "../../src/engine/counter.ts";
 import type { GroupAnswer } from "../../src/stores/store.ts";
 import { billedCommands, commandsOfGroup } from "../../src/stores/upstash/billed-commands.ts";
 import type { RememberedClient } from "./applied-client.ts";
+import { adjustmentCalls, decisionCalls, groupCalls } from "./object-calls.ts";
 import type { StoreUsage } from "./replay-engine.ts";
 
-/** Adds up the calls to the store, and the commands that Upstash would bill for them. */
+type Group = readonly Counter[];
+
+/**
+ * Adds up the calls to the store, and the commands that Upstash would bill for them. Without a configured store,
+ * the store is Upstash. Only with `store: "durable-object"`, a decision may take several calls.
+ */
 export class UsageMeter {
   readonly #billed: ReturnType<typeof billedCommands>;
   readonly #commandsPerCall: number;
-  readonly #isRedis: boolean;
+  readonly #store: Config["store"];
   #calls = 0;
   #commands = 0;
 
-  constructor({ clock, store }: Pick<Config, "clock" | "store">) {
+  constructor({ clock, store = "upstash" }: Pick<Config, "clock" | "store">) {
     this.#billed = billedCommands(clock);
     this.#commandsPerCall = this.#billed.decide([], { now: 0, groups: [] }, []);
-    this.#isRedis = store === "upstash" || store === undefined;
+    this.#store = store;
   }
 
   /** `commands` is 0 if the configuration names another store than Upstash. */
   get total(): StoreUsage {
-    return { calls: this.#calls, commands: this.#isRedis ? this.#commands : 0 };
+    return { calls: this.#calls, commands: this.#commands };
   }
 
   addDecision(
-    groups: readonly (readonly Counter[])[],
+    groups: readonly Group[],
     answers: readonly GroupAnswer[],
     unused: readonly UnusedQuota[] = [],
   ): void {
+    if (this.#store === "durable-object") {
+      this.#calls += decisionCalls(groups, answers, unused);
+      return;
+    }
     this.#calls++;
+    if (this.#store !== "upstash") return;
     this.#commands += this.#billed.decide(groups, { now: 0, groups: answers }, unused);
   }
 
-  /** Adds a decision on the counters of these clients. */
+  /** Adds a decision on one group: the counters of these clients. */
   addClients(clients: readonly RememberedClient[], answer: GroupAnswer): void {
-    this.#calls++;
-    if (!this.#isRedis) return;
     const [first] = clients;
+    if (this.#store === "durable-object") {
+      const objects = new Set(clients.map(({ identity }) => identity)).size;
+      this.#calls += groupCalls(objects, answer.admitted);
+      return;
+    }
+    this.#calls++;
+    if (this.#store !== "upstash") return;
     const counters =
       clients.length === 1 && first
         ? first.template.counters
@@ -45,8 +61,12 @@ export class UsageMeter {
     this.#commands += this.#commandsPerCall + commandsOfGroup(counters, answer);
   }
 
-  addAdjustment(counters: readonly Counter[], tallies: readonly Tally[]): void {
+  addAdjustment(counters: Group, tallies: readonly Tally[]): void {
+    if (this.#store === "durable-object") {
+      this.#calls += adjustmentCalls(counters);
+      return;
+    }
     this.#calls++;
-    this.#commands += this.#billed.adjust(counters, tallies);
+    if (this.#store === "upstash") this.#commands += this.#billed.adjust(counters, tallies);
   }
 }

@@ -1,6 +1,10 @@
 import { describe, expect, it } from "vitest";
+import { ExactEngine } from "../../../cli/replay/exact-engine.ts";
 import { RowTable } from "../../../cli/replay/row-table.ts";
+import { LogRuleApplier } from "../../../cli/replay/rule-applier.ts";
+import { defineConfig } from "../../../src/config/index.ts";
 import type { Counter } from "../../../src/engine/counter.ts";
+import { COMBINED, logged } from "./requests.ts";
 
 const MINUTE = 60_000;
 
@@ -56,6 +60,36 @@ describe("the rows of a replay", () => {
     expect(banAt(20 * MINUTE)).toBe(MINUTE);
     rows.decide([[counterOf(2)]], 60 * MINUTE);
     expect(rows.size).toBe(1);
+  });
+
+  it("are those of live windows for all ways of deciding", () => {
+    const config = defineConfig({
+      rules: [
+        {
+          name: "site",
+          limits: [
+            { limit: 9, window: "1m" },
+            { limit: 50, window: "5m" },
+          ],
+        },
+        { name: "login", match: { paths: ["/login"] }, limit: 2, window: "1m", ban: "2m" },
+        { name: "shadow", match: { paths: ["/a"] }, mode: "shadow", limit: 1, window: "1m" },
+        { name: "roll", match: { paths: ["/roll"] }, limit: 1, window: "1m", capacity: 3 },
+      ],
+    });
+    const applier = new LogRuleApplier(config, config.rules, COMBINED, {}, Math.random);
+    const engine = new ExactEngine(config, config.rules, applier);
+    const sizes: number[] = [];
+    for (let minute = 0; minute < 400; minute++) {
+      const paths = ["/login", "/", "/login", "/login", "/a", "/a", "/roll", "/"];
+      if (minute % 3 !== 0) paths.reverse();
+      const requests = paths.map((target, index) => logged(60 * minute + 7 * index, { target }));
+      engine.replay(requests, () => {});
+      sizes.push(engine.counters);
+    }
+    // At most the rows of two windows of each rule, and a ban.
+    expect(Math.max(...sizes.slice(300))).toBeLessThanOrEqual(12);
+    expect(Math.max(...sizes.slice(300))).toBe(Math.max(...sizes.slice(0, 100)));
   });
 
   it("may be decades apart", () => {

@@ -1,0 +1,160 @@
+import { describe, expect, it } from "vitest";
+import type { LogFacts } from "../../../cli/logs/log-request.ts";
+import type { ConfigInput, RuleInput } from "../../../src/config/index.ts";
+import { ALL, COMBINED, decide, engineOf, logged } from "./requests.ts";
+
+type Fields = Partial<Omit<RuleInput, "name" | "limit" | "window">>;
+
+const settings: Partial<ConfigInput> = {
+  jwt: { secret: "JWT_SECRET" },
+  custom: {
+    keys: { account: () => "a" },
+    costs: { depth: () => 1 },
+    settle: { tokens: () => 1 },
+  },
+};
+
+const configOf = (fields: Fields, more: Partial<ConfigInput> = settings) =>
+  ({ ...more, rules: [{ name: "api", limit: 5, window: "1m", ...fields }] }) as ConfigInput;
+
+describe("a rule that needs what the log does not state", () => {
+  it.each<[code: string, fields: Fields, missing: string, cure?: string]>([
+    ["key-not-logged", { key: "header:x-api-key" }, "x-api-key", "--map header:x-api-key=FIELD"],
+    ["key-not-logged", { key: "header:x-api-key | ip" }, "x-api-key"],
+    ["key-not-logged", { key: ["ip", "cookie:sid"] }, "cookie"],
+    ["key-not-logged", { key: "country" }, "country", "--map country=FIELD"],
+    ["key-not-logged", { key: "asn" }, "AS number"],
+    ["key-not-logged", { key: "ja4" }, "JA4"],
+    ["host-not-logged", { key: "host" }, "the host", "--host NAME"],
+    ["host-not-logged", { match: { hosts: ["example.com"] } }, "match.hosts", "--host NAME"],
+    ["host-not-logged", { match: { except: { hosts: ["example.com"] } } }, "match.except.hosts"],
+    ["condition-not-logged", { match: { headers: { "x-plan": true } } }, "x-plan"],
+    ["condition-not-logged", { match: { countries: ["DE"] } }, "country"],
+    ["condition-not-logged", { match: { asns: [64496] } }, "AS number"],
+    ["condition-not-logged", { match: { bots: "verified" } }, "bot"],
+    [
+      "tier-not-logged",
+      { tiers: { by: "header:x-plan", limits: { pro: { limit: 9, window: "1m" } } } },
+      "tiers.by",
+    ],
+    ["cost-not-logged", { cost: "body:bytes" }, "length"],
+    ["cost-not-logged", { cost: "header:x-cost" }, "x-cost of responses"],
+    ["custom-function", { key: "custom:account" }, "account"],
+    ["custom-function", { cost: "custom:depth" }, "depth"],
+    ["custom-function", { cost: { settle: "custom:tokens" } }, "tokens"],
+    ["token-not-verified", { key: "jwt:sub" }, "sub"],
+  ])(
+    "is left out with the note %s: %j",
+    async (code, fields, missing, cure = "--missing-as-absent") => {
+      const engine = engineOf(configOf(fields), COMBINED);
+      expect(engine.leftOut).toEqual(["api"]);
+      expect(engine.rules).toEqual([]);
+      const note = engine.notes.find((each) => each.rule === "api");
+      expect(note).toMatchObject({
+        code,
+        text: expect.stringContaining('The rule "api" is left out.'),
+      });
+      expect(note?.text).toContain(missing);
+      expect(note?.text).toContain(cure);
+      const [decided] = await decide(engine, [logged(0)]);
+      expect(decided).toMatchObject({ outcome: "unmatched", verdicts: [] });
+
+      const absent = engineOf(configOf(fields), COMBINED, { missingAsAbsent: true });
+      expect(absent.leftOut).toEqual([]);
+      const codes = absent.notes.filter((each) => each.rule === "api").map((each) => each.code);
+      expect(codes).toEqual(["treated-as-absent"]);
+    },
+  );
+
+  it.each<[code: string, fields: Fields]>([
+    ["status-not-logged", { count: { status: [404] } }],
+    ["programs-only", { for: "programs" }],
+  ])("is left out with the note %s, even if missing values count as absent", (code, fields) => {
+    const facts: LogFacts = { ...COMBINED, status: false };
+    for (const missingAsAbsent of [false, true]) {
+      const engine = engineOf(configOf(fields), facts, { missingAsAbsent });
+      expect(engine.leftOut).toEqual(["api"]);
+      expect(engine.notes[0]).toMatchObject({ code, rule: "api" });
+      expect(engine.notes[0]?.text).not.toContain("--missing-as-absent");
+    }
+  });
+
+  it("is replayed if every request has an earlier alternative", () => {
+    const engine = engineOf(configOf({ key: "ip | header:x-api-key" }), COMBINED);
+    expect(engine.leftOut).toEqual([]);
+  });
+
+  it("counts by the address if a missing key counts as absent", async () => {
+    const config = configOf({ key: "header:x-api-key | ip" });
+    const engine = engineOf(config, COMBINED, { missingAsAbsent: true });
+    const [decided] = await decide(engine, [logged(0)]);
+    expect(decided?.verdicts[0]?.client).toBe("203.0.113.7");
+  });
+});
+
+describe("a note at the end of a replay", () => {
+  async function laterNotes(fields: Fields, requests: Parameters<typeof logged>[1][], facts = ALL) {
+    const engine = engineOf(configOf(fields), facts);
+    const decided = await decide(
+      engine,
+      requests.map((request, index) => logged(index, request)),
+    );
+    await engine.finish();
+    return { decided, notes: engine.laterNotes };
+  }
+
+  it("counts the requests whose address is unknown, which the rule leaves out", async () => {
+    const ips = [undefined, "crawler.example.com", "203.0.113.1", ""];
+    const { decided, notes } = await laterNotes(
+      {},
+      ips.map((ip) => ({ ip })),
+    );
+    const outcomes = decided.map(({ outcome }) => outcome);
+    expect(outcomes).toEqual(["unmatched", "unmatched", "allowed", "unmatched"]);
+    expect(notes).toEqual([
+      {
+        code: "address-not-logged",
+        rule: "api",
+        text: expect.stringMatching(/^3 requests have no/),
+      },
+    ]);
+  });
+
+  it("does not concern requests with another key", async () => {
+    const headers = new Map([["x-api-key", "abc"]]);
+    const { decided, notes } = await laterNotes({ key: "header:x-api-key" }, [
+      { ip: undefined, headers },
+      { ip: undefined },
+    ]);
+    expect(decided.map(({ outcome }) => outcome)).toEqual(["allowed", "unmatched"]);
+    expect(notes).toHaveLength(1);
+  });
+
+  it("names the parts of a key that no request had", async () => {
+    const key = ["header:x-a | header:x-b | header:x-c", "country"];
+    const { notes } = await laterNotes({ key }, [{ headers: new Map([["x-b", "1"]]) }, {}]);
+    expect(notes.map(({ code }) => code)).toEqual(["key-never-occurred", "key-never-occurred"]);
+    expect(notes.map(({ text }) => text).join()).toMatch(/header:x-a, .*country/);
+  });
+
+  it("counts OPTIONS requests that count as preflights", async () => {
+    const { decided, notes } = await laterNotes({}, [{ method: "OPTIONS" }, {}], COMBINED);
+    expect(decided.map(({ outcome }) => outcome)).toEqual(["unmatched", "allowed"]);
+    expect(notes).toMatchObject([{ code: "assumed-preflights" }]);
+  });
+});
+
+describe("an exemption that the log does not state", () => {
+  it.each([
+    [{ "x-internal": "yes" }, COMBINED, true],
+    [{ "x-internal": { secret: "TOKEN" } }, ALL, true],
+    [{ "x-internal": "yes" }, ALL, false],
+  ] as const)("%j is left out with a note", async (headers, facts, isLeftOut) => {
+    const engine = engineOf(configOf({ exempt: { headers } }), facts);
+    const codes = engine.notes.map(({ code }) => code);
+    expect(codes.includes("exemption-not-logged")).toBe(isLeftOut);
+    const sent = facts === ALL ? new Map([["x-internal", "yes"]]) : undefined;
+    const [decided] = await decide(engine, [logged(0, { headers: sent })]);
+    expect(decided?.outcome).toBe(isLeftOut ? "allowed" : "unmatched");
+  });
+});

@@ -1,0 +1,113 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import type { LogRequest } from "../../../cli/logs/log-request.ts";
+import { createReplayEngine } from "../../../cli/replay/create-replay-engine.ts";
+import { answersByMode, recordAllReserves } from "../../../cli/replay/group-answers.ts";
+import { chooseRules } from "../../../cli/replay/replayed-rules.ts";
+import { chargedRulesOf, responseCountersOf } from "../../../cli/replay/response-charges.ts";
+import { LogRuleApplier } from "../../../cli/replay/rule-applier.ts";
+import { ReusedReplay } from "../../../cli/replay/verdicts.ts";
+import { Random } from "../../../cli/simulation/random.ts";
+import { config as anyConfig } from "../../../fuzz/arbitraries/config.ts";
+import { type ConfigInput, defineConfig } from "../../../src/config/index.ts";
+import type { Config } from "../../../src/config/schema.ts";
+import { certainTalliesOf } from "../../../src/limiter/certain-denial.ts";
+import { addToGroups, emptyGroups, storeGroupsOf } from "../../../src/limiter/counter-groups.ts";
+import { countersOf } from "../../../src/limiter/counters.ts";
+import { createMemoryStore } from "../../../src/stores/memory-store.ts";
+import { ALL, type Decided, decide, logged } from "./requests.ts";
+
+const SEED = 4;
+
+const requests: fc.Arbitrary<LogRequest[]> = fc
+  .array(
+    fc.record({
+      gap: fc.constantFrom(0, 0, 0.2, 1, 7, 61),
+      method: fc.constantFrom("GET", "HEAD", "POST", "OPTIONS"),
+      target: fc.constantFrom("/", "/login", "/v1/a", "/v1/a/..", "/users/7?a=1", "/u/42"),
+      host: fc.constantFrom("api.example.com", "example.com"),
+      ip: fc.constantFrom("203.0.113.1", "203.0.113.2", "2001:db8::1", "2001:db8::2"),
+      status: fc.constantFrom(200, 401, undefined),
+      headers: fc.constantFrom(
+        new Map<string, string>(),
+        new Map([
+          ["a", "1"],
+          ["cookie", "sid=2"],
+        ]),
+      ),
+      responseHeaders: fc.constantFrom(undefined, new Map([["x-cost", "3"]])),
+      cf: fc.constantFrom(undefined, { country: "DE", asn: 64_496 }),
+    }),
+    { minLength: 20, maxLength: 120 },
+  )
+  .map((list) => {
+    let second = 0;
+    return list.map(({ gap, ...fields }) => {
+      second += gap;
+      return logged(second, fields);
+    });
+  });
+
+function validated(input: object): Config | undefined {
+  try {
+    return defineConfig(input as ConfigInput);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Decides by the store in memory, which has none of the engine's shortcuts. */
+async function referenceOf(config: Config, list: readonly LogRequest[]): Promise<Decided[]> {
+  const { rules } = chooseRules(config, ALL, { missingAsAbsent: true });
+  const random = new Random(SEED, "shards");
+  const options = { missingAsAbsent: true };
+  const applier = new LogRuleApplier(config, rules, ALL, options, () => random.uniform());
+  const store = createMemoryStore(Number.POSITIVE_INFINITY);
+  const replayed = new ReusedReplay();
+  const decided: Decided[] = [];
+  for (const request of list) {
+    replayed.start(request);
+    const applied = applier.apply(request) ?? [];
+    const groups = emptyGroups();
+    for (const { ruleCounters } of applied) addToGroups(groups, ruleCounters);
+    const certain = certainTalliesOf(groups.enforced, request.at);
+    const storeGroups = certain ? groups.shadow.map(countersOf) : storeGroupsOf(groups);
+    const { groups: all } = await store.decide(storeGroups, request.at);
+    const answers = certain
+      ? { enforced: { admitted: false, tallies: certain }, shadow: all, marks: [] }
+      : answersByMode(groups, all);
+    if (applied.length > 0) replayed.finish(applied, answers, request.at);
+    if (replayed.outcome === "allowed") {
+      recordAllReserves(groups, answers, request.at);
+      const charged = chargedRulesOf(applied, answers);
+      for (const counters of responseCountersOf(charged, request, config.prefix)) {
+        await store.adjust(counters, request.at);
+      }
+    }
+    const { outcome, verdicts } = replayed;
+    decided.push({ request, outcome, verdicts: verdicts.map((verdict) => ({ ...verdict })) });
+  }
+  return decided;
+}
+
+describe("the exact engine", () => {
+  it("decides under random rules like the store in memory", async () => {
+    let replays = 0;
+    const outcomes = new Set<string>();
+    await fc.assert(
+      fc.asyncProperty(anyConfig, anyConfig, requests, async (one, other, list) => {
+        const rules = [one, other].flatMap(({ rules }) => rules);
+        const config = validated({ ...one, rules }) ?? validated(one) ?? validated(other);
+        if (!config) return;
+        replays++;
+        const engine = createReplayEngine(config, ALL, { missingAsAbsent: true, seed: SEED });
+        const decided = await decide(engine, list);
+        expect(decided).toEqual(await referenceOf(config, list));
+        for (const { outcome } of decided) outcomes.add(outcome);
+      }),
+      { numRuns: 3000, seed: 1 },
+    );
+    expect(replays).toBeGreaterThan(1000);
+    expect([...outcomes].sort()).toEqual(["allowed", "limited", "unmatched"]);
+  });
+});
