@@ -21,7 +21,7 @@ interface Probe {
   readonly condition: Condition;
   /** Matches if the condition holds or is unknown. */
   readonly selecting: Rule;
-  /** Matches if the condition does not hold or is unknown. Undefined if it is never unknown. */
+  /** Matches if the condition does not hold or is unknown. Undefined for paths, and if it is never unknown. */
   readonly excepting?: Rule;
 }
 
@@ -32,31 +32,16 @@ interface Probe {
  * `except`. A condition whose result is unknown fulfils `match`, but not `except`. One matcher tests all
  * conditions, so that the path and the query are read once.
  *
+ * @param near the rules with a route that may match the path. Of the other rules, only the paths are tested
  * @returns the conditions of each rule in the order in which the matcher tests them
  */
 export function testConditions(
   rules: readonly Rule[],
   request: CanonicalRequest,
   caseSensitivePaths: boolean,
+  near: ReadonlySet<Rule>,
 ): Map<Rule, TestedCondition[]> {
-  // A preflight matches only rules that name OPTIONS.
-  const methods = request.isPreflight ? ["OPTIONS"] : undefined;
-  const probes = rules.flatMap((rule) =>
-    conditionsOf(rule).map((condition): Probe => {
-      const { condition: single } = condition;
-      const selecting = { ...rule, match: { methods, ...single } };
-      // Every request has a host and a method.
-      const isCertain = single.hosts !== undefined || single.methods !== undefined;
-      return isCertain
-        ? { rule, condition, selecting }
-        : {
-            rule,
-            condition,
-            selecting,
-            excepting: { ...rule, match: { methods, except: single } },
-          };
-    }),
-  );
+  const probes = [...near].flatMap((rule) => probesOf(rule, request));
   const candidates = probes.flatMap(({ selecting, excepting }) =>
     excepting ? [selecting, excepting] : [selecting],
   );
@@ -67,12 +52,54 @@ export function testConditions(
   );
   const clear = matchingEveryReading(ambiguous, request, caseSensitivePaths);
   const tested = new Map(rules.map((rule) => [rule, [] as TestedCondition[]]));
+  for (const rule of rules) {
+    if (near.has(rule)) continue;
+    const { paths } = rule.match;
+    const fields = { field: "match.paths", condition: { paths }, isException: false } as const;
+    tested.get(rule)?.push({ ...fields, result: "fails" });
+  }
   for (const { rule, condition, selecting, excepting } of probes) {
-    const isUnknown = excepting && matching.has(excepting) && !clear.has(selecting);
+    const { paths } = condition.condition;
+    const isUnclear = paths ? !request.isUnambiguous : excepting && matching.has(excepting);
+    const isUnknown = isUnclear && !clear.has(selecting);
     const result = !matching.has(selecting) ? "fails" : isUnknown ? "unknown" : "holds";
     tested.get(rule)?.push({ ...condition, result });
   }
   return tested;
+}
+
+function probesOf(rule: Rule, { isPreflight }: CanonicalRequest): Probe[] {
+  // A preflight matches only rules that name OPTIONS.
+  const methods = isPreflight ? ["OPTIONS"] : undefined;
+  return conditionsOf(rule).map((condition): Probe => {
+    const { condition: single } = condition;
+    const selecting = { ...rule, match: { methods, ...single } };
+    // Every request has a host and a method, and the request itself shows whether its path is unclear.
+    const isCertain = single.hosts ?? single.methods ?? single.paths;
+    return isCertain
+      ? { rule, condition, selecting }
+      : { rule, condition, selecting, excepting: { ...rule, match: { methods, except: single } } };
+  });
+}
+
+/**
+ * Returns the header fields and query parameters, such as `headers.x-plan`, whose values in the request are, or
+ * may be, texts of the configuration, which may be secrets.
+ */
+export function fieldsWithSecrets(tested: Iterable<readonly TestedCondition[]>): Set<string> {
+  const fields = new Set<string>();
+  for (const conditions of tested) {
+    for (const { field, condition, result } of conditions) {
+      const { expected = true } = condition.headers?.[0] ?? condition.query?.[0] ?? {};
+      if (result !== "fails" && typeof expected !== "boolean") fields.add(valueField(field));
+    }
+  }
+  return fields;
+}
+
+/** Returns the field of a condition without `match` and `except`. */
+export function valueField(field: string): string {
+  return field.replace(/^match\.(?:except\.)?/, "");
 }
 
 /** Returns the rules whose paths match the request however an origin reads its path. */

@@ -4,9 +4,8 @@ import type { NamedCondition } from "../config/value-condition.ts";
 import type { CanonicalRequest } from "../request/canonical-request.ts";
 import { readClient } from "../request/client-address.ts";
 import type { HeaderFields } from "../request/header-fields.ts";
-import { hasCredential } from "../request/request-values.ts";
 import { MAX_VALUES, sentParameters } from "./sent-parameters.ts";
-import { quoted, shownCredential, shownList, shownText } from "./shown-value.ts";
+import { namesCredential, quoted, shownCredential, shownList, shownText } from "./shown-value.ts";
 
 /** What a request has and what a condition demands. */
 export interface ConditionTexts {
@@ -14,17 +13,26 @@ export interface ConditionTexts {
   readonly expected: string;
 }
 
-/** Returns the texts for a single condition. They contain no text that only the configuration has. */
-export function textsOf(condition: Conditions, request: CanonicalRequest): ConditionTexts {
+/**
+ * Returns the texts for a single condition. They contain no text of the configuration that may be a secret, and
+ * no whole value of the request that may be a credential.
+ *
+ * @param isSecret whether the value of the header field or the query parameter may be a text of the configuration
+ */
+export function textsOf(
+  condition: Conditions,
+  request: CanonicalRequest,
+  isSecret: boolean,
+): ConditionTexts {
   const { paths, hosts, methods, headers, query, ips, countries, asns, bots } = condition;
   const { cf } = request;
   if (paths) return { actual: actualPath(request), expected: listOf(paths) };
   if (hosts) return { actual: request.host, expected: listOf(hosts) };
   if (methods) return { actual: actualMethod(request), expected: listOf(methods) };
   if (headers?.[0])
-    return { actual: actualHeader(headers[0], request), expected: demandOf(headers[0]) };
+    return { actual: actualHeader(headers[0], request, isSecret), expected: demandOf(headers[0]) };
   if (query?.[0])
-    return { actual: actualParameter(query[0], request), expected: demandOf(query[0]) };
+    return { actual: actualParameter(query[0], request, isSecret), expected: demandOf(query[0]) };
   if (ips) return { actual: shownAddress(request.headers), expected: shownNetworks(ips) };
   if (countries) return { actual: cf?.country || "no country", expected: listOf(countries) };
   if (asns) return { actual: cf?.asn ? `AS${cf.asn}` : "no number", expected: asnsOf(asns) };
@@ -69,16 +77,25 @@ function actualMethod({ sentMethod, isPreflight }: CanonicalRequest): string {
   return isPreflight ? "OPTIONS of a CORS preflight" : sentMethod;
 }
 
-function actualHeader({ name }: NamedCondition, { headers }: CanonicalRequest): string {
+function actualHeader(
+  { name }: NamedCondition,
+  { headers }: CanonicalRequest,
+  isSecret: boolean,
+): string {
   const value = headers.get(name);
   if (value === null) return "absent";
-  return hasCredential(name) || name === "cookie" ? shownCredential(value) : quoted(value);
+  return isSecret || namesCredential(name) ? shownCredential(value) : quoted(value);
 }
 
-function actualParameter({ name }: NamedCondition, request: CanonicalRequest): string {
+function actualParameter(
+  { name }: NamedCondition,
+  request: CanonicalRequest,
+  isSecret: boolean,
+): string {
   const { values, count } = sentParameters(request).get(name) ?? { values: [], count: 0 };
   if (count === 0) return "absent";
-  const list = shownList(values.map(quoted), count, MAX_VALUES);
+  const shown = isSecret || namesCredential(name) ? shownCredential : quoted;
+  const list = shownList(values.map(shown), count, MAX_VALUES);
   return count === 1 ? list : `${count} values: ${list}`;
 }
 

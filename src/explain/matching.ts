@@ -4,10 +4,17 @@ import type { Config } from "../config/schema.ts";
 import type { LiveOverrides } from "../overrides/live-overrides.ts";
 import type { CanonicalRequest } from "../request/canonical-request.ts";
 import { createMatcher, type RuleMatch } from "../request/matcher.ts";
-import { type TestedCondition, testConditions } from "./condition-results.ts";
+import {
+  fieldsWithSecrets,
+  type TestedCondition,
+  testConditions,
+  valueField,
+} from "./condition-results.ts";
 import { textsOf } from "./condition-texts.ts";
 import type { ExplainedCondition } from "./explanation.ts";
+import { createRouteTest } from "./literal-start.ts";
 import { noteOf } from "./near-misses.ts";
+import { NearPaths } from "./near-path.ts";
 
 /** A rule of the configuration, and whether it matches a request before the client is identified. */
 export interface MatchedRule {
@@ -22,6 +29,14 @@ export interface MatchedRule {
   readonly why: string;
 }
 
+/** What the conditions of all rules are explained with. */
+interface MatchFacts {
+  readonly request: CanonicalRequest;
+  readonly nearPaths: NearPaths;
+  /** The fields whose values may be texts of the configuration, such as `headers.x-plan`. */
+  readonly secretFields: ReadonlySet<string>;
+}
+
 /** Finds the rules that match a request, and for each other rule the first condition that fails. */
 export function matchRules(
   { rules, caseSensitivePaths }: Pick<Config, "rules" | "caseSensitivePaths">,
@@ -34,13 +49,17 @@ export function matchRules(
   const candidates = [...inMode.values()].filter(
     (rule) => rule !== undefined && rule.for === "all",
   );
+  const mayMatch = createRouteTest(request, caseSensitivePaths);
+  const near = new Set((candidates as Rule[]).filter(({ match }) => mayMatch(match.paths)));
   const matches = new Map(
-    createMatcher(
-      candidates as Rule[],
-      caseSensitivePaths,
-    )(request).map((match) => [match.rule, match]),
+    createMatcher([...near], caseSensitivePaths)(request).map((match) => [match.rule, match]),
   );
-  const tested = testConditions(candidates as Rule[], request, caseSensitivePaths);
+  const tested = testConditions(candidates as Rule[], request, caseSensitivePaths, near);
+  const facts: MatchFacts = {
+    request,
+    nearPaths: new NearPaths(request, caseSensitivePaths),
+    secretFields: fieldsWithSecrets(tested.values()),
+  };
   return rules.map((rule): MatchedRule => {
     const own = inMode.get(rule);
     const active = own && live.ruleOf(own, now);
@@ -52,7 +71,7 @@ export function matchRules(
       return { ...base, ...withoutMatch([PROGRAMS], "It counts only calls of programs.") };
     }
     const found = matches.get(own);
-    const conditions = explainConditions(rule, tested.get(own) ?? [], request, caseSensitivePaths);
+    const conditions = explainConditions(rule, tested.get(own) ?? [], facts);
     if (!found) return { ...base, ...withoutMatch(conditions, whyNot(conditions)) };
     const [match] = live.matchesOf([found], now);
     if (match) return { ...base, conditions, match, why: "" };
@@ -90,8 +109,7 @@ function withoutMatch(conditions: readonly ExplainedCondition[], why: string) {
 function explainConditions(
   rule: Rule,
   tested: readonly TestedCondition[],
-  request: CanonicalRequest,
-  caseSensitivePaths: boolean,
+  { request, nearPaths, secretFields }: MatchFacts,
 ): ExplainedCondition[] {
   const explained: ExplainedCondition[] = [];
   const lastException = tested.findLast(({ isException }) => isException);
@@ -101,8 +119,9 @@ function explainConditions(
     const { field, condition, isException, result } = each;
     if (isRefused && field !== "match.paths") break;
     if (isException && !isExcepted) continue;
-    const note = noteOf(each, request, caseSensitivePaths);
-    explained.push({ field, result, ...textsOf(condition, request), ...(note && { note }) });
+    const note = noteOf(each, request, nearPaths);
+    const texts = textsOf(condition, request, secretFields.has(valueField(field)));
+    explained.push({ field, result, ...texts, ...(note && { note }) });
     if (isException) {
       isExcepted = result === "holds";
       if (isExcepted && each === lastException) return explained;

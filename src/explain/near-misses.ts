@@ -1,7 +1,7 @@
 import type { Conditions } from "../config/conditions.ts";
 import type { CanonicalRequest } from "../request/canonical-request.ts";
 import type { TestedCondition } from "./condition-results.ts";
-import { pathNote } from "./near-path.ts";
+import type { NearPaths } from "./near-path.ts";
 import { unclearHeader, unclearParameter } from "./unclear-values.ts";
 
 /**
@@ -12,7 +12,7 @@ import { unclearHeader, unclearParameter } from "./unclear-values.ts";
 export function noteOf(
   { condition, result, isException }: TestedCondition,
   request: CanonicalRequest,
-  caseSensitivePaths: boolean,
+  nearPaths: NearPaths,
 ): string | undefined {
   switch (result) {
     case "holds":
@@ -24,7 +24,7 @@ export function noteOf(
       return `${unknownNote(condition, request)} ${effect}`;
     }
     case "fails":
-      return failureNote(condition, request, caseSensitivePaths);
+      return failureNote(condition, request, nearPaths);
     default:
       return result satisfies never;
   }
@@ -50,9 +50,9 @@ function unknownNote(
 function failureNote(
   { hosts, methods, paths }: Conditions,
   request: CanonicalRequest,
-  caseSensitivePaths: boolean,
+  nearPaths: NearPaths,
 ): string | undefined {
-  if (paths) return pathNote(paths, request, caseSensitivePaths);
+  if (paths) return nearPaths.noteOf(paths);
   if (hosts) return hostNote(hosts, request.host);
   if (methods?.includes("HEAD") && request.sentMethod === "GET") {
     return "A rule for GET also counts HEAD, but a rule for HEAD does not count GET.";

@@ -3,10 +3,12 @@ import { canonicalPath } from "../request/canonical-path.ts";
 import type { CanonicalRequest } from "../request/canonical-request.ts";
 import { shownText } from "./shown-value.ts";
 
-/** The maximum number of routes that are compared with a path. */
-const MAX_ROUTES = 200;
-/** The maximum number of segments that are compared. */
-const MAX_SEGMENTS = 64;
+/** The maximum number of routes of all rules together that are compared with one path. */
+export const MAX_ROUTES = 1000;
+/** The maximum number of segments of all routes together that are compared. */
+export const MAX_COMPARISONS = 4000;
+/** The maximum lengths of a path and of a route that are compared, in characters. */
+export const MAX_LENGTH = 1024;
 
 /** Where a path and a route differ first. */
 interface Difference {
@@ -17,75 +19,117 @@ interface Difference {
 }
 
 /**
- * Returns where a path differs from the route that is nearest to it, as a sentence; undefined if their first
- * segments differ.
+ * Finds the routes that are nearest to the path of one request. Some configurations have thousands of routes, so
+ * the work for all rules together is bounded. The rules after that have no note.
  */
-export function pathNote(
-  routes: readonly string[],
-  { path }: CanonicalRequest,
-  caseSensitivePaths: boolean,
-): string | undefined {
-  const sent = segmentsOf(path);
-  const differences = routes.slice(0, MAX_ROUTES).map((route): Difference => {
-    const segments = splitRoute(route).filter((segment) => segment !== "");
-    return { route, segments, equal: countEqual(segments, sent, caseSensitivePaths) };
-  });
-  const distance = ({ segments }: Difference) => Math.abs(segments.length - sent.length);
-  const [nearest] = differences.sort(
-    (one, other) => other.equal - one.equal || distance(one) - distance(other),
-  );
-  return nearest && describe(nearest, sent, caseSensitivePaths);
-}
+export class NearPaths {
+  readonly #sent: readonly string[];
+  readonly #isShort: boolean;
+  readonly #caseSensitive: boolean;
+  /** The segments of routes in the form of canonical paths. */
+  readonly #canonical = new Map<string, string>();
+  readonly #patterns = new Map<string, RegExp>();
+  #routes = 0;
+  #comparisons = 0;
 
-function describe(
-  { route, segments, equal }: Difference,
-  sent: readonly string[],
-  caseSensitivePaths: boolean,
-): string | undefined {
-  const [given, wanted] = [sent[equal], segments[equal]];
-  const position = `segment ${equal + 1}`;
-  if (given !== undefined && wanted !== undefined) {
-    const fitsFolded = caseSensitivePaths && fits(wanted, given, false);
-    if (fitsFolded) {
-      return `In ${position} of ${route}, only upper and lower case differ, and caseSensitivePaths is true.`;
+  constructor({ path }: CanonicalRequest, caseSensitive: boolean) {
+    this.#isShort = path.length <= MAX_LENGTH;
+    this.#sent = this.#isShort ? path.split("/").filter((segment) => segment !== "") : [];
+    this.#caseSensitive = caseSensitive;
+  }
+
+  /** The number of segments that have been compared. */
+  get comparisons(): number {
+    return this.#comparisons;
+  }
+
+  /**
+   * Returns where the path differs from the route that is nearest to it, as a sentence; undefined if their first
+   * segments differ, or if the bounds are reached.
+   */
+  noteOf(routes: readonly string[]): string | undefined {
+    if (!this.#isShort) return undefined;
+    let nearest: Difference | undefined;
+    for (const route of routes) {
+      if (this.#routes >= MAX_ROUTES || this.#comparisons >= MAX_COMPARISONS) break;
+      this.#routes += 1;
+      if (route.length > MAX_LENGTH) continue;
+      const difference = this.#differenceFrom(route);
+      if (!nearest || this.#isNearer(difference, nearest)) nearest = difference;
+    }
+    return nearest && this.#describe(nearest);
+  }
+
+  #differenceFrom(route: string): Difference {
+    const segments = splitRoute(route).filter((segment) => segment !== "");
+    const length = Math.min(segments.length, this.#sent.length);
+    let equal = 0;
+    while (equal < length && this.#fits(segments[equal] as string, this.#sent[equal] as string)) {
+      equal += 1;
+    }
+    return { route, segments, equal };
+  }
+
+  #isNearer(one: Difference, other: Difference): boolean {
+    const distance = ({ segments }: Difference) => Math.abs(segments.length - this.#sent.length);
+    return (
+      one.equal > other.equal || (one.equal === other.equal && distance(one) < distance(other))
+    );
+  }
+
+  #describe({ route, segments, equal }: Difference): string | undefined {
+    const [given, wanted] = [this.#sent[equal], segments[equal]];
+    const position = `segment ${equal + 1}`;
+    const name = shownText(route);
+    if (given !== undefined && wanted !== undefined) {
+      if (this.#caseSensitive && fitsFolded(wanted, given)) {
+        return `In ${position} of ${name}, only upper and lower case differ, and caseSensitivePaths is true.`;
+      }
+      if (equal === 0) return undefined;
+      return `The nearest path is ${name}: its ${position} is ${shownText(wanted)}, not ${shownText(given)}.`;
     }
     if (equal === 0) return undefined;
-    return `The nearest path is ${route}: its ${position} is ${wanted}, not ${shownText(given)}.`;
+    return given === undefined
+      ? `The nearest path is ${name}: the request has no ${position}.`
+      : `The nearest path is ${name}: the request has ${position} too, ${shownText(given)}.`;
   }
-  if (equal === 0) return undefined;
-  return given === undefined
-    ? `The nearest path is ${route}: the request has no ${position}.`
-    : `The nearest path is ${route}: the request has ${position} too, ${shownText(given)}.`;
+
+  /** Whether a segment of the path fits a segment of a route. */
+  #fits(segment: string, sent: string): boolean {
+    this.#comparisons += 1;
+    if (segment === "*" || segment === sent) return true;
+    const pattern = patternOf(segment);
+    if (pattern !== undefined) {
+      const known = this.#patterns.get(pattern);
+      const expression = known ?? expressionOf(pattern, this.#caseSensitive);
+      if (!known) this.#patterns.set(pattern, expression);
+      return expression.test(sent);
+    }
+    if (segment.startsWith(":")) return true;
+    const known = this.#canonical.get(segment);
+    const canonical = known ?? canonicalSegment(segment, this.#caseSensitive);
+    if (known === undefined) this.#canonical.set(segment, canonical);
+    return canonical === sent;
+  }
 }
 
-/** Returns the first segments of a path. */
-function segmentsOf(path: string): string[] {
-  return path.split("/", MAX_SEGMENTS + 1).filter((segment) => segment !== "");
+/** Whether a segment of a path fits a segment of a route except for upper and lower case. */
+function fitsFolded(segment: string, sent: string): boolean {
+  const pattern = patternOf(segment);
+  if (pattern !== undefined) return expressionOf(pattern, false).test(sent);
+  return canonicalSegment(segment, false) === canonicalSegment(sent, false);
 }
 
-function countEqual(
-  segments: readonly string[],
-  sent: readonly string[],
-  caseSensitivePaths: boolean,
-): number {
-  const length = Math.min(segments.length, sent.length, MAX_SEGMENTS);
-  for (let index = 0; index < length; index++) {
-    if (!fits(segments[index] as string, sent[index] as string, caseSensitivePaths)) return index;
-  }
-  return length;
+/** Returns the pattern of a parameter; undefined for a segment without one. */
+function patternOf(segment: string): string | undefined {
+  return segment.startsWith(":") ? /\{(.+)\}/.exec(segment)?.[1] : undefined;
 }
 
-/** Whether a segment of a canonical path fits a segment of a route. */
-function fits(segment: string, sent: string, caseSensitive: boolean): boolean {
-  if (segment === "*") return true;
-  if (!segment.startsWith(":")) {
-    const [wanted, given] = [segment, sent].map(
-      (each) => canonicalPath(`/${each}`, caseSensitive).path,
-    );
-    return wanted === given;
-  }
-  const pattern = /\{(.+)\}/.exec(segment)?.[1];
-  return (
-    pattern === undefined || new RegExp(`^(?:${pattern})$`, caseSensitive ? "" : "i").test(sent)
-  );
+function expressionOf(pattern: string, caseSensitive: boolean): RegExp {
+  return new RegExp(`^(?:${pattern})$`, caseSensitive ? "" : "i");
+}
+
+/** Returns a literal segment in the form of canonical paths, without a slash. */
+function canonicalSegment(segment: string, caseSensitive: boolean): string {
+  return canonicalPath(`/${segment}`, caseSensitive).path.slice(1);
 }

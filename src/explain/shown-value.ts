@@ -24,6 +24,18 @@ export function shownCredential(text: string): string {
   return `${revealed}… (${text.length} characters)`;
 }
 
+/**
+ * Matches the names of header fields and query parameters whose values may be credentials. It matches too many
+ * names rather than too few.
+ */
+const CREDENTIAL_NAME =
+  /auth|token|secret|key|pass|pwd|sess|sid|sig|cred|cookie|jwt|bearer|otp|pin|code|hash|nonce|[cx]srf/i;
+
+/** Whether a header field or a query parameter of this name may hold a credential. */
+export function namesCredential(name: string): boolean {
+  return CREDENTIAL_NAME.test(name);
+}
+
 /** Returns the value of a part of a key as an explanation shows it. */
 export function shownValue(part: KeyPart, value: string): string {
   return isSecret(part) ? shownCredential(value) : shownText(value);

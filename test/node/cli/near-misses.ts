@@ -226,9 +226,8 @@ export const NEAR_MISSES: Readonly<Record<string, NearMiss>> = {
     args: [`${HOST}/login?probe=hidden-probe`],
     field: "match.except.query.probe",
     result: "holds",
-    actual: '"hidden-probe"',
+    actual: "hidd… (12 characters)",
     expected: /not shown/,
-    showsTexts: true,
   },
   "an excepted address": {
     rule: { match: { except: { ips: ["198.51.100.0/24"] } } },

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { MatchInput } from "../../../src/config/index.ts";
 import type { DescribedRequest } from "../../../src/explain/explanation.ts";
-import { explainRule } from "./explaining.ts";
+import { explaining, explainRule } from "./explaining.ts";
 
 const HOST = "https://api.example.com";
 const header = (value: string, name = "x-plan") => ({ headers: { [name]: value } });
@@ -177,3 +177,56 @@ it.each([{}, header("free"), at("/?token=x")])(
     }
   },
 );
+
+describe("a value that may be a credential is not shown in full", () => {
+  const SECRET = "SECRETVALUE-0123456789";
+  const WHOLE = new RegExp(SECRET);
+
+  it.each<[string, MatchInput, Partial<DescribedRequest>, boolean]>([
+    [
+      "that an exception demands",
+      { except: { headers: { "x-plan": SECRET } } },
+      header(SECRET),
+      false,
+    ],
+    ["that a condition demands", { headers: { "x-plan": [SECRET] } }, header(SECRET), true],
+    ["that begins as a prefix", { headers: { "x-plan": { prefix: "SEC" } } }, header(SECRET), true],
+    [
+      "of a parameter that a condition demands",
+      { query: { plan: SECRET } },
+      at(`/?plan=${SECRET}`),
+      true,
+    ],
+    [
+      "that may be a demanded one",
+      { query: { plan: SECRET } },
+      at(`/?plan=${SECRET}&plan=a`),
+      true,
+    ],
+    ["in x-api-key", { headers: { "x-api-key": true } }, header(SECRET, "x-api-key"), true],
+    [
+      "in x-auth-token",
+      { headers: { "x-auth-token": "other" } },
+      header(SECRET, "x-auth-token"),
+      false,
+    ],
+    ["in the parameter api_key", { query: { api_key: true } }, at(`/?api_key=${SECRET}`), true],
+    ["in the parameter token", { query: { token: "a" } }, at(`/?token=a&token=${SECRET}`), true],
+    ["in cookies", { headers: { cookie: true } }, header(`a=${SECRET}`, "cookie"), true],
+  ])("%s", async (_, match, request, applies) => {
+    const explained = await explainRule({ match }, request);
+    expect(explained.applies).toBe(applies);
+    expect(JSON.stringify(explained)).not.toMatch(WHOLE);
+    expect(explained.conditions.at(-1)?.actual).toMatch(/… \(\d+ characters\)/);
+  });
+
+  it("even if another rule demands another value", async () => {
+    const rules = ["one", SECRET].map((text, index) => ({
+      name: `rule-${index}`,
+      match: { headers: { "x-plan": text } },
+      limit: 5,
+      window: "1m" as const,
+    }));
+    expect(JSON.stringify(await explaining({ rules })(header(SECRET)))).not.toMatch(WHOLE);
+  });
+});
