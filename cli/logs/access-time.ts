@@ -8,7 +8,7 @@ const DAY_LENGTH = 12;
 const CLOCK_LENGTH = 8;
 
 const DAY = /^(\d\d)\/([A-Z][a-z]{2})\/(\d{4})[: ]$/;
-const ZONE = /^ ([+-])(\d\d):?(\d\d)$/;
+const ZONE = /^ ([+-])([01]\d):?([0-5]\d)$/;
 const SLASHED = /^(.{12})(\d\d:\d\d:\d\d)(?:[.,](\d{1,9}))?( [+-]\d\d:?\d\d)$/;
 const ISO = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)$/;
 
@@ -74,7 +74,7 @@ function zoneOffset(text: string): number {
 }
 
 /** Returns the milliseconds from midnight to a time such as `10:05:03`; NaN if there is no such time. */
-function clockAt(line: string, from: number): number {
+export function clockAt(line: string, from: number): number {
   const hours = twoDigitsAt(line, from);
   const minutes = twoDigitsAt(line, from + 3);
   const seconds = twoDigitsAt(line, from + 6);

@@ -1,5 +1,6 @@
 import { parseIsoTime } from "../../src/config/iso-time.ts";
-import { AccessTime } from "./access-time.ts";
+import { AccessTime, clockAt } from "./access-time.ts";
+import { ownText } from "./text-cache.ts";
 
 /** A number with this size or more is in the finer unit: 10¹¹ seconds are 3,000 years, and 10¹¹ ms are 3 years. */
 const MILLISECONDS_FROM = 1e11;
@@ -11,9 +12,13 @@ const MAX_MS = 8.64e15;
 
 const NUMBER = /^\d{1,20}(?:\.\d{1,20})?$/;
 const ISO =
-  /^(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)(?:[.,](\d{1,9}))?\d{0,20} ?(Z|[+-]\d\d:?\d\d)?$/i;
+  /^(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)(?:[.,](\d{1,9}))?\d{0,20} ?(?:Z|([+-])([01]\d):?([0-5]\d))?$/i;
 
 const accessTime = new AccessTime();
+
+/** The last day in ISO 8601, because parsing days would take most of the time. */
+let lastDay = "";
+let lastDayMs = Number.NaN;
 
 /**
  * Reads a time: a number of seconds, milliseconds, microseconds or nanoseconds since the Unix epoch, ISO 8601, or the
@@ -25,12 +30,17 @@ export function recordTime(value: unknown): number {
   if (typeof value === "number") return inMilliseconds(value);
   if (typeof value !== "string") return Number.NaN;
   if (NUMBER.test(value)) return inMilliseconds(Number(value));
-  const [, day, clock, fraction = "0", zone = "Z"] = ISO.exec(value) ?? [];
+  const [, day, clock = "", fraction, sign, hours, minutes] = ISO.exec(value) ?? [];
   if (day === undefined) return accessTime.read(value, 0, value.length);
-  const digits = zone.replace(":", "").toUpperCase();
-  const colon = digits === "Z" ? digits : `${digits.slice(0, 3)}:${digits.slice(3)}`;
-  const milliseconds = fraction.padEnd(3, "0").slice(0, 3);
-  return parseIsoTime(`${day}T${clock}.${milliseconds}${colon}`);
+  if (day !== lastDay) {
+    lastDay = ownText(day);
+    lastDayMs = parseIsoTime(`${day}T00:00:00Z`);
+  }
+  const ms = fraction === undefined ? 0 : Number(fraction.padEnd(3, "0").slice(0, 3));
+  const at = lastDayMs + clockAt(clock, 0) + ms;
+  if (sign === undefined) return at;
+  const offset = (Number(hours) * 60 + Number(minutes)) * 60_000;
+  return sign === "-" ? at + offset : at - offset;
 }
 
 function inMilliseconds(value: number): number {

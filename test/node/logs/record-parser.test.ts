@@ -134,6 +134,14 @@ describe("JSON lines", () => {
     ['{"time":1,"method":"GET","url":"/"', "is no JSON object"],
     ['{"method":"GET","url":"/","ip":"192.0.2.1"}', "has no time in time"],
     ['{"time":"yesterday","method":"GET","url":"/","ip":"192.0.2.1"}', "has no time in time"],
+    [
+      '{"time":"2026-02-30T08:00:00Z","method":"GET","url":"/","ip":"192.0.2.1"}',
+      "has no time in time",
+    ],
+    [
+      '{"time":"2026-02-20T08:00:00+90:00","method":"GET","url":"/","ip":"192.0.2.1"}',
+      "has no time in time",
+    ],
     ['{"time":1e300,"method":"GET","url":"/","ip":"192.0.2.1"}', "has no time in time"],
     ['{"time":1,"method":"GET","ip":"192.0.2.1"}', "has a method, but no URL"],
     ['{"time":1,"url":"/","ip":"192.0.2.1"}', "has a URL, but no method"],
