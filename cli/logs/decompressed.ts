@@ -1,11 +1,12 @@
 import zlib from "node:zlib";
+import { gzipMember } from "./gzip-member.ts";
 import { LogError } from "./log-error.ts";
 import { throughDecompressor } from "./through-decompressor.ts";
+import { withBytes } from "./with-bytes.ts";
 import { zstdInJavaScript } from "./zstd-in-javascript.ts";
 
 /** The bytes by which all forms of compression are recognised. */
 const MAGIC_BYTES = 4;
-const CHUNK_BYTES = 64 * 1024;
 
 type Compression = "gzip" | "zstd";
 
@@ -32,7 +33,7 @@ export async function* decompressed(
 ): AsyncGenerator<Buffer> {
   const input = source[Symbol.asyncIterator]();
   try {
-    let first: Buffer | undefined = await withBytes(Buffer.alloc(0), input);
+    let first: Buffer | undefined = await withBytes(Buffer.alloc(0), MAGIC_BYTES, input);
     const compression = compressionOf(first);
     if (compression === undefined) {
       refuseOthers(first);
@@ -42,9 +43,11 @@ export async function* decompressed(
       yield* zstdInJavaScript(first, input);
     } else {
       while (first !== undefined) {
-        const decompressor = compression === "gzip" ? gunzip() : zlib.createZstdDecompress();
-        const rest: Buffer | undefined = yield* throughDecompressor(decompressor, first, input);
-        first = rest && (await nextPart(rest, input));
+        const rest: Buffer =
+          compression === "gzip"
+            ? yield* gzipMember(first, input)
+            : yield* throughDecompressor(zlib.createZstdDecompress(), first, input);
+        first = await nextPart(rest, compression, input);
       }
     }
   } finally {
@@ -52,35 +55,23 @@ export async function* decompressed(
   }
 }
 
-function gunzip(): zlib.Gunzip {
-  return zlib.createGunzip({ chunkSize: CHUNK_BYTES });
-}
-
-/** Adds bytes of the input until there are enough to recognise a compression. */
-async function withBytes(start: Buffer, input: AsyncIterator<Buffer>): Promise<Buffer> {
-  if (start.length >= MAGIC_BYTES) return start;
-  // Reading overwrites the bytes before.
-  let bytes = Buffer.from(start);
-  while (bytes.length < MAGIC_BYTES) {
-    const { value, done } = await input.next();
-    if (done) break;
-    bytes = Buffer.concat([bytes, value]);
-  }
-  return bytes;
-}
-
 /**
  * Returns the start of the next member or frame; undefined after the last one. There may be zeros after a
  * gzip member: tapes had them.
  */
-async function nextPart(rest: Buffer, input: AsyncIterator<Buffer>): Promise<Buffer | undefined> {
+async function nextPart(
+  rest: Buffer,
+  compression: Compression,
+  input: AsyncIterator<Buffer>,
+): Promise<Buffer | undefined> {
   let bytes = rest;
   for (;;) {
     const start = bytes.findIndex((byte) => byte !== 0);
-    bytes = await withBytes(start === -1 ? Buffer.alloc(0) : bytes.subarray(start), input);
+    const content = start === -1 ? Buffer.alloc(0) : bytes.subarray(start);
+    bytes = await withBytes(content, MAGIC_BYTES, input);
     if (bytes.length === 0) return undefined;
     if (bytes[0] === 0) continue;
-    if (compressionOf(bytes) !== undefined) return bytes;
+    if (compressionOf(bytes) === compression) return bytes;
     throw new Error("other bytes follow the compressed data");
   }
 }

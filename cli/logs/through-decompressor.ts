@@ -7,19 +7,19 @@ export type Decompressor = Transform & {
 };
 
 /**
- * Decompresses a gzip file or one zstd frame. Writes the next bytes only when all decompressed ones have been read:
+ * Decompresses raw deflate data or one zstd frame. Writes the next bytes only when all decompressed ones have been read:
  * so a small input that becomes very large needs little memory, and an error in the input does not discard
  * what was decompressed before it, as a pipeline would.
  *
  * @param first the first bytes
  * @param input the bytes after them
- * @returns the bytes after the end of the compressed data; undefined if there are none
+ * @returns the bytes after the end of the compressed data that have been read already
  */
 export async function* throughDecompressor(
   decompressor: Decompressor,
   first: Buffer,
   input: AsyncIterator<Buffer>,
-): AsyncGenerator<Buffer, Buffer | undefined> {
+): AsyncGenerator<Buffer, Buffer> {
   const state = observed(decompressor);
   let written = first;
   let writtenBefore = 0;
@@ -27,13 +27,13 @@ export async function* throughDecompressor(
   try {
     for (;;) {
       const chunk = decompressor.read();
+      // Bytes are left over only after the end of the compressed data.
+      const used = decompressor.bytesWritten - writtenBefore;
       if (chunk !== null) yield chunk;
       else if (state.error) throw state.error;
-      else if (state.isEnded) return undefined;
+      else if (state.isEnded) return written.subarray(used);
       else if (state.isWriting || state.isEnding) await state.change();
       else {
-        // Bytes are left over only after the end of the compressed data.
-        const used = decompressor.bytesWritten - writtenBefore;
         if (used < written.length) return written.subarray(used);
         const { value, done } = await input.next();
         writtenBefore += written.length;

@@ -1,3 +1,4 @@
+import { setImmediate } from "node:timers/promises";
 import zlib from "node:zlib";
 import { describe, expect, it } from "vitest";
 import { decompressed } from "../../../cli/logs/decompressed.ts";
@@ -38,6 +39,16 @@ async function read(bytes: Buffer, size: number, isNative?: boolean): Promise<[s
     return [text, (error as Error).message];
   }
   return [text];
+}
+
+/** Reads like a consumer that does other work after each chunk, so that all events of the stream happen before. */
+async function readSlowly(bytes: Buffer): Promise<string> {
+  let text = "";
+  for await (const chunk of decompressed(inChunks(bytes, 65_536))) {
+    text += chunk;
+    for (let turn = 0; turn < 3; turn++) await setImmediate();
+  }
+  return text;
 }
 
 const ENDS_EARLY = /unexpected (end of file|EOF)/;
@@ -109,7 +120,55 @@ describe("decompressed", () => {
     bytes.fill(0xff, bytes.length >> 1, (bytes.length >> 1) + 50);
     const [text, error] = await read(bytes, 65_536);
     expect(text.startsWith(LONG.slice(0, LONG.length / 4))).toBe(true);
-    expect(error).toMatch(/invalid|incorrect/);
+    expect(error).toMatch(/invalid|checksum/);
+  });
+
+  it("reads all members and frames, also if its consumer is slow", async () => {
+    const parts = Array.from({ length: 20 }, (_, i) => LONG.slice(i * 9000, i * 9000 + 9000 + i));
+    const padding = Buffer.alloc(512);
+    const members = parts.flatMap((part) => [zlib.gzipSync(part), padding]);
+    expect((await readSlowly(Buffer.concat(members))) === parts.join("")).toBe(true);
+    if (!hasNative) return;
+    const frames = parts.map((part) => zlib.zstdCompressSync(part));
+    expect((await readSlowly(Buffer.concat(frames))) === parts.join("")).toBe(true);
+  });
+
+  describe.each([
+    [
+      "a wrong checksum",
+      (bytes: Buffer) => bytes.fill(9, bytes.length - 8, bytes.length - 4),
+      "its checksum is wrong",
+    ],
+    ["a wrong length", (bytes: Buffer) => bytes.fill(9, bytes.length - 4), "its checksum is wrong"],
+    ["text after it", (bytes: Buffer) => Buffer.concat([bytes, Buffer.from("plain")]), "other"],
+    ["two bytes after it", (bytes: Buffer) => Buffer.concat([bytes, Buffer.from("no")]), "other"],
+    ["a cut checksum", (bytes: Buffer) => bytes.subarray(0, -3), "unexpected end of file"],
+  ])("gzip with %s", (_, damage, message) => {
+    it.each(["short\n", LONG.slice(0, 70_000), LONG])("returns all text first", async (text) => {
+      for (const size of [7, 1000, 65_536]) {
+        const [found, error] = await read(damage(zlib.gzipSync(text)), size);
+        expect(found === text).toBe(true);
+        expect(error).toContain(message);
+      }
+    });
+  });
+
+  it.each(SIZES)("reads gzip headers with all fields in chunks of %d bytes", async (size) => {
+    const [head, data] = [GZIP_HELLO.subarray(0, 10), GZIP_HELLO.subarray(10)];
+    const withFields = Buffer.from(head);
+    withFields[3] = 2 + 4 + 8 + 16;
+    const fields = Buffer.from("\x03\0abcaccess.log\0a comment\0cc", "latin1");
+    const bytes = Buffer.concat([withFields, fields, data, GZIP_WORLD]);
+    expect(await read(bytes, size)).toEqual(["helloworld"]);
+    const [text, error] = await read(bytes.subarray(0, 20), size);
+    expect([text, error]).toEqual(["", expect.stringMatching(ENDS_EARLY)]);
+  });
+
+  it("refuses gzip headers with a name that has no end", async () => {
+    const head = Buffer.from(GZIP_HELLO.subarray(0, 10));
+    head[3] = 8;
+    const [, error] = await read(Buffer.concat([head, Buffer.alloc(200_000, "x")]), 65_536);
+    expect(error).toBe("it has no end of its name or comment");
   });
 
   it.each([
