@@ -23,6 +23,8 @@ export class ClockJumps<Request> {
   readonly #timeOf: (request: Request) => number;
   readonly #jumpMs: number;
   #aside: { readonly request: Request; readonly bytes: number }[] = [];
+  /** The earliest time of the lines that are set aside. */
+  #firstAside = Number.POSITIVE_INFINITY;
   /** The number of lines since the last one that was set aside. */
   #since = 0;
 
@@ -40,13 +42,16 @@ export class ClockJumps<Request> {
 
   /** @param bytes the length of the request's line */
   add(request: Request, bytes: number): void {
-    if (this.#timeOf(request) <= this.#order.newestAt + this.#jumpMs) {
+    const at = this.#timeOf(request);
+    if (at <= this.#order.newestAt + this.#jumpMs) {
+      if (at >= this.#firstAside) this.#rejoin(at);
       this.#since++;
       this.#order.add(request, bytes);
       return;
     }
     this.#since = 0;
     this.#aside.push({ request, bytes });
+    this.#firstAside = Math.min(this.#firstAside, at);
     if (this.#aside.length === LINES) this.#goOn();
   }
 
@@ -67,15 +72,35 @@ export class ClockJumps<Request> {
     return this.#order.finish();
   }
 
+  /**
+   * Takes back the lines whose time has come: in a log with a few requests every hour, each hour may begin with a
+   * line that is far after the lines before it. So none of them is late.
+   */
+  #rejoin(at: number): void {
+    const due = this.#split((time) => time <= at);
+    due.sort((a, b) => this.#timeOf(a.request) - this.#timeOf(b.request));
+    for (const { request, bytes } of due) this.#order.add(request, bytes);
+  }
+
   /** Goes on with the lines that are not far after the median of those set aside. */
   #goOn(): void {
     const times = this.#aside.map(({ request }) => this.#timeOf(request)).sort((a, b) => a - b);
     const until = (times[(times.length - 1) >> 1] as number) + this.#jumpMs;
-    const aside = this.#aside;
-    this.#aside = [];
-    for (const each of aside) {
-      if (this.#timeOf(each.request) > until) this.#aside.push(each);
-      else this.#order.add(each.request, each.bytes);
+    for (const { request, bytes } of this.#split((time) => time <= until)) {
+      this.#order.add(request, bytes);
     }
+  }
+
+  /** Removes the lines that pass a test from those set aside, and returns them in the order of the log. */
+  #split(
+    isTaken: (at: number) => boolean,
+  ): { readonly request: Request; readonly bytes: number }[] {
+    const taken = this.#aside.filter(({ request }) => isTaken(this.#timeOf(request)));
+    this.#aside = this.#aside.filter(({ request }) => !isTaken(this.#timeOf(request)));
+    this.#firstAside = Math.min(
+      Number.POSITIVE_INFINITY,
+      ...this.#aside.map(({ request }) => this.#timeOf(request)),
+    );
+    return taken;
   }
 }

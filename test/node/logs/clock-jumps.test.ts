@@ -68,6 +68,15 @@ describe("a log with gaps", () => {
     expect(order(times)).toMatchObject({ taken: times, late: 0 });
   });
 
+  it("has all its requests in order if it has a few unordered ones every hour", () => {
+    const hours = Array.from({ length: 300 }, (_, hour) =>
+      [9, 59, 2, 31, 58, 0].map((second) => START + hour * HOUR + second * 1000),
+    );
+    const { taken, late, notes } = order(hours.flat());
+    expect(taken).toEqual(hours.flat().sort((a, b) => a - b));
+    expect({ late, notes }).toEqual({ late: 0, notes: [] });
+  });
+
   it("has all its requests if each is hours after the one before", () => {
     const times = Array.from({ length: 1000 }, (_, index) => START + index * 5 * HOUR);
     expect(order(times)).toMatchObject({ taken: times, late: 0 });
