@@ -1,4 +1,5 @@
 import type { DescribedRequest } from "../../src/explain/explanation.ts";
+import { ALLOWED_METHODS, METHODS } from "../../src/explain/methods.ts";
 import { wrongOptions } from "../admin/admin-error.ts";
 import { quoted } from "../doctor/finding.ts";
 import { readFacts, readIp } from "./client-facts.ts";
@@ -41,7 +42,8 @@ export async function describeRequest(
   const { method, url: given, fields, notes: read } = await readSource(options);
   const notes = [...read];
   const own = ownFields(options, fields);
-  const host = options.host ?? own.take("host");
+  const field = own.take("host");
+  const host = options.host ?? field;
   fields.replaceBy(own);
   if (options.ip !== undefined) {
     if (own.has("cf-connecting-ip")) {
@@ -51,7 +53,13 @@ export async function describeRequest(
     fields.add("cf-connecting-ip", readIp(options.ip), "--ip");
   }
   const cf = readFacts(options.cf);
-  const url = await requestUrl(given, host, defaultHost, notes);
+  const url = await requestUrl(
+    given,
+    host,
+    options.host === undefined ? "-H host" : "--host",
+    defaultHost,
+    notes,
+  );
   if (url.username || url.password) {
     throw wrongOptions(
       "The URL has a user or a password. Write them as a field: -H 'authorization: Basic …'.",
@@ -107,13 +115,9 @@ function ownFields({ header = [] }: RequestOptions, fields: HeaderFields): Heade
   return own;
 }
 
-/** Methods that no request of a Worker can have. */
-const IMPOSSIBLE = /^(?:connect|trace|track)$/i;
-
 function checkedMethod(method: string): string {
-  const isMethod = /^[!#$%&'*+.^_`|~\w-]{1,32}$/.test(method);
-  if (isMethod && !IMPOSSIBLE.test(method)) return method;
+  if (METHODS.includes(method)) return method;
   throw wrongOptions(
-    `"${quoted(method).slice(0, 40)}" is not a method that a Worker can receive. Write a method such as GET or POST.`,
+    `The method "${quoted(method).slice(0, 40)}" is answered with 400 before a Worker receives it. Write ${ALLOWED_METHODS}.`,
   );
 }

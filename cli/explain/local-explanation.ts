@@ -45,7 +45,9 @@ export async function readConfig({ config: file, json }: LocalOptions): Promise<
 /** Returns the host for a path. @throws {AdminError} if a rule depends on the host */
 export function hostFor({ rules }: Config): DefaultHost {
   const rule = rules.find(({ match, key, tiers }) => {
-    const hasHosts = match.hosts ?? match.except?.hosts;
+    const hasHosts = [match, match.except ?? {}].some(
+      ({ hosts, headers = [] }) => hosts || headers.some(({ name }) => name === "host"),
+    );
     return hasHosts || readsHost(key) || (tiers && readsHost(tiers.by));
   });
   if (rule) {
@@ -60,7 +62,9 @@ export function hostFor({ rules }: Config): DefaultHost {
 }
 
 function readsHost(key: KeyExpression): boolean {
-  return key.flat().some(({ kind }) => kind === "host");
+  return key
+    .flat()
+    .some((part) => part.kind === "host" || (part.kind === "header" && part.name === "host"));
 }
 
 /**

@@ -13,6 +13,7 @@ export interface DefaultHost {
  *
  * @param given a URL or a path
  * @param host replaces the host of the URL
+ * @param origin the option that gives `host`, for messages
  * @param defaultHost returns the host for a path without a host, or throws
  * @param notes receives what was assumed
  * @throws {AdminError} if it is unclear which URL is meant
@@ -20,11 +21,12 @@ export interface DefaultHost {
 export async function requestUrl(
   given: string,
   host: string | undefined,
+  origin: string,
   defaultHost: () => Promise<DefaultHost>,
   notes: string[],
 ): Promise<URL> {
   const url = await parseUrl(given.trim(), host, defaultHost, notes);
-  if (host !== undefined) setHost(url, host);
+  if (host !== undefined) setHost(url, host, origin);
   // Browsers do not send it.
   url.hash = "";
   return url;
@@ -67,10 +69,10 @@ function pathUrl(path: string, host: string): URL {
   throw wrongOptions("The path is not valid. Write a path such as /login.");
 }
 
-function setHost(url: URL, host: string): void {
+function setHost(url: URL, host: string, origin: string): void {
   const parsed = /[/?#@\\\s]/.test(host) ? null : URL.parse(`https://${host}/`);
   if (!parsed) {
-    throw wrongOptions("--host is not a host. Write a name such as api.example.com.");
+    throw wrongOptions(`${origin} is not a host. Write a name such as api.example.com.`);
   }
   url.port = "";
   url.host = parsed.host;

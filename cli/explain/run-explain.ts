@@ -2,6 +2,7 @@ import { parseIsoTime } from "../../src/config/iso-time.ts";
 import type { Config } from "../../src/config/schema.ts";
 import type { Explanation } from "../../src/explain/explanation.ts";
 import { AdminError, EXIT, wrongOptions } from "../admin/admin-error.ts";
+import { jsonText } from "../print/json-text.ts";
 import { describeRequest, type RequestOptions } from "./describe-request.ts";
 import { explanationText } from "./explanation-text.ts";
 import { hintsFor } from "./hints.ts";
@@ -40,7 +41,7 @@ export async function runExplain(options: ExplainOptions): Promise<number> {
     return EXIT.done;
   } catch (error) {
     if (!(error instanceof AdminError)) throw error;
-    if (options.json) console.log(JSON.stringify({ ok: false, error: error.message }, null, 2));
+    if (options.json) console.log(jsonText({ ok: false, error: error.message }));
     else console.error(error.message);
     return error.exitCode;
   }
@@ -95,7 +96,7 @@ function printed(explained: Explained, { json, verbose, against }: ExplainOption
   const { explanation, answer, now, isPartial } = explained;
   try {
     const notes = [...explained.notes, ...hintsFor(explanation)];
-    if (json) return JSON.stringify({ ...answer, notes }, null, 2);
+    if (json) return jsonText({ ...answer, notes });
     return explanationText(explanation, { isVerbose: verbose === true, now, notes, isPartial });
   } catch (error) {
     // A field that is missing in an answer appears as one of these errors when the answer is printed.

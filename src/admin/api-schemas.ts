@@ -1,6 +1,7 @@
 import * as v from "valibot";
 import { parseIsoTime } from "../config/iso-time.ts";
 import { MAX_LIMIT } from "../config/limits.ts";
+import { MAX_URL } from "../explain/described-request.ts";
 import { MAX_REASON } from "../overrides/override-schema.ts";
 import { MAX_FACTOR } from "../overrides/override-windows.ts";
 import { IDENTITY_FORM, IDENTITY_PATTERN } from "../request/identity-text.ts";
@@ -10,8 +11,6 @@ import { IDENTITY_FORM, IDENTITY_PATTERN } from "../request/identity-text.ts";
 
 /** The maximum number of entries of the audit list in one answer. */
 export const MAX_ENTRIES = 500;
-/** The maximum length of a URL in a described request. */
-const MAX_URL = 16 * 1024;
 /** The maximum number of header fields in a described request. */
 const MAX_FIELDS = 128;
 
@@ -90,7 +89,11 @@ const URL_TEXT = "must be an absolute URL of http or https";
 
 export const ExplainBody = strict({
   method: v.optional(text("must be an HTTP method, such as POST", 32), "GET"),
-  url: v.pipe(text(URL_TEXT, MAX_URL), v.regex(/^https?:\/\//i, URL_TEXT)),
+  url: v.pipe(
+    v.string(URL_TEXT),
+    v.maxLength(MAX_URL, `must have at most ${MAX_URL} characters`),
+    v.regex(/^https?:\/\//i, URL_TEXT),
+  ),
   headers: v.optional(
     v.pipe(
       v.record(v.string(), v.string("must be a text"), "must be an object of texts by field"),

@@ -1,5 +1,10 @@
+import { MAX_CHARACTERS, MAX_SEGMENTS } from "../request/canonical-path.ts";
 import { type CanonicalRequest, canonicalRequest } from "../request/canonical-request.ts";
 import type { DescribedRequest } from "./explanation.ts";
+import { ALLOWED_METHODS, METHODS } from "./methods.ts";
+
+/** The maximum length of the URL of a described request, in characters. Cloudflare accepts no longer ones. */
+export const MAX_URL = 16 * 1024;
 
 /** A described request is no request. The message contains none of its values. */
 export class DescriptionError extends Error {
@@ -14,29 +19,59 @@ export class DescriptionError extends Error {
   }
 }
 
+/** Why the gateway answers 414 to a request, as a part of a sentence that begins with its path. */
+export const PATH_TOO_LONG = `may have at most ${MAX_CHARACTERS} characters and ${MAX_SEGMENTS} slashes, because servers read it in different ways (it has escapes, empty or dot segments, or other special characters)`;
+
 /** A described request, as the gateway would receive it. */
 interface ReadRequest {
   readonly request: Request;
-  readonly canonical: CanonicalRequest;
+  /** Undefined if the path is too long: see {@link PATH_TOO_LONG}. */
+  readonly canonical: CanonicalRequest | undefined;
 }
 
-/** @throws {DescriptionError} if the description is no request that the gateway would decide */
-export function readRequest(
-  { method, url, headers, cf }: DescribedRequest,
-  caseSensitivePaths: boolean,
-): ReadRequest {
-  let request: Request;
-  try {
-    request = new Request(url, { method, ...(headers && { headers }) });
-  } catch {
-    throw new DescriptionError(
-      "url",
-      "must be an absolute URL, with a valid method and valid header fields.",
-    );
-  }
+/** @throws {DescriptionError} if the description is no request that a Worker would receive */
+export function readRequest(described: DescribedRequest, caseSensitivePaths: boolean): ReadRequest {
+  const method = described.method.toUpperCase();
+  if (!METHODS.includes(method))
+    throw new DescriptionError("method", `must be ${ALLOWED_METHODS}.`);
+  const url = readUrl(described.url);
+  const headers = readHeaders(described.headers);
+  // Each real request has this field, and its URL has the same host.
+  headers.set("host", url.host);
+  const request = createRequest(url, method, headers);
+  const { cf } = described;
   // Only the requests of workerd have `cf`, and its constructor accepts only some of the fields.
   if (cf) Object.defineProperty(request, "cf", { value: cf, enumerable: true });
-  const canonical = canonicalRequest(request, caseSensitivePaths);
-  if (canonical) return { request, canonical };
-  throw new DescriptionError("url", "must have a host, and a path of at most 16 KiB.");
+  return { request, canonical: canonicalRequest(request, caseSensitivePaths) };
+}
+
+function readUrl(text: string): URL {
+  const url = URL.parse(text);
+  if (text.length > MAX_URL || (url && url.href.length > MAX_URL)) {
+    throw new DescriptionError("url", `must have at most ${MAX_URL} characters.`);
+  }
+  if (!url || !/^https?:\/\//i.test(text)) {
+    throw new DescriptionError("url", "must be an absolute URL of http or https.");
+  }
+  if (url.username || url.password) {
+    throw new DescriptionError(
+      "url",
+      "must have no user and no password. Clients send them in the header field authorization.",
+    );
+  }
+  return url;
+}
+
+function readHeaders(fields: DescribedRequest["headers"]): Headers {
+  try {
+    return new Headers(fields);
+  } catch {
+    throw new DescriptionError("headers", "must have valid names and values of header fields.");
+  }
+}
+
+function createRequest(url: URL, method: string, headers: Headers): Request {
+  // Programs cannot send TRACE, so that the constructor refuses it, but other clients can.
+  if (method !== "TRACE") return new Request(url, { method, headers });
+  return Object.defineProperty(new Request(url, { headers }), "method", { value: method });
 }

@@ -1,7 +1,7 @@
 import { LiveOverrides } from "../overrides/live-overrides.ts";
 import type { CanonicalRequest } from "../request/canonical-request.ts";
 import { clientAddress } from "../request/client-address.ts";
-import { readRequest } from "./described-request.ts";
+import { DescriptionError, PATH_TOO_LONG, readRequest } from "./described-request.ts";
 import type { ExplainContext, ExplainOverrides } from "./explain-context.ts";
 import type { DescribedRequest, ExplainedRequest, Explanation } from "./explanation.ts";
 import { IdentifiedRequest } from "./identified-request.ts";
@@ -9,6 +9,7 @@ import { imagineDecision } from "./imagined-decision.ts";
 import { matchRules } from "./matching.ts";
 import { explainResponse } from "./response.ts";
 import { explainedRule } from "./rules.ts";
+import { explainUnread } from "./unread-request.ts";
 
 /**
  * Explains which rules apply to a described request, how it would be decided now, and what it would store.
@@ -25,6 +26,10 @@ export async function explain(
   const { config, bindings } = context;
   const now = (context.now ?? Date.now)();
   const { request, canonical } = readRequest(described, config.caseSensitivePaths);
+  if (!canonical) {
+    if (bindings.mode !== "enforce") return explainUnread(request, config, bindings.mode);
+    throw new DescriptionError("url", `is answered with 414: its path ${PATH_TOO_LONG}.`);
+  }
   const matched = matchRules(config, canonical, bindings.mode, overrides.live, now);
   const identified = new IdentifiedRequest(request, canonical, context, overrides.live, now);
   const clients = await identified.clientsOf(matched);

@@ -15,8 +15,8 @@ const NEEDS_WORK = /[%;\\]|[^!-~]|\/[./]/;
  * maximums allow 450 Chinese characters (each takes nine characters when it is escaped), and any
  * key of S3 or R2 (1,024 bytes).
  */
-const MAX_CHARACTERS = 4096;
-const MAX_SEGMENTS = 128;
+export const MAX_CHARACTERS = 4096;
+export const MAX_SEGMENTS = 128;
 
 /**
  * Matches the short spellings of segment separators. The longer spellings are not matched, because

@@ -148,8 +148,19 @@ it.each<[string, readonly string[], RegExp]>([
   ["a text that is no URL", ["login"], /"login" is not a URL/],
   ["a URL of another scheme", ["ftp://example.com/"], /begins with ftp:\/\//],
   ["a URL with a password", ["https://me:secret@example.com/"], /has a user or a password/],
-  ["a method of no request", ["CONNECT", LOGIN], /"CONNECT" is not a method/],
-  ["a method with a space", ["GET X", LOGIN], /"GET X" is not a method/],
+  [
+    "a method of no request",
+    ["CONNECT", LOGIN],
+    /"CONNECT" is answered with 400 .* upper case: GET, HEAD, /,
+  ],
+  ["an unknown method", ["FOO", LOGIN], /"FOO" is answered with 400/],
+  [
+    "curl with a method in lower case",
+    ["--curl", `curl -X get ${LOGIN}`],
+    /"get" is answered with 400/,
+  ],
+  ["a field Host that is no host", [LOGIN, "-H", "host: a/b"], /^-H host is not a host/],
+  ["a method with a space", ["GET X", LOGIN], /"GET X" is answered with 400/],
   [
     "an address with a port",
     [LOGIN, "--ip", "203.0.113.7:80"],
@@ -176,9 +187,14 @@ it.each<[string, readonly string[], RegExp]>([
   ["a file that does not exist", ["--har", "none.har"], /There is no file none\.har/],
   ["a folder", ["--har", "."], /could not be read \(EISDIR\)/],
   [
-    "a path of 20 KiB",
+    "a URL of 20 KiB",
     [`https://example.com/${"%41".repeat(7000)}`],
-    /must have a host, and a path/,
+    /its url must have at most 16384 characters/,
+  ],
+  [
+    "a path that a Worker answers with 414",
+    [`https://example.com/${"%41".repeat(2000)}`],
+    /414: its path may have at most 4096 characters and 128 slashes/,
   ],
 ])("exits with 1 for %s", async (_, args, message) => {
   const { code, stdout, stderr } = await runExplain(CONFIG, args);
@@ -238,4 +254,12 @@ it("prints what docs/explain.md shows", async () => {
     },
   );
   expect(run.stdout.split("\n•")[0]).toBe(`${shown}`);
+});
+
+it("prints no character in JSON that a terminal obeys", async () => {
+  const rule = { name: "near", limit: 5, window: "1m", match: { headers: { "x-plan": "b" } } };
+  const field = "x-plan: a\u009b31m\u202e";
+  const { stdout } = await runExplain({ rules: [rule] }, [LOGIN, "-H", field, "--json"]);
+  expect(stdout).not.toMatch(/[\u007f-\u009f\u202a-\u202e]/);
+  expect(JSON.parse(stdout).outcome).toBe("unmatched");
 });

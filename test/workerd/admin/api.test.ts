@@ -324,8 +324,8 @@ describe("faulty input", () => {
     ["reset", { known: { ip: 7 }, rule: "all", why: "x" }, "known.ip", "must be a text"],
     ["explain", { url: "ftp://a" }, "url", "absolute URL"],
     ["explain", { url: "https://" }, "url", "absolute URL"],
-    ["explain", { url: "https://a", method: "A B" }, "url", "valid method"],
-    ["explain", { url: "https://a", headers: { "a b": "c" } }, "url", "valid header fields"],
+    ["explain", { url: "https://a", method: "A B" }, "method", "a method that Workers receive"],
+    ["explain", { url: "https://a", headers: { "a b": "c" } }, "headers", "valid names and values"],
     ["explain", [], "", "must be an object with the fields method, url"],
     ["explain", { url: "https://a", extra: 1 }, "extra", "must be left out"],
   ])("gets 400 with what is allowed: %s %j", async (path, body, field, message) => {
