@@ -13,6 +13,7 @@ Exit codes:
   0    done
   1    refused: a wrong option, or the log lacks what the key or the match needs
   2    not done: a log or the configuration could not be read
+  130  interrupted by Ctrl-C; the report is about the lines before that, and no page is written
 
 docs/suggest.md explains the numbers, and how to choose a limit.`;
 

@@ -3,11 +3,18 @@
  * package.
  */
 import { runCommandLine } from "./command-line.ts";
+import { watchOutput } from "./output-errors.ts";
 
+const outputErrors = watchOutput();
 await runCommandLine(process.argv.slice(2));
 
 // A configuration may leave timers or connections open, which would keep this process running.
-for (const stream of [process.stdout, process.stderr]) {
-  await new Promise((resolve) => stream.write("", resolve));
-}
+await written(process.stdout);
+outputErrors.report();
+await written(process.stderr);
 process.exit();
+
+/** Waits until everything has been written. */
+function written(stream: NodeJS.WriteStream): Promise<unknown> {
+  return new Promise((resolve) => stream.write("", resolve));
+}

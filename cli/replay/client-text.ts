@@ -3,8 +3,8 @@ import type { KeyPart } from "../../src/config/key-expression.ts";
 import { mayBeCredential } from "../../src/config/tier-names.ts";
 import { ownText } from "../logs/text-cache.ts";
 
-/** Header fields that every browser sends, and that are no credentials. */
-const HARMLESS_FIELDS = /^(?:user-agent|referer|origin|host|dnt|accept(?:-[a-z]+)*|sec-[a-z-]+)$/;
+/** Header fields that every browser sends, and that are no credentials. A referer may have them in its path or query. */
+const HARMLESS_FIELDS = /^(?:user-agent|origin|host|dnt|accept(?:-[a-z]+)*|sec-[a-z-]+)$/;
 /** The maximum length of a value in a report, in characters. */
 const MAX_LENGTH = 80;
 /** The number of characters of a hash. Two values with the same 60 bits hardly ever occur in a log. */

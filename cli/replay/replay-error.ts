@@ -3,10 +3,10 @@ import type { LogSummary } from "../logs/log-summary.ts";
 
 /** A replay that is not possible. The message names the reason and the cure. */
 export class ReplayError extends Error {
-  /** 1 for options that do not fit together, 2 for anything else. */
-  readonly exitCode: 1 | 2;
+  /** 1 for options that do not fit together, the code of a signal that came too early, and 2 for anything else. */
+  readonly exitCode: number;
 
-  constructor(exitCode: 1 | 2, message: string) {
+  constructor(exitCode: number, message: string) {
     super(message);
     this.exitCode = exitCode;
   }

@@ -1,5 +1,5 @@
 import type { Config } from "../../src/config/schema.ts";
-import { plural } from "../doctor/finding.ts";
+import { plural, printable } from "../doctor/finding.ts";
 import { loadConfig } from "../load-config.ts";
 import { LogError } from "../logs/log-error.ts";
 import { type LogCommandOptions, logOptionsOf } from "../logs/log-options.ts";
@@ -74,15 +74,16 @@ export async function readConfig(file: string, { json }: { json?: true }): Promi
   const loaded = await loadConfig(file, json ? "json" : "text");
   if (loaded.kind === "valid") return { file, config: loaded.config };
   if (loaded.kind === "unreadable") {
-    throw new ReplayError(2, `${file} could not be loaded.\n${loaded.error}`);
+    throw new ReplayError(2, `${printable(file)} could not be loaded.\n${loaded.error}`);
   }
+  const name = printable(file);
   const { faults } = loaded;
   const listed = faults.slice(0, LISTED_FAULTS).map(({ path, message }) => `  ${path}: ${message}`);
   const more = faults.length > LISTED_FAULTS ? [`  and ${faults.length - LISTED_FAULTS} more`] : [];
   throw new ReplayError(
     2,
     [
-      `${file} has ${plural(faults.length, "fault")}. weir check --config ${file} explains them.`,
+      `${name} has ${plural(faults.length, "fault")}. weir check --config ${name} explains them.`,
       ...listed,
       ...more,
     ].join("\n"),

@@ -1,18 +1,19 @@
-import { onInterruption } from "../doctor/interruption.ts";
 import { LogError } from "../logs/log-error.ts";
 import type { LogCommandOptions } from "../logs/log-options.ts";
-import { type Logs, openLogs } from "../logs/open-logs.ts";
+import type { Logs } from "../logs/open-logs.ts";
 import { startProgressBar } from "../logs/progress-bar.ts";
 import { jsonText } from "../print/json-text.ts";
 import { createReplayEngine } from "./create-replay-engine.ts";
 import { exceededBounds } from "./exceeded-bounds.ts";
-import { checkHtmlFile, writeHtmlFile } from "./html-file.ts";
+import { checkHtmlFile, type HtmlFile, writeHtmlFile } from "./html-file.ts";
 import { markdownReport } from "./markdown/markdown-report.ts";
+import { printFailure, printReport } from "./print-report.ts";
 import { noRequests, ReplayError } from "./replay-error.ts";
 import { type ConfigFile, checkBounds, checkedLogOptions, readConfig } from "./replay-inputs.ts";
 import { type ReplayedConfig, type ReplayInput, replayLogs } from "./replay-logs.ts";
 import type { ReplayReport } from "./report.ts";
 import { textReport } from "./text/text-report.ts";
+import { openUntilInterrupted, untilInterrupted } from "./until-interrupted.ts";
 
 /** The options of the command `replay`. */
 export interface ReplayCommandOptions extends LogCommandOptions {
@@ -43,75 +44,62 @@ export async function runReplay(
     return await replay(files, options);
   } catch (error) {
     if (!(error instanceof ReplayError || error instanceof LogError)) throw error;
-    const { message } = error;
-    if (options.json) console.log(jsonText({ ok: false, error: message }));
-    else console.error(message);
+    printFailure(error.message, options);
     return error instanceof ReplayError ? error.exitCode : 2;
   }
 }
 
 /** @returns the exit code */
 async function replay(files: readonly string[], options: ReplayCommandOptions): Promise<number> {
-  const { config, against, html } = options;
+  const { config, against } = options;
   const logOptions = checkedLogOptions(files, options);
-  if (html !== undefined) await checkHtmlFile(html);
   const replayed = await readConfig(config, options);
   const comparedWith = against === undefined ? undefined : await readConfig(against, options);
-  const logs = await openLogs(logOptions);
-  checkBounds(options, logs.facts);
-  const withEngine = (given: ConfigFile): ReplayedConfig => ({
-    ...given,
-    engine: createReplayEngine(given.config, logs.facts, options),
+  return untilInterrupted(async (interruption) => {
+    const inputs = [...files, config, ...(against === undefined ? [] : [against])];
+    const html = options.html === undefined ? undefined : await checkHtmlFile(options.html, inputs);
+    const logs = await openUntilInterrupted(logOptions, interruption);
+    checkBounds(options, logs.facts);
+    const withEngine = (given: ConfigFile): ReplayedConfig => ({
+      ...given,
+      engine: createReplayEngine(given.config, logs.facts, options),
+    });
+    const report = await withProgress(logs, options, {
+      ...{ files, logs, isolates: options.isolates, signal: interruption.signal },
+      replayed: withEngine(replayed),
+      against: comparedWith && withEngine(comparedWith),
+    });
+    if (report.log.requests === 0 && !report.isPartial) throw noRequests(report.log);
+    const bounded = { ...report, failed: exceededBounds(report, options) };
+    const writePage = html && (() => writeReplayPage(html, bounded, interruption.signal));
+    const exitCode = await printReport(textOf(bounded, options), interruption, writePage);
+    return exitCode === 0 && bounded.failed.length > 0 ? 1 : exitCode;
   });
-  const { report, signalCode } = await interruptible(logs, options, {
-    files,
-    logs,
-    replayed: withEngine(replayed),
-    against: comparedWith && withEngine(comparedWith),
-    isolates: options.isolates,
-  });
-  if (report.log.requests === 0 && signalCode === undefined) throw noRequests(report.log);
-  const bounded = { ...report, failed: exceededBounds(report, options) };
-  print(bounded, options);
-  if (signalCode !== undefined) return signalCode;
-  if (html !== undefined && !(await hasWritten(html, bounded))) return 2;
-  return bounded.failed.length > 0 ? 1 : 0;
 }
 
-/** Replays logs until their end or until a signal. */
-async function interruptible(
+async function withProgress(
   logs: Logs,
   { quiet }: ReplayCommandOptions,
   input: ReplayInput,
-): Promise<{ report: ReplayReport; signalCode: number | undefined }> {
-  const stopping = new AbortController();
-  const interruption = onInterruption((reason) => stopping.abort(reason));
+): Promise<ReplayReport> {
   const bar = startProgressBar(logs.progress, { quiet });
   try {
-    const { signal } = stopping;
-    const report = await replayLogs({ ...input, signal, onProgress: () => bar.update() });
-    return { report, signalCode: interruption.exitCode() };
+    return await replayLogs({ ...input, onProgress: () => bar.update() });
   } finally {
     bar.stop();
-    interruption[Symbol.dispose]();
   }
 }
 
-function print(report: ReplayReport, { json, markdown }: ReplayCommandOptions): void {
-  if (json) console.log(jsonText(report));
-  else if (markdown) process.stdout.write(markdownReport(report));
-  else console.log(textReport(report));
+function textOf(report: ReplayReport, { json, markdown }: ReplayCommandOptions): string {
+  if (json) return jsonText(report);
+  return markdown ? markdownReport(report) : textReport(report);
 }
 
-/** Writes the page. An error is printed, because the report itself is complete. */
-async function hasWritten(file: string, report: ReplayReport): Promise<boolean> {
+async function writeReplayPage(
+  file: HtmlFile,
+  report: ReplayReport,
+  signal: AbortSignal,
+): Promise<void> {
   const { replayPage } = await import("../html/replay-page.ts");
-  try {
-    await writeHtmlFile(file, replayPage(report));
-    return true;
-  } catch (error) {
-    if (!(error instanceof ReplayError)) throw error;
-    console.error(error.message);
-    return false;
-  }
+  await writeHtmlFile(file, replayPage(report), signal);
 }

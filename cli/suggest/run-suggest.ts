@@ -1,20 +1,21 @@
-import { printable } from "../doctor/finding.ts";
-import { onInterruption } from "../doctor/interruption.ts";
 import { LogError } from "../logs/log-error.ts";
-import { type LogCommandOptions, logOptionsOf } from "../logs/log-options.ts";
-import { openLogs } from "../logs/open-logs.ts";
+import type { LogCommandOptions } from "../logs/log-options.ts";
 import { startProgressBar } from "../logs/progress-bar.ts";
 import { jsonText } from "../print/json-text.ts";
 import { checkHtmlFile, writeHtmlFile } from "../replay/html-file.ts";
+import { printFailure, printReport } from "../replay/print-report.ts";
 import { noRequests, ReplayError } from "../replay/replay-error.ts";
-import { readConfig } from "../replay/replay-inputs.ts";
+import { checkedLogOptions, readConfig } from "../replay/replay-inputs.ts";
+import { openUntilInterrupted, untilInterrupted } from "../replay/until-interrupted.ts";
 import { existingRule } from "./existing-rule.ts";
 import { RefusedOption } from "./refused-option.ts";
 import { type RequestedRule, type RuleOptions, requestedRule } from "./requested-rule.ts";
-import { suggestFromLogs } from "./suggest-logs.ts";
+import { type SuggestInput, suggestFromLogs } from "./suggest-logs.ts";
 import type { Suggestion } from "./suggestion.ts";
 import { suggestionMarkdown } from "./suggestion-markdown.ts";
 import { suggestionText } from "./suggestion-text.ts";
+
+const DEFAULT_CONFIG = "weir.config.ts";
 
 /** The options of the command `suggest`. */
 export interface SuggestOptions extends LogCommandOptions, RuleOptions {
@@ -41,57 +42,44 @@ export async function runSuggest(
   } catch (error) {
     const exitCode = exitCodeOf(error);
     if (exitCode === undefined) throw error;
-    const { message } = error as Error;
-    if (options.json) console.log(jsonText({ ok: false, error: message }));
-    else
-      console.error(
-        message
-          .split("\n")
-          .map((line) => printable(line))
-          .join("\n"),
-      );
+    printFailure((error as Error).message, options);
     return exitCode;
   }
 }
 
 /** @returns the exit code */
 async function suggest(files: readonly string[], options: SuggestOptions): Promise<number> {
-  const { html } = options;
+  const { rule, config = DEFAULT_CONFIG } = options;
+  const logOptions = checkedLogOptions(files, options);
   const requested = await requestedBy(options);
-  if (html !== undefined) await checkHtmlFile(html);
-  const { suggestion, signalCode } = await interruptible(files, options, requested);
-  if (suggestion.log.requests === 0 && signalCode === undefined) throw noRequests(suggestion.log);
-  console.log(reportOf(suggestion, options));
-  if (html !== undefined) await writeHtmlFile(html, await pageOf(suggestion));
-  return signalCode ?? 0;
+  return untilInterrupted(async (interruption) => {
+    const inputs = rule === undefined ? files : [...files, config];
+    const html = options.html === undefined ? undefined : await checkHtmlFile(options.html, inputs);
+    const logs = await openUntilInterrupted(logOptions, interruption);
+    const { signal } = interruption;
+    const suggestion = await withProgress(options, { files, logs, requested, signal });
+    if (suggestion.log.requests === 0 && !suggestion.isPartial) throw noRequests(suggestion.log);
+    const writePage = html && (async () => writeHtmlFile(html, await pageOf(suggestion), signal));
+    return printReport(reportOf(suggestion, options), interruption, writePage);
+  });
 }
 
 async function requestedBy(options: SuggestOptions): Promise<RequestedRule> {
-  const { rule, config = "weir.config.ts", window } = options;
+  const { rule, config = DEFAULT_CONFIG, window } = options;
   if (rule !== undefined) return existingRule(await readConfig(config, options), rule, window);
   if (options.config === undefined) return requestedRule(options);
   throw new RefusedOption("--config needs --rule: it names the file of the rule.");
 }
 
-/** Reads logs until their end or until a signal. */
-async function interruptible(
-  files: readonly string[],
-  options: SuggestOptions,
-  requested: RequestedRule,
-): Promise<{ suggestion: Suggestion; signalCode: number | undefined }> {
-  const { quiet, missingAsAbsent } = options;
-  const logs = await openLogs(logOptionsOf(files, options));
-  const stopping = new AbortController();
-  const { signal } = stopping;
-  const interruption = onInterruption((reason) => stopping.abort(reason));
-  const bar = startProgressBar(logs.progress, { quiet });
+async function withProgress(
+  { quiet, missingAsAbsent }: SuggestOptions,
+  input: SuggestInput,
+): Promise<Suggestion> {
+  const bar = startProgressBar(input.logs.progress, { quiet });
   try {
-    const onProgress = () => bar.update();
-    const input = { files, logs, requested, missingAsAbsent, signal, onProgress };
-    return { suggestion: await suggestFromLogs(input), signalCode: interruption.exitCode() };
+    return await suggestFromLogs({ ...input, missingAsAbsent, onProgress: () => bar.update() });
   } finally {
     bar.stop();
-    interruption[Symbol.dispose]();
   }
 }
 

@@ -11,6 +11,16 @@ import { generateLog, logText } from "./generated-log.ts";
 /** More than a pipe and the buffers of a stream hold, so the command reads while this is written. */
 const LOG = logText(generateLog(10_000));
 
+/** Code that sends SIGINT to its own process as soon as a command reads the standard input. */
+const SIGNAL_WHEN_READ = `data:text/javascript,${encodeURIComponent(`
+  const { read } = process.stdin;
+  process.stdin.read = function (...args) {
+    setImmediate(() => process.kill(process.pid, "SIGINT"));
+    process.stdin.read = read;
+    return read.apply(this, args);
+  };
+`)}`;
+
 let folder: Awaited<ReturnType<typeof temporaryFolder>>;
 
 beforeAll(async () => {
@@ -54,6 +64,27 @@ describe("weir replay, interrupted by Ctrl-C while standard input is open", () =
     expect(await readdir(folder.path)).toEqual(["report.html", "weir.config.json"]);
   });
 });
+
+describe.each(["replay", "suggest"])(
+  "weir %s, interrupted before the first bytes come",
+  (command) => {
+    it("prints one JSON document, and exits with 130", async () => {
+      const config = command === "replay" ? ["--config", "weir.config.json"] : [];
+      const args = [join(REPOSITORY, "cli/weir.ts"), command, "-", ...config, "--json"];
+      const child = spawn(process.execPath, ["--import", SIGNAL_WHEN_READ, ...args], {
+        cwd: folder.path,
+      });
+      const output = Promise.all([text(child.stdout), text(child.stderr)]);
+      const [code] = await once(child, "exit");
+      const [stdout, stderr] = await output;
+      expect({ code, stderr }).toEqual({ code: 130, stderr: "" });
+      expect(JSON.parse(stdout)).toEqual({
+        ok: false,
+        error: "Interrupted before the first request was read.",
+      });
+    });
+  },
+);
 
 describe("untilAborted", () => {
   async function collect<Value>(values: AsyncIterable<Value>, signal: AbortSignal) {

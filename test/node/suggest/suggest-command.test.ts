@@ -164,6 +164,7 @@ describe("weir suggest", () => {
     [["--config", "a.ts"], 1, "--config needs --rule"],
     [["--rule", "a", "--key", "ip"], 1, "cannot be used with option"],
     [["--html", "no/folder.html"], 2, "--html no/folder.html: the page cannot be written."],
+    [["--from", "2026-11-23", "--to", "2026-11-22"], 1, "--to must be a later time"],
     [["--from", "2027-01-01"], 2, "access.log: no request"],
   ])("refuses %j", async (args, code, message) => {
     const run = await suggest(LOG, ...args);

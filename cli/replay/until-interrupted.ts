@@ -1,0 +1,42 @@
+import { onInterruption } from "../doctor/interruption.ts";
+import { type LogOptions, type OpenLogs, openLogs } from "../logs/open-logs.ts";
+import { ReplayError } from "./replay-error.ts";
+
+/** How a signal, such as Ctrl-C, ends a command. */
+export interface Interruption {
+  /** Aborted when the signal comes. */
+  readonly signal: AbortSignal;
+  /** The exit code of the signal; undefined before it comes. */
+  exitCode(): number | undefined;
+}
+
+/** Runs a function that a signal may end early, instead of ending the process at once. */
+export async function untilInterrupted<Result>(
+  run: (interruption: Interruption) => Promise<Result>,
+): Promise<Result> {
+  const stopping = new AbortController();
+  const interruption = onInterruption((reason) => stopping.abort(reason));
+  try {
+    return await run({ signal: stopping.signal, exitCode: () => interruption.exitCode() });
+  } finally {
+    interruption[Symbol.dispose]();
+  }
+}
+
+/**
+ * Opens logs. Even the first bytes of a standard input may not come for long.
+ *
+ * @throws {ReplayError} if a signal comes first
+ * @throws {LogError}
+ */
+export async function openUntilInterrupted(
+  options: LogOptions,
+  { signal, exitCode }: Interruption,
+): Promise<OpenLogs> {
+  const aborted = new Promise<undefined>((resolve) => {
+    signal.addEventListener("abort", () => resolve(undefined), { once: true });
+  });
+  const logs = signal.aborted ? undefined : await Promise.race([openLogs(options), aborted]);
+  if (logs) return logs;
+  throw new ReplayError(exitCode() ?? 2, "Interrupted before the first request was read.");
+}
