@@ -1,5 +1,5 @@
 import { printable } from "../doctor/finding.ts";
-import { type ByteSource, openByteSource, reasonOf } from "./byte-source.ts";
+import type { ByteSource, Head } from "./byte-source.ts";
 import type { FieldMap } from "./field-map.ts";
 import { HarReader } from "./har-reader.ts";
 import { LineReader } from "./line-reader.ts";
@@ -7,9 +7,11 @@ import { LogError } from "./log-error.ts";
 import type { LogFormat } from "./log-format.ts";
 import { LogCounts } from "./log-progress.ts";
 import type { LogFacts, LogRequest } from "./log-request.ts";
+import { openByteSource, reasonOf } from "./open-byte-source.ts";
 import { plausibleTime } from "./plausible-time.ts";
 import { createParser, fieldNames, recogniseFormat } from "./recognise-format.ts";
 import type { RequestForm, RequestReader } from "./request-form.ts";
+import { untilAborted } from "./until-aborted.ts";
 
 /** The bytes by which a format is recognised. */
 const HEAD_BYTES = 256 * 1024;
@@ -27,6 +29,8 @@ export interface FileOptions {
   readonly format: LogFormat | undefined;
   readonly fields: FieldMap;
   readonly host: string | undefined;
+  /** Ends the waiting for the first lines. */
+  readonly signal: AbortSignal | undefined;
 }
 
 /** Requests that were read at once. */
@@ -45,10 +49,15 @@ export interface LogFile {
   /** The time of its first request; -∞ if the first lines have none. */
   readonly firstAt: number;
   readonly size: number | undefined;
-  /** Reads the requests in the order of the file. A read error ends them, and becomes a note. */
+  /**
+   * Reads the requests in the order of the file. A read error ends them, and becomes a note.
+   *
+   * @param signal ends them after the lines that have been read
+   */
   groups<Request>(
     counts: LogCounts,
     form: RequestForm<Request>,
+    signal: AbortSignal | undefined,
   ): AsyncGenerator<RequestGroup<Request>>;
   /** Closes a file that is not read. */
   close(): Promise<void>;
@@ -56,7 +65,7 @@ export interface LogFile {
 
 /** @throws {LogError} if the file cannot be read, or if none of its first lines is in a known format */
 export async function openLogFile(name: string, options: FileOptions): Promise<LogFile> {
-  const source = await openByteSource(name);
+  const source = await openByteSource(name, options.signal);
   try {
     return await readStart(source, options);
   } catch (error) {
@@ -66,7 +75,8 @@ export async function openLogFile(name: string, options: FileOptions): Promise<L
 }
 
 async function readStart(source: ByteSource, options: FileOptions): Promise<LogFile> {
-  const head = await headOf(source);
+  const { signal } = options;
+  const head = await headOf(source, signal);
   const lines = linesOf(head);
   const isEmpty = lines.every((line) => line.trim() === "");
   const format = options.format ?? (isEmpty ? "combined" : recogniseFormat(lines));
@@ -75,8 +85,8 @@ async function readStart(source: ByteSource, options: FileOptions): Promise<LogF
     readerOf(source.name, format, lines, options, counts, form);
   // The first requests are read twice: here, and with all others.
   const { reader, facts } = createReader(new LogCounts(), OBJECTS);
-  const first = isEmpty ? [] : reader.push(head);
-  if (head.length < HEAD_BYTES && !isEmpty) first.push(...reader.end());
+  const first = isEmpty ? [] : reader.push(head.bytes);
+  if (head.isWhole && !isEmpty) first.push(...reader.end());
   if (!isEmpty && format === "json" && options.format === undefined && first.length === 0) {
     throw unknownFields(source.name, lines);
   }
@@ -88,7 +98,8 @@ async function readStart(source: ByteSource, options: FileOptions): Promise<LogF
     firstAt:
       first.length === 0 ? Number.NEGATIVE_INFINITY : plausibleTime(first, 0, ({ at }) => at),
     size: source.size,
-    groups: (counts, form) => readGroups(source, createReader(counts, form).reader, counts),
+    groups: (counts, form, signal) =>
+      readGroups(source, createReader(counts, form).reader, counts, signal),
   };
 }
 
@@ -99,21 +110,26 @@ export const OBJECTS: RequestForm<LogRequest> = {
   fromObject: (request) => request,
 };
 
-async function headOf(source: ByteSource): Promise<Buffer> {
+async function headOf(source: ByteSource, signal: AbortSignal | undefined): Promise<Head> {
+  let head: Head;
   try {
-    return await source.head(HEAD_BYTES);
+    head = await source.head(HEAD_BYTES);
   } catch (error) {
     throw new LogError(`${source.name} cannot be read: ${reasonOf(error)}`);
   }
+  if (signal?.aborted && !head.isWhole && !head.bytes.includes("\n")) {
+    throw new LogError(`${source.name}: the command was interrupted before the first line.`);
+  }
+  return head;
 }
 
 /** Returns the lines of a file's start. The last one may be cut off. */
-function linesOf(head: Buffer): string[] {
-  const lines = head
+function linesOf({ bytes, isWhole }: Head): string[] {
+  const lines = bytes
     .toString()
     .replace(/^\ufeff/, "")
     .split(/\r?\n/);
-  if (head.length >= HEAD_BYTES && lines.length > 1) lines.pop();
+  if (!isWhole && lines.length > 1) lines.pop();
   return lines;
 }
 
@@ -143,18 +159,21 @@ async function* readGroups<Request>(
   source: ByteSource,
   reader: RequestReader<Request>,
   counts: LogCounts,
+  signal: AbortSignal | undefined,
 ): AsyncGenerator<RequestGroup<Request>> {
   try {
     const onRead = (bytes: number) => {
       counts.bytesRead += bytes;
     };
-    for await (const chunk of source.chunks(onRead)) {
+    const chunks = source.chunks(onRead);
+    for await (const chunk of signal ? untilAborted(chunks, signal) : chunks) {
       yield groupOf(reader.push(chunk), chunk.length);
     }
   } catch (error) {
     counts.addNote(`${source.name} was read only up to an error: ${reasonOf(error)}`);
   }
-  yield groupOf(reader.end(), 0);
+  // After an interruption, the last line may be incomplete.
+  if (!signal?.aborted) yield groupOf(reader.end(), 0);
 }
 
 function groupOf<Request>(requests: readonly Request[], bytes: number): RequestGroup<Request> {

@@ -29,16 +29,19 @@ const NO_REQUESTS: RequestGroup<never> = { requests: [], meanBytes: 0 };
  * files by their first times would not do: the logs of several servers have the same times.
  *
  * Yields after each group of requests that was read, so that the caller can hand out requests.
+ *
+ * @param signal ends each file after the lines that have been read
  */
 export async function* mergeFiles<Request>(
   files: readonly LogFile[],
   counts: LogCounts,
   form: RequestForm<Request>,
   onRequest: OnRequest<Request>,
+  signal: AbortSignal | undefined,
 ): AsyncGenerator<void> {
   const readings = files.map(
     (file): Reading<Request> => ({
-      groups: file.groups(counts, form),
+      groups: file.groups(counts, form, signal),
       group: NO_REQUESTS,
       index: 0,
       nextAt: file.firstAt,

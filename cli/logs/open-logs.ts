@@ -24,6 +24,8 @@ export interface LogOptions {
   /** Only requests from this time, and before that time, in milliseconds since the Unix epoch. */
   readonly from?: number | undefined;
   readonly to?: number | undefined;
+  /** Ends the waiting for the first lines, such as of a standard input that pauses. */
+  readonly signal?: AbortSignal | undefined;
 }
 
 /** Logs whose first lines have been read. */
@@ -33,25 +35,39 @@ export interface Logs {
   /** What all files can state. */
   readonly facts: LogFacts;
   readonly progress: LogProgress;
-  /** The requests of all files, in the order of their times. Call it once. */
-  batches(): AsyncIterable<readonly LogRequest[]>;
+  /**
+   * The requests of all files, in the order of their times. Call it once.
+   *
+   * @param signal ends the reading, even while the next lines do not come. The batches then end with the requests of
+   * all lines that have been read
+   */
+  batches(signal?: AbortSignal): AsyncIterable<readonly LogRequest[]>;
 }
 
 /** Logs that can be read in other forms than objects. */
 export interface OpenLogs extends Logs {
   /** Returns the same as `batches` in another form. Call only one of the two. */
-  batchesIn<Request>(form: RequestForm<Request>): AsyncIterable<readonly Request[]>;
+  batchesIn<Request>(
+    form: RequestForm<Request>,
+    signal?: AbortSignal,
+  ): AsyncIterable<readonly Request[]>;
 }
 
 /**
  * Opens logs and recognises their formats.
  *
- * @throws {LogError} if a file cannot be read, or if none of its first lines is in a known format
+ * @throws {LogError} if a file cannot be read, or if none of its first lines is in a known format, or if the
+ * signal is aborted before the first line
  */
 export async function openLogs(options: LogOptions): Promise<OpenLogs> {
-  const { format, host } = options;
+  const { format, host, signal } = options;
   const fields = fieldMap(options.map ?? []);
-  const files = await openFiles(options.files, { format, fields, host: host && hostName(host) });
+  const files = await openFiles(options.files, {
+    format,
+    fields,
+    host: host && hostName(host),
+    signal,
+  });
   const counts = new LogCounts();
   for (const { name, facts } of files) if (!facts) counts.addNote(`${name} is empty.`);
   const sizes = files.map(({ size }) => size);
@@ -63,8 +79,8 @@ export async function openLogs(options: LogOptions): Promise<OpenLogs> {
     formats: files.map(({ format }) => format),
     facts: commonFacts(files.map(({ facts }) => facts).filter((facts) => facts !== undefined)),
     progress: counts,
-    batches: () => readBatches(files, options, counts, OBJECTS),
-    batchesIn: (form) => readBatches(files, options, counts, form),
+    batches: (signal) => readBatches(files, options, counts, OBJECTS, signal),
+    batchesIn: (form, signal) => readBatches(files, options, counts, form, signal),
   };
 }
 
@@ -88,6 +104,7 @@ async function* readBatches<Request>(
   { maxDelayMs, from = Number.NEGATIVE_INFINITY, to = Number.POSITIVE_INFINITY }: LogOptions,
   counts: LogCounts,
   form: RequestForm<Request>,
+  signal: AbortSignal | undefined,
 ): AsyncGenerator<readonly Request[]> {
   const inTime = new TimeOrder(maxDelayMs, counts, form.timeOf);
   const order = new ClockJumps(inTime, counts, form.timeOf, maxDelayMs);
@@ -96,7 +113,7 @@ async function* readBatches<Request>(
     if (at >= from && at < to) order.add(request, bytes);
     else counts.outside++;
   };
-  for await (const _ of mergeFiles(files, counts, form, onRequest)) {
+  for await (const _ of mergeFiles(files, counts, form, onRequest, signal)) {
     if (order.readyCount >= BATCH) yield* batchesOf(order.take(), counts);
   }
   yield* batchesOf(order.finish(), counts);

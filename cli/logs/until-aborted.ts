@@ -11,27 +11,41 @@ export async function* untilAborted<Value>(
 ): AsyncGenerator<Value, void, undefined> {
   const iterator = values[Symbol.asyncIterator]();
   let turnAt = performance.now();
-  while (!signal.aborted) {
-    const next = await nextOrAborted(iterator, signal);
-    if (next === undefined || next.done) return;
-    yield next.value;
-    if (performance.now() - turnAt < TURN_MS) continue;
-    await new Promise((turn) => setImmediate(turn));
-    turnAt = performance.now();
+  try {
+    while (!signal.aborted) {
+      const next = await beforeAbort(iterator.next(), { signal });
+      if (next === undefined || next.done) return;
+      yield next.value;
+      if (performance.now() - turnAt < TURN_MS) continue;
+      await new Promise((turn) => setImmediate(turn));
+      turnAt = performance.now();
+    }
+  } finally {
+    // A generator closes only after its next value, which may never come.
+    const closed = iterator.return?.();
+    if (signal.aborted) closed?.catch(() => {});
+    else await closed;
   }
 }
 
-/** Returns undefined if the signal is aborted first. `Promise.race` would keep one callback for each value. */
-function nextOrAborted<Value>(
-  iterator: AsyncIterator<Value>,
-  signal: AbortSignal,
-): Promise<IteratorResult<Value> | undefined> {
+/**
+ * Waits for a promise until a signal is aborted, or until a time has passed. `Promise.race` would keep one callback
+ * for each promise.
+ *
+ * @returns undefined if the signal or the time comes first
+ */
+export function beforeAbort<Value>(
+  promise: Promise<Value>,
+  { signal, timeoutMs }: { signal?: AbortSignal | undefined; timeoutMs?: number | undefined },
+): Promise<Value | undefined> {
   return new Promise((resolve, reject) => {
-    const abort = () => resolve(undefined);
-    signal.addEventListener("abort", abort, { once: true });
-    iterator
-      .next()
-      .then(resolve, reject)
-      .finally(() => signal.removeEventListener("abort", abort));
+    const stop = () => resolve(undefined);
+    if (signal?.aborted) stop();
+    signal?.addEventListener("abort", stop, { once: true });
+    const timer = timeoutMs === undefined ? undefined : setTimeout(stop, timeoutMs);
+    promise.then(resolve, reject).finally(() => {
+      clearTimeout(timer);
+      signal?.removeEventListener("abort", stop);
+    });
   });
 }

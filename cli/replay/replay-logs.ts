@@ -1,7 +1,6 @@
 import type { Config } from "../../src/config/schema.ts";
 import type { Logs } from "../logs/open-logs.ts";
 import { LogPeriod, summariseLogs } from "../logs/summarise-logs.ts";
-import { untilAborted } from "../logs/until-aborted.ts";
 import { compareRules } from "./compare-rules.ts";
 import { costReport } from "./cost-report.ts";
 import { factNotes, logNotes } from "./log-notes.ts";
@@ -25,7 +24,7 @@ export interface ReplayInput {
   /** The configuration to compare with. */
   readonly against?: ReplayedConfig | undefined;
   readonly isolates?: number | undefined;
-  /** Ends the reading. The report is then about the requests until that moment. */
+  /** Ends the reading. The report is then about the lines that have been read until that moment. */
   readonly signal?: AbortSignal;
   /** Called after each batch of requests. */
   readonly onProgress?: () => void;
@@ -74,8 +73,7 @@ async function replayAll(
   tally: ReplayTally,
 ): Promise<LogPeriod> {
   const period = new LogPeriod();
-  const batches = logs.batches();
-  for await (const requests of signal ? untilAborted(batches, signal) : batches) {
+  for await (const requests of logs.batches(signal)) {
     period.add(requests);
     tally.begin(requests);
     await replayed.engine.replay(requests, (decided) => tally.add(decided));

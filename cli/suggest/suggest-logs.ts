@@ -1,6 +1,5 @@
 import type { Logs } from "../logs/open-logs.ts";
 import { LogPeriod, summariseLogs } from "../logs/summarise-logs.ts";
-import { untilAborted } from "../logs/until-aborted.ts";
 import { logNotes } from "../replay/log-notes.ts";
 import { noRequests } from "../replay/replay-error.ts";
 import { buildSuggestion } from "./build-suggestion.ts";
@@ -71,8 +70,7 @@ async function countAll(
   tally: SuggestTally,
 ): Promise<LogPeriod> {
   const period = new LogPeriod();
-  const batches = logs.batches();
-  for await (const requests of signal ? untilAborted(batches, signal) : batches) {
+  for await (const requests of logs.batches(signal)) {
     period.add(requests);
     for (const request of requests) {
       const client = reader.clientOf(request);

@@ -10,8 +10,8 @@ import { FACTS, requestAt } from "./counted.ts";
 function logsOf(batches: readonly (readonly LogRequest[])[], facts = FACTS): Logs {
   return {
     ...{ formats: ["combined"], facts, progress: new LogCounts() },
-    async *batches() {
-      yield* batches;
+    async *batches(signal) {
+      for (const batch of batches) if (!signal?.aborted) yield batch;
     },
   };
 }
