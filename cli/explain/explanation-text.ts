@@ -101,8 +101,31 @@ function reason(applied: readonly ExplainedRule[]): string {
   if (banMs > 0) return `${name} has banned the client for another ${duration(banMs)}.`;
   const full = counters.find((each) => each.count + Math.max(cost, each.cost) > each.capacity);
   if (!full) return `${name} has no quota left.`;
+  if (full.shard !== undefined) {
+    const policy = policyCounters(denying).find((each) => each.policy === full.policy) ?? full;
+    const others = denying.mayDiffer ? " Other shards have quota left." : "";
+    return `${name} has ${leftOf(policy)} left, but not enough in the shards that the request draws.${others}`;
+  }
   if (full.capacity === 0) return `${name} has a limit of 0 (${full.policy}).`;
   return `${name} has ${leftOf(full)} left, and the request costs ${count(Math.max(cost, full.cost))}.`;
+}
+
+/** Returns the counters of a rule; for a rule with shards, one for each policy with the quota of all shards. */
+function policyCounters({ counters = [], quotas = [] }: ExplainedRule): ExplainedCounter[] {
+  const first = counters.filter(
+    ({ policy }, index) => counters.findIndex((each) => each.policy === policy) === index,
+  );
+  if (first.every(({ shard }) => shard === undefined)) return [...counters];
+  return first.map((counter) => {
+    const quota = quotas.find(({ policy }) => policy === counter.policy);
+    if (!quota) return counter;
+    const charged = counters
+      .filter(({ policy }) => policy === counter.policy)
+      .reduce((sum, { count: before, countAfter = before }) => sum + countAfter - before, 0);
+    const capacity = Math.max(quota.limit, quota.remaining);
+    const used = capacity - quota.remaining;
+    return { ...counter, capacity, count: used, countAfter: used + charged };
+  });
 }
 
 function leftOf({ policy, capacity, count: used }: ExplainedCounter): string {
@@ -111,16 +134,17 @@ function leftOf({ policy, capacity, count: used }: ExplainedCounter): string {
 
 /** Returns which enforced limit has the smallest part left after the request. */
 function tightest(applied: readonly ExplainedRule[], now: number): string {
-  const counters = applied
-    .filter(({ mode }) => mode === "enforce")
-    .flatMap((rule) => rule.counters ?? []);
+  const counters = applied.filter(({ mode }) => mode === "enforce").flatMap(policyCounters);
   const partLeft = ({ capacity, count: used, countAfter = used }: ExplainedCounter) =>
     (capacity - countAfter) / Math.max(1, capacity);
   const [first] = counters.toSorted((one, other) => partLeft(one) - partLeft(other));
   if (!first)
     return applied.some(({ quotas }) => quotas?.length) ? "" : "No enforced limit counts it.";
   const after = { ...first, count: first.countAfter ?? first.count };
-  return `After it, the least quota is ${leftOf(after)}, for ${duration(first.windowEnd - now)}.`;
+  const differs = applied.some(({ mode, mayDiffer }) => mode === "enforce" && mayDiffer)
+    ? " Another request may be denied, because some shards have no quota left."
+    : "";
+  return `After it, the least quota is ${leftOf(after)}, for ${duration(first.windowEnd - now)}.${differs}`;
 }
 
 function requestText(request: ExplainedRequest): string {

@@ -20,9 +20,13 @@ export function appliedRuleText(rule: ExplainedRule, isVerbose: boolean, now: nu
     ...keyLines(rule.key),
     ...clientLines(rule),
     ...counterLines(rule, now),
+    ...(rule.mayDiffer ? [labelled("shards", DRAWN)] : []),
     ...storedLines(rule),
   ].join("\n");
 }
+
+const DRAWN =
+  "The decision depends on the two shards that a request draws. This is the likelier one.";
 
 function heading({ rule, mode, exceeds, why }: ExplainedRule): string {
   const name = styled("bold", printable(rule));

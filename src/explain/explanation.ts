@@ -60,6 +60,11 @@ export interface ExplainedRule {
   readonly costSource?: string;
   /** Whether the request exceeds a limit of the rule, or the client is banned or blocked. */
   readonly exceeds?: boolean;
+  /**
+   * Whether the decision depends on the two shards that a request draws at random. `exceeds` then has the likelier
+   * result.
+   */
+  readonly mayDiffer?: boolean;
   /** The quotas before the request. `violated`: a request that costs 1 is denied. */
   readonly quotas?: readonly Quota[];
   readonly counters?: readonly ExplainedCounter[];

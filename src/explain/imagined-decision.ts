@@ -6,6 +6,7 @@ import type { AppliedRule } from "../request/applied-rule.ts";
 import { StoreError } from "../stores/store-error.ts";
 import type { ExplainContext } from "./explain-context.ts";
 import { ImaginedStore } from "./imagined-store.ts";
+import { randomFor, shardOutlookOf } from "./shard-outlook.ts";
 
 /** What is known about the clients of a request, and the decision that the request would get. */
 export interface ImaginedDecision {
@@ -14,6 +15,8 @@ export interface ImaginedDecision {
   readonly exceeded: ReadonlySet<string>;
   /** The states of the clients, by the applied rules; empty if the store failed. */
   readonly states: ReadonlyMap<AppliedRule, ClientState>;
+  /** The rules with shards whose decision depends on the shards that a request draws. */
+  readonly mayDiffer: ReadonlySet<AppliedRule>;
   /** Undefined if the store failed. */
   readonly store?: ImaginedStore;
   readonly storeFailure?: string;
@@ -36,7 +39,8 @@ export async function imagineDecision(
     if (!(error instanceof StoreError) || !context.decide) throw error;
     const decision = await context.decide(appliedRules);
     const storeFailure = `${error.failure}, ${error.message}`;
-    return { decision, exceeded: await exceededBy(decision), states: new Map(), storeFailure };
+    const unread = { states: new Map(), mayDiffer: new Set<AppliedRule>(), storeFailure };
+    return { decision, exceeded: await exceededBy(decision), ...unread };
   }
   const { prefix } = context.bindings;
   const { timeoutMs } = context.config;
@@ -47,11 +51,19 @@ export async function imagineDecision(
   // The imagined store never fails, so the fallback decides nothing.
   const fallback = createFallback({ prefix, timeoutMs });
   const config = { prefix, timeoutMs, clock: "edge" } as const;
-  const decision = await new Decider(config, store, fallback, () => store.now).decide(appliedRules);
+  const outlooks = new Map(
+    appliedRules.flatMap((each, index) => {
+      const outlook = shardOutlookOf(each, states[index] as ClientState);
+      return outlook ? [[each, outlook] as const] : [];
+    }),
+  );
+  const decider = new Decider(config, store, fallback, () => store.now);
+  const decision = await decider.decide(appliedRules, { random: randomFor(outlooks.values()) });
   return {
     decision,
     exceeded: await exceededBy(decision),
     states: new Map(appliedRules.map((each, index) => [each, states[index] as ClientState])),
+    mayDiffer: new Set([...outlooks].flatMap(([each, { mayDiffer }]) => (mayDiffer ? each : []))),
     store,
   };
 }

@@ -64,7 +64,7 @@ function whyApplied({ rule: { mode }, blockedUntil }: AppliedRule): string {
 /** Returns the fields of a rule that depend on the store. */
 function stateOf(
   applied: AppliedRule,
-  { states, store, exceeded }: ImaginedDecision,
+  { states, store, exceeded, mayDiffer }: ImaginedDecision,
 ): Partial<ExplainedRule> {
   const exceeds = applied.windows.some(({ policy }) => exceeded.has(policy));
   const state = states.get(applied);
@@ -74,6 +74,7 @@ function stateOf(
     exceeds,
     quotas: state.quotas,
     counters: explainCounters(applied, state.counters, store),
+    ...(mayDiffer.has(applied) && applied.blockedUntil === undefined && { mayDiffer: true }),
     banMs: state.banMs,
     ...(newBan && { newBan }),
   };

@@ -72,7 +72,7 @@ export function ruleCountersOf(
  * Returns how many of a rule's shards have a part of every limit. Only a live override can make a limit
  * smaller than the number of shards. The other shards would deny requests although quota is left.
  */
-function usedShards({ rule, windows }: AppliedRule): number {
+export function usedShards({ rule, windows }: AppliedRule): number {
   let used = rule.shards;
   for (const { limit } of windows) used = Math.min(used, limit);
   return Math.max(2, used);

@@ -13,7 +13,7 @@ import { ModeBadge } from "./mode-badge.tsx";
 /** A rule that applies: its conditions, the client's key, and the counters. */
 export function ExplainedRuleCard({ rule, now }: { rule: ExplainedRule; now: number }) {
   const { mode, why, exceeds, conditions, key, client, tier, cost, costSource } = rule;
-  const { counters, banMs = 0, newBan } = rule;
+  const { counters, banMs = 0, newBan, mayDiffer } = rule;
   return (
     <section class="card explained">
       <h2>
@@ -33,6 +33,11 @@ export function ExplainedRuleCard({ rule, now }: { rule: ExplainedRule; now: num
       </p>
       <OverrideText rule={rule} />
       {counters && <CounterTable rule={rule.rule} counters={counters} now={now} />}
+      {mayDiffer && (
+        <p class="hint">
+          The decision depends on the two shards that a request draws. This is the likelier one.
+        </p>
+      )}
       {newBan && <NewBan ban={newBan} />}
     </section>
   );

@@ -24,7 +24,7 @@ describe("the field Host has the host of the URL", () => {
     expect(explained.applies).toBe(applies);
     if (!fields.key) return;
     expect(explained.key.map(({ alternatives }) => alternatives[0]?.value)).toEqual([
-      "api… (20 characters)",
+      "api.… (20 characters)",
       "api.example.com",
     ]);
   });
