@@ -1,9 +1,12 @@
+import { jsonText } from "./print/json-text.ts";
+import { printableLines } from "./print/printable-lines.ts";
+
 /** Returns the report for a terminal about a file that could not be loaded. */
 export function textError(file: string, error: string): string {
-  return `${file} could not be loaded.\n${error}`;
+  return printableLines(`${file} could not be loaded.\n${error}`);
 }
 
 /** Returns the JSON of `--json` about a file that could not be loaded. */
 export function jsonError(file: string, error: string): string {
-  return JSON.stringify({ ok: false, config: file, error }, undefined, 2);
+  return jsonText({ ok: false, config: file, error });
 }

@@ -1,5 +1,6 @@
 import { counted, countText, percentText } from "../../src/admin/dashboard/format.ts";
 import type { Comparison, ReplayReport, TotalReport } from "../replay/report.ts";
+import { hasNoRules } from "../replay/summary.ts";
 import { type StatedFacts, statedFacts } from "./stated-facts.ts";
 import { estimateText } from "./texts.ts";
 
@@ -17,6 +18,12 @@ export function headlineOf(report: ReplayReport): Headline {
     return {
       title: "No request was replayed",
       lead: ["The log has no request in this range of time, so all numbers are 0."],
+    };
+  }
+  if (hasNoRules(report)) {
+    return {
+      title: "No rule could be replayed",
+      lead: ["So it is unknown which requests these rules would have denied."],
     };
   }
   const compared = comparison ? [comparedLead(comparison, stated)] : [];

@@ -88,7 +88,7 @@ function sectionsOf(report: ReplayReport): Section[] {
 
 function decidedText({ isolates }: ReplayReport): string {
   if (isolates === undefined) return "exactly, by one store";
-  return `as ${countText(isolates)} isolates with leases and caches`;
+  return `as ${counted(isolates, "isolate")} with leases and caches`;
 }
 
 function totalTiles(report: ReplayReport): Tile[] {

@@ -6,7 +6,7 @@ import { loudestClients } from "./loudest-clients.ts";
 import { type Html, html } from "./markup.ts";
 import { notes } from "./notices.ts";
 import { table } from "./table.ts";
-import { estimateText, filesText, rangeText, shareText, shown } from "./texts.ts";
+import { filesText, rangeText, shareText, shown } from "./texts.ts";
 import { type Tile, tiles } from "./tiles.ts";
 import { requestChart } from "./timeline-charts.ts";
 import { windowHistograms, windowsTable } from "./window-suggestions.ts";
@@ -31,11 +31,11 @@ function topOf(suggestion: Suggestion, title: string): Html {
   const lead =
     requests === 0
       ? html`No request of the logs matches <code>${shown(match)}</code>, so there is nothing to learn from.`
-      : html`${estimateText(clients, isEstimate)} clients sent ${counted(requests, "request")} that match <code>${shown(match)}</code>. A client is what the key <code>${shown(key)}</code> tells apart.`;
+      : html`${isEstimate && "about "}${counted(clients, "client")} sent ${counted(requests, "request")} that match <code>${shown(match)}</code>. A client is what the key <code>${shown(key)}</code> tells apart.`;
   return html`<div class="headline"><p class="hint">From <b>${filesText(log.files)}</b>${time}</p>
 <h1>${title}</h1>
 <p class="lead">${lead}</p></div>
-${notes(suggestion.notes)}${lossNotice(log)}${windows.length > 0 && tiles(limitTiles(suggestion))}${rule !== undefined && ruleToPaste(rule)}`;
+${notes(suggestion.notes)}${lossNotice(log)}${windows.length > 0 && tiles(limitTiles(suggestion))}${rule !== undefined && ruleToPaste(rule, suggestion.config)}`;
 }
 
 /** The limits of the first window. The table has those of all windows. */
@@ -65,10 +65,18 @@ function deniedText({ clientsDenied, requestsDenied }: ProposedLimit): string {
   return `denies ${counted(clientsDenied, "client")}, ${counted(requestsDenied, "request")}`;
 }
 
-/** The text is not shortened and keeps its lines, because users paste it. */
-function ruleToPaste(rule: string): Html {
-  return html`<div class="card paste"><div class="paste-head"><h2>The rule, ready to paste</h2><span><button type="button" data-copy="rule" hidden>Copy</button> <output></output></span></div>
-<p class="hint">Add it to <code>rules</code> in weir.config.ts.</p>
+/**
+ * The text is not shortened and keeps its lines, because users paste it.
+ *
+ * @param config the file of a rule that exists already, for which only limits are suggested
+ */
+function ruleToPaste(rule: string, config: string | undefined): Html {
+  const [heading, hint] =
+    config === undefined
+      ? ["The rule", html`Add it to <code>rules</code> in weir.config.ts.`]
+      : ["The limits", html`Replace the limits of the rule in <code>${shown(config)}</code>.`];
+  return html`<div class="card paste"><div class="paste-head"><h2>${heading}, ready to paste</h2><span><button type="button" data-copy="rule" hidden>Copy</button> <output></output></span></div>
+<p class="hint">${hint}</p>
 <pre id="rule" tabindex="0">${rule}</pre></div>
 `;
 }

@@ -1,24 +1,25 @@
 import type { KeyExpression, KeyPart } from "../../src/config/key-expression.ts";
 import type { Rule } from "../../src/config/rule.ts";
 import { keyPartName } from "../../src/request/identity.ts";
+import { count } from "../admin/text.ts";
 import type { LogFacts } from "../logs/log-request.ts";
 import { unknownKeyPart } from "./known-facts.ts";
 import type { ReplayNote } from "./replay-engine.ts";
 
 // Notes that only the end of a replay shows.
 
-export function refusedNote(count: number): ReplayNote {
-  const text = `${requestsHave(count)} an unclear host or path, or a path that is too long. The Worker answers with 400 or 414 and reads no rules. They count as undecided.`;
+export function refusedNote(number: number): ReplayNote {
+  const text = `${requestsHave(number)} an unclear host or path, or a path that is too long. The Worker answers with 400 or 414 and reads no rules. Such requests count as undecided.`;
   return { code: "refused-requests", text };
 }
 
-export function preflightNote(count: number): ReplayNote {
-  const text = `${requestsHave(count)} the method OPTIONS and count as CORS preflights, because the log does not state the header fields of preflights. Only rules that name OPTIONS count them.`;
+export function preflightNote(number: number): ReplayNote {
+  const text = `${requestsHave(number)} the method OPTIONS. The log does not state the header fields of preflights, so such requests count as CORS preflights, which only rules that name OPTIONS count.`;
   return { code: "assumed-preflights", text };
 }
 
-export function withoutAddressNote({ name }: Rule, count: number): ReplayNote {
-  const text = `${requestsHave(count)} no valid client address in the log. The rule "${name}" does not count them.`;
+export function withoutAddressNote({ name }: Rule, number: number): ReplayNote {
+  const text = `${requestsHave(number)} no valid client address in the log. The rule "${name}" does not count such requests.`;
   return { code: "address-not-logged", rule: name, text };
 }
 
@@ -49,6 +50,6 @@ export function absentKeyParts(
   });
 }
 
-function requestsHave(count: number): string {
-  return count === 1 ? "1 request has" : `${count.toLocaleString("en")} requests have`;
+function requestsHave(number: number): string {
+  return number === 1 ? "1 request has" : `${count(number)} requests have`;
 }

@@ -79,7 +79,9 @@ export class LogRuleApplier {
     }
     const { matches, byAddress } = route;
     if (!matches) return this.#applyAll(this.#routes.match());
-    if (!byAddress || request.ip === undefined) return this.#applyAll(matches);
+    // Workers of other zones share one address, and this field tells them apart.
+    const isWorker = request.headers?.has("cf-worker");
+    if (!byAddress || request.ip === undefined || isWorker) return this.#applyAll(matches);
     const known = this.#addresses.get(request.ip);
     for (const { rules, applied } of known ?? NO_CLIENTS) if (rules === byAddress) return applied;
     const applied = this.#applyAll(matches);

@@ -6,10 +6,21 @@ import type { Comparison, CostReport, Counts, FailedBound, ReplayReport } from "
 // The sentences of a report, as plain text. They contain no text from the log.
 
 /** Answers which requests and clients the configuration would have denied. */
-export function summaryOf({ config, total }: ReplayReport): string[] {
+export function summaryOf(report: ReplayReport): string[] {
+  const { config, total } = report;
+  if (hasNoRules(report)) {
+    return [
+      `No rule of ${config} could be replayed, so its decisions on ${requestsOf(total)} are unknown.`,
+    ];
+  }
   if (total.denied === 0) return [`${config} would have denied ${noneOf(total)}.`];
   const denied = `${config} would have denied ${deniedOf(total)}.`;
   return total.deniedSucceeded === 0 ? [denied] : [denied, lossOf(total)];
+}
+
+/** Whether all rules were left out. Then no request is denied, but this says nothing about the rules. */
+export function hasNoRules({ rules, leftOut }: ReplayReport): boolean {
+  return rules.length === 0 && leftOut.length > 0;
 }
 
 /** Returns such as `412 of 10 000 requests (4.1 %), from 23 of 1 753 clients`. */

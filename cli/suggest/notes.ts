@@ -50,15 +50,15 @@ function requestNotes(
     notes.push({ code: "no-requests", text });
   }
   if (refused > 0) {
-    const text = `${requestsHave(refused)} an unclear host or path, or a path that is too long. The Worker answers with 400 or 414 and reads no rules. They are left out.`;
+    const text = `${requestsHave(refused)} an unclear host or path, or a path that is too long. The Worker answers with 400 or 414 and reads no rules. Such requests are left out.`;
     notes.push({ code: "refused-requests", text });
   }
   if (withoutAddress > 0) {
-    const text = `${requestsHave(withoutAddress)} no valid client address in the log. They are left out.`;
+    const text = `${requestsHave(withoutAddress)} no valid client address in the log. Such requests are left out.`;
     notes.push({ code: "address-not-logged", text });
   }
   if (assumedPreflights > 0) {
-    const text = `${requestsHave(assumedPreflights)} the method OPTIONS. The log does not state the header fields of preflights, so all of them count as preflights of browsers, which a rule counts only if its match names OPTIONS.`;
+    const text = `${requestsHave(assumedPreflights)} the method OPTIONS. The log does not state the header fields of preflights, so such requests count as preflights of browsers, which a rule counts only if its match names OPTIONS.`;
     notes.push({ code: "assumed-preflights", text });
   }
   return notes;
@@ -72,7 +72,7 @@ function clientNotes({ clients, isEstimate }: Suggestion): ReplayNote[] {
   const notes: ReplayNote[] = [];
   if (clients > 0 && clients < ENOUGH_CLIENTS) {
     const shares = clients < ENOUGH_CLIENTS / 10 ? "1 %, 0.1 % and 0.01 %" : "0.1 % and 0.01 %";
-    const text = `The log has ${counted(clients, "client")}, and ${shares} of them are less than one client. These limits are the most requests that any client sent. A longer log is more reliable.`;
+    const text = `The log has ${counted(clients, "client")}, and ${shares} of its clients are less than one client. These limits are the most requests that any client sent. A longer log is more reliable.`;
     notes.push({ code: "few-clients", text });
   }
   if (isEstimate) {

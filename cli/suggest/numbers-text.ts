@@ -1,6 +1,6 @@
 import { count } from "../admin/text.ts";
 import { counted } from "../print/numbers.ts";
-import type { HistogramBar } from "./suggestion.ts";
+import type { HistogramBar, Suggestion } from "./suggestion.ts";
 
 /** Formats the range of a bar: `3-4`. */
 export function rangeText({ from, to }: HistogramBar): string {
@@ -15,4 +15,9 @@ export function shareText(share: number): string {
 /** Formats a number of clients, which may be an estimate. */
 export function clientsText(clients: number, isEstimate: boolean): string {
   return `${isEstimate ? "about " : ""}${counted(clients, "client")}`;
+}
+
+/** Returns what users paste: for a rule that exists already, only its limits. */
+export function pasted({ config }: Pick<Suggestion, "config">): string {
+  return config === undefined ? "The rule" : "The limits";
 }

@@ -99,5 +99,5 @@ function figures({ window, proposed }: Limit, clients: number): string {
   const { limit, clientsDenied, requestsDenied } = proposed;
   const where = `more than ${counted(limit, "request")} in ${formatWindow(window)}`;
   if (clientsDenied === 0) return `// In the log, no client sent ${where}.`;
-  return `// In the log, ${count(clientsDenied)} of ${count(clients)} clients sent ${where}: ${counted(requestsDenied, "request")} too many.`;
+  return `// In the log, ${count(clientsDenied)} of ${counted(clients, "client")} sent ${where}: ${counted(requestsDenied, "request")} too many.`;
 }

@@ -51,6 +51,7 @@ export async function suggestFromLogs(input: SuggestInput): Promise<Suggestion> 
     ...suggestion,
     isPartial,
     notes,
+    config: requested.file,
     rule: ruleText(requested, suggestion.windows, suggestion.clients),
   };
 }

@@ -1,7 +1,7 @@
 import { count } from "../admin/text.ts";
 import { markdownCode, markdownText } from "../print/markdown-text.ts";
 import { counted, percent } from "../print/numbers.ts";
-import { clientsText, rangeText, shareText } from "./numbers-text.ts";
+import { clientsText, pasted, rangeText, shareText } from "./numbers-text.ts";
 import type { LoudClient, Suggestion, WindowSuggestion } from "./suggestion.ts";
 
 /** Returns a suggestion as Markdown. No text of the log can become a link, an image or HTML in it. */
@@ -12,7 +12,7 @@ export function suggestionMarkdown(suggestion: Suggestion): string {
     headline(suggestion),
     notes.map(({ text }) => `- ${markdownText(text)}`).join("\n"),
     requests === 0 ? "" : limitTable(windows),
-    ...(rule === undefined ? [] : ["The rule, ready to paste:", fenced(rule)]),
+    ...(rule === undefined ? [] : [`${pasted(suggestion)}, ready to paste:`, fenced(rule)]),
     ...windows.filter(({ histogram }) => histogram.length > 0).map(histogramTable),
     loudest.length === 0 ? "" : loudestTable(loudest, shortest),
     bots.length === 0 ? "" : botTable(suggestion, shortest),

@@ -3,7 +3,7 @@ import { fitted, padded, WIDTH, wrapped } from "../print/fit-text.ts";
 import { counted } from "../print/numbers.ts";
 import { canPrintUnicode } from "../print/unicode.ts";
 import { loudestText } from "./loudest-text.ts";
-import { clientsText, rangeText, shareText } from "./numbers-text.ts";
+import { clientsText, pasted, rangeText, shareText } from "./numbers-text.ts";
 import type { Suggestion, WindowSuggestion } from "./suggestion.ts";
 
 const BAR_WIDTH = 60;
@@ -25,7 +25,7 @@ export function suggestionText(suggestion: Suggestion): string {
           loudestText(loudest),
         ),
     bots.length === 0 ? "" : botTable(suggestion, shortest),
-    rule === undefined ? "" : section("The rule, ready to paste", rule),
+    rule === undefined ? "" : section(`${pasted(suggestion)}, ready to paste`, rule),
   ];
   return sections.filter((text) => text !== "").join("\n\n");
 }

@@ -27,7 +27,12 @@ export interface Suggestion {
   /** The clients with the most requests in one of the shortest windows, the loudest first; at most 10. */
   readonly loudest: readonly LoudClient[];
   readonly timeline: Timeline;
-  /** A rule ready to paste into `rules`, in TypeScript; undefined without a request. */
+  /** The configuration that has the rule, as the user has written it; undefined for a new rule. */
+  readonly config?: string | undefined;
+  /**
+   * A rule ready to paste into `rules`, in TypeScript, or the limits of a rule of `config`; undefined without a
+   * request.
+   */
   readonly rule: string | undefined;
 }
 

@@ -5,8 +5,7 @@ import { comparedRules, comparedTable, deniedTable, rulesTable } from "./tables.
 
 /** The maximum length in bytes. GitHub allows 65,536 characters in a comment. */
 const MAX_BYTES = 60 * 1024;
-const CUT =
-  "\n\nThe rest is left out, because it is too long. `--json` and `--html` have everything.\n";
+const CUT = "\n\nThe rest is left out, because it is too long. `--json` has everything.\n";
 
 /** Returns the report as a short text in GitHub's Markdown, for a comment on a pull request. */
 export function markdownReport(report: ReplayReport): string {

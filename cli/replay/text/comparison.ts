@@ -1,4 +1,5 @@
 import { type Cell, styled, table } from "../../admin/text.ts";
+import { printable } from "../../doctor/finding.ts";
 import type { Comparison } from "../report.ts";
 import { costOf } from "../summary.ts";
 import { comparedClients } from "./clients.ts";
@@ -12,7 +13,7 @@ export function comparisonSections(comparison: Comparison): string[] {
     mostNewlyAllowed.length > 0
       ? comparedClients("Clients newly allowed most", mostNewlyAllowed)
       : "",
-    costBefore ? `With ${against}: ${costOf(costBefore)}` : "",
+    costBefore ? `With ${printable(against)}: ${costOf(costBefore)}` : "",
   ];
 }
 
@@ -24,7 +25,7 @@ function rulesTable({ against, rules }: Comparison): string {
     denied ?? "-",
   ]);
   return [
-    styled("bold", `Rules, compared with ${against}`),
+    styled("bold", `Rules, compared with ${printable(against)}`),
     table(["RULE", "CHANGE", "DENIED BEFORE", "DENIED"], rows),
   ].join("\n");
 }

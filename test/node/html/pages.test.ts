@@ -119,6 +119,15 @@ describe("every text of a report", () => {
   });
 });
 
+describe("the hint above a rule to paste", () => {
+  it("names the configuration only of a rule that exists already", () => {
+    expect(suggestPage(SUGGESTION)).toContain("Add it to <code>rules</code>");
+    const page = suggestPage({ ...SUGGESTION, config: "main.config.ts" });
+    expect(page).toContain("Replace the limits of the rule in <code>main.config.ts</code>.");
+    expect(page).not.toContain("Add it to");
+  });
+});
+
 describe("the size of a page", () => {
   it("is below 300 KiB for 20 rules", () => {
     expect(kib(replayPage(replayOf(20)))).toBeLessThan(300);

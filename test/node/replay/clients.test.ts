@@ -42,6 +42,18 @@ describe("the client of a verdict", () => {
     else expect(text).toMatch(shown);
   });
 
+  it("is the zone of a Worker of another zone, whose Workers share one address", async () => {
+    const ip = "2a06:98c0:3600::103";
+    const zones = ["one.example.com", "two.example.com", undefined];
+    const requests = zones.map((zone) => (zone ? { ip, ...header("cf-worker", zone) } : { ip }));
+    const clients = await clientsOf({}, [...requests, ...requests]);
+    const texts = ["worker:one.example.com", "worker:two.example.com", "worker:"];
+    expect(clients).toEqual([
+      ...texts.map((text) => [text, false]),
+      ...texts.map((text) => [text, true]),
+    ]);
+  });
+
   it("has at most a few characters of a long value, and differs if the end differs", async () => {
     const targets = ["a", "b"].map((end) => ({ target: `/${"x".repeat(5000)}${end}` }));
     const clients = await clientsOf({ key: "path" }, [...targets, ...targets]);

@@ -47,6 +47,24 @@ function hostileReport(): ReplayReport {
 /** Characters that a terminal obeys, or that change the direction of a text. */
 const CONTROL = /(?!\n)[\p{Cc}\p{Bidi_Control}\u200b-\u200d\u2028\u2029\u2060\ufeff]/u;
 
+describe("a report for which all rules were left out", () => {
+  const { comparison: _, ...whole } = replayOf(1);
+  const leftOut = [{ rule: "api", reason: "The log does not state x-api-key." }];
+  const report: ReplayReport = {
+    ...{ ...whole, rules: [], leftOut },
+    total: { ...whole.total, requests: 1, denied: 0, clients: 1, clientsDenied: 0 },
+  };
+
+  it.each([
+    ["the text", textReport(report)],
+    ["the Markdown", markdownReport(report)],
+    ["the page", replayPage(report)],
+  ])("does not say in %s that no request is denied", (_form, text) => {
+    expect(text).toMatch(/no rule (of .* )?could be replayed/i);
+    expect(text).not.toMatch(/would have denied none|No client would have been denied/);
+  });
+});
+
 describe("with hostile texts in the log", () => {
   const report = hostileReport();
 

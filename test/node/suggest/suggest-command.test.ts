@@ -141,6 +141,9 @@ describe("weir suggest", () => {
     expect(own.rule).toMatch(
       /^\/\/ In the rule "login" of weir\.config\.json:\n\/\/ .*\nlimit: 40,\nwindow: "5m",$/,
     );
+    expect(own.config).toBe("weir.config.json");
+    const text = await suggest(LOG, ...args);
+    expect(text.stdout).toContain("The limits, ready to paste\n");
     const [note] = own.notes.filter(({ code }) => code === "fields-left-out");
     expect(note?.text).toContain("exempt, cost.");
     const other = await suggestion(LOG, ...args, "--window", "30s,1h");
