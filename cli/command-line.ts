@@ -19,7 +19,7 @@ export async function runCommandLine(args: readonly string[]): Promise<void> {
   const manifest = readFileSync(join(import.meta.dirname, "../package.json"), "utf8");
   const program = new Command(name)
     .description(
-      "Tools for Weir. check, explain, replay and suggest need no account and no network; doctor calls the database; the others call a Worker.",
+      "Tools for Weir. check, explain, replay and suggest need no account; doctor calls the database; the others call a Worker.",
     )
     .version(JSON.parse(manifest).version)
     .showHelpAfterError("(--help shows what is allowed)")

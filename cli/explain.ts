@@ -17,8 +17,8 @@ WEIR_ADMIN_READ_TOKEN.
 
 Exit codes:
   0    explained, whatever the verdict is
-  1    wrong input: an option, the URL, the curl command or the HAR file
-  2    not explained: no valid configuration, no token, or the Worker does not answer
+  1    wrong input: an option, the URL, the curl command or the HAR file; or the Worker has refused the request
+  2    not explained: no valid configuration, its code fails, no token, or the Worker does not answer
 
 docs/explain.md shows an explanation and describes all options.`;
 

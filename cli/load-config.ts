@@ -39,15 +39,17 @@ const NO_DEFAULT =
  *
  * @param file a path, relative to the current directory
  * @param format the format of the report if the file blocks this process, which then ends
+ * @param exitCode the exit code if the file blocks this process
  */
 export async function loadConfig(
   file: string,
   format: "json" | "text" = "text",
+  exitCode: 1 | 2 = 1,
 ): Promise<LoadedConfig> {
   const fault = await pathFault(file);
   if (fault) return { kind: "unreadable", error: fault };
   try {
-    const module = await read(resolve(file), blockedReport(file, format));
+    const module = await read(resolve(file), { ...blockedReport(file, format), exitCode });
     if (!("default" in module)) return { kind: "unreadable", error: NO_DEFAULT };
     const { default: exported } = module;
     // A plain object, exported without `defineConfig`, is checked here.

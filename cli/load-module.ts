@@ -1,14 +1,9 @@
 import * as config from "../src/config/index.ts";
-import { type BlockedReport, startWatchdog } from "./watchdog.ts";
+import { runGuarded } from "./run-guarded.ts";
+import type { BlockedReport } from "./watchdog.ts";
 
 /** The longest time that a file may take to load, in milliseconds. */
 const TIMEOUT_MS = 30_000;
-
-/**
- * The additional time, in milliseconds, after which the watchdog ends the process. If the thread is
- * free, its own timer ends the wait earlier, so that an error can be thrown.
- */
-const MORE_MS = 500;
 
 /** The reason for which a file that blocks the thread cannot be loaded, and the remedy. */
 export const BLOCKED = `Error: The file does not finish within ${TIMEOUT_MS / 1000} seconds. The file may contain a loop without an end or work that takes long, or this machine may be busy.`;
@@ -38,7 +33,7 @@ const WORKER_MODULES: Readonly<Record<string, (name: string) => string>> = {
  * @param path an absolute path
  * @param timeoutMs the longest time to wait, in milliseconds
  * @param blocked the report to print if the module blocks the thread for longer. No error can be thrown
- *   then, so the process ends with the exit code 1
+ *   then, so the process ends
  * @throws the error that reading or running the file throws
  */
 export async function loadModule(
@@ -65,12 +60,12 @@ export async function loadModule(
       ),
     },
   });
-  const stop = startWatchdog(timeoutMs + MORE_MS, blocked);
-  try {
-    return await guarded(() => jiti.import<object>(path), timeoutMs);
-  } finally {
-    stop();
-  }
+  return await runGuarded(() => jiti.import<object>(path), {
+    subject: "The file",
+    unsettled: "The file awaits a promise that does not settle. Remove this await.",
+    timeoutMs,
+    blocked,
+  });
 }
 
 function namesOf(module: object): string {
@@ -97,38 +92,4 @@ function exactly(module: object, explain: (name: string) => string): object {
       throw new TypeError(explain(String(name)));
     },
   });
-}
-
-/**
- * Runs a function that loads a file, and keeps the file from ending this process, from writing to the
- * standard output, which may be JSON for a program, and from making the process wait forever.
- */
-async function guarded<T>(load: () => Promise<T>, timeoutMs: number): Promise<T> {
-  const { exit } = process;
-  const { write } = process.stdout;
-  process.exit = () => {
-    throw new Error("The file calls process.exit. Throw an error instead.");
-  };
-  process.stdout.write = process.stderr.write.bind(process.stderr);
-  let stop: (() => void) | undefined;
-  try {
-    const stopped = new Promise<never>((_, reject) => {
-      const fail = () => {
-        reject(new Error("The file awaits a promise that does not settle. Remove this await."));
-      };
-      const timer = setTimeout(fail, timeoutMs);
-      // If nothing else is pending, Node would end without a message. It emits this event first.
-      timer.unref();
-      process.once("beforeExit", fail);
-      stop = () => {
-        clearTimeout(timer);
-        process.off("beforeExit", fail);
-      };
-    });
-    return await Promise.race([load(), stopped]);
-  } finally {
-    stop?.();
-    process.exit = exit;
-    process.stdout.write = write;
-  }
 }

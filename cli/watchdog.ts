@@ -5,13 +5,15 @@ export interface BlockedReport {
   readonly text: string;
   /** The standard output (1), or the standard error (2). */
   readonly descriptor: 1 | 2;
+  /** @default 1 */
+  readonly exitCode?: 1 | 2;
 }
 
 /** The time from the first attempt to end the process until the second one, in milliseconds. */
 const GRACE_MS = 1000;
 
 /**
- * Ends this process with the exit code 1 if `stop` is not called in time, even if the main thread is
+ * Ends this process with the exit code of the report if `stop` is not called in time, even if the main thread is
  * blocked, as by `while (true) {}` in a file that it loads. A timer of the main thread would not run
  * then. A child process that loads the file could not pass on the functions of a configuration.
  *
@@ -40,7 +42,7 @@ function watch(): void {
   const { workerData } = process.getBuiltinModule("node:worker_threads");
   const { Session } = process.getBuiltinModule("node:inspector");
   const { writeSync } = process.getBuiltinModule("node:fs");
-  const { text, descriptor, timeoutMs, graceMs, pid } = workerData;
+  const { text, descriptor, exitCode = 1, timeoutMs, graceMs, pid } = workerData;
 
   setTimeout(() => {
     writeSync(descriptor, `${text}\n`);
@@ -51,7 +53,7 @@ function watch(): void {
     session.connectToMainThread();
     // The file may have replaced process.exit. Node would print a notice about the session at exit.
     session.post("Runtime.evaluate", {
-      expression: 'process.getBuiltinModule("node:fs").closeSync(2); process.reallyExit(1);',
+      expression: `process.getBuiltinModule("node:fs").closeSync(2); process.reallyExit(${exitCode});`,
     });
   }, timeoutMs);
 }

@@ -3,18 +3,15 @@
  * package.
  */
 import { runCommandLine } from "./command-line.ts";
-import { watchOutput } from "./output-errors.ts";
+import { guardProcess } from "./guard-process.ts";
 
-const outputErrors = watchOutput();
-await runCommandLine(process.argv.slice(2));
+const args = process.argv.slice(2);
+const endGuard = guardProcess(args.includes("--json"));
+await runCommandLine(args);
+endGuard();
 
 // A configuration may leave timers or connections open, which would keep this process running.
-await written(process.stdout);
-outputErrors.report();
-await written(process.stderr);
-process.exit();
-
-/** Waits until everything has been written. */
-function written(stream: NodeJS.WriteStream): Promise<unknown> {
-  return new Promise((resolve) => stream.write("", resolve));
+for (const stream of [process.stdout, process.stderr]) {
+  await new Promise((resolve) => stream.write("", resolve));
 }
+process.exit();

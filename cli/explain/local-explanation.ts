@@ -3,14 +3,18 @@ import { type ResolvedBindings, resolveBindings } from "../../src/config/binding
 import type { KeyExpression } from "../../src/config/key-expression.ts";
 import type { Config } from "../../src/config/schema.ts";
 import { DescriptionError } from "../../src/explain/described-request.ts";
-import { explain } from "../../src/explain/explain.ts";
+import { explain as explanationOf } from "../../src/explain/explain.ts";
 import type { DescribedRequest, Explanation } from "../../src/explain/explanation.ts";
 import { readClients } from "../../src/limiter/client-state.ts";
 import { createMemoryStore } from "../../src/stores/memory-store.ts";
 import { AdminError, EXIT, wrongOptions } from "../admin/admin-error.ts";
+import { printable } from "../doctor/finding.ts";
 import { readSettings, type Settings, SettingsError } from "../doctor/settings.ts";
 import { loadConfig } from "../load-config.ts";
+import { explainLoadError } from "../load-error.ts";
+import { jsonText } from "../print/json-text.ts";
 import { textError } from "../report-error.ts";
+import { runGuarded } from "../run-guarded.ts";
 import type { DefaultHost } from "./request-url.ts";
 
 /** The host of a path without a host, if no rule depends on the host. */
@@ -32,7 +36,7 @@ export interface LocalExplanation {
 
 /** @throws {AdminError} if the file has no valid configuration */
 export async function readConfig({ config: file, json }: LocalOptions): Promise<Config> {
-  const loaded = await loadConfig(file, json ? "json" : "text");
+  const loaded = await loadConfig(file, json ? "json" : "text", EXIT.unavailable);
   if (loaded.kind === "valid") return loaded.config;
   throw new AdminError(
     EXIT.unavailable,
@@ -83,16 +87,18 @@ export async function explainLocally(
   const { bindings, notes } = bindingsOf(config, settings);
   const store = createMemoryStore();
   try {
-    const explanation = await explain(request, {
-      config,
-      bindings,
-      read: (applied) => readClients(store, applied, bindings.prefix, now),
-      custom: {
-        env: environmentOf(settings),
-        ctx: { waitUntil: (task) => void task.catch(() => {}) },
-      },
-      now: () => now,
-    });
+    const explain = () =>
+      explanationOf(request, {
+        config,
+        bindings,
+        read: (applied) => readClients(store, applied, bindings.prefix, now),
+        custom: {
+          env: environmentOf(settings),
+          ctx: { waitUntil: (task) => void task.catch(() => {}) },
+        },
+        now: () => now,
+      });
+    const explanation = await withoutHarm(explain, options);
     const hasClients = explanation.rules.some(({ client }) => client !== undefined);
     const onlyLocal = bindings.keySecret === undefined ? [NO_COUNTERS, NO_SECRET] : [NO_COUNTERS];
     return { explanation, notes: [...(hasClients ? onlyLocal : []), ...notes] };
@@ -100,6 +106,40 @@ export async function explainLocally(
     if (!(error instanceof DescriptionError)) throw error;
     throw wrongOptions(`The request cannot be explained: its ${error.field} ${error.message}`);
   }
+}
+
+/** The longest time that an explanation may take, in milliseconds. A function in `custom` has its own timeout. */
+const TIMEOUT_MS = 10_000;
+
+const BLOCKED = `A function of the configuration does not finish within ${TIMEOUT_MS / 1000} seconds. It may contain a loop without an end.`;
+
+/**
+ * Runs an explanation, whose functions in `custom` may do anything.
+ *
+ * @throws {AdminError} if a function ends or blocks the process, or throws an error that nothing catches
+ */
+async function withoutHarm<T>(run: () => Promise<T>, { json }: LocalOptions): Promise<T> {
+  const text = json ? jsonText({ ok: false, error: BLOCKED }) : BLOCKED;
+  try {
+    return await runGuarded(run, {
+      subject: "A function of the configuration",
+      unsettled: "A function of the configuration awaits a promise that does not settle.",
+      timeoutMs: TIMEOUT_MS,
+      blocked: { text, descriptor: json ? 1 : 2, exitCode: EXIT.unavailable },
+    });
+  } catch (error) {
+    if (error instanceof DescriptionError) throw error;
+    throw new AdminError(
+      EXIT.unavailable,
+      `The request cannot be explained, because code of the configuration failed.\n${printableLines(explainLoadError(error))}`,
+    );
+  }
+}
+
+/** Returns the error, and the place where the configuration threw it. */
+function printableLines(text: string): string {
+  const [error = "", place] = text.split("\n");
+  return [error, ...(place === undefined ? [] : [place])].map((line) => printable(line)).join("\n");
 }
 
 const NO_COUNTERS =

@@ -71,7 +71,7 @@ export function checkBounds(
  * @throws {ReplayError} if it has faults, or if its file cannot be read
  */
 export async function readConfig(file: string, { json }: { json?: true }): Promise<ConfigFile> {
-  const loaded = await loadConfig(file, json ? "json" : "text");
+  const loaded = await loadConfig(file, json ? "json" : "text", 2);
   if (loaded.kind === "valid") return { file, config: loaded.config };
   if (loaded.kind === "unreadable") {
     throw new ReplayError(2, `${printable(file)} could not be loaded.\n${loaded.error}`);

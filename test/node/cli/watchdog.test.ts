@@ -6,12 +6,12 @@ import { temporaryFolder } from "./run-weir.ts";
 const LOADER = new URL("../../../cli/load-module.ts", import.meta.url).href;
 
 /** Loads a module in a new process, with a short deadline, and returns how the process ends. */
-async function load(source: string) {
+async function load(source: string, exitCode?: 1 | 2) {
   await using folder = await temporaryFolder();
   await folder.write("rules.mjs", source);
   const script = `
     const { loadModule } = await import(${JSON.stringify(LOADER)});
-    const blocked = { text: "blocked", descriptor: 1 };
+    const blocked = ${JSON.stringify({ text: "blocked", descriptor: 1, exitCode })};
     await loadModule(${JSON.stringify(join(folder.path, "rules.mjs"))}, 100, blocked);
     console.log("loaded");`;
   const { promise, resolve } = Promise.withResolvers<object>();
@@ -33,4 +33,8 @@ test.each([
 
 test("a file that loads in time ends the watch", async () => {
   expect(await load("export default 1;")).toEqual({ code: 0, stdout: "loaded\n", stderr: "" });
+});
+
+test("a report may have another exit code", async () => {
+  expect(await load("while (true) {}", 2)).toEqual({ code: 2, stdout: "blocked\n", stderr: "" });
 });
