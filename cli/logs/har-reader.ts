@@ -121,7 +121,12 @@ export class HarReader implements RequestReader {
     this.#hasFailed = true;
     if (this.#position.entry > this.#ended) this.#endEntry("the file breaks off in it");
     this.#counts.addNote(
-      `${this.#file} could be read only up to entry ${this.#ended}: ${printable(reason).slice(0, 200)}.`,
+      `${this.#file} could be read only up to entry ${this.#ended}: ${printable(withoutValues(reason)).slice(0, 200)}.`,
     );
   }
+}
+
+/** The parser's messages have the text that it did not expect in parentheses. */
+function withoutValues(message: string): string {
+  return message.split(" (", 1)[0] ?? "";
 }

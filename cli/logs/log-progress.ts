@@ -1,4 +1,5 @@
 import { printable } from "../doctor/finding.ts";
+import { lineSample } from "./line-sample.ts";
 
 /** A line that could not be read. */
 export interface BrokenLine {
@@ -7,7 +8,7 @@ export interface BrokenLine {
   readonly line: number;
   /** What is wrong, and what is expected. Contains no control characters. */
   readonly reason: string;
-  /** The start of the line, printable, without its query. */
+  /** The parts of the line that are no secrets, printable. */
   readonly text: string;
 }
 
@@ -56,24 +57,11 @@ export class LogCounts implements LogProgress {
   addBroken(file: string, line: number, reason: string, text: string): void {
     this.broken++;
     if (this.brokenLines.length >= MAX_BROKEN_LINES) return;
-    this.brokenLines.push({ file, line, reason, text: sampleOf(text) });
+    this.brokenLines.push({ file, line, reason, text: printable(lineSample(text)) });
   }
 
   /** Adds a note, unless it is known. */
   addNote(note: string): void {
     if (this.notes.length < MAX_NOTES && !this.notes.includes(note)) this.notes.push(note);
   }
-}
-
-/** The maximum length of the text of a broken line, in characters. */
-const MAX_SAMPLE = 200;
-/** Enough characters to get a sample of the maximum length after queries are removed. */
-const EXAMINED = 1000;
-
-/** Returns the start of a line in a form that is safe to print, without queries, which may have secrets. */
-function sampleOf(line: string): string {
-  const text = printable(line.slice(0, EXAMINED).replace(/\?[^\s"]*/g, "?…"));
-  const sample = text.length > MAX_SAMPLE ? `${text.slice(0, MAX_SAMPLE - 1)}…` : text;
-  // Encoding replaces halves of characters, which the cut may have left.
-  return Buffer.from(sample).toString();
 }

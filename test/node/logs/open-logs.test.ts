@@ -165,7 +165,7 @@ describe("reading logs", () => {
     await expect(readLogs([file], { map: new Map([["x", "t"]]) })).rejects.toThrow(/no fact "x"/);
   });
 
-  it("keeps the first ten broken lines without queries and control characters", async () => {
+  it("keeps the first ten broken lines, without their text if it may have secrets", async () => {
     const broken = Array.from(
       { length: 12 },
       (_, i) => `${i} \x1b[31m GET /a?token=secret "${"x".repeat(300)}`,
@@ -176,8 +176,7 @@ describe("reading logs", () => {
     expect(progress.brokenLines).toHaveLength(10);
     expect(progress.brokenLines[0]).toMatchObject({ file, line: 2 });
     for (const { text, reason } of progress.brokenLines) {
-      expect(text).toMatch(/^\d {2}\[31m GET \/a\?… "x+…$/);
-      expect(text.length).toBeLessThanOrEqual(200);
+      expect(text).toBe("…");
       expect(reason).toContain("does not begin with an IP address");
     }
   });
