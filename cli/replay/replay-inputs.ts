@@ -1,10 +1,7 @@
 import type { Config } from "../../src/config/schema.ts";
 import { plural, printable } from "../doctor/finding.ts";
 import { loadConfig } from "../load-config.ts";
-import { LogError } from "../logs/log-error.ts";
-import { type LogCommandOptions, logOptionsOf } from "../logs/log-options.ts";
 import type { LogFacts } from "../logs/log-request.ts";
-import type { LogOptions } from "../logs/open-logs.ts";
 import { ReplayError } from "./replay-error.ts";
 
 /** How many faults of a configuration are printed. `weir check` prints all. */
@@ -16,7 +13,7 @@ export interface ConfigFile {
   readonly config: Config;
 }
 
-interface ReplayOptions extends LogCommandOptions {
+interface ReplayOptions {
   readonly against?: string;
   readonly maxDenied?: number;
   readonly maxNewlyDenied?: number;
@@ -24,28 +21,19 @@ interface ReplayOptions extends LogCommandOptions {
   readonly seed?: number;
 }
 
-/**
- * Returns the options for reading logs.
- *
- * @throws {ReplayError} if options do not fit together
- */
-export function checkedLogOptions(files: readonly string[], options: ReplayOptions): LogOptions {
-  if (options.maxNewlyDenied !== undefined && options.against === undefined) {
+/** @throws {ReplayError} if an option needs another one */
+export function checkPairs({ maxNewlyDenied, against, seed, isolates }: ReplayOptions): void {
+  if (maxNewlyDenied !== undefined && against === undefined) {
     throw new ReplayError(
       1,
       "--max-newly-denied compares two configurations. Name the other one with --against <file>.",
     );
   }
-  if (options.seed !== undefined && options.isolates === undefined) {
+  if (seed !== undefined && isolates === undefined) {
     throw new ReplayError(
       1,
       "--seed is for the random numbers of --isolates. Add --isolates <n>, or leave --seed out.",
     );
-  }
-  try {
-    return logOptionsOf(files, options);
-  } catch (error) {
-    throw error instanceof LogError ? new ReplayError(1, error.message) : error;
   }
 }
 

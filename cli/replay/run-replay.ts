@@ -6,10 +6,11 @@ import { jsonText } from "../print/json-text.ts";
 import { createReplayEngine } from "./create-replay-engine.ts";
 import { exceededBounds } from "./exceeded-bounds.ts";
 import { checkHtmlFile, type HtmlFile, writeHtmlFile } from "./html-file.ts";
+import { checkedLogOptions } from "./log-inputs.ts";
 import { markdownReport } from "./markdown/markdown-report.ts";
 import { printFailure, printReport } from "./print-report.ts";
 import { noRequests, ReplayError } from "./replay-error.ts";
-import { type ConfigFile, checkBounds, checkedLogOptions, readConfig } from "./replay-inputs.ts";
+import { type ConfigFile, checkBounds, checkPairs, readConfig } from "./replay-inputs.ts";
 import { type ReplayedConfig, type ReplayInput, replayLogs } from "./replay-logs.ts";
 import type { ReplayReport } from "./report.ts";
 import { textReport } from "./text/text-report.ts";
@@ -52,6 +53,7 @@ export async function runReplay(
 /** @returns the exit code */
 async function replay(files: readonly string[], options: ReplayCommandOptions): Promise<number> {
   const { config, against } = options;
+  checkPairs(options);
   const logOptions = checkedLogOptions(files, options);
   const replayed = await readConfig(config, options);
   const comparedWith = against === undefined ? undefined : await readConfig(against, options);

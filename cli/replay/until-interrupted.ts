@@ -1,5 +1,6 @@
 import { onInterruption } from "../doctor/interruption.ts";
 import { type LogOptions, type OpenLogs, openLogs } from "../logs/open-logs.ts";
+import { checkMapOf } from "./log-inputs.ts";
 import { ReplayError } from "./replay-error.ts";
 
 /** How a signal, such as Ctrl-C, ends a command. */
@@ -26,17 +27,19 @@ export async function untilInterrupted<Result>(
 /**
  * Opens logs. Even the first bytes of a standard input may not come for long.
  *
- * @throws {ReplayError} if a signal comes first
+ * @throws {ReplayError} if a signal comes first, or if `--map` is of no use
  * @throws {LogError}
  */
 export async function openUntilInterrupted(
   options: LogOptions,
   { signal, exitCode }: Interruption,
 ): Promise<OpenLogs> {
-  const aborted = new Promise<undefined>((resolve) => {
-    signal.addEventListener("abort", () => resolve(undefined), { once: true });
-  });
-  const logs = signal.aborted ? undefined : await Promise.race([openLogs(options), aborted]);
-  if (logs) return logs;
-  throw new ReplayError(exitCode() ?? 2, "Interrupted before the first request was read.");
+  try {
+    const logs = await openLogs({ ...options, signal });
+    checkMapOf(options, logs);
+    return logs;
+  } catch (error) {
+    if (!signal.aborted) throw error;
+    throw new ReplayError(exitCode() ?? 2, "Interrupted before the first request was read.");
+  }
 }
