@@ -17,6 +17,12 @@ export class LineReader implements RequestReader {
     });
   }
 
+  /** Counts a line that another reader has read. */
+  passLine(): void {
+    this.#number++;
+    this.#input.counts.lines++;
+  }
+
   push(chunk: Buffer): LogRequest[] {
     this.#splitter.push(chunk);
     return this.#take();

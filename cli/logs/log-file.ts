@@ -151,7 +151,7 @@ function readerOf<Request>(
   }
   const parser = createParser(format, lines, fields, host);
   const maxBytes = format === "combined" ? MAX_LINE_BYTES : MAX_RECORD_BYTES;
-  const reader = form.createReader({ file: name, parser, counts, maxBytes });
+  const reader = form.createReader({ file: name, parser, host, counts, maxBytes });
   return { reader, facts: () => parser.facts() };
 }
 

@@ -17,7 +17,7 @@ interface Reading<Request> {
   isOpen: boolean;
 }
 
-/** Each open file needs about half a megabyte. Systems allow at least 256 open files. */
+/** Each open file needs about a megabyte. Systems allow at least 256 open files. */
 const MAX_OPEN = 200;
 
 const NO_REQUESTS: RequestGroup<never> = { requests: [], meanBytes: 0 };

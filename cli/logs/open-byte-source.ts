@@ -4,6 +4,7 @@ import type { ByteSource, Head } from "./byte-source.ts";
 import { decompressed } from "./decompressed.ts";
 import { LogError } from "./log-error.ts";
 import { readNamedPipe } from "./named-pipe.ts";
+import { readAhead } from "./read-ahead.ts";
 import { counted, streamSource } from "./stream-source.ts";
 
 const CHUNK_BYTES = 64 * 1024;
@@ -24,7 +25,7 @@ export async function openByteSource(
   }
   if (stats.isFile()) return fileSource(name, stats.size);
   // A pipe, such as <(ssh …) of a shell, can be read only once.
-  const stream = stats.isFIFO() ? readNamedPipe(name, signal) : openFile(name);
+  const stream = stats.isFIFO() ? readNamedPipe(name, signal) : readDevice(name);
   return streamSource(name, stream, signal);
 }
 
@@ -45,8 +46,8 @@ export function reasonOf(error: unknown): string {
   return message.endsWith(".") ? message : `${message}.`;
 }
 
-/** Reads a file into one buffer again and again. A stream would leave each chunk to the garbage collector. */
-async function* openFile(name: string): AsyncGenerator<Buffer> {
+/** Reads a device. Its next bytes may never come, so they are not read ahead. */
+async function* readDevice(name: string): AsyncGenerator<Buffer> {
   const file = await open(name);
   try {
     const buffer = Buffer.allocUnsafeSlow(CHUNK_BYTES);
@@ -65,8 +66,8 @@ function fileSource(name: string, size: number): ByteSource {
   return {
     name,
     size,
-    head: (bytes) => readHead(decompressed(openFile(name)), bytes),
-    chunks: (onRead) => decompressed(counted(openFile(name), onRead)),
+    head: (bytes) => readHead(decompressed(readAhead(name)), bytes),
+    chunks: (onRead) => decompressed(counted(readAhead(name), onRead)),
     async close() {},
   };
 }

@@ -106,12 +106,15 @@ async function* readBatches<Request>(
   form: RequestForm<Request>,
   signal: AbortSignal | undefined,
 ): AsyncGenerator<readonly Request[]> {
-  const inTime = new TimeOrder(maxDelayMs, counts, form.timeOf);
+  const inTime = new TimeOrder(maxDelayMs, counts, form);
   const order = new ClockJumps(inTime, counts, form.timeOf, maxDelayMs);
   const onRequest = (request: Request, bytes: number) => {
     const at = form.timeOf(request);
     if (at >= from && at < to) order.add(request, bytes);
-    else counts.outside++;
+    else {
+      counts.outside++;
+      form.discard?.(request);
+    }
   };
   for await (const _ of mergeFiles(files, counts, form, onRequest, signal)) {
     if (order.readyCount >= BATCH) yield* batchesOf(order.take(), counts);

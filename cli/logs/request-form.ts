@@ -16,7 +16,9 @@ export interface LineInput {
   readonly file: string;
   readonly parser: LineParser;
   readonly counts: LogCounts;
-  /** The maximum length of a line. */
+  /** The host of requests whose lines state none. */
+  readonly host: string | undefined;
+  /** The maximum length of a line, in bytes. */
   readonly maxBytes: number;
 }
 
@@ -27,6 +29,8 @@ export interface LineInput {
 export interface RequestForm<Request> {
   /** The time of a request, in milliseconds since the Unix epoch. */
   readonly timeOf: (request: Request) => number;
+  /** Called for each request that is read and not handed out. */
+  readonly discard?: (request: Request) => void;
   /** Creates a reader of lines. */
   readonly createReader: (input: LineInput) => RequestReader<Request>;
   /** Returns a request that was read as an object. */

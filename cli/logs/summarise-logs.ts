@@ -1,5 +1,4 @@
 import type { LogProgress } from "./log-progress.ts";
-import type { LogRequest } from "./log-request.ts";
 import type { LogSummary } from "./log-summary.ts";
 import type { Logs } from "./open-logs.ts";
 
@@ -8,12 +7,10 @@ export class LogPeriod {
   from: number | undefined;
   to: number | undefined;
 
-  /** Adds a batch of requests in the order of their times. */
-  add(requests: readonly LogRequest[]): void {
-    const [first, last] = [requests[0], requests.at(-1)];
-    if (!first || !last) return;
-    this.from ??= first.at;
-    this.to = last.at;
+  /** Adds requests in the order of their times, by the times of the first one and of the last one. */
+  add(firstAt: number, lastAt: number): void {
+    this.from ??= firstAt;
+    this.to = lastAt;
   }
 
   get lengthMs(): number {

@@ -1,5 +1,6 @@
 import { duration } from "../admin/text.ts";
 import type { LogCounts } from "./log-progress.ts";
+import type { RequestForm } from "./request-form.ts";
 
 const SECOND_MS = 1000;
 
@@ -18,6 +19,8 @@ interface Second<Request> {
   isSorted: boolean;
 }
 
+type OrderedForm<Request> = Pick<RequestForm<Request>, "timeOf" | "discard">;
+
 /** Bounds of the requests that wait. */
 export interface WaitingBounds {
   readonly requests: number;
@@ -34,7 +37,7 @@ export interface WaitingBounds {
 export class TimeOrder<Request> {
   readonly #maxDelayMs: number;
   readonly #counts: LogCounts;
-  readonly #timeOf: (request: Request) => number;
+  readonly #form: OrderedForm<Request>;
   readonly #bounds: WaitingBounds;
   readonly #seconds = new Map<number, Second<Request>>();
   #ready: Request[] = [];
@@ -48,16 +51,15 @@ export class TimeOrder<Request> {
   /** How far the latest line was out of order. */
   #maxLateMs = 0;
 
-  /** @param timeOf returns the time of a request, in milliseconds since the Unix epoch */
   constructor(
     maxDelayMs: number,
     counts: LogCounts,
-    timeOf: (request: Request) => number,
+    form: OrderedForm<Request>,
     bounds: WaitingBounds = { requests: MAX_WAITING, bytes: MAX_WAITING_BYTES },
   ) {
     this.#maxDelayMs = maxDelayMs;
     this.#counts = counts;
-    this.#timeOf = timeOf;
+    this.#form = form;
     this.#bounds = bounds;
   }
 
@@ -68,10 +70,11 @@ export class TimeOrder<Request> {
 
   /** @param bytes the length of the request's line */
   add(request: Request, bytes: number): void {
-    const at = this.#timeOf(request);
+    const at = this.#form.timeOf(request);
     if (at < this.#newestAt - this.#maxDelayMs || at < this.#releasedAt) {
       this.#counts.late++;
       this.#maxLateMs = Math.max(this.#maxLateMs, this.#newestAt - at);
+      this.#form.discard?.(request);
       return;
     }
     const number = Math.floor(at / SECOND_MS);
@@ -137,9 +140,9 @@ export class TimeOrder<Request> {
     if (!second) return;
     const { requests, bytes, isSorted } = second;
     // Sorting is stable, so requests of the same time stay in the order of the log.
-    if (!isSorted) requests.sort((a, b) => this.#timeOf(a) - this.#timeOf(b));
+    if (!isSorted) requests.sort((a, b) => this.#form.timeOf(a) - this.#form.timeOf(b));
     for (const request of requests) this.#ready.push(request);
-    this.#releasedAt = this.#timeOf(requests.at(-1) as Request);
+    this.#releasedAt = this.#form.timeOf(requests.at(-1) as Request);
     this.#waiting -= requests.length;
     this.#waitingBytes -= bytes;
     this.#seconds.delete(number);

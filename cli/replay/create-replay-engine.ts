@@ -2,8 +2,11 @@ import type { Config } from "../../src/config/schema.ts";
 import { plural } from "../doctor/finding.ts";
 import type { LogFacts } from "../logs/log-request.ts";
 import { Random } from "../simulation/random.ts";
+import { CompactEngine } from "./compact/compact-engine.ts";
+import { isCompactRule } from "./compact/compact-rules.ts";
 import { ExactEngine } from "./exact-engine.ts";
 import { IsolatesEngine } from "./isolates-engine.ts";
+import { showsPreflights } from "./known-facts.ts";
 import type {
   CreateReplayEngine,
   ReplayEngine,
@@ -31,14 +34,18 @@ export const createReplayEngine: CreateReplayEngine = (
     isolates === undefined
       ? new ExactEngine(config, rules, applier)
       : new IsolatesEngine(config, applier, isolates, seed);
+  const isCompact = isolates === undefined && rules.every(isCompactRule) && !showsPreflights(facts);
+  const compact = isCompact ? new CompactEngine(config, rules, options.firstCapacity) : undefined;
   return {
+    compact,
     rules: rules.map(replayedRuleOf),
     notes: [...notes, isolates === undefined ? EXACT_CALLS : assumptionsAbout(isolates, seed)],
     leftOut,
     laterNotes,
     replay: (requests, onDecided) => engine.replay(requests, onDecided),
     async finish() {
-      const usage = await engine.finish();
+      if (compact) applier.addCounts(compact);
+      const usage = compact?.hasReplayed ? compact.usage : await engine.finish();
       laterNotes.push(...applier.notes());
       if (engine instanceof IsolatesEngine) laterNotes.push(...lostNotes(engine));
       return usage;

@@ -1,5 +1,7 @@
 import type { Config } from "../../src/config/schema.ts";
-import type { Logs } from "../logs/open-logs.ts";
+import { OBJECTS } from "../logs/log-file.ts";
+import type { OpenLogs } from "../logs/open-logs.ts";
+import type { RequestForm } from "../logs/request-form.ts";
 import { LogPeriod, summariseLogs } from "../logs/summarise-logs.ts";
 import { compareRules } from "./compare-rules.ts";
 import { costReport } from "./cost-report.ts";
@@ -19,11 +21,15 @@ export interface ReplayedConfig {
 export interface ReplayInput {
   /** The logs' files as the user has written them. */
   readonly files: readonly string[];
-  readonly logs: Logs;
+  readonly logs: OpenLogs;
   readonly replayed: ReplayedConfig;
   /** The configuration to compare with. */
   readonly against?: ReplayedConfig | undefined;
   readonly isolates?: number | undefined;
+  /** Whether `ReplayEngine.compact` is used where it is possible; true by default. */
+  readonly isCompact?: boolean;
+  /** Up to this number of clients, numbers of clients are exact. By default, it depends on the rules. */
+  readonly maxClients?: number;
   /** Ends the reading. The report is then about the lines that have been read until that moment. */
   readonly signal?: AbortSignal;
   /** Called after each batch of requests. */
@@ -33,7 +39,7 @@ export interface ReplayInput {
 /** Replays logs under one or two configurations, reading them once, and adds up the verdicts. */
 export async function replayLogs(input: ReplayInput): Promise<ReplayReport> {
   const { files, logs, replayed, against, isolates, signal } = input;
-  const tally = new ReplayTally(replayed.engine, against?.engine);
+  const tally = new ReplayTally(replayed.engine, against?.engine, input.maxClients);
   const period = await replayAll(input, tally);
   const usage = await replayed.engine.finish();
   const usageBefore = await against?.engine.finish();
@@ -68,16 +74,33 @@ export async function replayLogs(input: ReplayInput): Promise<ReplayReport> {
 }
 
 /** @returns the time from the first request to the last one */
-async function replayAll(
-  { logs, replayed, against, signal, onProgress }: ReplayInput,
-  tally: ReplayTally,
-): Promise<LogPeriod> {
-  const period = new LogPeriod();
-  for await (const requests of logs.batches(signal)) {
-    period.add(requests);
-    tally.begin(requests);
+async function replayAll(input: ReplayInput, tally: ReplayTally): Promise<LogPeriod> {
+  const { logs, replayed, against, isCompact = true } = input;
+  const { compact } = replayed.engine;
+  const hasUsualLines = logs.formats.every((format) => format === "combined");
+  if (compact && isCompact && hasUsualLines && !against) {
+    return replayEach(input, tally, compact.form, (rows) => compact.replay(rows, tally));
+  }
+  return replayEach(input, tally, OBJECTS, async (requests) => {
     await replayed.engine.replay(requests, (decided) => tally.add(decided));
     await against?.engine.replay(requests, (decided) => tally.comparison?.addBefore(decided));
+  });
+}
+
+/** Replays each batch of requests. @param form how the requests are kept until then */
+async function replayEach<Request>(
+  { logs, signal, onProgress }: ReplayInput,
+  tally: ReplayTally,
+  form: RequestForm<Request>,
+  replay: (requests: readonly Request[]) => void | Promise<void>,
+): Promise<LogPeriod> {
+  const period = new LogPeriod();
+  for await (const requests of logs.batchesIn(form, signal)) {
+    const [first, last] = [requests[0], requests.at(-1)];
+    if (first === undefined || last === undefined) continue;
+    period.add(form.timeOf(first), form.timeOf(last));
+    tally.begin(form.timeOf(first));
+    await replay(requests);
     onProgress?.();
   }
   return period;

@@ -104,6 +104,14 @@ export class RouteCache {
     return route;
   }
 
+  /**
+   * Returns the rules of all short paths, for the method and the host of a request; undefined if a rule reads the
+   * path of such requests.
+   */
+  matchesOfAnyPath(request: LogRequest): readonly RuleMatch[] | undefined {
+    return this.#sourceOf(request).anyPath?.matches;
+  }
+
   /** Returns the rules that match the request that was found last. */
   match(): readonly RuleMatch[] {
     return this.#match(this.#request);

@@ -61,6 +61,21 @@ export class UsageMeter {
     this.#commands += this.#commandsPerCall + commandsOfGroup(counters, answer);
   }
 
+  /**
+   * Adds a decision on groups of one identity.
+   *
+   * @param objectCalls the calls that it takes with Durable Objects
+   * @param commands the commands for its groups, without those for the call itself
+   */
+  addCommands(objectCalls: number, commands: number): void {
+    if (this.#store === "durable-object") {
+      this.#calls += objectCalls;
+      return;
+    }
+    this.#calls++;
+    if (this.#store === "upstash") this.#commands += this.#commandsPerCall + commands;
+  }
+
   addAdjustment(counters: Group, tallies: readonly Tally[]): void {
     if (this.#store === "durable-object") {
       this.#calls += adjustmentCalls(counters);

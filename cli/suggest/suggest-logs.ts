@@ -72,7 +72,8 @@ async function countAll(
 ): Promise<LogPeriod> {
   const period = new LogPeriod();
   for await (const requests of logs.batches(signal)) {
-    period.add(requests);
+    const [first, last] = [requests[0], requests.at(-1)];
+    if (first && last) period.add(first.at, last.at);
     for (const request of requests) {
       const client = reader.clientOf(request);
       if (client) tally.add(request, client);

@@ -3,7 +3,7 @@ import { ClientHash } from "../../tally/client-hash.ts";
 import { hasSucceeded } from "../../tally/client-ranking.ts";
 import { RequestTexts } from "../../tally/request-texts.ts";
 import { TimeAxis } from "../../tally/time-axis.ts";
-import type { ReplayEngine, ReplayedRequest } from "../replay-engine.ts";
+import type { ReplayEngine, ReplayedRequest, RuleVerdict, VerdictTally } from "../replay-engine.ts";
 import type { ReplayReport, TotalReport } from "../report.ts";
 import { ClientCounts } from "./client-counts.ts";
 import { ComparedRankings, ComparisonTally } from "./comparison-tally.ts";
@@ -18,7 +18,7 @@ const MANY_RULES = 16;
 const MAX_CLIENTS_OF_MANY_RULES = 16_384;
 
 /** Adds up the verdicts of a replay, in bounded memory. */
-export class ReplayTally {
+export class ReplayTally implements VerdictTally {
   readonly #axis = new TimeAxis();
   readonly #counts = new RequestCounts();
   readonly #clients: ClientCounts;
@@ -30,42 +30,71 @@ export class ReplayTally {
   /** The comparison with another configuration; undefined without one. */
   readonly comparison: ComparisonTally | undefined;
 
-  constructor({ rules }: Pick<ReplayEngine, "rules">, against?: Pick<ReplayEngine, "rules">) {
-    const maxClients = rules.length > MANY_RULES ? MAX_CLIENTS_OF_MANY_RULES : undefined;
+  /**
+   * @param engine the engine whose verdicts are added up
+   * @param against the engine to compare with
+   * @param exactClients up to this number of clients, numbers of clients are exact. By default, it depends on the rules
+   */
+  constructor(
+    { rules }: Pick<ReplayEngine, "rules">,
+    against?: Pick<ReplayEngine, "rules">,
+    exactClients?: number,
+  ) {
+    const isMany = rules.length > MANY_RULES;
+    const maxClients = exactClients ?? (isMany ? MAX_CLIENTS_OF_MANY_RULES : undefined);
     const texts = new RequestTexts();
     this.#rules = rules.map((rule) => new RuleTally(rule, this.#axis, { texts, maxClients }));
     const rankings = new ComparedRankings();
     const { newlyDenied, newlyAllowed } = rankings;
     this.#clients = new ClientCounts(
-      { ranked: RANKED, texts },
+      { ranked: RANKED, texts, maxClients: exactClients },
       against ? [newlyDenied, newlyAllowed] : [],
     );
     this.comparison = against && new ComparisonTally(against.rules, this.#clients, rankings);
   }
 
-  /** Prepares for requests that will be decided, in the order of their times. */
-  begin(requests: readonly LogRequest[]): void {
-    const first = requests[0];
-    if (first) this.#axis.stepOf(first.at);
+  /** Prepares for requests from this time on. */
+  begin(firstAt: number): void {
+    this.#axis.stepOf(firstAt);
   }
 
   /** Adds a request that the configuration has decided. */
   add({ request, outcome, verdicts }: ReplayedRequest): void {
-    const { ip } = request;
-    const isDenied = outcome === "limited";
-    const step = this.#axis.stepOf(request.at);
-    this.#counts.add(isDenied, isDenied && hasSucceeded(request));
-    this.#series.add(step, isDenied);
-    if (outcome === "unmatched") this.#unmatched++;
-    if (ip !== undefined) {
-      this.#clients.seen.increment(this.#hash.set(ip), 0);
-      if (isDenied) this.#clients.addDenied(ip, this.#hash, request);
-    }
+    const { ip, at } = request;
+    const hash = ip === undefined ? undefined : this.#hash.set(ip);
+    const step = this.addOutcome(outcome, at, hash, request);
     for (const verdict of verdicts) {
-      const hash = verdict.client === ip ? this.#hash : this.#hashOfRule.set(verdict.client);
-      this.#rules[verdict.rule]?.add(verdict, request, step, hash);
+      const ofRule = verdict.client === ip ? this.#hash : this.#hashOfRule.set(verdict.client);
+      this.addVerdict(verdict, at, step, ofRule, request);
     }
-    this.comparison?.add(request, isDenied);
+    this.comparison?.add(request, outcome === "limited");
+  }
+
+  addOutcome(
+    outcome: ReplayedRequest["outcome"],
+    at: number,
+    hash: ClientHash | undefined,
+    request: LogRequest | undefined,
+  ): number {
+    const denied = outcome === "limited" ? request : undefined;
+    const step = this.#axis.stepOf(at);
+    this.#counts.add(denied !== undefined, denied !== undefined && hasSucceeded(denied));
+    this.#series.add(step, denied !== undefined);
+    if (outcome === "unmatched") this.#unmatched++;
+    if (hash === undefined) return step;
+    this.#clients.seen.increment(hash, 0);
+    if (denied?.ip !== undefined) this.#clients.addDenied(denied.ip, hash, denied);
+    return step;
+  }
+
+  addVerdict(
+    verdict: RuleVerdict,
+    at: number,
+    step: number,
+    hash: ClientHash,
+    request: LogRequest | undefined,
+  ): void {
+    this.#rules[verdict.rule]?.add(verdict, at, step, hash, request);
   }
 
   report(): Pick<ReplayReport, "total" | "rules" | "timeline"> {

@@ -36,16 +36,24 @@ export class RuleTally {
   }
 
   /**
-   * @param step the step of the request's time
+   * @param at the time of the request
+   * @param step the step of that time
    * @param hash the hash of the verdict's client
+   * @param request may be undefined if no rule denies it
    */
-  add(verdict: RuleVerdict, request: LogRequest, step: number, hash: ClientHash): void {
-    const { denied } = verdict;
-    this.#counts.add(denied, denied && hasSucceeded(request));
-    this.#series.add(step, denied);
-    this.#windows.add(verdict, request.at);
+  add(
+    verdict: RuleVerdict,
+    at: number,
+    step: number,
+    hash: ClientHash,
+    request: LogRequest | undefined,
+  ): void {
+    const denied = verdict.denied ? request : undefined;
+    this.#counts.add(denied !== undefined, denied !== undefined && hasSucceeded(denied));
+    this.#series.add(step, denied !== undefined);
+    this.#windows.add(verdict, at);
     this.#clients.seen.increment(hash, 0);
-    if (denied) this.#clients.addDenied(verdict.client, hash, request);
+    if (denied) this.#clients.addDenied(verdict.client, hash, denied);
   }
 
   report(): RuleReport {

@@ -49,7 +49,8 @@ export function commandsOfGroup(group: readonly Counter[], answer: GroupAnswer):
   return commands;
 }
 
-function commandsOfCounter(counter: Counter, tally: Tally, admitted: boolean): number {
+/** Returns the commands for one counter of a group. @param admitted whether the group was admitted */
+export function commandsOfCounter(counter: Counter, tally: Tally, admitted: boolean): number {
   const { cost, ceiling, rollsOver, alternative, checkOnly, block = 0 } = counter;
   const ban = counter.banMs === undefined ? 0 : 1;
   if (tally.banMs > 0) {

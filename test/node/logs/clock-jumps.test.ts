@@ -13,7 +13,7 @@ const START = Date.UTC(2026, 10, 1);
 function order(times: readonly number[], maxDelayMs = MINUTE) {
   const counts = new LogCounts();
   const timeOf = (at: number) => at;
-  const inTime = new TimeOrder<number>(maxDelayMs, counts, timeOf);
+  const inTime = new TimeOrder<number>(maxDelayMs, counts, { timeOf });
   const jumps = new ClockJumps(inTime, counts, timeOf, maxDelayMs);
   const taken: number[] = [];
   for (const at of times) {

@@ -29,7 +29,7 @@ function reportOf(
   order: (all: readonly Compared[]) => readonly Compared[],
 ) {
   const tally = new ReplayTally(ONE_RULE, ONE_RULE);
-  tally.begin(all.map(({ request }) => request));
+  if (all[0]) tally.begin(all[0].request.at);
   for (const { request, now } of all) tally.add(replayed(request, now));
   for (const { request, before } of order(all))
     tally.comparison?.addBefore(replayed(request, before));
