@@ -1,4 +1,3 @@
-import { printable } from "../doctor/finding.ts";
 import type { ByteSource, Head } from "./byte-source.ts";
 import type { FieldMap } from "./field-map.ts";
 import { HarReader } from "./har-reader.ts";
@@ -9,7 +8,8 @@ import { LogCounts } from "./log-progress.ts";
 import type { LogFacts, LogRequest } from "./log-request.ts";
 import { openByteSource, reasonOf } from "./open-byte-source.ts";
 import { plausibleTime } from "./plausible-time.ts";
-import { createParser, fieldNames, recogniseFormat } from "./recognise-format.ts";
+import { createParser, recogniseFormat } from "./recognise-format.ts";
+import { checkStart, type RecordStart } from "./record-start.ts";
 import type { RequestForm, RequestReader } from "./request-form.ts";
 import { untilAborted } from "./until-aborted.ts";
 
@@ -19,9 +19,6 @@ const HEAD_BYTES = 256 * 1024;
 const MAX_LINE_BYTES = 64 * 1024;
 /** Records may have many fields, which are not all read. */
 const MAX_RECORD_BYTES = 1024 * 1024;
-
-/** The maximum number of field names in a message. */
-const MAX_NAMES = 30;
 
 /** How logs are opened. */
 export interface FileOptions {
@@ -49,6 +46,8 @@ export interface LogFile {
   /** The time of its first request; -∞ if the first lines have none. */
   readonly firstAt: number;
   readonly size: number | undefined;
+  /** What its first records show; undefined for other formats and for an empty file. */
+  readonly start: RecordStart | undefined;
   /**
    * Reads the requests in the order of the file. A read error ends them, and becomes a note.
    *
@@ -87,12 +86,16 @@ async function readStart(source: ByteSource, options: FileOptions): Promise<LogF
   const { reader, facts } = createReader(new LogCounts(), OBJECTS);
   const first = isEmpty ? [] : reader.push(head.bytes);
   if (head.isWhole && !isEmpty) first.push(...reader.end());
-  if (!isEmpty && format === "json" && options.format === undefined && first.length === 0) {
-    throw unknownFields(source.name, lines);
-  }
+  // A user who names the format may know that the requests come later.
+  const isUnread = first.length === 0 && (options.format === undefined || format === "logpush");
+  const start =
+    isEmpty || (format !== "json" && format !== "logpush")
+      ? undefined
+      : checkStart(source.name, format, lines, options.fields, isUnread);
   return {
     name: source.name,
     format,
+    start,
     close: () => source.close(),
     facts: isEmpty ? undefined : facts(),
     firstAt:
@@ -183,14 +186,5 @@ function groupOf<Request>(requests: readonly Request[], bytes: number): RequestG
 function unknownFormat(name: string): LogError {
   return new LogError(
     `${name}: none of the first lines has a known format. Allowed: Apache's and nginx's combined and common, Cloudflare Logpush, JSON lines and HAR; --format names one.`,
-  );
-}
-
-function unknownFields(name: string, lines: readonly string[]): LogError {
-  const names = fieldNames(lines)
-    .slice(0, MAX_NAMES)
-    .map((field) => printable(field.slice(0, 50)));
-  return new LogError(
-    `${name}: no first record has a request with a time, a method and a URL in fields with known names. Name them, such as --map time=FIELD --map method=FIELD --map url=FIELD. The first record has the fields ${names.join(", ")}.`,
   );
 }

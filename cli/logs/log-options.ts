@@ -14,6 +14,7 @@ export interface LogCommandOptions {
   readonly format?: LogFormat;
   readonly map?: ReadonlyMap<string, string>;
   readonly host?: string;
+  readonly missingAsAbsent?: true;
   /** In milliseconds. */
   readonly maxDelay: number;
   /** Milliseconds since the Unix epoch. */
@@ -53,7 +54,7 @@ export function withLogOptions(command: Command): Command {
  */
 export function logOptionsOf(
   files: readonly string[],
-  { format, map, host, maxDelay, from, to }: LogCommandOptions,
+  { format, map, host, missingAsAbsent, maxDelay, from, to }: LogCommandOptions,
 ): LogOptions {
   if (from !== undefined && to !== undefined && from >= to) {
     throw new LogError("--to must be a later time than --from.");
@@ -61,7 +62,7 @@ export function logOptionsOf(
   if (files.indexOf("-") !== files.lastIndexOf("-")) {
     throw new LogError("- is standard input, which can be read only once.");
   }
-  return { files, format, map, host, maxDelayMs: maxDelay, from, to };
+  return { files, format, map, host, missingAsAbsent, maxDelayMs: maxDelay, from, to };
 }
 
 /** Adds the pairs of one `--map` to those of the ones before it. */

@@ -1,7 +1,9 @@
 import { ClockJumps } from "./clock-jumps.ts";
 import { commonFacts } from "./common-facts.ts";
 import { fieldMap } from "./field-map.ts";
+import type { AbsentField } from "./given-fields.ts";
 import { hostName } from "./host-name.ts";
+import { LogError } from "./log-error.ts";
 import { type FileOptions, type LogFile, OBJECTS, openLogFile } from "./log-file.ts";
 import type { LogFormat } from "./log-format.ts";
 import { LogCounts, type LogProgress } from "./log-progress.ts";
@@ -17,6 +19,8 @@ export interface LogOptions {
   readonly format?: LogFormat | undefined;
   /** For JSON lines: the path of the field of each fact, such as `ip` → `client.address`. */
   readonly map?: ReadonlyMap<string, string> | undefined;
+  /** Whether a field of `map` may be missing in all first records, if requests can lack its fact. */
+  readonly missingAsAbsent?: boolean | undefined;
   /** The host of all requests, for logs that do not state it. */
   readonly host?: string | undefined;
   /** How far lines may be out of order, in milliseconds. Later lines are counted in `late`. */
@@ -56,20 +60,26 @@ export interface OpenLogs extends Logs {
 /**
  * Opens logs and recognises their formats.
  *
- * @throws {LogError} if a file cannot be read, or if none of its first lines is in a known format, or if the
- * signal is aborted before the first line
+ * @throws {LogError} if a file cannot be read, or if none of its first lines is in a known format, or if no file
+ * has a field of `map`, or if the signal is aborted before the first line
  */
 export async function openLogs(options: LogOptions): Promise<OpenLogs> {
   const { format, host, signal } = options;
   const fields = fieldMap(options.map ?? []);
-  const files = await openFiles(options.files, {
+  const files = await openFiles(options, {
     format,
     fields,
     host: host && hostName(host),
     signal,
   });
   const counts = new LogCounts();
-  for (const { name, facts } of files) if (!facts) counts.addNote(`${name} is empty.`);
+  for (const { name, facts, start } of files) {
+    if (!facts) counts.addNote(`${name} is empty.`);
+    for (const note of start?.notes ?? []) counts.addNote(note);
+  }
+  for (const { reason } of absentInAll(files)) {
+    counts.addNote(`${reason} Requests without it count as ones that lack it.`);
+  }
   const sizes = files.map(({ size }) => size);
   counts.bytesTotal = sizes.reduce(
     (sum, size) => (sum === undefined || size === undefined ? undefined : sum + size),
@@ -84,16 +94,30 @@ export async function openLogs(options: LogOptions): Promise<OpenLogs> {
   };
 }
 
-async function openFiles(names: readonly string[], options: FileOptions): Promise<LogFile[]> {
+async function openFiles(
+  { files: names, missingAsAbsent }: LogOptions,
+  options: FileOptions,
+): Promise<LogFile[]> {
   const files: LogFile[] = [];
   try {
     for (const name of names) files.push(await openLogFile(name, options));
-    return files;
+    const [absent] = absentInAll(files);
+    if (!absent || missingAsAbsent) return files;
+    throw new LogError(`${absent.reason} If only few requests have it, add --missing-as-absent.`);
   } catch (error) {
     // An open standard input would keep the program running.
     for (const file of files) await file.close();
     throw error;
   }
+}
+
+/** Returns the fields of `--map` that none of the first records of any file has. */
+function absentInAll(files: readonly LogFile[]): readonly AbsentField[] {
+  const starts = files.map(({ start }) => start).filter((start) => start !== undefined);
+  const [first = [], ...others] = starts.map(({ absent }) => absent);
+  return first.filter(({ fact }) =>
+    others.every((each) => each.some((other) => other.fact === fact)),
+  );
 }
 
 /** The number of requests from which a batch is handed out. */

@@ -49,18 +49,27 @@ export function createParser(
   host: string | undefined,
 ): LineParser {
   if (format === "combined") return new AccessLineParser(host);
-  const find = format === "logpush" ? logpushFields : jsonFields;
-  return new RecordParser(find(recordsOf(lines), fields), host);
+  return new RecordParser(fieldsOf(format, recordsOf(lines), fields), host);
 }
 
-/** Returns the names of the fields of the first record, for messages; empty if there is no record. */
-export function fieldNames(lines: readonly string[]): readonly string[] {
-  return Object.keys(recordsOf(lines)[0] ?? {});
+/**
+ * Returns the fields of the facts.
+ *
+ * @param records the first records of the file
+ * @param given the fields that `--map` names
+ */
+export function fieldsOf(
+  format: "json" | "logpush",
+  records: readonly LogRecord[],
+  given: FieldMap,
+): FieldMap {
+  return format === "logpush" ? logpushFields(records, given) : jsonFields(records, given);
 }
 
-function recordsOf(lines: readonly string[]): LogRecord[] {
+/** Returns the records of the first lines. */
+export function recordsOf(lines: readonly string[], max = MAX_RECORDS): LogRecord[] {
   return lines
-    .slice(0, MAX_RECORDS)
+    .slice(0, max)
     .map(parseRecord)
     .filter((record) => record !== undefined);
 }

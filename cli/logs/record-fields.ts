@@ -75,7 +75,7 @@ const URL_START = /^(?:\/|https?:\/\/)/i;
 const REQUEST_LINE = /^\S{1,32} \S.* HTTP\//s;
 
 /** Whether a field has a value of a fact, because programs use the same names for different facts. */
-function isValid(fact: string, record: LogRecord, path: FieldPath): boolean {
+export function isValid(fact: string, record: LogRecord, path: FieldPath): boolean {
   const text = textAt(record, path);
   if (text === undefined) return false;
   if (fact === "time") return !Number.isNaN(recordTime(valueAt(record, path)));

@@ -43,6 +43,13 @@ export function recordTime(value: unknown): number {
   return sign === "-" ? at + offset : at - offset;
 }
 
+/** Whether a value is a time without a zone, which is taken as UTC. */
+export function lacksZone(value: unknown): boolean {
+  if (typeof value !== "string" || value.endsWith("Z") || value.endsWith("z")) return false;
+  const match = ISO.exec(value);
+  return match !== null && match[4] === undefined;
+}
+
 function inMilliseconds(value: number): number {
   if (!(value >= 0)) return Number.NaN;
   let ms = value * 1000;

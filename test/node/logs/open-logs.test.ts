@@ -160,7 +160,7 @@ describe("reading logs", () => {
     ]);
     expect((await readLogs([file], { map })).requests).toMatchObject([{ ip: "192.0.2.1" }]);
     await expect(readLogs([file])).rejects.toThrow(
-      /--map time=FIELD .* The first record has the fields t, m, u, client\.$/,
+      /--map time=FIELD .* The first records have the fields t, m, u, client\.address\.$/,
     );
     await expect(readLogs([file], { map: new Map([["x", "t"]]) })).rejects.toThrow(/no fact "x"/);
   });
