@@ -91,7 +91,7 @@ function readFields({ headers, bodySize, postData }: Table, number: number): Hea
     fields.add(field.name, field.value, origin);
   }
   const hasLength = fields.has("content-length") || fields.has("transfer-encoding");
-  if (!hasLength && typeof bodySize === "number" && bodySize > 0) {
+  if (!hasLength && Number.isSafeInteger(bodySize) && (bodySize as number) > 0) {
     fields.add("content-length", String(bodySize), origin);
   } else if (!hasLength && isTable(postData) && typeof postData.text === "string") {
     fields.add("content-length", String(Buffer.byteLength(postData.text)), origin);

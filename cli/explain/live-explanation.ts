@@ -28,12 +28,28 @@ export async function explainLive(
 ): Promise<LiveExplanation> {
   const api = await connect({ ...connection, atOption: "--against" });
   const answer = await api.call<Explanation>("POST", "explain", "outcome", request);
-  if (!Array.isArray(answer.rules)) throw otherForm();
+  if (!Array.isArray(answer.rules) || !answer.rules.every(hasNumbers)) throw otherForm();
   if ("request" in answer && "response" in answer) {
     return { explanation: answer, isPartial: false, answer, notes: [] };
   }
   const note = `${api.place} runs an older version of edge-weir, whose answer has no conditions, counters and stored keys. Deploy this version to see them, or leave out --against to explain the request with this folder's configuration.`;
   return { explanation: inThisForm(answer, request), isPartial: true, answer, notes: [note] };
+}
+
+/** Whether all counts and times of a rule in an answer are numbers. */
+function hasNumbers(rule: Partial<ExplainedRule> | null): boolean {
+  const { cost = 0, banMs = 0, quotas = [], counters = [] } = rule ?? {};
+  if (!Array.isArray(quotas) || !Array.isArray(counters)) return false;
+  const numbers = [
+    cost,
+    banMs,
+    ...quotas.flatMap((each) => [each?.limit, each?.remaining, each?.resetMs]),
+    ...counters.flatMap((each) => [
+      ...[each?.limit, each?.capacity, each?.count, each?.cost, each?.windowStart, each?.windowEnd],
+      ...[each?.countAfter ?? 0, each?.expiresAt ?? 0],
+    ]),
+  ];
+  return numbers.every((each) => Number.isFinite(each));
 }
 
 /** Returns the error for an answer without a field that this version needs. */

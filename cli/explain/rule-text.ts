@@ -7,6 +7,8 @@ import { indented, second, shortened, WIDTH, wrapped } from "./layout.ts";
 
 /** The maximum length of a key's value, in characters. */
 const MAX_VALUE = 80;
+/** The maximum length of a text with `--verbose`, in characters. */
+const MAX_VERBOSE = 2000;
 /** The maximum number of counters of a rule whose stored keys are listed. */
 const MAX_STORED = 12;
 /** The width of the column of labels, in characters. */
@@ -17,8 +19,8 @@ export function appliedRuleText(rule: ExplainedRule, isVerbose: boolean, now: nu
   return [
     heading(rule),
     ...conditionLines(rule.conditions, true, !isVerbose),
-    ...keyLines(rule.key),
-    ...clientLines(rule),
+    ...keyLines(rule.key, isVerbose),
+    ...clientLines(rule, isVerbose),
     ...counterLines(rule, now),
     ...(rule.mayDiffer ? [labelled("shards", DRAWN)] : []),
     ...storedLines(rule),
@@ -50,7 +52,7 @@ export function otherRuleLines(rules: readonly ExplainedRule[], isVerbose: boole
     const deciding = conditions.at(-1);
     if (!deciding || isVerbose) {
       return [
-        start + shortened(why, isVerbose ? 2000 : rest),
+        start + shortened(why, isVerbose ? MAX_VERBOSE : rest),
         ...conditionLines(conditions, false, false),
       ];
     }
@@ -65,26 +67,33 @@ function labelled(label: string, text: string): string {
   return `    ${styled("dim", label.padEnd(LABEL))}${text}`;
 }
 
-function keyLines(key: readonly ExplainedKeyElement[]): string[] {
+function keyLines(key: readonly ExplainedKeyElement[], isVerbose: boolean): string[] {
+  const [maxPart, maxValue, maxLine] = isVerbose
+    ? [MAX_VERBOSE, MAX_VERBOSE, MAX_VERBOSE]
+    : [60, MAX_VALUE, WIDTH + MAX_VALUE];
   return key.flatMap(({ alternatives, isFallback }, index) => {
     const lines = alternatives.map(({ part, result, from, value }) =>
       result === "used"
-        ? `${shortened(part, 60)}${value === undefined ? "" : ` = ${shortened(value, MAX_VALUE)}`}, from ${printable(from)}`
-        : `${shortened(part, 60)} is absent: ${printable(from)}`,
+        ? `${shortened(part, maxPart)}${value === undefined ? "" : ` = ${shortened(value, maxValue)}`}, from ${printable(from)}`
+        : `${shortened(part, maxPart)} is absent: ${printable(from)}`,
     );
     if (isFallback) lines.push("so the client's address is used");
     return lines.map((line, at) =>
-      labelled(index === 0 && at === 0 ? "key" : "", shortened(line, WIDTH + MAX_VALUE)),
+      labelled(index === 0 && at === 0 ? "key" : "", shortened(line, maxLine)),
     );
   });
 }
 
-function clientLines({ client, tier, cost, costSource, banMs, newBan, override }: ExplainedRule) {
+function clientLines(
+  { client, tier, cost, costSource, banMs, newBan, override }: ExplainedRule,
+  isVerbose: boolean,
+): string[] {
+  const [maxTier, maxSource] = isVerbose ? [MAX_VERBOSE, MAX_VERBOSE] : [40, 60];
   const parts = [
     client !== undefined && printable(client),
-    tier !== undefined && `tier ${shortened(tier, 40)}`,
+    tier !== undefined && `tier ${shortened(tier, maxTier)}`,
     cost !== undefined &&
-      `cost ${count(cost)}${costSource && !/^cost: \d+$/.test(costSource) ? ` (${shortened(costSource, 60)})` : ""}`,
+      `cost ${count(cost)}${costSource && !/^cost: \d+$/.test(costSource) ? ` (${shortened(costSource, maxSource)})` : ""}`,
   ].filter(Boolean);
   const lines = parts.length > 0 ? [labelled("client", parts.join(", "))] : [];
   if (banMs !== undefined && banMs > 0) {

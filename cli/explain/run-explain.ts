@@ -87,7 +87,9 @@ function timeOf(atTime: string | undefined): number {
 /** A path without a host belongs to the Worker that explains it. */
 function hostOf(against: string): DefaultHost {
   const url = URL.parse(against);
-  if (!url?.hostname) throw wrongOptions("The path has no host. Write the whole URL, or --host.");
+  if (!url?.hostname) {
+    throw wrongOptions("--against must be the URL of a Worker, such as https://api.example.com.");
+  }
   const { hostname: host } = url;
   return { host, note: `The path has no host, so that of --against was taken: ${host}.` };
 }

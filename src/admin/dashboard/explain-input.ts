@@ -1,3 +1,4 @@
+import { parseAddress } from "../../config/address.ts";
 import type { DescribedRequest } from "../../explain/explanation.ts";
 import { check, invalidInput } from "../api-input.ts";
 import { ExplainBody } from "../api-schemas.ts";
@@ -24,6 +25,11 @@ export function readDescription(
   origin: string,
 ): DescribedRequest {
   const lines = fieldsIn(headers);
+  if (ip !== "" && !parseAddress(ip)) {
+    throw invalidInput([
+      { path: "IP address", message: "must be an address, such as 203.0.113.7 or 2001:db8::7." },
+    ]);
+  }
   if (ip !== "") lines.set("cf-connecting-ip", ip);
   const number = /^(?:AS)?(\d{1,10})$/i.exec(asn)?.[1];
   if (asn !== "" && number === undefined) {

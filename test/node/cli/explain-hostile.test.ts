@@ -117,3 +117,8 @@ it("prints no character of a HAR file that a terminal obeys", () => {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what must be missing
   expect(message).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u202e]/);
 });
+
+it.each([7.5, 1e25, -1, "12", null])("ignores the size %s of a body in a HAR file", (bodySize) => {
+  const request = { method: "POST", url: URL_A, headers: [], bodySize };
+  expect(readHar(JSON.stringify({ request }), undefined).fields.has("content-length")).toBe(false);
+});

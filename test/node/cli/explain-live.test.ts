@@ -207,6 +207,17 @@ it.each<[string, object, readonly string[], number, RegExp]>([
     2,
     /another form/,
   ],
+  ...[
+    { banMs: "x" },
+    { quotas: [{ policy: "a", limit: "5" }] },
+    { counters: [{ count: null }] },
+  ].map((fields): [string, object, string[], number, RegExp] => [
+    `${Object.keys(fields)[0]} that are no numbers`,
+    { ...EXPLANATION, rules: [{ ...EXPLANATION.rules[0], ...fields }] },
+    ["/a"],
+    2,
+    /another form/,
+  ]),
   ["a failed store", problem(503, "The store failed."), ["/a"], 2, /^The store failed/],
   ["a refusal", problem(400, "url must be shorter."), ["/a"], 1, /^url must be shorter/],
   [
@@ -223,7 +234,7 @@ it.each<[string, object, readonly string[], number, RegExp]>([
 });
 
 it.each([
-  ["no URL", "api.example.com", 1, /Write the whole URL/],
+  ["no URL", "api.example.com", 1, /--against must be the URL of a Worker/],
   ["http to another machine", "http://api.example.com", 2, /The token was not sent/],
 ])("exits with 1 or 2 for %s", async (_, url, code, message) => {
   const run = await against(url, "/a");

@@ -110,6 +110,7 @@ describe("a fault", () => {
     [{ url: "ftp://a" }, "url must be an absolute URL"],
     [{ url: "//a" }, "url must be an absolute URL"],
     [{ url: "" }, "url must be an absolute URL"],
+    [{ ip: "999" }, "IP address must be an address"],
     [{ url: `/${"a".repeat(17_000)}` }, "url must have at most 16384 characters"],
     [{ method: "G".repeat(33) }, "method must be an HTTP method"],
     [
