@@ -8,7 +8,7 @@ const DAY_LENGTH = 12;
 const CLOCK_LENGTH = 8;
 
 const DAY = /^(\d\d)\/([A-Z][a-z]{2})\/(\d{4})[: ]$/;
-const ZONE = /^ ([+-])([01]\d):?([0-5]\d)$/;
+const ZONE = /^ ([+-])(0\d|1[0-4]):?([0-5]\d)$/;
 const SLASHED = /^(.{12})(\d\d:\d\d:\d\d)(?:[.,](\d{1,9}))?( [+-]\d\d:?\d\d)$/;
 const ISO = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)$/;
 
@@ -63,7 +63,10 @@ function dayStart(text: string): number {
   const [, day = "", name = "", year = ""] = DAY.exec(text) ?? [];
   const month = MONTHS.indexOf(name);
   const start = Date.UTC(Number(year), month, Number(day));
-  return month !== -1 && new Date(start).getUTCDate() === Number(day) ? start : Number.NaN;
+  const date = new Date(start);
+  // The years 0 to 99 would become 1900 to 1999.
+  const isDay = date.getUTCDate() === Number(day) && date.getUTCFullYear() === Number(year);
+  return month !== -1 && isDay ? start : Number.NaN;
 }
 
 /** Returns the offset of a zone such as ` +0530`, in milliseconds; NaN if the text is no zone. */
@@ -79,8 +82,9 @@ export function clockAt(line: string, from: number): number {
   const minutes = twoDigitsAt(line, from + 3);
   const seconds = twoDigitsAt(line, from + 6);
   const isClock = line.charCodeAt(from + 2) === 58 && line.charCodeAt(from + 5) === 58;
-  // A leap second is 60.
-  if (!isClock || hours > 23 || minutes > 59 || seconds > 60) return Number.NaN;
+  // A leap second is 60, at the end of an hour in UTC. Zones differ from UTC by quarters of an hour.
+  const maxSeconds = minutes % 15 === 14 ? 60 : 59;
+  if (!isClock || hours > 23 || minutes > 59 || seconds > maxSeconds) return Number.NaN;
   return ((hours * 60 + minutes) * 60 + seconds) * 1000;
 }
 

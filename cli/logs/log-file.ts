@@ -49,9 +49,10 @@ export interface LogFile {
   /** What its first records show; undefined for other formats and for an empty file. */
   readonly start: RecordStart | undefined;
   /**
-   * Reads the requests in the order of the file. A read error ends them, and becomes a note.
+   * Reads the requests in the order of the file. A read error after the first bytes ends them, and becomes a note.
    *
    * @param signal ends them after the lines that have been read
+   * @throws {LogError} if the file can no longer be read at all
    */
   groups<Request>(
     counts: LogCounts,
@@ -86,6 +87,10 @@ async function readStart(source: ByteSource, options: FileOptions): Promise<LogF
   const { reader, facts } = createReader(new LogCounts(), OBJECTS);
   const first = isEmpty ? [] : reader.push(head.bytes);
   if (head.isWhole && !isEmpty) first.push(...reader.end());
+  if (options.format !== undefined && first.length === 0) {
+    const likely = recogniseFormat(lines);
+    if (likely !== undefined && likely !== format) throw otherFormat(source.name, format, likely);
+  }
   // A user who names the format may know that the requests come later.
   const isUnread = first.length === 0 && (options.format === undefined || format === "logpush");
   const start =
@@ -102,7 +107,7 @@ async function readStart(source: ByteSource, options: FileOptions): Promise<LogF
       first.length === 0 ? Number.NEGATIVE_INFINITY : plausibleTime(first, 0, ({ at }) => at),
     size: source.size,
     groups: (counts, form, signal) =>
-      readGroups(source, createReader(counts, form).reader, counts, signal),
+      readGroups(source, createReader(counts, form).reader, counts, { isEmpty, signal }),
   };
 }
 
@@ -162,18 +167,25 @@ async function* readGroups<Request>(
   source: ByteSource,
   reader: RequestReader<Request>,
   counts: LogCounts,
-  signal: AbortSignal | undefined,
+  { isEmpty, signal }: { isEmpty: boolean; signal: AbortSignal | undefined },
 ): AsyncGenerator<RequestGroup<Request>> {
+  let hasStarted = false;
   try {
     const onRead = (bytes: number) => {
       counts.bytesRead += bytes;
     };
     const chunks = source.chunks(onRead);
     for await (const chunk of signal ? untilAborted(chunks, signal) : chunks) {
+      hasStarted ||= chunk.length > 0;
       yield groupOf(reader.push(chunk), chunk.length);
     }
   } catch (error) {
+    // Since it was opened first, the file was removed or replaced: a report without it would mislead.
+    if (!hasStarted) throw new LogError(`${source.name} cannot be read: ${reasonOf(error)}`);
     counts.addNote(`${source.name} was read only up to an error: ${reasonOf(error)}`);
+  }
+  if (!hasStarted && !isEmpty && !signal?.aborted) {
+    counts.addNote(`${source.name} became empty before it was read.`);
   }
   // After an interruption, the last line may be incomplete.
   if (!signal?.aborted) yield groupOf(reader.end(), 0);
@@ -186,5 +198,11 @@ function groupOf<Request>(requests: readonly Request[], bytes: number): RequestG
 function unknownFormat(name: string): LogError {
   return new LogError(
     `${name}: none of the first lines has a known format. Allowed: Apache's and nginx's combined and common, Cloudflare Logpush, JSON lines and HAR; --format names one.`,
+  );
+}
+
+function otherFormat(name: string, given: LogFormat, likely: LogFormat): LogError {
+  return new LogError(
+    `${name}: none of the first lines is a request in the format ${given}. They look like ${likely}: use --format ${likely}, or leave --format out.`,
   );
 }

@@ -1,0 +1,46 @@
+import { mkdir, rm, writeFile } from "node:fs/promises";
+import { describe, expect, it } from "vitest";
+import { LogError } from "../../../cli/logs/log-error.ts";
+import { openLogs } from "../../../cli/logs/open-logs.ts";
+import { accessLine, logFolder, readLogs } from "./log-folder.ts";
+
+const logOf = logFolder();
+const LINE = accessLine("192.0.2.1", "10:00:00");
+
+/** Changes a file after it was opened, and reads it. */
+async function readAfter(name: string, change: (file: string) => Promise<unknown>) {
+  const file = await logOf(name, LINE);
+  const logs = await openLogs({ files: [file], maxDelayMs: 0 });
+  await change(file);
+  for await (const _ of logs.batches());
+  return logs.progress.notes.map((note) => note.replace(file, "FILE"));
+}
+
+describe("a file that changes after its first lines were read", () => {
+  it("is refused if it was removed, or replaced by a directory", async () => {
+    await expect(readAfter("removed", (file) => rm(file))).rejects.toThrow(LogError);
+    const replace = (file: string) => rm(file).then(() => mkdir(file));
+    await expect(readAfter("replaced", replace)).rejects.toThrow(/replaced cannot be read: /);
+  });
+
+  it("gets a note if it became empty", async () => {
+    expect(await readAfter("emptied", (file) => writeFile(file, ""))).toEqual([
+      "FILE became empty before it was read.",
+    ]);
+  });
+});
+
+describe("a wrong --format", () => {
+  it.each([
+    ["har", LINE, "combined"],
+    ["json", LINE, "combined"],
+    ["logpush", LINE, "combined"],
+    ["combined", '{"time":1,"method":"GET","url":"/"}', "json"],
+    ["combined", '{"log":{"entries":[]}}', "har"],
+  ] as const)("is refused, with the likely one: %s for %s", async (format, line, likely) => {
+    const file = await logOf("wrong", line);
+    await expect(readLogs([file], { format })).rejects.toThrow(
+      `is a request in the format ${format}. They look like ${likely}: `,
+    );
+  });
+});
