@@ -6,7 +6,7 @@ import type { SuggestOptions } from "./suggest/run-suggest.ts";
 const HELP = `
 Examples:
   suggest access.log --match 'POST /login' --window 1m,1h
-  suggest logs/*.gz --match '/api/*' --key 'header:x-api-key | ip' --html report.html
+  suggest app.jsonl --match '/api/*' --key 'header:x-api-key | ip' --map header:x-api-key=key --html report.html
   suggest access.log --rule search --config weir.config.ts
 
 Exit codes:

@@ -51,7 +51,7 @@ function checkMap(formats: readonly LogFormat[]): void {
   const names = [...new Set(formats)].join(" and ");
   throw new ReplayError(
     1,
-    `--map names fields of JSON lines, but the format of the logs is ${names}. Leave --map out.`,
+    `--map names fields of JSON lines, but the format of the logs is ${names}, which has no other fields. Write JSON lines to the log, or leave --map out.`,
   );
 }
 
