@@ -193,7 +193,11 @@ describe("the exit code of weir replay", () => {
     [1, ["access.log", "./access.log"], "is named twice"],
     [1, ["access.log", "--host", "b a d"], "--host b a d: this is not a host name"],
     [1, ["access.log", "--map", "ip=client"], "--map names fields of JSON lines, but the format"],
-    [1, ["none.log", "--map", "ip=client", "--format", "har"], "is har, which has no other fields."],
+    [
+      1,
+      ["none.log", "--map", "ip=client", "--format", "har"],
+      "is har, which has no other fields.",
+    ],
     [1, ["access.log", "--max-denied", "many"], "a whole number from 0"],
     [1, ["access.log", "--isolates", "0"], "a whole number from 1 to 1000"],
     [1, [], "missing required argument 'log'"],
