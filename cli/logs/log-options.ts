@@ -1,7 +1,9 @@
+import { resolve } from "node:path";
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { durationUpTo } from "../../src/config/duration.ts";
 import { parseIsoTime } from "../../src/config/iso-time.ts";
 import { fieldMap } from "./field-map.ts";
+import { hostName } from "./host-name.ts";
 import { LogError } from "./log-error.ts";
 import { LOG_FORMATS, type LogFormat } from "./log-format.ts";
 import type { LogOptions } from "./open-logs.ts";
@@ -50,7 +52,7 @@ export function withLogOptions(command: Command): Command {
  * Returns the options for `openLogs`.
  *
  * @param files the values of the argument LOG…
- * @throws {LogError} if `--to` is not after `--from`, or if `-` is named twice
+ * @throws {LogError} if `--to` is not after `--from`, if a file is named twice, or if the host is no host name
  */
 export function logOptionsOf(
   files: readonly string[],
@@ -61,6 +63,14 @@ export function logOptionsOf(
   }
   if (files.indexOf("-") !== files.lastIndexOf("-")) {
     throw new LogError("- is standard input, which can be read only once.");
+  }
+  const paths = files.map((file) => (file === "-" ? file : resolve(file)));
+  const twice = files.find((_, index) => paths.indexOf(paths[index] as string) !== index);
+  if (twice !== undefined) {
+    throw new LogError(`${twice} is named twice: its requests would count twice.`);
+  }
+  if (host !== undefined && hostName(host) === undefined) {
+    throw new LogError("--host is no host name. Allowed: a name such as example.com.");
   }
   return { files, format, map, host, missingAsAbsent, maxDelayMs: maxDelay, from, to };
 }
