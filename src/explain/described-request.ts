@@ -20,7 +20,7 @@ export class DescriptionError extends Error {
 }
 
 /** Why the gateway answers 414 to a request, as a part of a sentence that begins with its path. */
-export const PATH_TOO_LONG = `may have at most ${MAX_CHARACTERS} characters and ${MAX_SEGMENTS} slashes, because servers read it in different ways (it has escapes, empty or dot segments, or other special characters)`;
+export const PATH_TOO_LONG = `may have at most ${MAX_CHARACTERS} characters and ${MAX_SEGMENTS} slashes, because servers read it in different ways`;
 
 /** A described request, as the gateway would receive it. */
 interface ReadRequest {

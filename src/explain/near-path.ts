@@ -26,9 +26,6 @@ export class NearPaths {
   readonly #sent: readonly string[];
   readonly #isShort: boolean;
   readonly #caseSensitive: boolean;
-  /** The segments of routes in the form of canonical paths. */
-  readonly #canonical = new Map<string, string>();
-  readonly #patterns = new Map<string, RegExp>();
   #routes = 0;
   #comparisons = 0;
 
@@ -82,7 +79,7 @@ export class NearPaths {
     const position = `segment ${equal + 1}`;
     const name = shownText(route);
     if (given !== undefined && wanted !== undefined) {
-      if (this.#caseSensitive && fitsFolded(wanted, given)) {
+      if (this.#caseSensitive && fitsSegment(wanted, given, false)) {
         return `In ${position} of ${name}, only upper and lower case differ, and caseSensitivePaths is true.`;
       }
       if (equal === 0) return undefined;
@@ -98,35 +95,17 @@ export class NearPaths {
   #fits(segment: string, sent: string): boolean {
     this.#comparisons += 1;
     if (segment === "*" || segment === sent) return true;
-    const pattern = patternOf(segment);
-    if (pattern !== undefined) {
-      const known = this.#patterns.get(pattern);
-      const expression = known ?? expressionOf(pattern, this.#caseSensitive);
-      if (!known) this.#patterns.set(pattern, expression);
-      return expression.test(sent);
-    }
-    if (segment.startsWith(":")) return true;
-    const known = this.#canonical.get(segment);
-    const canonical = known ?? canonicalSegment(segment, this.#caseSensitive);
-    if (known === undefined) this.#canonical.set(segment, canonical);
-    return canonical === sent;
+    return fitsSegment(segment, sent, this.#caseSensitive);
   }
 }
 
-/** Whether a segment of a path fits a segment of a route except for upper and lower case. */
-function fitsFolded(segment: string, sent: string): boolean {
-  const pattern = patternOf(segment);
-  if (pattern !== undefined) return expressionOf(pattern, false).test(sent);
-  return canonicalSegment(segment, false) === canonicalSegment(sent, false);
-}
-
-/** Returns the pattern of a parameter; undefined for a segment without one. */
-function patternOf(segment: string): string | undefined {
-  return segment.startsWith(":") ? /\{(.+)\}/.exec(segment)?.[1] : undefined;
-}
-
-function expressionOf(pattern: string, caseSensitive: boolean): RegExp {
-  return new RegExp(`^(?:${pattern})$`, caseSensitive ? "" : "i");
+/** Whether a segment of a canonical path fits a segment of a route. */
+function fitsSegment(segment: string, sent: string, caseSensitive: boolean): boolean {
+  if (!segment.startsWith(":")) {
+    return canonicalSegment(segment, caseSensitive) === canonicalSegment(sent, caseSensitive);
+  }
+  const pattern = /\{(.+)\}/.exec(segment)?.[1];
+  return !pattern || new RegExp(`^(?:${pattern})$`, caseSensitive ? "" : "i").test(sent);
 }
 
 /** Returns a literal segment in the form of canonical paths, without a slash. */
