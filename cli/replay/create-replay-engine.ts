@@ -39,7 +39,7 @@ export const createReplayEngine: CreateReplayEngine = (
   return {
     compact,
     rules: rules.map(replayedRuleOf),
-    notes: [...notes, isolates === undefined ? EXACT_CALLS : assumptionsAbout(isolates, seed)],
+    notes: [...notes, ...callNotes(config, isolates, seed)],
     leftOut,
     laterNotes,
     replay: (requests, onDecided) => engine.replay(requests, onDecided),
@@ -52,6 +52,12 @@ export const createReplayEngine: CreateReplayEngine = (
     },
   };
 };
+
+/** Notes about the calls to the store. The store in memory costs nothing. */
+function callNotes({ store }: Config, isolates: number | undefined, seed: number): ReplayNote[] {
+  if (isolates !== undefined) return [assumptionsAbout(isolates, seed)];
+  return store === "memory" ? [] : [EXACT_CALLS];
+}
 
 const EXACT_CALLS: ReplayNote = {
   code: "calls-without-leases",
