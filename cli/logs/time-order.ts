@@ -146,6 +146,8 @@ export class TimeOrder<Request> {
     this.#waiting -= requests.length;
     this.#waitingBytes -= bytes;
     this.#seconds.delete(number);
+    // A Map that has grown keeps its former entries in memory until V8 collects the whole heap.
+    requests.length = 0;
   }
 
   #releaseEarly(): void {

@@ -13,24 +13,21 @@ export interface AppliedClient {
   readonly ruleCounters: RuleCounter[];
 }
 
-/** A row that writes change in place, so that clients can keep a reference to it. */
+/** A row that later writes change in place. */
 export interface LiveRow extends Mutable<Row> {
-  /**
-   * Whether only clients of one identity refer to the row. Then it serves their later windows too, because
-   * millions of new objects would take long to collect.
-   */
-  readonly isOwned: boolean;
+  /** The window under whose key the row is in the table of rows, if any. */
+  storedWindow: number;
 }
 
 type Mutable<Type> = { -readonly [Field in keyof Type]: Type[Field] };
 
-/** The window of a row before its first use. */
+/** In place of the number of a window, if there is none. */
 const NO_WINDOW = Number.MIN_SAFE_INTEGER;
 
 /**
- * A client that remembers the rows of its counters. Then most decisions neither build a key nor look one up,
- * which would take longer than the decision. The client is itself a row, because each further object takes time
- * and memory.
+ * A client that has the rows of its counters itself. Then most decisions need no key and no table, which would
+ * take longer than the decision. It is the row of the rule's first window, because each further object takes
+ * time and memory.
  */
 export class RememberedClient implements AppliedClient, LiveRow {
   readonly template: ClientTemplate;
@@ -39,30 +36,23 @@ export class RememberedClient implements AppliedClient, LiveRow {
   window = NO_WINDOW;
   count = 0;
   expiresAt = 0;
-  readonly isOwned = true;
-  /** The last row that was found for the rule's first window, of this window or of an earlier one. */
-  row: LiveRow;
-  /** The same for the rule's other windows. */
-  readonly otherRows: LiveRow[];
+  storedWindow = NO_WINDOW;
+  /** Whether the rows were left to the table of rows. Then another object may stand for this client. */
+  isForgotten = false;
+  /** The rows of the rule's other windows. */
+  readonly #others: readonly LiveRow[];
   #ruleCounters: RuleCounter[] | undefined;
 
   constructor(template: ClientTemplate, client: string, identity: string) {
     this.template = template;
     this.client = client;
     this.identity = identity;
-    this.row = this;
-    this.otherRows =
-      template.counters.length === 1 ? NO_ROWS : template.counters.slice(1).map(newRow);
+    this.#others = template.counters.length === 1 ? NONE : template.counters.slice(1).map(newRow);
   }
 
   /** @param index the index of a window of the rule */
   rowAt(index: number): LiveRow {
-    return index === 0 ? this.row : (this.otherRows[index - 1] as LiveRow);
-  }
-
-  setRow(index: number, row: LiveRow): void {
-    if (index === 0) this.row = row;
-    else this.otherRows[index - 1] = row;
+    return index === 0 ? this : (this.#others[index - 1] as LiveRow);
   }
 
   get rule(): number {
@@ -70,8 +60,8 @@ export class RememberedClient implements AppliedClient, LiveRow {
   }
 
   get appliedRule(): AppliedRule {
-    const { rule, windows } = this.template;
-    return { rule, windows, identity: this.identity };
+    const { rule } = this.template;
+    return { rule, windows: rule.windows, identity: this.identity };
   }
 
   /** The counters with the client's keys. Only decisions together with other rules need them. */
@@ -81,8 +71,8 @@ export class RememberedClient implements AppliedClient, LiveRow {
   }
 }
 
-const NO_ROWS: LiveRow[] = [];
+const NONE: readonly LiveRow[] = [];
 
 export function newRow(): LiveRow {
-  return { window: NO_WINDOW, count: 0, expiresAt: 0, isOwned: true };
+  return { window: NO_WINDOW, count: 0, expiresAt: 0, storedWindow: NO_WINDOW };
 }

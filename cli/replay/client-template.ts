@@ -1,4 +1,4 @@
-import type { Rule, Window } from "../../src/config/rule.ts";
+import type { Rule } from "../../src/config/rule.ts";
 import { type Counter, windowAt, windowStart } from "../../src/engine/counter.ts";
 import { countersOf, type RuleCounter, ruleCountersOf } from "../../src/limiter/counters.ts";
 
@@ -10,26 +10,22 @@ export interface TemplateCounter {
   endsAt: number;
 }
 
-/**
- * What the clients of a rule, or of one of its tiers, have in common. Their counters differ only in their keys.
- */
+/** What the clients of a rule have in common. Their counters differ only in their keys. */
 export class ClientTemplate {
   readonly rule: Rule;
   /** The index of the rule among the replayed rules. */
   readonly index: number;
-  readonly windows: readonly Window[];
   readonly prefix: string;
   /** The counters of a client with an empty identity, which ends their keys. */
   readonly ruleCounters: readonly RuleCounter[];
   readonly counters: readonly Counter[];
   readonly #current: readonly TemplateCounter[];
 
-  constructor(rule: Rule, index: number, windows: readonly Window[], prefix: string) {
+  constructor(rule: Rule, index: number, prefix: string) {
     this.rule = rule;
     this.index = index;
-    this.windows = windows;
     this.prefix = prefix;
-    this.ruleCounters = ruleCountersOf({ rule, windows, identity: "" }, prefix);
+    this.ruleCounters = ruleCountersOf({ rule, windows: rule.windows, identity: "" }, prefix);
     this.counters = countersOf(this.ruleCounters);
     this.#current = this.counters.map((counter) => {
       return { counter, window: 0, startsAt: 0, endsAt: 0 };

@@ -14,6 +14,7 @@ import type {
   ReplayOptions,
 } from "./replay-engine.ts";
 import { chooseRules, replayedRuleOf } from "./replayed-rules.ts";
+import { RowTable } from "./row-table.ts";
 import { LogRuleApplier } from "./rule-applier.ts";
 import { ASSUMED } from "./simulated-world.ts";
 
@@ -29,10 +30,14 @@ export const createReplayEngine: CreateReplayEngine = (
   const { rules, leftOut, notes } = chooseRules(config, facts, options);
   const laterNotes: ReplayNote[] = [];
   const shardChoice = new Random(seed, "shards");
-  const applier = new LogRuleApplier(config, rules, facts, options, () => shardChoice.uniform());
+  const random = () => shardChoice.uniform();
+  const rows = new RowTable();
+  // In isolates, clients have no rows, because the simulated store has them.
+  const ownRows = isolates === undefined ? rows : undefined;
+  const applier = new LogRuleApplier(config, rules, facts, options, random, ownRows);
   const engine =
     isolates === undefined
-      ? new ExactEngine(config, rules, applier)
+      ? new ExactEngine(config, rules, applier, rows)
       : new IsolatesEngine(config, applier, isolates, seed);
   const isCompact = isolates === undefined && rules.every(isCompactRule) && !showsPreflights(facts);
   const compact = isCompact ? new CompactEngine(config, rules, options.firstCapacity) : undefined;

@@ -15,7 +15,7 @@ import { type AppliedClient, RememberedClient } from "./applied-client.ts";
 import { answersByMode, type GroupAnswers, recordAllReserves } from "./group-answers.ts";
 import type { ReplayedRequest, StoreUsage } from "./replay-engine.ts";
 import { chargedRulesOf, responseCountersOf } from "./response-charges.ts";
-import { RowTable } from "./row-table.ts";
+import type { RowTable } from "./row-table.ts";
 import type { LogRuleApplier } from "./rule-applier.ts";
 import { UsageMeter } from "./usage-meter.ts";
 import { ReusedReplay } from "./verdicts.ts";
@@ -24,21 +24,18 @@ import { ReusedReplay } from "./verdicts.ts";
 export class ExactEngine {
   readonly #applier: LogRuleApplier;
   readonly #prefix: string;
-  readonly #rows = new RowTable();
+  readonly #rows: RowTable;
   readonly #usage: UsageMeter;
   readonly #dependOnResponse: boolean;
   readonly #replayed = new ReusedReplay();
 
-  constructor(config: Config, rules: readonly Rule[], applier: LogRuleApplier) {
+  /** @param rows the table that gets the rows of the applier's clients */
+  constructor(config: Config, rules: readonly Rule[], applier: LogRuleApplier, rows: RowTable) {
     this.#applier = applier;
+    this.#rows = rows;
     this.#prefix = config.prefix;
     this.#usage = new UsageMeter(config);
     this.#dependOnResponse = rules.some(dependsOnResponse);
-  }
-
-  /** The number of counters in memory. */
-  get counters(): number {
-    return this.#rows.size;
   }
 
   replay(requests: readonly LogRequest[], onDecided: (replayed: ReplayedRequest) => void): void {
@@ -67,7 +64,10 @@ export class ExactEngine {
       return;
     }
     const groups = emptyGroups();
-    for (const { ruleCounters } of applied) addToGroups(groups, ruleCounters);
+    for (const client of applied) {
+      if (client instanceof RememberedClient) this.#rows.prepare(client, request.at);
+      addToGroups(groups, client.ruleCounters);
+    }
     const answers = this.#answersOf(groups, request.at);
     replayed.finish(applied, answers, request.at);
     if (this.#dependOnResponse && replayed.outcome === "allowed") {

@@ -69,9 +69,9 @@ export class LoggedRequest implements CanonicalRequest {
     this.#fields.request = request;
   }
 
-  /** The client's address, as logged. */
-  get address(): string | undefined {
-    return this.#request.ip;
+  /** When the request arrived, in milliseconds since the Unix epoch. */
+  get at(): number {
+    return this.#request.at;
   }
 
   get path(): string {

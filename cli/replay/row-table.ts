@@ -18,6 +18,7 @@ import {
 import { isDependent, isEnforced, SKIPPED } from "../../src/stores/group-roles.ts";
 import type { GroupAnswer } from "../../src/stores/store.ts";
 import { type LiveRow, newRow, type RememberedClient } from "./applied-client.ts";
+import type { TemplateCounter } from "./client-template.ts";
 import { KeySchedule } from "./key-schedule.ts";
 
 const SECOND_MS = 1000;
@@ -30,8 +31,8 @@ type LiveTally = { -readonly [Field in keyof Tally]: Tally[Field] };
  */
 export class RowTable {
   readonly #rows = new Map<string, LiveRow>();
-  /** The keys of the owned rows. Nothing changes their expiry. */
-  readonly #owned = new KeySchedule();
+  /** The keys of the rows of clients. Nothing changes their expiry. */
+  readonly #stored = new KeySchedule();
   /** The keys of the other rows, each of them once. */
   readonly #changing = new KeySchedule();
   #now = Number.NEGATIVE_INFINITY;
@@ -39,7 +40,10 @@ export class RowTable {
   /** The answer for clients. It is reused, because most requests need one. */
   readonly #answer: { admitted: boolean; tallies: LiveTally[] } = { admitted: true, tallies: [] };
 
-  /** The number of rows, including those that expire within the current second. */
+  /**
+   * The number of rows, including those that expire within the current second. Most rows of clients are in the
+   * cache of clients instead.
+   */
   get size(): number {
     return this.#rows.size;
   }
@@ -88,55 +92,65 @@ export class RowTable {
     this.#advance(now);
     const answer = this.#answer;
     answer.admitted = true;
-    for (const client of clients) if (!this.#hasQuota(client, now)) answer.admitted = false;
+    for (const client of clients) if (!hasQuotaLeft(client, now)) answer.admitted = false;
     let next = 0;
     for (const client of clients) {
       for (let index = 0; index < client.template.counters.length; index++) {
         answer.tallies[next] ??= { count: 0, resetMs: 0, banMs: 0 };
-        this.#charge(client, index, now, answer.tallies[next++] as LiveTally);
+        const tally = answer.tallies[next++] as LiveTally;
+        const current = client.template.at(index, now);
+        charge(client.rowAt(index), current, answer.admitted, tally);
+        tally.resetMs = current.endsAt - now;
       }
     }
     return answer;
   }
 
-  /** Whether all counters of a client have quota left. Updates the client's rows. */
-  #hasQuota(client: RememberedClient, now: number): boolean {
-    const { template } = client;
-    let hasAll = true;
-    for (let index = 0; index < template.counters.length; index++) {
-      const { counter, window } = template.at(index, now);
-      let row = client.rowAt(index);
-      if (row.window !== window) {
-        const found = this.#rows.get(windowKey(counter.key + client.identity, window));
-        if (found) {
-          row = found;
-          client.setRow(index, found);
-        }
-      }
-      if (!hasQuota(counter, row.window === window ? row.count : 0)) hasAll = false;
+  /** Gives the rows of a client that was forgotten to the object that stands for it now. */
+  adopt(client: RememberedClient, now: number): void {
+    for (let index = 0; index < client.template.counters.length; index++) {
+      const { counter, window } = client.template.at(index, now);
+      const key = windowKey(counter.key + client.identity, window);
+      const stored = this.#rows.get(key);
+      if (!stored) continue;
+      const row = client.rowAt(index);
+      row.window = window;
+      row.count = stored.count;
+      row.expiresAt = stored.expiresAt;
+      row.storedWindow = window;
+      this.#rows.set(key, row);
     }
-    return hasAll;
   }
 
-  /** Charges a counter of a client whose rows are up to date, if the current answer is an admission. */
-  #charge(client: RememberedClient, index: number, now: number, tally: LiveTally): void {
-    const { counter, window, endsAt } = client.template.at(index, now);
-    const row = client.rowAt(index);
-    const before = row.window === window ? row.count : 0;
-    const charge = this.#answer.admitted ? chargeOf(counter, before) : 0;
-    tally.count = before + charge;
-    tally.resetMs = endsAt - now;
-    if (charge === 0) return;
-    if (row.window === window) {
-      row.count = tally.count;
-      return;
+  /** Stores the rows of a client that no cache has any longer. */
+  store(client: RememberedClient): void {
+    for (let index = 0; index < client.template.counters.length; index++) {
+      const row = client.rowAt(index);
+      const { key } = client.template.counters[index] as Counter;
+      if (row.expiresAt > this.#now) this.#storeRow(row, key + client.identity);
     }
-    const own = row.isOwned ? row : newRow();
-    own.window = window;
-    own.count = tally.count;
-    own.expiresAt = Math.min(endsAt + EXPIRY_GRACE_MS, MAX_COUNT);
-    client.setRow(index, own);
-    this.#addOwned(windowKey(counter.key + client.identity, window), own);
+  }
+
+  /**
+   * Stores the rows of a client for a decision that needs their keys, because it is together with other rules.
+   * So the decision reads and changes the client's own rows.
+   */
+  prepare(client: RememberedClient, now: number): void {
+    for (let index = 0; index < client.template.counters.length; index++) {
+      const current = client.template.at(index, now);
+      const row = client.rowAt(index);
+      if (row.window !== current.window) startWindow(row, current);
+      this.#storeRow(row, current.counter.key + client.identity);
+    }
+  }
+
+  /** @param key the key without the number of the window */
+  #storeRow(row: LiveRow, key: string): void {
+    if (row.storedWindow === row.window) return;
+    row.storedWindow = row.window;
+    const stored = windowKey(key, row.window);
+    this.#rows.set(stored, row);
+    this.#stored.add(stored, row.expiresAt);
   }
 
   readonly #read: ReadRow = (key) => {
@@ -153,8 +167,7 @@ export class RowTable {
         continue;
       }
       if (!live) {
-        const added = { ...row, isOwned: false };
-        this.#rows.set(key, added);
+        this.#rows.set(key, { ...newRow(), ...row });
         this.#changing.add(key, row.expiresAt);
         continue;
       }
@@ -164,18 +177,12 @@ export class RowTable {
     }
   }
 
-  /** Adds the row of one window. The same object may be the row of an earlier window, which is over. */
-  #addOwned(key: string, row: LiveRow): void {
-    this.#rows.set(key, row);
-    this.#owned.add(key, row.expiresAt);
-  }
-
   /** Removes the rows that have expired. */
   #advance(now: number): void {
     this.#now = now;
     if (now < this.#nextSecondAt) return;
     this.#nextSecondAt = (Math.floor(now / SECOND_MS) + 1) * SECOND_MS;
-    for (let keys = this.#owned.takeExpired(now); keys; keys = this.#owned.takeExpired(now)) {
+    for (let keys = this.#stored.takeExpired(now); keys; keys = this.#stored.takeExpired(now)) {
       for (const key of keys) this.#rows.delete(key);
     }
     for (let keys = this.#changing.takeExpired(now); keys; keys = this.#changing.takeExpired(now)) {
@@ -188,4 +195,31 @@ export class RowTable {
     if (row && row.expiresAt <= now) this.#rows.delete(key);
     else if (row) this.#changing.add(key, row.expiresAt);
   }
+}
+
+/** Whether all counters of a client have quota left. */
+function hasQuotaLeft(client: RememberedClient, now: number): boolean {
+  const { template } = client;
+  for (let index = 0; index < template.counters.length; index++) {
+    const { counter, window } = template.at(index, now);
+    const row = client.rowAt(index);
+    if (!hasQuota(counter, row.window === window ? row.count : 0)) return false;
+  }
+  return true;
+}
+
+/** Charges a counter of a client, if the request is admitted. */
+function charge(row: LiveRow, current: TemplateCounter, admitted: boolean, tally: LiveTally): void {
+  const before = row.window === current.window ? row.count : 0;
+  const charged = admitted ? chargeOf(current.counter, before) : 0;
+  tally.count = before + charged;
+  if (charged === 0) return;
+  if (row.window !== current.window) startWindow(row, current);
+  row.count = tally.count;
+}
+
+function startWindow(row: LiveRow, { window, endsAt }: TemplateCounter): void {
+  row.window = window;
+  row.count = 0;
+  row.expiresAt = Math.min(endsAt + EXPIRY_GRACE_MS, MAX_COUNT);
 }

@@ -3,7 +3,7 @@ import type { Config } from "../../src/config/schema.ts";
 import { LruCache } from "../../src/request/lru-cache.ts";
 import type { RuleMatch } from "../../src/request/matcher.ts";
 import type { LogFacts, LogRequest } from "../logs/log-request.ts";
-import type { AppliedClient } from "./applied-client.ts";
+import { type AppliedClient, RememberedClient } from "./applied-client.ts";
 import { showsPreflights } from "./known-facts.ts";
 import {
   absentKeyNote,
@@ -15,12 +15,14 @@ import {
 import { LoggedRequest } from "./logged-request.ts";
 import type { ReplayNote, ReplayOptions } from "./replay-engine.ts";
 import { RouteCache, type RuleSet } from "./route-cache.ts";
+import type { RowTable } from "./row-table.ts";
 import { RuleClients } from "./rule-clients.ts";
 
-/** The number of cached addresses. They take about 40 MB. */
+/** The number of cached addresses. They take about 25 MB. */
 const MAX_ADDRESSES = 131_072;
-/** The number of cached clients of all rules together. They take about 30 MB. */
-const MAX_CLIENTS = 65_536;
+const MAX_CACHED_LENGTH = 64;
+/** The number of cached clients of all rules together. They take about 50 MB. */
+const MAX_CLIENTS = 131_072;
 const MIN_CLIENTS = 256;
 
 /** The number of sets of rules that are cached for an address. */
@@ -38,20 +40,25 @@ export class LogRuleApplier {
   readonly #request: LoggedRequest;
   readonly #routes: RouteCache;
   readonly #clients: ReadonlyMap<Rule, RuleClients>;
-  readonly #addresses = new LruCache<AddressClients[]>(MAX_ADDRESSES);
+  readonly #addresses = new LruCache<readonly AddressClients[]>(MAX_ADDRESSES);
   /** The number of requests that the Worker refuses before it reads the rules. */
   refused = 0;
 
-  /** @param random returns a number from 0 to less than 1, to choose between shards */
+  /**
+   * @param random returns a number from 0 to less than 1, to choose between shards
+   * @param rows gets the rows of clients that are no longer cached; undefined if clients have no rows
+   */
   constructor(
     config: Config,
     rules: readonly Rule[],
     facts: LogFacts,
     { missingAsAbsent = false }: ReplayOptions,
     random: () => number,
+    rows?: RowTable,
   ) {
     const options = {
       random,
+      rows,
       countsUnknownAddress: missingAsAbsent && !facts.ip,
       maxClients: Math.max(MIN_CLIENTS, Math.floor(MAX_CLIENTS / Math.max(1, rules.length))),
     };
@@ -79,18 +86,16 @@ export class LogRuleApplier {
     }
     const { matches, byAddress } = route;
     if (!matches) return this.#applyAll(this.#routes.match());
-    // Workers of other zones share one address, and this field tells them apart.
-    const isWorker = request.headers?.has("cf-worker");
-    if (!byAddress || request.ip === undefined || isWorker) return this.#applyAll(matches);
-    const known = this.#addresses.get(request.ip);
-    for (const { rules, applied } of known ?? NO_CLIENTS) if (rules === byAddress) return applied;
+    if (!byAddress || !isCacheable(request)) return this.#applyAll(matches);
+    const known = this.#addresses.get(request.ip) ?? NO_CLIENTS;
+    for (const each of known) {
+      if (each.rules === byAddress && !each.applied.some(isForgotten)) return each.applied;
+    }
     const applied = this.#applyAll(matches);
     // A request without a valid address is not cached, because each one is counted.
     if (applied.length < matches.length) return applied;
-    const added = { rules: byAddress, applied };
-    if (!known) this.#addresses.set(request.ip, [added]);
-    else if (known.length < MAX_SETS) known.push(added);
-    else known[0] = added;
+    const others = known.filter(({ rules }) => rules !== byAddress).slice(-MAX_SETS + 1);
+    this.#addresses.set(request.ip, [...others, { rules: byAddress, applied }]);
     return applied;
   }
 
@@ -127,3 +132,15 @@ export class LogRuleApplier {
 
 const NONE: readonly AppliedClient[] = [];
 const NO_CLIENTS: readonly AddressClients[] = [];
+
+/** Whether the clients of a request are the same for all requests of its address. */
+function isCacheable(request: LogRequest): request is LogRequest & { readonly ip: string } {
+  const { ip, headers } = request;
+  if (ip === undefined || ip.length > MAX_CACHED_LENGTH) return false;
+  // Workers of other zones share one address, and this field tells them apart.
+  return !headers?.has("cf-worker");
+}
+
+function isForgotten(client: AppliedClient): boolean {
+  return client instanceof RememberedClient && client.isForgotten;
+}

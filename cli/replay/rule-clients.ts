@@ -6,9 +6,9 @@ import { type DecideOptions, rollsOver, ruleCountersOf } from "../../src/limiter
 import { dependsOnResponse } from "../../src/limiter/rule-cost.ts";
 import { isExemptAddress } from "../../src/request/exempt-address.ts";
 import { encodeValues, type RequestContext } from "../../src/request/identity.ts";
-import { LruCache } from "../../src/request/lru-cache.ts";
 import type { PathMatch } from "../../src/request/route-table.ts";
 import { type AppliedClient, RememberedClient } from "./applied-client.ts";
+import { ClientCache } from "./client-cache.ts";
 import {
   firstValue,
   identityHash,
@@ -20,6 +20,7 @@ import { ClientTemplate } from "./client-template.ts";
 import { clientText } from "./client-text.ts";
 import type { LoggedRequest } from "./logged-request.ts";
 import { requestCostOf } from "./request-cost.ts";
+import type { RowTable } from "./row-table.ts";
 
 /** The maximum length of an identity, in characters. A longer one is replaced by its hash. */
 const MAX_IDENTITY = 128;
@@ -31,13 +32,8 @@ export interface ClientOptions {
   readonly countsUnknownAddress: boolean;
   /** The maximum number of cached clients. */
   readonly maxClients: number;
-}
-
-/** The clients of a rule, or of one of its tiers. */
-interface Tier {
-  /** Undefined if a client's counters differ between requests, or in more than their keys. */
-  readonly template: ClientTemplate | undefined;
-  readonly clients: LruCache<RememberedClient>;
+  /** Has the rows of clients that are no longer cached; undefined if clients have no rows. */
+  readonly rows: RowTable | undefined;
 }
 
 /** Turns the requests that one rule matches into counters. */
@@ -53,7 +49,9 @@ export class RuleClients {
   readonly #options: ClientOptions;
   readonly #decideOptions: DecideOptions;
   readonly #readsAddress: boolean;
-  readonly #tiers = new Map<readonly Window[], Tier>();
+  /** Undefined if the counters of a client differ between requests, or in more than their keys. */
+  readonly #template: ClientTemplate | undefined;
+  readonly #clients: ClientCache;
   /** Whether the address alone determines the counters. Most rules are so simple. */
   readonly isByAddress: boolean;
 
@@ -63,7 +61,7 @@ export class RuleClients {
     { prefix, ipv6Prefix }: Pick<Config, "prefix" | "ipv6Prefix">,
     options: ClientOptions,
   ) {
-    const { exempt, key, match, tiers } = rule;
+    const { exempt, key, match } = rule;
     this.#rule = rule;
     this.#index = index;
     this.#prefix = prefix;
@@ -71,9 +69,13 @@ export class RuleClients {
     this.#options = options;
     this.#decideOptions = { random: options.random };
     this.#readsAddress = match.ips !== undefined || match.except?.ips !== undefined;
+    this.#clients = new ClientCache(options.maxClients, (client) => this.#forget(client));
+    if (isUniform(rule)) {
+      const template = new ClientTemplate(rule, index, prefix);
+      if (!certainTalliesOf(template.ruleCounters, 0)) this.#template = template;
+    }
     const hasAddress = key.length === 1 && key[0]?.[0]?.kind === "ip";
-    const isUniform = this.#tierOf(rule.windows).template !== undefined;
-    this.isByAddress = hasAddress && isUniform && !exempt && !tiers;
+    this.isByAddress = hasAddress && this.#template !== undefined && !exempt;
   }
 
   /**
@@ -90,38 +92,38 @@ export class RuleClients {
       this.withoutAddress++;
       return undefined;
     }
+    const identity = this.#identityOf(values);
+    if (this.#template) return this.#remember(this.#template, identity, values, request.at);
     const windows = rule.tiers ? windowsFor(rule, context) : rule.windows;
-    const { template, clients } = this.#tierOf(windows);
-    const encoded = encodeValues(values);
-    const cached = template && clients.get(encoded);
-    if (cached) return cached;
-    const client = values.map(({ part, value }) => clientText(part, value)).join(", ");
-    const isHashed = rule.spread || encoded.length > MAX_IDENTITY;
-    const identity = isHashed ? identityHash(encoded) : encoded;
-    if (template) {
-      const remembered = new RememberedClient(template, client, identity);
-      clients.set(encoded, remembered);
-      return remembered;
-    }
     const cost = requestCostOf(rule, windows, request);
     const appliedRule = { rule, windows, identity, ...(cost !== undefined && { cost }) };
     const ruleCounters = ruleCountersOf(appliedRule, this.#prefix, this.#decideOptions);
-    return { rule: this.#index, client, appliedRule, ruleCounters };
+    return { rule: this.#index, client: textOf(values), appliedRule, ruleCounters };
   }
 
-  #tierOf(windows: readonly Window[]): Tier {
-    const existing = this.#tiers.get(windows);
-    if (existing) return existing;
-    const template = isUniform(this.#rule, windows)
-      ? new ClientTemplate(this.#rule, this.#index, windows, this.#prefix)
-      : undefined;
-    const isDenied = template && certainTalliesOf(template.ruleCounters, 0);
-    const tier: Tier = {
-      template: isDenied ? undefined : template,
-      clients: new LruCache(this.#options.maxClients),
-    };
-    this.#tiers.set(windows, tier);
-    return tier;
+  #remember(
+    template: ClientTemplate,
+    identity: string,
+    values: readonly KeyValue[],
+    now: number,
+  ): RememberedClient {
+    const cached = this.#clients.get(identity);
+    if (cached) return cached;
+    const client = new RememberedClient(template, textOf(values), identity);
+    this.#options.rows?.adopt(client, now);
+    this.#clients.set(identity, client);
+    return client;
+  }
+
+  #identityOf(values: readonly KeyValue[]): string {
+    const encoded = encodeValues(values);
+    const isHashed = this.#rule.spread || encoded.length > MAX_IDENTITY;
+    return isHashed ? identityHash(encoded) : encoded;
+  }
+
+  #forget(client: RememberedClient): void {
+    client.isForgotten = true;
+    this.#options.rows?.store(client);
   }
 
   #isExempt({ headers }: LoggedRequest): boolean {
@@ -143,11 +145,18 @@ export class RuleClients {
   }
 }
 
-/** Whether the counters of all clients under these windows differ only in their keys, in all requests. */
-function isUniform(rule: Rule, windows: readonly Window[]): boolean {
-  const { banMs, cost, shards, spread } = rule;
+/**
+ * Whether the counters of all clients differ only in their keys, in all requests. With tiers, they do not: a
+ * client that changes its tier keeps its counters if the windows have the same length.
+ */
+function isUniform(rule: Rule): boolean {
+  const { banMs, cost, shards, spread, tiers, windows } = rule;
   const hasConstantCost = typeof cost === "number" && !dependsOnResponse(rule);
-  return hasConstantCost && shards === 1 && !spread && !banMs && !windows.some(rollsOver);
+  return hasConstantCost && shards === 1 && !spread && !banMs && !tiers && !windows.some(rollsOver);
+}
+
+function textOf(values: readonly KeyValue[]): string {
+  return values.map(({ part, value }) => clientText(part, value)).join(", ");
 }
 
 function isUnknownAddress({ part, value }: KeyValue): boolean {
