@@ -73,8 +73,13 @@ export async function openLogs(options: LogOptions): Promise<OpenLogs> {
     signal,
   });
   const counts = new LogCounts();
-  for (const { name, facts, start } of files) {
+  for (const { name, format, facts, start } of files) {
     if (!facts) counts.addNote(`${name} is empty.`);
+    else if (fields.size > 0 && (format === "combined" || format === "har")) {
+      counts.addNote(
+        `${name} is in the format ${format}: --map is for JSON lines, and has no effect on it.`,
+      );
+    }
     for (const note of start?.notes ?? []) counts.addNote(note);
   }
   for (const { reason } of absentInAll(files)) {

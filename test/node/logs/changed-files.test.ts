@@ -30,6 +30,12 @@ describe("a file that changes after its first lines were read", () => {
   });
 });
 
+it("notes that --map has no effect on other formats", async () => {
+  const file = await logOf("mapped", LINE);
+  const { progress } = await readLogs([file], { map: new Map([["ip", "client"]]) });
+  expect(progress.notes).toEqual([expect.stringContaining("--map is for JSON lines")]);
+});
+
 describe("a wrong --format", () => {
   it.each([
     ["har", LINE, "combined"],
