@@ -5,7 +5,7 @@ import { bar } from "./bar.ts";
 import { type Html, html } from "./markup.ts";
 import type { StatedFacts } from "./stated-facts.ts";
 import { type Column, table } from "./table.ts";
-import { rangeText, shown } from "./texts.ts";
+import { knownText, rangeText, shown } from "./texts.ts";
 
 /** A client, with a row for its numbers and a row for its user agents and paths. */
 export interface ClientRows {
@@ -47,7 +47,7 @@ export function deniedClients(
         share: each.denied / Math.max(1, each.requests),
         tone,
       },
-      ...(statuses ? [{ text: countText(each.deniedSucceeded) }] : []),
+      ...(statuses ? [{ text: knownText(each.deniedSucceeded) }] : []),
       { text: rangeText(each.firstDenied, each.lastDenied) },
     ],
   }));
@@ -77,7 +77,7 @@ export function comparedClients(
         { text: countText(requests) },
         { text: countText(deniedBefore), ...before },
         { text: deniedText(denied, error), ...now },
-        ...(statuses ? [{ text: countText(each.newlyDeniedSucceeded) }] : []),
+        ...(statuses ? [{ text: knownText(each.newlyDeniedSucceeded) }] : []),
       ],
     };
   });

@@ -6,7 +6,7 @@ import { type Html, html } from "./markup.ts";
 import { leftOutRules, notes } from "./notices.ts";
 import { type StatedFacts, statedFacts } from "./stated-facts.ts";
 import { table } from "./table.ts";
-import { estimateText, shown } from "./texts.ts";
+import { estimateText, knownText, shown } from "./texts.ts";
 import { type Tile, tiles } from "./tiles.ts";
 
 /** What changes between two configurations. */
@@ -34,7 +34,7 @@ function clientsCard(
 
 function comparedTiles({ requests, clients }: Comparison, { statuses }: StatedFacts): Tile[] {
   const { isEstimate } = clients;
-  const succeeded = countText(requests.newlyDeniedSucceeded);
+  const succeeded = knownText(requests.newlyDeniedSucceeded);
   return [
     {
       label: "Clients newly denied",
@@ -90,7 +90,7 @@ function countsTable(comparison: Comparison, report: ReplayReport): Html {
       ? [
           [
             "Of these, had succeeded",
-            ...counts(({ deniedSucceeded }) => countText(deniedSucceeded)),
+            ...counts(({ deniedSucceeded }) => knownText(deniedSucceeded)),
           ],
         ]
       : []),

@@ -2,7 +2,7 @@ import { counted, countText, percentText } from "../../src/admin/dashboard/forma
 import type { Comparison, ReplayReport, TotalReport } from "../replay/report.ts";
 import { hasNoRules } from "../replay/summary.ts";
 import { type StatedFacts, statedFacts } from "./stated-facts.ts";
-import { estimateText } from "./texts.ts";
+import { estimateText, knownText } from "./texts.ts";
 
 export interface Headline {
   readonly title: string;
@@ -56,7 +56,7 @@ function deniedLead(total: TotalReport, { statuses }: StatedFacts): string[] {
   const share = percentText(denied, requests);
   return [
     `${countText(denied)} of ${counted(requests, "request")} would have been denied (${share}).`,
-    ...(statuses ? [lossText(deniedSucceeded)] : []),
+    ...(statuses ? [lossText(deniedSucceeded ?? 0)] : []),
   ];
 }
 
@@ -75,7 +75,7 @@ function comparedTitle({ clients, requests }: Comparison, { addresses }: StatedF
 function comparedLead({ requests, clients }: Comparison, { statuses }: StatedFacts): string {
   const { newlyDenied, newlyDeniedSucceeded, newlyAllowed } = requests;
   const isLoss = statuses && newlyDenied > 0;
-  const loss = isLoss ? ` (${countText(newlyDeniedSucceeded)} of them had succeeded)` : "";
+  const loss = isLoss ? ` (${knownText(newlyDeniedSucceeded)} of them had succeeded)` : "";
   const changed = `${counted(newlyDenied, "request")} would be newly denied${loss}, and ${counted(newlyAllowed, "request")} newly allowed.`;
   if (clients.noLongerDenied === 0) return changed;
   const count = estimateText(clients.noLongerDenied, clients.isEstimate);

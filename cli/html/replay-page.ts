@@ -112,9 +112,9 @@ function totalTiles(report: ReplayReport): Tile[] {
     {
       label: "Denied, had succeeded",
       tone: "undecided",
-      value: stated.statuses ? deniedSucceeded : "unknown",
+      value: deniedSucceeded ?? "unknown",
       note: stated.statuses ? "status below 400" : "the log states no statuses",
-      bad: stated.statuses && deniedSucceeded > 0,
+      bad: (deniedSucceeded ?? 0) > 0,
     },
     {
       label: "Clients denied",

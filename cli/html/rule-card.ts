@@ -6,7 +6,7 @@ import { type Html, html } from "./markup.ts";
 import { MODES, modeBadge } from "./rules-table.ts";
 import type { StatedFacts } from "./stated-facts.ts";
 import { table } from "./table.ts";
-import { estimateText, rangeText, shown } from "./texts.ts";
+import { estimateText, knownText, rangeText, shown } from "./texts.ts";
 import { halved, timelineCharts } from "./timeline-charts.ts";
 
 const MAX_STEPS = 120;
@@ -26,7 +26,7 @@ export function ruleCard(rule: RuleReport, options: CardOptions): Html {
   const { isEstimate, isDeniedEstimate } = rule;
   const { tone, denied: deniedName } = MODES[mode] ?? MODES.enforce;
   const context = `of the rule ${shown(name)}`;
-  const succeeded: Fact = ["Had succeeded", countText(deniedSucceeded)];
+  const succeeded: Fact = ["Had succeeded", knownText(deniedSucceeded)];
   const numbers = facts([
     ["Limits", shown(rule.limits)],
     ["Key", html`<code>${shown(rule.key)}</code>`],

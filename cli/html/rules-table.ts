@@ -5,7 +5,7 @@ import { bar } from "./bar.ts";
 import { type Html, html } from "./markup.ts";
 import type { StatedFacts } from "./stated-facts.ts";
 import { table } from "./table.ts";
-import { estimateText, shown } from "./texts.ts";
+import { estimateText, knownText, shown } from "./texts.ts";
 
 /** A rule with the place of its card in the report. */
 export interface ListedRule {
@@ -50,7 +50,7 @@ function row({ rule, id }: ListedRule, hasStatuses: boolean): Html {
   const { name, mode, match, key, limits, requests, denied, deniedSucceeded } = rule;
   const clients = `${estimateText(rule.clientsDenied, rule.isDeniedEstimate)} of ${estimateText(rule.clients, rule.isEstimate)}`;
   const title = id === undefined ? html`${shown(name)}` : html`<a href="#${id}">${shown(name)}</a>`;
-  return html`<tr${id !== undefined && html` data-rule="${id}"`}><th scope="row">${title} ${modeBadge(mode)}<div class="match"><code>${shown(match)}</code></div></th><td data-label="Key"><code>${shown(key)}</code></td><td data-label="Limits">${shown(limits)}</td><td class="number" data-label="Requests">${countText(requests)}</td><td class="number" data-label="Over the limit">${countText(denied)} <small>${percentText(denied, requests)}</small>${bar(denied / Math.max(1, requests), MODES[mode]?.tone ?? "limited")}</td>${hasStatuses && html`<td class="number" data-label="Had succeeded">${countText(deniedSucceeded)}</td>`}<td class="number" data-label="Clients over the limit">${clients}</td></tr>`;
+  return html`<tr${id !== undefined && html` data-rule="${id}"`}><th scope="row">${title} ${modeBadge(mode)}<div class="match"><code>${shown(match)}</code></div></th><td data-label="Key"><code>${shown(key)}</code></td><td data-label="Limits">${shown(limits)}</td><td class="number" data-label="Requests">${countText(requests)}</td><td class="number" data-label="Over the limit">${countText(denied)} <small>${percentText(denied, requests)}</small>${bar(denied / Math.max(1, requests), MODES[mode]?.tone ?? "limited")}</td>${hasStatuses && html`<td class="number" data-label="Had succeeded">${knownText(deniedSucceeded)}</td>`}<td class="number" data-label="Clients over the limit">${clients}</td></tr>`;
 }
 
 /** The mode of a rule. Enforced rules, which are most, have no badge. */

@@ -12,6 +12,11 @@ export function shown(text: string, maxLength = MAX_LENGTH): string {
   return clean.length > maxLength ? `${clean.slice(0, maxLength)}…` : clean;
 }
 
+/** Returns a number that is undefined if the log does not state it. */
+export function knownText(value: number | undefined): string {
+  return value === undefined ? "unknown" : countText(value);
+}
+
 /** Returns the text of a note in the same way. */
 export function sentence(text: string): string {
   return shown(text, MAX_SENTENCE_LENGTH);

@@ -152,6 +152,7 @@ export class AccessLineParser implements LineParser {
   facts(): LogFacts {
     const hasRequests = this.#requests > 0;
     return {
+      isMappable: false,
       ip: true,
       host: this.#host !== undefined || (hasRequests && this.#withHost === this.#requests),
       status: true,

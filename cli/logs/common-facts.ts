@@ -20,6 +20,7 @@ export function commonFacts(all: readonly LogFacts[]): LogFacts {
   return all.length === 0
     ? NOTHING
     : all.reduce((a, b) => ({
+        ...((a.isMappable === false || b.isMappable === false) && { isMappable: false }),
         ip: a.ip && b.ip,
         host: a.host && b.host,
         status: a.status && b.status,

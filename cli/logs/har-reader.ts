@@ -80,6 +80,7 @@ export class HarReader implements RequestReader {
   facts(): LogFacts {
     const hasRequests = this.#total > 0;
     return {
+      isMappable: false,
       ip: hasRequests && this.#withIp === this.#total,
       host: true,
       status: true,
@@ -120,7 +121,7 @@ export class HarReader implements RequestReader {
   #fail(reason: string): void {
     this.#hasFailed = true;
     if (this.#position.entry > this.#ended) this.#endEntry("the file breaks off in it");
-    this.#counts.addNote(
+    this.#counts.addIncomplete(
       `${this.#file} could be read only up to entry ${this.#ended}: ${printable(withoutValues(reason)).slice(0, 200)}.`,
     );
   }

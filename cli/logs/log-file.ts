@@ -182,10 +182,10 @@ async function* readGroups<Request>(
   } catch (error) {
     // Since it was opened first, the file was removed or replaced: a report without it would mislead.
     if (!hasStarted) throw new LogError(`${source.name} cannot be read: ${reasonOf(error)}`);
-    counts.addNote(`${source.name} was read only up to an error: ${reasonOf(error)}`);
+    counts.addIncomplete(`${source.name} was read only up to an error: ${reasonOf(error)}`);
   }
   if (!hasStarted && !isEmpty && !signal?.aborted) {
-    counts.addNote(`${source.name} became empty before it was read.`);
+    counts.addIncomplete(`${source.name} became empty before it was read.`);
   }
   // After an interruption, the last line may be incomplete.
   if (!signal?.aborted) yield groupOf(reader.end(), 0);

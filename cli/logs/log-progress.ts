@@ -31,6 +31,8 @@ export interface LogProgress {
   readonly outside: number;
   /** Lines that are no requests, such as comments and blank entries of a format. */
   readonly ignored: number;
+  /** Whether a file could not be read to its end. */
+  readonly isIncomplete?: boolean;
   /** What a reader must know about the files, such as that one ends within a compressed block. */
   readonly notes: readonly string[];
 }
@@ -51,6 +53,7 @@ export class LogCounts implements LogProgress {
   late = 0;
   outside = 0;
   ignored = 0;
+  isIncomplete = false;
   readonly notes: string[] = [];
 
   /** Counts a broken line. */
@@ -58,6 +61,12 @@ export class LogCounts implements LogProgress {
     this.broken++;
     if (this.brokenLines.length >= MAX_BROKEN_LINES) return;
     this.brokenLines.push({ file, line, reason, text: printable(lineSample(text)) });
+  }
+
+  /** Adds a note about a file that could not be read to its end. */
+  addIncomplete(note: string): void {
+    this.isIncomplete = true;
+    this.addNote(note);
   }
 
   /** Adds a note, unless it is known. */

@@ -41,6 +41,8 @@ export interface LogClientFacts {
  * is true and missing in a line means that the request did not have it.
  */
 export interface LogFacts {
+  /** False if `--map` cannot name further facts, because not all files are JSON lines. */
+  readonly isMappable?: false;
   readonly ip: boolean;
   readonly host: boolean;
   readonly status: boolean;

@@ -14,6 +14,8 @@ export interface LogSummary {
   readonly late: number;
   readonly outside: number;
   readonly ignored: number;
+  /** Present if a file could not be read to its end, such as a download that was cut off. */
+  readonly isIncomplete?: true | undefined;
   /** The time of the first request and of the last one; undefined without a request. */
   readonly from?: string | undefined;
   readonly to?: string | undefined;

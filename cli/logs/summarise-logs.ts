@@ -28,11 +28,21 @@ export function summariseLogs(
   { formats, progress }: Pick<Logs, "formats" | "progress">,
   { from, to }: LogPeriod,
 ): LogSummary {
-  const { lines, requests, broken, brokenLines, late, outside, ignored }: LogProgress = progress;
+  const {
+    lines,
+    requests,
+    broken,
+    brokenLines,
+    late,
+    outside,
+    ignored,
+    isIncomplete,
+  }: LogProgress = progress;
   return {
     files,
     formats,
     ...{ lines, requests, broken, brokenLines, late, outside, ignored },
+    isIncomplete: isIncomplete || undefined,
     from: from === undefined ? undefined : new Date(from).toISOString(),
     to: to === undefined ? undefined : new Date(to).toISOString(),
   };

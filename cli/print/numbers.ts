@@ -9,6 +9,11 @@ export function percent(share: number): string {
   return `${value < 1 ? value.toFixed(2) : value.toFixed(1)} %`;
 }
 
+/** Returns a number that is undefined if the log does not state it. */
+export function knownCount(value: number | undefined): string {
+  return value === undefined ? "unknown" : count(value);
+}
+
 /** Formats a number of clients, which may be an estimate. */
 export function estimated(value: number, isEstimate: boolean): string {
   return isEstimate ? `about ${count(value)}` : count(value);

@@ -23,3 +23,12 @@ export function exceededBounds(
     allowed !== undefined && clients > allowed ? [{ option, allowed, clients }] : [],
   );
 }
+
+/** Returns why the bounds cannot be checked; undefined if they can be, or if there is none. */
+export function uncheckedBounds(
+  { log }: Pick<ReplayReport, "log">,
+  { maxDenied, maxNewlyDenied }: Bounds,
+): string | undefined {
+  if (!log.isIncomplete || (maxDenied === undefined && maxNewlyDenied === undefined)) return;
+  return "--max-denied and --max-newly-denied need the whole log, but a file could not be read to its end. The rest may have more denied clients. The notes of the report name the file.";
+}

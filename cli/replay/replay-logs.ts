@@ -9,6 +9,7 @@ import { factNotes, logNotes } from "./log-notes.ts";
 import type { ReplayEngine, ReplayNote } from "./replay-engine.ts";
 import type { ReplayReport } from "./report.ts";
 import { ReplayTally } from "./tally/replay-tally.ts";
+import { withoutStatuses } from "./unknown-statuses.ts";
 
 /** A configuration, and the engine that replays it. */
 export interface ReplayedConfig {
@@ -47,7 +48,7 @@ export async function replayLogs(input: ReplayInput): Promise<ReplayReport> {
   const costOf = (used: typeof usage, { config }: ReplayedConfig) =>
     costReport(used, config.store, period.lengthMs);
   const sums = tally.report();
-  return {
+  const report: ReplayReport = {
     version: 1,
     log: summariseLogs(files, logs, period),
     config: replayed.file,
@@ -71,6 +72,7 @@ export async function replayLogs(input: ReplayInput): Promise<ReplayReport> {
         costBefore: usageBefore && costOf(usageBefore, against),
       },
   };
+  return logs.facts.status ? report : withoutStatuses(report);
 }
 
 /** @returns the time from the first request to the last one */

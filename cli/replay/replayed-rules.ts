@@ -4,7 +4,7 @@ import type { LogFacts } from "../logs/log-request.ts";
 import { formatKey, formatMatch, formatQuota } from "../rule-table.ts";
 import { statesHeader } from "./known-facts.ts";
 import type { ReplayedRule, ReplayNote, ReplayOptions } from "./replay-engine.ts";
-import { type UnmetNeed, unmetNeedsOf } from "./rule-needs.ts";
+import { cureText, type UnmetNeed, unmetNeedsOf } from "./rule-needs.ts";
 
 /** The rules that a log suffices for, and why the others are left out. */
 export interface RuleChoice {
@@ -34,13 +34,13 @@ export function chooseRules(
 }
 
 function noteOf({ name }: Rule, need: UnmetNeed, isChosen: boolean): ReplayNote {
-  const { code, reason, cure, canBeAbsent } = need;
+  const { code, reason } = need;
   if (isChosen) {
     const text = `${reason} The rule "${name}" is replayed as if no request had it.`;
     return { code: "treated-as-absent", rule: name, text };
   }
-  const cures = [cure, canBeAbsent && "--missing-as-absent"].filter(Boolean);
-  const hint = cures.length > 0 ? ` To replay it, add ${cures.join(" or ")}.` : "";
+  const cure = cureText(need);
+  const hint = cure === undefined ? "" : ` To replay it, ${cure}.`;
   return { code, rule: name, text: `The rule "${name}" is left out. ${reason}${hint}` };
 }
 

@@ -43,8 +43,8 @@ export interface Counts {
   readonly denied: number;
   /** denied / requests; 0 if there are no requests. */
   readonly deniedShare: number;
-  /** Denied requests whose logged status is below 400: they had succeeded. */
-  readonly deniedSucceeded: number;
+  /** Denied requests whose logged status is below 400: they had succeeded. Absent if the log states no statuses. */
+  readonly deniedSucceeded: number | undefined;
   readonly clients: number;
   /** Clients with at least one denied request. */
   readonly clientsDenied: number;
@@ -86,7 +86,7 @@ export interface DeniedClient {
   readonly client: string;
   readonly requests: number;
   readonly denied: number;
-  readonly deniedSucceeded: number;
+  readonly deniedSucceeded: number | undefined;
   /**
    * How many more requests of this client may have been denied, which were not counted because there are very many
    * clients; usually 0. All fields are without them.
@@ -140,7 +140,7 @@ export interface Comparison {
     readonly allowedByBoth: number;
     readonly deniedByBoth: number;
     readonly newlyDenied: number;
-    readonly newlyDeniedSucceeded: number;
+    readonly newlyDeniedSucceeded: number | undefined;
     readonly newlyAllowed: number;
   };
   /** Clients, by their addresses. */
@@ -168,8 +168,8 @@ export interface ComparedClient {
   readonly requests: number;
   readonly deniedBefore: number;
   readonly denied: number;
-  /** Newly denied requests whose logged status is below 400. */
-  readonly newlyDeniedSucceeded: number;
+  /** Newly denied requests whose logged status is below 400. Absent if the log states no statuses. */
+  readonly newlyDeniedSucceeded: number | undefined;
   /** As in {@link DeniedClient}. */
   readonly error: number;
   readonly userAgents: readonly Frequent[];

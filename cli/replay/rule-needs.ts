@@ -39,13 +39,27 @@ export interface UnmetNeed {
 export function unmetNeedsOf(rule: Rule, facts: LogFacts): UnmetNeed[] {
   if (rule.for === "programs") return [PROGRAMS_ONLY];
   const { except } = rule.match;
-  return [
+  const needs = [
     ...conditionNeeds(rule.match, "match", facts),
     ...(except ? conditionNeeds(except, "match.except", facts) : []),
     ...rule.key.flatMap((alternatives) => keyNeeds(alternatives, "key", facts)),
     ...(rule.tiers?.by ?? []).flatMap((each) => keyNeeds(each, "tiers.by", facts)),
     ...costNeeds(rule, facts),
   ];
+  if (facts.isMappable !== false) return needs;
+  return needs.map((need) => (need.cure?.startsWith("--map") ? { ...need, cure: LOG_JSON } : need));
+}
+
+const LOG_JSON = "use a log of JSON lines that states it, because --map is only for these";
+
+/** Returns what makes up for a need, to complete a sentence; undefined if nothing does. */
+export function cureText({ cure, canBeAbsent }: UnmetNeed): string | undefined {
+  const absent = canBeAbsent && "--missing-as-absent";
+  if (cure !== LOG_JSON) {
+    const options = [cure, absent].filter(Boolean);
+    return options.length === 0 ? undefined : `add ${options.join(" or ")}`;
+  }
+  return absent ? `${cure}; or add ${absent}` : cure;
 }
 
 const PROGRAMS_ONLY: UnmetNeed = {

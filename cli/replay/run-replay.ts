@@ -4,7 +4,7 @@ import type { Logs } from "../logs/open-logs.ts";
 import { startProgressBar } from "../logs/progress-bar.ts";
 import { jsonText } from "../print/json-text.ts";
 import { createReplayEngine } from "./create-replay-engine.ts";
-import { exceededBounds } from "./exceeded-bounds.ts";
+import { exceededBounds, uncheckedBounds } from "./exceeded-bounds.ts";
 import { checkHtmlFile, type HtmlFile, writeHtmlFile } from "./html-file.ts";
 import { checkedLogOptions } from "./log-inputs.ts";
 import { markdownReport } from "./markdown/markdown-report.ts";
@@ -75,7 +75,11 @@ async function replay(files: readonly string[], options: ReplayCommandOptions): 
     const bounded = { ...report, failed: exceededBounds(report, options) };
     const writePage = html && (() => writeReplayPage(html, bounded, interruption.signal));
     const exitCode = await printReport(textOf(bounded, options), interruption, writePage);
-    return exitCode === 0 && bounded.failed.length > 0 ? 1 : exitCode;
+    if (exitCode !== 0) return exitCode;
+    if (bounded.failed.length > 0) return 1;
+    const unchecked = uncheckedBounds(report, options);
+    if (unchecked !== undefined) console.error(unchecked);
+    return unchecked === undefined ? 0 : 2;
   });
 }
 

@@ -15,7 +15,7 @@ export function summaryOf(report: ReplayReport): string[] {
   }
   if (total.denied === 0) return [`${config} would have denied ${noneOf(total)}.`];
   const denied = `${config} would have denied ${deniedOf(total)}.`;
-  return total.deniedSucceeded === 0 ? [denied] : [denied, lossOf(total)];
+  return total.deniedSucceeded ? [denied, lossOf(total.deniedSucceeded, total)] : [denied];
 }
 
 /** Whether all rules were left out. Then no request is denied, but this says nothing about the rules. */
@@ -48,7 +48,7 @@ function estimatedClients({ clients, isEstimate }: Counts): string {
   return `${isEstimate ? "about " : ""}${counted(clients, "client")}`;
 }
 
-function lossOf({ deniedSucceeded, denied }: Counts): string {
+function lossOf(deniedSucceeded: number, { denied }: Counts): string {
   const subject =
     deniedSucceeded === denied
       ? `${denied === 1 ? "This request" : "All of these requests"}`
@@ -62,7 +62,8 @@ export function differenceOf({ against, requests, clients }: Comparison): string
   if (newlyDenied === 0 && newlyAllowed === 0) {
     return [`Compared with ${against}, no request is decided differently.`];
   }
-  const lost = newlyDenied > 0 ? ` (${count(newlyDeniedSucceeded)} of them had succeeded)` : "";
+  const isKnown = newlyDenied > 0 && newlyDeniedSucceeded !== undefined;
+  const lost = isKnown ? ` (${count(newlyDeniedSucceeded)} of them had succeeded)` : "";
   const about = (value: number) => estimated(value, clients.isEstimate);
   return [
     `Compared with ${against}: ${counted(newlyDenied, "request")} newly denied${lost}, ${count(newlyAllowed)} newly allowed.`,

@@ -1,6 +1,6 @@
 import type { LogFacts } from "../logs/log-request.ts";
 import type { ReplayNote } from "../replay/replay-engine.ts";
-import { type UnmetNeed, unmetNeedsOf } from "../replay/rule-needs.ts";
+import { cureText, type UnmetNeed, unmetNeedsOf } from "../replay/rule-needs.ts";
 import type { RequestedRule } from "./requested-rule.ts";
 
 /** Whether a log suffices for a rule. */
@@ -28,7 +28,8 @@ export function logNeeds(
   };
 }
 
-function refusalOf({ reason, cure, canBeAbsent }: UnmetNeed): string {
-  const cures = [cure, canBeAbsent && "--missing-as-absent"].filter(Boolean);
-  return cures.length === 0 ? reason : `${reason} Add ${cures.join(" or ")}.`;
+function refusalOf(need: UnmetNeed): string {
+  const cure = cureText(need);
+  if (cure === undefined) return need.reason;
+  return `${need.reason} ${cure.charAt(0).toUpperCase()}${cure.slice(1)}.`;
 }

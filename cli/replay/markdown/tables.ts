@@ -1,6 +1,6 @@
 import { count } from "../../admin/text.ts";
 import { markdownCode, markdownText } from "../../print/markdown-text.ts";
-import { estimated, percent } from "../../print/numbers.ts";
+import { estimated, knownCount, percent } from "../../print/numbers.ts";
 import type { ComparedClient, Comparison, DeniedClient, Frequent, RuleReport } from "../report.ts";
 
 /** How many clients, and how many rules, a table lists. */
@@ -19,7 +19,7 @@ export function rulesTable(rules: readonly RuleReport[]): string {
         markdownText(rule.limits),
         count(rule.requests),
         `${count(rule.denied)} (${percent(rule.deniedShare)})`,
-        count(rule.deniedSucceeded),
+        knownCount(rule.deniedSucceeded),
         estimated(rule.clients, rule.isEstimate),
         estimated(rule.clientsDenied, rule.isDeniedEstimate),
       ]),
@@ -58,7 +58,7 @@ export function deniedTable(clients: readonly DeniedClient[]): string {
           markdownCode(client.client),
           count(client.requests),
           count(client.denied),
-          count(client.deniedSucceeded),
+          knownCount(client.deniedSucceeded),
           ...textsOf(client),
         ]),
       clients.length - LISTED_CLIENTS,
@@ -79,7 +79,7 @@ export function comparedTable(title: string, clients: readonly ComparedClient[])
           count(client.requests),
           count(client.deniedBefore),
           count(client.denied),
-          count(client.newlyDeniedSucceeded),
+          knownCount(client.newlyDeniedSucceeded),
           ...textsOf(client),
         ]),
       clients.length - LISTED_CLIENTS,
@@ -103,7 +103,7 @@ function table(
 ): string {
   if (rows.length === 0) return "";
   const isNumber = headings.map((_, column) =>
-    rows.every((row) => /^[\d ]*(?: \(.*\))?$/.test(row[column] ?? "")),
+    rows.every((row) => /^(?:[\d ]*(?: \(.*\))?|unknown)$/.test(row[column] ?? "")),
   );
   const lines = [headings, isNumber.map((each) => (each ? "---:" : "---")), ...rows].map(
     (cells) => `| ${cells.join(" | ")} |`,

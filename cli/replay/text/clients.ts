@@ -12,7 +12,7 @@ export function deniedClients(title: string, clients: readonly DeniedClient[]): 
   return clientTable(title, headings, clients, (client) => [
     client.requests,
     deniedText(client),
-    client.deniedSucceeded,
+    client.deniedSucceeded ?? "unknown",
   ]);
 }
 
@@ -28,7 +28,7 @@ export function comparedClients(title: string, clients: readonly ComparedClient[
     client.requests,
     client.deniedBefore,
     client.denied,
-    client.newlyDeniedSucceeded,
+    client.newlyDeniedSucceeded ?? "unknown",
   ]);
 }
 

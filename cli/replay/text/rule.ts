@@ -1,6 +1,7 @@
 import { count, duration, styled, table, time } from "../../admin/text.ts";
 import { addedUp, barChart, valuesPerBar } from "../../print/bar-chart.ts";
 import { fitted, padded, WIDTH, wrapped } from "../../print/fit-text.ts";
+import { knownCount } from "../../print/numbers.ts";
 import type { RuleReport, Timeline, WorstWindow } from "../report.ts";
 import { deniedOf, noneOf } from "../summary.ts";
 import { deniedText } from "./clients.ts";
@@ -28,7 +29,7 @@ function countsOf(rule: RuleReport): string {
   if (rule.requests === 0) return "No request of the log matches this rule.";
   const verb =
     rule.mode === "enforce" ? "Over the limit" : `Over the limit (${rule.mode}: denies nothing)`;
-  const succeeded = rule.denied > 0 ? `. Had succeeded: ${count(rule.deniedSucceeded)}` : "";
+  const succeeded = rule.denied > 0 ? `. Had succeeded: ${knownCount(rule.deniedSucceeded)}` : "";
   return `${verb}: ${rule.denied === 0 ? noneOf(rule) : deniedOf(rule)}${succeeded}.`;
 }
 
@@ -74,7 +75,7 @@ function clientsOf({ mostDenied }: RuleReport): string[] {
       fitted(client.client, 60),
       client.requests,
       deniedText(client),
-      client.deniedSucceeded,
+      client.deniedSucceeded ?? "unknown",
     ]);
   return indented(table(["CLIENTS DENIED MOST", "REQUESTS", "DENIED", "HAD SUCCEEDED"], rows));
 }

@@ -72,7 +72,15 @@ describe("a HAR file", () => {
       },
     ]);
     expect(facts).toEqual({
-      ...{ ip: true, host: true, status: true, country: false, asn: false, bots: false },
+      ...{
+        isMappable: false,
+        ip: true,
+        host: true,
+        status: true,
+        country: false,
+        asn: false,
+        bots: false,
+      },
       ...{ ja4: false, bodyBytes: true, headers: "all", responseHeaders: "all" },
     });
     expect(notes).toEqual([]);

@@ -159,7 +159,11 @@ describe("weir suggest", () => {
   });
 
   it.each<[string[], number, string]>([
-    [["--key", "header:x-api-key"], 1, "Add --map header:x-api-key=FIELD or --missing-as-absent."],
+    [
+      ["--key", "header:x-api-key"],
+      1,
+      "Use a log of JSON lines that states it, because --map is only for these; or add --missing-as-absent.",
+    ],
     [["--match", "example.com"], 1, "--host NAME"],
     [["--match", "{}x"], 1, "--match begins with { but is not valid JSON."],
     [["--window", "1m,60"], 1, "--window: two windows have the same length"],
