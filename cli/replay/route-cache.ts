@@ -1,5 +1,5 @@
 import type { Rule } from "../../src/config/rule.ts";
-import { type Place, placeOf } from "../../src/request/canonical-request.ts";
+import { placeOf } from "../../src/request/canonical-request.ts";
 import { LruCache } from "../../src/request/lru-cache.ts";
 import {
   createMatcher,
@@ -10,46 +10,20 @@ import {
 } from "../../src/request/matcher.ts";
 import type { LogRequest } from "../logs/log-request.ts";
 import { type LoggedRequest, urlOf } from "./logged-request.ts";
+import { isSmall, REFUSED, type Route, type RuleSet, type Source } from "./route.ts";
 import { matchesByPlace, readsPath } from "./rule-reads.ts";
 
 /** The number of cached pairs of a method and a host. */
 const CACHED_SOURCES = 256;
 /** The number of cached sets of rules. More could exist only with many rules. */
 const CACHED_RULE_SETS = 4096;
-/** The number of cached paths. They take about 10 MB. */
-const CACHED_PATHS = 16_384;
+/** The number of cached paths. They take at most 50 MB, and usually 5 MB. */
+const CACHED_PATHS = 8192;
 const MAX_CACHED_LENGTH = 512;
 /** The number of methods and hosts that are cached for a path. */
-const CACHED_VARIANTS = 8;
+const CACHED_SOURCES_OF_PATH = 4;
 /** No path up to this length, in characters, is too long for the Worker. */
 const NEVER_TOO_LONG = 128;
-
-/** The method and the host of requests. */
-interface Source {
-  readonly method: string;
-  readonly host: string | undefined;
-  /** The route of all short paths, if no rule for this method and host reads the path. */
-  readonly anyPath: Route | undefined;
-}
-
-/** What one path means under one method and host. */
-export interface Route {
-  readonly source: Source;
-  /** Undefined if the host or the path is unclear, or if the path is too long. */
-  readonly place: Place | undefined;
-  /** Undefined if the matching rules depend on more than host, method and path. */
-  readonly matches: readonly RuleMatch[] | undefined;
-  /**
-   * The matching rules, if the client's address determines the counters of all of them. Routes with the same
-   * rules have the same object.
-   */
-  readonly byAddress: RuleSet | undefined;
-  /** Whether the request counts as a preflight because the log does not show whether it is one. */
-  readonly isAssumedPreflight: boolean;
-}
-
-/** Rules, in the order of the configuration. */
-export type RuleSet = readonly Rule[];
 
 /** Finds the rules that match the requests of a log. */
 export class RouteCache {
@@ -153,8 +127,9 @@ export class RouteCache {
     const routes = this.#routes.get(path);
     for (const route of routes ?? []) if (route.source === source) return route;
     const route = this.#createRoute(request, source, path);
+    if (!isSmall(route)) return route;
     if (!routes) this.#routes.set(path, [route]);
-    else if (routes.length < CACHED_VARIANTS) routes.push(route);
+    else if (routes.length < CACHED_SOURCES_OF_PATH) routes.push(route);
     else routes[0] = route;
     return route;
   }
@@ -181,13 +156,6 @@ export class RouteCache {
     return known;
   }
 }
-
-const REFUSED = {
-  place: undefined,
-  matches: [],
-  byAddress: undefined,
-  isAssumedPreflight: false,
-} as const;
 
 /** Returns the path of a target, without its query. */
 function pathOf(target: string): string {

@@ -14,7 +14,8 @@ import {
 } from "./later-notes.ts";
 import { LoggedRequest } from "./logged-request.ts";
 import type { ReplayNote, ReplayOptions } from "./replay-engine.ts";
-import { RouteCache, type RuleSet } from "./route-cache.ts";
+import type { RuleSet } from "./route.ts";
+import { RouteCache } from "./route-cache.ts";
 import type { RowTable } from "./row-table.ts";
 import { RuleClients } from "./rule-clients.ts";
 
